@@ -154,7 +154,7 @@ pub enum DecisionError {
 }
 
 impl DecisionError {
-    /// Returns the code with which the program ends if this ends it.
+    /// Returns the exit code of a program that ends with this error.
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {

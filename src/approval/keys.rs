@@ -1,7 +1,7 @@
-//! A folder of keys: who takes part, and the secret keys of those who do so here.
+//! A folder of keys: the roster of all members, and the secret keys of those who sign here.
 //!
-//! `roster.json` has the public keys and can be given to anybody; `NAME.key` is a secret (PKCS #8 in PEM form) that its owner
-//! alone may read. A folder with a roster and no secret is enough to verify.
+//! `roster.json` has the public keys and can be given to anyone. `NAME.key` is a secret (PKCS #8 in PEM form) that only its
+//! owner may read. A folder with a roster and no secret key is enough to verify.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write as _};
@@ -15,19 +15,20 @@ use crate::crypto::{Digest, SecretKey};
 use crate::files::{SMALL_BYTES_MAX, private_folder, read_text};
 use crate::journal::FILE_NAME;
 
-/// The file with the public keys.
+/// The name of the file with the public keys.
 pub const ROSTER_FILE: &str = "roster.json";
 
-/// The name of who proposes.
+/// The name of the orchestrator, which proposes.
 pub const ORCHESTRATOR: &str = "orchestrator";
 
-/// What a reviewer fails together with whose roleset names no model: all of them are on the one that a run is given.
+/// The domain of failure of a reviewer whose roleset names no model: all such reviewers are on the one model that a run is
+/// given.
 pub const RUNS_MODEL: &str = "the model of the run";
 
-/// What it fails together with.
-const ORCHESTRATOR_DOMAIN: &str = "nobody: it has no vote";
+/// The domain of failure of the orchestrator.
+const ORCHESTRATOR_DOMAIN: &str = "none: it has no vote";
 
-/// The folder of all that these keys have signed, and in it of those who sit apart.
+/// The folder of everything that these keys have signed, and the folder in it for members in processes of their own.
 pub(super) const DECISIONS: &str = "decisions";
 pub(super) const APART: &str = "peers";
 
@@ -39,11 +40,11 @@ pub struct KeyFolder {
 }
 
 impl KeyFolder {
-    /// Makes a key for each of these reviewers, given by name and what it fails together with, and one for who proposes.
+    /// Makes a key for each of these reviewers, given by name and domain of failure, and one for the orchestrator.
     ///
     /// # Errors
     ///
-    /// [`DecisionError::KeysAreThere`] if the folder has a roster; others if it cannot be written.
+    /// [`DecisionError::KeysAreThere`] if the folder has a roster; another error if it cannot be written.
     pub fn generate(folder: &Path, reviewers: &[(String, String)]) -> Result<Self, DecisionError> {
         let roster_file = folder.join(ROSTER_FILE);
         if roster_file.exists() {
@@ -58,12 +59,12 @@ impl KeyFolder {
         Self::write(folder, Roster { reviewers: seats?, orchestrators })
     }
 
-    /// Makes the key of one who takes part, and beside it `NAME.seat.json` with its public key, for whoever makes the roster.
-    /// Returns that file.
+    /// Makes the key of one member, and beside it `NAME.seat.json` with its public key, for the maker of the roster. Returns
+    /// the path of that file.
     ///
     /// # Errors
     ///
-    /// [`DecisionError::KeysAreThere`] if there is one; others if it cannot be written.
+    /// [`DecisionError::KeysAreThere`] if that file or the key exists; another error if it cannot be written.
     pub fn generate_one(folder: &Path, name: &str, domain: &str) -> Result<PathBuf, DecisionError> {
         let path = folder.join(format!("{}.seat.json", plain(name)));
         if path.exists() {
@@ -74,11 +75,11 @@ impl KeyFolder {
         Ok(path)
     }
 
-    /// Makes a roster of the public keys of those who take part, reviewers in this order.
+    /// Makes a roster from the public keys of all members, with the reviewers in this order.
     ///
     /// # Errors
     ///
-    /// [`DecisionError`] if a file is no such key, somebody is missing or is there who has no part.
+    /// [`DecisionError`] if a file is not such a key, a member is missing, or a key belongs to no member.
     pub fn join(folder: &Path, reviewers: &[String], files: &[PathBuf]) -> Result<Self, DecisionError> {
         let mut seats = Vec::new();
         for path in files {
@@ -103,9 +104,9 @@ impl KeyFolder {
         Self::write(folder, Roster { reviewers, orchestrators })
     }
 
-    /// Writes the roster, with which a folder is complete.
+    /// Writes the roster, which completes a folder.
     fn write(folder: &Path, roster: Roster) -> Result<Self, DecisionError> {
-        // It says so before anything is signed, if two have one name.
+        // Two members with one name are refused here, before anything is signed.
         Membership::new(Digest::ZERO, roster.clone())?;
         let text = serde_json::to_string_pretty(&roster).unwrap_or_default() + "\n";
         write_new(&folder.join(ROSTER_FILE), &text, 0o644)?;
@@ -119,11 +120,11 @@ impl KeyFolder {
     ///
     /// # Errors
     ///
-    /// [`DecisionError`] if there is none, or none that can be read.
+    /// [`DecisionError`] if there is no roster, or if it cannot be read.
     pub fn open(folder: &Path) -> Result<Self, DecisionError> {
         let path = folder.join(ROSTER_FILE);
         if !path.exists() {
-            let why = "it is not there; `consensus keys generate` makes keys, and `consensus keys join` makes it of seats".to_owned();
+            let why = "it does not exist; `consensus keys generate` makes keys, and `consensus keys join` makes it from seats".to_owned();
             return Err(DecisionError::Unreadable { path, why });
         }
         let text = read_text(&path, SMALL_BYTES_MAX).map_err(DecisionError::file("read", &path))?;
@@ -132,14 +133,14 @@ impl KeyFolder {
         Ok(Self { folder: folder.to_owned(), roster })
     }
 
-    /// By what the ledger of a repository under this roster is told from others.
+    /// Returns the name that distinguishes the ledger of a repository under this roster from others.
     #[must_use]
     pub fn ledger_name(membership: &Membership) -> String {
         let digest = Digest::new(format!("{}\n{}\n", membership.chain(), membership.digest()).as_bytes());
         digest.to_string().chars().take(16).collect()
     }
 
-    /// The folder of what these keys have signed, all in one process.
+    /// Returns the folder of what these keys have signed in one process.
     ///
     /// # Errors
     ///
@@ -153,11 +154,11 @@ impl KeyFolder {
         Ok(folder)
     }
 
-    /// The folder of what these keys have signed, each in a process of its own.
+    /// Returns the folder of what these keys have signed, each in a process of its own.
     ///
     /// # Errors
     ///
-    /// [`DecisionError::Placement`] if they have signed all in one.
+    /// [`DecisionError::Placement`] if they have signed in one process.
     pub fn distributed_folder(&self, membership: &Membership) -> Result<PathBuf, DecisionError> {
         let folder = self.folder.join(DECISIONS).join(Self::ledger_name(membership));
         let together = folder.join(FILE_NAME);
@@ -167,11 +168,11 @@ impl KeyFolder {
         Ok(folder.join(APART))
     }
 
-    /// The key of one who takes part, and where it keeps its log, in a process of its own.
+    /// Returns the secret key of a member with its party and its seal, and the folder of its log, for a process of its own.
     ///
     /// # Errors
     ///
-    /// [`DecisionError`] if the roster does not have it, its key is not here, or it has signed in one process with others.
+    /// [`DecisionError`] if the roster lacks the member, its key is not here, or it has signed in one process with others.
     pub fn seat(
         &self,
         name: &str,
@@ -183,7 +184,7 @@ impl KeyFolder {
         Ok((key, party, seal, self.distributed_folder(membership)?.join(plain(name))))
     }
 
-    /// Those of the roster whose secret keys are here, with the text of each key, after its owner's rights to it were checked.
+    /// Returns the members whose secret keys are here, with the text of each key. Checks that only its owner may read each key.
     pub(super) fn held(&self) -> Result<Vec<(&RosterEntry, String)>, DecisionError> {
         let Roster { reviewers, orchestrators } = &self.roster;
         let here =
@@ -191,21 +192,21 @@ impl KeyFolder {
         here.map(|seat| Ok((seat, self.key(seat)?.to_pem()))).collect()
     }
 
-    /// All who take part.
+    /// Returns the roster of all members.
     #[must_use]
     pub fn roster(&self) -> &Roster {
         &self.roster
     }
 
-    /// Those of them who sign here: the orchestrator, and all reviewers in their order.
+    /// Returns the seals of all members: the orchestrator's, and the reviewers' in their order.
     ///
     /// # Errors
     ///
-    /// [`DecisionError`] if a key is missing, is another's, or can be read by others.
+    /// [`DecisionError`] if a key is missing, belongs to another member, or can be read by others.
     pub fn seals(&self, membership: &Arc<Membership>) -> Result<(Seal, Vec<Seal>), DecisionError> {
         let Roster { reviewers, orchestrators } = &self.roster;
         let seal = |seat: &RosterEntry| self.seal(seat, membership).map(|(_, _, seal)| seal);
-        // A roster without one is none, and a membership was made of it.
+        // A membership was made of this roster, so it has an orchestrator.
         let orchestrator = orchestrators.first().ok_or(RosterFault::NoOrchestrators)?;
         Ok((seal(orchestrator)?, reviewers.iter().map(seal).collect::<Result<_, _>>()?))
     }
@@ -244,7 +245,7 @@ pub(super) fn make_folder(folder: &Path) -> Result<(), DecisionError> {
     private_folder(folder).map_err(DecisionError::file("make the folder", folder))
 }
 
-/// Makes a key; its owner alone may read it.
+/// Makes a key that only its owner may read.
 fn new_seat(folder: &Path, name: &str, domain: &str) -> Result<RosterEntry, DecisionError> {
     make_folder(folder)?;
     let mut seed = [0; 32];
@@ -255,18 +256,18 @@ fn new_seat(folder: &Path, name: &str, domain: &str) -> Result<RosterEntry, Deci
     Ok(RosterEntry { name: name.to_owned(), key: key.public(), domain: domain.to_owned() })
 }
 
-/// Where a key is. A name that is read from a file may be anything.
+/// Returns the path of a key. A name that is read from a file may hold anything.
 fn key_file(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{}.key", plain(name)))
 }
 
-/// A name as a part of a path.
+/// Returns a name in a form that can be part of a path.
 pub(super) fn plain(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '_' };
     name.chars().map(plain).collect()
 }
 
-/// Writes a file that is not there, and makes it durable.
+/// Writes a file that does not exist yet, and makes it durable.
 pub(super) fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), DecisionError> {
     let write = || {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;

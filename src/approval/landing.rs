@@ -1,4 +1,4 @@
-//! From a decision to its branch: exactly once, or not at all.
+//! Brings a decided change onto its branch: exactly once, or not at all.
 
 use super::decision_error::DecisionError;
 use super::log::{Case, Decided, DecisionLog, Ended};
@@ -6,15 +6,14 @@ use crate::bft::Vote;
 use crate::repository::{ChangeSource, Landing, LandingMark, Repository, RepositoryError};
 
 impl Case {
-    /// Brings the approved change onto its branch; a landing that was begun before is brought to its end.
+    /// Brings the approved change onto its branch, and finishes a landing that was begun before.
     ///
-    /// The branch may have gone on since: then it stays where it is, and why is returned. Where it is
-    /// checked out, `with_checkout` says that the files are brought along; without it a checkout is an error.
+    /// The branch may have moved since. Then it stays where it is, and the reason is returned. If the branch is checked out,
+    /// `with_checkout` lets the files there be updated; without it, a checkout is an error.
     ///
     /// # Errors
     ///
-    /// [`DecisionError`] if git cannot be asked, somebody works on the branch, or a lock stands in the way: it can be tried
-    /// again.
+    /// [`DecisionError`] if git fails, a user works on the branch, or a lock is in the way. The landing can be tried again.
     pub fn land(
         &self,
         decided: &Decided,
@@ -25,18 +24,18 @@ impl Case {
         let proposal = &self.proposal;
         let votes = decided.verified.votes.iter().filter(|vote| vote.opinion.vote() == Vote::Approve);
         let approvers: Vec<&str> = votes.map(|vote| vote.reviewer.as_str()).collect();
-        // What lands is what the signed diff makes of its base, here and now; objects that nobody refers to may have been
-        // swept away since, or never were in this copy.
+        // The tree is made here and now from the signed diff and its base. Unreferenced objects may have been pruned since, or
+        // never were in this copy.
         let candidate =
             repository.candidate(proposal.base.as_str(), ChangeSource::Patch(proposal.diff.as_bytes()))?;
         if candidate.tree != proposal.tree {
-            let why = format!("its diff makes the tree {}, and {} was signed", candidate.tree, proposal.tree);
+            let why = format!("its diff makes the tree {}, but {} was signed", candidate.tree, proposal.tree);
             return Err(DecisionError::NotProven(why));
         }
         let branch = repository.branch(&proposal.branch)?;
         let roster = self.names_its_roster().then(|| ledger.membership().digest());
         let message = proposal.commit_message(decided.record.sequence, self.change(), roster, &approvers);
-        // The same commit, however often it is made.
+        // The commit is the same however often it is made.
         let commit = repository.commit(
             &proposal.base,
             &proposal.tree,

@@ -1,11 +1,11 @@
 //! The ledger: every decision of a repository under one roster, append-only and hash-chained.
 //!
-//! A case is opened with all that its decision follows from, before anything is signed; it is decided, and closed with what
-//! became of it. One case is under way at a time. Whoever opens a ledger whose last case is open goes on where it ends.
+//! A case is opened with everything that its decision follows from, before anything is signed. Then it is decided on, and
+//! closed with its outcome. One case is under way at a time. A process that opens a ledger with an open case continues there.
 //!
-//! A ledger is where the keys are: whoever has them has signed what is in it, in whatever copy of the repository. Those who
-//! sit together in one process have one; where each has a process, the one who proposes has another, and each its own log.
-//! The same keys never do both, since neither knows what was signed in the other.
+//! A ledger is beside the keys: their owner has signed everything in it, in any copy of the repository. Members that share one
+//! process share one ledger. Where each member has a process of its own, the orchestrator has another ledger, and each member
+//! its own log. The same keys are never used in both ways, since neither place knows of the signatures in the other.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -25,20 +25,20 @@ use crate::crypto::{Digest, Signature};
 use crate::journal::{Record as Line, Writer};
 use crate::repository::{LandingMark, Oid, Repository};
 
-/// What is wrong with a record that is not of the open case.
-const OTHER_CASE: &str = "it decides on what was not opened";
+/// The fault of a record that does not belong to the open case.
+const OTHER_CASE: &str = "it decides on a case that was not opened";
 
-/// What happened.
+/// An event of the ledger.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 enum Entry {
     /// A change is to be decided on.
     Opened(Box<Opened>),
-    /// It was.
+    /// The change was decided on.
     Decided { record: Box<DecisionRecord> },
-    /// What became of it.
+    /// The case has ended.
     Closed { sequence: Sequence, ended: Ended },
-    /// Its owner says that decisions below this place, which a branch shows without a roster, were other keys'.
+    /// The owner says that decisions below this place, which a branch shows without a roster, were other keys'.
     StartsAt { sequence: Sequence },
 }
 
@@ -47,14 +47,15 @@ enum Entry {
 struct Opened {
     program: String,
     sequence: Sequence,
-    /// The run in which it was reviewed.
+    /// The run in which the change was reviewed.
     run: String,
     change: String,
     opinions: Vec<Opinion>,
-    /// The model that formed each opinion, and where it was called.
+    /// The model that formed each opinion, and the place where it was called.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     models: Vec<Option<ModelAt>>,
-    /// In which form the decision is recorded and landed: what version 0.1 began ends as 0.1 would have ended it.
+    /// The form in which the decision is recorded and landed. A decision that version 0.1 began ends as 0.1 would have ended
+    /// it.
     #[serde(default = "first_form", skip_serializing_if = "is_first_form")]
     form: u32,
 }
@@ -67,32 +68,32 @@ fn is_first_form(form: &u32) -> bool {
     *form == FIRST_FORM
 }
 
-/// What became of a change.
+/// The outcome of a change.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(tag = "ended", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Ended {
-    /// It is on its branch.
+    /// The change is on its branch.
     Landed {
-        /// By this commit.
+        /// The commit that brought it there.
         commit: Oid,
     },
-    /// It was approved, and is not on its branch.
+    /// The change was approved, but is not on its branch.
     NotLanded {
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// It was not approved.
+    /// The change was not approved.
     Rejected,
 }
 
 /// A decision that is under way.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// Its place.
+    /// The place of the decision.
     pub sequence: Sequence,
-    /// The run in which it was reviewed.
+    /// The run in which the change was reviewed.
     pub run: String,
-    /// What is decided on.
+    /// The proposal that is decided on.
     pub proposal: Proposal,
     change: String,
     opinions: Vec<ModelOpinion>,
@@ -100,21 +101,21 @@ pub struct Case {
     decided: Option<Decided>,
 }
 
-/// Where those who take part are.
+/// The placement of the members: in one process, or in several.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Placement {
-    /// All are in this process.
+    /// All members are in this process.
     Local,
-    /// Each is in a process of its own.
+    /// Each member is in a process of its own.
     Distributed,
 }
 
-/// What was decided, with its proof, and what that proves.
+/// A decision, with its proof and the verified content of the proof.
 #[derive(Clone, Debug)]
 pub struct Decided {
-    /// The proof.
+    /// The record that proves the decision.
     pub record: DecisionRecord,
-    /// What it proves.
+    /// The verified content of the record.
     pub verified: Verified,
 }
 
@@ -125,7 +126,7 @@ pub struct DecisionLog {
     folder: PathBuf,
     writer: Writer,
     membership: Arc<Membership>,
-    /// The decisions so far.
+    /// The proofs of all decisions until now.
     proofs: Vec<(Sequence, Proof<Signature>)>,
     case: Option<Case>,
     /// The last changes that have landed, the newest last.
@@ -136,7 +137,7 @@ pub struct DecisionLog {
 /// A change that has landed.
 #[derive(Clone, Debug)]
 pub struct LandedCase {
-    /// What was decided on.
+    /// The case of the change.
     pub case: Case,
     /// The decision, with its proof.
     pub decided: Decided,
@@ -144,30 +145,31 @@ pub struct LandedCase {
     pub commit: Oid,
 }
 
-/// So many changes that have landed are remembered, so that one that is proposed again is known.
+/// The number of landed changes that are remembered, so that a change that is proposed again is recognised.
 const LANDED_MAX: usize = 16;
 
 impl Case {
-    /// The SHA-256 of what is decided on.
+    /// Returns the SHA-256 of the text that is decided on.
     #[must_use]
     pub fn change(&self) -> Digest {
         Digest::new(self.change.as_bytes())
     }
 
-    /// Whether a record is of this case. Those who sit apart may have decided on nothing in between, more than once.
+    /// Returns whether a record belongs to this case. Members in processes of their own may have decided on nothing in between,
+    /// more than once.
     fn fits(&self, record: &DecisionRecord) -> bool {
         let is_of_its_form = self.form <= record.form();
         let is_of_it = self.sequence <= record.sequence && self.change == record.change;
         is_of_it && is_of_its_form && self.decided.is_none()
     }
 
-    /// What each reviewer thinks of it, and on which model, if they sit together.
+    /// Returns the opinion of each reviewer, with its model, if the reviewers share one process.
     #[must_use]
     pub fn opinions(&self) -> &[ModelOpinion] {
         &self.opinions
     }
 
-    /// Whether its commit names the roster; what version 0.1 began does not.
+    /// Returns whether the commit of this case names the roster. The commit of a case that version 0.1 began does not.
     #[must_use]
     pub fn names_its_roster(&self) -> bool {
         self.form > FIRST_FORM
@@ -175,7 +177,8 @@ impl Case {
 }
 
 impl Opened {
-    /// What each reviewer thinks, with its model, where that was written down.
+    /// Returns the opinions, each with its model if that was written down. Returns `None` if the models do not fit the
+    /// opinions.
     fn readings(&self) -> Option<Vec<ModelOpinion>> {
         if self.models.is_empty() {
             return Some(self.opinions.iter().cloned().map(ModelOpinion::from).collect());
@@ -187,19 +190,19 @@ impl Opened {
 }
 
 impl DecisionLog {
-    /// Opens the ledger of these keys for a repository, or makes one; every decision in it is verified.
+    /// Opens the ledger of these keys for a repository, or creates it. Every decision in it is verified.
     ///
     /// A key that is copied without its ledger could sign something else at the same place.
     ///
     /// # Errors
     ///
-    /// [`DecisionError`] if it is in use, does not verify, or the keys sit otherwise.
+    /// [`DecisionError`] if the ledger is in use or does not verify, or if the keys were used in the other placement.
     pub fn open(
         membership: &Arc<Membership>,
         keys: &KeyFolder,
         placement: Placement,
     ) -> Result<Self, DecisionError> {
-        // Whoever has no keys leaves no ledger.
+        // A caller without the keys must not create a ledger.
         match placement {
             Placement::Local => _ = keys.seals(membership)?,
             Placement::Distributed => _ = keys.seat(ORCHESTRATOR, membership)?,
@@ -210,7 +213,7 @@ impl DecisionLog {
         };
         let folder = place()?;
         let (writer, lines) = Writer::open::<Entry>(&folder, &membership.chain().to_string())?;
-        // Somebody may have begun otherwise meanwhile: whoever comes second sees it.
+        // Another process may have begun in the other placement meanwhile: the second of the two notices it here.
         place()?;
         let name = KeyFolder::ledger_name(membership);
         let mut ledger = Self {
@@ -232,11 +235,11 @@ impl DecisionLog {
         Ok(ledger)
     }
 
-    /// All parties in this process, who know of every decision so far.
+    /// Returns all parties in this process, which know of every decision in the ledger.
     ///
     /// # Errors
     ///
-    /// [`DecisionError`] if a key is missing, or they cannot have decided what is in here.
+    /// [`DecisionError`] if a key is missing, or if the parties cannot have made these decisions.
     pub fn cluster(&self, keys: &KeyFolder) -> Result<LocalCluster<Seal>, DecisionError> {
         let (orchestrator, reviewers) = keys.seals(&self.membership)?;
         let mut cluster = LocalCluster::new(self.membership.quorum(), orchestrator, reviewers);
@@ -246,45 +249,47 @@ impl DecisionLog {
         Ok(cluster)
     }
 
-    /// The decision that is under way.
+    /// Returns the decision that is under way.
     #[must_use]
     pub fn case(&self) -> Option<&Case> {
         self.case.as_ref()
     }
 
-    /// The last changes that have landed, the newest first.
+    /// Returns the last changes that have landed, the newest first.
     pub fn landed(&self) -> impl Iterator<Item = &LandedCase> {
         self.landed.iter().rev()
     }
 
-    /// The mark of the decision that comes next. Where it is in a repository, this ledger is an older copy of another one.
+    /// Returns the mark of the next decision. If a repository has this mark already, this ledger is an older copy of another
+    /// one.
     #[must_use]
     pub fn next_mark(&self) -> LandingMark {
         LandingMark::new(&self.name, self.next())
     }
 
-    /// By what it is told from other ledgers of a repository.
+    /// Returns the name that distinguishes this ledger from others of a repository.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Who takes part.
+    /// Returns the membership.
     #[must_use]
     pub fn membership(&self) -> &Membership {
         &self.membership
     }
 
-    /// The place of the next decision, at the earliest.
+    /// Returns the earliest place of the next decision.
     fn next(&self) -> Sequence {
         self.proofs.last().map_or(0, |(sequence, _)| *sequence) + 1
     }
 
-    /// Opens a case: what each reviewer thinks of a change, as a run has it; nothing yet, if they sit apart.
+    /// Opens a case with the opinion of each reviewer on a change, as a run has them. The list is empty if the reviewers are in
+    /// processes of their own.
     ///
     /// # Errors
     ///
-    /// [`DecisionError::UnderWay`] if one is open.
+    /// [`DecisionError::UnderWay`] if a case is open.
     pub fn begin(
         &mut self,
         proposal: &Proposal,
@@ -307,7 +312,7 @@ impl DecisionLog {
         self.write(Entry::Opened(Box::new(opened)))
     }
 
-    /// The open case and what was decided on it, if that is in here.
+    /// Returns the open case, with its decision if that is in the ledger.
     ///
     /// # Errors
     ///
@@ -318,20 +323,20 @@ impl DecisionLog {
         Ok((case, decided))
     }
 
-    /// Takes what was decided on the open case.
+    /// Takes the decision on the open case.
     ///
     /// # Errors
     ///
-    /// [`DecisionError`] if it does not verify, or is on something else.
+    /// [`DecisionError`] if the decision does not verify, or is on something else.
     pub fn decided(&mut self, decision: &DecisionProof<Signature>) -> Result<Decided, DecisionError> {
         let case = self.case.as_ref().ok_or(DecisionError::Idle)?;
-        // Of what version 0.1 began, reviewers who came later may have named their models.
+        // In a case that version 0.1 began, reviewers of a later version may have named their models.
         let has_model =
             |message: &SignedMessage<Signature>| message.opinion.as_ref().is_some_and(|o| o.model.is_some());
         let form = if decision.votes.iter().any(has_model) { FORM } else { case.form };
         let record = DecisionRecord::new(&self.membership, &case.change, decision, form);
         record.check(&self.membership)?;
-        // What would not be taken when it is read must not be written.
+        // A record that would be refused when it is read must not be written.
         if !case.fits(&record) {
             return Err(DecisionError::NotProven(OTHER_CASE.to_owned()));
         }
@@ -339,7 +344,7 @@ impl DecisionLog {
         self.decision()?.1.ok_or(DecisionError::Idle)
     }
 
-    /// Closes the open case, which was decided.
+    /// Closes the open case, which was decided on.
     ///
     /// # Errors
     ///
@@ -349,16 +354,16 @@ impl DecisionLog {
         self.write(Entry::Closed { sequence, ended })
     }
 
-    /// Refuses a branch that carries a decision under this roster that is not in here, or is another one in here: what is
-    /// signed next could be signed for the second time.
+    /// Refuses a branch that carries a decision under this roster that the ledger lacks, or has otherwise. The next signature
+    /// could then be the second one at its place.
     ///
-    /// `starts_at` is the word of the owner that decisions below that place were other keys', where a commit names no roster:
-    /// version 0.1 wrote none. It is written down if it settles the matter, once and for all; the same again changes nothing.
+    /// `starts_at` is the owner's word that decisions below that place were other keys', where a commit names no roster, as in
+    /// version 0.1. It is written down if it settles the matter, once and for all; the same value again changes nothing.
     ///
     /// # Errors
     ///
-    /// [`DecisionError::NotInLedger`] says which decision, and how to get the ledger that knows it;
-    /// [`DecisionError::StartsElsewhere`] if another place was said before.
+    /// [`DecisionError::NotInLedger`] names the decision, and says how to get the ledger that has it;
+    /// [`DecisionError::StartsElsewhere`] if another start was given before.
     pub fn agrees_with(
         &mut self,
         repository: &Repository,
@@ -387,7 +392,7 @@ impl DecisionLog {
         }
     }
 
-    /// What is in here of a decision that a branch tells of. One that is under way may have landed already.
+    /// Returns the state in this ledger of a decision that a branch carries. A decision under way may have landed already.
     fn find(&self, told: &LandedDecision) -> LedgerMatch {
         let is_at = |(sequence, _): &&(Sequence, Proof<Signature>)| *sequence == told.sequence;
         if let Some((_, proof)) = self.proofs.iter().find(is_at) {
@@ -413,11 +418,11 @@ impl DecisionLog {
         self.case.as_ref().map_or(Ok(()), |case| Err(DecisionError::UnderWay(case.sequence)))
     }
 
-    /// Takes what a line says.
+    /// Applies a line of the ledger.
     fn follow(&mut self, line: Line<Entry>) -> Result<(), DecisionError> {
         let wrong = |why: &str| DecisionError::NotProven(why.to_owned());
         if line.run != self.membership.chain().to_string() {
-            return Err(wrong("it is of another repository"));
+            return Err(wrong("it belongs to another repository"));
         }
         match line.event {
             Entry::Opened(opened) => {
@@ -428,8 +433,8 @@ impl DecisionLog {
                     return Err(wrong("its form is not known to this program, which may be too old"));
                 }
                 let Opened { sequence, run, change, form, .. } = *opened;
-                // It becomes a part of a path.
-                uuid::Uuid::parse_str(&run).map_err(|_| wrong("its run has no id"))?;
+                // The id becomes a part of a path.
+                uuid::Uuid::parse_str(&run).map_err(|_| wrong("its run has no valid id"))?;
                 if sequence != self.next() {
                     return Err(wrong("it is not the next decision"));
                 }
@@ -448,7 +453,7 @@ impl DecisionLog {
             }
             Entry::Closed { sequence, ended } => {
                 let is_it = |case: &mut Case| case.sequence == sequence && case.decided.is_some();
-                let case = self.case.take_if(is_it).ok_or_else(|| wrong("it closes what was not decided"))?;
+                let case = self.case.take_if(is_it).ok_or_else(|| wrong("it closes an undecided case"))?;
                 if let (Some(decided), Ended::Landed { commit }) = (case.decided.clone(), ended) {
                     self.landed.push_back(LandedCase { case, decided, commit });
                     self.landed.drain(..self.landed.len().saturating_sub(LANDED_MAX));
@@ -456,7 +461,7 @@ impl DecisionLog {
                 Ok(())
             }
             Entry::StartsAt { sequence } => match self.starts_at.replace(sequence) {
-                Some(_) => Err(wrong("it says twice where it starts")),
+                Some(_) => Err(wrong("it gives the start of the ledger twice")),
                 None => Ok(()),
             },
         }

@@ -1,12 +1,12 @@
-//! Keys together with all that they have signed, as one file that can be taken to another machine.
+//! Exports and imports keys together with everything that they have signed, as one file that can be taken to another machine.
 //!
-//! Out of a folder of keys goes one JSON document: the roster, the secret keys that are there, and every ledger and log beside
-//! them, with a digest over all of it. Into another folder comes what is missing there. What is there is never written over:
-//! a ledger may only grow by what the file has beyond it. Ledgers are durable before the first key is, so that a key is
-//! never without them.
+//! An export of a folder of keys is one JSON document: the roster, the secret keys that are there, and every ledger and log
+//! beside them, with a digest over all of it. An import adds to another folder whatever is missing there. Existing content is
+//! never overwritten: a ledger may only grow by the lines that the file has beyond it. Ledgers are durable before the first key
+//! is, so that a key is never without them.
 //!
-//! One JSON document, and no archive: all of it is text, the names in it are of few known shapes, and nothing that unpacks an archive
-//! could be led out of the folder by a path or a link.
+//! The file is one JSON document rather than an archive. All of it is text, and the names in it have few known shapes. So no
+//! path or link can lead the program that unpacks it out of the folder.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -27,39 +27,39 @@ use crate::journal::FILE_NAME;
 /// The form that this program writes.
 const VERSION: u32 = 1;
 
-/// How a file begins that holds what proves a fraud.
+/// The beginning of the name of a file that proves a fraud.
 const ACCUSATION: &str = "accusation-";
 
-/// Keys and what they have signed.
+/// Keys, with everything that they have signed.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Bundle {
     v: u32,
     /// The SHA-256 of the JSON form of the files.
     sha256: Digest,
-    /// Each by its path inside the folder of keys.
+    /// The files, each by its path inside the folder of keys.
     files: BTreeMap<String, String>,
 }
 
-/// What was exported.
+/// The result of an export.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Exported {
-    /// Whose keys.
+    /// The names of the members whose keys were exported.
     pub seats: Vec<String>,
-    /// How many ledgers and logs.
+    /// The number of ledgers and logs.
     pub ledgers: usize,
 }
 
-/// What was imported.
+/// The result of an import.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Imported {
-    /// Whose keys were not there before.
+    /// The names of the members whose keys were not there before.
     pub seats: Vec<String>,
-    /// How many ledgers and logs are new or have grown.
+    /// The number of ledgers and logs that are new or have grown.
     pub ledgers: usize,
 }
 
-/// What a path may be, in the order in which they are written.
+/// The kinds of files, in the order in which they are written.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 enum Kind {
     Ledger,
@@ -68,20 +68,20 @@ enum Kind {
     Key,
 }
 
-/// What is to be done with a file.
+/// The action for one file.
 enum Act {
     Make,
-    /// Only what lies beyond this many bytes is added to a file that is locked.
+    /// Adds only the content beyond this many bytes, to a file that is locked.
     Grow(File, usize),
     Leave,
 }
 
-/// Writes the keys of a folder and all that they have signed into a new file, which its owner alone may read.
+/// Writes the keys of a folder, and everything that they have signed, into a new file that only its owner may read.
 ///
 /// # Errors
 ///
-/// [`DecisionError::NoKeys`] if there is no key, [`DecisionError::InUse`] if one of them is at work,
-/// [`DecisionError::KeysAreThere`] if the file is there; others if something cannot be read or written.
+/// [`DecisionError::NoKeys`] if there is no key, [`DecisionError::InUse`] if one of the keys is in use,
+/// [`DecisionError::KeysAreThere`] if the file exists; another error if something cannot be read or written.
 pub fn export(folder: &Path, file: &Path) -> Result<Exported, DecisionError> {
     let keys = KeyFolder::open(folder)?;
     let held = keys.held()?;
@@ -97,7 +97,7 @@ pub fn export(folder: &Path, file: &Path) -> Result<Exported, DecisionError> {
         files.insert(format!("{}.key", plain(&seat.name)), pem);
         seats.push(seat.name.clone());
     }
-    // No process adds a line while they are read.
+    // While the locks are held, no process adds a line.
     let mut locks = Vec::new();
     let mut ledgers = 0;
     for path in kept(&folder.join(DECISIONS))? {
@@ -117,20 +117,20 @@ pub fn export(folder: &Path, file: &Path) -> Result<Exported, DecisionError> {
     Ok(Exported { seats, ledgers })
 }
 
-/// Brings keys, and all that they have signed, into a folder; it is made if it is not there.
+/// Brings keys, and everything that they have signed, into a folder, which is made if it is missing.
 ///
 /// # Errors
 ///
-/// [`DecisionError::Damaged`] if the file cannot be trusted, [`DecisionError::Clash`] if something else is there, or more than
-/// it brings: then nothing is changed. Others if something cannot be read or written.
+/// [`DecisionError::Damaged`] if the file cannot be trusted, [`DecisionError::Clash`] if the folder has something else, or more
+/// than the file brings. Then nothing is changed. Another error if something cannot be read or written.
 pub fn import(folder: &Path, file: &Path) -> Result<Imported, DecisionError> {
     let bundle = read(file)?;
     let mut acts = Vec::new();
     for (name, text) in &bundle.files {
-        let kind = kind(name).ok_or_else(|| damaged(file, format!("`{name}` is no file of keys")))?;
+        let kind = kind(name).ok_or_else(|| damaged(file, format!("`{name}` is not a file of keys")))?;
         acts.push((kind, folder.join(name), text, act(kind, &folder.join(name), text)?));
     }
-    // In the order of their kinds: the keys come last.
+    // The files are written in the order of their kinds: the keys come last.
     acts.sort_by_key(|(kind, ..)| *kind);
     make_folder(folder)?;
     let mut imported = Imported { seats: Vec::new(), ledgers: 0 };
@@ -152,7 +152,7 @@ impl Bundle {
         serde_json::from_str(self.files.get(ROSTER_FILE)?).ok()
     }
 
-    /// Whose key is at this path.
+    /// Returns the name of the member whose key is at this path.
     fn owner(&self, path: &Path) -> Option<String> {
         let roster = self.roster()?;
         let stem = path.file_stem()?.to_str()?.to_owned();
@@ -160,7 +160,7 @@ impl Bundle {
         seats.find(|seat| plain(&seat.name) == stem).map(|seat| seat.name)
     }
 
-    /// Why its keys are not those of its roster, if they are not.
+    /// Returns why its keys are not those of its roster, if they are not.
     fn fault(&self) -> Option<String> {
         let Some(roster) = self.roster() else { return Some("it has no roster".to_owned()) };
         if let Err(why) = Membership::new(Digest::ZERO, roster.clone()) {
@@ -179,7 +179,7 @@ impl Bundle {
     }
 }
 
-/// Reads what was exported.
+/// Reads an exported file.
 fn read(file: &Path) -> Result<Bundle, DecisionError> {
     let about = std::fs::metadata(file).map_err(DecisionError::file("read", file))?;
     if about.is_file() && about.permissions().mode() & 0o077 != 0 {
@@ -188,10 +188,10 @@ fn read(file: &Path) -> Result<Bundle, DecisionError> {
     let bytes = files::read(file, LARGE_BYTES_MAX).map_err(DecisionError::file("read", file))?;
     let bundle: Bundle = serde_json::from_slice(&bytes).map_err(|why| damaged(file, why.to_string()))?;
     if bundle.v != VERSION {
-        return Err(damaged(file, format!("its form is {}, and this program reads {VERSION}", bundle.v)));
+        return Err(damaged(file, format!("its form is {}, but this program reads {VERSION}", bundle.v)));
     }
     if digest(&bundle.files) != bundle.sha256 {
-        return Err(damaged(file, "its contents have another digest than it says".to_owned()));
+        return Err(damaged(file, "its contents have another digest than it states".to_owned()));
     }
     match bundle.fault() {
         Some(why) => Err(damaged(file, why)),
@@ -199,7 +199,7 @@ fn read(file: &Path) -> Result<Bundle, DecisionError> {
     }
 }
 
-/// Decides what is done with one file, and changes nothing yet.
+/// Returns the action for one file. Nothing is changed yet.
 fn act(kind: Kind, path: &Path, text: &str) -> Result<Act, DecisionError> {
     if !path.exists() {
         return Ok(Act::Make);
@@ -210,7 +210,7 @@ fn act(kind: Kind, path: &Path, text: &str) -> Result<Act, DecisionError> {
         let is_roster = |text: &str| serde_json::from_str::<Roster>(text).ok();
         let is_same = here == text.as_bytes()
             || kind == Kind::Roster && is_roster(&String::from_utf8_lossy(&here)) == is_roster(text);
-        return if is_same { Ok(Act::Leave) } else { Err(clash("is there already, and is another one")) };
+        return if is_same { Ok(Act::Leave) } else { Err(clash("already exists with other content")) };
     }
     let open = OpenOptions::new().read(true).append(true).open(path);
     let mut here = open.map_err(DecisionError::file("open", path))?;
@@ -223,13 +223,13 @@ fn act(kind: Kind, path: &Path, text: &str) -> Result<Act, DecisionError> {
     }
     if bytes.starts_with(text.as_bytes()) {
         return Err(clash(
-            "has more than is brought: it would go back, and its keys would sign one number twice",
+            "has more than is imported: it would go back, and its keys would sign one number twice",
         ));
     }
-    Err(clash("is there already, and is another ledger of these keys: they were at work in two places"))
+    Err(clash("already exists as another ledger of these keys: they were at work in two places"))
 }
 
-/// Writes one file, durably.
+/// Performs the action for one file, durably.
 fn perform(kind: Kind, path: &Path, text: &str, act: Act) -> Result<(), DecisionError> {
     match act {
         Act::Leave => Ok(()),
@@ -250,7 +250,7 @@ fn perform(kind: Kind, path: &Path, text: &str, act: Act) -> Result<(), Decision
     }
 }
 
-/// All files below the folder of decisions, in the order of their names.
+/// Returns all files below the folder of decisions, in the order of their names.
 fn kept(decisions: &Path) -> Result<Vec<PathBuf>, DecisionError> {
     let (mut open, mut found) = (vec![decisions.to_owned()], Vec::new());
     while let Some(folder) = open.pop() {
@@ -267,14 +267,14 @@ fn kept(decisions: &Path) -> Result<Vec<PathBuf>, DecisionError> {
     Ok(found)
 }
 
-/// The path of a file inside the folder of keys, and what it is, if it is brought along.
+/// Returns the path of a file inside the folder of keys, and its kind, if the file is exported.
 fn named(folder: &Path, path: &Path) -> Option<(String, Kind)> {
     let name = path.strip_prefix(folder).ok()?.to_str()?.to_owned();
     let kind = kind(&name)?;
     Some((name, kind))
 }
 
-/// What a path inside a folder of keys is. Nothing else is written, so that none leads out of the folder.
+/// Returns the kind of a path inside a folder of keys. No other path is written, so that none leads out of the folder.
 fn kind(name: &str) -> Option<Kind> {
     let is_plain = |part: &str| !part.is_empty() && part == plain(part);
     let parts: Vec<&str> = name.split('/').collect();
@@ -297,7 +297,7 @@ fn kind(name: &str) -> Option<Kind> {
     }
 }
 
-/// Reads a ledger without a torn last line. No process writes to it while the file that is returned is held.
+/// Reads a ledger without a torn last line. No process writes to the ledger while the returned file is held.
 fn whole_lines(path: &Path) -> Result<(File, String), DecisionError> {
     let mut file = File::open(path).map_err(DecisionError::file("read", path))?;
     file.try_lock_shared().map_err(|_| DecisionError::InUse(path.to_owned()))?;
@@ -309,7 +309,7 @@ fn whole_lines(path: &Path) -> Result<(File, String), DecisionError> {
     Ok((file, String::from_utf8(bytes).map_err(unreadable)?))
 }
 
-/// How many bytes its whole lines have.
+/// Returns the number of bytes of the whole lines.
 fn whole_bytes(bytes: &[u8]) -> usize {
     bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
 }

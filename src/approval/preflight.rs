@@ -1,8 +1,8 @@
-//! Who could take part in a decision, found out before it has a number.
+//! Finds out who could take part in a decision, before it has a number.
 //!
-//! In: connections to the reviewers, and the base of a change. Out: what each says of itself, and the word that a quorum could
-//! vote, once it could. A base that no quorum has is an error, and no decision: reviewers without it would abstain, and the
-//! change would be rejected for ever. Nothing is signed or written here.
+//! The input is connections to the reviewers, and the base of a change. The output is the answer of each reviewer, and the
+//! confirmation that a quorum could vote, once it could. A base that no quorum has is an error, and not a decision: reviewers
+//! without it would abstain, and the change would be rejected for ever. Nothing is signed or written here.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,35 +22,35 @@ use crate::repository::Oid;
 use crate::run::{Notices, Waiting};
 use crate::text::escape;
 
-/// For so long all are heard before a proposal, before those are told who have not answered.
+/// The time for all answers before a proposal. Reviewers that have not answered by then are reported.
 const ALL_MAX: Duration = Duration::from_secs(5);
 
-/// For so long all are heard where that is all that is asked for: a fetch takes its time.
+/// The time for all answers if nothing else is asked for: a fetch takes its time.
 const CHECK_MAX: Duration = Duration::from_secs(30);
 
-/// How soon those are asked again who were not there.
+/// The pause before the reviewers are asked again.
 const AGAIN: Duration = Duration::from_secs(3);
 
-/// The longest time for a review that is believed: what a reviewer says of itself is its word.
+/// The longest review time that is believed: the time that a reviewer reports is only its word.
 const REVIEW_MAX: Duration = Duration::from_hours(30 * 24);
 
-/// So many characters of a program's name are shown, and of why a fetch has failed.
+/// The most characters that are shown about a reviewer, such as its program's name and why a fetch has failed.
 const SAID_CHARS_MAX: usize = 300;
 
-/// So many characters of a commit's name are shown.
+/// The number of characters of a commit's name that are shown.
 const SHORT: usize = 12;
 
-/// What every reviewer says of a base.
+/// The answers of all reviewers about a base.
 #[derive(Clone, Debug)]
 pub struct Attendance {
     about: Inquiry,
-    /// How many must approve.
+    /// The number of reviewers that must approve.
     quorum: usize,
-    /// In the order of the roster.
+    /// The reviewers, in the order of the roster.
     reviewers: Vec<Seat>,
 }
 
-/// A reviewer, where it is, and what is known of it; none where its answer was not waited for.
+/// A reviewer, its address, and the result of asking it; `None` if its answer was not waited for.
 #[derive(Clone, Debug)]
 struct Seat {
     name: String,
@@ -58,7 +58,7 @@ struct Seat {
     presence: Option<Presence>,
 }
 
-/// Where a decision would start, and where reviewers are asked about it.
+/// The start of a decision, and the reviewers that are asked about it.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
     pub(super) membership: &'a Membership,
@@ -67,17 +67,17 @@ pub(super) struct Place<'a> {
     pub(super) branch: &'a str,
 }
 
-/// What a proposer knows once a quorum could vote.
+/// The answers that matter to the orchestrator once a quorum could vote.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct QuorumReady {
-    /// Whether each quorum has somebody who runs a command before it approves, as they say.
+    /// Whether each quorum has a reviewer that runs a command before it approves, by the reviewers' own account.
     pub(super) verifies: bool,
-    /// The longest time that any of them gives a review.
+    /// The longest time that any reviewer gives a review.
     pub(super) review_max: Option<Duration>,
 }
 
 impl Seat {
-    /// What it says, if it has answered.
+    /// Returns its answer, if it has given one.
     fn said(&self) -> Option<&Readiness> {
         match &self.presence {
             Some(Presence::Ready(said)) => Some(said),
@@ -85,7 +85,7 @@ impl Seat {
         }
     }
 
-    /// Whether it could vote. One that does not say so may be able to.
+    /// Returns whether it could vote. A reviewer that does not say so may be able to.
     fn is_able(&self) -> bool {
         match &self.presence {
             Some(Presence::Ready(said)) => said.base == BaseState::Known,
@@ -96,7 +96,7 @@ impl Seat {
 }
 
 impl Attendance {
-    /// Asks all reviewers once. Those who have not answered by then are unheard.
+    /// Asks all reviewers once. Those that have not answered within this time are unheard.
     async fn of(connections: &Connections, place: Place<'_>, time: Duration) -> Self {
         let Place { membership, addresses, base, branch } = place;
         let (quorum, count) = (membership.quorum().size(), membership.quorum().reviewers());
@@ -117,31 +117,31 @@ impl Attendance {
         Self { about: about.clone(), quorum, reviewers: seats.collect() }
     }
 
-    /// How many could vote, as far as it is known.
+    /// Returns the number of reviewers that could vote, as far as is known.
     fn able(&self) -> usize {
         self.reviewers.iter().filter(|seat| seat.is_able()).count()
     }
 
-    /// Whether so many could vote that a change can be approved.
+    /// Returns whether enough reviewers could vote for a change to be approved.
     #[must_use]
     pub fn has_quorum(&self) -> bool {
         self.able() >= self.quorum
     }
 
-    /// How many are ready, and how many a decision needs.
+    /// Returns a line with the number of reviewers that are ready, and the number that a decision needs.
     #[must_use]
     pub fn summary(&self) -> String {
         let (able, all, quorum) = (self.able(), self.reviewers.len(), self.quorum);
         format!("{able} of {all} reviewers are ready, and a decision needs {quorum}")
     }
 
-    /// Returns a line for each reviewer: its name, and what is known of it.
+    /// Returns a line for each reviewer: its name and its state.
     #[must_use]
     pub fn lines(&self) -> Vec<(&str, String)> {
         self.reviewers.iter().map(|seat| (seat.name.as_str(), self.in_words(seat))).collect()
     }
 
-    /// Returns the same for programs.
+    /// Returns the same as JSON, for programs.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let row = |seat: &Seat| {
@@ -174,7 +174,7 @@ impl Attendance {
         })
     }
 
-    /// The names of those whose copy is so.
+    /// Returns the names of the reviewers that report this state of the base.
     fn whose(&self, state: BaseState) -> Vec<&str> {
         let seats = self.reviewers.iter().filter(|seat| seat.said().is_some_and(|said| said.base == state));
         seats.map(|seat| seat.name.as_str()).collect()
@@ -193,7 +193,7 @@ impl Attendance {
                 let verifies = if said.verifies { "; runs a command before it approves" } else { "" };
                 format!("{base}{failed}; {}{verifies}", said.program)
             }
-            Some(Presence::Silent) => "is there, and does not say whether it has the base".to_owned(),
+            Some(Presence::Silent) => "is there, but does not say whether it has the base".to_owned(),
             Some(Presence::Away(why)) => format!("{why} ({})", seat.address),
             None => "has not answered yet".to_owned(),
         };
@@ -208,7 +208,7 @@ impl Attendance {
         self.about.branch.strip_prefix("refs/heads/").unwrap_or(&self.about.branch)
     }
 
-    /// Why no quorum can vote, even if all come back who are away; none, if one could.
+    /// Returns why no quorum can vote, even if all absent reviewers come back; `None` if one could.
     fn obstacle(&self) -> Option<String> {
         let (all, base, branch) = (self.reviewers.len(), self.short(), self.branch());
         let kinds = [
@@ -243,7 +243,7 @@ impl Attendance {
         is_hopeless.then(|| format!("no quorum could vote, and nothing was proposed: {}", parts.join("; ")))
     }
 
-    /// A line for each who could not vote by now.
+    /// Returns a line for each reviewer that cannot vote yet.
     fn not_able(&self) -> Vec<String> {
         let others = self.reviewers.iter().filter(|seat| !seat.is_able());
         others.map(|seat| format!("{} {}", seat.name, self.in_words(seat))).collect()
@@ -257,8 +257,8 @@ impl Attendance {
     }
 }
 
-/// Asks the reviewers of a request once whether they could vote on a change of its base. No one else is heard meanwhile, so
-/// that this goes beside a process that proposes.
+/// Asks the reviewers of a request once whether they could vote on a change of its base. This listens for no packets, so that
+/// it can run beside a process that proposes.
 ///
 /// # Errors
 ///
@@ -278,7 +278,7 @@ pub async fn attendance(request: &ApprovalRequest) -> Result<Attendance, Approva
 ///
 /// # Errors
 ///
-/// [`ApprovalError::NotReady`] if so many are there and lack the base that none could.
+/// [`ApprovalError::NotReady`] if so many reviewers are there and lack the base that no quorum could vote.
 pub(super) async fn quorum_ready(
     connections: &Connections,
     place: Place<'_>,

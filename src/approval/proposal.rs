@@ -1,4 +1,4 @@
-//! What is decided on: one text, of which every reviewer takes the digest.
+//! The text that is decided on; every reviewer takes its digest.
 
 use std::fmt::Write as _;
 
@@ -14,87 +14,88 @@ use crate::repository::{Authorship, Candidate, FileChange, Oid};
 /// The form that this program writes.
 const VERSION: u32 = 1;
 
-/// What the history says of a change that nobody has named.
+/// The commit message of a change that was given none.
 const MESSAGE: &str = "Apply a change that was approved by a quorum";
 
-/// Who has read a change.
+/// A reviewer that has read a change.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reader {
-    /// The reviewer.
+    /// The name of the reviewer.
     pub name: String,
-    /// Where its model was called, or that it was scripted.
+    /// The place where its model was called, or the word that it was scripted.
     pub model: String,
 }
 
-/// A change on a branch, with what code knows of it.
+/// A change on a branch, with the facts about it.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Proposal {
     /// The form of this text.
     v: u32,
-    /// The run in which it was made: no other proposal has it, so that a change that is proposed again is another one.
+    /// The run in which it was made. No other proposal has it, so that a change that is proposed again is another one.
     pub run: String,
-    /// When it was made, in seconds since 1970: the time of its commit.
+    /// The time at which it was made, in seconds since 1970: the time of its commit.
     pub at: u64,
-    /// The branch that is moved, by its full name.
+    /// The full name of the branch that is moved.
     pub branch: String,
-    /// The commit that it must be at.
+    /// The commit that the branch must be at.
     pub base: Oid,
-    /// The tree that comes out.
+    /// The tree that the change makes.
     pub tree: Oid,
     /// The SHA-256 of the diff.
     pub diff_sha256: Digest,
-    /// What people will read in the history. Reviewers are not shown it: a story about a change is how they are misled.
+    /// The message that people will read in the history. Reviewers are not shown it: a story about a change is how they are
+    /// misled.
     pub message: String,
-    /// Who made it, as the commits of its branch say; none of a patch, and of what version 0.1 proposed.
+    /// The authors of the change, as the commits of its branch name them. A patch has none, and version 0.1 recorded none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub author: Option<Authorship>,
-    /// The roleset that the reviewers worked by.
+    /// The roleset of the reviewers.
     pub roleset: String,
     /// The files that differ.
     pub files: Vec<FileChange>,
-    /// Who read it, and on which model, as the process says that asked them.
+    /// The reviewers that read it, each with its model, by the word of the process that asked them.
     pub reviewers: Vec<Reader>,
     /// The SHA-256 of the last line of the review's journal.
     pub review: Digest,
-    /// What came of the command that had to succeed on that tree; none, if there was no command.
+    /// The result of the command that had to succeed on that tree, if there was a command.
     pub verification: Option<CommandVerification>,
-    /// Whether each quorum has a reviewer that runs a command of its own before it approves, as reviewers in processes of their
-    /// own have said.
+    /// Whether each quorum has a reviewer that runs a command of its own before it approves, by the word of reviewers in
+    /// processes of their own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reviewers_verify: bool,
-    /// What else code knows of it.
+    /// The facts about the change.
     pub facts: Facts,
-    /// What the reviewers read.
+    /// The diff that the reviewers read.
     pub diff: String,
 }
 
-/// What a proposal says beside what git and other tools know.
+/// The parts of a proposal that neither git nor other tools know.
 #[derive(Clone, Debug)]
 pub struct ProposalDraft {
     /// The run in which it is made.
     pub run: String,
-    /// When, in seconds since 1970.
+    /// The time at which it is made, in seconds since 1970.
     pub at: u64,
-    /// The branch, by its full name.
+    /// The full name of the branch.
     pub branch: String,
-    /// What people will read.
+    /// The message that people will read.
     pub message: String,
-    /// Who made the change, where that is known.
+    /// The authors of the change, if they are known.
     pub author: Option<Authorship>,
-    /// By which roleset it is reviewed.
+    /// The roleset by which it is reviewed.
     pub roleset: String,
-    /// Whether each quorum has a reviewer that runs a command of its own, as they say.
+    /// Whether each quorum has a reviewer that runs a command of its own, by the reviewers' own account.
     pub reviewers_verify: bool,
 }
 
 impl Proposal {
-    /// Makes a proposal of a candidate, in a run that no other was made in.
+    /// Makes a proposal of a candidate, in a run in which no other proposal was made.
     ///
     /// # Errors
     ///
-    /// [`DecisionError::Unreadable`] if its diff is not UTF-8, so that nobody could say what was read.
+    /// [`DecisionError::Unreadable`] if its diff is not UTF-8, so that no one could say what was read.
     pub fn new(
         candidate: &Candidate,
         ProposalDraft { run, at, branch, message, author, roleset, reviewers_verify }: ProposalDraft,
@@ -102,7 +103,7 @@ impl Proposal {
         facts: Facts,
     ) -> Result<Self, DecisionError> {
         let diff = String::from_utf8(candidate.diff.clone()).map_err(|_| {
-            let why = "its diff is not UTF-8 throughout, so that nobody could read it; binary files cannot be approved";
+            let why = "its diff is not UTF-8 throughout, so that no one could read it; binary files cannot be approved";
             DecisionError::Unreadable { path: "the change".into(), why: why.to_owned() }
         })?;
         Ok(Self {
@@ -126,19 +127,19 @@ impl Proposal {
         })
     }
 
-    /// Whether a command is run on it before it is decided.
+    /// Returns whether a command is run on the change before it is decided on.
     #[must_use]
     pub fn is_verified(&self) -> bool {
         self.verification.is_some() || self.reviewers_verify
     }
 
-    /// Says who has read it.
+    /// Returns the proposal with the reviewers that have read it.
     #[must_use]
     pub fn read_by(self, reviewers: Vec<Reader>, review: Digest) -> Self {
         Self { reviewers, review, ..self }
     }
 
-    /// The text that is decided on.
+    /// Returns the text that is decided on.
     ///
     /// # Errors
     ///
@@ -151,12 +152,12 @@ impl Proposal {
     ///
     /// # Errors
     ///
-    /// [`DecisionError::NotProven`] if it is none, or does not hold together.
+    /// [`DecisionError::NotProven`] if the text is not a proposal, or does not hold together.
     pub fn read(text: &str) -> Result<Self, DecisionError> {
         let wrong = |why: String| DecisionError::NotProven(format!("the change cannot be read: {why}"));
         let proposal: Self = serde_json::from_str(text).map_err(|why| wrong(why.to_string()))?;
         if proposal.v != VERSION {
-            return Err(wrong(format!("its form is {}, and this program reads {VERSION}", proposal.v)));
+            return Err(wrong(format!("its form is {}, but this program reads {VERSION}", proposal.v)));
         }
         if Digest::new(proposal.diff.as_bytes()) != proposal.diff_sha256 {
             return Err(wrong("its diff has another digest".to_owned()));
@@ -164,14 +165,14 @@ impl Proposal {
         Ok(proposal)
     }
 
-    /// Lines that come and go, all files together.
+    /// Returns the number of added and removed lines in all files.
     #[must_use]
     pub fn churn(&self) -> u64 {
         self.files.iter().map(|file| file.added.saturating_add(file.removed)).fold(0, u64::saturating_add)
     }
 
-    /// The message of its commit, which says by what it was decided, and under which roster; none, if version 0.1 began the
-    /// decision, which did not say.
+    /// Returns the message of the commit, which names the decision and its roster. There is no roster if version 0.1 began the
+    /// decision, since that version named none.
     #[must_use]
     pub fn commit_message(
         &self,
@@ -180,7 +181,7 @@ impl Proposal {
         roster: Option<Digest>,
         approvers: &[&str],
     ) -> String {
-        // Nobody's message has this program's trailers in it, or what git takes for the end of a message.
+        // A message may hold neither this program's trailers nor anything that git takes for the end of a message.
         let is_own = |line: &&str| {
             let line = line.trim_start();
             !line.to_ascii_lowercase().starts_with("consensus-")

@@ -1,7 +1,7 @@
-//! Proposing a change: it is made ready, verified, reviewed, decided on, and brought onto its branch.
+//! Proposes a change: it is made ready, verified, reviewed, decided on, and brought onto its branch.
 //!
-//! In: a request and the configuration. Out: how it ended, with everything durable on the way. A decision that an
-//! earlier process has begun is brought to its end first.
+//! The input is a request and the configuration. The output is the end of the decision, with everything durable on the way. A
+//! decision that an earlier process began is finished first.
 
 use std::path::PathBuf;
 use std::time::{Instant, SystemTime};
@@ -31,48 +31,48 @@ use crate::repository::{Candidate, Repository, RepositoryError};
 use crate::run::{AnswerFile, RunId};
 use crate::text::escape;
 
-/// What a signal or a deadline leaves before the review.
-pub const UNBEGUN: &str = "before anybody was asked; nothing was decided";
+/// The state that a signal or a deadline leaves before the review.
+pub const UNBEGUN: &str = "before the review began; nothing was decided";
 
-/// What a signal or a deadline leaves of a decision among processes.
-const UNDER_WAY: &str = "while others decide; the same command goes on with it, and so do they";
+/// The state that a signal or a deadline leaves of a decision among processes.
+const UNDER_WAY: &str = "while others decide; they continue, and so does the same command if it is run again";
 
-/// What a signal leaves of a change that was reviewed.
-const UNDECIDED: &str = "after the review and before the decision; nothing was decided, and --review RUN decides with the same words";
+/// The state that a signal leaves of a change that was reviewed.
+const UNDECIDED: &str = "after the review and before the decision; nothing was decided, and the same command with --review RUN decides";
 
 /// The roleset in the record of a change whose reviewers each have their own.
 const OWN_ROLESETS: &str = "each reviewer's own";
 
-/// What became of a change that was proposed.
+/// The outcome of a proposed change.
 #[derive(Debug)]
 pub enum ProposalOutcome {
-    /// It was decided on.
+    /// The change was decided on.
     Decided(Box<DecisionEnd>),
-    /// It is the change that an earlier process began to decide on, which has now ended.
+    /// An earlier process began to decide on this very change, and that decision has now ended.
     BegunBefore(Box<DecisionEnd>),
-    /// It has landed before: a process that was killed after that had said nothing of it.
+    /// The change has landed before: a process that was killed after that did not report it.
     LandedBefore(Box<DecisionEnd>),
-    /// Its review was not whole, or stops it: it was not proposed.
+    /// The review was not whole, or stops the change, so that it was not proposed.
     NotReviewed {
-        /// How the review ended.
+        /// The outcome of the review.
         outcome: OutcomeKind,
-        /// Why.
+        /// The reason.
         reason: String,
         /// The run of the review.
         run: String,
     },
-    /// The command that was to succeed on it did not: it was not proposed.
+    /// The command that had to succeed on the change failed, so that it was not proposed.
     Unverified {
-        /// How the command ended.
+        /// The end of the command, in words.
         how: String,
-        /// The end of what it said.
+        /// The end of its output.
         said: String,
-        /// Where all of that is.
+        /// The file with its output.
         log: PathBuf,
     },
 }
 
-/// One who proposes a change.
+/// An orchestrator that proposes a change.
 pub struct ProposingNode<'a> {
     request: &'a ApprovalRequest,
     watcher: &'a dyn ApprovalWatcher,
@@ -80,7 +80,7 @@ pub struct ProposingNode<'a> {
     decider: Decider<'a>,
     site: ProposedSite,
     given: GivenChange,
-    /// Where the record is copied to.
+    /// The file for a copy of the record.
     copy: AnswerFile,
 }
 
@@ -97,7 +97,7 @@ struct ProposalRun {
     dir: PathBuf,
 }
 
-/// What a proposal says of how it is reviewed.
+/// The parts of a proposal about its review.
 struct Draft {
     roleset: String,
     verification: Option<CommandVerification>,
@@ -111,7 +111,7 @@ impl std::fmt::Debug for ProposingNode<'_> {
 }
 
 impl<'a> ProposingNode<'a> {
-    /// Opens what a decision needs; nothing is decided yet.
+    /// Opens everything that a decision needs. Nothing is decided yet.
     ///
     /// # Errors
     ///
@@ -124,7 +124,7 @@ impl<'a> ProposingNode<'a> {
         let DecisionSite { repository, branch, keys, membership, addresses } = DecisionSite::open(request)?;
         let addresses = addresses.as_ref();
         let mut log = DecisionLog::open(&membership, &keys, Cluster::placement(addresses))?;
-        // Keys that were copied without their log sign nothing, nor end what was begun.
+        // Keys that were copied without their log sign nothing, and finish nothing that was begun.
         log.agrees_with(&repository, &branch, request.ledger_starts_at)?;
         let given = GivenChange::read(&request.change, &repository)?;
         let copy = AnswerFile::open(request.output.as_deref())?;
@@ -137,11 +137,11 @@ impl<'a> ProposingNode<'a> {
         Ok(Self { request, watcher, file, decider, site, given, copy })
     }
 
-    /// Proposes the change, and has it decided on; `began` is when the program began.
+    /// Proposes the change, and has it decided on. `began` is the time at which the program began.
     ///
     /// # Errors
     ///
-    /// [`ApprovalError`]; what is durable stays so, and the same words go on with it.
+    /// [`ApprovalError`]. Everything that is durable remains so, and the same command continues it.
     pub async fn propose(
         mut self,
         mut cut: CutOff,
@@ -186,7 +186,7 @@ impl<'a> ProposingNode<'a> {
         }
     }
 
-    /// Brings what an earlier process has begun to its end. That is all there is to do if it was this very change.
+    /// Finishes a decision that an earlier process began. Nothing else is left to do if it was on this very change.
     async fn finish_what_was_begun(
         &mut self,
         cut: &mut CutOff,
@@ -196,7 +196,7 @@ impl<'a> ProposingNode<'a> {
             why = cut.heard(UNDER_WAY) => return Err(why),
         };
         let Some((proposal, end, proof)) = finished else { return Ok(None) };
-        // The same words after a crash mean the same change.
+        // The same command after a crash means the same change.
         let again = self.given.candidate(&self.decider.repository, proposal.base.as_str());
         if !again.is_ok_and(|again| again.tree == proposal.tree) {
             return Ok(None);
@@ -206,7 +206,7 @@ impl<'a> ProposingNode<'a> {
         Ok(Some(end))
     }
 
-    /// Finds the decision by which this very change has landed, among the last ones.
+    /// Returns the decision by which this very change has landed, if it is among the last ones.
     fn landed_before(&self) -> Option<(DecisionEnd, String)> {
         let Decider { repository, log, .. } = &self.decider;
         let is_it = |landed: &&LandedCase| {
@@ -217,7 +217,7 @@ impl<'a> ProposingNode<'a> {
         log.landed().find(is_it).map(|landed| self.decider.landed_before(landed))
     }
 
-    /// Checks what can be known before anybody is paid for a review that could not land, and before a key signs twice at one place.
+    /// Checks what can be known before a review is paid for that could not land, and before a key signs twice at one place.
     fn can_land(&self) -> Result<(), ApprovalError> {
         let Decider { repository, log, .. } = &self.decider;
         if self.request.with_checkout {
@@ -228,18 +228,18 @@ impl<'a> ProposingNode<'a> {
         Ok(repository.not_marked(&log.next_mark())?)
     }
 
-    /// Refuses a change whose base was left behind while reviewers were waited for.
+    /// Refuses a change whose base was left behind while the program waited for reviewers.
     fn is_still_at(&self, candidate: &Candidate) -> Result<(), ApprovalError> {
         if self.decider.repository.commit_of(&self.site.branch)? == candidate.base {
             return self.can_land();
         }
         let branch = &self.site.branch;
         Err(ApprovalError::NotReady(format!(
-            "`{branch}` has moved while reviewers were waited for, and nothing was proposed; give the same command again"
+            "`{branch}` moved while the program waited for reviewers, and nothing was proposed; run the same command again"
         )))
     }
 
-    /// Waits until a quorum could vote on a change of this base, where reviewers are in processes of their own.
+    /// Waits until a quorum could vote on a change of this base, if the reviewers are in processes of their own.
     async fn ready(&mut self, candidate: &Candidate, cut: &mut CutOff) -> Result<bool, ApprovalError> {
         let ready = self.decider.cluster.ready(&candidate.base, &self.site.branch, self.watcher);
         tokio::select! {
@@ -278,12 +278,12 @@ impl<'a> ProposingNode<'a> {
         let run = run.id.to_string();
         let draft = ProposalDraft { run, at, branch, message, author, roleset, reviewers_verify };
         let proposal = Proposal::new(candidate, draft, verification, facts)?;
-        // It is known to be short enough before it is reviewed.
+        // The length of the change is checked before it is reviewed.
         proposal.change()?;
         Ok(proposal)
     }
 
-    /// What code knows of a change, with what other tools have reported on it.
+    /// Returns the facts about a change, with the reports of other tools on it.
     fn facts(
         &self,
         candidate: &Candidate,
@@ -302,7 +302,7 @@ impl<'a> ProposingNode<'a> {
         Ok(facts)
     }
 
-    /// Lets reviewers decide who are in processes of their own.
+    /// Has the change decided on by reviewers in processes of their own.
     async fn decide_distributed(
         &mut self,
         proposal: &Proposal,
@@ -320,7 +320,7 @@ impl<'a> ProposingNode<'a> {
         Ok(ProposalOutcome::Decided(Box::new(end)))
     }
 
-    /// Has the change reviewed in this process, or takes the review that was made. Returns how long it took until then, besides.
+    /// Has the change reviewed in this process, or takes the review that was made before. Returns the time until then as well.
     async fn reviewed(
         &self,
         run: &ProposalRun,
@@ -351,7 +351,7 @@ impl<'a> ProposingNode<'a> {
         Ok(TimedReview { review, names, phases })
     }
 
-    /// Decides on a change that was reviewed here.
+    /// Decides on a change that was reviewed in this process.
     async fn decide_reviewed(
         &mut self,
         proposal: Proposal,
@@ -360,7 +360,7 @@ impl<'a> ProposingNode<'a> {
         let TimedReview { review, names, phases } = reviewed;
         let ReviewedRun { result, endpoints } = review;
         let Section::Approval(section) = &result.section else {
-            return Err(ApprovalError::Internal("the run is no review"));
+            return Err(ApprovalError::Internal("the run is not a review"));
         };
         if let Some(path) = &self.request.sarif {
             let log = serde_json::to_string_pretty(&sarif(section)).unwrap_or_default();
@@ -368,7 +368,7 @@ impl<'a> ProposingNode<'a> {
         }
         match result.outcome {
             OutcomeKind::Agreed | OutcomeKind::NoAgreement => {}
-            // A review that is not whole, and one that stops the change if the roleset says so: nothing is proposed.
+            // Nothing is proposed if the review is not whole, or if it stops the change because the roleset says so.
             outcome @ (OutcomeKind::Vetoed
             | OutcomeKind::Budget
             | OutcomeKind::Failed
@@ -389,7 +389,7 @@ impl<'a> ProposingNode<'a> {
     }
 }
 
-/// A review that has ended, its reviewers, and how long it took until then.
+/// A review that has ended, with its reviewers and the time until then.
 struct TimedReview {
     review: ReviewedRun,
     names: Vec<String>,

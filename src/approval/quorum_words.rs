@@ -1,10 +1,11 @@
-//! What a quorum bears, in words: nothing is claimed of models that are not known.
+//! Says in words what a quorum tolerates. Nothing is claimed about models that are not known.
 
 use super::record::VotedFor;
 use crate::bft::{Membership, Quorum};
 
-/// How many must approve, how many reviewers may be faulty, and how many of their models: reviewers on one model err together,
-/// whatever their keys are. `models` has one for each reviewer; none, where it is unknown.
+/// Returns in words how many reviewers must approve, how many may be faulty, and how many of their models may be. Reviewers on
+/// one model err together, whatever their keys are. `models` has one entry for each reviewer, which is `None` if its model is
+/// unknown.
 #[must_use]
 pub fn in_words(quorum: Quorum, models: &[Option<String>]) -> String {
     let (n, f, q) = (quorum.reviewers(), quorum.faults(), quorum.size());
@@ -17,7 +18,7 @@ pub fn in_words(quorum: Quorum, models: &[Option<String>]) -> String {
     format!("{q} of {n}; tolerates {faulty}. {models}")
 }
 
-/// The same of what was decided, by the models that reviewers have signed with their votes.
+/// Returns the same for a decision, by the models that reviewers have signed with their votes.
 #[must_use]
 pub fn of_votes(membership: &Membership, votes: &[VotedFor]) -> String {
     let signed = |name: &str| {
@@ -77,7 +78,7 @@ mod tests {
         assert!(words.ends_with("They use 4 models, of which 1 may be wrong."), "{words}");
         let words = in_words(four, &known(&["a"; 4]));
         assert!(words.ends_with("All use the same model, so a shared error is not tolerated."), "{words}");
-        // The unknown one may be on the model of any other.
+        // The unknown reviewer may be on the model of any other.
         let three = [known(&["a", "b", "c"]), vec![None]].concat();
         let words = in_words(four, &three);
         let expected = "The model of 1 reviewer is unknown, so a shared error is not excluded. \

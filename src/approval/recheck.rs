@@ -1,7 +1,8 @@
-//! What a reviewer that trusts nobody holds a proposal against, before it reads it: its own copy of the repository.
+//! Compares a proposal with a reviewer's own copy of the repository before the reviewer, who trusts no one, reads it.
 //!
-//! In go the text that is voted on and a copy of the repository; out comes what would land, made here, or an opinion that needs
-//! no reading. Whatever a proposal says that can be known from a copy is made anew and compared; the rest is its author's word.
+//! The input is the text that is voted on, and a copy of the repository. The output is the change that would land, made here,
+//! or an opinion that needs no reading. Every part of a proposal that can be known from a copy is made anew and compared; the
+//! rest is its author's word.
 
 use super::decision_error::DecisionError;
 use super::proposal::Proposal;
@@ -9,21 +10,21 @@ use crate::bft::{Opinion, Severity};
 use crate::crypto::Digest;
 use crate::repository::{Candidate, ChangeSource, Oid, Repository, RepositoryError};
 
-/// What came of it.
+/// The result of an examination.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Examined {
-    /// It is what it says it is, and is to be read: this is its change, made here.
+    /// The proposal is as it claims to be, and is to be read. This is its change, made here.
     Readable(Box<Candidate>),
-    /// There is nothing to read.
+    /// There is nothing to read, and this is the opinion.
     Settled(Opinion),
 }
 
 impl Proposal {
-    /// Holds a text that is voted on against a copy of the repository, by a reviewer of this branch, which is at `tip`.
+    /// Compares a text that is voted on with a copy of the repository, for a reviewer of this branch, which is at `tip`.
     ///
     /// # Errors
     ///
-    /// [`DecisionError`] if git cannot be asked.
+    /// [`DecisionError`] if git fails.
     pub fn examine(
         text: &str,
         repository: &Repository,
@@ -32,12 +33,12 @@ impl Proposal {
     ) -> Result<Examined, DecisionError> {
         let proposal = match Self::read(text) {
             Ok(proposal) => proposal,
-            Err(why) => return Ok(reject(format!("it is no proposal: {why}"))),
+            Err(why) => return Ok(reject(format!("it is not a proposal: {why}"))),
         };
         let Self { base, tree, .. } = &proposal;
         if proposal.branch != branch {
             return Ok(abstain(format!(
-                "it is for `{}`, and this one reviews for `{branch}`",
+                "it is for `{}`, but this reviewer reviews for `{branch}`",
                 proposal.branch
             )));
         }
@@ -55,35 +56,35 @@ impl Proposal {
                 }
                 Err(why) => return Err(why.into()),
             };
-        // What was decided before must not be left behind.
+        // Earlier decisions must not be left behind.
         if !repository.is_ancestor(tip, base)? {
             return Ok(abstain(format!(
-                "its base {} is not what `{branch}` is at by now: {}",
+                "its base {} lacks commits of `{branch}`, which is at {}",
                 short(base),
                 short(tip)
             )));
         }
         if candidate.tree != *tree {
-            return Ok(reject("its diff is not what leads to its tree".to_owned()));
+            return Ok(reject("its diff does not lead to its tree".to_owned()));
         }
-        // Where each reads for itself, nobody has read before.
+        // Each reviewer reads for itself, so no one has read the change before.
         let is_unread = proposal.reviewers.is_empty() && proposal.review == Digest::ZERO;
         let is_so = proposal.files == candidate.files
             && is_unread
             && proposal.facts.are_of(&candidate, repository, proposal.is_verified())?;
         if !is_so {
-            return Ok(reject("what it says of itself is not so".to_owned()));
+            return Ok(reject("its files, readers or facts are not as it claims".to_owned()));
         }
         Ok(Examined::Readable(Box::new(candidate)))
     }
 }
 
-/// A name that can be told from all others here, and leaves room in a line.
+/// Returns a name that is distinct from all others here, and leaves room in a line.
 fn short(oid: &Oid) -> &str {
     oid.as_str().get(..12).unwrap_or_default()
 }
 
-/// Whoever proposes what is not so is no fool, or has a fault that nobody should build on.
+/// Rejects a false proposal. Its author is a liar, or has a fault that no one should build on.
 fn reject(reason: String) -> Examined {
     Examined::Settled(Opinion::Reject { reason, severity: Severity::Critical })
 }

@@ -1,4 +1,4 @@
-//! The record of a decision: everything that proves it, in one file.
+//! The record of a decision: one file with everything that proves it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -14,13 +14,13 @@ use crate::crypto::dsse::DsseEnvelope;
 use crate::crypto::{Digest, Signature};
 use crate::repository::Oid;
 
-/// The form of version 0.1: its votes do not say on which model they rest.
+/// The form of version 0.1, whose votes do not name their models.
 pub(super) const FIRST_FORM: u32 = 1;
 
-/// The form that this program writes: a vote names the model that formed it.
+/// The form that this program writes, in which a vote names the model that formed it.
 pub(super) const FORM: u32 = 2;
 
-/// What is said of a vote that names no model.
+/// The text for a vote that names no model.
 const NO_MODEL: &str = "no model is named";
 
 /// The record of a decision.
@@ -34,55 +34,55 @@ pub struct DecisionRecord {
     pub sequence: Sequence,
     /// The commits of a quorum: one in-toto statement in a DSSE envelope, with as many signatures.
     pub envelope: DsseEnvelope,
-    /// What was decided on, whether it was approved or not.
+    /// The text that was decided on, whether it was approved or not.
     pub change: String,
-    /// The votes, each signed, with what its author thinks.
+    /// The votes, each signed, with its author's opinion.
     pub votes: Vec<Json>,
-    /// Who takes part. Not trusted: whoever verifies has its own.
+    /// The roster of all members. It is not trusted: a verifier has its own.
     pub roster: Roster,
 }
 
 /// One reviewer's vote.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct VotedFor {
-    /// Who.
+    /// The name of the reviewer.
     pub reviewer: String,
-    /// Its model and where that was called, in words. Where the vote does not name it, that is the word of the process that
-    /// asked it, or what the roster says.
+    /// Its model and the place where that was called, in words. If the vote does not name the model, this is the word of the
+    /// process that asked it, or the roster's.
     pub model: String,
-    /// The model that its author has signed with the vote.
+    /// The model that the reviewer has signed with the vote.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signed_model: Option<ModelAt>,
-    /// What it thinks.
+    /// The opinion of the reviewer.
     pub opinion: Opinion,
 }
 
-/// What a record proves.
+/// The content of a record that is proven.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verified {
     /// The repository's identity.
     pub chain: Digest,
     /// The place of the decision.
     pub sequence: Sequence,
-    /// Whether the change was approved; it was decided that nothing is done, if not.
+    /// Whether the change was approved. If not, it was decided that nothing is done.
     pub approved: bool,
-    /// The SHA-256 of what was decided on. None if nothing was decided and too few have signed votes to prove on what: then the
-    /// change in the record is anybody's word.
+    /// The SHA-256 of the text that was decided on. It is `None` if nothing was decided, and too few reviewers have signed
+    /// votes to prove on what. Then the change in the record is only its maker's word.
     pub change: Option<Digest>,
-    /// The branch that it was for; none, as the change.
+    /// The branch that the change was for; `None` if `change` is.
     pub branch: Option<String>,
-    /// The commit that it was on; none, as the change.
+    /// The commit that the change was on; `None` if `change` is.
     pub base: Option<Oid>,
-    /// The tree that it makes; none, as the change.
+    /// The tree that the change makes; `None` if `change` is.
     pub tree: Option<Oid>,
-    /// Whose signatures prove it.
+    /// The parties whose signatures prove it.
     pub signed_by: Vec<String>,
-    /// How many were needed.
+    /// The number of signatures that were needed.
     pub quorum: usize,
-    /// How each has voted.
+    /// The vote of each reviewer.
     pub votes: Vec<VotedFor>,
-    /// The reviewers whose votes are not in it: none, if all sat together. Of those who sit apart, some may not have voted
-    /// by the time that it was made, and its maker may have left some out.
+    /// The reviewers whose votes are not in the record. The list is empty if all shared one process. In processes of their own,
+    /// some may not have voted by the time that the record was made, and its maker may have left some out.
     pub silent: Vec<String>,
 }
 
@@ -91,7 +91,7 @@ impl DecisionRecord {
     ///
     /// # Panics
     ///
-    /// Never: a decision's commits say one thing, by those who are in the roster.
+    /// Never: the commits of a decision agree, and their authors are in the roster.
     #[must_use]
     pub(super) fn new(
         membership: &Membership,
@@ -101,7 +101,7 @@ impl DecisionRecord {
     ) -> Self {
         let write = |message: &_| {
             let text = membership.write(&Packet::Message(Clone::clone(message)));
-            serde_json::from_str(&text).expect("what was written as JSON is JSON")
+            serde_json::from_str(&text).expect("a written message is JSON")
         };
         Self {
             v: form,
@@ -120,22 +120,22 @@ impl DecisionRecord {
     ///
     /// # Errors
     ///
-    /// [`DecisionError::NotProven`] if it is none.
+    /// [`DecisionError::NotProven`] if the text is not a record.
     pub fn read(text: &str) -> Result<Self, DecisionError> {
         let wrong = |why: String| DecisionError::NotProven(format!("it cannot be read: {why}"));
         let record: Self = serde_json::from_str(text).map_err(|why| wrong(why.to_string()))?;
         if (FIRST_FORM..=FORM).contains(&record.v) {
             return Ok(record);
         }
-        Err(wrong(format!("its form is {}, and this program reads {FIRST_FORM} to {FORM}", record.v)))
+        Err(wrong(format!("its form is {}, but this program reads {FIRST_FORM} to {FORM}", record.v)))
     }
 
-    /// In which form it is.
+    /// Returns the form of the record.
     pub(super) fn form(&self) -> u32 {
         self.v
     }
 
-    /// Returns what was decided, and what proves it, if the signatures of a quorum of this roster are there.
+    /// Returns the decision and its proof, if the signatures of a quorum of this roster are there.
     fn proof(&self, membership: &Membership) -> Result<(Proven, Proof<Signature>), DecisionError> {
         let proof = Proof { change: None, commits: membership.open(&self.envelope)? };
         let proven = proof.check(membership.quorum()).ok_or_else(|| {
@@ -146,7 +146,7 @@ impl DecisionRecord {
         })?;
         if proven.sequence != self.sequence {
             let why =
-                format!("the signatures are on the decision {}, not {}", proven.sequence, self.sequence);
+                format!("the signatures are on decision {}, and not on {}", proven.sequence, self.sequence);
             return Err(DecisionError::NotProven(why));
         }
         let change = Change::new(&self.change).map_err(|why| DecisionError::NotProven(why.to_string()))?;
@@ -154,17 +154,17 @@ impl DecisionRecord {
         Ok((proven, Proof { change, ..proof }))
     }
 
-    /// Verifies everything in it against the keys of a roster, offline.
+    /// Verifies everything in the record against the keys of a roster, offline.
     ///
     /// # Errors
     ///
-    /// [`DecisionError`] says what is wrong: a signature, a digest, or a vote that does not belong to it.
+    /// [`DecisionError`] names the fault: a signature, a digest, or a vote that does not belong to the record.
     pub fn verify(&self, roster: &Roster) -> Result<Verified, DecisionError> {
         let membership = Membership::new(self.chain, roster.clone())?;
         self.check(&membership).map(|(verified, _)| verified)
     }
 
-    /// The same with the roster of one repository; returns the proof as well.
+    /// Verifies the record with the roster of one repository. Returns the proof as well.
     pub(super) fn check(
         &self,
         membership: &Membership,
@@ -181,7 +181,7 @@ impl DecisionRecord {
         let approved = match proven.value {
             Value::Change(decided) if decided == change => true,
             Value::Change(decided) => {
-                let why = format!("{decided} was decided, and the change in it has the digest {change}");
+                let why = format!("{decided} was decided, but the change in it has the digest {change}");
                 return Err(DecisionError::NotProven(why));
             }
             Value::Nothing => false,
@@ -203,13 +203,13 @@ impl DecisionRecord {
             };
             votes.push((by, VotedFor { reviewer: name(by), model, signed_model, opinion }));
         }
-        // Nobody's dissent is left out, where all had voted before anything was decided.
+        // No dissent may be left out if all had voted before anything was decided.
         if !proposal.reviewers.is_empty() {
             complete(membership, approved, &votes)?;
         }
         let has_voted = |seat: &&RosterEntry| votes.iter().any(|(_, vote)| vote.reviewer == seat.name);
         let silent = roster.reviewers.iter().filter(|seat| !has_voted(seat)).map(|seat| seat.name.clone());
-        // Of what was not approved: one honest reviewer at least has voted on it at this place.
+        // For a change that was not approved: at least one honest reviewer has voted on it at this place.
         let is_proven = approved || votes.len() > membership.quorum().faults();
         let verified = Verified {
             chain: self.chain,
@@ -235,11 +235,11 @@ impl DecisionRecord {
         change: Digest,
     ) -> Result<(usize, ModelOpinion), DecisionError> {
         let foreign =
-            || DecisionError::NotProven("one of its votes is on something else, or is none".to_owned());
+            || DecisionError::NotProven("one of its votes is on something else, or is not a vote".to_owned());
         let Some(Packet::Message(message)) = membership.read(&vote.to_string(), |_, _| true)? else {
             return Err(foreign());
         };
-        // What was left out as it was read, or written otherwise, would be beyond what anybody has signed.
+        // Content that was left out in reading, or is written otherwise, is beyond every signature.
         let written = membership.write(&Packet::Message(message.clone()));
         let is_whole = serde_json::from_str::<Json>(&written).is_ok_and(|written| written == *vote);
         let is_it = is_whole
@@ -250,12 +250,12 @@ impl DecisionRecord {
             let why = "a vote names its model, which records of the first form never do".to_owned();
             return Err(DecisionError::NotProven(why));
         }
-        // Whose key it is was checked: a prepare is a reviewer's.
+        // The author's key was checked: a prepare is a reviewer's.
         Ok((message.signed.by, ModelOpinion::clone(&reading)))
     }
 }
 
-/// Whether the votes of all reviewers are there, and could have led to the decision.
+/// Checks that the votes of all reviewers are there, and could have led to the decision.
 fn complete(
     membership: &Membership,
     approved: bool,
@@ -269,13 +269,13 @@ fn complete(
     let approving = votes.iter().filter(|(_, vote)| vote.opinion.vote() == Vote::Approve).count();
     if approved && approving < quorum.size() {
         return wrong(format!(
-            "it was approved, and the votes of {approving} reviewers who approve are in it"
+            "it was approved, but only {approving} of the reviewers whose votes are in it approve"
         ));
     }
     let against = votes.len() - approving;
     if !approved && against < quorum.blocking() {
         return wrong(format!(
-            "it was not approved, and the votes of {against} reviewers who do not are in it"
+            "it was not approved, but only {against} of the reviewers whose votes are in it do not approve"
         ));
     }
     Ok(())

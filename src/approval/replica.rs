@@ -1,7 +1,7 @@
 //! `consensus approve --replica NAME`: one reviewer in a process of its own.
 //!
-//! It has its own copy of the repository, its own key, its own model, and trusts nobody's word: it makes the tree from the
-//! diff itself, reads it, runs its own command on it if it would approve, and votes on what it has seen.
+//! It has its own copy of the repository, its own key and its own model, and trusts no one's word. It makes the tree from the
+//! diff itself, and reads it. It runs its own command on the tree if it would approve. Then it votes on what it has seen.
 
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -44,26 +44,26 @@ use crate::repository::{Oid, Repository};
 use crate::run::{Notices, RunId};
 use crate::text::escape;
 
-/// The longest words of an opinion; however they are written, they fit into what others read.
+/// The most characters in the text of an opinion. However they are written, they fit into what others read.
 const WORDS_CHARS_MAX: usize = OPINION_BYTES_MAX / 4;
 
-/// A reviewer with what it needs to review.
+/// A reviewer, with everything that it needs to review.
 struct ReplicaReviewer<'a> {
     request: &'a ApprovalRequest,
     file: FileConfig,
     repository: Repository,
     upstream: Upstream,
     membership: Arc<Membership>,
-    /// Where its owner has said that its log starts.
+    /// The start of its log, as its owner has given it.
     starts_at: Option<Sequence>,
-    /// The last place that the branch tells of, when it was at this commit.
+    /// The last place that the branch carried when it was at this commit.
     landed: RefCell<Option<(Oid, Sequence)>>,
     reviewers: Reviewers,
     runs: PathBuf,
-    /// Where its log is.
+    /// The folder of its log.
     folder: PathBuf,
     stop: watch::Receiver<StopRequest>,
-    /// One review at a time, however many are proposed.
+    /// The permit to review: there is one review at a time, however many changes are proposed.
     turn: Semaphore,
     watcher: &'a dyn ApprovalWatcher,
 }
@@ -85,12 +85,12 @@ impl std::fmt::Debug for ReviewingNode<'_> {
 }
 
 impl<'a> ReviewingNode<'a> {
-    /// Makes a reviewer of this name ready to take part: it is heard, and its log agrees with its branch. `stop` is where a request to
-    /// stop will come.
+    /// Makes the reviewer of this name ready to take part: others can reach it, and its log agrees with its branch. A request
+    /// to stop comes through `stop`.
     ///
     /// # Errors
     ///
-    /// [`ApprovalError`]; nothing was signed.
+    /// [`ApprovalError`]. Nothing was signed.
     pub async fn open(
         name: &str,
         request: &'a ApprovalRequest,
@@ -102,7 +102,7 @@ impl<'a> ReviewingNode<'a> {
         let needs_peers = || ApprovalError::Usage("--replica needs --peers".to_owned());
         let addresses = addresses.ok_or_else(needs_peers)?;
         if name == ORCHESTRATOR {
-            let why = format!("`{name}` proposes and has no vote: leave --replica away, and give a --change");
+            let why = format!("`{name}` proposes and has no vote; leave out --replica, and give a --change");
             return Err(ApprovalError::Usage(why));
         }
         let reviewers = Reviewers::read(request, &file, &keys)?.only(name);
@@ -135,11 +135,11 @@ impl<'a> ReviewingNode<'a> {
         Ok(Self { name: name.to_owned(), node, inbox, connections, questions, reviewer })
     }
 
-    /// Takes part until a signal comes, or the deadline. Returns whether a signal came.
+    /// Takes part until a signal or the deadline comes. Returns whether a signal came.
     ///
     /// # Errors
     ///
-    /// [`ApprovalError`] if it cannot go on.
+    /// [`ApprovalError`] if the reviewer cannot continue.
     pub async fn run(self, cut: CutOff) -> Result<bool, ApprovalError> {
         let Self { mut node, mut inbox, connections, questions, reviewer, .. } = self;
         let (membership, watcher) = (&reviewer.membership, reviewer.watcher);
@@ -169,14 +169,14 @@ impl<'a> ReviewingNode<'a> {
     }
 }
 
-/// Resolves when a signal has come, and no review is under way any more: the replies of its open calls are paid for and kept.
+/// Resolves when a signal has come and no review is under way any more: the replies of its open calls are paid for and kept.
 async fn stopped(stop: &mut watch::Receiver<StopRequest>, turn: &Semaphore) {
     let _ = stop.changed().await;
     let _ = turn.acquire().await;
 }
 
-/// Compares the branch with this reviewer's log: a log that is not there, and should be, is not begun anew. One that lacks the end
-/// learns it from the others before it signs anything there. What its owner says of it counts from then on.
+/// Compares the branch with this reviewer's log. A log that is missing, and should be there, is not begun anew. A log that
+/// lacks its end learns it from the others before anything is signed there. The start that the owner gives counts from then on.
 fn hold(
     node: &mut Node,
     (repository, tip): (&Repository, &Oid),
@@ -202,14 +202,14 @@ fn hold(
     if let Some(last) = unknown {
         node.hold(last);
         notices.warn(&format!(
-            "`{branch}` carries decision {last}, and this log knows decisions up to {known}: nothing is signed up to {last} until the \
+            "`{branch}` carries decision {last}, but this log knows decisions up to {known}: nothing is signed up to {last} until the \
              others have shown what was decided"
         ));
     }
     Ok(())
 }
 
-/// Who is merely away comes back; a party of another version does not by itself.
+/// Returns whether a party speaks another version. It does not come back by itself, as a party does that is merely away.
 fn is_other_version(why: &Unreached) -> bool {
     match why {
         Unreached::OtherVersion(_) => true,
@@ -217,7 +217,7 @@ fn is_other_version(why: &Unreached) -> bool {
     }
 }
 
-/// Says what becomes of decisions, and keeps what proves a fraud.
+/// Reports the outcome of decisions, and keeps the proof of a fraud.
 fn told(
     action: &NodeAction<Signature>,
     membership: &Membership,
@@ -244,14 +244,14 @@ fn told(
             let digest = Digest::new(text.as_bytes()).to_string();
             let path = folder.join(format!("accusation-{}-{}.json", first.sequence, &digest[..8]));
             if path.exists() {
-                // It was told of before this process began.
+                // The fraud was reported before this process began.
                 return Ok(());
             }
             write_public(&path, &text)?;
             let (sequence, place) = (first.sequence, path.display());
             let name = membership.name(first.author()).unwrap_or_default();
             watcher.warn(&escape::terminal(&format!(
-                "decision {sequence}: {name} has signed two things of which an honest one signs one; both are in {place}"
+                "decision {sequence}: {name} has signed two statements, of which an honest party signs one; both are in {place}"
             )));
         }
         NodeAction::Send(..)
@@ -280,7 +280,7 @@ impl ReviewerNode for ReplicaReviewer<'_> {
                     "decision {sequence}: `{}` carries it already, and this reviewer does not vote on it again",
                     self.upstream.branch()
                 ));
-                // Others show how it was decided; until then nothing is said, and other reviews go on.
+                // Others show how it was decided. Until then nothing is said, and other reviews continue.
                 drop(turn);
                 return std::future::pending().await;
             }
@@ -291,7 +291,7 @@ impl ReviewerNode for ReplicaReviewer<'_> {
             }
         };
         if self.is_stopped() {
-            // It was cut off, and is no opinion: the review goes on when this one is back.
+            // The review was cut off, and there is no opinion. It continues when this process is back.
             drop(turn);
             return std::future::pending().await;
         }
@@ -307,12 +307,12 @@ impl ReviewerNode for ReplicaReviewer<'_> {
     }
 }
 
-/// What a review that a signal has cut off comes to. It is never said.
+/// Returns the opinion of a review that a signal has cut off. It is never sent.
 fn cut_off() -> Opinion {
     Opinion::Abstain { reason: "the review was cut off".to_owned() }
 }
 
-/// An opinion that others will read: its words are not too many.
+/// Bounds the text of an opinion that others will read.
 fn bounded(opinion: Opinion) -> Opinion {
     let bounded = |text: String| text.chars().take(WORDS_CHARS_MAX).collect();
     match opinion {
@@ -323,10 +323,10 @@ fn bounded(opinion: Opinion) -> Opinion {
 }
 
 impl ReplicaReviewer<'_> {
-    /// Answers those who ask whether this one could take part; never ends.
+    /// Answers parties that ask whether this one could take part. Never ends.
     async fn answer(&self, mut questions: Questions) {
         while let Some(Question { about, answer }) = questions.recv().await {
-            // Who has asked may have gone, and another commit than one that git can name is not fetched.
+            // The party that asked may have gone. Only a commit that git can name is fetched.
             if answer.is_closed() {
                 continue;
             }
@@ -344,13 +344,13 @@ impl ReplicaReviewer<'_> {
                 review_s: self.request.review_timeout.as_secs(),
                 fetch_failed: failure,
             };
-            // It may have gone by now.
+            // The party that asked may have gone by now.
             let _ = answer.send(readiness);
         }
         std::future::pending::<()>().await;
     }
 
-    /// What a base is to this copy. One that git cannot be asked for could not be reviewed either.
+    /// Returns the state of a base in this copy. A base that git cannot look up could not be reviewed either.
     fn state_of(&self, Inquiry { base, branch }: &Inquiry) -> BaseState {
         if *branch != self.upstream.branch() {
             return BaseState::OtherBranch;
@@ -365,7 +365,7 @@ impl ReplicaReviewer<'_> {
         state().unwrap_or(BaseState::Missing)
     }
 
-    /// Resolves when a signal has come: what costs nothing is not waited for then.
+    /// Resolves when a signal has come. Work that costs nothing is not waited for then.
     async fn signal(&self) {
         let mut stop = self.stop.clone();
         if stop.wait_for(|asked| *asked != StopRequest::None).await.is_err() {
@@ -373,17 +373,17 @@ impl ReplicaReviewer<'_> {
         }
     }
 
-    /// Whether a signal has come.
+    /// Returns whether a signal has come.
     fn is_stopped(&self) -> bool {
         *self.stop.borrow() != StopRequest::None
     }
 
-    /// The last place of a decision of this roster that the branch carries by now; 0, if it carries none.
+    /// Returns the last place of a decision of this roster that the branch carries by now; 0 if it carries none.
     fn landed(&self) -> Result<Sequence, ApprovalError> {
         let tip = self.upstream.tip(&self.repository)?;
         let before = self.landed.borrow().clone();
         let (since, last) = before.map_or((None, 0), |(tip, last)| (Some(tip), last));
-        // Where the branch was moved to another history, all of it is read again.
+        // If the branch was moved to another history, all of it is read again.
         let since = match since {
             Some(since) if self.repository.is_ancestor(&since, &tip)? => Some(since),
             Some(_) | None => None,
@@ -395,7 +395,7 @@ impl ReplicaReviewer<'_> {
         Ok(last)
     }
 
-    /// Reads a change; none, if the branch carries a decision at this place already, or a later one.
+    /// Reads a change. Returns `None` if the branch already carries a decision at this place, or a later one.
     async fn reading(
         &self,
         sequence: Sequence,
@@ -419,10 +419,10 @@ impl ReplicaReviewer<'_> {
             Examined::Settled(opinion) => return Ok(Some(opinion.into())),
         };
         self.reviewers.rules_are_of(&self.repository, &candidate.base, self.request)?;
-        // A new run has an id of its own, and by it a seed.
+        // A new run has an id of its own, which gives its seed.
         let new = RunId::new();
         let builder = self.reviewers.draft(&self.request.reviewed_by(), &candidate.diff, new)?;
-        // A review that was begun before this process was killed is gone on with, in its own run.
+        // A review that was begun before this process was killed continues in its own run.
         let note = self.folder.join(format!("review-{}", change.digest()));
         let noted = read_text(&note, SMALL_BYTES_MAX).ok().and_then(|id| RunId::from_text(&id));
         let earlier =
@@ -441,11 +441,11 @@ impl ReplicaReviewer<'_> {
         Ok(Some(ModelOpinion { opinion, model }))
     }
 
-    /// What this reviewer thinks, after its model has reviewed a change, and its own command has run on the tree.
+    /// Returns the opinion of this reviewer, after its model has reviewed a change and its own command has run on the tree.
     async fn opinion(&self, reviewed: ReviewedRun, tree: &Oid, dir: &Path) -> Result<Opinion, ApprovalError> {
         let ReviewedRun { result, .. } = reviewed;
         let Section::Approval(section) = result.section else {
-            return Err(ApprovalError::Internal("the run is no review"));
+            return Err(ApprovalError::Internal("the run is not a review"));
         };
         let is_whole = result.outcome.is_final();
         let review = section.reviews.into_iter().next().filter(|_| is_whole);
@@ -454,7 +454,7 @@ impl ReplicaReviewer<'_> {
         if opinion.vote() != Vote::Approve {
             return Ok(opinion);
         }
-        // What it brings is run only once it was read.
+        // The content of a change is run only after it was read.
         let checked = tokio::select! {
             checked = verified(self.request, &self.repository, tree, dir, self.watcher) => checked?,
             () = self.signal() => return Ok(cut_off()),

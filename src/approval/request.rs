@@ -1,6 +1,6 @@
-//! A request for a decision, typed: the flags of `approve` say it, and so can a program.
+//! A request for a decision, as types: the flags of `approve` make one, and so can a program.
 //!
-//! In: values. Out: the same. Nothing is read, checked or looked up here.
+//! The input is values, and the output is the same values. Nothing is read, checked or looked up here.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::engine::StopRequest;
 use crate::journal::Limits;
 use crate::run::MockChoice;
 
-/// A change, who reviews it, and where it lands.
+/// A request for a decision: a change, its reviewers, and the branch on which it lands.
 #[derive(Clone, Debug)]
 pub struct ApprovalRequest {
     /// The repository.
@@ -23,19 +23,19 @@ pub struct ApprovalRequest {
     pub change: String,
     /// The branch that it lands on.
     pub base: String,
-    /// Whether files of a work tree in which the branch is checked out are brought along.
+    /// Whether work trees that have the branch checked out are updated with it.
     pub with_checkout: bool,
     /// A command that must succeed on the changed files.
     pub verify: Option<String>,
-    /// How long it may take.
+    /// The time limit of that command.
     pub verify_timeout: Duration,
     /// An LCOV tracefile.
     pub coverage: Option<PathBuf>,
-    /// A SARIF log of what other tools found.
+    /// A SARIF log with the findings of other tools.
     pub findings: Option<PathBuf>,
     /// The folder with the reviewers' keys.
     pub keys: PathBuf,
-    /// What the owner says of where the log of decisions starts.
+    /// The start of the log of decisions, as the owner gives it.
     pub ledger_starts_at: Option<Sequence>,
     /// The commit's message.
     pub message: Option<String>,
@@ -43,35 +43,35 @@ pub struct ApprovalRequest {
     pub roleset: Option<String>,
     /// A folder with rolesets that is searched first.
     pub rolesets_dir: Option<PathBuf>,
-    /// Where models are called; the script of mock reviewers aside.
+    /// The places where models are called, without the script of mock reviewers.
     pub servers: Chosen,
     /// Scripted reviewers, if they are wanted.
     pub mock: MockChoice,
-    /// Where those who take part are, if each is in a process of its own.
+    /// The file with the addresses of all parties, if each is in a process of its own.
     pub peers: Option<PathBuf>,
-    /// Where this one is heard, if not where that file says.
+    /// The address on which this party listens, if it is not the one in that file.
     pub listen: Option<String>,
     /// A remote to fetch the branch from before each review.
     pub fetch: Option<String>,
-    /// How long a reviewer may take before the others go on without it.
+    /// The time that a reviewer may take before the others continue without it.
     pub review_timeout: Duration,
-    /// Tokens of one reply at most, for every reviewer.
+    /// The most tokens of one reply, for every reviewer.
     pub max_tokens: Option<u32>,
     /// The seed of every draw.
     pub seed: Option<u64>,
-    /// What the review may use.
+    /// The limits of the review.
     pub limits: Limits,
     /// The folder of run folders.
     pub runs_dir: PathBuf,
-    /// A file for a copy of the record.
+    /// The file for a copy of the record.
     pub output: Option<PathBuf>,
     /// The run of a review that was made before.
     pub review: Option<String>,
-    /// Where the findings are written, as SARIF.
+    /// The file for the findings, as SARIF.
     pub sarif: Option<PathBuf>,
 }
 
-/// By whom and how a change is reviewed.
+/// The reviewers of a change, and the way in which they review it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReviewedBy<'a> {
     pub(super) roleset: Option<&'a str>,
@@ -97,28 +97,28 @@ impl ApprovalRequest {
     }
 }
 
-/// A change that is reviewed, and not decided on.
+/// A request for a review of a change without a decision.
 #[derive(Clone, Debug)]
 pub struct ReviewRequest {
-    /// The repository, where the change is no patch.
+    /// The repository, unless the change is a patch.
     pub repo: PathBuf,
     /// The change: a file with a patch, `-` for one on standard input, or a branch, tag or commit.
     pub change: String,
-    /// What a branch, tag or commit is compared with.
+    /// The base that a branch, tag or commit is compared with.
     pub base: String,
     /// The roleset of the reviewers.
     pub roleset: Option<String>,
     /// A folder with rolesets that is searched first.
     pub rolesets_dir: Option<PathBuf>,
-    /// Where models are called; the script of mock reviewers aside.
+    /// The places where models are called, without the script of mock reviewers.
     pub servers: Chosen,
     /// Scripted reviewers, if they are wanted.
     pub mock: MockChoice,
-    /// Tokens of one reply at most, for every reviewer.
+    /// The most tokens of one reply, for every reviewer.
     pub max_tokens: Option<u32>,
     /// The seed of every draw.
     pub seed: Option<u64>,
-    /// What the review may use.
+    /// The limits of the review.
     pub limits: Limits,
     /// The folder of run folders.
     pub runs_dir: PathBuf,
@@ -141,14 +141,14 @@ impl ReviewRequest {
 /// The ways in which a decision can be cut off: a signal, or a deadline.
 #[derive(Clone, Debug)]
 pub struct CutOff {
-    /// Where a request to stop comes.
+    /// The channel of requests to stop.
     pub stop: watch::Receiver<StopRequest>,
-    /// When the time is over.
+    /// The time of the deadline.
     pub deadline: Option<Instant>,
 }
 
 impl CutOff {
-    /// Resolves when the deadline has come, or a signal; `left` says what is left then.
+    /// Resolves when the deadline or a signal has come. `left` says what is left then.
     pub(super) async fn heard(&mut self, left: &'static str) -> ApprovalError {
         tokio::select! {
             () = passed(self.deadline) => ApprovalError::TooLate(left),
@@ -156,13 +156,13 @@ impl CutOff {
         }
     }
 
-    /// Whether a request to stop has come.
+    /// Returns whether a request to stop has come.
     pub(super) fn is_stopped(&self) -> bool {
         *self.stop.borrow() != StopRequest::None
     }
 }
 
-/// Resolves when this moment has come; never without one.
+/// Resolves when this moment has come, and never without one.
 pub(super) async fn passed(moment: Option<Instant>) {
     match moment {
         Some(moment) => tokio::time::sleep_until(moment.into()).await,

@@ -1,4 +1,4 @@
-//! How a change is read: the run in which reviewers review it, begun, gone on with, or taken as it was made before.
+//! The review of a change: a run that is begun, continued, or taken as it was made before.
 
 use std::path::Path;
 use std::time::Instant;
@@ -17,40 +17,40 @@ use crate::provider::launch::Launched;
 use crate::report::RunResult;
 use crate::run::{FinishedRun, ReadyRun, RunId, drive, find_run, introduce};
 
-/// A review that has ended, and where its models were called.
+/// A review that has ended, and the endpoints of its models.
 pub(super) struct ReviewedRun {
     pub(super) result: RunResult,
     pub(super) endpoints: Vec<Endpoint>,
 }
 
 impl ReviewedRun {
-    /// The model of the reviewer at this place, and where it was called.
+    /// Returns the model of the reviewer at this place, and the place where it was called.
     pub(super) fn model_of(&self, at: usize) -> Option<ModelAt> {
         self.endpoints.get(at).map(|endpoint| ModelAt::new(endpoint.place(), endpoint.model()))
     }
 }
 
-/// A review of a change by this very setup that was begun in a run folder, to be gone on with.
+/// Returns a review by this very setup that was begun in a run folder, so that it can be continued.
 pub(super) fn begun(dir: &Path, setup: &RunSetup) -> Option<(Writer, Journal)> {
     let (writer, journal) = Writer::reopen(dir).ok()?;
     let state = RunState::replay(&journal.records).ok()?;
     is_by(&state, setup).then_some((writer, journal))
 }
 
-/// Whether a review was made by this setup; draws aside, which differ from run to run.
+/// Returns whether a review was made by this setup, apart from draws, which differ from run to run.
 fn is_by(state: &RunState, setup: &RunSetup) -> bool {
     let made = &state.opened().setup;
     RunSetup { seed: made.seed, ..setup.clone() } == *made
 }
 
-/// The place of a review: its folder and id, and since when its time counts.
+/// The place of a review: its folder, its id, and the moment from which its time counts.
 pub(super) struct ReviewPlace<'a> {
     pub(super) dir: &'a Path,
     pub(super) id: RunId,
     pub(super) began: Instant,
 }
 
-/// Lets the reviewers read the change, or go on with a review that was begun.
+/// Lets the reviewers read the change, or continues a review that was begun.
 pub(super) async fn review(
     ready: ReadyRun,
     earlier: Option<(Writer, Journal)>,
@@ -73,7 +73,7 @@ pub(super) async fn review(
         None => Engine::start(dir, &id.to_string(), prepared.counted_from(began), &*observer)?,
     };
     let FinishedRun { result, written } = drive(&mut engine, server, stop, dir).await?;
-    // A review that had ended was made where its journal says, wherever models are called today.
+    // A review that had ended was made where its journal says, even if models are called elsewhere today.
     let endpoints = engine.state().endpoints().to_vec();
     drop(engine);
     drop(observer);
@@ -82,14 +82,14 @@ pub(super) async fn review(
     Ok(ReviewedRun { result, endpoints })
 }
 
-/// Takes a review that was made before: of the very same diff, by the same roleset.
+/// Returns a review that was made before, of the very same diff and by the same roleset.
 pub(super) fn reviewed(request: &ApprovalRequest, setup: &RunSetup) -> Result<ReviewedRun, ApprovalError> {
     let dir = find_run(request.review.as_deref(), &request.runs_dir)?;
     let journal = read(&dir.join(FILE_NAME))?;
     let state = RunState::replay(&journal.records)?;
     if !is_by(&state, setup) {
         return Err(ApprovalError::Usage(format!(
-            "the run `{}` is no review of this change by this roleset; review it anew",
+            "the run `{}` is not a review of this change by this roleset; review the change again",
             dir.display()
         )));
     }

@@ -1,7 +1,8 @@
-//! A change that is reviewed and not decided on: no key signs, no ledger is touched, and nothing lands.
+//! The review of a change without a decision: no key signs, no ledger is touched, and nothing lands.
 //!
-//! In: a patch, or a branch, tag or commit beside what it is compared with. Out: what each reviewer found, and whether a quorum of them
-//! approves. The review is a run like any other, with a journal that proves it. A patch needs no repository.
+//! The input is a patch, or a branch, tag or commit together with the base that it is compared with. The output is the findings
+//! of each reviewer, and whether a quorum of them approves. The review is a run like any other, with a journal that proves it.
+//! A patch needs no repository.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -24,9 +25,9 @@ use crate::run::{Notices, RunId};
 /// A review that has ended, and its folder.
 #[derive(Debug)]
 pub struct ChangeReview {
-    /// How it ended.
+    /// The result of the run.
     pub result: RunResult,
-    /// Where its journal is.
+    /// The folder with its journal.
     pub dir: PathBuf,
 }
 
@@ -43,7 +44,7 @@ impl<'a> ReadChange<'a> {
     ///
     /// # Errors
     ///
-    /// [`ApprovalError`] if there is none.
+    /// [`ApprovalError`] if there is no such change.
     pub fn read(
         request: &'a ReviewRequest,
         file: &'a FileConfig,
@@ -56,7 +57,7 @@ impl<'a> ReadChange<'a> {
         Ok(Self { request, file, diff })
     }
 
-    /// The run in which it is reviewed, for which no server was asked, and its roleset.
+    /// Returns the run in which the change is reviewed, and its roleset. No server is asked.
     ///
     /// # Errors
     ///
@@ -68,11 +69,11 @@ impl<'a> ReadChange<'a> {
         Ok((setup, reviewers.roleset))
     }
 
-    /// Has it reviewed; `began` is when the program began.
+    /// Has the change reviewed. `began` is the time at which the program began.
     ///
     /// # Errors
     ///
-    /// [`ApprovalError`]; what is durable stays so, and the run can be resumed.
+    /// [`ApprovalError`]. Everything that is durable remains so, and the run can be resumed.
     pub async fn review(
         &self,
         stop: watch::Receiver<StopRequest>,
@@ -91,13 +92,14 @@ impl<'a> ReadChange<'a> {
     }
 }
 
-/// What a branch, tag or commit has done since it left its base; the base of a clone may be known there by its remote alone.
+/// Returns the difference that a branch, tag or commit has made since it left its base. A clone may know the base only by its
+/// remote.
 fn difference(request: &ReviewRequest, notices: &dyn Notices) -> Result<Vec<u8>, ApprovalError> {
     let ReviewRequest { repo, change, base, .. } = request;
     let repository = match Repository::open(repo) {
         Err(RepositoryError::NotARepository(folder)) => {
             return Err(ApprovalError::Usage(format!(
-                "`{change}` is no file with a patch, and `{}` is in no repository: give a patch, `-` for one on standard input, or \
+                "`{change}` is not a file with a patch, and `{}` is not in a repository; give a patch, `-` for one on standard input, or \
                  --repo PATH",
                 folder.display()
             )));

@@ -1,5 +1,5 @@
-//! The reviewers of a roleset: whether they are those of the keys, by whose rules they judge, and the run in which they
-//! read a change.
+//! The reviewers of a roleset: the check that they are those of the keys, the check of the rules by which they judge, and the
+//! run in which they read a change.
 
 use std::path::Path;
 
@@ -17,10 +17,10 @@ use crate::run::{
 };
 use crate::text::escape;
 
-/// The roleset of a review that names none.
+/// The default roleset of a review.
 const ROLESET: &str = "reviewers_f1";
 
-/// What reviewers are asked. The author's own words about a change are not among it.
+/// The task of the reviewers. The author's own words about a change are not part of it.
 const TASK: &str = "Decide whether this change may be applied.";
 
 /// The reviewers of a roleset.
@@ -31,7 +31,7 @@ pub(super) struct Reviewers {
 }
 
 impl Reviewers {
-    /// Reads those of a roleset.
+    /// Reads the reviewers of a roleset.
     pub(super) fn of(asked: &ReviewedBy<'_>, file: &FileConfig) -> Result<Self, ApprovalError> {
         let named = asked.roleset.unwrap_or(ROLESET);
         let NamedRoleset { name, mut roleset, packs, .. } =
@@ -39,7 +39,7 @@ impl Reviewers {
         if !matches!(roleset.params, Params::Approval(_)) {
             let protocol = roleset.params.protocol();
             let why = format!(
-                "`{name}` is a roleset of `{protocol}`, and a change is reviewed by one of `approval`"
+                "`{name}` is a roleset of `{protocol}`, but a change is reviewed by one of `approval`"
             );
             return Err(ApprovalError::Usage(why));
         }
@@ -49,7 +49,7 @@ impl Reviewers {
         Ok(Self { name, roleset, packs })
     }
 
-    /// Reads those that the keys are for.
+    /// Reads the reviewers that the keys are for.
     pub(super) fn read(
         request: &ApprovalRequest,
         file: &FileConfig,
@@ -60,7 +60,7 @@ impl Reviewers {
         let agents: Vec<&str> = found.roleset.agents.iter().map(|agent| agent.name.as_str()).collect();
         if seats != agents {
             let why = format!(
-                "the reviewers of `{name}` are {}, and those of the keys are {}; make keys with --roleset {name}",
+                "the reviewers of `{name}` are {}, but those of the keys are {}; make keys with --roleset {name}",
                 agents.join(", "),
                 seats.join(", "),
                 name = found.name,
@@ -70,8 +70,8 @@ impl Reviewers {
         Ok(found)
     }
 
-    /// Refuses rules that a change could have brought: files that git keeps in this very repository, and that are not what
-    /// the base has.
+    /// Refuses rules that a change could have brought: files that git keeps in this very repository, and that differ from those
+    /// of the base.
     pub(super) fn rules_are_of(
         &self,
         repository: &Repository,
@@ -83,8 +83,8 @@ impl Reviewers {
         for place in places.into_iter().flatten() {
             if let Some(file) = repository.differing(&place, base)?.first() {
                 let why = format!(
-                    "`{file}` is not what the base {base} has, and no change is decided on by its own rules: check out the base's, \
-                     or keep them outside of the repository"
+                    "`{file}` differs from the base {base}, and no change is decided on by its own rules; check out the base's version, \
+                     or keep the file outside the repository"
                 );
                 return Err(ApprovalError::Usage(escape::terminal(&why)));
             }
@@ -92,7 +92,7 @@ impl Reviewers {
         Ok(())
     }
 
-    /// The one of this name alone.
+    /// Keeps the reviewer of this name alone.
     pub(super) fn only(mut self, name: &str) -> Self {
         self.roleset.agents.retain(|agent| agent.name == name);
         self
@@ -113,7 +113,7 @@ impl Reviewers {
         builder.map_err(|why| ApprovalError::Usage(format!("this change cannot be reviewed: {why}")))
     }
 
-    /// Finds their models, and starts a server where one is to be started, with its log in `dir`.
+    /// Finds their models, and starts a server if one is to be started, with its log in `dir`.
     pub(super) async fn prepare(
         &self,
         asked: &ReviewedBy<'_>,

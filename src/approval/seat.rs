@@ -1,4 +1,4 @@
-//! Taking part from a process of one's own: a seat of the roster, with its log and its connections.
+//! A seat of the roster in a process of its own, with its log and its connections.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,24 +11,25 @@ use super::node::{Addresses, Connections, Inbox, Node, Questions, Unreached, lis
 use crate::bft::Membership;
 use crate::text::escape;
 
-/// How often it is looked who cannot be reached.
+/// The interval at which parties that cannot be reached are looked for.
 const LOOK_EVERY: Duration = Duration::from_secs(3);
 
-/// One who takes part in a process of its own, and can be heard.
+/// A party that takes part in a process of its own, and can be heard.
 pub(super) struct Seated {
     pub(super) node: Node,
     pub(super) inbox: Inbox,
     pub(super) connections: Connections,
-    /// Where others ask whether it could take part.
+    /// The questions of others, whether it could take part.
     pub(super) questions: Questions,
-    /// Where its log is.
+    /// The folder of its log.
     pub(super) folder: PathBuf,
-    /// Where it is heard.
+    /// The address on which it listens.
     pub(super) heard_at: SocketAddr,
 }
 
 impl Seated {
-    /// Takes the seat of this name, as it was left. `listen_at` is where it is heard, if not where the addresses say.
+    /// Takes the seat of this name, as it was left. The party listens at `listen_at` if that is given, and otherwise at its
+    /// address in `addresses`.
     pub(super) async fn take(
         name: &str,
         keys: &KeyFolder,
@@ -41,13 +42,14 @@ impl Seated {
         let address = listen_at.map_or_else(|| addresses.of(name), Ok)?;
         let (inbox, questions, heard_at) = listen(address, &key, membership).await?;
         let node = Node::open(&folder, membership, (me, seal))?;
-        // Another process may have begun with all keys meanwhile: the second of the two sees it.
+        // Another process may have begun with all keys meanwhile: the second of the two notices it here.
         keys.distributed_folder(membership)?;
         Ok(Self { node, inbox, connections, questions, folder, heard_at })
     }
 }
 
-/// Says of others, those of `is_told`, why they do not hear, whenever that changes; never ends.
+/// Reports the other parties that do not hear, each with its reason, whenever that changes. Reasons that `is_told` refuses are
+/// left out. Never ends.
 pub(super) async fn tell_missing(
     connections: &Connections,
     membership: &Membership,

@@ -1,4 +1,4 @@
-//! Where everything is that a decision needs, and the command that must succeed on its tree.
+//! The site of a decision: everything that it needs, and the command that must succeed on its tree.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::repository::{Oid, Repository};
 use crate::run::Notices;
 use crate::text::escape;
 
-/// Where everything is that a decision needs.
+/// Everything that a decision needs.
 pub(super) struct DecisionSite {
     pub(super) repository: Repository,
     pub(super) branch: String,

@@ -1,8 +1,8 @@
-//! A command that must succeed on the tree that is to land, before anybody is asked.
+//! A command that must succeed on the tree that is to land, before any reviewer is asked.
 //!
-//! It runs in a folder with nothing but the files of that tree, and with none of the environment but what programs need to
-//! be found. That is order and no wall: it runs what the change brings, with all that its user may do. It is in a process group
-//! of its own, which ends with it, or when its time is over.
+//! It runs in a folder with only the files of that tree, and with only the part of the environment that programs need in order
+//! to be found. That keeps order, and is not a wall: the command runs the code of the change, with all rights of its user. It
+//! is in a process group of its own, which ends with it, or when its time is over.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::crypto::Digest;
 use crate::files::Scratch;
 use crate::repository::{Oid, Repository};
 
-/// What of the environment a command sees.
+/// The variables of the environment that a command sees.
 const ENVIRONMENT: [&str; 12] = [
     "PATH",
     "HOME",
@@ -33,54 +33,54 @@ const ENVIRONMENT: [&str; 12] = [
     "GOPATH",
 ];
 
-/// What the command that verifies a change has said, inside a run folder.
+/// The file in a run folder with the output of the command that verifies a change.
 pub(super) const VERIFICATION_LOG: &str = "verification.log";
 
-/// How long the guard may take to end a command whose time is over.
+/// The time that the guard may take to end a command whose time is over.
 const GRACE: Duration = Duration::from_secs(20);
 
-/// So much of what a command says is written down, in bytes, from its beginning.
+/// The most bytes of a command's output that are written down, from its beginning.
 const LOG_BYTES_MAX: u64 = 16 << 20;
 
-/// So much of its end is shown, in bytes.
+/// The most bytes that are shown of the end of that output.
 const SAID_BYTES_MAX: usize = 4_000;
 
-/// A command, and that it succeeded.
+/// A command that has succeeded.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct CommandVerification {
     /// The command, as a shell reads it.
     pub command: String,
-    /// The SHA-256 of what it said, up to 16 MiB.
+    /// The SHA-256 of its output, up to 16 MiB.
     pub output_sha256: Digest,
 }
 
-/// The codes by which a shell says that it cannot start a program (POSIX, 2.8.2 Exit Status for Commands).
+/// The exit codes by which a shell says that it cannot start a program (POSIX, 2.8.2 Exit Status for Commands).
 const NOT_STARTED: [i32; 2] = [126, 127];
 
-/// What came of a command.
+/// The result of a command.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Checked {
-    /// It succeeded.
+    /// The command succeeded.
     Passed(CommandVerification),
-    /// It did not.
+    /// The command failed.
     Failed {
-        /// How it ended.
+        /// The end of the command, in words.
         how: String,
-        /// Whether the shell has found no such program, or may not start it: then it says nothing of the tree.
+        /// Whether the shell has found no such program, or may not start it. Then the result says nothing about the tree.
         is_missing: bool,
-        /// The end of what it said.
+        /// The end of its output.
         said: String,
     },
 }
 
 impl CommandVerification {
-    /// Runs a command on a tree. `guard` is this program: it ends whatever the command leaves behind, also if this process dies.
-    /// What the command says is written to `log`.
+    /// Runs a command on a tree. `guard` is this program: it ends everything that the command leaves behind, even if this
+    /// process dies. The output of the command is written to `log`.
     ///
     /// # Errors
     ///
-    /// [`DecisionError`] if it cannot be run.
+    /// [`DecisionError`] if the command cannot be run.
     pub async fn run(
         guard: &Path,
         command: &str,
@@ -110,14 +110,14 @@ impl CommandVerification {
             .stderr(says_too)
             .spawn()
             .map_err(DecisionError::file("start", guard))?;
-        // Whoever is waited for has its standard input closed.
+        // Waiting for a process closes its standard input.
         let lifeline = child.stdin.take();
         let ended = tokio::time::timeout(time, child.wait()).await;
         drop(lifeline);
         let is_late = ended.is_err();
         let mut status = ended.ok();
         if status.is_none() {
-            // Whoever guards it ends it; one that was stopped is killed.
+            // The guard ends the command; a guard that was stopped is killed.
             status = tokio::time::timeout(GRACE, child.wait()).await.ok();
         }
         if status.is_none() {
@@ -125,7 +125,7 @@ impl CommandVerification {
             status = Some(child.wait().await);
         }
         let status = status.transpose().map_err(DecisionError::file("wait for", guard))?;
-        // Whatever escaped its end may hold the pipe: what it says from here on is nobody's business.
+        // A process that escaped may hold the pipe. Its output from here on does not matter.
         let _ = tokio::time::timeout(GRACE, written).await;
         let said = std::fs::read(log).map_err(DecisionError::file("read", log))?;
         if status.is_some_and(|status| status.success()) && !is_late {
@@ -144,7 +144,7 @@ impl CommandVerification {
     }
 }
 
-/// Writes what a command says, up to a bound; reads the rest as well, so that it is not held up.
+/// Writes the output of a command, up to a bound. Reads the rest as well, so that the command is not held up.
 fn keep(mut said: std::io::PipeReader, mut log: std::fs::File) -> std::io::Result<()> {
     std::io::copy(&mut said.by_ref().take(LOG_BYTES_MAX), &mut log)?;
     std::io::copy(&mut said, &mut std::io::sink())?;

@@ -1,4 +1,4 @@
-//! The story of a decision while it is made, told to people; the caller decides where that goes.
+//! Reports of a decision for people, while it is made. The caller decides where they go.
 
 use std::path::Path;
 
@@ -8,19 +8,19 @@ use crate::engine::Observer;
 use crate::report::RunResult;
 use crate::run::Notices;
 
-/// Where the story of decisions goes.
+/// A receiver of the reports of decisions.
 pub trait ApprovalWatcher: Notices {
-    /// Makes an onlooker of one review; it is dropped when the review has ended.
+    /// Makes an observer of one review, which is dropped when the review has ended.
     fn review_observer(&self) -> Box<dyn Observer + '_>;
 
-    /// Takes how a review has ended, with its folder and where its models were called.
+    /// Reports the end of a review, with its folder and the endpoints of its models.
     fn reviewed(&self, result: &RunResult, dir: &Path, endpoints: &[Endpoint]);
 
-    /// Takes the value that a reviewer in a process of its own has learned to be decided at this place; none, if the proof
-    /// of it does not hold.
+    /// Reports the value that a reviewer in a process of its own has learned to be decided at this place; `None` if its proof
+    /// does not hold.
     ///
     /// # Errors
     ///
-    /// Any error in writing it, which ends the reviewer.
+    /// Any error in writing the report, which ends the reviewer.
     fn decided(&self, sequence: Sequence, value: Option<Value>) -> std::io::Result<()>;
 }

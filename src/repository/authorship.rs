@@ -1,7 +1,7 @@
-//! Who made a change, as the commits of its branch say it.
+//! The authors of a change, as the commits of its branch name them.
 //!
-//! In: a base and a branch. Out: the author of what lands, and the lines that others are owed. A commit says of itself what it likes:
-//! nothing here is proven, and nothing is decided by it.
+//! The input is a base and a branch. The output is the author of the commit that lands, and the lines that credit others. A
+//! commit claims whatever it likes: nothing here is proven, and nothing is decided by it.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use super::error::RepositoryError;
 use super::git::{GitCall, Repository};
 use super::oid::Oid;
 
-/// More lines than a person would write.
+/// The most lines of credit, which is more than a person would write.
 const CREDITS_MAX: usize = 50;
 
 /// The longest name, mail address or line, in characters.
@@ -18,7 +18,7 @@ const CHARS_MAX: usize = 200;
 /// The trailers that are kept.
 const KEPT: [&str; 2] = ["Signed-off-by", "Co-authored-by"];
 
-/// Who made a change.
+/// The authors of a change.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Authorship {
@@ -32,12 +32,12 @@ pub struct Authorship {
 }
 
 impl Repository {
-    /// Who made what a branch has done since it left its base: the author of its first commit; those of others are named as having
-    /// written it too. None, if a commit has no author that could be written again.
+    /// Returns the authors of the commits that a branch has made since it left its base. The author of the first commit is the
+    /// author; the others are named as co-authors. Returns `None` if a commit has no author that could be written again.
     ///
     /// # Errors
     ///
-    /// [`RepositoryError`] if git cannot be asked.
+    /// [`RepositoryError`] if git fails.
     pub fn authorship(&self, base: &Oid, branch: &str) -> Result<Option<Authorship>, RepositoryError> {
         let branch = self.commit_of(branch)?;
         let since = format!("^{base}");
@@ -60,7 +60,7 @@ impl Repository {
     }
 }
 
-/// Reads what git lists: for each commit a NUL, its author's name and mail address on a line each, and its trailers.
+/// Reads the list of git: for each commit a NUL, its author's name and mail address on a line each, and its trailers.
 fn read(text: &str) -> Option<Authorship> {
     let mut found: Option<Authorship> = None;
     let mut credits: Vec<String> = Vec::new();
@@ -91,12 +91,12 @@ fn read(text: &str) -> Option<Authorship> {
     Some(Authorship { credits, ..found? })
 }
 
-/// A name or an address that git can write again.
+/// Returns a name or an address if git can write it again.
 fn plain(text: &str) -> Option<String> {
     line(text).filter(|text| !text.contains(['<', '>']))
 }
 
-/// A line that is one.
+/// Returns a text if it is a single line of bounded length.
 fn line(text: &str) -> Option<String> {
     let text = text.trim();
     let is_line = !text.is_empty() && text.chars().count() <= CHARS_MAX && !text.contains(char::is_control);

@@ -1,4 +1,4 @@
-//! A change on a base: the tree that it makes, and the diff that is read.
+//! A change on a base: the tree that it makes, and the diff that reviewers read.
 
 use std::path::Path;
 
@@ -10,12 +10,12 @@ use super::oid::Oid;
 use crate::crypto::Digest;
 use crate::files::Scratch;
 
-/// Where a change comes from.
+/// The source of a change.
 #[derive(Clone, Copy, Debug)]
 pub enum ChangeSource<'a> {
-    /// A patch, such as `git diff` writes it.
+    /// A patch, as `git diff` writes it.
     Patch(&'a [u8]),
-    /// What a branch has done since it left the base; merged, if the base has gone on.
+    /// The work of a branch since it left the base, merged if the base has moved on.
     Branch(&'a str),
 }
 
@@ -24,10 +24,10 @@ pub enum ChangeSource<'a> {
 pub struct Candidate {
     /// The commit that it changes.
     pub base: Oid,
-    /// The tree that comes out.
+    /// The tree that the change makes.
     pub tree: Oid,
-    /// What is between them, in git's form and always the same for the same two: whole names of objects, binary files as text,
-    /// a renamed file as one that goes and one that comes.
+    /// The difference between the two in git's form, always the same for the same two: whole names of objects, binary files as
+    /// text, a renamed file as a removed one and an added one.
     pub diff: Vec<u8>,
     /// The files that differ, by name.
     pub files: Vec<FileChange>,
@@ -37,21 +37,21 @@ pub struct Candidate {
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileChange {
-    /// Its name.
+    /// The path of the file.
     pub path: String,
-    /// Lines that come; none are counted of a binary file.
+    /// The number of added lines; 0 for a binary file.
     pub added: u64,
-    /// Lines that go.
+    /// The number of removed lines.
     pub removed: u64,
-    /// Whether git takes it for binary.
+    /// Whether git takes the file for binary.
     pub is_binary: bool,
-    /// What it was; nothing, if it is new.
+    /// The kind of the file before the change; `None` if it is new.
     pub before: Option<FileKind>,
-    /// What it becomes; nothing, if it goes.
+    /// The kind of the file after the change; `None` if it is removed.
     pub after: Option<FileKind>,
 }
 
-/// What a name of a tree stands for.
+/// The kind of an entry of a tree.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileKind {
@@ -59,12 +59,12 @@ pub enum FileKind {
     File,
     /// A file that can be run.
     Program,
-    /// A link, which is read through.
+    /// A symbolic link, which is followed when it is read.
     Link,
 }
 
 impl Candidate {
-    /// The SHA-256 of its diff.
+    /// Returns the SHA-256 of the diff.
     #[must_use]
     pub fn digest(&self) -> Digest {
         Digest::new(&self.diff)
@@ -72,11 +72,11 @@ impl Candidate {
 }
 
 impl Repository {
-    /// Puts a change on a base; nothing is checked out, and the repository only gets objects that nobody refers to.
+    /// Puts a change on a base. Nothing is checked out, and the repository only gets objects that no reference names.
     ///
     /// # Errors
     ///
-    /// [`RepositoryError`] if it does not apply, changes nothing, or has something that cannot be decided on by reading.
+    /// [`RepositoryError`] if the change does not apply, changes nothing, or has content that cannot be judged by reading.
     pub fn candidate(&self, base: &str, source: ChangeSource<'_>) -> Result<Candidate, RepositoryError> {
         let base = self.commit_of(base)?;
         let tree = match source {
@@ -90,11 +90,11 @@ impl Repository {
         if files.is_empty() {
             return Err(RepositoryError::Nothing(base));
         }
-        // As text, whatever it is: what git takes for binary, or is told to, is what nobody reads.
+        // All content is shown as text: git shows no content of a file that it takes for binary, or that an attribute calls so.
         let words = ["diff-tree", "-p", "-r", "--no-renames", "--text", "--full-index", "--unified=3"];
         let plain = ["--no-color", "--no-ext-diff", "--no-textconv", "--diff-algorithm=myers"];
         let prefixes = ["--src-prefix=a/", "--dst-prefix=b/", base.as_str(), tree.as_str()];
-        // Without an index git takes no attributes from what happens to be checked out.
+        // Without an index, git takes no attributes from files that happen to be checked out.
         let words = [&words[..], &plain, &prefixes].concat();
         let diff =
             self.must(&GitCall { index: Some(Path::new("/nonexistent/index")), ..GitCall::words(&words) })?;
@@ -125,7 +125,7 @@ impl Repository {
         })
     }
 
-    /// Lends an index of its own, in a private folder of the repository's `.git`.
+    /// Lends `act` an index of its own, in a private folder of the repository's `.git`.
     fn with_index<T>(
         &self,
         act: impl FnOnce(&Path) -> Result<T, RepositoryError>,
@@ -135,7 +135,7 @@ impl Repository {
         act(&scratch.path().join("index"))
     }
 
-    /// Writes a tree's files into an empty folder, for a program that is to look at them: there is no repository in it.
+    /// Writes the files of a tree into an empty folder, for a program that is to look at them. There is no repository in it.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! What can be wrong with a repository or a change.
+//! The errors of a repository or a change.
 
 use std::path::PathBuf;
 
@@ -7,61 +7,61 @@ use thiserror::Error;
 use super::oid::Oid;
 use crate::core::ExitCode;
 
-/// Why something cannot be done with a repository. Nothing is changed then.
+/// A reason why something cannot be done with a repository. Nothing is changed then.
 #[derive(Debug, Error)]
 pub enum RepositoryError {
-    /// Git is not there.
+    /// Git cannot be started.
     #[error("git cannot be started: {0}; install git 2.38 or later")]
     NoGit(#[source] std::io::Error),
-    /// A file of our own cannot be written.
+    /// A file of this program cannot be written.
     #[error("{0}: {1}")]
     File(PathBuf, #[source] std::io::Error),
-    /// Git says no.
+    /// Git reports an error.
     #[error("`git {command}` failed: {said}")]
     Git {
-        /// What was asked.
+        /// The arguments of the command.
         command: String,
         /// Git's own words.
         said: String,
     },
-    /// Git says something that is not understood.
+    /// Git gives an answer that is not understood.
     #[error("`git {command}` said `{said}`, which is not understood; is this git 2.38 or later?")]
     Strange {
-        /// What was asked.
+        /// The arguments of the command.
         command: String,
         /// Git's own words.
         said: String,
     },
-    /// The place is no repository.
-    #[error("{0} is no git repository")]
+    /// The place is not in a repository.
+    #[error("{0} is not a git repository")]
     NotARepository(PathBuf),
-    /// The name is no commit.
+    /// The name is not a commit.
     #[error("`{0}` names no commit; give a branch, a tag or a commit")]
     NoCommit(String),
-    /// The name is no branch.
-    #[error("`{name}` is no branch of this copy, and decisions land on one; {advice}")]
+    /// The name is not a branch.
+    #[error("`{name}` is not a branch of this copy, and decisions land on one; {advice}")]
     NoBranch {
         /// The name.
         name: String,
-        /// What to do.
+        /// The advice for the user.
         advice: String,
     },
-    /// The beginning of the history is not there.
+    /// The beginning of the history is missing.
     #[error(
-        "the repository is a shallow copy, and cannot be told from others; `git fetch --unshallow` gets the rest"
+        "the repository is a shallow copy, so that its identity is not known; `git fetch --unshallow` gets the rest"
     )]
     Shallow,
-    /// The mark of a decision stands at another commit.
+    /// The mark of a decision is at another commit.
     #[error(
-        "{mark} is at {found}: a decision of these keys has landed there that the ledger does not know; it is an older copy"
+        "{mark} is at {found}: a decision of these keys has landed there that the ledger does not know, so it is an older copy"
     )]
     Marked {
         /// The mark.
         mark: String,
-        /// Where it is.
+        /// The commit that the mark is at.
         found: Oid,
     },
-    /// The change does not fit.
+    /// The change does not apply.
     #[error("the change does not apply to {base}: {said}")]
     DoesNotApply {
         /// The commit that it should apply to.
@@ -72,13 +72,13 @@ pub enum RepositoryError {
     /// The change changes nothing.
     #[error("the change changes nothing in {0}")]
     Nothing(Oid),
-    /// The change brings what is not decided on by reading it.
-    #[error("`{0}` is a submodule: what it points to is in no diff; change its files where they are")]
+    /// The change brings content that cannot be judged by reading.
+    #[error("`{0}` is a submodule, whose files are in no diff; change them in their own repository")]
     Submodule(String),
-    /// A file's name cannot be shown.
+    /// The name of a file cannot be shown.
     #[error("a file's name is not UTF-8: `{0}`; reviewers could not tell which it is")]
     Name(String),
-    /// The branch is where somebody works.
+    /// The branch is checked out in a work tree.
     #[error(
         "`{branch}` is checked out in {}, whose files would not be those of the branch any more; choose another \
          branch, or check out another one there",
@@ -87,37 +87,37 @@ pub enum RepositoryError {
     CheckedOut {
         /// The branch.
         branch: String,
-        /// Where it is checked out.
+        /// The work tree in which it is checked out.
         place: PathBuf,
     },
-    /// The branch is where somebody works, who has not committed all.
+    /// A work tree of the branch has changes that are not committed.
     #[error(
-        "the branch is checked out in {}, where something was changed and not committed; commit it or put it away, so that the \
-         files there can be brought along",
+        "the branch is checked out in {}, where something was changed and not committed; commit or stash it, so that the \
+         files there can be updated",
         .0.display()
     )]
     Dirty(PathBuf),
-    /// The branch has been moved by somebody else.
+    /// The branch was moved by someone else.
     #[error(
-        "`{branch}` is at {found}, and the decision is on {expected}; propose the change again on what is there now"
+        "`{branch}` is at {found}, but the decision is on {expected}; propose the change again on the new commit"
     )]
     Stale {
         /// The branch.
         branch: String,
-        /// Where it should be.
+        /// The commit that it should be at.
         expected: Oid,
-        /// Where it is.
+        /// The commit that it is at.
         found: Oid,
     },
-    /// A git that died, or is at work, holds the branch.
+    /// A git process that died, or is at work, holds the branch.
     #[error(
-        "{0} is there: another git is at work, or one has died; if none is, remove the file and try again"
+        "{0} is there: another git is at work, or one has died; if none is at work, remove the file and try again"
     )]
     Locked(PathBuf),
 }
 
 impl RepositoryError {
-    /// Returns the code with which the program ends if this ends it.
+    /// Returns the exit code of a program that ends with this error.
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {

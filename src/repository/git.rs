@@ -1,4 +1,4 @@
-//! Git, asked in one way.
+//! Runs git, always in the same way.
 
 use std::ffi::OsStr;
 use std::io::Write as _;
@@ -9,14 +9,15 @@ use super::error::RepositoryError;
 use super::oid::Oid;
 use crate::crypto::Digest;
 
-/// Whatever a user, a system or a repository has set that would change a tree, run something or wait for somebody.
+/// The settings in place of all that a user, a system or a repository has set and that would change a tree, run something or
+/// wait for a person.
 const SETTINGS: [&str; 13] = [
     "apply.ignoreWhitespace=no",
     "apply.whitespace=nowarn",
     "core.autocrlf=false",
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
-    // A name that other systems take for `.git` is one here too.
+    // A name that other systems take for `.git` is refused here too.
     "core.protectHFS=true",
     "core.protectNTFS=true",
     "core.quotePath=false",
@@ -24,27 +25,29 @@ const SETTINGS: [&str; 13] = [
     "diff.external=",
     "gc.auto=0",
     "maintenance.auto=false",
-    // Whoever owns it: nothing that it has set is run, filters included, which each repository names as it likes.
+    // The repository may have any owner: nothing that it has set is run, not even filters, which each repository names as it
+    // likes.
     "safe.directory=*",
 ];
 
-/// What a filter of files may have set, and what is set in its place.
+/// The settings that a filter of files may have, each with the value that replaces it.
 const FILTER: [(&str, &str); 4] = [("clean", ""), ("smudge", ""), ("process", ""), ("required", "false")];
 
 /// A repository.
 #[derive(Clone, Debug)]
 pub struct Repository {
-    /// Its `.git`.
+    /// The `.git` folder of the repository.
     pub(super) folder: PathBuf,
-    /// The names of the filters that it has set, none of which is run: a filter could make files of a tree that are not those of the tree.
+    /// The names of the filters that it has set. None of them is run: a filter could make files that differ from those of the
+    /// tree.
     filters: Vec<String>,
 }
 
-/// What is asked of git.
+/// A call of git.
 pub(super) struct GitCall<'a> {
     pub(super) words: &'a [&'a str],
     pub(super) input: &'a [u8],
-    /// Another index than the repository's own.
+    /// An index other than the repository's own.
     pub(super) index: Option<&'a Path>,
     pub(super) env: &'a [(&'a str, &'a OsStr)],
 }
@@ -55,7 +58,7 @@ impl<'a> GitCall<'a> {
     }
 }
 
-/// What git said: whether it went well, and its two streams.
+/// The output of git: whether it went well, and its two streams.
 pub(super) struct GitOutput {
     pub(super) is_well: bool,
     pub(super) out: Vec<u8>,
@@ -67,7 +70,7 @@ impl Repository {
     ///
     /// # Errors
     ///
-    /// [`RepositoryError::NotARepository`] if there is none.
+    /// [`RepositoryError::NotARepository`] if there is no repository.
     pub fn open(folder: &Path) -> Result<Self, RepositoryError> {
         let here = Self { folder: folder.to_owned(), filters: Vec::new() };
         let words =
@@ -83,10 +86,10 @@ impl Repository {
         Ok(found)
     }
 
-    /// The names of the filters in the repository's own settings.
+    /// Returns the names of the filters in the repository's own settings.
     fn set_filters(&self) -> Result<Vec<String>, RepositoryError> {
         let words = ["config", "--null", "--name-only", "--get-regexp", r"^filter\."];
-        // It says no where there is none.
+        // Git reports an error if there are no filters.
         let said = self.ask(&GitCall::words(&words))?;
         let keys = String::from_utf8_lossy(&said.out).into_owned();
         let names = keys.split('\0').filter_map(|key| key.strip_prefix("filter.")?.rsplit_once('.'));
@@ -96,7 +99,8 @@ impl Repository {
         Ok(names)
     }
 
-    /// The settings that take the place of the filters', as git reads them from its environment: a name may hold any sign.
+    /// Returns the settings that take the place of the filters', as git reads them from its environment: a name may hold any
+    /// character.
     fn without_filters(&self) -> impl Iterator<Item = (String, String)> {
         let settings = self
             .filters
@@ -109,7 +113,7 @@ impl Repository {
         [count].into_iter().chain(pairs)
     }
 
-    /// Asks git, and takes whatever it says.
+    /// Runs git, and takes any answer.
     pub(super) fn ask(&self, asked: &GitCall<'_>) -> Result<GitOutput, RepositoryError> {
         self.raw(asked, true)
     }
@@ -124,12 +128,12 @@ impl Repository {
             ("GIT_NO_REPLACE_OBJECTS", "1"),
             ("GIT_OPTIONAL_LOCKS", "0"),
             ("GIT_TERMINAL_PROMPT", "0"),
-            // A copy that lacks objects is not asked to get them from elsewhere, which may take for ever.
+            // A copy that lacks objects does not get them from elsewhere, which may take for ever.
             ("GIT_NO_LAZY_FETCH", "1"),
             ("LC_ALL", "C"),
         ]);
         if has_folder {
-            // Attributes of the folder that somebody happens to be in are no business of a repository's.
+            // The attributes of the current folder must not apply to the repository.
             command.current_dir(&self.folder).arg("--git-dir").arg(&self.folder);
         }
         command.args(SETTINGS.iter().flat_map(|setting| ["-c", setting])).envs(self.without_filters());
@@ -139,7 +143,7 @@ impl Repository {
         let mut child = command.spawn().map_err(RepositoryError::NoGit)?;
         let pipe = child.stdin.take();
         let said = std::thread::scope(|scope| {
-            // Git may say much before it has read all. What it does not want to read is not missed.
+            // Git may print much before it has read everything. Input that it does not read is not missed.
             scope.spawn(|| pipe.map(|mut pipe| pipe.write_all(asked.input)));
             child.wait_with_output()
         });
@@ -151,7 +155,7 @@ impl Repository {
         })
     }
 
-    /// Asks git, which must say yes.
+    /// Runs git, which must succeed.
     pub(super) fn must(&self, asked: &GitCall<'_>) -> Result<Vec<u8>, RepositoryError> {
         let said = self.ask(asked)?;
         if said.is_well {
@@ -160,18 +164,18 @@ impl Repository {
         Err(RepositoryError::Git { command: asked.words.join(" "), said: said.err })
     }
 
-    /// Asks git for the name of an object.
+    /// Runs git, which must print the name of an object.
     pub(super) fn oid(&self, asked: &GitCall<'_>) -> Result<Oid, RepositoryError> {
         let out = String::from_utf8_lossy(&self.must(asked)?).trim().to_owned();
         let strange = || RepositoryError::Strange { command: asked.words.join(" "), said: out.clone() };
         Oid::read(&out).ok_or_else(strange)
     }
 
-    /// The commit that a name means.
+    /// Returns the commit that a name means.
     ///
     /// # Errors
     ///
-    /// [`RepositoryError::NoCommit`] if it means none.
+    /// [`RepositoryError::NoCommit`] if the name means no commit.
     pub fn commit_of(&self, name: &str) -> Result<Oid, RepositoryError> {
         let commit = format!("{name}^{{commit}}");
         let words = ["rev-parse", "--verify", "--quiet", "--end-of-options", &commit];
@@ -180,11 +184,12 @@ impl Repository {
         found.filter(|_| said.is_well).ok_or_else(|| RepositoryError::NoCommit(name.to_owned()))
     }
 
-    /// What is the same for all copies of a repository: the SHA-256 of the names of the commits that its history begins with.
+    /// Returns the identity that all copies of a repository share: the SHA-256 of the names of the commits that its history
+    /// begins with.
     ///
     /// # Errors
     ///
-    /// [`RepositoryError::Shallow`] if its history is cut off, or git cannot be asked.
+    /// [`RepositoryError::Shallow`] if its history is cut off; another error if git fails.
     pub fn identity(&self, commit: &Oid) -> Result<Digest, RepositoryError> {
         let shallow = self.must(&GitCall::words(&["rev-parse", "--is-shallow-repository"]))?;
         if shallow.starts_with(b"true") {
@@ -197,27 +202,27 @@ impl Repository {
         Ok(Digest::new(roots.join("\n").as_bytes()))
     }
 
-    /// The text of a file in a commit or a tree.
+    /// Returns the text of a file in a commit or a tree.
     ///
     /// # Errors
     ///
-    /// [`RepositoryError`] if it is not there.
+    /// [`RepositoryError`] if the file is not there.
     pub fn text(&self, tree: &Oid, path: &str) -> Result<String, RepositoryError> {
         let name = format!("{tree}:{path}");
         let out = self.must(&GitCall::words(&["cat-file", "blob", &name]))?;
         Ok(String::from_utf8_lossy(&out).into_owned())
     }
 
-    /// Which of the files at this place are not what a commit has, where the place is in a work tree of this repository:
-    /// the files that git keeps, and not those that only happen to be there.
+    /// Returns the files at this place that differ from a commit, if the place is in a work tree of this repository. Only the
+    /// files that git keeps are compared, not those that merely happen to be there.
     ///
     /// # Errors
     ///
-    /// [`RepositoryError`] if git cannot be asked.
+    /// [`RepositoryError`] if git fails.
     pub fn differing(&self, place: &Path, from: &Oid) -> Result<Vec<String>, RepositoryError> {
         let given = std::path::absolute(place).unwrap_or_else(|_| place.to_owned());
         let mut found = self.differing_at(&given, from)?;
-        // Where a link leads is what is read.
+        // A link is read at the place to which it leads.
         if let Ok(real) = given.canonicalize()
             && real != given
         {
@@ -251,17 +256,17 @@ impl Repository {
         Ok(text.lines().map(str::to_owned).collect())
     }
 
-    /// Its folder, where git keeps what is its own.
+    /// Returns the folder in which git keeps its own files.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The full name of a branch.
+    /// Returns the full name of a branch.
     ///
     /// # Errors
     ///
-    /// [`RepositoryError::NoBranch`] if there is none of this name.
+    /// [`RepositoryError::NoBranch`] if there is no branch of this name.
     pub fn branch(&self, name: &str) -> Result<String, RepositoryError> {
         let short = name.strip_prefix("refs/heads/").unwrap_or(name);
         let full = format!("refs/heads/{short}");
@@ -269,14 +274,14 @@ impl Repository {
         if !said.is_well {
             return Err(self.no_branch(name)?);
         }
-        // One that stands for another would be moved in that one's place.
+        // A symbolic reference would be moved in place of the branch that it names.
         let said = self.ask(&GitCall::words(&["symbolic-ref", "--quiet", &full]))?;
         match String::from_utf8_lossy(&said.out).trim().strip_prefix("refs/heads/") {
             Some(other) if said.is_well => self.branch(other),
             Some(_) | None => Ok(full),
         }
     }
-    /// The error for a name that is no branch, with the branch of a remote that may be meant.
+    /// Returns the error for a name that is not a branch, with the branch of a remote that may be meant.
     pub(super) fn no_branch(&self, name: &str) -> Result<RepositoryError, RepositoryError> {
         let short = name.strip_prefix("refs/heads/").unwrap_or(name);
         let all =
@@ -285,7 +290,7 @@ impl Repository {
         let own = |remote: &str| remote.split_once('/').map(|(_, own)| own.to_owned());
         let meant = all.lines().find(|remote| *remote == short || own(remote).as_deref() == Some(short));
         let advice = match meant.and_then(|remote| Some((remote, own(remote)?))) {
-            Some((remote, own)) => format!("`git branch {own} {remote}` makes one of `{remote}`"),
+            Some((remote, own)) => format!("`git branch {own} {remote}` makes one from `{remote}`"),
             None => "give one, such as `main`".to_owned(),
         };
         Ok(RepositoryError::NoBranch { name: name.to_owned(), advice })

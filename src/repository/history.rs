@@ -1,7 +1,7 @@
-//! What the history of a branch says of decisions: the trailers that landed commits carry.
+//! The decisions in the history of a branch: the trailers that landed commits carry.
 //!
-//! In goes a commit; out come the trailers of this program's in it and in all that it rests on. They are words in messages, which
-//! everybody may write who may push: nothing is proven by them. Nothing is written here.
+//! The input is a commit. The output is the trailers of this program in it and in all its ancestors. They are words in
+//! messages, which anyone who may push can write: they prove nothing. Nothing is written here.
 
 use super::error::RepositoryError;
 use super::git::{GitCall, Repository};
@@ -14,24 +14,25 @@ pub struct Trailer {
     pub commit: Oid,
     /// The place of the decision.
     pub sequence: u64,
-    /// What was decided on: `sha256:` and a digest, if it is written as it should be.
+    /// The change that was decided on: `sha256:` and a digest, if it is written as it should be.
     pub change: Option<String>,
-    /// Under which roster, in the same form; version 0.1 wrote none.
+    /// The roster of the decision, in the same form; version 0.1 wrote none.
     pub roster: Option<String>,
 }
 
 impl Repository {
-    /// The trailers of all decisions in a commit and in those before it, the newest first; without those before `since`.
+    /// Returns the trailers of all decisions in a commit and its ancestors, the newest first. `since` and its ancestors are
+    /// left out.
     ///
     /// All parents are followed: a branch that was merged into another still carries what landed on it.
     ///
     /// # Errors
     ///
-    /// [`RepositoryError`] if git cannot be asked.
+    /// [`RepositoryError`] if git fails.
     pub fn trailers(&self, tip: &Oid, since: Option<&Oid>) -> Result<Vec<Trailer>, RepositoryError> {
         let without = since.map(|since| format!("^{since}"));
         let words = [
-            // Settings of this copy change nothing of what is a trailer.
+            // The settings of this copy do not change the meaning of a trailer.
             "-c",
             "trailer.separators=:",
             "log",
@@ -50,8 +51,8 @@ impl Repository {
     }
 }
 
-/// Reads what git lists: for each commit a NUL, its name on a line, and its trailers. A message with the trailers of several
-/// decisions, as of commits that were joined into one, tells of them all.
+/// Reads the list of git: for each commit a NUL, its name on a line, and its trailers. A message may hold the trailers of
+/// several decisions, as after commits were joined into one; all of them are returned.
 fn read(text: &str) -> Vec<Trailer> {
     let mut found: Vec<Trailer> = Vec::new();
     for message in text.split('\0') {

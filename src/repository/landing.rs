@@ -1,4 +1,4 @@
-//! How a decided change gets onto its branch, and off it again.
+//! Brings a decided change onto its branch, and off it again.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -9,29 +9,29 @@ use super::error::RepositoryError;
 use super::git::{GitCall, Repository};
 use super::oid::Oid;
 
-/// Who commits: nobody who could be asked, and the same on every machine.
+/// The committer: not a person who could be asked, and the same on every machine.
 const NAME: &str = "consensus";
 const MAIL: &str = "consensus@localhost";
 
-/// The mark of a decision that has landed: a reference that is made when its branch is moved, and not without it.
+/// The mark of a decision that has landed: a reference that is made when its branch is moved, and never without that.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct LandingMark(String);
 
-/// Where a change lands.
+/// The place where a change lands.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Landing {
-    /// The branch, by its full name.
+    /// The full name of the branch.
     pub branch: String,
-    /// Where it must be.
+    /// The commit that the branch must be at.
     pub from: Oid,
-    /// Where it comes.
+    /// The commit that the branch is moved to.
     pub to: Oid,
-    /// Whether a work tree in which it is checked out may be brought along; see [`Repository::bring_along`].
+    /// Whether a work tree that has the branch checked out may be updated; see [`Repository::bring_along`].
     pub with_checkout: bool,
 }
 
 impl LandingMark {
-    /// The mark of the decision at this place in the ledger of this name: every ledger counts from the beginning.
+    /// Returns the mark of the decision at this place in the ledger of this name. Every ledger counts from the beginning.
     #[must_use]
     pub fn new(ledger: &str, sequence: u64) -> Self {
         Self(format!("refs/consensus/{ledger}/{sequence}"))
@@ -39,8 +39,8 @@ impl LandingMark {
 }
 
 impl Repository {
-    /// Makes the commit of a tree on its base, in its author's name, or in this program's: the same commit whenever and wherever it is
-    /// made.
+    /// Makes the commit of a tree on its base, in the name of its author or else of this program. It is the same commit
+    /// whenever and wherever it is made.
     ///
     /// # Errors
     ///
@@ -67,12 +67,12 @@ impl Repository {
         self.oid(&GitCall { input: message.as_bytes(), env: &env, ..GitCall::words(&words) })
     }
 
-    /// Moves a branch and leaves its mark, both or neither; but see [`Repository::settle`].
+    /// Moves a branch and makes its mark, both or neither; but see [`Repository::settle`].
     ///
     /// # Errors
     ///
-    /// [`RepositoryError::Stale`] if the branch is not where it must be, or the mark is there already;
-    /// [`RepositoryError::CheckedOut`] if somebody works on it; [`RepositoryError::Locked`] if a lock is left.
+    /// [`RepositoryError::Stale`] if the branch is not where it must be; [`RepositoryError::Git`] if the mark is there already;
+    /// [`RepositoryError::CheckedOut`] if the branch is checked out; [`RepositoryError::Locked`] if a lock is left.
     pub fn land(&self, landing: &Landing, mark: &LandingMark) -> Result<(), RepositoryError> {
         let Landing { branch, from, to, .. } = landing;
         self.is_free(landing)?;
@@ -80,11 +80,11 @@ impl Repository {
         self.move_all(&moves, landing)
     }
 
-    /// Moves a branch back, and takes its mark away, if the branch is still where the landing has brought it.
+    /// Moves a branch back and removes its mark, if the branch is still where the landing has brought it.
     ///
     /// # Errors
     ///
-    /// As [`Repository::land`].
+    /// The errors of [`Repository::land`].
     pub fn undo(&self, landing: &Landing, mark: &LandingMark) -> Result<(), RepositoryError> {
         let Landing { branch, from, to, .. } = landing;
         self.is_free(landing)?;
@@ -93,14 +93,14 @@ impl Repository {
         self.move_all(&moves, &back)
     }
 
-    /// After a crash: brings a landing that was begun to its end. Returns whether the change has landed.
+    /// Finishes a landing that was begun before a crash. Returns whether the change has landed.
     ///
-    /// Git moves references one after the other, so that one that is killed may have moved one of the two. A branch that
-    /// has gone on from where the landing brought it has landed too.
+    /// Git moves references one after the other, so that a git that is killed may have moved one of the two. The change has
+    /// also landed if the branch has moved on from where the landing brought it.
     ///
     /// # Errors
     ///
-    /// As [`Repository::land`], where there is something left to do.
+    /// The errors of [`Repository::land`], if there is something left to do.
     pub fn settle(&self, landing: &Landing, mark: &LandingMark) -> Result<bool, RepositoryError> {
         let Landing { branch, from, to, .. } = landing;
         let marked = self.marked(mark)?;
@@ -113,7 +113,7 @@ impl Repository {
             if !is_marked {
                 return Ok(false);
             }
-            // Its owner has moved it back since: that stays.
+            // The owner has moved the branch back since, and it stays there.
             let before = self.must(&GitCall::words(&["rev-list", "--walk-reflogs", branch, "--"]))?;
             if String::from_utf8_lossy(&before).lines().any(|line| line == to.as_str()) {
                 return Ok(true);
@@ -126,7 +126,7 @@ impl Repository {
             return Err(RepositoryError::Stale { branch: branch.clone(), expected: from.clone(), found: at });
         }
         if !is_marked {
-            // It has landed, whatever stands in the way of the mark.
+            // The change has landed: the branch may be anywhere after it, and only the mark is missing.
             let here = Landing { from: at, ..landing.clone() };
             let marked = self.move_all(&[format!("create {} {to}", mark.0)], &here);
             if let Err(RepositoryError::Stale { .. }) = marked {
@@ -141,7 +141,7 @@ impl Repository {
     ///
     /// # Errors
     ///
-    /// [`RepositoryError::Marked`] says where it stands.
+    /// [`RepositoryError::Marked`] names the commit that the mark is at.
     pub fn not_marked(&self, mark: &LandingMark) -> Result<(), RepositoryError> {
         match self.marked(mark)? {
             Some(found) => Err(RepositoryError::Marked { mark: mark.0.clone(), found }),
@@ -149,11 +149,11 @@ impl Repository {
         }
     }
 
-    /// The commit that a mark stands at; `None` if its decision has not landed.
+    /// Returns the commit that a mark is at, or `None` if its decision has not landed.
     ///
     /// # Errors
     ///
-    /// [`RepositoryError`] if git cannot be asked.
+    /// [`RepositoryError`] if git fails.
     pub fn marked(&self, mark: &LandingMark) -> Result<Option<Oid>, RepositoryError> {
         self.reference(&mark.0)
     }
@@ -171,7 +171,7 @@ impl Repository {
         if said.is_well {
             return Ok(());
         }
-        // A lock says nothing of where the branch is: a git that was killed has left it, perhaps after it moved the branch.
+        // A lock does not tell where the branch is: a git that was killed has left it, perhaps after it moved the branch.
         let lock = said.err.split('\'').find(|part| Path::new(part).extension() == Some(OsStr::new("lock")));
         if let Some(lock) = lock {
             return Err(RepositoryError::Locked(lock.into()));
@@ -188,11 +188,12 @@ impl Repository {
         if landing.with_checkout { Ok(()) } else { self.not_checked_out(&landing.branch) }
     }
 
-    /// Refuses a branch that is checked out: git would move it under somebody's files, which would then all seem changed.
+    /// Refuses a branch that is checked out: git would move it under the files of a work tree, which would then all seem
+    /// changed.
     ///
     /// # Errors
     ///
-    /// [`RepositoryError::CheckedOut`] says where.
+    /// [`RepositoryError::CheckedOut`] names the work tree.
     pub fn not_checked_out(&self, branch: &str) -> Result<(), RepositoryError> {
         match self.checkouts(branch)?.pop() {
             Some(place) => Err(RepositoryError::CheckedOut { branch: branch.to_owned(), place }),
@@ -200,11 +201,11 @@ impl Repository {
         }
     }
 
-    /// Refuses a work tree in which the branch is checked out and something was changed and not committed.
+    /// Refuses a work tree that has the branch checked out and changes that are not committed.
     ///
     /// # Errors
     ///
-    /// [`RepositoryError::Dirty`] says where.
+    /// [`RepositoryError::Dirty`] names the work tree.
     pub fn is_clean(&self, branch: &str) -> Result<(), RepositoryError> {
         for place in self.checkouts(branch)? {
             if !in_checkout(&place, &["status", "--porcelain", "--untracked-files=no"])?.is_empty() {
@@ -214,13 +215,13 @@ impl Repository {
         Ok(())
     }
 
-    /// Brings the files of work trees in which the branch is checked out to where a landing has brought the branch, if it is
-    /// there still. Nothing that was changed there is written over, and whoever has gone on there is left alone; again is as
-    /// good as once.
+    /// Updates the work trees that have the branch checked out to the commit of a landing, if the branch is still there. No
+    /// file that was changed there is overwritten, and a work tree that has moved on is left alone. A second call changes
+    /// nothing.
     ///
     /// # Errors
     ///
-    /// [`RepositoryError`] with git's own words if something stands in the way.
+    /// [`RepositoryError`] with git's own words if something is in the way.
     pub fn bring_along(&self, landing: &Landing) -> Result<(), RepositoryError> {
         let Landing { branch, from, to, .. } = landing;
         if self.reference(branch)?.as_ref() != Some(to) {
@@ -231,15 +232,15 @@ impl Repository {
             if in_checkout(&place, &["write-tree"])? != before.as_str() {
                 continue;
             }
-            // Files that were only touched are as they were; what has changed shows below.
+            // Files that were only touched count as unchanged. Real changes show below.
             let _ = in_checkout(&place, &["update-index", "-q", "--refresh"]);
             in_checkout(&place, &["read-tree", "-m", "-u", from.as_str(), to.as_str()])?;
         }
         Ok(())
     }
 
-    /// What gets a branch from another copy into a reference of its own, by its owner's own settings, without asking anybody
-    /// anything; no branch is moved, and the reference only goes forward.
+    /// Returns the command that fetches a branch from another copy into a reference of its own. It uses the owner's own
+    /// settings, and asks no one for anything. No branch is moved, and the reference only moves forward.
     #[must_use]
     pub fn fetch(&self, remote: &str, branch: &str) -> Command {
         let mut git = own_git(&self.folder);
@@ -247,7 +248,7 @@ impl Repository {
             "fetch",
             "--quiet",
             "--no-tags",
-            // Nor is a branch of the remote moved that this copy remembers.
+            // The branches of the remote that this copy remembers are not moved either.
             "--refmap=",
             "--end-of-options",
             remote,
@@ -257,26 +258,26 @@ impl Repository {
         git
     }
 
-    /// The name of the reference into which a branch is fetched.
+    /// Returns the name of the reference into which a branch is fetched.
     #[must_use]
     pub fn fetched_reference(branch: &str) -> String {
         format!("refs/consensus/fetched/{}", branch.strip_prefix("refs/heads/").unwrap_or(branch))
     }
 
-    /// The commit that a branch was at when it was last fetched; none, if it never was.
+    /// Returns the commit that a branch was at when it was last fetched, or `None` if it never was.
     ///
     /// # Errors
     ///
-    /// [`RepositoryError`] if git cannot be asked.
+    /// [`RepositoryError`] if git fails.
     pub fn fetched(&self, branch: &str) -> Result<Option<Oid>, RepositoryError> {
         self.reference(&Self::fetched_reference(branch))
     }
 
-    /// Whether one commit is another, or comes before it.
+    /// Returns whether one commit is the other, or comes before it.
     ///
     /// # Errors
     ///
-    /// [`RepositoryError`] if git cannot be asked.
+    /// [`RepositoryError`] if git fails.
     pub fn is_ancestor(&self, one: &Oid, other: &Oid) -> Result<bool, RepositoryError> {
         let words = ["merge-base", "--is-ancestor", one.as_str(), other.as_str()];
         let said = self.ask(&GitCall::words(&words))?;
@@ -286,7 +287,7 @@ impl Repository {
         Ok(said.is_well)
     }
 
-    /// Where a branch is checked out.
+    /// Returns the work trees that have a branch checked out.
     fn checkouts(&self, branch: &str) -> Result<Vec<PathBuf>, RepositoryError> {
         let out = self.must(&GitCall::words(&["worktree", "list", "--porcelain", "-z"]))?;
         let (mut place, mut found) = (PathBuf::new(), Vec::new());
@@ -302,10 +303,10 @@ impl Repository {
     }
 }
 
-/// Git as whoever works in this place would run it.
+/// Returns git as a user who works in this place would run it.
 fn own_git(place: &Path) -> Command {
     let mut git = Command::new("git");
-    // What a hook has set is about another work tree.
+    // The variables that a hook has set are about another work tree.
     for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"] {
         git.env_remove(name);
     }
@@ -313,7 +314,7 @@ fn own_git(place: &Path) -> Command {
     git
 }
 
-/// Asks git about somebody's files, by that one's own settings: as whoever works there would.
+/// Runs git on the files of a user, with that user's own settings.
 fn in_checkout(place: &Path, words: &[&str]) -> Result<String, RepositoryError> {
     let said = own_git(place).args(words).output().map_err(RepositoryError::NoGit)?;
     if said.status.success() {

@@ -1,4 +1,4 @@
-//! A git repository, as changes that are decided on need it.
+//! A git repository, as decisions on changes need it.
 //!
 //! ```text
 //! a patch or a branch ──► candidate: base, tree and diff, with no checkout
@@ -7,13 +7,13 @@
 //!                             └──► commit (the same bytes each time) ──► land: one branch moved, if it is where it was
 //! ```
 //!
-//! In go names of branches, patches and places; out come object names, files and diffs. Git itself does the work, and is
-//! asked with settings of our own, so that what a user or a system has configured, hooks among it, changes no tree. A
-//! work tree of the user's is touched only where that was asked for and nothing in it was changed; without that, a branch that is
-//! checked out somewhere is not moved.
+//! The input is names of branches, patches and places. The output is object names, files and diffs. Git itself does the work.
+//! It runs with settings of our own, so that the configuration of a user or a system, including hooks, changes no tree. A
+//! user's work tree is touched only if that was asked for and nothing in it was changed. Otherwise a branch that is checked out
+//! somewhere is not moved.
 //!
-//! A branch and the mark of the decision that moved it are moved in one transaction of git's: whoever comes after a crash
-//! sees by the two what was done, and brings it to its end.
+//! A branch and the mark of the decision that moved it are moved in one transaction of git. A process that starts after a crash
+//! sees by the two what was done, and finishes it.
 
 mod authorship;
 mod candidate;

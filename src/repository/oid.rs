@@ -1,22 +1,22 @@
-//! The name of an object of a repository.
+//! The name of a git object.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The name of an object of git: lower-case hex digits, 40 or 64.
+/// The name of a git object: 40 or 64 lower-case hex digits.
 #[derive(Clone, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Oid(String);
 
 impl Oid {
-    /// Reads a name.
+    /// Reads a name. Returns `None` if the text is not one.
     pub(super) fn read(text: &str) -> Option<Self> {
         let is_hex = text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
         (is_hex && matches!(text.len(), 40 | 64)).then(|| Self(text.to_owned()))
     }
 
-    /// The name.
+    /// Returns the name.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -27,7 +27,7 @@ impl TryFrom<String> for Oid {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        Self::read(&text).ok_or_else(|| "it is no name of an object of git".to_owned())
+        Self::read(&text).ok_or_else(|| "it is not the name of a git object".to_owned())
     }
 }
 

@@ -1,6 +1,7 @@
 //! The promises that users rely on. Each folder is one area, and each file has the name of a promise.
 //!
-//! - `cli`: the output and exit codes of commands, the commands of the README, rolesets, and trust in folders.
+//! - `cli`: the output and exit codes of commands, rolesets, and trust in folders.
+//! - `docs`: the commands, links and generated pages of the README and the book.
 //! - `protocol`: the rules of agreement, the prompts, and the replies that are never agreed on.
 //! - `transcripts`: the protocols line by line, with a folder for each of them.
 //! - `run`: the journal of one run, its end by a signal or a kill, its resumption, its documents and its privacy.
@@ -22,6 +23,7 @@ mod attacks;
 mod batch;
 mod cli;
 mod compatibility;
+mod docs;
 mod protocol;
 mod provider;
 mod run;

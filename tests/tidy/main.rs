@@ -36,7 +36,14 @@ const LINES_MAX: usize = 500;
 /// Folders whose texts are for models as well: those stay as they were measured.
 const FOR_MODELS: [&str; 2] = ["src/protocol", "src/text"];
 
+/// The README is a page that people read to its end.
+const README_LINES_MAX: usize = 200;
+
 fn sources(folder: &str) -> Vec<PathBuf> {
+    files(folder, "rs")
+}
+
+fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)];
     while let Some(folder) = open.pop() {
@@ -44,7 +51,7 @@ fn sources(folder: &str) -> Vec<PathBuf> {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 open.push(path);
-            } else if path.extension().is_some_and(|e| e == "rs") {
+            } else if path.extension().is_some_and(|e| e == ending) {
                 found.push(path);
             }
         }
@@ -161,6 +168,39 @@ fn every_module_says_what_it_is_for() {
 
 fn root(folder: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)
+}
+
+/// Returns the prose of the README, the contributors' page, the book, and the help texts.
+fn documentation() -> Vec<(&'static str, Vec<prose::Paragraph>)> {
+    let page = |path: &Path| {
+        let name = path.strip_prefix(env!("CARGO_MANIFEST_DIR")).unwrap().to_string_lossy().into_owned();
+        prose::markdown(&name, &std::fs::read_to_string(path).unwrap(), 1)
+    };
+    let help = std::fs::read_to_string(root("tests/fixtures/frozen/help.txt")).unwrap();
+    let book = files("docs/src", "md");
+    vec![
+        ("README.md", page(&root("README.md"))),
+        (".github/CONTRIBUTING.md", page(&root(".github/CONTRIBUTING.md"))),
+        ("the book", book.iter().flat_map(|path| page(path)).collect()),
+        ("the help texts", prose::help("help", &help)),
+    ]
+}
+
+#[test]
+fn documentation_is_plain_english_in_short_sentences() {
+    let mut found = Vec::new();
+    for (name, paragraphs) in documentation() {
+        found.extend(prose::faults(&paragraphs));
+        let lengths = prose::lengths(&paragraphs);
+        let at = |share: usize| lengths.get(lengths.len() * share / 100).copied().unwrap_or_default();
+        println!("{name}: {} sentences, median {}, p90 {} words", lengths.len(), at(50), at(90));
+        if at(50) > prose::WORDS_MEDIAN_MAX {
+            found.push(format!("{name}: half of its sentences have more than {} words", at(50)));
+        }
+    }
+    let lines = std::fs::read_to_string(root("README.md")).unwrap().lines().count();
+    assert!(lines <= README_LINES_MAX, "README.md has {lines} lines");
+    assert!(found.is_empty(), "{} faults:\n{}", found.len(), found.join("\n"));
 }
 
 #[test]

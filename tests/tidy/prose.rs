@@ -13,6 +13,9 @@ use unicode_segmentation::UnicodeSegmentation as _;
 /// A sentence has at most this many words.
 pub(crate) const WORDS_MAX: usize = 35;
 
+/// Half of all sentences have at most this many words.
+pub(crate) const WORDS_MEDIAN_MAX: usize = 15;
+
 /// Turns that read like a translation, each with a cure.
 const TURNS: [(&str, &str); 11] = [
     (r"(?i)\bwhoever\b", "name the person or the part"),
@@ -122,6 +125,28 @@ pub(crate) fn markdown(file: &str, text: &str, line: usize) -> Vec<Paragraph> {
         if is_end && let Some(at) = begin.take() {
             let place = format!("{file}:{}", line + lines_before(at));
             found.push(Paragraph { place, text: std::mem::take(&mut open) });
+        }
+    }
+    found
+}
+
+/// Returns the prose of help texts: the descriptions of commands and flags, without names, values and examples.
+pub(crate) fn help(name: &str, text: &str) -> Vec<Paragraph> {
+    let mut found: Vec<Paragraph> = Vec::new();
+    let mut is_open = false;
+    for (number, line) in (1..).zip(text.lines()) {
+        let indent = line.len() - line.trim_start().len();
+        let words = line.trim();
+        // Flags, arguments, commands with their descriptions in a table, headings and examples.
+        let is_other = words.starts_with(['-', '<', '[', '$']) || words.ends_with(':') || indent == 2;
+        if words.is_empty() || is_other || words.starts_with("Usage") {
+            is_open = false;
+        } else if is_open && let Some(last) = found.last_mut() {
+            last.text.push(' ');
+            last.text.push_str(words);
+        } else {
+            found.push(Paragraph { place: format!("{name}:{number}"), text: words.to_owned() });
+            is_open = true;
         }
     }
     found

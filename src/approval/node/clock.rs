@@ -1,4 +1,4 @@
-//! How long each step may take, and when what was said is said again.
+//! The time limits of all steps, and the time at which messages are repeated.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,24 +7,24 @@ use tokio::time::Instant;
 
 use crate::bft::{Phase, Sequence, View};
 
-/// Times grow from view to view, up to this many doublings, so that all meet in one at last.
+/// The most doublings of the time limits. They grow from view to view, so that all parties meet in one view in the end.
 const DOUBLINGS_MAX: u32 = 6;
 
-/// What was said is said again after this many doublings of [`Patience::again`] at the latest.
+/// The most doublings of [`Patience::again`] between two repetitions.
 const AGAIN_DOUBLINGS_MAX: u32 = 5;
 
-/// How long each step may take.
+/// The time limits of all steps.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// For what is answered by code: an acknowledgement, a proposal, commits.
+    /// The time for an answer by code: an acknowledgement, a proposal, commits.
     pub step: Duration,
-    /// For reviews, beside that.
+    /// The time for reviews, in addition to that.
     pub review: Duration,
-    /// Until what was said is said again for the first time; then twice as long each time that nothing new has come.
+    /// The time until messages are repeated for the first time. It doubles each time that nothing new has come.
     pub again: Duration,
 }
 
-/// What is awaited.
+/// The clock of a party, with the time-outs that are awaited.
 #[derive(Debug)]
 pub(super) struct Clock {
     patience: Patience,
@@ -33,12 +33,12 @@ pub(super) struct Clock {
     silences: u32,
 }
 
-/// What the clock says.
+/// An event of the clock.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Rings {
-    /// The time for this is over.
+    /// The time for a phase is over.
     Expired(Sequence, View, Phase),
-    /// It is time to say it again.
+    /// It is time to repeat messages.
     Again,
 }
 
@@ -50,11 +50,11 @@ impl Default for Patience {
 
 impl Clock {
     pub(super) fn new(patience: Patience, now: Instant) -> Self {
-        // At the start others may have gone on.
+        // Others may have continued before this start, so messages are repeated at once.
         Self { patience, waits: BTreeMap::new(), again: now, silences: 0 }
     }
 
-    /// The time of a phase begins; of one decision, one phase has a time.
+    /// Begins the time of a phase. One phase of each decision has a time.
     pub(super) fn wait(&mut self, now: Instant, sequence: Sequence, view: View, phase: Phase) {
         let Patience { step, review, .. } = self.patience;
         let time = if phase == Phase::Prepare { step + review } else { step };
@@ -62,23 +62,23 @@ impl Clock {
         self.waits.insert(sequence, (at, view, phase));
     }
 
-    /// Nothing is awaited any more for this decision.
+    /// Forgets a decision for which nothing is awaited any more.
     pub(super) fn forget(&mut self, sequence: Sequence) {
         self.waits.remove(&sequence);
     }
 
-    /// Something has come that makes a difference: what was said is said again soon, if it leads to nothing.
+    /// Takes note that something new has come: messages are repeated soon, if it leads to nothing.
     pub(super) fn has_news(&mut self, now: Instant) {
         self.silences = 0;
         self.again = self.again.min(now + self.patience.again);
     }
 
-    /// When it rings next.
+    /// Returns the time of the next event.
     pub(super) fn next(&self) -> Instant {
         self.waits.values().map(|(at, ..)| *at).chain([self.again]).min().unwrap_or(self.again)
     }
 
-    /// What is due.
+    /// Returns the events that are due.
     pub(super) fn ring(&mut self, now: Instant) -> Vec<Rings> {
         let due: Vec<Sequence> =
             self.waits.iter().filter(|(_, (at, ..))| *at <= now).map(|(sequence, _)| *sequence).collect();

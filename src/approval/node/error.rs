@@ -1,4 +1,4 @@
-//! What can be wrong with taking part.
+//! The errors of taking part in decisions.
 
 use std::path::PathBuf;
 
@@ -7,73 +7,73 @@ use thiserror::Error;
 use crate::core::ExitCode;
 use crate::journal::JournalError;
 
-/// Why somebody cannot take part, or not go on.
+/// A reason why a party cannot take part, or cannot continue.
 #[derive(Debug, Error)]
 pub enum NodeError {
     /// The log cannot be written, or its chain does not hold.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// What is in the log cannot have happened.
-    #[error("line {line} of `{}` does not verify: {why}; what was said by it is not known, so that the key must not sign", path.display())]
+    /// The log has an event that cannot have happened.
+    #[error("line {line} of `{}` does not verify: {why}; the key must not sign, since its earlier statements are not known", path.display())]
     Log {
-        /// The log.
+        /// The path of the log.
         path: PathBuf,
-        /// The line, from 1.
+        /// The number of the line, from 1.
         line: u64,
-        /// What is wrong.
+        /// The fault.
         why: String,
     },
-    /// The key has signed what its log does not have.
+    /// The key has signed a statement that its log does not have.
     #[error(
         "`{name}` has signed something on decision {sequence} that is not in its log ({}): another process has the same key, or \
-         the log was lost; it signs nothing more, since it could say something else than it has said. Make a new key and roster",
+         the log was lost. It signs nothing more, since it could contradict itself. Make a new key and roster",
         path.display()
     )]
     Forgotten {
-        /// Whose key it is.
+        /// The name of the key's owner.
         name: String,
-        /// The decision.
+        /// The place of the decision.
         sequence: u64,
-        /// The log.
+        /// The path of the log.
         path: PathBuf,
     },
-    /// It was said before that the log starts elsewhere.
+    /// The log was already given another start.
     #[error(
-        "this log starts at decision {known}, which was said once and for all; --ledger-starts-at {given} cannot change it"
+        "this log starts at decision {known}, as was recorded before; --ledger-starts-at {given} cannot change that"
     )]
     StartsElsewhere {
-        /// What was said before.
+        /// The start that was given before.
         known: u64,
-        /// What is said now.
+        /// The start that is given now.
         given: u64,
     },
-    /// It is not said where somebody is.
+    /// A party has no address.
     #[error("nothing says where `{0}` is; give its address, such as `{0} = \"192.0.2.7:7001\"`")]
     NoAddress(String),
-    /// An address is nobody's.
-    #[error("there is an address for `{0}`, and the roster has nobody of that name")]
+    /// An address belongs to no party.
+    #[error("there is an address for `{0}`, but the roster has no member of that name")]
     Unknown(String),
-    /// Two are at one place.
-    #[error("`{0}` and `{1}` have one address; each is heard at its own")]
+    /// Two parties have one address.
+    #[error("`{0}` and `{1}` have the same address; give each its own")]
     SamePlace(String, String),
     /// The addresses cannot be read.
     #[error("`{}`: {why}", path.display())]
     Addresses {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The fault.
         why: String,
     },
-    /// Nobody can be heard at an address.
+    /// The program cannot listen on an address.
     #[error("cannot listen on {address}")]
     Listen {
-        /// Where.
+        /// The address.
         address: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// An address is no place.
-    #[error("`{0}` is no address; give a host and a port, such as 192.0.2.7:7001")]
+    /// An address is not a host and a port.
+    #[error("`{0}` is not an address; give a host and a port, such as 192.0.2.7:7001")]
     NoPlace(String),
     /// The key cannot be used for connections.
     #[error("the key cannot be used for connections: {0}")]
@@ -81,7 +81,7 @@ pub enum NodeError {
 }
 
 impl NodeError {
-    /// Returns the code with which the program ends if this ends it.
+    /// Returns the exit code of a program that ends with this error.
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {

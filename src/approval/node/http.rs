@@ -1,7 +1,7 @@
-//! Packets over HTTP: a door through which those of the roster come, and connections to each of them.
+//! Packets over HTTP: a listener for the parties of the roster, and connections to each of them.
 //!
-//! One request brings one packet; the answer says only that it was heard. What cannot be brought is lost, since whoever says it
-//! says it again.
+//! One request brings one packet; the answer says only that it was received. A packet that cannot be delivered is lost, since
+//! its sender repeats it.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -33,57 +33,57 @@ use crate::bft::{Membership, NodeId, PACKET_BYTES_MAX};
 use crate::crypto::{PublicKey, SecretKey};
 use crate::files::{SMALL_BYTES_MAX, read_text};
 
-/// Where packets are brought to. Another version has another place, and answers that it knows nothing of this one.
+/// The path to which packets are sent. Another version has another path, and answers that it knows nothing of this one.
 const PATH: &str = "/v2/posts";
 
-/// Where it is asked whether somebody can take part.
+/// The path at which a party is asked whether it can take part.
 const READY_PATH: &str = "/v2/ready";
 
-/// How long anybody may take to show a key.
+/// The time in which a client must show its key.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(5);
 
-/// How long one packet may take, and how long a connection may be idle.
+/// The time limit for one packet, and for an idle connection.
 const PACKET_MAX: Duration = Duration::from_mins(1);
 
-/// How long an idle connection is kept by who has made it: less than the other end keeps it.
+/// The time for which a client keeps an idle connection, less than the time for which the server keeps it.
 const IDLE_MAX: Duration = Duration::from_secs(30);
 
-/// How long it may take until somebody answers at all.
+/// The time limit for opening a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 
-/// So many connections may show their keys at once; further ones wait.
+/// The number of connections that may show their keys at once; further ones wait.
 const HANDSHAKES_MAX: usize = 512;
 
-/// So many connections of each party are heard at once; further ones are closed.
+/// The number of connections of each party that are served at once; further ones are closed.
 const CONNECTIONS_EACH: usize = 4;
 
-/// So many packets wait at most, of one party to be read, or to be sent to one party.
+/// The most packets that wait: to be read from one party, or to be sent to one party.
 const WAITING_MAX: usize = 256;
 
-/// The same in KiB: two of the longest.
+/// The same limit in KiB: two of the longest packets.
 const WAITING_KIB_MAX: usize = 2 * PACKET_BYTES_MAX / 1024;
 
-/// Where each party is, by name: `host:port`.
+/// The address of each party, by name: `host:port`.
 #[derive(Clone, Debug, Default)]
 pub struct Addresses(BTreeMap<String, String>);
 
-/// Connections to all others.
+/// The connections to all other parties.
 #[derive(Debug)]
 pub struct Connections(BTreeMap<NodeId, Outbox>);
 
-/// What waits for one party.
+/// The packets that wait for one party, and the way to it.
 #[derive(Debug)]
 struct Outbox {
     packets: mpsc::Sender<(Arc<str>, OwnedSemaphorePermit)>,
     room: Arc<Semaphore>,
-    /// Why the last packet did not come to it, if it did not.
+    /// The reason why the last packet did not reach it, if it did not.
     failure: watch::Receiver<Option<Unreached>>,
     client: reqwest::Client,
-    /// Where it is asked.
+    /// The URL for questions.
     ready: Url,
 }
 
-/// What comes of one party.
+/// The entrance for the packets and questions of one party.
 #[derive(Clone, Debug)]
 struct Door {
     party: NodeId,
@@ -94,18 +94,18 @@ struct Door {
 }
 
 impl Addresses {
-    /// Reads a TOML file with a line for each party: its name and where it is.
+    /// Reads a TOML file with a line for each party: its name and its address.
     ///
     /// # Errors
     ///
-    /// [`NodeError::Addresses`] if it cannot be read, or says something else.
+    /// [`NodeError::Addresses`] if the file cannot be read, or has other content.
     pub fn read(path: &Path) -> Result<Self, NodeError> {
         let wrong = |why: String| NodeError::Addresses { path: path.to_owned(), why };
         let text = read_text(path, SMALL_BYTES_MAX).map_err(|why| wrong(why.to_string()))?;
         toml::from_str(&text).map(Self).map_err(|why| wrong(why.to_string()))
     }
 
-    /// Checks that they are those of a roster: each of its parties at a place of its own, and nobody else.
+    /// Checks that the addresses fit a roster: each of its parties has an address of its own, and there are no others.
     ///
     /// # Errors
     ///
@@ -124,7 +124,7 @@ impl Addresses {
         }
     }
 
-    /// Where somebody is.
+    /// Returns the address of a party.
     ///
     /// # Errors
     ///
@@ -146,17 +146,18 @@ impl Carrier for Connections {
         let place = Arc::clone(room).try_acquire_many_owned(kib(packet.len()));
         let sent = place.ok().and_then(|place| packets.try_send((Arc::clone(packet), place)).ok());
         if sent.is_none() {
-            debug!("a packet to {to:?} is dropped: too many wait");
+            debug!("a packet to {to:?} is dropped: too many packets wait");
         }
     }
 }
 
 impl Connections {
-    /// Connects whoever has this key to all others; they need not be there yet. Ends when it is dropped.
+    /// Connects the owner of this key to all other parties, which need not be there yet. The connections end when the value is
+    /// dropped.
     ///
     /// # Errors
     ///
-    /// [`NodeError`] if an address is missing or none.
+    /// [`NodeError`] if an address is missing or is not one.
     pub fn open(
         key: &SecretKey,
         me: NodeId,
@@ -194,7 +195,7 @@ impl Connections {
 }
 
 impl Connections {
-    /// Who cannot be reached at the moment, and why.
+    /// Returns the parties that cannot be reached at the moment, each with the reason.
     #[must_use]
     pub fn unreachable(&self) -> Vec<(NodeId, Unreached)> {
         let failure = |(party, outbox): (&NodeId, &Outbox)| Some((*party, outbox.failure.borrow().clone()?));
@@ -203,7 +204,7 @@ impl Connections {
 }
 
 impl Connections {
-    /// Asks a party whether it could take part in a decision that starts there.
+    /// Asks a party whether it could take part in a decision that starts from this base.
     pub async fn ask(&self, party: NodeId, about: &Inquiry) -> Presence {
         match self.0.get(&party) {
             Some(Outbox { client, ready, .. }) => readiness::ask(client, ready, about).await,
@@ -212,12 +213,12 @@ impl Connections {
     }
 }
 
-/// How much room something of so many bytes takes.
+/// Returns the room that this many bytes take, in KiB.
 fn kib(bytes: usize) -> u32 {
     u32::try_from(bytes / 1024 + 1).unwrap_or(u32::MAX)
 }
 
-/// Brings packets to one party, one after the other.
+/// Sends packets to one party, one after the other.
 async fn bring(
     client: reqwest::Client,
     url: Url,
@@ -227,14 +228,14 @@ async fn bring(
     while let Some((packet, _place)) = packets.recv().await {
         let bring = || client.post(url.clone()).body(packet.as_bytes().to_vec()).send();
         let mut said = bring().await;
-        // A connection that was kept may be one to a process that is gone.
+        // A connection that was kept may lead to a process that is gone.
         if said.as_ref().is_err_and(|why| !why.is_connect() && !why.is_timeout()) {
             said = bring().await;
         }
         let other = said.as_ref().ok().and_then(other_version);
         let failure = said.and_then(reqwest::Response::error_for_status).err().map(|why| {
             debug!("a packet to {url} is lost: {why:?}");
-            // Nobody is there: those that wait are older than what will be said again.
+            // The party is not there, and the packets that wait are older than those that will be repeated.
             while why.is_connect() && packets.try_recv().is_ok() {}
             other.map_or_else(|| Unreached::Lost(innermost(&why)), Unreached::OtherVersion)
         });
@@ -242,12 +243,12 @@ async fn bring(
     }
 }
 
-/// Hears those of the roster at an address. Returns where packets come out, where questions do, and the address, whose port
-/// the system chooses if it is 0. Ends when nobody takes packets any more.
+/// Listens for the parties of the roster at an address. Returns the inbox of packets, the questions, and the address, whose
+/// port the system chooses if it is 0. Listening ends when the inbox is dropped.
 ///
 /// # Errors
 ///
-/// [`NodeError::Listen`] if the address cannot be had.
+/// [`NodeError::Listen`] if the address cannot be used.
 pub async fn listen(
     address: &str,
     key: &SecretKey,
@@ -280,14 +281,14 @@ pub async fn listen(
                 () = closed(is_over.as_ref()) => return,
             };
             let Ok((stream, from)) = accepted else {
-                // Too many open files, or the like: it may pass.
+                // A fault such as too many open files may pass.
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
             };
             let (acceptor, by_key) = (acceptor.clone(), Arc::clone(&by_key));
             tokio::spawn(async move {
                 if let Err(why) = serve(stream, &acceptor, &by_key, place).await {
-                    debug!("{from} is not heard: {why}");
+                    debug!("the connection from {from} ended: {why}");
                 }
             });
         }
@@ -295,7 +296,7 @@ pub async fn listen(
     Ok((inbox, questions, local))
 }
 
-/// Resolves when nobody takes packets any more.
+/// Resolves when packets are no longer taken.
 async fn closed(packets: Option<&mpsc::Sender<Arrived>>) {
     match packets {
         Some(packets) => packets.closed().await,
@@ -303,7 +304,7 @@ async fn closed(packets: Option<&mpsc::Sender<Arrived>>) {
     }
 }
 
-/// Hears one connection, to its end.
+/// Serves one connection until it ends.
 async fn serve(
     stream: TcpStream,
     acceptor: &TlsAcceptor,
@@ -311,12 +312,12 @@ async fn serve(
     handshake: OwnedSemaphorePermit,
 ) -> Result<(), String> {
     let shown = tokio::time::timeout(HANDSHAKE_MAX, acceptor.accept(stream)).await;
-    let stream = shown.map_err(|_| "it shows no key".to_owned())?.map_err(|why| why.to_string())?;
+    let stream = shown.map_err(|_| "it showed no key in time".to_owned())?.map_err(|why| why.to_string())?;
     drop(handshake);
     let shown = stream.get_ref().1.peer_certificates().and_then(|keys| keys.first());
-    // The handshake has failed for all others.
+    // The handshake has failed for all other keys.
     let Some(door) = shown.and_then(|key| by_key.get(key.as_ref())).cloned() else {
-        return Err("its key is a stranger's".to_owned());
+        return Err("its key is not in the roster".to_owned());
     };
     let place = Arc::clone(&door.connections).try_acquire_owned();
     let _place = place.map_err(|_| format!("{:?} has too many connections", door.party))?;
@@ -356,7 +357,7 @@ async fn answered(body: Incoming, door: &Door) -> Option<String> {
     serde_json::to_string(&said).ok()
 }
 
-/// Takes one packet. Whoever has too many waiting waits: this party alone.
+/// Takes one packet. A party that has too many packets waiting must wait, and no other party does.
 async fn take(body: Incoming, door: &Door) -> StatusCode {
     let Some(length) = body.size_hint().exact().and_then(|length| usize::try_from(length).ok()) else {
         return StatusCode::LENGTH_REQUIRED;
@@ -384,7 +385,7 @@ mod tests {
     use crate::bft::RosterEntry;
     use crate::crypto::Digest;
 
-    /// Answers everything as a program does that knows nothing of the place that is asked for.
+    /// Answers every request like a program that does not know the path.
     async fn answer_as(version: Option<&'static str>, listener: TcpListener, acceptor: TlsAcceptor) {
         let nothing = move |_: Request<Incoming>| async move {
             let mut response = Response::new(Empty::<Bytes>::new());

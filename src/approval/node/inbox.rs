@@ -1,5 +1,5 @@
-//! What has come and was not read yet: a short queue for each party, read in turn, so that nobody who says a lot keeps others
-//! from being heard.
+//! The packets that have come and were not read yet: a short queue for each party. The queues are read in turn, so that a party
+//! that sends a lot does not keep others from being heard.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -9,10 +9,10 @@ use tokio::sync::mpsc::{self, Receiver};
 
 use crate::bft::NodeId;
 
-/// A packet as it came, with the room that it takes of its party's; given back when it is read.
+/// A packet as it came, with the room that it takes of its party's share. The room is given back when the packet is read.
 #[derive(Debug)]
 pub struct Arrived {
-    /// Its text.
+    /// The text of the packet.
     pub text: String,
     room: Option<OwnedSemaphorePermit>,
 }
@@ -21,7 +21,7 @@ pub struct Arrived {
 #[derive(Debug)]
 pub struct Inbox {
     queues: Vec<(NodeId, Receiver<Arrived>)>,
-    /// Whose turn it is.
+    /// The index of the queue that was read last.
     turn: usize,
 }
 
@@ -38,7 +38,7 @@ impl Arrived {
 }
 
 impl Inbox {
-    /// An inbox of these parties, each with a queue for so many packets; returns where each one's are put.
+    /// Returns an inbox for these parties, each with a queue for this many packets, and the sender of each queue.
     #[must_use]
     pub fn new(
         parties: impl IntoIterator<Item = NodeId>,
@@ -53,7 +53,7 @@ impl Inbox {
         (Self { queues, turn: 0 }, doors)
     }
 
-    /// Waits for packets, and takes up to so many, one of each party in turn. None if nobody can send any more.
+    /// Waits for packets, and takes up to this many, one of each party in turn. Returns none if no sender is left.
     pub async fn take(&mut self, most: usize) -> Vec<(NodeId, String)> {
         poll_fn(|context| {
             let mut taken = Vec::new();

@@ -1,6 +1,7 @@
-//! What has happened to one who takes part, in the order in which it has heard of it: all that there is to remember.
+//! The log of a party: everything that has happened to it, in the order in which it heard of it. There is nothing else to
+//! remember.
 //!
-//! A packet that comes again, which is what most do that wait for something, is written down once and named by its digest.
+//! A packet that comes again is written down once and named by its digest. Most packets that wait for something come again.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,10 +18,10 @@ use crate::bft::{
 use crate::crypto::{Digest, Signature};
 use crate::journal::{FILE_NAME, JournalError, Writer};
 
-/// What a line takes that names a packet that came before, in bytes, about.
+/// The approximate size of a line that names an earlier packet, in bytes.
 const AGAIN_BYTES: usize = 300;
 
-/// What happened.
+/// An event of the log.
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 enum Entry {
@@ -42,7 +43,7 @@ enum Entry {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<ModelAt>,
     },
-    /// Its owner says that decisions below this place, which a branch shows, were other keys' or made without this one.
+    /// The owner says that decisions below this place, which a branch shows, were other keys' or were made without this one.
     StartsAt(Sequence),
     Expired {
         sequence: Sequence,
@@ -51,12 +52,12 @@ enum Entry {
     },
 }
 
-/// Something that makes a difference, as it comes.
+/// An event that makes a difference, as it comes.
 #[derive(Clone, Debug)]
 pub(super) enum News {
     /// A change is to be decided on.
     Submitted(Change),
-    /// A packet, as it was read: what else was in its text is nobody's, and not remembered.
+    /// A packet as it was read. Other content of its text belongs to no one, and is not remembered.
     Heard(NodeId, Box<Packet<Signature>>),
     /// A review has ended.
     Reviewed(Sequence, Digest, Arc<ModelOpinion>),
@@ -64,11 +65,11 @@ pub(super) enum News {
     Expired(Sequence, View, Phase),
 }
 
-/// The log of one who takes part.
+/// The log of a party.
 #[derive(Debug)]
 pub(super) struct NodeLog {
     writer: Writer,
-    /// The packets of decisions that are under way, by who has sent them and the digest of their text.
+    /// The packets of decisions that are under way, by their sender and the digest of their text.
     heard: BTreeMap<(NodeId, Digest), Kept>,
     starts_at: Option<Sequence>,
 }
@@ -81,12 +82,12 @@ struct Kept {
     packet: Packet<Signature>,
 }
 
-/// What was written down.
+/// The result of a write.
 #[derive(Debug, Default)]
 pub(super) struct Written {
-    /// Whether any of it had not come before.
+    /// Whether any event had not come before.
     pub(super) is_new: bool,
-    /// How much of each sender, in bytes.
+    /// The number of bytes of each sender.
     pub(super) of: BTreeMap<NodeId, usize>,
 }
 
@@ -102,7 +103,7 @@ impl From<News> for NodeInput<Signature> {
 }
 
 impl NodeLog {
-    /// Opens a log, or makes one; returns what is in it, to be put in again.
+    /// Opens a log, or creates it. Returns its inputs, which must be given to the machine again.
     pub(super) fn open(
         folder: &Path,
         membership: &Membership,
@@ -114,14 +115,14 @@ impl NodeLog {
             let wrong =
                 |why: String| NodeError::Log { path: folder.join(FILE_NAME), line: line.seq + 1, why };
             if line.run != membership.chain().to_string() {
-                return Err(wrong("it is of another repository".to_owned()));
+                return Err(wrong("it belongs to another repository".to_owned()));
             }
             inputs.extend(log.read(line.event, membership).map_err(wrong)?);
         }
         Ok((log, inputs))
     }
 
-    /// Reads a line; most are inputs.
+    /// Reads a line. Most lines are inputs.
     fn read(
         &mut self,
         entry: Entry,
@@ -131,12 +132,12 @@ impl NodeLog {
             Entry::Submitted(text) => NodeInput::Submit(Change::new(&text).map_err(|why| why.to_string())?),
             Entry::Heard { from, packet } => {
                 let read = membership.read(packet.get(), |_, _| true).map_err(|why| why.to_string())?;
-                let read = read.ok_or("its packet is none")?;
+                let read = read.ok_or("its packet cannot be read")?;
                 self.keep(from, &read, &membership.write(&read));
                 NodeInput::Heard(from, read)
             }
             Entry::HeardAgain { from, packet } => {
-                let kept = self.heard.get(&(from, packet)).ok_or("it repeats what is not there")?;
+                let kept = self.heard.get(&(from, packet)).ok_or("it repeats an unknown packet")?;
                 NodeInput::Heard(from, kept.packet.clone())
             }
             Entry::Reviewed { sequence, change, opinion, model } => {
@@ -145,19 +146,19 @@ impl NodeLog {
             Entry::Expired { sequence, view, phase } => NodeInput::Expired(sequence, view, phase),
             Entry::StartsAt(sequence) => {
                 if self.starts_at.replace(sequence).is_some() {
-                    return Err("it says twice where it starts".to_owned());
+                    return Err("it gives the start of the log twice".to_owned());
                 }
                 return Ok(None);
             }
         }))
     }
 
-    /// Where its owner has said that it starts.
+    /// Returns the start of the log, as its owner has given it.
     pub(super) fn starts_at(&self) -> Option<Sequence> {
         self.starts_at
     }
 
-    /// Writes down where it starts, once; durable when this returns.
+    /// Writes down the start of the log, once. It is durable when this returns.
     pub(super) fn start_at(&mut self, sequence: Sequence) -> Result<(), NodeError> {
         match self.starts_at {
             Some(known) if known == sequence => Ok(()),
@@ -171,7 +172,7 @@ impl NodeLog {
         }
     }
 
-    /// Writes down what comes; durable when this returns.
+    /// Writes down events. They are durable when this returns.
     pub(super) fn write(&mut self, news: &[News], membership: &Membership) -> Result<Written, NodeError> {
         let mut written = Written::default();
         for one in news {
@@ -219,13 +220,13 @@ impl NodeLog {
         self.heard.insert((from, Digest::new(text.as_bytes())), kept);
     }
 
-    /// Whatever is about decisions that are known does not matter any more, and checkpoints when a quorum has signed one.
+    /// Forgets packets about known decisions, and checkpoints up to the last one that a quorum has signed.
     pub(super) fn forget(&mut self, known: Sequence, stable: Sequence) {
         self.heard.retain(|_, kept| kept.sequence > if kept.is_checkpoint { stable } else { known });
     }
 }
 
-/// What was read as JSON is written as JSON.
+/// Returns the error for a packet that has no JSON form. It does not happen: each packet was read as JSON.
 fn not_json(why: serde_json::Error) -> NodeError {
     NodeError::Journal(JournalError::Io { action: "write", path: FILE_NAME.into(), source: why.into() })
 }

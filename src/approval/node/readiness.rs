@@ -1,8 +1,8 @@
-//! Whether others can take part in a decision, asked before it has a number.
+//! Asks whether other parties can take part in a decision, before it has a number.
 //!
-//! In: the branch and the base that a decision would start from. Out: what each party says of itself, or why it says nothing. An answer is its
-//! party's word: nothing is signed or written down for it, and no vote rests on it. What a base is to a party is for its owner
-//! to find out, who takes the questions that come through its door.
+//! The input is the branch and the base that a decision would start from. The output is the answer of each party, or the reason
+//! why it gives none. An answer is its party's word: nothing is signed or written down for it, and no vote rests on it. The
+//! owner of a door takes the questions that come through it, and finds out the state of a base in its own copy.
 
 use std::time::Duration;
 
@@ -13,77 +13,77 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::unreached::{Unreached, innermost, other_version};
 
-/// How long an answer may take: as long as a fetch may, and a little more.
+/// The time limit for an answer: that of a fetch, and a little more.
 const ANSWER_MAX: Duration = Duration::from_secs(70);
 
-/// So many bytes a question has at most.
+/// The most bytes of a question.
 pub(super) const QUESTION_BYTES_MAX: usize = 1024;
 
-/// So many bytes of an answer are read at most.
+/// The most bytes of an answer that are read.
 const ANSWER_BYTES_MAX: usize = 4096;
 
-/// So many questions wait at most.
+/// The most questions that wait.
 pub(super) const QUESTIONS_MAX: usize = 16;
 
-/// What a base is to the copy of somebody who is asked.
+/// The state of a base in the copy of the party that is asked.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BaseState {
-    /// It has it, and could review a change of it.
+    /// The copy has it, and the party could review a change of it.
     Known,
-    /// It does not have it.
+    /// The copy does not have it.
     Missing,
-    /// Its branch carries something that the base lacks.
+    /// The party's branch carries something that the base lacks.
     Behind,
-    /// It reviews for another branch.
+    /// The party reviews for another branch.
     OtherBranch,
 }
 
-/// What somebody says of itself who is asked.
+/// The answer of a party about itself.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Readiness {
-    /// Its program and the version of that.
+    /// The name and the version of its program.
     pub program: String,
-    /// What the base is to its copy.
+    /// The state of the base in its copy.
     pub base: BaseState,
     /// Whether it runs a command of its own before it approves.
     pub verifies: bool,
-    /// How long it gives a review, in seconds.
+    /// The time that it gives a review, in seconds.
     pub review_s: u64,
-    /// Why it could not fetch the base, where it could not.
+    /// The reason why it could not fetch the base, if it could not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fetch_failed: Option<String>,
 }
 
-/// What is asked: whether a decision could start there.
+/// A question to a party: whether a decision could start there.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Inquiry {
     /// The commit.
     pub base: String,
-    /// The branch, by its full name.
+    /// The full name of the branch.
     pub branch: String,
 }
 
 /// A question that has come through a door.
 #[derive(Debug)]
 pub struct Question {
-    /// What it is about, as it was written.
+    /// The content of the question, as it was written.
     pub about: Inquiry,
-    /// Where the answer goes.
+    /// The channel for the answer.
     pub answer: oneshot::Sender<Readiness>,
 }
 
 /// The questions that come through a door.
 pub type Questions = mpsc::Receiver<Question>;
 
-/// What is known of somebody who was asked.
+/// The result of asking a party.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Presence {
-    /// It has answered.
+    /// The party has answered.
     Ready(Readiness),
-    /// It is there, and does not answer such questions.
+    /// The party is there, and does not answer such questions.
     Silent,
-    /// It is not there.
+    /// The party is not there.
     Away(Unreached),
 }
 
@@ -92,7 +92,7 @@ pub(super) async fn ask(client: &reqwest::Client, place: &Url, about: &Inquiry) 
     let asked = serde_json::to_string(about).unwrap_or_default();
     let post = || client.post(place.clone()).timeout(ANSWER_MAX).body(asked.clone()).send();
     let mut said = post().await;
-    // A connection that was kept may be one to a process that is gone.
+    // A connection that was kept may lead to a process that is gone.
     if said.as_ref().is_err_and(|why| !why.is_connect() && !why.is_timeout()) {
         said = post().await;
     }
@@ -105,7 +105,7 @@ pub(super) async fn ask(client: &reqwest::Client, place: &Url, about: &Inquiry) 
     }
 }
 
-/// Reads an answer, if it is one.
+/// Reads an answer. Returns `None` if it is not one.
 async fn read(mut said: reqwest::Response) -> Option<Readiness> {
     if said.status() != StatusCode::OK {
         return None;
@@ -120,7 +120,7 @@ async fn read(mut said: reqwest::Response) -> Option<Readiness> {
     serde_json::from_slice(&bytes).ok()
 }
 
-/// Puts a question to the owner of a door. None, if it is no question, or nobody answers.
+/// Puts a question to the owner of a door. Returns `None` if it is not a question, or if no one answers.
 pub(super) async fn put(questions: &mpsc::Sender<Question>, asked: &[u8]) -> Option<Readiness> {
     let about = serde_json::from_slice(asked).ok()?;
     let (answer, said) = oneshot::channel();

@@ -1,4 +1,4 @@
-//! One who takes part: what it hears, what it writes down, and what it does then.
+//! A running party: it hears packets, writes them down, and acts on them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -27,56 +27,57 @@ use crate::crypto::{Digest, Signature};
 
 mod hearing;
 
-/// So many packets are written down together, with one sync.
+/// The most packets that are written down together, with one sync.
 const AT_ONCE: usize = 64;
 
-/// Votes that have not come are asked for so often: less often than they are answered.
+/// The interval at which missing votes are asked for. It is longer than the interval at which they are answered.
 const ASK_EVERY: std::time::Duration = std::time::Duration::from_millis(400);
 
-/// How packets get to others.
+/// A carrier of packets to other parties.
 pub trait Carrier {
-    /// Puts a packet on its way to a party; it may be lost.
+    /// Sends a packet to a party. The packet may be lost.
     fn send(&self, to: NodeId, packet: &Arc<str>);
 }
 
-/// Whoever has an opinion on changes.
+/// A reviewer, which has opinions on changes.
 pub trait ReviewerNode {
-    /// Reviews the change that is proposed at this place, and says which model did. A reviewer that cannot abstains.
+    /// Reviews the change that is proposed at this place, and names the model that did so. A reviewer that cannot review
+    /// abstains.
     fn review(&self, sequence: Sequence, change: &Change) -> impl Future<Output = ModelOpinion>;
 }
 
-/// One who takes part.
+/// A party that takes part in decisions.
 #[derive(Debug)]
 pub struct Node {
     me: NodeId,
     membership: Arc<Membership>,
     member: NodeMachine<Seal>,
     log: NodeLog,
-    /// Decisions, for those who have missed them.
+    /// The decisions, for parties that have missed them.
     kept: BTreeMap<Sequence, Proof<Signature>>,
     /// The votes that were heard, each with its opinion.
     votes: watch::Sender<Votes>,
-    /// The changes that were submitted, and at which places they ended: decided on, or given up.
+    /// The submitted changes, each with the place at which it ended: it was decided on there, or given up.
     submitted: BTreeMap<Digest, Option<Sequence>>,
-    /// What is wanted and was not done yet.
+    /// The actions that are wanted and were not done yet.
     owed: Vec<NodeAction<Signature>>,
-    /// When each was last sent what it has missed: since it asked, and since it said what is over.
+    /// The time at which each party was last sent what it has missed: after it asked, and after it sent something that is over.
     answered: BTreeMap<(NodeId, bool), Instant>,
-    /// How much of what each says was written down since the last decision.
+    /// The bytes of each party that were written down since the last decision.
     said: BTreeMap<NodeId, usize>,
     /// The last checkpoint that a quorum has signed.
     stable: Sequence,
-    /// What it has signed itself since then.
+    /// The statements that this party has signed since then.
     signed: BTreeSet<(Sequence, Digest)>,
     folder: PathBuf,
-    /// Whether its log had nothing in it.
+    /// Whether the log was empty.
     is_new: bool,
-    /// Nothing is signed at places up to this one, until it is known what was decided there.
+    /// The place up to which nothing is signed, until it is known what was decided there.
     held: Sequence,
 }
 
 impl Node {
-    /// Comes back as the one whose log is in this folder, or begins there.
+    /// Opens the party whose log is in this folder, or begins a new log there.
     ///
     /// # Errors
     ///
@@ -115,7 +116,7 @@ impl Node {
             node.note_input(&input);
             for action in node.member.step(input) {
                 node.note_action(&action);
-                // Whoever has died in between has not told of it.
+                // A process that died in between has not reported it.
                 node.owed.extend(matches!(action, NodeAction::Accuse(_)).then_some(action));
             }
         }
@@ -123,65 +124,67 @@ impl Node {
         Ok(node)
     }
 
-    /// All decisions up to this one are known.
+    /// Returns the place up to which all decisions are known.
     #[must_use]
     pub fn known(&self) -> Sequence {
         self.member.known()
     }
 
-    /// Whether its log had nothing in it when it was opened.
+    /// Returns whether the log was empty when it was opened.
     #[must_use]
     pub fn is_new(&self) -> bool {
         self.is_new
     }
 
-    /// Where its owner has said that its log starts: what a branch shows below that place was decided by other keys, or
-    /// without this one.
+    /// Returns the start of the log, as its owner has given it. Decisions that a branch shows below that place were made by
+    /// other keys, or without this one.
     #[must_use]
     pub fn starts_at(&self) -> Option<Sequence> {
         self.log.starts_at()
     }
 
-    /// Writes down where its log starts, once and for all; the same again changes nothing.
+    /// Writes down the start of the log, once and for all. The same value again changes nothing.
     ///
     /// # Errors
     ///
-    /// [`NodeError::StartsElsewhere`] if another place was said before; others if it cannot be written.
+    /// [`NodeError::StartsElsewhere`] if another start was given before; another error if it cannot be written.
     pub fn start_at(&mut self, sequence: Sequence) -> Result<(), NodeError> {
         self.log.start_at(sequence)
     }
 
-    /// What was decided at a place, if its proof is here. A place that is known by a checkpoint alone has none.
+    /// Returns the value that was decided at a place, if its proof is here. A place that is known by a checkpoint alone has no
+    /// proof here.
     #[must_use]
     pub fn value_at(&self, sequence: Sequence) -> Option<Value> {
         Some(self.kept.get(&sequence)?.check(self.membership.quorum())?.value)
     }
 
-    /// Signs nothing at places up to this one, until others have shown what was decided there: a branch says that they are
-    /// decided, and this log does not know how. Proofs are taken as ever.
+    /// Signs nothing at places up to this one until others have shown what was decided there. A branch says that these places
+    /// are decided, and this log does not know how. Proofs are taken as ever.
     pub fn hold(&mut self, up_to: Sequence) {
         self.held = self.held.max(up_to);
     }
 
-    /// Whether nothing is signed at this place for now.
+    /// Returns whether nothing is signed at this place for now.
     fn holds(&self, sequence: Sequence) -> bool {
         sequence <= self.held && sequence > self.member.known()
     }
 
-    /// Whether a decision on the change with this digest is wanted, or was.
+    /// Returns whether a decision on the change with this digest is wanted, or was.
     #[must_use]
     pub fn has_submitted(&self, change: Digest) -> bool {
         self.submitted.contains_key(&change)
     }
 
-    /// At which place a change that was submitted has ended: it is what was decided there, or nothing was, and it is not
-    /// proposed any more. `None` while it is under way.
+    /// Returns the place at which a submitted change has ended. It was decided on there, or nothing was and it is no longer
+    /// proposed. Returns `None` while it is under way.
     #[must_use]
     pub fn ended(&self, change: Digest) -> Option<Sequence> {
         self.submitted.get(&change).copied().flatten()
     }
 
-    /// Wants a decision on a change; durable when this returns, and proposed when it runs.
+    /// Asks for a decision on a change. The request is durable when this returns, and the change is proposed when the party
+    /// runs.
     ///
     /// # Errors
     ///
@@ -192,13 +195,13 @@ impl Node {
         Ok(())
     }
 
-    /// Returns the votes that are heard, for as long as this takes part.
+    /// Returns the votes that are heard, for as long as this party takes part.
     #[must_use]
     pub fn votes(&self) -> watch::Receiver<Votes> {
         self.votes.subscribe()
     }
 
-    /// What was decided at a place, with the votes on a change that were heard; `None` if it is not known.
+    /// Returns the decision at a place, with the votes on a change that were heard, or `None` if it is not known.
     #[must_use]
     pub fn proof_of(&self, sequence: Sequence, on: Value) -> Option<DecisionProof<Signature>> {
         let proof = self.kept.get(&sequence)?.clone();
@@ -206,9 +209,9 @@ impl Node {
         Some(DecisionProof { sequence, value, proof, votes: self.votes.borrow().on(sequence, on) })
     }
 
-    /// Asks for the votes of these reviewers on a change that has ended, and hears them until all are there. They are for the
-    /// record alone: a decision is known as soon as one packet proves it, which may come before the votes of others do.
-    /// Can be dropped at any moment.
+    /// Asks for the votes of these reviewers on a change that has ended, and listens until all are there. They are for the
+    /// record alone: a decision is known as soon as one packet proves it, which may come before the votes of others do. The
+    /// future can be dropped at any moment.
     ///
     /// # Errors
     ///
@@ -238,7 +241,7 @@ impl Node {
                         self.deliver(carrier, &action);
                     }
                 }
-                // Reviewers answer whoever knows less with their votes, and with the proof.
+                // Reviewers answer a party that knows less with their votes, and with the proof.
                 _ = asks.tick() => {
                     self.send(carrier, To::Reviewers, &Packet::Have(sequence.saturating_sub(1)));
                 }
@@ -247,12 +250,12 @@ impl Node {
         Ok(())
     }
 
-    /// Takes part, until `tell` has heard enough of what it wants, or nothing can be heard any more. Can be dropped at any
-    /// moment, and run again.
+    /// Takes part until `tell` has heard enough, or nothing can be heard any more. The future can be dropped at any moment, and
+    /// this can be run again.
     ///
     /// # Errors
     ///
-    /// [`NodeError`] if something cannot be written down: then it is not done either.
+    /// [`NodeError`] if something cannot be written down. Then it is not done either.
     pub async fn run<R: ReviewerNode>(
         &mut self,
         inbox: &mut Inbox,
@@ -311,7 +314,7 @@ impl Node {
                             Rings::Expired(sequence, view, phase) => {
                                 news.push(News::Expired(sequence, view, phase));
                             }
-                            // Changes nothing, and need not be written down.
+                            // This changes nothing, and need not be written down.
                             Rings::Again => wanted.extend(self.member.step(NodeInput::Again)),
                         }
                     }
@@ -325,7 +328,8 @@ impl Node {
         }
     }
 
-    /// Writes down what comes, and goes on from there. Returns what is wanted then, and whether anything had not come before.
+    /// Writes down events, and gives them to the machine. Returns the actions that it asks for, and whether any event had not
+    /// come before.
     fn take(&mut self, news: Vec<News>) -> Result<(Vec<NodeAction<Signature>>, bool), NodeError> {
         if news.is_empty() {
             return Ok((Vec::new(), false));
@@ -347,7 +351,7 @@ impl Node {
         Ok((wanted, written.is_new))
     }
 
-    /// Sends what an action would have sent.
+    /// Sends the packets that an action asks for.
     fn deliver(&self, carrier: &impl Carrier, action: &NodeAction<Signature>) {
         if let NodeAction::Send(to, packet) = action {
             self.send(carrier, *to, packet);
@@ -410,14 +414,14 @@ impl Node {
     }
 }
 
-/// What tells a statement from all others of its author.
+/// Returns the place and the digest of the signature, which distinguish a statement from all others of its author.
 fn key_of(signed: &Signed<Signature>) -> (Sequence, Digest) {
     (signed.sequence, Digest::new(&signed.signature.to_bytes()))
 }
 
-/// Has no opinion: an orchestrator is never asked for one.
+/// A party without opinions: an orchestrator is never asked for one.
 impl ReviewerNode for () {
     async fn review(&self, _: Sequence, _: &Change) -> ModelOpinion {
-        Opinion::Abstain { reason: "nobody reviews here".to_owned() }.into()
+        Opinion::Abstain { reason: "no one reviews here".to_owned() }.into()
     }
 }

@@ -1,7 +1,7 @@
-//! Connections whose both ends prove who they are by a key of the roster: raw public keys (RFC 7250) in TLS 1.3.
+//! Connections whose two ends prove who they are by a key of the roster: raw public keys (RFC 7250) in TLS 1.3.
 //!
-//! The key that signs statements proves its owner here too. What it signs in a handshake begins with 64 spaces and the name of
-//! TLS, and what it signs elsewhere with `DSSEv1`, so that neither can be taken for the other.
+//! The key that signs statements proves its owner here too. The text that it signs in a handshake begins with 64 spaces and the
+//! name of TLS; any other text that it signs begins with `DSSEv1`. So neither can be taken for the other.
 
 use std::sync::Arc;
 
@@ -20,14 +20,14 @@ use rustls::{
 use super::error::NodeError;
 use crate::crypto::{PublicKey, SecretKey};
 
-/// Those who may be at the other end.
+/// The keys that may be at the other end.
 #[derive(Debug)]
 struct Known {
     keys: Vec<Vec<u8>>,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
-/// How others connect to whoever has this key: only those with one of `known` do.
+/// Returns the settings with which the owner of this key accepts connections: only from owners of the keys in `known`.
 pub(super) fn server(own: &Arc<CertifiedKey>, known: &[PublicKey]) -> Result<ServerConfig, NodeError> {
     let provider = Arc::new(ring::default_provider());
     let resolver = AlwaysResolvesServerRawPublicKeys::new(Arc::clone(own));
@@ -39,7 +39,7 @@ pub(super) fn server(own: &Arc<CertifiedKey>, known: &[PublicKey]) -> Result<Ser
     Ok(config)
 }
 
-/// How whoever has this key connects to the owner of another one.
+/// Returns the settings with which the owner of this key connects to the owner of another one.
 pub(super) fn client(own: &Arc<CertifiedKey>, other: PublicKey) -> Result<ClientConfig, NodeError> {
     let provider = Arc::new(ring::default_provider());
     let resolver = AlwaysResolvesClientRawPublicKeys::new(Arc::clone(own));
@@ -52,7 +52,7 @@ pub(super) fn client(own: &Arc<CertifiedKey>, other: PublicKey) -> Result<Client
     Ok(config)
 }
 
-/// A key, as the library wants it.
+/// Returns a key in the form that the library needs.
 pub(super) fn own(key: &SecretKey) -> Result<Arc<CertifiedKey>, NodeError> {
     let provider = ring::default_provider();
     let secret = PrivateKeyDer::Pkcs8(key.to_der().into());
@@ -86,7 +86,7 @@ impl Known {
     }
 }
 
-/// Nothing but TLS 1.3 is offered.
+/// Returns the error for TLS 1.2: only TLS 1.3 is offered.
 fn old() -> Error {
     PeerIncompatible::Tls12NotOffered.into()
 }

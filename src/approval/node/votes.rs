@@ -1,7 +1,7 @@
-//! The votes that were heard, each with its opinion, for the records of decisions and for those who wait for one.
+//! The votes that were heard, each with its opinion, for the records of decisions and for people who wait for one.
 //!
-//! In: messages, as they come. Out: the votes on one change, in the order of the reviewers. Whether a vote counts is decided
-//! elsewhere.
+//! The input is messages, as they come. The output is the votes on one change, in the order of the reviewers. Whether a vote
+//! counts is decided elsewhere.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -9,12 +9,13 @@ use std::collections::btree_map::Entry;
 use crate::bft::{Reviewer, Sequence, SignedMessage, Statement, Value, Vote};
 use crate::crypto::Signature;
 
-/// The votes of all places.
+/// The votes at all places.
 #[derive(Debug, Default)]
 pub struct Votes(BTreeMap<Sequence, BTreeMap<(Reviewer, Value), SignedMessage<Signature>>>);
 
 impl Votes {
-    /// Keeps a message, if it is a vote with an opinion; the first of each reviewer on a change stays. Returns whether it is new.
+    /// Keeps a message if it is a vote with an opinion. The first vote of each reviewer on a change stays. Returns whether the
+    /// vote is new.
     pub(super) fn keep(&mut self, message: &SignedMessage<Signature>) -> bool {
         let Statement::Prepare { value, .. } = message.signed.statement else { return false };
         if message.opinion.is_none() {
@@ -26,7 +27,7 @@ impl Votes {
         true
     }
 
-    /// Who has voted on a value, and how.
+    /// Returns the reviewers that have voted on a value, each with its vote.
     #[must_use]
     pub fn by_reviewer(&self, on: Value) -> BTreeMap<Reviewer, Vote> {
         let of_value = self.0.values().flatten().filter(|((_, value), _)| *value == on);
@@ -37,7 +38,7 @@ impl Votes {
         of_value.filter_map(vote).collect()
     }
 
-    /// Whether the vote of a reviewer on this value is there.
+    /// Returns whether the vote of a reviewer on this value is there.
     pub(super) fn has(&self, sequence: Sequence, by: Reviewer, value: Value) -> bool {
         self.0.get(&sequence).is_some_and(|votes| votes.contains_key(&(by, value)))
     }

@@ -237,7 +237,7 @@ fn two_hosts_that_are_cut_off_hold_a_decision_until_they_are_back() {
         reviewers[at].wait_for("decision 1: this reviewer voted approve");
     }
     let late = proposing.ends(5);
-    assert!(late["error"]["message"].as_str().unwrap().contains("the same command goes on"), "{late}");
+    assert!(late["error"]["message"].as_str().unwrap().contains("so does the same command"), "{late}");
     assert_eq!(site.house.project.main(), site.base);
     site.hosts.lose_nothing();
     let said = site.propose("fix", "40s").ends(0);

@@ -99,7 +99,7 @@ fn a_patch_needs_no_repository_and_a_clone_knows_its_base_by_its_remote() {
     let read = ["review", "--change", "fix.patch", "--mock"];
     assert!(said(&read, 0).stdout.starts_with("approved: 4 of 4"));
     let why = said(&["review", "--change", "fix", "--mock"], 2).stderr;
-    assert!(why.contains("`fix` is no file with a patch") && why.contains("--repo PATH"), "{why}");
+    assert!(why.contains("`fix` is not a file with a patch") && why.contains("--repo PATH"), "{why}");
     folder.write("empty.patch", "");
     let why = said(&["review", "--change", "empty.patch", "--mock"], 2).stderr;
     assert!(why.contains("this change cannot be reviewed"), "{why}");

@@ -158,7 +158,7 @@ fn a_review_that_was_cut_off_is_resumed_and_then_decides() {
     let mut other = consensus(&project.folder);
     other.args(["approve", "--repo", "repo", "--keys", "keys", "--review", run, "--change", "more"]);
     let other = Finished::of(&mut other).exits(2);
-    assert!(other.stderr.contains("is no review of this change"), "{}", other.stderr);
+    assert!(other.stderr.contains("is not a review of this change"), "{}", other.stderr);
 }
 
 #[test]

@@ -6,6 +6,5 @@ mod default_roleset;
 mod first_words;
 mod output_and_exit_codes;
 mod prometheus_metrics;
-mod readme_commands;
 mod untrusted_folder;
 mod untrusted_names;

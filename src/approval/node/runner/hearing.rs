@@ -1,7 +1,7 @@
-//! How one who takes part hears: each packet is read, and is news, or is answered at once, or is dropped.
+//! The hearing of a party: each packet is read, and becomes an event, is answered at once, or is dropped.
 //!
-//! In: texts, each with the party that brought it. Out: news to be written down, and what is to be sent. Nothing is
-//! remembered here but when a party was last answered.
+//! The input is texts, each with the party that brought it. The output is events to be written down, and actions. Nothing is
+//! remembered here except the time at which a party was last answered.
 
 use std::time::Duration;
 
@@ -15,15 +15,15 @@ use crate::bft::node_machine::{NodeAction, NodeInput};
 use crate::bft::{NodeId, Packet, Sequence, Signed, SignedMessage, Statement, Value};
 use crate::crypto::Signature;
 
-/// What was missed is sent to one party so often at most.
+/// The shortest interval at which one party is sent what it has missed.
 const ANSWER_EVERY: Duration = Duration::from_millis(200);
 
-/// So much of what one party says is written down until the next decision, in bytes; what it says beyond is not heard. The
-/// longest change with its locks fits several times.
+/// The most bytes of one party that are written down until the next decision; its further packets are not heard. The longest
+/// change with its locks fits several times.
 const SAYS_MAX: usize = 64 << 20;
 
 impl Node {
-    /// Reads packets, each as its party's.
+    /// Reads packets, each as one of the party that brought it.
     pub(super) fn hear_all(
         &mut self,
         packets: Vec<(NodeId, String)>,
@@ -36,7 +36,7 @@ impl Node {
         Ok(wanted)
     }
 
-    /// Reads a packet. What makes no difference to what is remembered is answered at once; the rest is news.
+    /// Reads a packet. A packet that makes no difference to the log is answered at once; any other is an event.
     fn hear(
         &mut self,
         from: NodeId,
@@ -50,14 +50,14 @@ impl Node {
             Ok(Some(packet)) if packet.is_proven(self.membership.quorum()) => packet,
             Ok(_) => return Ok(Vec::new()),
             Err(why) => {
-                debug!("a packet of {} is not read: {why}", self.membership.name(from).unwrap_or_default());
+                debug!("a packet of {} is refused: {why}", self.membership.name(from).unwrap_or_default());
                 return Ok(Vec::new());
             }
         };
         self.remembers(&packet)?;
         if self.is_held(&packet) {
             debug!(
-                "a message of {} is not heard: its place is held",
+                "a message of {} is dropped: its place is held",
                 self.membership.name(from).unwrap_or_default()
             );
             return Ok(Vec::new());
@@ -78,21 +78,21 @@ impl Node {
             });
         }
         if self.said.get(&from).is_some_and(|said| *said > SAYS_MAX) {
-            debug!("{} says too much for one decision", self.membership.name(from).unwrap_or_default());
+            debug!("{} sends too much for one decision", self.membership.name(from).unwrap_or_default());
             return Ok(Vec::new());
         }
         news.push(News::Heard(from, Box::new(packet)));
         Ok(Vec::new())
     }
 
-    /// The value that a statement is a vote on, if that is a change of its own which has ended at this place.
+    /// Returns the value that a statement votes on, if it is a change of this party that has ended at this place.
     fn voted_late(&self, sequence: Sequence, statement: &Statement) -> Option<Value> {
         let Statement::Prepare { value, .. } = statement else { return None };
         let Value::Change(digest) = value else { return None };
         (self.ended(*digest) == Some(sequence)).then_some(*value)
     }
 
-    /// Whether a packet would have something signed at a place at which nothing is.
+    /// Returns whether a packet would cause a signature at a place at which nothing is signed for now.
     fn is_held(&self, packet: &Packet<Signature>) -> bool {
         match packet {
             Packet::Message(message) => {
@@ -103,12 +103,12 @@ impl Node {
         }
     }
 
-    /// Whether a packet is about something that is decided and known here, so that nothing changes by it.
+    /// Returns whether a packet is about something that is decided and known here, so that it changes nothing.
     fn is_over(&self, packet: &Packet<Signature>) -> bool {
         let known = self.member.known();
         match packet {
             Packet::Message(SignedMessage { signed, opinion, .. }) => {
-                // A vote that is missing is for the record, however late it comes.
+                // A missing vote is wanted for the record, however late it comes.
                 let is_missing =
                     |value| opinion.is_some() && !self.votes.borrow().has(signed.sequence, signed.by, value);
                 signed.sequence <= known
@@ -125,8 +125,8 @@ impl Node {
         }
     }
 
-    /// Refuses to go on where somebody shows what this very key has signed and this log does not have. Whoever lost the end of a
-    /// log, or runs a copy, learns of it here, before it contradicts itself.
+    /// Refuses to continue if a packet shows a statement that this very key has signed and this log does not have. A process
+    /// that lost the end of a log, or runs a copy, learns of it here, before it contradicts itself.
     fn remembers(&self, packet: &Packet<Signature>) -> Result<(), NodeError> {
         let mut shown: Vec<&Signed<Signature>> = Vec::new();
         match packet {
@@ -139,7 +139,7 @@ impl Node {
             Packet::Stable(signed) => shown.extend(signed),
             Packet::Have(_) => {}
         }
-        // What an orchestrator would like is said again without being written down, and binds nobody.
+        // A wish of an orchestrator is repeated without being written down, and binds no one.
         let binds = |signed: &&Signed<Signature>| {
             signed.author() == self.me
                 && signed.sequence > self.stable

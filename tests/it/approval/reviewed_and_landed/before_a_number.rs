@@ -178,7 +178,7 @@ fn a_stranger_at_the_place_of_a_reviewer_is_told_from_one_who_is_away() {
     let swapped = peers.replace("Quality", "?").replace("Security", "Quality").replace('?', "Security");
     house.project.folder.write("peers.toml", &swapped);
     let told = table(&house, 3).stdout;
-    let is_stranger = |line: &str| line.contains("another key answers there than the roster has for it");
+    let is_stranger = |line: &str| line.contains("the key that answers there is not the one in the roster");
     assert!(told.lines().any(|line| line.starts_with("Quality") && is_stranger(line)), "{told}");
 }
 
@@ -214,7 +214,7 @@ fn a_base_that_moves_while_reviewers_are_waited_for_is_no_decision() {
     proposer.wait_for("2 of 4 reviewers are ready, and a decision needs 3");
     move_main(&house, "moved");
     let _third = house.serve("Performance", &["--mock"]);
-    proposer.wait_for("`refs/heads/main` has moved while reviewers were waited for");
+    proposer.wait_for("`refs/heads/main` moved while the program waited for reviewers");
     assert_eq!(proposer.child.wait().unwrap().code(), Some(2));
 }
 

@@ -50,7 +50,7 @@ fn nobody_holds_all_keys_and_a_quorum_lands_a_change() {
     };
     fetch();
     let stopped = house.said(&["--change", "more", "--deadline", "3s"], 5);
-    assert!(stopped["error"]["message"].as_str().unwrap().contains("the same command goes on"), "{stopped}");
+    assert!(stopped["error"]["message"].as_str().unwrap().contains("so does the same command"), "{stopped}");
     let quality = house.serve("Quality", &["--mock"]);
     let said = house.said(&["--change", "more", "-o", "proof.json"], 0);
     assert_eq!((&said["outcome"], &said["sequence"]), (&json!("landed"), &json!(2)), "{said}");
@@ -171,7 +171,7 @@ fn what_is_missing_is_said_before_anybody_waits() {
     refused(&["--replica", "Security", "--peers", "few.toml", "--mock"], "nothing says where `Quality` is");
     let peers = std::fs::read_to_string(house.path("peers.toml")).unwrap();
     house.project.folder.write("more.toml", &format!("{peers}\nBob = \"127.0.0.1:1\"\n"));
-    refused(&["--replica", "Security", "--peers", "more.toml", "--mock"], "nobody of that name");
+    refused(&["--replica", "Security", "--peers", "more.toml", "--mock"], "no member of that name");
     house.project.folder.write("bad.toml", "Security = 7\n");
     refused(&["--replica", "Security", "--peers", "bad.toml", "--mock"], "bad.toml");
     let mut join = consensus(&house.project.folder);
@@ -278,11 +278,11 @@ fn whoever_signs_two_things_is_proven_to_have_done_so() {
     let yes = Opinion::Approve { confidence: 1, notes: String::new() };
     let no = Opinion::Abstain { reason: String::new() };
     proposer.send(1, &[proposal], || {
-        _ = security.wait_for("decision 1: this reviewer voted reject (critical): it is no proposal");
+        _ = security.wait_for("decision 1: this reviewer voted reject (critical): it is not a proposal");
     });
     let votes = [vote(Vote::Approve, &yes), vote(Vote::Abstain, &no)];
     let mut line = String::new();
-    quality.send(1, &votes, || line = security.wait_for("Quality has signed two things"));
+    quality.send(1, &votes, || line = security.wait_for("Quality has signed two statements"));
     let path = line.trim().split("both are in ").nth(1).unwrap();
     let text = std::fs::read_to_string(house.project.folder.path().join(path)).unwrap();
     let pair: [Value; 2] = serde_json::from_str(&text).unwrap();
@@ -316,7 +316,7 @@ fn a_proposal_whose_tree_is_not_what_its_diff_makes_is_rejected_by_all_who_look(
     let mut proposal = proposal(&house);
     // The tree of another commit, which brings more than is shown.
     proposal["tree"] = json!(house.project.git(&["rev-parse", "main~1^{tree}"]));
-    let said = "decision 1: this reviewer voted reject (critical): its diff is not what leads to its tree";
+    let said = "decision 1: this reviewer voted reject (critical): its diff does not lead to its tree";
     lie(&house, &proposal, said);
 }
 
@@ -327,7 +327,7 @@ fn nobody_approves_of_a_base_that_was_left_behind() {
     let copy = house.path("of/Security/copy");
     git(&copy, &["fetch", "--quiet", "../../../repo", "+main:main"]);
     let base = &proposal["base"].as_str().unwrap()[..12];
-    let said = format!("voted abstain: its base {base} is not what `refs/heads/main` is at by now");
+    let said = format!("voted abstain: its base {base} lacks commits of `refs/heads/main`");
     lie(&house, &proposal, &said);
 }
 

@@ -18,7 +18,7 @@ fn a_change_that_cannot_land_is_not_reviewed() {
     refused(&["--change", "nothing"], "neither a file with a patch nor a branch");
     refused(
         &["--change", "fix", "--base", "nowhere"],
-        "is no branch of this copy, and decisions land on one; give one",
+        "is not a branch of this copy, and decisions land on one; give one",
     );
     refused(&["--change", "fix", "--roleset", "solver_checker"], "a roleset of `pair`");
     refused(&["--change", "fix", "--roleset", "reviewers_f2"], "make keys with --roleset reviewers_f2");
@@ -41,7 +41,7 @@ fn what_a_checkout_of_a_ci_job_lacks_is_named() {
         let finished = Finished::of(command.args(["approve", "--repo", "ci", "--mock"]).args(words)).exits(2);
         assert!(finished.stderr.contains(why), "{}", finished.stderr);
     };
-    let advice = "`git branch main origin/main` makes one of `origin/main`";
+    let advice = "`git branch main origin/main` makes one from `origin/main`";
     refused(&["--change", "origin/fix", "--keys", "keys"], advice);
     refused(&["--change", "fix.patch", "--keys", "keys", "--base", "origin/main"], advice);
     refused(

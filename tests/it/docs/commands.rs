@@ -1,8 +1,8 @@
-//! Every command of the README is run, so that it cannot rot.
+//! Every command of the README and of the guides is run, so that it cannot rot.
 //!
-//! Lines that begin with `$ ` in `console` blocks run in one folder, one after another, against a
-//! loopback server that stands in for the model servers that are named; lines below a command are
-//! what it must print. The two commands in `sh` blocks are what `.ci/run` runs.
+//! Lines that begin with `$ ` in `console` blocks run in one folder a page, one after another, against a loopback server in place of the
+//! model servers that are named. Lines below a command are the output that it must have. The two commands in the `sh` blocks of the README
+//! are those that `.ci/run` runs.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -10,11 +10,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::support::{Act, Finished, Folder, Request, SENSIBLE, Server, completion, consensus, model, trust};
+use super::{pages, text_of};
 
-fn repository(name: &str) -> String {
-    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap()
-}
+use crate::support::{Act, Finished, Folder, Request, SENSIBLE, Server, completion, consensus, model, trust};
 
 /// Returns the lines of every code block in this language.
 fn blocks<'a>(text: &'a str, language: &str) -> Vec<Vec<&'a str>> {
@@ -66,9 +64,9 @@ fn fake_servers(folder: &Folder, fake_llm: &Path) -> PathBuf {
     folder.path().join("servers")
 }
 
-#[test]
-fn every_command_of_the_readme_works() {
-    let readme = repository("README.md");
+/// Runs the commands of a page in a folder of its own; returns their number.
+fn run_commands(page: &str) -> usize {
+    let text = text_of(page);
     let server = Server::start(agreeable);
     let bedrock = Server::start(|request| vec![Act::Send(crate::provider::bedrock::answer(request))]);
     let folder = Folder::new();
@@ -85,7 +83,7 @@ fn every_command_of_the_readme_works() {
     let launched = fake_servers(&folder, &program.join("examples").join("fake_llm"));
     let path = format!("{}:{}:{}", program.display(), launched.display(), std::env::var("PATH").unwrap());
     let mut count = 0;
-    for block in blocks(&readme, "console") {
+    for block in blocks(&text, "console") {
         for (index, line) in block.iter().enumerate() {
             let Some(command) = line.strip_prefix("$ ") else { continue };
             count += 1;
@@ -108,18 +106,29 @@ fn every_command_of_the_readme_works() {
                 .envs([("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE"), ("AWS_SECRET_ACCESS_KEY", "secret")])
                 .env_remove("OPENAI_API_KEY");
             let finished = Finished::of(&mut shell);
-            assert_eq!(finished.code, 0, "{command}\n{}\n{}", finished.stdout, finished.stderr);
+            assert_eq!(finished.code, 0, "{page}: {command}\n{}\n{}", finished.stdout, finished.stderr);
             if !expected.is_empty() {
-                assert_eq!(finished.stdout.lines().collect::<Vec<_>>(), expected, "{command}");
+                assert_eq!(finished.stdout.lines().collect::<Vec<_>>(), expected, "{page}: {command}");
             }
         }
     }
-    assert!(count >= 20, "{count} commands");
+    count
+}
+
+#[test]
+fn every_command_of_the_readme_works() {
+    assert!(run_commands("README.md") >= 10);
+}
+
+#[test]
+fn every_command_of_the_guides_works() {
+    let count: usize = pages("docs/src/guides").iter().map(|page| run_commands(page)).sum();
+    assert!(count >= 40, "{count} commands");
 }
 
 #[test]
 fn the_two_commands_for_a_fresh_machine_are_those_of_the_gate() {
-    let (readme, gate) = (repository("README.md"), repository(".ci/run"));
+    let (readme, gate) = (text_of("README.md"), text_of(".ci/run"));
     let commands: Vec<Vec<&str>> = blocks(&readme, "sh");
     assert_eq!(commands, [["./quickstart.sh"], ["cargo test --locked"]]);
     for command in commands.concat() {
@@ -128,10 +137,10 @@ fn the_two_commands_for_a_fresh_machine_are_those_of_the_gate() {
 }
 
 #[test]
-fn the_configuration_of_the_readme_is_read() {
-    let readme = repository("README.md");
+fn the_configuration_of_the_book_is_read() {
+    let page = text_of("docs/src/reference/configuration.md");
     let folder = Folder::new();
-    let toml = blocks(&readme, "toml").concat().join("\n").replace("roleset = \"solver_checker\"", "");
+    let toml = blocks(&page, "toml").concat().join("\n").replace("roleset = \"solver_checker\"", "");
     folder.write("consensus.toml", &toml);
     trust(&folder);
     let plan = ["plan", "--model", "lab:NAME", "--prompt", "x", "--format", "json"];
@@ -141,20 +150,4 @@ fn the_configuration_of_the_readme_is_read() {
     // The price binds: so the run is refused for what it could cost, and not for want of a price.
     let run = ["run", "--model", "lab:NAME", "--prompt", "x", "--max-cost", "0.000001"];
     Finished::of(consensus(&folder).args(run)).exits(5);
-}
-
-#[test]
-fn the_exit_codes_of_the_readme_are_those_of_the_program() {
-    let readme = repository("README.md");
-    let source = repository("src/core/exit_code.rs");
-    let (_, section) = readme.split_once("\n## Exit codes\n").unwrap();
-    let listed: Vec<&str> = section
-        .lines()
-        .take_while(|l| !l.starts_with("## "))
-        .filter_map(|l| l.strip_prefix("| ")?.split(" |").next())
-        .filter(|c| c.parse::<u8>().is_ok())
-        .collect();
-    let defined: Vec<&str> =
-        source.lines().filter_map(|l| l.trim().strip_suffix(',')?.split(" = ").nth(1)).collect();
-    assert_eq!(listed, defined);
 }
