@@ -82,7 +82,7 @@
 //!    `src/report/result.schema.json`: its parameters and its section.
 //! 6. `rolesets/`: a roleset and its packs, which `src/config/embedded.rs` puts into the program.
 //! 7. `tests/it/transcripts/<new>/`: its transcripts, and its smallest setup in the driver beside them.
-//! 8. `README.md`: when to use it.
+//! 8. `docs/src/concepts/protocols/<new>.md`, its line in `docs/src/SUMMARY.md`, and its row in `README.md`.
 //!
 //! # Invariants
 //!

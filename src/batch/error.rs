@@ -87,7 +87,7 @@ pub enum BatchError {
     },
     /// The models cannot be called, and more runs would only fail.
     #[error(
-        "calls keep failing with no answer in between, so runs that need them no longer begin: {why}; mend the cause and repeat the command to continue, with --retry failed for failed runs too"
+        "the model server is unusable, so no more runs begin on it: {why}; fix it and run the same command to continue, with --retry failed for failed runs too"
     )]
     CircuitOpen {
         /// The reason why the last call failed.

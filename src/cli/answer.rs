@@ -1,4 +1,4 @@
-//! Telling a run's result: its answer on stdout, its story on stderr, its exit code.
+//! Reports a run's result: the answer on stdout, the story on stderr, and the exit code.
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -22,7 +22,7 @@ pub(super) fn print_answer(
     match output.format {
         Format::Text => {
             if let Some(text) = result.readable() {
-                // A program gets the text as it is; a terminal must not be driven by it.
+                // A program receives the text unchanged. On a terminal it is escaped, so that it cannot control the terminal.
                 let is_terminal = std::io::stdout().is_terminal();
                 if is_terminal && output.is_live() {
                     output.line("")?;
@@ -37,7 +37,7 @@ pub(super) fn print_answer(
     Ok(if fail_on_degraded && is_degraded { ExitCode::Degraded } else { exit_code(result.outcome) })
 }
 
-/// Tells on stderr how the run ended.
+/// Prints on stderr how the run ended.
 pub(super) fn tell_result(output: &Output, result: &RunResult, dir: &Path, endpoints: &[Endpoint]) {
     let detail = match (&result.how, &result.reason) {
         (Some(how), _) => format!(" ({})", how.name()),
@@ -46,11 +46,11 @@ pub(super) fn tell_result(output: &Output, result: &RunResult, dir: &Path, endpo
     };
     let color = if result.text.is_some() { "1;32" } else { "1;33" };
     let ending = format!("{}{detail}", output.paint(&result.outcome.name().replace('_', " "), color));
-    // One reviewer of several processes is no quorum: its vote is told where it is one of them.
+    // A reviewer in a process of its own is not a quorum. Its vote is reported with the decision.
     let is_one = matches!(&result.section, Section::Approval(approval) if approval.reviewers == 1);
     match result.outcome {
         OutcomeKind::Agreed | OutcomeKind::NoAgreement if is_one => {}
-        // Without these words a script has a number and nothing else.
+        // Without this line, a script would see nothing but an exit code.
         OutcomeKind::Failed | OutcomeKind::Budget | OutcomeKind::NoAgreement | OutcomeKind::Vetoed => {
             output.warn(&ending);
         }
@@ -81,7 +81,7 @@ pub(super) fn tell_result(output: &Output, result: &RunResult, dir: &Path, endpo
     }
 }
 
-/// Tells what a run has used.
+/// Prints the calls, the tokens and the time that a run used.
 pub(super) fn tell_usage(output: &Output, result: &RunResult) {
     let RunResult { usage, timing, .. } = result;
     let cached =
@@ -95,14 +95,14 @@ pub(super) fn tell_usage(output: &Output, result: &RunResult) {
     ));
 }
 
-/// Tells where a run is on record, and how it goes on where it was cut off.
+/// Prints where a run is recorded and, if it was cut off, how to continue it.
 pub(super) fn tell_record(output: &Output, result: &RunResult, dir: &Path, endpoints: &[Endpoint]) {
     let name = dir.display();
-    let again = format!("; go on with `consensus resume {name}`{}", needed_again(endpoints));
+    let again = format!("; to continue: `consensus resume {name}`{}", needed_again(endpoints));
     let hint = match result.outcome {
         OutcomeKind::Interrupted | OutcomeKind::Failed => again,
         OutcomeKind::Budget => {
-            format!("{again}, and a higher --max-tokens-total, --max-cost or --deadline")
+            format!("{again}, with a higher --max-tokens-total, --max-cost or --deadline")
         }
         OutcomeKind::Agreed | OutcomeKind::NoAgreement | OutcomeKind::Vetoed => String::new(),
     };
@@ -111,30 +111,30 @@ pub(super) fn tell_record(output: &Output, result: &RunResult, dir: &Path, endpo
     }
 }
 
-/// Tells how a panel's best answer did, and what to know before trusting it.
+/// Prints the score of a panel's best answer, and the notes that a reader needs before trusting it.
 fn tell_panel(output: &Output, panel: &PanelSection) {
     if let Some(best) = &panel.winner {
         let (name, mean) = (&best.response.member, best.average_score.unwrap_or_default());
         let wanted = panel.consensus_threshold.value() * f64::from(TOTAL_MAX);
-        output.status(&format!("best: {name}, {mean:.1} of {TOTAL_MAX} points (wanted {wanted:.1})"));
+        output.status(&format!("best: {name}, {mean:.1} of {TOTAL_MAX} points (threshold {wanted:.1})"));
     }
     let saved = panel.cancelled_ballots;
     if saved > 0 {
-        output.status(&format!("saved: {saved} ballots that could change nothing"));
+        output.status(&format!("saved: {saved} ballots that could not change the result"));
     }
     for note in &panel.notes {
         output.status(&format!("note: {}", escape::terminal(note)));
     }
 }
 
-/// Tells what reviewers found on whose votes a decision follows, which is told then.
+/// Prints what reviewers found before a decision follows from their votes. The votes are counted with the decision.
 pub(super) fn tell_review(output: &Output, result: &RunResult, dir: &Path, endpoints: &[Endpoint]) {
     if let Section::Approval(approval) = &result.section {
         tell_findings(output, approval);
         for Reviewed { reviewer, opinion, findings } in &approval.reviews {
             let (Opinion::Reject { reason, .. } | Opinion::Abstain { reason }) = opinion else { continue };
             let kind = if opinion.vote() == Vote::Reject { "rejects" } else { "abstains" };
-            // A reason that is one of its findings was told a line before.
+            // A reason that repeats a finding is already on a line above.
             let is_told = findings.iter().any(|finding| finding.to_string() == *reason);
             let why = if is_told { String::new() } else { format!(": {reason}") };
             output.status(&escape::terminal(&format!("{reviewer} {kind}{why}")));
@@ -145,7 +145,7 @@ pub(super) fn tell_review(output: &Output, result: &RunResult, dir: &Path, endpo
     tell_record(output, result, dir, endpoints);
 }
 
-/// Tells what makes a result less than it looks.
+/// Prints every loss that makes a result worth less than it looks.
 pub(super) fn tell_losses(output: &Output, result: &RunResult) {
     for loss in &result.degraded {
         output.status(&format!("{}: {}", output.paint("degraded", "33"), escape::terminal(&loss.detail)));
@@ -160,19 +160,19 @@ fn tell_findings(output: &Output, approval: &ApprovalSection) {
     }
 }
 
-/// Tells what each reviewer found.
+/// Prints how many reviewers approve, and what each of them found.
 fn tell_reviews(output: &Output, approval: &ApprovalSection) {
     let approving = approval.reviews.iter().filter(|review| review.opinion.vote() == Vote::Approve).count();
     let ApprovalSection { reviewers, faults, quorum, .. } = approval;
     if *reviewers > 1 {
         output.status(&format!(
-            "approve: {approving} of {reviewers} reviewers (wanted {quorum}, of whom {faults} may be wrong)"
+            "approve: {approving} of {reviewers} reviewers (quorum {quorum}, tolerates {faults} faulty)"
         ));
     }
     tell_findings(output, approval);
 }
 
-/// What a journal does not hold, and whoever resumes must say again.
+/// Returns the flags that a journal does not hold and that a resume must repeat.
 fn needed_again(endpoints: &[Endpoint]) -> &'static str {
     let any = |is: fn(&OpenAiEndpoint) -> bool| {
         endpoints.iter().any(|endpoint| matches!(endpoint, Endpoint::OpenAi(e) if is(e)))

@@ -1,4 +1,4 @@
-//! The story of a batch: a moving line on a terminal, a line a minute elsewhere, and a file for whoever watches.
+//! The story of a batch: a moving line on a terminal, a line a minute elsewhere, and a progress file for programs that watch.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -20,29 +20,29 @@ use crate::files::check_own;
 use crate::protocol::OutcomeKind;
 use crate::text::{counted, escape};
 
-/// How often a line is told where nothing moves.
+/// The time between two lines if no line moves.
 const LINE_EVERY: Duration = Duration::from_mins(1);
 
-/// How often the file for watchers is written.
+/// The time between two writes of the progress file.
 const FILE_EVERY: Duration = Duration::from_secs(2);
 
-/// So many different reasons are told.
+/// The largest number of different reasons that are printed.
 const REASONS_MAX: usize = 5;
 
-/// So many lines that cannot be run are told one by one.
+/// The largest number of lines that cannot be run and are printed one by one.
 const REFUSED_TOLD: u64 = 20;
 
-/// Tells how far a batch is.
+/// The printer of a batch's progress.
 pub(super) struct BatchStory {
     output: Output,
     folder: PathBuf,
     shard: ShardOf,
     bar: Option<ProgressBar>,
-    /// Lines that cannot be run, one a line.
+    /// The file of lines that cannot be run, with an object for each.
     refused: RefCell<File>,
     refused_path: PathBuf,
     refused_count: Cell<u64>,
-    /// Why runs have failed, or come to a limit, and how many for each reason.
+    /// The reasons why runs failed or reached a limit, and the number of runs for each.
     reasons: RefCell<BTreeMap<String, u64>>,
     /// The last figures.
     last: RefCell<BatchStats>,
@@ -53,7 +53,7 @@ pub(super) struct BatchStory {
 impl BatchStory {
     pub(super) fn new(output: Output, folder: &Path, shard: ShardOf) -> anyhow::Result<Self> {
         let refused_path = folder.join(format!("refused-{}.jsonl", shard.index));
-        // What is wrong now counts, and not what was.
+        // Only the faults of this invocation count, so the file is emptied.
         let mut options = File::options();
         options.write(true).create(true).truncate(true).mode(0o600);
         let refused = check_own(&refused_path)
@@ -78,7 +78,7 @@ impl BatchStory {
         self.output.warn(&escape::terminal(text));
     }
 
-    /// Ends with the last figures, or with what kept it from going on.
+    /// Prints and returns the last figures, or returns the error that stopped the batch.
     pub(super) fn finish(
         &self,
         ended: Result<BatchStats, BatchError>,
@@ -102,13 +102,14 @@ impl BatchStory {
         let refused = self.refused_count.get();
         if refused > 0 {
             let path = self.refused_path.display();
-            self.output.warn(&format!("{} cannot be run; {path} has the reasons", counted(refused, "line")));
+            self.output
+                .warn(&format!("{} cannot be run; see {path} for the reasons", counted(refused, "line")));
         }
         for (reason, count) in self.reasons.borrow().iter().filter(|(_, count)| **count > 1) {
             self.output.warn(&escape::terminal(&format!("{count} times: {reason}")));
         }
         if figures.ended.failed + figures.ended.budget > 0 {
-            self.output.warn("--retry failed,budget goes on with what has failed or come to a limit");
+            self.output.warn("to continue runs that failed or reached a limit, add --retry failed,budget");
         }
         if figures.rescored > 0 {
             let rescored = counted(figures.rescored, "earlier run");
@@ -117,13 +118,13 @@ impl BatchStory {
         let changed = figures.changed;
         if changed > 0 {
             self.output.warn(&format!(
-                "{} kept as made and as graded, although the task, the roleset or a parameter has changed since; new ones need another \
-                 --output. A line without an id is known by its number, so lines may be added at the end only",
+                "{} kept unchanged, although the task, the roleset or a parameter has changed since; for new runs, give another \
+                 --output. A line without an id is identified by its number, so add such lines at the end only",
                 counted(changed, "run")
             ));
         }
         let folder = self.folder.display();
-        let hint = if is_stopped { "; the same command goes on with it" } else { "" };
+        let hint = if is_stopped { "; the same command continues the batch" } else { "" };
         self.output.status(&format!("results: {folder}/results-{}.jsonl{hint}", self.shard.index));
         Ok(figures)
     }
@@ -132,9 +133,9 @@ impl BatchStory {
         let updated_at = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
         let shard = self.shard.to_string();
         let progress = Progress { v: 1, shard, state, updated_at, figures: figures.clone() };
-        // Nobody's run ends because a watcher's file cannot be written; where the disk is full, the journal says so.
+        // No run ends because the progress file cannot be written. If the disk is full, the journal reports it.
         if let Err(why) = progress.write(&self.folder, self.shard) {
-            tracing::warn!("how far it is cannot be written: {why}");
+            tracing::warn!("cannot write the progress file: {why}");
         }
     }
 }
@@ -170,7 +171,7 @@ impl Watcher for BatchStory {
             }
         }
         if self.output.format == Format::Jsonl {
-            // A row that was written can be written again; a reader that left is no error.
+            // A row that was serialised before can be serialised again, and a reader that has gone away is not an error.
             let _ = self.output.line(&serde_json::to_string(row).unwrap_or_default());
         }
     }
@@ -197,7 +198,7 @@ impl Watcher for BatchStory {
     }
 }
 
-/// A count that was estimated.
+/// Returns an estimated count as a whole number.
 fn whole(count: f64) -> u64 {
     #[expect(
         clippy::cast_possible_truncation,
@@ -208,19 +209,19 @@ fn whole(count: f64) -> u64 {
     whole
 }
 
-/// Returns a moving line, where somebody can see it.
+/// Returns a moving line, if a person can see it.
 fn bar(output: Output) -> Option<ProgressBar> {
     let live = !output.quiet && std::io::stderr().is_terminal();
     live.then(|| {
         let bar = moving::lines(Some(1));
-        // The template is a constant and valid; the default serves if it ever were not.
+        // The template is a valid constant. If it ever were not, the default would do.
         let style = ProgressStyle::with_template("{bar:20} {wide_msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         bar
     })
 }
 
-/// Runs in words, by how they ended; what did not happen is left out.
+/// Returns the counts of runs in words, by how they ended. A count of zero is left out.
 pub(super) fn in_words(tally: &EndCounts) -> String {
     let kinds = [
         (tally.agreed, "agreed"),
@@ -240,7 +241,7 @@ pub(super) fn in_words(tally: &EndCounts) -> String {
     words.join(", ")
 }
 
-/// How far it has come, in a line.
+/// Returns the line for a batch that has ended: its runs, their cost and the time.
 fn last_line(figures: &BatchStats) -> String {
     let mut parts = vec![format!("{} ended ({})", figures.ended.all(), in_words(&figures.ended))];
     if let Some(cost) = figures.cost_micro_usd.filter(|cost| *cost > 0) {
@@ -250,7 +251,7 @@ fn last_line(figures: &BatchStats) -> String {
     parts.join(", ")
 }
 
-/// How far it is, in a line.
+/// Returns the line for a batch under way, with its speed and the time that is left.
 fn line(figures: &BatchStats) -> String {
     let about = if figures.all_read { "" } else { "about " };
     let of = figures.cells.map_or(String::new(), |cells| format!(" of {about}{}", whole(cells)));

@@ -1,4 +1,4 @@
-//! The words that a shell offers for a word that is half typed: rolesets, personas, runs and sessions.
+//! The words that a shell offers to complete a half-typed word: rolesets, personas, runs and sessions.
 //!
 //! The input is the word. The output is candidates for it. Folders are listed and the first lines of journals are read; nothing is
 //! changed and no server is called. An error only means that nothing is offered. Names come from folders that may not be the user's:
@@ -23,20 +23,20 @@ use crate::text::escape;
 /// The variable by which a shell asks for completions.
 pub(super) const VARIABLE: &str = "CONSENSUS_COMPLETE";
 
-/// So many of the newest runs are offered.
+/// The largest number of runs that are offered, the newest first.
 const RUNS_MAX: usize = 30;
 
-/// No first line of a journal is read beyond this, in bytes: a shell waits.
+/// The largest length of a journal's first line that is read, in bytes, since a shell waits.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
-/// The shells that can be offered something.
+/// The shells that this program completes words for.
 pub(super) const SHELLS: Shells<'static> =
     Shells(&[&Safe(Bash), &Safe(Elvish), &Safe(Fish), &Safe(Powershell), &Safe(Zsh)]);
 
-/// The variable by which the script of a shell says what it wants between candidates.
+/// The variable in which a shell's script names the separator of candidates.
 const SEPARATOR: &str = "_CLAP_IFS";
 
-/// A shell that is offered only candidates without an effect of their own.
+/// A shell that receives only candidates without side effects.
 struct Safe<S>(S);
 
 impl<S: EnvCompleter> EnvCompleter for Safe<S> {
@@ -70,21 +70,21 @@ impl<S: EnvCompleter> EnvCompleter for Safe<S> {
         self.0.write_complete(command, words, folder, &mut offered)?;
         let separator = std::env::var(SEPARATOR).unwrap_or_else(|_| "\n".to_owned());
         let offered = String::from_utf8_lossy(&offered);
-        // Bash does not quote what it inserts; the other shells do.
+        // Bash does not quote the candidate that it inserts; the other shells do.
         let is_bash = self.0.is("bash");
         let safe = offered.split(&*separator).filter(|candidate| is_safe(candidate, is_bash));
         to.write_all(safe.collect::<Vec<_>>().join(&separator).as_bytes())
     }
 }
 
-/// Whether a candidate can be inserted into a command line as it is, and be listed.
+/// Returns whether a candidate is harmless, both in a list and in a command line.
 fn is_safe(candidate: &str, is_bash: bool) -> bool {
     let is_plain = |c: char| c.is_alphanumeric() || "-_./:=,+@%^".contains(c);
     let is_shown = |c: char| matches!(c, '\t' | '\n' | '\r') || !escape::is_invisible(c);
     candidate.chars().all(is_shown) && (!is_bash || candidate.chars().all(is_plain))
 }
 
-/// Rolesets by name, or files, once the word is a path.
+/// Returns rolesets by name, or files if the word is a path.
 pub(super) fn rolesets(current: &OsStr) -> Vec<CompletionCandidate> {
     let typed = current.to_string_lossy();
     if typed.contains('/') || typed.starts_with('.') {
@@ -103,7 +103,7 @@ pub(super) fn rolesets(current: &OsStr) -> Vec<CompletionCandidate> {
         .collect()
 }
 
-/// The built-in personas.
+/// Returns the built-in personas.
 pub(super) fn personas() -> Vec<CompletionCandidate> {
     let offer = |persona: Persona| {
         CompletionCandidate::new(persona.name).help(Some(escape::excerpt(&persona.domain).into()))
@@ -111,7 +111,7 @@ pub(super) fn personas() -> Vec<CompletionCandidate> {
     Persona::built_in().into_iter().map(offer).collect()
 }
 
-/// The newest runs by the shortest ends of their ids, and folders.
+/// Returns the newest runs by the shortest unique ends of their ids, and folders.
 pub(super) fn runs(current: &OsStr) -> Vec<CompletionCandidate> {
     let typed = current.to_string_lossy();
     let folder = runs_folder(None, &FileConfig::load_to_read().unwrap_or_default());
@@ -128,13 +128,13 @@ pub(super) fn runs(current: &OsStr) -> Vec<CompletionCandidate> {
     offered.chain(PathCompleter::dir().complete(current)).collect()
 }
 
-/// Sessions by name.
+/// Returns the sessions by name.
 pub(super) fn sessions() -> Vec<CompletionCandidate> {
     let folder = runs_folder(None, &FileConfig::load_to_read().unwrap_or_default());
     session_names(&folder).into_iter().map(CompletionCandidate::new).collect()
 }
 
-/// The task of a run, by the first line of its journal.
+/// Returns the task of a run, from the first line of its journal.
 fn question(journal: &Path) -> Option<String> {
     let mut line = Vec::new();
     read_line(&mut BufReader::new(File::open(journal).ok()?.take(LINE_BYTES_MAX)), &mut line).ok()?;

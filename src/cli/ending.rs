@@ -1,4 +1,4 @@
-//! How a run is driven to its end on the command line: its story, its answer, its files, its exit code.
+//! Drives a run to its end on the command line, with its story, its answer, its files and its exit code.
 
 use std::path::Path;
 
@@ -40,7 +40,7 @@ impl Ending<'_> {
         let state = engine.state();
         tell_result(output, &result, dir, state.endpoints());
         let result = restore(result, state, &dir.join(REDACTIONS_FILE), output);
-        // An answer that was paid for is printed, whatever became of its files.
+        // An answer that was paid for is printed, even if its files cannot be written.
         let code = print_answer(output, &result, args.fail_on_degraded)?;
         copy.write(&result)?;
         note_in_session(state, &result, dir, output);

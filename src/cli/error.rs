@@ -1,4 +1,4 @@
-//! From errors to exit codes and hints.
+//! The command line's own errors, and the exit code for every error.
 
 use crate::approval::node::NodeError;
 use crate::approval::{ApprovalError, DecisionError};

@@ -1,6 +1,6 @@
-//! The run that a person means, read from its own journal or out of that of a batch.
+//! Finds the run that the arguments name, and reads it from its own journal or from a batch.
 //!
-//! In: what was typed. Out: the run's records, and the folder in which its other files are. Nothing is printed here.
+//! The input is the arguments of a command. The output is the run's records and the folder of its other files. Nothing is printed here.
 
 use std::path::{Path, PathBuf};
 
@@ -11,24 +11,24 @@ use crate::config::FileConfig;
 use crate::journal::{FILE_NAME, Journal, REDACTIONS_FILE, read};
 use crate::text::escape;
 
-/// So many runs are named to choose from.
+/// The largest number of runs that are listed to choose from.
 const CHOICES_MAX: usize = 20;
 
 /// A run that was read.
 pub(super) struct OpenedRun {
     pub(super) journal: Journal,
-    /// Where its other files are; of a batch, the batch's folder.
+    /// The folder of the run's other files; for a run of a batch, the batch's folder.
     pub(super) dir: PathBuf,
-    /// The file with the originals that tokens stand for, where it is redacted.
+    /// The file with the originals that tokens stand for, if the run is redacted.
     pub(super) redactions: PathBuf,
 }
 
-/// Reads the run that was named.
+/// Reads the run that the arguments name.
 pub(super) fn open(args: &ShowArgs) -> anyhow::Result<OpenedRun> {
     let Some(folder) = args.batch() else {
         if args.task.is_some() {
             let why =
-                "a task is named behind the folder of a batch, and this is none: consensus show OUT TASK";
+                "TASK comes after the folder of a batch, and this is not a batch: consensus show OUT TASK";
             return Err(UsageError(why.to_owned()).into());
         }
         let dir = args.which().folder(&FileConfig::load_to_read()?)?;
@@ -44,28 +44,30 @@ pub(super) fn open(args: &ShowArgs) -> anyhow::Result<OpenedRun> {
     Ok(OpenedRun { journal, dir: folder.to_owned(), redactions })
 }
 
-/// The runs of a batch that were named; at least one.
+/// Returns the runs of a batch that the arguments name; at least one.
 pub(super) fn of_batch(folder: &Path, args: &ShowArgs) -> anyhow::Result<Vec<PickedRun>> {
     let shown = folder.display();
     let Some(wanted) = args.pick() else {
         let why = format!(
-            "`{shown}` is a batch: say of which task, as in `consensus show {shown} TASK`; `consensus runs {shown}` lists them"
+            "`{shown}` is a batch: name a task, as in `consensus show {shown} TASK`; `consensus runs {shown}` lists them"
         );
         return Err(UsageError(why).into());
     };
     let found = pick(folder, &wanted)?;
     if found.is_empty() {
-        let why =
-            format!("`{shown}` has no such run of `{}`; `consensus runs {shown}` lists them", wanted.name);
+        let why = format!(
+            "`{shown}` has no such run of `{}`; `consensus runs {shown}` lists its runs",
+            wanted.name
+        );
         return Err(UsageError(why).into());
     }
     Ok(found)
 }
 
-/// What tells a run from others of its task.
+/// A field in which runs of the same task may differ.
 type Field = fn(&CellLabel) -> String;
 
-/// Says which runs fit, each by the words that name it alone.
+/// Returns a message with the runs that match, and for each the command that names it alone.
 fn choice(folder: &Path, args: &ShowArgs, found: &[PickedRun]) -> String {
     let differs = |field: Field| found.iter().any(|run| field(&run.cell) != field(&found[0].cell));
     let fields: [(&str, Field); 4] = [
@@ -74,7 +76,7 @@ fn choice(folder: &Path, args: &ShowArgs, found: &[PickedRun]) -> String {
         ("--arm", |cell| cell.arm.clone()),
         ("--seed", |cell| cell.seed.to_string()),
     ];
-    // What was said has to be said again.
+    // A flag that was given must be repeated.
     let is_said = |flag: &str| match flag {
         "--roleset" => args.roleset.is_some(),
         "--model" => args.model.is_some(),
@@ -83,7 +85,7 @@ fn choice(folder: &Path, args: &ShowArgs, found: &[PickedRun]) -> String {
     };
     let fields: Vec<_> =
         fields.into_iter().filter(|(flag, field)| differs(*field) || is_said(flag)).collect();
-    let mut lines = vec![format!("{} runs fit; choose one:", found.len())];
+    let mut lines = vec![format!("{} runs match; choose one:", found.len())];
     for run in found.iter().take(CHOICES_MAX) {
         let words: Vec<String> = fields.iter().map(|(flag, field)| word(flag, &field(&run.cell))).collect();
         let task = shlex::try_quote(&run.cell.task).unwrap_or_default().into_owned();

@@ -1,7 +1,7 @@
-//! The moving lines of a run: who is waited for, and the last words of what each is writing.
+//! The moving lines of a run: the agents that are writing, and the last words of each.
 //!
-//! In: calls that begin, bring text, and end; the width of the terminal. Out: as many lines as there are calls, none longer than the
-//! terminal is wide. Where nobody watches nothing is made.
+//! The input is calls that begin, bring text and end, and the width of the terminal. The output is a line for each call, cut to that
+//! width. If no person watches, no line is made.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -16,16 +16,16 @@ use crate::protocol::{CallId, Step};
 use crate::provider::TextSoFar;
 use crate::text::escape;
 
-/// The columns that a spinner, the time and the spaces after them take at most, and one that stays free.
+/// The largest width of a spinner, the time and the spaces after them, and one column that stays free.
 pub(super) const HEAD_COLUMNS: usize = 9;
 
-/// From one look at the text to the next.
+/// The time between two looks at the text.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// More calls than this share a line.
+/// The largest number of calls with a line of their own. All further calls share one.
 const LINES_MAX: usize = 6;
 
-/// The colours of agents, as SGR codes: none of those that mean that something went well or wrong.
+/// The colours of agents, as SGR codes. Colours that mean success or failure are not among them.
 const COLORS: [&str; 6] = ["36", "35", "34", "96", "95", "94"];
 
 /// The moving lines.
@@ -33,14 +33,14 @@ pub(super) struct Live {
     output: Output,
     bar: Option<ProgressBar>,
     open: RefCell<BTreeMap<CallId, OpenCall>>,
-    /// Agents in the order in which they were met, each with a colour of its own.
+    /// The agents in the order of their first calls, which decides their colours.
     agents: RefCell<Vec<String>>,
-    /// What stands in the way of calls, if anything does.
+    /// The fault that holds up calls, if there is one.
     trouble: RefCell<Option<String>>,
     looked: Cell<Option<Instant>>,
 }
 
-/// A call that is waited for.
+/// A call whose reply is awaited.
 struct OpenCall {
     agent: String,
     tokens: u64,
@@ -60,12 +60,12 @@ impl Live {
         }
     }
 
-    /// Whether anything moves.
+    /// Returns whether there is a moving line.
     pub(super) fn moves(&self) -> bool {
         self.bar.is_some()
     }
 
-    /// An agent's name in its colour.
+    /// Returns an agent's name in its colour.
     pub(super) fn name(&self, agent: &str) -> String {
         let mut agents = self.agents.borrow_mut();
         let place = agents.iter().position(|known| known == agent).unwrap_or_else(|| {
@@ -78,7 +78,7 @@ impl Live {
     pub(super) fn begin(&self, agent: &str, call: CallId) {
         let open = OpenCall { agent: agent.to_owned(), tokens: 0, tail: String::new() };
         let is_first = self.open.borrow_mut().insert(call, open).is_none() && self.open.borrow().len() == 1;
-        // The clock says how long the open calls have been waited for.
+        // The clock shows how long the open calls have taken.
         if let Some(bar) = self.bar.as_ref().filter(|_| is_first) {
             bar.reset_elapsed();
         }
@@ -93,7 +93,7 @@ impl Live {
         self.trouble.take();
         if let Some(open) = self.open.borrow_mut().get_mut(&call) {
             open.tokens = tokens;
-            // The form of an answer is for the protocol; what people read is the text before it.
+            // An envelope is for the protocol; people read the text before it.
             if call.step != Step::Envelope {
                 open.tail = escape::terminal(&escape::one_line(&text.whole_words()));
             }
@@ -107,13 +107,13 @@ impl Live {
         self.draw();
     }
 
-    /// Takes what stands in the way of calls.
+    /// Shows a fault that holds up calls, until a call makes progress.
     pub(super) fn trouble(&self, why: String) {
         self.trouble.replace(Some(why));
         self.draw();
     }
 
-    /// Takes the moving lines away.
+    /// Removes the moving lines.
     pub(super) fn finish(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -145,11 +145,11 @@ impl Live {
     }
 }
 
-/// Returns a moving line, where somebody can see it.
+/// Returns a moving line, if a person can see it.
 pub(super) fn spinner(output: Output) -> Option<ProgressBar> {
     output.is_live().then(|| {
         let bar = moving::lines(None);
-        // The template is a constant and valid; the default serves if it ever were not.
+        // The template is a valid constant. If it ever were not, the default would do.
         let style = ProgressStyle::with_template("{spinner} {elapsed} {msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
         bar.enable_steady_tick(Duration::from_millis(120));
@@ -157,14 +157,14 @@ pub(super) fn spinner(output: Output) -> Option<ProgressBar> {
     })
 }
 
-/// Returns the end of a text that fits into so many columns.
+/// Returns the end of a text, as much as fits into this many columns.
 pub(super) fn last_words(text: &str, columns: usize) -> String {
     if text.len() <= 4 * columns && measure_text_width(text) <= columns {
         return text.to_owned();
     }
     let mut kept = String::new();
     let mut left = columns.saturating_sub(1);
-    // Characters without a width could be without end.
+    // Characters without a width never fill a column, so their number is limited as well.
     for c in text.chars().rev().take(4 * columns) {
         let width = measure_text_width(c.encode_utf8(&mut [0; 4]));
         if width > left {
@@ -176,7 +176,7 @@ pub(super) fn last_words(text: &str, columns: usize) -> String {
     format!("…{kept}")
 }
 
-/// Returns the beginning of a text that fits into so many columns.
+/// Returns the beginning of a text, as much as fits into this many columns.
 pub(super) fn first_words(text: &str, columns: usize) -> String {
     console::truncate_str(text, columns, "…").into_owned()
 }

@@ -1,8 +1,8 @@
-//! Manual pages, with the sections that such pages have.
+//! Manual pages with the usual sections.
 //!
-//! In: the description of the command line. Out: a page in roff for a command. NAME, SYNOPSIS, DESCRIPTION, OPTIONS and COMMANDS are
-//! made of it; ENVIRONMENT is made of the variables that its flags read, EXIT STATUS of the codes that errors have, and EXAMPLES of
-//! what is printed under its help.
+//! The input is the description of the command line. The output is a page in roff for each command. NAME, SYNOPSIS, DESCRIPTION,
+//! OPTIONS and COMMANDS come from that description. ENVIRONMENT lists the variables that the flags read, and EXIT STATUS the codes of
+//! errors. EXAMPLES holds the text that is printed under the help.
 
 use clap::{Arg, Command};
 use clap_mangen::Man;
@@ -10,43 +10,46 @@ use clap_mangen::roff::{Roff, bold, italic, line_break, roman};
 
 use crate::core::ExitCode;
 
-/// What begins the examples under a command's help.
+/// The heading of the examples under a command's help.
 const EXAMPLES: &str = "Examples:";
 
-/// What begins the exit codes there, which a section of their own has on a page.
+/// The heading of the exit codes there. On a page they have a section of their own.
 const EXIT_CODES: &str = "Exit codes:";
 
-/// Variables that no flag reads.
+/// The variables that no flag reads.
 const VARIABLES: [(&str, &str); 6] = [
     (
         "OPENAI_API_KEY",
-        "The key of a server, unless the configuration names another variable for it; other providers have keys of their own.",
+        "The key of a server, unless the configuration names another variable. Other providers have keys of their own.",
     ),
-    ("OPENAI_BASE_URL", "The address of a server, where no flag, variable or file names another."),
-    ("NO_COLOR", "Where it is not empty, nothing is coloured."),
-    ("PAGER", "Shows long transcripts at a terminal; less without it."),
-    ("RUST_LOG", "Sets what is logged more finely than --verbose."),
-    ("XDG_CONFIG_HOME, XDG_STATE_HOME, XDG_CACHE_HOME", "Where the folders of the user are."),
+    ("OPENAI_BASE_URL", "The address of a server, if no flag, file or other variable names one."),
+    ("NO_COLOR", "If it is not empty, the output has no colours."),
+    ("PAGER", "The program that shows long transcripts on a terminal; the default is less."),
+    ("RUST_LOG", "A filter for the log, finer than --verbose, which it overrides."),
+    (
+        "XDG_CONFIG_HOME, XDG_STATE_HOME, XDG_CACHE_HOME",
+        "The user's folders for configuration, state and caches.",
+    ),
 ];
 
-/// Files that commands read and write.
+/// The files that commands read and write.
 const FILES: [(&str, &str); 5] = [
     (
         "consensus.toml",
-        "The configuration of the folder that you stand in; what it says about programs, servers and keys counts once `consensus trust` was given.",
+        "The configuration of the current folder. Its settings for programs, servers and keys apply after `consensus trust`.",
     ),
-    ("$XDG_CONFIG_HOME/consensus/config.toml", "The configuration of the user."),
-    ("rolesets/, $XDG_CONFIG_HOME/consensus/rolesets/", "Rolesets of your own, with their packs."),
-    ("runs/", "Runs, if this folder has some already."),
+    ("$XDG_CONFIG_HOME/consensus/config.toml", "The user's configuration."),
+    ("rolesets/, $XDG_CONFIG_HOME/consensus/rolesets/", "Your own rolesets, with their packs."),
+    ("runs/", "Runs, if this folder already has some."),
     (
         "$XDG_STATE_HOME/consensus/runs/",
-        "Runs otherwise: a folder for each, with its journal and its result, and the sessions.",
+        "Otherwise the runs: a folder for each, with its journal and its result, and the sessions.",
     ),
 ];
 
-/// Returns the page of a command, whose description was built.
+/// Returns the page of a command. Its description must have been built.
 pub(super) fn page(command: &Command) -> std::io::Result<String> {
-    // What is left out of the short help is left out of a page as well, but for this.
+    // Without this, a page would lack the flags that the short help hides.
     let whole = command.clone().mut_args(|arg| arg.hide_short_help(false));
     let man = Man::new(whole).manual("consensus");
     let mut text = Vec::new();
@@ -69,7 +72,7 @@ pub(super) fn page(command: &Command) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Returns the name of each page's file with its page: of a command that was built, and of all below it that are not hidden.
+/// Returns a file name and a page for a built command and for each command below it that is not hidden.
 pub(super) fn pages(command: &Command) -> std::io::Result<Vec<(String, String)>> {
     let name = command.get_display_name().unwrap_or_else(|| command.get_name());
     let mut all = vec![(format!("{name}.1"), page(command)?)];
@@ -92,7 +95,7 @@ fn synopsis(command: &Command) -> Roff {
     roff
 }
 
-/// Options under one heading, with their groups below it.
+/// Returns the options under one heading, with their groups below it.
 fn grouped(options: &str) -> String {
     let heading = ".SH OPTIONS\n";
     let groups = options.replace(heading, "").replace("\n.SH ", "\n.SS ");
@@ -100,7 +103,7 @@ fn grouped(options: &str) -> String {
     if groups.trim().is_empty() { String::new() } else { format!("{heading}{groups}") }
 }
 
-/// What is printed under a command's help: paragraphs of its description, and its examples.
+/// Returns the text under a command's help in two parts: paragraphs of its description, and its examples.
 fn under_help(command: &Command) -> (Roff, Roff) {
     let text = command.get_after_long_help().or_else(|| command.get_after_help());
     let text = text.map(ToString::to_string).unwrap_or_default();
@@ -132,7 +135,7 @@ fn exit_status() -> Roff {
     roff
 }
 
-/// The variables that a command's flags read, and those of every command.
+/// Returns the variables that a command's flags read, and those of every command.
 fn environment(command: &Command) -> Roff {
     let of_flag = |arg: &Arg| {
         let variable = arg.get_env()?.to_str()?.to_owned();
@@ -145,7 +148,7 @@ fn environment(command: &Command) -> Roff {
     for (variable, flag) in flags {
         roff.control("TP", []);
         roff.text([bold(variable)]);
-        roff.text([roman("Stands for "), italic(flag), roman(" where that is not given.")]);
+        roff.text([roman("The value of "), italic(flag), roman(" if that flag is not given.")]);
     }
     entries(&mut roff, &VARIABLES);
     roff

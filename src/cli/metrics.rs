@@ -9,12 +9,12 @@ use crate::files::{LARGE_BYTES_MAX, SMALL_BYTES_MAX, read_text, write_whole};
 use crate::report::{Counted, DECISION_METRICS_FILE, DecisionMetrics, RESULT_FILE, metrics};
 use crate::run::run_folders;
 
-/// Who may read it: also the exporter, which is another user.
+/// The permissions of the file. The exporter, which is another user, may read it too.
 const PUBLIC: u32 = 0o644;
 
 /// Writes the figures of this run and of all runs beside it to `path`, if there is one.
 ///
-/// A run that was paid for ends as it did, whatever becomes of its figures.
+/// A failure is only a warning: a run that was paid for keeps its outcome, even if its figures cannot be written.
 pub(super) fn write(path: Option<&Path>, run: &Path, output: &Output) {
     if let Some(path) = path
         && let Err(why) = try_write(path, run, output)
@@ -26,11 +26,11 @@ pub(super) fn write(path: Option<&Path>, run: &Path, output: &Output) {
 fn try_write(path: &Path, run: &Path, output: &Output) -> anyhow::Result<()> {
     let mut runs: Vec<Counted> = Vec::new();
     let context = || format!("cannot write the metrics to `{}`", path.display());
-    // It may have been given as `.`, which has no parent by its name.
+    // The folder may have been given as `.`, a path that does not name its parent.
     let run = run.canonicalize().with_context(context)?;
     let all = run.parent().unwrap_or(&run);
     for folder in run_folders(all) {
-        // A run without a result is under way, or its process died: it counts when it is resumed.
+        // A run without a result is under way, or its process died. It counts once it has been resumed.
         let Ok(text) = read_text(&folder.join(RESULT_FILE), LARGE_BYTES_MAX) else { continue };
         match serde_json::from_str::<Counted>(&text) {
             // A copy of a run's folder is the same run.
@@ -44,7 +44,7 @@ fn try_write(path: &Path, run: &Path, output: &Output) -> anyhow::Result<()> {
     write_whole(path, &metrics(&runs, &decisions(all, output))?, PUBLIC).with_context(context)
 }
 
-/// The figures of the decisions of a folder.
+/// Returns the figures of the decisions in a folder.
 fn decisions(all: &Path, output: &Output) -> Vec<DecisionMetrics> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(all).into_iter().flatten().flatten() {

@@ -1,7 +1,7 @@
 //! The command line: one file per subcommand, and the only place that prints.
 //!
-//! stdout carries the answer, stderr the story. Every command returns an [`ExitCode`] or an error
-//! with words; [`main`] turns both into what the caller sees.
+//! The answer goes to stdout, and the story to stderr. Every command returns an [`ExitCode`] or an error with a message. [`main`]
+//! turns both into the output and the exit code of the process.
 
 mod answer;
 mod args;
@@ -37,7 +37,7 @@ use crate::core::ExitCode;
 /// Runs the program with these arguments, the program's name first, and returns its exit code.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    // Where a shell asks what a word may become, that is all that is done.
+    // If a shell asks for completions, the program does nothing else.
     let completing =
         CompleteEnv::with_factory(Cli::command).var(completion::VARIABLE).shells(completion::SHELLS);
     match completing.try_complete(&arguments, std::env::current_dir().ok().as_deref()) {
@@ -51,7 +51,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let cli = match parse(&arguments) {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and versions go to stdout and are no failure; clap knows which is which.
+            // Help and versions go to stdout and are not failures; clap tells them apart.
             if !error.use_stderr() {
                 let _ = error.print();
                 return ExitCode::Success.into();
@@ -74,7 +74,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let result = check_clock(SystemTime::now()).and_then(|()| dispatch(&cli, &arguments, &output));
     match result {
         Ok(ExitCode::Success) if signals::was_heard() => {
-            output.warn("a signal came too late to stop this command; its output is whole, and its exit code is that of a signal");
+            output.warn("a signal came too late to stop this command; its output is complete, but its exit code is that of a signal");
             ExitCode::Interrupted.into()
         }
         Ok(code) => code.into(),
@@ -86,7 +86,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     }
 }
 
-/// Whether words that cannot be read as a command set this flag to `json` or `jsonl`.
+/// Returns whether arguments that could not be parsed set this flag to `json` or `jsonl`.
 fn wants_json(arguments: &[OsString], flag: &str) -> bool {
     let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
     let is_json = |value: &str| value.starts_with("json");
@@ -96,7 +96,7 @@ fn wants_json(arguments: &[OsString], flag: &str) -> bool {
         || words.windows(2).any(|pair| pair[0] == flag && is_json(pair[1]))
 }
 
-/// Reads the arguments. A question without a command is one to be answered: `run` stands before it.
+/// Parses the arguments. A question without a command is answered as if `run` came before it.
 fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     let said = Cli::try_parse_from(arguments);
     let Err(mut why) = said else { return said };
@@ -113,7 +113,7 @@ fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     Cli::try_parse_from(program.iter().chain(&run).chain(rest))
 }
 
-/// Whether there is an argument with white space inside, and no command before it. A lone word is a mistyped command, never a question.
+/// Returns whether an argument has white space inside and no command before it. A lone word is a mistyped command, never a question.
 fn has_question(arguments: &[OsString]) -> bool {
     let commands = Cli::command();
     let words = arguments.iter().skip(1).filter_map(|word| word.to_str());
@@ -122,10 +122,10 @@ fn has_question(arguments: &[OsString]) -> bool {
     decisive.next().is_some_and(is_question)
 }
 
-/// Refuses a clock that stands before 1970: records and ids could not say when they were made.
+/// Refuses a clock before 1970, with which records and ids could not hold the time at which they were made.
 fn check_clock(now: SystemTime) -> anyhow::Result<()> {
     if now < SystemTime::UNIX_EPOCH {
-        let why = "the clock of this machine says that it is before 1970; set it first";
+        let why = "the clock of this machine is set to a time before 1970; correct it first";
         return Err(UsageError(why.to_owned()).into());
     }
     Ok(())

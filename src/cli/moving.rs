@@ -1,9 +1,9 @@
-//! The terminal under moving lines, of which the process has one group at a time.
+//! The terminal on which moving lines are drawn. The process has one group of moving lines at a time.
 //!
 //! The input is lines that are filled up with spaces to the terminal's width, so that the next one begins below. The output is the same
 //! lines with line breaks in place of the spaces. On a full line, the `^C` that a terminal writes for Ctrl-C would begin another line,
-//! and the moving line above it would never be cleared. Only moving lines are drawn here: [`above`] takes them away while a line is
-//! printed that stays, whichever part of the program prints it.
+//! and the moving line above it would never be cleared. Only moving lines are drawn here. [`above`] removes them while a permanent
+//! line is printed, whichever part of the program prints it.
 
 use std::io::Result;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,13 +12,13 @@ use std::sync::{Mutex, PoisonError};
 use console::Term;
 use indicatif::{ProgressBar, ProgressDrawTarget, TermLike, WeakProgressBar};
 
-/// How often lines are drawn in a second, at most.
+/// The largest number of times that lines are drawn in a second.
 const DRAWS_A_SECOND: u8 = 20;
 
-/// The moving lines that were made last.
+/// The newest moving lines.
 static SHOWN: Mutex<Option<WeakProgressBar>> = Mutex::new(None);
 
-/// Returns new moving lines on stderr, of a length if that is known.
+/// Returns new moving lines on stderr. `length` is the number of steps to the end, if it is known.
 pub(super) fn lines(length: Option<u64>) -> ProgressBar {
     let unfilled = Unfilled { term: Term::buffered_stderr(), is_line_over: AtomicBool::new(false) };
     let target = ProgressDrawTarget::term_like_with_hz(Box::new(unfilled), DRAWS_A_SECOND);
@@ -27,7 +27,7 @@ pub(super) fn lines(length: Option<u64>) -> ProgressBar {
     bar
 }
 
-/// Takes the moving lines away for good.
+/// Removes the moving lines for good.
 pub(super) fn end() {
     let bar = SHOWN.lock().unwrap_or_else(PoisonError::into_inner).take().and_then(|bar| bar.upgrade());
     if let Some(bar) = bar {
@@ -35,7 +35,7 @@ pub(super) fn end() {
     }
 }
 
-/// Prints something that stays, while the moving lines are away. `print` must not call this function again.
+/// Prints a permanent text while the moving lines are hidden. `print` must not call this function again.
 pub(super) fn above<T>(print: impl FnOnce() -> T) -> T {
     let bar =
         SHOWN.lock().unwrap_or_else(PoisonError::into_inner).as_ref().and_then(WeakProgressBar::upgrade);
@@ -49,7 +49,7 @@ pub(super) fn above<T>(print: impl FnOnce() -> T) -> T {
 #[derive(Debug)]
 struct Unfilled {
     term: Term,
-    /// Whether the spaces have come that end a line.
+    /// Whether the spaces that end a line have been written.
     is_line_over: AtomicBool,
 }
 

@@ -1,10 +1,10 @@
-//! Writing to stdout and stderr: the answer to the one, the story to the other.
+//! Writes the answer to stdout, and the story to stderr.
 
 use std::borrow::Cow;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::time::SystemTime;
 
-use console::Term;
+use console::{Term, measure_text_width};
 use humantime::Rfc3339Timestamp;
 use serde_json::{Value, json};
 use textwrap::{Options, WordSplitter};
@@ -15,7 +15,7 @@ use super::moving;
 use crate::core::ExitCode;
 use crate::text::escape;
 
-/// Where the program writes.
+/// The output of the program, as the flags shape it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Output {
     pub(super) format: Format,
@@ -23,20 +23,20 @@ pub(super) struct Output {
     verbose: u8,
     pub(super) color: bool,
     story: StoryForm,
-    /// Whether only answers, their worth and what was lost are told.
+    /// Whether only answers, their worth and their losses are printed.
     brief: bool,
 }
 
-/// How the lines of the story are written.
+/// The form of the story's lines.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum StoryForm {
-    /// For a person at a terminal.
+    /// Wrapped, for a person at a terminal.
     Terminal,
-    /// As they are.
+    /// Unchanged.
     Plain,
-    /// With the time, in UTC, before each.
+    /// With the time, in UTC, before each line.
     Timed,
-    /// As an object each.
+    /// As one JSON object a line.
     Json,
 }
 
@@ -50,7 +50,7 @@ impl Output {
             Color::Never => false,
         };
         let Global { format, quiet, verbose, log_format, .. } = *global;
-        // Colours would be characters of a message there.
+        // In JSON, the codes of colours would be part of a message.
         let color = color && log_format == LogFormat::Text;
         let story = match log_format {
             LogFormat::Json => StoryForm::Json,
@@ -60,18 +60,18 @@ impl Output {
         Self { format, quiet, verbose, color, story, brief: false }
     }
 
-    /// The same with the time, in UTC, before each line of the story: for what works for days.
+    /// Returns the same output with the time, in UTC, before each line of the story, for a process that runs for days.
     pub(super) fn with_times(self) -> Self {
         let story = if self.story == StoryForm::Json { StoryForm::Json } else { StoryForm::Timed };
         Self { story, ..self }
     }
 
-    /// The same without what repeats with each question of a chat.
+    /// Returns the same output without the lines that would repeat with each question of a chat.
     pub(super) fn in_chat(self) -> Self {
         Self { brief: true, ..self }
     }
 
-    /// Whether what repeats with each question of a chat is left out.
+    /// Returns whether the lines that would repeat with each question of a chat are left out.
     pub(super) fn is_brief(&self) -> bool {
         self.brief
     }
@@ -85,7 +85,7 @@ impl Output {
             (false, _) => "consensus=debug,info",
         };
         let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
-        // Starting twice happens in tests only, and the first start serves.
+        // A second start happens in tests only, and the first one remains in effect.
         let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| Above);
         let _ = match self.story {
             StoryForm::Terminal | StoryForm::Plain | StoryForm::Timed => {
@@ -95,10 +95,10 @@ impl Output {
         };
     }
 
-    /// Writes to stdout. A reader that has gone away is no error.
+    /// Writes to stdout. A reader that has gone away is not an error.
     pub(super) fn print(&self, text: &str) -> anyhow::Result<()> {
         let mut stdout = std::io::stdout().lock();
-        // Characters that act on a terminal are escaped in JSON by its own means.
+        // In JSON, characters that act on a terminal are escaped as JSON escapes them.
         let text = if self.format != Format::Text && stdout.is_terminal() {
             Cow::Owned(escape::json(text))
         } else {
@@ -115,7 +115,7 @@ impl Output {
         self.print(&format!("{text}\n"))
     }
 
-    /// Writes a JSON document to stdout; as lines, an array's items are one each.
+    /// Writes a JSON document to stdout. With `--format jsonl`, each item of an array is a line.
     pub(super) fn json(&self, value: &Value) -> anyhow::Result<()> {
         match (self.format, value) {
             (Format::Jsonl, Value::Array(items)) => {
@@ -128,20 +128,20 @@ impl Output {
         }
     }
 
-    /// Tells a line of the story, unless it is not wanted.
+    /// Prints a line of the story, unless `--quiet` is given.
     pub(super) fn status(&self, text: &str) {
         if !self.quiet {
             self.warn(text);
         }
     }
 
-    /// Tells the last line of a process that ends now, in place of whatever moves.
+    /// Prints the last line of a process that ends now, in place of the moving lines.
     pub(super) fn at_once(&self, text: &str) {
         moving::end();
         self.status(text);
     }
 
-    /// Tells a line that matters also where no story is wanted. At a terminal it is broken between words.
+    /// Prints a line that matters even with `--quiet`. On a terminal it is broken between words.
     pub(super) fn warn(&self, text: &str) {
         let text = match self.story {
             StoryForm::Terminal => wrapped(text, self.columns()),
@@ -152,28 +152,28 @@ impl Output {
         say(&text);
     }
 
-    /// The columns of the terminal; the last is left free, where some break a line that ends in it.
+    /// Returns the columns of the terminal but one: some terminals break a line that ends in the last column.
     #[expect(clippy::unused_self, reason = "only an Output writes to the terminal")]
     fn columns(&self) -> usize {
         usize::from(Term::stderr().size().1).saturating_sub(1)
     }
 
-    /// Whether a person watches the story, so that something may move in it.
+    /// Returns whether a person watches the story, so that lines may move in it.
     pub(super) fn is_live(&self) -> bool {
         self.story == StoryForm::Terminal && !self.quiet
     }
 
-    /// Whether all there is to tell is wanted.
+    /// Returns whether `--verbose` is given.
     pub(super) fn is_verbose(&self) -> bool {
         self.verbose > 0
     }
 
-    /// How wide the story may be, where it is on a terminal.
+    /// Returns the largest width of the story, if it is on a terminal.
     pub(super) fn width(&self) -> Option<usize> {
         (self.story == StoryForm::Terminal).then(|| self.columns())
     }
 
-    /// Reports an error, as JSON on stdout too where JSON was asked for.
+    /// Reports an error on stderr and, unless the format is text, as JSON on stdout too.
     pub(super) fn error(&self, error: &anyhow::Error, code: ExitCode) {
         // Messages may quote files, servers and models.
         let message = escape::terminal(&format!("{error:#}"));
@@ -189,7 +189,7 @@ impl Output {
     }
 }
 
-/// Where the log is written: to stderr, above the moving lines.
+/// The writer of the log, which writes to stderr above the moving lines.
 struct Above;
 
 impl Write for Above {
@@ -202,7 +202,7 @@ impl Write for Above {
     }
 }
 
-/// A text with line breaks between its words, where a terminal of this width needs them. What is quoted stays so.
+/// Returns a text with line breaks between its words, where a terminal of this width needs them. A quoted line stays quoted.
 pub(super) fn wrapped(text: &str, width: usize) -> String {
     let options = Options::new(width).break_words(false).word_splitter(WordSplitter::NoHyphenation);
     let line = |line: &str| {
@@ -211,7 +211,21 @@ pub(super) fn wrapped(text: &str, width: usize) -> String {
             if line.starts_with("> ") { "> ".to_owned() } else { " ".repeat((indent + 2).min(width / 2)) };
         textwrap::fill(line, options.clone().subsequent_indent(&indent))
     };
-    text.lines().map(line).collect::<Vec<_>>().join("\n")
+    glued(text, width).lines().map(line).collect::<Vec<_>>().join("\n").replace(GLUE, " ")
+}
+
+/// A space at which no line is broken.
+const GLUE: char = '\u{a0}';
+
+/// Returns the text with glue in the commands that it quotes and that fit on a line, so that each can be copied.
+fn glued(text: &str, width: usize) -> String {
+    let mut is_quoted = false;
+    let parts = text.split('`').map(|part| {
+        let is_command = is_quoted && part.starts_with("consensus ") && measure_text_width(part) + 4 < width;
+        is_quoted = !is_quoted;
+        if is_command { part.replace(' ', "\u{a0}") } else { part.to_owned() }
+    });
+    parts.collect::<Vec<_>>().join("`")
 }
 
 /// Writes a line of the story to stderr as a JSON object.
@@ -221,7 +235,7 @@ pub(super) fn log_as_json(text: &str) {
     say(&line.to_string());
 }
 
-/// Writes a line to stderr at once, so that nothing comes between it and its end.
+/// Writes a line to stderr in one piece, so that nothing comes between its text and its line break.
 fn say(line: &str) {
     // A closed stderr must not end a run.
     let _ = moving::above(|| std::io::stderr().lock().write_all(format!("{line}\n").as_bytes()));
@@ -235,6 +249,6 @@ fn now() -> Rfc3339Timestamp {
 pub(super) fn json_error(message: &str, code: ExitCode) {
     let value = json!({"error": {"message": message, "exit": u8::from(code)}});
     let mut stdout = std::io::stdout().lock();
-    // There is nobody left to tell if stdout is gone.
+    // If stdout is closed, no one is left to read the error.
     let _ = writeln!(stdout, "{value}");
 }

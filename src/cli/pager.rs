@@ -1,7 +1,7 @@
-//! Long texts at a terminal: through the pager that a person has, as other programs do.
+//! Shows long texts on a terminal in the user's pager, as other programs do.
 //!
-//! In: a text. Out: the same on stdout, or in the pager that PAGER names, else in `less`. A text that fits on the screen, and one that
-//! goes to a program, is printed as it is.
+//! The input is a text. The output is the same text on stdout, or in the pager that PAGER names, or else in `less`. A text that fits on
+//! the screen is printed without a pager, and so is one that goes to a program.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::process::{Command, Stdio};
@@ -13,16 +13,16 @@ use signal_hook::consts::SIGINT;
 
 use super::output::{Output, wrapped};
 
-/// What names the pager.
+/// The variable that names the pager.
 const VARIABLE: &str = "PAGER";
 
-/// The pager without it.
+/// The pager if that variable is not set.
 const USUAL: &str = "less";
 
-/// The options of `less`, which it has to be given for colours where it is the user's pager.
+/// The variable with the options of `less`, which shows no colours without them.
 const LESS: &str = "LESS";
 
-/// They end it at once where all fits, keep colours, and leave the text on the screen.
+/// The usual options of `less`: end at once if everything fits, keep colours, and leave the text on the screen.
 const LESS_USUAL: &str = "FRX";
 
 /// Prints a text that may be longer than the screen.
@@ -38,7 +38,7 @@ pub(super) fn print(text: &str, output: &Output) -> anyhow::Result<()> {
     output.print(&text)
 }
 
-/// Shows a text in the pager; false if there is none.
+/// Shows a text in the pager. Returns false if no pager can be started.
 fn paged(text: &str) -> bool {
     let named = std::env::var(VARIABLE).unwrap_or_else(|_| USUAL.to_owned());
     let Some((program, words)) = shlex::split(&named).and_then(|words| {
@@ -47,7 +47,7 @@ fn paged(text: &str) -> bool {
     }) else {
         return false;
     };
-    // Ctrl-C is for the pager: some stay, and would read the terminal together with the shell.
+    // Ctrl-C is for the pager. Some pagers outlive it, and would otherwise compete with the shell for the terminal.
     let heard = Arc::new(AtomicBool::new(false));
     let ignored = signal_hook::flag::register(SIGINT, heard);
     let mut command = Command::new(program);
@@ -56,7 +56,7 @@ fn paged(text: &str) -> bool {
     }
     let Ok(mut pager) = command.args(words).stdin(Stdio::piped()).spawn() else { return false };
     if let Some(mut stdin) = pager.stdin.take() {
-        // A reader who has seen enough is no error.
+        // A reader who leaves before the end is not an error.
         let _ = stdin.write_all(text.as_bytes());
     }
     let is_shown = pager.wait().is_ok();

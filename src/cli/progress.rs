@@ -19,17 +19,17 @@ use crate::provider::ProviderError;
 use crate::run::{Notices, Waiting};
 use crate::text::{counted, escape, extract};
 
-/// The columns in front of what belongs to the line above.
+/// The indentation of a line that belongs to the line above.
 const INDENT: &str = "          ";
 
-/// The fewest columns for what was said in a reply, beside what it took.
+/// The smallest width of a reply's content beside its figures, in columns.
 const WHAT_MIN: usize = 16;
 
-/// Tells what a run is doing.
+/// The printer of a run's story.
 pub(super) struct ProgressPrinter {
     output: Output,
     live: Live,
-    /// What stood in the way of calls last.
+    /// The latest fault that held up calls.
     trouble: RefCell<String>,
 }
 
@@ -38,17 +38,17 @@ impl ProgressPrinter {
         Self { output, live: Live::new(output), trouble: RefCell::default() }
     }
 
-    /// Tells one finished line, above the moving ones.
+    /// Prints one finished line above the moving lines.
     pub(super) fn status(&self, text: &str) {
         self.output.status(text);
     }
 
-    /// Takes the moving lines away.
+    /// Removes the moving lines.
     pub(super) fn finish(&self) {
         self.live.finish();
     }
 
-    /// Tells a reply and what it is charged at; `took` is how long it took, if that is known.
+    /// Prints a reply and the usage that it is charged with. `took` is the time of the call, if it is known.
     pub(super) fn reply(&self, agent: &str, replied: &Replied, usage: Usage, took: Option<Duration>) {
         let call = replied.call;
         let what = match call.step {
@@ -66,10 +66,10 @@ impl ProgressPrinter {
         let figures = format!("[{} tokens{time}]", usage.completion);
         let part = if call.part > 0 { format!("part {:>3}  ", call.part) } else { String::new() };
         let head = format!("{part}round {:>2}  ", call.round);
-        // What fits into one line is cut where it is longest; what is dim is not what is said.
+        // The content is cut so that the line fits. Everything but the agent and the content is dim.
         let taken = measure_text_width(&format!("{head}{agent}{again}:   {figures}"));
         let (what, figures) = match self.output.width().map(|width| width.saturating_sub(taken)) {
-            // What was said is worth more than what it took.
+            // The content is worth more than the figures.
             Some(room) if room < WHAT_MIN => {
                 (first_words(&what, room + measure_text_width(&figures)), String::new())
             }
@@ -85,7 +85,7 @@ impl ProgressPrinter {
         }
     }
 
-    /// Shows a person where thoughts have led: all of them, if that is wanted, or else the end.
+    /// Shows a person an agent's thoughts: all of them with `--verbose`, or else their end.
     fn thoughts(&self, text: &str) {
         let Some(width) = self.output.width() else { return };
         let shown = if self.output.is_verbose() {
@@ -99,7 +99,7 @@ impl ProgressPrinter {
         self.status(&shown);
     }
 
-    /// Tells a fault that may pass: in a moving line, or once where nothing moves.
+    /// Reports a fault that may pass: in a moving line, or once if no line moves.
     fn again(&self, error: &ProviderError, wait: Duration) {
         let why = escape::terminal(&error.to_string());
         if self.live.moves() {
@@ -112,20 +112,20 @@ impl ProgressPrinter {
 
     fn written(&self, record: &Record) {
         if self.output.format == Format::Jsonl {
-            // A record that was written can be written again; a reader that left is no error.
+            // A record that was serialised before can be serialised again, and a reader that has gone away is not an error.
             let line = serde_json::to_string(record).unwrap_or_default();
             let _ = self.output.line(&line);
         }
     }
 }
 
-/// Tells that something outside takes its time.
+/// The printer of a wait for something outside the program.
 pub(super) struct WaitPrinter {
     output: Output,
     spinner: Option<ProgressBar>,
-    /// Seconds after which the next line is told where nothing moves.
+    /// The seconds after which the next line is printed, if no line moves.
     next: Cell<u64>,
-    /// What is waited for by now.
+    /// The thing that is awaited now.
     what: RefCell<String>,
 }
 
@@ -174,7 +174,7 @@ impl Waiting for WaitPrinter {
     }
 
     fn done(self: Box<Self>, line: &str) {
-        // Where nothing moves, the last line says so already.
+        // If no line moves, the last line may be the same.
         let is_told = self.spinner.is_none() && *self.what.borrow() == line;
         let output = self.output;
         drop(self);
@@ -212,7 +212,7 @@ impl Observer for ProgressPrinter {
             RunEvent::Calling { agent, ask } => {
                 if let Some(why) = &ask.refused {
                     let line =
-                        escape::terminal(&format!("{agent}'s reply did not count: {why}; asking again"));
+                        escape::terminal(&format!("{agent}'s reply was rejected: {why}; asking again"));
                     self.status(&format!("{INDENT}{}", self.output.paint(&line, "2")));
                 }
                 self.live.begin(agent, ask.call);
@@ -227,22 +227,22 @@ impl Observer for ProgressPrinter {
             RunEvent::Remarked { agent, remark } => self.status(&format!("{INDENT}{agent}: {remark}")),
             RunEvent::Cancelled { agent, call } => {
                 self.live.end(call);
-                self.status(&format!("{INDENT}{agent}: not awaited, it can change nothing any more"));
+                self.status(&format!("{INDENT}{agent}: cancelled, it can no longer change the result"));
             }
             RunEvent::Stopping { at_once: false } => {
-                self.status("stopping after the open calls; once more to stop at once");
+                self.status("finishing calls in flight; press Ctrl-C again to stop now");
             }
-            RunEvent::Stopping { at_once: true } => self.status("stopping at once"),
+            RunEvent::Stopping { at_once: true } => self.status("stopping now"),
         }
     }
 }
 
-/// One line about an answer or a ballot of a panel.
+/// Returns one line about an answer or a ballot of a panel.
 fn form_line(value: &Value) -> String {
     if let Some(answer) = value.get("response") {
         return answers(answer);
     }
-    // Whatever a model writes as a number.
+    // A model may write any number here, even one that is not a valid score.
     let scores =
         |mark: &Value| Scores::CRITERIA.iter().filter_map(|name| mark[name].as_u64()).collect::<Vec<_>>();
     let total = |mark: &Value| scores(mark).into_iter().fold(0, u64::saturating_add);
@@ -260,8 +260,8 @@ fn answers(answer: &Value) -> String {
     format!("answers “{}”", escape::excerpt(&text))
 }
 
-/// One line about a reply that should be an envelope. It shows what the agent claims; whether the
-/// claim counts is for the protocol to say.
+/// Returns one line about a reply that should be an envelope. It shows what the agent claims; the protocol decides whether the claim
+/// counts.
 fn envelope_line(reply: &Reply) -> String {
     let object = extract(&reply.text).map_or(reply.text.as_str(), |found| found.object);
     let Ok(value) = serde_json::from_str::<Value>(object) else {

@@ -1,9 +1,9 @@
-//! Ctrl-C, SIGTERM and the deadline, on threads of their own: they are heeded whatever the command does meanwhile.
+//! Ctrl-C, SIGTERM and the deadline, on threads of their own, so that they take effect whatever the command is doing.
 //!
-//! In: signals and the time. Out: a request to stop, or the end of the process. Until a command has said that it begins,
-//! nothing has been asked or decided, and the first signal ends the process, as the deadline does. From then on the first
-//! signal asks the command to stop after its open calls, and the second ends the process at once. A launched server needs
-//! no word from here: it hangs on a pipe of this process. No command ends with success once a signal has come.
+//! The input is signals and the time. The output is a request to stop, or the end of the process. Until a command declares that it
+//! begins, nothing has been asked or decided, and the first signal or the deadline ends the process. From then on the first signal asks
+//! the command to stop after its open calls, and the second ends the process at once. A launched server needs no message from here: it
+//! ends when a pipe of this process closes. No command ends with success once a signal has come.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
@@ -22,65 +22,65 @@ use super::output::Output;
 use crate::core::ExitCode;
 use crate::engine::StopRequest;
 
-/// How long the last words of a process may take: their reader may have stopped reading.
+/// The longest time that the last message of a process may take, since its reader may have stopped reading.
 const LAST_WORDS_MAX: Duration = Duration::from_millis(500);
 
 /// Whether a signal has come.
 static HEARD: AtomicBool = AtomicBool::new(false);
 
-/// Returns true if a signal has come since the command listens.
+/// Returns true if a signal has come since the command began to listen.
 pub(super) fn was_heard() -> bool {
     HEARD.load(Ordering::SeqCst)
 }
 
-/// How far a command is.
+/// The phase of a command.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum Phase {
-    /// It reads and makes ready.
+    /// The command reads its input and prepares.
     Preparing,
-    /// Calls are made and records written.
+    /// The command makes calls and writes records.
     Begun,
 }
 
-/// The ears of a command.
+/// A command's connection to the threads that wait for signals.
 pub(super) struct Listening {
     phase: Arc<Mutex<Phase>>,
     stop: watch::Receiver<StopRequest>,
 }
 
 impl Listening {
-    /// Returns where a request to stop will come.
+    /// Returns the receiver of a request to stop.
     pub(super) fn stop(&self) -> watch::Receiver<StopRequest> {
         self.stop.clone()
     }
 
-    /// Says that the command begins: from now on a signal asks it to stop. Returns where the request comes.
+    /// Declares that the command begins: from now on a signal asks it to stop. Returns the receiver of that request.
     pub(super) fn begin(self) -> watch::Receiver<StopRequest> {
         *lock(&self.phase) = Phase::Begun;
         self.stop
     }
 }
 
-/// What a command leaves that is ended, in words.
+/// The messages of a command that ends early, about the state that it leaves.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leaves {
-    /// Before it has begun.
+    /// The message before the command has begun.
     pub(super) unbegun: &'static str,
-    /// After that: how it goes on.
+    /// The message after that, with the way to continue.
     pub(super) begun: &'static str,
 }
 
-/// What is said of a run that has begun.
-pub(super) const RESUMABLE: &str = "what was answered is kept, and `consensus resume --last` goes on with it";
+/// The message of a run that has begun.
+pub(super) const RESUMABLE: &str = "all replies received are kept; to continue: `consensus resume --last`";
 
-/// What is said of a batch or a decision that has begun.
-pub(super) const REPEATABLE: &str = "what was answered is kept, and the same command goes on with it";
+/// The message of a batch or a decision that has begun.
+pub(super) const REPEATABLE: &str = "all replies received are kept; to continue, repeat the command";
 
-/// Listens for signals and, until the command begins, waits for its deadline, which counts from now.
+/// Listens for signals and, until the command begins, waits for its deadline, counted from now.
 ///
 /// # Errors
 ///
-/// Any error of the system in setting up handlers or starting threads.
+/// Returns any error of the system from setting up handlers or starting threads.
 pub(super) fn listen(
     leaves: Leaves,
     deadline: Option<Duration>,
@@ -88,7 +88,7 @@ pub(super) fn listen(
 ) -> anyhow::Result<Listening> {
     let phase = Arc::new(Mutex::new(Phase::Preparing));
     let (sender, stop) = watch::channel(StopRequest::None);
-    // With SIGXFSZ, a file that may not grow is an error with a name and no end without a word.
+    // Since SIGXFSZ is caught, a file that may not grow is a named error. Otherwise the process would die without a message.
     let signals = Signals::new([SIGINT, SIGTERM, SIGXFSZ]).context("cannot listen for signals")?;
     let (phase_there, output) = (Arc::clone(&phase), *output);
     let named = |name: &str| thread::Builder::new().name(name.to_owned());
@@ -108,7 +108,7 @@ pub(super) fn listen(
     Ok(Listening { phase, stop })
 }
 
-/// Heeds each signal, for as long as the process lives.
+/// Acts on each signal, for as long as the process lives.
 fn heed(
     mut signals: Signals,
     phase: &Mutex<Phase>,
@@ -119,7 +119,7 @@ fn heed(
     let mut has_asked = false;
     for _ in signals.forever().filter(|signal| *signal != SIGXFSZ) {
         HEARD.store(true, Ordering::SeqCst);
-        // A command cannot begin while its end is decided on.
+        // While this lock is held, the command cannot begin.
         let phase = lock(phase);
         match (*phase, has_asked) {
             (Phase::Preparing, _) => leave(output, Interrupted(leaves.unbegun).into(), ExitCode::Interrupted),
@@ -129,20 +129,20 @@ fn heed(
                 let _ = sender.send(StopRequest::Finish);
             }
             (Phase::Begun, true) => {
-                last_words(move || output.at_once(&format!("stopping at once; {}", leaves.begun)));
+                last_words(move || output.at_once(&format!("stopping now; {}", leaves.begun)));
                 low_level::exit(u8::from(ExitCode::Interrupted).into());
             }
         }
     }
 }
 
-/// Ends the process, with the reason if it can still be said.
+/// Ends the process, and prints the reason if that is still possible.
 fn leave(output: Output, why: anyhow::Error, code: ExitCode) -> ! {
     last_words(move || output.error(&why, code));
     low_level::exit(u8::from(code).into())
 }
 
-/// Says something, unless it takes too long: the main thread may hold the stream and wait for its reader.
+/// Prints a last message, unless that takes too long: the main thread may hold the stream and wait for its reader.
 fn last_words(say: impl FnOnce() + Send + 'static) {
     let (said, is_said) = channel();
     let saying = thread::Builder::new().spawn(move || {
@@ -150,12 +150,12 @@ fn last_words(say: impl FnOnce() + Send + 'static) {
         let _ = said.send(());
     });
     if saying.is_ok() {
-        // The process ends, whether the words are out or not.
+        // The process ends, whether or not the message is out.
         let _ = is_said.recv_timeout(LAST_WORDS_MAX);
     }
 }
 
 fn lock(phase: &Mutex<Phase>) -> MutexGuard<'_, Phase> {
-    // A phase is whole, also after a panic of the thread that set it.
+    // A phase is valid even after a panic of the thread that set it.
     phase.lock().unwrap_or_else(PoisonError::into_inner)
 }

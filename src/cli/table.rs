@@ -1,20 +1,20 @@
-//! Tables for a person at a terminal, as wide as it is.
+//! Tables for a person at a terminal, fitted to its width.
 //!
-//! In: a heading and rows of cells, of which some may be cut; the width of the terminal. Out: lines that fit. Nothing is read and
-//! nothing is printed here.
+//! The input is a heading, rows of cells, some of which may be cut, and the width of the terminal. The output is lines that fit. Nothing
+//! is read or printed here.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use console::{Alignment, measure_text_width, pad_str};
 
-/// The fewest characters of a short id.
+/// The smallest length of a short id, in characters.
 const SHORT_MIN: usize = 6;
 
-/// The space behind each column.
+/// The number of spaces after each column.
 const SPACE: usize = 2;
 
-/// The narrowest that a column may be that is cut.
+/// The smallest width of a column that is cut.
 const CUT_MIN: usize = 8;
 
 /// A table.
@@ -22,7 +22,7 @@ const CUT_MIN: usize = 8;
 pub(super) struct Table<const N: usize> {
     pub(super) heading: [&'static str; N],
     pub(super) rows: Vec<[String; N]>,
-    /// How much of the room that is left each column gets that may be cut; 0 for one that is shown whole.
+    /// The share of the remaining width that each column gets if it may be cut; 0 for a column that is shown whole.
     pub(super) shares: [usize; N],
 }
 
@@ -44,7 +44,7 @@ impl<const N: usize> Table<N> {
         let mut room = width.saturating_sub(whole + (N - 1) * SPACE);
         let mut shares: usize = self.shares.iter().sum();
         let mut widths = natural;
-        // The narrowest come first, so that the others get what they do not need.
+        // The narrowest columns come first, so that the others get the width that those do not need.
         let mut cut: Vec<usize> = (0..N).filter(|column| self.shares[*column] > 0).collect();
         cut.sort_by_key(|column| natural[*column] / self.shares[*column]);
         for column in cut {
@@ -57,8 +57,8 @@ impl<const N: usize> Table<N> {
     }
 }
 
-/// Returns how many of the last characters of an id tell it from all others: ids begin with the time, and runs of one minute
-/// begin alike.
+/// Returns the number of last characters that tell each id from all others. Ids begin with the time, and those of runs in the same
+/// minute begin alike.
 pub(super) fn short_length(ids: &[String]) -> usize {
     let longest = ids.iter().map(|id| id.chars().count()).max().unwrap_or(SHORT_MIN);
     let is_unique = |length: &usize| {
@@ -74,7 +74,7 @@ pub(super) fn end(id: &str, length: usize) -> &str {
     id.char_indices().nth(skipped).map_or("", |(at, _)| &id[at..])
 }
 
-/// Returns a time that has passed in its largest unit.
+/// Returns an elapsed time in its largest unit.
 pub(super) fn age(passed: Duration) -> String {
     match passed.as_secs() {
         seconds @ ..60 => format!("{seconds}s"),

@@ -70,7 +70,7 @@ pub enum RepositoryError {
         said: String,
     },
     /// The change changes nothing.
-    #[error("the change changes nothing in {0}")]
+    #[error("the change is already in {0}")]
     Nothing(Oid),
     /// The change brings content that cannot be judged by reading.
     #[error("`{0}` is a submodule, whose files are in no diff; change them in their own repository")]

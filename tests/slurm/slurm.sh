@@ -142,10 +142,10 @@ array() {
     for task in $(seq 240); do
         echo "{\"id\": $task, \"prompt\": \"How much is $task + 0?\", \"answer\": 4}"
     done >"$tasks"
-    local flags=(--roleset writer_physicist --model tiny-model --concurrency 8 --quiet)
+    local flags=(--roleset writer_physicist --model tiny-model --runs-at-once 8 --quiet)
     export MODEL=tiny-model LAUNCH="'$fake_llm' {port} takes=200 {model}"
     job=$(sbatch --parsable --array=0-3 --time=10 --cpus-per-task=1 --output="$dir/job-%A-%a.out" \
-        --chdir="$dir" "$root/run_gpu.job" batch "$tasks" --out "$dir/batch" "${flags[@]:0:2}" "${flags[@]:4}")
+        --chdir="$dir" "$root/run_gpu.job" batch "$tasks" --output "$dir/batch" "${flags[@]:0:2}" "${flags[@]:4}")
     say "array $job is submitted"
     until_true 60 replied "$dir/batch/journal-1.jsonl" 40
     scancel --signal=KILL --full "${job}_1"
@@ -166,7 +166,7 @@ array() {
     restarts=$(for task in 0 1 2 3; do field Restarts "${job}_$task"; done | tr '\n' ' ')
     [[ $restarts == "0 1 0 1 " ]] || die "tasks were queued again so often: $restarts"
     "$bin" verify "$dir/batch" || die "the batch does not verify"
-    "$bin" batch "$tasks" --out "$dir/whole" "${flags[@]}" --launch "'$fake_llm' {port} {model}" || die "the batch fails alone"
+    "$bin" batch "$tasks" --output "$dir/whole" "${flags[@]}" --launch "'$fake_llm' {port} {model}" || die "the batch fails alone"
     [[ $(outcomes "$dir/batch" | wc -l) -eq 240 ]] || die "there are $(outcomes "$dir/batch" | wc -l) results"
     diff <(outcomes "$dir/batch") <(outcomes "$dir/whole") >&2 || die "the array came to other results than one process"
     say "passed: an array of 4, one of it killed and one cut, both queued again: $("$bin" batch status "$dir/batch" | tail -n 1)"

@@ -1,4 +1,4 @@
-//! What may be typed about a change that is to be approved.
+//! The flags of `consensus approve`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -23,49 +23,51 @@ Examples:
   consensus approve --check --peers peers.toml --keys keys
   consensus approve --change feature --peers peers.toml --keys keys
 
-The change lands on --base as one commit, if a quorum of the reviewers approves; that branch must not be
+If a quorum of the reviewers approves, the change lands on --base as one commit. That branch must not be
 checked out, unless --checkout is given.
 Exit codes: 0 landed, 3 not approved, not verified or not landed, 4 vetoed; see `consensus --help` for the others.";
 
-/// The heading of what is for processes of their own.
+/// The heading of flags for reviewers in processes of their own.
 const APART: &str = "Reviewers in processes of their own";
 
-/// A change and who reviews it.
+/// Arguments of `approve`.
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct ApproveArgs {
     /// The repository.
     #[arg(long, value_name = "PATH", default_value = ".")]
     pub(crate) repo: PathBuf,
-    /// The change: a file with a patch, `-` for one on stdin, or a branch.
+    /// The change: a file with a patch, `-` for a patch on stdin, or a branch.
     #[arg(long, value_name = "FILE|BRANCH", allow_hyphen_values = true, required_unless_present_any = ["replica", "check"])]
     pub(crate) change: Option<String>,
-    /// The branch that it lands on.
+    /// The branch that the change lands on.
     #[arg(long, value_name = "BRANCH", default_value = "main")]
     pub(crate) base: String,
-    /// Where that branch is checked out and nothing was changed, bring the files along; without this nobody's files are touched.
+    /// Update the files of a clean checkout of --base as well. Without this flag, no checked-out file is touched.
     #[arg(long)]
     pub(crate) checkout: bool,
-    /// A command that must succeed on the changed files before anybody is asked. It runs in a folder of its own.
+    /// A command that must succeed on the changed files before a reviewer is asked. It runs in a folder of its own.
     #[arg(long, value_name = "COMMAND", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub(crate) verify: Option<String>,
-    /// How long it may take.
+    /// The longest time for the command of --verify.
     #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = super::duration)]
     pub(crate) verify_timeout: Duration,
-    /// What tests run of the changed files: an LCOV tracefile. For the record, and for people.
+    /// An LCOV tracefile that shows which lines of the changed files the tests run, for the record and for people.
     #[arg(long, value_name = "FILE")]
     pub(crate) coverage: Option<PathBuf>,
-    /// What other tools found in them: a SARIF log. For the record, and for people.
+    /// A SARIF log of what other tools found in the changed files, for the record and for people.
     #[arg(long, value_name = "FILE")]
     pub(crate) findings: Option<PathBuf>,
     /// The folder with the reviewers' keys.
     #[arg(long, value_name = "DIR", env = "CONSENSUS_KEYS")]
     pub(crate) keys: Option<PathBuf>,
-    /// The decisions below this number that --base carries without naming a roster, as version 0.1 wrote them, were other keys';
-    /// of a --replica: this key has signed none below it. It is kept in the ledger, and needs saying once.
+    /// Declare that other keys signed the decisions below this number.
+    ///
+    /// This concerns decisions that --base carries without naming a roster, as version 0.1 wrote them. With --replica, it
+    /// declares that this key has signed no decision below the number. The ledger keeps it, so give it only once.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..1 << 53))]
     pub(crate) ledger_starts_at: Option<u64>,
-    /// The commit's message. Reviewers are not shown it.
+    /// The message of the commit. Reviewers do not see it.
     #[arg(short = 'M', long, value_name = "TEXT")]
     pub(crate) message: Option<String>,
     /// The roleset of the reviewers [default: `reviewers_f1`].
@@ -77,49 +79,53 @@ pub(crate) struct ApproveArgs {
     pub(crate) server: ServerArgs,
     #[command(flatten)]
     pub(crate) mock: MockArgs,
-    /// What the scripted reviewers say [default: approve].
+    /// The verdict of the scripted reviewers [default: approve].
     #[arg(id = "answer", long = "verdict", alias = "answer", value_name = "VERDICT", value_parser = ["approve", "reject", "abstain"], requires = "mock")]
     pub(crate) verdict: Option<String>,
-    /// Where those who take part are, if each is a process of its own: a TOML file with a line for each, such as
-    /// Security = "192.0.2.7:7001". This one proposes, as `orchestrator`.
+    /// A TOML file with the address of each party, if each is a process of its own.
+    ///
+    /// Each party has a line, such as Security = "192.0.2.7:7001". Without --replica, this process is the `orchestrator`,
+    /// which proposes.
     #[arg(long, value_name = "FILE", help_heading = APART, conflicts_with_all = ["review", "sarif"])]
     pub(crate) peers: Option<PathBuf>,
-    /// Propose nothing: ask each reviewer whether it is there, of which version it is, and whether it has the tip of --base. Exit code 3
-    /// where too few are ready.
+    /// Ask each reviewer whether it is ready, and propose nothing.
+    ///
+    /// A reviewer reports its version, and whether it has the tip of --base. The exit code is 3 if too few are ready.
     #[arg(long, help_heading = APART, requires = "peers", conflicts_with_all = ["change", "replica", "checkout", "message", "output", "launch", "coverage", "findings"])]
     pub(crate) check: bool,
-    /// Take part as this reviewer: listen, review what is proposed, and vote, until a signal comes.
+    /// Take part as this reviewer: listen for proposals, review them and vote, until a signal comes.
     #[arg(long, value_name = "NAME", help_heading = APART, requires = "peers", conflicts_with_all = ["change", "checkout", "message", "output", "launch", "coverage", "findings"])]
     pub(crate) replica: Option<String>,
-    /// Where this one is heard, such as 0.0.0.0:7001 [default: where --peers says that it is].
+    /// The address to listen on, such as 0.0.0.0:7001 [default: the address in --peers].
     #[arg(long, value_name = "ADDR", help_heading = APART, requires = "peers")]
     pub(crate) listen: Option<String>,
-    /// Fetch the branch from this remote, by name or URL, before each review: what others have landed. No branch or file of the copy
-    /// is touched.
+    /// Fetch the branch from this remote, a name or URL, before each review.
+    ///
+    /// Changes that others have landed are then known here. No branch or file of the copy is touched.
     #[arg(long, value_name = "REMOTE", help_heading = APART, requires = "replica", conflicts_with_all = ["change", "check"])]
     pub(crate) fetch: Option<String>,
-    /// How long a reviewer may take before the others go on without it.
+    /// The longest time for a reviewer, after which the others continue without it.
     #[arg(long, value_name = "DURATION", help_heading = APART, conflicts_with_all = ["change", "check"], default_value = "30m", value_parser = super::duration)]
     pub(crate) review_timeout: Duration,
-    /// Tokens of one reply at most, for every reviewer.
+    /// The maximum number of tokens in one reply, for every reviewer.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(64..=100_000))]
     pub(crate) max_tokens: Option<u32>,
-    /// Seed of every draw.
+    /// The seed of every random draw.
     #[arg(long)]
     pub(crate) seed: Option<u64>,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
     #[command(flatten)]
     pub(crate) runs: RunsDirArgs,
-    /// Decide by a review of the same change that was made before: the id of its run.
+    /// Decide by an earlier review of the same change: the id of its run.
     #[arg(long, value_name = "RUN", conflicts_with_all = ["mock", "mock_script", "launch"])]
     pub(crate) review: Option<String>,
-    /// Write what the reviewers found to this file, as SARIF for code hosts.
+    /// Write the reviewers' findings to this file, as SARIF for code hosts.
     #[arg(long, value_name = "FILE")]
     pub(crate) sarif: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) metrics: MetricsArgs,
-    /// Print what the review can cost; propose nothing and ask no reviewer. It needs no keys.
+    /// Print what the review can cost, without asking a reviewer or proposing. No keys are needed.
     #[arg(long, conflicts_with_all = ["replica", "check"])]
     pub(crate) dry_run: bool,
     /// Write the record of the decision to this file as well.
@@ -128,7 +134,7 @@ pub(crate) struct ApproveArgs {
 }
 
 impl ApproveArgs {
-    /// Returns what these flags want of the review alone.
+    /// Returns the request for the review alone.
     pub(in crate::cli) fn review_request(&self, file: &FileConfig) -> ReviewRequest {
         ReviewRequest {
             repo: self.repo.clone(),
@@ -145,15 +151,15 @@ impl ApproveArgs {
         }
     }
 
-    /// Returns what these flags, and the configuration where they say nothing, want of a decision.
+    /// Returns the request for a decision, from these flags and, where a flag is absent, from the configuration.
     ///
     /// # Errors
     ///
-    /// [`UsageError`] if it is not said where the keys are.
+    /// Returns [`UsageError`] if no folder of keys is given.
     pub(in crate::cli) fn request(&self, file: &FileConfig) -> Result<ApprovalRequest, UsageError> {
         let no_keys = || {
             UsageError(
-                "there are no keys; `consensus keys generate keys` makes them, and --keys keys names them"
+                "no keys are given; make them with `consensus keys generate keys`, and add --keys keys"
                     .to_owned(),
             )
         };

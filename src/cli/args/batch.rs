@@ -1,4 +1,4 @@
-//! What may be typed about a batch.
+//! The flags of `consensus batch`.
 
 use std::path::PathBuf;
 
@@ -12,11 +12,10 @@ use crate::batch::{ColumnRequest, FIELDS, Grader, ShardOf, TaskForm};
 use crate::cli::completion;
 
 const AFTER_HELP: &str = "\
-A line of TASKS is a JSON object: {\"id\": …, \"prompt\": …}, and with it, if wanted, \"documents\" (paths, or \
-{\"name\", \"text\"}), \"answer\" (the right one, which no model sees), \"canonical\", \"grader\", \"roleset\" and \"meta\" (labels \
-to group results by).
+A line of TASKS is a JSON object: {\"id\": …, \"prompt\": …}. It may also have \"documents\" (paths, or {\"name\", \"text\"}), \
+\"answer\" (the right one, which no model sees), \"canonical\", \"grader\", \"roleset\" and \"meta\" (labels to group results by).
 
-The same command again skips what is finished, goes on with what was interrupted, and begins what is missing.
+If you repeat the command, it skips finished runs, continues interrupted ones, and begins missing ones.
 
 Examples:
   consensus batch tasks.jsonl --roleset solver_checker -o results
@@ -51,44 +50,47 @@ pub(crate) struct BatchArgs {
     pub(crate) params: ParamArgs,
     #[command(flatten)]
     pub(crate) seats: SeatArgs,
-    /// The field of TASKS that holds what is called NAME here, such as prompt=question; repeatable. A line without an id is then
-    /// called by its number, and its other fields are its `meta`.
+    /// Read NAME from this field of TASKS, such as prompt=question; repeatable.
+    ///
+    /// A line without an id is then identified by its number, and its other fields become its `meta`.
     #[arg(long, value_name = "NAME=FIELD", value_parser = name_and_field)]
     pub(crate) map: Vec<(String, String)>,
-    /// What finds the right answer in the field that holds it: the first group of its last match, such as '#### (.*)'.
+    /// A pattern for the right answer within its field, such as '#### (.*)': the first group of the last match counts.
     #[arg(long, value_name = "REGEX")]
     pub(crate) answer_regex: Option<Regex>,
-    /// How an agreed text is compared with the right answer, where a line of TASKS does not say it.
+    /// How an agreed text is compared with the right answer, unless a line of TASKS names a grader.
     #[arg(long, value_enum, default_value = "exact")]
     pub(crate) grader: GraderArg,
-    /// The name under which these settings are compared with others of the same rolesets and models.
+    /// A name for these settings, to compare them with other settings of the same rolesets and models.
     #[arg(long, value_name = "NAME", value_parser = arm_name)]
     pub(crate) arm: Option<String>,
-    /// Keep runs of this name that were made by other settings; only those that are missing are made.
+    /// Keep runs of the same name that other settings have made, and make only the missing ones.
     #[arg(long)]
     pub(crate) keep_old: bool,
-    /// Print what the batch can cost and is expected to, and run nothing.
+    /// Print the expected and the maximum cost of the batch, and run nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Runs of each task in each column, each with a seed of its own.
+    /// The number of runs of each task in each column, each with a seed of its own.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(crate) seeds: u64,
-    /// The first of them.
+    /// The first seed.
     #[arg(long, alias = "seed", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=1 << 52))]
     pub(crate) first_seed: u64,
-    /// Folder for journals, results and figures.
+    /// The folder for journals, results and figures.
     #[arg(short, long, alias = "out", value_name = "DIR", required = true)]
     pub(crate) output: Option<PathBuf>,
-    /// Runs that are under way at once.
+    /// The number of runs under way at once.
     #[arg(long, alias = "concurrency", value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) runs_at_once: u32,
-    /// Calls that one server is given at once, at most. It gets fewer while it refuses them (429, 503) or is slow to begin its answers.
+    /// The maximum number of calls that one server has at once.
+    ///
+    /// It has fewer while it refuses calls (429, 503) or is slow to begin its answers.
     #[arg(long, alias = "requests-at-once", value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) calls_at_once: u32,
-    /// The part I, from 0, of N parts of the batch; `auto` takes both from a Slurm array.
+    /// Run part I, from 0, of N parts of the batch; `auto` takes both from a Slurm array.
     #[arg(long, value_name = "I/N|auto", value_parser = shard, default_value = "0/1")]
     pub(crate) shard: ShardOf,
-    /// Go on with runs that have ended like this, too.
+    /// Continue runs that ended like this as well.
     #[arg(long, value_delimiter = ',', value_enum, value_name = "WHICH,…")]
     pub(crate) retry: Vec<RetryArg>,
     #[command(flatten)]
@@ -96,7 +98,7 @@ pub(crate) struct BatchArgs {
 }
 
 impl BatchArgs {
-    /// Returns what these flags want of rolesets and models.
+    /// Returns the request for rolesets and models.
     pub(crate) fn columns(&self) -> ColumnRequest {
         ColumnRequest {
             rolesets: self.roleset.clone(),
@@ -126,13 +128,13 @@ impl BatchArgs {
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(crate) enum GraderArg {
-    /// Their canonical texts are the same.
+    /// The canonical texts are equal.
     Exact,
-    /// The last number in the text is that of the answer.
+    /// The last number in the text equals the number in the answer.
     Number,
-    /// The answer is a regular expression that finds something in the text.
+    /// The answer is a regular expression that matches within the text.
     Regex,
-    /// The answer stands in the text.
+    /// The text contains the answer.
     Contains,
 }
 
@@ -162,7 +164,7 @@ fn arm_name(text: &str) -> Result<String, String> {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BatchCommand {
-    /// Add up how far all shards of a batch are, live or dead.
+    /// Print the progress of every shard of a batch, running or dead, and the sum.
     Status {
         /// The batch's folder.
         #[arg(value_name = "DIR")]
@@ -172,9 +174,9 @@ pub(crate) enum BatchCommand {
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(crate) enum RetryArg {
-    /// Their provider could not be used.
+    /// Runs whose provider could not be used.
     Failed,
-    /// They came to a limit.
+    /// Runs that reached a limit.
     Budget,
 }
 
@@ -182,16 +184,16 @@ fn shard(text: &str) -> Result<ShardOf, String> {
     if text == "auto" { from_slurm(|name| std::env::var(name).ok()) } else { text.parse() }
 }
 
-/// Which shard a task of a Slurm array is.
+/// Returns the shard of this process as a task of a Slurm array.
 fn from_slurm(variable: impl Fn(&str) -> Option<String>) -> Result<ShardOf, String> {
     let number = |name: &str| -> Result<u64, String> {
         let text = variable(name).ok_or(format!("`auto` is for a Slurm array: {name} is not set"))?;
-        text.parse().map_err(|_| format!("{name} is `{text}`, and no number"))
+        text.parse().map_err(|_| format!("{name} is `{text}`, not a number"))
     };
     let (id, first) = (number("SLURM_ARRAY_TASK_ID")?, number("SLURM_ARRAY_TASK_MIN")?);
     let (last, count) = (number("SLURM_ARRAY_TASK_MAX")?, number("SLURM_ARRAY_TASK_COUNT")?);
     let step = last.saturating_sub(first) / count.saturating_sub(1).max(1);
-    // An array such as 1,2,7 has no step by which each of its tasks would know its place.
+    // An array such as 1,2,7 has no step from which each of its tasks could derive its place.
     let is_even = first + step * count.saturating_sub(1) == last;
     let index = id.saturating_sub(first) / step.max(1);
     if !is_even || id < first || index >= count || first + index * step != id {

@@ -8,60 +8,60 @@ const GLOBAL: &str = "Global";
 /// Flags of every command.
 #[derive(Args, Debug)]
 pub(crate) struct Global {
-    /// What stdout carries: text, json, or jsonl.
+    /// The format of stdout: text, json or jsonl.
     #[arg(long, global = true, value_enum, default_value_t = Format::Text, help_heading = GLOBAL, hide_possible_values = true, hide_default_value = true)]
     pub(crate) format: Format,
-    /// Say nothing on stderr but errors.
+    /// Print only warnings and errors on stderr.
     #[arg(short, long, global = true, help_heading = GLOBAL)]
     pub(crate) quiet: bool,
-    /// Log more; twice for everything. RUST_LOG sets it finely.
+    /// Verbose logging (-vv for debug). RUST_LOG overrides.
     #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = GLOBAL, hide_short_help = true)]
     pub(crate) verbose: u8,
-    /// How the story and the log are written to stderr: as text, or as one JSON object a line.
+    /// The format of the story and the log on stderr: text, or one JSON object a line.
     #[arg(long, global = true, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Text, help_heading = GLOBAL, hide_short_help = true)]
     pub(crate) log_format: LogFormat,
-    /// Colour on stderr. NO_COLOR is honoured.
+    /// When to colour stderr. NO_COLOR is honoured.
     #[arg(long, global = true, value_enum, default_value_t = Color::Auto, help_heading = GLOBAL, hide_short_help = true)]
     pub(crate) color: Color,
 }
 
-/// What stdout carries.
+/// The format of stdout.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(crate) enum Format {
     #[value(alias = "table")]
     Text,
     Json,
     Jsonl,
-    /// A format of one command alone.
+    /// A format that only one command has.
     #[value(skip)]
     Own(OwnFormat),
 }
 
-/// A format that one command has and no other.
+/// A format that only one command has.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum OwnFormat {
-    /// Of `results`: comma-separated values.
+    /// Comma-separated values, for `results`.
     Csv,
-    /// Of `results`: a row for each call.
+    /// A row for each call, for `results`.
     Calls,
-    /// Of `results`: a page.
+    /// A page, for `results`.
     Html,
-    /// Of `review`: for a comment.
+    /// Markdown for a comment, for `review`.
     Markdown,
-    /// Of `review`: for code hosts.
+    /// SARIF for code hosts, for `review`.
     Sarif,
-    /// Of `review`: annotations in a workflow.
+    /// Annotations in a workflow, for `review`.
     Github,
 }
 
-/// How stderr is written.
+/// The format of stderr.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(crate) enum LogFormat {
     Text,
     Json,
 }
 
-/// When stderr is coloured.
+/// The choice of when stderr is coloured.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(crate) enum Color {
     Auto,

@@ -1,4 +1,4 @@
-//! What may be typed.
+//! The commands of the program, and their flags.
 
 mod approve;
 mod batch;
@@ -55,37 +55,38 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Let agents work on a task until they agree.
+    /// Have agents work on a task until they agree.
     Run(Box<RunArgs>),
     /// Ask one question after another, in a session that the agents remember.
     Chat(Box<ChatArgs>),
     /// List, show and delete sessions.
     Sessions(SessionsArgs),
-    /// Run many tasks, by one or more rolesets, models and seeds.
+    /// Run many tasks with one or more rolesets, models and seeds.
     Batch(Box<BatchArgs>),
-    /// Tell what came out of a batch: shares with their intervals, or a row for each run.
+    /// Print the results of a batch: shares with their intervals, or a row for each run.
     Results(ResultsArgs),
-    /// Let reviewers decide on a change to a repository, and land it if a quorum signs it.
+    /// Have reviewers decide on a change to a repository, and land it if a quorum signs it.
     Approve(Box<ApproveArgs>),
-    /// Have a change reviewed: what each reviewer found, and whether a quorum approves. Nothing is signed, and nothing lands.
+    /// Have a change reviewed, and print the findings and whether a quorum approves. Nothing is signed, and nothing lands.
     Review(Box<ReviewArgs>),
     /// Make keys for reviewers, and move them with their ledgers.
     Keys(KeysArgs),
-    /// Go on with an interrupted, failed or unaffordable run.
+    /// Resume a run that was interrupted, failed, or hit a limit.
     Resume(ResumeArgs),
-    /// List the runs: at a terminal the newest first, with their answers.
+    /// List the runs; on a terminal, the newest first, with their answers.
     Runs(RunsArgs),
     /// Show a run: its answer, and who said what.
     Show(ShowArgs),
-    /// Derive a run's outcome again from its journal, offline, and check everything in it; or all runs of a batch, given its
-    /// folder; or verify the record of a decision.
+    /// Verify a run, all runs of a batch, or the record of a decision.
+    ///
+    /// A run is verified offline: its outcome is derived again from its journal, and everything in it is checked.
     Verify(VerifyArgs),
     /// Write a run or a batch into one file, for others to verify.
     Export(ExportArgs),
-    /// Tell the story of a run again, as it went: what `show --replay` does.
+    /// Print the story of a run again, as `show --replay` does.
     #[command(hide = true)]
     Replay(ShowArgs),
-    /// Print what a run can cost, before anything is spent: what `run --dry-run` does.
+    /// Print what a run can cost before anything is spent, as `run --dry-run` does.
     #[command(hide = true)]
     Plan(Box<RunArgs>),
     /// List, show and check rolesets.
@@ -96,9 +97,9 @@ pub(crate) enum Command {
     Schema(SchemaArgs),
     /// Search documents as a run would.
     Docs(DocsArgs),
-    /// Make one real call to each provider and report what it can do.
+    /// Make real calls to each provider, and report what it can do.
     Doctor(DoctorArgs),
-    /// Trust what the folder that you stand in says about programs, servers, keys and places elsewhere, until it changes.
+    /// Trust the current folder's settings for programs, servers, keys and places outside it, until they change.
     Trust(TrustArgs),
     /// Print shell completions.
     Completions(CompletionsArgs),
@@ -110,7 +111,7 @@ pub(crate) enum Command {
     /// Become a command that does not outlive the process that started it.
     #[command(hide = true)]
     Leash(GuardArgs),
-    /// Print the text of a PDF file, or end if that takes too much.
+    /// Print the text of a PDF file, or end if that takes too much time or memory.
     #[command(hide = true)]
     ReadPdf(ReadPdfArgs),
 }
@@ -130,15 +131,15 @@ pub(crate) struct DocsArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DocsCommand {
-    /// Print the passages that fit these words best.
+    /// Print the passages that match these words best.
     Search {
-        /// What to search for; plain words, nothing is an operator.
+        /// The words to search for; there are no operators.
         #[arg(allow_hyphen_values = true)]
         words: String,
-        /// Files and folders to search; may be given more than once.
+        /// Files and folders to search; repeatable.
         #[arg(long, value_name = "PATH", required = true)]
         docs: Vec<PathBuf>,
-        /// The most tokens that the passages may have together; more than 12 passages are never shown.
+        /// The maximum number of tokens in all passages together; at most 12 passages are shown.
         #[arg(long, value_name = "N", default_value_t = 1500)]
         tokens: u64,
     },
@@ -153,44 +154,48 @@ pub(crate) struct KeysArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeysAction {
-    /// Make a key for each reviewer of a roleset, and one for who proposes; overwrites nothing.
+    /// Make a key for each reviewer of a roleset, and one for the orchestrator; nothing is overwritten.
     Generate {
-        /// The folder.
+        /// The folder for the keys.
         folder: PathBuf,
-        /// The roleset.
+        /// The roleset of the reviewers.
         #[arg(short, long, default_value = "reviewers_f1", add = ArgValueCompleter::new(completion::rolesets))]
         roleset: String,
-        /// Make the key of this one alone, or of `orchestrator`, where each has a process and an owner of its own; beside it
-        /// is NAME.seat.json with its public key, for `keys join`.
+        /// Make only the key of this reviewer, or of `orchestrator`.
+        ///
+        /// Use it if each of them has a process and an owner of its own. The public key goes into NAME.seat.json beside the key,
+        /// for `keys join`.
         #[arg(long, value_name = "NAME")]
         only: Option<String>,
         #[command(flatten)]
         rolesets: RolesetsArgs,
     },
-    /// Write keys and all that they have signed into one file, so that another machine goes on where this one ends.
+    /// Write keys and everything that they have signed into one file, so that another machine can continue where this one ends.
     Export {
-        /// The file, which is made; its owner alone can read it.
+        /// The file to make; only its owner can read it.
         file: PathBuf,
         /// The folder with the keys.
         #[arg(long, value_name = "DIR", env = "CONSENSUS_KEYS")]
         keys: PathBuf,
     },
-    /// Bring keys and all that they have signed out of such a file into a folder; overwrites nothing, and takes no ledger back.
+    /// Read keys and everything that they have signed from an exported file into a folder.
+    ///
+    /// Nothing is overwritten, and no ledger is replaced by an older state.
     Import {
-        /// The file that `keys export` has written.
+        /// The file that `keys export` wrote.
         file: PathBuf,
-        /// The folder for the keys; it is made if it is not there.
+        /// The folder for the keys; it is made if it does not exist.
         #[arg(long, value_name = "DIR", env = "CONSENSUS_KEYS")]
         keys: PathBuf,
     },
-    /// Make the roster of keys that each has made for itself; overwrites nothing.
+    /// Make the roster from keys that each party has made for itself; nothing is overwritten.
     Join {
-        /// The folder, with the key of one of them or without.
+        /// The folder for the roster, which may hold the key of one party.
         folder: PathBuf,
-        /// NAME.seat.json of every reviewer of the roleset, and of `orchestrator`.
+        /// The NAME.seat.json of every reviewer of the roleset, and of `orchestrator`.
         #[arg(required = true)]
         seats: Vec<PathBuf>,
-        /// The roleset.
+        /// The roleset of the reviewers.
         #[arg(short, long, default_value = "reviewers_f1", add = ArgValueCompleter::new(completion::rolesets))]
         roleset: String,
         #[command(flatten)]
@@ -200,18 +205,18 @@ pub(crate) enum KeysAction {
 
 #[derive(Args, Debug)]
 pub(crate) struct SchemaArgs {
-    /// Which one.
+    /// The schema to print.
     #[arg(value_enum)]
     pub(crate) name: SchemaName,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum SchemaName {
-    /// What an agent writes in one turn.
+    /// The reply of an agent in one turn.
     Envelope,
     /// A roleset file.
     Roleset,
-    /// result.json.
+    /// The file result.json.
     Result,
     /// One line of a journal.
     Record,
@@ -231,17 +236,17 @@ pub(crate) struct DoctorArgs {
 /// Arguments of `trust`.
 #[derive(Args, Debug)]
 pub(crate) struct TrustArgs {
-    /// List the trusted folders, and which of them have changed since.
+    /// List the trusted folders, and whether each has changed since.
     #[arg(long, conflicts_with = "revoke")]
     pub(crate) list: bool,
-    /// Trust a folder no more; the one that you stand in, if none is named.
+    /// Stop trusting a folder; without a name, the current one.
     #[arg(long, value_name = "FOLDER", num_args = 0..=1, default_missing_value = ".")]
     pub(crate) revoke: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct CompletionsArgs {
-    /// For which shell.
+    /// The shell.
     #[arg(value_enum)]
     pub(crate) shell: clap_complete::Shell,
 }
@@ -261,7 +266,7 @@ pub(crate) struct ReadPdfArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct GuardArgs {
-    /// A folder that goes when the command has ended, also if the process that started it was killed.
+    /// A folder to remove when the command has ended, even if the process that started it was killed.
     #[arg(long)]
     pub(crate) remove: Option<PathBuf>,
     /// The command.

@@ -1,4 +1,4 @@
-//! Flags of `consensus results`.
+//! The flags of `consensus results`.
 
 use std::path::PathBuf;
 
@@ -9,8 +9,8 @@ use super::global::{Format, OwnFormat};
 use crate::batch::By;
 
 const AFTER_HELP: &str = "\
-A table (text), a JSON document (json) and a page with plots (html) put runs together. csv and jsonl have a row for each run, and \
-calls has one for each call of a model, as JSON lines. The page is one file that loads nothing, and says where it is from.
+A table (text), a JSON document (json) and a page with plots (html) group runs. csv and jsonl have a row for each run. \
+calls has a JSON line for each call of a model. The page is one file that loads nothing, and it names its source.
 
 Intervals are of 95 %. Several seeds of one task are one unit: the interval is Wilson's for as many independent runs as would vary \
 as much as the means of tasks do.
@@ -23,7 +23,7 @@ Examples:
   consensus results out --format csv >runs.csv
   consensus results out --format html --with-transcripts >out.html";
 
-/// The formats of results, which no other command has. `table` is what `text` was called first.
+/// Returns a parser for the formats of results, which no other command has. `table` is the old name of `text`.
 fn format() -> impl TypedValueParser<Value = Format> {
     let names = ["text", "json", "jsonl", "csv", "calls", "html"].map(PossibleValue::new);
     let old = PossibleValue::new("table").hide(true);
@@ -41,20 +41,22 @@ fn format() -> impl TypedValueParser<Value = Format> {
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct ResultsArgs {
-    /// The folders of batches; with several, runs are put together by their folder too.
+    /// The folders of batches; with several, runs are grouped by folder too.
     #[arg(value_name = "DIR", required = true)]
     pub(crate) dirs: Vec<PathBuf>,
-    /// What runs have in common that are put together: roleset, model, arm, seed, task, folder, or meta.NAME.
+    /// Group runs by these: roleset, model, arm, seed, task, folder or meta.NAME.
     #[arg(long, value_delimiter = ',', value_name = "WHAT,…", value_parser = By::parse, default_value = "roleset,model,arm")]
     pub(crate) by: Vec<By>,
-    /// Compare the other groups with this one, task by task: the difference of what is right, its interval, and a sign test.
+    /// Compare the other groups with this one, task by task.
+    ///
+    /// The comparison has the difference between the shares of right answers, its interval, and a sign test.
     #[arg(long, value_name = "GROUP")]
     pub(crate) versus: Option<String>,
-    /// What stdout carries: a table, one JSON document, one JSON object a run, comma-separated values, a JSON object a call, or a
+    /// The format of stdout: a table, one JSON document, one JSON object a run, comma-separated values, one JSON object a call, or a
     /// page with plots.
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = format())]
     pub(crate) format: Format,
-    /// Put the transcript of each run on the page, behind its task.
+    /// Put the transcript of each run on the page, below its task.
     #[arg(long)]
     pub(crate) with_transcripts: bool,
 }

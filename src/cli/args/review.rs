@@ -1,4 +1,4 @@
-//! What may be typed about a change that is reviewed, and not decided on.
+//! The flags of `consensus review`.
 
 use std::path::PathBuf;
 
@@ -22,14 +22,14 @@ Examples:
 
 Exit codes: 0 a quorum approves, 3 it does not, 4 vetoed; see `consensus --help` for the others.";
 
-/// A change and who reviews it.
+/// Arguments of `review`.
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct ReviewArgs {
-    /// The change: a file with a patch, `-` for one on stdin, or a branch, tag or commit.
+    /// The change: a file with a patch, `-` for a patch on stdin, or a branch, tag or commit.
     #[arg(long, value_name = "FILE|BRANCH", allow_hyphen_values = true)]
     pub(crate) change: String,
-    /// What a branch, tag or commit is compared with; `origin/BASE`, where a clone has no branch of that name.
+    /// The base of a branch, tag or commit; `origin/BASE` is used if a clone has no branch of that name.
     #[arg(long, value_name = "BRANCH", default_value = "main")]
     pub(crate) base: String,
     /// The repository of a branch, tag or commit.
@@ -44,24 +44,24 @@ pub(crate) struct ReviewArgs {
     pub(crate) server: ServerArgs,
     #[command(flatten)]
     pub(crate) mock: MockArgs,
-    /// What the scripted reviewers say [default: approve].
+    /// The verdict of the scripted reviewers [default: approve].
     #[arg(id = "answer", long = "verdict", alias = "answer", value_name = "VERDICT", value_parser = ["approve", "reject", "abstain"], requires = "mock")]
     pub(crate) verdict: Option<String>,
-    /// Tokens of one reply at most, for every reviewer.
+    /// The maximum number of tokens in one reply, for every reviewer.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(64..=100_000))]
     pub(crate) max_tokens: Option<u32>,
-    /// Seed of every draw.
+    /// The seed of every random draw.
     #[arg(long)]
     pub(crate) seed: Option<u64>,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
     #[command(flatten)]
     pub(crate) runs: RunsDirArgs,
-    /// What stdout carries: text, one JSON document, Markdown for a comment, SARIF for code hosts, or annotations of GitHub Actions,
-    /// which write a summary of the job as well.
+    /// The format of stdout: text, one JSON document, Markdown for a comment, SARIF for code hosts, or annotations of GitHub Actions.
+    /// With github, a summary of the job is written as well.
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = format())]
     pub(crate) format: Format,
-    /// Write what the reviewers found to this file as well, as SARIF.
+    /// Write the reviewers' findings to this file as well, as SARIF.
     #[arg(long, value_name = "FILE")]
     pub(crate) sarif: Option<PathBuf>,
     /// Write the review to this file as well, as Markdown.
@@ -87,7 +87,7 @@ fn format() -> impl TypedValueParser<Value = Format> {
 }
 
 impl ReviewArgs {
-    /// Returns what these flags, and the configuration where they say nothing, want of a review.
+    /// Returns the request for a review, from these flags and, where a flag is absent, from the configuration.
     pub(crate) fn request(&self, file: &FileConfig) -> ReviewRequest {
         ReviewRequest {
             repo: self.repo.clone(),

@@ -1,4 +1,4 @@
-//! What may be typed about rolesets and personas.
+//! The flags of `consensus roleset` and `consensus persona`.
 
 use std::path::PathBuf;
 
@@ -18,32 +18,34 @@ pub(crate) struct RolesetArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RolesetAction {
-    /// List every roleset that can be named, and where it is.
+    /// List every roleset that can be named, and its place.
     List,
     /// Print a roleset with its packs.
     Show {
-        /// Name or path.
+        /// The name or path of a roleset.
         #[arg(required_unless_present = "from", add = ArgValueCompleter::new(completion::rolesets))]
         roleset: Option<String>,
-        /// The roleset that a run was made by: the run's id or folder, or BATCH/RUN.
+        /// Print the roleset of a run: the run's id or folder, or BATCH/RUN.
         #[arg(long, value_name = "RUN", conflicts_with = "roleset", add = ArgValueCompleter::new(completion::runs))]
         from: Option<String>,
     },
-    /// Copy a roleset with its packs, to be changed there; overwrites nothing. A roleset of your own is best given a name of its own.
+    /// Copy a roleset with its packs, so that you can change it; nothing is overwritten.
+    ///
+    /// A copy of your own is best given a new name.
     Copy {
-        /// Name or path.
+        /// The name or path of a roleset.
         #[arg(value_name = "ROLESET", add = ArgValueCompleter::new(completion::rolesets))]
         roleset: String,
-        /// The new name, which is put into the folder `rolesets`; or a folder, by a path with a slash or one that is there.
+        /// A new name, for a copy in the folder `rolesets`; or a folder: a path with a slash, or one that exists.
         #[arg(value_name = "NAME|FOLDER", default_value = "rolesets/")]
         to: String,
-        /// Copy the roleset that this run was made by: ROLESET is then the new name, or a folder.
+        /// Copy the roleset of this run; ROLESET is then the new name, or a folder.
         #[arg(long, value_name = "RUN", conflicts_with = "to", add = ArgValueCompleter::new(completion::runs))]
         from: Option<String>,
     },
-    /// Report every mistake in rolesets; all that are found, if none is named.
+    /// Report every mistake in rolesets; without a name, in all rolesets that are found.
     Check {
-        /// Names or paths.
+        /// The names or paths of rolesets.
         #[arg(add = ArgValueCompleter::new(completion::rolesets))]
         rolesets: Vec<String>,
     },
@@ -60,20 +62,20 @@ pub(crate) struct PersonaArgs {
 pub(crate) enum PersonaAction {
     /// List the built-in personas.
     List,
-    /// Print the instructions of a persona: a built-in one, or the one that a line makes.
+    /// Print the instructions of a persona: a built-in one, or one that a line describes.
     Show {
-        /// Its name, or a line.
+        /// The name of the persona, or a line that describes it.
         #[arg(add = ArgValueCandidates::new(completion::personas))]
         persona: String,
     },
-    /// Write the pack of a new persona into a folder, for rolesets of your own; overwrites nothing.
+    /// Write the pack of a new persona into a folder, for your own rolesets; nothing is overwritten.
     New {
-        /// Who it is, such as "a contrary physicist who looks at everything sideways".
+        /// A description of the persona, such as "a contrary physicist who looks at everything sideways".
         line: String,
-        /// Its name; made from the line if absent.
+        /// The name of the persona; without it, one is made from the line.
         #[arg(long)]
         name: Option<String>,
-        /// The folder.
+        /// The folder for the pack.
         #[arg(default_value = "rolesets/packs")]
         folder: PathBuf,
     },

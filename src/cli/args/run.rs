@@ -1,4 +1,4 @@
-//! What may be typed about a run: its task, its roleset, its servers and its limits.
+//! The flags of `consensus run`, for its task, its roleset, its servers and its limits.
 
 use std::path::PathBuf;
 
@@ -28,7 +28,7 @@ Examples:
   consensus run --constraint sentences=3 \"Explain cosmic rays to children.\"
   consensus run --mock --answer 4 \"How much is 2 + 2?\"";
 
-/// What a run is made of.
+/// Arguments of `run`.
 #[derive(Args, Clone, Debug)]
 #[command(after_long_help = AFTER_LONG_HELP)]
 pub(crate) struct RunArgs {
@@ -49,18 +49,19 @@ pub(crate) struct RunArgs {
     pub(crate) prompt_file: Option<PathBuf>,
     /// A text file to work with; repeatable.
     ///
-    /// It is data, and no instruction; `-` reads stdin.
+    /// The file is data, not instructions; `-` reads stdin.
     #[arg(short = 'f', long = "file", value_name = "FILE", help_heading = TASK)]
     pub(crate) files: Vec<PathBuf>,
-    /// Files and folders to search for passages, for rolesets of `council`; may be given more than once. Hidden
-    /// files and those that a .gitignore in them names are left out.
+    /// Files and folders to search for passages, for rolesets of `council`; repeatable.
+    ///
+    /// Hidden files are left out, and so are files that a .gitignore in these folders names.
     #[arg(long, value_name = "PATH", help_heading = TASK, hide_short_help = true)]
     pub(crate) docs: Vec<PathBuf>,
     /// The roleset: a name, or a JSON file.
     ///
-    /// `CONSENSUS_ROLESET` names one as well.
+    /// `CONSENSUS_ROLESET` sets it too.
     /// [default: by the question: the one whose agents a mock script names, `mcq_reasoner_auditor` for --choices,
-    /// `solver_checker` for --canonical number, `json_author_auditor` for --canonical json, else `generalist_critic`]
+    /// `solver_checker` for --canonical number, `json_author_auditor` for --canonical json, or else `generalist_critic`]
     #[arg(short, long, env = "CONSENSUS_ROLESET", hide_env = true, help_heading = PROTOCOL, add = ArgValueCompleter::new(completion::rolesets))]
     pub(crate) roleset: Option<String>,
     #[command(flatten)]
@@ -77,12 +78,12 @@ pub(crate) struct RunArgs {
     pub(crate) seats: SeatArgs,
     #[command(flatten)]
     pub(crate) chunks: ChunkArgs,
-    /// Remember this run under a name, for the next ones.
+    /// Make this run a part of the session of this name.
     ///
-    /// The agents know what was asked and agreed on in this session before, and this run is added to it.
+    /// The agents know the earlier questions and agreed answers of the session, and this run is added to it.
     #[arg(long, value_name = "NAME", help_heading = TASK, hide_short_help = true, add = ArgValueCandidates::new(completion::sessions))]
     pub(crate) session: Option<String>,
-    /// Seed of every draw; the same seed, and the same replies in the same order, give the same run.
+    /// The seed of every random draw; the same seed and the same replies in the same order give the same run.
     #[arg(long, help_heading = PROTOCOL, hide_short_help = true)]
     pub(crate) seed: Option<u64>,
     #[command(flatten)]
@@ -91,40 +92,41 @@ pub(crate) struct RunArgs {
     pub(crate) runs: RunsDirArgs,
     /// Write the answer to this file as well.
     ///
-    /// It is emptied before the run.
+    /// The file is emptied before the run.
     #[arg(short, long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) output: Option<PathBuf>,
-    /// Print what the run can cost, and do not run.
+    /// Print what the run can cost, and run nothing.
     #[arg(long, help_heading = OUTPUT)]
     pub(crate) dry_run: bool,
     #[command(flatten)]
     pub(crate) ending: EndArgs,
 }
 
-/// What becomes of a run's figures and of its losses.
+/// The flags for a run's figures and its losses.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct EndArgs {
     #[command(flatten)]
     pub(crate) metrics: MetricsArgs,
-    /// Exit with 8 if the run agrees but something was lost on the way.
+    /// Exit with code 8 if the agents agree but the result is degraded.
     #[arg(long, help_heading = OUTPUT, hide_short_help = true)]
     pub(crate) fail_on_degraded: bool,
 }
 
-/// Who sits on a panel.
+/// The seats of a panel.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct SeatArgs {
-    /// The only members of the roleset that take part, by name, separated by commas.
+    /// Use only these members of the roleset: names, separated by commas.
     #[arg(long, value_delimiter = ',', value_name = "A,B,…", help_heading = PANELS, hide_short_help = true)]
     pub(crate) members: Vec<String>,
-    /// One member for each of these models, separated by commas, in place of the roleset's.
+    /// Use one member for each of these models, separated by commas, in place of the roleset's members.
     #[arg(long, value_delimiter = ',', value_name = "MODEL,…", conflicts_with_all = ["members", "model"], help_heading = PANELS, hide_short_help = true)]
     pub(crate) models: Vec<String>,
-    /// So many copies of the first member: the same model asked several times.
+    /// Use this many copies of the first member: the same model is asked several times.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=16), conflicts_with = "models", help_heading = PANELS, hide_short_help = true)]
     pub(crate) self_panel: Option<u32>,
-    /// One more member: a built-in persona by name, or a line that says who it is, such as "a contrary physicist who
-    /// looks at everything sideways"; may be given more than once.
+    /// Add a member: a built-in persona by name, or a line that describes it; repeatable.
+    ///
+    /// An example of a line is "a contrary physicist who looks at everything sideways".
     #[arg(long, value_name = "NAME|LINE", help_heading = PANELS, hide_short_help = true, add = ArgValueCandidates::new(completion::personas))]
     pub(crate) persona: Vec<String>,
 }
@@ -132,14 +134,18 @@ pub(crate) struct SeatArgs {
 /// Documents that are too long for one prompt.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct ChunkArgs {
-    /// Read the documents (-f) in pieces, each by a run of its own, and answer from the facts that were found, with
-    /// the place of each. `auto`: where they are longer than half the context that the server tells.
+    /// Read the documents (-f) in pieces, each in a run of its own, and answer from the facts that are found.
+    ///
+    /// The answer has the place of each fact. With `auto`, documents are read in pieces if longer than half the server's context
+    /// window.
     #[arg(long, value_enum, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_value = "auto", default_missing_value = "always", help_heading = LONG, hide_short_help = true)]
     pub(crate) map_reduce: WhenArg,
-    /// Tokens of a piece at most; without it a quarter of the context, 8000 at most, or 2000 where nobody tells it.
+    /// The maximum number of tokens in a piece.
+    ///
+    /// [default: a quarter of the context window and at most 8000, or 2000 if the window is unknown]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(200..=1_000_000), help_heading = LONG, hide_short_help = true)]
     pub(crate) piece_tokens: Option<u64>,
-    /// Pieces that are read at once.
+    /// The number of pieces that are read at once.
     #[arg(long, alias = "at-once", value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64), help_heading = LONG, hide_short_help = true)]
     pub(crate) pieces_at_once: u32,
 }
@@ -151,61 +157,63 @@ pub(crate) enum WhenArg {
     Never,
 }
 
-/// Parameters that override the roleset's.
+/// The parameters that override those of the roleset.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ParamArgs {
-    /// Rounds at most.
+    /// The maximum number of rounds.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=200), help_heading = PROTOCOL, hide_short_help = true)]
     pub(crate) max_rounds: Option<u32>,
-    /// What a council or panel must reach, between 0 and 1.
+    /// The threshold that a council or panel must reach, between 0 and 1.
     #[arg(long, value_name = "X", value_parser = share, allow_negative_numbers = true, help_heading = PROTOCOL, hide_short_help = true)]
     pub(crate) threshold: Option<BasisPoints>,
     /// Where agents reason before they commit.
     #[arg(long, value_enum, help_heading = PROTOCOL, hide_short_help = true)]
     pub(crate) thinking: Option<ThinkingArg>,
-    /// Further blind drafts from each agent when the first two differ.
+    /// The number of further blind drafts from each agent if the first two differ.
     #[arg(long, value_parser = clap::value_parser!(u32).range(0..=20), help_heading = PROTOCOL, hide_short_help = true)]
     pub(crate) resample: Option<u32>,
-    /// Where a council's confidences are taken from: what each member says about itself, or the probability of the
-    /// word by which it stands for its text, if the server tells it.
+    /// The source of a council's confidences.
+    ///
+    /// It is the number that each member writes, or the probability of the word with which it confirms its text, if the server
+    /// reports that.
     #[arg(long, value_enum, help_heading = PROTOCOL, hide_short_help = true)]
     pub(crate) confidence: Option<ConfidenceArg>,
     /// A JSON file with the weights of a council's members, such as {"pathos": 0.2, "logos": 0.4, "ethos": 0.4}.
     #[arg(long, value_name = "FILE", help_heading = PROTOCOL, hide_short_help = true)]
     pub(crate) weights_from: Option<PathBuf>,
-    /// Which differences between texts do not count; decimals of a `number` come after a point, unless the roleset
-    /// says a comma.
+    /// How answers are compared.
+    ///
+    /// The decimal mark of a `number` is a point, unless the roleset sets a comma.
     #[arg(long, value_enum, help_heading = PROTOCOL, hide_short_help = true)]
     pub(crate) canonical: Option<CanonicalArg>,
     /// The allowed answers, separated by commas.
     ///
-    /// It implies --canonical choice.
+    /// This implies --canonical choice.
     #[arg(long, value_delimiter = ',', value_name = "A,B,…", help_heading = PROTOCOL)]
     pub(crate) choices: Vec<String>,
     /// A rule for the answer, such as words=10..50.
     ///
-    /// Code checks it on the final text; it may be given more than once. One of sentences=N, words=MIN..MAX, characters=..MAX, lines=N,
-    /// contains=TEXT, excludes=TEXT, `starts_with=TEXT`, `ends_with=TEXT`, keys=A,B,
-    /// integer.
+    /// Code checks the final text by it; repeatable. The rules are `sentences=N`, `words=MIN..MAX`, `characters=..MAX`, `lines=N`,
+    /// `contains=TEXT`, `excludes=TEXT`, `starts_with=TEXT`, `ends_with=TEXT`, `keys=A,B` and `integer`.
     #[arg(long = "constraint", value_name = "RULE", value_parser = Constraint::parse, help_heading = PROTOCOL)]
     pub(crate) constraints: Vec<Constraint>,
-    /// Check no rule that the task says in plain words, such as "in three sentences".
+    /// Do not check rules that the task states in plain words, such as "in three sentences".
     #[arg(long, help_heading = PROTOCOL, hide_short_help = true)]
     pub(crate) no_inferred_constraints: bool,
-    /// Tokens of one reply at most, for every agent.
+    /// The maximum number of tokens in one reply, for every agent.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(64..=100_000), help_heading = PROTOCOL, hide_short_help = true)]
     pub(crate) max_tokens: Option<u32>,
-    /// Sampling temperature of every agent, 0 to 2.
+    /// The sampling temperature of every agent, from 0 to 2.
     #[arg(long, value_parser = temperature, help_heading = PROTOCOL, hide_short_help = true)]
     pub(crate) temperature: Option<f64>,
-    /// A setting of the roleset by its path, such as params.adopt=text; repeatable.
+    /// Change a setting of the roleset by its path, such as params.adopt=text; repeatable.
     #[arg(long, value_name = "PATH=VALUE", value_parser = PathSetting::parse, help_heading = PROTOCOL, hide_short_help = true)]
     pub(crate) set: Vec<PathSetting>,
 }
 
 impl RunArgs {
-    /// Returns what these flags, and the configuration where they say nothing, want of a run; `seed` is that of a run
-    /// that is given none.
+    /// Returns the request for a run, from these flags and, where a flag is absent, from the configuration. `seed` is used if
+    /// the flags set no seed.
     pub(crate) fn request(&self, file: &FileConfig, seed: u64) -> RunRequest {
         let task = TaskSource {
             prompt: self.prompt.clone(),
@@ -238,13 +246,13 @@ impl RunArgs {
 }
 
 impl SeatArgs {
-    /// Returns what these flags want.
+    /// Returns the request for seats.
     pub(crate) fn request(&self) -> SeatRequest {
         let Self { members, models, self_panel, persona } = self;
         SeatRequest {
             members: members.clone(),
             models: models.clone(),
-            // A few at most: the flag is held to its range.
+            // The flag accepts 16 at most, so that nothing is cut off.
             copies: self_panel.map(|copies| copies as usize),
             personas: persona.clone(),
         }
@@ -252,12 +260,12 @@ impl SeatArgs {
 }
 
 impl ParamArgs {
-    /// Returns what each flag changes: the one list of flags whose values are parameters of a protocol. What `--weights-from`
-    /// names is read where parameters are set.
+    /// Returns the change that each flag makes. This is the one list of flags whose values are parameters of a protocol. The file of
+    /// `--weights-from` is read where parameters are set.
     pub(crate) fn changes(&self) -> ParamChanges {
         let is_formed = !self.constraints.is_empty() || self.canonical.is_some() || !self.choices.is_empty();
         let given = [
-            // One way to think, in a field, is not taken by every protocol.
+            // Not every protocol accepts thoughts in a field.
             ("--thinking field", self.thinking.map(|thinking| Override::Thinking(thinking.into()))),
             ("--resample", self.resample.map(Override::Resample)),
             ("--confidence", self.confidence.map(|from| Override::MeasuredConfidence(from.is_measured()))),

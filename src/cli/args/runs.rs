@@ -1,4 +1,4 @@
-//! What may be typed about runs that were made: which one, and what to do with it.
+//! The flags of commands on recorded runs: the choice of a run, and what to do with it.
 
 use std::path::{Path, PathBuf};
 
@@ -12,16 +12,16 @@ use crate::cli::completion;
 use crate::config::{Chosen, FileConfig};
 use crate::run::{ResumeRequest, RunError, find_run, runs_folder};
 
-/// Which run.
+/// The choice of a run.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct RunRef {
-    /// The run: its id, the beginning or the end of it, or its folder. Or --last.
+    /// The run: its id, the beginning or the end of its id, or its folder. Or give --last.
     #[arg(value_name = "RUN", required_unless_present = "last", add = ArgValueCompleter::new(completion::runs))]
     pub(crate) run: Option<String>,
-    /// The newest run.
+    /// Use the newest run.
     #[arg(long, conflicts_with = "run")]
     pub(crate) last: bool,
-    /// Folder with run folders.
+    /// The folder with run folders.
     #[arg(long, value_name = "DIR", env = "CONSENSUS_RUNS_DIR")]
     pub(crate) runs_dir: Option<PathBuf>,
 }
@@ -34,7 +34,7 @@ impl RunRef {
 }
 
 impl ResumeArgs {
-    /// Returns what these flags say about the run that is taken up again.
+    /// Returns the request to resume a run.
     pub(crate) fn request(&self) -> ResumeRequest {
         let servers = Chosen {
             model: self.model.clone(),
@@ -47,43 +47,43 @@ impl ResumeArgs {
     }
 }
 
-/// Which run, of a batch perhaps.
+/// The choice of a run, which may be a run of a batch.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ShowArgs {
-    /// The run: its id, the beginning or the end of it, or its folder; or the folder of a batch. Without it, the newest run.
+    /// The run: its id, the beginning or the end of its id, or its folder; or the folder of a batch [default: the newest run].
     #[arg(value_name = "RUN|BATCH", add = ArgValueCompleter::new(completion::runs))]
     pub(crate) run: Option<String>,
-    /// Of a batch: the id of the task, or of the run.
+    /// The id of the task or of the run, in a batch.
     #[arg(value_name = "TASK", conflicts_with = "last")]
     pub(crate) task: Option<String>,
-    /// The newest run.
+    /// Use the newest run.
     #[arg(long, conflicts_with = "run")]
     pub(crate) last: bool,
-    /// Show the whole transcript, thoughts included; at a terminal in the pager that PAGER names, else in less.
+    /// Show the whole transcript, thoughts included; on a terminal, in the pager that PAGER names, or else in less.
     #[arg(long)]
     pub(crate) full: bool,
-    /// Tell the story again, line by line, as the run told it.
+    /// Print the story again, line by line, as the run printed it.
     #[arg(long, conflicts_with = "full")]
     pub(crate) replay: bool,
-    /// Folder with run folders.
+    /// The folder with run folders.
     #[arg(long, value_name = "DIR", env = "CONSENSUS_RUNS_DIR")]
     pub(crate) runs_dir: Option<PathBuf>,
-    /// Of a batch: the run of this roleset.
+    /// Show the run of this roleset.
     #[arg(short, long, value_name = "NAME", requires = "task", help_heading = "Batches", add = ArgValueCompleter::new(completion::rolesets))]
     pub(crate) roleset: Option<String>,
-    /// The run on this model, as it was named.
+    /// Show the run on this model, by the name that the batch used.
     #[arg(short, long, value_name = "NAME", requires = "task", help_heading = "Batches")]
     pub(crate) model: Option<String>,
-    /// The run of this arm.
+    /// Show the run of this arm.
     #[arg(long, value_name = "NAME", requires = "task", help_heading = "Batches")]
     pub(crate) arm: Option<String>,
-    /// The run of this seed.
+    /// Show the run of this seed.
     #[arg(long, value_name = "N", requires = "task", help_heading = "Batches")]
     pub(crate) seed: Option<u64>,
 }
 
 impl ShowArgs {
-    /// The run of these words: an id or a folder, or the folder of a batch with a run or a task of it.
+    /// Returns the arguments for this text: an id, a folder, or the folder of a batch with a run or a task in it.
     pub(crate) fn of(text: &str) -> Self {
         let in_batch = text.rsplit_once('/').filter(|(folder, _)| is_batch(Path::new(folder)));
         let (run, task) = match in_batch {
@@ -101,7 +101,7 @@ impl ShowArgs {
         named.or(self.runs_dir.as_deref().filter(|path| is_batch(path)))
     }
 
-    /// Returns which runs of that batch are meant; none, if the arguments do not say it.
+    /// Returns the choice of runs in that batch, or `None` if the arguments make no choice.
     pub(crate) fn pick(&self) -> Option<Pick> {
         let of_folder = self.run.as_ref().filter(|run| !is_batch(Path::new(run)));
         let name = self.task.as_ref().or(of_folder)?.clone();
@@ -109,29 +109,29 @@ impl ShowArgs {
         Some(Pick { name, roleset, model, arm, seed })
     }
 
-    /// Returns the same of a run that has a folder of its own.
+    /// Returns the choice of a run that has a folder of its own.
     pub(crate) fn which(&self) -> RunRef {
         RunRef { run: self.run.clone(), last: self.last, runs_dir: self.runs_dir.clone() }
     }
 }
 
-/// What is exported.
+/// Arguments of `export`.
 #[derive(Args, Debug)]
 pub(crate) struct ExportArgs {
     /// The folder of a batch, or a run: its id, or its folder.
     #[arg(value_name = "BATCH|RUN", add = ArgValueCompleter::new(completion::runs))]
     pub(crate) dir: PathBuf,
-    /// The archive that is made: journals, results and the manifest, without what they have kept back.
+    /// The archive to write: journals, results and the manifest, without the originals of redacted texts.
     #[arg(long, value_name = "FILE.tar.gz")]
     pub(crate) bundle: PathBuf,
 }
 
-/// What is verified.
+/// Arguments of `verify`.
 #[derive(Args, Debug)]
 pub(crate) struct VerifyArgs {
     #[command(flatten)]
     pub(crate) which: RunRef,
-    /// For the record of a decision in place of a run: the folder with the reviewers' public keys.
+    /// The folder with the reviewers' public keys, for the record of a decision.
     #[arg(long, value_name = "DIR", env = "CONSENSUS_KEYS")]
     pub(crate) keys: Option<PathBuf>,
 }
@@ -142,7 +142,7 @@ pub(crate) struct ResumeArgs {
     pub(crate) which: RunRef,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
-    /// Go on with this server in place of the journal's, or allow the journal's key to be sent to it.
+    /// Use this server in place of the journal's, or allow the journal's key to be sent to it.
     #[arg(long, value_name = "URL", env = "CONSENSUS_BASE_URL")]
     pub(crate) base_url: Option<String>,
     /// Start this server for the rest of the run; see `consensus run --help`.
@@ -151,7 +151,7 @@ pub(crate) struct ResumeArgs {
     /// The model for --launch.
     #[arg(short, long, env = "CONSENSUS_MODEL")]
     pub(crate) model: Option<String>,
-    /// Write the answer to this file as well; it is emptied before the run.
+    /// Write the answer to this file as well; the file is emptied before the run.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Allow plain http to other machines.
@@ -166,10 +166,10 @@ pub(crate) struct RunsArgs {
     /// The folder of a batch, or a folder with run folders.
     #[arg(value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
-    /// The newest so many runs alone.
+    /// List only this many of the newest runs.
     #[arg(short = 'n', long, value_name = "N")]
     pub(crate) limit: Option<usize>,
-    /// Folder with run folders.
+    /// The folder with run folders.
     #[arg(long, value_name = "DIR", env = "CONSENSUS_RUNS_DIR")]
     pub(crate) runs_dir: Option<PathBuf>,
 }

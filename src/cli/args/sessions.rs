@@ -1,4 +1,4 @@
-//! What may be typed about sessions: a chat, and what is kept of it.
+//! The flags of `consensus chat` and `consensus sessions`.
 
 use clap::{Args, Subcommand};
 use clap_complete::ArgValueCandidates;
@@ -8,8 +8,9 @@ use super::shared::RunsDirArgs;
 use crate::cli::completion;
 
 const AFTER_HELP: &str = "\
-Each line is a question for a run of its own, with the flags of `consensus run`; the agents know what was asked and agreed on before.
-`help` says more. The arrow keys bring back earlier lines. Ctrl-D or `exit` ends the chat, and Ctrl-C stops the question that is open.
+Each line is a question with a run of its own, which takes the flags of `consensus run`. The agents know the earlier questions and
+agreed answers. Type `help` for more. The arrow keys bring back earlier lines. Ctrl-D or `exit` ends the chat, and Ctrl-C stops the
+open question.
 
 Examples:
   consensus chat --model ollama:llama3.1
@@ -38,15 +39,15 @@ pub(crate) struct SessionsArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionsAction {
-    /// List the sessions: the one that was used last comes first.
+    /// List the sessions, most recently used first.
     List,
-    /// Print what was asked and answered in a session.
+    /// Print the questions and answers of a session.
     Show {
         /// The session.
         #[arg(value_name = "NAME", add = ArgValueCandidates::new(completion::sessions))]
         name: String,
     },
-    /// Forget what was asked and answered in a session; its runs stay.
+    /// Delete the questions and answers of a session; its runs remain.
     Delete {
         /// The session.
         #[arg(value_name = "NAME", add = ArgValueCandidates::new(completion::sessions))]

@@ -9,7 +9,7 @@ use crate::config::{Chosen, NameCheck};
 use crate::journal::Limits;
 use crate::run::{MockChoice, RedactRequest};
 
-/// Headings of help pages, in their order.
+/// The headings of help pages, in their order.
 pub(super) const TASK: &str = "Task";
 pub(super) const MODEL: &str = "Model";
 pub(super) const PROTOCOL: &str = "Protocol";
@@ -20,15 +20,15 @@ pub(super) const LIMITS: &str = "Limits";
 pub(super) const OUTPUT: &str = "Output";
 pub(super) const TESTING: &str = "Testing";
 
-/// Where run folders are made.
+/// The place of new run folders.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct RunsDirArgs {
-    /// Folder for run folders.
+    /// The folder for run folders.
     #[arg(long, value_name = "DIR", env = "CONSENSUS_RUNS_DIR", help_heading = OUTPUT, hide_short_help = true)]
     pub(crate) runs_dir: Option<PathBuf>,
 }
 
-/// Where figures are written.
+/// The file for figures.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct MetricsArgs {
     /// Write the figures of all runs in the runs folder to this file, for Prometheus (node-exporter's textfile
@@ -37,20 +37,20 @@ pub(crate) struct MetricsArgs {
     pub(crate) metrics_file: Option<PathBuf>,
 }
 
-/// Agents that are none, and what they answer.
+/// Scripted agents, and their answer.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ScriptedArgs {
     #[command(flatten)]
     pub(crate) mock: MockArgs,
-    /// What the scripted agents answer.
+    /// The answer of the scripted agents.
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, requires = "mock", help_heading = TESTING, hide_short_help = true)]
     pub(crate) answer: Option<String>,
 }
 
-/// Agents that are none.
+/// Scripted agents, which call no model.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct MockArgs {
-    /// Use scripted agents, and no network; --answer is what they say.
+    /// Use scripted agents and no network; --answer sets their answer.
     #[arg(long, conflicts_with = "launch", help_heading = TESTING, hide_short_help = true)]
     pub(crate) mock: bool,
     /// A file of rules for scripted agents, one JSON object a line.
@@ -58,7 +58,7 @@ pub(crate) struct MockArgs {
     pub(crate) mock_script: Option<PathBuf>,
 }
 
-/// Where rolesets are.
+/// The place of rolesets.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct RolesetsArgs {
     /// A folder with rolesets, searched first.
@@ -66,44 +66,45 @@ pub(crate) struct RolesetsArgs {
     pub(crate) rolesets_dir: Option<PathBuf>,
 }
 
-/// What must not leave the machine.
+/// The texts that must not leave the machine.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct RedactArgs {
     /// Send tokens in place of personal data and secrets.
     ///
-    /// Tokens such as `[EMAIL_1]` stand in place of e-mail addresses, phone numbers, IBANs, card numbers, national
-    /// ids, IP addresses and secrets, and the originals are put back in the answer.
+    /// Tokens such as `[EMAIL_1]` replace e-mail addresses, phone numbers, IBANs, card numbers, national ids, IP
+    /// addresses and secrets, and the originals are put back into the answer.
     #[arg(long, help_heading = PRIVACY, hide_short_help = true)]
     pub(crate) redact: bool,
-    /// Redact whatever this regular expression finds as well; may be given more than once.
+    /// Redact every match of this regular expression as well; repeatable.
     #[arg(long, value_name = "REGEX", value_parser = clap::builder::NonEmptyStringValueParser::new(), help_heading = PRIVACY, hide_short_help = true)]
     pub(crate) redact_pattern: Vec<String>,
-    /// Redact the national phone numbers of these regions, such as NL,US, in place of those of the twelve that are looked
-    /// for otherwise: BR, CN, DE, ES, FR, GB, IN, IT, JP, NL, PL and US.
+    /// Redact the national phone numbers of these regions only, such as NL,US.
+    ///
+    /// [default: BR, CN, DE, ES, FR, GB, IN, IT, JP, NL, PL and US]
     #[arg(long, value_name = "REGION", value_delimiter = ',', help_heading = PRIVACY, hide_short_help = true)]
     pub(crate) redact_region: Vec<String>,
 }
 
-/// Where models are called.
+/// The servers on which models are called.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ServerArgs {
     /// The model, such as ollama:llama3.1.
     ///
-    /// NAME or PROVIDER:NAME. `CONSENSUS_MODEL` names one as well.
-    /// Providers are openai, openrouter, bedrock, bedrock-openai, vllm, llamacpp, ollama, lmstudio and configured
-    /// ones. With --launch, the path or name that the server is started with.
+    /// It is a NAME or PROVIDER:NAME; `CONSENSUS_MODEL` sets it too.
+    /// The providers are openai, openrouter, bedrock, bedrock-openai, vllm, llamacpp, ollama, lmstudio and configured
+    /// ones. With --launch, it is the path or name that the server is started with.
     #[arg(short, long, env = "CONSENSUS_MODEL", hide_env = true, help_heading = MODEL)]
     pub(crate) model: Option<String>,
     /// The URL of a server, including /v1.
     ///
-    /// Any server that has the interface of OpenAI; `CONSENSUS_BASE_URL` names one as well.
-    /// Of several servers that serve the same, separated by commas.
+    /// Any server with OpenAI's interface will do; `CONSENSUS_BASE_URL` sets it too.
+    /// If several servers serve the same model, separate their URLs by commas.
     #[arg(long, value_name = "URL", env = "CONSENSUS_BASE_URL", hide_env = true, help_heading = MODEL)]
     pub(crate) base_url: Option<String>,
-    /// Start this server for the run, and end it after it.
+    /// Start this server for the run, and end it afterwards.
     ///
-    /// llama-server or vllm (with further arguments of theirs), or a command with {port} and {model}. Goes with
-    /// --model PATH or NAME.
+    /// The command is llama-server or vllm (with further arguments of theirs), or any command with {port} and {model}. Use it
+    /// together with --model PATH or NAME.
     #[arg(long, value_name = "COMMAND", conflicts_with = "base_url", help_heading = MODEL, hide_short_help = true)]
     pub(crate) launch: Option<String>,
     /// Ask for whole replies instead of streams.
@@ -112,29 +113,29 @@ pub(crate) struct ServerArgs {
     /// Allow plain http to other machines.
     #[arg(long, help_heading = MODEL, hide_short_help = true)]
     pub(crate) allow_http: bool,
-    /// Wait so long for a server that is not there yet, such as 5m.
+    /// Wait this long for a server that is not up yet, such as 5m.
     #[arg(long, value_name = "DURATION", value_parser = super::duration, help_heading = MODEL, hide_short_help = true)]
     pub(crate) wait_server: Option<Duration>,
-    /// Call the model also where its server lists others, and not this one.
+    /// Call the model even if its server lists other models and not this one.
     #[arg(long, env = "CONSENSUS_NO_MODEL_CHECK", value_parser = clap::builder::FalseyValueParser::new(), help_heading = MODEL, hide_short_help = true)]
     pub(crate) no_model_check: bool,
-    /// How long one reply may take, such as 10m.
+    /// The longest time for one reply, such as 10m.
     #[arg(long, value_name = "DURATION", value_parser = super::duration, help_heading = MODEL, hide_short_help = true)]
     pub(crate) timeout: Option<Duration>,
 }
 
-/// What a run may use.
+/// The limits of a run.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct LimitArgs {
-    /// Refuse a call that could bring prompt and completion tokens over this.
+    /// Refuse a call that could bring the sum of prompt and completion tokens over this number.
     #[arg(long, value_name = "N", help_heading = LIMITS, hide_short_help = true)]
     pub(crate) max_tokens_total: Option<u64>,
     /// Refuse a call that could bring the cost over this many US dollars.
     ///
-    /// It needs a price of each model: a public one that is known, or one in consensus.toml.
+    /// Each model needs a price: a known public one, or one in consensus.toml.
     #[arg(long, value_name = "USD", value_parser = dollars, help_heading = LIMITS, hide_short_help = true)]
     pub(crate) max_cost: Option<u64>,
-    /// Put the run down after this time, such as 30m.
+    /// Stop after this long, such as 30m (resumable).
     #[arg(long, value_name = "DURATION", value_parser = super::duration, help_heading = LIMITS, hide_short_help = true)]
     pub(crate) deadline: Option<Duration>,
 }
@@ -150,7 +151,7 @@ impl ScriptedArgs {
 }
 
 impl RedactArgs {
-    /// Returns what these flags want.
+    /// Returns the request for redaction.
     pub(crate) fn request(&self) -> RedactRequest {
         RedactRequest {
             is_wanted: self.redact,
@@ -188,7 +189,7 @@ impl LimitArgs {
     }
 }
 
-/// Reads dollars as millionths of a dollar.
+/// Parses an amount in dollars, and returns it in millionths of a dollar.
 fn dollars(text: &str) -> Result<u64, String> {
     let value: f64 = text.trim_start_matches('$').parse().map_err(|_| "not an amount".to_owned())?;
     crate::config::micro_usd(value).ok_or_else(|| "it must be between 0 and 1e9".to_owned())

@@ -1,4 +1,4 @@
-//! `consensus approve`: a change is reviewed, decided on by a quorum, and brought onto its branch.
+//! `consensus approve`: has a change reviewed and decided on by a quorum, and lands it on its branch.
 
 use std::path::Path;
 use std::time::Instant;
@@ -25,7 +25,7 @@ use crate::protocol::OutcomeKind;
 use crate::report::{DecisionOutcome, RunResult};
 use crate::text::escape;
 
-/// What a signal leaves of a reviewer that does not listen yet.
+/// The message if a signal ends a reviewer that does not listen yet.
 const UNSEATED: &str = "before this reviewer took part; it signed nothing";
 
 pub(crate) fn approve(args: &ApproveArgs, output: &Output) -> anyhow::Result<ExitCode> {
@@ -68,7 +68,7 @@ async fn propose(args: &ApproveArgs, output: &Output) -> anyhow::Result<ExitCode
     Ok(code)
 }
 
-/// `consensus approve --replica NAME`: one reviewer in a process of its own.
+/// Runs one reviewer in a process of its own, for `consensus approve --replica NAME`.
 async fn replica(name: &str, args: &ApproveArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
     let listening = signals::listen(Leaves { unbegun: UNSEATED, begun: REPEATABLE }, None, output)?;
@@ -80,7 +80,7 @@ async fn replica(name: &str, args: &ApproveArgs, output: &Output) -> anyhow::Res
     Ok(if is_stopped { ExitCode::Interrupted } else { ExitCode::Success })
 }
 
-/// `consensus approve --check`: who could take part in a decision.
+/// Prints which reviewers could take part in a decision, for `consensus approve --check`.
 async fn check(args: &ApproveArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let attendance = attendance(&args.request(&FileConfig::load()?)?).await?;
     if output.format == Format::Text {
@@ -113,9 +113,7 @@ fn decided(end: &DecisionEnd, output: &Output) -> anyhow::Result<ExitCode> {
 fn not_reviewed(outcome: OutcomeKind, reason: &str, run: &str, output: &Output) -> anyhow::Result<ExitCode> {
     output.warn(&escape::terminal(&format!("not proposed, {outcome}: {reason}")));
     if outcome != OutcomeKind::Vetoed {
-        output.warn(&format!(
-            "once `consensus resume {run}` has ended the review, decide with the same words and --review {run}"
-        ));
+        output.warn(&format!("run `consensus resume {run}`, then repeat this command with `--review {run}`"));
     }
     if output.format != Format::Text {
         output.json(&json!({"outcome": outcome, "reason": reason, "run": run}))?;
@@ -128,7 +126,7 @@ fn unverified(how: &str, said: &str, log: &Path, output: &Output) -> anyhow::Res
     if !said.is_empty() {
         output.warn(&escape::terminal(said));
     }
-    output.warn(&format!("not proposed: {reason}; all it said is in {}", log.display()));
+    output.warn(&format!("not proposed: {reason}; its whole output is in {}", log.display()));
     if output.format == Format::Text {
         output.line("unverified")?;
     } else {
@@ -144,7 +142,7 @@ impl ApprovalWatcher for Output {
 
     fn reviewed(&self, result: &RunResult, dir: &Path, endpoints: &[Endpoint]) {
         match result.outcome {
-            // What becomes of it is told with the decision.
+            // The outcome is reported with the decision.
             OutcomeKind::Agreed | OutcomeKind::NoAgreement => tell_review(self, result, dir, endpoints),
             OutcomeKind::Vetoed | OutcomeKind::Budget | OutcomeKind::Failed | OutcomeKind::Interrupted => {
                 tell_result(self, result, dir, endpoints);
@@ -160,9 +158,9 @@ impl ApprovalWatcher for Output {
     }
 }
 
-/// Keeps what is in this process, such as keys for providers, from the programs of the same user that a change may bring.
+/// Hides the memory of this process, such as keys for providers, from programs of the same user, which a change may bring.
 fn keep_secrets() {
-    // A system that refuses has other walls or none; there is nothing to do about it.
+    // If the system refuses, nothing else can be done here.
     #[cfg(target_os = "linux")]
     let _ = nix::sys::prctl::set_dumpable(false);
 }

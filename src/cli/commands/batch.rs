@@ -1,4 +1,4 @@
-//! `consensus batch`: many runs, in shards.
+//! `consensus batch`: makes many runs, in shards.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -27,7 +27,7 @@ use crate::provider::Flow;
 use crate::provider::launch::Launched;
 use crate::text::escape;
 
-/// What a signal or the deadline leaves before anything is asked.
+/// The message if a signal or the deadline comes before anything is asked.
 const UNBEGUN: &str = "before the batch began; nothing was asked, and the same command begins it";
 
 pub(crate) fn batch(args: &BatchArgs, output: &Output) -> anyhow::Result<ExitCode> {
@@ -68,7 +68,7 @@ async fn run_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) ->
         seeds: args.first_seed..args.first_seed + args.seeds,
         concurrency: args.runs_at_once as usize,
         flow: Flow { max: args.calls_at_once as usize },
-        // The deadline is that of the whole batch.
+        // The deadline is for the whole batch.
         limits: Limits { deadline_ms: None, ..args.limits.limits() },
         retry: Retry {
             failed: args.retry.contains(&RetryArg::Failed),
@@ -81,7 +81,7 @@ async fn run_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) ->
     let story = BatchStory::new(*output, out, args.shard)?;
     let tasks = feed(source, args.form());
     let ended = Box::pin(run(&mut shard, tasks, &columns, options, stop.clone(), &story)).await;
-    // A server that is slow to say what it is keeps no run waiting.
+    // Servers describe themselves after the runs, so that a slow one delays no run.
     if ended.is_ok() && *stop.borrow() == StopRequest::None {
         note_servers(out, &columns.servers().await)?;
     }
@@ -104,7 +104,7 @@ async fn run_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) ->
     })
 }
 
-/// `--dry-run`: what the batch would take.
+/// Prints the calls, tokens and cost that the batch would take, for `--dry-run`.
 fn plan_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) -> anyhow::Result<ExitCode> {
     let file = FileConfig::load_to_read()?;
     let Tasks { source, documents, .. } = open(tasks)?;
@@ -161,7 +161,7 @@ fn plan_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) -> anyh
     Ok(if refused > 0 { ExitCode::Usage } else { ExitCode::Success })
 }
 
-/// Says how the first line was read, so that a wrong field is seen before it is asked about.
+/// Returns a line about the first task as it was read, so that a wrong field is noticed before any call.
 fn first_task(task: &TaskLine) -> String {
     let answer = task.answer.as_ref().map(|answer| format!(", answer “{}”", escape::excerpt(answer)));
     format!(
@@ -175,10 +175,10 @@ fn first_task(task: &TaskLine) -> String {
 /// A source of tasks.
 struct Tasks {
     source: Box<dyn std::io::Read + Send>,
-    /// What there is to note of it, and how many lines it has, if it is a file.
+    /// The manifest's note about the source and the number of its lines, if it is a file.
     data: Option<DataNote>,
     lines: Option<u64>,
-    /// Where documents are that they name.
+    /// The folder of the documents that the tasks name.
     documents: PathBuf,
 }
 
@@ -194,12 +194,12 @@ fn open(tasks: &Path) -> anyhow::Result<Tasks> {
         return Err(wrong(std::io::ErrorKind::IsADirectory.into()).into());
     }
     let documents = tasks.parent().map(Path::to_owned).unwrap_or_default();
-    // A pipe can be read once.
+    // A pipe can be read only once.
     let (data, lines) = about.is_file().then(|| DataNote::read(tasks)).transpose().map_err(wrong)?.unzip();
     Ok(Tasks { source: Box::new(file), data, lines, documents })
 }
 
-/// The command for the manifest: the shard is another one for each process, and what is to be kept back is not written down.
+/// Returns the command for the manifest. It lacks the shard, which differs between processes, and everything that may be secret.
 fn command() -> CommandNote {
     let mut words: Vec<String> = Vec::new();
     let (mut is_left_out, mut is_launch) = (false, false);
@@ -220,7 +220,7 @@ fn command() -> CommandNote {
             is_left_out = value.is_none();
             words.extend((name != "--shard").then(|| format!("{name}=…")));
         } else {
-            // What is behind the path of an address may be a key.
+            // The query of an address may hold a key.
             let address = word.split_once('?').filter(|(address, _)| address.contains("://"));
             words.push(address.map_or(word.clone(), |(address, _)| format!("{address}?…")));
         }
@@ -232,7 +232,7 @@ fn command() -> CommandNote {
     }
 }
 
-/// Returns the command of a server without the values of flags that are called by the word for a secret.
+/// Returns the command of a server without the values of flags whose names say that they are secret.
 fn without_secrets(command: &str) -> String {
     let mut is_secret = false;
     let word = |word: &str| {
@@ -248,14 +248,14 @@ fn without_secrets(command: &str) -> String {
     command.split_whitespace().map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// Tells that a signal was heard, since the open calls may take minutes.
+/// Reports that a signal has come, since the open calls may take minutes.
 async fn tell_stopping(mut stop: watch::Receiver<StopRequest>, output: Output) {
     if stop.changed().await.is_ok() && *stop.borrow() == StopRequest::Finish {
-        output.status("stopping after the open calls; once more to stop at once");
+        output.status("finishing calls in flight; press Ctrl-C again to stop now");
     }
 }
 
-/// Stops at a signal, or when the time is over.
+/// Returns a receiver of requests to stop, which come from signals and from the deadline.
 fn stopped_by(
     mut signals: watch::Receiver<StopRequest>,
     deadline: Option<Duration>,
@@ -282,7 +282,7 @@ fn stopped_by(
     stop
 }
 
-/// `consensus batch status`.
+/// Prints the state of each shard, for `consensus batch status`.
 fn tell_status(dir: &Path, output: &Output) -> anyhow::Result<ExitCode> {
     let shards = status(dir)?;
     let mut sum = EndCounts::default();
@@ -300,7 +300,7 @@ fn tell_status(dir: &Path, output: &Output) -> anyhow::Result<ExitCode> {
                 State::Ended => "ended".to_owned(),
                 State::Stopped => format!("stopped {}", progress.updated_at),
                 State::Running if shard.is_live == Some(false) => {
-                    format!("died after {}; the same command goes on with it", progress.updated_at)
+                    format!("died after {}; the same command continues it", progress.updated_at)
                 }
                 State::Running => {
                     format!("{} under way at {}", progress.figures.under_way, progress.updated_at)

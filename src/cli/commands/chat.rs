@@ -1,4 +1,4 @@
-//! `consensus chat`: one question after another, in a session.
+//! `consensus chat`: asks one question after another, in a session.
 //!
 //! The input is lines from a person or from a pipe. The output is a run for each of them. Each question has a process of its own, which
 //! is `consensus chat` again and reads that question from its standard input. So a run that is stopped, or that cannot begin, does not
@@ -28,25 +28,25 @@ use crate::config::FileConfig;
 use crate::core::ExitCode;
 use crate::run::{RunError, Session, runs_folder};
 
-/// The name of the command, as it is among its words.
+/// The name of the command, as it appears among the arguments.
 const NAME: &str = "chat";
 
-/// What a person reads who asks for help.
+/// The text for a person who types `help`.
 const HELP: &str = "\
-type a question, and press Enter; the agents know what was asked and agreed on before
+type a question and press Enter; the agents know the earlier questions and agreed answers
   exit, Ctrl-D   end the chat
-  Ctrl-C         stop the open question, or give up the line
+  Ctrl-C         stop the open question, or discard the line
   arrow keys     bring back earlier lines
 `consensus show` prints the newest run, and `consensus sessions` lists the sessions";
 
 pub(crate) fn chat(args: &ChatArgs, words: &[OsString], output: &Output) -> anyhow::Result<ExitCode> {
     if let Some(name) = &args.session_name {
-        // A run whose chat has been killed would go on unseen, and cost.
+        // Without this, a run whose chat is killed would continue unseen and cost money.
         set_pdeathsig(Signal::SIGTERM).context("cannot tie the run to its chat")?;
         return run(&one_run(args, name), &output.in_chat());
     }
     if args.run.dry_run {
-        let why = "a chat asks what you type; `consensus run --dry-run` prints what one question can cost";
+        let why = "a chat has no --dry-run; `consensus run --dry-run` prints what one question can cost";
         return Err(UsageError(why.to_owned()).into());
     }
     let file = FileConfig::load()?;
@@ -55,7 +55,7 @@ pub(crate) fn chat(args: &ChatArgs, words: &[OsString], output: &Output) -> anyh
     let earlier = Session::open(&folder, &name).map_err(RunError::from)?.turns();
     let mut input = Input::new()?;
     greet(&name, earlier.len(), &input, output);
-    // While a question is open its process heeds Ctrl-C, and this one continues. In between, Ctrl-C ends a chat that reads from a pipe.
+    // While a question is open, Ctrl-C stops its process, and this one continues. In between, Ctrl-C ends a chat that reads from a pipe.
     let is_idle = Arc::new(AtomicBool::new(true));
     signal_hook::flag::register_conditional_default(SIGINT, Arc::clone(&is_idle))
         .context("cannot listen for signals")?;
@@ -74,7 +74,7 @@ pub(crate) fn chat(args: &ChatArgs, words: &[OsString], output: &Output) -> anyh
     Ok(if input.is_person() { ExitCode::Success } else { asking.failed.unwrap_or(ExitCode::Success) })
 }
 
-/// Returns the run of the one question that is on standard input.
+/// Returns the arguments of the run for the one question on standard input.
 fn one_run(args: &ChatArgs, session: &str) -> RunArgs {
     RunArgs {
         words: Vec::new(),
@@ -85,7 +85,7 @@ fn one_run(args: &ChatArgs, session: &str) -> RunArgs {
     }
 }
 
-/// What is asked before the first line is read, if the command says it.
+/// Returns the question of the command line, if there is one. It is asked before the first line is read.
 fn first_question(args: &RunArgs) -> anyhow::Result<Option<String>> {
     if let Some(path) = &args.prompt_file {
         let text = std::fs::read_to_string(path)
@@ -101,20 +101,20 @@ fn greet(name: &str, earlier: usize, input: &Input, output: &Output) {
         1 => "it has one earlier question".to_owned(),
         _ => format!("it has {earlier} earlier questions"),
     };
-    output.status(&format!("session `{name}`: {known}; `consensus chat --session {name}` goes on with it"));
+    output.status(&format!("session `{name}`: {known}; `consensus chat --session {name}` continues it"));
     if input.is_person() {
-        output.status("type a question; `help` says more, and `exit` or Ctrl-D ends the chat");
+        output.status("type a question; `help` shows more, and `exit` or Ctrl-D ends the chat");
     }
 }
 
-/// The name of a session that was given none: the time, to the second.
+/// Returns the name of a session whose name is not given: the time, to the second.
 fn new_name() -> String {
     let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     let digits: String = now.chars().filter(char::is_ascii_digit).collect();
     format!("chat-{}-{}", &digits[..8], &digits[8..])
 }
 
-/// Where the lines are from.
+/// The source of the lines.
 enum Input {
     Person(Box<DefaultEditor>),
     Pipe(std::io::Split<std::io::StdinLock<'static>>),
@@ -142,7 +142,7 @@ impl Input {
                         let _ = editor.add_history_entry(&line);
                         return Ok(Some(line.into_bytes()));
                     }
-                    // Ctrl-C gives up the line that is being typed.
+                    // Ctrl-C discards the line that is being typed.
                     Err(ReadlineError::Interrupted) => output.status("`exit` or Ctrl-D ends the chat"),
                     Err(ReadlineError::Io(why)) if why.kind() == std::io::ErrorKind::InvalidData => {
                         output.status("that line is not UTF-8; type it again");
@@ -155,14 +155,14 @@ impl Input {
     }
 }
 
-/// Asks questions, each by a process of its own.
+/// The part of a chat that asks questions, each in a process of its own.
 struct Asking<'a> {
     words: &'a [OsString],
     name: &'a str,
     output: &'a Output,
     /// Whether no question is open.
     is_idle: Arc<AtomicBool>,
-    /// How the first question ended that was not answered.
+    /// The exit code of the first question that was not answered.
     failed: Option<ExitCode>,
 }
 
@@ -199,7 +199,7 @@ impl Asking<'_> {
 fn answered(command: &mut Command, question: &[u8]) -> std::io::Result<ExitStatus> {
     let mut child = command.spawn()?;
     if let Some(mut stdin) = child.stdin.take() {
-        // A run that ends before it has read its question says why itself.
+        // A run that ends before it has read its question reports the reason itself.
         let _ = stdin.write_all(question);
     }
     child.wait()

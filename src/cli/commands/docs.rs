@@ -1,4 +1,4 @@
-//! `consensus docs`: what a run would find in the user's documents.
+//! `consensus docs`: prints the passages that a run would find in the user's documents.
 
 use serde_json::json;
 
@@ -25,12 +25,12 @@ pub(crate) fn docs(args: &DocsArgs, output: &Output) -> anyhow::Result<ExitCode>
         output.line(&format!("{}\n", escape::terminal(&passage.text)))?;
     }
     if passages.is_empty() {
-        output.status("nothing fits these words within --tokens");
+        output.status("no passage matches these words within --tokens");
     }
     Ok(ExitCode::Success)
 }
 
-/// `consensus read-pdf`: never called by people.
+/// Prints the text of a PDF file, for `consensus read-pdf`, which no person calls.
 pub(crate) fn read_pdf(args: &ReadPdfArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let text = read_pdf_within_limits(&args.file).map_err(anyhow::Error::msg)?;
     output.print(&text)?;

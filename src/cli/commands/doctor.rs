@@ -1,7 +1,7 @@
-//! `consensus doctor`: one real look at each provider, and what to change.
+//! `consensus doctor`: examines each provider with real calls, and prints what to change.
 //!
-//! Whether a server enforces a schema is tried, not believed: it is asked for prose under a schema
-//! that only a fixed and unlikely string satisfies. A model would not write that string by chance.
+//! It tests whether the server really enforces JSON schemas: the server is asked for prose under a schema that only a fixed and
+//! unlikely string satisfies. A model would not write that string by chance.
 
 use std::time::Instant;
 
@@ -20,15 +20,15 @@ use crate::provider::{Clients, Completion, Provider, ProviderError, ServerInfo};
 use crate::run::{NamedRoleset, SERVER_LOG, find_servers, launch, read_named, runs_folder};
 use crate::text::escape;
 
-/// What no model writes unless a grammar makes it.
+/// A string that no model writes unless a grammar forces it to.
 const UNLIKELY: &str = "vq7-kestrel-0419";
 
-/// Tokens of context below which the built-in rolesets run out of room.
+/// The context, in tokens, below which the built-in rolesets run out of room.
 const CONTEXT_WANTED: u64 = 8192;
 
 pub(crate) fn doctor(args: &DoctorArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let file = FileConfig::load()?;
-    // A run that names no roleset takes this one, unless its flags say more about the question.
+    // A run without a named roleset uses this one, unless its flags say more about the question.
     let usual = || default_roleset(&Hints::default()).name.to_owned();
     let wanted = args.roleset.clone().or_else(|| file.roleset.clone()).unwrap_or_else(usual);
     let folder = args.rolesets.rolesets_dir.as_ref();
@@ -66,10 +66,10 @@ pub(crate) fn doctor(args: &DoctorArgs, output: &Output) -> anyhow::Result<ExitC
     })?
 }
 
-/// Each endpoint with the values by which it is called.
+/// The endpoints, each with the values by which it is called.
 type Explained = Vec<(Endpoint, Vec<Sourced>)>;
 
-/// Adds to each agent's endpoint what set its values.
+/// Adds to each agent's endpoint its values and their origins.
 fn explained(
     chosen: &Chosen,
     file: &FileConfig,
@@ -84,7 +84,7 @@ fn explained(
     agents.zip(endpoints).map(explain).collect()
 }
 
-/// Returns the roleset's name with what named it.
+/// Returns the roleset's name with its origin.
 fn by_roleset(args: &DoctorArgs, file: &FileConfig, name: String) -> Sourced {
     let given = args.roleset.as_ref().map(|name| Origin::given("--roleset", "CONSENSUS_ROLESET", name));
     let origin = given.unwrap_or_else(|| Origin::of_setting(file, ["roleset"]));
@@ -98,7 +98,7 @@ fn sourced(value: &Sourced) -> Value {
 async fn examine(mut endpoint: Endpoint) -> Value {
     let label = endpoint.label();
     if let Endpoint::OpenAi(endpoint) = &mut endpoint {
-        // That a server still loads its model is an answer here.
+        // A server that is still loading its model is a finding here, so it is not awaited.
         endpoint.timeouts.ready_ms = 0;
     }
     let failed = |why: &ProviderError| json!({"provider": label, "usable": false, "problem": why.to_string(), "advice": []});
@@ -107,7 +107,7 @@ async fn examine(mut endpoint: Endpoint) -> Value {
         Err(why) => return failed(&why),
     };
     let info = match &server {
-        // Some servers list no models and work all the same.
+        // Some servers list no models and still work.
         Provider::OpenAi(server) => server.info().await.unwrap_or_default(),
         Provider::Bedrock(_) | Provider::Mock(_) => ServerInfo::default(),
     };
@@ -166,14 +166,14 @@ fn advice(
     }
     match schema {
         "enforced" => {}
-        "ignored" => advice.push("the server accepts a schema and does not enforce it; replies are validated here all the same, but small models will need repairs".to_owned()),
+        "ignored" => advice.push("the server ignores JSON schemas; replies are still validated here, but small models will need repairs".to_owned()),
         _ => advice.push("the server enforces no schema; use one that does (vLLM, llama.cpp, a recent Ollama) for small models".to_owned()),
     }
     if first.usage.estimated {
-        advice.push("the server reports no token usage; budgets work on estimates".to_owned());
+        advice.push("the server reports no token usage; budgets use estimates".to_owned());
     }
     if cached == 0 && !matches!(endpoint, Endpoint::Bedrock(_)) {
-        advice.push("no reused prompt tokens are reported (vLLM: --enable-prefix-caching --enable-prompt-tokens-details); long talks cost more time".to_owned());
+        advice.push("the server reports no reused prompt tokens (vLLM: --enable-prefix-caching --enable-prompt-tokens-details); long conversations take more time".to_owned());
     }
     advice
 }
@@ -197,10 +197,11 @@ fn print(report: &Value, output: &Output) -> anyhow::Result<()> {
     let models: Vec<&str> =
         report["models"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let yes_no = |name: &str| if report[name] == true { "yes" } else { "no" };
-    let context = report["context_tokens"].as_u64().map_or("not told".to_owned(), |t| format!("{t} tokens"));
+    let context =
+        report["context_tokens"].as_u64().map_or("not reported".to_owned(), |t| format!("{t} tokens"));
     output.line(&format!(
         "  models           {}",
-        if models.is_empty() { "not told".to_owned() } else { escape::terminal(&models.join(", ")) }
+        if models.is_empty() { "not reported".to_owned() } else { escape::terminal(&models.join(", ")) }
     ))?;
     output.line(&format!("  context          {context}"))?;
     output.line(&format!("  schema           {}", text("schema")))?;
@@ -213,10 +214,10 @@ fn print(report: &Value, output: &Output) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A short question; both attempts begin with the same words, long enough for any cache block.
+/// Returns a short question. Both attempts begin with the same words, which are long enough for any cache block.
 fn prose(attempt: u32) -> Ask {
     let system = "You answer questions about the weather in one short sentence. ".repeat(24);
-    let question = if attempt == 0 { "What is rain?" } else { "What is snow?" };
+    let question = if attempt == 0 { "How does rain form?" } else { "How does snow form?" };
     ask(attempt, system, question, ReplyShape::Free, 48)
 }
 
@@ -231,7 +232,7 @@ fn under_schema() -> Ask {
     ask(
         2,
         "You write plain prose.".to_owned(),
-        "What is the capital of France? Answer with a JSON object.",
+        "Which city is the capital of France? Answer with a JSON object.",
         shape,
         64,
     )

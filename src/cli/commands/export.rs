@@ -1,4 +1,4 @@
-//! `consensus export`: a run or a batch as one file, for others to verify.
+//! `consensus export`: writes a run or a batch into one file, for others to verify.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -18,10 +18,10 @@ use crate::journal::{FILE_NAME, read};
 use crate::run::{find_run, runs_folder};
 use crate::text::counted;
 
-/// What of a batch is exported: tables of redactions and logs of servers are its owner's.
+/// The files of a batch that are exported. Tables of redactions and logs of servers stay with the owner.
 const OF_BATCH: &str = r"^(batch|progress(-\d+)?)\.json$|^(journal|results|refused)-\d+\.jsonl$";
 
-/// What of a run is exported.
+/// The files of a run that are exported.
 const OF_RUN: &str = r"^(journal\.jsonl|result\.json|transcript\.md)$";
 
 pub(crate) fn export(args: &ExportArgs, output: &Output) -> anyhow::Result<ExitCode> {
@@ -41,17 +41,18 @@ pub(crate) fn export(args: &ExportArgs, output: &Output) -> anyhow::Result<ExitC
         .map_err(|why| UsageError(format!("cannot write `{}`: {why}", args.bundle.display())))?;
     output.line(&args.bundle.display().to_string())?;
     output.status(&format!(
-        "{} in it; anyone who has it checks it with: tar xf {} && consensus verify {top}",
+        "{} in the archive; to verify it: tar xf {} && consensus verify {top}",
         counted(files.len(), "file"),
         args.bundle.display()
     ));
     Ok(ExitCode::Success)
 }
 
-/// Returns the files of a folder that have such names, each with its name below `top`. A link is refused, since it may lead to anything.
+/// Returns the files of a folder whose names match `wanted`, each with its name below `top`. A link is refused, since it may lead
+/// anywhere.
 fn files(dir: &Path, top: &str, wanted: &str) -> anyhow::Result<Vec<(String, PathBuf)>> {
     let entries = std::fs::read_dir(dir).with_context(|| format!("cannot read `{}`", dir.display()))?;
-    let wanted = Regex::new(wanted).context("the names of files are a constant")?;
+    let wanted = Regex::new(wanted).context("the pattern of file names is not valid")?;
     let mut files = Vec::new();
     for entry in entries {
         let path = entry?.path();

@@ -1,4 +1,4 @@
-//! `consensus completions`, `man` and `schema`: what is made of the command line and of the formats.
+//! `consensus completions`, `man` and `schema`: print texts that describe the command line and the formats.
 
 use anyhow::Context;
 use clap::CommandFactory;
@@ -13,7 +13,7 @@ use crate::files::{check_own, write_whole};
 use crate::report::{RECORD_SCHEMA, RESULT_SCHEMA};
 use crate::text::schema::ENVELOPE;
 
-/// Prints the script by which a shell asks this program what a word may become.
+/// Prints the script with which a shell asks this program for completions.
 pub(crate) fn completions(args: &CompletionsArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let name = args.shell.to_string();
     let shell = SHELLS.completer(&name).with_context(|| format!("there are no completions for `{name}`"))?;

@@ -1,4 +1,4 @@
-//! `consensus keys`.
+//! `consensus keys`: makes the keys of reviewers, joins them into a roster, and moves them between machines.
 
 use std::path::Path;
 
@@ -34,13 +34,14 @@ pub(crate) fn keys(args: &KeysArgs, output: &Output) -> anyhow::Result<ExitCode>
             let domain = domain.ok_or_else(|| {
                 let names: Vec<&str> = reviewers.iter().map(|(name, _)| name.as_str()).collect();
                 UsageError(format!(
-                    "`{roleset}` has no reviewer `{name}`; it has {}, and there is {ORCHESTRATOR}",
+                    "`{roleset}` has no reviewer `{name}`; name one of {}, or {ORCHESTRATOR}",
                     names.join(", ")
                 ))
             })?;
             let seat = KeyFolder::generate_one(folder, name, domain)?;
             output.status(&format!("{}: a key for {name}, which only you can read", folder.display()));
-            output.status("its public key is for whoever makes the roster, with `consensus keys join`");
+            output
+                .status("give its public key to the person who makes the roster with `consensus keys join`");
             if output.format == Format::Text {
                 output.line(&seat.display().to_string())?;
             } else {
@@ -64,10 +65,10 @@ fn exported(folder: &Path, file: &Path, output: &Output) -> anyhow::Result<ExitC
     output.status(&escape::terminal(&format!(
         "{place}: the keys of {names}, and their {ledgers} ledgers and logs"
     )));
-    output
-        .status("a reader of it can sign with these keys: move it over a safe way, and remove it afterwards");
-    output
-        .status("use these keys in one place from now on: a copy does not know what is signed in the other");
+    output.status(
+        "anyone who reads it can sign with these keys: move it over a safe channel, and remove it afterwards",
+    );
+    output.status("use these keys in one place from now on: a copy does not know what the other has signed");
     if output.format == Format::Text {
         output.line(&place)?;
     } else {
@@ -92,19 +93,19 @@ fn imported(folder: &Path, file: &Path, output: &Output) -> anyhow::Result<ExitC
     Ok(ExitCode::Success)
 }
 
-/// The reviewers of a roleset, each with what it fails together with.
+/// Returns the reviewers of a roleset, each with its domain: reviewers in one domain fail together.
 fn reviewers(roleset: &str, rolesets: &RolesetsArgs) -> anyhow::Result<Vec<(String, String)>> {
     let file = FileConfig::load_to_read()?;
     let NamedRoleset { name, roleset, .. } =
         read_named(Some(roleset), rolesets.rolesets_dir.as_ref(), &file)?;
     if !matches!(roleset.params, Params::Approval(_)) {
         let why = format!(
-            "keys are for reviewers, and `{name}` is a roleset of `{}`; `reviewers_f1` has four",
+            "keys are for reviewers, but `{name}` is a roleset of `{}`; `reviewers_f1` has four reviewers",
             roleset.params.protocol()
         );
         return Err(UsageError(why).into());
     }
-    // Reviewers without a model of their own are all on the one that a run is given.
+    // Reviewers without a model of their own all use the model of the run.
     let domain = |model: &Option<String>| model.clone().unwrap_or_else(|| RUNS_MODEL.to_owned());
     Ok(roleset.agents.iter().map(|agent| (agent.name.clone(), domain(&agent.model))).collect())
 }
@@ -115,7 +116,9 @@ fn told(made: &KeyFolder, folder: &Path, output: &Output) -> anyhow::Result<Exit
         return Ok(ExitCode::Success);
     }
     let place = folder.display();
-    output.status(&format!("{place}/{ROSTER_FILE}: the public keys; give it to whoever verifies decisions"));
+    output.status(&format!(
+        "{place}/{ROSTER_FILE}: the public keys; give it to everyone who verifies decisions"
+    ));
     let digest = Membership::new(Digest::ZERO, made.roster().clone())?.digest();
     output.status(&format!("its digest, the same on every machine: {digest}"));
     for seat in &made.roster().reviewers {

@@ -1,4 +1,4 @@
-//! The subcommands, one file each: they take what was typed, call what does the work, and print what comes of it.
+//! The subcommands, one file each. A subcommand takes the parsed arguments, calls the part that does the work, and prints the result.
 
 pub(super) mod approve;
 pub(super) mod batch;

@@ -1,4 +1,4 @@
-//! `consensus persona`.
+//! `consensus persona`: lists, shows and makes personas.
 
 use serde_json::json;
 
@@ -28,14 +28,14 @@ pub(crate) fn persona(args: &PersonaArgs, output: &Output) -> anyhow::Result<Exi
             if name.is_empty() || name.len() > 40 || !name.chars().all(plain) {
                 let name = escape::excerpt(name);
                 return Err(UsageError(format!(
-                    "`{name}` is no name: letters, digits, `-` and `_`, 40 at most"
+                    "`{name}` is not a valid name; use letters, digits, `-` and `_`, at most 40"
                 ))
                 .into());
             }
             let path = folder.join(format!("{}.md", name.to_lowercase()));
             let cannot = |why| UsageError(format!("cannot write `{}`: {why}", path.display()));
             std::fs::create_dir_all(folder).map_err(cannot)?;
-            // What is there is never overwritten.
+            // An existing file is never overwritten.
             let mut file = std::fs::File::create_new(&path).map_err(cannot)?;
             std::io::Write::write_all(&mut file, made.pack.as_bytes()).map_err(cannot)?;
             if output.format == Format::Text {

@@ -1,4 +1,4 @@
-//! `--dry-run` of `run`, `review` and `approve`: the least and the most that they can cost.
+//! `--dry-run` of `run`, `review` and `approve`: prints the least and the most that they can cost.
 
 use serde_json::json;
 
@@ -20,7 +20,7 @@ pub(crate) fn plan(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> 
     tell_setup(&setup, &roleset, why, (&request.servers, &request.mock), &file, output)
 }
 
-/// Prints what a run with this setup can cost, where its models are as `chosen` and the roleset say.
+/// Prints what a run with this setup can cost, on the models that `chosen` and the roleset name.
 pub(super) fn tell_setup(
     setup: &RunSetup,
     roleset: &Roleset,
@@ -35,7 +35,7 @@ pub(super) fn tell_setup(
         named.cloned().unwrap_or_default()
     };
     let models: Vec<String> = roleset.agents.iter().chain(&roleset.arbiter).map(named).collect();
-    // The dearest model of the run bounds the cost; none, if a price is missing.
+    // The dearest model of the run bounds the cost. Without the price of each model there is no bound.
     let prices: Result<Vec<Option<Price>>, _> =
         models.iter().map(|model| expected_price(chosen, file, model)).collect();
     let prices: Option<Vec<Price>> = prices?.into_iter().collect();
@@ -87,12 +87,12 @@ pub(super) fn tell_setup(
         ))?;
     }
     output.line(
-        "At most means all rounds, every reply as long as allowed and asked for again as often as allowed.",
+        "At most means all rounds, with every reply as long and repeated as often as the limits allow.",
     )?;
     Ok(ExitCode::Success)
 }
 
-/// Prints calls, prompt tokens and completion tokens, and what they cost where that is known.
+/// Prints calls, prompt tokens and completion tokens, and their cost if it is known.
 pub(super) fn tell(output: &Output, figures: [u64; 3], cost: Option<u64>) -> anyhow::Result<()> {
     for (figure, name) in figures.into_iter().zip(["calls", "prompt tokens", "completion tokens"]) {
         output.line(&format!("  {:>12} {name}", grouped(figure)))?;

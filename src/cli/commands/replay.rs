@@ -1,4 +1,4 @@
-//! `consensus replay`: the run again, from its journal and without any network.
+//! `consensus replay`: prints a run again, from its journal and without a network.
 
 use crate::cli::answer::{print_answer, tell_result};
 use crate::cli::args::Format;
@@ -17,7 +17,7 @@ pub(crate) fn replay(args: &ShowArgs, output: &Output) -> anyhow::Result<ExitCod
     let story = ProgressPrinter::new(*output);
     let mut state = RunState::open(&journal.records[0]).map_err(|why| ReplayError { line: 1, why })?;
     for (index, record) in journal.records.iter().enumerate() {
-        // Once the reply is taken its call is not open any more.
+        // The charge is computed first, since the call is no longer open once the reply is applied.
         let charged = match &record.event {
             Entry::Replied(replied) => Some((replied, state.charge(replied))),
             Entry::Opened(_)

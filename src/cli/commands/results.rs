@@ -1,4 +1,4 @@
-//! `consensus results`: what came out of batches.
+//! `consensus results`: prints the results of batches.
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
@@ -18,12 +18,13 @@ use crate::cli::output::{Output, wrapped};
 use crate::core::{ExitCode, VERSION};
 use crate::text::escape;
 
-/// Intervals of seeds of fewer tasks than this hold less often than they say: of 5 tasks in 86 to 89 % of simulated cases.
+/// The number of tasks below which intervals over several seeds are too narrow: with 5 tasks, they hold in 86 to 89 % of simulated
+/// cases.
 const TASKS_MIN: u64 = 10;
 
 pub(crate) fn tell(args: &ResultsArgs, output: &Output) -> anyhow::Result<ExitCode> {
     if args.with_transcripts && !matches!(args.format, Format::Own(OwnFormat::Html)) {
-        let why = "transcripts are put on a page alone: add --format html";
+        let why = "only a page has transcripts: add --format html";
         return Err(UsageError(why.to_owned()).into());
     }
     match args.format {
@@ -48,7 +49,8 @@ pub(crate) fn tell(args: &ResultsArgs, output: &Output) -> anyhow::Result<ExitCo
     Ok(ExitCode::Success)
 }
 
-/// Prints rows as they come. A program gets them as they are; a terminal must not be driven by what models have said.
+/// The printer of rows as they come. A program receives them unchanged. On a terminal they are escaped, so that the words of models
+/// cannot control it.
 struct Printer<'a> {
     output: &'a Output,
     is_terminal: bool,
@@ -73,7 +75,7 @@ impl<'a> Printer<'a> {
     }
 }
 
-/// Prints each run as `write` writes it.
+/// Prints each run in the form that `write` gives it.
 fn each_run(
     args: &ResultsArgs,
     output: &Output,
@@ -93,7 +95,7 @@ fn json_line(row: &impl Serialize) -> anyhow::Result<String> {
     Ok(serde_json::to_string(row)? + "\n")
 }
 
-/// A row of comma-separated values, with a heading before the first; what is no single value stands as JSON.
+/// Returns a row of comma-separated values, with a heading before the first. Lists and objects are written as JSON.
 fn csv_line(row: &Value, is_first: bool) -> anyhow::Result<String> {
     let none = Map::new();
     let fields = row.as_object().unwrap_or(&none);
@@ -110,7 +112,7 @@ fn csv_line(row: &Value, is_first: bool) -> anyhow::Result<String> {
     Ok(String::from_utf8(lines.into_inner()?)?)
 }
 
-/// Tells groups of runs.
+/// Prints groups of runs.
 fn together(args: &ResultsArgs, output: &Output) -> anyhow::Result<()> {
     let mut by = args.by.clone();
     if args.dirs.len() > 1 && !by.contains(&By::Folder) {
@@ -147,7 +149,7 @@ fn together(args: &ResultsArgs, output: &Output) -> anyhow::Result<()> {
         }
         Format::Text | Format::Jsonl | Format::Own(_) => {
             if groups.is_empty() {
-                output.status("no run has ended there");
+                output.status("no run has ended yet");
                 return Ok(());
             }
             table(&groups, output)?;
@@ -183,12 +185,12 @@ fn made_page(
     }))
 }
 
-/// Prints a table, or where that does not fit into the terminal, a block for each group.
+/// Prints a table or, if it does not fit into the terminal, a block for each group.
 fn table(groups: &[Group], output: &Output) -> anyhow::Result<()> {
     let header = header(&groups[0]);
     let rows: Vec<Vec<String>> = groups.iter().map(cells).collect();
     let is_told = |column: &usize| rows.iter().any(|row| row[*column] != "-");
-    // A person does not look at columns without a figure; a program counts them.
+    // A person does not need columns without a figure; a program counts on them.
     let is_terminal = std::io::stdout().is_terminal();
     let shown: Vec<usize> = (0..header.len()).filter(|column| !is_terminal || is_told(column)).collect();
     let pick = |row: &Vec<String>| shown.iter().map(|column| row[*column].clone()).collect::<Vec<_>>();
@@ -214,7 +216,7 @@ fn padded(cell: &str, width: usize) -> String {
     format!("{cell}{}", " ".repeat(width.saturating_sub(measure_text_width(cell))))
 }
 
-/// Prints a block for each group: its names, and below them its figures, so many in a line as fit.
+/// Prints a block for each group: its names, and below them its figures, as many in a line as fit.
 fn blocks(
     header: &[String],
     rows: &[Vec<String>],
@@ -238,7 +240,7 @@ fn blocks(
     Ok(())
 }
 
-/// Prints what tokens were used for, where results say it.
+/// Prints the tokens of each phase, if the results have them.
 fn tell_phases(groups: &[Group], output: &Output) -> anyhow::Result<()> {
     for group in groups.iter().filter(|group| !group.tokens_by_phase.is_empty()) {
         let all: f64 = group.tokens_by_phase.values().sum();
@@ -256,7 +258,7 @@ fn tell_differences(differences: &[Difference], output: &Output) -> anyhow::Resu
     differences.iter().try_for_each(|difference| told(&escape::terminal(&difference.in_words()), output))
 }
 
-/// Prints a sentence, which a terminal gets in lines that fit.
+/// Prints a sentence, in lines that fit if stdout is a terminal.
 fn told(text: &str, output: &Output) -> anyhow::Result<()> {
     if !std::io::stdout().is_terminal() {
         return output.line(text);
@@ -269,20 +271,20 @@ fn named(group: &Group) -> String {
     if names.is_empty() { "-".to_owned() } else { escape::terminal(&names.join(" · ")) }
 }
 
-/// What a reader of these groups must know first.
+/// Returns the warnings that a reader of these groups must see first.
 fn warnings(args: &ResultsArgs, groups: &[Group]) -> anyhow::Result<Vec<String>> {
     let mut warnings = Vec::new();
     let cut_off: u64 = groups.iter().map(|group| group.ended.all() - group.ended.by_protocol()).sum();
     if cut_off > 0 {
         warnings.push(format!(
-            "{cut_off} runs have failed or come to a limit, and are in no share; `consensus batch … --retry failed,budget` goes on with them"
+            "{cut_off} runs failed or reached a limit, and are in no share; `consensus batch … --retry failed,budget` continues them"
         ));
     }
     let is_few =
         |group: &Group| (1..TASKS_MIN).contains(&group.agreed.tasks) && group.agreed.tasks < group.agreed.of;
     if groups.iter().any(is_few) {
         warnings.push(format!(
-            "a group has several runs of fewer than {TASKS_MIN} tasks: its intervals are too narrow, since so few tasks say little of others"
+            "a group has several runs of fewer than {TASKS_MIN} tasks: its intervals are too narrow, since so few tasks say little about others"
         ));
     }
     for dir in &args.dirs {
@@ -303,7 +305,7 @@ fn warnings(args: &ResultsArgs, groups: &[Group]) -> anyhow::Result<Vec<String>>
         for shard in status(dir)? {
             let state = shard.progress.map(|progress| progress.state);
             if state != Some(State::Ended) || shard.is_live == Some(true) {
-                warnings.push(format!("shard {}{of} has not ended: these are not all runs", shard.index));
+                warnings.push(format!("incomplete: shard {}{of} is still open", shard.index));
             }
         }
     }

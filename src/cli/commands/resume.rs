@@ -1,4 +1,4 @@
-//! `consensus resume`.
+//! `consensus resume`: resumes a run that was interrupted, failed, or hit a limit.
 
 use std::time::Instant;
 
@@ -14,8 +14,8 @@ use crate::engine::Engine;
 use crate::journal::Writer;
 use crate::run::{AnswerFile, ResumedRun, prepare_resume};
 
-/// What a signal or the deadline leaves before anything is asked.
-const UNCHANGED: &str = "before the run went on; nothing was asked, and it can be resumed as before";
+/// The message if a signal or the deadline comes before anything is asked.
+const UNCHANGED: &str = "before the run continued; nothing was asked, and it can be resumed as before";
 
 pub(crate) fn resume(args: &ResumeArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let began = Instant::now();

@@ -1,4 +1,4 @@
-//! `consensus review`: what reviewers find in a change. Nothing is decided on.
+//! `consensus review`: prints what reviewers find in a change. Nothing is decided.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -26,10 +26,10 @@ use crate::report::{RunResult, review_annotations, review_markdown, review_text,
 use crate::run::{Notices, Waiting};
 use crate::text::escape;
 
-/// What a signal or the deadline leaves before anything is asked.
+/// The message if a signal or the deadline comes before anything is asked.
 const UNBEGUN: &str = "before the review began; nothing was asked, and there is nothing to resume";
 
-/// Where GitHub Actions says that the summary of a job is.
+/// The variable with which GitHub Actions names the summary of a job.
 const SUMMARY: &str = "GITHUB_STEP_SUMMARY";
 
 pub(crate) fn review(args: &ReviewArgs, output: &Output) -> anyhow::Result<ExitCode> {
@@ -43,14 +43,14 @@ pub(crate) fn review(args: &ReviewArgs, output: &Output) -> anyhow::Result<ExitC
     let file = FileConfig::load()?;
     let request = args.request(&file);
     block_on(async {
-        // What it leaves can be written before anything is paid for.
+        // The output files are opened before anything is paid for, so that none of them fails afterwards.
         let mut sarif_file = create(args.sarif.as_deref())?;
         let mut markdown_file = create(args.markdown.as_deref())?;
         let change = ReadChange::read(&request, &file, output)?;
         let ChangeReview { result, dir } =
             Box::pin(change.review(listening.begin(), began, &ReviewStory(*output))).await?;
         let Section::Approval(section) = &result.section else {
-            anyhow::bail!("a review has no reviewers; that is an error of this program")
+            anyhow::bail!("a review has no reviewers; this is a bug in this program")
         };
         if let Some((file, path)) = &mut sarif_file {
             write(file, path, &(serde_json::to_string_pretty(&sarif(section))? + "\n"))?;
@@ -121,11 +121,11 @@ fn print(
         }
         Format::Own(OwnFormat::Github) => {
             output.print(&review_annotations(section, outcome))?;
-            // The verdict does not depend on where a summary can be written.
+            // The verdict does not depend on whether the summary can be written.
             if let Some(path) = std::env::var_os(SUMMARY).filter(|path| !path.is_empty())
                 && let Err(why) = summarise(Path::new(&path), &review_markdown(section, outcome))
             {
-                output.warn(&escape::terminal(&format!("the summary of the job is not written: {why:#}")));
+                output.warn(&escape::terminal(&format!("the summary of the job cannot be written: {why:#}")));
             }
             Ok(())
         }
@@ -136,10 +136,10 @@ fn print(
     }
 }
 
-/// Adds to the summary of a job, which is a file: what is none may wait for its reader for ever.
+/// Appends to the summary of a job, which must be a file: a write to a pipe may wait for a reader for ever.
 fn summarise(path: &Path, text: &str) -> anyhow::Result<()> {
     let is_other = std::fs::metadata(path).is_ok_and(|about| !about.is_file());
-    anyhow::ensure!(!is_other, "`{}`, which {SUMMARY} names, is no file", path.display());
+    anyhow::ensure!(!is_other, "`{}`, which {SUMMARY} names, is not a file", path.display());
     let file = File::options().append(true).create(true).open(path);
     let mut file =
         file.with_context(|| format!("cannot open `{}`, which {SUMMARY} names", path.display()))?;

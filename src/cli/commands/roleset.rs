@@ -1,4 +1,4 @@
-//! `consensus roleset`.
+//! `consensus roleset`: lists, shows, copies and checks rolesets.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,7 @@ use crate::protocol::{Params, Task};
 use crate::run::rolesets_folders;
 use crate::text::escape;
 
-/// So many runs are named to choose from.
+/// The largest number of runs that are listed to choose from.
 const CHOICES_MAX: usize = 20;
 
 pub(crate) fn roleset(args: &RolesetArgs, output: &Output) -> anyhow::Result<ExitCode> {
@@ -83,7 +83,7 @@ fn list(all: &[FoundRoleset], output: &Output) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::Success)
 }
 
-/// The roleset that a run was made by, under its name. Several runs of a task may have been made by one.
+/// Returns the name and the roleset of a run. Several runs of a task may share one roleset.
 fn of_run(run: &str) -> anyhow::Result<(String, Roleset, Packs)> {
     let args = ShowArgs::of(run);
     let Some(folder) = args.batch() else { return roleset_in(&journals::open(&args)?.journal) };
@@ -108,8 +108,7 @@ fn of_run(run: &str) -> anyhow::Result<(String, Roleset, Packs)> {
             )
         };
         let lines: Vec<String> = found.iter().take(CHOICES_MAX).map(line).collect();
-        let why =
-            format!("runs of this task were made by several rolesets; choose one:\n{}", lines.join("\n"));
+        let why = format!("runs of this task have several rolesets; choose one:\n{}", lines.join("\n"));
         return Err(UsageError(escape::terminal(&why)).into());
     }
     roleset_in(&found[0].journal)
@@ -122,7 +121,7 @@ fn roleset_in(journal: &Journal) -> anyhow::Result<(String, Roleset, Packs)> {
     Ok((setup.roleset.clone(), roleset, packs))
 }
 
-/// Where a copy goes: its new name, if it has one, and its folder.
+/// Returns the new name of a copy, if it has one, and its folder.
 fn place(to: &str) -> anyhow::Result<(Option<&str>, PathBuf)> {
     if to.contains('/') || Path::new(to).is_dir() {
         return Ok((None, to.into()));
@@ -130,8 +129,7 @@ fn place(to: &str) -> anyhow::Result<(Option<&str>, PathBuf)> {
     let name = to.strip_suffix(".json").unwrap_or(to);
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_' || c == '.';
     if name.is_empty() || name.starts_with('.') || !name.chars().all(is_plain) {
-        let why =
-            "a new name has letters, digits, `-`, `_` and `.`; a folder is named with a slash at its end";
+        let why = "a new name has letters, digits, `-`, `_` and `.`; a folder has a slash at its end";
         return Err(UsageError(why.to_owned()).into());
     }
     Ok((Some(name), "rolesets".into()))
@@ -143,7 +141,7 @@ fn copied(path: &Path, output: &Output) -> anyhow::Result<ExitCode> {
     let found = FoundRoleset { name: name.to_owned(), source: RolesetSource::File(path.to_owned()) };
     if found.is_shadowing() {
         output.status(&format!(
-            "it takes the place of the built-in roleset `{name}` wherever this folder is looked into; to have both, give it a name of \
+            "the copy replaces the built-in roleset `{name}` wherever this folder is searched; to keep both, give the copy a name of \
              its own: consensus roleset copy {name} NAME"
         ));
     }
@@ -172,10 +170,10 @@ fn check(all: &[FoundRoleset], output: &Output) -> anyhow::Result<ExitCode> {
                 if let (Params::Approval(_), Ok(quorum)) =
                     (&roleset.params, Quorum::new(roleset.agents.len()))
                 {
-                    // Those that name none are all on the one that a run is given.
+                    // Agents without a model of their own all use the model of the run.
                     let model = |agent: &RolesetAgent| Some(agent.model.clone().unwrap_or_default());
                     let models: Vec<Option<String>> = roleset.agents.iter().map(model).collect();
-                    output.line(&format!("    {}", quorum_in_words(quorum, &models)))?;
+                    output.line(&format!("    quorum {}", quorum_in_words(quorum, &models)))?;
                 }
             }
             Ok(_) => {}

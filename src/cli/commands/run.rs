@@ -1,4 +1,4 @@
-//! `consensus run`.
+//! `consensus run`: has agents work on a task until they agree.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ use crate::core::ExitCode;
 use crate::engine::Engine;
 use crate::run::{AnswerFile, ReadyRun, RunId, introduce, prepare};
 
-/// What a signal or the deadline leaves before anything is asked.
+/// The message if a signal or the deadline comes before anything is asked.
 const UNBEGUN: &str = "before the run began; nothing was asked, and there is nothing to resume";
 
 pub(crate) fn run(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let request = args.request(&file, id.seed());
     let dir = request.runs_dir.join(id.to_string());
     block_on(async {
-        // Before a server is started, which can take minutes.
+        // The file is opened before a server is started, which can take minutes.
         let mut copy = AnswerFile::open(args.output.as_deref())?;
         let ReadyRun { prepared, server, why } = prepare(&request, &file, &dir, output).await?;
         let stop = listening.begin();

@@ -1,4 +1,4 @@
-//! `consensus runs`: the runs of a folder, or of a batch.
+//! `consensus runs`: lists the runs of a folder, or of a batch.
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -41,7 +41,7 @@ pub(crate) fn runs(args: &RunsArgs, output: &Output) -> anyhow::Result<ExitCode>
     Ok(ExitCode::Success)
 }
 
-/// The ids of all runs in a folder of run folders, and what there is to say of the last so many.
+/// Returns the ids of all runs in a folder of run folders, and a row for each of the last `limit` runs.
 fn of_folder(dir: &Path, limit: Option<usize>) -> (Vec<String>, Vec<Value>) {
     let folders = run_folders(dir);
     let skipped = limit.map_or(0, |limit| folders.len().saturating_sub(limit));
@@ -49,7 +49,7 @@ fn of_folder(dir: &Path, limit: Option<usize>) -> (Vec<String>, Vec<Value>) {
     (folders.iter().map(|folder| folder_name(folder)).collect(), rows)
 }
 
-/// The same of a batch, by its results.
+/// Returns a row for each of the last `limit` runs of a batch, from its results, and no ids, since its table does not shorten them.
 fn of_batch(dir: &Path, limit: Option<usize>) -> anyhow::Result<(Vec<String>, Vec<Value>)> {
     let mut rows = Vec::new();
     results(dir, |told| rows.push(json!(told.flat())))?;
@@ -57,7 +57,7 @@ fn of_batch(dir: &Path, limit: Option<usize>) -> anyhow::Result<(Vec<String>, Ve
     Ok((Vec::new(), rows.split_off(skipped)))
 }
 
-/// What there is to say of a run, for programs.
+/// Returns a run as a row for programs.
 fn row(folder: &Path) -> Value {
     let state = read(&folder.join(FILE_NAME)).map_err(|e| e.to_string()).and_then(|journal| {
         RunState::replay(&journal.records).map_err(|ReplayError { line, why }| format!("line {line}: {why}"))
@@ -66,7 +66,7 @@ fn row(folder: &Path) -> Value {
     match state {
         Ok(state) => {
             let setup = &state.opened().setup;
-            // Without an end on record the run is under way, or its process died.
+            // Without a recorded end, the run is under way or its process died.
             let outcome = state.outcome().map_or("open", Outcome::name);
             let started_at = &state.started_at;
             let mut row = json!({"run": run, "started_at": started_at, "outcome": outcome, "roleset": setup.roleset, "prompt": setup.task.prompt});
@@ -79,7 +79,7 @@ fn row(folder: &Path) -> Value {
     }
 }
 
-/// A run in a line of its own, for scripts.
+/// Returns a run as a line for scripts.
 fn run_line(row: &Value) -> String {
     let field = |name: &str| escape::terminal(row[name].as_str().unwrap_or_default());
     let time: String = field("started_at").chars().take(16).collect();
@@ -87,7 +87,7 @@ fn run_line(row: &Value) -> String {
     format!("{}  {time:16}  {:12}  {:20}  {about}", field("run"), field("outcome"), field("roleset"))
 }
 
-/// A run of a batch in a line of its own, for scripts.
+/// Returns a run of a batch as a line for scripts.
 fn batch_line(row: &Value) -> String {
     let field = |name: &str| escape::terminal(row[name].as_str().unwrap_or_default());
     let about = escape::excerpt(row["text"].as_str().or(row["reason"].as_str()).unwrap_or_default());
@@ -95,7 +95,7 @@ fn batch_line(row: &Value) -> String {
     format!("{run}  {task}  {outcome:12}  {roleset:20}  {:4}  {about}", row["seed"].to_string())
 }
 
-/// Runs for a person, the newest first.
+/// Returns a table of runs for a person, the newest first.
 fn run_table(rows: &[Value], short: usize) -> Table<5> {
     let now = SystemTime::now();
     let cells = |row: &Value| {
@@ -114,7 +114,7 @@ fn run_table(rows: &[Value], short: usize) -> Table<5> {
     Table { heading, rows: rows.iter().rev().map(cells).collect(), shares: [0, 0, 0, 3, 2] }
 }
 
-/// Runs of a batch for a person, in the order of its results.
+/// Returns a table of a batch's runs for a person, in the order of its results.
 fn batch_table(rows: &[Value]) -> Table<6> {
     let cells = |row: &Value| {
         let labels = ["roleset", "model", "arm"].map(|name| shown(row[name].as_str()));
@@ -137,7 +137,7 @@ fn batch_table(rows: &[Value]) -> Table<6> {
     Table { heading, rows: rows.iter().map(cells).collect(), shares: [2, 2, 0, 0, 0, 3] }
 }
 
-/// A text in one line, harmless to a terminal.
+/// Returns a text in one line, harmless to a terminal.
 fn shown(text: Option<&str>) -> String {
     escape::terminal(&escape::one_line(text.unwrap_or_default()))
 }

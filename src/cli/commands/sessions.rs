@@ -1,4 +1,4 @@
-//! `consensus sessions`: what was asked and answered in each session.
+//! `consensus sessions`: lists, shows and deletes the questions and answers of sessions.
 
 use std::io::IsTerminal as _;
 use std::path::Path;
@@ -25,7 +25,7 @@ pub(crate) fn sessions(args: &SessionsArgs, output: &Output) -> anyhow::Result<E
             let session = existing(&folder, name)?;
             let count = session.turns().len();
             session.delete()?;
-            output.status(&format!("forgot the session `{name}`; the records of its {count} runs stay"));
+            output.status(&format!("deleted the session `{name}`; the records of its {count} runs remain"));
         }
     }
     Ok(ExitCode::Success)
@@ -37,7 +37,7 @@ fn existing(folder: &Path, name: &str) -> anyhow::Result<Session> {
         return Ok(session);
     }
     let why = format!(
-        "there is no session `{name}` in `{}`; `consensus sessions` lists those that there are",
+        "there is no session `{name}` in `{}`; `consensus sessions` lists the sessions",
         folder.display()
     );
     Err(UsageError(why).into())
@@ -50,7 +50,7 @@ fn list(folder: &Path, output: &Output) -> anyhow::Result<()> {
     }
     if rows.is_empty() {
         output.status(&format!(
-            "there is no session in `{}`; `consensus chat` begins one, and so does `consensus run --session NAME`",
+            "there is no session in `{}`; begin one with `consensus chat` or `consensus run --session NAME`",
             folder.display()
         ));
         return Ok(());
@@ -70,7 +70,7 @@ fn list(folder: &Path, output: &Output) -> anyhow::Result<()> {
     })
 }
 
-/// What there is to say of a session, for programs.
+/// Returns a session as a row for programs.
 fn row(folder: &Path, name: &str) -> Value {
     match Session::open(folder, name) {
         Ok(session) => {
@@ -115,7 +115,7 @@ fn show(session: &Session, output: &Output) -> anyhow::Result<()> {
     }
 }
 
-/// A question with its answer, as a person reads it.
+/// Returns a question with its answer, as text for a person.
 fn in_words(turn: &SessionTurn) -> String {
     let question = turn.prompt.trim().replace('\n', "\n> ");
     let answer =
@@ -123,7 +123,7 @@ fn in_words(turn: &SessionTurn) -> String {
     format!("> {question}\n\n{}\n", answer.trim())
 }
 
-/// A text in one line, harmless to a terminal.
+/// Returns a text in one line, harmless to a terminal.
 fn shown(text: &Value) -> String {
     escape::terminal(&escape::one_line(text.as_str().unwrap_or_default()))
 }

@@ -1,4 +1,4 @@
-//! `consensus show`: a run that was made, in short, in full, or as it went.
+//! `consensus show`: prints a recorded run in short, in full, or as it went.
 
 use std::io::IsTerminal as _;
 
@@ -35,7 +35,7 @@ pub(crate) fn show(args: &ShowArgs, output: &Output) -> anyhow::Result<ExitCode>
                 None => (run.clone(), run.clone()),
             };
             output.status(&format!(
-                "`consensus show --full {shown}` shows all that was thought and said, `consensus verify {verified}` checks it"
+                "`consensus show --full {shown}` shows the whole transcript, `consensus verify {verified}` checks it"
             ));
             if let Some(worth) = worth {
                 output.status(&worth);
@@ -54,7 +54,7 @@ pub(crate) fn show(args: &ShowArgs, output: &Output) -> anyhow::Result<ExitCode>
     Ok(ExitCode::Success)
 }
 
-/// The same with its first line in bold, where a person looks.
+/// Returns the text with its first line in bold, if a person reads it.
 fn bold_first_line(text: &str) -> String {
     let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     match text.split_once('\n') {

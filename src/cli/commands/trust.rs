@@ -1,7 +1,7 @@
-//! `consensus trust`: the user lets a folder start programs, name servers and keys, and write elsewhere.
+//! `consensus trust`: the user allows a folder to start programs, name servers and keys, and write elsewhere.
 //!
-//! In: the folder that one stands in, as it is now. Out: each of its settings that needs trust, with its place, and the
-//! digest that stands for all of them, which goes into the user's list. Nothing of the folder is started or sent here.
+//! The input is the current folder as it is now. The output is each of its settings that needs trust, with its place, and one digest of
+//! all of them, which goes into the user's list. Nothing in the folder is started or sent here.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ pub(crate) fn trust(args: &TrustArgs, output: &Output) -> anyhow::Result<ExitCod
     }
 }
 
-/// Trusts the folder that one stands in.
+/// Trusts the current folder.
 fn add(store: &TrustStore, output: &Output) -> anyhow::Result<ExitCode> {
     let Some(claims) = Claims::of_folder(Path::new("."), &FileConfig::of_user()?)? else {
         if output.format == Format::Text {
@@ -54,13 +54,13 @@ fn add(store: &TrustStore, output: &Output) -> anyhow::Result<ExitCode> {
     }
     output.line(&format!("{}  {}", claims.digest, escape::terminal(&folder)))?;
     output.status(&format!(
-        "trusted until one of them changes, and not the programs that they start; {} has the list",
+        "trusted until one of these settings changes, without the programs that they start; the list is in {}",
         escape::terminal(&store.path().display().to_string())
     ));
     Ok(ExitCode::Success)
 }
 
-/// Lists every trusted folder, and whether it still is what was trusted.
+/// Lists every trusted folder, and whether it has changed since.
 fn list(folders: &BTreeMap<PathBuf, Digest>, output: &Output) -> anyhow::Result<ExitCode> {
     let user = FileConfig::of_user()?;
     let rows: Vec<Value> = folders
@@ -84,7 +84,7 @@ fn list(folders: &BTreeMap<PathBuf, Digest>, output: &Output) -> anyhow::Result<
     Ok(ExitCode::Success)
 }
 
-/// Returns, in one word, what has become of a folder since it was trusted.
+/// Returns the state of a folder since it was trusted, in one word.
 fn state(folder: &Path, digest: &Digest, user: &FileConfig) -> &'static str {
     if !folder.is_dir() {
         return "gone";
@@ -100,9 +100,10 @@ fn state(folder: &Path, digest: &Digest, user: &FileConfig) -> &'static str {
 fn revoke(store: &TrustStore, folder: &Path, output: &Output) -> anyhow::Result<ExitCode> {
     let shown = folder.display();
     if !store.revoke(folder)? {
-        let why = format!("the folder `{shown}` is not on the list; `consensus trust --list` shows it");
+        let why =
+            format!("the folder `{shown}` is not on the list; `consensus trust --list` prints the list");
         return Err(UsageError(why).into());
     }
-    output.status(&escape::terminal(&format!("the folder `{shown}` is trusted no more")));
+    output.status(&escape::terminal(&format!("the folder `{shown}` is no longer trusted")));
     Ok(ExitCode::Success)
 }

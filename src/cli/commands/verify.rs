@@ -1,4 +1,4 @@
-//! `consensus verify`: everything that a journal claims, derived again and compared.
+//! `consensus verify`: derives everything that a journal claims again, and compares it.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -24,12 +24,11 @@ use crate::run::{SessionError, folder_of_runs};
 use crate::text::escape;
 use crate::{batch, files};
 
-/// What no record of a run can prove.
+/// The facts that no record of a run can prove.
 const NOT_COVERED: [&str; 5] = ["endpoint", "model", "tokens", "cost", "times"];
 
-/// The same for people.
-const NOT_COVERED_IN_WORDS: &str =
-    "  not covered  endpoints, models' names, token counts, costs and times: the word of the file's holder";
+/// The same facts in words, for people.
+const NOT_COVERED_IN_WORDS: &str = "  not covered  endpoints, model names, token counts, costs and times: only the file's holder vouches for them";
 
 pub(crate) fn verify(args: &VerifyArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let file =
@@ -49,29 +48,30 @@ fn verify_batch(folder: &Path, output: &Output) -> anyhow::Result<ExitCode> {
         output.json(&json!({"verified": true, "batch": verified, "not_covered": NOT_COVERED}))?;
         return Ok(ExitCode::Success);
     }
-    output.line(&format!("verified: {} runs have ended as their results say", verified.ended))?;
+    output.line(&format!("verified: all {} results match their journals", verified.ended))?;
     if verified.untold > 0 {
         let untold = verified.untold;
-        output
-            .line(&format!("  {untold} more have ended and have no such result; the same command adds it"))?;
+        output.line(&format!(
+            "  {untold} more ended without a matching result; the same batch command adds it"
+        ))?;
     }
     if verified.open > 0 {
-        output.line(&format!("  {} more are under way or were cut off", verified.open))?;
+        output.line(&format!("  {} more under way or cut off", verified.open))?;
     }
     if verified.absent_shards > 0 {
-        output.line(&format!("  {} shards have not begun, or are not here", verified.absent_shards))?;
+        output.line(&format!("  {} shards have not begun, or are missing here", verified.absent_shards))?;
     }
     if verified.unlabelled > 0 {
         let unlabelled = verified.unlabelled;
         output.line(&format!(
-            "  {unlabelled} of them were begun by version 0.1, which does not record `made_of`; it was not compared"
+            "  {unlabelled} of them were begun by version 0.1, which does not record `made_of`; that field was not compared"
         ))?;
     }
     output.line(NOT_COVERED_IN_WORDS)?;
     Ok(ExitCode::Success)
 }
 
-/// Reads the public keys. A roster that is there and cannot be read is as bad as a damaged record.
+/// Reads the public keys. A roster that exists but cannot be read counts as a damaged record.
 fn roster(keys: &Path) -> anyhow::Result<KeyFolder> {
     let why = match KeyFolder::open(keys) {
         Ok(roster) => return Ok(roster),
@@ -94,7 +94,7 @@ fn roster(keys: &Path) -> anyhow::Result<KeyFolder> {
 fn verify_record(file: &Path, keys: Option<&Path>, output: &Output) -> anyhow::Result<ExitCode> {
     if file.extension().is_some_and(|ending| ["gz", "tgz", "tar"].iter().any(|known| ending == *known)) {
         let why = format!(
-            "`{}` is an archive; unpack it with `tar xf`, and verify the folder that comes out of it",
+            "`{}` is an archive; unpack it with `tar xf`, and verify the unpacked folder",
             file.display()
         );
         return Err(UsageError(why).into());
@@ -107,8 +107,9 @@ fn verify_record(file: &Path, keys: Option<&Path>, output: &Output) -> anyhow::R
     let roster = roster(keys)?;
     let bytes =
         files::read(file, LARGE_BYTES_MAX).with_context(|| format!("cannot read `{}`", file.display()))?;
-    let text = String::from_utf8(bytes)
-        .map_err(|_| IntegrityError(format!("`{}` is no record: it is not UTF-8", file.display())))?;
+    let text = String::from_utf8(bytes).map_err(|_| {
+        IntegrityError(format!("`{}` is not a record, since it is not UTF-8", file.display()))
+    })?;
     let verified = DecisionRecord::read(&text)?.verify(roster.roster())?;
     if output.format != Format::Text {
         output.json(&json!({"verified": true, "decision": verified}))?;
@@ -120,7 +121,7 @@ fn verify_record(file: &Path, keys: Option<&Path>, output: &Output) -> anyhow::R
     output.line(&format!("verified: decision {sequence}, {outcome}"))?;
     match change {
         Some(change) => output.line(&format!("  change       sha256 {change}"))?,
-        None => output.line("  change       too few votes are in it to prove what it was decided on")?,
+        None => output.line("  change       unknown; the record has too few votes to prove it")?,
     }
     if let (Some(branch), Some(base), Some(tree)) = (branch, base, tree) {
         output.line(&escape::terminal(&format!("  branch       {branch}, on {base}")))?;
@@ -128,7 +129,7 @@ fn verify_record(file: &Path, keys: Option<&Path>, output: &Output) -> anyhow::R
     }
     output.line(&format!("  repository   {chain}"))?;
     let names: Vec<&str> = signed_by.iter().map(String::as_str).collect();
-    output.line(&escape::terminal(&format!("  signed by    {} (wanted {quorum})", names.join(", "))))?;
+    output.line(&escape::terminal(&format!("  signed by    {} (quorum {quorum})", names.join(", "))))?;
     for VotedFor { reviewer, model, opinion, .. } in votes {
         let said = match opinion {
             Opinion::Approve { confidence, .. } => format!("approves, {} % sure", confidence / 100),
@@ -142,7 +143,7 @@ fn verify_record(file: &Path, keys: Option<&Path>, output: &Output) -> anyhow::R
     for reviewer in silent {
         output.line(&escape::terminal(&format!("  no vote      {reviewer}")))?;
     }
-    // Records of version 0.1 do not say it.
+    // Records of version 0.1 do not name the models.
     if votes.iter().any(|vote| vote.signed_model.is_some()) {
         let membership = Membership::new(*chain, roster.roster().clone())?;
         let bears = quorum_of_votes(&membership, votes);
@@ -163,8 +164,7 @@ fn verify_run(which: &RunRef, output: &Output) -> anyhow::Result<ExitCode> {
     };
     let has_ended = state.outcome().is_some();
     if stored.as_ref().is_some_and(|text| !is_result_of(text, &journal)) {
-        let why =
-            "result.json is not what the journal leads to; `consensus show --format json` prints what is";
+        let why = "result.json does not match the journal; `consensus show --format json` prints the result that does";
         return Err(IntegrityError(why.to_owned()).into());
     }
     let session = session(&state, &journal, &dir)?;
@@ -196,12 +196,12 @@ fn verify_run(which: &RunRef, output: &Output) -> anyhow::Result<ExitCode> {
     output.line(&format!("  chain        {} records, head {}", journal.records.len(), journal.head))?;
     output.line(&format!("  prompts      {asked} sent, each as the protocol issues it"))?;
     let leads = match state.verdict() {
-        Some(_) => "they lead to this outcome",
-        None => "they lead to no outcome yet; why the run was put down is the record's word",
+        Some(_) => "they determine this outcome",
+        None => "they do not determine an outcome; the recorded stop reason cannot be checked",
     };
     output.line(&format!("  replies      {replied}; {leads}"))?;
     tell_details(output, &state, &journal, &dir)?;
-    let file = if stored.is_some() { "matches" } else { "is not there" };
+    let file = if stored.is_some() { "matches" } else { "is missing" };
     output.line(&format!("  result.json  {file}"))?;
     if let Some((name, says)) = session {
         output.line(&format!("  session      {name}: {}", in_words(says)))?;
@@ -210,7 +210,7 @@ fn verify_run(which: &RunRef, output: &Output) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::Success)
 }
 
-/// Prints what a run has used and lost, and the digest of its text.
+/// Prints a run's usage and its losses, and the digest of its text.
 fn tell_details(output: &Output, state: &RunState, journal: &Journal, dir: &Path) -> anyhow::Result<()> {
     let totals = state.totals();
     output.line(&format!(
@@ -226,14 +226,14 @@ fn tell_details(output: &Output, state: &RunState, journal: &Journal, dir: &Path
     if totals.cancelled > 0 {
         let count = totals.cancelled;
         output.line(&format!(
-            "  cancelled    {count} calls that could change nothing; what they used is not known"
+            "  cancelled    {count} calls that could not change the result; their usage is unknown"
         ))?;
     }
     if state.opened().redacted {
         output.line(if dir.join(REDACTIONS_FILE).exists() {
-            "  redactions   what its tokens stand for is in redactions.json, which nothing here covers"
+            "  redactions   the originals of its tokens are in redactions.json, which is not verified"
         } else {
-            "  redactions   redactions.json is not there: what its tokens stand for is lost"
+            "  redactions   redactions.json is missing, and with it the originals of its tokens"
         })?;
     }
     if journal.torn_bytes > 0 {
@@ -244,19 +244,21 @@ fn tell_details(output: &Output, state: &RunState, journal: &Journal, dir: &Path
 
 fn in_words(says: SessionSays) -> &'static str {
     match says {
-        SessionSays::NoFile => "its file is not there, and was not compared",
+        SessionSays::NoFile => "its file is missing, and was not compared",
         SessionSays::NoTable => {
-            "is not contradicted; a table of redactions cannot be read, and what the run was given was not compared"
+            "nothing contradicts it; a table of redactions cannot be read, so the run's text was not compared"
         }
         SessionSays::Nothing => {
-            "held what the run was given; it has no line of the run, which `consensus resume` adds"
+            "matches the text that the run received; it lacks a line of the run, which `consensus resume` adds"
         }
-        SessionSays::Earlier => "held what the run was given; its line is from before the run was resumed",
-        SessionSays::Same => "held what the run was given, and says how the run has ended",
+        SessionSays::Earlier => {
+            "matches the text that the run received; its line is from before the run was resumed"
+        }
+        SessionSays::Same => "matches the text that the run received, and how the run has ended",
     }
 }
 
-/// Compares the run with its session, if it belongs to one: returns the session's name, and what it says of the run.
+/// Compares the run with its session, if it belongs to one. Returns the session's name, and how far it confirms the run.
 fn session(state: &RunState, journal: &Journal, dir: &Path) -> anyhow::Result<Option<(String, SessionSays)>> {
     let Some(place) = &state.opened().session else { return Ok(None) };
     let ends: Vec<&Outcome> = journal
@@ -281,8 +283,8 @@ fn session(state: &RunState, journal: &Journal, dir: &Path) -> anyhow::Result<Op
     Ok(Some((place.name.clone(), says)))
 }
 
-/// Returns true if `stored` is the result of this run's end, or of an earlier stop after which the run
-/// was taken up again: what the journal led to when its last line had the head that it names.
+/// Returns true if `stored` is the result of this run's end, or of an earlier stop after which the run was resumed. It must be the
+/// result that the journal led to when its last line had the head that `stored` names.
 fn is_result_of(stored: &str, journal: &Journal) -> bool {
     let value: Value = serde_json::from_str(stored).unwrap_or_default();
     let head: Option<Digest> = value["journal_head"].as_str().and_then(|text| text.parse().ok());

@@ -87,7 +87,7 @@ fn a_summary_that_cannot_be_written_costs_no_verdict() {
         command.args(["review", "--repo", "repo", "--change", "note", "--mock", "--format", "github"]);
         let said = Finished::of(command.env("GITHUB_STEP_SUMMARY", place)).exits(0);
         assert!(said.stdout.contains("::notice title=Review::approved: 4 of 4"), "{}", said.stdout);
-        assert!(said.stderr.contains("the summary of the job is not written"), "{}", said.stderr);
+        assert!(said.stderr.contains("the summary of the job cannot be written"), "{}", said.stderr);
     }
 }
 

@@ -134,7 +134,7 @@ fn runs_that_failed_are_tried_again_if_that_is_wanted_and_go_on_where_they_were(
     let told = Finished::of(consensus(&folder).args(["results", "out", "--format", "json"])).exits(0);
     let groups: Value = serde_json::from_str(&told.stdout).unwrap();
     assert_eq!((&groups[0]["agreed"]["of"], &groups[0]["right"]["of"]), (&json!(0), &json!(0)), "{groups}");
-    assert!(told.stderr.contains("6 runs have failed or come to a limit"), "{}", told.stderr);
+    assert!(told.stderr.contains("6 runs failed or reached a limit"), "{}", told.stderr);
     let again = figures(&folder, &[&MOCK[..], &["--retry", "failed"]].concat(), 0);
     assert_eq!((&again["ended"]["agreed"], &again["ended"]["failed"]), (&json!(6), &json!(0)), "{again}");
     replies(&folder, "journal-0.jsonl");
@@ -230,7 +230,7 @@ fn results_follow_from_the_journal_and_stand_whatever_becomes_of_the_tasks() {
     let refused = Finished::of(&mut batch(&folder, &seven)).exits(2).stderr;
     assert!(refused.contains("with other settings") && refused.contains("--arm NAME"), "{refused}");
     let other = Finished::of(&mut batch(&folder, &[&seven[..], &["--keep-old"]].concat())).exits(0);
-    assert!(other.stderr.contains("5 runs kept as made and as graded"), "{}", other.stderr);
+    assert!(other.stderr.contains("5 runs kept unchanged"), "{}", other.stderr);
     assert_eq!(sorted(lines(&folder, "results-0.jsonl")), sorted(rows));
 }
 
@@ -284,10 +284,7 @@ fn a_batch_is_verified_from_its_journals_and_whoever_bends_a_result_is_found_out
     };
     let said = verify();
     let stdout = String::from_utf8_lossy(&said.stdout);
-    assert!(
-        stdout.starts_with("verified: 6 runs have ended as their results say\n  not covered  "),
-        "{stdout}"
-    );
+    assert!(stdout.starts_with("verified: all 6 results match their journals\n  not covered  "), "{stdout}");
     let results = folder.path().join("out/results-1.jsonl");
     let whole = std::fs::read_to_string(&results).unwrap();
     for (from, to) in
@@ -304,7 +301,7 @@ fn a_batch_is_verified_from_its_journals_and_whoever_bends_a_result_is_found_out
     }
     // A line that is gone is made anew.
     std::fs::write(&results, whole.split_inclusive('\n').skip(1).collect::<String>()).unwrap();
-    assert!(String::from_utf8_lossy(&verify().stdout).contains("1 more have ended and have no such result"));
+    assert!(String::from_utf8_lossy(&verify().stdout).contains("1 more ended without a matching result"));
     std::fs::write(&results, &whole).unwrap();
     let journal = folder.path().join("out/journal-0.jsonl");
     let text = std::fs::read_to_string(&journal).unwrap();

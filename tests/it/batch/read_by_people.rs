@@ -26,7 +26,7 @@ fn each_run_of_a_batch_can_be_shown() {
     assert_eq!(row["journal_head"], result["journal_head"]);
     // Several fit: they are offered, by what tells them apart.
     let why = said(&folder, &["show", "out", "2"], 2).stderr;
-    assert!(why.contains("2 runs fit") && why.contains("consensus show out 2 --seed 1"), "{why}");
+    assert!(why.contains("2 runs match") && why.contains("consensus show out 2 --seed 1"), "{why}");
     let why = said(&folder, &["show", "out", "2", "--roleset", "solver_checker"], 2).stderr;
     assert!(
         why.contains("consensus show out 2 --roleset solver_checker --seed 1"),

@@ -178,7 +178,7 @@ fn shards_that_are_not_counted_are_not_left_out_in_silence() {
         std::fs::remove_file(out.join(name)).unwrap();
     }
     let said = verify(&folder, 0).stdout;
-    assert!(said.contains("1 shards have not begun, or are not here"), "{said}");
+    assert!(said.contains("1 shards have not begun, or are missing here"), "{said}");
     // The runs of one shard under the name of the other would count twice.
     std::fs::copy(out.join("journal-0.jsonl"), out.join("journal-1.jsonl")).unwrap();
     assert!(verify(&folder, 7).stderr.contains("does not belong to shard 1/2"));
@@ -208,7 +208,7 @@ fn files_of_a_batch_that_are_damaged_do_not_verify() {
 fn a_batch_says_what_its_proof_does_not_cover() {
     let folder = done();
     let said = verify(&folder, 0).stdout;
-    assert!(said.contains("not covered  endpoints, models' names, token counts, costs and times"), "{said}");
+    assert!(said.contains("not covered  endpoints, model names, token counts, costs and times"), "{said}");
     let said = Finished::of(consensus(&folder).args(["verify", "out", "--format", "json"])).exits(0).stdout;
     let said: Value = serde_json::from_str(&said).unwrap();
     assert_eq!(said["not_covered"], json!(["endpoint", "model", "tokens", "cost", "times"]), "{said}");

@@ -37,10 +37,10 @@ fn a_run_that_ended_when_it_was_tried_again_has_ended_so_even_if_its_line_was_no
     figures(&folder, &retry(), 0);
     // As if the process had died between the journal and the results.
     std::fs::write(&results, &before).unwrap();
-    assert!(verified(&folder).contains("6 more have ended and have no such result"), "{}", verified(&folder));
+    assert!(verified(&folder).contains("6 more ended without a matching result"), "{}", verified(&folder));
     let done = figures(&folder, &MOCK, 0);
     assert_eq!((&done["ended"]["agreed"], &done["calls"]), (&json!(6), &json!(0)), "{done}");
-    assert!(verified(&folder).starts_with("verified: 6 runs"));
+    assert!(verified(&folder).starts_with("verified: all 6 results"));
     // The same where it has failed again.
     let folder = failed();
     let results = folder.path().join("out/results-0.jsonl");
@@ -57,7 +57,7 @@ fn a_run_that_is_put_down_while_it_is_tried_again_goes_on_and_is_no_fault_of_the
     let slow = ["--mock-script", "slow.jsonl", "--roleset", "solver_checker", "--retry", "failed"];
     figures(&folder, &[&slow[..], &["--deadline", "300ms"]].concat(), 5);
     assert_eq!(lines(&folder, "results-0.jsonl").len(), 6, "they are under way, and have no new line");
-    assert!(verified(&folder).contains("6 more are under way or were cut off"));
+    assert!(verified(&folder).contains("6 more under way or cut off"));
     let done = figures(&folder, &MOCK, 0);
     assert_eq!((&done["ended"]["agreed"], &done["ended"]["failed"]), (&json!(6), &json!(0)), "{done}");
     replies(&folder, "journal-0.jsonl");
@@ -163,7 +163,7 @@ fn keeps_no_other_from_its_runs(retries: &str) {
     let words =
         ["--roleset", "writer_physicist", "--model", "gone:tiny-model,here:tiny-model", "--concurrency", "4"];
     let ended = Finished::of(&mut batch(&folder, &words)).exits(6);
-    assert!(ended.stderr.contains("calls keep failing"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("the model server is unusable"), "{}", ended.stderr);
     let rows = lines(&folder, "results-0.jsonl");
     let on = |model: &str, outcome: &str| {
         rows.iter().filter(|row| row["model"] == model && row["outcome"] == outcome).count()

@@ -227,7 +227,7 @@ fn a_roleset_is_copied_under_a_name_of_its_own_and_out_of_a_run() {
     }
     // A copy that takes the place of a built-in roleset is said to, wherever it is used.
     let copied = said(&["roleset", "copy", "solver_checker"], 0).stderr;
-    assert!(copied.contains("takes the place of the built-in roleset `solver_checker`"), "{copied}");
+    assert!(copied.contains("replaces the built-in roleset `solver_checker`"), "{copied}");
     let mock = ["--mock", "--answer", "4", "--roleset", "solver_checker"];
     let told =
         said(&[&["run", "--prompt", "2+2"], &mock[..], &["--set", "params.max_rounds=5"]].concat(), 0).stderr;

@@ -180,9 +180,9 @@ fn no_signal_leaves_a_server_behind() {
         kill(pid, signal).unwrap();
         if matches!(signal, Signal::SIGINT | Signal::SIGTERM) {
             // The first waits for open calls, which never end here; the second does not.
-            assert!(story.any(|line| line.contains("once more to stop at once")));
+            assert!(story.any(|line| line.contains("press Ctrl-C again to stop now")));
             kill(pid, signal).unwrap();
-            assert!(story.any(|line| line.contains("stopping at once")));
+            assert!(story.any(|line| line.contains("stopping now")));
         }
         child.wait().unwrap();
         await_end(connection);

@@ -286,7 +286,7 @@ fn a_result_that_is_no_text_does_not_verify() {
 fn a_run_says_what_its_record_does_not_cover() {
     let folder = finished_run();
     let said = Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0).stdout;
-    let last = "  not covered  endpoints, models' names, token counts, costs and times: the word of the file's holder";
+    let last = "  not covered  endpoints, model names, token counts, costs and times: only the file's holder vouches for them";
     assert!(said.starts_with("verified: run ") && said.lines().last() == Some(last), "{said}");
     let words = ["verify", "--last", "--format", "json"];
     let said: Value =

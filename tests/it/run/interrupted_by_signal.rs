@@ -223,9 +223,9 @@ fn the_second_signal_ends_a_run_at_once_and_it_can_be_resumed() {
     let (server, mut child, gate) = working(&folder);
     let mut story = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
     send(&child, Signal::SIGTERM);
-    assert!(story.any(|line| line.contains("once more to stop at once")));
+    assert!(story.any(|line| line.contains("press Ctrl-C again to stop now")));
     send(&child, Signal::SIGTERM);
-    assert!(story.any(|line| line.contains("stopping at once")));
+    assert!(story.any(|line| line.contains("stopping now")));
     // The call is still in the air.
     assert_eq!(child.wait().unwrap().code(), Some(130));
     gate.wait();
@@ -260,7 +260,7 @@ fn a_run_that_is_interrupted_while_it_works_keeps_what_it_paid_for() {
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
     send(&child, Signal::SIGTERM);
     let mut line = String::new();
-    while !line.contains("stopping after the open calls") {
+    while !line.contains("finishing calls in flight") {
         line.clear();
         assert!(stderr.read_line(&mut line).unwrap() > 0, "it never said so");
     }

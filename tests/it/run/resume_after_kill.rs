@@ -195,7 +195,7 @@ fn the_first_ctrl_c_finishes_the_turn_and_the_run_resumes() {
     let mut child = child;
     let mut stderr = std::io::BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
-    while !line.contains("stopping after the open calls") {
+    while !line.contains("finishing calls in flight") {
         line.clear();
         assert!(std::io::BufRead::read_line(&mut stderr, &mut line).unwrap() > 0, "it never said so");
     }

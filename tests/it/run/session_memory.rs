@@ -135,12 +135,12 @@ fn a_redacted_session_keeps_its_secrets_on_this_machine() {
     std::fs::remove_file(table).unwrap();
     let earlier = ["verify", first["run"].as_str().unwrap()];
     let told = Finished::of(consensus(&folder).args(earlier)).exits(0).stdout;
-    assert!(told.contains("redactions.json is not there"), "{told}");
+    assert!(told.contains("redactions.json is missing"), "{told}");
     let refused = run("And now?", &["--redact"]).exits(2).stderr;
     assert!(refused.contains("needs the table of redactions of its run"), "{refused}");
     // The record is sound without the table, and says what could not be compared.
     let sound = Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0).stdout;
-    assert!(sound.contains("what the run was given was not compared"), "{sound}");
+    assert!(sound.contains("the run's text was not compared"), "{sound}");
     assert_eq!(server.chats().len(), asked.len(), "nothing was asked");
 }
 
@@ -332,7 +332,7 @@ fn of_a_run_that_was_put_down_and_resumed_the_last_line_counts() {
     assert_eq!(&*document.text, expected);
     for run in [id.as_str(), "--last"] {
         let said = Finished::of(consensus(&folder).args(["verify", run])).exits(0).stdout;
-        assert!(said.contains("session      sums: held what the run was given, and says how"), "{said}");
+        assert!(said.contains("sums: matches the text that the run received, and how"), "{said}");
     }
     // If that line is lost, the one before it says what was so then.
     let file = folder.path().join("runs/sessions/sums.jsonl");
@@ -374,7 +374,7 @@ fn a_session_and_the_records_of_its_runs_are_compared() {
     assert_eq!(says(&folder), "same");
     std::fs::remove_file(&file).unwrap();
     let said = Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0).stdout;
-    assert!(said.contains("session      sums: its file is not there, and was not compared"), "{said}");
+    assert!(said.contains("session      sums: its file is missing, and was not compared"), "{said}");
 }
 
 #[test]

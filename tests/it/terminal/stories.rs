@@ -89,7 +89,7 @@ fn a_run_that_is_interrupted() {
         };
         terminal.until("Solver: SOLVED");
         signal(&terminal);
-        terminal.until("once more");
+        terminal.until("press Ctrl-C");
         signal(&terminal);
         let (code, rows) = terminal.finish();
         assert_eq!(code, 130, "{rows:#?}");
@@ -113,9 +113,9 @@ fn a_chat_outlives_a_question_that_is_stopped() {
         terminal.types("How much is 2+2?\r");
         terminal.until("Solver: SOLVED");
         terminal.types("\x03");
-        terminal.until("stop at once\n");
+        terminal.until("to stop now\n");
         terminal.types("\x03");
-        terminal.until("with it\n> ");
+        terminal.until("--last`\n> ");
         terminal.types("\x04");
         let (code, rows) = terminal.finish();
         assert_eq!(code, 0, "{rows:#?}");

@@ -100,12 +100,12 @@ fn a_record_of_the_first_version_verifies_as_it_did() {
     let said = verify(together, roster, "text", 0);
     for line in [
         "verified: decision 1, approved\n",
-        "  signed by    Quality, Performance, Compatibility (wanted 3)\n",
+        "  signed by    Quality, Performance, Compatibility (quorum 3)\n",
         "  vote         Security (mock) approves, 95 % sure\n",
     ] {
         assert!(said.contains(line), "{said}");
     }
-    assert!(!said.contains("quorum"), "it does not say on which models the votes rest: {said}");
+    assert!(!said.contains("Quorum"), "it does not say on which models the votes rest: {said}");
     let (apart, roster) = (include_str!("v0_1/apart.json"), include_str!("v0_1/apart-roster.json"));
     let said: Value = serde_json::from_str(&verify(apart, roster, "json", 0)).unwrap();
     let votes = said["decision"]["votes"].as_array().unwrap();

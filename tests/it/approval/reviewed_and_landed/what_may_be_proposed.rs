@@ -44,10 +44,7 @@ fn what_a_checkout_of_a_ci_job_lacks_is_named() {
     let advice = "`git branch main origin/main` makes one from `origin/main`";
     refused(&["--change", "origin/fix", "--keys", "keys"], advice);
     refused(&["--change", "fix.patch", "--keys", "keys", "--base", "origin/main"], advice);
-    refused(
-        &["--change", "fix.patch"],
-        "`consensus keys generate keys` makes them, and --keys keys names them",
-    );
+    refused(&["--change", "fix.patch"], "make them with `consensus keys generate keys`, and add --keys keys");
 }
 
 #[test]
