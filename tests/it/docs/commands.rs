@@ -70,8 +70,6 @@ fn run_commands(page: &str) -> usize {
     let server = Server::start(agreeable);
     let bedrock = Server::start(|request| vec![Act::Send(crate::provider::bedrock::answer(request))]);
     let folder = Folder::new();
-    folder.write("notes.txt", "Two apples and two more.");
-    folder.write("tasks.jsonl", "{\"id\": 1, \"prompt\": \"How much is 2+2?\", \"answer\": 4}\n");
     let url = server.url();
     let mut places = String::new();
     for name in ["vllm", "llamacpp", "ollama"] {
@@ -104,6 +102,8 @@ fn run_commands(page: &str) -> usize {
                 .env("URL", &url)
                 .env("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", format!("http://127.0.0.1:{}", bedrock.port))
                 .envs([("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE"), ("AWS_SECRET_ACCESS_KEY", "secret")])
+                .env("XDG_STATE_HOME", folder.path().join("state"))
+                .env_remove("CONSENSUS_RUNS_DIR")
                 .env_remove("OPENAI_API_KEY");
             let finished = Finished::of(&mut shell);
             assert_eq!(finished.code, 0, "{page}: {command}\n{}\n{}", finished.stdout, finished.stderr);
