@@ -14,8 +14,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use anyhow::Context as _;
-use nix::sys::prctl::set_pdeathsig;
-use nix::sys::signal::Signal;
 use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
 use signal_hook::consts::SIGINT;
@@ -42,7 +40,9 @@ type a question and press Enter; the agents know the earlier questions and agree
 pub(crate) fn chat(args: &ChatArgs, words: &[OsString], output: &Output) -> anyhow::Result<ExitCode> {
     if let Some(name) = &args.session_name {
         // Without this, a run whose chat is killed would continue unseen and cost money.
-        set_pdeathsig(Signal::SIGTERM).context("cannot tie the run to its chat")?;
+        #[cfg(target_os = "linux")]
+        nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGTERM)
+            .context("cannot tie the run to its chat")?;
         return run(&one_run(args, name), &output.in_chat());
     }
     if args.run.dry_run {
