@@ -12,6 +12,7 @@ use crate::protocol::OutcomeKind;
 /// One run of a task.
 #[derive(Clone, Debug)]
 pub(super) struct Sample {
+    pub(super) folder: String,
     pub(super) run: String,
     pub(super) seed: u64,
     pub(super) outcome: OutcomeKind,
@@ -42,6 +43,7 @@ impl Samples {
     pub fn add(&mut self, told: &Told) {
         let tasks = self.groups.entry(key(&self.by, told)).or_default();
         let sample = Sample {
+            folder: told.folder.clone(),
             run: told.run.clone(),
             seed: told.seed,
             outcome: told.outcome,

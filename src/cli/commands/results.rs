@@ -170,7 +170,8 @@ fn made_page(
     let provenances = args.dirs.iter().map(|dir| provenance(dir)).collect::<Result<Vec<_>, _>>()?;
     let mut all = BTreeMap::new();
     for dir in args.dirs.iter().filter(|_| args.with_transcripts) {
-        all.extend(transcripts(dir)?);
+        let of = |(run, text)| ((dir.display().to_string(), run), text);
+        all.extend(transcripts(dir)?.into_iter().map(of));
     }
     Ok(page(&PageContent {
         title: &title.join(", "),

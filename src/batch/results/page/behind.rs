@@ -88,26 +88,30 @@ struct RunShown {
     seed: u64,
     words: &'static str,
     /// The anchor of the run's transcript on this page.
-    anchor: Option<String>,
+    anchor: Option<usize>,
     command: String,
 }
 
+/// The number of each transcript on the page, by its folder and its run. Two folders can hold one run each with the same id, since
+/// the id follows from the names of the task, the roleset, the model and the arm, and from the seed.
+pub(super) type Anchors<'a> = BTreeMap<(&'a str, &'a str), usize>;
+
 impl TasksShown {
-    pub(super) fn new(tasks: &Tasks, transcripts: &BTreeMap<String, String>) -> Self {
+    pub(super) fn new(tasks: &Tasks, anchors: &Anchors<'_>) -> Self {
         let rows = tasks.iter().take(TASKS_MAX);
-        let rows = rows.map(|(task, runs)| TaskShown::new(&task.name, runs, transcripts)).collect();
+        let rows = rows.map(|(task, runs)| TaskShown::new(&task.name, runs, anchors)).collect();
         Self { rows, more: tasks.len().saturating_sub(TASKS_MAX) }
     }
 }
 
 impl TaskShown {
-    fn new(name: &str, samples: &[Sample], transcripts: &BTreeMap<String, String>) -> Self {
+    fn new(name: &str, samples: &[Sample], anchors: &Anchors<'_>) -> Self {
         let mut samples: Vec<&Sample> = samples.iter().collect();
         samples.sort_by_key(|sample| sample.seed);
         let runs = samples.iter().map(|sample| RunShown {
             seed: sample.seed,
             words: in_words(sample),
-            anchor: transcripts.contains_key(&sample.run).then(|| sample.run.clone()),
+            anchor: anchors.get(&(sample.folder.as_str(), sample.run.as_str())).copied(),
             command: escape::terminal(&sample.command),
         });
         let is_known = samples.iter().any(|sample| sample.right.is_some());
@@ -138,8 +142,7 @@ fn in_words(sample: &Sample) -> &'static str {
 
 /// A transcript, divided into parts that look different.
 #[derive(Serialize)]
-pub(super) struct Blocks<'a> {
-    run: &'a str,
+pub(super) struct Blocks {
     parts: Vec<Block>,
 }
 
@@ -158,8 +161,8 @@ enum BlockKind {
     Plain,
 }
 
-impl<'a> Blocks<'a> {
-    pub(super) fn new((run, transcript): (&'a String, &String)) -> Self {
+impl Blocks {
+    pub(super) fn new(transcript: &str) -> Self {
         let mut parts: Vec<Block> = Vec::new();
         for line in transcript.lines() {
             let (kind, text) = block(line);
@@ -175,7 +178,7 @@ impl<'a> Blocks<'a> {
         for part in &mut parts {
             part.text = escape::terminal(part.text.trim_matches('\n'));
         }
-        Self { run, parts }
+        Self { parts }
     }
 }
 
@@ -194,8 +197,7 @@ mod tests {
     #[test]
     fn what_a_model_says_is_set_apart_from_the_transcripts_own_words() {
         let transcript = "# Run 1\n\n> a\n> ## b\n\n*note*\n".to_owned();
-        let run = "1".to_owned();
-        let blocks = Blocks::new((&run, &transcript));
+        let blocks = Blocks::new(&transcript);
         let found: Vec<(BlockKind, &str)> =
             blocks.parts.iter().map(|part| (part.kind, part.text.as_str())).collect();
         assert!(

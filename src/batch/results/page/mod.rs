@@ -13,7 +13,7 @@ use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, context};
 use serde::Serialize;
 
-use self::behind::{Blocks, ProvenanceShown, TasksShown};
+use self::behind::{Anchors, Blocks, ProvenanceShown, TasksShown};
 use self::scale::Scale;
 use super::difference::Difference;
 use super::groups::Group;
@@ -47,8 +47,8 @@ pub struct PageContent<'a> {
     pub differences: &'a [Difference],
     /// The tasks behind each group, in the same order.
     pub samples: &'a Samples,
-    /// The transcripts of runs, by their ids.
-    pub transcripts: &'a BTreeMap<String, String>,
+    /// The transcripts of runs, by their folders and ids.
+    pub transcripts: &'a BTreeMap<(String, String), String>,
 }
 
 /// A group, and the positions of its marks.
@@ -113,12 +113,14 @@ struct Scales {
 pub fn page(content: &PageContent<'_>) -> String {
     let scales = Scales::new(content.groups);
     let mut tasks = content.samples.groups();
+    let runs = content.transcripts.keys().map(|(folder, run)| (folder.as_str(), run.as_str()));
+    let anchors: Anchors<'_> = runs.zip(1..).collect();
     let mut shown: Vec<Shown<'_>> = content
         .groups
         .iter()
         .enumerate()
         .map(|(at, group)| {
-            let tasks = tasks.next().map(|tasks| TasksShown::new(tasks, content.transcripts));
+            let tasks = tasks.next().map(|tasks| TasksShown::new(tasks, &anchors));
             scales.shown(at, group, tasks.unwrap_or_default())
         })
         .collect();
@@ -147,7 +149,7 @@ pub fn page(content: &PageContent<'_>) -> String {
         is_capped => *scales.rounds.end() == ROUNDS_MAX,
         differences => Serde(content.differences.iter().map(|of| difference_mark(of, &differences)).collect::<Vec<_>>()),
         points => Serde(differences.ticks()),
-        transcripts => Serde(content.transcripts.iter().map(Blocks::new).collect::<Vec<_>>()),
+        transcripts => Serde(content.transcripts.values().map(|text| Blocks::new(text)).collect::<Vec<_>>()),
     };
     let rendered = environment.render_named_str("page.html", include_str!("page.html"), of);
     rendered.expect("the template names only what it is given")
