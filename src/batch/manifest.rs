@@ -202,9 +202,7 @@ pub fn provenance(folder: &Path) -> Result<Provenance, BatchError> {
 ///
 /// Returns [`BatchError::Io`] or [`BatchError::Manifest`].
 pub fn mixed_columns(folder: &Path) -> Result<Vec<String>, BatchError> {
-    let wrong =
-        |why: serde_json::Error| BatchError::Manifest { path: folder.join(BATCH_FILE), why: why.to_string() };
-    let columns: Vec<ColumnNote> = listed(&read_manifest(folder)?, "columns").map_err(wrong)?;
+    let columns = known_columns(folder)?;
     let mixed = columns.iter().filter(|column| column.settings.len() > 1);
     let in_words = |column: &ColumnNote| {
         let names = [&column.roleset, &column.model, &column.arm].map(String::as_str);
@@ -223,13 +221,15 @@ pub fn check_settings(folder: &Path, shards: u64, columns: &[ColumnNote]) -> Res
     if !is_batch(folder) {
         return Ok(());
     }
-    let manifest = read_manifest(folder)?;
-    let wrong =
-        |why: serde_json::Error| BatchError::Manifest { path: folder.join(BATCH_FILE), why: why.to_string() };
-    let known: Vec<ColumnNote> = listed(&manifest, "columns").map_err(wrong)?;
-    merged(known, columns, false, is_begun(folder, shards))
+    merged(known_columns(folder)?, columns, false, is_begun(folder, shards))
         .map(drop)
         .map_err(|column| in_the_way(folder, column))
+}
+
+fn known_columns(folder: &Path) -> Result<Vec<ColumnNote>, BatchError> {
+    let wrong =
+        |why: serde_json::Error| BatchError::Manifest { path: folder.join(BATCH_FILE), why: why.to_string() };
+    listed(&read_manifest(folder)?, "columns").map_err(wrong)
 }
 
 fn in_the_way(folder: &Path, column: &ColumnNote) -> BatchError {

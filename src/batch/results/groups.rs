@@ -201,9 +201,7 @@ impl Groups {
 
     /// Adds a run.
     pub fn add(&mut self, told: &Told) {
-        self.labels.extend(
-            told.meta.keys().filter(|name| !self.labels.contains(*name)).cloned().collect::<Vec<_>>(),
-        );
+        self.labels.extend(told.meta.keys().cloned());
         let sums =
             self.sums.entry(key(&self.by, told)).or_insert_with(|| Sums { cost: Some(0), ..Sums::default() });
         sums.ended.add(told.outcome, told.right);
@@ -265,9 +263,13 @@ impl Groups {
                 key.iter().map(|part| part.name.as_str()).filter(|name| !name.is_empty()).collect();
             if names.is_empty() { UNNAMED.to_owned() } else { names.join(",") }
         };
-        let is_meant = |key: &&Vec<InOrder>| name(key) == meant || key.iter().any(|part| part.name == meant);
-        let mut found = self.sums.keys().filter(is_meant);
-        let (Some(key), None) = (found.next(), found.next()) else {
+        let is_whole = |key: &&Vec<InOrder>| name(key) == meant;
+        let has_part = |key: &&Vec<InOrder>| key.iter().any(|part| part.name == meant);
+        let mut found: Vec<_> = self.sums.keys().filter(is_whole).collect();
+        if found.is_empty() {
+            found = self.sums.keys().filter(has_part).collect();
+        }
+        let [key] = found[..] else {
             let all: Vec<String> = self.sums.keys().map(|key| format!("`{}`", name(key))).collect();
             return Err(format!(
                 "`{meant}` does not name exactly one group; the groups are {}",

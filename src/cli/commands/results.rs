@@ -291,9 +291,8 @@ fn warnings(args: &ResultsArgs, groups: &[Group]) -> anyhow::Result<Vec<String>>
     for dir in &args.dirs {
         let of = if args.dirs.len() > 1 { format!(" of `{}`", dir.display()) } else { String::new() };
         warnings.extend(strays(dir)?);
-        let at = if args.dirs.len() > 1 { format!("in `{}`, ", dir.display()) } else { String::new() };
         let mixed = |column: String| {
-            format!("{at}{}, in one row, since --keep-old allowed it", escape::terminal(&column))
+            format!("{}, in one row{of}, since --keep-old allowed it", escape::terminal(&column))
         };
         warnings.extend(mixed_columns(dir)?.into_iter().map(mixed));
         let has_seeds = groups.iter().any(|group| group.agreed.tasks < group.agreed.of);

@@ -152,10 +152,46 @@ fn settings_of_another_name_are_compared_task_by_task() {
         "{told}"
     );
     assert!(told.contains("better on 6, worse on 0, sign test p = 0.031"), "{told}");
-    let why = said(&folder, &["results", "out", "--versus", "solver_checker"], 2).stderr;
-    assert!(why.contains("does not name exactly one group"), "{why}");
+    // A whole name comes first: the group without an arm is meant, and not every group of that roleset.
+    let other = said(&folder, &["results", "out", "--versus", "solver_checker"], 0).stdout;
+    assert!(other.contains("solver_checker,bold is -100.0 points"), "{other}");
+    for (by, versus) in [("roleset,task", "solver_checker"), ("arm", "bald")] {
+        let why = said(&folder, &["results", "out", "--by", by, "--versus", versus], 2).stderr;
+        assert!(why.contains("does not name exactly one group"), "{why}");
+    }
     let rows = json_of(&folder, &["results", "out", "out", "--by", "arm"]);
     assert_eq!((rows.as_array().unwrap().len(), &rows[0]["of"]["folder"]), (2, &json!("out")), "{rows}");
+}
+
+#[test]
+fn each_run_of_several_folders_leads_to_its_own_transcript() {
+    let folder = Folder::new();
+    tasks(&folder, 1);
+    figures(&folder, &MOCK, 0);
+    let five = [
+        "batch",
+        "tasks.jsonl",
+        "--output",
+        "other",
+        "--mock",
+        "--answer",
+        "5",
+        "--roleset",
+        "solver_checker",
+    ];
+    said(&folder, &five, 0);
+    let page =
+        said(&folder, &["results", "out", "other", "--format", "html", "--with-transcripts"], 0).stdout;
+    // The id of a run follows from its names, so that it is the same in both folders.
+    let of_folder = |name: &str| {
+        let link =
+            page.split(&format!("consensus show {name} ")).next().unwrap().rsplit("href=\"#").next().unwrap();
+        let article = format!("id=\"{}\">", link.split('"').next().unwrap());
+        page.split(&article).nth(1).unwrap().split("</article>").next().unwrap().to_owned()
+    };
+    for (name, answer) in [("out", "The answer is 4."), ("other", "The answer is 5.")] {
+        assert!(of_folder(name).contains(answer), "{name}: {}", of_folder(name));
+    }
 }
 
 #[test]
