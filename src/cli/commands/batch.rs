@@ -235,7 +235,7 @@ fn command() -> CommandNote {
 /// Returns the command of a server without the values of flags whose names say that they are secret.
 fn without_secrets(command: &str) -> String {
     let mut is_secret = false;
-    let word = |word: &str| {
+    let mut word = |word: &str| {
         if std::mem::take(&mut is_secret) {
             return "…".to_owned();
         }
@@ -245,7 +245,9 @@ fn without_secrets(command: &str) -> String {
         is_secret = is_named && value.is_none() && name.starts_with('-');
         if is_named && value.is_some() { format!("{name}=…") } else { word.to_owned() }
     };
-    command.split_whitespace().map(word).collect::<Vec<_>>().join(" ")
+    // What cannot be read as words is not written down at all.
+    shlex::split(command)
+        .map_or_else(|| "…".to_owned(), |words| words.iter().map(|w| word(w)).collect::<Vec<_>>().join(" "))
 }
 
 /// Reports that a signal has come, since the open calls may take minutes.
@@ -316,4 +318,22 @@ fn tell_status(dir: &Path, output: &Output) -> anyhow::Result<ExitCode> {
     }
     output.line(&format!("all         {:>8}  {}", sum.all(), in_words(&sum)))?;
     Ok(ExitCode::Success)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_secret_of_a_servers_command_is_written_down() {
+        for (command, shown) in [
+            ("vllm --max-model-len 8192", "vllm --max-model-len 8192"),
+            ("vllm --api-key 'two words' --port 1", "vllm --api-key … --port 1"),
+            ("vllm --api-key=abc --hf-token def", "vllm --api-key=… --hf-token …"),
+            ("env HF_TOKEN=abc vllm", "env HF_TOKEN=… vllm"),
+            ("vllm --api-key 'open", "…"),
+        ] {
+            assert_eq!(without_secrets(command), shown);
+        }
+    }
 }
