@@ -206,11 +206,11 @@ fn says(folder: &Folder) -> Value {
 }
 
 /// Lets a chat answer these lines, which come through a pipe.
-fn chat(folder: &Folder, words: &[&str], typed: &str) -> Finished {
+fn chat(folder: &Folder, words: &[&str], typed: impl AsRef<[u8]>) -> Finished {
     let mut command = consensus(folder);
     command.args(["chat", "--session", "sums"]).args(words).stdin(Stdio::piped());
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(typed.as_bytes()).unwrap();
+    child.stdin.take().unwrap().write_all(typed.as_ref()).unwrap();
     Finished::with(child.wait_with_output().unwrap())
 }
 
@@ -233,8 +233,10 @@ fn a_chat_asks_one_question_after_another_and_remembers_them() {
     chat(&folder, &[&MOCK[..], &["--dry-run"]].concat(), "").exits(2);
     // A question may be long; one that cannot be read ends no chat, and no word of help is asked about.
     let long = format!("Which is it? {}\n", "word ".repeat(40_000));
-    let all = chat(&folder, &MOCK, &format!("help\n{long}a\0b\nAnd 2+2?\n"));
-    assert!(all.stdout.ends_with("4\n4\n") || all.stdout == "4\n4\n4\n", "{}", all.stderr);
+    let all = [b"help\n", long.as_bytes(), b"a\xffb\n", b"And 2+2?\n"].concat();
+    let all = chat(&folder, &MOCK, all).exits(2);
+    assert_eq!(all.stdout, "4\n4\n", "{}", all.stderr);
+    assert_eq!(all.stderr.matches("error: stdin: it is not UTF-8").count(), 1, "{}", all.stderr);
 
     let listed: Value = serde_json::from_str(&show(&["sessions", "--format", "json"])).unwrap();
     assert_eq!(
@@ -251,6 +253,44 @@ fn a_chat_asks_one_question_after_another_and_remembers_them() {
     // The records name it: another session of that name would contradict them.
     chat(&folder, &MOCK, "Again?\n").exits(2);
     assert_eq!(says(&folder), "no_file");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_run_ends_with_its_chat() {
+    let folder = Folder::new();
+    let script = "{\"delay_ms\": 300, \"policy\": \"honest\", \"answer\": \"4\"}\n";
+    folder.write("script.jsonl", script);
+    let mut command = consensus(&folder);
+    command.args([
+        "chat",
+        "--session",
+        "sums",
+        "-r",
+        "solver_checker",
+        "--mock-script",
+        "script.jsonl",
+        "2+2 is?",
+    ]);
+    let mut chat = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let runs = folder.path().join("runs");
+    let journals = || {
+        let folders = std::fs::read_dir(&runs).into_iter().flatten().flatten();
+        let texts =
+            folders.filter_map(|entry| std::fs::read_to_string(entry.path().join("journal.jsonl")).ok());
+        texts.collect::<String>()
+    };
+    // A call is open when the chat is killed, and nothing more is asked once it is answered.
+    while !journals().contains("\"asked\"") {
+        assert!(chat.try_wait().unwrap().is_none());
+        std::thread::yield_now();
+    }
+    chat.kill().unwrap();
+    chat.wait().unwrap();
+    while !journals().contains("\"stopped\"") {
+        std::thread::yield_now();
+    }
+    assert!(journals().contains("\"interrupted\""), "{}", journals());
 }
 
 #[test]

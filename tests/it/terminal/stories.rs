@@ -7,7 +7,7 @@ use nix::unistd::Pid;
 use serde_json::json;
 
 use super::screen::{Terminal, WIDTHS, is_as_before};
-use crate::support::{Act, Folder, Project, Server, consensus, http};
+use crate::support::{Act, Finished, Folder, Project, Server, consensus, http};
 
 /// Tells a story at each width: `set` makes what it needs, and `command` is what is typed.
 #[track_caller]
@@ -42,6 +42,12 @@ const SUM: &str = "How much is 2+2?";
 const QUESTION: &str =
     "How long does an egg take until it is hard all the way through, and why does it take that long?";
 
+/// One agent answers at once, and the other one only after ten minutes.
+const ONE_ANSWERS: &str = concat!(
+    "{\"agent\": \"Solver\", \"policy\": \"honest\", \"answer\": \"4\"}\n",
+    "{\"agent\": \"Checker\", \"delay_ms\": 600000, \"policy\": \"honest\", \"answer\": \"4\"}\n",
+);
+
 #[test]
 fn a_run_that_agrees() {
     let set = |folder: &Folder| drop(folder.write("script.jsonl", ONE_AFTER_ANOTHER));
@@ -75,13 +81,9 @@ fn a_run_that_loses_something() {
 
 #[test]
 fn a_run_that_is_interrupted() {
-    let script = concat!(
-        "{\"agent\": \"Solver\", \"policy\": \"honest\", \"answer\": \"4\"}\n",
-        "{\"agent\": \"Checker\", \"delay_ms\": 600000, \"policy\": \"honest\", \"answer\": \"4\"}\n",
-    );
     for width in WIDTHS {
         let folder = Folder::new();
-        folder.write("script.jsonl", script);
+        folder.write("script.jsonl", ONE_ANSWERS);
         let words = [SUM, "-r", "solver_checker", "--mock-script", "script.jsonl"];
         let mut terminal = Terminal::start(&mut typed(&folder, &words), width);
         let signal = |terminal: &Terminal| {
@@ -99,13 +101,9 @@ fn a_run_that_is_interrupted() {
 
 #[test]
 fn a_chat_outlives_a_question_that_is_stopped() {
-    let script = concat!(
-        "{\"agent\": \"Solver\", \"policy\": \"honest\", \"answer\": \"4\"}\n",
-        "{\"agent\": \"Checker\", \"delay_ms\": 600000, \"policy\": \"honest\", \"answer\": \"4\"}\n",
-    );
     for width in WIDTHS {
         let folder = Folder::new();
-        folder.write("script.jsonl", script);
+        folder.write("script.jsonl", ONE_ANSWERS);
         let agents = ["-r", "solver_checker", "--mock-script", "script.jsonl", "--seed", "7"];
         let words = [&["chat", "--session", "sums"], &agents[..]].concat();
         let mut terminal = Terminal::converse(consensus(&folder).args(words), width);
@@ -257,4 +255,24 @@ fn a_run_is_opened_again() {
     told("runs", 0, agreed, |folder| typed(folder, &["runs"]));
     let apart = done(&[SUM, "--mock", "--answer", "4", "-r", "solver_checker", "--max-tokens-total", "900"]);
     told("show-cut-off", 0, apart, |folder| typed(folder, &["show", "--last"]));
+}
+
+#[test]
+fn a_pager_has_ctrl_c_to_itself() {
+    let folder = Folder::new();
+    let answer = "line\n".repeat(100);
+    Finished::of(consensus(&folder).args(["run", "--mock", "--prompt", "Count.", "--answer", &answer]))
+        .exits(0);
+    // It stays where the program that has started it would end.
+    let pager = folder.write(
+        "pager.sh",
+        "cat > /dev/null\ntrap 'echo heard; exit 0' INT\necho ready\nwhile :; do sleep 0.01; done\n",
+    );
+    let mut command = consensus(&folder);
+    command.args(["show", "--full"]).env("PAGER", format!("sh {}", pager.display()));
+    let mut terminal = Terminal::converse(&command, 80);
+    terminal.until("ready");
+    terminal.types("\x03");
+    let (code, rows) = terminal.finish();
+    assert!(code == 0 && rows.iter().any(|row| row.contains("heard")), "{code}: {rows:#?}");
 }
