@@ -223,7 +223,7 @@ fn glued(text: &str, width: usize) -> String {
     let parts = text.split('`').map(|part| {
         let is_command = is_quoted && part.starts_with("consensus ") && measure_text_width(part) + 4 < width;
         is_quoted = !is_quoted;
-        if is_command { part.replace(' ', "\u{a0}") } else { part.to_owned() }
+        if is_command { part.replace(' ', &GLUE.to_string()) } else { part.to_owned() }
     });
     parts.collect::<Vec<_>>().join("`")
 }
