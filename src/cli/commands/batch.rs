@@ -245,7 +245,7 @@ fn without_secrets(command: &str) -> String {
         is_secret = is_named && value.is_none() && name.starts_with('-');
         if is_named && value.is_some() { format!("{name}=…") } else { word.to_owned() }
     };
-    // What cannot be read as words is not written down at all.
+    // A command that does not split into words is not written down at all.
     shlex::split(command)
         .map_or_else(|| "…".to_owned(), |words| words.iter().map(|w| word(w)).collect::<Vec<_>>().join(" "))
 }

@@ -9,4 +9,5 @@ mod redaction_corpus;
 mod redaction_in_linear_time;
 mod redaction_round_trip;
 mod resume_after_kill;
+mod session_chat;
 mod session_memory;
