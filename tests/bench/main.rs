@@ -276,7 +276,9 @@ fn measure(folder: &Folder, turns: usize) -> Result<Comparison> {
 /// starts as a copy of its parent.
 fn timed(command: &[&str], folder: &Path) -> Result<Cost> {
     let own = std::env::current_exe()?;
-    let output = Command::new(own).arg("measure").args(command).current_dir(folder).output()?;
+    let mut measured = Command::new(own);
+    measured.arg("measure").args(command).current_dir(folder).env("CONSENSUS_RUNS_DIR", "runs");
+    let output = measured.output()?;
     let text = String::from_utf8(output.stdout)?;
     let numbers: Vec<u64> = text.split_whitespace().map(str::parse).collect::<std::result::Result<_, _>>()?;
     let [wall, cpu, kib] = numbers.as_slice() else { return Err(format!("no figures: {text}").into()) };

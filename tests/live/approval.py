@@ -84,7 +84,7 @@ def decide(program, case, flags):
                        stdout=subprocess.DEVNULL)
         began = time.monotonic()
         said = subprocess.run([program, "approve", "--repo", "repository", "--change", "change", "--keys", "keys", "--quiet",
-                               "--format", "json", *flags], cwd=folder, capture_output=True, text=True)
+                               "--format", "json", "--runs-dir", "runs", *flags], cwd=folder, capture_output=True, text=True)
         took = time.monotonic() - began
         ended = json.loads(said.stdout) if said.stdout else {"outcome": said.stderr.strip()}
         result = {}
