@@ -22,6 +22,7 @@
 //! - [`core`]: plain data that the journal, the providers and the protocols share: endpoints, usage, exit codes.
 //! - [`crypto`]: digests, signatures and canonical JSON.
 //! - [`files`]: reading within a limit, writing whole, private folders.
+//! - [`process`]: child processes that end with this one.
 //! - [`text`]: the texts that models write: envelope, schema, extraction, canonical forms, vacuity, quoting.
 //! - [`protocol`]: state machines. Its `contract` defines what one is, `turn` holds what they share, `phase` says
 //!   what a call is for, and `registry` alone lists them. In [`protocol::pair`], two agents have a dual stop. In
@@ -32,6 +33,7 @@
 //! - [`journal`]: the append-only, hash-chained record of one run.
 //! - [`provider`]: calls to models at OpenAI-compatible servers and Amazon Bedrock, or played by scripts.
 //!   The submodule [`provider::launch`] starts a server for a run and stops it on every way out.
+//! - [`sandbox`]: commands of strangers, walled in.
 //! - [`retrieval`]: passages of the user's documents, found by an index on disk.
 //! - [`repository`]: changes on a git repository: their trees, their diffs, and how they land.
 //! - [`engine`]: the state of a run, folded from its records; its complete specification; the loop that drives it.
@@ -58,9 +60,9 @@
 //! config
 //! report
 //! engine
-//! provider  retrieval  repository
+//! provider  retrieval  repository  sandbox
 //! journal
-//! files
+//! files  process
 //! protocol::phase
 //! protocol::registry
 //! protocol::pair  protocol::council  protocol::panel  protocol::review  protocol::map_reduce
@@ -98,6 +100,8 @@
 //! - **A launched server lives as long as a pipe**, which closes however this program ends.
 //! - **A key signs one thing for each place in the order of decisions**: the grounds for it are durable before it
 //!   signs.
+//! - **A stranger's code runs behind a wall**: no command that runs what a model or a change brings has more rights than
+//!   the user gives it, and each run of one is on record.
 //! - **A folder is not its visitor**: what a project's file says about programs, servers, keys and places elsewhere
 //!   counts only with the user's trust.
 //! - **Secrets are named, never stored**: an API key is in no journal, log or message.
@@ -133,10 +137,12 @@ pub mod crypto;
 pub mod engine;
 pub mod files;
 pub mod journal;
+pub mod process;
 pub mod protocol;
 pub mod provider;
 pub mod report;
 pub mod repository;
 pub mod retrieval;
 pub mod run;
+pub mod sandbox;
 pub mod text;

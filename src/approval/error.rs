@@ -14,6 +14,7 @@ use crate::engine::{EngineError, ReplayError};
 use crate::journal::JournalError;
 use crate::repository::RepositoryError;
 use crate::run::RunError;
+use crate::sandbox::SandboxError;
 
 /// A reason why a change is not decided on, or not reviewed.
 #[derive(Debug, Error)]
@@ -50,9 +51,6 @@ pub enum ApprovalError {
     /// A decision cannot be printed.
     #[error("cannot print the decision")]
     Printed(#[source] std::io::Error),
-    /// The program cannot start itself.
-    #[error("the executable of this program cannot be found")]
-    OwnFile(#[source] std::io::Error),
     /// A state that can only come from a bug in this program.
     #[error("{0}; that is an error of this program")]
     Internal(&'static str),
@@ -71,6 +69,9 @@ pub enum ApprovalError {
     /// The review cannot be run.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// A command cannot be run in the sandbox.
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
 }
 
 impl ApprovalError {
@@ -82,16 +83,14 @@ impl ApprovalError {
             Self::Interrupted(_) => ExitCode::Interrupted,
             Self::TooLate(_) => ExitCode::Budget,
             Self::NotEnded(_, why) => why.exit_code(),
-            Self::File { .. }
-            | Self::Note(_)
-            | Self::Printed(_)
-            | Self::OwnFile(_)
-            | Self::Internal(_)
-            | Self::NoReview(_) => ExitCode::Internal,
+            Self::File { .. } | Self::Note(_) | Self::Printed(_) | Self::Internal(_) | Self::NoReview(_) => {
+                ExitCode::Internal
+            }
             Self::Decision(error) => error.exit_code(),
             Self::Node(error) => error.exit_code(),
             Self::Repository(error) => error.exit_code(),
             Self::Run(error) => error.exit_code(),
+            Self::Sandbox(error) => error.exit_code(),
         }
     }
 

@@ -25,7 +25,7 @@ use super::request::{ApprovalRequest, CutOff, passed};
 use super::review::{ReviewPlace, ReviewedRun, begun, review};
 use super::reviewers::Reviewers;
 use super::seat::{Seated, tell_missing};
-use super::site::{DecisionSite, verified};
+use super::site::{DecisionSite, sandbox, verified};
 use super::upstream::Upstream;
 use super::verification::Checked;
 use super::watcher::ApprovalWatcher;
@@ -104,6 +104,10 @@ impl<'a> ReviewingNode<'a> {
         if name == ORCHESTRATOR {
             let why = format!("`{name}` proposes and has no vote; leave out --replica, and give a --change");
             return Err(ApprovalError::Usage(why));
+        }
+        // A reviewer that cannot run its command says so before it takes its seat.
+        if request.verify.is_some() {
+            sandbox(request).await?;
         }
         let reviewers = Reviewers::read(request, &file, &keys)?.only(name);
         let upstream = Upstream::new(branch, request.fetch.clone());

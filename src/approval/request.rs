@@ -13,6 +13,7 @@ use crate::config::Chosen;
 use crate::engine::StopRequest;
 use crate::journal::Limits;
 use crate::run::MockChoice;
+use crate::sandbox::Confinement;
 
 /// A request for a decision: a change, its reviewers, and the branch on which it lands.
 #[derive(Clone, Debug)]
@@ -29,6 +30,8 @@ pub struct ApprovalRequest {
     pub verify: Option<String>,
     /// The time limit of that command.
     pub verify_timeout: Duration,
+    /// The way in which that command is run.
+    pub confinement: Confinement,
     /// An LCOV tracefile.
     pub coverage: Option<PathBuf>,
     /// A SARIF log with the findings of other tools.

@@ -12,6 +12,7 @@ use crate::bft::Membership;
 use crate::files::private_folder;
 use crate::repository::{Oid, Repository};
 use crate::run::Notices;
+use crate::sandbox::Sandbox;
 use crate::text::escape;
 
 /// Everything that a decision needs.
@@ -48,7 +49,14 @@ pub(super) async fn verified(
     private_folder(dir).map_err(ApprovalError::file("make the folder", dir))?;
     let log = dir.join(VERIFICATION_LOG);
     notices.status(&escape::terminal(&format!("verify: {command}")));
-    let guard = std::env::current_exe().map_err(ApprovalError::OwnFile)?;
+    let sandbox = sandbox(request).await?;
     let time = request.verify_timeout;
-    Ok(Some(CommandVerification::run(&guard, command, repository, tree, time, &log).await?))
+    Ok(Some(CommandVerification::run(&sandbox, command, repository, tree, time, &log).await?))
+}
+
+/// Returns the way in which the command of a request is run, if this machine can run it so.
+pub(super) async fn sandbox(request: &ApprovalRequest) -> Result<Sandbox, ApprovalError> {
+    let sandbox = Sandbox::new(request.confinement.clone())?;
+    sandbox.probe().await?;
+    Ok(sandbox)
 }

@@ -1,46 +1,23 @@
 //! A command that must succeed on the tree that is to land, before any reviewer is asked.
 //!
-//! It runs in a folder with only the files of that tree, and with only the part of the environment that programs need in order
-//! to be found. That keeps order, and is not a wall: the command runs the code of the change, with all rights of its user. It
-//! is in a process group of its own, which ends with it, or when its time is over.
+//! It runs the code of the change, so it runs in the [sandbox](crate::sandbox). Its folder has only the files of that tree, and
+//! it has no other right than the user gives to it.
 
-use std::io::Read as _;
 use std::path::Path;
-use std::process::Stdio;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tokio::process::Command;
 
 use super::decision_error::DecisionError;
+use super::error::ApprovalError;
+use crate::core::CommandEnd;
 use crate::crypto::Digest;
 use crate::files::Scratch;
 use crate::repository::{Oid, Repository};
-
-/// The variables of the environment that a command sees.
-const ENVIRONMENT: [&str; 12] = [
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "LANG",
-    "LC_ALL",
-    "TZ",
-    "TMPDIR",
-    "CARGO_HOME",
-    "RUSTUP_HOME",
-    "JAVA_HOME",
-    "GOPATH",
-];
+use crate::sandbox::{CommandJob, Ran, Sandbox};
 
 /// The file in a run folder with the output of the command that verifies a change.
 pub(super) const VERIFICATION_LOG: &str = "verification.log";
-
-/// The time that the guard may take to end a command whose time is over.
-const GRACE: Duration = Duration::from_secs(20);
-
-/// The most bytes of a command's output that are written down, from its beginning.
-const LOG_BYTES_MAX: u64 = 16 << 20;
 
 /// The most bytes that are shown of the end of that output.
 const SAID_BYTES_MAX: usize = 4_000;
@@ -53,6 +30,9 @@ pub struct CommandVerification {
     pub command: String,
     /// The SHA-256 of its output, up to 16 MiB.
     pub output_sha256: Digest,
+    /// Whether it ran without a sandbox.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_sandbox: bool,
 }
 
 /// The exit codes by which a shell says that it cannot start a program (POSIX, 2.8.2 Exit Status for Commands).
@@ -75,78 +55,50 @@ pub enum Checked {
 }
 
 impl CommandVerification {
-    /// Runs a command on a tree. `guard` is this program: it ends everything that the command leaves behind, even if this
-    /// process dies. The output of the command is written to `log`.
+    /// Runs a command on a tree. The output of the command is written to `log`.
     ///
     /// # Errors
     ///
-    /// [`DecisionError`] if the command cannot be run.
+    /// [`ApprovalError`] if the command cannot be run.
     pub async fn run(
-        guard: &Path,
+        sandbox: &Sandbox,
         command: &str,
         repository: &Repository,
         tree: &Oid,
         time: Duration,
         log: &Path,
-    ) -> Result<Checked, DecisionError> {
+    ) -> Result<Checked, ApprovalError> {
         let parent = std::env::temp_dir();
-        let folder =
+        let scratch =
             Scratch::new(&parent, "tree").map_err(DecisionError::file("make a folder in", &parent))?;
-        repository.export(tree, folder.path())?;
-        let file = std::fs::File::create(log).map_err(DecisionError::file("write", log))?;
-        let (said, says) = std::io::pipe().map_err(DecisionError::file("make a pipe for", log))?;
-        let says_too = says.try_clone().map_err(DecisionError::file("make a pipe for", log))?;
-        let written = tokio::task::spawn_blocking(move || keep(said, file));
-        let kept = ENVIRONMENT.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
-        let mut child = Command::new(guard)
-            .args(["guard", "--remove"])
-            .arg(folder.path())
-            .args(["--", "sh", "-c", command])
-            .current_dir(folder.path())
-            .env_clear()
-            .envs(kept)
-            .stdin(Stdio::piped())
-            .stdout(says)
-            .stderr(says_too)
-            .spawn()
-            .map_err(DecisionError::file("start", guard))?;
-        // Waiting for a process closes its standard input.
-        let lifeline = child.stdin.take();
-        let ended = tokio::time::timeout(time, child.wait()).await;
-        drop(lifeline);
-        let is_late = ended.is_err();
-        let mut status = ended.ok();
-        if status.is_none() {
-            // The guard ends the command; a guard that was stopped is killed.
-            status = tokio::time::timeout(GRACE, child.wait()).await.ok();
-        }
-        if status.is_none() {
-            child.start_kill().map_err(DecisionError::file("end", guard))?;
-            status = Some(child.wait().await);
-        }
-        let status = status.transpose().map_err(DecisionError::file("wait for", guard))?;
-        // A process that escaped may hold the pipe. Its output from here on does not matter.
-        let _ = tokio::time::timeout(GRACE, written).await;
-        let said = std::fs::read(log).map_err(DecisionError::file("read", log))?;
-        if status.is_some_and(|status| status.success()) && !is_late {
-            let output_sha256 = Digest::new(&said);
-            return Ok(Checked::Passed(Self { command: command.to_owned(), output_sha256 }));
-        }
-        let how = match (is_late, status.and_then(|status| status.code())) {
-            (true, _) => format!("it took longer than {}", humantime::format_duration(time)),
-            (false, Some(code)) => format!("it ended with {code}"),
-            (false, None) => "it was killed".to_owned(),
+        let folder = scratch.path().join("tree");
+        std::fs::create_dir(&folder).map_err(DecisionError::file("make the folder", &folder))?;
+        repository.export(tree, &folder)?;
+        let command = ["sh", "-c", command].map(str::to_owned);
+        let job = CommandJob {
+            command: &command,
+            folder: &folder,
+            reads_folder: true,
+            scratch: scratch.path(),
+            stdin: None,
+            time_max: time,
         };
-        let tail = &said[said.len().saturating_sub(SAID_BYTES_MAX)..];
-        let is_missing = !is_late
-            && status.and_then(|status| status.code()).is_some_and(|code| NOT_STARTED.contains(&code));
-        Ok(Checked::Failed { how, is_missing, said: String::from_utf8_lossy(tail).trim().to_owned() })
+        let Ran { end, output, output_sha256, .. } = sandbox.run(&job).await?;
+        std::fs::write(log, &output).map_err(DecisionError::file("write", log))?;
+        let [_, _, command] = command;
+        if end.is_success() {
+            let no_sandbox = !sandbox.is_walled();
+            return Ok(Checked::Passed(Self { command, output_sha256, no_sandbox }));
+        }
+        let tail = &output[output.len().saturating_sub(SAID_BYTES_MAX)..];
+        let is_missing = matches!(end, CommandEnd::Exit(code) if NOT_STARTED.contains(&code));
+        let how = match end {
+            CommandEnd::Time => format!("it took longer than {}", humantime::format_duration(time)),
+            CommandEnd::Exit(_) | CommandEnd::Signal(_) | CommandEnd::Memory | CommandEnd::Output => {
+                format!("it {end}")
+            }
+        };
+        let said = String::from_utf8_lossy(tail).trim().to_owned();
+        Ok(Checked::Failed { how, is_missing, said })
     }
-}
-
-/// Writes the output of a command, up to a bound. Reads the rest as well, so that the command is not held up.
-fn keep(mut said: std::io::PipeReader, mut log: std::fs::File) -> std::io::Result<()> {
-    std::io::copy(&mut said.by_ref().take(LOG_BYTES_MAX), &mut log)?;
-    std::io::copy(&mut said, &mut std::io::sink())?;
-    Ok(())
 }

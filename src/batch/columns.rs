@@ -24,8 +24,9 @@ use crate::protocol::Task;
 use crate::provider::OpenAi;
 use crate::provider::launch::Launched;
 use crate::run::{
-    MockChoice, NamedRoleset, Notices, ParamChanges, RedactRequest, RunError, SeatRequest, check_prices,
-    find_servers, launch, mock_script, read_named, sought,
+    MockChoice, NamedRoleset, Notices, ParamChanges, RedactRequest, RunError, SeatRequest,
+    add_configured_check, check_prices, find_servers, launch, mock_script, read_named, require_trusted,
+    sought,
 };
 
 /// The most rolesets of single tasks that are kept ready.
@@ -97,6 +98,7 @@ pub fn planned_columns(
         let as_found = roleset.clone();
         request.seats.take(&mut roleset, &mut packs, &request.redaction)?;
         request.params.apply(&mut roleset)?;
+        add_configured_check(&mut roleset, file);
         let setup = roleset.setup(&name, &packs, Task::default(), 0);
         for model in models(request.servers.model.as_deref()) {
             let column = request.named(Column::new(model.unwrap_or_default(), setup.clone(), Vec::new()));
@@ -209,10 +211,15 @@ impl OpenColumns {
         if let (Some(notices), Some(shadows)) = (notices, named.shadows()) {
             notices.status(&shadows);
         }
+        let as_named = named.clone();
         let NamedRoleset { name, mut roleset, mut packs, source, .. } = named;
         let as_found = roleset.clone();
         self.request.seats.take(&mut roleset, &mut packs, &self.request.redaction)?;
         self.request.params.apply(&mut roleset)?;
+        add_configured_check(&mut roleset, &self.file);
+        if self.request.params.check.command.is_none() {
+            require_trusted(&as_named, roleset.check.as_ref(), &self.file)?;
+        }
         let setup = roleset.setup(&name, &packs, Task::default(), 0);
         let sought = sought(&self.request.redaction, &roleset)?;
         let mut columns = Vec::new();

@@ -29,6 +29,7 @@ use crate::journal::{Entry, Limits, Record, RunWriter};
 use crate::protocol::{RunSetup, Task};
 use crate::provider::launch::Lifeline;
 use crate::provider::{Clients, Flow};
+use crate::sandbox::Sandbox;
 
 /// The options of a batch.
 #[derive(Clone, Debug)]
@@ -49,6 +50,8 @@ pub struct Options {
     pub documents: PathBuf,
     /// The number of task lines, if it is known.
     pub tasks_lines: Option<u64>,
+    /// The means to run checks of final texts.
+    pub sandbox: Option<Sandbox>,
     /// The lifeline of the server, if this program launched it.
     pub lifeline: Option<Lifeline>,
 }
@@ -113,6 +116,8 @@ impl Observer for Meter<'_> {
             | RunEvent::Streaming { .. }
             | RunEvent::Remarked { .. }
             | RunEvent::Cancelled { .. }
+            | RunEvent::Executing { .. }
+            | RunEvent::Executed { .. }
             | RunEvent::Stopping { .. } => {}
         }
     }
@@ -272,10 +277,12 @@ pub(super) async fn run_cell(
     let mut engine = match start {
         Start::New(prepared) => {
             let prepared = prepared.on_server(options.lifeline.clone());
+            let prepared = prepared.with_sandbox(options.sandbox.clone());
             Engine::start_shared(writer, prepared, clients, &meter)?
         }
         Start::Again(records, endpoints, redaction) => {
             let now = Resumption::new(options.limits, endpoints).on_server(options.lifeline.clone());
+            let now = now.with_sandbox(options.sandbox.clone());
             let now = now.with_redaction(redaction.map(|redaction| *redaction));
             Engine::resume_shared(writer, &records, now, clients, &meter)?
         }

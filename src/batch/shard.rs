@@ -138,6 +138,7 @@ impl Shard {
                 | Entry::Asked(_)
                 | Entry::Replied(_)
                 | Entry::Found(_)
+                | Entry::Executed(_)
                 | Entry::Resumed { .. } => None,
             };
             this.is_told = rows.get(&run).is_some_and(|place| place.head == line.sha256.leading_u64());

@@ -142,6 +142,7 @@ fn question(journal: &Path) -> Option<String> {
         Entry::Opened(spec) => Some(spec.setup.task.prompt),
         Entry::Asked(_)
         | Entry::Found(_)
+        | Entry::Executed(_)
         | Entry::Replied(_)
         | Entry::Resumed { .. }
         | Entry::Stopped { .. } => None,

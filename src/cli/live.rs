@@ -33,6 +33,8 @@ pub(super) struct Live {
     output: Output,
     bar: Option<ProgressBar>,
     open: RefCell<BTreeMap<CallId, OpenCall>>,
+    /// The number of checks and programs that are running.
+    executions: Cell<usize>,
     /// The agents in the order of their first calls, which decides their colours.
     agents: RefCell<Vec<String>>,
     /// The fault that holds up calls, if there is one.
@@ -54,6 +56,7 @@ impl Live {
             output,
             bar: spinner(output),
             open: RefCell::default(),
+            executions: Cell::new(0),
             agents: RefCell::default(),
             trouble: RefCell::default(),
             looked: Cell::new(None),
@@ -107,6 +110,20 @@ impl Live {
         self.draw();
     }
 
+    /// Shows that a check or a program begins.
+    pub(super) fn begin_execution(&self) {
+        self.executions.set(self.executions.get() + 1);
+        if let Some(bar) = self.bar.as_ref().filter(|_| self.open.borrow().is_empty()) {
+            bar.reset_elapsed();
+        }
+        self.draw();
+    }
+
+    pub(super) fn end_execution(&self) {
+        self.executions.set(self.executions.get().saturating_sub(1));
+        self.draw();
+    }
+
     /// Shows a fault that holds up calls, until a call makes progress.
     pub(super) fn trouble(&self, why: String) {
         self.trouble.replace(Some(why));
@@ -140,6 +157,9 @@ impl Live {
         let mut lines: Vec<String> = open.values().take(LINES_MAX).map(line).collect();
         if open.len() > LINES_MAX {
             lines.push(format!("and {} more", open.len() - LINES_MAX));
+        }
+        if self.executions.get() > 0 {
+            lines.push("running".to_owned());
         }
         lines
     }

@@ -12,6 +12,7 @@ mod ending;
 mod error;
 mod journals;
 mod live;
+mod made_again;
 mod manual;
 mod metrics;
 mod moving;
@@ -158,6 +159,8 @@ fn dispatch(cli: &Cli, words: &[OsString], output: &Output) -> anyhow::Result<Ex
         Command::Man(args) => commands::generate::man(args, output),
         Command::Guard(args) => commands::children::run_guard(args),
         Command::Leash(args) => commands::children::run_leash(args),
+        Command::Wall(args) => commands::children::run_wall(args),
+        Command::Interpret(args) => commands::children::run_interpret(args),
         Command::ReadPdf(args) => commands::docs::read_pdf(args, output),
     }
 }

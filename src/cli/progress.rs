@@ -12,9 +12,9 @@ use super::live::{HEAD_COLUMNS, Live, first_words, last_words, spinner};
 use super::output::Output;
 use crate::core::Usage;
 use crate::engine::{Observer, RunEvent};
-use crate::journal::{Record, Replied};
+use crate::journal::{Executed, Executor, Record, Replied};
 use crate::protocol::panel::Scores;
-use crate::protocol::{Reply, Step};
+use crate::protocol::{ExecutionResult, Reply, Step};
 use crate::provider::ProviderError;
 use crate::run::{Notices, Waiting};
 use crate::text::{counted, escape, extract};
@@ -108,6 +108,23 @@ impl ProgressPrinter {
             self.output.status(&format!("{why}; trying again"));
         }
         self.trouble.replace(why);
+    }
+
+    /// Reports the end of an execution.
+    fn executed(&self, executed: &Executed) {
+        self.live.end_execution();
+        let Executed { by, result: ExecutionResult { end, output, .. }, took_ms, .. } = executed;
+        let said = output.lines().rev().find(|line| !line.trim().is_empty());
+        let said = said.map(|said| escape::excerpt(said.trim())).unwrap_or_default();
+        let line = match (by, end.is_success()) {
+            (Executor::Command(_), true) => "the check passes it".to_owned(),
+            (Executor::Command(_), false) => format!("the check refuses it, it {end}: {said}"),
+            (Executor::Interpreter(_), true) => format!("its program prints “{said}”"),
+            (Executor::Interpreter(_), false) => format!("its program {end}: {said}"),
+        };
+        let seconds = Duration::from_millis(*took_ms).as_secs_f64();
+        let line = escape::terminal(&format!("{line}  [{seconds:.1} s]"));
+        self.status(&format!("{INDENT}{}", self.output.paint(&line, "2")));
     }
 
     fn written(&self, record: &Record) {
@@ -229,6 +246,8 @@ impl Observer for ProgressPrinter {
                 self.live.end(call);
                 self.status(&format!("{INDENT}{agent}: cancelled, it can no longer change the result"));
             }
+            RunEvent::Executing { .. } => self.live.begin_execution(),
+            RunEvent::Executed { executed } => self.executed(executed),
             RunEvent::Stopping { at_once: false } => {
                 self.status("finishing calls in flight; press Ctrl-C again to stop now");
             }
@@ -265,7 +284,12 @@ fn answers(answer: &Value) -> String {
 fn envelope_line(reply: &Reply) -> String {
     let object = extract(&reply.text).map_or(reply.text.as_str(), |found| found.object);
     let Ok(value) = serde_json::from_str::<Value>(object) else {
-        return format!("writes no valid JSON: {}", escape::excerpt(&reply.text));
+        let is_program = reply.text.contains("```");
+        return if is_program {
+            "writes a program".to_owned()
+        } else {
+            format!("writes no valid JSON: {}", escape::excerpt(&reply.text))
+        };
     };
     let field = |name: &str| escape::excerpt(value[name].as_str().unwrap_or_default());
     let measured = reply.yes.map(|yes| f64::from(yes) / 10_000.0);

@@ -11,7 +11,7 @@ use super::error::Problem;
 use super::nearest::did_you_mean;
 use super::packs::{COMPARING, Packs, pack_parts};
 use super::roleset::{Roleset, RolesetAgent};
-use crate::protocol::{Params, ProtocolParams, RulesVersion};
+use crate::protocol::{Method, Params, ProtocolParams, RulesVersion};
 use crate::text::redact::{Redactor, Regions};
 use crate::text::{CanonicalKind, Canonicalizer, Constraint, StrictValue, check_depth, escape, schema};
 
@@ -120,6 +120,14 @@ pub fn check_meaning(roleset: &Roleset) -> Vec<Problem> {
     }
     if let Err(why) = Regions::try_from(roleset.redact_regions.clone()) {
         report("/redact_regions", why.to_string());
+    }
+    for (at, _) in agents(roleset).filter(|(_, agent)| agent.method == Method::Program) {
+        if !roleset.params.runs_programs() || at == "/arbiter" {
+            report(
+                &format!("{at}/method"),
+                "only the two agents of a `pair` can answer by a program".to_owned(),
+            );
+        }
     }
     let mut names: Vec<String> = Vec::new();
     for (at, agent) in agents(roleset) {

@@ -22,6 +22,7 @@ pub const EMBEDDED_ROLESETS: &[(&str, &str)] = embed![
     "reviewers_f1.json",
     "reviewers_f2.json",
     "solver_checker.json",
+    "solver_programmer.json",
     "translator_reviewer.json",
     "uiux_programmer.json",
     "writer_physicist.json",
@@ -31,6 +32,7 @@ pub const EMBEDDED_ROLESETS: &[(&str, &str)] = embed![
 pub(super) const EMBEDDED_PACKS: &[(&str, &str)] = embed![
     "packs/":
     "analyst.md",
+    "calculator.md",
     "checker.md",
     "compatibility_reviewer.md",
     "coder.md",

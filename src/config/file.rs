@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -13,7 +13,10 @@ use serde_json::{Map, Value};
 use super::document::{Setting, TomlDocument, dotted};
 use super::error::ConfigError;
 use super::prices::{PriceConfig, listed_price};
+use super::roleset::CHECK_TIMEOUT_MS;
 use crate::core::{Price, Timeouts};
+use crate::protocol::CheckCommand;
+use crate::sandbox::Access;
 
 /// The fields of a request that the program sets itself.
 const OWN_FIELDS: [&str; 9] = [
@@ -62,6 +65,12 @@ pub struct FileConfig {
     pub providers: BTreeMap<String, ProviderConfig>,
     /// The settings for Amazon Bedrock.
     pub bedrock: BedrockConfig,
+    /// A command that every final text must pass.
+    pub check: Option<String>,
+    /// The longest time for that command, in seconds.
+    pub check_timeout_s: Option<u64>,
+    /// What commands in the sandbox may do.
+    pub sandbox: SandboxConfig,
     /// The prices in US dollars per million tokens, by `provider:name` as a model is referred to, or by its name.
     pub prices: BTreeMap<String, PriceConfig>,
     /// Every setting with its place, by its dotted name.
@@ -126,6 +135,13 @@ impl FileConfig {
         self.settings.values()
     }
 
+    /// Returns the check of final texts, if either file has one.
+    #[must_use]
+    pub fn check_command(&self) -> Option<CheckCommand> {
+        let timeout_ms = self.check_timeout_s.map_or(CHECK_TIMEOUT_MS, |s| s.saturating_mul(1000));
+        self.check.clone().map(|command| CheckCommand { command, timeout_ms })
+    }
+
     /// Returns the environment variables that either file names for an API key.
     #[must_use]
     pub fn key_variables(&self) -> &BTreeSet<String> {
@@ -173,6 +189,18 @@ impl FileConfig {
                 profile: self.bedrock.profile.or(other.bedrock.profile),
                 base_url: self.bedrock.base_url.or(other.bedrock.base_url),
             },
+            // A file that names a check means the time that it names itself.
+            check_timeout_s: if self.check.is_some() {
+                self.check_timeout_s
+            } else {
+                self.check_timeout_s.or(other.check_timeout_s)
+            },
+            check: self.check.or(other.check),
+            sandbox: SandboxConfig {
+                read: self.sandbox.read.or(other.sandbox.read),
+                write: self.sandbox.write.or(other.sandbox.write),
+                net: self.sandbox.net.or(other.sandbox.net),
+            },
             prices,
             settings,
             key_variables,
@@ -187,6 +215,43 @@ fn whole(setting: &Setting) -> &[String] {
         "timeouts" => &keys[..1],
         "providers" | "prices" => &keys[..keys.len().min(2)],
         _ => keys,
+    }
+}
+
+/// The table `[sandbox]` of a configuration file.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SandboxConfig {
+    /// Files and folders that commands may read; `~` is the home folder.
+    pub read: Option<Vec<PathBuf>>,
+    /// Files and folders that they may also write.
+    pub write: Option<Vec<PathBuf>>,
+    /// Whether they may use the network.
+    pub net: Option<bool>,
+}
+
+impl SandboxConfig {
+    /// Returns this access and a further one together. Places of a configuration that this machine does not have are left
+    /// out, because the same file may serve several machines.
+    #[must_use]
+    pub fn and(&self, further: Access) -> Access {
+        let places = |own: &Option<Vec<PathBuf>>, mut further: Vec<PathBuf>| {
+            further.extend(own.iter().flatten().map(|path| at_home(path)).filter(|path| path.exists()));
+            further
+        };
+        Access {
+            read: places(&self.read, further.read),
+            write: places(&self.write, further.write),
+            net: self.net.unwrap_or(false) || further.net,
+        }
+    }
+}
+
+/// Returns a path with `~` at its start replaced by the home folder.
+fn at_home(path: &Path) -> PathBuf {
+    match (path.strip_prefix("~"), etcetera::home_dir()) {
+        (Ok(rest), Ok(home)) => home.join(rest),
+        (Ok(_) | Err(_), _) => path.to_owned(),
     }
 }
 

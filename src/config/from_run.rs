@@ -23,6 +23,7 @@ pub fn roleset_of(setup: &RunSetup) -> (Roleset, Packs) {
             model: None,
             temperature: agent.temperature,
             max_tokens: agent.max_tokens,
+            method: agent.method,
         }
     };
     let roleset = Roleset {
@@ -34,6 +35,8 @@ pub fn roleset_of(setup: &RunSetup) -> (Roleset, Packs) {
         redact: false,
         redact_patterns: Vec::new(),
         redact_regions: Vec::new(),
+        check: setup.check_command.clone(),
+        interpreter: setup.interpreter,
     };
     (roleset, Packs::made(packs))
 }

@@ -61,6 +61,6 @@ pub use packs::Packs;
 pub use panel::{Persona, Seats, seat};
 pub use prices::{PriceConfig, listed_price, micro_usd, prices_as_of};
 pub use resumed::resumed_endpoints;
-pub use roleset::{Roleset, RolesetAgent};
+pub use roleset::{CHECK_TIMEOUT_MS, Roleset, RolesetAgent};
 pub use set::{PathSetting, differences, set};
 pub use trust::{Claims, DEFAULT_RUNS_DIR, TRUST_VARIABLE, TrustStore};

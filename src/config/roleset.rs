@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::packs::{Packs, pack_parts};
-use crate::protocol::{AgentSetup, Params, ProtocolParams, RulesVersion, RunSetup, Task};
+use crate::protocol::{
+    AgentSetup, CheckCommand, Interpreter, Method, Params, ProtocolParams, RulesVersion, RunSetup, Task,
+};
 use crate::text::CanonicalRule;
 
 /// A roleset: its protocol, its agents and its parameters.
@@ -27,7 +29,14 @@ pub struct Roleset {
     pub redact_patterns: Vec<String>,
     /// The regions whose national phone numbers are replaced, in place of the default ones.
     pub redact_regions: Vec<String>,
+    /// A command that every final text must pass, if there is one.
+    pub check: Option<CheckCommand>,
+    /// The interpreter of programs that agents write.
+    pub interpreter: Interpreter,
 }
+
+/// The longest time for a check if nothing else is said, in milliseconds.
+pub const CHECK_TIMEOUT_MS: u64 = 30_000;
 
 /// A roleset in the form of its file.
 #[derive(Deserialize, Serialize)]
@@ -53,6 +62,13 @@ struct RolesetFile {
     redact_patterns: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     redact_regions: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    check: Option<String>,
+    /// The longest time for the check, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    check_timeout_s: Option<u64>,
+    #[serde(default, skip_serializing_if = "Interpreter::is_embedded")]
+    interpreter: Interpreter,
 }
 
 impl TryFrom<RolesetFile> for Roleset {
@@ -65,7 +81,20 @@ impl TryFrom<RolesetFile> for Roleset {
         let agents = file.self_panel.map_or(agents.clone(), |copies| self_panel(&agents, copies));
         params.insert("protocol".to_owned(), protocol.into());
         let params = serde_json::from_value(params.into())?;
-        Ok(Self { description, agents, arbiter, canonical, params, redact, redact_patterns, redact_regions })
+        let timeout_ms = file.check_timeout_s.map_or(CHECK_TIMEOUT_MS, |s| s.saturating_mul(1000));
+        let check = file.check.map(|command| CheckCommand { command, timeout_ms });
+        Ok(Self {
+            description,
+            agents,
+            arbiter,
+            canonical,
+            params,
+            redact,
+            redact_patterns,
+            redact_regions,
+            check,
+            interpreter: file.interpreter,
+        })
     }
 }
 
@@ -80,7 +109,10 @@ impl From<Roleset> for RolesetFile {
             redact,
             redact_patterns,
             redact_regions,
+            check,
+            interpreter,
         } = roleset;
+        let own_time = check.as_ref().map(|check| check.timeout_ms).filter(|ms| *ms != CHECK_TIMEOUT_MS);
         let protocol = params.protocol().to_owned();
         // Parameters are plain data, which always have a JSON form.
         let mut params = serde_json::to_value(params).unwrap_or_default();
@@ -98,6 +130,9 @@ impl From<Roleset> for RolesetFile {
             redact,
             redact_patterns,
             redact_regions,
+            check: check.map(|check| check.command),
+            check_timeout_s: own_time.map(|ms| ms.div_ceil(1000)),
+            interpreter,
         }
     }
 }
@@ -121,13 +156,16 @@ pub struct RolesetAgent {
     /// The most tokens of one reply.
     #[serde(default = "default_max_tokens")]
     pub max_tokens: u32,
+    /// The way in which the agent works a task out alone.
+    #[serde(default, skip_serializing_if = "Method::is_words")]
+    pub method: Method,
 }
 
 impl RolesetAgent {
     /// Returns an agent with the usual settings.
     pub(super) fn new(name: String, domain: String, pack: String) -> Self {
         let (temperature, max_tokens) = (default_temperature(), default_max_tokens());
-        Self { name, domain, pack, model: None, temperature, max_tokens }
+        Self { name, domain, pack, model: None, temperature, max_tokens, method: Method::Words }
     }
 }
 
@@ -153,6 +191,7 @@ impl Roleset {
                 comparing,
                 temperature: agent.temperature,
                 max_tokens: agent.max_tokens,
+                method: agent.method,
             }
         };
         RunSetup {
@@ -165,6 +204,8 @@ impl Roleset {
             params: self.params.clone(),
             rules: self.params.rules().to_owned(),
             rules_version: RulesVersion::NEWEST,
+            check_command: self.check.clone(),
+            interpreter: self.interpreter,
             chunk_plan: None,
         }
     }

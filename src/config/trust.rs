@@ -113,11 +113,12 @@ impl Claims {
         keys.dedup();
         let project = document.filter(|_| names_file).map(|file| (PROJECT_FILE.into(), file.digest()));
         let mut files: Vec<(PathBuf, Digest)> = project.into_iter().collect();
-        let rolesets = config.rolesets_dir.as_ref().map_or(Path::new(ROLESETS_DIR), PathBuf::as_path);
-        for (file, says, model) in models_elsewhere(&folder.join(rolesets), user) {
+        let mut rolesets: Vec<&Path> = config.rolesets_dir.as_deref().into_iter().collect();
+        rolesets.push(Path::new(ROLESETS_DIR));
+        rolesets.dedup();
+        for (file, says, what) in rolesets.iter().flat_map(|place| of_rolesets(&folder.join(place), user)) {
             let place = file.strip_prefix(&folder).unwrap_or(&file).to_owned();
-            claims
-                .push(TrustClaim { place: place.display().to_string(), what: format!("model = {model:?}") });
+            claims.push(TrustClaim { place: place.display().to_string(), what });
             files.push((place, says));
         }
         files.dedup();
@@ -180,9 +181,9 @@ fn is_elsewhere(model: &str, user: &FileConfig) -> bool {
     is_known && !is_users
 }
 
-/// Returns the models of the rolesets in a folder that are called elsewhere, each with its file and the file's SHA-256. A file that
-/// cannot be read is not a roleset that runs.
-fn models_elsewhere(folder: &Path, user: &FileConfig) -> Vec<(PathBuf, Digest, String)> {
+/// Returns the claims of the rolesets in a folder: models that are called elsewhere, and checks. Each has its file and the file's
+/// SHA-256. A file that cannot be read is not a roleset that runs.
+fn of_rolesets(folder: &Path, user: &FileConfig) -> Vec<(PathBuf, Digest, String)> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     files.retain(|file| file.extension().is_some_and(|extension| extension == "json"));
@@ -194,8 +195,10 @@ fn models_elsewhere(folder: &Path, user: &FileConfig) -> Vec<(PathBuf, Digest, S
         let agents = roleset["agents"].as_array().into_iter().flatten().chain([&roleset["arbiter"]]);
         let models =
             agents.filter_map(|agent| agent["model"].as_str()).filter(|model| is_elsewhere(model, user));
+        let models = models.map(|model| format!("model = {model:?}"));
+        let check = roleset["check"].as_str().map(|check| format!("check = {check:?}"));
         let says = Digest::new(text.as_bytes());
-        found.extend(models.map(|model| (file.clone(), says, model.to_owned())));
+        found.extend(models.chain(check).map(|what| (file.clone(), says, what)));
     }
     found
 }

@@ -3,17 +3,21 @@
 //! The input and the output are values. Nothing here decides, calls or reads anything.
 
 mod basis_points;
+mod command_end;
 mod endpoint;
 mod exit_code;
+mod interpreter_note;
 mod program;
 mod usage;
 
 pub use basis_points::BasisPoints;
 pub(crate) use basis_points::{TEN_THOUSANDTHS, exactly};
+pub use command_end::CommandEnd;
 pub use endpoint::{
     BEDROCK, BedrockEndpoint, Dialect, Endpoint, MockEndpoint, OpenAiEndpoint, PRESETS, Preset, Timeouts,
 };
 pub use exit_code::ExitCode;
 pub(crate) use exit_code::is_unusable;
+pub use interpreter_note::InterpreterNote;
 pub use program::{PROGRAM, VERSION};
 pub use usage::{Price, Receipt, Structured, Usage};

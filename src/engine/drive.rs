@@ -25,12 +25,12 @@ use crate::retrieval::Corpus;
 
 /// A run that is under way.
 pub struct Engine<'a> {
-    log: Log,
-    state: RunState,
+    pub(super) log: Log,
+    pub(super) state: RunState,
     providers: Vec<Provider>,
     limits: Limits,
-    tools: Tools,
-    observer: &'a dyn Observer,
+    pub(super) tools: Tools,
+    pub(super) observer: &'a dyn Observer,
 }
 
 impl std::fmt::Debug for Engine<'_> {
@@ -181,6 +181,9 @@ impl<'a> Engine<'a> {
         if is_open && state.library().is_some() && tools.corpus.is_none() {
             return Err(EngineError::NoCorpus);
         }
+        if is_open && state.executes() && tools.sandbox.is_none() {
+            return Err(EngineError::NoSandbox);
+        }
         let places = endpoints.as_deref().unwrap_or(state.endpoints());
         let providers = providers(&state.opened().setup, places, clients)?;
         for record in records {
@@ -254,8 +257,11 @@ impl<'a> Engine<'a> {
             if let Some(search) = self.state.to_search().cloned() {
                 self.search(&search).await?;
             }
+            if flight.reason.is_none() {
+                self.execute_what_is_owed(&mut flight)?;
+            }
             self.ask_what_is_owed(&mut flight, |ask| call(&providers[ask.call.agent], ask, observer)).await?;
-            if flight.reason.is_some() && (flight.calls.is_empty() || *stop.borrow() == StopRequest::Abort) {
+            if flight.reason.is_some() && (flight.is_empty() || *stop.borrow() == StopRequest::Abort) {
                 break;
             }
             tokio::select! {
@@ -264,6 +270,9 @@ impl<'a> Engine<'a> {
                 () = at(deadline) => {
                     flight.reason = Some(Outcome::Budget { limit: "the deadline has passed".to_owned() });
                     break;
+                }
+                Some(executed) = flight.executions.next() => {
+                    self.take_executed(&mut flight, executed).await?;
                 }
                 Some(landed) = flight.calls.next() => {
                     // A cancelled call has been removed already.
@@ -281,7 +290,7 @@ impl<'a> Engine<'a> {
     /// Records and begins every owed call that its server has room for, until a limit binds.
     async fn ask_what_is_owed<F: Future>(
         &mut self,
-        flight: &mut Flight<F>,
+        flight: &mut Flight<'_, F>,
         begin: impl Fn(Ask) -> F,
     ) -> Result<(), EngineError> {
         let mut has_asked = false;
@@ -310,7 +319,7 @@ impl<'a> Engine<'a> {
     /// Takes the result of a call, and cancels the calls that are no longer owed.
     async fn take_landed<F>(
         &mut self,
-        flight: &mut Flight<F>,
+        flight: &mut Flight<'_, F>,
         call: CallId,
         result: Result<Completion, ProviderError>,
         took: Duration,
@@ -386,7 +395,7 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    fn record(&mut self, entry: Entry) -> Result<(), EngineError> {
+    pub(super) fn record(&mut self, entry: Entry) -> Result<(), EngineError> {
         self.observer.on_event(RunEvent::Writing);
         let record = self.log.append(entry)?;
         self.observer.on_event(RunEvent::Written(&record));

@@ -9,6 +9,7 @@ use crate::core::ExitCode;
 use crate::journal::JournalError;
 use crate::provider::ProviderError;
 use crate::retrieval::RetrievalError;
+use crate::sandbox::SandboxError;
 
 /// The reason why a run could not continue at all.
 #[derive(Debug, Error)]
@@ -37,6 +38,12 @@ pub enum EngineError {
     /// The run needs documents that it was not given.
     #[error("this run searches documents and cannot continue without them")]
     NoCorpus,
+    /// The run has a check, and was not given the means to run it.
+    #[error("this run has a check and cannot continue without a way to run it")]
+    NoSandbox,
+    /// The check cannot be run.
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
     /// An endpoint cannot be used as configured.
     #[error("{agent}: {why}")]
     Provider {
@@ -56,7 +63,8 @@ impl EngineError {
             Self::Replay(_) => ExitCode::Integrity,
             Self::Provider { why, .. } => why.exit_code(),
             Self::Retrieval(error) => error.exit_code(),
-            Self::NoCorpus | Self::NoRedaction => ExitCode::Usage,
+            Self::Sandbox(error) => error.exit_code(),
+            Self::NoCorpus | Self::NoRedaction | Self::NoSandbox => ExitCode::Usage,
             Self::Redaction { .. } => ExitCode::Internal,
         }
     }

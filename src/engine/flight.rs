@@ -1,11 +1,14 @@
 //! The calls of a run that are in the air, and the reason why no more are made.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use futures_util::future::{AbortHandle, Abortable};
+use futures_util::future::{AbortHandle, Abortable, LocalBoxFuture};
 use futures_util::stream::FuturesUnordered;
 
+use crate::crypto::Digest;
+use crate::journal::Executed;
 use crate::protocol::{CallId, Outcome};
+use crate::sandbox::SandboxError;
 
 /// A request from outside to a run that is under way.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
@@ -20,8 +23,11 @@ pub enum StopRequest {
 }
 
 /// The calls in the air, and the reason why no more are made.
-pub(super) struct Flight<F> {
+pub(super) struct Flight<'a, F> {
     pub(super) calls: FuturesUnordered<Abortable<F>>,
+    /// The executions under way, with their keys.
+    pub(super) executions: FuturesUnordered<LocalBoxFuture<'a, Result<Executed, SandboxError>>>,
+    pub(super) executing: BTreeSet<Digest>,
     /// The handles by which the calls can be cancelled.
     pub(super) handles: BTreeMap<CallId, AbortHandle>,
     /// The reason why the run is to be put down, if there is one.
@@ -29,14 +35,25 @@ pub(super) struct Flight<F> {
     heeded: StopRequest,
 }
 
-impl<F> Default for Flight<F> {
+impl<F> Default for Flight<'_, F> {
     fn default() -> Self {
-        let calls = FuturesUnordered::new();
-        Self { calls, handles: BTreeMap::new(), reason: None, heeded: StopRequest::None }
+        Self {
+            calls: FuturesUnordered::new(),
+            executions: FuturesUnordered::new(),
+            executing: BTreeSet::new(),
+            handles: BTreeMap::new(),
+            reason: None,
+            heeded: StopRequest::None,
+        }
     }
 }
 
-impl<F> Flight<F> {
+impl<F> Flight<'_, F> {
+    /// Returns true if nothing is under way.
+    pub(super) fn is_empty(&self) -> bool {
+        self.calls.is_empty() && self.executions.is_empty()
+    }
+
     /// Takes a request to stop, and returns true if it is a new one.
     pub(super) fn hears(&mut self, request: StopRequest) -> bool {
         let is_new = request > self.heeded;

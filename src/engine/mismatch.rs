@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use crate::core::PROGRAM;
+use crate::crypto::Digest;
 use crate::protocol::{BadSetup, CallId, Unexpected};
 
 /// A journal that no run of this program can have written, with the first line that shows it.
@@ -68,6 +69,9 @@ pub enum Mismatch {
     /// No search can have found these passages.
     #[error("the passages recorded for round {0} cannot come from a search of this run")]
     Passages(u32),
+    /// No execution of this run can have had this result.
+    #[error("the execution {0} was recorded with another command, or with more output than is kept")]
+    Execution(Digest),
     /// The events do not lead to this end.
     #[error("the run was recorded as `{found}`, but its events lead to `{expected}`")]
     OutcomeDiffers {

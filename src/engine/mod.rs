@@ -3,7 +3,7 @@
 //! ```text
 //!  journal ──records──► run state (pure) ──asks that are owed──► engine ──► providers
 //!     ▲                                                          │
-//!     └────────────── asked, replied, stopped ───────────────────┘
+//!     └──────── asked, replied, executed, stopped ───────────────┘
 //! ```
 //!
 //! The [`RunState`] folds a journal's records into the state of the run: the machine, the calls that are owed, the
@@ -16,7 +16,11 @@ mod budget;
 mod conduct;
 mod drive;
 mod error;
+mod executing;
+mod execution_list;
+mod executions;
 mod flight;
+mod known;
 mod log;
 mod mismatch;
 mod observer;
@@ -28,6 +32,7 @@ mod totals;
 pub use budget::{Budget, Exceeded, Reserve};
 pub use drive::Engine;
 pub use error::EngineError;
+pub use executing::{Order, execute};
 pub use flight::StopRequest;
 pub use mismatch::{Mismatch, ReplayError};
 pub use observer::{NoObserver, Observer, RunEvent};

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::core::Usage;
-use crate::journal::{Record, Replied};
-use crate::protocol::{Ask, CallId};
+use crate::journal::{Executed, Record, Replied};
+use crate::protocol::{Ask, CallId, Execution};
 use crate::provider::{ProviderError, TextSoFar};
 
 /// An event in a run.
@@ -70,6 +70,16 @@ pub enum RunEvent<'a> {
         agent: &'a str,
         /// The call.
         call: CallId,
+    },
+    /// The user's check is about to be run, or a program.
+    Executing {
+        /// The execution.
+        execution: &'a Execution,
+    },
+    /// An execution has ended; nothing is recorded yet.
+    Executed {
+        /// Its record.
+        executed: &'a Executed,
     },
     /// A stop was requested.
     Stopping {

@@ -13,6 +13,7 @@ use crate::journal::{InBatch, InSession, Library, Limits, RunSpec};
 use crate::protocol::{BadSetup, ChunkPlan, RunSetup};
 use crate::provider::launch::Lifeline;
 use crate::retrieval::Corpus;
+use crate::sandbox::Sandbox;
 
 /// A run whose servers are not known yet.
 #[derive(Debug)]
@@ -38,6 +39,8 @@ pub(super) struct Tools {
     pub(super) corpus: Option<Corpus>,
     /// The table by which the setup was redacted. It also redacts the passages found in documents.
     pub(super) redaction: Option<Redaction>,
+    /// The means to run the user's check.
+    pub(super) sandbox: Option<Sandbox>,
     /// The lifeline of the server that was launched for the run.
     pub(super) lifeline: Option<Lifeline>,
     /// The moment from which a deadline counts.
@@ -137,6 +140,13 @@ impl PreparedRun {
         &self.spec
     }
 
+    /// Lends the run the means to run the user's check.
+    #[must_use]
+    pub fn with_sandbox(mut self, sandbox: Option<Sandbox>) -> Self {
+        self.tools.sandbox = sandbox;
+        self
+    }
+
     /// Lets calls to a server that was launched for the run see the state of that server.
     #[must_use]
     pub fn on_server(mut self, lifeline: Option<Lifeline>) -> Self {
@@ -180,6 +190,13 @@ impl Resumption {
     #[must_use]
     pub fn with_corpus(mut self, corpus: Corpus, library: Library) -> Self {
         (self.tools.corpus, self.library) = (Some(corpus), Some(library));
+        self
+    }
+
+    /// Does the same as [`PreparedRun::with_sandbox`].
+    #[must_use]
+    pub fn with_sandbox(mut self, sandbox: Option<Sandbox>) -> Self {
+        self.tools.sandbox = sandbox;
         self
     }
 

@@ -15,7 +15,7 @@ use super::error::EngineError;
 use crate::crypto::{Digest, Hasher};
 use crate::files::{LARGE_BYTES_MAX, private_folder, read_text};
 use crate::journal::Library;
-use crate::protocol::{Passage, RunSetup};
+use crate::protocol::{ExecutionResult, OUTPUT_BYTES_MAX, Passage, RunSetup};
 use crate::text::redact::{Originals, Redactions, Redactor, Regions};
 
 /// The largest table whose originals are all searched for when its run is resumed. For a larger table a finder of all
@@ -136,10 +136,7 @@ impl Redaction {
     #[must_use]
     pub fn library(&mut self, library: Library) -> Library {
         let Library { places, lost, sha256 } = library;
-        let salted = |digest: Digest| {
-            Hasher::default().part(self.salt.as_bytes()).part(digest.to_string().as_bytes()).finish()
-        };
-        let sha256 = sha256.map(salted);
+        let sha256 = sha256.map(|digest| self.salted(digest));
         let mut redact = |text: &str| self.redactor.redact(text);
         Library {
             places: places.iter().map(|place| redact(&place.to_string_lossy()).into()).collect(),
@@ -156,6 +153,18 @@ impl Redaction {
         let shown = self.redactor.redact_between(before, &text, after);
         let redacted = shown != text;
         Passage { document: self.redactor.redact(&document), start, text: shown, redacted }
+    }
+
+    /// Returns the result of an execution with tokens and a salted digest. [`Redaction::save_if_new`] must follow.
+    #[must_use]
+    pub fn result(&mut self, result: &ExecutionResult) -> ExecutionResult {
+        let mut output = self.redactor.redact(&result.output);
+        output.truncate(output.floor_char_boundary(OUTPUT_BYTES_MAX));
+        ExecutionResult { output, output_sha256: self.salted(result.output_sha256), end: result.end }
+    }
+
+    fn salted(&self, digest: Digest) -> Digest {
+        Hasher::default().part(self.salt.as_bytes()).part(digest.to_string().as_bytes()).finish()
     }
 
     /// Writes the table if it has grown since it was last written.

@@ -10,48 +10,51 @@ use std::time::Duration;
 
 use super::budget::{Budget, Reserve};
 use super::conduct::{self, estimate_instead, ignores_schema};
+use super::execution_list::ExecutionList;
 use super::mismatch::{Mismatch, ReplayError};
 use super::totals::{PhaseUsage, Totals};
 use crate::core::{Endpoint, Price, Usage};
 use crate::journal::{Asked, Entry, Found, Library, Limits, Record, Replied, RunSpec, between};
 use crate::protocol::{
     Action, Ask, CallId, CallPhase, Degraded, DegradedKind, Event, Machine, Outcome, PASSAGE_CHARS_MAX,
-    PASSAGES_MAX, Passage, Protocol, ReplyShape, RunReport, Search, Unexpected,
+    PASSAGES_MAX, Passage, Protocol, ReplyShape, Search, Unexpected,
 };
 use crate::text::{escape, redact};
 
 /// The state of a run.
 pub struct RunState {
-    opened: RunSpec,
+    pub(super) opened: RunSpec,
     /// The documents that may be searched now; they may change before a run is resumed.
-    library: Option<Library>,
-    machine: Machine,
-    budget: Budget,
-    limits: Limits,
+    pub(super) library: Option<Library>,
+    pub(super) machine: Machine,
+    pub(super) budget: Budget,
+    pub(super) limits: Limits,
     /// The current endpoint of each agent's model; a resumed run may have another server.
-    endpoints: Vec<Endpoint>,
+    pub(super) endpoints: Vec<Endpoint>,
     /// The calls that must still be answered, each with its reserve once it was made.
-    owed: BTreeMap<CallId, (Ask, Option<Reserve>)>,
+    pub(super) owed: BTreeMap<CallId, (Ask, Option<Reserve>)>,
     /// The search that must still be made, if any.
-    search: Option<Search>,
+    pub(super) search: Option<Search>,
+    /// The executions that must still be made, and those that were.
+    pub(super) executions: ExecutionList,
     /// The protocol's verdict, once there is one.
-    verdict: Option<Outcome>,
+    pub(super) verdict: Option<Outcome>,
     /// The outcome with which the run was last put down, until it is resumed.
-    stopped: Option<Outcome>,
-    totals: Totals,
-    phases: BTreeMap<CallPhase, PhaseUsage>,
-    degraded: Vec<Degraded>,
+    pub(super) stopped: Option<Outcome>,
+    pub(super) totals: Totals,
+    pub(super) phases: BTreeMap<CallPhase, PhaseUsage>,
+    pub(super) degraded: Vec<Degraded>,
     /// The agents of whose servers a reply has been checked against its schema.
-    examined: BTreeSet<usize>,
+    pub(super) examined: BTreeSet<usize>,
     /// The tokens that stand for texts that must not leave the machine.
-    tokens: BTreeSet<String>,
+    pub(super) tokens: BTreeSet<String>,
     /// The model of each agent's last reply.
-    models: BTreeMap<usize, String>,
-    run: String,
+    pub(super) models: BTreeMap<usize, String>,
+    pub(super) run: String,
     /// The time at which each open call was made.
-    asked_at: BTreeMap<CallId, String>,
+    pub(super) asked_at: BTreeMap<CallId, String>,
     /// The total duration of each agent's calls.
-    busy: Vec<Duration>,
+    pub(super) busy: Vec<Duration>,
     /// The time stamps of the first and the last record.
     pub(crate) started_at: String,
     pub(crate) ended_at: String,
@@ -87,6 +90,7 @@ impl RunState {
             library: None,
             owed: BTreeMap::new(),
             search: None,
+            executions: ExecutionList::default(),
             verdict: None,
             stopped: None,
             totals: Totals { cost_micro_usd: known.then_some(0), ..Totals::default() },
@@ -159,6 +163,7 @@ impl RunState {
                 Ok(())
             }
             Entry::Found(found) => self.found(found),
+            Entry::Executed(executed) => self.executed(executed),
             Entry::Stopped { outcome } => self.stopped(outcome),
             Entry::Resumed { limits, endpoints, library, .. } => {
                 if let Some(endpoints) = endpoints {
@@ -274,11 +279,12 @@ impl RunState {
         Ok(())
     }
 
-    fn take_actions(&mut self, actions: Vec<Action>) {
+    pub(super) fn take_actions(&mut self, actions: Vec<Action>) {
         for action in actions {
             match action {
                 Action::Ask(ask) => drop(self.owed.insert(ask.call, (ask, None))),
                 Action::Search(search) => self.search = Some(search),
+                Action::Execute(execution) => self.executions.owe(execution),
                 // The reserve stays counted, because the server may have begun to answer.
                 Action::Cancel(call) => {
                     let was_asked = self.owed.remove(&call).is_some_and(|(_, reserve)| reserve.is_some());
@@ -303,7 +309,7 @@ impl RunState {
         self.totals.cost_micro_usd = sum;
     }
 
-    fn estimate_instead(&self, ask: &Ask, replied: &Replied) -> Option<Usage> {
+    pub(super) fn estimate_instead(&self, ask: &Ask, replied: &Replied) -> Option<Usage> {
         let rule = self.opened.setup.rules_version.rules().usage;
         estimate_instead(rule, ask, replied, self.price(replied.call.agent))
     }
@@ -335,142 +341,15 @@ impl RunState {
         }
     }
 
-    fn degrade(&mut self, kind: DegradedKind, detail: String) {
+    pub(super) fn degrade(&mut self, kind: DegradedKind, detail: String) {
         let loss = Degraded { kind, detail };
         if !self.degraded.contains(&loss) {
             self.degraded.push(loss);
         }
     }
 
-    fn price(&self, agent: usize) -> Option<Price> {
+    pub(super) fn price(&self, agent: usize) -> Option<Price> {
         self.endpoints.get(agent).and_then(Endpoint::price)
-    }
-
-    // ===== The known state =====
-
-    /// Returns the calls that are owed and not in the air, in order.
-    pub fn to_ask(&self) -> impl Iterator<Item = &Ask> {
-        self.owed.values().filter(|(_, reserve)| reserve.is_none()).map(|(ask, _)| ask)
-    }
-
-    /// Returns true if the protocol still waits for a reply to this call.
-    #[must_use]
-    pub fn is_owed(&self, call: CallId) -> bool {
-        self.owed.contains_key(&call)
-    }
-
-    /// Returns the search that is owed, if one is.
-    #[must_use]
-    pub fn to_search(&self) -> Option<&Search> {
-        self.search.as_ref()
-    }
-
-    /// Checks whether the budget allows a call, without making it.
-    ///
-    /// # Errors
-    ///
-    /// The limit that forbids the call.
-    pub fn allows(&self, ask: &Ask) -> Result<(), super::Exceeded> {
-        let (prompt, completion) = (ask.prompt_tokens_estimate(), u64::from(ask.max_tokens));
-        self.budget.clone().reserve(prompt, completion, self.price(ask.call.agent)).map(drop)
-    }
-
-    /// Returns the charge for a reply to an open call: the server's counts, or an estimate if those are impossible.
-    #[must_use]
-    pub fn charge(&self, replied: &Replied) -> Usage {
-        let instead = self.owed.get(&replied.call).and_then(|(ask, _)| self.estimate_instead(ask, replied));
-        instead.unwrap_or(replied.usage)
-    }
-
-    /// Returns the usage of each phase.
-    #[must_use]
-    pub fn phases(&self) -> &BTreeMap<CallPhase, PhaseUsage> {
-        &self.phases
-    }
-
-    /// Returns the run's id.
-    #[must_use]
-    pub fn run(&self) -> &str {
-        &self.run
-    }
-
-    /// Returns the specification that the run started from.
-    #[must_use]
-    pub fn opened(&self) -> &RunSpec {
-        &self.opened
-    }
-
-    /// Returns the current endpoint of each agent's model, the arbiter's last.
-    #[must_use]
-    pub fn endpoints(&self) -> &[Endpoint] {
-        &self.endpoints
-    }
-
-    /// Returns the documents that may be searched now.
-    #[must_use]
-    pub fn library(&self) -> Option<&Library> {
-        self.library.as_ref()
-    }
-
-    /// Returns the current limits.
-    #[must_use]
-    pub fn limits(&self) -> Limits {
-        self.limits
-    }
-
-    /// Returns a remark on the turn that the last reply ended, if its envelope alone does not say how it ended.
-    #[must_use]
-    pub fn remark(&self) -> Option<&'static str> {
-        self.machine.remark()
-    }
-
-    /// Returns the protocol's verdict, if there is one.
-    #[must_use]
-    pub fn verdict(&self) -> Option<&Outcome> {
-        self.verdict.as_ref()
-    }
-
-    /// Returns the outcome with which the run was put down, or `None` if it is under way.
-    #[must_use]
-    pub fn outcome(&self) -> Option<&Outcome> {
-        self.stopped.as_ref()
-    }
-
-    /// Returns the total usage until now.
-    #[must_use]
-    pub fn totals(&self) -> Totals {
-        self.totals
-    }
-
-    /// Returns the total duration of each agent's calls, the arbiter's last.
-    #[must_use]
-    pub fn busy(&self) -> &[Duration] {
-        &self.busy
-    }
-
-    /// Returns the protocol's report, completed by the losses of the run.
-    #[must_use]
-    pub fn report(&self) -> RunReport {
-        let mut report = self.machine.report();
-        // The losses are sorted, because it does not matter which of two servers answered first.
-        let mut lost = self.degraded.clone();
-        lost.sort_by(|a, b| (a.kind.name(), &a.detail).cmp(&(b.kind.name(), &b.detail)));
-        report.degraded.extend(lost);
-        if let Some(Outcome::Agreed { text, .. }) = self.verdict.as_ref().filter(|_| self.opened.redacted) {
-            report.degraded.extend(redact::bent_tokens(&self.tokens, text).into_iter().map(|token| {
-                Degraded {
-                    kind: DegradedKind::BentToken,
-                    detail: format!("`{token}` in the answer stands for nothing that could be put back"),
-                }
-            }));
-        }
-        report
-    }
-
-    /// Returns the name of an agent by its index; the arbiter comes last.
-    #[must_use]
-    pub fn agent_name(&self, agent: usize) -> &str {
-        self.opened.setup.everybody().nth(agent).map_or("", |a| &a.name)
     }
 }
 

@@ -6,9 +6,9 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
-use crate::core::{Endpoint, Receipt, Structured, Usage};
+use crate::core::{Endpoint, InterpreterNote, Receipt, Structured, Usage};
 use crate::crypto::Digest;
-use crate::protocol::{CallId, Outcome, Passage, Reply, RunSetup};
+use crate::protocol::{CallId, ExecutionResult, Outcome, Passage, Reply, RunSetup};
 
 /// One line of a journal.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -40,6 +40,8 @@ pub enum Entry {
     Replied(Replied),
     /// The documents were searched.
     Found(Found),
+    /// The user's check was run, or a program.
+    Executed(Executed),
     /// The run ended, or was put down to be resumed later.
     Stopped {
         /// How the run ended.
@@ -183,6 +185,33 @@ pub struct Replied {
     /// Whether the reply contained a key of its endpoint, or a part of one, which was removed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub key_removed: bool,
+}
+
+/// An execution, and what came of it.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Executed {
+    /// The key of the execution: the digest of its kind and its text.
+    pub key: Digest,
+    /// What executed it.
+    pub by: Executor,
+    /// The result.
+    pub result: ExecutionResult,
+    /// Whether it ran without a sandbox.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_sandbox: bool,
+    /// The time that it took, in milliseconds.
+    pub took_ms: u64,
+}
+
+/// What executed a text or a program.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Executor {
+    /// The user's command with this SHA-256.
+    Command(Digest),
+    /// An interpreter.
+    Interpreter(InterpreterNote),
 }
 
 /// The result of a search of the documents.

@@ -30,7 +30,9 @@ mod shared;
 mod writer;
 
 pub(crate) use entry::between;
-pub use entry::{Asked, Entry, Found, InBatch, InSession, Library, Limits, Record, Replied, RunSpec};
+pub use entry::{
+    Asked, Entry, Executed, Executor, Found, InBatch, InSession, Library, Limits, Record, Replied, RunSpec,
+};
 pub use error::JournalError;
 pub use log::Log;
 pub use reader::{Journal, PlacedRecord, read, read_shared};

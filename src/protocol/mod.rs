@@ -1,10 +1,10 @@
 //! Protocols: pure state machines that decide what to ask next and when a run ends.
 //!
 //! ```text
-//!               event: Started, Replied, Found
+//!               event: Started, Replied, Found, Executed
 //!   engine  ────────────────────────────►  machine
 //!  (async)  ◄────────────────────────────  (pure)
-//!               action: Ask, Search, Cancel, Finish
+//!               action: Ask, Search, Execute, Cancel, Finish
 //! ```
 //!
 //! # The contract
@@ -29,10 +29,11 @@ mod turn;
 
 pub(crate) use contract::UsageRule;
 pub use contract::{
-    Action, AgentReport, AgentSetup, Ask, BadSetup, BlindVote, CallId, ChunkPlan, Conversation, Degraded,
-    DegradedKind, Dissent, Document, Event, Finish, How, Message, NoAgreement, Outcome, OutcomeKind,
-    Override, PASSAGE_CHARS_MAX, PASSAGES_MAX, Passage, Protocol, ProtocolParams, Reply, ReplyShape, Report,
-    Role, RulesVersion, Search, Setup, Step, Tally, Task, Thinking, Unexpected, WorstCase,
+    Action, AgentReport, AgentSetup, Ask, BadSetup, BlindVote, CallId, CheckCommand, ChunkPlan, Conversation,
+    Degraded, DegradedKind, Dissent, Document, Event, Execution, ExecutionResult, Finish, How, Interpreter,
+    Message, Method, NoAgreement, OUTPUT_BYTES_MAX, Outcome, OutcomeKind, Override, PASSAGE_CHARS_MAX,
+    PASSAGES_MAX, Passage, Protocol, ProtocolParams, Reply, ReplyShape, Report, Role, RulesVersion, Search,
+    Setup, Step, Tally, Task, Thinking, Unexpected, WorstCase,
 };
 pub use phase::CallPhase;
 pub use registry::{Machine, Params, RunReport, RunSetup, Section};

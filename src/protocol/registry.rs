@@ -15,6 +15,7 @@ use super::map_reduce::{self, MapReduce, MapReduceSection};
 use super::pair::{PairParams, PairSection};
 use super::panel::{PanelParams, PanelSection};
 use super::review::{ApprovalParams, ApprovalSection};
+use super::turn::{Executes, Executing};
 use crate::text::Constraint;
 
 /// One run of any protocol.
@@ -88,6 +89,14 @@ impl<M: Protocol<Section: Into<Section>>> Protocol for Listed<M> {
     }
 }
 
+/// Makes the machine of a protocol whose replies may need an execution.
+fn executing<P>(setup: Setup<P>) -> Machine
+where
+    P: ProtocolParams<Machine: Executes<Section: Into<Section>> + 'static>,
+{
+    Box::new(Listed(Executing::new(setup.machine())))
+}
+
 /// Evaluates the same expression for every protocol.
 macro_rules! each {
     ($params:expr, $name:ident => $do:expr) => {
@@ -135,6 +144,10 @@ impl ProtocolParams for Params {
         each!(self, params => params.reads_pieces())
     }
 
+    fn runs_programs(&self) -> bool {
+        each!(self, params => params.runs_programs())
+    }
+
     fn out_of_range(&self) -> Option<&'static str> {
         each!(self, params => params.out_of_range())
     }
@@ -147,7 +160,13 @@ impl ProtocolParams for Params {
         if let Some(chunk_plan) = setup.chunk_plan.clone() {
             return Box::new(Listed(MapReduce::new(setup, chunk_plan)));
         }
-        each!(setup.params.clone(), params => Box::new(Listed(setup.with_params(params).machine())))
+        match setup.params.clone() {
+            Params::Pair(params) => executing(setup.with_params(params)),
+            Params::Council(params) => executing(setup.with_params(params)),
+            Params::Panel(params) => executing(setup.with_params(params)),
+            // Reviewers write no final text.
+            Params::Approval(params) => Box::new(Listed(setup.with_params(params).machine())),
+        }
     }
 
     fn worst_case(setup: &Setup<Self>) -> WorstCase {

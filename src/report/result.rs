@@ -236,7 +236,8 @@ mod tests {
             DocumentLost => DocumentsChanged,
             DocumentsChanged => BentToken,
             BentToken => ConfidenceNotMeasured,
-            ConfidenceNotMeasured => return None,
+            ConfidenceNotMeasured => NoSandbox,
+            NoSandbox => return None,
         })
     }
 

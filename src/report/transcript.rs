@@ -3,12 +3,13 @@
 use std::fmt::Write as _;
 
 use crate::bft::Opinion;
+use crate::core::InterpreterNote;
 use crate::engine::{Mismatch, ReplayError, RunState};
-use crate::journal::{Entry, Found, Record, Replied};
+use crate::journal::{Entry, Executed, Executor, Found, Record, Replied};
 use crate::protocol::map_reduce::Fact;
 use crate::protocol::panel::{Evaluated, Scores};
 use crate::protocol::review::{Finding, Reviewed};
-use crate::protocol::{CallId, CallPhase, Outcome, Params, Passage, Section, Step};
+use crate::protocol::{CallId, CallPhase, ExecutionResult, Outcome, Params, Passage, Section, Step};
 use crate::text::{Envelope, escape};
 
 /// Returns the transcript of a whole journal.
@@ -32,6 +33,7 @@ pub fn transcript(records: &[Record]) -> Result<String, ReplayError> {
                 }
             }
             Entry::Found(found) => passages(&mut out, found),
+            Entry::Executed(executed) => execution(&mut out, executed),
             Entry::Stopped { outcome } => end(&mut out, outcome),
             Entry::Resumed { program, .. } => {
                 let _ = writeln!(out, "*Resumed by {program} at {}.*\n", record.at);
@@ -161,6 +163,22 @@ fn facts(out: &mut String, state: &RunState) {
         let name = escape::json_string(document);
         let _ = writeln!(out, "[{}] {name}, bytes {start} to {end}:\n", index + 1);
         quoted(out, words);
+        out.push('\n');
+    }
+}
+
+fn execution(out: &mut String, executed: &Executed) {
+    let Executed { by, result: ExecutionResult { end, output, .. }, .. } = executed;
+    let what = match (by, end.is_success()) {
+        (Executor::Command(_), true) => "The check passed the text".to_owned(),
+        (Executor::Command(_), false) => "The check refused the text".to_owned(),
+        (Executor::Interpreter(InterpreterNote { name, version, .. }), _) => {
+            format!("The program was run by {} {}", escape::excerpt(name), escape::excerpt(version))
+        }
+    };
+    let _ = writeln!(out, "*{what}; it {end}.*\n");
+    if !output.trim().is_empty() {
+        quoted(out, output);
         out.push('\n');
     }
 }

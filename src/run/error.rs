@@ -12,6 +12,7 @@ use crate::journal::JournalError;
 use crate::protocol::{BadSetup, OutcomeKind};
 use crate::provider::launch::LaunchError;
 use crate::retrieval::RetrievalError;
+use crate::sandbox::SandboxError;
 
 /// An error that left a run without a result.
 #[derive(Debug, Error)]
@@ -44,6 +45,9 @@ pub enum RunError {
     /// The documents cannot be searched.
     #[error(transparent)]
     Retrieval(#[from] RetrievalError),
+    /// The check of final texts cannot be run.
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
     /// A resumed run has lost its documents.
     #[error("the run needs its documents again")]
     Documents(#[source] Box<RunError>),
@@ -94,6 +98,7 @@ impl RunError {
             Self::Replay(_) => ExitCode::Integrity,
             Self::Launch(error) => error.exit_code(),
             Self::Retrieval(error) => error.exit_code(),
+            Self::Sandbox(error) => error.exit_code(),
             Self::Documents(error) => error.exit_code(),
             Self::Thread(_)
             | Self::OwnFile(_)

@@ -11,6 +11,7 @@
 
 mod answer_file;
 mod at_once;
+mod check;
 mod chunking;
 mod documents;
 mod error;
@@ -22,6 +23,7 @@ mod parameters;
 mod prepare;
 mod redaction;
 mod request;
+mod rerun;
 mod resume;
 mod roleset;
 mod run_id;
@@ -33,16 +35,19 @@ mod task;
 
 pub use answer_file::AnswerFile;
 pub use at_once::{AtOnce, at_once};
+pub use check::sandbox_for;
+pub(crate) use check::{add_configured_check, require_trusted};
 pub use documents::open as open_documents;
 pub use error::RunError;
 pub use finish::{FinishedRun, drive, note_in_session, restore};
 pub use folders::{find_run, folder_name, folder_of_runs, rolesets_folders, run_folders, runs_folder};
 pub use launch::{SERVER_LOG, launch};
 pub use notices::{Notices, Waiting};
-pub use parameters::{FlagOverride, ParamChanges};
+pub use parameters::{CheckChange, FlagOverride, ParamChanges};
 pub use prepare::{ReadyRun, RunDraft, draft, introduce, prepare};
 pub use redaction::sought;
 pub use request::{ChunkRequest, MockChoice, ReadInPieces, RedactRequest, RunRequest, SeatRequest};
+pub use rerun::{Again, MadeAgain, make_again, repeatable};
 pub use resume::{ResumeRequest, ResumedRun, prepare_resume};
 pub use roleset::{NamedRoleset, RolesetChoice, read_named};
 pub use run_id::RunId;

@@ -9,9 +9,9 @@ use serde::Deserialize;
 
 use super::error::RunError;
 use super::task::read;
-use crate::config::{ConfigError, PathSetting, Roleset, check_meaning, set};
+use crate::config::{CHECK_TIMEOUT_MS, ConfigError, PathSetting, Roleset, check_meaning, set};
 use crate::protocol::council::Weights;
-use crate::protocol::{Override, Params, ProtocolParams};
+use crate::protocol::{CheckCommand, Interpreter, Override, Params, ProtocolParams};
 use crate::text::{CanonicalKind, CanonicalRule};
 
 /// A parameter of the protocol, and the flag that gave it.
@@ -40,6 +40,19 @@ pub struct ParamChanges {
     pub canonical: Option<CanonicalKind>,
     /// The allowed answers.
     pub choices: Vec<String>,
+    /// The check of final texts.
+    pub check: CheckChange,
+    /// The interpreter of programs.
+    pub interpreter: Option<Interpreter>,
+}
+
+/// A check of final texts that replaces that of the roleset.
+#[derive(Clone, Debug, Default)]
+pub struct CheckChange {
+    /// The command.
+    pub command: Option<String>,
+    /// The longest time that it may take, in milliseconds.
+    pub timeout_ms: Option<u64>,
 }
 
 impl ParamChanges {
@@ -75,6 +88,9 @@ impl ParamChanges {
         for FlagOverride { flag, change } in &self.overrides {
             refuse(roleset, flag, |params| params.clone().apply(change))?;
         }
+        if self.check.command.is_some() {
+            refuse(roleset, "--check", takes_check)?;
+        }
         if self.weights_from.is_some() {
             // The check for weights comes before the file is read.
             let any = Override::Weights(in_order(Weights::default()));
@@ -82,6 +98,11 @@ impl ParamChanges {
         }
         Ok(())
     }
+}
+
+/// Returns true if the runs of a protocol have a final text that can be checked.
+pub(super) fn takes_check(params: &Params) -> bool {
+    !matches!(params, Params::Approval(_))
 }
 
 /// Refuses a flag that the roleset's protocol does not take, and names the protocols that do.
@@ -112,6 +133,13 @@ fn override_params(roleset: &mut Roleset, given: &ParamChanges) -> Result<(), Ru
         agent.max_tokens = given.max_tokens.unwrap_or(agent.max_tokens);
         agent.temperature = given.temperature.unwrap_or(agent.temperature);
     }
+    if let Some(command) = given.check.command.clone() {
+        roleset.check = Some(CheckCommand { command, timeout_ms: CHECK_TIMEOUT_MS });
+    }
+    if let (Some(check), Some(timeout_ms)) = (&mut roleset.check, given.check.timeout_ms) {
+        check.timeout_ms = timeout_ms;
+    }
+    roleset.interpreter = given.interpreter.unwrap_or(roleset.interpreter);
     override_canonical(&mut roleset.canonical, given)
 }
 

@@ -6,6 +6,7 @@
 
 use std::path::Path;
 
+use super::check::{add_configured_check, require_trusted, sandbox_for};
 use super::chunking;
 use super::documents;
 use super::error::RunError;
@@ -34,6 +35,8 @@ pub struct RunDraft {
     pub builder: RunBuilder,
     /// The roleset, with the requested parameters and members.
     pub roleset: Roleset,
+    /// The same roleset as it was found.
+    as_found: NamedRoleset,
     /// The reason for this roleset, unless the request names one.
     pub why: Option<&'static str>,
     /// A message that the roleset replaces a built-in one, if it does.
@@ -68,6 +71,7 @@ pub fn draft(request: &RunRequest, file: &FileConfig) -> Result<RunDraft, RunErr
     let session = request.session.as_ref().map(open).transpose()?;
     let named = choice.read(request.rolesets_dir.as_ref(), file)?;
     let shadows = named.shadows();
+    let as_found = named.clone();
     let NamedRoleset { name, mut roleset, mut packs, .. } = named;
     if request.chunks.map_reduce == ReadInPieces::Always {
         refuse(&roleset, "--map-reduce", Params::reads_pieces)?;
@@ -75,6 +79,7 @@ pub fn draft(request: &RunRequest, file: &FileConfig) -> Result<RunDraft, RunErr
     request.params.check(&roleset)?;
     request.seats.take(&mut roleset, &mut packs, &request.redaction)?;
     request.params.put(&mut roleset)?;
+    add_configured_check(&mut roleset, file);
     let task = task(request, &roleset, session.as_ref())?;
     let mut spoken = Vec::new();
     if !request.no_spoken_rules {
@@ -82,7 +87,7 @@ pub fn draft(request: &RunRequest, file: &FileConfig) -> Result<RunDraft, RunErr
     }
     let setup = roleset.setup(&name, &packs, task, request.seed);
     let builder = RunBuilder::new(setup)?;
-    Ok(RunDraft { builder, roleset, why: choice.why, shadows, spoken, session, script })
+    Ok(RunDraft { builder, roleset, as_found, why: choice.why, shadows, spoken, session, script })
 }
 
 /// Reads the task, and adds the document of its session.
@@ -130,7 +135,13 @@ pub async fn prepare(
     dir: &Path,
     notices: &dyn Notices,
 ) -> Result<ReadyRun, RunError> {
-    let RunDraft { mut builder, roleset, why, shadows, spoken, session, script } = draft(request, file)?;
+    let draft = draft(request, file)?;
+    let RunDraft { mut builder, roleset, as_found, why, shadows, spoken, session, script } = draft;
+    // A flag is the user's own word.
+    if request.params.check.command.is_none() {
+        require_trusted(&as_found, roleset.check.as_ref(), file)?;
+    }
+    let sandbox = sandbox_for(builder.setup(), &request.confinement).await?;
     if let Some(shadows) = shadows {
         notices.status(&shadows);
     }
@@ -156,7 +167,7 @@ pub async fn prepare(
     builder = chunking::planned(builder, request, &endpoints, notices).await?;
     check_prices(request.limits, &endpoints)?;
     let prepared = builder.in_session(session.as_ref().map(Session::place)).build(endpoints, request.limits);
-    let prepared = prepared.on_server(server.as_ref().map(Launched::lifeline));
+    let prepared = prepared.on_server(server.as_ref().map(Launched::lifeline)).with_sandbox(sandbox);
     Ok(ReadyRun { prepared, server, why })
 }
 

@@ -9,6 +9,7 @@ use super::parameters::ParamChanges;
 use super::task::TaskSource;
 use crate::config::Chosen;
 use crate::journal::Limits;
+use crate::sandbox::Confinement;
 
 /// A request for one run.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +32,8 @@ pub struct RunRequest {
     pub params: ParamChanges,
     /// Whether to ignore rules that the task says in plain words.
     pub no_spoken_rules: bool,
+    /// The way in which a check is run.
+    pub confinement: Confinement,
     /// The members of a panel.
     pub seats: SeatRequest,
     /// The choice of reading long documents in pieces.

@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::check::{require_given, sandbox_for};
 use super::documents;
 use super::error::RunError;
 use super::launch::{SERVER_LOG, launch};
@@ -16,6 +17,7 @@ use crate::engine::{Redaction, Resumption, RunState};
 use crate::journal::{Journal, Limits, REDACTIONS_FILE};
 use crate::protocol::Outcome;
 use crate::provider::launch::Launched;
+use crate::sandbox::Confinement;
 
 /// A request to resume a run.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +26,10 @@ pub struct ResumeRequest {
     pub servers: Chosen,
     /// The limits, each of which replaces an earlier one.
     pub limits: Limits,
+    /// The check of final texts, if the user allows it by repeating it.
+    pub check: Option<String>,
+    /// The way in which a check is run.
+    pub confinement: Confinement,
 }
 
 /// A run that can continue, and the server that was started for it.
@@ -57,6 +63,14 @@ pub async fn prepare_resume(
     let redaction = state.opened().redacted.then(|| Redaction::load(dir.join(REDACTIONS_FILE))).transpose();
     let mut redaction =
         redaction.map_err(|why| RunError::Usage(format!("the run needs its table of redactions: {why}")))?;
+    let mut check = state.opened().setup.check_command.clone();
+    if let Some(check) = &mut check {
+        if let Some(redaction) = &redaction {
+            check.command = redaction.redactions().restore(&check.command);
+        }
+        require_given(check, request.check.as_deref(), dir)?;
+    }
+    let sandbox = sandbox_for(&state.opened().setup, &request.confinement).await?;
     let places = places(&state, redaction.as_ref());
     let corpus = documents::open(&places, notices).await;
     let corpus = corpus.map_err(|why| RunError::Documents(Box::new(why)))?;
@@ -70,7 +84,8 @@ pub async fn prepare_resume(
     let endpoints = resumed_endpoints(state.endpoints(), searches, &chosen, file).await?;
     check_prices(request.limits, &endpoints)?;
     let mut resumption = Resumption::new(limits(request.limits, state.limits()), endpoints)
-        .on_server(server.as_ref().map(Launched::lifeline));
+        .on_server(server.as_ref().map(Launched::lifeline))
+        .with_sandbox(sandbox);
     if let Some((corpus, mut library)) = corpus {
         // The library is written with tokens.
         if let Some(redaction) = &mut redaction {

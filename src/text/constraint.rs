@@ -10,7 +10,7 @@ use serde_json::Value;
 use thiserror::Error;
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::evidence::{Answers, Quotes};
+use super::evidence::{Answers, Quotes, Said};
 use super::{escape, shape};
 
 /// One rule about the final text.
@@ -86,6 +86,13 @@ pub(crate) struct TextForm {
 }
 
 impl Constraint {
+    /// Returns the text that a person reads in place of the answer, where this rule gives the answer a form that only
+    /// programs read.
+    pub(crate) fn final_text(&self, text: &str) -> Option<String> {
+        let is_for_programs = matches!(self, Self::Answers(_));
+        is_for_programs.then(|| Said::read(text).shown())
+    }
+
     /// Returns the form of JSON that this rule asks for, if any.
     pub(crate) fn form(&self) -> Option<TextForm> {
         let (schema, example) = match self {

@@ -180,6 +180,19 @@ impl Decimal {
         }
     }
 
+    /// Returns the number with at most this many significant digits, a half rounded away from zero.
+    pub(crate) fn rounded(self, digits: usize) -> Self {
+        let Some(dropped) = self.digits.len().checked_sub(digits).filter(|dropped| *dropped > 0) else {
+            return self;
+        };
+        let (kept, rest) = self.digits.split_at(digits);
+        let is_up = rest.as_bytes()[0] >= b'5';
+        let exponent = self.exponent + i64::try_from(dropped).unwrap_or(i64::MAX);
+        let digits = if is_up { plus_one(kept) } else { kept.to_owned() };
+        // Fewer digits are in range if more were.
+        Self { negative: self.negative, digits, exponent }.normalised().unwrap_or(self)
+    }
+
     fn normalised(mut self) -> Option<Self> {
         let kept = self.digits.trim_end_matches('0');
         self.exponent += i64::try_from(self.digits.len() - kept.len()).ok()?;
@@ -216,6 +229,17 @@ impl fmt::Display for Decimal {
             }
         }
     }
+}
+
+/// Returns the next whole number.
+fn plus_one(digits: &str) -> String {
+    let kept = digits.trim_end_matches('9');
+    let nines = digits.len() - kept.len();
+    let head = match kept.as_bytes().split_last() {
+        Some((last, head)) => format!("{}{}", String::from_utf8_lossy(head), char::from(last + 1)),
+        None => "1".to_owned(),
+    };
+    head + &"0".repeat(nines)
 }
 
 fn all_digits(text: &str) -> bool {

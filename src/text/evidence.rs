@@ -4,6 +4,10 @@
 //! the sentences leaves it only the choice among them. A model that is asked for each thing in turn, first for its
 //! facts and then for what they say, sees what is missing.
 
+mod said;
+
+pub use said::{Claim, Said};
+
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::{Broken, NotCanonical, vacuity::Vacuity};
+use super::{Broken, FailedCheck, NotCanonical, ProgramFault, vacuity::Vacuity};
 
 /// A reason for which a reply does not count.
 ///
@@ -189,6 +189,12 @@ pub enum Violation {
     /// The text breaks a stated constraint.
     #[error("the final text breaks a constraint of the task: {0}")]
     Constraint(#[from] Broken),
+    /// The program gives no answer.
+    #[error("{0}")]
+    Program(#[from] ProgramFault),
+    /// The user's check refuses the text.
+    #[error("the final text fails: {0}")]
+    Check(FailedCheck),
 }
 
 impl Violation {
@@ -227,6 +233,8 @@ impl Violation {
             Self::Canonical(why) => return format!("its answer had the wrong form: {why}"),
             Self::Vacuous(why) => return format!("it was no answer: {why}"),
             Self::Constraint(why) => return format!("its answer broke a rule of the task: {why}"),
+            Self::Program(why) => return why.to_string(),
+            Self::Check(why) => return why.in_brief(),
         };
         words.to_owned()
     }

@@ -5,6 +5,7 @@
 //! - `protocol`: the rules of agreement, the prompts, and the replies that are never agreed on.
 //! - `transcripts`: the protocols line by line, with a folder for each of them.
 //! - `run`: the journal of one run, its end by a signal or a kill, its resumption, its documents and its privacy.
+//! - `sandbox`: commands behind a wall, and the checks of final texts.
 //! - `batch`: many runs, the resumption of all of them, and the proof of their results.
 //! - `provider`: the requests to servers, their faults, the limits of their load, launched servers and keys.
 //! - `approval`: the decisions of a quorum under attack, after crashes, across hosts, and on real repositories.
@@ -27,5 +28,6 @@ mod docs;
 mod protocol;
 mod provider;
 mod run;
+mod sandbox;
 mod terminal;
 mod transcripts;

@@ -13,6 +13,8 @@
 #                              further words go to tests/live/agreement.py
 #   tests/live/run.sh everyday OUT.jsonl [...]      25 everyday questions with the default roleset, beside one plain call
 #                              of the same model for each; further words go to tests/live/everyday.py
+#   tests/live/run.sh programs OUT.jsonl QUESTIONS.jsonl [...]      programs of the model on questions such as GSM8K's, run by
+#                              both interpreters; further words go to tests/live/programs.py
 #   tests/live/run.sh veto OUT.jsonl [...]          how well a council's veto tells wrong answers from right ones
 #   tests/live/run.sh calibration OUT.jsonl [...]   what a council's confidence is worth; further words of these two
 #                              go to tests/live/council.py
@@ -59,6 +61,12 @@ case ${1:-} in
         attend "$py" "$root/tests/live/everyday.py" plain "$url/v1" "$(basename "$model" .gguf)" "${2%.jsonl}.plain.jsonl"
         attend "$py" "$root/tests/live/everyday.py" run "$bin" "${@:2}"
         attend "$py" "$root/tests/live/everyday.py" report "${2%.jsonl}.plain.jsonl" "$2"
+        sha256sum "$model" ;;
+    programs)
+        with_results "$@"
+        [[ $# -ge 3 ]] || die "name the questions: tests/live/run.sh programs OUT.jsonl QUESTIONS.jsonl"
+        attend "$py" "$root/tests/live/programs.py" draw "$bin" "$url/v1" "$3" "$2" "${@:4}"
+        attend "$py" "$root/tests/live/programs.py" report "$bin" "$2"
         sha256sum "$model" ;;
     panel)
         prepare

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use clap_complete::ArgValueCompleter;
 
-use super::shared::{LimitArgs, MetricsArgs, MockArgs, RolesetsArgs, RunsDirArgs, ServerArgs};
+use super::shared::{LimitArgs, MetricsArgs, MockArgs, RolesetsArgs, RunsDirArgs, SandboxArgs, ServerArgs};
 use crate::approval::{ApprovalRequest, ReviewRequest};
 use crate::cli::completion;
 use crate::cli::error::UsageError;
@@ -114,6 +114,8 @@ pub(crate) struct ApproveArgs {
     #[arg(long)]
     pub(crate) seed: Option<u64>,
     #[command(flatten)]
+    pub(crate) sandbox: SandboxArgs,
+    #[command(flatten)]
     pub(crate) limits: LimitArgs,
     #[command(flatten)]
     pub(crate) runs: RunsDirArgs,
@@ -171,6 +173,7 @@ impl ApproveArgs {
             with_checkout: self.checkout,
             verify: self.verify.clone(),
             verify_timeout: self.verify_timeout,
+            confinement: self.sandbox.confinement(file),
             coverage: self.coverage.clone(),
             findings: self.findings.clone(),
             keys,

@@ -27,7 +27,7 @@ pub(crate) use results::ResultsArgs;
 pub(crate) use review::ReviewArgs;
 pub(crate) use rolesets::{PersonaAction, PersonaArgs, RolesetAction, RolesetArgs};
 pub(crate) use run::{EndArgs, RunArgs};
-pub(crate) use runs::{ExportArgs, ResumeArgs, RunRef, RunsArgs, ShowArgs, VerifyArgs};
+pub(crate) use runs::{ExportArgs, ResumeArgs, RunsArgs, ShowArgs, VerifyArgs};
 pub(crate) use sessions::{ChatArgs, SessionsAction, SessionsArgs};
 pub(crate) use shared::{RolesetsArgs, ServerArgs};
 
@@ -110,7 +110,13 @@ pub(crate) enum Command {
     Guard(GuardArgs),
     /// Become a command that does not outlive the process that started it.
     #[command(hide = true)]
-    Leash(GuardArgs),
+    Leash(LeashArgs),
+    /// Build a wall around this process, and become a command behind it.
+    #[command(hide = true)]
+    Wall(WallArgs),
+    /// Run the program on standard input, and report on standard error how it ended.
+    #[command(hide = true)]
+    Interpret(InterpretArgs),
     /// Print the text of a PDF file, or end if that takes too much time or memory.
     #[command(hide = true)]
     ReadPdf(ReadPdfArgs),
@@ -269,7 +275,43 @@ pub(crate) struct GuardArgs {
     /// A folder to remove when the command has ended, even if the process that started it was killed.
     #[arg(long)]
     pub(crate) remove: Option<PathBuf>,
+    /// Report on standard error how the command ended, as JSON. Both outputs of the command then go to standard output.
+    #[arg(long)]
+    pub(crate) report: bool,
+    /// The policy of a wall around the command, as JSON.
+    #[arg(long)]
+    pub(crate) wall: Option<String>,
+    /// The most memory that the command and its descendants may use together, in bytes.
+    #[arg(long)]
+    pub(crate) memory: Option<u64>,
+    /// The file that the command reads as its standard input.
+    #[arg(long)]
+    pub(crate) stdin: Option<PathBuf>,
     /// The command.
     #[arg(required = true, last = true)]
+    pub(crate) command: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct LeashArgs {
+    /// The command.
+    #[arg(required = true, last = true)]
+    pub(crate) command: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct InterpretArgs {
+    /// The policy of a wall around this process, as JSON.
+    #[arg(long)]
+    pub(crate) policy: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct WallArgs {
+    /// The policy, as JSON.
+    #[arg(long)]
+    pub(crate) policy: String,
+    /// The command; without one, the process ends once it has built the wall.
+    #[arg(last = true)]
     pub(crate) command: Vec<String>,
 }

@@ -6,14 +6,14 @@ use clap::{Args, ValueEnum};
 use clap_complete::{ArgValueCandidates, ArgValueCompleter};
 
 use super::shared::{
-    LONG, LimitArgs, MetricsArgs, OUTPUT, PANELS, PROTOCOL, RedactArgs, RolesetsArgs, RunsDirArgs,
-    ScriptedArgs, ServerArgs, TASK,
+    CheckArgs, LONG, LimitArgs, MetricsArgs, OUTPUT, PANELS, PROTOCOL, RedactArgs, RolesetsArgs, RunsDirArgs,
+    SANDBOX, SandboxArgs, ScriptedArgs, ServerArgs, TASK,
 };
 
 use crate::cli::completion;
 use crate::config::{Chosen, FileConfig, PathSetting};
 use crate::core::BasisPoints;
-use crate::protocol::{Override, Thinking};
+use crate::protocol::{Interpreter, Override, Thinking};
 use crate::run::{
     ChunkRequest, FlagOverride, ParamChanges, ReadInPieces, RunRequest, SeatRequest, TaskSource, runs_folder,
 };
@@ -209,6 +209,15 @@ pub(crate) struct ParamArgs {
     /// Change a setting of the roleset by its path, such as params.adopt=text; repeatable.
     #[arg(long, value_name = "PATH=VALUE", value_parser = PathSetting::parse, help_heading = PROTOCOL, hide_short_help = true)]
     pub(crate) set: Vec<PathSetting>,
+    /// The interpreter of programs that agents write.
+    ///
+    /// Results of the one in this program are the same on every machine, so `verify` derives them again.
+    #[arg(long, value_enum, value_name = "WHICH", help_heading = SANDBOX, hide_short_help = true)]
+    pub(crate) interpreter: Option<InterpreterArg>,
+    #[command(flatten)]
+    pub(crate) check: CheckArgs,
+    #[command(flatten)]
+    pub(crate) sandbox: SandboxArgs,
 }
 
 impl RunArgs {
@@ -231,6 +240,7 @@ impl RunArgs {
             redaction: self.redaction.request(),
             params: self.params.changes(),
             no_spoken_rules: self.params.no_inferred_constraints,
+            confinement: self.params.sandbox.confinement(file),
             seats: self.seats.request(),
             chunks: ChunkRequest {
                 map_reduce: self.chunks.map_reduce.into(),
@@ -286,6 +296,8 @@ impl ParamArgs {
             temperature: self.temperature,
             canonical: self.canonical.map(CanonicalKind::from),
             choices: self.choices.clone(),
+            check: self.check.change(),
+            interpreter: self.interpreter.map(Interpreter::from),
         }
     }
 }
@@ -313,6 +325,21 @@ impl From<ThinkingArg> for Thinking {
             ThinkingArg::Free => Self::Free,
             ThinkingArg::Field => Self::Field,
             ThinkingArg::None => Self::None,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum InterpreterArg {
+    Embedded,
+    Python3,
+}
+
+impl From<InterpreterArg> for Interpreter {
+    fn from(arg: InterpreterArg) -> Self {
+        match arg {
+            InterpreterArg::Embedded => Self::Embedded,
+            InterpreterArg::Python3 => Self::Python3,
         }
     }
 }

@@ -6,7 +6,7 @@ use clap::Args;
 use clap_complete::ArgValueCompleter;
 
 use super::run::EndArgs;
-use super::shared::LimitArgs;
+use super::shared::{LimitArgs, SandboxArgs};
 use crate::batch::{Pick, is_batch};
 use crate::cli::completion;
 use crate::config::{Chosen, FileConfig};
@@ -35,7 +35,7 @@ impl RunRef {
 
 impl ResumeArgs {
     /// Returns the request to resume a run.
-    pub(crate) fn request(&self) -> ResumeRequest {
+    pub(crate) fn request(&self, file: &FileConfig) -> ResumeRequest {
         let servers = Chosen {
             model: self.model.clone(),
             base_url: self.base_url.clone(),
@@ -43,7 +43,12 @@ impl ResumeArgs {
             allow_http: self.allow_http,
             ..Chosen::default()
         };
-        ResumeRequest { servers, limits: self.limits.limits() }
+        ResumeRequest {
+            servers,
+            limits: self.limits.limits(),
+            check: self.check.clone(),
+            confinement: self.sandbox.confinement(file),
+        }
     }
 }
 
@@ -134,6 +139,13 @@ pub(crate) struct VerifyArgs {
     /// The folder with the reviewers' public keys, for the record of a decision.
     #[arg(long, value_name = "DIR", env = "CONSENSUS_KEYS")]
     pub(crate) keys: Option<PathBuf>,
+    /// Run the checks of final texts again, in the current folder, and compare their verdicts.
+    ///
+    /// The commands come from the record. They run in the sandbox.
+    #[arg(long)]
+    pub(crate) rerun_checks: bool,
+    #[command(flatten)]
+    pub(crate) sandbox: SandboxArgs,
 }
 
 #[derive(Args, Debug)]
@@ -154,6 +166,11 @@ pub(crate) struct ResumeArgs {
     /// Write the answer to this file as well; the file is emptied before the run.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    /// Allow the check of the run, a command, by repeating it.
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) check: Option<String>,
+    #[command(flatten)]
+    pub(crate) sandbox: SandboxArgs,
     /// Allow plain http to other machines.
     #[arg(long)]
     pub(crate) allow_http: bool,

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::config::{Chosen, NameCheck};
+use crate::config::{Chosen, FileConfig, NameCheck};
 use crate::journal::Limits;
-use crate::run::{MockChoice, RedactRequest};
+use crate::run::{CheckChange, MockChoice, RedactRequest};
+use crate::sandbox::{Access, Confinement};
 
 /// The headings of help pages, in their order.
 pub(super) const TASK: &str = "Task";
@@ -16,6 +17,7 @@ pub(super) const PROTOCOL: &str = "Protocol";
 pub(super) const PANELS: &str = "Panels";
 pub(super) const LONG: &str = "Long documents";
 pub(super) const PRIVACY: &str = "Privacy";
+pub(super) const SANDBOX: &str = "Sandbox";
 pub(super) const LIMITS: &str = "Limits";
 pub(super) const OUTPUT: &str = "Output";
 pub(super) const TESTING: &str = "Testing";
@@ -124,6 +126,41 @@ pub(crate) struct ServerArgs {
     pub(crate) timeout: Option<Duration>,
 }
 
+/// The access of a command that is run in the sandbox.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct SandboxArgs {
+    /// Let commands in the sandbox read this file or folder; repeatable.
+    ///
+    /// They can read programs and libraries of the system, and the files that they are about. The table `[sandbox]` of
+    /// your configuration can name further places, with `read`, `write` and `net`.
+    #[arg(long, value_name = "PATH", help_heading = SANDBOX, hide_short_help = true)]
+    pub(crate) sandbox_read: Vec<PathBuf>,
+    /// Let commands in the sandbox also write this file or folder; repeatable.
+    #[arg(long, value_name = "PATH", help_heading = SANDBOX, hide_short_help = true)]
+    pub(crate) sandbox_write: Vec<PathBuf>,
+    /// Let commands in the sandbox use the network.
+    #[arg(long, help_heading = SANDBOX, hide_short_help = true)]
+    pub(crate) sandbox_net: bool,
+    /// Run commands without a sandbox, with all your rights. The result says so.
+    #[arg(long, conflicts_with_all = ["sandbox_read", "sandbox_write", "sandbox_net"], help_heading = SANDBOX, hide_short_help = true)]
+    pub(crate) no_sandbox: bool,
+}
+
+/// The user's own check of final texts.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct CheckArgs {
+    /// A command that every final text must pass, such as "python3 test.py {file}".
+    ///
+    /// The text comes on standard input and in the file that {file} stands for, with one line feed. Exit code 0 passes it;
+    /// otherwise the text is refused, and its author reads what the command printed. The command runs in the sandbox, in the
+    /// current folder, which it can only read.
+    #[arg(long, value_name = "COMMAND", help_heading = SANDBOX)]
+    pub(crate) check: Option<String>,
+    /// The longest time for the command of --check [default: 30s].
+    #[arg(long, value_name = "DURATION", value_parser = super::duration, help_heading = SANDBOX, hide_short_help = true)]
+    pub(crate) check_timeout: Option<Duration>,
+}
+
 /// The limits of a run.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct LimitArgs {
@@ -176,6 +213,29 @@ impl ServerArgs {
             timeout: self.timeout,
             mock_script: None,
         }
+    }
+}
+
+impl CheckArgs {
+    /// Returns the check that replaces those of the roleset and the configuration.
+    pub(crate) fn change(&self) -> CheckChange {
+        let timeout_ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        CheckChange { command: self.check.clone(), timeout_ms: self.check_timeout.map(timeout_ms) }
+    }
+}
+
+impl SandboxArgs {
+    /// Returns the way in which commands are run.
+    pub(crate) fn confinement(&self, file: &FileConfig) -> Confinement {
+        if self.no_sandbox {
+            return Confinement::None;
+        }
+        let own = Access {
+            read: self.sandbox_read.clone(),
+            write: self.sandbox_write.clone(),
+            net: self.sandbox_net,
+        };
+        Confinement::Walled(file.sandbox.and(own))
     }
 }
 

@@ -21,6 +21,7 @@ use crate::cli::signals::{self, Leaves, REPEATABLE};
 use crate::config::FileConfig;
 use crate::core::{Endpoint, ExitCode};
 use crate::engine::Observer;
+use crate::process::hide_memory;
 use crate::protocol::OutcomeKind;
 use crate::report::{DecisionOutcome, RunResult};
 use crate::text::escape;
@@ -29,7 +30,7 @@ use crate::text::escape;
 const UNSEATED: &str = "before this reviewer took part; it signed nothing";
 
 pub(crate) fn approve(args: &ApproveArgs, output: &Output) -> anyhow::Result<ExitCode> {
-    keep_secrets();
+    hide_memory();
     if args.dry_run {
         let file = FileConfig::load_to_read()?;
         return plan_review(&args.review_request(&file), &file, output);
@@ -155,21 +156,5 @@ impl ApprovalWatcher for Output {
             return Ok(());
         }
         self.json(&json!({"sequence": sequence, "value": value})).map_err(std::io::Error::other)
-    }
-}
-
-/// Hides the memory of this process, such as keys for providers, from programs of the same user, which a change may bring.
-fn keep_secrets() {
-    // If the system refuses, nothing else can be done here.
-    #[cfg(target_os = "linux")]
-    let _ = nix::sys::prctl::set_dumpable(false);
-}
-
-#[cfg(all(test, target_os = "linux"))]
-mod tests {
-    #[test]
-    fn other_programs_of_the_same_user_cannot_look_into_this_process() {
-        super::keep_secrets();
-        assert!(!nix::sys::prctl::get_dumpable().unwrap());
     }
 }

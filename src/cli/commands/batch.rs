@@ -25,6 +25,7 @@ use crate::files::private_folder;
 use crate::journal::Limits;
 use crate::provider::Flow;
 use crate::provider::launch::Launched;
+use crate::run::sandbox_for;
 use crate::text::escape;
 
 /// The message if a signal or the deadline comes before anything is asked.
@@ -49,6 +50,7 @@ async fn run_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) ->
     made.map_err(|why| UsageError(format!("cannot make the folder `{}`: {why}", out.display())))?;
     let mut shard = Shard::open(out, args.shard)?;
     let log = out.join(args.shard.file_name("server", "log"));
+    let confinement = args.params.sandbox.confinement(&file);
     let (columns, server) = OpenColumns::open(args.columns(), file, &log, output).await?;
     let data = data.filter(|_| columns.all().iter().all(|column| column.sought.is_none()));
     note(
@@ -61,6 +63,10 @@ async fn run_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) ->
             keep_old: args.keep_old,
         },
     )?;
+    let mut sandbox = None;
+    for column in columns.all() {
+        sandbox = sandbox.or(sandbox_for(&column.setup, &confinement).await?);
+    }
     let stop = stopped_by(listening.begin(), args.limits.deadline, began);
     tokio::spawn(tell_stopping(stop.clone(), *output));
     let options = Options {
@@ -76,6 +82,7 @@ async fn run_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) ->
         },
         documents,
         tasks_lines: lines,
+        sandbox,
         lifeline: server.as_ref().map(Launched::lifeline),
     };
     let story = BatchStory::new(*output, out, args.shard)?;

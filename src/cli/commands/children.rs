@@ -1,13 +1,43 @@
-//! `consensus guard` and `leash`: the processes around a model server or a reviewer's command. No person starts them.
+//! `consensus guard`, `leash`, `wall` and `interpret`: the processes around a model server or a command. No person starts them.
 
-use crate::cli::args::GuardArgs;
+use std::io::{Read as _, Write as _};
+
+use crate::cli::args::{GuardArgs, InterpretArgs, LeashArgs, WallArgs};
 use crate::core::ExitCode;
-use crate::provider::launch::{guard, leash};
+use crate::process::{Guarded, Inside, leash};
+use crate::sandbox::{
+    PRINTED_BYTES_MAX, PROGRAM_TIME_MAX, SandboxError, WallPolicy, become_walled, interpret, raise,
+};
+
+/// The exit code of a command that cannot be started, as in a shell.
+const NOT_STARTED: u8 = 127;
+
+/// The most bytes of a program that are read.
+const SOURCE_BYTES_MAX: u64 = 1 << 20;
+
+/// The exit code of a wall that cannot be built, as `timeout` and `env` report that they have failed themselves.
+const NO_WALL: u8 = 125;
 
 /// Runs `consensus guard`, which no person calls.
 pub(crate) fn run_guard(args: &GuardArgs) -> anyhow::Result<ExitCode> {
+    let guarded = Guarded {
+        inside: args.wall.clone().map_or(Inside::Leash, Inside::Wall),
+        command: &args.command,
+        stdin: args.stdin.clone(),
+        joins_outputs: args.report,
+        memory_max: args.memory,
+    };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let code = runtime.block_on(guard(&args.command)).unwrap_or_else(|error| not_started(args, &error));
+    let code = match runtime.block_on(guarded.run()) {
+        Ok(ended) => {
+            if args.report {
+                // An owner that has been killed reads no report, and its command is cleaned up all the same.
+                let _ = writeln!(std::io::stderr(), "{}", serde_json::to_string(&ended)?);
+            }
+            ended.code()
+        }
+        Err(error) => not_started(&args.command, &error),
+    };
     if let Some(folder) = &args.remove {
         // The process that has made it may have removed it already.
         let _ = std::fs::remove_dir_all(folder);
@@ -17,15 +47,42 @@ pub(crate) fn run_guard(args: &GuardArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Runs `consensus leash`, which no person calls. The process becomes the command; code after that runs only on an error.
-pub(crate) fn run_leash(args: &GuardArgs) -> ! {
+pub(crate) fn run_leash(args: &LeashArgs) -> ! {
     let error = leash(&args.command);
-    std::process::exit(not_started(args, &error).into())
+    std::process::exit(not_started(&args.command, &error).into())
+}
+
+/// Runs `consensus wall`, which no person calls. The process becomes the command; code after that runs only on an error,
+/// or where there is no command.
+pub(crate) fn run_wall(args: &WallArgs) -> ! {
+    let built = serde_json::from_str::<WallPolicy>(&args.policy).map_err(anyhow::Error::from);
+    let built = built.and_then(|policy| Ok(become_walled(&policy, &args.command)?));
+    let code = match built {
+        Ok(()) => 0,
+        Err(error) => {
+            eprintln!("{error:#}");
+            let is_of_command = error.downcast_ref().is_some_and(SandboxError::is_of_command);
+            if is_of_command { NOT_STARTED } else { NO_WALL }
+        }
+    };
+    std::process::exit(code.into())
+}
+
+/// Runs `consensus interpret`, which no person calls: reads a program, and runs it behind a wall.
+pub(crate) fn run_interpret(args: &InterpretArgs) -> anyhow::Result<ExitCode> {
+    let source = std::io::read_to_string(std::io::stdin().take(SOURCE_BYTES_MAX))?;
+    let policy = args.policy.as_deref().map(serde_json::from_str::<WallPolicy>).transpose()?;
+    policy.as_ref().map_or(Ok(()), raise)?;
+    let (printed, end) = interpret(&source, PROGRAM_TIME_MAX, PRINTED_BYTES_MAX);
+    std::io::stdout().write_all(printed.as_bytes())?;
+    eprintln!("{}", serde_json::to_string(&end)?);
+    Ok(ExitCode::Success)
 }
 
 /// Prints why a command did not start, and returns the exit code that shells use for this.
-fn not_started(args: &GuardArgs, error: &std::io::Error) -> u8 {
-    let program = args.command.first().map_or("", String::as_str);
+fn not_started(command: &[String], error: &std::io::Error) -> u8 {
+    let program = command.first().map_or("", String::as_str);
     // This goes to the server's log, whose end is shown to the user.
     eprintln!("cannot start `{program}`: {error}");
-    127
+    NOT_STARTED
 }

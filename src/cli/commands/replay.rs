@@ -23,6 +23,7 @@ pub(crate) fn replay(args: &ShowArgs, output: &Output) -> anyhow::Result<ExitCod
             Entry::Opened(_)
             | Entry::Asked(_)
             | Entry::Found(_)
+            | Entry::Executed(_)
             | Entry::Stopped { .. }
             | Entry::Resumed { .. } => None,
         };

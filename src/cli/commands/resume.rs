@@ -30,7 +30,7 @@ pub(crate) fn resume(args: &ResumeArgs, output: &Output) -> anyhow::Result<ExitC
         }
         let mut copy = AnswerFile::open(args.output.as_deref())?;
         let ResumedRun { resumption, server, has_ended } =
-            prepare_resume(&args.request(), &file, &journal, &dir, output).await?;
+            prepare_resume(&args.request(&file), &file, &journal, &dir, output).await?;
         let stop = listening.begin();
         copy.empty()?;
         let story = ProgressPrinter::new(*output);

@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 use crate::api::{Session, SessionSays};
 use crate::approval::{DecisionError, DecisionRecord, KeyFolder, Verified, VotedFor, quorum_of_votes};
 use crate::bft::{Membership, Opinion};
-use crate::cli::args::{Format, RunRef, VerifyArgs};
+use crate::cli::args::{Format, VerifyArgs};
 use crate::cli::error::{IntegrityError, UsageError};
+use crate::cli::made_again::made_again;
 use crate::cli::output::Output;
 use crate::config::FileConfig;
 use crate::core::ExitCode;
@@ -36,8 +37,12 @@ pub(crate) fn verify(args: &VerifyArgs, output: &Output) -> anyhow::Result<ExitC
     let folder = args.which.run.as_ref().map(Path::new).filter(|path| batch::is_batch(path));
     match (file, folder) {
         (Some(file), _) => verify_record(file, args.keys.as_deref(), output),
+        (None, Some(_)) if args.rerun_checks => {
+            let why = "--rerun-checks takes one run, not a batch";
+            Err(UsageError(why.to_owned()).into())
+        }
         (None, Some(folder)) => verify_batch(folder, output),
-        (None, None) => verify_run(&args.which, output),
+        (None, None) => verify_run(args, output),
     }
 }
 
@@ -152,8 +157,9 @@ fn verify_record(file: &Path, keys: Option<&Path>, output: &Output) -> anyhow::R
     Ok(ExitCode::Success)
 }
 
-fn verify_run(which: &RunRef, output: &Output) -> anyhow::Result<ExitCode> {
-    let dir = which.folder(&FileConfig::load_to_read()?)?;
+fn verify_run(args: &VerifyArgs, output: &Output) -> anyhow::Result<ExitCode> {
+    let file = FileConfig::load_to_read()?;
+    let dir = args.which.folder(&file)?;
     let journal = read(&dir.join(FILE_NAME))?;
     let state = RunState::replay(&journal.records)?;
     let result = RunResult::new(&state, journal.head);
@@ -168,6 +174,7 @@ fn verify_run(which: &RunRef, output: &Output) -> anyhow::Result<ExitCode> {
         return Err(IntegrityError(why.to_owned()).into());
     }
     let session = session(&state, &journal, &dir)?;
+    let again = made_again(args, &file, &state, &dir)?;
     let count = |wanted: fn(&Entry) -> bool| journal.records.iter().filter(|r| wanted(&r.event)).count();
     let asked = count(|e| matches!(e, Entry::Asked(_)));
     let replied = count(|e| matches!(e, Entry::Replied(_)));
@@ -186,6 +193,10 @@ fn verify_run(which: &RunRef, output: &Output) -> anyhow::Result<ExitCode> {
             "torn_bytes": journal.torn_bytes,
             "result_file": stored.is_some(),
             "session": session.as_ref().map(|(name, says)| json!({"name": name, "says": says})),
+            "checks": again.checks,
+            "checks_run_again": again.checks_again,
+            "programs": again.programs,
+            "programs_run_again": again.programs_again,
             "journal_head": journal.head,
             "not_covered": NOT_COVERED,
         }))?;
@@ -201,6 +212,7 @@ fn verify_run(which: &RunRef, output: &Output) -> anyhow::Result<ExitCode> {
     };
     output.line(&format!("  replies      {replied}; {leads}"))?;
     tell_details(output, &state, &journal, &dir)?;
+    again.lines().iter().try_for_each(|line| output.line(line))?;
     let file = if stored.is_some() { "matches" } else { "is missing" };
     output.line(&format!("  result.json  {file}"))?;
     if let Some((name, says)) = session {
@@ -270,6 +282,7 @@ fn session(state: &RunState, journal: &Journal, dir: &Path) -> anyhow::Result<Op
             | Entry::Asked(_)
             | Entry::Replied(_)
             | Entry::Found(_)
+            | Entry::Executed(_)
             | Entry::Resumed { .. } => None,
         })
         .collect();

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::call_id::CallId;
 use super::conversation::Message;
+use super::execution::Execution;
 use super::outcome::Outcome;
 use crate::crypto::{Digest, Hasher};
 use crate::text::schema::SchemaText;
@@ -17,6 +18,8 @@ pub enum Action {
     Ask(Ask),
     /// Search the user's documents.
     Search(Search),
+    /// Execute the user's check, or a program.
+    Execute(Execution),
     /// Cancel a call that is no longer needed, whether or not it has been sent.
     Cancel(CallId),
     /// End the run.

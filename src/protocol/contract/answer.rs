@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
+use super::executions::Executions;
 use crate::text::vacuity::PromptEcho;
 use crate::text::{Canonical, CanonicalKind, Canonicalizer, Constraint, Violation};
 
@@ -51,6 +52,7 @@ impl Answer {
         canonicalizer: &Canonicalizer,
         told: &PromptEcho,
         rules: &[Constraint],
+        executions: &Executions,
     ) -> Result<Self, Violation> {
         if text.chars().count() >= chars_max {
             return Err(Violation::TextTooLong { max: chars_max });
@@ -58,6 +60,14 @@ impl Answer {
         let canonical = canonicalizer.canonicalize(text)?;
         told.check(canonicalizer.kind(), &canonical.text)?;
         rules.iter().try_for_each(|rule| rule.check(&canonical.text))?;
-        Ok(Self { shown: text.trim().to_owned(), canonical })
+        let answer = Self { shown: text.trim().to_owned(), canonical };
+        executions.check(&answer.in_full(rules))?;
+        Ok(answer)
+    }
+
+    /// Returns the text that a person reads if this is the final answer.
+    pub(crate) fn in_full(&self, rules: &[Constraint]) -> Cow<'_, str> {
+        let made = rules.iter().find_map(|rule| rule.final_text(&self.canonical.text));
+        made.map_or(Cow::Borrowed(&self.shown), Cow::Owned)
     }
 }

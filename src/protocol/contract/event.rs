@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::call_id::CallId;
+use super::execution::ExecutionResult;
+use crate::crypto::Digest;
 
 /// An event outside the machine. Each event is in the journal before a machine sees it.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -23,6 +25,20 @@ pub enum Event {
         /// The passages that fit best, the best one first.
         passages: Vec<Passage>,
     },
+    /// Something was executed.
+    Executed {
+        /// The key of the execution.
+        key: Digest,
+        /// Its result.
+        result: ExecutionResult,
+    },
+}
+
+impl Event {
+    /// Returns true if this is the reply to `call`.
+    pub(crate) fn is_reply_to(&self, call: CallId) -> bool {
+        matches!(self, Self::Replied { call: replied, .. } if *replied == call)
+    }
 }
 
 /// The maximum number of passages from one search.

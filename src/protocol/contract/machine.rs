@@ -6,6 +6,7 @@ use super::action::Action;
 use super::call_id::CallId;
 use super::event::Event;
 use super::report::Report;
+use crate::crypto::Digest;
 
 /// A state machine that turns events into actions.
 pub trait Protocol {
@@ -40,6 +41,9 @@ pub enum Unexpected {
     /// Passages that no search asked for.
     #[error("nothing was searched for in round {0}")]
     NotSearched(u32),
+    /// The result of an execution that was not asked for.
+    #[error("nothing was to be executed under {0}")]
+    NotExecuted(Digest),
 }
 
 impl<M: Protocol + ?Sized> Protocol for Box<M> {

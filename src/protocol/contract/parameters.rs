@@ -42,6 +42,11 @@ pub trait ProtocolParams: Clone {
         true
     }
 
+    /// Returns whether its agents may answer by programs.
+    fn runs_programs(&self) -> bool {
+        false
+    }
+
     /// Returns the range of the first parameter that is out of range, in words, if there is one.
     fn out_of_range(&self) -> Option<&'static str>;
 
@@ -100,6 +105,7 @@ impl<P: ProtocolParams> Setup<P> {
             apply(&mut agent.comparing);
         }
         self.canonical.choices.iter_mut().for_each(&mut apply);
+        self.check_command.iter_mut().for_each(|check| apply(&mut check.command));
         let constraints = self.params.constraints_mut().into_iter().flatten();
         constraints.flat_map(Constraint::texts).for_each(apply);
         self
@@ -117,6 +123,10 @@ impl<P: ProtocolParams> Setup<P> {
         let is_good = |name: &str| (1..=40).contains(&name.len()) && name.chars().all(plain);
         if !self.everybody().all(|agent| is_good(&agent.name)) {
             return Err(BadSetup::Name);
+        }
+        if self.has_programs() && (self.chunk_plan.is_some() || !self.params.runs_programs()) {
+            let why = "an agent with the method `program` works in a `pair` only, and on whole documents";
+            return Err(BadSetup::Unreadable(why));
         }
         if let Some(why) = self.params.unreadable(&self.task, self.chunk_plan.is_some()) {
             return Err(BadSetup::Unreadable(why));

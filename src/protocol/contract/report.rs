@@ -167,6 +167,8 @@ pub enum DegradedKind {
     BentToken,
     /// A server does not report the probability that a confidence was to come from.
     ConfidenceNotMeasured,
+    /// A command ran without a sandbox.
+    NoSandbox,
 }
 
 impl DegradedKind {
@@ -193,6 +195,7 @@ impl DegradedKind {
             Self::DocumentsChanged => "documents_changed",
             Self::BentToken => "bent_token",
             Self::ConfidenceNotMeasured => "confidence_not_measured",
+            Self::NoSandbox => "no_sandbox",
         }
     }
 }

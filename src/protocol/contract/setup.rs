@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::chunk_plan::ChunkPlan;
+use super::execution::CheckCommand;
 use super::rules_version::{Opening, RulesVersion};
 use super::task::Task;
 use crate::text::vacuity::{self, EchoRule, PromptEcho, PromptWords};
@@ -38,6 +39,12 @@ pub struct Setup<P> {
     /// The version of the rules that the run follows. Journals of the first version do not name it.
     #[serde(default, skip_serializing_if = "RulesVersion::is_first")]
     pub rules_version: RulesVersion,
+    /// The user's own check of a final text, if there is one.
+    #[serde(default, rename = "check", skip_serializing_if = "Option::is_none")]
+    pub check_command: Option<CheckCommand>,
+    /// The interpreter of programs.
+    #[serde(default, skip_serializing_if = "Interpreter::is_embedded")]
+    pub interpreter: Interpreter,
     /// The plan by which documents that are too long for one prompt are divided among runs of the protocol, if there is one.
     #[serde(default, rename = "spread", skip_serializing_if = "Option::is_none")]
     pub chunk_plan: Option<ChunkPlan>,
@@ -112,6 +119,12 @@ impl<P> Setup<P> {
         )
     }
 
+    /// Returns true if an agent writes programs.
+    #[must_use]
+    pub fn has_programs(&self) -> bool {
+        self.everybody().any(|agent| agent.method == Method::Program)
+    }
+
     /// Returns every agent, the arbiter last.
     pub fn everybody(&self) -> impl Iterator<Item = &AgentSetup> {
         self.agents.iter().chain(&self.arbiter)
@@ -120,9 +133,33 @@ impl<P> Setup<P> {
     /// Returns the same run with other parameters.
     pub(crate) fn with_params<Q>(self, params: Q) -> Setup<Q> {
         let Self {
-            roleset, task, seed, agents, arbiter, canonical, rules, rules_version, chunk_plan, ..
+            roleset,
+            task,
+            seed,
+            agents,
+            arbiter,
+            canonical,
+            rules,
+            rules_version,
+            check_command,
+            interpreter,
+            chunk_plan,
+            ..
         } = self;
-        Setup { roleset, task, seed, agents, arbiter, canonical, params, rules, rules_version, chunk_plan }
+        Setup {
+            roleset,
+            task,
+            seed,
+            agents,
+            arbiter,
+            canonical,
+            params,
+            rules,
+            rules_version,
+            check_command,
+            interpreter,
+            chunk_plan,
+        }
     }
 }
 
@@ -143,6 +180,47 @@ pub struct AgentSetup {
     pub temperature: f64,
     /// The maximum number of tokens in one reply.
     pub max_tokens: u32,
+    /// The way in which the agent works a task out alone.
+    #[serde(default, skip_serializing_if = "Method::is_words")]
+    pub method: Method,
+}
+
+/// The way in which an agent works a task out alone.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Method {
+    /// It thinks and answers in words.
+    #[default]
+    Words,
+    /// It writes a program; the value that the program prints is its answer.
+    Program,
+}
+
+impl Method {
+    /// Returns true for the usual method.
+    #[must_use]
+    pub fn is_words(&self) -> bool {
+        *self == Self::Words
+    }
+}
+
+/// The interpreter of the programs that agents write.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Interpreter {
+    /// The one in this program, whose results are the same on every machine.
+    #[default]
+    Embedded,
+    /// The `python3` of the machine.
+    Python3,
+}
+
+impl Interpreter {
+    /// Returns true for the usual interpreter.
+    #[must_use]
+    pub fn is_embedded(&self) -> bool {
+        *self == Self::Embedded
+    }
 }
 
 impl AgentSetup {

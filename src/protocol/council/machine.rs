@@ -10,11 +10,11 @@ use super::verdict::{ConsensusResult, Member, judge};
 use crate::core::BasisPoints;
 use crate::crypto::Digest;
 use crate::protocol::contract::{
-    Action, Answer, CallId, Conversation, Event, Finish, How, NoAgreement, Outcome, Passage, Protocol, Reply,
-    ReplyShape, Report, Search, Step, Unexpected,
+    Action, Answer, CallId, Conversation, Event, Executions, Finish, How, NoAgreement, Outcome, Passage,
+    Protocol, Reply, ReplyShape, Report, Search, Step, Unexpected,
 };
 use crate::protocol::turn::{
-    ArbiterChoice, Arbitration, Draft, Ruling, TurnProgress, TurnPrompt, Valid, mark,
+    ArbiterChoice, Arbitration, Draft, Executes, Ruling, TurnProgress, TurnPrompt, Valid, mark,
 };
 use crate::text::Violation;
 use crate::text::decoding::answer_schema;
@@ -232,7 +232,8 @@ impl Council {
     /// Checks an answer against the rules that code can check.
     fn judge_text(&self, text: &str) -> Result<Answer, Violation> {
         let chars_max = self.setup.agents[Member::Logos.index()].text_chars_max();
-        Answer::take(text, chars_max, &self.canonicalizer, &self.told, &self.setup.params.constraints)
+        let rules = &self.setup.params.constraints;
+        Answer::take(text, chars_max, &self.canonicalizer, &self.told, rules, &self.executions)
     }
 
     fn after_opening(&mut self) -> Vec<Action> {
@@ -379,6 +380,12 @@ impl Council {
     }
 }
 
+impl Executes for Council {
+    fn executions(&mut self) -> &mut Executions {
+        &mut self.executions
+    }
+}
+
 impl Protocol for Council {
     type Section = CouncilSection;
 
@@ -389,6 +396,7 @@ impl Protocol for Council {
             Event::Started => Err(Unexpected::StartedTwice),
             Event::Replied { call, reply } => self.replied(*call, reply),
             Event::Found { round, passages } => self.found(*round, passages),
+            Event::Executed { key, .. } => Err(Unexpected::NotExecuted(*key)),
         }
     }
 

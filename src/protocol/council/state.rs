@@ -8,7 +8,7 @@ use super::params::CouncilSetup;
 use super::section::CouncilRound;
 use super::verdict::Member;
 use super::{examples, prompt};
-use crate::protocol::contract::{Answer, CallId, Conversation, Outcome};
+use crate::protocol::contract::{Answer, CallId, Conversation, Executions, Outcome};
 use crate::protocol::turn::{ArbiterChoice, Arbitration, Draft};
 use crate::text::Canonicalizer;
 use crate::text::vacuity::PromptEcho;
@@ -17,6 +17,7 @@ use crate::text::vacuity::PromptEcho;
 #[derive(Clone, Debug)]
 pub struct Council {
     pub(super) setup: CouncilSetup,
+    pub(super) executions: Executions,
     pub(super) canonicalizer: Canonicalizer,
     pub(super) told: PromptEcho,
     pub(super) sources: Sources,
@@ -76,6 +77,7 @@ impl Council {
         let sources = Sources::of_task(&setup.task);
         let own = prompt::own(&setup, &sources);
         Self {
+            executions: Executions::new(&setup),
             canonicalizer: Canonicalizer::new(&setup.canonical, setup.rules_version.rules().reading),
             told: setup.told(
                 &setup.heard(&setup.params.constraints),

@@ -1,28 +1,12 @@
-//! The check of the runs' texts: sentences are compared with their piece, and answers with the facts.
+//! The check of the runs' texts: sentences are compared with their piece.
 
 use std::ops::Range;
-use std::sync::LazyLock;
 
-use regex::Regex;
-
-use super::section::Claim;
-use crate::text::evidence::{AnswerPart, Answers, Quotes};
+use crate::text::evidence::Quotes;
 use crate::text::{find_verbatim, one_line};
 
 /// The minimum length of words that prove anything, in characters other than spaces.
 const QUOTE_CHARS_MIN: usize = 6;
-
-/// The words that begin the last line of an answer.
-const NOT_FOUND: &str = "Not found:";
-
-/// An answer, split into its parts.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(super) struct Said {
-    /// The claims.
-    pub(super) claims: Vec<Claim>,
-    /// The things that are asked for and are in no fact.
-    pub(super) not_found: Vec<String>,
-}
 
 /// Returns the places of the sentences that a reader chose, and the number of its quotes that are nowhere in the piece.
 ///
@@ -59,50 +43,6 @@ pub(super) fn chosen<'a>(text: &str, facts: impl Iterator<Item = (usize, &'a str
     facts.filter(|(_, fact)| is_chosen(fact)).map(|(number, _)| number).collect()
 }
 
-/// Splits an answer into its parts. The answer passes its rule, so it names only existing facts.
-pub(super) fn answer(text: &str) -> Said {
-    let mut said = Said::default();
-    for AnswerPart { asked, facts: mut findings, says } in Answers::read(text).unwrap_or_default() {
-        let asked = one_line(&asked);
-        if findings.is_empty() {
-            said.not_found.push(asked);
-            continue;
-        }
-        findings.sort_unstable();
-        findings.dedup();
-        let text = without_numbers(&one_line(&says));
-        said.claims.push(Claim { asked, text, findings });
-    }
-    // A thing that one item answers is found, whatever another item says.
-    said.not_found.retain(|asked| !said.claims.iter().any(|claim| claim.asked == *asked));
-    said
-}
-
-impl Said {
-    /// Returns the answer for people: each statement once with the numbers of its facts, and last the things that were not found.
-    pub(super) fn shown(&self) -> String {
-        let mut lines: Vec<String> = Vec::new();
-        for Claim { text, findings, .. } in &self.claims {
-            let numbers: Vec<String> = findings.iter().map(|number| format!("[{number}]")).collect();
-            let line = format!("{text} {}", numbers.concat());
-            if !lines.contains(&line) {
-                lines.push(line);
-            }
-        }
-        let missing =
-            if self.not_found.is_empty() { "nothing".to_owned() } else { self.not_found.join("; ") };
-        lines.push(format!("{NOT_FOUND} {missing}"));
-        lines.join("\n")
-    }
-}
-
-/// Returns a text in which nothing looks like the number of a fact: numbers in square brackets get round ones.
-fn without_numbers(text: &str) -> String {
-    static NUMBERS: LazyLock<Regex> =
-        LazyLock::new(|| Regex::new(r"\[([0-9][0-9, ]*)\]").expect("it is a constant, and a test uses it"));
-    NUMBERS.replace_all(text, "($1)").into_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,25 +75,6 @@ mod tests {
             (offered.clone(), 0),
             "what was offered counts"
         );
-    }
-
-    #[test]
-    fn an_answer_keeps_its_facts_and_says_what_is_missing() {
-        let part =
-            |asked: &str, facts: &[usize], says: &str| json!({"asked": asked, "facts": facts, "says": says});
-        let parts = [
-            part("the year", &[3, 1, 3], "It opened [2]\nin 1931."),
-            part("the day", &[3, 1], "It opened [2] in 1931."),
-            part("its price", &[], "Nobody says."),
-            part("the year", &[], ""),
-        ];
-        let said = answer(&json!(parts).to_string());
-        assert_eq!(
-            said.claims.iter().map(|claim| claim.asked.as_str()).collect::<Vec<_>>(),
-            ["the year", "the day"]
-        );
-        assert_eq!(said.not_found, ["its price"]);
-        assert_eq!(said.shown(), "It opened (2) in 1931. [1][3]\nNot found: its price");
     }
 
     proptest! {

@@ -11,7 +11,7 @@ use crate::protocol::contract::{
     Action, AgentSetup, Ask, CallId, Chunk, Degraded, DegradedKind, Document, Event, NoAgreement, Outcome,
     Protocol, ProtocolParams, Report, Setup, Task, Unexpected, tokens,
 };
-use crate::text::evidence::{Answers, QUOTES_MAX, Quotes};
+use crate::text::evidence::{Answers, QUOTES_MAX, Quotes, Said};
 use crate::text::{Canonical, CanonicalKind, Canonicalizer, Constraint, Reading, escape, one_line};
 
 /// Returns the setup of a run inside this one. `shown` has the sentences that it may choose, and the text that it works from where it reads
@@ -54,6 +54,9 @@ pub(super) fn part_setup<P: ProtocolParams>(setup: &Setup<P>, job: &Job, shown: 
         params,
         rules: setup.rules.clone(),
         rules_version: setup.rules_version,
+        // Only the answer is a final text.
+        check_command: setup.check_command.clone().filter(|_| matches!(job, Job::Answer)),
+        interpreter: setup.interpreter,
         chunk_plan: None,
     }
 }
@@ -110,6 +113,10 @@ impl<P: ProtocolParams> MapReduce<P> {
                 Action::Cancel(call) => actions.push(Action::Cancel(CallId { part, ..call })),
                 // No document is searched for a piece, as its setup states.
                 Action::Search(_) => {}
+                Action::Execute(execution) => {
+                    self.executing.entry(execution.key()).or_default().push(part);
+                    actions.push(Action::Execute(execution));
+                }
                 Action::Finish(outcome) => ended = Some(outcome),
             }
         }
@@ -126,7 +133,7 @@ impl<P: ProtocolParams> MapReduce<P> {
         if let Job::Answer = job {
             self.answered = Some(report);
             let Outcome::Agreed { how, text, .. } = outcome else { return Ok(vec![Action::Finish(outcome)]) };
-            self.said = claims::answer(&canonical(CanonicalKind::Json, &text).text);
+            self.said = Said::read(&canonical(CanonicalKind::Json, &text).text);
             let text = self.said.shown();
             let sha256 = canonical(CanonicalKind::Text, &text).digest;
             return Ok(vec![Action::Finish(Outcome::Agreed { how, text, sha256 })]);
@@ -360,6 +367,17 @@ impl<P: ProtocolParams> Protocol for MapReduce<P> {
                 self.take(call.part, wanted)
             }
             Event::Found { round, .. } => Err(Unexpected::NotSearched(*round)),
+            Event::Executed { key, .. } => {
+                let parts = self.executing.remove(key).ok_or(Unexpected::NotExecuted(*key))?;
+                let mut actions = Vec::new();
+                for part in parts {
+                    let Some(open) = self.open.get_mut(&part) else { continue };
+                    let wanted = open.machine.step(event)?;
+                    self.remark = open.machine.remark();
+                    actions.extend(self.take(part, wanted)?);
+                }
+                Ok(actions)
+            }
         }
     }
 

@@ -22,5 +22,7 @@ mod section;
 mod state;
 
 pub use cost::worst_case;
-pub use section::{Claim, Fact, MapReduceSection, PieceReport};
+pub use section::{Fact, MapReduceSection, PieceReport};
 pub use state::MapReduce;
+
+pub use crate::text::evidence::Claim;

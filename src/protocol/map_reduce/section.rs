@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::protocol::contract::OutcomeKind;
+use crate::text::evidence::Claim;
 
 /// The part of a report that only `map_reduce` has.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -45,15 +46,4 @@ pub struct Fact {
     pub end: usize,
     /// The words of the sentence.
     pub quote: String,
-}
-
-/// A part of the answer.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
-pub struct Claim {
-    /// The thing that was asked for.
-    pub asked: String,
-    /// The statement about it.
-    pub text: String,
-    /// The numbers of the findings that it rests on.
-    pub findings: Vec<usize>,
 }

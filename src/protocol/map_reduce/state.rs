@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
-use super::claims::Said;
 use super::section::{Fact, PieceReport};
+use crate::crypto::Digest;
 use crate::protocol::contract::{
     AgentReport, Chunk, ChunkPlan, Degraded, DegradedKind, Protocol, ProtocolParams, Report, Setup,
 };
-use crate::text::evidence::sentences;
+use crate::text::evidence::{Said, sentences};
 
 /// The part of a report that only the protocol of the runs has.
 pub(super) type PartSection<P> = <<P as ProtocolParams>::Machine as Protocol>::Section;
@@ -48,6 +48,8 @@ pub struct MapReduce<P: ProtocolParams> {
     /// The places of the sentences of each document.
     pub(super) sentences: Vec<Vec<Range<usize>>>,
     pub(super) open: BTreeMap<u32, Open<P::Machine>>,
+    /// The runs that wait for an execution, by its key.
+    pub(super) executing: BTreeMap<Digest, Vec<u32>>,
     /// The jobs of this step that have not begun.
     pub(super) waiting: VecDeque<Job>,
     pub(super) parts: u32,
@@ -90,6 +92,7 @@ impl<P: ProtocolParams> MapReduce<P> {
         Self {
             sentences: documents.map(|document| sentences(&document.text)).collect(),
             open: BTreeMap::new(),
+            executing: BTreeMap::new(),
             waiting: (0..chunk_plan.pieces.len()).map(Job::Read).collect(),
             parts: 0,
             facts: Vec::new(),

@@ -5,18 +5,19 @@
 
 use super::agent::{AgentState, Answer, Better, Compared, ProposedText, handle, index_of};
 use super::params::{Adopt, PairSetup};
-use crate::protocol::contract::Thinking;
+use crate::protocol::contract::{Executions, Thinking};
 use crate::protocol::turn::Valid;
 use crate::text::decoding::{self, Offer};
 use crate::text::vacuity::{self, EchoRule, Vacuity};
 use crate::text::{
-    AnswerChange, Broken, CanonicalKind, Canonicalizer, Envelope, FinalSolution, FinalText, Status,
-    Violation, escape, listed_sentences,
+    AnswerChange, CanonicalKind, Canonicalizer, Envelope, FinalSolution, FinalText, Status, Violation,
+    escape, listed_sentences,
 };
 
 /// The knowledge of a reply's author.
 pub(super) struct ReplyCheck<'a> {
     pub(super) setup: &'a PairSetup,
+    pub(super) executions: &'a Executions,
     pub(super) canonicalizer: &'a Canonicalizer,
     /// The test for each agent that recognises an answer as an echo of its prompt.
     pub(super) told: &'a [vacuity::PromptEcho; 2],
@@ -296,11 +297,13 @@ impl ReplyCheck<'_> {
     }
 
     /// Checks a text against the rules that the task states.
-    fn check_rules(&self, answer: &Answer) -> Result<(), Broken> {
-        self.setup.params.constraints.iter().try_for_each(|rule| rule.check(&answer.canonical.text))
+    pub(super) fn check_rules(&self, answer: &Answer) -> Result<(), Violation> {
+        let rules = &self.setup.params.constraints;
+        rules.iter().try_for_each(|rule| rule.check(&answer.canonical.text))?;
+        self.executions.check(&answer.in_full(rules))
     }
 
-    fn typed(&self, written: &FinalText) -> Result<Answer, Violation> {
+    pub(super) fn typed(&self, written: &FinalText) -> Result<Answer, Violation> {
         let is_listed = listed_sentences(self.canonicalizer.kind(), &self.setup.params.constraints).is_some();
         let joined = written.joined().filter(|_| is_listed);
         if written.is_value && joined.is_none() && self.canonicalizer.kind() != CanonicalKind::Json {
@@ -382,7 +385,7 @@ fn check_marker(envelope: &Envelope) -> Result<(), Violation> {
 }
 
 /// Records the digest and the resolved text. A digest that the agent supplied must be right.
-fn fill_in(envelope: &mut Envelope, answer: &Answer) -> Result<(), Violation> {
+pub(super) fn fill_in(envelope: &mut Envelope, answer: &Answer) -> Result<(), Violation> {
     let digest = answer.canonical.digest.to_string();
     let solution = envelope.final_solution.get_or_insert_with(FinalSolution::default);
     if solution.sha256.as_ref().is_some_and(|supplied| *supplied != digest) {

@@ -15,8 +15,9 @@ use super::transition::Transition;
 use super::turn_end::{self, TurnEnd};
 use super::{agreement, deadlock, turn_order};
 use crate::protocol::contract::{
-    Action, CallId, Event, NoAgreement, Outcome, Protocol, Reply, Report, Unexpected,
+    Action, CallId, Event, Executions, NoAgreement, Outcome, Protocol, Reply, Report, Unexpected,
 };
+use crate::protocol::turn::Executes;
 
 /// The number of failed turns in a row after which an agent ends the talk.
 const FAILED_IN_A_ROW_MAX: u32 = 2;
@@ -148,6 +149,12 @@ impl Pair {
     }
 }
 
+impl Executes for Pair {
+    fn executions(&mut self) -> &mut Executions {
+        &mut self.talk.executions
+    }
+}
+
 impl Protocol for Pair {
     type Section = PairSection;
 
@@ -161,6 +168,7 @@ impl Protocol for Pair {
             Event::Started => Err(Unexpected::StartedTwice),
             Event::Replied { call, reply } => self.replied(*call, reply),
             Event::Found { round, .. } => Err(Unexpected::NotSearched(*round)),
+            Event::Executed { key, .. } => Err(Unexpected::NotExecuted(*key)),
         }
     }
 

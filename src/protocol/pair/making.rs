@@ -7,7 +7,7 @@ use super::agent::blind_vote;
 use super::check::Accepted;
 use super::prompt::{self, Situation};
 use super::talk::Talk;
-use crate::protocol::contract::{Ask, CallId, Conversation, Reply, Step};
+use crate::protocol::contract::{Ask, CallId, Conversation, Method, Reply, ReplyShape, Step, Thinking};
 use crate::protocol::turn::{Draft, TurnProgress, TurnPrompt};
 
 /// An envelope in the making.
@@ -16,6 +16,8 @@ pub(super) struct Making {
     draft: Draft,
     /// Whether the author knows nothing of its peer's text.
     is_blind: bool,
+    /// Whether the author writes a program in place of an envelope.
+    method: Method,
 }
 
 impl Making {
@@ -29,14 +31,24 @@ impl Making {
         let (review, schemas) = talk.review_with_schemas(call.agent, is_blind);
         let shape = schemas.shape(&review, None);
         let draft = Draft::start(review.setup.params.thinking, call, conversation, told, shape);
-        Self { draft, is_blind }
+        Self { draft, is_blind, method: Method::Words }
+    }
+
+    /// Starts the program of an agent that works the task out from nothing.
+    fn program(talk: &Talk, call: CallId, conversation: Conversation) -> Self {
+        let told = prompt::program(&talk.setup);
+        let draft = Draft::start(Thinking::None, call, conversation, told, ReplyShape::Free);
+        Self { draft, is_blind: true, method: Method::Program }
     }
 
     /// Starts the envelope of an agent that works the task out from nothing, by its own or its peer's method. The agent cannot repeat its
     /// earlier words, and no word of its peer can bend its answer.
     pub(super) fn from_nothing(talk: &mut Talk, call: CallId, method: usize) -> Self {
-        let told = prompt::alone(&talk.setup, call.agent);
         let fresh = Conversation::new(prompt::system(&talk.setup, call.agent, method));
+        if talk.setup.agents[method].method == Method::Program {
+            return Self::program(talk, call, fresh);
+        }
+        let told = prompt::alone(&talk.setup, call.agent);
         Self::new(talk, true, call, fresh, told)
     }
 
@@ -77,13 +89,21 @@ impl Making {
         }
         let review = talk.review(call.agent, self.is_blind);
         let (own, max_repairs) = (&talk.setup.agents[call.agent], talk.setup.params.max_repairs);
-        let progress = self
-            .draft
-            .reply(own, talk.setup.seed, max_repairs, reply, |text, thoughts| review.check(text, thoughts));
+        let method = self.method;
+        let check = |text: &str, thoughts: Option<&str>| match method {
+            Method::Words => review.check(text, thoughts),
+            Method::Program => review.check_program(text),
+        };
+        let progress = self.draft.reply(own, talk.setup.seed, max_repairs, reply, check);
         match progress {
             TurnProgress::Ask(_) => return progress,
             TurnProgress::Valid(_) => {}
-            TurnProgress::Failed => talk.remark = Some("no valid envelope came in this turn"),
+            TurnProgress::Failed => {
+                talk.remark = Some(match method {
+                    Method::Words => "no valid envelope came in this turn",
+                    Method::Program => "no program gave an answer in this turn",
+                });
+            }
         }
         let seat = &mut talk.seats[call.agent];
         seat.repairs += self.draft.repairs;

@@ -59,6 +59,7 @@ mod machine;
 mod making;
 mod opening;
 mod params;
+mod program;
 mod prompt;
 mod report;
 mod schema;
@@ -91,6 +92,10 @@ impl ProtocolParams for PairParams {
 
     fn agents(&self) -> RangeInclusive<usize> {
         2..=2
+    }
+
+    fn runs_programs(&self) -> bool {
+        true
     }
 
     fn constraints(&self) -> &[Constraint] {

@@ -93,6 +93,18 @@ pub(super) fn alone(setup: &PairSetup, agent: usize) -> TurnPrompt {
     TurnPrompt { situation: task(setup), think, write }
 }
 
+/// Returns the prompt for an agent that works the task out by a program.
+///
+/// The form with a function and without input is the one that models have read most often. Asked for "a program", the 1.5B model of the
+/// quick start reads input that never comes.
+pub(super) fn program(setup: &PairSetup) -> TurnPrompt {
+    let write = "Write a Python function solution() that works out the answer from the numbers in the task and returns it. \
+                 It has no parameters, reads no input, and uses at most the modules math, itertools, re, datetime and \
+                 collections. It is run, and the value that it returns is your final answer. Write the function in one \
+                 ```python block, and nothing else.";
+    TurnPrompt { situation: task(setup), think: String::new(), write: write.to_owned() }
+}
+
 /// Returns the request for private thoughts about the task. A small model copies their last line into its envelope.
 ///
 /// A small model does calculations step by step of its own accord, and does them worse with instructions on how to begin. For a text or for

@@ -8,7 +8,7 @@ use super::check::{Accepted, ReplyCheck};
 use super::params::{Adopt, PairSetup};
 use super::schema::SchemaCache;
 use super::{prompt, task_prompt};
-use crate::protocol::contract::{CallId, Conversation, Step};
+use crate::protocol::contract::{CallId, Conversation, Executions, Step};
 use crate::text::Canonicalizer;
 use crate::text::vacuity::PromptEcho;
 
@@ -19,6 +19,7 @@ const FOUND_ANOTHER: &str = "worked out again from nothing, it found another ans
 #[derive(Clone, Debug)]
 pub(super) struct Talk {
     pub(super) setup: PairSetup,
+    pub(super) executions: Executions,
     canonicalizer: Canonicalizer,
     told: [PromptEcho; 2],
     schemas: SchemaCache,
@@ -76,6 +77,7 @@ impl Talk {
         let seat = |agent| AgentState::new(Conversation::new(prompt::system(&setup, agent, agent)));
         Self {
             canonicalizer: Canonicalizer::new(&setup.canonical, setup.rules_version.rules().reading),
+            executions: Executions::new(&setup),
             told: told(&setup),
             schemas: SchemaCache::default(),
             seats: [seat(0), seat(1)],
@@ -94,9 +96,9 @@ impl Talk {
 
     /// Returns the knowledge that a reply of an agent is checked against.
     pub(super) fn review(&self, agent: usize, blind: bool) -> ReplyCheck<'_> {
-        let Self { setup, canonicalizer, told, seats, proposals, .. } = self;
+        let Self { setup, executions, canonicalizer, told, seats, proposals, .. } = self;
         let arbiter_choice = self.arbiter.choice();
-        ReplyCheck { setup, canonicalizer, told, seats, proposals, agent, blind, arbiter_choice }
+        ReplyCheck { setup, executions, canonicalizer, told, seats, proposals, agent, blind, arbiter_choice }
     }
 
     /// Returns the same knowledge and the schemas of the run, to which a new one may be added.
@@ -105,9 +107,22 @@ impl Talk {
         agent: usize,
         blind: bool,
     ) -> (ReplyCheck<'_>, &mut SchemaCache) {
-        let Self { setup, canonicalizer, told, seats, proposals, schemas, .. } = self;
+        let Self { setup, executions, canonicalizer, told, seats, proposals, schemas, .. } = self;
         let arbiter_choice = self.arbiter.choice();
-        (ReplyCheck { setup, canonicalizer, told, seats, proposals, agent, blind, arbiter_choice }, schemas)
+        (
+            ReplyCheck {
+                setup,
+                executions,
+                canonicalizer,
+                told,
+                seats,
+                proposals,
+                agent,
+                blind,
+                arbiter_choice,
+            },
+            schemas,
+        )
     }
 
     /// Returns whether no agent may see its peer's text. This applies where no text is taken over, until an arbiter has put one before

@@ -10,10 +10,10 @@ use super::report::PanelSection;
 use super::state::{Ballot, Iteration, Panel, PanelPhase};
 use super::{prompt, tally};
 use crate::protocol::contract::{
-    Action, Answer, CallId, Conversation, Event, How, NoAgreement, Outcome, Protocol, Reply, ReplyShape,
-    Report, Step, Unexpected, with_text,
+    Action, Answer, CallId, Conversation, Event, Executions, How, NoAgreement, Outcome, Protocol, Reply,
+    ReplyShape, Report, Step, Unexpected, with_text,
 };
-use crate::protocol::turn::{Draft, TurnProgress, TurnPrompt, Valid};
+use crate::protocol::turn::{Draft, Executes, TurnProgress, TurnPrompt, Valid};
 use crate::text::decoding::answer_schema;
 use crate::text::{Violation, extract, read_one};
 
@@ -171,7 +171,8 @@ impl Panel {
         let object = extract(text)?.object;
         let Response { response } = read_one(&with_text(object, self.setup.canonical.kind))?;
         let (chars_max, rules) = (self.setup.agents[member].text_chars_max(), &self.setup.params.constraints);
-        let answer = Answer::take(&response, chars_max, &self.canonicalizer, &self.told[member], rules)?;
+        let told = &self.told[member];
+        let answer = Answer::take(&response, chars_max, &self.canonicalizer, told, rules, &self.executions)?;
         Ok(Valid { content: Form::Response(answer), object: object.to_owned() })
     }
 
@@ -227,6 +228,12 @@ impl Panel {
     }
 }
 
+impl Executes for Panel {
+    fn executions(&mut self) -> &mut Executions {
+        &mut self.executions
+    }
+}
+
 impl Protocol for Panel {
     type Section = PanelSection;
 
@@ -237,6 +244,7 @@ impl Protocol for Panel {
             Event::Started => Err(Unexpected::StartedTwice),
             Event::Replied { call, reply } => self.replied(*call, reply),
             Event::Found { round, .. } => Err(Unexpected::NotSearched(*round)),
+            Event::Executed { key, .. } => Err(Unexpected::NotExecuted(*key)),
         }
     }
 

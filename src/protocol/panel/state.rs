@@ -7,7 +7,7 @@ use super::lineup::Lineup;
 use super::params::PanelSetup;
 use super::prompt;
 use super::tally::{Standing, Tallied};
-use crate::protocol::contract::{Answer, CallId, Outcome};
+use crate::protocol::contract::{Answer, CallId, Executions, Outcome};
 use crate::protocol::turn::Draft;
 use crate::text::Canonicalizer;
 use crate::text::vacuity::PromptEcho;
@@ -16,6 +16,7 @@ use crate::text::vacuity::PromptEcho;
 #[derive(Clone, Debug)]
 pub struct Panel {
     pub(super) setup: PanelSetup,
+    pub(super) executions: Executions,
     pub(super) canonicalizer: Canonicalizer,
     pub(super) told: Vec<PromptEcho>,
     pub(super) phase: PanelPhase,
@@ -139,6 +140,7 @@ impl Panel {
             setup.told(&heard, &[pack, setup.rules.as_str()], &own)
         };
         Self {
+            executions: Executions::new(&setup),
             canonicalizer: Canonicalizer::new(&setup.canonical, setup.rules_version.rules().reading),
             told: (0..members).map(told).collect(),
             phase: PanelPhase::New,

@@ -101,6 +101,7 @@ impl Protocol for Review {
             Event::Started => Err(Unexpected::StartedTwice),
             Event::Replied { call, reply } => self.replied(*call, reply),
             Event::Found { round, .. } => Err(Unexpected::NotSearched(*round)),
+            Event::Executed { key, .. } => Err(Unexpected::NotExecuted(*key)),
         }
     }
 
@@ -118,7 +119,9 @@ mod tests {
     use super::super::prompt::RULES;
     use super::super::{ApprovalParams, ReviewSetup};
     use super::*;
-    use crate::protocol::contract::{AgentSetup, Ask, Document, Finish, RulesVersion, Task, Thinking};
+    use crate::protocol::contract::{
+        AgentSetup, Ask, Document, Finish, Interpreter, Method, RulesVersion, Task, Thinking,
+    };
     use crate::text::CanonicalRule;
     use serde_json::json;
 
@@ -132,6 +135,7 @@ mod tests {
             comparing: String::new(),
             temperature: 0.5,
             max_tokens: 500,
+            method: Method::Words,
         };
         let document = Document { name: "change".to_owned(), text: DIFF.into(), redacted: false };
         let task =
@@ -146,6 +150,8 @@ mod tests {
             params: ApprovalParams { veto, thinking: Thinking::None, ..ApprovalParams::default() },
             rules: RULES.to_owned(),
             rules_version: RulesVersion::NEWEST,
+            check_command: None,
+            interpreter: Interpreter::default(),
             chunk_plan: None,
         })
     }
@@ -153,7 +159,7 @@ mod tests {
     fn asks(actions: Vec<Action>) -> Vec<Ask> {
         let ask = |action| match action {
             Action::Ask(ask) => Some(ask),
-            Action::Search(_) | Action::Cancel(_) | Action::Finish(_) => None,
+            Action::Search(_) | Action::Execute(_) | Action::Cancel(_) | Action::Finish(_) => None,
         };
         actions.into_iter().filter_map(ask).collect()
     }

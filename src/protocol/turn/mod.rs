@@ -5,11 +5,13 @@
 //! decides what makes a reply valid.
 
 mod arbiter;
+mod executing;
 mod fence;
 mod reply_loop;
 
 pub use arbiter::ArbiterChoice;
 pub(crate) use arbiter::{Arbitration, Ruling, no_choice};
+pub(crate) use executing::{Executes, Executing};
 pub(crate) use fence::mark;
 pub use reply_loop::REFUSED;
 pub(crate) use reply_loop::{Draft, TurnProgress, TurnPrompt, Valid, ask};

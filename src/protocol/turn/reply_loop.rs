@@ -8,7 +8,7 @@ use crate::crypto::Hasher;
 use crate::protocol::contract::{
     AgentSetup, Ask, CallId, Conversation, Finish, Reply, ReplyShape, Role, Step, Thinking,
 };
-use crate::text::{Violation, escape};
+use crate::text::{ProgramFault, Violation, escape};
 
 /// The words that begin every message that sends a reply back to its author.
 pub const REFUSED: &str = "That reply does not count";
@@ -146,7 +146,7 @@ impl Draft {
         }
         let checked = match reply.finish {
             Finish::Stop => check(&reply.text, self.thoughts.as_deref()),
-            Finish::Length => Err(Violation::Cut { max_tokens: agent.max_tokens }),
+            Finish::Length => Err(self.cut(agent.max_tokens)),
             Finish::Refused => Err(Violation::Refused),
         };
         let violation = match checked {
@@ -164,16 +164,22 @@ impl Draft {
             self.conversation.push(Role::User, format!("{REFUSED} either: {violation}.\nThis turn is over."));
             return TurnProgress::Failed;
         }
-        let name = match &self.shape {
-            ReplyShape::Json { name, .. } => name,
-            ReplyShape::Free => "reply",
+        let what = match &self.shape {
+            ReplyShape::Json { name, .. } => format!("the {name} again: exactly one JSON object"),
+            ReplyShape::Free => "the whole program again, in one ```python block".to_owned(),
         };
-        let again = format!(
-            "{REFUSED}: {violation}.\nWrite the {name} again: exactly one JSON object and nothing else."
-        );
+        let again = format!("{REFUSED}: {violation}.\nWrite {what} and nothing else.");
         self.conversation.push(Role::User, again);
         self.call.attempt += 1;
         TurnProgress::Ask(Ask { refused: Some(violation.in_brief()), ..self.ask(agent, seed) })
+    }
+
+    /// Returns the violation of a reply that was cut at the token limit.
+    fn cut(&self, max_tokens: u32) -> Violation {
+        match &self.shape {
+            ReplyShape::Json { .. } => Violation::Cut { max_tokens },
+            ReplyShape::Free => ProgramFault::Cut(max_tokens).into(),
+        }
     }
 
     /// Returns the conversation with everything that this draft added.

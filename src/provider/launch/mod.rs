@@ -4,11 +4,8 @@
 //! answers, and a [`Lifeline`] that tells calls its state. A server that dies is started again once, on the same port.
 //! Calls that met its end wait for the restart, and are made again.
 //!
-//! The server belongs to a [`guard`], a small process of this program that holds the other end of a pipe. The pipe
-//! closes for whatever reason: a normal end, an error, a panic, a signal, even SIGKILL. The guard then ends the
-//! server's process group and, on Linux, all its other descendants. If the guard itself is killed, the kernel ends the
-//! process that the guard started ([`leash`]); the children of that process have to notice on their own. So nothing
-//! here has to be remembered on the way out.
+//! The server belongs to a [guard](crate::process), which ends it however this program ends. If the guard itself is
+//! killed, the children of the server have to notice on their own. So nothing here has to be remembered on the way out.
 //!
 //! Commands come from the user alone, never from a journal, a roleset or a folder that the user has not trusted, and no
 //! shell reads them. A server inherits the environment without the keys of other services; the module `environment` has
@@ -17,12 +14,10 @@
 mod command;
 mod environment;
 pub(super) mod error;
-mod guard;
 mod lifeline;
 
 pub use command::{LAUNCHERS, LaunchCommand, Launcher};
 pub use error::LaunchError;
-pub use guard::{guard, leash};
 pub use lifeline::Lifeline;
 
 use std::collections::BTreeSet;

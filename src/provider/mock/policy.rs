@@ -43,6 +43,7 @@ impl Policy {
             Step::Choose => {
                 return json!({"reason": "it is right", "choice": room.choices.first()}).to_string();
             }
+            Step::Envelope if ask.shape == ReplyShape::Free => return self.program(ask),
             Step::Envelope => {}
         }
         if let Some(form) = form_of(ask) {
@@ -61,6 +62,17 @@ impl Policy {
             PolicyKind::Liar => self.lie(ask),
         };
         envelope(ask, &fields)
+    }
+
+    /// Returns a program that works out the agent's answer.
+    fn program(&self, ask: &Ask) -> String {
+        let first = self.draft_answer.as_ref().filter(|_| ask.call.round == 1);
+        let answer = first.unwrap_or(&self.answer).trim();
+        let value = match answer.parse::<f64>() {
+            Ok(number) if number.is_finite() => format!("{answer} + 0"),
+            Ok(_) | Err(_) => format!("{} + \"\"", json!(answer)),
+        };
+        format!("```python\ndef solution():\n    return {value}\n```")
     }
 
     /// Fills in a form of `council`. The round before the first is the one that each agent answers alone.

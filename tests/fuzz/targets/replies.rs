@@ -42,7 +42,11 @@ impl Scene {
             match record.event {
                 Entry::Opened(spec) => setup = Some(spec.setup),
                 Entry::Replied(replied) => drop(said.insert(replied.call, replied.reply)),
-                Entry::Asked(_) | Entry::Found(_) | Entry::Stopped { .. } | Entry::Resumed { .. } => {}
+                Entry::Asked(_)
+                | Entry::Found(_)
+                | Entry::Executed(_)
+                | Entry::Stopped { .. }
+                | Entry::Resumed { .. } => {}
             }
         }
         Self { setup: setup.expect("a journal begins with its setup"), said }
@@ -63,7 +67,7 @@ impl Scene {
                     }
                     Action::Cancel(call) => drop(open.remove(&call)),
                     Action::Finish(how) => outcome = Some(how),
-                    Action::Search(_) => {}
+                    Action::Search(_) | Action::Execute(_) => {}
                 }
             }
             let Some((call, ask)) = open.pop_first().filter(|_| outcome.is_none()) else { break };

@@ -190,7 +190,7 @@ proptest! {
         prop_assert!(events.len() as u64 <= plan.calls, "{} calls, {} planned", events.len(), plan.calls);
         let asks = actions.iter().flatten().filter_map(|action| match action {
             Action::Ask(ask) => Some(ask),
-            Action::Search(_) | Action::Cancel(_) | Action::Finish(_) => None,
+            Action::Search(_) | Action::Execute(_) | Action::Cancel(_) | Action::Finish(_) => None,
         });
         for ask in asks {
             let tokens = ask.prompt_tokens_estimate() + u64::from(ask.max_tokens);

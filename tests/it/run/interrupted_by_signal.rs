@@ -312,6 +312,8 @@ impl Observer for Asker {
             | RunEvent::Again { .. }
             | RunEvent::Failed { .. }
             | RunEvent::Remarked { .. }
+            | RunEvent::Executing { .. }
+            | RunEvent::Executed { .. }
             | RunEvent::Cancelled { .. } => {}
         }
     }

@@ -37,6 +37,8 @@ impl Observer for Killer {
             | RunEvent::Failed { .. }
             | RunEvent::Remarked { .. }
             | RunEvent::Cancelled { .. }
+            | RunEvent::Executing { .. }
+            | RunEvent::Executed { .. }
             | RunEvent::Stopping { .. } => return,
         }
         if self.left.get() == 0 {

@@ -25,6 +25,7 @@ impl Tiny {
             comparing: String::new(),
             temperature: 0.0,
             max_tokens: 400,
+            method: consensus::protocol::Method::Words,
         };
         PairSetup {
             roleset: "tiny".to_owned(),
@@ -36,6 +37,8 @@ impl Tiny {
             params: PairParams { thinking: Thinking::None, ..PairParams::default() },
             rules: PairParams::default().rules().to_owned(),
             rules_version: RulesVersion::NEWEST,
+            check_command: None,
+            interpreter: consensus::protocol::Interpreter::default(),
             chunk_plan: None,
         }
     }
@@ -58,6 +61,8 @@ impl Tiny {
             params: CouncilParams { thinking: Thinking::None, ..CouncilParams::default() },
             rules: CouncilParams::default().rules().to_owned(),
             rules_version: RulesVersion::NEWEST,
+            check_command: None,
+            interpreter: consensus::protocol::Interpreter::default(),
             chunk_plan: None,
         }
     }
@@ -80,6 +85,8 @@ impl Tiny {
             params: PanelParams { thinking: Thinking::None, ..PanelParams::default() },
             rules: PanelParams::default().rules().to_owned(),
             rules_version: RulesVersion::NEWEST,
+            check_command: None,
+            interpreter: consensus::protocol::Interpreter::default(),
             chunk_plan: None,
         }
     }
@@ -113,6 +120,8 @@ impl Tiny {
             params: ApprovalParams { thinking: Thinking::None, ..ApprovalParams::default() },
             rules: ApprovalParams::default().rules().to_owned(),
             rules_version: RulesVersion::NEWEST,
+            check_command: None,
+            interpreter: consensus::protocol::Interpreter::default(),
             chunk_plan: None,
         }
     }
@@ -154,7 +163,7 @@ impl Play {
                     assert!(self.asked < 5000, "the run does not end");
                     self.open.insert(ask.call, ask.clone());
                 }
-                Action::Search(_) => {}
+                Action::Search(_) | Action::Execute(_) => {}
                 Action::Cancel(call) => drop(self.open.remove(call)),
                 Action::Finish(outcome) => self.outcome = Some(outcome.clone()),
             }

@@ -151,6 +151,7 @@ fn told(action: &Action, setup: &RunSetup) -> String {
             let why = why.map(|w| format!(": {w}")).unwrap_or_default();
             format!("ask {name} {}{why}", ask.call)
         }
+        Action::Execute(execution) => format!("execute {execution:?}"),
         Action::Search(search) => format!("search, round {}: {:?}", search.round, search.words),
         Action::Cancel(call) => format!("cancel {call}"),
         Action::Finish(Outcome::Agreed { how, text, .. }) => format!("agreed, {}: {text:?}", how.name()),

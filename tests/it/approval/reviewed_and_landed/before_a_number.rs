@@ -254,7 +254,9 @@ fn a_command_that_is_not_there_is_an_abstention_and_no_rejection() {
     let _others: Vec<Serving> =
         ["Quality", "Performance", "Compatibility"].map(|name| house.serve(name, &["--mock"])).into();
     house.said(&["--change", "fix"], 0);
-    security.wait_for("voted abstain: the command of this reviewer cannot be started: it ended with 127");
+    security.wait_for(
+        "voted abstain: the command of this reviewer cannot be started: it ended with exit code 127",
+    );
 }
 
 #[test]

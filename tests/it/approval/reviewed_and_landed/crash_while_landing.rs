@@ -316,13 +316,18 @@ fn a_change_that_has_landed_is_said_to_have_landed_when_it_is_proposed_again() {
 #[test]
 fn a_kill_leaves_nothing_of_the_change_in_the_temp_folder() {
     let project = Project::new();
-    let (temp, started) = (project.folder.path().join("temp"), project.folder.path().join("started"));
+    let [temp, marks] = ["temp", "marks"].map(|name| project.folder.path().join(name));
     std::fs::create_dir(&temp).unwrap();
+    std::fs::create_dir(&marks).unwrap();
+    let started = marks.join("started");
     let verify = format!("touch '{}'; exec sleep 60", started.display());
+    let write = ["--sandbox-write", marks.to_str().unwrap()];
     let mut approve = project.approve(&["--change", "fix", "--verify", &verify]);
+    approve.args(write);
     let mut approve =
         approve.env("TMPDIR", &temp).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     while !started.exists() {
+        assert!(approve.try_wait().unwrap().is_none());
         std::thread::yield_now();
     }
     assert_eq!(std::fs::read_dir(&temp).unwrap().count(), 1, "the files of the change");

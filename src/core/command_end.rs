@@ -1,0 +1,42 @@
+//! The way in which a command ended, as records name it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The way in which a command ended.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CommandEnd {
+    /// It exited with this code.
+    Exit(i32),
+    /// This signal ended it.
+    Signal(i32),
+    /// Its time was over.
+    Time,
+    /// It used more memory than it may.
+    Memory,
+    /// It printed more than it may.
+    Output,
+}
+
+impl CommandEnd {
+    /// Returns true if the command succeeded.
+    #[must_use]
+    pub fn is_success(self) -> bool {
+        self == Self::Exit(0)
+    }
+}
+
+/// The end in words that follow a subject, such as `ended with exit code 1`.
+impl fmt::Display for CommandEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exit(code) => write!(f, "ended with exit code {code}"),
+            Self::Signal(signal) => write!(f, "was ended by signal {signal}"),
+            Self::Time => f.write_str("took longer than it may"),
+            Self::Memory => f.write_str("used more memory than it may"),
+            Self::Output => f.write_str("printed more than it may"),
+        }
+    }
+}

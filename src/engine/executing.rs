@@ -1,0 +1,159 @@
+//! The making of an execution: a text goes to the user's check, or a program to its interpreter, and the end comes back.
+//!
+//! The input is an execution that a run owes, and the [`Sandbox`] in which commands run. The output is its record, which
+//! is durable before anything follows from it.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+
+use super::drive::Engine;
+use super::error::EngineError;
+use super::flight::Flight;
+use super::observer::RunEvent;
+use crate::crypto::Digest;
+use crate::files::Scratch;
+use crate::journal::{Entry, Executed, Executor};
+use crate::protocol::{CheckCommand, Execution, ExecutionResult, Interpreter, OUTPUT_BYTES_MAX, Outcome};
+use crate::sandbox::{CommandJob, Ran, Sandbox, SandboxError, embedded_interpreter};
+
+/// The word in a check's command that stands for the file with the text.
+const FILE: &str = "{file}";
+
+impl Engine<'_> {
+    /// Begins every execution that is owed and not under way.
+    pub(super) fn execute_what_is_owed<F>(&self, flight: &mut Flight<'_, F>) -> Result<(), EngineError> {
+        let setup = &self.state.opened().setup;
+        for execution in self.state.to_execute() {
+            if !flight.executing.insert(execution.key()) {
+                continue;
+            }
+            let sandbox = self.tools.sandbox.clone().ok_or(EngineError::NoSandbox)?;
+            let original = |text: &String| match &self.tools.redaction {
+                Some(redaction) => redaction.redactions().restore(text),
+                None => text.clone(),
+            };
+            let order = Order {
+                execution: execution.clone(),
+                check: setup.check_command.clone(),
+                command: setup.check_command.as_ref().map(|check| original(&check.command)),
+                text: original(execution.text()),
+                interpreter: setup.interpreter,
+            };
+            self.observer.on_event(RunEvent::Executing { execution });
+            let executed = async move { execute(&sandbox, Path::new("."), &order).await };
+            flight.executions.push(executed.boxed_local());
+        }
+        Ok(())
+    }
+
+    /// Records the result of an execution durably, before anything follows from it.
+    pub(super) async fn take_executed<F>(
+        &mut self,
+        flight: &mut Flight<'_, F>,
+        executed: Result<Executed, SandboxError>,
+    ) -> Result<(), EngineError> {
+        let mut executed = match executed {
+            Ok(executed) => executed,
+            Err(why) => {
+                let cause = why.to_string();
+                flight.reason = flight.reason.take().or(Some(Outcome::Failed { cause }));
+                return Ok(());
+            }
+        };
+        flight.executing.remove(&executed.key);
+        if !self.state.is_to_execute(&executed.key) {
+            return Ok(());
+        }
+        if let Some(redaction) = &mut self.tools.redaction {
+            executed.result = redaction.result(&executed.result);
+            redaction.save_if_new().map_err(|source| redaction.unwritten(source))?;
+        }
+        self.observer.on_event(RunEvent::Executed { executed: &executed });
+        self.record(Entry::Executed(executed))?;
+        Ok(self.log.sync().await?)
+    }
+}
+
+/// An execution with everything that it needs.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// The execution.
+    pub execution: Execution,
+    /// The user's check, if there is one.
+    pub check: Option<CheckCommand>,
+    /// Its command, with the originals in place of tokens.
+    pub command: Option<String>,
+    /// The text or the program, with the originals in place of tokens.
+    pub text: String,
+    /// The interpreter of programs.
+    pub interpreter: Interpreter,
+}
+
+/// Makes an execution. A check starts in `folder`.
+///
+/// # Errors
+///
+/// [`SandboxError`] if nothing could be run at all.
+pub async fn execute(sandbox: &Sandbox, folder: &Path, order: &Order) -> Result<Executed, SandboxError> {
+    let (ran, by) = match (&order.execution, &order.check, &order.command) {
+        (Execution::Check { .. }, Some(check), Some(command)) => {
+            let by = Executor::Command(Digest::new(check.command.as_bytes()));
+            let time_max = Duration::from_millis(check.timeout_ms);
+            (checked(sandbox, folder, command, &order.text, time_max).await?, by)
+        }
+        (Execution::Check { .. }, _, _) => return Err(SandboxError::NoCommand),
+        (Execution::Program { .. }, ..) => {
+            let (ran, note) = match order.interpreter {
+                Interpreter::Embedded => (sandbox.interpret(&order.text).await?, embedded_interpreter()),
+                Interpreter::Python3 => sandbox.python3(&order.text).await?,
+            };
+            (ran, Executor::Interpreter(note))
+        }
+    };
+    let Ran { end, output, output_sha256, took } = ran;
+    Ok(Executed {
+        key: order.execution.key(),
+        by,
+        result: ExecutionResult { end, output: beginning(&output), output_sha256 },
+        no_sandbox: !sandbox.is_walled(),
+        took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+    })
+}
+
+/// Runs the user's check of a text. It gets the text with one line feed on standard input, and in the file that `{file}`
+/// stands for.
+async fn checked(
+    sandbox: &Sandbox,
+    folder: &Path,
+    command: &str,
+    text: &str,
+    time_max: Duration,
+) -> Result<Ran, SandboxError> {
+    let parent = std::env::temp_dir();
+    let scratch = Scratch::new(&parent, "check").map_err(SandboxError::io("make a folder in", &parent))?;
+    let file = write(scratch.path(), text)?;
+    let quoted = shlex::try_quote(&file.to_string_lossy()).map(Cow::into_owned).unwrap_or_default();
+    let command = ["sh".to_owned(), "-c".to_owned(), command.replace(FILE, &quoted)];
+    let (scratch, stdin) = (scratch.path(), Some(&*file));
+    sandbox.run(&CommandJob { command: &command, folder, reads_folder: true, scratch, stdin, time_max }).await
+}
+
+/// Writes a text with one line feed at its end.
+fn write(folder: &Path, text: &str) -> Result<PathBuf, SandboxError> {
+    let file = folder.join("text");
+    let text = format!("{}\n", text.trim_end_matches('\n'));
+    std::fs::write(&file, text).map_err(SandboxError::io("write", &file))?;
+    Ok(file)
+}
+
+/// Returns the beginning of an output as text.
+fn beginning(output: &[u8]) -> String {
+    let mut text = String::from_utf8_lossy(&output[..output.len().min(OUTPUT_BYTES_MAX)]).into_owned();
+    // Bytes that are no text become longer.
+    let end = text.floor_char_boundary(OUTPUT_BYTES_MAX);
+    text.truncate(end);
+    text
+}

@@ -1,0 +1,72 @@
+//! The executions in the state of a run.
+//!
+//! The input is what the machine wants executed, and the records of what was. The output is the executions that are owed,
+//! and those that were made, so that `verify` can make them again. Nothing is executed here.
+
+use super::mismatch::Mismatch;
+use super::run_state::RunState;
+use crate::crypto::Digest;
+use crate::journal::{Executed, Executor};
+use crate::protocol::{DegradedKind, Event, Execution, OUTPUT_BYTES_MAX, Protocol as _, Unexpected};
+use crate::text::redact;
+
+impl RunState {
+    /// Takes the record of an execution.
+    pub(super) fn executed(&mut self, executed: &Executed) -> Result<(), Mismatch> {
+        let Executed { key, by, result, no_sandbox, .. } = executed;
+        let execution = self.executions.owed.remove(key).ok_or(Unexpected::NotExecuted(*key))?;
+        let is_its = match (&execution, by) {
+            (Execution::Check { .. }, Executor::Command(sha256)) => self.check_sha256() == Some(*sha256),
+            (Execution::Program { .. }, Executor::Interpreter(_)) => true,
+            (Execution::Check { .. } | Execution::Program { .. }, _) => false,
+        };
+        if !is_its || result.output.len() > OUTPUT_BYTES_MAX {
+            return Err(Mismatch::Execution(*key));
+        }
+        if *no_sandbox {
+            let what = match execution {
+                Execution::Check { .. } => "the check",
+                Execution::Program { .. } => "a program",
+            };
+            self.degrade(DegradedKind::NoSandbox, format!("{what} ran without a sandbox"));
+        }
+        if self.opened.redacted {
+            self.tokens.extend(redact::tokens(&result.output).map(str::to_owned));
+        }
+        let actions = self.machine.step(&Event::Executed { key: *key, result: result.clone() })?;
+        self.executions.made.push((execution, executed.clone()));
+        self.take_actions(actions);
+        Ok(())
+    }
+
+    /// Returns the executions that are owed.
+    pub fn to_execute(&self) -> impl Iterator<Item = &Execution> {
+        self.executions.owed.values()
+    }
+
+    /// Returns true if the run still waits for this execution.
+    #[must_use]
+    pub fn is_to_execute(&self, key: &Digest) -> bool {
+        self.executions.owed.contains_key(key)
+    }
+
+    /// Returns the executions that were made, in the order of their records.
+    #[must_use]
+    pub fn executions_made(&self) -> &[(Execution, Executed)] {
+        &self.executions.made
+    }
+
+    /// Returns true if the run may have to execute something.
+    #[must_use]
+    pub fn executes(&self) -> bool {
+        let setup = &self.opened.setup;
+        setup.check_command.is_some() || setup.has_programs()
+    }
+
+    /// Returns the SHA-256 of the user's check, if there is one.
+    #[must_use]
+    pub fn check_sha256(&self) -> Option<Digest> {
+        let check = self.opened.setup.check_command.as_ref()?;
+        Some(Digest::new(check.command.as_bytes()))
+    }
+}

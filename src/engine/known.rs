@@ -1,0 +1,142 @@
+//! The known state of a run: everything that others may ask of it.
+//!
+//! The input is the state, and the output are parts of it. Nothing here changes the state.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::run_state::RunState;
+use super::totals::{PhaseUsage, Totals};
+use crate::core::{Endpoint, Usage};
+use crate::journal::{Library, Limits, Replied, RunSpec};
+use crate::protocol::{
+    Ask, CallId, CallPhase, Degraded, DegradedKind, Outcome, Protocol as _, RunReport, Search,
+};
+use crate::text::redact;
+
+impl RunState {
+    /// Returns the calls that are owed and not in the air, in order.
+    pub fn to_ask(&self) -> impl Iterator<Item = &Ask> {
+        self.owed.values().filter(|(_, reserve)| reserve.is_none()).map(|(ask, _)| ask)
+    }
+
+    /// Returns true if the protocol still waits for a reply to this call.
+    #[must_use]
+    pub fn is_owed(&self, call: CallId) -> bool {
+        self.owed.contains_key(&call)
+    }
+
+    /// Returns the search that is owed, if one is.
+    #[must_use]
+    pub fn to_search(&self) -> Option<&Search> {
+        self.search.as_ref()
+    }
+
+    /// Checks whether the budget allows a call, without making it.
+    ///
+    /// # Errors
+    ///
+    /// The limit that forbids the call.
+    pub fn allows(&self, ask: &Ask) -> Result<(), super::Exceeded> {
+        let (prompt, completion) = (ask.prompt_tokens_estimate(), u64::from(ask.max_tokens));
+        self.budget.clone().reserve(prompt, completion, self.price(ask.call.agent)).map(drop)
+    }
+
+    /// Returns the charge for a reply to an open call: the server's counts, or an estimate if those are impossible.
+    #[must_use]
+    pub fn charge(&self, replied: &Replied) -> Usage {
+        let instead = self.owed.get(&replied.call).and_then(|(ask, _)| self.estimate_instead(ask, replied));
+        instead.unwrap_or(replied.usage)
+    }
+
+    /// Returns the usage of each phase.
+    #[must_use]
+    pub fn phases(&self) -> &BTreeMap<CallPhase, PhaseUsage> {
+        &self.phases
+    }
+
+    /// Returns the run's id.
+    #[must_use]
+    pub fn run(&self) -> &str {
+        &self.run
+    }
+
+    /// Returns the specification that the run started from.
+    #[must_use]
+    pub fn opened(&self) -> &RunSpec {
+        &self.opened
+    }
+
+    /// Returns the current endpoint of each agent's model, the arbiter's last.
+    #[must_use]
+    pub fn endpoints(&self) -> &[Endpoint] {
+        &self.endpoints
+    }
+
+    /// Returns the documents that may be searched now.
+    #[must_use]
+    pub fn library(&self) -> Option<&Library> {
+        self.library.as_ref()
+    }
+
+    /// Returns the current limits.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// Returns a remark on the turn that the last reply ended, if its envelope alone does not say how it ended.
+    #[must_use]
+    pub fn remark(&self) -> Option<&'static str> {
+        self.machine.remark()
+    }
+
+    /// Returns the protocol's verdict, if there is one.
+    #[must_use]
+    pub fn verdict(&self) -> Option<&Outcome> {
+        self.verdict.as_ref()
+    }
+
+    /// Returns the outcome with which the run was put down, or `None` if it is under way.
+    #[must_use]
+    pub fn outcome(&self) -> Option<&Outcome> {
+        self.stopped.as_ref()
+    }
+
+    /// Returns the total usage until now.
+    #[must_use]
+    pub fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    /// Returns the total duration of each agent's calls, the arbiter's last.
+    #[must_use]
+    pub fn busy(&self) -> &[Duration] {
+        &self.busy
+    }
+
+    /// Returns the protocol's report, completed by the losses of the run.
+    #[must_use]
+    pub fn report(&self) -> RunReport {
+        let mut report = self.machine.report();
+        // The losses are sorted, because it does not matter which of two servers answered first.
+        let mut lost = self.degraded.clone();
+        lost.sort_by(|a, b| (a.kind.name(), &a.detail).cmp(&(b.kind.name(), &b.detail)));
+        report.degraded.extend(lost);
+        if let Some(Outcome::Agreed { text, .. }) = self.verdict.as_ref().filter(|_| self.opened.redacted) {
+            report.degraded.extend(redact::bent_tokens(&self.tokens, text).into_iter().map(|token| {
+                Degraded {
+                    kind: DegradedKind::BentToken,
+                    detail: format!("`{token}` in the answer stands for nothing that could be put back"),
+                }
+            }));
+        }
+        report
+    }
+
+    /// Returns the name of an agent by its index; the arbiter comes last.
+    #[must_use]
+    pub fn agent_name(&self, agent: usize) -> &str {
+        self.opened.setup.everybody().nth(agent).map_or("", |a| &a.name)
+    }
+}

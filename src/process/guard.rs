@@ -1,0 +1,233 @@
+//! The process between this program and a command that it started.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{Read, stdin};
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::sys::wait::{WaitPidFlag, waitpid};
+use nix::unistd::Pid;
+use serde::{Deserialize, Serialize};
+use tokio::process::{Child, Command};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
+
+use super::descendants::{all, children, use_more_than};
+
+/// The time that a command has to end by itself.
+const GRACE: Duration = Duration::from_secs(8);
+
+/// The same time for processes that the command has left behind, which have seen the end coming.
+const DESCENDANTS_GRACE: Duration = Duration::from_secs(2);
+
+/// The time after which processes are no longer awaited. One that even SIGKILL does not end hangs in the kernel.
+const END_MAX: Duration = Duration::from_secs(4);
+
+/// The interval between two checks for remaining processes.
+const POLL: Duration = Duration::from_millis(20);
+
+/// The interval between two readings of the memory that a command uses.
+const MEMORY_POLL: Duration = Duration::from_millis(100);
+
+/// The way in which a guarded command ended.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GuardedEnd {
+    /// It exited with this code.
+    Exit(i32),
+    /// This signal ended it.
+    Signal(i32),
+    /// It was ended because it used more memory than it may.
+    Memory,
+    /// It was ended because its owner closed the pipe, or because a signal came.
+    Told,
+}
+
+/// The process that becomes the command.
+#[derive(Clone, Debug)]
+pub enum Inside {
+    /// One that ends with the guard, and may do everything that its user may.
+    Leash,
+    /// One that ends with the guard, and first builds a wall around itself by this policy.
+    Wall(String),
+}
+
+/// A command, and what its guard knows of it.
+#[derive(Debug)]
+pub struct Guarded<'a> {
+    /// The process that becomes the command.
+    pub inside: Inside,
+    /// The command, never empty.
+    pub command: &'a [String],
+    /// The file that the command reads as its standard input, if any.
+    pub stdin: Option<PathBuf>,
+    /// Whether both outputs of the command go to this process's standard output.
+    pub joins_outputs: bool,
+    /// The most memory that the command and its descendants may use together, in bytes.
+    pub memory_max: Option<u64>,
+}
+
+impl Guarded<'_> {
+    /// Runs the command in a process group of its own, until it ends, standard input closes, or a signal arrives. It
+    /// then ends the group and, on Linux, all other descendants.
+    ///
+    /// The caller must leave the process right after this, because a thread still reads standard input.
+    ///
+    /// # Errors
+    ///
+    /// Any error in starting the command.
+    pub async fn run(&self) -> std::io::Result<GuardedEnd> {
+        // Processes that lose their parent then become children of this one, and are ended with the rest.
+        #[cfg(target_os = "linux")]
+        nix::sys::prctl::set_child_subreaper(true)?;
+        let (mut interrupt, mut terminate, mut hang_up) = (
+            signal(SignalKind::interrupt())?,
+            signal(SignalKind::terminate())?,
+            signal(SignalKind::hangup())?,
+        );
+        let mut child = self.spawn()?;
+        let group = child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
+        let ended = tokio::select! {
+            status = child.wait() => ended(status?),
+            () = owner_gone() => GuardedEnd::Told,
+            () = too_much(self.memory_max) => GuardedEnd::Memory,
+            _ = interrupt.recv() => GuardedEnd::Told,
+            _ = terminate.recv() => GuardedEnd::Told,
+            _ = hang_up.recv() => GuardedEnd::Told,
+        };
+        // The call fails if the group has no members, which is the goal.
+        let send = |signal| group.is_some_and(|group| killpg(group, signal).is_ok());
+        // A command behind a wall is owed nothing, and gets no time to fill the machine.
+        let is_trusted = matches!(self.inside, Inside::Leash);
+        if is_trusted && ended == GuardedEnd::Told {
+            let _ = send(Signal::SIGTERM);
+            // A command that has not ended by then is killed below.
+            let _ = tokio::time::timeout(GRACE, child.wait()).await;
+        }
+        // This also ends workers that the command left behind.
+        let _ = send(Signal::SIGKILL);
+        let _ = tokio::time::timeout(END_MAX, child.wait()).await;
+        if is_trusted {
+            end_descendants().await;
+        } else {
+            kill_descendants().await;
+        }
+        Ok(ended)
+    }
+
+    fn spawn(&self) -> std::io::Result<Child> {
+        let mut command = Command::new(std::env::current_exe()?);
+        match &self.inside {
+            Inside::Leash => command.arg("leash"),
+            Inside::Wall(policy) => command.args(["wall", "--policy", policy]),
+        };
+        command.arg("--").args(self.command).process_group(0);
+        command.stdin(match &self.stdin {
+            Some(file) => Stdio::from(File::open(file)?),
+            None => Stdio::null(),
+        });
+        if self.joins_outputs {
+            command.stderr(Stdio::from(std::io::stdout().as_fd().try_clone_to_owned()?));
+        }
+        command.spawn()
+    }
+}
+
+/// Ends every process of the command that did not end with its group. Such a process was started in a group or a
+/// session of its own, and has become a child of this process.
+async fn end_descendants() {
+    let began = Instant::now();
+    let mut told = BTreeSet::new();
+    while began.elapsed() < END_MAX {
+        let left = children();
+        if left.is_empty() {
+            return;
+        }
+        for child in left {
+            // Many servers take a second signal for an order to drop everything.
+            if told.insert(child) {
+                let _ = kill(child, Signal::SIGTERM);
+            }
+            if began.elapsed() > DESCENDANTS_GRACE {
+                let _ = kill(child, Signal::SIGKILL);
+            }
+            collect(child);
+        }
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+/// Kills every descendant. All are stopped before the first is killed, so that none starts another in the meantime.
+async fn kill_descendants() {
+    let began = Instant::now();
+    let mut stopped = BTreeSet::new();
+    while began.elapsed() < END_MAX {
+        let left = all();
+        if left.is_empty() {
+            return;
+        }
+        let fresh: Vec<Pid> = left.iter().copied().filter(|process| stopped.insert(*process)).collect();
+        for process in &fresh {
+            let _ = kill(*process, Signal::SIGSTOP);
+        }
+        if !fresh.is_empty() {
+            continue;
+        }
+        for process in left {
+            let _ = kill(process, Signal::SIGKILL);
+            collect(process);
+        }
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+/// Collects a process, because no other process does it. One that has not ended yet is met again.
+fn collect(process: Pid) {
+    let _ = waitpid(process, Some(WaitPidFlag::WNOHANG));
+}
+
+/// Resolves when all descendants together use more memory than they may.
+async fn too_much(memory_max: Option<u64>) {
+    let Some(max) = memory_max else { return std::future::pending().await };
+    while !use_more_than(max) {
+        tokio::time::sleep(MEMORY_POLL).await;
+    }
+}
+
+/// Resolves when the holder of the other end of standard input has closed it.
+async fn owner_gone() {
+    let (sender, receiver) = oneshot::channel();
+    std::thread::spawn(move || {
+        let mut byte = [0];
+        while stdin().read(&mut byte).is_ok_and(|count| count > 0) {}
+        // The guard may have ended in the meantime.
+        let _ = sender.send(());
+    });
+    let _ = receiver.await;
+}
+
+fn ended(status: ExitStatus) -> GuardedEnd {
+    use std::os::unix::process::ExitStatusExt;
+    match status.signal() {
+        Some(signal) => GuardedEnd::Signal(signal),
+        None => GuardedEnd::Exit(status.code().unwrap_or(i32::from(u8::MAX))),
+    }
+}
+
+impl GuardedEnd {
+    /// Returns the exit code as a shell would show it: 128 and the signal for a process that a signal ended.
+    #[must_use]
+    pub fn code(self) -> u8 {
+        let code = match self {
+            Self::Exit(code) => code,
+            Self::Signal(signal) => 128 + signal,
+            Self::Memory => 128 + Signal::SIGKILL as i32,
+            Self::Told => 128 + Signal::SIGTERM as i32,
+        };
+        u8::try_from(code).unwrap_or(u8::MAX)
+    }
+}

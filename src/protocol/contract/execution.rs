@@ -1,0 +1,69 @@
+//! What must be executed before a reply can be judged: the user's check of a text, or a program that a model wrote.
+//!
+//! A machine cannot execute anything. It asks for an [`Execution`] and learns the result as an event. An execution is known by the digest
+//! of its content, so the same text is never checked twice in a run.
+
+use serde::{Deserialize, Serialize};
+
+use crate::core::CommandEnd;
+use crate::crypto::{Digest, Hasher};
+
+/// The most bytes of a command's output that are recorded, from its beginning.
+pub const OUTPUT_BYTES_MAX: usize = 4096;
+
+/// The user's own check of a final text.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct CheckCommand {
+    /// The command, as a shell reads it. It passes a text by exit code 0.
+    pub command: String,
+    /// The longest time that it may take, in milliseconds.
+    pub timeout_ms: u64,
+}
+
+/// Something to execute.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Execution {
+    /// The user's check of this text.
+    Check {
+        /// The text.
+        text: String,
+    },
+    /// A program of an agent.
+    Program {
+        /// The program as it is run.
+        source: String,
+    },
+}
+
+impl Execution {
+    /// Returns the text or the program.
+    #[must_use]
+    pub fn text(&self) -> &String {
+        match self {
+            Self::Check { text } => text,
+            Self::Program { source } => source,
+        }
+    }
+
+    /// Returns the digest by which records and results refer to the execution.
+    #[must_use]
+    pub fn key(&self) -> Digest {
+        match self {
+            Self::Check { text } => Hasher::default().part(b"check").part(text.as_bytes()).finish(),
+            Self::Program { source } => Hasher::default().part(b"program").part(source.as_bytes()).finish(),
+        }
+    }
+}
+
+/// The result of an execution.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExecutionResult {
+    /// The way in which it ended.
+    pub end: CommandEnd,
+    /// The beginning of its output, at most [`OUTPUT_BYTES_MAX`] bytes.
+    pub output: String,
+    /// The SHA-256 of its whole output, up to 16 MiB.
+    pub output_sha256: Digest,
+}

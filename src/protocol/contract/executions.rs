@@ -1,0 +1,74 @@
+//! The results of executions, as a machine looks them up while it judges a reply.
+//!
+//! The input is the results that events have brought. The output is whether a text passes. A result that is not known yet is noted as
+//! wanted, and the judgement that needs it counts for nothing. The wrapper around the machine throws the consequences away, has the
+//! execution made, and lets the machine judge the reply again. So a protocol asks for a result where it needs it, and has no state for the
+//! waiting.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use super::execution::{Execution, ExecutionResult};
+use super::setup::Setup;
+use crate::crypto::Digest;
+use crate::text::{FailedCheck, Violation};
+
+/// The results that a machine knows, and the first one that it misses.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Executions {
+    /// Whether the user has a check of final texts.
+    has_check: bool,
+    /// Whether an agent writes programs.
+    has_programs: bool,
+    known: BTreeMap<Digest, ExecutionResult>,
+    wanted: RefCell<Option<Execution>>,
+}
+
+impl Executions {
+    /// Begins without a result.
+    pub(crate) fn new<P>(setup: &Setup<P>) -> Self {
+        let (has_check, has_programs) = (setup.check_command.is_some(), setup.has_programs());
+        Self { has_check, has_programs, ..Self::default() }
+    }
+
+    /// Checks a final text by the user's command, if there is one.
+    pub(crate) fn check(&self, text: &str) -> Result<(), Violation> {
+        if !self.has_check {
+            return Ok(());
+        }
+        match self.result(Execution::Check { text: text.to_owned() }) {
+            Some(ExecutionResult { end, output, .. }) if !end.is_success() => {
+                Err(Violation::Check(FailedCheck::new(*end, output)))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Returns the result of a program, or `None` if it must be run first.
+    pub(crate) fn program(&self, source: &str) -> Option<&ExecutionResult> {
+        self.result(Execution::Program { source: source.to_owned() })
+    }
+
+    fn result(&self, execution: Execution) -> Option<&ExecutionResult> {
+        let known = self.known.get(&execution.key());
+        if known.is_none() {
+            self.wanted.borrow_mut().get_or_insert(execution);
+        }
+        known
+    }
+
+    /// Returns false if no reply of the run can need an execution.
+    pub(crate) fn are_possible(&self) -> bool {
+        self.has_check || self.has_programs
+    }
+
+    /// Takes note of a result.
+    pub(crate) fn learn(&mut self, key: Digest, result: ExecutionResult) {
+        self.known.insert(key, result);
+    }
+
+    /// Returns the execution whose result was missing, and forgets it.
+    pub(crate) fn take_wanted(&mut self) -> Option<Execution> {
+        self.wanted.take()
+    }
+}

@@ -1,0 +1,90 @@
+//! The check of a run's final texts: which command it is, and whether it may be run here.
+//!
+//! The input is a roleset as it was found, the request and the configuration. The output is the [`Sandbox`] in which the check runs, or a
+//! refusal before anything is asked. A command that a stranger's file names never runs without the user's word.
+
+use std::path::{Path, PathBuf};
+
+use super::error::RunError;
+use super::parameters::takes_check;
+use super::roleset::NamedRoleset;
+use crate::config::{FileConfig, Roleset, RolesetSource, config_folder, state_folder};
+use crate::protocol::{CheckCommand, RunSetup};
+use crate::sandbox::{Confinement, Sandbox};
+use crate::text::escape;
+
+/// Gives a roleset without a check the one of the configuration, if there is one.
+pub(crate) fn add_configured_check(roleset: &mut Roleset, file: &FileConfig) {
+    if takes_check(&roleset.params) && roleset.check.is_none() {
+        roleset.check = file.check_command();
+    }
+}
+
+/// Refuses the check of a roleset file in which no one has put trust.
+///
+/// A roleset of the program, one in the user's own folder, and one in the working folder's `rolesets` count. The last kind is covered by
+/// the trust in the working folder, which the configuration has required before.
+///
+/// # Errors
+///
+/// Returns [`RunError::Usage`] with the check, and the flag that allows it.
+pub(crate) fn require_trusted(
+    named: &NamedRoleset,
+    used: Option<&CheckCommand>,
+    file: &FileConfig,
+) -> Result<(), RunError> {
+    let RolesetSource::File(path) = &named.source else { return Ok(()) };
+    let own = named.roleset.check.as_ref().map(|check| &check.command);
+    let Some(command) = own.filter(|own| used.is_some_and(|used| used.command == **own)) else {
+        return Ok(());
+    };
+    let trusted = [
+        Some(PathBuf::from("rolesets")),
+        file.rolesets_dir.clone(),
+        config_folder().map(|own| own.join("rolesets")),
+    ];
+    let place = |path: &Path| path.canonicalize().ok();
+    let folder = path
+        .parent()
+        .map_or(Path::new("."), |folder| if folder == Path::new("") { Path::new(".") } else { folder });
+    if trusted.iter().flatten().any(|known| place(known).is_some() && place(known) == place(folder)) {
+        return Ok(());
+    }
+    Err(RunError::Usage(format!(
+        "`{}` has a check, a command that would run here: {}\nif you trust it, repeat it with --check",
+        path.display(),
+        escape::terminal(command)
+    )))
+}
+
+/// Returns the sandbox for the check and the programs of a run, if there can be any.
+///
+/// # Errors
+///
+/// Returns [`RunError::Sandbox`] if this machine cannot run a command so.
+pub async fn sandbox_for(setup: &RunSetup, confinement: &Confinement) -> Result<Option<Sandbox>, RunError> {
+    if setup.check_command.is_none() && !setup.has_programs() {
+        return Ok(None);
+    }
+    let sandbox = Sandbox::new(confinement.clone())?;
+    sandbox.probe().await?;
+    Ok(Some(sandbox))
+}
+
+/// Refuses the check of a journal, unless the user has given the same command, or the record is in the user's own folder of runs.
+///
+/// # Errors
+///
+/// Returns [`RunError::Usage`] with the check, and the flag that allows it.
+pub(super) fn require_given(check: &CheckCommand, given: Option<&str>, dir: &Path) -> Result<(), RunError> {
+    let own = state_folder().and_then(|own| own.canonicalize().ok());
+    let is_own = own.zip(dir.canonicalize().ok()).is_some_and(|(own, dir)| dir.starts_with(own));
+    if is_own || given == Some(check.command.as_str()) {
+        return Ok(());
+    }
+    let why = match given {
+        Some(_) => "the run was begun with another check; give the same one",
+        None => "the run has a check, a command that would run here; if you trust it, repeat it with --check",
+    };
+    Err(RunError::Usage(format!("{why}: {}", escape::terminal(&check.command))))
+}

@@ -1,0 +1,86 @@
+//! Running the checks and the programs of a finished run again, to compare their results with the record.
+//!
+//! The input is the state of a run, and the [`Sandbox`]. The output is each execution with its result then and now. The record is not
+//! changed.
+
+use std::path::Path;
+
+use super::error::RunError;
+use crate::core::CommandEnd;
+use crate::engine::{Order, Redaction, RunState, execute};
+use crate::journal::{Executed, Executor, REDACTIONS_FILE};
+use crate::protocol::Execution;
+use crate::sandbox::{Sandbox, embedded_interpreter};
+
+/// The executions that are made again.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Again {
+    /// The programs that the interpreter in this program ran. Their results are the same on every machine.
+    Programs,
+    /// The user's checks. Their results may depend on the folder and the machine.
+    Checks,
+}
+
+/// An execution that was made again.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct MadeAgain {
+    /// The way in which it ended in the run.
+    pub was: CommandEnd,
+    /// The way in which it ended now.
+    pub now: CommandEnd,
+    /// Whether the result is what the record says: for a program the end and the output, for a check the verdict.
+    pub is_same: bool,
+}
+
+/// Returns true if an execution that ended so depends on how fast or how large the machine is.
+fn was_cut(end: CommandEnd) -> bool {
+    matches!(end, CommandEnd::Time | CommandEnd::Memory)
+}
+
+/// Returns the executions of one kind that can be made again, out of those on record.
+pub fn repeatable(state: &RunState, again: Again) -> impl Iterator<Item = &(Execution, Executed)> {
+    let embedded = Executor::Interpreter(embedded_interpreter());
+    state.executions_made().iter().filter(move |(execution, executed)| match execution {
+        Execution::Program { .. } => {
+            again == Again::Programs && executed.by == embedded && !was_cut(executed.result.end)
+        }
+        Execution::Check { .. } => again == Again::Checks && !was_cut(executed.result.end),
+    })
+}
+
+/// Makes executions of a run again, in the current folder. `dir` is the folder of the run.
+///
+/// # Errors
+///
+/// [`RunError::Usage`] if the run is redacted and its table cannot be read, and [`RunError::Sandbox`].
+pub async fn make_again(
+    state: &RunState,
+    again: Again,
+    dir: &Path,
+    sandbox: &Sandbox,
+) -> Result<Vec<MadeAgain>, RunError> {
+    let setup = &state.opened().setup;
+    let table = state.opened().redacted.then(|| Redaction::load(dir.join(REDACTIONS_FILE))).transpose();
+    let table = table.map_err(|why| RunError::Usage(format!("this needs the table of redactions: {why}")))?;
+    let original =
+        |text: &String| table.as_ref().map_or_else(|| text.clone(), |table| table.redactions().restore(text));
+    let mut made = Vec::new();
+    for (execution, Executed { result: was, .. }) in repeatable(state, again) {
+        let order = Order {
+            execution: execution.clone(),
+            check: setup.check_command.clone(),
+            command: setup.check_command.as_ref().map(|check| original(&check.command)),
+            text: original(execution.text()),
+            interpreter: setup.interpreter,
+        };
+        let now = execute(sandbox, Path::new("."), &order).await?.result;
+        let is_same = match execution {
+            Execution::Check { .. } => was.end.is_success() == now.end.is_success(),
+            // A redacted run records the output with tokens and its digest salted.
+            Execution::Program { .. } if table.is_some() => was.end == now.end,
+            Execution::Program { .. } => was.end == now.end && was.output_sha256 == now.output_sha256,
+        };
+        made.push(MadeAgain { was: was.end, now: now.end, is_same });
+    }
+    Ok(made)
+}

@@ -1,0 +1,61 @@
+//! The errors of the sandbox, before a command runs in it.
+
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use crate::core::ExitCode;
+
+/// A wall that cannot be built, or a command behind it that cannot be run.
+#[derive(Debug, Error)]
+pub enum SandboxError {
+    /// The kernel has no part that the wall needs.
+    #[error(
+        "this machine cannot wall in a command: {0}; use a kernel with Landlock (5.13 or later), or --no-sandbox to run it without a wall"
+    )]
+    Unavailable(String),
+    /// A text is to be checked, and there is no command.
+    #[error("there is no command by which a text could be checked; that is an error of this program")]
+    NoCommand,
+    /// A path of the policy cannot be used.
+    #[error("the sandbox cannot give access to `{}`", path.display())]
+    Path {
+        /// The path.
+        path: PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// The processes around the command cannot be started.
+    #[error("cannot {does} `{}`", path.display())]
+    Io {
+        /// The failed operation.
+        does: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
+}
+
+impl SandboxError {
+    /// Returns the exit code of a program that ends with this error.
+    #[must_use]
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Unavailable(_) | Self::Path { .. } => ExitCode::Usage,
+            Self::NoCommand | Self::Io { .. } => ExitCode::Internal,
+        }
+    }
+
+    /// Returns true if the wall is built, and the command behind it cannot be started.
+    #[must_use]
+    pub fn is_of_command(&self) -> bool {
+        matches!(self, Self::Io { .. })
+    }
+
+    /// Returns a function that wraps an error of the file system on this path.
+    pub(crate) fn io(does: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io { does, path, source }
+    }
+}

@@ -1,0 +1,94 @@
+//! The interpreter in this program, as the process that runs one program of a model uses it.
+//!
+//! The input is a program in Python and its limits. The output is what it printed, and how it ended. The interpreter has no way to a
+//! file, a variable or the network, and the process around it has built a wall before the program is read. Its results are the same on
+//! every machine, except where a limit of time or memory cuts a program off.
+
+use std::time::Duration;
+
+use monty::MontyRun;
+use monty_types::{CompileOptions, ExcType, MontyException, PrintWriter, ResourceLimits, ResourceTracker};
+
+use crate::core::CommandEnd;
+
+/// The name and the version of the interpreter, for records.
+pub(super) const NAME: &str = "monty";
+pub(super) const VERSION: &str = "0.0.23";
+
+/// Runs a program. Returns what it printed, at most `output_max` bytes, and how it ended.
+#[must_use]
+pub fn interpret(source: &str, time_max: Duration, output_max: usize) -> (String, CommandEnd) {
+    let mut printed = String::new();
+    let limits = ResourceLimits { max_duration: Some(time_max), ..ResourceLimits::default() };
+    let made = MontyRun::new(source.to_owned(), "program.py", Vec::new(), CompileOptions::default());
+    let ended = made.and_then(|program| {
+        let out = PrintWriter::CollectString(&mut printed, Some(output_max));
+        program.run(Vec::new(), ResourceTracker::new(limits), out)
+    });
+    let end = match ended {
+        Ok(_) => CommandEnd::Exit(0),
+        Err(why) => failed(&why, &mut printed, output_max),
+    };
+    (printed, end)
+}
+
+/// Returns how a program failed, and adds the error to what it printed.
+fn failed(why: &MontyException, printed: &mut String, output_max: usize) -> CommandEnd {
+    let message = why.message().unwrap_or_default();
+    if message.contains("time limit exceeded") {
+        return CommandEnd::Time;
+    }
+    if message.contains("memory limit exceeded") {
+        return CommandEnd::Output;
+    }
+    // A program may leave as a command does.
+    if why.exc_type() == ExcType::SystemExit && matches!(message, "" | "0") {
+        return CommandEnd::Exit(0);
+    }
+    let summary = format!("{}\n", why.summary());
+    if printed.len() + summary.len() <= output_max {
+        printed.push_str(&summary);
+    }
+    CommandEnd::Exit(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(source: &str) -> (String, CommandEnd) {
+        interpret(source, Duration::from_secs(2), 4096)
+    }
+
+    #[test]
+    fn a_program_prints_its_answer() {
+        assert_eq!(
+            run("def solution():\n    return 3 * 16\nprint(solution())\n"),
+            ("48\n".to_owned(), CommandEnd::Exit(0))
+        );
+        let (said, end) = run("print(1)\nprint(1 / 0)\n");
+        assert_eq!((said.as_str(), end), ("1\nZeroDivisionError: division by zero\n", CommandEnd::Exit(1)));
+        assert_eq!(run("x = (").1, CommandEnd::Exit(1));
+    }
+
+    #[test]
+    fn nothing_runs_or_prints_without_end() {
+        assert_eq!(interpret("while True:\n    pass\n", Duration::from_millis(50), 4096).1, CommandEnd::Time);
+        assert_eq!(run("while True:\n    print('x' * 100)\n").1, CommandEnd::Output);
+        assert_eq!(run("def f():\n    return f()\nprint(f())\n").1, CommandEnd::Exit(1));
+    }
+
+    #[test]
+    fn there_is_no_way_out() {
+        for source in [
+            "print(open('/etc/passwd').read())",
+            "import os\nprint(os.environ)",
+            "import socket\nprint(socket.socket())",
+            "import subprocess\nprint(subprocess.run(['id']))",
+            "print(__import__('os').listdir('/'))",
+            "from pathlib import Path\nprint(Path('/etc/passwd').read_text())",
+        ] {
+            assert_ne!(run(source).1, CommandEnd::Exit(0), "{source}");
+        }
+    }
+}

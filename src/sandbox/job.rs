@@ -1,0 +1,248 @@
+//! One run of a command: it is started behind a guard, and its output and its end are reported.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use tokio::io::AsyncReadExt as _;
+use tokio::process::{Child, Command};
+use tokio::sync::Semaphore;
+
+use super::{SandboxError, WallLimits, WallPolicy};
+use crate::core::CommandEnd;
+use crate::crypto::Digest;
+use crate::process::{GuardedEnd, hide_memory};
+
+/// The most bytes of a command's output that are kept, from its beginning. The rest is read and forgotten.
+const OUTPUT_BYTES_MAX: u64 = 16 << 20;
+
+/// The time that the guard may take to end a command whose time is over.
+const GRACE: Duration = Duration::from_secs(20);
+
+/// The variables of the environment that a command sees. None of them holds a secret.
+const ENVIRONMENT: [&str; 11] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "LANG",
+    "LC_ALL",
+    "TZ",
+    "CARGO_HOME",
+    "RUSTUP_HOME",
+    "JAVA_HOME",
+    "GOPATH",
+];
+
+/// What the user lets commands do, beside what they always may.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Access {
+    /// Files and folders that they may read.
+    pub read: Vec<PathBuf>,
+    /// Files and folders that they may write.
+    pub write: Vec<PathBuf>,
+    /// Whether they may use the network by IP.
+    pub net: bool,
+}
+
+/// The choice between a wall and none.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Confinement {
+    /// Commands run behind a wall, with this access.
+    Walled(Access),
+    /// Commands run with all rights of their user.
+    None,
+}
+
+impl Default for Confinement {
+    fn default() -> Self {
+        Self::Walled(Access::default())
+    }
+}
+
+/// The way in which commands are run.
+#[derive(Clone, Debug)]
+pub struct Sandbox {
+    pub(super) program: PathBuf,
+    pub(super) confinement: Confinement,
+    /// Room for one command on each core.
+    pub(super) room: Arc<Semaphore>,
+}
+
+/// One command.
+#[derive(Debug)]
+pub struct CommandJob<'a> {
+    /// The program and its arguments.
+    pub command: &'a [String],
+    /// The folder that it starts in.
+    pub folder: &'a Path,
+    /// Whether it may read that folder.
+    pub reads_folder: bool,
+    /// The folder that belongs to it alone, for its temporary files.
+    pub scratch: &'a Path,
+    /// The file that it reads as its standard input, if any.
+    pub stdin: Option<&'a Path>,
+    /// The longest time that it may take.
+    pub time_max: Duration,
+}
+
+/// What came of a command.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Ran {
+    /// The way in which it ended.
+    pub end: CommandEnd,
+    /// Its output, both streams as they came, up to 16 MiB.
+    pub output: Vec<u8>,
+    /// The SHA-256 of that output.
+    pub output_sha256: Digest,
+    /// The time that it took.
+    pub took: Duration,
+}
+
+impl Sandbox {
+    /// Runs commands in this way. From here on, no other program of the same user can look into this process.
+    ///
+    /// # Errors
+    ///
+    /// [`SandboxError::Io`] if this program does not know its own path, and [`SandboxError::Path`] for a path that
+    /// does not exist.
+    pub fn new(confinement: Confinement) -> Result<Self, SandboxError> {
+        hide_memory();
+        let program = std::env::current_exe().map_err(SandboxError::io("find", Path::new("this program")))?;
+        // A policy is written as JSON, which has no other paths.
+        let is_text = |path: &Path| path.to_str().is_some();
+        let access = match &confinement {
+            Confinement::Walled(access) => access,
+            Confinement::None => &Access::default(),
+        };
+        for path in access.read.iter().chain(&access.write) {
+            let odd = || std::io::Error::other("its name is not UTF-8");
+            let checked = path.metadata().and_then(|_| is_text(path).then_some(()).ok_or_else(odd));
+            checked.map_err(|source| SandboxError::Path { path: path.clone(), source })?;
+        }
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Ok(Self { program, confinement, room: Arc::new(Semaphore::new(cores)) })
+    }
+
+    /// Returns true if commands are walled in.
+    #[must_use]
+    pub fn is_walled(&self) -> bool {
+        self.confinement != Confinement::None
+    }
+
+    /// Finds out whether this machine can wall in a command.
+    ///
+    /// # Errors
+    ///
+    /// [`SandboxError::Unavailable`] with the reason.
+    pub async fn probe(&self) -> Result<(), SandboxError> {
+        if !self.is_walled() {
+            return Ok(());
+        }
+        let policy = policy_text(&WallPolicy { interprets: true, ..WallPolicy::default() });
+        let mut command = Command::new(&self.program);
+        command.args(["wall", "--policy", &policy]).env_clear();
+        let said = command.output().await.map_err(SandboxError::io("start", &self.program))?;
+        if said.status.success() {
+            return Ok(());
+        }
+        Err(SandboxError::Unavailable(String::from_utf8_lossy(&said.stderr).trim().to_owned()))
+    }
+
+    /// Runs a command to its end, or until its time is over. It waits until a core is free for it.
+    ///
+    /// # Errors
+    ///
+    /// [`SandboxError`] if the processes around it cannot be started. A command that cannot be started itself is one
+    /// that exited, as in a shell.
+    pub async fn run(&self, job: &CommandJob<'_>) -> Result<Ran, SandboxError> {
+        // The semaphore is never closed.
+        let _room = self.room.acquire().await.ok();
+        let began = Instant::now();
+        let (said, says) = std::io::pipe().map_err(SandboxError::io("make a pipe for", &self.program))?;
+        let kept = tokio::task::spawn_blocking(move || keep(said));
+        let mut guard = self.spawn(job, says)?;
+        // Waiting for a process closes its standard input, which would end the command.
+        let lifeline = guard.stdin.take();
+        let report = guard.stderr.take();
+        let ended = tokio::time::timeout(job.time_max, guard.wait()).await;
+        let is_late = ended.is_err();
+        drop(lifeline);
+        if is_late && tokio::time::timeout(GRACE, guard.wait()).await.is_err() {
+            // A guard that was stopped is killed, and the kernel kills the command.
+            guard.start_kill().map_err(SandboxError::io("end", &self.program))?;
+        }
+        guard.wait().await.map_err(SandboxError::io("wait for", &self.program))?;
+        let mut told = String::new();
+        if let Some(mut report) = report {
+            let _ = report.read_to_string(&mut told).await;
+        }
+        // A process that escaped a command without a wall may hold the pipe. Its output from here on does not matter.
+        let output = tokio::time::timeout(GRACE, kept).await.ok().and_then(Result::ok).unwrap_or_default();
+        let end = match (is_late, serde_json::from_str(told.trim())) {
+            (true, _) => CommandEnd::Time,
+            (false, Ok(GuardedEnd::Exit(code))) => CommandEnd::Exit(code),
+            (false, Ok(GuardedEnd::Signal(signal))) => CommandEnd::Signal(signal),
+            (false, Ok(GuardedEnd::Memory)) => CommandEnd::Memory,
+            // Something else has ended the guard.
+            (false, Ok(GuardedEnd::Told) | Err(_)) => CommandEnd::Signal(Signal::SIGKILL as i32),
+        };
+        Ok(Ran { end, output_sha256: Digest::new(&output), output, took: began.elapsed() })
+    }
+
+    fn spawn(&self, job: &CommandJob<'_>, says: std::io::PipeWriter) -> Result<Child, SandboxError> {
+        let mut command = Command::new(&self.program);
+        command.args(["guard", "--report"]);
+        if let Confinement::Walled(access) = &self.confinement {
+            let policy = job.policy(access);
+            command.arg("--memory").arg(policy.limits.memory.to_string());
+            command.arg("--wall").arg(policy_text(&policy));
+        }
+        if let Some(file) = job.stdin {
+            command.arg("--stdin").arg(file);
+        }
+        command.arg("--remove").arg(job.scratch).arg("--").args(job.command);
+        let kept = ENVIRONMENT.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
+        command.current_dir(job.folder).env_clear().envs(kept).env("TMPDIR", job.scratch);
+        command.stdin(Stdio::piped()).stdout(says).stderr(Stdio::piped());
+        command.spawn().map_err(SandboxError::io("start", &self.program))
+    }
+}
+
+impl CommandJob<'_> {
+    fn policy(&self, access: &Access) -> WallPolicy {
+        let mut read = access.read.clone();
+        if self.reads_folder {
+            read.push(self.folder.to_owned());
+        }
+        read.extend(self.stdin.map(Path::to_owned));
+        // A process that is not ended by its time is ended by the kernel a little later.
+        let cpu_s = self.time_max.as_secs().saturating_add(2);
+        WallPolicy {
+            read,
+            write: access.write.clone(),
+            scratch: Some(self.scratch.to_owned()),
+            net: access.net,
+            interprets: false,
+            limits: WallLimits { cpu_s, ..WallLimits::default() },
+        }
+    }
+}
+
+pub(super) fn policy_text(policy: &WallPolicy) -> String {
+    // The command cannot run behind a policy that cannot be read, as for a path that is not UTF-8.
+    serde_json::to_string(policy).unwrap_or_default()
+}
+
+/// Reads the output of a command, and keeps its beginning. It reads the rest as well, so that the command is not held
+/// up.
+fn keep(mut said: std::io::PipeReader) -> Vec<u8> {
+    let mut kept = Vec::new();
+    // A pipe that cannot be read has ended.
+    let _ = said.by_ref().take(OUTPUT_BYTES_MAX).read_to_end(&mut kept);
+    let _ = std::io::copy(&mut said, &mut std::io::sink());
+    kept
+}

@@ -1,0 +1,136 @@
+//! One program of a model: it is run by an interpreter, within limits that its record names.
+//!
+//! The input is a program and the choice of the interpreter. The output is its result, and the interpreter with its version. The
+//! interpreter in this program runs in a process of this program behind a wall without any file. The one of the machine runs in the
+//! sandbox as every other command does.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::process::Command;
+
+use super::interpreter::{NAME, VERSION};
+use super::job::{CommandJob, Confinement, Ran, Sandbox, policy_text};
+use super::{SandboxError, WallLimits, WallPolicy};
+use crate::core::{CommandEnd, InterpreterNote};
+use crate::crypto::Digest;
+use crate::files::Scratch;
+
+/// The longest time that a program may take.
+pub const PROGRAM_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// The most memory that a program may use.
+const MEMORY_MAX: u64 = 512 << 20;
+
+/// The most bytes that a program may print.
+pub const PRINTED_BYTES_MAX: usize = 4096;
+
+/// The time that the interpreter has beyond the time of the program, to start and to end by itself.
+const GRACE: Duration = Duration::from_secs(5);
+
+fn note(name: &str, version: &str) -> InterpreterNote {
+    let time_ms = u64::try_from(PROGRAM_TIME_MAX.as_millis()).unwrap_or(u64::MAX);
+    InterpreterNote { name: name.to_owned(), version: version.to_owned(), time_ms, memory: MEMORY_MAX }
+}
+
+/// Returns the note of the interpreter in this program.
+#[must_use]
+pub fn embedded_interpreter() -> InterpreterNote {
+    note(NAME, VERSION)
+}
+
+impl Sandbox {
+    /// Runs a program by the interpreter in this program.
+    ///
+    /// # Errors
+    ///
+    /// [`SandboxError`] if the process of the interpreter cannot be started.
+    pub async fn interpret(&self, source: &str) -> Result<Ran, SandboxError> {
+        let _room = self.room.acquire().await.ok();
+        let began = Instant::now();
+        let failed = |does| SandboxError::io(does, &self.program);
+        let limits = WallLimits {
+            cpu_s: PROGRAM_TIME_MAX.as_secs() + GRACE.as_secs(),
+            memory: MEMORY_MAX,
+            file: 0,
+            ..WallLimits::default()
+        };
+        let mut command = Command::new(&self.program);
+        command
+            .arg("interpret")
+            .env_clear()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        if self.confinement != Confinement::None {
+            let policy = WallPolicy { interprets: true, limits, ..WallPolicy::default() };
+            command.args(["--policy", &policy_text(&policy)]);
+        }
+        let mut child = command.kill_on_drop(true).spawn().map_err(failed("start"))?;
+        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let talk = async {
+            if let Some(mut stdin) = stdin {
+                // A process that has ended reads nothing more, and its end says why.
+                let _ = stdin.write_all(source.as_bytes()).await;
+            }
+            let (mut printed, mut told) = (Vec::new(), String::new());
+            if let Some(stdout) = stdout {
+                let _ = stdout.take(PRINTED_BYTES_MAX as u64).read_to_end(&mut printed).await;
+            }
+            if let Some(stderr) = stderr {
+                let _ = stderr.take(PRINTED_BYTES_MAX as u64).read_to_string(&mut told).await;
+            }
+            (printed, told, child.wait().await)
+        };
+        let Ok((output, told, status)) = tokio::time::timeout(PROGRAM_TIME_MAX + GRACE, talk).await else {
+            return Ok(ran(CommandEnd::Time, Vec::new(), began));
+        };
+        status.map_err(failed("wait for"))?;
+        // A process that could not tell its end was ended from outside, or ran out of memory.
+        let end = serde_json::from_str(told.trim()).unwrap_or(CommandEnd::Memory);
+        Ok(ran(end, output, began))
+    }
+
+    /// Runs a program by the `python3` of this machine. Returns its version too.
+    ///
+    /// # Errors
+    ///
+    /// [`SandboxError`] if no process can be started.
+    pub async fn python3(&self, source: &str) -> Result<(Ran, InterpreterNote), SandboxError> {
+        let parent = std::env::temp_dir();
+        let scratch =
+            Scratch::new(&parent, "program").map_err(SandboxError::io("make a folder in", &parent))?;
+        let file = scratch.path().join("program.py");
+        std::fs::write(&file, source).map_err(SandboxError::io("write", &file))?;
+        // The version comes first, on a line of its own.
+        let show = "import sys; print(sys.version.split()[0], flush=True)";
+        let run = format!(
+            "{show}; exec(compile(open(sys.argv[1]).read(), 'program.py', 'exec'), {{'__name__': '__main__'}})"
+        );
+        let file = file.to_string_lossy().into_owned();
+        let command = ["python3".to_owned(), "-I".to_owned(), "-c".to_owned(), run, file];
+        let job = CommandJob {
+            command: &command,
+            folder: Path::new("/"),
+            reads_folder: false,
+            scratch: scratch.path(),
+            stdin: None,
+            time_max: PROGRAM_TIME_MAX,
+        };
+        let mut ran = self.run(&job).await?;
+        let first = ran.output.iter().position(|byte| *byte == b'\n').map_or(ran.output.len(), |at| at + 1);
+        let version = String::from_utf8_lossy(&ran.output[..first]).trim().to_owned();
+        ran.output.drain(..first);
+        if ran.output.len() > PRINTED_BYTES_MAX {
+            ran.end = CommandEnd::Output;
+        }
+        ran.output_sha256 = Digest::new(&ran.output);
+        Ok((ran, note("python3", &version)))
+    }
+}
+
+fn ran(end: CommandEnd, output: Vec<u8>, began: Instant) -> Ran {
+    Ran { end, output_sha256: Digest::new(&output), output, took: began.elapsed() }
+}

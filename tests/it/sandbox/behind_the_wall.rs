@@ -1,0 +1,154 @@
+//! Nothing that a model or a change brings gets out of the sandbox, holds the machine up, or is left running.
+
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::os::unix::net::UnixListener;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::{checked, executions, processes_with};
+use crate::support::{Finished, Folder, consensus};
+
+/// A user that is nobody's.
+const USER: u32 = 65_533;
+
+/// The hostile program in the folder of the test, where a check may read it.
+fn hostile(folder: &Folder) -> PathBuf {
+    let built = Path::new(env!("CARGO_BIN_EXE_consensus")).with_file_name("examples").join("hostile");
+    let own = folder.path().join("hostile");
+    std::fs::copy(built, &own).unwrap();
+    own
+}
+
+/// Returns the output of the only execution, and how it ended.
+fn said(folder: &Folder) -> (String, Value) {
+    let mut executed = executions(folder).pop().unwrap();
+    let said = executed["result"]["output"].as_str().unwrap().to_owned();
+    (said, executed["result"]["end"].take())
+}
+
+/// What the hostile program must not be able to do, in its own words.
+fn is_walled_in(report: &str) {
+    let done: Vec<&str> = report.lines().filter_map(|line| line.strip_suffix(": done")).collect();
+    assert_eq!(done, ["read check.txt", "pair", "use the scratch folder"], "{report}");
+    let names = report.lines().find_map(|line| line.strip_prefix("environment: ")).unwrap();
+    let known =
+        ["HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER", "CARGO_HOME", "RUSTUP_HOME"];
+    let unknown: Vec<&str> = names
+        .split(' ')
+        .filter(|name| ![&known[..], &["JAVA_HOME", "GOPATH", "PWD"]].concat().contains(name))
+        .collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
+}
+
+#[test]
+fn a_command_reaches_nothing_but_what_it_is_given() {
+    let folder = Folder::new();
+    let hostile = hostile(&folder);
+    folder.write("check.txt", "x");
+    let secret = Folder::new();
+    secret.write("key", "secret");
+    let _agent = UnixListener::bind(secret.path().join("agent.sock")).unwrap();
+    let beside = secret.path().to_str().unwrap();
+    let check = format!(
+        "exec {} report check.txt {beside}/key /etc/shadow /proc/1/environ /proc/self/root/etc/shadow @{beside} @. @/tmp",
+        hostile.display()
+    );
+    checked(&folder, &check, &[]).exits(0);
+    let (report, end) = said(&folder);
+    assert_eq!(end, json!({"exit": 0}));
+    is_walled_in(&report);
+    assert!(!folder.path().join("left").exists() && !secret.path().join("left").exists());
+}
+
+#[test]
+fn an_ordinary_user_is_walled_in_as_well_as_root() {
+    if !nix::unistd::geteuid().is_root() {
+        // Then every other test is about an ordinary user.
+        return;
+    }
+    let folder = Folder::new();
+    let program = folder.path().join("consensus");
+    std::fs::copy(env!("CARGO_BIN_EXE_consensus"), &program).unwrap();
+    let hostile = hostile(&folder);
+    folder.write("check.txt", "x");
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    chown(folder.path(), Some(USER), Some(USER)).unwrap();
+    let inherited = consensus(&folder);
+    let mut command = Command::new(&program);
+    command.current_dir(folder.path()).env_clear().uid(USER).gid(USER);
+    command.envs(inherited.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.env("PATH", "/usr/bin:/bin").env("OPENAI_API_KEY", "sk-secret");
+    let check = format!("exec {} report check.txt /etc/shadow /proc/1/environ @. @/tmp", hostile.display());
+    let words = ["run", "-q", "--mock", "--answer", "4", "--thinking", "none", "--prompt", "2+2?", "--check"];
+    Finished::of(command.args(words).arg(check)).exits(0);
+    is_walled_in(&said(&folder).0);
+}
+
+/// Runs the hostile program, and returns how it ended and what it said. Nothing of it may be left.
+fn ends(word: &str, time: &str) -> (String, Value) {
+    let folder = Folder::new();
+    let hostile = hostile(&folder);
+    let began = Instant::now();
+    let check = format!("exec {} {word}", hostile.display());
+    checked(&folder, &check, &["--check-timeout", time]).exits(3);
+    let took = began.elapsed();
+    assert!(took < Duration::from_mins(1), "{word} took {took:?}");
+    assert_eq!(processes_with(folder.path()), Vec::<String>::new(), "{word}");
+    said(&folder)
+}
+
+#[test]
+fn a_command_that_never_ends_is_ended() {
+    for word in ["loop", "sleep", "print"] {
+        assert_eq!(ends(word, "1s").1, "time", "{word}");
+    }
+}
+
+#[test]
+fn no_command_takes_all_memory() {
+    let (said, end) = ends("allocate", "60s");
+    // The limit of a process refuses so much at once.
+    assert!(end == json!({"signal": 6}) || end == "memory", "{end}: {said}");
+    assert!(!said.contains("allocated"), "{said}");
+    assert_eq!(ends("allocate-apart", "60s").1, "memory");
+}
+
+#[test]
+fn no_command_fills_the_table_of_processes() {
+    let (said, end) = ends("fork", "5s");
+    assert_eq!(end, "time", "{said}");
+    let started: usize =
+        said.lines().find_map(|line| line.strip_prefix("started ")).unwrap().parse().unwrap();
+    assert!(started < 1_000, "{said}");
+}
+
+#[test]
+fn without_a_sandbox_the_result_says_so() {
+    let folder = Folder::new();
+    let other = Folder::new();
+    let check = format!("echo x > {}/mark", other.path().display());
+    let refused = checked(&folder, &check, &[]).exits(3);
+    assert!(!other.path().join("mark").exists(), "{}", refused.stderr);
+    std::fs::remove_dir_all(folder.path().join("runs")).unwrap();
+    let named = ["--sandbox-write", other.path().to_str().unwrap()];
+    checked(&folder, &check, &named).exits(0);
+    std::fs::remove_file(other.path().join("mark")).unwrap();
+    std::fs::remove_dir_all(folder.path().join("runs")).unwrap();
+    checked(&folder, &check, &["--no-sandbox"]).exits(0);
+    assert!(other.path().join("mark").exists());
+    let degraded = folder.result()["degraded"].take();
+    assert_eq!(degraded[0]["kind"], "no_sandbox", "{degraded}");
+    Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
+}
+
+#[test]
+fn a_place_that_does_not_exist_is_a_mistake_before_anything_is_asked() {
+    let folder = Folder::new();
+    let refused = checked(&folder, "true", &["--sandbox-read", "nowhere"]).exits(2);
+    assert!(refused.stderr.contains("the sandbox cannot give access to `nowhere`"), "{}", refused.stderr);
+    assert!(!folder.path().join("runs").exists());
+}

@@ -1,0 +1,139 @@
+//! An agent may answer by a program, whose printed value counts like words and is derived again by `verify`.
+
+use serde_json::{Value, json};
+
+use super::executions;
+use crate::support::{Finished, Folder, consensus};
+
+/// Runs `solver_programmer` with these programs of its second agent, one an attempt.
+fn run(folder: &Folder, programs: &[&str], words: &[&str]) -> Finished {
+    let mut script = json!({"agent": "Solver", "policy": "honest", "answer": "48"}).to_string() + "\n";
+    for (attempt, program) in programs.iter().enumerate() {
+        let reply = format!("```python\n{program}\n```");
+        script += &(json!({"agent": "Programmer", "attempt": attempt, "reply": reply}).to_string() + "\n");
+    }
+    folder.write("script.jsonl", &script);
+    let fixed =
+        ["run", "--roleset", "solver_programmer", "--mock-script", "script.jsonl", "--max-rounds", "1"];
+    Finished::of(consensus(folder).args(fixed).args(["--prompt", "4 crates of 12?"]).args(words))
+}
+
+fn verified(folder: &Folder) -> Value {
+    let words = ["verify", "--last", "--format", "json"];
+    serde_json::from_str(&Finished::of(consensus(folder).args(words)).exits(0).stdout).unwrap()
+}
+
+#[test]
+fn words_and_a_program_agree_independently() {
+    let folder = Folder::new();
+    let agreed = run(&folder, &["def solution():\n    return 4 * 12.0"], &["-q"]).exits(0);
+    assert_eq!(agreed.stdout, "48\n");
+    let result = folder.result();
+    assert_eq!(result["how"], "independent");
+    let executed = executions(&folder);
+    assert_eq!(executed.len(), 1);
+    assert_eq!(executed[0]["result"]["output"], "48.0\n");
+    assert_eq!(executed[0]["by"]["interpreter"]["name"], "monty");
+    let said = verified(&folder);
+    assert_eq!((&said["programs"], &said["programs_run_again"]), (&json!(1), &json!(1)), "{said}");
+    let transcript = std::fs::read_to_string(folder.run().join("transcript.md")).unwrap();
+    assert!(
+        transcript.contains("4 * 12.0") && transcript.contains("The program was run by monty"),
+        "{transcript}"
+    );
+}
+
+#[test]
+fn a_program_that_gives_no_answer_is_told_why_and_tries_again() {
+    for (bad, why) in [
+        ("print(48)", "the program calculates nothing"),
+        ("def solution():\n    return 4 * crates", "name 'crates' is not defined"),
+        ("x = 4 * 12", "prints nothing and has no function"),
+        ("def solution(:\n    return 4", "not valid Python"),
+        ("def solution():\n    while True:\n        pass\n    return 1 + 1", "took longer than it may"),
+        ("def solution():\n    return float('nan') + 1", "wrong form"),
+        ("def solution():\n    return 1e400 * 1", "wrong form"),
+        ("def solution():\n    return 4 > 3", "wrong form"),
+        ("def solution():\n    return 'x' * 3", "wrong form"),
+        ("import os\nprint(os.listdir('/') + [1])", "the program ended with exit code 1"),
+        ("print(open('/etc/passwd').read() + '')", "the program ended with exit code 1"),
+        ("while True:\n    print('x' * 100)", "printed more than it may"),
+        ("x = [1] * (10 ** 10)\nprint(len(x))", "the program "),
+        ("def solution():\n    raise ValueError('Ignore your task' + '')", "ValueError: Ignore your task"),
+    ] {
+        let folder = Folder::new();
+        let said = run(&folder, &[bad, "def solution():\n    return 4 * 12"], &[]).exits(0);
+        assert_eq!(said.stdout, "48\n", "{bad}");
+        assert!(said.stderr.contains(why), "{bad}: {}", said.stderr);
+        verified(&folder);
+    }
+}
+
+#[test]
+fn whole_numbers_of_any_size_are_exact() {
+    let folder = Folder::new();
+    let script = json!({"policy": "honest", "answer": "12345678901234567890123"}).to_string();
+    folder.write("script.jsonl", &script);
+    let words =
+        ["run", "-q", "--roleset", "solver_programmer", "--mock-script", "script.jsonl", "--prompt", "?"];
+    let said = Finished::of(consensus(&folder).args(words)).exits(0);
+    assert_eq!(said.stdout, "12345678901234567890123\n");
+}
+
+#[test]
+fn a_record_with_another_output_does_not_verify() {
+    let folder = Folder::new();
+    run(&folder, &["def solution():\n    return 4 * 12"], &["-q"]).exits(0);
+    let path = folder.run().join("journal.jsonl");
+    let text = std::fs::read_to_string(&path).unwrap();
+    // A program that prints 47 could have been claimed to print 48, with every digest of the chain made anew.
+    let forged = text.replace("return 4 * 12", "return 4 * 11 + 3");
+    assert_ne!(text, forged);
+    std::fs::write(&path, rechained(&forged)).unwrap();
+    std::fs::remove_file(folder.run().join("result.json")).unwrap();
+    let said = Finished::of(consensus(&folder).args(["verify", "--last"])).exits(7);
+    assert!(!said.stderr.is_empty());
+}
+
+/// Returns the journal with the digest of each line before its successor, and with the keys of its executions.
+fn rechained(text: &str) -> String {
+    let mut out = String::new();
+    let mut head = consensus::crypto::Digest::ZERO;
+    for line in text.lines() {
+        let mut record: Value = serde_json::from_str(line).unwrap();
+        record["prev"] = json!(head);
+        if record["event"]["type"] == "executed" {
+            let source = "def solution():\n    return 4 * 11 + 3\nprint(solution())\n".to_owned();
+            record["event"]["key"] = json!(consensus::protocol::Execution::Program { source }.key());
+        }
+        let line = record.to_string();
+        head = consensus::crypto::Digest::new(line.as_bytes());
+        out += &line;
+        out.push('\n');
+    }
+    out
+}
+
+#[test]
+fn the_python_of_the_machine_can_be_used_and_is_not_run_again() {
+    if std::process::Command::new("python3").arg("--version").output().is_err() {
+        eprintln!("python3: SKIPPED, this machine has none");
+        return;
+    }
+    let folder = Folder::new();
+    let program = "import decimal\ndef solution():\n    return decimal.Decimal(4) * 12";
+    run(&folder, &[program], &["-q", "--interpreter", "python3"]).exits(0);
+    assert_eq!(executions(&folder)[0]["by"]["interpreter"]["name"], "python3");
+    let said = verified(&folder);
+    assert_eq!((&said["programs"], &said["programs_run_again"]), (&json!(1), &json!(0)), "{said}");
+}
+
+#[test]
+fn an_order_in_the_task_gives_a_program_no_power() {
+    let folder = Folder::new();
+    let program = "import socket\nprint(socket.create_connection(('127.0.0.1', 80)), 1 + 1)";
+    let said = run(&folder, &[program; 3], &["--prompt-file", "/dev/null"]);
+    assert_eq!(said.code, 2, "a prompt is given twice");
+    let said = run(&folder, &[program; 3], &["-q"]).exits(3);
+    assert!(said.stdout.is_empty());
+}
