@@ -50,6 +50,11 @@ pub(super) async fn verified(
     let log = dir.join(VERIFICATION_LOG);
     notices.status(&escape::terminal(&format!("verify: {command}")));
     let sandbox = sandbox(request).await?;
+    if !sandbox.is_walled() {
+        notices.warn(
+            "the command runs without a sandbox, with all your rights; the record of the decision says so",
+        );
+    }
     let time = request.verify_timeout;
     Ok(Some(CommandVerification::run(&sandbox, command, repository, tree, time, &log).await?))
 }

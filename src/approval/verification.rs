@@ -82,6 +82,7 @@ impl CommandVerification {
             scratch: scratch.path(),
             stdin: None,
             time_max: time,
+            memory_max: None,
         };
         let Ran { end, output, output_sha256, .. } = sandbox.run(&job).await?;
         std::fs::write(log, &output).map_err(DecisionError::file("write", log))?;

@@ -68,4 +68,4 @@ pub use task::{LINE_BYTES_MAX, TaskLine};
 pub use task_form::{FIELDS, TaskForm};
 pub use task_reader::{Line, TaskReader, feed};
 pub use transcripts::transcripts;
-pub use verify::{VerifiedBatch, verify};
+pub use verify::{Examine, VerifiedBatch, verify};

@@ -46,6 +46,9 @@ impl VerifiedBatch {
     }
 }
 
+/// A function that examines a run that has ended.
+pub type Examine<'a> = dyn FnMut(&RunState) -> Result<(), String> + 'a;
+
 /// A run that can still continue.
 struct Open {
     state: RunState,
@@ -53,17 +56,18 @@ struct Open {
     is_told: bool,
 }
 
-/// Verifies the batch in a folder.
+/// Verifies the batch in a folder. The function `examine` sees each run that has ended, and may find a fault that records alone do
+/// not show.
 ///
 /// # Errors
 ///
-/// Returns [`BatchError`] for a broken chain, an impossible record, a line of results that differs, or a file of a shard that the
-/// batch does not count.
-pub fn verify(folder: &Path) -> Result<VerifiedBatch, BatchError> {
+/// Returns [`BatchError`] for a broken chain, an impossible record, a line of results that differs, a file of a shard that the batch
+/// does not count, or a fault that `examine` finds.
+pub fn verify(folder: &Path, examine: &mut Examine<'_>) -> Result<VerifiedBatch, BatchError> {
     let mut verified = VerifiedBatch::default();
     let count = layout::count(folder)?;
     for index in 0..count {
-        verify_shard(folder, ShardOf { index, count }, &mut verified)?;
+        verify_shard(folder, ShardOf { index, count }, &mut verified, examine)?;
     }
     match strays::find(folder, count)?.into_iter().next() {
         Some(stray) => Err(stray.into()),
@@ -71,7 +75,12 @@ pub fn verify(folder: &Path) -> Result<VerifiedBatch, BatchError> {
     }
 }
 
-fn verify_shard(folder: &Path, which: ShardOf, verified: &mut VerifiedBatch) -> Result<(), BatchError> {
+fn verify_shard(
+    folder: &Path,
+    which: ShardOf,
+    verified: &mut VerifiedBatch,
+    examine: &mut Examine<'_>,
+) -> Result<(), BatchError> {
     let (results, journal) =
         (layout::results_file(folder, which.index), layout::journal_file(folder, which.index));
     let mut claims = ResultLines::read(&results)?;
@@ -105,6 +114,7 @@ fn verify_shard(folder: &Path, which: ShardOf, verified: &mut VerifiedBatch) -> 
             });
             // A run that has ended for good is dropped from memory.
             if outcome.is_final() {
+                examine(&this.state)?;
                 verified.count(this);
                 open.remove(&run);
             }

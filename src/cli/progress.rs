@@ -113,14 +113,16 @@ impl ProgressPrinter {
     /// Reports the end of an execution.
     fn executed(&self, executed: &Executed) {
         self.live.end_execution();
-        let Executed { by, result: ExecutionResult { end, output, .. }, took_ms, .. } = executed;
-        let said = output.lines().rev().find(|line| !line.trim().is_empty());
+        let Executed { by, result: ExecutionResult { end, output, tail, .. }, took_ms, .. } = executed;
+        let all = if tail.is_empty() { output } else { tail };
+        let said = all.lines().rev().find(|line| !line.trim().is_empty());
         let said = said.map(|said| escape::excerpt(said.trim())).unwrap_or_default();
+        let why = if said.is_empty() { String::new() } else { format!(": {said}") };
         let line = match (by, end.is_success()) {
-            (Executor::Command(_), true) => "the check passes it".to_owned(),
-            (Executor::Command(_), false) => format!("the check refuses it, it {end}: {said}"),
-            (Executor::Interpreter(_), true) => format!("its program prints “{said}”"),
-            (Executor::Interpreter(_), false) => format!("its program {end}: {said}"),
+            (Executor::Command(_), true) => "the check passes the text".to_owned(),
+            (Executor::Command(_), false) => format!("the check refuses the text, it {end}{why}"),
+            (Executor::Interpreter(_), true) => format!("the program prints “{said}”"),
+            (Executor::Interpreter(_), false) => format!("the program {end}{why}"),
         };
         let seconds = Duration::from_millis(*took_ms).as_secs_f64();
         let line = escape::terminal(&format!("{line}  [{seconds:.1} s]"));

@@ -115,6 +115,9 @@ pub fn check_meaning(roleset: &Roleset) -> Vec<Problem> {
     {
         report("/params/weights", "the three weights must sum to 1".to_owned());
     }
+    if roleset.check.as_ref().is_some_and(|check| check.command.trim().is_empty()) {
+        report("/check", "it names no command".to_owned());
+    }
     if let Err((pattern, why)) = Redactor::new(&roleset.redact_patterns) {
         report("/redact_patterns", format!("`{pattern}` is not a pattern: {why}"));
     }

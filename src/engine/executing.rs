@@ -13,35 +13,35 @@ use super::drive::Engine;
 use super::error::EngineError;
 use super::flight::Flight;
 use super::observer::RunEvent;
+use crate::core::CommandEnd;
 use crate::crypto::Digest;
 use crate::files::Scratch;
-use crate::journal::{Entry, Executed, Executor};
-use crate::protocol::{CheckCommand, Execution, ExecutionResult, Interpreter, OUTPUT_BYTES_MAX, Outcome};
+use crate::journal::{Entry, Executed, Executor, RunSpec};
+use crate::protocol::{
+    CheckCommand, Execution, ExecutionResult, Interpreter, OUTPUT_BYTES_MAX, Outcome, TAIL_BYTES_MAX,
+};
 use crate::sandbox::{CommandJob, Ran, Sandbox, SandboxError, embedded_interpreter};
+use crate::text::escape;
 
 /// The word in a check's command that stands for the file with the text.
 const FILE: &str = "{file}";
 
+/// The word that stands for the id of the task.
+const TASK: &str = "{task}";
+
 impl Engine<'_> {
     /// Begins every execution that is owed and not under way.
     pub(super) fn execute_what_is_owed<F>(&self, flight: &mut Flight<'_, F>) -> Result<(), EngineError> {
-        let setup = &self.state.opened().setup;
         for execution in self.state.to_execute() {
             if !flight.executing.insert(execution.key()) {
                 continue;
             }
             let sandbox = self.tools.sandbox.clone().ok_or(EngineError::NoSandbox)?;
-            let original = |text: &String| match &self.tools.redaction {
+            let original = |text: &str| match &self.tools.redaction {
                 Some(redaction) => redaction.redactions().restore(text),
-                None => text.clone(),
+                None => text.to_owned(),
             };
-            let order = Order {
-                execution: execution.clone(),
-                check: setup.check_command.clone(),
-                command: setup.check_command.as_ref().map(|check| original(&check.command)),
-                text: original(execution.text()),
-                interpreter: setup.interpreter,
-            };
+            let order = Order::new(self.state.opened(), execution, original);
             self.observer.on_event(RunEvent::Executing { execution });
             let executed = async move { execute(&sandbox, Path::new("."), &order).await };
             flight.executions.push(executed.boxed_local());
@@ -64,6 +64,10 @@ impl Engine<'_> {
             }
         };
         flight.executing.remove(&executed.key);
+        if let Some(cause) = not_started(&executed) {
+            flight.reason = flight.reason.take().or(Some(Outcome::Failed { cause }));
+            return Ok(());
+        }
         if !self.state.is_to_execute(&executed.key) {
             return Ok(());
         }
@@ -86,10 +90,27 @@ pub struct Order {
     pub check: Option<CheckCommand>,
     /// Its command, with the originals in place of tokens.
     pub command: Option<String>,
+    /// The id of the task in a batch; empty in a run of its own.
+    pub task: String,
     /// The text or the program, with the originals in place of tokens.
     pub text: String,
     /// The interpreter of programs.
     pub interpreter: Interpreter,
+}
+
+impl Order {
+    /// Makes the order for an execution of a run; `original` puts the originals in place of tokens.
+    pub fn new(opened: &RunSpec, execution: &Execution, original: impl Fn(&str) -> String) -> Self {
+        let setup = &opened.setup;
+        Self {
+            execution: execution.clone(),
+            check: setup.check_command.clone(),
+            command: setup.check_command.as_ref().map(|check| original(&check.command)),
+            task: opened.cell.as_ref().map(|cell| cell.task.clone()).unwrap_or_default(),
+            text: original(execution.text()),
+            interpreter: setup.interpreter,
+        }
+    }
 }
 
 /// Makes an execution. A check starts in `folder`.
@@ -102,7 +123,7 @@ pub async fn execute(sandbox: &Sandbox, folder: &Path, order: &Order) -> Result<
         (Execution::Check { .. }, Some(check), Some(command)) => {
             let by = Executor::Command(Digest::new(check.command.as_bytes()));
             let time_max = Duration::from_millis(check.timeout_ms);
-            (checked(sandbox, folder, command, &order.text, time_max).await?, by)
+            (checked(sandbox, folder, (command, &order.task), &order.text, time_max).await?, by)
         }
         (Execution::Check { .. }, _, _) => return Err(SandboxError::NoCommand),
         (Execution::Program { .. }, ..) => {
@@ -117,28 +138,50 @@ pub async fn execute(sandbox: &Sandbox, folder: &Path, order: &Order) -> Result<
     Ok(Executed {
         key: order.execution.key(),
         by,
-        result: ExecutionResult { end, output: beginning(&output), output_sha256 },
+        result: ExecutionResult { end, output: beginning(&output), tail: ending(&output), output_sha256 },
         no_sandbox: !sandbox.is_walled(),
         took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
     })
 }
 
 /// Runs the user's check of a text. It gets the text with one line feed on standard input, and in the file that `{file}`
-/// stands for.
+/// stands for; `{task}` stands for the id of the task.
 async fn checked(
     sandbox: &Sandbox,
     folder: &Path,
-    command: &str,
+    (command, task): (&str, &str),
     text: &str,
     time_max: Duration,
 ) -> Result<Ran, SandboxError> {
     let parent = std::env::temp_dir();
     let scratch = Scratch::new(&parent, "check").map_err(SandboxError::io("make a folder in", &parent))?;
     let file = write(scratch.path(), text)?;
-    let quoted = shlex::try_quote(&file.to_string_lossy()).map(Cow::into_owned).unwrap_or_default();
-    let command = ["sh".to_owned(), "-c".to_owned(), command.replace(FILE, &quoted)];
+    let quoted = |word: &str| shlex::try_quote(word).map(Cow::into_owned).unwrap_or_default();
+    let command = command.replace(FILE, &quoted(&file.to_string_lossy())).replace(TASK, &quoted(task));
+    let command = ["sh".to_owned(), "-c".to_owned(), command];
     let (scratch, stdin) = (scratch.path(), Some(&*file));
-    sandbox.run(&CommandJob { command: &command, folder, reads_folder: true, scratch, stdin, time_max }).await
+    let job = CommandJob {
+        command: &command,
+        folder,
+        reads_folder: true,
+        scratch,
+        stdin,
+        time_max,
+        memory_max: None,
+    };
+    sandbox.run(&job).await
+}
+
+/// Returns why a check says nothing about its text, if the shell could not start its program.
+fn not_started(executed: &Executed) -> Option<String> {
+    let is_check = matches!(executed.by, Executor::Command(_));
+    let CommandEnd::Exit(code @ (126 | 127)) = executed.result.end else { return None };
+    is_check.then(|| {
+        let said = escape::excerpt(executed.result.output.trim());
+        format!(
+            "the check cannot be started (exit code {code}): {said}; a program outside of the system's folders needs --sandbox-read"
+        )
+    })
 }
 
 /// Writes a text with one line feed at its end.
@@ -147,6 +190,16 @@ fn write(folder: &Path, text: &str) -> Result<PathBuf, SandboxError> {
     let text = format!("{}\n", text.trim_end_matches('\n'));
     std::fs::write(&file, text).map_err(SandboxError::io("write", &file))?;
     Ok(file)
+}
+
+/// Returns the end of an output as text, if its beginning is not all of it.
+fn ending(output: &[u8]) -> String {
+    if output.len() <= OUTPUT_BYTES_MAX {
+        return String::new();
+    }
+    let text = String::from_utf8_lossy(&output[output.len() - TAIL_BYTES_MAX..]);
+    // Bytes that are no text become longer.
+    text[text.ceil_char_boundary(text.len().saturating_sub(TAIL_BYTES_MAX))..].to_owned()
 }
 
 /// Returns the beginning of an output as text.

@@ -7,7 +7,9 @@ use super::mismatch::Mismatch;
 use super::run_state::RunState;
 use crate::crypto::Digest;
 use crate::journal::{Executed, Executor};
-use crate::protocol::{DegradedKind, Event, Execution, OUTPUT_BYTES_MAX, Protocol as _, Unexpected};
+use crate::protocol::{
+    DegradedKind, Event, Execution, OUTPUT_BYTES_MAX, Protocol as _, TAIL_BYTES_MAX, Unexpected,
+};
 use crate::text::redact;
 
 impl RunState {
@@ -20,7 +22,8 @@ impl RunState {
             (Execution::Program { .. }, Executor::Interpreter(_)) => true,
             (Execution::Check { .. } | Execution::Program { .. }, _) => false,
         };
-        if !is_its || result.output.len() > OUTPUT_BYTES_MAX {
+        let is_too_long = result.output.len() > OUTPUT_BYTES_MAX || result.tail.len() > TAIL_BYTES_MAX;
+        if !is_its || is_too_long {
             return Err(Mismatch::Execution(*key));
         }
         if *no_sandbox {
@@ -31,7 +34,8 @@ impl RunState {
             self.degrade(DegradedKind::NoSandbox, format!("{what} ran without a sandbox"));
         }
         if self.opened.redacted {
-            self.tokens.extend(redact::tokens(&result.output).map(str::to_owned));
+            let said = [&result.output, &result.tail];
+            self.tokens.extend(said.into_iter().flat_map(|text| redact::tokens(text)).map(str::to_owned));
         }
         let actions = self.machine.step(&Event::Executed { key: *key, result: result.clone() })?;
         self.executions.made.push((execution, executed.clone()));

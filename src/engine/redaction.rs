@@ -15,7 +15,7 @@ use super::error::EngineError;
 use crate::crypto::{Digest, Hasher};
 use crate::files::{LARGE_BYTES_MAX, private_folder, read_text};
 use crate::journal::Library;
-use crate::protocol::{ExecutionResult, OUTPUT_BYTES_MAX, Passage, RunSetup};
+use crate::protocol::{ExecutionResult, OUTPUT_BYTES_MAX, Passage, RunSetup, TAIL_BYTES_MAX};
 use crate::text::redact::{Originals, Redactions, Redactor, Regions};
 
 /// The largest table whose originals are all searched for when its run is resumed. For a larger table a finder of all
@@ -158,9 +158,14 @@ impl Redaction {
     /// Returns the result of an execution with tokens and a salted digest. [`Redaction::save_if_new`] must follow.
     #[must_use]
     pub fn result(&mut self, result: &ExecutionResult) -> ExecutionResult {
-        let mut output = self.redactor.redact(&result.output);
-        output.truncate(output.floor_char_boundary(OUTPUT_BYTES_MAX));
-        ExecutionResult { output, output_sha256: self.salted(result.output_sha256), end: result.end }
+        let mut redacted = |text: &str, bytes_max: usize| {
+            let mut text = self.redactor.redact(text);
+            text.truncate(text.floor_char_boundary(bytes_max));
+            text
+        };
+        let output = redacted(&result.output, OUTPUT_BYTES_MAX);
+        let tail = redacted(&result.tail, TAIL_BYTES_MAX);
+        ExecutionResult { output, tail, output_sha256: self.salted(result.output_sha256), end: result.end }
     }
 
     fn salted(&self, digest: Digest) -> Digest {

@@ -33,7 +33,7 @@ pub use contract::{
     Degraded, DegradedKind, Dissent, Document, Event, Execution, ExecutionResult, Finish, How, Interpreter,
     Message, Method, NoAgreement, OUTPUT_BYTES_MAX, Outcome, OutcomeKind, Override, PASSAGE_CHARS_MAX,
     PASSAGES_MAX, Passage, Protocol, ProtocolParams, Reply, ReplyShape, Report, Role, RulesVersion, Search,
-    Setup, Step, Tally, Task, Thinking, Unexpected, WorstCase,
+    Setup, Step, TAIL_BYTES_MAX, Tally, Task, Thinking, Unexpected, WorstCase,
 };
 pub use phase::CallPhase;
 pub use registry::{Machine, Params, RunReport, RunSetup, Section};

@@ -168,7 +168,7 @@ fn facts(out: &mut String, state: &RunState) {
 }
 
 fn execution(out: &mut String, executed: &Executed) {
-    let Executed { by, result: ExecutionResult { end, output, .. }, .. } = executed;
+    let Executed { by, result: ExecutionResult { end, output, tail, .. }, .. } = executed;
     let what = match (by, end.is_success()) {
         (Executor::Command(_), true) => "The check passed the text".to_owned(),
         (Executor::Command(_), false) => "The check refused the text".to_owned(),
@@ -179,6 +179,11 @@ fn execution(out: &mut String, executed: &Executed) {
     let _ = writeln!(out, "*{what}; it {end}.*\n");
     if !output.trim().is_empty() {
         quoted(out, output);
+        out.push('\n');
+    }
+    if !tail.is_empty() {
+        out.push_str("The end of that output:\n\n");
+        quoted(out, tail);
         out.push('\n');
     }
 }

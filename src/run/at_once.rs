@@ -54,7 +54,7 @@ pub fn at_once(setup: &RunSetup) -> Option<AtOnce> {
                 Action::Execute(execution) => {
                     // A program prints the answer, and a check passes it.
                     let (end, output, output_sha256) = (CommandEnd::Exit(0), answer.clone(), Digest::ZERO);
-                    let result = ExecutionResult { end, output, output_sha256 };
+                    let result = ExecutionResult { end, output, tail: String::new(), output_sha256 };
                     events.push_back(Event::Executed { key: execution.key(), result });
                 }
                 Action::Cancel(call) => asks.retain(|ask| ask.call != call),

@@ -47,7 +47,7 @@ pub use parameters::{CheckChange, FlagOverride, ParamChanges};
 pub use prepare::{ReadyRun, RunDraft, draft, introduce, prepare};
 pub use redaction::sought;
 pub use request::{ChunkRequest, MockChoice, ReadInPieces, RedactRequest, RunRequest, SeatRequest};
-pub use rerun::{Again, MadeAgain, make_again, repeatable};
+pub use rerun::{Again, MadeAgain, make_again, repeatable, require_check_given};
 pub use resume::{ResumeRequest, ResumedRun, prepare_resume};
 pub use roleset::{NamedRoleset, RolesetChoice, read_named};
 pub use run_id::RunId;

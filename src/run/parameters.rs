@@ -88,7 +88,10 @@ impl ParamChanges {
         for FlagOverride { flag, change } in &self.overrides {
             refuse(roleset, flag, |params| params.clone().apply(change))?;
         }
-        if self.check.command.is_some() {
+        if let Some(command) = &self.check.command {
+            if command.trim().is_empty() {
+                return Err(RunError::Usage("--check names no command".to_owned()));
+            }
             refuse(roleset, "--check", takes_check)?;
         }
         if self.weights_from.is_some() {

@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use super::check::require_given;
 use super::error::RunError;
 use crate::core::CommandEnd;
 use crate::engine::{Order, Redaction, RunState, execute};
@@ -48,6 +49,26 @@ pub fn repeatable(state: &RunState, again: Again) -> impl Iterator<Item = &(Exec
     })
 }
 
+/// Refuses to run the checks of a record again, unless the user has given the same command, or the record is in the user's own folder
+/// of runs.
+///
+/// # Errors
+///
+/// [`RunError::Usage`] with the command, and the flag that allows it.
+pub fn require_check_given(state: &RunState, dir: &Path, given: Option<&str>) -> Result<(), RunError> {
+    let Some(mut check) = state.opened().setup.check_command.clone() else { return Ok(()) };
+    if let Some(table) = table(state, dir)? {
+        check.command = table.redactions().restore(&check.command);
+    }
+    require_given(&check, given, dir)
+}
+
+/// Returns the table of a redacted run.
+fn table(state: &RunState, dir: &Path) -> Result<Option<Redaction>, RunError> {
+    let table = state.opened().redacted.then(|| Redaction::load(dir.join(REDACTIONS_FILE))).transpose();
+    table.map_err(|why| RunError::Usage(format!("this needs the table of redactions: {why}")))
+}
+
 /// Makes executions of a run again, in the current folder. `dir` is the folder of the run.
 ///
 /// # Errors
@@ -59,20 +80,13 @@ pub async fn make_again(
     dir: &Path,
     sandbox: &Sandbox,
 ) -> Result<Vec<MadeAgain>, RunError> {
-    let setup = &state.opened().setup;
     let table = state.opened().redacted.then(|| Redaction::load(dir.join(REDACTIONS_FILE))).transpose();
     let table = table.map_err(|why| RunError::Usage(format!("this needs the table of redactions: {why}")))?;
     let original =
-        |text: &String| table.as_ref().map_or_else(|| text.clone(), |table| table.redactions().restore(text));
+        |text: &str| table.as_ref().map_or_else(|| text.to_owned(), |table| table.redactions().restore(text));
     let mut made = Vec::new();
     for (execution, Executed { result: was, .. }) in repeatable(state, again) {
-        let order = Order {
-            execution: execution.clone(),
-            check: setup.check_command.clone(),
-            command: setup.check_command.as_ref().map(|check| original(&check.command)),
-            text: original(execution.text()),
-            interpreter: setup.interpreter,
-        };
+        let order = Order::new(state.opened(), execution, original);
         let now = execute(sandbox, Path::new("."), &order).await?.result;
         let is_same = match execution {
             Execution::Check { .. } => was.end.is_success() == now.end.is_success(),

@@ -87,6 +87,8 @@ pub struct CommandJob<'a> {
     pub stdin: Option<&'a Path>,
     /// The longest time that it may take.
     pub time_max: Duration,
+    /// The most memory that it may use, in bytes, if that is less than every command may.
+    pub memory_max: Option<u64>,
 }
 
 /// What came of a command.
@@ -109,19 +111,11 @@ impl Sandbox {
     ///
     /// [`SandboxError::Io`] if this program does not know its own path, and [`SandboxError::Path`] for a path that
     /// does not exist.
-    pub fn new(confinement: Confinement) -> Result<Self, SandboxError> {
+    pub fn new(mut confinement: Confinement) -> Result<Self, SandboxError> {
         hide_memory();
         let program = std::env::current_exe().map_err(SandboxError::io("find", Path::new("this program")))?;
-        // A policy is written as JSON, which has no other paths.
-        let is_text = |path: &Path| path.to_str().is_some();
-        let access = match &confinement {
-            Confinement::Walled(access) => access,
-            Confinement::None => &Access::default(),
-        };
-        for path in access.read.iter().chain(&access.write) {
-            let odd = || std::io::Error::other("its name is not UTF-8");
-            let checked = path.metadata().and_then(|_| is_text(path).then_some(()).ok_or_else(odd));
-            checked.map_err(|source| SandboxError::Path { path: path.clone(), source })?;
+        if let Confinement::Walled(access) = &mut confinement {
+            access.read.iter_mut().chain(&mut access.write).try_for_each(made_whole)?;
         }
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Self { program, confinement, room: Arc::new(Semaphore::new(cores)) })
@@ -220,6 +214,7 @@ impl CommandJob<'_> {
         }
         read.extend(self.stdin.map(Path::to_owned));
         // A process that is not ended by its time is ended by the kernel a little later.
+        let limits = WallLimits::default();
         let cpu_s = self.time_max.as_secs().saturating_add(2);
         WallPolicy {
             read,
@@ -227,9 +222,19 @@ impl CommandJob<'_> {
             scratch: Some(self.scratch.to_owned()),
             net: access.net,
             interprets: false,
-            limits: WallLimits { cpu_s, ..WallLimits::default() },
+            limits: WallLimits { cpu_s, memory: self.memory_max.unwrap_or(limits.memory), ..limits },
         }
     }
+}
+
+/// Makes a path absolute, so that it is the same place from whichever folder a command starts.
+fn made_whole(path: &mut PathBuf) -> Result<(), SandboxError> {
+    // A policy is written as JSON, which has no other paths.
+    let odd = || std::io::Error::other("its name is not UTF-8");
+    let whole =
+        path.canonicalize().and_then(|whole| whole.to_str().is_some().then_some(whole).ok_or_else(odd));
+    *path = whole.map_err(|source| SandboxError::Path { path: path.clone(), source })?;
+    Ok(())
 }
 
 pub(super) fn policy_text(policy: &WallPolicy) -> String {

@@ -118,6 +118,7 @@ impl Sandbox {
             scratch: scratch.path(),
             stdin: None,
             time_max: PROGRAM_TIME_MAX,
+            memory_max: Some(MEMORY_MAX),
         };
         let mut ran = self.run(&job).await?;
         let first = ran.output.iter().position(|byte| *byte == b'\n').map_or(ran.output.len(), |at| at + 1);

@@ -99,6 +99,15 @@ def last_line(text):
     return lines[-1] if lines else ""
 
 
+def value(text):
+    """Returns what counts of an output: its last line, and of a number with a fraction 12 significant digits."""
+    line = last_line(text)
+    try:
+        return f"{float(line):.12g}" if re.search(r"[.e]", line) else line
+    except ValueError:
+        return line
+
+
 def run_both(binary, source):
     try:
         own = subprocess.run([sys.executable, "-I", "-c", source], capture_output=True, text=True, timeout=10, check=False)
@@ -127,12 +136,12 @@ def report(args):
         times.append(took)
         counts["cpython"] += good
         counts["both"] += good and ran
-        counts["same"] += good and ran and last_line(said) == last_line(printed)
+        counts["same"] += good and ran and value(said) == value(printed)
         try:
             counts["right"] += good and abs(float(last_line(said)) - float(line["answer"])) < 1e-6
         except ValueError:
             pass
-        if good and not (ran and last_line(said) == last_line(printed)):
+        if good and not (ran and value(said) == value(printed)):
             unlike.append(f"{line['id']}: CPython {last_line(said)!r}, embedded {last_line(printed)!r}")
     print(json.dumps(counts))
     print(f"tokens a program: {statistics.mean(line['tokens'] for line in lines):.0f}")

@@ -141,9 +141,13 @@ pub(crate) struct VerifyArgs {
     pub(crate) keys: Option<PathBuf>,
     /// Run the checks of final texts again, in the current folder, and compare their verdicts.
     ///
-    /// The commands come from the record. They run in the sandbox.
+    /// The commands come from the record, and run in the sandbox. For a record outside your own folder of runs, repeat the
+    /// command with --check.
     #[arg(long)]
     pub(crate) rerun_checks: bool,
+    /// Allow the check of the record, a command, by repeating it.
+    #[arg(long, value_name = "COMMAND", requires = "rerun_checks")]
+    pub(crate) check: Option<String>,
     #[command(flatten)]
     pub(crate) sandbox: SandboxArgs,
 }

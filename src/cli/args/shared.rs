@@ -151,9 +151,9 @@ pub(crate) struct SandboxArgs {
 pub(crate) struct CheckArgs {
     /// A command that every final text must pass, such as "python3 test.py {file}".
     ///
-    /// The text comes on standard input and in the file that {file} stands for, with one line feed. Exit code 0 passes it;
-    /// otherwise the text is refused, and its author reads what the command printed. The command runs in the sandbox, in the
-    /// current folder, which it can only read.
+    /// The text comes on standard input and in the file that {file} stands for, with one line feed. In a batch, {task} stands
+    /// for the id of the task. Exit code 0 passes the text. Otherwise the text is refused, and its author reads what the command
+    /// printed. The command runs in the sandbox, in the current folder, which it can only read.
     #[arg(long, value_name = "COMMAND", help_heading = SANDBOX)]
     pub(crate) check: Option<String>,
     /// The longest time for the command of --check [default: 30s].

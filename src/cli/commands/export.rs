@@ -26,7 +26,7 @@ const OF_RUN: &str = r"^(journal\.jsonl|result\.json|transcript\.md)$";
 
 pub(crate) fn export(args: &ExportArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let (dir, wanted) = if batch::is_batch(&args.dir) {
-        batch::verify(&args.dir)?;
+        batch::verify(&args.dir, &mut |_| Ok(()))?;
         (args.dir.clone(), OF_BATCH)
     } else {
         let runs = runs_folder(None, &FileConfig::load_to_read()?);

@@ -11,7 +11,7 @@ use crate::approval::{DecisionError, DecisionRecord, KeyFolder, Verified, VotedF
 use crate::bft::{Membership, Opinion};
 use crate::cli::args::{Format, VerifyArgs};
 use crate::cli::error::{IntegrityError, UsageError};
-use crate::cli::made_again::made_again;
+use crate::cli::made_again::{Counts, Repeater};
 use crate::cli::output::Output;
 use crate::config::FileConfig;
 use crate::core::ExitCode;
@@ -37,20 +37,32 @@ pub(crate) fn verify(args: &VerifyArgs, output: &Output) -> anyhow::Result<ExitC
     let folder = args.which.run.as_ref().map(Path::new).filter(|path| batch::is_batch(path));
     match (file, folder) {
         (Some(file), _) => verify_record(file, args.keys.as_deref(), output),
-        (None, Some(_)) if args.rerun_checks => {
-            let why = "--rerun-checks takes one run, not a batch";
-            Err(UsageError(why.to_owned()).into())
-        }
-        (None, Some(folder)) => verify_batch(folder, output),
+        (None, Some(folder)) => verify_batch(args, folder, output),
         (None, None) => verify_run(args, output),
     }
 }
 
 /// Verifies every run of a batch.
-fn verify_batch(folder: &Path, output: &Output) -> anyhow::Result<ExitCode> {
-    let verified = batch::verify(folder)?;
+fn verify_batch(args: &VerifyArgs, folder: &Path, output: &Output) -> anyhow::Result<ExitCode> {
+    let file = FileConfig::load_to_read()?;
+    let (mut again, mut repeater) = (Counts::default(), Repeater::new(args, &file));
+    let verified = batch::verify(folder, &mut |state| {
+        // The tables of redacted runs stay where the batch was run.
+        if !state.opened().redacted {
+            again.add(repeater.run(state, folder).map_err(|why| why.to_string())?);
+        }
+        Ok(())
+    })?;
     if output.format != Format::Text {
-        output.json(&json!({"verified": true, "batch": verified, "not_covered": NOT_COVERED}))?;
+        output.json(&json!({
+            "verified": true,
+            "batch": verified,
+            "checks": again.checks,
+            "checks_run_again": again.checks_again,
+            "programs": again.programs,
+            "programs_run_again": again.programs_again,
+            "not_covered": NOT_COVERED,
+        }))?;
         return Ok(ExitCode::Success);
     }
     output.line(&format!("verified: all {} results match their journals", verified.ended))?;
@@ -72,6 +84,7 @@ fn verify_batch(folder: &Path, output: &Output) -> anyhow::Result<ExitCode> {
             "  {unlabelled} of them were begun by version 0.1, which does not record `made_of`; that field was not compared"
         ))?;
     }
+    again.lines().iter().try_for_each(|line| output.line(line))?;
     output.line(NOT_COVERED_IN_WORDS)?;
     Ok(ExitCode::Success)
 }
@@ -174,7 +187,7 @@ fn verify_run(args: &VerifyArgs, output: &Output) -> anyhow::Result<ExitCode> {
         return Err(IntegrityError(why.to_owned()).into());
     }
     let session = session(&state, &journal, &dir)?;
-    let again = made_again(args, &file, &state, &dir)?;
+    let again = Repeater::new(args, &file).run(&state, &dir)?;
     let count = |wanted: fn(&Entry) -> bool| journal.records.iter().filter(|r| wanted(&r.event)).count();
     let asked = count(|e| matches!(e, Entry::Asked(_)));
     let replied = count(|e| matches!(e, Entry::Replied(_)));

@@ -11,6 +11,9 @@ use crate::crypto::{Digest, Hasher};
 /// The most bytes of a command's output that are recorded, from its beginning.
 pub const OUTPUT_BYTES_MAX: usize = 4096;
 
+/// The most bytes that are recorded of the end of a longer output.
+pub const TAIL_BYTES_MAX: usize = 2048;
+
 /// The user's own check of a final text.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -39,7 +42,7 @@ pub enum Execution {
 impl Execution {
     /// Returns the text or the program.
     #[must_use]
-    pub fn text(&self) -> &String {
+    pub fn text(&self) -> &str {
         match self {
             Self::Check { text } => text,
             Self::Program { source } => source,
@@ -64,6 +67,9 @@ pub struct ExecutionResult {
     pub end: CommandEnd,
     /// The beginning of its output, at most [`OUTPUT_BYTES_MAX`] bytes.
     pub output: String,
+    /// The end of an output that is longer than that, at most [`TAIL_BYTES_MAX`] bytes. The end of a test's output says what failed.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub tail: String,
     /// The SHA-256 of its whole output, up to 16 MiB.
     pub output_sha256: Digest,
 }

@@ -37,8 +37,8 @@ impl Executions {
             return Ok(());
         }
         match self.result(Execution::Check { text: text.to_owned() }) {
-            Some(ExecutionResult { end, output, .. }) if !end.is_success() => {
-                Err(Violation::Check(FailedCheck::new(*end, output)))
+            Some(ExecutionResult { end, output, tail, .. }) if !end.is_success() => {
+                Err(Violation::Check(FailedCheck::new(*end, output, tail)))
             }
             Some(_) | None => Ok(()),
         }

@@ -29,7 +29,7 @@ pub use conversation::{Conversation, Message, Role};
 pub use cost::WorstCase;
 pub(crate) use cost::{QUOTED, tokens};
 pub use event::{Event, Finish, PASSAGE_CHARS_MAX, PASSAGES_MAX, Passage, Reply};
-pub use execution::{CheckCommand, Execution, ExecutionResult, OUTPUT_BYTES_MAX};
+pub use execution::{CheckCommand, Execution, ExecutionResult, OUTPUT_BYTES_MAX, TAIL_BYTES_MAX};
 pub(crate) use executions::Executions;
 pub use machine::{Protocol, Unexpected};
 pub use outcome::{How, NoAgreement, Outcome, OutcomeKind};

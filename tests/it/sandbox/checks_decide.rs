@@ -83,11 +83,14 @@ fn an_author_reads_what_the_check_said_as_a_quotation() {
 fn checks_of_a_run_can_be_run_again() {
     let folder = Folder::new();
     folder.write("answer", "4");
-    checked(&folder, r#"test "$(cat)" = "$(cat answer)""#, &[]).exits(0);
+    let check = r#"test "$(cat)" = "$(cat answer)""#;
+    checked(&folder, check, &[]).exits(0);
     let verify = |code| {
-        let words = ["verify", "--last", "--rerun-checks", "--format", "json"];
+        let words = ["verify", "--last", "--rerun-checks", "--check", check, "--format", "json"];
         Finished::of(consensus(&folder).args(words)).exits(code).stdout
     };
+    let unasked = Finished::of(consensus(&folder).args(["verify", "--last", "--rerun-checks"])).exits(2);
+    assert!(unasked.stderr.contains("repeat it with --check"), "{}", unasked.stderr);
     let said: Value = serde_json::from_str(&verify(0)).unwrap();
     assert_eq!((&said["checks"], &said["checks_run_again"]), (&json!(1), &json!(1)), "{said}");
     folder.write("answer", "5");
@@ -136,5 +139,55 @@ fn a_check_sees_originals_and_the_record_has_tokens() {
     Finished::of(consensus(&folder).args(words).args(asked)).exits(0);
     let journal = std::fs::read_to_string(folder.run().join("journal.jsonl")).unwrap();
     assert!(journal.contains("executed") && !journal.contains("example.org"), "{journal}");
-    Finished::of(consensus(&folder).args(["verify", "--last", "--rerun-checks"])).exits(0);
+    Finished::of(consensus(&folder).args(["verify", "--last", "--rerun-checks", "--check", check])).exits(0);
+}
+
+#[test]
+fn what_is_no_check_is_said_before_any_text_is_blamed() {
+    for empty in ["", " "] {
+        let refused = checked(&Folder::new(), empty, &[]).exits(2);
+        assert!(refused.stderr.contains("--check names no command"), "{}", refused.stderr);
+    }
+    let folder = Folder::new();
+    let failed = checked(&folder, "no-such-program {file}", &[]).exits(6);
+    assert!(failed.stderr.contains("the check cannot be started (exit code 127)"), "{}", failed.stderr);
+    assert_eq!(executions(&folder), Vec::<Value>::new(), "no text was refused for it");
+}
+
+#[test]
+fn the_end_of_a_long_output_is_on_record_and_is_what_the_author_reads() {
+    let folder = Folder::new();
+    checked(&folder, "seq 1 20000; echo 'FAILED: no unit'; exit 1", &[]).exits(3);
+    let result = executions(&folder)[0]["result"].clone();
+    assert!(result["output"].as_str().unwrap().starts_with("1\n2\n"), "{result}");
+    assert!(result["tail"].as_str().unwrap().ends_with("20000\nFAILED: no unit\n"), "{result}");
+    folder.result();
+}
+
+#[test]
+fn each_task_of_a_batch_can_have_a_test_of_its_own() {
+    let folder = Folder::new();
+    folder.write(
+        "tasks.jsonl",
+        "{\"id\": \"two plus\", \"prompt\": \"2+2?\"}\n{\"id\": \"x'y\", \"prompt\": \"2+3?\"}\n",
+    );
+    folder.write("tests/two plus", "4");
+    folder.write("tests/x'y", "5");
+    let batch =
+        ["batch", "tasks.jsonl", "-o", "out", "--mock", "--answer", "4", "--roleset", "solver_checker"];
+    let check = r#"test "$(cat)" = "$(cat tests/{task})""#;
+    Finished::of(consensus(&folder).args(batch).args(["--thinking", "none", "--check", check])).exits(0);
+    let results = std::fs::read_to_string(folder.path().join("out/results-0.jsonl")).unwrap();
+    let rows = results.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let mut outcomes: Vec<(String, String)> =
+        rows.map(|row| (row["task"].to_string(), row["outcome"].to_string())).collect();
+    outcomes.sort();
+    assert_eq!(outcomes[0], ("\"two plus\"".to_owned(), "\"agreed\"".to_owned()), "{outcomes:?}");
+    assert_eq!(outcomes[1], ("\"x'y\"".to_owned(), "\"no_agreement\"".to_owned()), "{outcomes:?}");
+    let verify = ["verify", "out", "--rerun-checks", "--check", check, "--format", "json"];
+    let said = Finished::of(consensus(&folder).args(verify)).exits(0).stdout;
+    let said: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(said["checks"], said["checks_run_again"], "{said}");
+    folder.write("tests/two plus", "5");
+    Finished::of(consensus(&folder).args(verify)).exits(7);
 }
