@@ -38,6 +38,9 @@ pub(super) fn read_to_string(path: &Path) -> std::io::Result<String> {
 fn leads_out(path: &Path) -> std::io::Result<bool> {
     let folder = std::env::current_dir()?.canonicalize()?;
     let is_own = config_folder().is_some_and(|own| path.starts_with(own));
-    let begins_here = path.is_relative() && !path.starts_with("..") || path.starts_with(&folder);
+    // The folder counts by where it is, not by the words that lead to it.
+    let parent = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
+    let begins_here = parent.canonicalize().is_ok_and(|parent| parent.starts_with(&folder))
+        || path.is_relative() && !path.starts_with("..");
     Ok(begins_here && !is_own && reach(&folder, path).is_outside)
 }

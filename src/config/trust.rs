@@ -86,10 +86,15 @@ impl Claims {
         let mut claims = Vec::new();
         let mut keys = Vec::new();
         let mut links = Vec::new();
+        let mut rolesets_named = Vec::new();
         for setting in document.map(TomlDocument::settings).transpose()?.unwrap_or_default() {
             let key = setting.keys.first().map_or("", String::as_str);
             let names_server = key == "model" && config.model.as_ref().is_some_and(|m| is_elsewhere(m, user));
-            if HARMLESS.contains(&key) && !names_server {
+            let named_file = config.roleset.as_deref().filter(|name| key == "roleset" && is_file_name(name));
+            if let Some(file) = named_file {
+                rolesets_named.push(folder.join(file));
+            }
+            if HARMLESS.contains(&key) && !names_server && named_file.is_none() {
                 continue;
             }
             let mut what = format!("{} = {}", setting.name(), setting.value);
@@ -120,6 +125,11 @@ impl Claims {
             let place = file.strip_prefix(&folder).unwrap_or(&file).to_owned();
             claims.push(TrustClaim { place: place.display().to_string(), what });
             files.push((place, says));
+        }
+        // A roleset that is named by its file is digested, wherever it is and whatever its name is.
+        for file in rolesets_named {
+            let says = std::fs::read(&file).map_or(Digest::ZERO, |bytes| Digest::new(&bytes));
+            files.push((file, says));
         }
         files.dedup();
         let digest = digest(files, links);
@@ -166,6 +176,11 @@ impl Claims {
         let (folder, claims, digest) = (self.folder.clone(), self.claims.clone(), self.digest);
         Err(ConfigError::Untrusted { folder, claims, digest, standing })
     }
+}
+
+/// Returns whether a roleset is named by its file, and not by a name that is looked up in folders.
+fn is_file_name(roleset: &str) -> bool {
+    roleset.contains('/') || Path::new(roleset).extension().is_some_and(|extension| extension == "json")
 }
 
 /// Returns whether a model is called at a server on another machine that the user's own file does not use. A question must not go

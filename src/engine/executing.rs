@@ -175,7 +175,7 @@ async fn checked(
 /// Returns why a check says nothing about its text, if the shell could not start its program.
 fn not_started(executed: &Executed) -> Option<String> {
     let is_check = matches!(executed.by, Executor::Command(_));
-    let CommandEnd::Exit(code @ (126 | 127)) = executed.result.end else { return None };
+    let CommandEnd::Exit(code @ 125..=127) = executed.result.end else { return None };
     is_check.then(|| {
         let said = escape::excerpt(executed.result.output.trim());
         format!(

@@ -31,19 +31,21 @@ pub(super) fn all() -> Vec<Pid> {
 /// Returns true if all descendants of this process together use more than `max` bytes of memory.
 pub(super) fn use_more_than(max: u64) -> bool {
     let all = all();
-    let resident = sum(&all, |process| {
-        // Fields of statm, in pages: the size, and the resident part of it.
-        let statm = std::fs::read_to_string(format!("/proc/{process}/statm")).ok()?;
-        Some(statm.split_whitespace().nth(1)?.parse::<u64>().ok()?.saturating_mul(page_size()))
-    });
-    // That sum counts a page once for each process that shares it. The exact share takes long to find.
-    resident > max
-        && max
-            < sum(&all, |process| {
-                let shares = std::fs::read_to_string(format!("/proc/{process}/smaps_rollup")).ok()?;
-                let share = shares.lines().find_map(|line| line.strip_prefix("Pss:"))?;
-                Some(share.split_whitespace().next()?.parse::<u64>().ok()?.saturating_mul(1024))
-            })
+    // The resident memory counts a page once for each process that shares it. The exact share takes long to find, and a
+    // process can hide it.
+    sum(&all, resident) > max && sum(&all, |process| share(process).or_else(|| resident(process))) > max
+}
+
+fn resident(process: &Pid) -> Option<u64> {
+    // Fields of statm, in pages: the size, and the resident part of it.
+    let statm = std::fs::read_to_string(format!("/proc/{process}/statm")).ok()?;
+    Some(statm.split_whitespace().nth(1)?.parse::<u64>().ok()?.saturating_mul(page_size()))
+}
+
+fn share(process: &Pid) -> Option<u64> {
+    let shares = std::fs::read_to_string(format!("/proc/{process}/smaps_rollup")).ok()?;
+    let share = shares.lines().find_map(|line| line.strip_prefix("Pss:"))?;
+    Some(share.split_whitespace().next()?.parse::<u64>().ok()?.saturating_mul(1024))
 }
 
 fn sum(processes: &[Pid], memory: impl Fn(&Pid) -> Option<u64>) -> u64 {

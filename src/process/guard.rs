@@ -13,7 +13,7 @@ use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 use tokio::process::{Child, Command};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
 use tokio::sync::oneshot;
 
 use super::descendants::{all, children, use_more_than};
@@ -95,6 +95,7 @@ impl Guarded<'_> {
             status = child.wait() => ended(status?),
             () = owner_gone() => GuardedEnd::Told,
             () = too_much(self.memory_max) => GuardedEnd::Memory,
+            () = collect_others(group, signal(SignalKind::child())?) => GuardedEnd::Told,
             _ = interrupt.recv() => GuardedEnd::Told,
             _ = terminate.recv() => GuardedEnd::Told,
             _ = hang_up.recv() => GuardedEnd::Told,
@@ -195,6 +196,14 @@ async fn too_much(memory_max: Option<u64>) {
     let Some(max) = memory_max else { return std::future::pending().await };
     while !use_more_than(max) {
         tokio::time::sleep(MEMORY_POLL).await;
+    }
+}
+
+/// Collects processes that the command has left behind, as soon as they end, because they would fill the table of processes. The
+/// command itself is awaited elsewhere. Ends only if no signal can come any more.
+async fn collect_others(command: Option<Pid>, mut ended: Signals) {
+    while ended.recv().await.is_some() {
+        children().into_iter().filter(|child| Some(*child) != command).for_each(collect);
     }
 }
 

@@ -3,7 +3,7 @@
 //! The input is a roleset as it was found, the request and the configuration. The output is the [`Sandbox`] in which the check runs, or a
 //! refusal before anything is asked. A command that a stranger's file names never runs without the user's word.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::error::RunError;
 use super::parameters::takes_check;
@@ -38,16 +38,7 @@ pub(crate) fn require_trusted(
     let Some(command) = own.filter(|own| used.is_some_and(|used| used.command == **own)) else {
         return Ok(());
     };
-    let trusted = [
-        Some(PathBuf::from("rolesets")),
-        file.rolesets_dir.clone(),
-        config_folder().map(|own| own.join("rolesets")),
-    ];
-    let place = |path: &Path| path.canonicalize().ok();
-    let folder = path
-        .parent()
-        .map_or(Path::new("."), |folder| if folder == Path::new("") { Path::new(".") } else { folder });
-    if trusted.iter().flatten().any(|known| place(known).is_some() && place(known) == place(folder)) {
+    if is_trusted(path, file) {
         return Ok(());
     }
     Err(RunError::Usage(format!(
@@ -55,6 +46,21 @@ pub(crate) fn require_trusted(
         path.display(),
         escape::terminal(command)
     )))
+}
+
+/// Returns true if a roleset file is covered by the trust in the working folder, or is the user's own.
+fn is_trusted(path: &Path, file: &FileConfig) -> bool {
+    let place = |path: &Path| path.canonicalize().ok();
+    let parent = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
+    let Some(folder) = place(parent) else { return false };
+    let is = |known: &Path| place(known).is_some_and(|known| known == folder);
+    let is_own = config_folder().is_some_and(|own| is(&own.join("rolesets")));
+    // Only these files are looked at when the working folder is trusted.
+    let is_listed = path.extension().is_some_and(|extension| extension == "json");
+    let is_here = place(Path::new(".")).is_some_and(|here| folder.starts_with(here));
+    let is_named = file.rolesets_dir.as_deref().is_some_and(is);
+    let is_file_of_config = file.roleset.as_deref().is_some_and(|name| Path::new(name) == path);
+    is_own || is_file_of_config || is_listed && (is_named || is_here && is(Path::new("rolesets")))
 }
 
 /// Returns the sandbox for the check and the programs of a run, if there can be any.

@@ -74,13 +74,18 @@ const FORBIDDEN: &[i64] = &[
     libc::SYS_adjtimex,
     libc::SYS_vhangup,
     // Memory and messages of System V and POSIX outlive the process that made them.
+    libc::SYS_memfd_create,
     libc::SYS_shmget,
     libc::SYS_shmat,
     libc::SYS_shmctl,
     libc::SYS_semget,
     libc::SYS_semctl,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
     libc::SYS_msgget,
     libc::SYS_msgctl,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
     libc::SYS_mq_open,
     libc::SYS_mq_unlink,
     libc::SYS_fchown,
@@ -155,8 +160,23 @@ const NAMESPACES: [i32; 8] = [
     0x80,
 ];
 
-/// Requests that put words into a terminal as if a person had typed them: `TIOCSTI` and `TIOCLINUX`.
-const TYPING: [u64; 2] = [0x5412, 0x541C];
+/// Requests to a device or file: those that put words into a terminal as if a person had typed them (`TIOCSTI` and
+/// `TIOCLINUX`), and those that change the flags of a file (`FS_IOC_SETFLAGS` and `FS_IOC_FSSETXATTR`).
+const REQUESTS: [u64; 4] = [0x5412, 0x541C, 0x4008_6602, 0x401C_5820];
+
+/// The calls that came with Linux 6.13 and later, which have the same number on every machine. They change the attributes
+/// of files, or are not known here.
+const NEW_CALLS: std::ops::RangeInclusive<i64> = 463..=511;
+
+/// Calls that change how another process runs, with the place of its number among their arguments. Zero is the caller.
+const OTHERS: &[(i64, u8)] = &[
+    (libc::SYS_setpriority, 1),
+    (libc::SYS_ioprio_set, 1),
+    (libc::SYS_sched_setscheduler, 0),
+    (libc::SYS_sched_setparam, 0),
+    (libc::SYS_sched_setattr, 0),
+    (libc::SYS_sched_setaffinity, 0),
+];
 
 /// The bit by which a process on x86-64 makes calls of the ABI with 32-bit pointers, and the calls that only that ABI
 /// has.
@@ -184,14 +204,19 @@ pub(super) fn filters(needs: Needs) -> Result<[BpfProgram; 2], seccompiler::Erro
         rules.insert(*call, is_any(*argument, &MODE_BITS)?);
     }
     rules.insert(libc::SYS_clone, is_any(0, &NAMESPACES.map(|flag| u64::from(flag.unsigned_abs())))?);
-    let typed: Result<Vec<_>, _> =
-        TYPING.iter().map(|request| rule(&[(1, SeccompCmpOp::Eq, *request)])).collect();
-    rules.insert(libc::SYS_ioctl, typed?);
+    let requests: Result<Vec<_>, _> =
+        REQUESTS.iter().map(|request| rule(&[(1, SeccompCmpOp::Eq, *request)])).collect();
+    rules.insert(libc::SYS_ioctl, requests?);
+    for (call, argument) in OTHERS {
+        rules.insert(*call, vec![rule(&[(*argument, SeccompCmpOp::Ne, 0)])?]);
+    }
+    rules.insert(libc::SYS_prlimit64, vec![limits_of_another()?]);
+    rules.extend(NEW_CALLS.map(|call| (call, Vec::new())));
     if !needs.spawns {
         rules.extend(SPAWNS.iter().map(|call| (*call, Vec::new())));
     }
     rules.insert(libc::SYS_socket, sockets(needs.net)?);
-    rules.insert(libc::SYS_socketpair, vec![rule(&[(0, SeccompCmpOp::Ne, family(libc::AF_UNIX))])?]);
+    rules.insert(libc::SYS_socketpair, pairs()?);
     if cfg!(target_arch = "x86_64") {
         let twins: Vec<(i64, Vec<SeccompRule>)> =
             rules.iter().map(|(call, rules)| (call | X32_BIT, rules.clone())).collect();
@@ -199,7 +224,8 @@ pub(super) fn filters(needs: Needs) -> Result<[BpfProgram; 2], seccompiler::Erro
         rules.extend(X32_CALLS.map(|call| (call | X32_BIT, Vec::new())));
     }
     // The flags of clone3 are behind a pointer. A library that does not find it uses clone.
-    let clone3 = Rules::from([(libc::SYS_clone3, Vec::new())]);
+    let clone3 = [libc::SYS_clone3, libc::SYS_clone3 | X32_BIT];
+    let clone3 = clone3.into_iter().map(|call| (call, Vec::new())).collect();
     Ok([program(rules, libc::EPERM)?, program(clone3, libc::ENOSYS)?])
 }
 
@@ -211,6 +237,23 @@ fn sockets(net: bool) -> Result<Vec<SeccompRule>, seccompiler::Error> {
     let other =
         [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK].map(|known| (0, SeccompCmpOp::Ne, family(known)));
     Ok(vec![rule(&other)?])
+}
+
+/// Returns the rules by which a pair of sockets is refused. A pair without a connection could send to sockets outside.
+fn pairs() -> Result<Vec<SeccompRule>, seccompiler::Error> {
+    const KIND: u64 = 0xF;
+    let kinds = [libc::SOCK_DGRAM, libc::SOCK_RAW, libc::SOCK_RDM];
+    let of_kind = |kind: i32| rule(&[(1, SeccompCmpOp::MaskedEq(KIND), family(kind))]);
+    let mut rules = kinds.into_iter().map(of_kind).collect::<Result<Vec<_>, _>>()?;
+    rules.push(rule(&[(0, SeccompCmpOp::Ne, family(libc::AF_UNIX))])?);
+    Ok(rules)
+}
+
+/// Returns the rule by which new limits for another process are refused.
+fn limits_of_another() -> Result<SeccompRule, seccompiler::Error> {
+    let other = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, 0)?;
+    let new = SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?;
+    Ok(SeccompRule::new(vec![other, new])?)
 }
 
 fn family(number: i32) -> u64 {

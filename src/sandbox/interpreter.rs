@@ -35,10 +35,11 @@ pub fn interpret(source: &str, time_max: Duration, output_max: usize) -> (String
 /// Returns how a program failed, and adds the error to what it printed.
 fn failed(why: &MontyException, printed: &mut String, output_max: usize) -> CommandEnd {
     let message = why.message().unwrap_or_default();
-    if message.contains("time limit exceeded") {
+    let is = |kind, words| why.exc_type() == kind && message.starts_with(words);
+    if is(ExcType::TimeoutError, "time limit exceeded") {
         return CommandEnd::Time;
     }
-    if message.contains("memory limit exceeded") {
+    if is(ExcType::MemoryError, "memory limit exceeded") {
         return CommandEnd::Output;
     }
     // A program may leave as a command does.

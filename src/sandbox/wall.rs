@@ -20,6 +20,12 @@ use crate::process::die_with_parent;
 /// The newest version of Landlock whose rights this program has been tested with.
 const TESTED: ABI = ABI::V7;
 
+/// The most files that a process may have open. Each may have a buffer in the kernel.
+const FILES_MAX: u64 = 4096;
+
+/// The stack of a process, which decides how deep a program can nest before it fails.
+const STACK: u64 = 8 << 20;
+
 /// Walls in this process.
 ///
 /// # Errors
@@ -28,6 +34,8 @@ const TESTED: ABI = ABI::V7;
 pub(super) fn raise(policy: &WallPolicy) -> Result<(), SandboxError> {
     let failed =
         |what: &'static str| move |why: std::io::Error| SandboxError::Unavailable(format!("{what}: {why}"));
+    // A file or socket that this process has inherited is not covered by any rule.
+    close_fds::set_fds_cloexec(3, &[]);
     // The paths are opened while this process may still open them.
     let opened = Opened::of(policy)?;
     let is_own_user = identity::give_up(policy).map_err(failed("the user cannot be changed"))?;
@@ -126,11 +134,13 @@ fn limit(policy: &WallPolicy, is_own_user: bool) -> nix::Result<()> {
         (Resource::RLIMIT_FSIZE, limits.file),
         (Resource::RLIMIT_DATA, limits.memory),
         (Resource::RLIMIT_MSGQUEUE, 0),
+        (Resource::RLIMIT_NOFILE, FILES_MAX),
         (Resource::RLIMIT_NPROC, processes),
     ] {
         lower(resource, most)?;
     }
-    Ok(())
+    let (_, hard) = nix::sys::resource::getrlimit(Resource::RLIMIT_STACK)?;
+    setrlimit(Resource::RLIMIT_STACK, STACK.min(hard), hard)
 }
 
 /// Lowers a limit; one that is lower already stays.

@@ -47,7 +47,7 @@ pub(crate) use extract::read_one;
 pub use extract::{Extracted, REPLY_BYTES_MAX, extract};
 pub use failed_check::FailedCheck;
 pub use final_text::FinalText;
-pub use program::ProgramFault;
+pub use program::{ProgramFault, print_the_same};
 pub use sentences::listed_sentences;
 pub(crate) use shape::{CHOICES_MAX, closed};
 pub use spoken_rules::{SpokenRule, spoken_rules};

@@ -131,6 +131,14 @@ pub(crate) fn number(printed: &str, sign: DecimalSign) -> Option<String> {
     Some(number.to_text(sign))
 }
 
+/// Returns true if two outputs print the same value. The last digits of a number with a fraction depend on the machine.
+#[must_use]
+pub fn print_the_same(one: &str, other: &str) -> bool {
+    let last = |output: &str| output.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_owned);
+    let value = |output: &str| last(output).map(|line| number(&line, DecimalSign::Point).unwrap_or(line));
+    value(one) == value(other)
+}
+
 /// Returns the code in the one block of a reply.
 fn block(reply: &str) -> Result<String, ProgramFault> {
     let mut blocks: Vec<String> = Vec::new();

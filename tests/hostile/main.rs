@@ -69,6 +69,10 @@ fn report(words: &[String]) {
         }
     }
     try_it("pair", socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::empty()));
+    for kind in [SockType::Datagram, SockType::Raw] {
+        try_it(&format!("pair {kind:?}"), socketpair(AddressFamily::Unix, kind, None, SockFlag::empty()));
+    }
+    try_it("inherited file", fs::read("/proc/self/fd/9"));
     try_it("docker", UnixStream::connect("/var/run/docker.sock"));
     let parent = getppid();
     try_it("kill parent", kill(parent, Signal::SIGKILL));

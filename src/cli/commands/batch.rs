@@ -26,6 +26,7 @@ use crate::journal::Limits;
 use crate::provider::Flow;
 use crate::provider::launch::Launched;
 use crate::run::sandbox_for;
+use crate::sandbox::Sandbox;
 use crate::text::escape;
 
 /// The message if a signal or the deadline comes before anything is asked.
@@ -67,6 +68,8 @@ async fn run_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) ->
     for column in columns.all() {
         sandbox = sandbox.or(sandbox_for(&column.setup, &confinement).await?);
     }
+    // A line of TASKS may name a roleset with a check.
+    let sandbox = sandbox.map_or_else(|| Sandbox::new(confinement), Ok)?;
     let stop = stopped_by(listening.begin(), args.limits.deadline, began);
     tokio::spawn(tell_stopping(stop.clone(), *output));
     let options = Options {
@@ -82,7 +85,7 @@ async fn run_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) ->
         },
         documents,
         tasks_lines: lines,
-        sandbox,
+        sandbox: Some(sandbox),
         lifeline: server.as_ref().map(Launched::lifeline),
     };
     let story = BatchStory::new(*output, out, args.shard)?;

@@ -102,6 +102,31 @@ fn ends(word: &str, time: &str) -> (String, Value) {
 }
 
 #[test]
+fn files_that_the_program_was_started_with_are_not_passed_on() {
+    let folder = Folder::new();
+    let secret = Folder::new();
+    secret.write("key", "secret");
+    folder.write("script", "cat <&9; echo x >&9; exit 0");
+    let script = "exec 9<>\"$1\"; shift; exec \"$@\"";
+    let own = consensus(&folder);
+    let mut command = Command::new("sh");
+    command.current_dir(folder.path());
+    command.envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.args(["-c", script, "sh"]).arg(secret.path().join("key")).arg(env!("CARGO_BIN_EXE_consensus"));
+    command.args(["run", "-q", "--mock", "--answer", "4", "--prompt", "2+2?", "--check", "sh script"]);
+    Finished::of(&mut command).exits(0);
+    assert!(!said(&folder).0.contains("secret"), "{}", said(&folder).0);
+    assert_eq!(std::fs::read_to_string(secret.path().join("key")).unwrap(), "secret");
+}
+
+#[test]
+fn processes_that_have_ended_do_not_fill_the_table_of_processes() {
+    let folder = Folder::new();
+    let check = "i=0; while [ $i -lt 1500 ]; do (true &) || exit 1; i=$((i+1)); done; exit 0";
+    checked(&folder, check, &["--check-timeout", "60s"]).exits(0);
+}
+
+#[test]
 fn a_command_that_never_ends_is_ended() {
     for word in ["loop", "sleep", "print"] {
         assert_eq!(ends(word, "1s").1, "time", "{word}");

@@ -123,6 +123,16 @@ fn a_check_that_a_strangers_file_names_needs_the_users_word() {
     let refused = run(&["--roleset", "elsewhere/own.json"]).exits(2);
     assert!(refused.stderr.contains("if you trust it, repeat it with --check"), "{}", refused.stderr);
     run(&["--roleset", "elsewhere/own.json", "--check", "true"]).exits(0);
+    // Whatever its name is, a roleset that the folder's own file names is covered by the trust in the folder.
+    let hidden = Folder::new();
+    hidden.write("rolesets/evil", &roleset.to_string());
+    hidden.write("rolesets/packs/a.md", "Work it out.");
+    hidden.write("consensus.toml", "roleset = \"rolesets/evil\"\n");
+    let plain = ["run", "-q", "--mock", "--answer", "4", "--prompt", "2+2?"];
+    let refused = Finished::of(consensus(&hidden).args(plain)).exits(2);
+    assert!(refused.stderr.contains("roleset = \"rolesets/evil\""), "{}", refused.stderr);
+    let named = Finished::of(consensus(&hidden).args(plain).args(["--roleset", "rolesets/evil"])).exits(2);
+    assert!(named.stderr.contains("consensus trust"), "{}", named.stderr);
     folder.write("consensus.toml", "check = \"false\"\n");
     let refused = run(&[]).exits(2);
     assert!(refused.stderr.contains("check = \"false\""), "{}", refused.stderr);
