@@ -211,15 +211,12 @@ impl OpenColumns {
         if let (Some(notices), Some(shadows)) = (notices, named.shadows()) {
             notices.status(&shadows);
         }
-        let as_named = named.clone();
+        require_trusted(&named, &self.request.params.check, &self.file)?;
         let NamedRoleset { name, mut roleset, mut packs, source, .. } = named;
         let as_found = roleset.clone();
         self.request.seats.take(&mut roleset, &mut packs, &self.request.redaction)?;
         self.request.params.apply(&mut roleset)?;
         add_configured_check(&mut roleset, &self.file);
-        if self.request.params.check.command.is_none() {
-            require_trusted(&as_named, roleset.check.as_ref(), &self.file)?;
-        }
         let setup = roleset.setup(&name, &packs, Task::default(), 0);
         let sought = sought(&self.request.redaction, &roleset)?;
         let mut columns = Vec::new();

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use super::error::RunError;
-use super::parameters::takes_check;
+use super::parameters::{CheckChange, takes_check};
 use super::roleset::NamedRoleset;
 use crate::config::{FileConfig, Roleset, RolesetSource, config_folder, state_folder};
 use crate::protocol::{CheckCommand, RunSetup};
@@ -20,7 +20,7 @@ pub(crate) fn add_configured_check(roleset: &mut Roleset, file: &FileConfig) {
     }
 }
 
-/// Refuses the check of a roleset file in which no one has put trust.
+/// Refuses the check of a roleset file in which no one has put trust, unless a flag gives another check.
 ///
 /// A roleset of the program, one in the user's own folder, and one in the working folder's `rolesets` count. The last kind is covered by
 /// the trust in the working folder, which the configuration has required before.
@@ -30,15 +30,16 @@ pub(crate) fn add_configured_check(roleset: &mut Roleset, file: &FileConfig) {
 /// Returns [`RunError::Usage`] with the check, and the flag that allows it.
 pub(crate) fn require_trusted(
     named: &NamedRoleset,
-    used: Option<&CheckCommand>,
+    given: &CheckChange,
     file: &FileConfig,
 ) -> Result<(), RunError> {
-    let RolesetSource::File(path) = &named.source else { return Ok(()) };
-    let own = named.roleset.check.as_ref().map(|check| &check.command);
-    let Some(command) = own.filter(|own| used.is_some_and(|used| used.command == **own)) else {
+    let (RolesetSource::File(path), Some(CheckCommand { command, .. })) =
+        (&named.source, &named.roleset.check)
+    else {
         return Ok(());
     };
-    if is_trusted(path, file) {
+    // A flag is the user's own word.
+    if given.command.is_some() || is_trusted(path, file) {
         return Ok(());
     }
     Err(RunError::Usage(format!(

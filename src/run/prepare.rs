@@ -35,8 +35,8 @@ pub struct RunDraft {
     pub builder: RunBuilder,
     /// The roleset, with the requested parameters and members.
     pub roleset: Roleset,
-    /// The same roleset as it was found.
-    as_found: NamedRoleset,
+    /// Whether the check of the roleset's file may run here.
+    check_is_trusted: Result<(), RunError>,
     /// The reason for this roleset, unless the request names one.
     pub why: Option<&'static str>,
     /// A message that the roleset replaces a built-in one, if it does.
@@ -71,7 +71,7 @@ pub fn draft(request: &RunRequest, file: &FileConfig) -> Result<RunDraft, RunErr
     let session = request.session.as_ref().map(open).transpose()?;
     let named = choice.read(request.rolesets_dir.as_ref(), file)?;
     let shadows = named.shadows();
-    let as_found = named.clone();
+    let check_is_trusted = require_trusted(&named, &request.params.check, file);
     let NamedRoleset { name, mut roleset, mut packs, .. } = named;
     if request.chunks.map_reduce == ReadInPieces::Always {
         refuse(&roleset, "--map-reduce", Params::reads_pieces)?;
@@ -87,7 +87,7 @@ pub fn draft(request: &RunRequest, file: &FileConfig) -> Result<RunDraft, RunErr
     }
     let setup = roleset.setup(&name, &packs, task, request.seed);
     let builder = RunBuilder::new(setup)?;
-    Ok(RunDraft { builder, roleset, as_found, why: choice.why, shadows, spoken, session, script })
+    Ok(RunDraft { builder, roleset, check_is_trusted, why: choice.why, shadows, spoken, session, script })
 }
 
 /// Reads the task, and adds the document of its session.
@@ -136,11 +136,8 @@ pub async fn prepare(
     notices: &dyn Notices,
 ) -> Result<ReadyRun, RunError> {
     let draft = draft(request, file)?;
-    let RunDraft { mut builder, roleset, as_found, why, shadows, spoken, session, script } = draft;
-    // A flag is the user's own word.
-    if request.params.check.command.is_none() {
-        require_trusted(&as_found, roleset.check.as_ref(), file)?;
-    }
+    let RunDraft { mut builder, roleset, check_is_trusted, why, shadows, spoken, session, script } = draft;
+    check_is_trusted?;
     let sandbox = sandbox_for(builder.setup(), &request.confinement).await?;
     if let Some(shadows) = shadows {
         notices.status(&shadows);

@@ -1,12 +1,15 @@
 //! The text that a person and a roleset keep from leaving this machine.
 //!
-//! The input is a request and a roleset. The output is whether redaction is on, and the patterns to look for. Nothing is replaced
-//! here.
+//! The input is a request and a roleset, or a run on record. The output is whether redaction is on and the patterns to look for, or the
+//! table of the run. Nothing is replaced here.
+
+use std::path::Path;
 
 use super::error::RunError;
 use super::request::RedactRequest;
 use crate::config::Roleset;
-use crate::engine::Sought;
+use crate::engine::{Redaction, RunState, Sought};
+use crate::journal::REDACTIONS_FILE;
 use crate::text::redact::Regions;
 
 /// Returns whether any text must be kept from leaving this machine.
@@ -44,4 +47,14 @@ pub fn sought(request: &RedactRequest, roleset: &Roleset) -> Result<Option<Sough
         }
     }
     Ok(Some(sought))
+}
+
+/// Returns the table of a redacted run, or `None` for any other run. `dir` is the folder of the run.
+///
+/// # Errors
+///
+/// Returns [`RunError::Usage`] if the table cannot be read.
+pub(super) fn table(state: &RunState, dir: &Path) -> Result<Option<Redaction>, RunError> {
+    let table = state.opened().redacted.then(|| Redaction::load(dir.join(REDACTIONS_FILE))).transpose();
+    table.map_err(|why| RunError::Usage(format!("the run needs its table of redactions: {why}")))
 }

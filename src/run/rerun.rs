@@ -7,9 +7,10 @@ use std::path::Path;
 
 use super::check::require_given;
 use super::error::RunError;
+use super::redaction::table;
 use crate::core::CommandEnd;
-use crate::engine::{Order, Redaction, RunState, execute};
-use crate::journal::{Executed, Executor, REDACTIONS_FILE};
+use crate::engine::{Order, RunState, execute};
+use crate::journal::{Executed, Executor};
 use crate::protocol::Execution;
 use crate::sandbox::{Sandbox, embedded_interpreter};
 use crate::text::print_the_same;
@@ -17,7 +18,7 @@ use crate::text::print_the_same;
 /// The executions that are made again.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Again {
-    /// The programs that the interpreter in this program ran. Their results are the same on every machine.
+    /// The programs that the interpreter in this program ran. Their values are the same on every machine, to 12 digits.
     Programs,
     /// The user's checks. Their results may depend on the folder and the machine.
     Checks,
@@ -64,12 +65,6 @@ pub fn require_check_given(state: &RunState, dir: &Path, given: Option<&str>) ->
     require_given(&check, given, dir)
 }
 
-/// Returns the table of a redacted run.
-fn table(state: &RunState, dir: &Path) -> Result<Option<Redaction>, RunError> {
-    let table = state.opened().redacted.then(|| Redaction::load(dir.join(REDACTIONS_FILE))).transpose();
-    table.map_err(|why| RunError::Usage(format!("this needs the table of redactions: {why}")))
-}
-
 /// Makes executions of a run again, in the current folder. `dir` is the folder of the run.
 ///
 /// # Errors
@@ -81,8 +76,7 @@ pub async fn make_again(
     dir: &Path,
     sandbox: &Sandbox,
 ) -> Result<Vec<MadeAgain>, RunError> {
-    let table = state.opened().redacted.then(|| Redaction::load(dir.join(REDACTIONS_FILE))).transpose();
-    let table = table.map_err(|why| RunError::Usage(format!("this needs the table of redactions: {why}")))?;
+    let table = table(state, dir)?;
     let original =
         |text: &str| table.as_ref().map_or_else(|| text.to_owned(), |table| table.redactions().restore(text));
     let mut made = Vec::new();

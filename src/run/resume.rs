@@ -10,11 +10,12 @@ use super::documents;
 use super::error::RunError;
 use super::launch::{SERVER_LOG, launch};
 use super::notices::Notices;
+use super::redaction::table;
 use super::servers::check_prices;
 use crate::config::{Chosen, FileConfig, launch_command, resumed_endpoints};
 use crate::core::Endpoint;
 use crate::engine::{Redaction, Resumption, RunState};
-use crate::journal::{Journal, Limits, REDACTIONS_FILE};
+use crate::journal::{Journal, Limits};
 use crate::protocol::Outcome;
 use crate::provider::launch::Launched;
 use crate::sandbox::Confinement;
@@ -60,9 +61,7 @@ pub async fn prepare_resume(
         return Ok(ResumedRun { has_ended: true, ..ResumedRun::default() });
     }
     // A missing table is found before a server is started for nothing.
-    let redaction = state.opened().redacted.then(|| Redaction::load(dir.join(REDACTIONS_FILE))).transpose();
-    let mut redaction =
-        redaction.map_err(|why| RunError::Usage(format!("the run needs its table of redactions: {why}")))?;
+    let mut redaction = table(&state, dir)?;
     let mut check = state.opened().setup.check_command.clone();
     if let Some(check) = &mut check {
         if let Some(redaction) = &redaction {
