@@ -81,35 +81,49 @@ impl Engine<'_> {
     }
 }
 
-/// An execution with everything that it needs.
+/// An execution with everything that it needs, and with the originals in place of tokens.
 #[derive(Clone, Debug)]
 pub struct Order {
-    /// The execution.
-    pub execution: Execution,
-    /// The user's check, if there is one.
-    pub check: Option<CheckCommand>,
-    /// Its command, with the originals in place of tokens.
-    pub command: Option<String>,
+    /// The key of the execution.
+    key: Digest,
+    /// The text or the program.
+    text: String,
+    means: Means,
+}
+
+/// The means by which something is executed.
+#[derive(Clone, Debug)]
+enum Means {
+    Check(Check),
+    Interpreter(Interpreter),
+}
+
+/// The user's check.
+#[derive(Clone, Debug)]
+struct Check {
+    /// The SHA-256 of the command on record.
+    sha256: Digest,
+    command: String,
     /// The id of the task in a batch; empty in a run of its own.
-    pub task: String,
-    /// The text or the program, with the originals in place of tokens.
-    pub text: String,
-    /// The interpreter of programs.
-    pub interpreter: Interpreter,
+    task: String,
+    time_max: Duration,
 }
 
 impl Order {
     /// Makes the order for an execution of a run; `original` puts the originals in place of tokens.
     pub fn new(opened: &RunSpec, execution: &Execution, original: impl Fn(&str) -> String) -> Self {
         let setup = &opened.setup;
-        Self {
-            execution: execution.clone(),
-            check: setup.check_command.clone(),
-            command: setup.check_command.as_ref().map(|check| original(&check.command)),
-            task: opened.cell.as_ref().map(|cell| cell.task.clone()).unwrap_or_default(),
-            text: original(execution.text()),
-            interpreter: setup.interpreter,
-        }
+        let means = match (execution, &setup.check_command) {
+            (Execution::Check { .. }, Some(CheckCommand { command, timeout_ms })) => Means::Check(Check {
+                sha256: Digest::new(command.as_bytes()),
+                command: original(command),
+                task: opened.cell.as_ref().map(|cell| cell.task.clone()).unwrap_or_default(),
+                time_max: Duration::from_millis(*timeout_ms),
+            }),
+            (Execution::Check { .. }, None) => unreachable!("a machine without a check wants none made"),
+            (Execution::Program { .. }, _) => Means::Interpreter(setup.interpreter),
+        };
+        Self { key: execution.key(), text: original(execution.text()), means }
     }
 }
 
@@ -119,24 +133,22 @@ impl Order {
 ///
 /// [`SandboxError`] if nothing could be run at all.
 pub async fn execute(sandbox: &Sandbox, folder: &Path, order: &Order) -> Result<Executed, SandboxError> {
-    let (ran, by) = match (&order.execution, &order.check, &order.command) {
-        (Execution::Check { .. }, Some(check), Some(command)) => {
-            let by = Executor::Command(Digest::new(check.command.as_bytes()));
-            let time_max = Duration::from_millis(check.timeout_ms);
-            (checked(sandbox, folder, (command, &order.task), &order.text, time_max).await?, by)
+    let Order { key, text, means } = order;
+    let (ran, by) = match means {
+        Means::Check(check) => {
+            (checked(sandbox, folder, check, text).await?, Executor::Command(check.sha256))
         }
-        (Execution::Check { .. }, _, _) => return Err(SandboxError::NoCommand),
-        (Execution::Program { .. }, ..) => {
-            let (ran, note) = match order.interpreter {
-                Interpreter::Embedded => (sandbox.interpret(&order.text).await?, embedded_interpreter()),
-                Interpreter::Python3 => sandbox.python3(&order.text).await?,
-            };
+        Means::Interpreter(Interpreter::Embedded) => {
+            (sandbox.interpret(text).await?, Executor::Interpreter(embedded_interpreter()))
+        }
+        Means::Interpreter(Interpreter::Python3) => {
+            let (ran, note) = sandbox.python3(text).await?;
             (ran, Executor::Interpreter(note))
         }
     };
     let Ran { end, output, output_sha256, took } = ran;
     Ok(Executed {
-        key: order.execution.key(),
+        key: *key,
         by,
         result: ExecutionResult { end, output: beginning(&output), tail: ending(&output), output_sha256 },
         no_sandbox: !sandbox.is_walled(),
@@ -146,18 +158,13 @@ pub async fn execute(sandbox: &Sandbox, folder: &Path, order: &Order) -> Result<
 
 /// Runs the user's check of a text. It gets the text with one line feed on standard input, and in the file that `{file}`
 /// stands for; `{task}` stands for the id of the task.
-async fn checked(
-    sandbox: &Sandbox,
-    folder: &Path,
-    (command, task): (&str, &str),
-    text: &str,
-    time_max: Duration,
-) -> Result<Ran, SandboxError> {
+async fn checked(sandbox: &Sandbox, folder: &Path, check: &Check, text: &str) -> Result<Ran, SandboxError> {
     let parent = std::env::temp_dir();
     let scratch = Scratch::new(&parent, "check").map_err(SandboxError::io("make a folder in", &parent))?;
     let file = write(scratch.path(), text)?;
     let quoted = |word: &str| shlex::try_quote(word).map(Cow::into_owned).unwrap_or_default();
-    let command = command.replace(FILE, &quoted(&file.to_string_lossy())).replace(TASK, &quoted(task));
+    let command =
+        check.command.replace(FILE, &quoted(&file.to_string_lossy())).replace(TASK, &quoted(&check.task));
     let command = ["sh".to_owned(), "-c".to_owned(), command];
     let (scratch, stdin) = (scratch.path(), Some(&*file));
     let job = CommandJob {
@@ -166,7 +173,7 @@ async fn checked(
         reads_folder: true,
         scratch,
         stdin,
-        time_max,
+        time_max: check.time_max,
         memory_max: None,
     };
     sandbox.run(&job).await
@@ -178,9 +185,11 @@ fn not_started(executed: &Executed) -> Option<String> {
     let CommandEnd::Exit(code @ 125..=127) = executed.result.end else { return None };
     is_check.then(|| {
         let said = escape::excerpt(executed.result.output.trim());
-        format!(
-            "the check cannot be started (exit code {code}): {said}; a program outside of the system's folders needs --sandbox-read"
-        )
+        let advice = match code {
+            125 => "",
+            _ => "; a program outside of the system's folders needs --sandbox-read",
+        };
+        format!("the check cannot be started (exit code {code}): {said}{advice}")
     })
 }
 

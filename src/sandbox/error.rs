@@ -14,9 +14,6 @@ pub enum SandboxError {
         "this machine cannot wall in a command: {0}; use a kernel with Landlock (5.13 or later), or --no-sandbox to run it without a wall"
     )]
     Unavailable(String),
-    /// A text is to be checked, and there is no command.
-    #[error("there is no command by which a text could be checked; that is an error of this program")]
-    NoCommand,
     /// A path of the policy cannot be used.
     #[error("the sandbox cannot give access to `{}`", path.display())]
     Path {
@@ -43,7 +40,7 @@ impl SandboxError {
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Unavailable(_) | Self::Path { .. } => ExitCode::Usage,
-            Self::NoCommand | Self::Io { .. } => ExitCode::Internal,
+            Self::Io { .. } => ExitCode::Internal,
         }
     }
 

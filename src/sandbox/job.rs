@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use super::{SandboxError, WallLimits, WallPolicy};
 use crate::core::CommandEnd;
 use crate::crypto::Digest;
-use crate::process::{GuardedEnd, hide_memory};
+use crate::process::hide_memory;
 
 /// The most bytes of a command's output that are kept, from its beginning. The rest is read and forgotten.
 const OUTPUT_BYTES_MAX: u64 = 16 << 20;
@@ -178,11 +178,9 @@ impl Sandbox {
         let output = tokio::time::timeout(GRACE, kept).await.ok().and_then(Result::ok).unwrap_or_default();
         let end = match (is_late, serde_json::from_str(told.trim())) {
             (true, _) => CommandEnd::Time,
-            (false, Ok(GuardedEnd::Exit(code))) => CommandEnd::Exit(code),
-            (false, Ok(GuardedEnd::Signal(signal))) => CommandEnd::Signal(signal),
-            (false, Ok(GuardedEnd::Memory)) => CommandEnd::Memory,
+            (false, Ok(Some(end))) => end,
             // Something else has ended the guard.
-            (false, Ok(GuardedEnd::Told) | Err(_)) => CommandEnd::Signal(Signal::SIGKILL as i32),
+            (false, Ok(None) | Err(_)) => CommandEnd::Signal(Signal::SIGKILL as i32),
         };
         Ok(Ran { end, output_sha256: Digest::new(&output), output, took: began.elapsed() })
     }
