@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
-use serde::{Deserialize, Serialize};
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
 use tokio::sync::oneshot;
 
 use super::descendants::{all, children, use_more_than};
+use crate::core::CommandEnd;
 
 /// The time that a command has to end by itself.
 const GRACE: Duration = Duration::from_secs(8);
@@ -32,20 +32,6 @@ const POLL: Duration = Duration::from_millis(20);
 
 /// The interval between two readings of the memory that a command uses.
 const MEMORY_POLL: Duration = Duration::from_millis(100);
-
-/// The way in which a guarded command ended.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum GuardedEnd {
-    /// It exited with this code.
-    Exit(i32),
-    /// This signal ended it.
-    Signal(i32),
-    /// It was ended because it used more memory than it may.
-    Memory,
-    /// It was ended because its owner closed the pipe, or because a signal came.
-    Told,
-}
 
 /// The process that becomes the command.
 #[derive(Clone, Debug)]
@@ -75,12 +61,14 @@ impl Guarded<'_> {
     /// Runs the command in a process group of its own, until it ends, standard input closes, or a signal arrives. It
     /// then ends the group and, on Linux, all other descendants.
     ///
+    /// Returns the way in which the command ended, or `None` if it was told to end.
+    ///
     /// The caller must leave the process right after this, because a thread still reads standard input.
     ///
     /// # Errors
     ///
     /// Any error in starting the command.
-    pub async fn run(&self) -> std::io::Result<GuardedEnd> {
+    pub async fn run(&self) -> std::io::Result<Option<CommandEnd>> {
         // Processes that lose their parent then become children of this one, and are ended with the rest.
         #[cfg(target_os = "linux")]
         nix::sys::prctl::set_child_subreaper(true)?;
@@ -92,19 +80,19 @@ impl Guarded<'_> {
         let mut child = self.spawn()?;
         let group = child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
         let ended = tokio::select! {
-            status = child.wait() => ended(status?),
-            () = owner_gone() => GuardedEnd::Told,
-            () = too_much(self.memory_max) => GuardedEnd::Memory,
-            () = collect_others(group, signal(SignalKind::child())?) => GuardedEnd::Told,
-            _ = interrupt.recv() => GuardedEnd::Told,
-            _ = terminate.recv() => GuardedEnd::Told,
-            _ = hang_up.recv() => GuardedEnd::Told,
+            status = child.wait() => Some(ended(status?)),
+            () = owner_gone() => None,
+            () = too_much(self.memory_max) => Some(CommandEnd::Memory),
+            () = collect_others(group, signal(SignalKind::child())?) => None,
+            _ = interrupt.recv() => None,
+            _ = terminate.recv() => None,
+            _ = hang_up.recv() => None,
         };
         // The call fails if the group has no members, which is the goal.
         let send = |signal| group.is_some_and(|group| killpg(group, signal).is_ok());
         // A command behind a wall is owed nothing, and gets no time to fill the machine.
         let is_trusted = matches!(self.inside, Inside::Leash);
-        if is_trusted && ended == GuardedEnd::Told {
+        if is_trusted && ended.is_none() {
             let _ = send(Signal::SIGTERM);
             // A command that has not ended by then is killed below.
             let _ = tokio::time::timeout(GRACE, child.wait()).await;
@@ -219,24 +207,10 @@ async fn owner_gone() {
     let _ = receiver.await;
 }
 
-fn ended(status: ExitStatus) -> GuardedEnd {
+fn ended(status: ExitStatus) -> CommandEnd {
     use std::os::unix::process::ExitStatusExt;
     match status.signal() {
-        Some(signal) => GuardedEnd::Signal(signal),
-        None => GuardedEnd::Exit(status.code().unwrap_or(i32::from(u8::MAX))),
-    }
-}
-
-impl GuardedEnd {
-    /// Returns the exit code as a shell would show it: 128 and the signal for a process that a signal ended.
-    #[must_use]
-    pub fn code(self) -> u8 {
-        let code = match self {
-            Self::Exit(code) => code,
-            Self::Signal(signal) => 128 + signal,
-            Self::Memory => 128 + Signal::SIGKILL as i32,
-            Self::Told => 128 + Signal::SIGTERM as i32,
-        };
-        u8::try_from(code).unwrap_or(u8::MAX)
+        Some(signal) => CommandEnd::Signal(signal),
+        None => CommandEnd::Exit(status.code().unwrap_or(i32::from(u8::MAX))),
     }
 }

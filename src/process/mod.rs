@@ -12,6 +12,6 @@ mod guard;
 mod leash;
 mod secrets;
 
-pub use guard::{Guarded, GuardedEnd, Inside};
+pub use guard::{Guarded, Inside};
 pub use leash::{die_with_parent, leash};
 pub use secrets::hide_memory;

@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 
 use crate::cli::args::{GuardArgs, InterpretArgs, LeashArgs, WallArgs};
-use crate::core::ExitCode;
+use crate::core::{CommandEnd, ExitCode};
 use crate::process::{Guarded, Inside, leash};
 use crate::sandbox::{
     PRINTED_BYTES_MAX, PROGRAM_TIME_MAX, SandboxError, WallPolicy, become_walled, interpret, raise,
@@ -34,7 +34,7 @@ pub(crate) fn run_guard(args: &GuardArgs) -> anyhow::Result<ExitCode> {
                 // An owner that has been killed reads no report, and its command is cleaned up all the same.
                 let _ = writeln!(std::io::stderr(), "{}", serde_json::to_string(&ended)?);
             }
-            ended.code()
+            shell_code(ended)
         }
         Err(error) => not_started(&args.command, &error),
     };
@@ -44,6 +44,19 @@ pub(crate) fn run_guard(args: &GuardArgs) -> anyhow::Result<ExitCode> {
     }
     // A thread may still wait for standard input.
     std::process::exit(code.into())
+}
+
+/// Returns the exit code as a shell would show it: 128 and the signal for a process that a signal ended. A command without an end was
+/// told to end.
+fn shell_code(ended: Option<CommandEnd>) -> u8 {
+    use nix::sys::signal::Signal;
+    let code = match ended {
+        Some(CommandEnd::Exit(code)) => code,
+        Some(CommandEnd::Signal(signal)) => 128 + signal,
+        Some(CommandEnd::Time | CommandEnd::Memory | CommandEnd::Output) => 128 + Signal::SIGKILL as i32,
+        None => 128 + Signal::SIGTERM as i32,
+    };
+    u8::try_from(code).unwrap_or(u8::MAX)
 }
 
 /// Runs `consensus leash`, which no person calls. The process becomes the command; code after that runs only on an error.
