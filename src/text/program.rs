@@ -114,7 +114,7 @@ pub(crate) fn runnable(reply: &str) -> Result<String, ProgramFault> {
 ///
 /// [`ProgramFault::Failed`] or [`ProgramFault::Silent`].
 pub(crate) fn printed(end: CommandEnd, output: &str) -> Result<&str, ProgramFault> {
-    let last = output.lines().map(str::trim).rfind(|line| !line.is_empty());
+    let last = last_line(output);
     if !end.is_success() {
         let said = last.map(|line| escape::plain(line).chars().take(SAID_CHARS_MAX).collect());
         return Err(ProgramFault::Failed { end, said: Quotation(said.unwrap_or_default()) });
@@ -134,12 +134,19 @@ pub(crate) fn number(printed: &str, sign: DecimalSign) -> Option<String> {
 /// Returns true if two outputs print the same value. The last digits of a number with a fraction depend on the machine.
 #[must_use]
 pub fn print_the_same(one: &str, other: &str) -> bool {
-    let last = |output: &str| output.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_owned);
-    let value = |output: &str| last(output).map(|line| number(&line, DecimalSign::Point).unwrap_or(line));
+    let value = |output: &str| {
+        last_line(output).map(|line| number(line, DecimalSign::Point).unwrap_or_else(|| line.to_owned()))
+    };
     value(one) == value(other)
 }
 
-/// Returns the code in the one block of a reply.
+/// Returns the last line of an output that is not empty.
+fn last_line(output: &str) -> Option<&str> {
+    output.lines().map(str::trim).rfind(|line| !line.is_empty())
+}
+
+/// Returns the code in the one block of a reply. Any line that begins with a fence counts: to `CommonMark`, a fence right after a tag such as
+/// `<answer>` is HTML.
 fn block(reply: &str) -> Result<String, ProgramFault> {
     let mut blocks: Vec<String> = Vec::new();
     let mut open: Option<String> = None;
@@ -170,7 +177,7 @@ fn prints(stmt: &Stmt) -> bool {
     found.prints
 }
 
-/// What a program contains.
+/// The constructs of a program that matter here.
 #[derive(Default)]
 struct Contents {
     prints: bool,
