@@ -61,7 +61,7 @@ impl Guarded<'_> {
     /// Runs the command in a process group of its own, until it ends, standard input closes, or a signal arrives. It
     /// then ends the group and, on Linux, all other descendants.
     ///
-    /// Returns the way in which the command ended, or `None` if it was told to end.
+    /// Returns the way in which the command ended, or `None` if it had to stop at an order.
     ///
     /// The caller must leave the process right after this, because a thread still reads standard input.
     ///

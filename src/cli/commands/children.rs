@@ -46,8 +46,8 @@ pub(crate) fn run_guard(args: &GuardArgs) -> anyhow::Result<ExitCode> {
     std::process::exit(code.into())
 }
 
-/// Returns the exit code as a shell would show it: 128 and the signal for a process that a signal ended. A command without an end was
-/// told to end.
+/// Returns the exit code as a shell would show it: 128 and the signal for a process that a signal ended. A command without an end had to
+/// stop at an order.
 fn shell_code(ended: Option<CommandEnd>) -> u8 {
     use nix::sys::signal::Signal;
     let code = match ended {
