@@ -46,7 +46,7 @@ impl VerifiedBatch {
     }
 }
 
-/// A function that examines a run that has ended.
+/// A function that examines a run that has ended for good.
 pub type Examine<'a> = dyn FnMut(&RunState) -> Result<(), String> + 'a;
 
 /// A run that can still continue.
@@ -56,8 +56,8 @@ struct Open {
     is_told: bool,
 }
 
-/// Verifies the batch in a folder. The function `examine` sees each run that has ended, and may find a fault that records alone do
-/// not show.
+/// Verifies the batch in a folder. The function `examine` sees each run that has ended for good, and may find a
+/// fault that records alone do not show.
 ///
 /// # Errors
 ///

@@ -73,8 +73,9 @@ const FORBIDDEN: &[i64] = &[
     libc::SYS_clock_adjtime,
     libc::SYS_adjtimex,
     libc::SYS_vhangup,
-    // Memory and messages of System V and POSIX outlive the process that made them.
+    // A file in memory counts for no process.
     libc::SYS_memfd_create,
+    // Memory and messages of System V and POSIX outlive the process that made them.
     libc::SYS_shmget,
     libc::SYS_shmat,
     libc::SYS_shmctl,
@@ -144,8 +145,7 @@ const MODES: &[(i64, u8)] = &[
 /// `fchmodat2`, of Linux 6.6, which has the same number on every machine.
 const SYS_FCHMODAT2: i64 = 452;
 
-/// The bits of a mode that give rights to everybody or to the holder of a file: write for others, set-user-id and
-/// set-group-id.
+/// The bits of a mode that give rights to other users: write for all users, set-group-id and set-user-id.
 const MODE_BITS: [u64; 3] = [0o2, 0o2000, 0o4000];
 
 /// The flags of `clone` that make a namespace, in which a process would have rights that it lacks outside.
@@ -157,8 +157,11 @@ const NAMESPACES: [i32; 8] = [
     libc::CLONE_NEWUSER,
     libc::CLONE_NEWPID,
     libc::CLONE_NEWNET,
-    0x80,
+    CLONE_NEWTIME,
 ];
+
+/// `CLONE_NEWTIME`, of Linux 5.6.
+const CLONE_NEWTIME: i32 = 0x80;
 
 /// Requests to a device or file: those that put words into a terminal as if a person had typed them (`TIOCSTI` and
 /// `TIOCLINUX`), and those that change the flags of a file (`FS_IOC_SETFLAGS` and `FS_IOC_FSSETXATTR`).

@@ -23,7 +23,7 @@ const TRANSIENT: std::ops::Range<u32> = 61_184..65_520;
 pub(super) fn give_up(policy: &WallPolicy) -> std::io::Result<bool> {
     let is_root = geteuid().is_root();
     let kept = if is_root { kept(policy) } else { None };
-    let own = if is_root { become_somebody(policy, kept)? } else { false };
+    let own = if is_root { become_own_user(policy, kept)? } else { false };
     let kept: CapsHashSet = kept.filter(|_| own).into_iter().collect();
     let none = CapsHashSet::new();
     let set = |set, to: &CapsHashSet| caps::set(None, set, to).map_err(std::io::Error::other);
@@ -48,7 +48,7 @@ fn kept(policy: &WallPolicy) -> Option<Capability> {
 
 /// Turns a process of root into one of a user that no one has. Returns false where this user does not exist, as in a
 /// container with a single user, whose root is an ordinary user outside.
-fn become_somebody(policy: &WallPolicy, kept: Option<Capability>) -> std::io::Result<bool> {
+fn become_own_user(policy: &WallPolicy, kept: Option<Capability>) -> std::io::Result<bool> {
     for capability in caps::all().into_iter().filter(|capability| Some(*capability) != kept) {
         // A right that the kernel does not know cannot be dropped.
         let _ = caps::drop(None, CapSet::Bounding, capability);

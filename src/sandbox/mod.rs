@@ -23,8 +23,8 @@
 //! # Limits of the wall
 //!
 //! A command of an ordinary user can change the mode and the times of a file of that user, because Landlock does not
-//! cover them. The filter refuses modes that let others write, or that lend rights. The command can fill the disk of the
-//! scratch folder. It can see that a file exists.
+//! cover them. The filter refuses modes that let users outside of the file's group write, or that lend rights. The command
+//! can fill the disk of the scratch folder. It can see that a file exists.
 
 mod error;
 #[cfg(target_os = "linux")]

@@ -1,8 +1,8 @@
 //! Building the wall, in the process that becomes the command.
 //!
 //! The input is a policy. The output is a process that has given up every right that the policy does not name, and
-//! cannot get one back. The order matters: limits first, then the user, then the files, then the system calls. A step
-//! that fails ends the process before the command.
+//! cannot get one back. The order matters: the user first, then the limits, then the files, then the system calls. The
+//! command does not start after a step that fails.
 
 use std::path::PathBuf;
 
