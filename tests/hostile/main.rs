@@ -1,10 +1,11 @@
 //! A program that tries to get out of its sandbox, or to use up the machine. The tests run it as what a model or a change brings.
 //!
-//! `report` tries one thing after another, and prints a line for each: its name, and `done` or why it could not be done. The other words
-//! do one thing without end.
+//! `report` tries one thing after another, and prints a line for each: its name, and `done` or why it could not be done. `connect` reaches for a
+//! server. The other words do one thing without end.
 
 use std::fs;
 use std::io::Write as _;
+use std::net::TcpStream;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -34,6 +35,7 @@ fn main() {
             println!("{}", held.len());
         }
         "fork" => spawn(1_000, "sleep"),
+        "connect" => drop(TcpStream::connect(&words[1]).expect("the network is within reach")),
         word => panic!("there is no `{word}`"),
     }
 }

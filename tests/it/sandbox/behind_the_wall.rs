@@ -1,5 +1,6 @@
 //! Nothing that a model or a change brings gets out of the sandbox, holds the machine up, or is left running.
 
+use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt as _;
@@ -168,6 +169,41 @@ fn without_a_sandbox_the_result_says_so() {
     let degraded = folder.result()["degraded"].take();
     assert_eq!(degraded[0]["kind"], "no_sandbox", "{degraded}");
     Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
+}
+
+#[test]
+fn the_user_can_give_the_network_and_further_places() {
+    let folder = Folder::new();
+    let other = Folder::new();
+    other.write("word", "x");
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (program, place) = (hostile(&folder), other.path().display());
+    let network = format!("exec {} connect {}", program.display(), server.local_addr().unwrap());
+    let reads = format!("cat {place}/word");
+    let writes = format!("echo y > {place}/word");
+    let ends = |check: &str, words: &[&str], code| {
+        checked(&folder, check, words).exits(code);
+        std::fs::remove_dir_all(folder.path().join("runs")).unwrap();
+    };
+    let beside = other.path().to_str().unwrap();
+    for (check, words) in [
+        (&network, &["--sandbox-net"][..]),
+        (&reads, &["--sandbox-read", beside]),
+        (&writes, &["--sandbox-write", beside]),
+    ] {
+        ends(check, &[], 3);
+        ends(check, words, 0);
+    }
+    let own = "config/consensus/config.toml";
+    for (check, setting) in [
+        (&network, "net = true".to_owned()),
+        (&reads, format!("read = [\"{place}\", \"~/not-here\"]")),
+        (&writes, format!("write = [\"{place}\"]")),
+    ] {
+        folder.write(own, &format!("[sandbox]\n{setting}\n"));
+        ends(check, &[], 0);
+    }
+    ends(&network, &[], 3);
 }
 
 #[test]

@@ -99,6 +99,21 @@ fn checks_of_a_run_can_be_run_again() {
 }
 
 #[test]
+fn the_checks_of_the_users_own_runs_need_no_further_word() {
+    let folder = Folder::new();
+    let own = |words: &[&str]| {
+        let mut command = consensus(&folder);
+        command.env("XDG_STATE_HOME", folder.path().join("state"));
+        Finished::of(command.env("CONSENSUS_RUNS_DIR", "state/consensus/runs").args(words))
+    };
+    let run = ["run", "-q", "--mock", "--answer", "4", "--prompt", "2+2?", "--check", "true"];
+    own(&[&run[..], &["--max-tokens-total", "1"]].concat()).exits(5);
+    own(&["resume", "--last", "-q", "--max-tokens-total", "10000"]).exits(0);
+    let verified = own(&["verify", "--last", "--rerun-checks"]).exits(0).stdout;
+    assert!(verified.contains("1 run again, with the same verdicts"), "{verified}");
+}
+
+#[test]
 fn a_check_that_a_strangers_file_names_needs_the_users_word() {
     let folder = Folder::new();
     let roleset = json!({
