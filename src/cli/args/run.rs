@@ -211,7 +211,7 @@ pub(crate) struct ParamArgs {
     pub(crate) set: Vec<PathSetting>,
     /// The interpreter of programs that agents write.
     ///
-    /// Results of the one in this program are the same on every machine, so `verify` derives them again.
+    /// Values of the one in this program are the same on every machine, to 12 digits, so `verify` derives them again.
     #[arg(long, value_enum, value_name = "WHICH", help_heading = SANDBOX, hide_short_help = true)]
     pub(crate) interpreter: Option<InterpreterArg>,
     #[command(flatten)]

@@ -208,7 +208,7 @@ impl Method {
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Interpreter {
-    /// The one in this program, whose results are the same on every machine.
+    /// The one in this program, whose values are the same on every machine, to 12 digits.
     #[default]
     Embedded,
     /// The `python3` of the machine.
