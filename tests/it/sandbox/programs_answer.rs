@@ -92,7 +92,7 @@ fn a_record_with_another_output_does_not_verify() {
     std::fs::write(&path, rechained(&forged)).unwrap();
     std::fs::remove_file(folder.run().join("result.json")).unwrap();
     let said = Finished::of(consensus(&folder).args(["verify", "--last"])).exits(7);
-    assert!(!said.stderr.is_empty());
+    assert!(said.stderr.contains("printed something else when it ran again"), "{}", said.stderr);
 }
 
 /// Returns the journal with the digest of each line before its successor, and with the keys of its executions.
@@ -129,11 +129,10 @@ fn the_python_of_the_machine_can_be_used_and_is_not_run_again() {
 }
 
 #[test]
-fn an_order_in_the_task_gives_a_program_no_power() {
+fn a_program_has_no_way_to_the_network() {
     let folder = Folder::new();
     let program = "import socket\nprint(socket.create_connection(('127.0.0.1', 80)), 1 + 1)";
-    let said = run(&folder, &[program; 3], &["--prompt-file", "/dev/null"]);
-    assert_eq!(said.code, 2, "a prompt is given twice");
-    let said = run(&folder, &[program; 3], &["-q"]).exits(3);
+    let said = run(&folder, &[program; 3], &[]).exits(3);
     assert!(said.stdout.is_empty());
+    assert!(said.stderr.contains("No module named 'socket'"), "{}", said.stderr);
 }
