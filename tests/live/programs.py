@@ -108,16 +108,23 @@ def value(text):
         return line
 
 
+def policy(read, interprets):
+    """Returns the policy of a wall, because nothing that a model wrote runs without one."""
+    return json.dumps({"read": read, "write": [], "scratch": None, "net": False, "interprets": interprets,
+                       "limits": {"cpu_s": 10, "memory": 512 << 20, "file": 0, "processes": 64}})
+
+
 def run_both(binary, source):
+    python = [sys.executable, "-I", "-c", source]
+    wall = [binary, "wall", "--policy", policy([sys.prefix, sys.base_prefix], False), "--", *python]
     try:
-        own = subprocess.run([sys.executable, "-I", "-c", source], capture_output=True, text=True, timeout=10, check=False)
+        own = subprocess.run(wall, capture_output=True, text=True, timeout=10, check=False, cwd="/")
         cpython = (own.returncode == 0, own.stdout)
     except subprocess.TimeoutExpired:
         cpython = (False, "")
     began = time.perf_counter()
-    policy = json.dumps({"read": [], "write": [], "scratch": None, "net": False, "interprets": True,
-                         "limits": {"cpu_s": 10, "memory": 512 << 20, "file": 0, "processes": 64}})
-    ours = subprocess.run([binary, "interpret", "--policy", policy], input=source, capture_output=True, text=True, check=False)
+    command = [binary, "interpret", "--policy", policy([], True)]
+    ours = subprocess.run(command, input=source, capture_output=True, text=True, check=False)
     took = time.perf_counter() - began
     embedded = (ours.stderr.strip() == '{"exit":0}', ours.stdout)
     return cpython, embedded, took
