@@ -2,6 +2,7 @@
 //!
 //! `cargo bench` prints the table. `cargo bench --bench bench -- quorum` prints the rows on decisions by quorum alone, `-- batch`
 //! those on batches, `-- redaction` those on redaction, `-- long` those that take minutes, and `tests/bench/batch.sh` those on what others write in Python.
+//! `-- quick` prints the first rows after one run each, which shows that the measurement works, and is no measurement.
 //!
 //! The server is on loopback and answers at once with about 1 KB, so that what is measured is this program. The bare loop is a reqwest client that sends the bodies
 //! recorded from the run, one after another, and reads the answers. Absolute times depend on the
@@ -40,8 +41,14 @@ use nix::sys::resource::{UsageWho, getrusage};
 use serde_json::{Value, json};
 use server::{Act, Request, Server, completion};
 
-/// Runs of each command; medians are printed.
-const RUNS: usize = 15;
+/// Returns the runs of each command, of which medians are printed.
+fn count_of_runs() -> usize {
+    if is_quick() { 1 } else { 15 }
+}
+
+fn is_quick() -> bool {
+    std::env::args().any(|word| word == "quick")
+}
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -83,9 +90,9 @@ fn main() -> Result<()> {
         return long::measure();
     }
     let folder = Folder::new()?;
-    println!("consensus {}; {RUNS} runs each, medians\n", env!("CARGO_PKG_VERSION"));
+    println!("consensus {}; {} runs each, medians\n", env!("CARGO_PKG_VERSION"), count_of_runs());
     println!("{:52} {:>12} {:>12} {:>8}", "quantity", "consensus", "bare loop", "ratio");
-    let version = median_of(RUNS, || timed(&[program(), "--version"], &folder.0))?;
+    let version = median_of(count_of_runs(), || timed(&[program(), "--version"], &folder.0))?;
     row("--version, ms", ms(version.wall), None);
     for (name, turns) in [("cold durable 2-turn run", 2), ("20 turns", 20), ("200 turns", 200)] {
         let cost = measure(&folder, turns)?;
@@ -105,6 +112,9 @@ fn main() -> Result<()> {
             row("20 turns: compute a turn without disk, µs p50", p50, None);
             row("20 turns: compute a turn without disk, µs p99", p99, None);
         }
+    }
+    if is_quick() {
+        return Ok(());
     }
     row("panel of 8: both phases, in replies of 200 ms", panel(&folder)?, None);
     library(&folder)?;
@@ -259,7 +269,7 @@ fn measure(folder: &Folder, turns: usize) -> Result<Comparison> {
     let own = std::env::current_exe()?.display().to_string();
     let bare = || timed(&[&own, "bare-loop", &url, &bodies.display().to_string()], &folder.0);
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-    for _ in 0..RUNS {
+    for _ in 0..count_of_runs() {
         ours.push(once()?);
         theirs.push(bare()?);
     }

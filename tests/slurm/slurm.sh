@@ -134,7 +134,7 @@ is_moved() { scontrol update jobid="$1" starttime=now+5 2>/dev/null; }
 
 # What came out of a batch, in an order of its own and without times and chance.
 outcomes() {
-    "$bin" results "$1" --format jsonl | sed -E 's/"(milliseconds|run)":[^,}]*//g' | sort
+    "$bin" results "$1" --format jsonl | sed -E 's/"(milliseconds|run|folder)":[^,}]*//g' | sort
 }
 
 array() {
