@@ -1,9 +1,10 @@
 //! Reviewers and an orchestrator, each as a process with its own key and its own copy of the repository.
 
 use std::io::{BufRead as _, BufReader};
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -59,6 +60,17 @@ impl Drop for Serving {
     }
 }
 
+/// Returns an address of this machine on which nothing else listens or calls. Beside other tests a port of 127.0.0.1 may be taken
+/// by someone's call while its process is dead.
+fn own_address() -> Ipv4Addr {
+    static COUNT: AtomicU8 = AtomicU8::new(2);
+    if !cfg!(target_os = "linux") {
+        return Ipv4Addr::LOCALHOST;
+    }
+    let [_, _, high, low] = std::process::id().to_be_bytes();
+    Ipv4Addr::new(127, COUNT.fetch_add(1, Ordering::Relaxed), high, low)
+}
+
 impl House {
     pub fn new() -> Self {
         let project = Project::new();
@@ -69,8 +81,8 @@ impl House {
             let made = Finished::of(consensus(&project.folder).args(words)).exits(0);
             seats.push(made.stdout.trim().to_owned());
         }
-        let ports: Vec<TcpListener> =
-            parties.clone().map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+        let own = own_address();
+        let ports: Vec<TcpListener> = parties.clone().map(|_| TcpListener::bind((own, 0)).unwrap()).collect();
         let places = parties.clone().zip(&ports);
         let places = places.map(|(name, port)| format!("{name} = \"{}\"", port.local_addr().unwrap()));
         project.folder.write("peers.toml", &places.collect::<Vec<_>>().join("\n"));
