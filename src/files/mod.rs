@@ -15,5 +15,5 @@ pub use bounded::{LARGE_BYTES_MAX, LINE_BYTES_MAX, SMALL_BYTES_MAX, read, read_l
 pub use bundle::write_bundle;
 pub use folder::private_folder;
 pub use own::check_own;
-pub use scratch::Scratch;
+pub use scratch::{Scratch, remove_tree};
 pub use whole::write_whole;

@@ -3,9 +3,9 @@
 //! A folder is removed when its [`Scratch`] is dropped. The process holds a lock on the folder, which ends with the
 //! process. If a process is killed, its folder is removed when the next one is made beside it.
 
-use std::fs::{DirBuilder, File};
-use std::io::Result;
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::{DirBuilder, File, Permissions};
+use std::io::{ErrorKind, Result};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// The beginning of the name of every such folder.
@@ -51,7 +51,7 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         // If the folder cannot be removed now, the next process that makes one beside it removes it.
-        let _ = std::fs::remove_dir_all(&self.path);
+        let _ = remove_tree(&self.path);
     }
 }
 
@@ -68,16 +68,70 @@ fn sweep(parent: &Path, kind: &str) {
         if lock.try_lock().is_ok() {
             // Errors are ignored: another process may be removing the same folder, and a folder of another user
             // stays.
-            let _ = std::fs::remove_dir_all(entry.path());
+            let _ = remove_tree(&entry.path());
         }
     }
 }
 
+/// Removes a folder and all that is in it, even folders that a command has closed to its own user.
+///
+/// # Errors
+///
+/// Any error of the file system.
+pub fn remove_tree(folder: &Path) -> Result<()> {
+    match std::fs::remove_dir_all(folder) {
+        Err(why) if why.kind() == ErrorKind::PermissionDenied => {
+            open_up(folder)?;
+            std::fs::remove_dir_all(folder)
+        }
+        done => done,
+    }
+}
+
+/// Gives the user all rights to a folder and to the folders in it. Links are not followed.
+#[cfg(target_os = "linux")]
+fn open_up(folder: &Path) -> Result<()> {
+    use std::os::fd::AsRawFd;
+
+    use nix::fcntl::{OFlag, open};
+    use nix::sys::stat::Mode;
+    // A folder that is closed even to its user can still be named in this way.
+    let place = open(folder, OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW, Mode::empty())?;
+    let place = PathBuf::from(format!("/proc/self/fd/{}", place.as_raw_fd()));
+    std::fs::set_permissions(&place, Permissions::from_mode(0o700))?;
+    for entry in std::fs::read_dir(&place)?.flatten().filter(|e| e.file_type().is_ok_and(|of| of.is_dir())) {
+        open_up(&folder.join(entry.file_name()))?;
+    }
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn open_up(_: &Path) -> Result<()> {
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
+
+    #[test]
+    fn folders_that_are_closed_to_their_own_user_go_too() {
+        let parent = Scratch::new(&std::env::temp_dir(), "closed").unwrap();
+        let (inner, elsewhere) = (parent.path().join("a/b"), parent.path().join("elsewhere"));
+        std::fs::create_dir_all(&inner).unwrap();
+        std::fs::create_dir(&elsewhere).unwrap();
+        std::fs::write(inner.join("file"), "x").unwrap();
+        std::os::unix::fs::symlink(&elsewhere, parent.path().join("a/link")).unwrap();
+        let close = |path: &Path| std::fs::set_permissions(path, Permissions::from_mode(0o000)).unwrap();
+        for path in [&inner, &parent.path().join("a"), &elsewhere] {
+            close(path);
+        }
+        open_up(&parent.path().join("a")).unwrap();
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&inner), mode(&elsewhere)), (0o700, 0), "a link is not followed");
+        remove_tree(&parent.path().join("a")).unwrap();
+        assert!(!inner.exists());
+    }
 
     #[test]
     fn a_folder_is_private_and_goes_also_after_a_kill() {

@@ -4,6 +4,7 @@ use std::io::{Read as _, Write as _};
 
 use crate::cli::args::{GuardArgs, InterpretArgs, LeashArgs, WallArgs};
 use crate::core::{CommandEnd, ExitCode};
+use crate::files::remove_tree;
 use crate::process::{Guarded, Inside, leash};
 use crate::sandbox::{
     PRINTED_BYTES_MAX, PROGRAM_TIME_MAX, SandboxError, WallPolicy, become_walled, interpret, raise,
@@ -40,7 +41,7 @@ pub(crate) fn run_guard(args: &GuardArgs) -> anyhow::Result<ExitCode> {
     };
     if let Some(folder) = &args.remove {
         // The process that has made it may have removed it already.
-        let _ = std::fs::remove_dir_all(folder);
+        let _ = remove_tree(folder);
     }
     // A thread may still wait for standard input.
     std::process::exit(code.into())
