@@ -13,9 +13,11 @@ use super::log::{Case, Decided, DecisionLog, Ended, LandedCase};
 use super::proposal::Proposal;
 use super::quorum_words;
 use super::record::{Verified, VotedFor};
+use super::verification::CommandVerification;
 use crate::bft::{ModelOpinion, Opinion, Sequence, Vote};
 use crate::crypto::Digest;
 use crate::files::{private_folder, write_whole};
+use crate::protocol::{Degraded, DegradedKind};
 use crate::report::{DECISION_METRICS_FILE, DecisionMetrics, DecisionOutcome};
 use crate::repository::{Oid, Repository};
 use crate::run::{AnswerFile, Notices};
@@ -73,6 +75,8 @@ pub struct DecisionEnd {
     pub votes: Vec<VotedFor>,
     /// The reviewers without a vote.
     pub silent: Vec<String>,
+    /// The losses that make the decision worth less than it looks.
+    pub degraded: Vec<Degraded>,
     /// The run in which the change was reviewed.
     pub run: String,
     /// The path of the record that proves the decision.
@@ -177,6 +181,9 @@ impl Decider<'_> {
         let outcome = end.outcome.name().replace('_', " ");
         let line = format!("decision {}: {outcome}{place}; {approved}{why}", end.sequence);
         self.notices.status(&escape::terminal(&line));
+        for loss in &end.degraded {
+            self.notices.status(&format!("degraded: {}", loss.detail));
+        }
         let place = &end.decision;
         self.notices.status(&format!(
             "proof: {place}; `consensus verify {place} --keys DIR` needs the public keys only"
@@ -219,9 +226,20 @@ fn end(
         signed_by: verified.signed_by,
         votes: verified.votes,
         silent: verified.silent,
+        degraded: degraded(case.proposal.verification.as_ref()),
         run: case.run.clone(),
         decision: file.display().to_string(),
     }
+}
+
+/// Returns the losses of a decision on a change that a command has verified.
+fn degraded(verification: Option<&CommandVerification>) -> Vec<Degraded> {
+    let unwalled = verification.filter(|verification| verification.no_sandbox);
+    let lost = |_| Degraded {
+        kind: DegradedKind::NoSandbox,
+        detail: "the command that verified the change ran without a sandbox".to_owned(),
+    };
+    unwalled.map(lost).into_iter().collect()
 }
 
 /// Returns the figures of a decision with this outcome.

@@ -5,6 +5,7 @@ use serde_json::Value as Json;
 
 use super::decision_error::DecisionError;
 use super::proposal::Proposal;
+use super::verification::CommandVerification;
 use crate::bft::local_cluster::DecisionProof;
 use crate::bft::{
     Change, Membership, ModelAt, ModelOpinion, Opinion, Packet, Proof, Proven, Roster, RosterEntry, Sequence,
@@ -75,6 +76,9 @@ pub struct Verified {
     pub base: Option<Oid>,
     /// The tree that the change makes; `None` if `change` is.
     pub tree: Option<Oid>,
+    /// The command that succeeded on that tree before the reviewers were asked, if there was one and `change` is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verification: Option<CommandVerification>,
     /// The parties whose signatures prove it.
     pub signed_by: Vec<String>,
     /// The number of signatures that were needed.
@@ -219,6 +223,7 @@ impl DecisionRecord {
             branch: is_proven.then(|| proposal.branch.clone()),
             base: is_proven.then(|| proposal.base.clone()),
             tree: is_proven.then(|| proposal.tree.clone()),
+            verification: proposal.verification.clone().filter(|_| is_proven),
             signed_by: proof.commits.iter().map(|signed| name(signed.by)).collect(),
             quorum: membership.quorum().size(),
             silent: silent.collect(),

@@ -7,7 +7,9 @@ use anyhow::Context as _;
 use serde_json::{Value, json};
 
 use crate::api::{Session, SessionSays};
-use crate::approval::{DecisionError, DecisionRecord, KeyFolder, Verified, VotedFor, quorum_of_votes};
+use crate::approval::{
+    CommandVerification, DecisionError, DecisionRecord, KeyFolder, Verified, VotedFor, quorum_of_votes,
+};
 use crate::bft::{Membership, Opinion};
 use crate::cli::args::{Format, VerifyArgs};
 use crate::cli::error::{IntegrityError, UsageError};
@@ -129,12 +131,30 @@ fn verify_record(file: &Path, keys: Option<&Path>, output: &Output) -> anyhow::R
         IntegrityError(format!("`{}` is not a record, since it is not UTF-8", file.display()))
     })?;
     let verified = DecisionRecord::read(&text)?.verify(roster.roster())?;
-    if output.format != Format::Text {
+    if output.format == Format::Text {
+        tell_decision(&verified, &roster, output)?;
+    } else {
         output.json(&json!({"verified": true, "decision": verified}))?;
-        return Ok(ExitCode::Success);
     }
-    let Verified { sequence, approved, change, signed_by, quorum, votes, chain, silent, branch, base, tree } =
-        &verified;
+    Ok(ExitCode::Success)
+}
+
+/// Prints what a record proves.
+fn tell_decision(verified: &Verified, roster: &KeyFolder, output: &Output) -> anyhow::Result<()> {
+    let Verified {
+        sequence,
+        approved,
+        change,
+        signed_by,
+        quorum,
+        votes,
+        chain,
+        silent,
+        branch,
+        base,
+        tree,
+        verification,
+    } = verified;
     let outcome = if *approved { "approved" } else { "not approved" };
     output.line(&format!("verified: decision {sequence}, {outcome}"))?;
     match change {
@@ -144,6 +164,11 @@ fn verify_record(file: &Path, keys: Option<&Path>, output: &Output) -> anyhow::R
     if let (Some(branch), Some(base), Some(tree)) = (branch, base, tree) {
         output.line(&escape::terminal(&format!("  branch       {branch}, on {base}")))?;
         output.line(&format!("  tree         {tree}"))?;
+    }
+    if let Some(CommandVerification { command, no_sandbox, .. }) = verification {
+        let wall = if *no_sandbox { ", without a sandbox" } else { "" };
+        let line = format!("  command      {} succeeded on it{wall}", escape::excerpt(command));
+        output.line(&escape::terminal(&line))?;
     }
     output.line(&format!("  repository   {chain}"))?;
     let names: Vec<&str> = signed_by.iter().map(String::as_str).collect();
@@ -167,7 +192,7 @@ fn verify_record(file: &Path, keys: Option<&Path>, output: &Output) -> anyhow::R
         let bears = quorum_of_votes(&membership, votes);
         output.line(&escape::terminal(&format!("  quorum       {bears}")))?;
     }
-    Ok(ExitCode::Success)
+    Ok(())
 }
 
 fn verify_run(args: &VerifyArgs, output: &Output) -> anyhow::Result<ExitCode> {

@@ -226,6 +226,23 @@ fn a_command_that_talks_without_end_fills_no_disk() {
 }
 
 #[test]
+fn a_decision_says_which_command_verified_its_change_and_whether_a_wall_was_around_it() {
+    for (wall, words) in [(true, &[][..]), (false, &["--no-sandbox"])] {
+        let project = Project::new();
+        let fixed = ["--change", "fix", "--verify", "test -e sum.py", "-o", "proof.json"];
+        let said = project.said(&[&fixed, words].concat(), 0);
+        let kinds: Vec<&Value> =
+            said["degraded"].as_array().unwrap().iter().map(|loss| &loss["kind"]).collect();
+        assert_eq!(kinds.is_empty(), wall, "{said}");
+        let verify = ["verify", "proof.json", "--keys", "keys"];
+        let verified = Finished::of(consensus(&project.folder).args(verify)).exits(0).stdout;
+        let line = "  command      test -e sum.py succeeded on it";
+        let line = if wall { format!("{line}\n") } else { format!("{line}, without a sandbox\n") };
+        assert!(verified.contains(&line), "{verified}");
+    }
+}
+
+#[test]
 fn a_command_that_stops_its_guard_is_ended_all_the_same() {
     let project = Project::new();
     let command = ["--verify", "kill -STOP $PPID; exec sleep 600", "--verify-timeout", "1s"];
