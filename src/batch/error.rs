@@ -101,6 +101,16 @@ pub enum BatchError {
         /// The fault in the table.
         why: String,
     },
+    /// The command that grades texts says nothing.
+    #[error(
+        "the grader's command says nothing about task `{task}`: {why}; fix it and run the same command to grade what is left"
+    )]
+    Grader {
+        /// The task.
+        task: String,
+        /// The reason.
+        why: String,
+    },
     /// The batch was begun with another number of shards.
     #[error(
         "the batch in `{path}` was begun in {was} shards, and this is {now}: give the same number, or another folder"
@@ -166,6 +176,7 @@ impl BatchError {
             | Self::Transcript { .. } => ExitCode::Integrity,
             Self::Settings { .. }
             | Self::Shards { .. }
+            | Self::Grader { .. }
             | Self::Redactions { .. }
             | Self::Private { .. }
             | Self::TooLongForTranscripts { .. } => ExitCode::Usage,

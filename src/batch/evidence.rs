@@ -21,10 +21,14 @@ use super::result_line::phases;
 use super::results::lines;
 use crate::crypto::Digest;
 use crate::engine::RunState;
+use crate::journal::Executed;
 use crate::report::RunResult;
 
 /// The fields that say whether a run and its blind vote are right, each with the path of the digest of its text.
 const RIGHTS: [(&str, &str); 2] = [("right", "/sha256"), ("blind_right", "/blind_vote/sha256")];
+
+/// The fields with the records of the grader's command, in the same order.
+const GRADES: [&str; 2] = ["grade", "blind_grade"];
 
 /// The place of a line of results in its file.
 #[derive(Clone, Copy, Debug)]
@@ -155,8 +159,19 @@ fn compare(
             return Err(wrong(path, place, format!("`{name}` contradicts the rest of the line")));
         }
     }
-    let is_known =
-        |name: &&String| derived.contains_key(*name) || RIGHTS.iter().any(|(right, _)| right == name);
+    for ((right, _), grade) in RIGHTS.iter().zip(GRADES) {
+        let Some(graded) = said.get(grade) else { continue };
+        let graded: Executed = serde_json::from_value(graded.clone())
+            .map_err(|why| wrong(path, place, format!("`{grade}`: {why}")))?;
+        if said.get(*right) != Some(&graded.result.end.is_success().into()) {
+            return Err(wrong(path, place, format!("`{right}` contradicts `{grade}`")));
+        }
+    }
+    let is_known = |name: &&String| {
+        derived.contains_key(*name)
+            || RIGHTS.iter().any(|(right, _)| right == name)
+            || GRADES.iter().any(|grade| grade == name)
+    };
     match said.keys().find(|name| !is_known(name)) {
         Some(name) => Err(wrong(path, place, format!("a result has no field `{name}`"))),
         None => Ok(()),

@@ -1,7 +1,8 @@
 //! The graders: ways to decide whether an agreed text is the right answer.
 //!
 //! The input is a text and the known answer. The output is whether the text is right. No model sees the answer, and nothing that a
-//! run does depends on it, so a batch may be graded again at any time.
+//! run does depends on it, so a batch may be graded again at any time. The user's command as a grader runs elsewhere, in
+//! [`grading`](super::grading).
 
 use std::sync::LazyLock;
 
@@ -31,6 +32,8 @@ pub enum Grader {
     Regex,
     /// The text contains the answer, ignoring case and white space, and not as a part of a longer word or number.
     Contains,
+    /// The user's command exits with 0 for the text.
+    Command,
 }
 
 /// A text that a run came to, and its digest.
@@ -42,7 +45,7 @@ pub(super) struct Given {
 
 impl Grader {
     /// All graders.
-    pub const ALL: [Self; 4] = [Self::Exact, Self::Number, Self::Regex, Self::Contains];
+    pub const ALL: [Self; 5] = [Self::Exact, Self::Number, Self::Regex, Self::Contains, Self::Command];
 
     /// Returns the name of the grader.
     #[must_use]
@@ -52,6 +55,7 @@ impl Grader {
             Self::Number => "number",
             Self::Regex => "regex",
             Self::Contains => "contains",
+            Self::Command => "command",
         }
     }
 
@@ -67,14 +71,15 @@ impl Grader {
                 Regex::new(answer).map(drop).map_err(|why| format!("it is not a regular expression: {why}"))
             }
             Self::Contains if folded(answer).is_empty() => Err("it is empty".to_owned()),
-            Self::Exact | Self::Contains => Ok(()),
+            Self::Exact | Self::Contains | Self::Command => Ok(()),
         }
     }
 
-    /// Returns whether a text is right by this answer. Callers decide [`Self::Exact`] by digests instead.
+    /// Returns whether a text is right by this answer. Callers decide [`Self::Exact`] by digests instead, and
+    /// [`Self::Command`] by what the command said.
     pub(super) fn is_right(self, text: &str, answer: &str) -> bool {
         match self {
-            Self::Exact => text == answer,
+            Self::Exact | Self::Command => text == answer,
             Self::Number => last_number(answer).is_some_and(|right| last_number(text) == Some(right)),
             Self::Regex => Regex::new(answer).is_ok_and(|right| right.is_match(text)),
             Self::Contains => contains(&folded(text), &folded(answer)),

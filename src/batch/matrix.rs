@@ -14,7 +14,7 @@ use super::task::TaskLine;
 use crate::core::Endpoint;
 use crate::crypto::Digest;
 use crate::engine::{PreparedRun, Redaction, RunBuilder, Sought};
-use crate::journal::{InBatch, Limits};
+use crate::journal::{Executed, InBatch, Limits};
 use crate::protocol::{Document, RunSetup, Task};
 use crate::run::add_spoken_rules;
 use crate::text::{Canonical, CanonicalRule, Canonicalizer, DecimalSign, NotCanonical, escape};
@@ -185,8 +185,12 @@ impl Cell<'_> {
         right.map(drop).map_err(|why| format!("its `answer` “{}” can never be the answer: {why}", given()))
     }
 
-    /// Returns whether a run came to the right answer, if that is known.
-    pub(super) fn is_right(&self, given: &Given) -> Option<bool> {
+    /// Returns whether a run came to the right answer, if that is known. `grade` is the record of the grader's command for
+    /// the text.
+    pub(super) fn is_right(&self, given: &Given, grade: Option<&Executed>) -> Option<bool> {
+        if self.task.grader == Grader::Command {
+            return Some(grade.is_some_and(|executed| executed.result.end.is_success()));
+        }
         let (answer, grader) = (self.task.answer.as_ref()?, self.task.grader);
         if grader != Grader::Exact {
             return Some(given.text.as_ref().is_some_and(|text| grader.is_right(text, answer)));

@@ -21,6 +21,7 @@ mod columns;
 mod error;
 mod evidence;
 mod grader;
+mod grading;
 mod layout;
 mod manifest;
 mod matrix;
@@ -45,6 +46,7 @@ pub use calls::{CallRow, calls};
 pub use columns::{ColumnRequest, OpenColumns, planned_columns};
 pub use error::BatchError;
 pub use grader::Grader;
+pub use grading::CommandGrader;
 pub use layout::{is_batch, redactions_file};
 pub use manifest::{
     BatchNote, ColumnNote, CommandNote, DataNote, Provenance, ServerNote, check_settings,

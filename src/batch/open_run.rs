@@ -14,8 +14,9 @@ use super::batch_stats::BatchStats;
 use super::cells::{Work, documents};
 use super::circuit_breaker::CircuitBreaker;
 use super::error::BatchError;
+use super::grading::{CommandGrader, grade};
 use super::matrix::{Cell, Column};
-use super::result_line::{EndedRun, ResultLine};
+use super::result_line::{EndedRun, Graded, ResultLine};
 use super::shard::{CellState, Retry, Shard};
 use super::shard_id::ShardOf;
 use super::task::TaskLine;
@@ -50,8 +51,10 @@ pub struct Options {
     pub documents: PathBuf,
     /// The number of task lines, if it is known.
     pub tasks_lines: Option<u64>,
-    /// The means to run checks of final texts.
-    pub sandbox: Option<Sandbox>,
+    /// The means to run checks of final texts, programs and the grader's command.
+    pub sandbox: Sandbox,
+    /// The user's command that grades the texts of tasks whose grader is a command.
+    pub grader: Option<CommandGrader>,
     /// The lifeline of the server, if this program launched it.
     pub lifeline: Option<Lifeline>,
 }
@@ -138,7 +141,7 @@ impl From<BatchError> for Unfit {
 }
 
 /// Finds the starting point of a cell's run, if there is anything left to do.
-pub(super) fn begin(shard: &mut Shard, work: &Work, common: &Common) -> Result<Next, Unfit> {
+pub(super) async fn begin(shard: &mut Shard, work: &Work, common: &Common) -> Result<Next, Unfit> {
     let Common { options, figures, .. } = common;
     let cell = work.cell();
     let run = work.run;
@@ -180,9 +183,11 @@ pub(super) fn begin(shard: &mut Shard, work: &Work, common: &Common) -> Result<N
             let (writer, records) = shard.take(run)?;
             let state = RunState::replay(&records).map_err(|why| BatchError::from(EngineError::from(why)))?;
             let made_of = made_of(&records);
+            let ended =
+                graded(EndedRun::new(&state, writer.head()), common, work, shard.table_of(run)).await?;
             let task = as_written(work, shard)?;
             let cell = Cell { task: &task, ..cell };
-            let row = ResultLine::new(&cell, made_of, EndedRun::new(&state, writer.head()));
+            let row = ResultLine::new(&cell, made_of, ended);
             let ending = row.result.outcome;
             shard.add(&row)?;
             let mut figures = figures.borrow_mut();
@@ -191,26 +196,40 @@ pub(super) fn begin(shard: &mut Shard, work: &Work, common: &Common) -> Result<N
             Ok(Next::Done)
         }
         CellState::Ended(known) => {
-            // No model has seen the answer, so a run is only compared again if the answer has changed.
-            let task = as_written(work, shard)?;
-            // If anything else has changed, the answer may belong to another question.
-            let is_same = known.made_of == cell.made_of();
-            let rights = if is_same {
-                known.rights(&Cell { task: &task, ..cell })
-            } else {
-                [known.right, known.blind_right]
-            };
-            let mut figures = figures.borrow_mut();
-            if rights != [known.right, known.blind_right] {
-                shard.rescore(run, rights)?;
-                figures.rescored += 1;
-            }
-            figures.ended.add(known.outcome, rights[0]);
-            figures.changed += u64::from(!is_same);
-            figures.before += 1;
+            grade_again(shard, work, common, &known).await?;
             Ok(Next::Done)
         }
     }
+}
+
+/// Grades a run that has ended by the current answer of its task, and counts it.
+async fn grade_again(
+    shard: &mut Shard,
+    work: &Work,
+    common: &Common,
+    known: &Graded,
+) -> Result<(), BatchError> {
+    let (cell, run) = (work.cell(), work.run);
+    let before = [known.right, known.blind_right];
+    let task = as_written(work, shard)?;
+    // If anything but the answer has changed, the answer may belong to another question.
+    let is_same = known.made_of == cell.made_of();
+    let (rights, grades) = if is_same && known.outcome.is_final() {
+        let (by, table) = (common.options.grader.as_ref(), shard.table_of(run));
+        let grades = grade(by, work, known.given(), known.grades(), table).await?;
+        (known.rights(&Cell { task: &task, ..cell }, &grades), grades)
+    } else {
+        (before, known.grades())
+    };
+    if rights != before || grades != known.grades() {
+        shard.rescore(run, rights, &grades)?;
+    }
+    let mut figures = common.figures.borrow_mut();
+    figures.rescored += u64::from(rights != before);
+    figures.ended.add(known.outcome, rights[0]);
+    figures.changed += u64::from(!is_same);
+    figures.before += 1;
+    Ok(())
 }
 
 /// Loads the table with which an interrupted run continues; `None` for a run that is not redacted.
@@ -241,6 +260,21 @@ pub(super) fn as_written<'a>(work: &'a Work, shard: &Shard) -> Result<Cow<'a, Ta
         .map_err(|why| BatchError::Redactions { run: work.run, why })?;
     let answer = Some(redaction.written(answer));
     Ok(Cow::Owned(TaskLine { answer, ..TaskLine::clone(&work.task) }))
+}
+
+/// Adds the grades of the user's command to a run that has ended. `table` is the table of a redacted run.
+pub(super) async fn graded(
+    mut ended: EndedRun,
+    common: &Common,
+    work: &Work,
+    table: Option<PathBuf>,
+) -> Result<EndedRun, BatchError> {
+    if ended.result.outcome.is_final() {
+        let [text, blind] = ended.given();
+        ended.grades =
+            grade(common.options.grader.as_ref(), work, [&text, &blind], [None, None], table).await?;
+    }
+    Ok(ended)
 }
 
 /// Returns the SHA-256 of what a run was begun with, documents aside. It equals that of the cell if nothing has changed.
@@ -277,12 +311,12 @@ pub(super) async fn run_cell(
     let mut engine = match start {
         Start::New(prepared) => {
             let prepared = prepared.on_server(options.lifeline.clone());
-            let prepared = prepared.with_sandbox(options.sandbox.clone());
+            let prepared = prepared.with_sandbox(Some(options.sandbox.clone()));
             Engine::start_shared(writer, prepared, clients, &meter)?
         }
         Start::Again(records, endpoints, redaction) => {
             let now = Resumption::new(options.limits, endpoints).on_server(options.lifeline.clone());
-            let now = now.with_sandbox(options.sandbox.clone());
+            let now = now.with_sandbox(Some(options.sandbox.clone()));
             let now = now.with_redaction(redaction.map(|redaction| *redaction));
             Engine::resume_shared(writer, &records, now, clients, &meter)?
         }

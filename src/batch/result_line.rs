@@ -6,9 +6,11 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::grader::Given;
+use super::grading::Grades;
 use super::matrix::Cell;
 use crate::crypto::Digest;
 use crate::engine::{PhaseUsage, RunState};
+use crate::journal::Executed;
 use crate::protocol::OutcomeKind;
 use crate::report::RunResult;
 
@@ -31,6 +33,12 @@ pub struct ResultLine {
     pub right: Option<bool>,
     /// Whether the plain vote over blind drafts, before any talk, is right; null if that is not known.
     pub blind_right: Option<bool>,
+    /// The record of the grader's command for the text; absent without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grade: Option<Executed>,
+    /// The same for the plain vote over blind drafts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blind_grade: Option<Executed>,
     /// The usage of each phase of the run.
     pub phases: BTreeMap<&'static str, PhaseUsage>,
     /// The SHA-256 of what the run started from, according to its task line, roleset and parameters.
@@ -44,12 +52,21 @@ pub struct ResultLine {
 #[derive(Debug)]
 pub(super) struct EndedRun {
     pub(super) result: RunResult,
+    /// The records of the grader's command.
+    pub(super) grades: Grades,
     pub(super) phases: BTreeMap<&'static str, PhaseUsage>,
 }
 
 impl EndedRun {
     pub(super) fn new(state: &RunState, journal_head: Digest) -> Self {
-        Self { result: RunResult::new(state, journal_head), phases: phases(state) }
+        Self { result: RunResult::new(state, journal_head), grades: [None, None], phases: phases(state) }
+    }
+
+    /// Returns the text that the run came to, and that of its blind vote.
+    pub(super) fn given(&self) -> [Given; 2] {
+        let RunResult { text, sha256, blind_vote, .. } = &self.result;
+        let blind = Given { text: blind_vote.text.clone(), sha256: blind_vote.sha256 };
+        [Given { text: text.clone(), sha256: *sha256 }, blind]
     }
 }
 
@@ -74,6 +91,10 @@ pub(super) struct Graded {
     pub(super) right: Option<bool>,
     pub(super) blind_right: Option<bool>,
     pub(super) made_of: Digest,
+    #[serde(default)]
+    grade: Option<Executed>,
+    #[serde(default)]
+    blind_grade: Option<Executed>,
     #[serde(flatten)]
     text: Given,
     blind_vote: Given,
@@ -82,35 +103,50 @@ pub(super) struct Graded {
 impl ResultLine {
     /// Makes the line of a run of this cell, which began with what `made_of` says.
     pub(super) fn new(cell: &Cell<'_>, made_of: Digest, ended: EndedRun) -> Self {
-        let EndedRun { result, phases } = ended;
-        let mut row = Self {
+        let [text, blind] = ended.given();
+        let EndedRun { result, grades, phases } = ended;
+        let [right, blind_right] = rights(cell, result.outcome, [&text, &blind], &grades);
+        let [grade, blind_grade] = grades;
+        Self {
             task: cell.task.id.clone(),
             model: cell.column.model.clone(),
             arm: cell.column.arm.clone(),
             seed: cell.seed,
             meta: cell.meta(),
-            right: None,
-            blind_right: None,
+            right,
+            blind_right,
+            grade,
+            blind_grade,
             phases,
             made_of,
             result,
-        };
-        let RunResult { outcome, text, sha256, blind_vote, .. } = &row.result;
-        let text = Given { text: text.clone(), sha256: *sha256 };
-        let blind = Given { text: blind_vote.text.clone(), sha256: blind_vote.sha256 };
-        [row.right, row.blind_right] = rights(cell, *outcome, [&text, &blind]);
-        row
+        }
     }
 }
 
 impl Graded {
-    /// Returns whether the run and its blind vote are right by the current answer of its task.
-    pub(super) fn rights(&self, cell: &Cell<'_>) -> [Option<bool>; 2] {
-        rights(cell, self.outcome, [&self.text, &self.blind_vote])
+    /// Returns the records of the grader's command.
+    pub(super) fn grades(&self) -> Grades {
+        [self.grade.clone(), self.blind_grade.clone()]
+    }
+
+    /// Returns the text that the run came to, and that of its blind vote.
+    pub(super) fn given(&self) -> [&Given; 2] {
+        [&self.text, &self.blind_vote]
+    }
+
+    /// Returns whether the run and its blind vote are right by the current answer of its task and these grades.
+    pub(super) fn rights(&self, cell: &Cell<'_>, grades: &Grades) -> [Option<bool>; 2] {
+        rights(cell, self.outcome, self.given(), grades)
     }
 }
 
 /// Returns whether a run and its blind vote are right, or `None` for a run that was cut off.
-fn rights(cell: &Cell<'_>, ending: OutcomeKind, given: [&Given; 2]) -> [Option<bool>; 2] {
-    if ending.is_final() { given.map(|given| cell.is_right(given)) } else { [None; 2] }
+fn rights(cell: &Cell<'_>, ending: OutcomeKind, given: [&Given; 2], grades: &Grades) -> [Option<bool>; 2] {
+    if !ending.is_final() {
+        return [None; 2];
+    }
+    let [text, blind] = given;
+    let [grade, blind_grade] = grades;
+    [cell.is_right(text, grade.as_ref()), cell.is_right(blind, blind_grade.as_ref())]
 }

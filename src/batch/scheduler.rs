@@ -4,6 +4,7 @@
 //! folder, and figures for a watcher. A failed run does not stop others; if the journal cannot be written, all runs stop.
 
 use std::cell::RefCell;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -15,13 +16,14 @@ use super::batch_stats::BatchStats;
 use super::cells::{Cells, Work};
 use super::error::BatchError;
 use super::matrix::{Cell, Column};
-use super::open_run::{Common, Next, Options, Unfit, as_written, begin, run_cell};
+use super::open_run::{Common, Next, Options, Start, Unfit, as_written, begin, graded, run_cell};
 use super::result_line::{EndedRun, ResultLine};
 use super::shard::Shard;
 use super::task::TaskLine;
 use super::task_reader::{Line, TaskReader};
 use crate::crypto::Digest;
 use crate::engine::StopRequest;
+use crate::journal::RunWriter;
 use crate::protocol::OutcomeKind;
 use crate::provider::Clients;
 
@@ -81,8 +83,9 @@ pub async fn run(
     LocalSet::new().run_until(scheduler.run(feed)).await
 }
 
-/// A run that has ended: its work, the digest of what it was begun with, and its result.
-type Ended = (Work, Digest, Result<EndedRun, BatchError>);
+/// A run that has ended: its work, the digest of what it was begun with, and its result; `None` if the batch was stopped before
+/// its text was graded.
+type Ended = (Work, Digest, Result<Option<EndedRun>, BatchError>);
 
 /// The state of a shard that is under way.
 struct Scheduler<'a, C, W> {
@@ -114,7 +117,7 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
             if has_room && let Some(work) = self.cells.as_mut().and_then(Iterator::next) {
                 // A line may have a million cells that are done or belong to another shard; running runs continue meanwhile.
                 tokio::task::coop::consume_budget().await;
-                if self.common.options.shard.has(work.run) && self.begin(work)? {
+                if self.common.options.shard.has(work.run) && self.begin(work).await? {
                     // Running runs continue while the next one is prepared.
                     tokio::task::yield_now().await;
                 }
@@ -136,13 +139,17 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
     }
 
     /// Begins the run of a cell, if anything is left to do. Returns whether it is under way.
-    fn begin(&mut self, work: Work) -> Result<bool, BatchError> {
-        match begin(self.shard, &work, self.common) {
+    async fn begin(&mut self, work: Work) -> Result<bool, BatchError> {
+        match begin(self.shard, &work, self.common).await {
             Ok(Next::Go { writer, start, made_of }) => {
                 self.common.figures.borrow_mut().under_way += 1;
                 let (common, stop) = (Rc::clone(self.common), self.stop.clone());
                 let (columns, column) = (Rc::clone(&work.columns), work.column);
-                let run = async move { (work, made_of, run_cell(writer, start, &common, stop).await) };
+                let table = self.shard.table_of(work.run);
+                let run = async move {
+                    let ended = run_and_grade(&work, writer, start, &common, stop, table).await;
+                    (work, made_of, ended)
+                };
                 self.handles.push((self.running.spawn_local(run), columns, column));
                 return Ok(true);
             }
@@ -200,7 +207,7 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
             Err(put_down) if put_down.is_cancelled() => return Ok(()),
             Err(panic) => std::panic::resume_unwind(panic.into_panic()),
         };
-        let result = result?;
+        let Some(result) = result? else { return self.give_up() };
         let task = as_written(&work, self.shard)?;
         let row = ResultLine::new(&Cell { task: &task, ..work.cell() }, made_of, result);
         if row.result.outcome != OutcomeKind::Interrupted {
@@ -254,5 +261,23 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
             Some(why) => Err(BatchError::CircuitOpen { why }),
             None => Ok(figures),
         }
+    }
+}
+
+/// Runs one cell to its end, and grades its text. Returns `None` if the batch is stopped at once meanwhile; the same command grades
+/// the text later.
+async fn run_and_grade(
+    work: &Work,
+    writer: RunWriter,
+    start: Start,
+    common: &Common,
+    mut stop: watch::Receiver<StopRequest>,
+    table: Option<PathBuf>,
+) -> Result<Option<EndedRun>, BatchError> {
+    let ended = run_cell(writer, start, common, stop.clone()).await?;
+    tokio::select! {
+        biased;
+        ended = graded(ended, common, work, table) => ended.map(Some),
+        Ok(_) = stop.wait_for(|request| *request == StopRequest::Abort) => Ok(None),
     }
 }

@@ -10,10 +10,11 @@ use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::error::BatchError;
+use super::grading::Grades;
 use super::layout::{PRIVATE, claim, journal_file, redactions_file, results_file};
 use super::result_line::{Graded, Known, ResultLine};
 use super::shard_id::ShardOf;
@@ -92,7 +93,7 @@ pub(super) enum CellState {
     /// The run has ended, and no line of results says so.
     Unreported,
     /// The run has ended, as its line of results says.
-    Ended(Graded),
+    Ended(Box<Graded>),
 }
 
 impl Shard {
@@ -186,7 +187,7 @@ impl Shard {
             }
         }
         Ok(match self.rows.get(&run) {
-            Some(place) => CellState::Ended(self.row(*place)?),
+            Some(place) => CellState::Ended(Box::new(self.row(*place)?)),
             None => CellState::New,
         })
     }
@@ -221,6 +222,11 @@ impl Shard {
     /// Returns the path of a run's table of redactions, which exists only for a redacted run.
     pub(super) fn redactions(&self, run: Uuid) -> PathBuf {
         redactions_file(self.journal_path.parent().unwrap_or(Path::new("")), &run.to_string())
+    }
+
+    /// Returns the path of a run's table of redactions, if the run is redacted.
+    pub(super) fn table_of(&self, run: Uuid) -> Option<PathBuf> {
+        self.is_redacted(run).then(|| self.redactions(run))
     }
 
     /// Returns the writer of a new run's part of the journal.
@@ -265,16 +271,27 @@ impl Shard {
         self.results.write_all(&line).map_err(BatchError::io("write to", &self.results_path))
     }
 
-    /// Adds a run's line again, with a new verdict on whether it is right.
+    /// Adds a run's line again, with a new verdict on whether it is right, and the grades behind it.
     ///
     /// # Errors
     ///
     /// Returns [`BatchError::Io`] or [`BatchError::Results`].
-    pub(super) fn rescore(&mut self, run: Uuid, rights: [Option<bool>; 2]) -> Result<(), BatchError> {
+    pub(super) fn rescore(
+        &mut self,
+        run: Uuid,
+        rights: [Option<bool>; 2],
+        grades: &Grades,
+    ) -> Result<(), BatchError> {
         let Some(place) = self.rows.get(&run) else { return Ok(()) };
         let mut row: serde_json::Map<String, Value> = self.row(*place)?;
         for (name, right) in ["right", "blind_right"].into_iter().zip(rights) {
             row.insert(name.to_owned(), right.into());
+        }
+        for (name, grade) in ["grade", "blind_grade"].into_iter().zip(grades) {
+            match grade {
+                Some(grade) => row.insert(name.to_owned(), json!(grade)),
+                None => row.remove(name),
+            };
         }
         let mut line = serde_json::to_vec(&row).unwrap_or_default();
         line.push(b'\n');

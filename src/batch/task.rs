@@ -141,6 +141,9 @@ impl TaskLine {
         let answer_is_number = written.answer.as_deref().is_some_and(is_number);
         let answer = written.answer.map(|answer| form.answer_in(in_words(&answer))).transpose()?;
         let grader = written.grader.unwrap_or(form.grader);
+        if grader == Grader::Command && !form.has_grader_command {
+            return Err("its `grader` is a command, and --grader-command gives none".to_owned());
+        }
         if let Some(answer) = &answer {
             grader.check(answer).map_err(|why| format!("its `answer` can never be the answer: {why}"))?;
         }

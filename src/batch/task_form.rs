@@ -25,6 +25,8 @@ pub struct TaskForm {
     pub answer: Option<Regex>,
     /// The grader of answers if a line names none.
     pub grader: Grader,
+    /// Whether the user has given a command that grades.
+    pub has_grader_command: bool,
 }
 
 /// The fields of a line, as they are written.

@@ -1,7 +1,7 @@
 //! The making of an execution: a text goes to the user's check, or a program to its interpreter, and the end comes back.
 //!
-//! The input is an execution that a run owes, and the [`Sandbox`] in which commands run. The output is its record, which
-//! is durable before anything follows from it.
+//! The input is an execution that a run owes, or the order of a grader, and the [`Sandbox`] in which commands run. The
+//! output is its record. That of a run is durable before anything follows from it.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -28,6 +28,9 @@ const FILE: &str = "{file}";
 
 /// The word that stands for the id of the task.
 const TASK: &str = "{task}";
+
+/// The word in a grader's command that stands for the file with the known answer.
+const ANSWER: &str = "{answer}";
 
 impl Engine<'_> {
     /// Begins every execution that is owed and not under way.
@@ -64,7 +67,8 @@ impl Engine<'_> {
             }
         };
         flight.executing.remove(&executed.key);
-        if let Some(cause) = not_started(&executed) {
+        if let Some(why) = not_started(&executed) {
+            let cause = format!("the check cannot be started ({why}");
             flight.reason = flight.reason.take().or(Some(Outcome::Failed { cause }));
             return Ok(());
         }
@@ -98,7 +102,7 @@ enum Means {
     Interpreter(Interpreter),
 }
 
-/// The user's check.
+/// The user's command on a text: a check, or a grader.
 #[derive(Clone, Debug)]
 struct Check {
     /// The SHA-256 of the command on record.
@@ -106,7 +110,24 @@ struct Check {
     command: String,
     /// The id of the task in a batch; empty in a run of its own.
     task: String,
+    /// The known answer, which a grader may read.
+    answer: Option<String>,
     time_max: Duration,
+}
+
+/// The order to grade a text by the user's command.
+#[derive(Clone, Copy, Debug)]
+pub struct GraderOrder<'a> {
+    /// The command.
+    pub command: &'a str,
+    /// The longest time that it may take.
+    pub time_max: Duration,
+    /// The id of the task.
+    pub task: &'a str,
+    /// The known answer, if there is one.
+    pub answer: Option<&'a str>,
+    /// The text.
+    pub text: &'a str,
 }
 
 impl Order {
@@ -118,12 +139,27 @@ impl Order {
                 sha256: Digest::new(command.as_bytes()),
                 command: original(command),
                 task: opened.cell.as_ref().map(|cell| cell.task.clone()).unwrap_or_default(),
+                answer: None,
                 time_max: Duration::from_millis(*timeout_ms),
             }),
             (Execution::Check { .. }, None) => unreachable!("a machine without a check wants none made"),
             (Execution::Program { .. }, _) => Means::Interpreter(setup.interpreter),
         };
         Self { key: execution.key(), text: original(execution.text()), means }
+    }
+
+    /// Makes the order to grade a text. `key` identifies it among the orders of the same command.
+    #[must_use]
+    pub fn grader(key: Digest, order: &GraderOrder<'_>) -> Self {
+        let GraderOrder { command, time_max, task, answer, text } = *order;
+        let means = Means::Check(Check {
+            sha256: Digest::new(command.as_bytes()),
+            command: command.to_owned(),
+            task: task.to_owned(),
+            answer: answer.map(str::to_owned),
+            time_max,
+        });
+        Self { key, text: text.to_owned(), means }
     }
 }
 
@@ -156,15 +192,19 @@ pub async fn execute(sandbox: &Sandbox, folder: &Path, order: &Order) -> Result<
     })
 }
 
-/// Runs the user's check of a text. It gets the text with one line feed on standard input, and in the file that `{file}`
-/// stands for; `{task}` stands for the id of the task.
+/// Runs the user's command on a text. It gets the text with one line feed on standard input, and in the file that `{file}`
+/// stands for. The word `{task}` stands for the id of the task, and `{answer}` for a file with the known answer.
 async fn checked(sandbox: &Sandbox, folder: &Path, check: &Check, text: &str) -> Result<Ran, SandboxError> {
     let parent = std::env::temp_dir();
     let scratch = Scratch::new(&parent, "check").map_err(SandboxError::io("make a folder in", &parent))?;
-    let file = write(scratch.path(), text)?;
+    let file = write(scratch.path(), "text", text)?;
     let quoted = |word: &str| shlex::try_quote(word).map(Cow::into_owned).unwrap_or_default();
-    let command =
-        check.command.replace(FILE, &quoted(&file.to_string_lossy())).replace(TASK, &quoted(&check.task));
+    let mut words = vec![(FILE, quoted(&file.to_string_lossy())), (TASK, quoted(&check.task))];
+    if let Some(answer) = &check.answer {
+        let answer = write(scratch.path(), "answer", answer)?;
+        words.push((ANSWER, quoted(&answer.to_string_lossy())));
+    }
+    let command = put_in(&check.command, &words);
     let command = ["sh".to_owned(), "-c".to_owned(), command];
     let (scratch, stdin) = (scratch.path(), Some(&*file));
     let job = CommandJob {
@@ -179,23 +219,40 @@ async fn checked(sandbox: &Sandbox, folder: &Path, check: &Check, text: &str) ->
     sandbox.run(&job).await
 }
 
-/// Returns why a check says nothing about its text, if the shell could not start its program.
-fn not_started(executed: &Executed) -> Option<String> {
-    let is_check = matches!(executed.by, Executor::Command(_));
+/// Puts values in place of words, in one pass, so that no value is searched for words.
+fn put_in(command: &str, words: &[(&str, String)]) -> String {
+    let mut written = String::new();
+    let mut rest = command;
+    while let Some(at) = rest.find('{') {
+        written.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let found = words.iter().find(|(word, _)| rest.starts_with(word));
+        let (word, value) = found.map_or(("{", "{"), |(word, value)| (word, value.as_str()));
+        written.push_str(value);
+        rest = &rest[word.len()..];
+    }
+    written + rest
+}
+
+/// Returns why a command says nothing about its text, if the shell could not start its program: words that follow
+/// "cannot be started (".
+#[must_use]
+pub fn not_started(executed: &Executed) -> Option<String> {
+    let is_command = matches!(executed.by, Executor::Command(_));
     let CommandEnd::Exit(code @ 125..=127) = executed.result.end else { return None };
-    is_check.then(|| {
+    is_command.then(|| {
         let said = escape::excerpt(executed.result.output.trim());
         let advice = match code {
             125 => "",
             _ => "; a program outside of the system's folders needs --sandbox-read",
         };
-        format!("the check cannot be started (exit code {code}): {said}{advice}")
+        format!("exit code {code}): {said}{advice}")
     })
 }
 
 /// Writes a text with one line feed at its end.
-fn write(folder: &Path, text: &str) -> Result<PathBuf, SandboxError> {
-    let file = folder.join("text");
+fn write(folder: &Path, name: &str, text: &str) -> Result<PathBuf, SandboxError> {
+    let file = folder.join(name);
     let text = format!("{}\n", text.trim_end_matches('\n'));
     std::fs::write(&file, text).map_err(SandboxError::io("write", &file))?;
     Ok(file)

@@ -58,9 +58,15 @@ pub(crate) struct BatchArgs {
     /// A pattern for the right answer within its field, such as '#### (.*)': the first group of the last match counts.
     #[arg(long, value_name = "REGEX")]
     pub(crate) answer_regex: Option<Regex>,
-    /// How an agreed text is compared with the right answer, unless a line of TASKS names a grader.
-    #[arg(long, value_enum, default_value = "exact")]
-    pub(crate) grader: GraderArg,
+    /// How it is decided whether an agreed text is right, unless a line of TASKS names a grader [default: exact].
+    #[arg(long, value_enum, requires_if("command", "grader_command"))]
+    pub(crate) grader: Option<GraderArg>,
+    /// The command of the grader `command`, such as "python3 tests/{task}.py {file}"; exit code 0 says that a text is right.
+    ///
+    /// It gets the text as the command of --check does, and the file that {answer} stands for holds the right answer. It is the
+    /// grader of every line that names none. --check-timeout is for it too.
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) grader_command: Option<String>,
     /// A name for these settings, to compare them with other settings of the same rolesets and models.
     #[arg(long, value_name = "NAME", value_parser = arm_name)]
     pub(crate) arm: Option<String>,
@@ -121,7 +127,12 @@ impl BatchArgs {
         TaskForm {
             names: self.map.iter().cloned().collect(),
             answer: self.answer_regex.clone(),
-            grader: self.grader.into(),
+            grader: match (self.grader, &self.grader_command) {
+                (Some(grader), _) => grader.into(),
+                (None, Some(_)) => Grader::Command,
+                (None, None) => Grader::default(),
+            },
+            has_grader_command: self.grader_command.is_some(),
         }
     }
 }
@@ -136,6 +147,8 @@ pub(crate) enum GraderArg {
     Regex,
     /// The text contains the answer.
     Contains,
+    /// The command of --grader-command exits with 0.
+    Command,
 }
 
 impl From<GraderArg> for Grader {
@@ -145,6 +158,7 @@ impl From<GraderArg> for Grader {
             GraderArg::Number => Self::Number,
             GraderArg::Regex => Self::Regex,
             GraderArg::Contains => Self::Contains,
+            GraderArg::Command => Self::Command,
         }
     }
 }

@@ -128,6 +128,12 @@ fn duration(text: &str) -> Result<Duration, String> {
         .map_err(|_| "give a number with a unit, such as 90s, 10m or 2h".to_owned())
 }
 
+/// Reads a duration that something may take, which is not zero.
+fn time_limit(text: &str) -> Result<Duration, String> {
+    let limit = duration(text)?;
+    if limit.is_zero() { Err("nothing ends within no time; give 1s or more".to_owned()) } else { Ok(limit) }
+}
+
 /// Arguments of `docs`.
 #[derive(Args, Debug)]
 pub(crate) struct DocsArgs {

@@ -157,7 +157,7 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "COMMAND", help_heading = SANDBOX)]
     pub(crate) check: Option<String>,
     /// The longest time for the command of --check [default: 30s].
-    #[arg(long, value_name = "DURATION", value_parser = super::duration, help_heading = SANDBOX, hide_short_help = true)]
+    #[arg(long, value_name = "DURATION", value_parser = super::time_limit, help_heading = SANDBOX, hide_short_help = true)]
     pub(crate) check_timeout: Option<Duration>,
 }
 

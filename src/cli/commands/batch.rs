@@ -7,9 +7,9 @@ use serde_json::json;
 use tokio::sync::watch;
 
 use crate::batch::{
-    BatchError, BatchNote, BatchPlan, ColumnPlan, CommandNote, DataNote, EndCounts, Line, OpenColumns,
-    Options, Retry, Shard, State, Sum, TaskLine, check_settings, feed, note, note_servers, planned_columns,
-    run, status,
+    BatchError, BatchNote, BatchPlan, Column, ColumnPlan, CommandGrader, CommandNote, DataNote, EndCounts,
+    Line, OpenColumns, Options, Retry, Shard, State, Sum, TaskLine, check_settings, feed, note, note_servers,
+    planned_columns, run, status,
 };
 use crate::cli::args::{BatchArgs, BatchCommand, Format, RetryArg};
 use crate::cli::batch_story::{BatchStory, in_words};
@@ -18,15 +18,14 @@ use crate::cli::error::UsageError;
 use crate::cli::output::Output;
 use crate::cli::runtime::block_on;
 use crate::cli::signals::{self, Leaves, REPEATABLE};
-use crate::config::{FileConfig, expected_price};
+use crate::config::{CHECK_TIMEOUT_MS, FileConfig, expected_price};
 use crate::core::{ExitCode, VERSION};
 use crate::engine::StopRequest;
 use crate::files::private_folder;
 use crate::journal::Limits;
 use crate::provider::Flow;
 use crate::provider::launch::Launched;
-use crate::run::sandbox_for;
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Confinement, Sandbox};
 use crate::text::escape;
 
 /// The message if a signal or the deadline comes before anything is asked.
@@ -64,12 +63,7 @@ async fn run_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) ->
             keep_old: args.keep_old,
         },
     )?;
-    let mut sandbox = None;
-    for column in columns.all() {
-        sandbox = sandbox.or(sandbox_for(&column.setup, &confinement).await?);
-    }
-    // A line of TASKS may name a roleset with a check.
-    let sandbox = sandbox.map_or_else(|| Sandbox::new(confinement), Ok)?;
+    let (sandbox, grader) = sandbox_and_grader(args, &columns, confinement).await?;
     let stop = stopped_by(listening.begin(), args.limits.deadline, began);
     tokio::spawn(tell_stopping(stop.clone(), *output));
     let options = Options {
@@ -85,7 +79,8 @@ async fn run_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) ->
         },
         documents,
         tasks_lines: lines,
-        sandbox: Some(sandbox),
+        sandbox,
+        grader,
         lifeline: server.as_ref().map(Launched::lifeline),
     };
     let story = BatchStory::new(*output, out, args.shard)?;
@@ -112,6 +107,24 @@ async fn run_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) ->
         () if figures.ended.budget > 0 => ExitCode::Budget,
         () => ExitCode::Success,
     })
+}
+
+/// Returns the sandbox of all commands, which works if one is sure to run, and the command that grades texts, if one is given.
+async fn sandbox_and_grader(
+    args: &BatchArgs,
+    columns: &OpenColumns,
+    confinement: Confinement,
+) -> anyhow::Result<(Sandbox, Option<CommandGrader>)> {
+    // A line of TASKS may name a roleset with a check, so there is a sandbox in any case.
+    let sandbox = Sandbox::new(confinement)?;
+    let executes = |column: &Column| column.setup.check_command.is_some() || column.setup.has_programs();
+    if args.grader_command.is_some() || columns.all().iter().any(executes) {
+        sandbox.probe().await?;
+    }
+    let time_max = args.params.check.check_timeout.unwrap_or(Duration::from_millis(CHECK_TIMEOUT_MS));
+    let command = args.grader_command.clone();
+    let grader = command.map(|command| CommandGrader { command, time_max, sandbox: sandbox.clone() });
+    Ok((sandbox, grader))
 }
 
 /// Prints the calls, tokens and cost that the batch would take, for `--dry-run`.

@@ -3,6 +3,7 @@
 
 mod bad_lines_and_full_disks;
 mod each_cell_once;
+mod graded_by_command;
 mod read_by_people;
 mod redaction;
 mod results_verify;

@@ -1,0 +1,104 @@
+//! Grades by the user's command: a text goes to the command, and its end says whether the text is right.
+//!
+//! The input is the text of a run that has ended, and that of its blind vote. The output is the record of each execution, for the run's
+//! line of results. A verdict on record is taken over while command, answer and text are the same, so no text is graded twice. Other
+//! graders need no command and are decided in [`matrix`](super::matrix).
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::cells::Work;
+use super::error::BatchError;
+use super::grader::{Given, Grader};
+use super::task::TaskLine;
+use crate::crypto::Digest;
+use crate::engine::{GraderOrder, Order, Redaction, execute, not_started};
+use crate::journal::{Executed, Executor};
+use crate::sandbox::Sandbox;
+use crate::text::escape;
+
+/// The user's command that decides whether a text is right.
+#[derive(Clone, Debug)]
+pub struct CommandGrader {
+    /// The command, for a shell.
+    pub command: String,
+    /// The longest time that it may take for one text.
+    pub time_max: Duration,
+    /// The sandbox in which it runs.
+    pub sandbox: Sandbox,
+}
+
+/// The records of a grader's command for a run's text and for its blind vote; `None` where nothing was executed.
+pub(super) type Grades = [Option<Executed>; 2];
+
+/// Grades the text of a run and that of its blind vote, if the grader of its task is the command. `known` are the grades on
+/// record, and `table` is the table of a redacted run.
+///
+/// # Errors
+///
+/// [`BatchError::Grader`] if the command cannot be started, and [`BatchError::Redactions`] if the table cannot be read or written.
+pub(super) async fn grade(
+    by: Option<&CommandGrader>,
+    work: &Work,
+    given: [&Given; 2],
+    known: Grades,
+    table: Option<PathBuf>,
+) -> Result<Grades, BatchError> {
+    let Work { task, run, .. } = work;
+    let Some(by) = by.filter(|_| task.grader == Grader::Command) else {
+        return Ok([None, None]);
+    };
+    let unusable = |why: String| BatchError::Redactions { run: *run, why };
+    let mut redaction = table.map(Redaction::load).transpose().map_err(unusable)?;
+    let mut grades: Grades = [None, None];
+    for (place, given) in given.into_iter().enumerate() {
+        let Some(text) = &given.text else { continue };
+        let key = key_of(task, redaction.as_ref(), text);
+        let is_it = |executed: &&Executed| {
+            executed.key == key && executed.by == Executor::Command(Digest::new(by.command.as_bytes()))
+        };
+        // The blind vote is often the text itself.
+        if let Some(executed) = known.iter().chain(&grades).flatten().find(is_it) {
+            grades[place] = Some(executed.clone());
+            continue;
+        }
+        let text = match &redaction {
+            Some(redaction) => redaction.redactions().restore(text),
+            None => text.clone(),
+        };
+        let mut executed = by.run(task, key, &text).await?;
+        if let Some(redaction) = &mut redaction {
+            executed.result = redaction.result(&executed.result);
+            redaction.save_if_new().map_err(|why| unusable(why.to_string()))?;
+        }
+        grades[place] = Some(executed);
+    }
+    Ok(grades)
+}
+
+/// Returns the key of a grade: the digest of the task, the answer and the text, as they are on record.
+fn key_of(task: &TaskLine, redaction: Option<&Redaction>, text: &str) -> Digest {
+    let answer = task.answer.as_ref().map(|answer| match redaction {
+        Some(redaction) => redaction.written(answer),
+        None => answer.clone(),
+    });
+    Digest::new(json!(["grade", task.id, answer, text]).to_string().as_bytes())
+}
+
+impl CommandGrader {
+    /// Runs the command on a text, in the current folder.
+    async fn run(&self, task: &TaskLine, key: Digest, text: &str) -> Result<Executed, BatchError> {
+        let Self { command, time_max, sandbox } = self;
+        let (answer, time_max) = (task.answer.as_deref(), *time_max);
+        let order = Order::grader(key, &GraderOrder { command, time_max, task: &task.id, answer, text });
+        let failed = |why: String| BatchError::Grader { task: escape::excerpt(&task.id), why };
+        let executed =
+            execute(sandbox, Path::new("."), &order).await.map_err(|why| failed(why.to_string()))?;
+        match not_started(&executed) {
+            Some(why) => Err(failed(format!("it cannot be started ({why}"))),
+            None => Ok(executed),
+        }
+    }
+}
