@@ -10,7 +10,7 @@ use crate::core::{Endpoint, ExitCode, OpenAiEndpoint};
 use crate::protocol::panel::{PanelSection, TOTAL_MAX};
 use crate::protocol::review::{ApprovalSection, Reviewed};
 use crate::protocol::{OutcomeKind, Section};
-use crate::report::{RunResult, worth};
+use crate::report::{RunResult, check_in_words, worth};
 use crate::text::{counted, escape, excerpts, grouped};
 
 /// Prints the answer and returns the exit code.
@@ -72,6 +72,9 @@ pub(super) fn tell_result(output: &Output, result: &RunResult, dir: &Path, endpo
         tell_panel(output, panel);
     } else if let Section::Approval(approval) = section {
         tell_reviews(output, approval);
+    }
+    if let Some(check) = result.check.as_ref().filter(|check| check.refused > 0) {
+        output.status(&escape::terminal(&format!("check: {}", check_in_words(check))));
     }
     tell_losses(output, result);
     tell_record(output, result, dir, endpoints);

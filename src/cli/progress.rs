@@ -111,7 +111,7 @@ impl ProgressPrinter {
     }
 
     /// Reports the end of an execution.
-    fn executed(&self, executed: &Executed) {
+    pub(super) fn executed(&self, executed: &Executed) {
         self.live.end_execution();
         let Executed { by, result: ExecutionResult { end, output, tail, .. }, took_ms, .. } = executed;
         let all = if tail.is_empty() { output } else { tail };

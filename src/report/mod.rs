@@ -18,10 +18,10 @@ mod worth;
 pub use decision::{DECISION_METRICS_FILE, DecisionMetrics, DecisionOutcome};
 pub use metrics::{Counted, metrics};
 pub use outcome::ConsensusOutcome;
-pub use result::{AgentResult, RunResult, Timing, UsageResult, write_run};
+pub use result::{AgentResult, CheckVerdicts, RefusedText, RunResult, Timing, UsageResult, write_run};
 pub use review::{review_annotations, review_markdown, review_text, review_verdict};
 pub use sarif::sarif;
-pub use summary::summary;
+pub use summary::{check_in_words, summary};
 pub use transcript::transcript;
 pub use worth::worth;
 

@@ -10,10 +10,11 @@ use crate::core::Endpoint;
 use crate::crypto::Digest;
 use crate::engine::{ReplayError, RunState};
 use crate::files::write_whole;
-use crate::journal::{Record, between};
+use crate::journal::{Executed, Record, between};
 use crate::protocol::{
-    AgentReport, BlindVote, Degraded, Dissent, How, Outcome, OutcomeKind, ProtocolParams, Section,
+    AgentReport, BlindVote, Degraded, Dissent, Execution, How, Outcome, OutcomeKind, ProtocolParams, Section,
 };
+use crate::text::FailedCheck;
 
 /// The outcome of a run.
 #[derive(Clone, Debug, Serialize)]
@@ -50,6 +51,9 @@ pub struct RunResult {
     pub dissent: Vec<Dissent>,
     /// The losses that make this result worth less than it seems.
     pub degraded: Vec<Degraded>,
+    /// The verdicts of the user's check; absent without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub check: Option<CheckVerdicts>,
     /// The resources used.
     pub usage: UsageResult,
     /// The times of the run.
@@ -69,6 +73,26 @@ pub struct AgentResult {
     pub report: AgentReport,
     /// The agent's model and server.
     pub endpoint: String,
+}
+
+/// The verdicts of the user's check of final texts. A text that comes again is not checked again.
+#[derive(Clone, Debug, Serialize)]
+pub struct CheckVerdicts {
+    /// The number of texts that passed.
+    pub passed: u64,
+    /// The number of texts that were refused.
+    pub refused: u64,
+    /// The text that was refused last.
+    pub last_refused: Option<RefusedText>,
+}
+
+/// A text that the user's check has refused.
+#[derive(Clone, Debug, Serialize)]
+pub struct RefusedText {
+    /// The text.
+    pub text: String,
+    /// The end of the check, and the last line that it printed.
+    pub why: String,
 }
 
 /// The resources that a run used.
@@ -135,6 +159,7 @@ impl RunResult {
                 .collect(),
             dissent: report.dissent,
             degraded: report.degraded,
+            check: check_verdicts(state),
             usage: UsageResult {
                 prompt: totals.usage.prompt,
                 cached: totals.usage.cached,
@@ -172,6 +197,23 @@ fn complete(section: &mut Section, endpoints: &[Endpoint]) {
     {
         complete(answer, endpoints);
     }
+}
+
+/// Returns the verdicts of the user's check, if the run has one.
+fn check_verdicts(state: &RunState) -> Option<CheckVerdicts> {
+    state.check_sha256()?;
+    let mut verdicts = CheckVerdicts { passed: 0, refused: 0, last_refused: None };
+    for (execution, Executed { result, .. }) in state.executions_made() {
+        let Execution::Check { text } = execution else { continue };
+        if result.end.is_success() {
+            verdicts.passed += 1;
+            continue;
+        }
+        verdicts.refused += 1;
+        let why = FailedCheck::new(result.end, &result.output, &result.tail).in_brief();
+        verdicts.last_refused = Some(RefusedText { text: text.clone(), why });
+    }
+    Some(verdicts)
 }
 
 fn reason(outcome: &Outcome) -> Option<String> {

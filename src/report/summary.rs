@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use super::result::RunResult;
+use super::result::{CheckVerdicts, RefusedText, RunResult};
 use super::review::review_text;
 use crate::protocol::{RunSetup, Section};
 use crate::text::{counted, escape, excerpts, grouped};
@@ -32,6 +32,9 @@ pub fn summary(setup: &RunSetup, result: &RunResult) -> String {
         let (agent, stage) = (&dissent.agent, dissent.stage);
         let _ = writeln!(out, "other    {agent} ({stage}): {text}");
     }
+    if let Some(check) = &result.check {
+        let _ = writeln!(out, "check    {}", check_in_words(check));
+    }
     for loss in &result.degraded {
         let _ = writeln!(out, "lost     {}", escape::one_line(&loss.detail));
     }
@@ -48,6 +51,19 @@ pub fn summary(setup: &RunSetup, result: &RunResult) -> String {
         result.timing.started_at.chars().take(19).collect::<String>()
     );
     out
+}
+
+/// Returns the verdicts of the user's check in one line, with the beginning of the text that was refused last.
+#[must_use]
+pub fn check_in_words(check: &CheckVerdicts) -> String {
+    let CheckVerdicts { passed, refused, last_refused } = check;
+    let counts = format!("passed {}, refused {refused}", counted(*passed, "text"));
+    match last_refused {
+        Some(RefusedText { text, why }) => {
+            format!("{counts}; of “{}” it said: {}", escape::excerpt(text), escape::one_line(why))
+        }
+        None => counts,
+    }
 }
 
 /// Returns the outcome in one line.

@@ -59,6 +59,11 @@ fn opening(state: &RunState) -> String {
     out.push_str("\n## Task\n\n");
     quoted(&mut out, &opened.setup.task.prompt);
     out.push('\n');
+    if let Some(check) = &opened.setup.check_command {
+        out.push_str("The check of every final text:\n\n");
+        quoted(&mut out, &check.command);
+        out.push('\n');
+    }
     out
 }
 

@@ -29,7 +29,7 @@ impl FailedCheck {
 
     /// Returns the refusal in a few words for people.
     #[must_use]
-    pub(super) fn in_brief(&self) -> String {
+    pub fn in_brief(&self) -> String {
         let last = self.said.lines().rev().find(|line| !line.trim().is_empty());
         let last = last.map(|line| format!(": {}", escape::excerpt(line.trim()))).unwrap_or_default();
         format!("the check {}{last}", self.end)

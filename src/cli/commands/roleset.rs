@@ -40,6 +40,7 @@ pub(crate) fn roleset(args: &RolesetArgs, output: &Output) -> anyhow::Result<Exi
         }
         RolesetAction::Copy { roleset: to, from: Some(run), .. } => {
             let (name, roleset, packs) = of_run(run)?;
+            warn_of_check(&roleset, output);
             let (new, folder) = place(to)?;
             let path = folder.join(format!("{}.json", new.unwrap_or(&name)));
             let text = serde_json::to_string_pretty(&roleset)? + "\n";
@@ -47,7 +48,9 @@ pub(crate) fn roleset(args: &RolesetArgs, output: &Output) -> anyhow::Result<Exi
         }
         RolesetAction::Copy { roleset, to, .. } => {
             let (name, folder) = place(to)?;
-            copied(&copy_roleset(&find_roleset(roleset, &folders)?, name, &folder)?, output)
+            let found = find_roleset(roleset, &folders)?;
+            warn_of_check(&load_roleset(&found)?.0, output);
+            copied(&copy_roleset(&found, name, &folder)?, output)
         }
         RolesetAction::Check { rolesets } if rolesets.is_empty() => check(&list_rolesets(&folders), output),
         RolesetAction::Check { rolesets } => {
@@ -133,6 +136,14 @@ fn place(to: &str) -> anyhow::Result<(Option<&str>, PathBuf)> {
         return Err(UsageError(why.to_owned()).into());
     }
     Ok((Some(name), "rolesets".into()))
+}
+
+/// Warns that a roleset has a check, since runs with the copy run that command without asking.
+fn warn_of_check(roleset: &Roleset, output: &Output) {
+    if let Some(check) = &roleset.check {
+        let line = format!("it has a check, a command that runs with it from now on: {}", check.command);
+        output.warn(&escape::terminal(&line));
+    }
 }
 
 fn copied(path: &Path, output: &Output) -> anyhow::Result<ExitCode> {

@@ -23,6 +23,37 @@ fn a_text_counts_only_if_the_check_passes_it() {
 }
 
 #[test]
+fn a_run_says_that_its_check_has_refused_the_texts() {
+    let folder = Folder::new();
+    let check = "cat >/dev/null; echo 'FAILED: no unit'; exit 1";
+    let words =
+        ["run", "--mock", "--answer", "4", "--thinking", "none", "--prompt", "2+2?", "--check", check];
+    let said = Finished::of(consensus(&folder).args(words)).exits(3).stderr;
+    let line =
+        "check: passed 0 texts, refused 1; of “4” it said: the check ended with exit code 1: FAILED: no unit";
+    assert!(said.contains(line), "{said}");
+    assert_eq!(folder.result()["check"]["last_refused"]["text"], json!("4"));
+    let show = |words: &[&str]| Finished::of(consensus(&folder).arg("show").args(words)).exits(0);
+    assert!(show(&[]).stdout.contains("check    passed 0 texts, refused 1"));
+    assert!(show(&["--full"]).stdout.contains("The check of every final text:\n\n> cat >/dev/null; echo"));
+    let replayed = Finished::of(consensus(&folder).args(["show", "--replay"])).exits(3).stderr;
+    assert!(replayed.contains("the check refuses the text, it ended with exit code 1"), "{replayed}");
+}
+
+#[test]
+fn a_copy_of_a_roleset_names_the_check_that_runs_with_it() {
+    let folder = Folder::new();
+    let agent = |name: &str| json!({"name": name, "domain": "d", "pack": "a.md"});
+    let agents = [agent("Solver"), agent("Checker")];
+    let roleset = json!({"v": 1, "protocol": "pair", "check": "make test", "agents": agents});
+    folder.write("theirs/own.json", &roleset.to_string());
+    folder.write("theirs/packs/a.md", "Work it out.");
+    let copy = ["roleset", "copy", "theirs/own.json", "rolesets/mine"];
+    let said = Finished::of(consensus(&folder).args(copy)).exits(0).stderr;
+    assert!(said.contains("a command that runs with it from now on: make test"), "{said}");
+}
+
+#[test]
 fn the_text_comes_with_one_line_feed_in_a_folder_that_can_only_be_read() {
     let folder = Folder::new();
     folder.write("beside", "x");
@@ -165,6 +196,12 @@ fn a_check_sees_originals_and_the_record_has_tokens() {
     let journal = std::fs::read_to_string(folder.run().join("journal.jsonl")).unwrap();
     assert!(journal.contains("executed") && !journal.contains("example.org"), "{journal}");
     Finished::of(consensus(&folder).args(["verify", "--last", "--rerun-checks", "--check", check])).exits(0);
+}
+
+#[test]
+fn a_check_needs_some_time() {
+    let refused = checked(&Folder::new(), "true", &["--check-timeout", "0s"]).exits(2);
+    assert!(refused.stderr.contains("nothing ends within no time"), "{}", refused.stderr);
 }
 
 #[test]
