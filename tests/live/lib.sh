@@ -98,6 +98,7 @@ prepare() {
 # Sets the words of the server's command.
 server_command() {
     serve=("$py" "$root/tests/live/llama_server.py" --model "$model" --port "${PORT:-0}" --alias "$(basename "$model" .gguf)")
+    if [[ -n ${SLOTS:-} ]]; then serve+=(--parallel "$SLOTS"); fi
     if [[ -n ${THREADS:-} ]]; then serve+=(--threads "$THREADS"); fi
 }
 

@@ -15,11 +15,16 @@
 #                              of the same model for each; further words go to tests/live/everyday.py
 #   tests/live/run.sh programs OUT.jsonl QUESTIONS.jsonl [...]      programs of the model on questions such as GSM8K's, run by
 #                              both interpreters; further words go to tests/live/programs.py
+#   tests/live/run.sh ways OUT_DIR QUESTIONS.jsonl [N]     words against a program: solver_programmer beside solver_checker on
+#                              the first N questions (default 30) of a file such as GSM8K's
+#   tests/live/run.sh code OUT_DIR HumanEval.jsonl.gz [N]  planner_coder on the first N tasks (default 30), with and without the
+#                              task's own tests as its check
 #   tests/live/run.sh veto OUT.jsonl [...]          how well a council's veto tells wrong answers from right ones
 #   tests/live/run.sh calibration OUT.jsonl [...]   what a council's confidence is worth; further words of these two
 #                              go to tests/live/council.py
 #
-# The environment is that of tests/live/lib.sh, with one more variable:
+# The environment is that of tests/live/lib.sh, with two more variables:
+#   SLOTS=N                    how many conversations the server has at once; `ways` and `code` use a pair of slots for each run
 #   DAYS=N                     the length of the long text of `document` (default 150: 19 KB; 60: 8 KB)
 #
 # Exit status: 0 all went well, 69 PyPI cannot be reached (nothing was tested), else a failure.
@@ -39,6 +44,14 @@ with_results() {
     build
     start_server
     export CONSENSUS_BASE_URL=$url/v1
+    at_once=$(((${SLOTS:-2} + 1) / 2))
+}
+
+# report DIR FLAGS...: what came of a batch, as the flags say.
+report() {
+    "$bin" verify "$1"
+    "$bin" results "$@"
+    sha256sum "$model"
 }
 
 case ${1:-} in
@@ -68,6 +81,33 @@ case ${1:-} in
         attend "$py" "$root/tests/live/programs.py" draw "$bin" "$url/v1" "$3" "$2" "${@:4}"
         attend "$py" "$root/tests/live/programs.py" report "$bin" "$2"
         sha256sum "$model" ;;
+    ways)
+        with_results "$@"
+        [[ $# -ge 3 ]] || die "name the questions: tests/live/run.sh ways OUT_DIR QUESTIONS.jsonl"
+        # Both rolesets answer a question before the next one, so that a sweep that was cut off compares the same ones.
+        head -n "${4:-30}" "$3" | attend "$bin" batch - --output "$2" --map prompt=question --answer-regex '#### (.*)' \
+            --grader number --roleset solver_checker,solver_programmer --runs-at-once "$at_once" --model "$(basename "$model" .gguf)"
+        report "$2" --by roleset --versus solver_checker ;;
+    code)
+        with_results "$@"
+        [[ $# -ge 3 ]] || die "name the tasks: tests/live/run.sh code OUT_DIR HumanEval.jsonl.gz"
+        count=${4:-30}
+        source=$(realpath "$3")
+        mkdir -p "$2"
+        "$py" "$root/tests/live/humaneval.py" "$source" "$2" "$count"
+        cd "$2"
+        test='python3 tests/{task}.py {file}'
+        # A few tasks at a time, so that a sweep that was cut off compares the same ones.
+        for ((upto = 5; upto < count + 5; upto += 5)); do
+            for arm in plain checked; do
+                check=()
+                if [[ $arm == checked ]]; then check=(--check "$test"); fi
+                head -n "$((upto < count ? upto : count))" tasks.jsonl | attend "$bin" batch - --output out --roleset planner_coder \
+                    --arm "$arm" "${check[@]}" --check-timeout 10s --grader-command "$test" --runs-at-once "$at_once" \
+                    --model "$(basename "$model" .gguf)"
+            done
+        done
+        report out --by arm --versus plain ;;
     panel)
         prepare
         build

@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+"""Makes a file of tasks, and a test of each, out of OpenAI's HumanEval.
+
+    humaneval.py HumanEval.jsonl.gz FOLDER COUNT
+
+FOLDER then has `tasks.jsonl` with the first COUNT tasks, and `tests/` with a program for each: it takes a file with code, and
+exits with 0 if the task's own assertions hold for it. A fence around the code does not count against it. The signature comes
+first in each test, because a function of the prompt that the model need not repeat may be used by the assertions.
+"""
+
+import gzip
+import json
+import pathlib
+import sys
+
+ORDER = (
+    "Complete this Python function. The final text is the whole function with the imports that it needs: "
+    "plain Python, without fences and without explanations.\n\n"
+)
+
+TEST = '''import re
+import sys
+
+source = open(sys.argv[1], encoding="utf-8").read()
+fenced = re.search(r"```(?:python)?\\n(.*?)```", source, re.S)
+space = {{"__name__": "solution"}}
+exec({prompt!r}, space)
+exec(fenced.group(1) if fenced else source, space)
+exec({test!r}, space)
+space["check"](space[{name!r}])
+'''
+
+
+def main():
+    source, folder, count = sys.argv[1], pathlib.Path(sys.argv[2]), int(sys.argv[3])
+    with gzip.open(source, "rt", encoding="utf-8") as lines:
+        tasks = [json.loads(line) for line, _ in zip(lines, range(count))]
+    with open(folder / "tasks.jsonl", "w", encoding="utf-8") as out:
+        for task in tasks:
+            out.write(json.dumps({"id": task["task_id"], "prompt": ORDER + task["prompt"]}) + "\n")
+            test = folder / "tests" / (task["task_id"] + ".py")
+            test.parent.mkdir(parents=True, exist_ok=True)
+            test.write_text(
+                TEST.format(prompt=task["prompt"], test=task["test"], name=task["entry_point"]), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
