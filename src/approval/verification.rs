@@ -81,6 +81,7 @@ impl CommandVerification {
             reads_folder: true,
             scratch: scratch.path(),
             stdin: None,
+            also_reads: None,
             time_max: time,
             memory_max: None,
         };

@@ -98,7 +98,7 @@ pub fn planned_columns(
         let as_found = roleset.clone();
         request.seats.take(&mut roleset, &mut packs, &request.redaction)?;
         request.params.apply(&mut roleset)?;
-        add_configured_check(&mut roleset, file);
+        add_configured_check(&mut roleset, &request.params.check, file);
         let setup = roleset.setup(&name, &packs, Task::default(), 0);
         for model in models(request.servers.model.as_deref()) {
             let column = request.named(Column::new(model.unwrap_or_default(), setup.clone(), Vec::new()));
@@ -216,7 +216,7 @@ impl OpenColumns {
         let as_found = roleset.clone();
         self.request.seats.take(&mut roleset, &mut packs, &self.request.redaction)?;
         self.request.params.apply(&mut roleset)?;
-        add_configured_check(&mut roleset, &self.file);
+        add_configured_check(&mut roleset, &self.request.params.check, &self.file);
         let setup = roleset.setup(&name, &packs, Task::default(), 0);
         let sought = sought(&self.request.redaction, &roleset)?;
         let mut columns = Vec::new();

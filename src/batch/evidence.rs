@@ -21,7 +21,8 @@ use super::result_line::phases;
 use super::results::lines;
 use crate::crypto::Digest;
 use crate::engine::RunState;
-use crate::journal::Executed;
+use crate::journal::{Executed, Executor};
+use crate::protocol::{OUTPUT_BYTES_MAX, TAIL_BYTES_MAX};
 use crate::report::RunResult;
 
 /// The fields that say whether a run and its blind vote are right, each with the path of the digest of its text.
@@ -166,6 +167,19 @@ fn compare(
         if said.get(*right) != Some(&graded.result.end.is_success().into()) {
             return Err(wrong(path, place, format!("`{right}` contradicts `{grade}`")));
         }
+        let is_too_long =
+            graded.result.output.len() > OUTPUT_BYTES_MAX || graded.result.tail.len() > TAIL_BYTES_MAX;
+        if is_too_long || !matches!(graded.by, Executor::Command(_)) {
+            return Err(wrong(path, place, format!("`{grade}` is not what a command leaves")));
+        }
+    }
+    if said
+        .get("grade")
+        .zip(said.get("blind_grade"))
+        .is_some_and(|(grade, blind)| grade.get("key") == blind.get("key") && grade != blind)
+    {
+        let why = "`grade` and `blind_grade` say different things of one text".to_owned();
+        return Err(wrong(path, place, why));
     }
     let is_known = |name: &&String| {
         derived.contains_key(*name)

@@ -14,7 +14,7 @@ use super::error::BatchError;
 use super::grader::{Given, Grader};
 use super::task::TaskLine;
 use crate::crypto::Digest;
-use crate::engine::{GraderOrder, Order, Redaction, execute, not_started};
+use crate::engine::{GraderOrder, Order, Redaction, execute};
 use crate::journal::{Executed, Executor};
 use crate::sandbox::Sandbox;
 use crate::text::escape;
@@ -28,6 +28,8 @@ pub struct CommandGrader {
     pub time_max: Duration,
     /// The sandbox in which it runs.
     pub sandbox: Sandbox,
+    /// Whether texts are graded again whose verdict is on record, as after a change of the user's tests.
+    pub again: bool,
 }
 
 /// The records of a grader's command for a run's text and for its blind vote; `None` where nothing was executed.
@@ -55,20 +57,21 @@ pub(super) async fn grade(
     let mut grades: Grades = [None, None];
     for (place, given) in given.into_iter().enumerate() {
         let Some(text) = &given.text else { continue };
+        let text = &match &redaction {
+            Some(redaction) => redaction.redactions().restore(text),
+            None => text.clone(),
+        };
         let key = key_of(task, redaction.as_ref(), text);
         let is_it = |executed: &&Executed| {
             executed.key == key && executed.by == Executor::Command(Digest::new(by.command.as_bytes()))
         };
         // The blind vote is often the text itself.
-        if let Some(executed) = known.iter().chain(&grades).flatten().find(is_it) {
+        let known = known.iter().filter(|_| !by.again);
+        if let Some(executed) = known.chain(&grades).flatten().find(is_it) {
             grades[place] = Some(executed.clone());
             continue;
         }
-        let text = match &redaction {
-            Some(redaction) => redaction.redactions().restore(text),
-            None => text.clone(),
-        };
-        let mut executed = by.run(task, key, &text).await?;
+        let mut executed = by.run(task, key, text).await?;
         if let Some(redaction) = &mut redaction {
             executed.result = redaction.result(&executed.result);
             redaction.save_if_new().map_err(|why| unusable(why.to_string()))?;
@@ -78,27 +81,20 @@ pub(super) async fn grade(
     Ok(grades)
 }
 
-/// Returns the key of a grade: the digest of the task, the answer and the text, as they are on record.
+/// Returns the key of a grade: the digest of the task, the answer and the text. That of a redacted run is salted, since a plain one
+/// would allow guesses at what must not leave the machine.
 fn key_of(task: &TaskLine, redaction: Option<&Redaction>, text: &str) -> Digest {
-    let answer = task.answer.as_ref().map(|answer| match redaction {
-        Some(redaction) => redaction.written(answer),
-        None => answer.clone(),
-    });
-    Digest::new(json!(["grade", task.id, answer, text]).to_string().as_bytes())
+    let key = Digest::new(json!(["grade", task.id, task.answer, text]).to_string().as_bytes());
+    redaction.map_or(key, |redaction| redaction.salted(key))
 }
 
 impl CommandGrader {
     /// Runs the command on a text, in the current folder.
     async fn run(&self, task: &TaskLine, key: Digest, text: &str) -> Result<Executed, BatchError> {
-        let Self { command, time_max, sandbox } = self;
+        let Self { command, time_max, sandbox, .. } = self;
         let (answer, time_max) = (task.answer.as_deref(), *time_max);
         let order = Order::grader(key, &GraderOrder { command, time_max, task: &task.id, answer, text });
         let failed = |why: String| BatchError::Grader { task: escape::excerpt(&task.id), why };
-        let executed =
-            execute(sandbox, Path::new("."), &order).await.map_err(|why| failed(why.to_string()))?;
-        match not_started(&executed) {
-            Some(why) => Err(failed(format!("it cannot be started ({why}"))),
-            None => Ok(executed),
-        }
+        execute(sandbox, Path::new("."), &order).await.map_err(|why| failed(why.to_string()))
     }
 }

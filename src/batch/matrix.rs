@@ -13,7 +13,7 @@ use super::grader::{Given, Grader};
 use super::task::TaskLine;
 use crate::core::Endpoint;
 use crate::crypto::Digest;
-use crate::engine::{PreparedRun, Redaction, RunBuilder, Sought};
+use crate::engine::{PreparedRun, Redaction, RunBuilder, Sought, TASK, task_word};
 use crate::journal::{Executed, InBatch, Limits};
 use crate::protocol::{Document, RunSetup, Task};
 use crate::run::add_spoken_rules;
@@ -139,6 +139,7 @@ impl Cell<'_> {
         let task = Task { prompt: self.task.prompt.clone(), documents, is_searched: false };
         let canonical = self.canonical().clone();
         self.check_answer()?;
+        self.check_id()?;
         let mut setup = RunSetup { task, canonical, seed: self.seed, ..self.column.setup.clone() };
         if self.column.has_spoken_rules {
             add_spoken_rules(&self.task.prompt, &mut setup.params, &setup.canonical);
@@ -183,6 +184,17 @@ impl Cell<'_> {
         let given = || escape::excerpt(self.task.answer.as_deref().unwrap_or_default());
         let right = self.right().transpose();
         right.map(drop).map_err(|why| format!("its `answer` “{}” can never be the answer: {why}", given()))
+    }
+
+    /// Refuses an id that may not be put into the command of the column's check.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason.
+    pub(super) fn check_id(&self) -> Result<(), String> {
+        let check = self.column.setup.check_command.as_ref();
+        let names_task = check.is_some_and(|check| check.command.contains(TASK));
+        if names_task { task_word(&self.task.id).map(drop).map_err(|why| why.to_string()) } else { Ok(()) }
     }
 
     /// Returns whether a run came to the right answer, if that is known. `grade` is the record of the grader's command for

@@ -14,9 +14,10 @@ use super::batch_stats::BatchStats;
 use super::cells::{Work, documents};
 use super::circuit_breaker::CircuitBreaker;
 use super::error::BatchError;
-use super::grading::{CommandGrader, grade};
+use super::grader::Grader;
+use super::grading::{CommandGrader, Grades, grade};
 use super::matrix::{Cell, Column};
-use super::result_line::{EndedRun, Graded, ResultLine};
+use super::result_line::{EndedRun, Graded};
 use super::shard::{CellState, Retry, Shard};
 use super::shard_id::ShardOf;
 use super::task::TaskLine;
@@ -69,6 +70,10 @@ pub(super) enum Start {
 pub(super) enum Next {
     /// Its run begins or continues.
     Go { writer: RunWriter, start: Start, made_of: Digest },
+    /// Its run has ended, and its text is to be graded before a line of results tells of it.
+    Grade { ended: Box<EndedRun>, made_of: Digest },
+    /// Its run has a line of results, and its text may have to be graded again by the user's command.
+    GradeAgain(Box<Graded>),
     /// Nothing is left to do.
     Done,
     /// The run would fail for this reason and is left for another time.
@@ -141,7 +146,7 @@ impl From<BatchError> for Unfit {
 }
 
 /// Finds the starting point of a cell's run, if there is anything left to do.
-pub(super) async fn begin(shard: &mut Shard, work: &Work, common: &Common) -> Result<Next, Unfit> {
+pub(super) fn begin(shard: &mut Shard, work: &Work, common: &Common) -> Result<Next, Unfit> {
     let Common { options, figures, .. } = common;
     let cell = work.cell();
     let run = work.run;
@@ -183,46 +188,43 @@ pub(super) async fn begin(shard: &mut Shard, work: &Work, common: &Common) -> Re
             let (writer, records) = shard.take(run)?;
             let state = RunState::replay(&records).map_err(|why| BatchError::from(EngineError::from(why)))?;
             let made_of = made_of(&records);
-            let ended =
-                graded(EndedRun::new(&state, writer.head()), common, work, shard.table_of(run)).await?;
-            let task = as_written(work, shard)?;
-            let cell = Cell { task: &task, ..cell };
-            let row = ResultLine::new(&cell, made_of, ended);
-            let ending = row.result.outcome;
-            shard.add(&row)?;
-            let mut figures = figures.borrow_mut();
-            figures.ended.add(ending, row.right);
-            figures.before += 1;
-            Ok(Next::Done)
+            Ok(Next::Grade { ended: Box::new(EndedRun::new(&state, writer.head())), made_of })
         }
+        CellState::Ended(known) if is_graded_by_command(common, work, &known) => Ok(Next::GradeAgain(known)),
         CellState::Ended(known) => {
-            grade_again(shard, work, common, &known).await?;
+            let grades = known.grades();
+            rescore(shard, work, common, &known, &grades)?;
             Ok(Next::Done)
         }
     }
 }
 
-/// Grades a run that has ended by the current answer of its task, and counts it.
-async fn grade_again(
+/// Returns whether the user's command decides if an ended run is right. If anything but the answer has changed since the run, the answer
+/// may belong to another question.
+fn is_graded_by_command(common: &Common, work: &Work, known: &Graded) -> bool {
+    let cell = work.cell();
+    let is_its = common.options.grader.is_some() && cell.task.grader == Grader::Command;
+    is_its && known.outcome.is_final() && known.made_of == cell.made_of()
+}
+
+/// Compares an ended run with the current answer of its task and with these grades, and counts it.
+pub(super) fn rescore(
     shard: &mut Shard,
     work: &Work,
     common: &Common,
     known: &Graded,
+    grades: &Grades,
 ) -> Result<(), BatchError> {
-    let (cell, run) = (work.cell(), work.run);
+    let cell = work.cell();
     let before = [known.right, known.blind_right];
     let task = as_written(work, shard)?;
-    // If anything but the answer has changed, the answer may belong to another question.
     let is_same = known.made_of == cell.made_of();
-    let (rights, grades) = if is_same && known.outcome.is_final() {
-        let (by, table) = (common.options.grader.as_ref(), shard.table_of(run));
-        let grades = grade(by, work, known.given(), known.grades(), table).await?;
-        (known.rights(&Cell { task: &task, ..cell }, &grades), grades)
-    } else {
-        (before, known.grades())
-    };
-    if rights != before || grades != known.grades() {
-        shard.rescore(run, rights, &grades)?;
+    // A command that forgets the grader takes no verdict back.
+    let is_forgotten = common.options.grader.is_none() && known.has_grade() && cell.task.answer.is_none();
+    let rights =
+        if is_same && !is_forgotten { known.rights(&Cell { task: &task, ..cell }, grades) } else { before };
+    if rights != before || *grades != known.grades() {
+        shard.rescore(work.run, rights, grades)?;
     }
     let mut figures = common.figures.borrow_mut();
     figures.rescored += u64::from(rights != before);
@@ -275,6 +277,16 @@ pub(super) async fn graded(
             grade(common.options.grader.as_ref(), work, [&text, &blind], [None, None], table).await?;
     }
     Ok(ended)
+}
+
+/// Grades an ended run again whose grades on record do not fit. `table` is the table of a redacted run.
+pub(super) async fn graded_again(
+    known: &Graded,
+    common: &Common,
+    work: &Work,
+    table: Option<PathBuf>,
+) -> Result<Grades, BatchError> {
+    grade(common.options.grader.as_ref(), work, known.given(), known.grades(), table).await
 }
 
 /// Returns the SHA-256 of what a run was begun with, documents aside. It equals that of the cell if nothing has changed.

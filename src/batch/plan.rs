@@ -114,6 +114,7 @@ impl<'a> BatchPlan<'a> {
             setup.check().map_err(|why| why.to_string())?;
             let first = Cell { task, column, seed: self.seeds.start };
             first.check_answer()?;
+            first.check_id()?;
             let most = setup.worst_case();
             plan.most.add([most.calls, most.prompt_tokens, most.completion_tokens], missing);
             if let Some(least) = at_once(&setup) {

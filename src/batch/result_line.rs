@@ -130,6 +130,11 @@ impl Graded {
         [self.grade.clone(), self.blind_grade.clone()]
     }
 
+    /// Returns whether the user's command has graded the text.
+    pub(super) fn has_grade(&self) -> bool {
+        self.grade.is_some() || self.blind_grade.is_some()
+    }
+
     /// Returns the text that the run came to, and that of its blind vote.
     pub(super) fn given(&self) -> [&Given; 2] {
         [&self.text, &self.blind_vote]

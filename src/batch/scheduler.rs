@@ -4,7 +4,6 @@
 //! folder, and figures for a watcher. A failed run does not stop others; if the journal cannot be written, all runs stop.
 
 use std::cell::RefCell;
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -15,15 +14,17 @@ use tokio::time::{Instant, MissedTickBehavior};
 use super::batch_stats::BatchStats;
 use super::cells::{Cells, Work};
 use super::error::BatchError;
+use super::grading::Grades;
 use super::matrix::{Cell, Column};
-use super::open_run::{Common, Next, Options, Start, Unfit, as_written, begin, graded, run_cell};
-use super::result_line::{EndedRun, ResultLine};
+use super::open_run::{
+    Common, Next, Options, Unfit, as_written, begin, graded, graded_again, rescore, run_cell,
+};
+use super::result_line::{EndedRun, Graded, ResultLine};
 use super::shard::Shard;
 use super::task::TaskLine;
 use super::task_reader::{Line, TaskReader};
 use crate::crypto::Digest;
 use crate::engine::StopRequest;
-use crate::journal::RunWriter;
 use crate::protocol::OutcomeKind;
 use crate::provider::Clients;
 
@@ -83,9 +84,16 @@ pub async fn run(
     LocalSet::new().run_until(scheduler.run(feed)).await
 }
 
-/// A run that has ended: its work, the digest of what it was begun with, and its result; `None` if the batch was stopped before
-/// its text was graded.
-type Ended = (Work, Digest, Result<Option<EndedRun>, BatchError>);
+/// A piece of work and its end; `None` if the batch was stopped before its text was graded.
+type Ended = (Work, Result<Option<Done>, BatchError>);
+
+/// The end of a piece of work.
+enum Done {
+    /// A run has ended, now or under an earlier command.
+    Run { ended: Box<EndedRun>, made_of: Digest, is_new: bool },
+    /// A run with a line of results was graded again.
+    GradeAgain { known: Box<Graded>, grades: Box<Grades> },
+}
 
 /// The state of a shard that is under way.
 struct Scheduler<'a, C, W> {
@@ -117,7 +125,7 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
             if has_room && let Some(work) = self.cells.as_mut().and_then(Iterator::next) {
                 // A line may have a million cells that are done or belong to another shard; running runs continue meanwhile.
                 tokio::task::coop::consume_budget().await;
-                if self.common.options.shard.has(work.run) && self.begin(work).await? {
+                if self.common.options.shard.has(work.run) && self.begin(work)? {
                     // Running runs continue while the next one is prepared.
                     tokio::task::yield_now().await;
                 }
@@ -139,18 +147,34 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
     }
 
     /// Begins the run of a cell, if anything is left to do. Returns whether it is under way.
-    async fn begin(&mut self, work: Work) -> Result<bool, BatchError> {
-        match begin(self.shard, &work, self.common).await {
+    fn begin(&mut self, work: Work) -> Result<bool, BatchError> {
+        let (common, stop) = (Rc::clone(self.common), self.stop.clone());
+        match begin(self.shard, &work, self.common) {
             Ok(Next::Go { writer, start, made_of }) => {
-                self.common.figures.borrow_mut().under_way += 1;
-                let (common, stop) = (Rc::clone(self.common), self.stop.clone());
-                let (columns, column) = (Rc::clone(&work.columns), work.column);
                 let table = self.shard.table_of(work.run);
-                let run = async move {
-                    let ended = run_and_grade(&work, writer, start, &common, stop, table).await;
-                    (work, made_of, ended)
-                };
-                self.handles.push((self.running.spawn_local(run), columns, column));
+                let (columns, column) = (Rc::clone(&work.columns), work.column);
+                let run = self.spawn(work, async move |work| {
+                    let ended = run_cell(writer, start, &common, stop.clone()).await?;
+                    let ended = unless_aborted(stop, graded(ended, &common, work, table)).await?;
+                    Ok(ended.map(|ended| Done::Run { ended: Box::new(ended), made_of, is_new: true }))
+                });
+                self.handles.push((run, columns, column));
+                return Ok(true);
+            }
+            Ok(Next::Grade { ended, made_of }) => {
+                let table = self.shard.table_of(work.run);
+                self.spawn(work, async move |work| {
+                    let ended = unless_aborted(stop, graded(*ended, &common, work, table)).await?;
+                    Ok(ended.map(|ended| Done::Run { ended: Box::new(ended), made_of, is_new: false }))
+                });
+                return Ok(true);
+            }
+            Ok(Next::GradeAgain(known)) => {
+                let table = self.shard.table_of(work.run);
+                self.spawn(work, async move |work| {
+                    let grades = unless_aborted(stop, graded_again(&known, &common, work, table)).await?;
+                    Ok(grades.map(|grades| Done::GradeAgain { known, grades: Box::new(grades) }))
+                });
                 return Ok(true);
             }
             Ok(Next::Done) => {}
@@ -166,6 +190,19 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
             Err(Unfit::Batch(why)) => return Err(why),
         }
         Ok(false)
+    }
+
+    /// Lets a piece of work go on beside the others.
+    fn spawn(
+        &mut self,
+        work: Work,
+        go: impl AsyncFnOnce(&Work) -> Result<Option<Done>, BatchError> + 'static,
+    ) -> AbortHandle {
+        self.common.figures.borrow_mut().under_way += 1;
+        self.running.spawn_local(async move {
+            let done = go(&work).await;
+            (work, done)
+        })
     }
 
     fn refuse(&self, number: u64, id: Option<&str>, why: &str) {
@@ -202,20 +239,36 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
 
     fn take_end(&mut self, ended: Result<Ended, JoinError>) -> Result<(), BatchError> {
         self.common.figures.borrow_mut().under_way -= 1;
-        let (work, made_of, result) = match ended {
+        let (work, done) = match ended {
             Ok(ended) => ended,
             Err(put_down) if put_down.is_cancelled() => return Ok(()),
             Err(panic) => std::panic::resume_unwind(panic.into_panic()),
         };
-        let Some(result) = result? else { return self.give_up() };
-        let task = as_written(&work, self.shard)?;
-        let row = ResultLine::new(&Cell { task: &task, ..work.cell() }, made_of, result);
-        if row.result.outcome != OutcomeKind::Interrupted {
-            self.shard.add(&row)?;
-            self.common.figures.borrow_mut().ended.add(row.result.outcome, row.right);
-            self.watcher.ended(&row);
+        match done? {
+            Some(Done::Run { ended, made_of, is_new }) => self.add(&work, made_of, *ended, is_new)?,
+            Some(Done::GradeAgain { known, grades }) => {
+                rescore(self.shard, &work, self.common, &known, &grades)?;
+            }
+            None => {}
         }
         self.give_up()
+    }
+
+    /// Adds the line of results of a run, unless it was interrupted on request.
+    fn add(&mut self, work: &Work, made_of: Digest, ended: EndedRun, is_new: bool) -> Result<(), BatchError> {
+        let task = as_written(work, self.shard)?;
+        let row = ResultLine::new(&Cell { task: &task, ..work.cell() }, made_of, ended);
+        if row.result.outcome == OutcomeKind::Interrupted {
+            return Ok(());
+        }
+        self.shard.add(&row)?;
+        let mut figures = self.common.figures.borrow_mut();
+        figures.ended.add(row.result.outcome, row.right);
+        figures.before += u64::from(!is_new);
+        if is_new {
+            self.watcher.ended(&row);
+        }
+        Ok(())
     }
 
     /// Reports progress, and aborts runs that wait for a server that is gone. They make room for runs on other servers.
@@ -264,20 +317,14 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
     }
 }
 
-/// Runs one cell to its end, and grades its text. Returns `None` if the batch is stopped at once meanwhile; the same command grades
-/// the text later.
-async fn run_and_grade(
-    work: &Work,
-    writer: RunWriter,
-    start: Start,
-    common: &Common,
+/// Awaits a grade, or returns `None` if the batch is to stop at once meanwhile; the same command grades the text later.
+async fn unless_aborted<T>(
     mut stop: watch::Receiver<StopRequest>,
-    table: Option<PathBuf>,
-) -> Result<Option<EndedRun>, BatchError> {
-    let ended = run_cell(writer, start, common, stop.clone()).await?;
+    grade: impl Future<Output = Result<T, BatchError>>,
+) -> Result<Option<T>, BatchError> {
     tokio::select! {
         biased;
-        ended = graded(ended, common, work, table) => ended.map(Some),
+        grade = grade => grade.map(Some),
         Ok(_) = stop.wait_for(|request| *request == StopRequest::Abort) => Ok(None),
     }
 }

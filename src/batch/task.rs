@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 
 use super::grader::Grader;
 use super::task_form::{Fields, TaskForm, fields_of, label};
+use crate::engine::{ANSWER, TASK, task_word};
 use crate::protocol::Document;
 use crate::text::{CanonicalKind, CanonicalRule};
 
@@ -141,8 +142,8 @@ impl TaskLine {
         let answer_is_number = written.answer.as_deref().is_some_and(is_number);
         let answer = written.answer.map(|answer| form.answer_in(in_words(&answer))).transpose()?;
         let grader = written.grader.unwrap_or(form.grader);
-        if grader == Grader::Command && !form.has_grader_command {
-            return Err("its `grader` is a command, and --grader-command gives none".to_owned());
+        if grader == Grader::Command {
+            check_command(form.grader_command.as_deref(), &id, answer.as_deref())?;
         }
         if let Some(answer) = &answer {
             grader.check(answer).map_err(|why| format!("its `answer` can never be the answer: {why}"))?;
@@ -159,6 +160,15 @@ impl TaskLine {
             meta: labels(written.meta.unwrap_or_default())?,
         })
     }
+}
+
+/// Refuses a task that the grader's command cannot grade.
+fn check_command(command: Option<&str>, id: &str, answer: Option<&str>) -> Result<(), String> {
+    let command = command.ok_or("its `grader` is a command, and --grader-command gives none")?;
+    if command.contains(ANSWER) && answer.is_none() {
+        return Err("it has no `answer`, and the command of --grader-command reads one".to_owned());
+    }
+    if command.contains(TASK) { task_word(id).map(drop).map_err(|why| why.to_string()) } else { Ok(()) }
 }
 
 /// Returns a hint on how to name the prompt, for a line whose fields have other names; `None` for any other line.

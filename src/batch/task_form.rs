@@ -25,8 +25,8 @@ pub struct TaskForm {
     pub answer: Option<Regex>,
     /// The grader of answers if a line names none.
     pub grader: Grader,
-    /// Whether the user has given a command that grades.
-    pub has_grader_command: bool,
+    /// The user's command that grades, if there is one.
+    pub grader_command: Option<String>,
 }
 
 /// The fields of a line, as they are written.

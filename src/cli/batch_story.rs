@@ -17,6 +17,7 @@ use super::moving;
 use super::output::Output;
 use crate::batch::{BatchError, BatchStats, EndCounts, Progress, ResultLine, ShardOf, State, Watcher};
 use crate::files::check_own;
+use crate::journal::Executed;
 use crate::protocol::OutcomeKind;
 use crate::text::{counted, escape};
 
@@ -44,6 +45,10 @@ pub(super) struct BatchStory {
     refused_count: Cell<u64>,
     /// The reasons why runs failed or reached a limit, and the number of runs for each.
     reasons: RefCell<BTreeMap<String, u64>>,
+    /// The numbers of texts that the user's command has graded right and wrong.
+    grades: Cell<(u64, u64)>,
+    /// What that command said of the last text.
+    last_grade: RefCell<String>,
     /// The last figures.
     last: RefCell<BatchStats>,
     line_at: Cell<Instant>,
@@ -68,6 +73,8 @@ impl BatchStory {
             refused_path,
             refused_count: Cell::new(0),
             reasons: RefCell::default(),
+            grades: Cell::default(),
+            last_grade: RefCell::default(),
             last: RefCell::default(),
             line_at: Cell::new(Instant::now()),
             file_at: Cell::new(None),
@@ -113,7 +120,14 @@ impl BatchStory {
         }
         if figures.rescored > 0 {
             let rescored = counted(figures.rescored, "earlier run");
-            self.output.warn(&format!("{rescored} graded again, since the answers have changed"));
+            self.output.warn(&format!("{rescored} graded otherwise than before"));
+        }
+        let (passed, failed) = self.grades.get();
+        if failed > 1 && passed == 0 {
+            self.output.warn(&escape::terminal(&format!(
+                "the command of --grader-command passed none of {failed} texts; of the last one it said: {}",
+                self.last_grade.borrow()
+            )));
         }
         let changed = figures.changed;
         if changed > 0 {
@@ -169,6 +183,17 @@ impl Watcher for BatchStory {
                 self.warn(&format!("task `{}`, {outcome}: {reason}", row.task));
                 reasons.insert(reason.clone(), 1);
             }
+        }
+        if let Some(Executed { result, .. }) = &row.grade {
+            let (passed, failed) = self.grades.get();
+            let is_right = result.end.is_success();
+            self.grades.set((passed + u64::from(is_right), failed + u64::from(!is_right)));
+            let said = result.output.lines().map(str::trim).rfind(|line| !line.is_empty());
+            self.last_grade.replace(format!(
+                "it {}: {}",
+                result.end,
+                escape::excerpt(said.unwrap_or("nothing"))
+            ));
         }
         if self.output.format == Format::Jsonl {
             // A row that was serialised before can be serialised again, and a reader that has gone away is not an error.

@@ -60,7 +60,9 @@ impl Counts {
                 (0, _) => String::new(),
                 (left, Some(why)) => format!("; {left} not run again: {why}"),
                 (left, None) => {
-                    format!("; {left} not run again: cut off by a limit, or run by another interpreter")
+                    format!(
+                        "; {left} not run again: cut off by a limit, or run by `python3` or another version"
+                    )
                 }
             };
             lines.push(format!("  programs     {again} run again, with the same results{left}"));
@@ -104,7 +106,11 @@ impl<'a> Repeater<'a> {
         counts.programs_again = same(&again(Again::Programs)??, "a program", "the record was changed")?;
         if repeats_checks {
             let made = again(Again::Checks)??;
-            counts.checks_again = Some(same(&made, "a check", "it may need another folder")?);
+            counts.checks_again = Some(same(
+                &made,
+                "a check",
+                "it may need the folder of the run, or the same --sandbox flags",
+            )?);
         }
         Ok(counts)
     }

@@ -14,7 +14,7 @@ use crate::core::Usage;
 use crate::engine::{Observer, RunEvent};
 use crate::journal::{Executed, Executor, Record, Replied};
 use crate::protocol::panel::Scores;
-use crate::protocol::{ExecutionResult, Reply, Step};
+use crate::protocol::{Execution, ExecutionResult, Reply, Step};
 use crate::provider::ProviderError;
 use crate::run::{Notices, Waiting};
 use crate::text::{counted, escape, extract};
@@ -111,16 +111,17 @@ impl ProgressPrinter {
     }
 
     /// Reports the end of an execution.
-    pub(super) fn executed(&self, executed: &Executed) {
+    pub(super) fn executed(&self, executed: &Executed, execution: &Execution) {
         self.live.end_execution();
         let Executed { by, result: ExecutionResult { end, output, tail, .. }, took_ms, .. } = executed;
         let all = if tail.is_empty() { output } else { tail };
         let said = all.lines().rev().find(|line| !line.trim().is_empty());
         let said = said.map(|said| escape::excerpt(said.trim())).unwrap_or_default();
         let why = if said.is_empty() { String::new() } else { format!(": {said}") };
+        let text = escape::excerpt(execution.text());
         let line = match (by, end.is_success()) {
-            (Executor::Command(_), true) => "the check passes the text".to_owned(),
-            (Executor::Command(_), false) => format!("the check refuses the text, it {end}{why}"),
+            (Executor::Command(_), true) => format!("the check passes “{text}”"),
+            (Executor::Command(_), false) => format!("the check refuses “{text}”, it {end}{why}"),
             (Executor::Interpreter(_), true) => format!("the program prints “{said}”"),
             (Executor::Interpreter(_), false) => format!("the program {end}{why}"),
         };
@@ -249,7 +250,7 @@ impl Observer for ProgressPrinter {
                 self.status(&format!("{INDENT}{agent}: cancelled, it can no longer change the result"));
             }
             RunEvent::Executing { .. } => self.live.begin_execution(),
-            RunEvent::Executed { executed } => self.executed(executed),
+            RunEvent::Executed { executed, execution } => self.executed(executed, execution),
             RunEvent::Stopping { at_once: false } => {
                 self.status("finishing calls in flight; press Ctrl-C again to stop now");
             }

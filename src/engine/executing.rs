@@ -27,10 +27,10 @@ use crate::text::escape;
 const FILE: &str = "{file}";
 
 /// The word that stands for the id of the task.
-const TASK: &str = "{task}";
+pub const TASK: &str = "{task}";
 
 /// The word in a grader's command that stands for the file with the known answer.
-const ANSWER: &str = "{answer}";
+pub const ANSWER: &str = "{answer}";
 
 impl Engine<'_> {
     /// Begins every execution that is owed and not under way.
@@ -61,17 +61,19 @@ impl Engine<'_> {
         let mut executed = match executed {
             Ok(executed) => executed,
             Err(why) => {
-                let cause = why.to_string();
+                let says_nothing = matches!(why, SandboxError::NotStarted { .. });
+                let cause =
+                    if says_nothing { format!("the check says nothing: {why}") } else { why.to_string() };
+                // The command itself may have an original in it.
+                let cause = match &self.tools.redaction {
+                    Some(redaction) => redaction.written(&cause),
+                    None => cause,
+                };
                 flight.reason = flight.reason.take().or(Some(Outcome::Failed { cause }));
                 return Ok(());
             }
         };
         flight.executing.remove(&executed.key);
-        if let Some(why) = not_started(&executed) {
-            let cause = format!("the check cannot be started ({why}");
-            flight.reason = flight.reason.take().or(Some(Outcome::Failed { cause }));
-            return Ok(());
-        }
         if !self.state.is_to_execute(&executed.key) {
             return Ok(());
         }
@@ -79,7 +81,10 @@ impl Engine<'_> {
             executed.result = redaction.result(&executed.result);
             redaction.save_if_new().map_err(|source| redaction.unwritten(source))?;
         }
-        self.observer.on_event(RunEvent::Executed { executed: &executed });
+        let execution = self.state.to_execute().find(|execution| execution.key() == executed.key);
+        if let Some(execution) = execution {
+            self.observer.on_event(RunEvent::Executed { executed: &executed, execution });
+        }
         self.record(Entry::Executed(executed))?;
         Ok(self.log.sync().await?)
     }
@@ -195,24 +200,45 @@ pub async fn execute(sandbox: &Sandbox, folder: &Path, order: &Order) -> Result<
 /// Runs the user's command on a text. It gets the text with one line feed on standard input, and in the file that `{file}`
 /// stands for. The word `{task}` stands for the id of the task, and `{answer}` for a file with the known answer.
 async fn checked(sandbox: &Sandbox, folder: &Path, check: &Check, text: &str) -> Result<Ran, SandboxError> {
-    let parent = std::env::temp_dir();
-    let scratch = Scratch::new(&parent, "check").map_err(SandboxError::io("make a folder in", &parent))?;
-    let file = write(scratch.path(), "text", text)?;
-    let quoted = |word: &str| shlex::try_quote(word).map(Cow::into_owned).unwrap_or_default();
-    let mut words = vec![(FILE, quoted(&file.to_string_lossy())), (TASK, quoted(&check.task))];
-    if let Some(answer) = &check.answer {
-        let answer = write(scratch.path(), "answer", answer)?;
-        words.push((ANSWER, quoted(&answer.to_string_lossy())));
+    let ran = ran_on(sandbox, folder, check, text).await?;
+    let CommandEnd::Exit(code @ 125..=127) = ran.end else { return Ok(ran) };
+    // The text itself may end so, as a script with an unknown command does. An empty text does not.
+    let Ran { end, output, .. } = ran_on(sandbox, folder, check, "").await?;
+    if end != CommandEnd::Exit(code) {
+        return Ok(ran);
     }
-    let command = put_in(&check.command, &words);
-    let command = ["sh".to_owned(), "-c".to_owned(), command];
-    let (scratch, stdin) = (scratch.path(), Some(&*file));
+    let said = escape::excerpt(String::from_utf8_lossy(&output).trim());
+    Err(SandboxError::NotStarted { code, said })
+}
+
+/// Runs the user's command on a text once.
+async fn ran_on(sandbox: &Sandbox, folder: &Path, check: &Check, text: &str) -> Result<Ran, SandboxError> {
+    let parent = std::env::temp_dir();
+    let new = |kind| Scratch::new(&parent, kind).map_err(SandboxError::io("make a folder in", &parent));
+    let scratch = new("check")?;
+    let file = write(scratch.path(), "text", text)?;
+    let quoted =
+        |word: &Path| shlex::try_quote(&word.to_string_lossy()).map(Cow::into_owned).unwrap_or_default();
+    let mut words = vec![(FILE, quoted(&file))];
+    if check.command.contains(TASK) {
+        words.push((TASK, task_word(&check.task)?));
+    }
+    // The folder of the answer is not the command's own, so that a text that runs neither finds the answer nor changes it.
+    let mut answer = None;
+    if let Some(known) = check.answer.as_ref().filter(|_| check.command.contains(ANSWER)) {
+        let apart = new("answer")?;
+        let file = write(apart.path(), "answer", known)?;
+        words.push((ANSWER, quoted(&file)));
+        answer = Some((apart, file));
+    }
+    let command = ["sh".to_owned(), "-c".to_owned(), put_in(&check.command, &words)];
     let job = CommandJob {
         command: &command,
         folder,
         reads_folder: true,
-        scratch,
-        stdin,
+        scratch: scratch.path(),
+        stdin: Some(&file),
+        also_reads: answer.as_ref().map(|(_, file)| file.as_path()),
         time_max: check.time_max,
         memory_max: None,
     };
@@ -234,20 +260,21 @@ fn put_in(command: &str, words: &[(&str, String)]) -> String {
     written + rest
 }
 
-/// Returns why a command says nothing about its text, if the shell could not start its program: words that follow
-/// "cannot be started (".
-#[must_use]
-pub fn not_started(executed: &Executed) -> Option<String> {
-    let is_command = matches!(executed.by, Executor::Command(_));
-    let CommandEnd::Exit(code @ 125..=127) = executed.result.end else { return None };
-    is_command.then(|| {
-        let said = escape::excerpt(executed.result.output.trim());
-        let advice = match code {
-            125 => "",
-            _ => "; a program outside of the system's folders needs --sandbox-read",
-        };
-        format!("exit code {code}): {said}{advice}")
-    })
+/// Returns the id of a task as it is put into a command, inside quotes or outside of them.
+///
+/// # Errors
+///
+/// [`SandboxError::TaskId`] for an id that a shell or a program could take for anything but a name. The author of a
+/// file of tasks must not be able to write commands.
+pub fn task_word(id: &str) -> Result<String, SandboxError> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+    let is_part =
+        |part: &str| !part.is_empty() && !part.starts_with(['.', '-']) && part.chars().all(is_plain);
+    if id.split('/').all(is_part) {
+        Ok(id.to_owned())
+    } else {
+        Err(SandboxError::TaskId(escape::excerpt(id)))
+    }
 }
 
 /// Writes a text with one line feed at its end.

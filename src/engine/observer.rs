@@ -80,6 +80,8 @@ pub enum RunEvent<'a> {
     Executed {
         /// Its record.
         executed: &'a Executed,
+        /// The execution.
+        execution: &'a Execution,
     },
     /// A stop was requested.
     Stopping {

@@ -76,6 +76,19 @@ struct Table {
     originals: Redactions,
 }
 
+/// The bytes beside a cut that are left out of an output: longer than nearly all originals.
+const BESIDE_CUT: usize = 512;
+
+/// Returns a text without the bytes before a cut at its end.
+fn without_end(text: &str) -> &str {
+    &text[..text.floor_char_boundary(text.len().saturating_sub(BESIDE_CUT))]
+}
+
+/// Returns a text without the bytes after a cut at its start.
+fn without_start(text: &str) -> &str {
+    &text[text.ceil_char_boundary(BESIDE_CUT.min(text.len()))..]
+}
+
 impl Redaction {
     /// Starts with an empty table, which will be the file at `path`.
     #[must_use]
@@ -163,12 +176,20 @@ impl Redaction {
             text.truncate(text.floor_char_boundary(bytes_max));
             text
         };
-        let output = redacted(&result.output, OUTPUT_BYTES_MAX);
-        let tail = redacted(&result.tail, TAIL_BYTES_MAX);
+        // Where a longer output was cut, a part of an original would not be found.
+        let (output, tail) = if result.tail.is_empty() {
+            (result.output.as_str(), "")
+        } else {
+            (without_end(&result.output), without_start(&result.tail))
+        };
+        let output = redacted(output, OUTPUT_BYTES_MAX);
+        let tail = redacted(tail, TAIL_BYTES_MAX);
         ExecutionResult { output, tail, output_sha256: self.salted(result.output_sha256), end: result.end }
     }
 
-    fn salted(&self, digest: Digest) -> Digest {
+    /// Returns a digest that tells only whether two contents of this run are equal.
+    #[must_use]
+    pub fn salted(&self, digest: Digest) -> Digest {
         Hasher::default().part(self.salt.as_bytes()).part(digest.to_string().as_bytes()).finish()
     }
 

@@ -64,12 +64,24 @@ fn sweep(parent: &Path, kind: &str) {
             .and_then(|name| name.strip_prefix(PREFIX)?.strip_prefix(kind)?.strip_prefix('-'))
             .is_some();
         let is_ours = is_named_so && entry.file_type().is_ok_and(|of| of.is_dir());
-        let Some(lock) = is_ours.then(|| File::open(entry.path()).ok()).flatten() else { continue };
+        let Some(lock) = is_ours.then(|| opened(&entry.path()).ok()).flatten() else { continue };
         if lock.try_lock().is_ok() {
             // Errors are ignored: another process may be removing the same folder, and a folder of another user
             // stays.
             let _ = remove_tree(&entry.path());
         }
+    }
+}
+
+/// Opens a folder, even if a command has closed it to its own user.
+fn opened(folder: &Path) -> Result<File> {
+    match File::open(folder) {
+        Err(why) if why.kind() == ErrorKind::PermissionDenied => {
+            // It was private to the user before.
+            open_up(folder)?;
+            File::open(folder)
+        }
+        done => done,
     }
 }
 
@@ -88,19 +100,33 @@ pub fn remove_tree(folder: &Path) -> Result<()> {
     }
 }
 
-/// Gives the user all rights to a folder and to the folders in it. Links are not followed.
+/// Gives the user all rights to a folder and to the folders in it. Links are not followed, and a path may be longer than the kernel takes.
 #[cfg(target_os = "linux")]
 fn open_up(folder: &Path) -> Result<()> {
-    use std::os::fd::AsRawFd;
+    let opened = unlocked(nix::fcntl::open(folder, CLOSED, nix::sys::stat::Mode::empty())?)?;
+    open_up_below(&opened)
+}
 
-    use nix::fcntl::{OFlag, open};
-    use nix::sys::stat::Mode;
-    // A folder that is closed even to its user can still be named in this way.
-    let place = open(folder, OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW, Mode::empty())?;
-    let place = PathBuf::from(format!("/proc/self/fd/{}", place.as_raw_fd()));
+/// How a folder that is closed even to its user can still be named.
+#[cfg(target_os = "linux")]
+const CLOSED: nix::fcntl::OFlag =
+    nix::fcntl::OFlag::O_PATH.union(nix::fcntl::OFlag::O_DIRECTORY).union(nix::fcntl::OFlag::O_NOFOLLOW);
+
+/// Gives the user all rights to a folder, and returns its path by the open file.
+#[cfg(target_os = "linux")]
+fn unlocked(folder: std::os::fd::OwnedFd) -> Result<(std::os::fd::OwnedFd, PathBuf)> {
+    use std::os::fd::AsRawFd;
+    let place = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()));
     std::fs::set_permissions(&place, Permissions::from_mode(0o700))?;
-    for entry in std::fs::read_dir(&place)?.flatten().filter(|e| e.file_type().is_ok_and(|of| of.is_dir())) {
-        open_up(&folder.join(entry.file_name()))?;
+    Ok((folder, place))
+}
+
+#[cfg(target_os = "linux")]
+fn open_up_below((folder, place): &(std::os::fd::OwnedFd, PathBuf)) -> Result<()> {
+    for entry in std::fs::read_dir(place)?.flatten().filter(|e| e.file_type().is_ok_and(|of| of.is_dir())) {
+        let below =
+            nix::fcntl::openat(folder, entry.file_name().as_os_str(), CLOSED, nix::sys::stat::Mode::empty())?;
+        open_up_below(&unlocked(below)?)?;
     }
     Ok(())
 }

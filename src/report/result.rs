@@ -210,7 +210,7 @@ fn check_verdicts(state: &RunState) -> Option<CheckVerdicts> {
             continue;
         }
         verdicts.refused += 1;
-        let why = FailedCheck::new(result.end, &result.output, &result.tail).in_brief();
+        let why = FailedCheck::new(result.end, &result.output, &result.tail).in_a_line();
         verdicts.last_refused = Some(RefusedText { text: text.clone(), why });
     }
     Some(verdicts)

@@ -9,7 +9,9 @@ use crate::journal::{Entry, Executed, Executor, Found, Record, Replied};
 use crate::protocol::map_reduce::Fact;
 use crate::protocol::panel::{Evaluated, Scores};
 use crate::protocol::review::{Finding, Reviewed};
-use crate::protocol::{CallId, CallPhase, ExecutionResult, Outcome, Params, Passage, Section, Step};
+use crate::protocol::{
+    CallId, CallPhase, Execution, ExecutionResult, Outcome, Params, Passage, Section, Step,
+};
 use crate::text::{Envelope, escape};
 
 /// Returns the transcript of a whole journal.
@@ -33,7 +35,11 @@ pub fn transcript(records: &[Record]) -> Result<String, ReplayError> {
                 }
             }
             Entry::Found(found) => passages(&mut out, found),
-            Entry::Executed(executed) => execution(&mut out, executed),
+            Entry::Executed(_) => {
+                if let Some((what, executed)) = state.executions_made().last() {
+                    execution(&mut out, what, executed);
+                }
+            }
             Entry::Stopped { outcome } => end(&mut out, outcome),
             Entry::Resumed { program, .. } => {
                 let _ = writeln!(out, "*Resumed by {program} at {}.*\n", record.at);
@@ -172,17 +178,21 @@ fn facts(out: &mut String, state: &RunState) {
     }
 }
 
-fn execution(out: &mut String, executed: &Executed) {
+/// Writes an execution and its result, in the place of the record, which may be after the reply of another agent.
+fn execution(out: &mut String, execution: &Execution, executed: &Executed) {
     let Executed { by, result: ExecutionResult { end, output, tail, .. }, .. } = executed;
     let what = match (by, end.is_success()) {
-        (Executor::Command(_), true) => "The check passed the text".to_owned(),
-        (Executor::Command(_), false) => "The check refused the text".to_owned(),
+        (Executor::Command(_), true) => "The check passed this text".to_owned(),
+        (Executor::Command(_), false) => "The check refused this text".to_owned(),
         (Executor::Interpreter(InterpreterNote { name, version, .. }), _) => {
-            format!("The program was run by {} {}", escape::excerpt(name), escape::excerpt(version))
+            format!("This program was run by {} {}", escape::excerpt(name), escape::excerpt(version))
         }
     };
     let _ = writeln!(out, "*{what}; it {end}.*\n");
+    quoted(out, execution.text());
+    out.push('\n');
     if !output.trim().is_empty() {
+        out.push_str("It printed:\n\n");
         quoted(out, output);
         out.push('\n');
     }

@@ -13,9 +13,9 @@ use crate::protocol::{CheckCommand, RunSetup};
 use crate::sandbox::{Confinement, Sandbox};
 use crate::text::escape;
 
-/// Gives a roleset without a check the one of the configuration, if there is one.
-pub(crate) fn add_configured_check(roleset: &mut Roleset, file: &FileConfig) {
-    if takes_check(&roleset.params) && roleset.check.is_none() {
+/// Gives a roleset without a check the one of the configuration, if there is one and no flag turns checks off.
+pub(crate) fn add_configured_check(roleset: &mut Roleset, given: &CheckChange, file: &FileConfig) {
+    if !given.is_off && takes_check(&roleset.params) && roleset.check.is_none() {
         roleset.check = file.check_command();
     }
 }
@@ -39,14 +39,28 @@ pub(crate) fn require_trusted(
         return Ok(());
     };
     // A flag is the user's own word.
-    if given.command.is_some() || is_trusted(path, file) {
+    if given.command.is_some() || given.is_off || is_trusted(path, file) {
         return Ok(());
     }
     Err(RunError::Usage(format!(
         "`{}` has a check, a command that would run here: {}\nif you trust it, repeat it with --check",
         path.display(),
-        escape::terminal(command)
+        escape::terminal(&escape::one_line(command))
     )))
+}
+
+/// Refuses a check that names the task of a batch, for a run of its own.
+///
+/// # Errors
+///
+/// Returns [`RunError::Usage`].
+pub(super) fn require_no_task_word(roleset: &Roleset) -> Result<(), RunError> {
+    match &roleset.check {
+        Some(check) if check.command.contains("{task}") => Err(RunError::Usage(
+            "the check names {task}, the id of a task, and only the runs of a batch have one".to_owned(),
+        )),
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// Returns true if a roleset file is covered by the trust in the working folder, or is the user's own.
@@ -86,11 +100,12 @@ pub async fn sandbox_for(setup: &RunSetup, confinement: &Confinement) -> Result<
 pub(super) fn require_given(check: &CheckCommand, given: Option<&str>, dir: &Path) -> Result<(), RunError> {
     let own = state_folder().and_then(|own| own.canonicalize().ok());
     let is_own = own.zip(dir.canonicalize().ok()).is_some_and(|(own, dir)| dir.starts_with(own));
-    if is_own || given == Some(check.command.as_str()) {
+    let is_other = given.is_some_and(|given| given != check.command);
+    if given.is_some() && !is_other || given.is_none() && is_own {
         return Ok(());
     }
     let why = match given {
-        Some(_) => "the run was begun with another check; give the same one",
+        Some(_) => "the run was begun with another check; give the same one, or begin a new run",
         None => "the run has a check, a command that would run here; if you trust it, repeat it with --check",
     };
     Err(RunError::Usage(format!("{why}: {}", escape::terminal(&check.command))))

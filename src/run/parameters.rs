@@ -53,6 +53,8 @@ pub struct CheckChange {
     pub command: Option<String>,
     /// The longest time that it may take, in milliseconds.
     pub timeout_ms: Option<u64>,
+    /// Whether there is to be no check, whatever the roleset and the configuration say.
+    pub is_off: bool,
 }
 
 impl ParamChanges {
@@ -135,6 +137,9 @@ fn override_params(roleset: &mut Roleset, given: &ParamChanges) -> Result<(), Ru
     for agent in roleset.agents.iter_mut().chain(&mut roleset.arbiter) {
         agent.max_tokens = given.max_tokens.unwrap_or(agent.max_tokens);
         agent.temperature = given.temperature.unwrap_or(agent.temperature);
+    }
+    if given.check.is_off {
+        roleset.check = None;
     }
     if let Some(command) = given.check.command.clone() {
         roleset.check = Some(CheckCommand { command, timeout_ms: CHECK_TIMEOUT_MS });

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use super::check::{add_configured_check, require_trusted, sandbox_for};
+use super::check::{add_configured_check, require_no_task_word, require_trusted, sandbox_for};
 use super::chunking;
 use super::documents;
 use super::error::RunError;
@@ -79,12 +79,13 @@ pub fn draft(request: &RunRequest, file: &FileConfig) -> Result<RunDraft, RunErr
     request.params.check(&roleset)?;
     request.seats.take(&mut roleset, &mut packs, &request.redaction)?;
     request.params.put(&mut roleset)?;
-    add_configured_check(&mut roleset, file);
+    add_configured_check(&mut roleset, &request.params.check, file);
     let task = task(request, &roleset, session.as_ref())?;
     let mut spoken = Vec::new();
     if !request.no_spoken_rules {
         spoken = add_spoken_rules(&task.prompt, &mut roleset.params, &roleset.canonical);
     }
+    require_no_task_word(&roleset)?;
     let setup = roleset.setup(&name, &packs, task, request.seed);
     let builder = RunBuilder::new(setup)?;
     Ok(RunDraft { builder, roleset, check_is_trusted, why: choice.why, shadows, spoken, session, script })
@@ -177,4 +178,7 @@ pub fn introduce(spec: &RunSpec, why: Option<&str>, id: RunId, notices: &dyn Not
     let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
     let line = format!("run {id}: {roleset}{why}, seed {seed}, {}", distinct.join(" and "));
     notices.status(&escape::terminal(&line));
+    if let Some(check) = &spec.setup.check_command {
+        notices.status(&escape::terminal(&format!("every final text must pass: {}", check.command)));
+    }
 }

@@ -22,6 +22,23 @@ pub enum SandboxError {
         /// The reason.
         source: std::io::Error,
     },
+    /// The guard of a command was ended by someone else, so that the end of the command says nothing.
+    #[error("the guard of a command was ended from outside, and the command with it; run it again")]
+    GuardLost,
+    /// The shell cannot start the command's program, whatever the text is.
+    #[error("it cannot be started (exit code {code}): {said}{}", advice(*code))]
+    NotStarted {
+        /// The exit code.
+        code: i32,
+        /// The beginning of the output.
+        said: String,
+    },
+    /// The id of a task that a shell could take for something else.
+    #[error(
+        "the id `{0}` cannot be put into a command for {{task}}: it may have letters, digits, `_`, `-`, `.` and `/`, and no part of it may \
+         begin with `.` or `-`"
+    )]
+    TaskId(String),
     /// The processes around the command cannot be started.
     #[error("cannot {does} `{}`", path.display())]
     Io {
@@ -39,8 +56,10 @@ impl SandboxError {
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Unavailable(_) | Self::Path { .. } => ExitCode::Usage,
-            Self::Io { .. } => ExitCode::Internal,
+            Self::Unavailable(_) | Self::Path { .. } | Self::NotStarted { .. } | Self::TaskId(_) => {
+                ExitCode::Usage
+            }
+            Self::GuardLost | Self::Io { .. } => ExitCode::Internal,
         }
     }
 
@@ -54,5 +73,13 @@ impl SandboxError {
     pub(crate) fn io(does: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { does, path, source }
+    }
+}
+
+/// Returns what helps against an exit code by which a shell says that it cannot start a program; the wall says 125 itself.
+fn advice(code: i32) -> &'static str {
+    match code {
+        125 => "",
+        _ => "; a program outside of the system's folders needs --sandbox-read",
     }
 }

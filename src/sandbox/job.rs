@@ -6,7 +6,6 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::Signal;
 use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, Command};
 use tokio::sync::Semaphore;
@@ -85,6 +84,8 @@ pub struct CommandJob<'a> {
     pub scratch: &'a Path,
     /// The file that it reads as its standard input, if any.
     pub stdin: Option<&'a Path>,
+    /// A further file that it may read, if any.
+    pub also_reads: Option<&'a Path>,
     /// The longest time that it may take.
     pub time_max: Duration,
     /// The most memory that it may use, in bytes, if that is less than every command may.
@@ -179,8 +180,8 @@ impl Sandbox {
         let end = match (is_late, serde_json::from_str(told.trim())) {
             (true, _) => CommandEnd::Time,
             (false, Ok(Some(end))) => end,
-            // Something else has ended the guard.
-            (false, Ok(None) | Err(_)) => CommandEnd::Signal(Signal::SIGKILL as i32),
+            // A signal that was not meant for the command is no verdict of it.
+            (false, Ok(None) | Err(_)) => return Err(SandboxError::GuardLost),
         };
         Ok(Ran { end, output_sha256: Digest::new(&output), output, took: began.elapsed() })
     }
@@ -200,6 +201,8 @@ impl Sandbox {
         let kept = ENVIRONMENT.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
         command.current_dir(job.folder).env_clear().envs(kept).env("TMPDIR", job.scratch);
         command.stdin(Stdio::piped()).stdout(says).stderr(Stdio::piped());
+        // Ctrl-C in a terminal is for this program, which decides what becomes of the command.
+        command.process_group(0);
         command.spawn().map_err(SandboxError::io("start", &self.program))
     }
 }
@@ -210,7 +213,7 @@ impl CommandJob<'_> {
         if self.reads_folder {
             read.push(self.folder.to_owned());
         }
-        read.extend(self.stdin.map(Path::to_owned));
+        read.extend([self.stdin, self.also_reads].into_iter().flatten().map(Path::to_owned));
         // A process that is not ended by its time is ended by the kernel a little later.
         let limits = WallLimits::default();
         let cpu_s = self.time_max.as_secs().saturating_add(2);

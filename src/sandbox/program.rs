@@ -4,10 +4,12 @@
 //! interpreter in this program runs in a process of this program behind a wall without any file. The one of the machine runs in the
 //! sandbox as every other command does.
 
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
 
@@ -29,6 +31,9 @@ pub const PRINTED_BYTES_MAX: usize = 4096;
 
 /// The time that the interpreter has beyond the time of the program, to start and to end by itself.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// The signals with which people and systems stop a program. The kernel ends an interpreter at its limits by others.
+const MEANT_FOR_OTHERS: [i32; 3] = [Signal::SIGHUP as i32, Signal::SIGINT as i32, Signal::SIGTERM as i32];
 
 fn note(name: &str, version: &str) -> InterpreterNote {
     let time_ms = u64::try_from(PROGRAM_TIME_MAX.as_millis()).unwrap_or(u64::MAX);
@@ -68,7 +73,8 @@ impl Sandbox {
             let policy = WallPolicy { interprets: true, limits, ..WallPolicy::default() };
             command.args(["--policy", &policy_text(&policy)]);
         }
-        let mut child = command.kill_on_drop(true).spawn().map_err(failed("start"))?;
+        // As for commands, Ctrl-C in a terminal is for this program.
+        let mut child = command.process_group(0).kill_on_drop(true).spawn().map_err(failed("start"))?;
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let talk = async {
             if let Some(mut stdin) = stdin {
@@ -87,8 +93,11 @@ impl Sandbox {
         let Ok((output, told, status)) = tokio::time::timeout(PROGRAM_TIME_MAX + GRACE, talk).await else {
             return Ok(ran(CommandEnd::Time, Vec::new(), began));
         };
-        status.map_err(failed("wait for"))?;
-        // A process that could not tell its end was ended from outside, or ran out of memory.
+        let status = status.map_err(failed("wait for"))?;
+        if status.signal().is_some_and(|signal| MEANT_FOR_OTHERS.contains(&signal)) {
+            return Err(SandboxError::GuardLost);
+        }
+        // A process that could not tell its end ran out of memory.
         let end = serde_json::from_str(told.trim()).unwrap_or(CommandEnd::Memory);
         Ok(ran(end, output, began))
     }
@@ -117,6 +126,7 @@ impl Sandbox {
             reads_folder: false,
             scratch: scratch.path(),
             stdin: None,
+            also_reads: None,
             time_max: PROGRAM_TIME_MAX,
             memory_max: Some(MEMORY_MAX),
         };

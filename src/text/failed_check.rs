@@ -29,10 +29,20 @@ impl FailedCheck {
 
     /// Returns the refusal in a few words for people.
     #[must_use]
-    pub fn in_brief(&self) -> String {
-        let last = self.said.lines().rev().find(|line| !line.trim().is_empty());
-        let last = last.map(|line| format!(": {}", escape::excerpt(line.trim()))).unwrap_or_default();
-        format!("the check {}{last}", self.end)
+    pub(super) fn in_brief(&self) -> String {
+        let last = self.last_line().map(|line| format!(": {}", escape::excerpt(line)));
+        format!("the check {}{}", self.end, last.unwrap_or_default())
+    }
+
+    /// Returns the end of the check, and the last line that it printed.
+    #[must_use]
+    pub fn in_a_line(&self) -> String {
+        let last = self.last_line().map(|line| format!(": {line}"));
+        format!("the check {}{}", self.end, last.unwrap_or_default())
+    }
+
+    fn last_line(&self) -> Option<&str> {
+        self.said.lines().map(str::trim).rfind(|line| !line.is_empty())
     }
 }
 

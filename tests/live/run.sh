@@ -15,8 +15,8 @@
 #                              of the same model for each; further words go to tests/live/everyday.py
 #   tests/live/run.sh programs OUT.jsonl QUESTIONS.jsonl [...]      programs of the model on questions such as GSM8K's, run by
 #                              both interpreters; further words go to tests/live/programs.py
-#   tests/live/run.sh ways OUT_DIR QUESTIONS.jsonl [N]     words against a program: solver_programmer beside solver_checker on
-#                              the first N questions (default 30) of a file such as GSM8K's
+#   tests/live/run.sh ways OUT_DIR TASKS.jsonl N [...]     words against a program: solver_programmer beside solver_checker on
+#                              the first N tasks; further words go to `consensus batch`
 #   tests/live/run.sh code OUT_DIR HumanEval.jsonl.gz [N]  planner_coder on the first N tasks (default 30), with and without the
 #                              task's own tests as its check
 #   tests/live/run.sh veto OUT.jsonl [...]          how well a council's veto tells wrong answers from right ones
@@ -83,10 +83,10 @@ case ${1:-} in
         sha256sum "$model" ;;
     ways)
         with_results "$@"
-        [[ $# -ge 3 ]] || die "name the questions: tests/live/run.sh ways OUT_DIR QUESTIONS.jsonl"
+        [[ $# -ge 4 ]] || die "name the tasks and their number: tests/live/run.sh ways OUT_DIR TASKS.jsonl N"
         # Both rolesets answer a question before the next one, so that a sweep that was cut off compares the same ones.
-        head -n "${4:-30}" "$3" | attend "$bin" batch - --output "$2" --map prompt=question --answer-regex '#### (.*)' \
-            --grader number --roleset solver_checker,solver_programmer --runs-at-once "$at_once" --model "$(basename "$model" .gguf)"
+        head -n "$4" "$3" | attend "$bin" batch - --output "$2" --grader number --roleset solver_checker,solver_programmer \
+            --runs-at-once "$at_once" --model "$(basename "$model" .gguf)" "${@:5}"
         report "$2" --by roleset --versus solver_checker ;;
     code)
         with_results "$@"

@@ -59,7 +59,7 @@ pub(crate) struct ApproveArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) findings: Option<PathBuf>,
     /// The folder with the reviewers' keys.
-    #[arg(long, value_name = "DIR", env = "CONSENSUS_KEYS")]
+    #[arg(long, value_name = "DIR", env = "CONSENSUS_KEYS", hide_env_values = true)]
     pub(crate) keys: Option<PathBuf>,
     /// Declare that other keys signed the decisions below this number.
     ///

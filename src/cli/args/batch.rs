@@ -36,7 +36,7 @@ pub(crate) struct BatchArgs {
     #[arg(value_name = "TASKS", required = true)]
     pub(crate) tasks: Option<PathBuf>,
     /// The rolesets, separated by commas: names, or paths of their JSON files. [default: `generalist_critic`]
-    #[arg(short, long, value_delimiter = ',', value_name = "A,B,…", env = "CONSENSUS_ROLESET", add = ArgValueCompleter::new(completion::rolesets))]
+    #[arg(short, long, value_delimiter = ',', value_name = "A,B,…", env = "CONSENSUS_ROLESET", hide_env_values = true, add = ArgValueCompleter::new(completion::rolesets))]
     pub(crate) roleset: Vec<String>,
     #[command(flatten)]
     pub(crate) rolesets: RolesetsArgs,
@@ -65,8 +65,11 @@ pub(crate) struct BatchArgs {
     ///
     /// It gets the text as the command of --check does, and the file that {answer} stands for holds the right answer. It is the
     /// grader of every line that names none. --check-timeout is for it too.
-    #[arg(long, value_name = "COMMAND")]
+    #[arg(long, value_name = "COMMAND", value_parser = command)]
     pub(crate) grader_command: Option<String>,
+    /// Grade all texts again, as after a change of the files that the command of --grader-command reads.
+    #[arg(long, requires = "grader_command")]
+    pub(crate) regrade: bool,
     /// A name for these settings, to compare them with other settings of the same rolesets and models.
     #[arg(long, value_name = "NAME", value_parser = arm_name)]
     pub(crate) arm: Option<String>,
@@ -132,7 +135,7 @@ impl BatchArgs {
                 (None, Some(_)) => Grader::Command,
                 (None, None) => Grader::default(),
             },
-            has_grader_command: self.grader_command.is_some(),
+            grader_command: self.grader_command.clone(),
         }
     }
 }
@@ -214,6 +217,11 @@ fn from_slurm(variable: impl Fn(&str) -> Option<String>) -> Result<ShardOf, Stri
         return Err("the numbers of the Slurm array are not evenly spaced: name each shard as I/N".to_owned());
     }
     Ok(ShardOf { index, count })
+}
+
+/// Reads a command, which is not empty.
+fn command(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() { Err("it names no command".to_owned()) } else { Ok(text.to_owned()) }
 }
 
 #[cfg(test)]

@@ -187,7 +187,7 @@ pub(crate) enum KeysAction {
         /// The file to make; only its owner can read it.
         file: PathBuf,
         /// The folder with the keys.
-        #[arg(long, value_name = "DIR", env = "CONSENSUS_KEYS")]
+        #[arg(long, value_name = "DIR", env = "CONSENSUS_KEYS", hide_env_values = true)]
         keys: PathBuf,
     },
     /// Read keys and everything that they have signed from an exported file into a folder.
@@ -197,7 +197,7 @@ pub(crate) enum KeysAction {
         /// The file that `keys export` wrote.
         file: PathBuf,
         /// The folder for the keys; it is made if it does not exist.
-        #[arg(long, value_name = "DIR", env = "CONSENSUS_KEYS")]
+        #[arg(long, value_name = "DIR", env = "CONSENSUS_KEYS", hide_env_values = true)]
         keys: PathBuf,
     },
     /// Make the roster from keys that each party has made for itself; nothing is overwritten.
@@ -239,7 +239,7 @@ pub(crate) struct DoctorArgs {
     #[command(flatten)]
     pub(crate) server: ServerArgs,
     /// The roleset whose servers are examined; needed only if it names models of its own.
-    #[arg(short, long, env = "CONSENSUS_ROLESET", add = ArgValueCompleter::new(completion::rolesets))]
+    #[arg(short, long, env = "CONSENSUS_ROLESET", hide_env_values = true, add = ArgValueCompleter::new(completion::rolesets))]
     pub(crate) roleset: Option<String>,
     #[command(flatten)]
     pub(crate) rolesets: RolesetsArgs,

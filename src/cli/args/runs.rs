@@ -22,7 +22,7 @@ pub(crate) struct RunRef {
     #[arg(long, conflicts_with = "run")]
     pub(crate) last: bool,
     /// The folder with run folders.
-    #[arg(long, value_name = "DIR", env = "CONSENSUS_RUNS_DIR")]
+    #[arg(long, value_name = "DIR", env = "CONSENSUS_RUNS_DIR", hide_env_values = true)]
     pub(crate) runs_dir: Option<PathBuf>,
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct ShowArgs {
     #[arg(long, conflicts_with = "full")]
     pub(crate) replay: bool,
     /// The folder with run folders.
-    #[arg(long, value_name = "DIR", env = "CONSENSUS_RUNS_DIR")]
+    #[arg(long, value_name = "DIR", env = "CONSENSUS_RUNS_DIR", hide_env_values = true)]
     pub(crate) runs_dir: Option<PathBuf>,
     /// Show the run of this roleset.
     #[arg(short, long, value_name = "NAME", requires = "task", help_heading = "Batches", add = ArgValueCompleter::new(completion::rolesets))]
@@ -137,7 +137,7 @@ pub(crate) struct VerifyArgs {
     #[command(flatten)]
     pub(crate) which: RunRef,
     /// The folder with the reviewers' public keys, for the record of a decision.
-    #[arg(long, value_name = "DIR", env = "CONSENSUS_KEYS")]
+    #[arg(long, value_name = "DIR", env = "CONSENSUS_KEYS", hide_env_values = true)]
     pub(crate) keys: Option<PathBuf>,
     /// Run the checks of final texts again, in the current folder, and compare their verdicts.
     ///
@@ -159,13 +159,13 @@ pub(crate) struct ResumeArgs {
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
     /// Use this server in place of the journal's, or allow the journal's key to be sent to it.
-    #[arg(long, value_name = "URL", env = "CONSENSUS_BASE_URL")]
+    #[arg(long, value_name = "URL", env = "CONSENSUS_BASE_URL", hide_env_values = true)]
     pub(crate) base_url: Option<String>,
     /// Start this server for the rest of the run; see `consensus run --help`.
     #[arg(long, value_name = "COMMAND", conflicts_with = "base_url")]
     pub(crate) launch: Option<String>,
     /// The model for --launch.
-    #[arg(short, long, env = "CONSENSUS_MODEL")]
+    #[arg(short, long, env = "CONSENSUS_MODEL", hide_env_values = true)]
     pub(crate) model: Option<String>,
     /// Write the answer to this file as well; the file is emptied before the run.
     #[arg(short, long, value_name = "FILE")]
@@ -191,6 +191,6 @@ pub(crate) struct RunsArgs {
     #[arg(short = 'n', long, value_name = "N")]
     pub(crate) limit: Option<usize>,
     /// The folder with run folders.
-    #[arg(long, value_name = "DIR", env = "CONSENSUS_RUNS_DIR")]
+    #[arg(long, value_name = "DIR", env = "CONSENSUS_RUNS_DIR", hide_env_values = true)]
     pub(crate) runs_dir: Option<PathBuf>,
 }

@@ -26,7 +26,7 @@ pub(super) const TESTING: &str = "Testing";
 #[derive(Args, Clone, Debug)]
 pub(crate) struct RunsDirArgs {
     /// The folder for run folders.
-    #[arg(long, value_name = "DIR", env = "CONSENSUS_RUNS_DIR", help_heading = OUTPUT, hide_short_help = true)]
+    #[arg(long, value_name = "DIR", env = "CONSENSUS_RUNS_DIR", hide_env_values = true, help_heading = OUTPUT, hide_short_help = true)]
     pub(crate) runs_dir: Option<PathBuf>,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct RunsDirArgs {
 pub(crate) struct MetricsArgs {
     /// Write the figures of all runs in the runs folder to this file, for Prometheus (node-exporter's textfile
     /// collector).
-    #[arg(long, value_name = "FILE", env = "CONSENSUS_METRICS_FILE", help_heading = OUTPUT, hide_short_help = true)]
+    #[arg(long, value_name = "FILE", env = "CONSENSUS_METRICS_FILE", hide_env_values = true, help_heading = OUTPUT, hide_short_help = true)]
     pub(crate) metrics_file: Option<PathBuf>,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct MockArgs {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct RolesetsArgs {
     /// A folder with rolesets, searched first.
-    #[arg(long, global = true, value_name = "DIR", env = "CONSENSUS_ROLESETS_DIR", help_heading = PROTOCOL, hide_short_help = true)]
+    #[arg(long, global = true, value_name = "DIR", env = "CONSENSUS_ROLESETS_DIR", hide_env_values = true, help_heading = PROTOCOL, hide_short_help = true)]
     pub(crate) rolesets_dir: Option<PathBuf>,
 }
 
@@ -119,7 +119,7 @@ pub(crate) struct ServerArgs {
     #[arg(long, value_name = "DURATION", value_parser = super::duration, help_heading = MODEL, hide_short_help = true)]
     pub(crate) wait_server: Option<Duration>,
     /// Call the model even if its server lists other models and not this one.
-    #[arg(long, env = "CONSENSUS_NO_MODEL_CHECK", value_parser = clap::builder::FalseyValueParser::new(), help_heading = MODEL, hide_short_help = true)]
+    #[arg(long, env = "CONSENSUS_NO_MODEL_CHECK", hide_env_values = true, value_parser = clap::builder::FalseyValueParser::new(), help_heading = MODEL, hide_short_help = true)]
     pub(crate) no_model_check: bool,
     /// The longest time for one reply, such as 10m.
     #[arg(long, value_name = "DURATION", value_parser = super::duration, help_heading = MODEL, hide_short_help = true)]
@@ -156,6 +156,9 @@ pub(crate) struct CheckArgs {
     /// printed. The command runs in the sandbox, in the current folder, which it can only read.
     #[arg(long, value_name = "COMMAND", help_heading = SANDBOX)]
     pub(crate) check: Option<String>,
+    /// Check no text, whatever the roleset and the configuration say.
+    #[arg(long, conflicts_with = "check", help_heading = SANDBOX, hide_short_help = true)]
+    pub(crate) no_check: bool,
     /// The longest time for the command of --check [default: 30s].
     #[arg(long, value_name = "DURATION", value_parser = super::time_limit, help_heading = SANDBOX, hide_short_help = true)]
     pub(crate) check_timeout: Option<Duration>,
@@ -220,7 +223,11 @@ impl CheckArgs {
     /// Returns the check that replaces those of the roleset and the configuration.
     pub(crate) fn change(&self) -> CheckChange {
         let timeout_ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        CheckChange { command: self.check.clone(), timeout_ms: self.check_timeout.map(timeout_ms) }
+        CheckChange {
+            command: self.check.clone(),
+            timeout_ms: self.check_timeout.map(timeout_ms),
+            is_off: self.no_check,
+        }
     }
 }
 

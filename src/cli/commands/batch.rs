@@ -123,7 +123,12 @@ async fn sandbox_and_grader(
     }
     let time_max = args.params.check.check_timeout.unwrap_or(Duration::from_millis(CHECK_TIMEOUT_MS));
     let command = args.grader_command.clone();
-    let grader = command.map(|command| CommandGrader { command, time_max, sandbox: sandbox.clone() });
+    let grader = command.map(|command| CommandGrader {
+        command,
+        time_max,
+        sandbox: sandbox.clone(),
+        again: args.regrade,
+    });
     Ok((sandbox, grader))
 }
 

@@ -33,8 +33,10 @@ pub(crate) fn replay(args: &ShowArgs, output: &Output) -> anyhow::Result<ExitCod
         if let Some((replied, usage)) = charged {
             story.reply(state.agent_name(replied.call.agent), replied, usage, None);
         }
-        if let Entry::Executed(executed) = &record.event {
-            story.executed(executed);
+        if let (Entry::Executed(_), Some((execution, executed))) =
+            (&record.event, state.executions_made().last())
+        {
+            story.executed(executed, execution);
         }
         if output.format == Format::Jsonl {
             output.line(&serde_json::to_string(record)?)?;

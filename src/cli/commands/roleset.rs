@@ -141,8 +141,8 @@ fn place(to: &str) -> anyhow::Result<(Option<&str>, PathBuf)> {
 /// Warns that a roleset has a check, since runs with the copy run that command without asking.
 fn warn_of_check(roleset: &Roleset, output: &Output) {
     if let Some(check) = &roleset.check {
-        let line = format!("it has a check, a command that runs with it from now on: {}", check.command);
-        output.warn(&escape::terminal(&line));
+        let command = escape::one_line(&check.command);
+        output.warn(&escape::terminal(&format!("it has a check, a command that runs with it: {command}")));
     }
 }
 

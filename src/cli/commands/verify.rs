@@ -88,6 +88,7 @@ fn verify_batch(args: &VerifyArgs, folder: &Path, output: &Output) -> anyhow::Re
     }
     again.lines().iter().try_for_each(|line| output.line(line))?;
     output.line(NOT_COVERED_IN_WORDS)?;
+    output.line("               whether texts are right, which depends on answers and on commands that no journal holds")?;
     Ok(ExitCode::Success)
 }
 

@@ -12,10 +12,10 @@ const GRADER: &str = r#"echo ran >>counted/runs; grep -qx "$(cat)" tests/{task}"
 fn two_tasks(folder: &Folder) {
     folder.write(
         "tasks.jsonl",
-        "{\"id\": \"two plus\", \"prompt\": \"2+2?\"}\n{\"id\": \"x'y\", \"prompt\": \"2+3?\"}\n",
+        "{\"id\": \"a/two\", \"prompt\": \"2+2?\"}\n{\"id\": \"x.y\", \"prompt\": \"2+3?\"}\n",
     );
-    folder.write("tests/two plus", "4\n");
-    folder.write("tests/x'y", "5\n");
+    folder.write("tests/a/two", "4\n");
+    folder.write("tests/x.y", "5\n");
     folder.write("counted/runs", "");
 }
 
@@ -25,6 +25,10 @@ fn runs_of_grader(folder: &Folder) -> usize {
 
 fn graded(command: &str) -> Vec<&str> {
     [&MOCK[..], &["--sandbox-write", "counted", "--grader-command", command]].concat()
+}
+
+fn graded_at_once(command: &str) -> Vec<&str> {
+    [&MOCK[..], &["--grader-command", command, "--regrade"]].concat()
 }
 
 /// Returns the last row of each task.
@@ -60,23 +64,100 @@ fn a_command_says_which_texts_are_right_and_says_it_once() {
 }
 
 #[test]
-fn the_answer_of_a_task_reaches_the_command_as_a_file_and_no_line_can_name_a_command() {
+fn the_answer_of_a_task_reaches_the_command_as_a_file_that_no_graded_text_finds() {
     let folder = Folder::new();
-    let odd = r#"{"id": "{answer}", "prompt": "2+2?", "answer": "$(touch x); 4"}"#;
-    let plain = r#"{"id": "b", "prompt": "2+2?", "answer": "4", "grader": "exact"}"#;
-    folder.write("tasks.jsonl", &format!("{odd}\n{plain}\n"));
-    let command = r#"test "$(cat {answer})" = '$(touch x); 4' && test {task} = '{''answer}'"#;
-    figures(&folder, &[&MOCK[..], &["--grader", "command", "--grader-command", command]].concat(), 0);
-    let verdicts: Vec<Value> = rows(&folder).iter().map(|row| row["right"].clone()).collect();
-    // The id of the first line looks like a word of the command, and is none.
-    assert_eq!(verdicts, [json!(true), json!(true)]);
-    let refused = Folder::new();
-    refused.write("tasks.jsonl", &plain.replace("exact", "command"));
-    let why = Finished::of(&mut batch(&refused, &MOCK)).exits(2).stderr;
-    assert!(why.contains("its `grader` is a command, and --grader-command gives none"), "{why}");
-    let why =
-        Finished::of(&mut batch(&refused, &[&MOCK[..], &["--grader", "command"]].concat())).exits(2).stderr;
-    assert!(why.contains("--grader-command"), "{why}");
+    folder.write("tasks.jsonl", "{\"id\": 1, \"prompt\": \"2+2?\", \"answer\": \"$(touch x); 4\"}\n");
+    let find = r#"test "$(cat {answer})" = '$(touch x); 4' && test "$(ls "$TMPDIR" | tr -d '\n')" = text"#;
+    figures(&folder, &graded_at_once(find), 0);
+    assert_eq!(rows(&folder)[0]["right"], json!(true));
+    let change = "! { echo 5 >{answer}; } 2>/dev/null";
+    figures(&folder, &graded_at_once(change), 0);
+    assert_eq!(rows(&folder)[0]["right"], json!(true), "it can only be read");
+}
+
+#[test]
+fn no_line_of_a_task_file_is_a_command_or_a_part_of_one() {
+    let folder = Folder::new();
+    let ids = ["x$(touch y)", "../data/evil", "-c", "a//b", "/etc/x", "a b", "..", ".hidden/x"];
+    let line = |id: &str| json!({"id": id, "prompt": "2+2?"}).to_string() + "\n";
+    folder.write("tasks.jsonl", &ids.map(line).concat());
+    let quoted = r#"echo "tests/{task}.py"; true"#;
+    for words in [["--grader-command", quoted], ["--check", quoted]] {
+        let why = Finished::of(&mut batch(&folder, &[&MOCK[..], &words].concat())).exits(2).stderr;
+        assert!(why.contains("cannot be put into a command for {task}"), "{why}");
+        assert_eq!(lines(&folder, "refused-0.jsonl").len(), ids.len());
+    }
+    let named = Folder::new();
+    named.write("tasks.jsonl", "{\"id\": \"a\", \"prompt\": \"2+2?\", \"grader\": \"command\"}\n");
+    for (words, why) in [
+        (&[][..], "its `grader` is a command, and --grader-command gives none"),
+        (&["--grader", "command"], "--grader-command"),
+        (&["--grader-command", " "], "it names no command"),
+        (&["--grader-command", "diff - {answer}"], "it has no `answer`"),
+    ] {
+        let said = Finished::of(&mut batch(&named, &[&MOCK[..], words].concat())).exits(2).stderr;
+        assert!(said.contains(why), "{said}");
+    }
+}
+
+#[test]
+fn a_text_that_ends_as_a_missing_program_does_is_wrong_and_stops_no_other() {
+    let folder = Folder::new();
+    two_tasks(&folder);
+    let script = "{\"policy\": \"honest\", \"answer\": \"echo hi\\nno-such-program\"}\n";
+    folder.write("script.jsonl", script);
+    let words =
+        ["--mock-script", "script.jsonl", "--roleset", "planner_coder", "--grader-command", "sh {file}"];
+    let said = figures(&folder, &words, 0);
+    assert_eq!(said["ended"]["wrong"], json!(2), "{said}");
+    assert_eq!(rows(&folder)[0]["grade"]["result"]["end"], json!({"exit": 127}));
+    let why = Finished::of(&mut batch(&folder, &words)).exits(0).stderr;
+    assert!(!why.contains("cannot be started"), "{why}");
+}
+
+#[test]
+fn verdicts_stay_until_the_user_asks_for_others() {
+    let folder = Folder::new();
+    two_tasks(&folder);
+    figures(&folder, &graded(GRADER), 0);
+    // A command that forgets the grader takes nothing back.
+    let forgotten = figures(&folder, &MOCK, 0);
+    assert_eq!((&forgotten["ended"]["right"], &forgotten["rescored"]), (&json!(1), &json!(0)), "{forgotten}");
+    folder.write("tests/x.y", "4\n");
+    assert_eq!(figures(&folder, &graded(GRADER), 0)["ended"]["right"], json!(1), "the command is the same");
+    let again = figures(&folder, &[&graded(GRADER)[..], &["--regrade"]].concat(), 0);
+    assert_eq!((&again["ended"]["right"], runs_of_grader(&folder)), (&json!(2), 4), "{again}");
+    let warned = Folder::new();
+    two_tasks(&warned);
+    let said = Finished::of(&mut batch(&warned, &graded("python3 tets/{task}.py"))).exits(0).stderr;
+    assert!(
+        said.contains("passed none of 2 texts; of the last one it said: it ended with exit code 2"),
+        "{said}"
+    );
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_interrupt_at_the_terminal_is_no_verdict() {
+    use std::os::unix::process::CommandExt as _;
+
+    use nix::sys::signal::{Signal, killpg};
+    use nix::unistd::Pid;
+
+    let folder = Folder::new();
+    two_tasks(&folder);
+    let slow =
+        "touch counted/begun; while test ! -e go; do sleep 0.05; done; grep -qx \"$(cat)\" tests/{task}";
+    let mut command = batch(&folder, &graded(slow));
+    let child = command.process_group(0).stderr(std::process::Stdio::null()).spawn().unwrap();
+    while !folder.path().join("counted/begun").exists() {
+        std::thread::yield_now();
+    }
+    killpg(Pid::from_raw(i32::try_from(child.id()).unwrap()), Signal::SIGINT).unwrap();
+    folder.write("go", "");
+    child.wait_with_output().unwrap();
+    let said = figures(&folder, &graded(slow), 0);
+    assert_eq!((&said["ended"]["right"], &said["ended"]["wrong"]), (&json!(1), &json!(1)), "{said}");
 }
 
 #[test]

@@ -139,7 +139,9 @@ fn add_table(schema: &Value, page: &mut String) {
             .flatten()
             .filter(|choice| choice["properties"].is_object())
         {
-            let kind = choice["properties"]["type"]["const"].as_str().unwrap_or_default();
+            // An object is told apart by its type, or by its only field.
+            let kind = choice["properties"]["type"]["const"].as_str().or(choice["required"][0].as_str());
+            let kind = kind.unwrap_or_default();
             let about = choice["description"].as_str().unwrap_or_default();
             write!(page, "## `{name}`: `{kind}`\n\n{about}\n\n").unwrap();
             add_table(choice, page);

@@ -37,7 +37,7 @@ fn a_run_says_that_its_check_has_refused_the_texts() {
     assert!(show(&[]).stdout.contains("check    passed 0 texts, refused 1"));
     assert!(show(&["--full"]).stdout.contains("The check of every final text:\n\n> cat >/dev/null; echo"));
     let replayed = Finished::of(consensus(&folder).args(["show", "--replay"])).exits(3).stderr;
-    assert!(replayed.contains("the check refuses the text, it ended with exit code 1"), "{replayed}");
+    assert!(replayed.contains("the check refuses “4”, it ended with exit code 1"), "{replayed}");
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn a_copy_of_a_roleset_names_the_check_that_runs_with_it() {
     folder.write("theirs/packs/a.md", "Work it out.");
     let copy = ["roleset", "copy", "theirs/own.json", "rolesets/mine"];
     let said = Finished::of(consensus(&folder).args(copy)).exits(0).stderr;
-    assert!(said.contains("a command that runs with it from now on: make test"), "{said}");
+    assert!(said.contains("a command that runs with it: make test"), "{said}");
 }
 
 #[test]
@@ -127,6 +127,14 @@ fn checks_of_a_run_can_be_run_again() {
     folder.write("answer", "5");
     verify(7);
     Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
+    // A test that is gone refuses nothing.
+    let folder = Folder::new();
+    folder.write("test.sh", "cat >/dev/null; exit 1");
+    checked(&folder, "sh test.sh", &[]).exits(3);
+    let words = ["verify", "--last", "--rerun-checks", "--check", "sh test.sh"];
+    Finished::of(consensus(&folder).args(words)).exits(0);
+    std::fs::remove_file(folder.path().join("test.sh")).unwrap();
+    Finished::of(consensus(&folder).args(words)).exits(7);
 }
 
 #[test]
@@ -199,6 +207,46 @@ fn a_check_sees_originals_and_the_record_has_tokens() {
 }
 
 #[test]
+fn a_check_that_cannot_be_started_betrays_no_original() {
+    let folder = Folder::new();
+    let words = ["run", "-q", "--mock", "--answer", "Ask [EMAIL_1].", "--redact"];
+    let asked =
+        ["--prompt", "Whom do I ask? ann@example.org", "--check", "cat; no-such-program ann@example.org"];
+    Finished::of(consensus(&folder).args(words).args(asked)).exits(6);
+    let run = folder.run();
+    for file in ["journal.jsonl", "result.json", "transcript.md"] {
+        let text = std::fs::read_to_string(run.join(file)).unwrap();
+        assert!(!text.contains("example.org"), "{file}: {text}");
+    }
+}
+
+#[test]
+fn a_long_output_betrays_no_part_of_an_original() {
+    let folder = Folder::new();
+    let words = ["run", "-q", "--mock", "--answer", "Ask [EMAIL_1].", "--redact"];
+    // The address begins before the place at which the record is cut.
+    let check = "head -c 4088 /dev/zero | tr '\\0' x; echo \" ann@example.org\"; seq 1 20000";
+    let asked = ["--prompt", "Whom do I ask? ann@example.org", "--check", check];
+    Finished::of(consensus(&folder).args(words).args(asked)).exits(0);
+    let journal = std::fs::read_to_string(folder.run().join("journal.jsonl")).unwrap();
+    assert!(journal.contains("xxx") && !journal.contains("ann@"), "{journal}");
+}
+
+#[test]
+fn a_run_can_leave_out_the_check_and_has_no_task_to_name() {
+    let folder = Folder::new();
+    folder.write("consensus.toml", "check = \"false\"\n");
+    trust(&folder);
+    let plain = ["run", "--mock", "--answer", "4", "--prompt", "2+2?", "--thinking", "none"];
+    let said = Finished::of(consensus(&folder).args(plain)).exits(3).stderr;
+    assert!(said.contains("every final text must pass: false"), "{said}");
+    Finished::of(consensus(&folder).args(plain).arg("--no-check")).exits(0);
+    let refused =
+        Finished::of(consensus(&folder).args(plain).args(["--check", "python3 {task}.py"])).exits(2);
+    assert!(refused.stderr.contains("only the runs of a batch have one"), "{}", refused.stderr);
+}
+
+#[test]
 fn a_check_needs_some_time() {
     let refused = checked(&Folder::new(), "true", &["--check-timeout", "0s"]).exits(2);
     assert!(refused.stderr.contains("nothing ends within no time"), "{}", refused.stderr);
@@ -212,7 +260,11 @@ fn what_is_no_check_is_said_before_any_text_is_blamed() {
     }
     let folder = Folder::new();
     let failed = checked(&folder, "no-such-program {file}", &[]).exits(6);
-    assert!(failed.stderr.contains("the check cannot be started (exit code 127)"), "{}", failed.stderr);
+    assert!(
+        failed.stderr.contains("the check says nothing: it cannot be started (exit code 127)"),
+        "{}",
+        failed.stderr
+    );
     assert_eq!(executions(&folder), Vec::<Value>::new(), "no text was refused for it");
 }
 
@@ -231,10 +283,10 @@ fn each_task_of_a_batch_can_have_a_test_of_its_own() {
     let folder = Folder::new();
     folder.write(
         "tasks.jsonl",
-        "{\"id\": \"two plus\", \"prompt\": \"2+2?\"}\n{\"id\": \"x'y\", \"prompt\": \"2+3?\"}\n",
+        "{\"id\": \"a/two\", \"prompt\": \"2+2?\"}\n{\"id\": \"x.y\", \"prompt\": \"2+3?\"}\n",
     );
-    folder.write("tests/two plus", "4");
-    folder.write("tests/x'y", "5");
+    folder.write("tests/a/two", "4");
+    folder.write("tests/x.y", "5");
     let batch =
         ["batch", "tasks.jsonl", "-o", "out", "--mock", "--answer", "4", "--roleset", "solver_checker"];
     let check = r#"test "$(cat)" = "$(cat tests/{task})""#;
@@ -244,12 +296,12 @@ fn each_task_of_a_batch_can_have_a_test_of_its_own() {
     let mut outcomes: Vec<(String, String)> =
         rows.map(|row| (row["task"].to_string(), row["outcome"].to_string())).collect();
     outcomes.sort();
-    assert_eq!(outcomes[0], ("\"two plus\"".to_owned(), "\"agreed\"".to_owned()), "{outcomes:?}");
-    assert_eq!(outcomes[1], ("\"x'y\"".to_owned(), "\"no_agreement\"".to_owned()), "{outcomes:?}");
+    assert_eq!(outcomes[0], ("\"a/two\"".to_owned(), "\"agreed\"".to_owned()), "{outcomes:?}");
+    assert_eq!(outcomes[1], ("\"x.y\"".to_owned(), "\"no_agreement\"".to_owned()), "{outcomes:?}");
     let verify = ["verify", "out", "--rerun-checks", "--check", check, "--format", "json"];
     let said = Finished::of(consensus(&folder).args(verify)).exits(0).stdout;
     let said: Value = serde_json::from_str(&said).unwrap();
     assert_eq!(said["checks"], said["checks_run_again"], "{said}");
-    folder.write("tests/two plus", "5");
+    folder.write("tests/a/two", "5");
     Finished::of(consensus(&folder).args(verify)).exits(7);
 }

@@ -38,7 +38,7 @@ fn words_and_a_program_agree_independently() {
     assert_eq!((&said["programs"], &said["programs_run_again"]), (&json!(1), &json!(1)), "{said}");
     let transcript = std::fs::read_to_string(folder.run().join("transcript.md")).unwrap();
     assert!(
-        transcript.contains("4 * 12.0") && transcript.contains("The program was run by monty"),
+        transcript.contains("4 * 12.0") && transcript.contains("This program was run by monty"),
         "{transcript}"
     );
 }
