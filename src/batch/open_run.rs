@@ -192,8 +192,7 @@ pub(super) fn begin(shard: &mut Shard, work: &Work, common: &Common) -> Result<N
         }
         CellState::Ended(known) if is_graded_by_command(common, work, &known) => Ok(Next::GradeAgain(known)),
         CellState::Ended(known) => {
-            let grades = known.grades();
-            rescore(shard, work, common, &known, &grades)?;
+            rescore(shard, work, common, &known, [None, None])?;
             Ok(Next::Done)
         }
     }
@@ -207,13 +206,13 @@ fn is_graded_by_command(common: &Common, work: &Work, known: &Graded) -> bool {
     is_its && known.outcome.is_final() && known.made_of == cell.made_of()
 }
 
-/// Compares an ended run with the current answer of its task and with these grades, and counts it.
+/// Compares an ended run with the current answer of its task and with the grades that the user's command gives now, and counts it.
 pub(super) fn rescore(
     shard: &mut Shard,
     work: &Work,
     common: &Common,
     known: &Graded,
-    grades: &Grades,
+    grades: Grades,
 ) -> Result<(), BatchError> {
     let cell = work.cell();
     let before = [known.right, known.blind_right];
@@ -221,10 +220,13 @@ pub(super) fn rescore(
     let is_same = known.made_of == cell.made_of();
     // A command that forgets the grader takes no verdict back.
     let is_forgotten = common.options.grader.is_none() && known.has_grade() && cell.task.answer.is_none();
-    let rights =
-        if is_same && !is_forgotten { known.rights(&Cell { task: &task, ..cell }, grades) } else { before };
-    if rights != before || *grades != known.grades() {
-        shard.rescore(work.run, rights, grades)?;
+    let (rights, grades) = if is_same && !is_forgotten {
+        (known.rights(&Cell { task: &task, ..cell }, &grades), grades)
+    } else {
+        (before, known.grades())
+    };
+    if rights != before || grades != known.grades() {
+        shard.rescore(work.run, rights, &grades)?;
     }
     let mut figures = common.figures.borrow_mut();
     figures.rescored += u64::from(rights != before);
@@ -279,7 +281,7 @@ pub(super) async fn graded(
     Ok(ended)
 }
 
-/// Grades an ended run again whose grades on record do not fit. `table` is the table of a redacted run.
+/// Returns the grades of a run that has a line of results: those on record where they fit. `table` is the table of a redacted run.
 pub(super) async fn graded_again(
     known: &Graded,
     common: &Common,

@@ -247,7 +247,7 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
         match done? {
             Some(Done::Run { ended, made_of, is_new }) => self.add(&work, made_of, *ended, is_new)?,
             Some(Done::GradeAgain { known, grades }) => {
-                rescore(self.shard, &work, self.common, &known, &grades)?;
+                rescore(self.shard, &work, self.common, &known, *grades)?;
             }
             None => {}
         }

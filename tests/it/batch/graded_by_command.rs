@@ -127,6 +127,15 @@ fn verdicts_stay_until_the_user_asks_for_others() {
     assert_eq!(figures(&folder, &graded(GRADER), 0)["ended"]["right"], json!(1), "the command is the same");
     let again = figures(&folder, &[&graded(GRADER)[..], &["--regrade"]].concat(), 0);
     assert_eq!((&again["ended"]["right"], runs_of_grader(&folder)), (&json!(2), 4), "{again}");
+    // Another grader decides anew, and leaves no grade behind that would contradict it.
+    folder.write(
+        "tasks.jsonl",
+        "{\"id\": \"a/two\", \"prompt\": \"2+2?\", \"answer\": 5}\n{\"id\": \"x.y\", \"prompt\": \"2+3?\", \"answer\": 4}\n",
+    );
+    let other = figures(&folder, &[&MOCK[..], &["--grader", "number"]].concat(), 0);
+    assert_eq!((&other["ended"]["right"], &other["rescored"]), (&json!(1), &json!(1)), "{other}");
+    assert!(rows(&folder).iter().all(|row| row.get("grade").is_none()));
+    Finished::of(consensus(&folder).args(["verify", "out"])).exits(0);
     let warned = Folder::new();
     two_tasks(&warned);
     let said = Finished::of(&mut batch(&warned, &graded("python3 tets/{task}.py"))).exits(0).stderr;
@@ -140,6 +149,7 @@ fn verdicts_stay_until_the_user_asks_for_others() {
 #[test]
 fn an_interrupt_at_the_terminal_is_no_verdict() {
     use std::os::unix::process::CommandExt as _;
+    use std::process::Stdio;
 
     use nix::sys::signal::{Signal, killpg};
     use nix::unistd::Pid;
@@ -149,7 +159,7 @@ fn an_interrupt_at_the_terminal_is_no_verdict() {
     let slow =
         "touch counted/begun; while test ! -e go; do sleep 0.05; done; grep -qx \"$(cat)\" tests/{task}";
     let mut command = batch(&folder, &graded(slow));
-    let child = command.process_group(0).stderr(std::process::Stdio::null()).spawn().unwrap();
+    let child = command.process_group(0).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     while !folder.path().join("counted/begun").exists() {
         std::thread::yield_now();
     }
