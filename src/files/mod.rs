@@ -6,6 +6,7 @@
 
 mod bounded;
 mod bundle;
+mod closed;
 mod folder;
 mod own;
 mod scratch;
@@ -13,7 +14,8 @@ mod whole;
 
 pub use bounded::{LARGE_BYTES_MAX, LINE_BYTES_MAX, SMALL_BYTES_MAX, read, read_line, read_text};
 pub use bundle::write_bundle;
+pub use closed::remove_tree;
 pub use folder::private_folder;
 pub use own::check_own;
-pub use scratch::{Scratch, remove_tree};
+pub use scratch::Scratch;
 pub use whole::write_whole;

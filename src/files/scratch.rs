@@ -3,10 +3,12 @@
 //! A folder is removed when its [`Scratch`] is dropped. The process holds a lock on the folder, which ends with the
 //! process. If a process is killed, its folder is removed when the next one is made beside it.
 
-use std::fs::{DirBuilder, File, Permissions};
-use std::io::{ErrorKind, Result};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::fs::{DirBuilder, File};
+use std::io::Result;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+
+use super::closed::{open_closed, remove_tree};
 
 /// The beginning of the name of every such folder.
 const PREFIX: &str = "consensus-";
@@ -64,7 +66,7 @@ fn sweep(parent: &Path, kind: &str) {
             .and_then(|name| name.strip_prefix(PREFIX)?.strip_prefix(kind)?.strip_prefix('-'))
             .is_some();
         let is_ours = is_named_so && entry.file_type().is_ok_and(|of| of.is_dir());
-        let Some(lock) = is_ours.then(|| opened(&entry.path()).ok()).flatten() else { continue };
+        let Some(lock) = is_ours.then(|| open_closed(&entry.path()).ok()).flatten() else { continue };
         if lock.try_lock().is_ok() {
             // Errors are ignored: another process may be removing the same folder, and a folder of another user
             // stays.
@@ -73,91 +75,11 @@ fn sweep(parent: &Path, kind: &str) {
     }
 }
 
-/// Opens a folder, even if a command has closed it to its own user.
-fn opened(folder: &Path) -> Result<File> {
-    match File::open(folder) {
-        Err(why) if why.kind() == ErrorKind::PermissionDenied => {
-            // It was private to the user before.
-            open_up(folder)?;
-            File::open(folder)
-        }
-        done => done,
-    }
-}
-
-/// Removes a folder and all that is in it, even folders that a command has closed to its own user.
-///
-/// # Errors
-///
-/// Any error of the file system.
-pub fn remove_tree(folder: &Path) -> Result<()> {
-    match std::fs::remove_dir_all(folder) {
-        Err(why) if why.kind() == ErrorKind::PermissionDenied => {
-            open_up(folder)?;
-            std::fs::remove_dir_all(folder)
-        }
-        done => done,
-    }
-}
-
-/// Gives the user all rights to a folder and to the folders in it. Links are not followed, and a path may be longer than the kernel takes.
-#[cfg(target_os = "linux")]
-fn open_up(folder: &Path) -> Result<()> {
-    let opened = unlocked(nix::fcntl::open(folder, CLOSED, nix::sys::stat::Mode::empty())?)?;
-    open_up_below(&opened)
-}
-
-/// How a folder that is closed even to its user can still be named.
-#[cfg(target_os = "linux")]
-const CLOSED: nix::fcntl::OFlag =
-    nix::fcntl::OFlag::O_PATH.union(nix::fcntl::OFlag::O_DIRECTORY).union(nix::fcntl::OFlag::O_NOFOLLOW);
-
-/// Gives the user all rights to a folder, and returns its path by the open file.
-#[cfg(target_os = "linux")]
-fn unlocked(folder: std::os::fd::OwnedFd) -> Result<(std::os::fd::OwnedFd, PathBuf)> {
-    use std::os::fd::AsRawFd;
-    let place = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()));
-    std::fs::set_permissions(&place, Permissions::from_mode(0o700))?;
-    Ok((folder, place))
-}
-
-#[cfg(target_os = "linux")]
-fn open_up_below((folder, place): &(std::os::fd::OwnedFd, PathBuf)) -> Result<()> {
-    for entry in std::fs::read_dir(place)?.flatten().filter(|e| e.file_type().is_ok_and(|of| of.is_dir())) {
-        let below =
-            nix::fcntl::openat(folder, entry.file_name().as_os_str(), CLOSED, nix::sys::stat::Mode::empty())?;
-        open_up_below(&unlocked(below)?)?;
-    }
-    Ok(())
-}
-
-#[cfg(not(target_os = "linux"))]
-fn open_up(_: &Path) -> Result<()> {
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
-    #[test]
-    fn folders_that_are_closed_to_their_own_user_go_too() {
-        let parent = Scratch::new(&std::env::temp_dir(), "closed").unwrap();
-        let (inner, elsewhere) = (parent.path().join("a/b"), parent.path().join("elsewhere"));
-        std::fs::create_dir_all(&inner).unwrap();
-        std::fs::create_dir(&elsewhere).unwrap();
-        std::fs::write(inner.join("file"), "x").unwrap();
-        std::os::unix::fs::symlink(&elsewhere, parent.path().join("a/link")).unwrap();
-        let close = |path: &Path| std::fs::set_permissions(path, Permissions::from_mode(0o000)).unwrap();
-        for path in [&inner, &parent.path().join("a"), &elsewhere] {
-            close(path);
-        }
-        open_up(&parent.path().join("a")).unwrap();
-        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
-        assert_eq!((mode(&inner), mode(&elsewhere)), (0o700, 0), "a link is not followed");
-        remove_tree(&parent.path().join("a")).unwrap();
-        assert!(!inner.exists());
-    }
+    use super::*;
 
     #[test]
     fn a_folder_is_private_and_goes_also_after_a_kill() {

@@ -65,24 +65,43 @@ fn a_command_reaches_nothing_but_what_it_is_given() {
     assert!(!folder.path().join("left").exists() && !secret.path().join("left").exists());
 }
 
-#[test]
-fn an_ordinary_user_is_walled_in_as_well_as_root() {
-    if !nix::unistd::geteuid().is_root() {
-        // Then every other test is about an ordinary user.
-        return;
-    }
-    let folder = Folder::new();
+/// Returns the program as an ordinary user runs it in this folder, which becomes that user's. Where the tests are not those of root, that
+/// user is their own.
+fn as_a_user(folder: &Folder) -> Command {
+    let inherited = consensus(folder);
     let program = folder.path().join("consensus");
     std::fs::copy(env!("CARGO_BIN_EXE_consensus"), &program).unwrap();
-    let hostile = hostile(&folder);
-    folder.write("check.txt", "x");
-    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-    chown(folder.path(), Some(USER), Some(USER)).unwrap();
-    let inherited = consensus(&folder);
     let mut command = Command::new(&program);
-    command.current_dir(folder.path()).env_clear().uid(USER).gid(USER);
+    if nix::unistd::geteuid().is_root() {
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        chown(folder.path(), Some(USER), Some(USER)).unwrap();
+        command.uid(USER).gid(USER);
+    }
+    command.current_dir(folder.path()).env_clear();
     command.envs(inherited.get_envs().filter_map(|(name, value)| Some((name, value?))));
     command.env("PATH", "/usr/bin:/bin").env("OPENAI_API_KEY", "sk-secret");
+    command
+}
+
+#[test]
+fn folders_that_a_command_of_an_ordinary_user_closes_are_removed_all_the_same() {
+    let folder = Folder::new();
+    let places = Folder::new();
+    let mut command = as_a_user(&folder);
+    std::fs::set_permissions(places.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let check =
+        "cd \"$TMPDIR\" && mkdir -p a/b && touch a/b/c && chmod 000 a/b && chmod 000 a && chmod 000 .";
+    let words = ["run", "-q", "--mock", "--answer", "4", "--thinking", "none", "--prompt", "2+2?", "--check"];
+    Finished::of(command.env("TMPDIR", places.path()).args(words).arg(check)).exits(0);
+    assert_eq!(std::fs::read_dir(places.path()).unwrap().count(), 0, "nothing is left");
+}
+
+#[test]
+fn an_ordinary_user_is_walled_in_as_well_as_root() {
+    let folder = Folder::new();
+    let mut command = as_a_user(&folder);
+    let hostile = hostile(&folder);
+    folder.write("check.txt", "x");
     let check = format!("exec {} report check.txt /etc/shadow /proc/1/environ @. @/tmp", hostile.display());
     let words = ["run", "-q", "--mock", "--answer", "4", "--thinking", "none", "--prompt", "2+2?", "--check"];
     Finished::of(command.args(words).arg(check)).exits(0);
