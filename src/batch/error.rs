@@ -9,6 +9,7 @@ use super::shard_id::ShardOf;
 use crate::core::{ExitCode, is_unusable};
 use crate::engine::{EngineError, ReplayError};
 use crate::journal::JournalError;
+use crate::sandbox::SandboxError;
 
 /// A batch that cannot continue. Durable records remain, and the same command resumes the batch.
 #[derive(Debug, Error)]
@@ -103,13 +104,13 @@ pub enum BatchError {
     },
     /// The command that grades texts says nothing.
     #[error(
-        "the grader's command says nothing about task `{task}`: {why}; fix it and run the same command to grade what is left"
+        "the grader's command says nothing about task `{task}`; once that is mended, the same command grades what is left"
     )]
     Grader {
         /// The task.
         task: String,
         /// The reason.
-        why: String,
+        source: SandboxError,
     },
     /// The batch was begun with another number of shards.
     #[error(
@@ -167,6 +168,7 @@ impl BatchError {
         match self {
             Self::Journal(error) => error.exit_code(),
             Self::Engine(error) => error.exit_code(),
+            Self::Grader { source, .. } => source.exit_code(),
             Self::Io { source, .. } if is_unusable(source.kind()) => ExitCode::Usage,
             Self::Io { .. } | Self::Tasks(_) => ExitCode::Internal,
             Self::Results { .. }
@@ -176,7 +178,6 @@ impl BatchError {
             | Self::Transcript { .. } => ExitCode::Integrity,
             Self::Settings { .. }
             | Self::Shards { .. }
-            | Self::Grader { .. }
             | Self::Redactions { .. }
             | Self::Private { .. }
             | Self::TooLongForTranscripts { .. } => ExitCode::Usage,

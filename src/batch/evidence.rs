@@ -25,11 +25,10 @@ use crate::journal::{Executed, Executor};
 use crate::protocol::{OUTPUT_BYTES_MAX, TAIL_BYTES_MAX};
 use crate::report::RunResult;
 
-/// The fields that say whether a run and its blind vote are right, each with the path of the digest of its text.
-const RIGHTS: [(&str, &str); 2] = [("right", "/sha256"), ("blind_right", "/blind_vote/sha256")];
-
-/// The fields with the records of the grader's command, in the same order.
-const GRADES: [&str; 2] = ["grade", "blind_grade"];
+/// The fields that say whether a run and its blind vote are right, each with the path of the digest of its text, and with the field
+/// that holds the record of the grader's command.
+const RIGHTS: [(&str, &str, &str); 2] =
+    [("right", "/sha256", "grade"), ("blind_right", "/blind_vote/sha256", "blind_grade")];
 
 /// The place of a line of results in its file.
 #[derive(Clone, Copy, Debug)]
@@ -149,7 +148,7 @@ fn compare(
         return Err(wrong(path, place, why));
     }
     let is_final = state.outcome().is_some_and(|outcome| outcome.kind().is_final());
-    for (name, digest) in RIGHTS {
+    for (name, digest, _) in RIGHTS {
         let has_text = said_at(&said, digest).is_some_and(Value::is_string);
         let can_be = match said.get(name) {
             Some(Value::Null) => true,
@@ -160,36 +159,38 @@ fn compare(
             return Err(wrong(path, place, format!("`{name}` contradicts the rest of the line")));
         }
     }
-    for ((right, _), grade) in RIGHTS.iter().zip(GRADES) {
-        let Some(graded) = said.get(grade) else { continue };
-        let graded: Executed = serde_json::from_value(graded.clone())
-            .map_err(|why| wrong(path, place, format!("`{grade}`: {why}")))?;
-        if said.get(*right) != Some(&graded.result.end.is_success().into()) {
-            return Err(wrong(path, place, format!("`{right}` contradicts `{grade}`")));
-        }
-        let is_too_long =
-            graded.result.output.len() > OUTPUT_BYTES_MAX || graded.result.tail.len() > TAIL_BYTES_MAX;
-        if is_too_long || !matches!(graded.by, Executor::Command(_)) {
-            return Err(wrong(path, place, format!("`{grade}` is not what a command leaves")));
-        }
-    }
-    if said
-        .get("grade")
-        .zip(said.get("blind_grade"))
-        .is_some_and(|(grade, blind)| grade.get("key") == blind.get("key") && grade != blind)
-    {
-        let why = "`grade` and `blind_grade` say different things of one text".to_owned();
-        return Err(wrong(path, place, why));
-    }
+    check_grades(&said).map_err(|why| wrong(path, place, why))?;
     let is_known = |name: &&String| {
         derived.contains_key(*name)
-            || RIGHTS.iter().any(|(right, _)| right == name)
-            || GRADES.iter().any(|grade| grade == name)
+            || RIGHTS.iter().any(|(right, _, grade)| [right, grade].contains(&&name.as_str()))
     };
     match said.keys().find(|name| !is_known(name)) {
         Some(name) => Err(wrong(path, place, format!("a result has no field `{name}`"))),
         None => Ok(()),
     }
+}
+
+/// Checks that the records of the grader's command fit the verdicts in a line, and each other.
+fn check_grades(said: &Map<String, Value>) -> Result<(), String> {
+    let mut known: Option<Executed> = None;
+    for (right, _, name) in RIGHTS {
+        let Some(grade) = said.get(name) else { continue };
+        let grade: Executed =
+            serde_json::from_value(grade.clone()).map_err(|why| format!("`{name}`: {why}"))?;
+        let Executed { key, by, result, .. } = &grade;
+        if said.get(right) != Some(&result.end.is_success().into()) {
+            return Err(format!("`{right}` contradicts `{name}`"));
+        }
+        let is_too_long = result.output.len() > OUTPUT_BYTES_MAX || result.tail.len() > TAIL_BYTES_MAX;
+        if is_too_long || !matches!(by, Executor::Command(_)) {
+            return Err(format!("`{name}` is not what a command leaves"));
+        }
+        if known.as_ref().is_some_and(|known| known.key == *key && *known != grade) {
+            return Err(format!("`{name}` says something else of the same text"));
+        }
+        known = Some(grade);
+    }
+    Ok(())
 }
 
 /// Returns the fields of a run's line that its records determine. The journal of a run that version 0.1 began does not hold the

@@ -94,7 +94,7 @@ impl CommandGrader {
         let Self { command, time_max, sandbox, .. } = self;
         let (answer, time_max) = (task.answer.as_deref(), *time_max);
         let order = Order::grader(key, &GraderOrder { command, time_max, task: &task.id, answer, text });
-        let failed = |why: String| BatchError::Grader { task: escape::excerpt(&task.id), why };
-        execute(sandbox, Path::new("."), &order).await.map_err(|why| failed(why.to_string()))
+        let failed = |source| BatchError::Grader { task: escape::excerpt(&task.id), source };
+        execute(sandbox, Path::new("."), &order).await.map_err(failed)
     }
 }

@@ -13,7 +13,7 @@ use super::grader::{Given, Grader};
 use super::task::TaskLine;
 use crate::core::Endpoint;
 use crate::crypto::Digest;
-use crate::engine::{PreparedRun, Redaction, RunBuilder, Sought, TASK, task_word};
+use crate::engine::{PreparedRun, Redaction, RunBuilder, Sought, require_plain_id};
 use crate::journal::{Executed, InBatch, Limits};
 use crate::protocol::{Document, RunSetup, Task};
 use crate::run::add_spoken_rules;
@@ -192,9 +192,8 @@ impl Cell<'_> {
     ///
     /// Returns the reason.
     pub(super) fn check_id(&self) -> Result<(), String> {
-        let check = self.column.setup.check_command.as_ref();
-        let names_task = check.is_some_and(|check| check.command.contains(TASK));
-        if names_task { task_word(&self.task.id).map(drop).map_err(|why| why.to_string()) } else { Ok(()) }
+        let Some(check) = &self.column.setup.check_command else { return Ok(()) };
+        require_plain_id(&check.command, &self.task.id).map_err(|why| why.to_string())
     }
 
     /// Returns whether a run came to the right answer, if that is known. `grade` is the record of the grader's command for

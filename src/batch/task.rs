@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::grader::Grader;
 use super::task_form::{Fields, TaskForm, fields_of, label};
-use crate::engine::{ANSWER, TASK, task_word};
+use crate::engine::{ANSWER, require_plain_id};
 use crate::protocol::Document;
 use crate::text::{CanonicalKind, CanonicalRule};
 
@@ -168,7 +168,7 @@ fn check_command(command: Option<&str>, id: &str, answer: Option<&str>) -> Resul
     if command.contains(ANSWER) && answer.is_none() {
         return Err("it has no `answer`, and the command of --grader-command reads one".to_owned());
     }
-    if command.contains(TASK) { task_word(id).map(drop).map_err(|why| why.to_string()) } else { Ok(()) }
+    require_plain_id(command, id).map_err(|why| why.to_string())
 }
 
 /// Returns a hint on how to name the prompt, for a line whose fields have other names; `None` for any other line.

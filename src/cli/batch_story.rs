@@ -120,7 +120,7 @@ impl BatchStory {
         }
         if figures.rescored > 0 {
             let rescored = counted(figures.rescored, "earlier run");
-            self.output.warn(&format!("{rescored} graded otherwise than before"));
+            self.output.warn(&format!("{rescored} got a different grade"));
         }
         let (passed, failed) = self.grades.get();
         if failed > 1 && passed == 0 {
@@ -188,12 +188,8 @@ impl Watcher for BatchStory {
             let (passed, failed) = self.grades.get();
             let is_right = result.end.is_success();
             self.grades.set((passed + u64::from(is_right), failed + u64::from(!is_right)));
-            let said = result.output.lines().map(str::trim).rfind(|line| !line.is_empty());
-            self.last_grade.replace(format!(
-                "it {}: {}",
-                result.end,
-                escape::excerpt(said.unwrap_or("nothing"))
-            ));
+            let said = escape::excerpt(result.last_line().unwrap_or("nothing"));
+            self.last_grade.replace(format!("it {}: {said}", result.end));
         }
         if self.output.format == Format::Jsonl {
             // A row that was serialised before can be serialised again, and a reader that has gone away is not an error.

@@ -14,7 +14,7 @@ use crate::core::Usage;
 use crate::engine::{Observer, RunEvent};
 use crate::journal::{Executed, Executor, Record, Replied};
 use crate::protocol::panel::Scores;
-use crate::protocol::{Execution, ExecutionResult, Reply, Step};
+use crate::protocol::{Execution, Reply, Step};
 use crate::provider::ProviderError;
 use crate::run::{Notices, Waiting};
 use crate::text::{counted, escape, extract};
@@ -113,10 +113,9 @@ impl ProgressPrinter {
     /// Reports the end of an execution.
     pub(super) fn executed(&self, executed: &Executed, execution: &Execution) {
         self.live.end_execution();
-        let Executed { by, result: ExecutionResult { end, output, tail, .. }, took_ms, .. } = executed;
-        let all = if tail.is_empty() { output } else { tail };
-        let said = all.lines().rev().find(|line| !line.trim().is_empty());
-        let said = said.map(|said| escape::excerpt(said.trim())).unwrap_or_default();
+        let Executed { by, result, took_ms, .. } = executed;
+        let end = result.end;
+        let said = result.last_line().map(escape::excerpt).unwrap_or_default();
         let why = if said.is_empty() { String::new() } else { format!(": {said}") };
         let text = escape::excerpt(execution.text());
         let line = match (by, end.is_success()) {

@@ -61,30 +61,23 @@ impl Engine<'_> {
         let mut executed = match executed {
             Ok(executed) => executed,
             Err(why) => {
-                let says_nothing = matches!(why, SandboxError::NotStarted { .. });
-                let cause =
-                    if says_nothing { format!("the check says nothing: {why}") } else { why.to_string() };
                 // The command itself may have an original in it.
                 let cause = match &self.tools.redaction {
-                    Some(redaction) => redaction.written(&cause),
-                    None => cause,
+                    Some(redaction) => redaction.written(&why.to_string()),
+                    None => why.to_string(),
                 };
                 flight.reason = flight.reason.take().or(Some(Outcome::Failed { cause }));
                 return Ok(());
             }
         };
         flight.executing.remove(&executed.key);
-        if !self.state.is_to_execute(&executed.key) {
-            return Ok(());
-        }
+        let owed = self.state.to_execute().find(|execution| execution.key() == executed.key);
+        let Some(execution) = owed.cloned() else { return Ok(()) };
         if let Some(redaction) = &mut self.tools.redaction {
             executed.result = redaction.result(&executed.result);
             redaction.save_if_new().map_err(|source| redaction.unwritten(source))?;
         }
-        let execution = self.state.to_execute().find(|execution| execution.key() == executed.key);
-        if let Some(execution) = execution {
-            self.observer.on_event(RunEvent::Executed { executed: &executed, execution });
-        }
+        self.observer.on_event(RunEvent::Executed { executed: &executed, execution: &execution });
         self.record(Entry::Executed(executed))?;
         Ok(self.log.sync().await?)
     }
@@ -220,9 +213,8 @@ async fn ran_on(sandbox: &Sandbox, folder: &Path, check: &Check, text: &str) -> 
     let quoted =
         |word: &Path| shlex::try_quote(&word.to_string_lossy()).map(Cow::into_owned).unwrap_or_default();
     let mut words = vec![(FILE, quoted(&file))];
-    if check.command.contains(TASK) {
-        words.push((TASK, task_word(&check.task)?));
-    }
+    require_plain_id(&check.command, &check.task)?;
+    words.push((TASK, check.task.clone()));
     // The folder of the answer is not the command's own, so that a text that runs neither finds the answer nor changes it.
     let mut answer = None;
     if let Some(known) = check.answer.as_ref().filter(|_| check.command.contains(ANSWER)) {
@@ -260,21 +252,20 @@ fn put_in(command: &str, words: &[(&str, String)]) -> String {
     written + rest
 }
 
-/// Returns the id of a task as it is put into a command, inside quotes or outside of them.
+/// Refuses the id of a task that a shell or a program could take for anything but a name, if the command has a place for it, inside
+/// quotes or outside of them. The author of a file of tasks must not be able to write commands.
 ///
 /// # Errors
 ///
-/// [`SandboxError::TaskId`] for an id that a shell or a program could take for anything but a name. The author of a
-/// file of tasks must not be able to write commands.
-pub fn task_word(id: &str) -> Result<String, SandboxError> {
+/// [`SandboxError::TaskId`].
+pub fn require_plain_id(command: &str, id: &str) -> Result<(), SandboxError> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
     let is_part =
         |part: &str| !part.is_empty() && !part.starts_with(['.', '-']) && part.chars().all(is_plain);
-    if id.split('/').all(is_part) {
-        Ok(id.to_owned())
-    } else {
-        Err(SandboxError::TaskId(escape::excerpt(id)))
+    if !command.contains(TASK) || id.split('/').all(is_part) {
+        return Ok(());
     }
+    Err(SandboxError::TaskId(escape::excerpt(id)))
 }
 
 /// Writes a text with one line feed at its end.

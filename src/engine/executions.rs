@@ -48,12 +48,6 @@ impl RunState {
         self.executions.owed.values()
     }
 
-    /// Returns true if the run still waits for this execution.
-    #[must_use]
-    pub fn is_to_execute(&self, key: &Digest) -> bool {
-        self.executions.owed.contains_key(key)
-    }
-
     /// Returns the executions that were made, in the order of their records.
     #[must_use]
     pub fn executions_made(&self) -> &[(Execution, Executed)] {
@@ -63,8 +57,7 @@ impl RunState {
     /// Returns true if the run may have to execute something.
     #[must_use]
     pub fn executes(&self) -> bool {
-        let setup = &self.opened.setup;
-        setup.check_command.is_some() || setup.has_programs()
+        self.opened.setup.executes()
     }
 
     /// Returns the SHA-256 of the user's check, if there is one.

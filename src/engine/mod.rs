@@ -32,7 +32,7 @@ mod totals;
 pub use budget::{Budget, Exceeded, Reserve};
 pub use drive::Engine;
 pub use error::EngineError;
-pub use executing::{ANSWER, GraderOrder, Order, TASK, execute, task_word};
+pub use executing::{ANSWER, GraderOrder, Order, TASK, execute, require_plain_id};
 pub use flight::StopRequest;
 pub use mismatch::{Mismatch, ReplayError};
 pub use observer::{NoObserver, Observer, RunEvent};

@@ -9,6 +9,7 @@ use super::error::RunError;
 use super::parameters::{CheckChange, takes_check};
 use super::roleset::NamedRoleset;
 use crate::config::{FileConfig, Roleset, RolesetSource, config_folder, state_folder};
+use crate::engine::TASK;
 use crate::protocol::{CheckCommand, RunSetup};
 use crate::sandbox::{Confinement, Sandbox};
 use crate::text::escape;
@@ -56,7 +57,7 @@ pub(crate) fn require_trusted(
 /// Returns [`RunError::Usage`].
 pub(super) fn require_no_task_word(roleset: &Roleset) -> Result<(), RunError> {
     match &roleset.check {
-        Some(check) if check.command.contains("{task}") => Err(RunError::Usage(
+        Some(check) if check.command.contains(TASK) => Err(RunError::Usage(
             "the check names {task}, the id of a task, and only the runs of a batch have one".to_owned(),
         )),
         Some(_) | None => Ok(()),
@@ -84,7 +85,7 @@ fn is_trusted(path: &Path, file: &FileConfig) -> bool {
 ///
 /// Returns [`RunError::Sandbox`] if this machine cannot run a command so.
 pub async fn sandbox_for(setup: &RunSetup, confinement: &Confinement) -> Result<Option<Sandbox>, RunError> {
-    if setup.check_command.is_none() && !setup.has_programs() {
+    if !setup.executes() {
         return Ok(None);
     }
     let sandbox = Sandbox::new(confinement.clone())?;
@@ -100,8 +101,7 @@ pub async fn sandbox_for(setup: &RunSetup, confinement: &Confinement) -> Result<
 pub(super) fn require_given(check: &CheckCommand, given: Option<&str>, dir: &Path) -> Result<(), RunError> {
     let own = state_folder().and_then(|own| own.canonicalize().ok());
     let is_own = own.zip(dir.canonicalize().ok()).is_some_and(|(own, dir)| dir.starts_with(own));
-    let is_other = given.is_some_and(|given| given != check.command);
-    if given.is_some() && !is_other || given.is_none() && is_own {
+    if given.map_or(is_own, |given| given == check.command) {
         return Ok(());
     }
     let why = match given {

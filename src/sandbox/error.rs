@@ -26,7 +26,7 @@ pub enum SandboxError {
     #[error("the guard of a command was ended from outside, and the command with it; run it again")]
     GuardLost,
     /// The shell cannot start the command's program, whatever the text is.
-    #[error("it cannot be started (exit code {code}): {said}{}", advice(*code))]
+    #[error("the command cannot be started (exit code {code}): {said}{}", advice(*code))]
     NotStarted {
         /// The exit code.
         code: i32,

@@ -180,7 +180,7 @@ impl Sandbox {
         let end = match (is_late, serde_json::from_str(told.trim())) {
             (true, _) => CommandEnd::Time,
             (false, Ok(Some(end))) => end,
-            // A signal that was not meant for the command is no verdict of it.
+            // Something else has ended the guard, which says nothing about the command.
             (false, Ok(None) | Err(_)) => return Err(SandboxError::GuardLost),
         };
         Ok(Ran { end, output_sha256: Digest::new(&output), output, took: began.elapsed() })

@@ -32,8 +32,8 @@ pub const PRINTED_BYTES_MAX: usize = 4096;
 /// The time that the interpreter has beyond the time of the program, to start and to end by itself.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// The signals with which people and systems stop a program. The kernel ends an interpreter at its limits by others.
-const MEANT_FOR_OTHERS: [i32; 3] = [Signal::SIGHUP as i32, Signal::SIGINT as i32, Signal::SIGTERM as i32];
+/// The signals with which people and systems stop a program. At a limit the kernel sends another one.
+const STOP_SIGNALS: [i32; 3] = [Signal::SIGHUP as i32, Signal::SIGINT as i32, Signal::SIGTERM as i32];
 
 fn note(name: &str, version: &str) -> InterpreterNote {
     let time_ms = u64::try_from(PROGRAM_TIME_MAX.as_millis()).unwrap_or(u64::MAX);
@@ -73,7 +73,7 @@ impl Sandbox {
             let policy = WallPolicy { interprets: true, limits, ..WallPolicy::default() };
             command.args(["--policy", &policy_text(&policy)]);
         }
-        // As for commands, Ctrl-C in a terminal is for this program.
+        // Ctrl-C in a terminal is for this program, and not for the interpreter.
         let mut child = command.process_group(0).kill_on_drop(true).spawn().map_err(failed("start"))?;
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let talk = async {
@@ -94,7 +94,7 @@ impl Sandbox {
             return Ok(ran(CommandEnd::Time, Vec::new(), began));
         };
         let status = status.map_err(failed("wait for"))?;
-        if status.signal().is_some_and(|signal| MEANT_FOR_OTHERS.contains(&signal)) {
+        if status.signal().is_some_and(|signal| STOP_SIGNALS.contains(&signal)) {
             return Err(SandboxError::GuardLost);
         }
         // A process that could not tell its end ran out of memory.

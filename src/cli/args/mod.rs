@@ -131,7 +131,11 @@ fn duration(text: &str) -> Result<Duration, String> {
 /// Reads a duration that something may take, which is not zero.
 fn time_limit(text: &str) -> Result<Duration, String> {
     let limit = duration(text)?;
-    if limit.is_zero() { Err("nothing ends within no time; give 1s or more".to_owned()) } else { Ok(limit) }
+    if limit.is_zero() {
+        Err("no time is too short; give a duration such as 10s".to_owned())
+    } else {
+        Ok(limit)
+    }
 }
 
 /// Arguments of `docs`.

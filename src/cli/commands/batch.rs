@@ -7,8 +7,8 @@ use serde_json::json;
 use tokio::sync::watch;
 
 use crate::batch::{
-    BatchError, BatchNote, BatchPlan, Column, ColumnPlan, CommandGrader, CommandNote, DataNote, EndCounts,
-    Line, OpenColumns, Options, Retry, Shard, State, Sum, TaskLine, check_settings, feed, note, note_servers,
+    BatchError, BatchNote, BatchPlan, ColumnPlan, CommandGrader, CommandNote, DataNote, EndCounts, Line,
+    OpenColumns, Options, Retry, Shard, State, Sum, TaskLine, check_settings, feed, note, note_servers,
     planned_columns, run, status,
 };
 use crate::cli::args::{BatchArgs, BatchCommand, Format, RetryArg};
@@ -117,8 +117,7 @@ async fn sandbox_and_grader(
 ) -> anyhow::Result<(Sandbox, Option<CommandGrader>)> {
     // A line of TASKS may name a roleset with a check, so there is a sandbox in any case.
     let sandbox = Sandbox::new(confinement)?;
-    let executes = |column: &Column| column.setup.check_command.is_some() || column.setup.has_programs();
-    if args.grader_command.is_some() || columns.all().iter().any(executes) {
+    if args.grader_command.is_some() || columns.all().iter().any(|column| column.setup.executes()) {
         sandbox.probe().await?;
     }
     let time_max = args.params.check.check_timeout.unwrap_or(Duration::from_millis(CHECK_TIMEOUT_MS));

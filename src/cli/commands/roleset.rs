@@ -142,7 +142,9 @@ fn place(to: &str) -> anyhow::Result<(Option<&str>, PathBuf)> {
 fn warn_of_check(roleset: &Roleset, output: &Output) {
     if let Some(check) = &roleset.check {
         let command = escape::one_line(&check.command);
-        output.warn(&escape::terminal(&format!("it has a check, a command that runs with it: {command}")));
+        output.warn(&escape::terminal(&format!(
+            "the roleset has a check, a command that each of its runs starts: {command}"
+        )));
     }
 }
 

@@ -73,3 +73,12 @@ pub struct ExecutionResult {
     /// The SHA-256 of its whole output, up to 16 MiB.
     pub output_sha256: Digest,
 }
+
+impl ExecutionResult {
+    /// Returns the last line of the output that is not empty, which says most about a failure.
+    #[must_use]
+    pub fn last_line(&self) -> Option<&str> {
+        let end = if self.tail.is_empty() { &self.output } else { &self.tail };
+        end.lines().map(str::trim).rfind(|line| !line.is_empty())
+    }
+}

@@ -125,6 +125,12 @@ impl<P> Setup<P> {
         self.everybody().any(|agent| agent.method == Method::Program)
     }
 
+    /// Returns true if the run may have to execute something: the user's check, or a program.
+    #[must_use]
+    pub fn executes(&self) -> bool {
+        self.check_command.is_some() || self.has_programs()
+    }
+
     /// Returns every agent, the arbiter last.
     pub fn everybody(&self) -> impl Iterator<Item = &AgentSetup> {
         self.agents.iter().chain(&self.arbiter)

@@ -4,6 +4,8 @@
 mod behind_the_wall;
 mod checks_are_run_once;
 mod checks_decide;
+#[cfg(target_os = "linux")]
+mod ended_from_outside;
 mod programs_answer;
 
 use std::path::Path;
