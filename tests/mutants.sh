@@ -3,7 +3,9 @@
 #
 #   tests/mutants.sh [N]
 #
-# With N, every Nth fault is tried, and of the others only whether they still apply. Each patch in tests/modelcheck/mutants and tests/sim/mutants is a fault, to be found by the one or the other; its first line
+# With N, every Nth fault is tried, and of the others only whether they still apply.
+#
+# Each patch in tests/modelcheck/mutants and tests/sim/mutants is a fault, to be found by the one or the other; its first line
 # says which. The protocol is built alone, with the same sources, tests and locked dependencies, so that a fault takes
 # seconds. Exit status 1: a fault was not found.
 set -euo pipefail
