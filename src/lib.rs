@@ -27,7 +27,8 @@
 //! - [`protocol`]: state machines. Its `contract` defines what one is, `turn` holds what they share, `phase` says
 //!   what a call is for, and `registry` alone lists them. In [`protocol::pair`], two agents have a dual stop. In
 //!   [`protocol::council`], intent, answer and verification lead to a weighted confidence. In [`protocol::panel`],
-//!   blind judges rank many answers. In [`protocol::review`], which files call `approval`, reviewers read a change.
+//!   blind judges rank many answers. In [`protocol::vote`], blind samples are drawn until one answer leads clearly. In
+//!   [`protocol::review`], which files call `approval`, reviewers read a change.
 //!   In [`protocol::map_reduce`], runs of other protocols read a long document in pieces.
 //! - [`bft`]: the core of a decision by quorum among reviewers who sign, some of whom may lie or fail.
 //! - [`journal`]: the append-only, hash-chained record of one run.
@@ -65,7 +66,7 @@
 //! files  process
 //! protocol::phase
 //! protocol::registry
-//! protocol::pair  protocol::council  protocol::panel  protocol::review  protocol::map_reduce
+//! protocol::pair  protocol::council  protocol::panel  protocol::review  protocol::vote  protocol::map_reduce
 //! protocol::turn
 //! protocol::contract
 //! text  bft

@@ -20,13 +20,13 @@ use crate::config::{
 use crate::core::Endpoint;
 use crate::crypto::Digest;
 use crate::journal::Limits;
-use crate::protocol::Task;
+use crate::protocol::{Method, Params, ProtocolParams as _, StopRule, Task, VoteOverride};
 use crate::provider::OpenAi;
 use crate::provider::launch::Launched;
 use crate::run::{
     MockChoice, NamedRoleset, Notices, ParamChanges, RedactRequest, RunError, SeatRequest,
-    add_configured_check, check_prices, find_servers, launch, mock_script, read_named, require_trusted,
-    sought,
+    add_configured_check, check_prices, find_servers, launch, mock_script, modes_of_pilot, of_its_kind,
+    read_named, refuse, require_trusted, sought,
 };
 
 /// The most rolesets of single tasks that are kept ready.
@@ -57,6 +57,8 @@ pub struct ColumnRequest {
     pub redaction: RedactRequest,
     /// The name of the columns' arm, if one tells them from others.
     pub arm: Option<String>,
+    /// The samples that are drawn for each task, if the batch is to be a bank.
+    pub draws: Option<Draws>,
     /// The parameters that replace those of the rolesets.
     pub params: ParamChanges,
     /// Whether to ignore rules that tasks say in plain words.
@@ -65,6 +67,15 @@ pub struct ColumnRequest {
     pub seats: SeatRequest,
     /// The limits of each run.
     pub limits: Limits,
+}
+
+/// The samples that a bank has of each task. Those in words and those by programs are arms of their own.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Draws {
+    /// The number of samples in words.
+    pub words: u32,
+    /// The number of programs.
+    pub programs: u32,
 }
 
 /// Rolesets and models, ready to run.
@@ -99,11 +110,14 @@ pub fn planned_columns(
         request.seats.take(&mut roleset, &mut packs, &request.redaction)?;
         request.params.apply(&mut roleset)?;
         add_configured_check(&mut roleset, &request.params.check, file);
-        let setup = roleset.setup(&name, &packs, Task::default(), 0);
-        for model in models(request.servers.model.as_deref()) {
-            let column = request.named(Column::new(model.unwrap_or_default(), setup.clone(), Vec::new()));
-            let note = noted(&column, &as_found, &roleset, &source);
-            columns.push((column, note));
+        for (arm, roleset) in request.arms(roleset)? {
+            let setup = roleset.setup(&name, &packs, Task::default(), 0);
+            for model in models(request.servers.model.as_deref()) {
+                let column = Column::new(model.unwrap_or_default(), setup.clone(), Vec::new());
+                let column = request.named(column, &arm);
+                let note = noted(&column, &as_found, &roleset, &source);
+                columns.push((column, note));
+            }
         }
     }
     Ok(columns)
@@ -123,15 +137,48 @@ fn noted(column: &Column, as_found: &Roleset, roleset: &Roleset, source: &Rolese
 }
 
 impl ColumnRequest {
+    /// Returns a roleset once for each arm of the batch, with the name of the arm.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`RunError::Usage`] if a bank is wanted and the roleset cannot draw its samples.
+    fn arms(&self, roleset: Roleset) -> Result<Vec<(String, Roleset)>, RunError> {
+        let Some(Draws { words, programs }) = self.draws else {
+            return Ok(vec![(self.arm.clone().unwrap_or_default(), roleset)]);
+        };
+        refuse(&roleset, "--bank", |params| matches!(params, Params::Vote(_)))?;
+        let mut arms = Vec::new();
+        for (arm, method, count) in [("words", Method::Words, words), ("programs", Method::Program, programs)]
+        {
+            if count == 0 {
+                continue;
+            }
+            if !roleset.agents.iter().any(|agent| agent.method == method) {
+                return Err(RunError::Usage(format!("--{arm}: the roleset has no voter of that kind")));
+            }
+            let mut drawing = roleset.clone();
+            for change in [
+                VoteOverride::Stop(StopRule::None),
+                VoteOverride::Modes(vec![method]),
+                VoteOverride::SamplesMax(count),
+            ] {
+                drawing.params.apply(&change.into());
+            }
+            arms.push((arm.to_owned(), drawing));
+        }
+        Ok(arms)
+    }
+
     /// Returns a column in its arm, with or without the rules that tasks say.
-    fn named(&self, column: Column) -> Column {
-        let column = column.in_arm(self.arm.as_deref().unwrap_or_default());
+    fn named(&self, column: Column, arm: &str) -> Column {
+        let column = column.in_arm(arm);
         if self.no_spoken_rules { column.without_spoken_rules() } else { column }
     }
 
     /// Returns the named rolesets, or a single `None` if no roleset is named.
     fn rolesets(&self) -> Vec<Option<&str>> {
-        let named: Vec<Option<&str>> = self.rolesets.iter().map(|name| Some(name.as_str())).collect();
+        let named = self.rolesets.iter().map(|name| Some(of_its_kind(name, &self.params)));
+        let named: Vec<Option<&str>> = named.collect();
         if named.is_empty() { vec![None] } else { named }
     }
 }
@@ -189,8 +236,10 @@ impl OpenColumns {
         }
         // Runs are distinguished by the names of their task, roleset and model, and by their seed.
         for (at, (column, _)) in all.iter().enumerate() {
-            let Column { roleset, model, .. } = column;
-            if all[..at].iter().any(|(other, _)| other.roleset == *roleset && other.model == *model) {
+            let Column { roleset, model, arm, .. } = column;
+            let is_same =
+                |other: &Column| other.roleset == *roleset && other.model == *model && other.arm == *arm;
+            if all[..at].iter().any(|(other, _)| is_same(other)) {
                 let model = if model.is_empty() { String::new() } else { format!(" on `{model}`") };
                 return Err(RunError::Usage(format!(
                     "the roleset `{roleset}`{model} is named twice; give the copy another name, or leave it out"
@@ -217,8 +266,8 @@ impl OpenColumns {
         self.request.seats.take(&mut roleset, &mut packs, &self.request.redaction)?;
         self.request.params.apply(&mut roleset)?;
         add_configured_check(&mut roleset, &self.request.params.check, &self.file);
-        let setup = roleset.setup(&name, &packs, Task::default(), 0);
         let sought = sought(&self.request.redaction, &roleset)?;
+        let arms = self.request.arms(roleset.clone())?;
         let mut columns = Vec::new();
         for model in &self.models {
             let chosen = Chosen { model: model.clone(), ..self.chosen.clone() };
@@ -228,14 +277,20 @@ impl OpenColumns {
                 None => resolve_endpoints(&chosen, &self.file, &roleset).await?,
             };
             check_prices(self.request.limits, &endpoints)?;
-            let column = Column::new(model.clone().unwrap_or_default(), setup.clone(), endpoints);
-            let column = self.request.named(column);
-            let column = match &sought {
-                Some(sought) => column.redacted(sought.clone()),
-                None => column,
-            };
-            let note = noted(&column, &as_found, &roleset, &source);
-            columns.push((column, note));
+            for (arm, roleset) in &arms {
+                let mut setup = roleset.setup(&name, &packs, Task::default(), 0);
+                if let Some(modes) = modes_of_pilot(&setup, &endpoints)? {
+                    setup.params.apply(&VoteOverride::Modes(modes).into());
+                }
+                let column = Column::new(model.clone().unwrap_or_default(), setup, endpoints.clone());
+                let column = self.request.named(column, arm);
+                let column = match &sought {
+                    Some(sought) => column.redacted(sought.clone()),
+                    None => column,
+                };
+                let note = noted(&column, &as_found, roleset, &source);
+                columns.push((column, note));
+            }
         }
         Ok(columns)
     }

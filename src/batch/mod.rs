@@ -27,6 +27,7 @@ mod manifest;
 mod matrix;
 mod open_run;
 mod picked;
+mod pilot;
 mod plan;
 mod result_line;
 mod results;
@@ -43,7 +44,7 @@ mod verify;
 
 pub use batch_stats::{BatchStats, EndCounts};
 pub use calls::{CallRow, calls};
-pub use columns::{ColumnRequest, OpenColumns, planned_columns};
+pub use columns::{ColumnRequest, Draws, OpenColumns, planned_columns};
 pub use error::BatchError;
 pub use grader::Grader;
 pub use grading::CommandGrader;
@@ -55,6 +56,7 @@ pub use manifest::{
 pub use matrix::Column;
 pub use open_run::Options;
 pub use picked::{CellLabel, Pick, PickedRun, pick};
+pub use pilot::pilots;
 pub use plan::{BatchPlan, ColumnPlan, Sum};
 pub use result_line::ResultLine;
 pub use results::{

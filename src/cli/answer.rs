@@ -10,7 +10,7 @@ use crate::core::{Endpoint, ExitCode, OpenAiEndpoint};
 use crate::protocol::panel::{PanelSection, TOTAL_MAX};
 use crate::protocol::review::{ApprovalSection, Reviewed};
 use crate::protocol::{OutcomeKind, Section};
-use crate::report::{RunResult, check_in_words, worth};
+use crate::report::{RunResult, check_in_words, stop_in_words, votes_in_words, worth};
 use crate::text::{counted, escape, excerpts, grouped};
 
 /// Prints the answer and returns the exit code.
@@ -57,8 +57,9 @@ pub(super) fn tell_result(output: &Output, result: &RunResult, dir: &Path, endpo
         OutcomeKind::Agreed | OutcomeKind::Interrupted => output.status(&ending),
     }
     tell_usage(output, result);
+    let is_vote = matches!(&result.section, Section::Vote(_));
     let texts: Vec<&str> = result.dissent.iter().map(|dissent| dissent.text.as_str()).collect();
-    for (dissent, text) in result.dissent.iter().zip(excerpts(&texts)).filter(|_| !is_one) {
+    for (dissent, text) in result.dissent.iter().zip(excerpts(&texts)).filter(|_| !is_one && !is_vote) {
         match result.text {
             Some(_) => output.status(&format!("other answer: {} ({}): {text}", dissent.agent, dissent.stage)),
             None => output.status(&format!("{} answered: {text}", dissent.agent)),
@@ -70,6 +71,11 @@ pub(super) fn tell_result(output: &Output, result: &RunResult, dir: &Path, endpo
     }
     if let Section::Panel(panel) = section {
         tell_panel(output, panel);
+    } else if let Section::Vote(vote) = section {
+        for line in votes_in_words(vote) {
+            output.status(&line);
+        }
+        output.status(&stop_in_words(vote));
     } else if let Section::Approval(approval) = section {
         tell_reviews(output, approval);
     }

@@ -139,6 +139,7 @@ fn dispatch(cli: &Cli, words: &[OsString], output: &Output) -> anyhow::Result<Ex
         Command::Sessions(args) => commands::sessions::sessions(args, output),
         Command::Batch(args) => commands::batch::batch(args, output),
         Command::Results(args) => commands::results::tell(args, output),
+        Command::Pilot(args) => commands::pilot::pilot(args, output),
         Command::Approve(args) => commands::approve::approve(args, output),
         Command::Review(args) => commands::review::review(args, output),
         Command::Keys(args) => commands::keys::keys(args, output),

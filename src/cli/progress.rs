@@ -53,11 +53,13 @@ impl ProgressPrinter {
         let call = replied.call;
         let what = match call.step {
             Step::Think => "thinks".to_owned(),
+            Step::Sample => "answers in words".to_owned(),
             Step::Envelope => envelope_line(&replied.reply),
             Step::Choose => "chooses".to_owned(),
             Step::Weigh => "compares".to_owned(),
         };
         let again = match (call.step, call.attempt) {
+            (Step::Sample, 0) => format!(" (sample {})", call.draft + 1),
             (_, 0) => String::new(),
             (Step::Weigh, _) => " (in the other order)".to_owned(),
             (_, attempt) => format!(" (attempt {})", attempt + 1),
@@ -80,7 +82,7 @@ impl ProgressPrinter {
         let name = self.live.name(agent);
         let line = format!("{}{name}{again}: {what}  {}", dim(&head), dim(&figures));
         self.status(line.trim_end());
-        if call.step == Step::Think {
+        if matches!(call.step, Step::Think | Step::Sample) {
             self.thoughts(&replied.reply.text);
         }
     }

@@ -1,6 +1,7 @@
 //! The choices about servers from flags and the environment, and the defaults of every server.
 
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use reqwest::Url;
@@ -48,6 +49,8 @@ pub struct Chosen {
     pub wait: Option<Duration>,
     /// The mock script, if the run is scripted.
     pub mock_script: Option<String>,
+    /// The folder of the batch whose replies take the place of calls, if there is one.
+    pub bank: Option<PathBuf>,
 }
 
 /// The settings that apply to every kind of server.

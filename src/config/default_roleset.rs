@@ -57,6 +57,21 @@ pub fn default_roleset(hints: &Hints<'_>) -> DefaultRoleset {
     }
 }
 
+/// The name that stands for the roleset of a vote that suits the question.
+pub const ANY_VOTE: &str = "vote";
+
+/// Returns the roleset of a vote for this kind of answer.
+#[must_use]
+pub fn vote_roleset(has_choices: bool, canonical: Option<CanonicalKind>) -> &'static str {
+    match canonical {
+        _ if has_choices => "vote_choice",
+        Some(CanonicalKind::Choice) => "vote_choice",
+        Some(CanonicalKind::Number) => "vote_number",
+        Some(CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Json | CanonicalKind::Verbatim)
+        | None => "vote_short",
+    }
+}
+
 /// Returns the only built-in roleset that has all these agents, if there are names and such a roleset.
 fn roleset_of(names: &[&str]) -> Option<&'static str> {
     if names.is_empty() {
@@ -78,6 +93,14 @@ fn has_agents(roleset: &str, names: &[&str]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_vote_takes_the_roleset_of_its_kind_of_answer() {
+        assert_eq!(vote_roleset(true, None), "vote_choice");
+        assert_eq!(vote_roleset(false, Some(CanonicalKind::Choice)), "vote_choice");
+        assert_eq!(vote_roleset(false, Some(CanonicalKind::Number)), "vote_number");
+        assert_eq!(vote_roleset(false, None), "vote_short");
+    }
 
     #[test]
     fn what_a_command_line_tells_chooses_the_roleset() {

@@ -21,10 +21,15 @@ pub const EMBEDDED_ROLESETS: &[(&str, &str)] = embed![
     "planner_coder.json",
     "reviewers_f1.json",
     "reviewers_f2.json",
+    "self_consistency.json",
+    "single.json",
     "solver_checker.json",
     "solver_programmer.json",
     "translator_reviewer.json",
     "uiux_programmer.json",
+    "vote_choice.json",
+    "vote_number.json",
+    "vote_short.json",
     "writer_physicist.json",
 ];
 

@@ -1,6 +1,7 @@
 //! The way from model references to endpoints: the server, the model and the key.
 
 use std::num::NonZeroU32;
+use std::path::Path;
 use std::time::Duration;
 
 use reqwest::Url;
@@ -12,9 +13,11 @@ use super::file::FileConfig;
 use super::model_names::check_name;
 use super::origin::Origin;
 use super::roleset::Roleset;
-use crate::core::{BEDROCK, Dialect, Endpoint, MockEndpoint, OpenAiEndpoint, PRESETS, Preset, Price};
+use crate::core::{
+    BEDROCK, BankEndpoint, Dialect, Endpoint, MockEndpoint, OpenAiEndpoint, PRESETS, Preset, Price,
+};
 use crate::provider::launch::LaunchCommand;
-use crate::provider::{MockScript, OpenAi, ScriptError, is_loopback};
+use crate::provider::{Bank, MockScript, OpenAi, ScriptError, is_loopback};
 
 /// The time that a local port has to answer if no server is named.
 const PROBE: Duration = Duration::from_millis(400);
@@ -86,6 +89,10 @@ pub async fn resolve_endpoints(
         }
         let reference = chosen.model.as_ref().or(agent.model.as_ref()).or(file.model.as_ref());
         let reference = reference.map_or("", String::as_str);
+        if let Some(folder) = &chosen.bank {
+            endpoints.push(banked(folder, file, reference)?);
+            continue;
+        }
         if let Some(model) = bedrock_model(file, reference)? {
             endpoints.push(Endpoint::Bedrock(Box::new(bedrock_endpoint(chosen, file, &model)?)));
             continue;
@@ -104,7 +111,9 @@ pub async fn resolve_endpoints(
             let same = |e: &&Endpoint| matches!(e, Endpoint::OpenAi(e) if e.base_url == endpoint.base_url);
             endpoint.model = match endpoints.iter().find(same) {
                 Some(Endpoint::OpenAi(earlier)) => earlier.model.clone(),
-                Some(Endpoint::Bedrock(_) | Endpoint::Mock(_)) | None => only_model(&endpoint).await?,
+                Some(Endpoint::Bedrock(_) | Endpoint::Mock(_) | Endpoint::Bank(_)) | None => {
+                    only_model(&endpoint).await?
+                }
             };
         }
         let is_new = |endpoint: &OpenAiEndpoint| {
@@ -120,6 +129,16 @@ pub async fn resolve_endpoints(
         endpoints.push(Endpoint::OpenAi(Box::new(endpoint)));
     }
     Ok(endpoints)
+}
+
+/// Returns the endpoint of a model whose replies come from a bank; without a reference, that of the bank's first run.
+fn banked(folder: &Path, file: &FileConfig, reference: &str) -> Result<Endpoint, ConfigError> {
+    let first = Bank::first_endpoint(folder)?;
+    let model = ModelRef::parse(reference, &known_providers(file))?.model;
+    let is_first = model.is_empty() || model == first.model();
+    let price = if is_first { first.price() } else { file.price_of(reference, "", &model) };
+    let model = if model.is_empty() { first.model().to_owned() } else { model };
+    Ok(Endpoint::Bank(Box::new(BankEndpoint { folder: folder.display().to_string(), model, price })))
 }
 
 /// Returns the price of a model by its reference alone, before any server is asked for its model.

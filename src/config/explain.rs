@@ -36,7 +36,7 @@ pub fn explain(
     let origin = if model.is_empty() { Origin::Listed } else { origin };
     let mut told = vec![Sourced::new("model", &endpoint.model(), origin)];
     match endpoint {
-        Endpoint::Mock(_) => return Ok(Vec::new()),
+        Endpoint::Mock(_) | Endpoint::Bank(_) => return Ok(Vec::new()),
         Endpoint::OpenAi(endpoint) => of_server(chosen, file, provider.as_deref(), endpoint, &mut told),
         Endpoint::Bedrock(endpoint) => told.extend(bedrock::explain(endpoint, file)),
     }

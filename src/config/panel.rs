@@ -1,8 +1,8 @@
 //! The seats of a panel: the roleset's members, some of them, personas made from a line, one member per model, or copies of one
-//! member.
+//! member. The voters of a vote sit on each of several models.
 //!
-//! The input is a roleset of `panel` and the requested seats. The output is the roleset with other members, and the packs of the new
-//! ones. Nothing is read or written here.
+//! The input is a roleset and the requested seats. The output is the roleset with other members, and the packs of the new ones.
+//! Nothing is read or written here.
 
 use super::embedded::EMBEDDED_ROLESETS;
 use super::error::ConfigError;
@@ -112,9 +112,7 @@ pub fn seat(roleset: &mut Roleset, packs: &mut Packs, seats: &Seats<'_>) -> Resu
         roleset.agents.retain(|agent| seats.members.iter().any(|name| is_same(&agent.name, name)));
     }
     if !seats.models.is_empty() {
-        if seats.models.iter().any(|model| model.trim().is_empty()) {
-            return Err(ConfigError::Usage("a model's name is empty".to_owned()));
-        }
+        require_names(seats.models)?;
         let old = std::mem::take(&mut roleset.agents);
         for (model, like) in seats.models.iter().zip(old.iter().cycle()) {
             let name = free_name(&name_of_model(model), &roleset.agents);
@@ -140,6 +138,37 @@ pub fn seat(roleset: &mut Roleset, packs: &mut Packs, seats: &Seats<'_>) -> Resu
         let pack = format!("persona/{}", index + 1);
         packs.add(&pack, persona.pack);
         roleset.agents.push(RolesetAgent::new(name, persona.domain, pack));
+    }
+    Ok(())
+}
+
+/// Seats every voter of a roleset on each of these models: all on the first model, then all on the next one.
+///
+/// # Errors
+///
+/// Returns [`ConfigError::Usage`] if a model has no name or is named twice.
+pub fn seat_voters(roleset: &mut Roleset, models: &[String]) -> Result<(), ConfigError> {
+    require_names(models)?;
+    for (index, model) in models.iter().enumerate() {
+        if models[..index].contains(model) {
+            let model = escape::excerpt(model);
+            return Err(ConfigError::Usage(format!("--models names `{model}` twice; a model is one voter")));
+        }
+    }
+    let mut seated: Vec<RolesetAgent> = Vec::new();
+    for model in models {
+        for like in &roleset.agents {
+            let name = free_name(&like.name, &seated);
+            seated.push(RolesetAgent { name, model: Some(model.clone()), ..like.clone() });
+        }
+    }
+    roleset.agents = seated;
+    Ok(())
+}
+
+fn require_names(models: &[String]) -> Result<(), ConfigError> {
+    if models.iter().any(|model| model.trim().is_empty()) {
+        return Err(ConfigError::Usage("a model's name is empty".to_owned()));
     }
     Ok(())
 }

@@ -39,7 +39,9 @@ pub async fn resumed_endpoints(
             (Endpoint::OpenAi(old), Some(url)) if moves.as_ref() == Some(&old.base_url) => {
                 Endpoint::OpenAi(Box::new(moved(old, url, chosen, file).await?))
             }
-            (Endpoint::OpenAi(_) | Endpoint::Bedrock(_) | Endpoint::Mock(_), _) => endpoint.clone(),
+            (Endpoint::OpenAi(_) | Endpoint::Bedrock(_) | Endpoint::Mock(_) | Endpoint::Bank(_), _) => {
+                endpoint.clone()
+            }
         };
         vouch(&endpoint, searches, chosen, file)?;
         now.push(endpoint);
@@ -51,7 +53,7 @@ pub async fn resumed_endpoints(
 fn moved_from(before: &[Endpoint], url: &str) -> Result<Option<String>, ConfigError> {
     let servers = before.iter().filter_map(|endpoint| match endpoint {
         Endpoint::OpenAi(endpoint) => Some(&**endpoint),
-        Endpoint::Bedrock(_) | Endpoint::Mock(_) => None,
+        Endpoint::Bedrock(_) | Endpoint::Mock(_) | Endpoint::Bank(_) => None,
     });
     let servers: Vec<&OpenAiEndpoint> = servers.collect();
     if servers.iter().any(|server| server.base_url == url) {
@@ -99,7 +101,7 @@ fn vouch(endpoint: &Endpoint, searches: bool, chosen: &Chosen, file: &FileConfig
     let endpoint = match endpoint {
         Endpoint::OpenAi(endpoint) => endpoint,
         Endpoint::Bedrock(endpoint) => return bedrock::vouch(endpoint, chosen, file),
-        Endpoint::Mock(_) => return Ok(()),
+        Endpoint::Mock(_) | Endpoint::Bank(_) => return Ok(()),
     };
     let url = &endpoint.base_url;
     if endpoint.launched && chosen.launched.as_ref() != Some(url) {

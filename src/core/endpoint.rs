@@ -19,6 +19,8 @@ pub enum Endpoint {
     Bedrock(Box<BedrockEndpoint>),
     /// A script that plays the model.
     Mock(MockEndpoint),
+    /// The replies of an earlier batch, in place of the model.
+    Bank(Box<BankEndpoint>),
 }
 
 impl Endpoint {
@@ -29,6 +31,7 @@ impl Endpoint {
             Self::OpenAi(endpoint) => format!("{} at {}", endpoint.model, endpoint.base_url),
             Self::Bedrock(endpoint) => format!("{} at {}", endpoint.model, endpoint.base_url),
             Self::Mock(_) => "mock".to_owned(),
+            Self::Bank(endpoint) => format!("{} from the bank {}", endpoint.model, endpoint.folder),
         }
     }
 
@@ -41,6 +44,7 @@ impl Endpoint {
             }
             Self::Bedrock(_) => BEDROCK,
             Self::Mock(_) => "mock",
+            Self::Bank(_) => "bank",
         }
     }
 
@@ -51,16 +55,18 @@ impl Endpoint {
             Self::OpenAi(endpoint) => &endpoint.model,
             Self::Bedrock(endpoint) => &endpoint.model,
             Self::Mock(_) => "mock",
+            Self::Bank(endpoint) => &endpoint.model,
         }
     }
 
-    /// Returns the address of the server, without secrets, or `mock` for a script.
+    /// Returns the address of the server, without secrets, `mock` for a script, or the folder of a bank.
     #[must_use]
     pub fn place(&self) -> &str {
         match self {
             Self::OpenAi(endpoint) => &endpoint.base_url,
             Self::Bedrock(endpoint) => &endpoint.base_url,
             Self::Mock(_) => "mock",
+            Self::Bank(endpoint) => &endpoint.folder,
         }
     }
 
@@ -70,7 +76,7 @@ impl Endpoint {
         let (url, most) = match self {
             Self::OpenAi(endpoint) => (&endpoint.base_url, endpoint.calls_at_once?),
             Self::Bedrock(endpoint) => (&endpoint.base_url, endpoint.calls_at_once?),
-            Self::Mock(_) => return None,
+            Self::Mock(_) | Self::Bank(_) => return None,
         };
         Some((url, usize::try_from(most.get()).unwrap_or(usize::MAX)))
     }
@@ -80,7 +86,7 @@ impl Endpoint {
     pub fn is_launched(&self) -> bool {
         match self {
             Self::OpenAi(endpoint) => endpoint.launched,
-            Self::Bedrock(_) | Self::Mock(_) => false,
+            Self::Bedrock(_) | Self::Mock(_) | Self::Bank(_) => false,
         }
     }
 
@@ -92,6 +98,7 @@ impl Endpoint {
             Self::Bedrock(endpoint) => endpoint.price,
             // A script costs nothing.
             Self::Mock(_) => Some(Price::default()),
+            Self::Bank(endpoint) => endpoint.price,
         }
     }
 }
@@ -264,6 +271,19 @@ impl Default for Timeouts {
 pub struct MockEndpoint {
     /// The script, with one JSON line per rule, so that the journal is complete by itself.
     pub script: String,
+}
+
+/// The replies of an earlier batch, in place of a model.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct BankEndpoint {
+    /// The folder of the batch, as the user named it.
+    pub folder: String,
+    /// The model whose replies are given.
+    pub model: String,
+    /// The price of a token of that model, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
 }
 
 /// A kind of server that people run, under the name that model references use.

@@ -14,7 +14,8 @@ pub use basis_points::BasisPoints;
 pub(crate) use basis_points::{TEN_THOUSANDTHS, exactly};
 pub use command_end::CommandEnd;
 pub use endpoint::{
-    BEDROCK, BedrockEndpoint, Dialect, Endpoint, MockEndpoint, OpenAiEndpoint, PRESETS, Preset, Timeouts,
+    BEDROCK, BankEndpoint, BedrockEndpoint, Dialect, Endpoint, MockEndpoint, OpenAiEndpoint, PRESETS, Preset,
+    Timeouts,
 };
 pub use exit_code::ExitCode;
 pub(crate) use exit_code::is_unusable;

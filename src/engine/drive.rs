@@ -258,7 +258,7 @@ impl<'a> Engine<'a> {
                 self.search(&search).await?;
             }
             if flight.reason.is_none() {
-                self.execute_what_is_owed(&mut flight)?;
+                self.execute_what_is_owed(&mut flight, &providers)?;
             }
             self.ask_what_is_owed(&mut flight, |ask| call(&providers[ask.call.agent], ask, observer)).await?;
             if flight.reason.is_some() && (flight.is_empty() || *stop.borrow() == StopRequest::Abort) {

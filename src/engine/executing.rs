@@ -20,6 +20,7 @@ use crate::journal::{Entry, Executed, Executor, RunSpec};
 use crate::protocol::{
     CheckCommand, Execution, ExecutionResult, Interpreter, OUTPUT_BYTES_MAX, Outcome, TAIL_BYTES_MAX,
 };
+use crate::provider::Provider;
 use crate::sandbox::{CommandJob, Ran, Sandbox, SandboxError, embedded_interpreter};
 use crate::text::escape;
 
@@ -34,7 +35,11 @@ pub const ANSWER: &str = "{answer}";
 
 impl Engine<'_> {
     /// Begins every execution that is owed and not under way.
-    pub(super) fn execute_what_is_owed<F>(&self, flight: &mut Flight<'_, F>) -> Result<(), EngineError> {
+    pub(super) fn execute_what_is_owed<F>(
+        &self,
+        flight: &mut Flight<'_, F>,
+        providers: &[Provider],
+    ) -> Result<(), EngineError> {
         for execution in self.state.to_execute() {
             if !flight.executing.insert(execution.key()) {
                 continue;
@@ -46,10 +51,25 @@ impl Engine<'_> {
             };
             let order = Order::new(self.state.opened(), execution, original);
             self.observer.on_event(RunEvent::Executing { execution });
-            let executed = async move { execute(&sandbox, Path::new("."), &order).await };
+            let known = self.known_result(execution, providers);
+            let executed = async move {
+                match known {
+                    Some(known) => Ok(known),
+                    None => execute(&sandbox, Path::new("."), &order).await,
+                }
+            };
             flight.executions.push(executed.boxed_local());
         }
         Ok(())
+    }
+
+    /// Returns the result of a program that the same interpreter has already run, if a bank has it. A check is made anew.
+    fn known_result(&self, execution: &Execution, providers: &[Provider]) -> Option<Executed> {
+        let Execution::Program { .. } = execution else { return None };
+        let known = providers.iter().find_map(|provider| provider.executed(execution.key()))?;
+        let is_embedded = known.by == Executor::Interpreter(embedded_interpreter());
+        let is_wanted = self.state.opened().setup.interpreter == Interpreter::Embedded;
+        (is_embedded == is_wanted).then_some(known)
     }
 
     /// Records the result of an execution durably, before anything follows from it.

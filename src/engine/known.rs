@@ -49,6 +49,12 @@ impl RunState {
         instead.unwrap_or(replied.usage)
     }
 
+    /// Returns the tokens of each reply, by its call.
+    #[must_use]
+    pub fn completions(&self) -> &BTreeMap<CallId, u64> {
+        &self.completions
+    }
+
     /// Returns the usage of each phase.
     #[must_use]
     pub fn phases(&self) -> &BTreeMap<CallPhase, PhaseUsage> {

@@ -10,7 +10,7 @@ use std::time::Instant;
 use super::{EngineError, Redaction};
 use crate::core::{Endpoint, PROGRAM};
 use crate::journal::{InBatch, InSession, Library, Limits, RunSpec};
-use crate::protocol::{BadSetup, ChunkPlan, RunSetup};
+use crate::protocol::{BadSetup, ChunkPlan, Override, ProtocolParams as _, RunSetup};
 use crate::provider::launch::Lifeline;
 use crate::retrieval::Corpus;
 use crate::sandbox::Sandbox;
@@ -96,6 +96,17 @@ impl RunBuilder {
         });
         self.tools.corpus = Some(corpus);
         self
+    }
+
+    /// Changes a parameter of the protocol.
+    ///
+    /// # Errors
+    ///
+    /// [`BadSetup`] if no run can have this setup.
+    pub fn with_change(mut self, change: &Override) -> Result<Self, BadSetup> {
+        self.setup.params.apply(change);
+        self.setup.check()?;
+        Ok(self)
     }
 
     /// Makes the run read the documents in pieces.

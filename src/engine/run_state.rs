@@ -43,6 +43,8 @@ pub struct RunState {
     pub(super) stopped: Option<Outcome>,
     pub(super) totals: Totals,
     pub(super) phases: BTreeMap<CallPhase, PhaseUsage>,
+    /// The tokens of each reply.
+    pub(super) completions: BTreeMap<CallId, u64>,
     pub(super) degraded: Vec<Degraded>,
     /// The agents of whose servers a reply has been checked against its schema.
     pub(super) examined: BTreeSet<usize>,
@@ -95,6 +97,7 @@ impl RunState {
             stopped: None,
             totals: Totals { cost_micro_usd: known.then_some(0), ..Totals::default() },
             phases: BTreeMap::new(),
+            completions: BTreeMap::new(),
             degraded: Vec::new(),
             examined: BTreeSet::new(),
             tokens: BTreeSet::new(),
@@ -297,6 +300,7 @@ impl RunState {
 
     fn count(&mut self, call: CallId, usage: Usage, price: Option<Price>) {
         self.phases.entry(CallPhase::of(&self.opened.setup.params, call)).or_default().add(usage);
+        self.completions.insert(call, usage.completion);
         let sum = &mut self.totals.usage;
         self.totals.calls += 1;
         sum.prompt = sum.prompt.saturating_add(usage.prompt);

@@ -31,11 +31,11 @@ impl CallPhase {
             _ if call.part > 0 => Self::Pieces,
             Step::Choose => Self::Arbiter,
             Step::Weigh => Self::Compare,
-            Step::Think | Step::Envelope => match params {
+            Step::Think | Step::Sample | Step::Envelope => match params {
                 Params::Panel(_) if call.round.is_multiple_of(2) => Self::Ballots,
                 Params::Pair(_) | Params::Panel(_) if call.round == 1 => Self::Blind,
                 Params::Council(_) if call.round == 0 => Self::Blind,
-                Params::Approval(_) => Self::Blind,
+                Params::Approval(_) | Params::Vote(_) => Self::Blind,
                 Params::Pair(_) | Params::Panel(_) | Params::Council(_) => Self::Talk,
             },
         }

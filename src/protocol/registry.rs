@@ -16,6 +16,7 @@ use super::pair::{PairParams, PairSection};
 use super::panel::{PanelParams, PanelSection};
 use super::review::{ApprovalParams, ApprovalSection};
 use super::turn::{Executes, Executing};
+use super::vote::{VoteParams, VoteSection};
 use crate::text::Constraint;
 
 /// One run of any protocol.
@@ -36,17 +37,20 @@ pub enum Params {
     Panel(PanelParams),
     /// Reviewers judge a change; a quorum decides.
     Approval(ApprovalParams),
+    /// Blind samples are drawn until one answer leads clearly.
+    Vote(VoteParams),
 }
 
 impl Params {
     /// Returns the default parameters of every protocol.
     #[must_use]
-    pub fn defaults() -> [Self; 4] {
+    pub fn defaults() -> [Self; 5] {
         [
             Self::Pair(PairParams::default()),
             Self::Council(CouncilParams::default()),
             Self::Panel(PanelParams::default()),
             Self::Approval(ApprovalParams::default()),
+            Self::Vote(VoteParams::default()),
         ]
     }
 }
@@ -63,6 +67,8 @@ pub enum Section {
     Panel(Box<PanelSection>),
     /// The part of `approval`.
     Approval(Box<ApprovalSection>),
+    /// The part of `vote`.
+    Vote(Box<VoteSection>),
     /// The part of a run that reads a document in pieces.
     MapReduce(Box<MapReduceSection<Section>>),
 }
@@ -105,6 +111,7 @@ macro_rules! each {
             Params::Council($name) => $do,
             Params::Panel($name) => $do,
             Params::Approval($name) => $do,
+            Params::Vote($name) => $do,
         }
     };
 }
@@ -164,6 +171,7 @@ impl ProtocolParams for Params {
             Params::Pair(params) => executing(setup.with_params(params)),
             Params::Council(params) => executing(setup.with_params(params)),
             Params::Panel(params) => executing(setup.with_params(params)),
+            Params::Vote(params) => executing(setup.with_params(params)),
             // Reviewers write no final text.
             Params::Approval(params) => Box::new(Listed(setup.with_params(params).machine())),
         }
@@ -201,6 +209,12 @@ impl From<ApprovalSection> for Section {
     }
 }
 
+impl From<VoteSection> for Section {
+    fn from(section: VoteSection) -> Self {
+        Self::Vote(Box::new(section))
+    }
+}
+
 impl From<MapReduceSection<Section>> for Section {
     fn from(section: MapReduceSection<Section>) -> Self {
         Self::MapReduce(Box::new(section))
@@ -231,6 +245,13 @@ impl From<Setup<PanelParams>> for RunSetup {
 impl From<Setup<ApprovalParams>> for RunSetup {
     fn from(setup: Setup<ApprovalParams>) -> Self {
         let params = Params::Approval(setup.params.clone());
+        setup.with_params(params)
+    }
+}
+
+impl From<Setup<VoteParams>> for RunSetup {
+    fn from(setup: Setup<VoteParams>) -> Self {
+        let params = Params::Vote(setup.params.clone());
         setup.with_params(params)
     }
 }

@@ -6,8 +6,9 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use super::bank::Bank;
 use super::{Flow, ProviderError, bedrock, openai};
-use crate::core::{BedrockEndpoint, Endpoint, OpenAiEndpoint};
+use crate::core::{BankEndpoint, BedrockEndpoint, Endpoint, OpenAiEndpoint};
 
 /// The clients, by endpoint.
 #[derive(Debug, Default)]
@@ -15,6 +16,8 @@ pub struct Clients {
     flow: Option<Flow>,
     openai: RefCell<Vec<(OpenAiEndpoint, Rc<openai::Client>)>>,
     bedrock: RefCell<Vec<(BedrockEndpoint, Rc<bedrock::BedrockConnection>)>>,
+    /// The banks, by their folders.
+    banks: RefCell<Vec<(String, Rc<Bank>)>>,
 }
 
 impl Clients {
@@ -37,7 +40,7 @@ impl Clients {
                 let known = self.bedrock.borrow();
                 known.iter().find(|(of, _)| of == &**endpoint)?.1.admission()?.lost(outs)
             }
-            Endpoint::Mock(_) => None,
+            Endpoint::Mock(_) | Endpoint::Bank(_) => None,
         }
     }
 
@@ -52,6 +55,11 @@ impl Clients {
         endpoint: &BedrockEndpoint,
     ) -> Result<Rc<bedrock::BedrockConnection>, ProviderError> {
         shared(&self.bedrock, endpoint, |endpoint| bedrock::BedrockConnection::new(endpoint, self.flow))
+    }
+
+    /// Returns the bank of an endpoint. It is read when it is first needed.
+    pub(super) fn bank(&self, endpoint: &BankEndpoint) -> Result<Rc<Bank>, ProviderError> {
+        shared(&self.banks, &endpoint.folder, |folder| Bank::open(folder.as_ref()))
     }
 }
 

@@ -6,6 +6,7 @@ use thiserror::Error;
 
 use super::launch::error::LaunchError;
 use crate::core::ExitCode;
+use crate::protocol::CallId;
 
 /// A call that failed.
 ///
@@ -83,6 +84,16 @@ pub enum ProviderError {
     /// The server that this program launched is gone.
     #[error(transparent)]
     Launch(Box<LaunchError>),
+    /// A bank has no reply to this request.
+    #[error(
+        "the bank `{folder}` has no reply to call {call}: it must be drawn with the same tasks, seeds, roleset and settings, and with enough samples"
+    )]
+    NotInBank {
+        /// The folder of the bank.
+        folder: String,
+        /// The call.
+        call: CallId,
+    },
     /// The server's answer is too large.
     #[error("{url} sent more than {max} bytes for one reply")]
     TooLarge {
@@ -106,6 +117,7 @@ impl ProviderError {
             | Self::Overflow { .. }
             | Self::BadAnswer { .. }
             | Self::Damaged { .. }
+            | Self::NotInBank { .. }
             | Self::TooLarge { .. } => ExitCode::Provider,
         }
     }
@@ -133,6 +145,7 @@ impl ProviderError {
             | Self::BadAnswer { .. }
             | Self::Damaged { .. }
             | Self::Launch(_)
+            | Self::NotInBank { .. }
             | Self::TooLarge { .. } => false,
         }
     }
@@ -156,9 +169,11 @@ impl ProviderError {
         match self {
             Self::Setup(_) | Self::Unreachable { .. } | Self::TimedOut { .. } | Self::Launch(_) => true,
             Self::Status { status, .. } => !matches!(status, 400 | 413 | 422),
-            Self::Overflow { .. } | Self::BadAnswer { .. } | Self::Damaged { .. } | Self::TooLarge { .. } => {
-                false
-            }
+            Self::Overflow { .. }
+            | Self::BadAnswer { .. }
+            | Self::Damaged { .. }
+            | Self::NotInBank { .. }
+            | Self::TooLarge { .. } => false,
         }
     }
 
@@ -180,6 +195,7 @@ impl ProviderError {
             | Self::BadAnswer { .. }
             | Self::Damaged { .. }
             | Self::Launch(_)
+            | Self::NotInBank { .. }
             | Self::TooLarge { .. } => None,
         }
     }

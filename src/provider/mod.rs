@@ -1,4 +1,4 @@
-//! Calls models on any OpenAI-compatible server, on Amazon Bedrock, or in a script.
+//! Calls models on any OpenAI-compatible server or on Amazon Bedrock. A script or a bank of earlier replies can take their place.
 //!
 //! The input is an [`Ask`]. The output is a [`Completion`] with its cost, or a [`ProviderError`] with a remedy.
 //! Retries, time-outs, limits and the negotiation of structured output happen here and nowhere else. Nothing here
@@ -6,6 +6,7 @@
 //! redirects are not followed. Keys never leave this module. A key that a server repeats is removed from errors,
 //! headers and replies.
 
+mod bank;
 mod bedrock;
 mod clients;
 mod completion;
@@ -20,6 +21,7 @@ mod retry;
 mod retry_after;
 mod secret;
 
+pub use bank::{Bank, BankedModel};
 pub use bedrock::Bedrock;
 pub use clients::Clients;
 pub use completion::{CallProgress, Completion, OnProgress, Quitting, TextSoFar};
@@ -30,6 +32,8 @@ pub use mock::{Mock, MockScript, ScriptError, agreeing};
 pub use openai::{OpenAi, Probe, ServerInfo};
 
 use crate::core::{Endpoint, Structured};
+use crate::crypto::Digest;
+use crate::journal::Executed;
 use crate::protocol::Ask;
 
 /// A place where one agent's model is called.
@@ -41,6 +45,8 @@ pub enum Provider {
     Bedrock(Box<Bedrock>),
     /// A script.
     Mock(Mock),
+    /// A bank of earlier replies.
+    Bank(BankedModel),
 }
 
 impl Provider {
@@ -59,6 +65,7 @@ impl Provider {
                 Self::Bedrock(Box::new(Bedrock::with_connection(clients.bedrock(endpoint)?)))
             }
             Endpoint::Mock(endpoint) => Self::Mock(Mock::new(endpoint, agent)?),
+            Endpoint::Bank(endpoint) => Self::Bank(BankedModel::new(clients.bank(endpoint)?, endpoint)),
         })
     }
 
@@ -72,6 +79,16 @@ impl Provider {
             Self::OpenAi(server) => server.ask(ask, progress).await,
             Self::Bedrock(bedrock) => bedrock.ask(ask, progress).await,
             Self::Mock(mock) => mock.ask(ask).await,
+            Self::Bank(bank) => bank.answer(ask),
+        }
+    }
+
+    /// Returns the result that a bank has on record for a program with this key, if the provider is a bank.
+    #[must_use]
+    pub fn executed(&self, key: Digest) -> Option<Executed> {
+        match self {
+            Self::Bank(bank) => bank.executed(key),
+            Self::OpenAi(_) | Self::Bedrock(_) | Self::Mock(_) => None,
         }
     }
 
@@ -79,7 +96,7 @@ impl Provider {
     pub fn attach(&self, lifeline: &launch::Lifeline) {
         match self {
             Self::OpenAi(server) => server.attach(lifeline),
-            Self::Bedrock(_) | Self::Mock(_) => {}
+            Self::Bedrock(_) | Self::Mock(_) | Self::Bank(_) => {}
         }
     }
 
@@ -88,7 +105,7 @@ impl Provider {
         match self {
             Self::OpenAi(server) => server.watch_shutdown(quitting),
             Self::Bedrock(bedrock) => bedrock.watch_shutdown(quitting),
-            Self::Mock(_) => {}
+            Self::Mock(_) | Self::Bank(_) => {}
         }
     }
 
@@ -97,7 +114,7 @@ impl Provider {
         match self {
             Self::OpenAi(server) => server.degrade_to(structured),
             Self::Bedrock(bedrock) => bedrock.degrade_to(structured),
-            Self::Mock(_) => {}
+            Self::Mock(_) | Self::Bank(_) => {}
         }
     }
 }

@@ -13,6 +13,7 @@ mod review;
 mod sarif;
 mod summary;
 mod transcript;
+mod vote;
 mod worth;
 
 pub use decision::{DECISION_METRICS_FILE, DecisionMetrics, DecisionOutcome};
@@ -23,6 +24,7 @@ pub use review::{review_annotations, review_markdown, review_text, review_verdic
 pub use sarif::sarif;
 pub use summary::{check_in_words, summary};
 pub use transcript::transcript;
+pub use vote::{stop_in_words, votes_in_words};
 pub use worth::worth;
 
 /// The schema of `result.json`.

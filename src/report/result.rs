@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{RESULT_FILE, TRANSCRIPT_FILE, panel, transcript};
-use crate::core::Endpoint;
+use super::{RESULT_FILE, TRANSCRIPT_FILE, panel, transcript, vote};
 use crate::crypto::Digest;
 use crate::engine::{ReplayError, RunState};
 use crate::files::write_whole;
@@ -128,7 +127,7 @@ impl RunResult {
     #[must_use]
     pub fn new(state: &RunState, journal_head: Digest) -> Self {
         let mut report = state.report();
-        complete(&mut report.section, state.endpoints());
+        complete(&mut report.section, state);
         let opened = state.opened();
         let outcome = state.outcome().or(state.verdict()).cloned().unwrap_or(Outcome::Interrupted);
         let (how, text, sha256) = match &outcome {
@@ -189,13 +188,15 @@ impl RunResult {
 }
 
 /// Fills in the fields that depend on the models.
-fn complete(section: &mut Section, endpoints: &[Endpoint]) {
+fn complete(section: &mut Section, state: &RunState) {
     if let Section::Panel(section) = section {
-        panel::complete(section, endpoints);
+        panel::complete(section, state.endpoints());
+    } else if let Section::Vote(section) = section {
+        vote::complete(section, state);
     } else if let Section::MapReduce(section) = section
         && let Some(answer) = &mut section.answer
     {
-        complete(answer, endpoints);
+        complete(answer, state);
     }
 }
 
@@ -279,7 +280,8 @@ mod tests {
             DocumentsChanged => BentToken,
             BentToken => ConfidenceNotMeasured,
             ConfidenceNotMeasured => NoSandbox,
-            NoSandbox => return None,
+            NoSandbox => Unsettled,
+            Unsettled => return None,
         })
     }
 

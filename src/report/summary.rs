@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 
 use super::result::{CheckVerdicts, RefusedText, RunResult};
 use super::review::review_text;
+use super::vote::{stop_in_words, votes_in_words};
 use crate::protocol::{RunSetup, Section};
 use crate::text::{counted, escape, excerpts, grouped};
 
@@ -76,7 +77,7 @@ fn ending(result: &RunResult) -> String {
     }
 }
 
-/// Writes the answer that each agent held last; for a panel, all answers by rank.
+/// Writes the answer that each agent held last; for a panel, all answers by rank; for a vote, all answers with their votes.
 fn agents(out: &mut String, result: &RunResult) {
     let names = result.agents.iter().map(|agent| agent.report.name.chars().count());
     let width = names.max().unwrap_or_default();
@@ -87,6 +88,13 @@ fn agents(out: &mut String, result: &RunResult) {
                 placed.average_score.map_or("not judged".to_owned(), |mean| format!("{mean:.1} of 40"));
             let _ = writeln!(out, "answer   {name:width$}  {mean}  {text}");
         }
+        return;
+    }
+    if let Section::Vote(vote) = &result.section {
+        for line in votes_in_words(vote) {
+            let _ = writeln!(out, "votes    {line}");
+        }
+        let _ = writeln!(out, "stop     {}", stop_in_words(vote));
         return;
     }
     for agent in &result.agents {

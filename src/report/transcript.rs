@@ -77,6 +77,7 @@ fn reply(out: &mut String, state: &RunState, replied: &Replied) {
     let call = replied.call;
     let what = match call.step {
         Step::Think => "private thoughts",
+        Step::Sample => "a sample in words",
         Step::Envelope => form_name(state, call),
         Step::Choose => "arbiter's choice",
         Step::Weigh => "private comparison",
@@ -229,6 +230,7 @@ fn form_name(state: &RunState, call: CallId) -> &'static str {
         Params::Panel(_) if call.round.is_multiple_of(2) => "ballot",
         Params::Panel(_) => "answer",
         Params::Approval(_) => "review",
+        Params::Vote(_) => "sample",
     }
 }
 

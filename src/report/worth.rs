@@ -8,6 +8,7 @@ use std::fmt;
 
 use super::result::RunResult;
 use crate::core::Endpoint;
+use crate::protocol::vote::StopClass;
 use crate::protocol::{DegradedKind, How, Section};
 
 /// The kinds of losses that concern a server and not the answer: every reply was checked here.
@@ -54,6 +55,7 @@ enum Group {
     Council,
     Panel,
     Reviewers,
+    Voters(Option<StopClass>),
 }
 
 /// The number of different minds behind the agents.
@@ -91,6 +93,7 @@ impl Group {
             Section::Council(_) => Self::Council,
             Section::Panel(_) => Self::Panel,
             Section::Approval(_) => Self::Reviewers,
+            Section::Vote(vote) => Self::Voters(vote.class),
             Section::MapReduce(read) => read.answer.as_deref().map_or(Self::Pair, Self::from_section),
         }
     }
@@ -100,6 +103,7 @@ impl Group {
             Self::Pair => "both agents",
             Self::Council | Self::Panel => "all members",
             Self::Reviewers => "all reviewers",
+            Self::Voters(_) => "all voters",
         }
     }
 }
@@ -138,6 +142,22 @@ impl Worth {
                 Strength::Medium,
                 "one member wrote this answer, and the others' scores reached the threshold",
             ),
+            How::Voted => match self.group {
+                Group::Voters(Some(StopClass::A)) => {
+                    (Strength::Strong, "blind samples of several voters lead clearly to this answer")
+                }
+                Group::Voters(Some(StopClass::B)) => {
+                    (Strength::Medium, "two unlike voters found this answer at the first try")
+                }
+                Group::Voters(Some(StopClass::C)) => {
+                    (Strength::Medium, "blind samples of one voter lead clearly to this answer")
+                }
+                Group::Voters(Some(StopClass::D) | None)
+                | Group::Pair
+                | Group::Council
+                | Group::Panel
+                | Group::Reviewers => (Strength::Weak, "most blind samples gave this answer"),
+            },
         }
     }
 }

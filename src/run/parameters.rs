@@ -115,7 +115,7 @@ pub(super) fn takes_check(params: &Params) -> bool {
 /// # Errors
 ///
 /// Returns [`RunError::Usage`].
-pub(super) fn refuse(roleset: &Roleset, flag: &str, takes: impl Fn(&Params) -> bool) -> Result<(), RunError> {
+pub fn refuse(roleset: &Roleset, flag: &str, takes: impl Fn(&Params) -> bool) -> Result<(), RunError> {
     if takes(&roleset.params) {
         return Ok(());
     }

@@ -13,6 +13,7 @@ use super::error::RunError;
 use super::launch::{SERVER_LOG, launch};
 use super::notices::Notices;
 use super::parameters::refuse;
+use super::pilots::modes_of_pilot;
 use super::redaction::{redacts, sought};
 use super::request::{ReadInPieces, RunRequest};
 use super::roleset::{NamedRoleset, RolesetChoice};
@@ -24,7 +25,7 @@ use crate::config::{Chosen, FileConfig, Roleset, launch_command};
 use crate::core::Endpoint;
 use crate::engine::{PreparedRun, Redaction, RunBuilder};
 use crate::journal::{REDACTIONS_FILE, RunSpec};
-use crate::protocol::{Params, ProtocolParams, RunSetup, Task};
+use crate::protocol::{Params, ProtocolParams, RunSetup, Task, VoteOverride};
 use crate::provider::launch::Launched;
 use crate::text::{SpokenRule, escape};
 
@@ -162,6 +163,10 @@ pub async fn prepare(
     let command = launch_command(&chosen, file, Some(&roleset))?;
     let server = launch(command.as_ref(), &mut chosen, file, &dir.join(SERVER_LOG), notices).await?;
     let endpoints = find_servers(&chosen, file, &roleset, notices).await?;
+    if let Some(modes) = modes_of_pilot(builder.setup(), &endpoints)? {
+        builder = builder.with_change(&VoteOverride::Modes(modes).into())?;
+        notices.status("programs are drawn too, since your pilot found them worth it for this model");
+    }
     builder = chunking::planned(builder, request, &endpoints, notices).await?;
     check_prices(request.limits, &endpoints)?;
     let prepared = builder.in_session(session.as_ref().map(Session::place)).build(endpoints, request.limits);

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use super::error::RunError;
 use super::folders::rolesets_folders;
+use super::parameters::ParamChanges;
 use super::request::RunRequest;
 use crate::config::{
-    FileConfig, Hints, Packs, Roleset, RolesetSource, config_folder, default_roleset, find_roleset,
-    load_roleset,
+    ANY_VOTE, FileConfig, Hints, Packs, Roleset, RolesetSource, config_folder, default_roleset, find_roleset,
+    load_roleset, vote_roleset,
 };
 use crate::provider::MockScript;
 
@@ -59,7 +60,8 @@ impl RolesetChoice {
     /// Returns [`RunError::Usage`] if the script is invalid.
     pub fn new(request: &RunRequest, file: &FileConfig, script: Option<&str>) -> Result<Self, RunError> {
         if let Some(name) = &request.roleset {
-            return Ok(Self { name: name.clone(), why: None, is_chosen: false });
+            let name = of_its_kind(name, &request.params).to_owned();
+            return Ok(Self { name, why: None, is_chosen: false });
         }
         if let Some(name) = &file.roleset {
             let why = Some("from the configuration file");
@@ -104,6 +106,12 @@ pub fn read_named(
 ) -> Result<NamedRoleset, RunError> {
     let name = name.or(file.roleset.as_deref()).unwrap_or(DEFAULT_ROLESET);
     read(name, folder, &rolesets_folders(folder, file))
+}
+
+/// Returns the name of a roleset, where `vote` stands for the vote that suits the kind of the answer.
+#[must_use]
+pub fn of_its_kind<'a>(name: &'a str, params: &ParamChanges) -> &'a str {
+    if name == ANY_VOTE { vote_roleset(!params.choices.is_empty(), params.canonical) } else { name }
 }
 
 fn read(name: &str, flag: Option<&PathBuf>, folders: &[PathBuf]) -> Result<NamedRoleset, RunError> {

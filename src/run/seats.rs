@@ -1,4 +1,5 @@
-//! The seats of a panel: a person's choice of members, in place of the roleset's or in addition to them.
+//! The seats of a panel: a person's choice of members, in place of the roleset's or in addition to them. The voters of a vote can sit on
+//! several models.
 //!
 //! The input is a request, a roleset and its packs. The output is both with these members. Nothing is read here.
 
@@ -6,7 +7,7 @@ use super::error::RunError;
 use super::parameters::refuse;
 use super::redaction::redacts;
 use super::request::{RedactRequest, SeatRequest};
-use crate::config::{Packs, Roleset, Seats, seat};
+use crate::config::{Packs, Roleset, Seats, seat, seat_voters};
 use crate::protocol::{Params, ProtocolParams as _};
 
 impl SeatRequest {
@@ -14,7 +15,7 @@ impl SeatRequest {
     ///
     /// # Errors
     ///
-    /// Returns [`RunError::Usage`] if the roleset has no members, and [`RunError::Config`] if there are no such members.
+    /// Returns [`RunError::Usage`] if the roleset takes no such request, and [`RunError::Config`] if there are no such members.
     pub fn take(
         &self,
         roleset: &mut Roleset,
@@ -22,8 +23,15 @@ impl SeatRequest {
         redaction: &RedactRequest,
     ) -> Result<(), RunError> {
         let Self { members, models, copies, personas } = self;
-        if !members.is_empty() || !models.is_empty() || copies.is_some() || !personas.is_empty() {
-            refuse(roleset, "--members, --models, --self-panel or --persona", Params::has_members)?;
+        if !members.is_empty() || copies.is_some() || !personas.is_empty() {
+            refuse(roleset, "--members, --self-panel or --persona", Params::has_members)?;
+        }
+        if let (Params::Vote(_), false) = (&roleset.params, models.is_empty()) {
+            return Ok(seat_voters(roleset, models)?);
+        }
+        if !models.is_empty() {
+            let is_vote = |params: &Params| matches!(params, Params::Vote(_));
+            refuse(roleset, "--models", |params| params.has_members() || is_vote(params))?;
         }
         let is_redacted = redacts(redaction, roleset);
         seat(roleset, packs, &Seats { members, models, copies: *copies, personas, is_redacted })?;

@@ -33,6 +33,21 @@ pub enum CanonicalKind {
     Verbatim,
 }
 
+impl CanonicalKind {
+    /// Returns the name of the kind, as rolesets write it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Lines => "lines",
+            Self::Number => "number",
+            Self::Json => "json",
+            Self::Choice => "choice",
+            Self::Verbatim => "verbatim",
+        }
+    }
+}
+
 /// The strictness with which a text is read, which depends on the version of the rules.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Reading {

@@ -2,14 +2,15 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use clap_complete::ArgValueCompleter;
-use regex::Regex;
 
 use super::run::{ParamArgs, SeatArgs};
 use super::shared::{LimitArgs, RedactArgs, RolesetsArgs, ScriptedArgs, ServerArgs};
-use crate::batch::{ColumnRequest, FIELDS, Grader, ShardOf, TaskForm};
+use super::task_form::TaskFormArgs;
+use crate::batch::{ColumnRequest, Draws, ShardOf};
 use crate::cli::completion;
+use crate::config::Chosen;
 
 const AFTER_HELP: &str = "\
 A line of TASKS is a JSON object: {\"id\": …, \"prompt\": …}. It may also have \"documents\" (paths, or {\"name\", \"text\"}), \
@@ -26,9 +27,12 @@ Examples:
   consensus batch tasks.jsonl -o results --retry failed
   consensus batch status results";
 
+/// The heading of the flags for samples that are drawn once.
+const BANKS: &str = "Samples that are drawn once";
+
 /// Arguments of `batch`.
 #[derive(Args, Debug)]
-#[command(after_help = AFTER_HELP, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(after_help = AFTER_HELP, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, group(ArgGroup::new("draws").args(["words", "programs"]).multiple(true)))]
 pub(crate) struct BatchArgs {
     #[command(subcommand)]
     pub(crate) command: Option<BatchCommand>,
@@ -50,17 +54,8 @@ pub(crate) struct BatchArgs {
     pub(crate) params: ParamArgs,
     #[command(flatten)]
     pub(crate) seats: SeatArgs,
-    /// Read NAME from this field of TASKS, such as prompt=question; repeatable.
-    ///
-    /// A line without an id is then identified by its number, and its other fields become its `meta`.
-    #[arg(long, value_name = "NAME=FIELD", value_parser = name_and_field)]
-    pub(crate) map: Vec<(String, String)>,
-    /// A pattern for the right answer within its field, such as '#### (.*)': the first group of the last match counts.
-    #[arg(long, value_name = "REGEX")]
-    pub(crate) answer_regex: Option<Regex>,
-    /// How it is decided whether an agreed text is right, unless a line of TASKS names a grader [default: exact].
-    #[arg(long, value_enum, requires_if("command", "grader_command"))]
-    pub(crate) grader: Option<GraderArg>,
+    #[command(flatten)]
+    pub(crate) form: TaskFormArgs,
     /// The command of the grader `command`, such as "python3 tests/{task}.py {file}"; exit code 0 says that a text is right.
     ///
     /// It gets the text as the command of --check does, and the file that {answer} stands for holds the right answer. It is the
@@ -86,8 +81,30 @@ pub(crate) struct BatchArgs {
     #[arg(long, alias = "seed", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=1 << 52))]
     pub(crate) first_seed: u64,
     /// The folder for journals, results and figures.
-    #[arg(short, long, alias = "out", value_name = "DIR", required = true)]
+    #[arg(
+        short,
+        long,
+        alias = "out",
+        value_name = "DIR",
+        required_unless_present = "bank",
+        conflicts_with = "bank"
+    )]
     pub(crate) output: Option<PathBuf>,
+    /// Draw samples for later: the folder gets --words and --programs samples of each task, of rolesets of `vote`.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["arm", "stop", "modes", "samples_max"], requires = "draws", help_heading = BANKS, hide_short_help = true)]
+    pub(crate) bank: Option<PathBuf>,
+    /// The number of samples in words that a bank gets of each task.
+    #[arg(long, value_name = "N", requires = "bank", value_parser = clap::value_parser!(u32).range(..=100), help_heading = BANKS, hide_short_help = true)]
+    pub(crate) words: Option<u32>,
+    /// The number of programs that a bank gets of each task.
+    #[arg(long, value_name = "N", requires = "bank", value_parser = clap::value_parser!(u32).range(..=100), help_heading = BANKS, hide_short_help = true)]
+    pub(crate) programs: Option<u32>,
+    /// Take the replies of this bank in place of calls.
+    ///
+    /// The tasks, the seeds, the roleset and its settings are those that the bank was drawn with. The stop, the modes and the number
+    /// of samples are free.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["bank", "base_url", "launch", "mock", "mock_script"], help_heading = BANKS, hide_short_help = true)]
+    pub(crate) from_bank: Option<PathBuf>,
     /// The number of runs under way at once.
     #[arg(long, alias = "concurrency", value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) runs_at_once: u32,
@@ -107,71 +124,30 @@ pub(crate) struct BatchArgs {
 }
 
 impl BatchArgs {
+    /// Returns the folder of the batch.
+    pub(crate) fn folder(&self) -> Option<&PathBuf> {
+        self.output.as_ref().or(self.bank.as_ref())
+    }
+
     /// Returns the request for rolesets and models.
     pub(crate) fn columns(&self) -> ColumnRequest {
         ColumnRequest {
             rolesets: self.roleset.clone(),
             rolesets_dir: self.rolesets.rolesets_dir.clone(),
-            servers: self.server.chosen(),
+            servers: Chosen { bank: self.from_bank.clone(), ..self.server.chosen() },
             mock: self.scripted.choice(),
             redaction: self.redaction.request(),
             arm: self.arm.clone(),
+            draws: self.bank.as_ref().map(|_| Draws {
+                words: self.words.unwrap_or_default(),
+                programs: self.programs.unwrap_or_default(),
+            }),
             params: self.params.changes(),
             no_spoken_rules: self.params.no_inferred_constraints,
             seats: self.seats.request(),
             limits: self.limits.limits(),
         }
     }
-}
-
-impl BatchArgs {
-    /// Returns how the file of tasks is read.
-    pub(crate) fn form(&self) -> TaskForm {
-        TaskForm {
-            names: self.map.iter().cloned().collect(),
-            answer: self.answer_regex.clone(),
-            grader: match (self.grader, &self.grader_command) {
-                (Some(grader), _) => grader.into(),
-                (None, Some(_)) => Grader::Command,
-                (None, None) => Grader::default(),
-            },
-            grader_command: self.grader_command.clone(),
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
-pub(crate) enum GraderArg {
-    /// The canonical texts are equal.
-    Exact,
-    /// The last number in the text equals the number in the answer.
-    Number,
-    /// The answer is a regular expression that matches within the text.
-    Regex,
-    /// The text contains the answer.
-    Contains,
-    /// The command of --grader-command exits with 0.
-    Command,
-}
-
-impl From<GraderArg> for Grader {
-    fn from(arg: GraderArg) -> Self {
-        match arg {
-            GraderArg::Exact => Self::Exact,
-            GraderArg::Number => Self::Number,
-            GraderArg::Regex => Self::Regex,
-            GraderArg::Contains => Self::Contains,
-            GraderArg::Command => Self::Command,
-        }
-    }
-}
-
-fn name_and_field(text: &str) -> Result<(String, String), String> {
-    let (name, field) = text.split_once('=').ok_or("write NAME=FIELD, such as prompt=question")?;
-    if !FIELDS.contains(&name) {
-        return Err(format!("a task has no `{name}`; it has {}", FIELDS.join(", ")));
-    }
-    Ok((name.to_owned(), field.to_owned()))
 }
 
 fn arm_name(text: &str) -> Result<String, String> {

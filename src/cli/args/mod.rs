@@ -3,6 +3,7 @@
 mod approve;
 mod batch;
 mod global;
+mod pilot;
 mod results;
 mod review;
 mod rolesets;
@@ -10,6 +11,7 @@ mod run;
 mod runs;
 mod sessions;
 mod shared;
+mod task_form;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -23,6 +25,7 @@ use crate::core::VERSION;
 pub(crate) use approve::ApproveArgs;
 pub(crate) use batch::{BatchArgs, BatchCommand, RetryArg};
 pub(crate) use global::{Color, Format, Global, LogFormat, OwnFormat};
+pub(crate) use pilot::PilotArgs;
 pub(crate) use results::ResultsArgs;
 pub(crate) use review::ReviewArgs;
 pub(crate) use rolesets::{PersonaAction, PersonaArgs, RolesetAction, RolesetArgs};
@@ -65,6 +68,8 @@ pub(crate) enum Command {
     Batch(Box<BatchArgs>),
     /// Print the results of a batch: shares with their intervals, or a row for each run.
     Results(ResultsArgs),
+    /// Find out on your own tasks whether a vote should draw programs, and keep the finding.
+    Pilot(PilotArgs),
     /// Have reviewers decide on a change to a repository, and land it if a quorum signs it.
     Approve(Box<ApproveArgs>),
     /// Have a change reviewed, and print the findings and whether a quorum approves. Nothing is signed, and nothing lands.

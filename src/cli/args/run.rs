@@ -13,7 +13,7 @@ use super::shared::{
 use crate::cli::completion;
 use crate::config::{Chosen, FileConfig, PathSetting};
 use crate::core::BasisPoints;
-use crate::protocol::{Interpreter, Override, Thinking};
+use crate::protocol::{Interpreter, Method, OnDisagreement, Override, StopRule, Thinking, VoteOverride};
 use crate::run::{
     ChunkRequest, FlagOverride, ParamChanges, ReadInPieces, RunRequest, SeatRequest, TaskSource, runs_folder,
 };
@@ -118,7 +118,7 @@ pub(crate) struct SeatArgs {
     /// Use only these members of the roleset: names, separated by commas.
     #[arg(long, value_delimiter = ',', value_name = "A,B,…", help_heading = PANELS, hide_short_help = true)]
     pub(crate) members: Vec<String>,
-    /// Use one member for each of these models, separated by commas, in place of the roleset's members.
+    /// Use one member for each of these models, separated by commas, in place of the roleset's members; in a vote, every voter on each.
     #[arg(long, value_delimiter = ',', value_name = "MODEL,…", conflicts_with_all = ["members", "model"], help_heading = PANELS, hide_short_help = true)]
     pub(crate) models: Vec<String>,
     /// Use this many copies of the first member: the same model is asked several times.
@@ -163,7 +163,7 @@ pub(crate) struct ParamArgs {
     /// The maximum number of rounds.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=200), help_heading = PROTOCOL, hide_short_help = true)]
     pub(crate) max_rounds: Option<u32>,
-    /// The threshold that a council or panel must reach, between 0 and 1.
+    /// The threshold that a council, a panel or the certainty of a vote must reach, between 0 and 1.
     #[arg(long, value_name = "X", value_parser = share, allow_negative_numbers = true, help_heading = PROTOCOL, hide_short_help = true)]
     pub(crate) threshold: Option<BasisPoints>,
     /// Where agents reason before they commit.
@@ -178,6 +178,21 @@ pub(crate) struct ParamArgs {
     /// reports that.
     #[arg(long, value_enum, help_heading = PROTOCOL, hide_short_help = true)]
     pub(crate) confidence: Option<ConfidenceArg>,
+    /// When the samples of a vote are enough.
+    #[arg(long, value_enum, help_heading = PROTOCOL, hide_short_help = true)]
+    pub(crate) stop: Option<StopArg>,
+    /// The maximum number of samples of a vote.
+    #[arg(long, alias = "samples", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100), help_heading = PROTOCOL, hide_short_help = true)]
+    pub(crate) samples_max: Option<u32>,
+    /// The number of samples of a vote that are asked for at once [default: one of each voter].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100), help_heading = PROTOCOL, hide_short_help = true)]
+    pub(crate) ahead: Option<u32>,
+    /// The voters that are asked: those that answer in words, those that write a program, or both.
+    #[arg(long, value_delimiter = ',', value_enum, value_name = "MODE,…", help_heading = PROTOCOL, hide_short_help = true)]
+    pub(crate) modes: Vec<ModeArg>,
+    /// The answer of a vote that does not settle.
+    #[arg(long, value_enum, help_heading = PROTOCOL, hide_short_help = true)]
+    pub(crate) on_disagreement: Option<OnDisagreementArg>,
     /// A JSON file with the weights of a council's members, such as {"pathos": 0.2, "logos": 0.4, "ethos": 0.4}.
     #[arg(long, value_name = "FILE", help_heading = PROTOCOL, hide_short_help = true)]
     pub(crate) weights_from: Option<PathBuf>,
@@ -269,7 +284,62 @@ impl SeatArgs {
     }
 }
 
+/// When the samples of a vote are enough.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum StopArg {
+    /// As soon as two unlike voters agree at the first try, or the lead is 90 % certain.
+    Fast,
+    /// As soon as the lead is 95 % certain.
+    Sure,
+    /// All samples are drawn, and the most votes decide.
+    None,
+}
+
+impl From<StopArg> for StopRule {
+    fn from(arg: StopArg) -> Self {
+        match arg {
+            StopArg::Fast => Self::Fast,
+            StopArg::Sure => Self::Sure,
+            StopArg::None => Self::None,
+        }
+    }
+}
+
+/// A way to draw samples.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum ModeArg {
+    /// Free text that ends with an answer.
+    Words,
+    /// A program that is run.
+    Program,
+}
+
+/// The answer of a vote that does not settle.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum OnDisagreementArg {
+    /// None; exit code 3.
+    Abstain,
+    /// The leading one, and the result is degraded.
+    Leader,
+}
+
+impl From<OnDisagreementArg> for OnDisagreement {
+    fn from(arg: OnDisagreementArg) -> Self {
+        match arg {
+            OnDisagreementArg::Abstain => Self::Abstain,
+            OnDisagreementArg::Leader => Self::Leader,
+        }
+    }
+}
+
 impl ParamArgs {
+    /// Returns the methods of the voters that are asked, each once.
+    fn methods(&self) -> Vec<Method> {
+        let is_named = |mode: ModeArg| self.modes.contains(&mode);
+        let all = [(ModeArg::Words, Method::Words), (ModeArg::Program, Method::Program)];
+        all.into_iter().filter(|(mode, _)| is_named(*mode)).map(|(_, method)| method).collect()
+    }
+
     /// Returns the change that each flag makes. This is the one list of flags whose values are parameters of a protocol. The file of
     /// `--weights-from` is read where parameters are set.
     pub(crate) fn changes(&self) -> ParamChanges {
@@ -286,8 +356,18 @@ impl ParamArgs {
             ),
             ("--max-rounds", self.max_rounds.map(Override::MaxRounds)),
         ];
-        let overrides =
-            given.into_iter().filter_map(|(flag, change)| change.map(|change| FlagOverride { flag, change }));
+        let of_vote = [
+            ("--stop", self.stop.map(|stop| VoteOverride::Stop(stop.into()))),
+            ("--samples-max", self.samples_max.map(VoteOverride::SamplesMax)),
+            ("--ahead", self.ahead.map(VoteOverride::Ahead)),
+            ("--modes", (!self.modes.is_empty()).then(|| VoteOverride::Modes(self.methods()))),
+            (
+                "--on-disagreement",
+                self.on_disagreement.map(|answer| VoteOverride::OnDisagreement(answer.into())),
+            ),
+        ];
+        let given = given.into_iter().chain(of_vote.map(|(flag, change)| (flag, change.map(Override::from))));
+        let overrides = given.filter_map(|(flag, change)| change.map(|change| FlagOverride { flag, change }));
         ParamChanges {
             overrides: overrides.collect(),
             set: self.set.clone(),

@@ -215,6 +215,7 @@ impl ServerArgs {
             allow_http: self.allow_http,
             timeout: self.timeout,
             mock_script: None,
+            bank: None,
         }
     }
 }

@@ -32,7 +32,7 @@ use crate::text::escape;
 const UNBEGUN: &str = "before the batch began; nothing was asked, and the same command begins it";
 
 pub(crate) fn batch(args: &BatchArgs, output: &Output) -> anyhow::Result<ExitCode> {
-    match (&args.command, &args.tasks, &args.output) {
+    match (&args.command, &args.tasks, args.folder()) {
         (Some(BatchCommand::Status { dir }), ..) => tell_status(dir, output),
         (None, Some(tasks), Some(out)) if args.dry_run => plan_all(args, tasks, out, output),
         (None, Some(tasks), Some(out)) => block_on(run_all(args, tasks, out, output))?,
@@ -84,7 +84,7 @@ async fn run_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) ->
         lifeline: server.as_ref().map(Launched::lifeline),
     };
     let story = BatchStory::new(*output, out, args.shard)?;
-    let tasks = feed(source, args.form());
+    let tasks = feed(source, args.form.form(args.grader_command.as_ref()));
     let ended = Box::pin(run(&mut shard, tasks, &columns, options, stop.clone(), &story)).await;
     // Servers describe themselves after the runs, so that a slow one delays no run.
     if ended.is_ok() && *stop.borrow() == StopRequest::None {
@@ -143,7 +143,7 @@ fn plan_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) -> anyh
     let seeds = args.first_seed..args.first_seed + args.seeds;
     let mut plan = BatchPlan::new(&columns, seeds, args.shard, &documents, out)?;
     let (mut refused, mut first) = (0, None);
-    let mut tasks = feed(source, args.form());
+    let mut tasks = feed(source, args.form.form(args.grader_command.as_ref()));
     while let Some(line) = tasks.blocking_next() {
         let Line { number, task } = line.map_err(BatchError::Tasks)?;
         if first.is_none() {

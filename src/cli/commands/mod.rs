@@ -10,6 +10,7 @@ pub(super) mod export;
 pub(super) mod generate;
 pub(super) mod keys;
 pub(super) mod persona;
+pub(super) mod pilot;
 pub(super) mod plan;
 pub(super) mod replay;
 pub(super) mod results;

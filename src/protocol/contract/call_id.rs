@@ -12,6 +12,8 @@ use crate::text::escape;
 pub enum Step {
     /// Private free text before an envelope.
     Think,
+    /// Free text that ends with an answer.
+    Sample,
     /// An envelope.
     Envelope,
     /// An arbiter's choice.
@@ -21,8 +23,9 @@ pub enum Step {
 }
 
 impl Step {
-    const NAMES: [(Self, &'static str); 4] = [
+    const NAMES: [(Self, &'static str); 5] = [
         (Self::Think, "think"),
+        (Self::Sample, "sample"),
         (Self::Envelope, "envelope"),
         (Self::Choose, "choose"),
         (Self::Weigh, "weigh"),

@@ -138,6 +138,8 @@ pub enum How {
     Arbitrated,
     /// The mean score from the other members reached the threshold.
     Scored,
+    /// The votes of blind samples were enough.
+    Voted,
 }
 
 impl How {
@@ -151,6 +153,7 @@ impl How {
             Self::Weighed => "weighed",
             Self::Arbitrated => "arbitrated",
             Self::Scored => "scored",
+            Self::Voted => "voted",
         }
     }
 }
@@ -177,6 +180,8 @@ pub enum NoAgreement {
     NothingFound,
     /// Fewer reviewers approve than a quorum needs.
     NoQuorum,
+    /// The votes did not settle on one answer within the limit of samples.
+    Unsettled,
 }
 
 impl fmt::Display for NoAgreement {
@@ -193,6 +198,7 @@ impl fmt::Display for NoAgreement {
                 "in no piece of the documents was anything found, with its words, to answer from"
             }
             Self::NoQuorum => "fewer reviewers approve than a quorum",
+            Self::Unsettled => "the votes did not settle on one answer within the limit of samples",
         })
     }
 }

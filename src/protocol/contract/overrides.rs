@@ -1,6 +1,8 @@
 //! Parameters that a caller sets in place of a roleset's, for any protocol.
 
-use super::setup::Thinking;
+use serde::{Deserialize, Serialize};
+
+use super::setup::{Method, Thinking};
 use crate::core::BasisPoints;
 use crate::text::Constraint;
 
@@ -22,4 +24,51 @@ pub enum Override {
     Weights([BasisPoints; 3]),
     /// Rules of the task, in addition to those of the roleset.
     Constraints(Vec<Constraint>),
+    /// A parameter that only a vote has.
+    Vote(VoteOverride),
+}
+
+/// One parameter of a vote with its new value.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum VoteOverride {
+    /// The rule by which samples are enough.
+    Stop(StopRule),
+    /// The maximum number of samples.
+    SamplesMax(u32),
+    /// The number of samples that are asked for at once.
+    Ahead(u32),
+    /// The methods whose voters are asked.
+    Modes(Vec<Method>),
+    /// The answer of a run whose votes do not settle.
+    OnDisagreement(OnDisagreement),
+}
+
+impl From<VoteOverride> for Override {
+    fn from(change: VoteOverride) -> Self {
+        Self::Vote(change)
+    }
+}
+
+/// The rule by which blind samples are enough.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopRule {
+    /// As soon as two unlike voters agree at the first try, or the lead is 90 % certain; at most 8 samples.
+    #[default]
+    Fast,
+    /// As soon as the lead is 95 % certain; at most 16 samples.
+    Sure,
+    /// All samples are drawn, 5 by default, and the most votes decide.
+    None,
+}
+
+/// The answer of a run whose votes do not settle.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnDisagreement {
+    /// No answer.
+    #[default]
+    Abstain,
+    /// The leading answer, and the result is degraded.
+    Leader,
 }

@@ -125,7 +125,7 @@ impl<P: ProtocolParams> Setup<P> {
             return Err(BadSetup::Name);
         }
         if self.has_programs() && (self.chunk_plan.is_some() || !self.params.runs_programs()) {
-            let why = "an agent with the method `program` works in a `pair` only, and on whole documents";
+            let why = "an agent with the method `program` works in a `pair` or a `vote` only, and on whole documents";
             return Err(BadSetup::Unreadable(why));
         }
         if let Some(why) = self.params.unreadable(&self.task, self.chunk_plan.is_some()) {

@@ -169,6 +169,8 @@ pub enum DegradedKind {
     ConfidenceNotMeasured,
     /// A command ran without a sandbox.
     NoSandbox,
+    /// The votes did not settle, and the leading answer was taken all the same.
+    Unsettled,
 }
 
 impl DegradedKind {
@@ -196,6 +198,7 @@ impl DegradedKind {
             Self::BentToken => "bent_token",
             Self::ConfidenceNotMeasured => "confidence_not_measured",
             Self::NoSandbox => "no_sandbox",
+            Self::Unsettled => "unsettled",
         }
     }
 }

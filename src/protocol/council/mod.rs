@@ -88,7 +88,7 @@ impl ProtocolParams for CouncilParams {
         match change {
             Override::MaxRounds(rounds) => self.max_rounds = *rounds,
             Override::Threshold(threshold) => self.threshold = *threshold,
-            Override::Thinking(Thinking::Field) | Override::Resample(_) => return false,
+            Override::Thinking(Thinking::Field) | Override::Resample(_) | Override::Vote(_) => return false,
             Override::Thinking(thinking) => self.thinking = *thinking,
             Override::MeasuredConfidence(true) => self.confidence = ConfidenceFrom::Logprob,
             Override::MeasuredConfidence(false) => self.confidence = ConfidenceFrom::Verbalised,

@@ -112,7 +112,10 @@ impl ProtocolParams for PairParams {
             Override::Thinking(thinking) => self.thinking = *thinking,
             Override::Resample(drafts) => self.resample = *drafts,
             Override::Constraints(rules) => self.constraints.extend(rules.iter().cloned()),
-            Override::Threshold(_) | Override::MeasuredConfidence(_) | Override::Weights(_) => return false,
+            Override::Threshold(_)
+            | Override::MeasuredConfidence(_)
+            | Override::Weights(_)
+            | Override::Vote(_) => return false,
         }
         true
     }

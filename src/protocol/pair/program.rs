@@ -4,34 +4,19 @@
 //! [`Violation`]. The prompt says that the printed value is the final answer, so the program is its author's declaration. The envelope around the value is written here, for the peer and for the record of positions; it adds nothing to the value.
 
 use super::check::{Accepted, ReplyCheck, fill_in};
-use crate::protocol::turn::Valid;
-use crate::text::{
-    Artifact, CanonicalKind, DecimalSign, Envelope, FinalText, ProgramFault, SOLVED_MARKER, Status,
-    StrictValue, Violation, program,
-};
+use crate::protocol::turn::{ProgramAnswer, Valid, program_answer};
+use crate::text::{Artifact, Envelope, FinalText, SOLVED_MARKER, Status, StrictValue, Violation};
 
 impl ReplyCheck<'_> {
     /// Checks the program in a reply, and the value that it prints.
     pub(super) fn check_program(&self, reply: &str) -> Result<Valid<Box<Accepted>>, Violation> {
-        let source = program::runnable(reply)?;
-        // Without a result yet, nothing of this check counts.
-        let result = self.executions.program(&source).ok_or(ProgramFault::Silent)?;
-        let printed = program::printed(result.end, &result.output)?;
-        let answer = self.typed(&FinalText::from(self.as_text(printed).as_str()))?;
+        let ProgramAnswer { source, text } = program_answer(reply, &self.setup.canonical, self.executions)?;
+        let answer = self.typed(&FinalText::from(text.as_str()))?;
         self.check_rules(&answer)?;
         let mut envelope = self.enveloped(&source);
         fill_in(&mut envelope, &answer)?;
         let content = Box::new(Accepted { envelope, answer: Some(answer), adopts: None });
         Ok(Valid { content, object: reply.to_owned() })
-    }
-
-    /// Returns a printed value as a person would write it here. A value that is no number stays as it is, and is refused later where a
-    /// number is wanted.
-    fn as_text(&self, printed: &str) -> String {
-        let rule = &self.setup.canonical;
-        let sign = rule.decimal.unwrap_or(DecimalSign::Point);
-        let number = (rule.kind == CanonicalKind::Number).then(|| program::number(printed, sign)).flatten();
-        number.unwrap_or_else(|| printed.to_owned())
     }
 
     fn enveloped(&self, source: &str) -> Envelope {

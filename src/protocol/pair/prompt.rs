@@ -14,7 +14,7 @@ use super::judge_prompt;
 use super::params::{Drafting, PairSetup};
 use super::task_prompt::{form, task};
 use crate::protocol::contract::{BlindVote, CallId, Opening, Thinking, example as answer_example};
-use crate::protocol::turn::{REFUSED, TurnPrompt, mark};
+use crate::protocol::turn::{REFUSED, TurnPrompt, mark, program_request};
 use crate::text::decoding::Offer;
 use crate::text::{CanonicalKind, ChangeBy, Status, escape, listed_sentences};
 
@@ -94,15 +94,8 @@ pub(super) fn alone(setup: &PairSetup, agent: usize) -> TurnPrompt {
 }
 
 /// Returns the prompt for an agent that works the task out by a program.
-///
-/// The form with a function and without input is the one that models have read most often. Asked for "a program", the 1.5B model of the
-/// quick start reads input that never comes.
 pub(super) fn program(setup: &PairSetup) -> TurnPrompt {
-    let write = "Write a Python function solution() that works out the answer from the numbers in the task and returns it. \
-                 It has no parameters, reads no input, and uses at most the modules math, itertools, re, datetime and \
-                 collections. It is run, and the value that it returns is your final answer. Write the function in one \
-                 ```python block, and nothing else.";
-    TurnPrompt { situation: task(setup), think: String::new(), write: write.to_owned() }
+    TurnPrompt { situation: task(setup), think: String::new(), write: program_request().to_owned() }
 }
 
 /// Returns the request for private thoughts about the task. A small model copies their last line into its envelope.

@@ -82,7 +82,8 @@ impl ProtocolParams for PanelParams {
             Override::Thinking(Thinking::Field)
             | Override::Resample(_)
             | Override::MeasuredConfidence(_)
-            | Override::Weights(_) => return false,
+            | Override::Weights(_)
+            | Override::Vote(_) => return false,
             Override::Thinking(thinking) => self.thinking = *thinking,
             Override::Constraints(rules) => self.constraints.extend(rules.iter().cloned()),
         }

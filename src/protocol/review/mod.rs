@@ -76,6 +76,7 @@ impl ProtocolParams for ApprovalParams {
             | Override::Resample(_)
             | Override::MeasuredConfidence(_)
             | Override::Weights(_)
+            | Override::Vote(_)
             | Override::Constraints(_) => return false,
             Override::Thinking(thinking) => self.thinking = *thinking,
         }

@@ -7,11 +7,13 @@
 mod arbiter;
 mod executing;
 mod fence;
+mod program;
 mod reply_loop;
 
 pub use arbiter::ArbiterChoice;
 pub(crate) use arbiter::{Arbitration, Ruling, no_choice};
 pub(crate) use executing::{Executes, Executing};
 pub(crate) use fence::mark;
+pub(crate) use program::{ProgramAnswer, program_answer, program_request};
 pub use reply_loop::REFUSED;
 pub(crate) use reply_loop::{Draft, TurnProgress, TurnPrompt, Valid, ask};

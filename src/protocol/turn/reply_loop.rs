@@ -116,7 +116,7 @@ impl Draft {
     /// Returns the request for the reply that this draft waits for.
     pub(crate) fn ask(&self, agent: &AgentSetup, seed: u64) -> Ask {
         let shape = match self.call.step {
-            Step::Think | Step::Choose | Step::Weigh => ReplyShape::Free,
+            Step::Think | Step::Sample | Step::Choose | Step::Weigh => ReplyShape::Free,
             Step::Envelope => self.shape.clone(),
         };
         // Think warm, commit cold: with the thoughts written down, the object only copies their result, and sampling would make it slip. A
@@ -136,7 +136,7 @@ impl Draft {
         reply: &Reply,
         check: impl FnOnce(&str, Option<&str>) -> Result<Valid<T>, Violation>,
     ) -> TurnProgress<T> {
-        if self.call.step == Step::Think {
+        if matches!(self.call.step, Step::Think | Step::Sample) {
             // Thoughts that are cut at the limit are thoughts all the same. They are never judged, but they may bind the object.
             self.thoughts = Some(reply.text.clone());
             self.conversation.push(Role::Assistant, echo(&reply.text));

@@ -183,6 +183,7 @@ fn end_of(error: &ProviderError) -> End {
         | ProviderError::Overflow { .. }
         | ProviderError::BadAnswer { .. }
         | ProviderError::Damaged { .. }
+        | ProviderError::NotInBank { .. }
         | ProviderError::TooLarge { .. } => End::Well(LoadSign::Nothing),
     }
 }

@@ -39,6 +39,7 @@ impl Policy {
         let room = Room::from_ask(ask);
         match ask.call.step {
             Step::Think => return format!("The answer is {}.", self.answer),
+            Step::Sample => return format!("It follows from the task.\nAnswer: {}", self.first_answer(ask)),
             Step::Weigh => return self.weigh(),
             Step::Choose => {
                 return json!({"reason": "it is right", "choice": room.choices.first()}).to_string();
@@ -50,10 +51,7 @@ impl Policy {
             return envelope(ask, &self.form(form, ask));
         }
         let fields = match self.kind {
-            PolicyKind::Honest => {
-                let first = self.draft_answer.as_ref().filter(|_| ask.call.round == 1);
-                solved(json!({"canonical_text": in_form(ask, first.unwrap_or(&self.answer))}))
-            }
+            PolicyKind::Honest => solved(json!({"canonical_text": in_form(ask, self.first_answer(ask))})),
             PolicyKind::Stubborn => solved(json!({"canonical_text": in_form(ask, &self.answer)})),
             PolicyKind::Sycophant => match room.acceptable.first() {
                 Some(handle) => solved(json!({"accepts": handle})),
@@ -64,10 +62,14 @@ impl Policy {
         envelope(ask, &fields)
     }
 
+    /// Returns the answer that the agent gives in the round of this call.
+    fn first_answer(&self, ask: &Ask) -> &str {
+        self.draft_answer.as_ref().filter(|_| ask.call.round == 1).unwrap_or(&self.answer)
+    }
+
     /// Returns a program that works out the agent's answer.
     fn program(&self, ask: &Ask) -> String {
-        let first = self.draft_answer.as_ref().filter(|_| ask.call.round == 1);
-        let answer = first.unwrap_or(&self.answer).trim();
+        let answer = self.first_answer(ask).trim();
         let value = match answer.parse::<f64>() {
             Ok(number) if number.is_finite() => format!("{answer} + 0"),
             Ok(_) | Err(_) => format!("{} + \"\"", json!(answer)),

@@ -80,6 +80,7 @@ struct Line {
 #[serde(rename_all = "snake_case")]
 enum StepName {
     Think,
+    Sample,
     Envelope,
     Choose,
     Weigh,
@@ -139,6 +140,7 @@ impl Line {
         };
         let step = self.step.map(|name| match name {
             StepName::Think => Step::Think,
+            StepName::Sample => Step::Sample,
             StepName::Envelope => Step::Envelope,
             StepName::Choose => Step::Choose,
             StepName::Weigh => Step::Weigh,
@@ -154,7 +156,7 @@ impl Rule {
     pub(super) fn matches(&self, agent: &str, call: CallId) -> bool {
         let When { agent: name, round, step, draft, attempt } = &self.when;
         // A scripted envelope says nothing about private thoughts, unless the rule asks for them.
-        let thinks = matches!(call.step, Step::Think | Step::Weigh) && step.is_none();
+        let thinks = matches!(call.step, Step::Think | Step::Sample | Step::Weigh) && step.is_none();
         let fits_step = match self.act {
             Act::Envelope(_) | Act::Garbage => !thinks,
             Act::Reply(_) | Act::Policy(_) | Act::Status(_) => true,

@@ -2,6 +2,7 @@
 //! journals.
 
 mod bad_lines_and_full_disks;
+mod banks;
 mod each_cell_once;
 mod graded_by_command;
 mod read_by_people;

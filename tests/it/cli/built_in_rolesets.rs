@@ -94,7 +94,7 @@ fn every_mistake_in_a_roleset_is_explained_with_its_place() {
     let finished = Finished::of(consensus(&folder).args(["roleset", "check", "bad"])).exits(2);
     for part in [
         "bad.json at /v:",
-        "\"pairs\" is not one of pair, council, panel, approval; did you mean `pair`?",
+        "\"pairs\" is not one of pair, council, panel, approval, vote; did you mean `pair`?",
         "/agents/0: unknown key `temperatur`; did you mean `temperature`?",
         "/agents/1/name",
         "/agents/1/pack",
@@ -176,23 +176,21 @@ fn a_pack_is_divided_by_one_line_that_is_spelled_exactly() {
 fn a_flag_that_says_nothing_to_a_roleset_is_refused_with_the_rolesets_that_it_goes_with() {
     let folder = Folder::new();
     folder.write("change.diff", "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-1\n+2\n");
-    let (pair, council, both) = ("`pair`", "`council`", "`council` or `panel`");
-    let answering = "`pair` or `council` or `panel`";
+    let (pair, council) = ("`pair`", "`council`");
+    let (in_rounds, answering) =
+        ("`pair` or `council` or `panel`", "`pair` or `council` or `panel` or `vote`");
     for (roleset, flags, named, of) in [
         ("council_tripartite", &["--resample", "1"][..], "--resample", pair),
         ("panel_personas", &["--weights-from", "there-is-none.json"], "--weights-from", council),
         ("solver_checker", &["--confidence", "logprob"], "--confidence", council),
-        ("reviewers_f1", &["--threshold", "0.5"], "--threshold", both),
-        ("reviewers_f1", &["--max-rounds", "3"], "--max-rounds", answering),
-        ("reviewers_f1", &["--map-reduce"], "--map-reduce", answering),
+        ("reviewers_f1", &["--threshold", "0.5"], "--threshold", "`council` or `panel` or `vote`"),
+        ("reviewers_f1", &["--max-rounds", "3"], "--max-rounds", in_rounds),
+        ("reviewers_f1", &["--map-reduce"], "--map-reduce", in_rounds),
         ("reviewers_f1", &["--canonical", "number"], "--constraint, --canonical or --choices", answering),
         ("council_tripartite", &["--thinking", "field"], "--thinking field", pair),
-        (
-            "council_tripartite",
-            &["--self-panel", "3"],
-            "--members, --models, --self-panel or --persona",
-            "`panel`",
-        ),
+        ("council_tripartite", &["--self-panel", "3"], "--members, --self-panel or --persona", "`panel`"),
+        ("council_tripartite", &["--models", "A,B"], "--models", "`panel` or `vote`"),
+        ("solver_checker", &["--stop", "sure"], "--stop", "`vote`"),
     ] {
         let words =
             ["run", "--mock", "--answer", "4", "--prompt", "2+2?", "-f", "change.diff", "--roleset", roleset];

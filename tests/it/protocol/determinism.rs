@@ -4,8 +4,9 @@ use consensus::protocol::contract::{Chunk, ChunkPlan};
 use consensus::protocol::pair::Adopt;
 use consensus::protocol::panel::PanelParams;
 use consensus::protocol::review::ApprovalParams;
+use consensus::protocol::vote::VoteParams;
 use consensus::protocol::{
-    Action, Document, Event, Finish, Params, Reply, ReplyShape, RunSetup, Step, Thinking,
+    Action, Document, Event, Finish, Params, Reply, ReplyShape, RunSetup, Step, StopRule, Thinking,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -115,7 +116,15 @@ fn any_setup() -> impl Strategy<Value = RunSetup> {
             RunSetup::from(setup)
         },
     );
-    prop_oneof![3 => any_answering(), 1 => of_approval]
+    let stop = prop::sample::select(vec![StopRule::Fast, StopRule::Sure, StopRule::None]);
+    let of_vote = (any::<u64>(), stop, 4_u32..12, 1_u32..6).prop_map(|(seed, stop, samples_max, ahead)| {
+        let mut setup = Tiny::vote(2);
+        setup.seed = seed;
+        setup.params =
+            VoteParams { stop, samples_max: Some(samples_max), ahead: Some(ahead), ..setup.params };
+        RunSetup::from(setup)
+    });
+    prop_oneof![3 => any_answering(), 1 => of_approval, 1 => of_vote]
 }
 
 /// A run that reads documents in pieces, by any protocol that answers.
@@ -206,7 +215,7 @@ proptest! {
             Params::Pair(_) => 2,
             Params::Council(_) => 3,
             // Every form of a panel, and of a review, begins with nothing but the task.
-            Params::Panel(_) | Params::Approval(_) => 0,
+            Params::Panel(_) | Params::Approval(_) | Params::Vote(_) => 0,
         };
         for action in actions.iter().flatten() {
             let Action::Ask(ask) = action else { continue };

@@ -10,4 +10,5 @@ mod no_agreement_on_nonsense;
 mod panel_end_to_end;
 mod panel_is_fair;
 mod task_suite_is_solvable;
+mod votes_settle;
 mod what_agents_are_told;

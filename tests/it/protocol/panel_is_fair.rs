@@ -30,9 +30,11 @@ fn is_ballot(ask: &Ask) -> bool {
 fn section(play: &Play) -> PanelSection {
     match play.machine.report().section {
         Section::Panel(section) => *section,
-        Section::Pair(_) | Section::Council(_) | Section::Approval(_) | Section::MapReduce(_) => {
-            panic!("not a panel")
-        }
+        Section::Pair(_)
+        | Section::Council(_)
+        | Section::Approval(_)
+        | Section::Vote(_)
+        | Section::MapReduce(_) => panic!("not a panel"),
     }
 }
 

@@ -226,10 +226,12 @@ fn an_arbiters_choice_is_shown_also_where_no_text_is_taken_over() {
     let outcome = play.run_to_end(|ask| match ask.call.step {
         Step::Choose => r#"{"reason": "it fits", "choice": "P1"}"#.to_owned(),
         Step::Weigh => unreachable!("an arbiter has weighed the texts already"),
-        Step::Think | Step::Envelope if said(ask).contains("An arbiter") => {
+        Step::Think | Step::Sample | Step::Envelope if said(ask).contains("An arbiter") => {
             envelope(ask, &json!({"accepts": "P1", "because": "the arbiter's reason holds"}))
         }
-        Step::Think | Step::Envelope => envelope(ask, &json!({"text": (ask.call.agent + 4).to_string()})),
+        Step::Think | Step::Sample | Step::Envelope => {
+            envelope(ask, &json!({"text": (ask.call.agent + 4).to_string()}))
+        }
     });
     assert!(matches!(outcome, Outcome::Agreed { how: How::Endorsed, .. }), "{outcome:?}");
 }
@@ -248,10 +250,12 @@ fn the_plan_counts_the_comparison_after_an_arbiters_choice() {
             Step::Choose => r#"{"reason": "it fits", "choice": "P1"}"#.to_owned(),
             Step::Weigh => "Answer: Both".to_owned(),
             // Neither its own text nor the arbiter's choice.
-            Step::Think | Step::Envelope if ask.call.round == 6 => {
+            Step::Think | Step::Sample | Step::Envelope if ask.call.round == 6 => {
                 envelope(ask, &json!({"text": "9", "because": "counted again"}))
             }
-            Step::Think | Step::Envelope => envelope(ask, &json!({"text": (ask.call.agent + 4).to_string()})),
+            Step::Think | Step::Sample | Step::Envelope => {
+                envelope(ask, &json!({"text": (ask.call.agent + 4).to_string()}))
+            }
         }
     });
     assert_eq!(comparisons, 2);

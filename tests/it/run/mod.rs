@@ -11,3 +11,4 @@ mod redaction_round_trip;
 mod resume_after_kill;
 mod session_chat;
 mod session_memory;
+mod votes;

@@ -6,11 +6,12 @@ use consensus::protocol::council::{CouncilParams, CouncilSetup};
 use consensus::protocol::pair::{PairParams, PairSetup};
 use consensus::protocol::panel::{PanelParams, PanelSetup};
 use consensus::protocol::review::{ApprovalParams, ReviewSetup};
+use consensus::protocol::vote::VoteParams;
 use consensus::protocol::{
     Action, AgentSetup, Ask, CallId, Document, Event, Finish, Machine, Outcome, Protocol, ProtocolParams,
     Reply, ReplyShape, RulesVersion, RunSetup, Setup, Task, Thinking,
 };
-use consensus::text::CanonicalRule;
+use consensus::text::{CanonicalKind, CanonicalRule};
 use serde_json::{Map, Value, json};
 
 /// A small setup with agents Ann and Bob, to be changed at will.
@@ -119,6 +120,30 @@ impl Tiny {
             canonical: tiny.canonical.clone(),
             params: ApprovalParams { thinking: Thinking::None, ..ApprovalParams::default() },
             rules: ApprovalParams::default().rules().to_owned(),
+            rules_version: RulesVersion::NEWEST,
+            check_command: None,
+            interpreter: consensus::protocol::Interpreter::default(),
+            chunk_plan: None,
+        }
+    }
+
+    /// So many voters on one number.
+    pub fn vote(voters: usize) -> Setup<VoteParams> {
+        let tiny = Self::setup();
+        let agent = |at: usize| AgentSetup {
+            name: format!("V{at}"),
+            pack: "You add numbers with care.".to_owned(),
+            ..tiny.agents[0].clone()
+        };
+        Setup {
+            agents: (0..voters).map(agent).collect(),
+            canonical: CanonicalKind::Number.into(),
+            rules: VoteParams::default().rules().to_owned(),
+            roleset: tiny.roleset.clone(),
+            task: tiny.task.clone(),
+            seed: tiny.seed,
+            arbiter: None,
+            params: VoteParams::default(),
             rules_version: RulesVersion::NEWEST,
             check_command: None,
             interpreter: consensus::protocol::Interpreter::default(),

@@ -7,8 +7,9 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use consensus::protocol::vote::VoteSection;
 use consensus::protocol::{
-    Action, ArbiterChoice, CallId, Finish, Outcome, Params, RunSetup, Section, Thinking,
+    Action, ArbiterChoice, CallId, Finish, Lead, Outcome, Params, RunSetup, Section, Thinking,
 };
 use consensus::text::{CanonicalKind, CanonicalRule, Constraint};
 use serde_json::Value;
@@ -25,6 +26,7 @@ fn every_scenario_goes_as_written() {
     assert!(paths.len() >= 20, "{} scenarios", paths.len());
     for path in paths {
         let written = std::fs::read_to_string(&path).unwrap();
+        println!("{}", path.display());
         let played = play(&written);
         if std::env::var_os("CONSENSUS_REWRITE").is_some() {
             std::fs::write(&path, &played).unwrap();
@@ -72,6 +74,7 @@ fn play(written: &str) -> String {
                     Params::Council(_) => form(&ask, &fields),
                     Params::Panel(_) => member(&ask, &fields),
                     Params::Approval(_) => review(&ask, &fields),
+                    Params::Vote(_) => fields.to_string(),
                 };
                 (text, Finish::Stop)
             }
@@ -81,26 +84,35 @@ fn play(written: &str) -> String {
             writeln!(out, "> {}", told(action, &setup)).unwrap();
         }
         if play.outcome.is_some() {
-            let report = play.machine.report();
-            let arbiter = match &report.section {
-                Section::Pair(section) => &section.arbiter,
-                Section::Council(section) => &section.arbiter,
-                Section::Panel(_) | Section::Approval(_) | Section::MapReduce(_) => &None,
-            };
-            if let Some(ArbiterChoice { text, reason, .. }) = arbiter {
-                writeln!(out, "> arbiter chose {text:?}: {reason:?}").unwrap();
-            }
-            for dissent in report.dissent {
-                writeln!(
-                    out,
-                    "> dissent {} {} {:?} {:?}",
-                    dissent.agent, dissent.stage, dissent.text, dissent.why
-                )
-                .unwrap();
-            }
+            write_report(&mut out, play);
         }
     }
     out
+}
+
+/// Writes what a run reports beside its outcome.
+fn write_report(out: &mut String, play: &Play) {
+    let report = play.machine.report();
+    let arbiter = match &report.section {
+        Section::Pair(section) => &section.arbiter,
+        Section::Council(section) => &section.arbiter,
+        Section::Panel(_) | Section::Approval(_) | Section::Vote(_) | Section::MapReduce(_) => &None,
+    };
+    if let Some(ArbiterChoice { text, reason, .. }) = arbiter {
+        writeln!(out, "> arbiter chose {text:?}: {reason:?}").unwrap();
+    }
+    if let Section::Vote(section) = &report.section {
+        let VoteSection { class, lead, certainty, looked_at, .. } = &**section;
+        let class = class.map_or("none".to_owned(), |class| format!("{class:?}"));
+        let certainty = serde_json::to_value(certainty).unwrap();
+        let Lead { leader, runner_up } = lead;
+        writeln!(out, "> class {class}, {leader} to {runner_up} votes of {looked_at} samples, {certainty}")
+            .unwrap();
+    }
+    for dissent in report.dissent {
+        writeln!(out, "> dissent {} {} {:?} {:?}", dissent.agent, dissent.stage, dissent.text, dissent.why)
+            .unwrap();
+    }
 }
 
 fn open_call(play: &Play, setup: &RunSetup, name: &str) -> CallId {
@@ -115,6 +127,7 @@ fn set(setup: &mut RunSetup, name: &str, value: &str) {
     match (name, &mut setup.params) {
         ("protocol", _) if value == "panel" => *setup = Tiny::panel().into(),
         ("protocol", _) if value == "approval" => *setup = Tiny::approval(4).into(),
+        ("protocol", _) if value == "vote" => *setup = Tiny::vote(2).into(),
         ("protocol", _) if value == "council" => *setup = Tiny::council().into(),
         ("prompt", _) => value.clone_into(&mut setup.task.prompt),
         ("seed", _) => setup.seed = value.parse().unwrap(),
@@ -138,6 +151,12 @@ fn set(setup: &mut RunSetup, name: &str, value: &str) {
         ("max_repairs", Params::Panel(params)) => params.max_repairs = number(),
         ("parallel", Params::Panel(params)) => params.parallel = value == "yes",
         ("early_stop", Params::Panel(params)) => params.early_stop = value == "yes",
+        ("stop", Params::Vote(params)) => params.stop = serde_json::from_value(value.into()).unwrap(),
+        ("samples_max", Params::Vote(params)) => params.samples_max = Some(number()),
+        ("ahead", Params::Vote(params)) => params.ahead = Some(number()),
+        ("on_disagreement", Params::Vote(params)) => {
+            params.on_disagreement = serde_json::from_value(value.into()).unwrap();
+        }
         (other, _) => panic!("unknown setting {other}"),
     }
 }

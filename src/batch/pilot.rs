@@ -1,0 +1,112 @@
+//! A pilot: how good the samples of a bank are, for each model and kind of answer, in words and by programs.
+//!
+//! The input is the folder of a bank and the tasks with their right answers. The output is the counts from which
+//! [`Pilot::programs_help`] concludes. The bank is verified on the way. No model is asked.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::error::BatchError;
+use super::grader::Grader;
+use super::task::TaskLine;
+use super::verify::verify;
+use crate::config::{Pilot, RightOf};
+use crate::engine::RunState;
+use crate::protocol::vote::SampleReport;
+use crate::protocol::{Method, Section};
+use crate::report::RunResult;
+use crate::text::{CanonicalKind, CanonicalRule, Canonicalizer, Reading};
+
+/// The samples of one task by one model.
+#[derive(Debug, Default)]
+struct TaskSamples {
+    words: Vec<GradedSample>,
+    programs: Vec<GradedSample>,
+}
+
+/// One sample: the digest of its answer, if it has one, and whether it is right.
+type GradedSample = (Option<crate::crypto::Digest>, bool);
+
+/// A model and a kind of answer.
+type Group = (String, &'static str);
+
+/// Returns the finding for each model and kind of answer in a bank.
+///
+/// # Errors
+///
+/// Returns [`BatchError`] if the bank cannot be read or does not verify.
+pub fn pilots(bank: &Path, tasks: &BTreeMap<String, TaskLine>) -> Result<Vec<Pilot>, BatchError> {
+    let mut groups: BTreeMap<Group, (CanonicalKind, BTreeMap<String, TaskSamples>)> = BTreeMap::new();
+    verify(bank, &mut |state| {
+        let opened = state.opened();
+        let Some(task) = opened.cell.as_ref().and_then(|cell| tasks.get(&cell.task)) else { return Ok(()) };
+        let rule = &opened.setup.canonical;
+        for sample in samples(state) {
+            let group = (sample.model.clone(), rule.kind.name());
+            let (_, by_task) = groups.entry(group).or_insert_with(|| (rule.kind, BTreeMap::new()));
+            let of_task = by_task.entry(task.id.clone()).or_default();
+            let list = match sample.method {
+                Method::Words => &mut of_task.words,
+                Method::Program => &mut of_task.programs,
+            };
+            list.push((sample.sha256, is_right(&sample, task, rule)));
+        }
+        Ok(())
+    })?;
+    let found = groups.into_iter().map(|((model, _), (kind, by_task))| found(model, kind, &by_task));
+    Ok(found.collect())
+}
+
+/// Returns every sample of a run of `vote` that counts.
+fn samples(state: &RunState) -> Vec<SampleReport> {
+    let result = RunResult::new(state, crate::crypto::Digest::ZERO);
+    match result.section {
+        Section::Vote(section) => section.samples.into_iter().filter(|sample| sample.counts).collect(),
+        Section::Pair(_)
+        | Section::Council(_)
+        | Section::Panel(_)
+        | Section::Approval(_)
+        | Section::MapReduce(_) => Vec::new(),
+    }
+}
+
+fn is_right(sample: &SampleReport, task: &TaskLine, rule: &CanonicalRule) -> bool {
+    let (Some(text), Some(answer)) = (&sample.text, &task.answer) else { return false };
+    if task.grader != Grader::Exact {
+        return task.grader.is_right(text, answer);
+    }
+    let right = Canonicalizer::new(rule, Reading::Strict).canonicalize_known(answer).ok();
+    right.map(|right| right.digest) == sample.sha256
+}
+
+fn found(model: String, kind: CanonicalKind, by_task: &BTreeMap<String, TaskSamples>) -> Pilot {
+    let mut pilot = Pilot {
+        model,
+        kind,
+        tasks: 0,
+        words: RightOf::default(),
+        programs: RightOf::default(),
+        equal_words: RightOf::default(),
+        equal_unlike: RightOf::default(),
+    };
+    for TaskSamples { words, programs } in by_task.values() {
+        pilot.tasks += u64::from(!words.is_empty() && !programs.is_empty());
+        for (_, is_right) in words {
+            pilot.words.count(*is_right);
+        }
+        for (_, is_right) in programs {
+            pilot.programs.count(*is_right);
+        }
+        let equal = |(one, is_right): &GradedSample, (other, _): &GradedSample| {
+            one.filter(|_| one == other).map(|_| *is_right)
+        };
+        for (at, one) in words.iter().enumerate() {
+            words[at + 1..]
+                .iter()
+                .filter_map(|other| equal(one, other))
+                .for_each(|is| pilot.equal_words.count(is));
+            programs.iter().filter_map(|other| equal(one, other)).for_each(|is| pilot.equal_unlike.count(is));
+        }
+    }
+    pilot
+}

@@ -1,0 +1,85 @@
+//! `consensus pilot`: finds out on the user's own tasks whether a vote should draw programs, and keeps the finding.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::batch::{BatchError, Grader, Line, TaskForm, TaskLine, feed, pilots};
+use crate::cli::args::{Format, PilotArgs};
+use crate::cli::error::UsageError;
+use crate::cli::output::Output;
+use crate::config::{PILOT_TASKS_MIN, Pilot, Pilots, RightOf};
+use crate::core::ExitCode;
+use crate::text::{counted, escape};
+
+pub(crate) fn pilot(args: &PilotArgs, output: &Output) -> anyhow::Result<ExitCode> {
+    let tasks = tasks(&args.tasks, args.form.form(None))?;
+    let found = pilots(&args.bank, &tasks)?;
+    if found.is_empty() {
+        let why = "the bank has no sample of these tasks; draw some with `consensus batch TASKS --bank DIR --words N --programs M`";
+        return Err(UsageError(why.to_owned()).into());
+    }
+    let path = Pilots::file().filter(|_| !args.dry_run);
+    if let Some(path) = &path {
+        let mut kept = Pilots::load()?;
+        found.iter().filter(|pilot| pilot.is_conclusive()).for_each(|pilot| kept.put(pilot.clone()));
+        kept.save(path).map_err(|why| UsageError(format!("cannot write `{}`: {why}", path.display())))?;
+        output.status(&format!("kept in `{}`", path.display()));
+    }
+    if output.format == Format::Text {
+        found.iter().flat_map(in_words).try_for_each(|line| output.line(&line))?;
+    } else {
+        let row = |pilot: &Pilot| {
+            let mut row = json!(pilot);
+            row["programs_help"] = json!(pilot.is_conclusive().then(|| pilot.programs_help()));
+            row
+        };
+        output.json(&json!({"pilots": found.iter().map(row).collect::<Vec<_>>()}))?;
+    }
+    Ok(ExitCode::Success)
+}
+
+/// Reads the tasks that have an answer, by their ids.
+fn tasks(path: &Path, form: TaskForm) -> anyhow::Result<BTreeMap<String, TaskLine>> {
+    let wrong = |why| UsageError(format!("cannot read the tasks `{}`: {why}", path.display()));
+    let mut lines = feed(std::fs::File::open(path).map_err(wrong)?, form);
+    let mut tasks = BTreeMap::new();
+    while let Some(line) = lines.blocking_next() {
+        let Line { number, task } = line.map_err(BatchError::Tasks)?;
+        let task = task.map_err(|(_, why)| UsageError(format!("line {number} of the tasks: {why}")))?;
+        if task.grader == Grader::Command {
+            return Err(UsageError("a pilot grades by an answer, and not by a command".to_owned()).into());
+        }
+        if task.answer.is_some() {
+            tasks.insert(task.id.clone(), task);
+        }
+    }
+    Ok(tasks)
+}
+
+fn in_words(pilot: &Pilot) -> Vec<String> {
+    let Pilot { model, kind, tasks, words, programs, equal_words, equal_unlike } = pilot;
+    let share = |rate: RightOf, what: &str| {
+        format!("  {:5.1} % of {} are right", rate.share() * 100.0, counted(rate.of, what))
+    };
+    let verdict = match (pilot.is_conclusive(), pilot.programs_help()) {
+        (false, _) => format!(
+            "  nothing is concluded: {PILOT_TASKS_MIN} tasks with words and programs are needed, and {tasks} have both"
+        ),
+        (true, true) => {
+            "  programs are worth their tokens: votes of this model and kind draw them".to_owned()
+        }
+        (true, false) => {
+            "  programs are not worth their tokens: votes of this model and kind draw words alone".to_owned()
+        }
+    };
+    vec![
+        format!("{}, answers of kind {}, {}", escape::terminal(model), kind.name(), counted(*tasks, "task")),
+        share(*words, "sample"),
+        share(*programs, "program"),
+        share(*equal_words, "pair") + ", where two words are equal",
+        share(*equal_unlike, "pair") + ", where a word and a program are equal",
+        verdict,
+    ]
+}

@@ -1,0 +1,182 @@
+//! The findings of pilots: for which models and kinds of answer a vote draws programs beside words.
+//!
+//! The input is the user's own file of findings, which `consensus pilot` writes. The output is the finding for a model and a kind of
+//! answer. The file is in the user's configuration folder, so that no project decides for its visitor.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::error::ConfigError;
+use super::folders::config_folder;
+use crate::files::{SMALL_BYTES_MAX, private_folder, read_text, write_whole};
+use crate::text::CanonicalKind;
+
+/// The name of the file in the configuration folder.
+const FILE: &str = "pilots.json";
+
+/// The version of the file's format.
+const VERSION: u32 = 1;
+
+/// The fewest tasks from which a pilot concludes anything.
+pub const PILOT_TASKS_MIN: u64 = 40;
+
+/// A number of cases, and how many of them were right.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct RightOf {
+    /// The number of cases.
+    pub of: u64,
+    /// The number of cases that were right.
+    pub right: u64,
+}
+
+/// The finding of a pilot for one model and one kind of answer.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pilot {
+    /// The model.
+    pub model: String,
+    /// The kind of answer.
+    pub kind: CanonicalKind,
+    /// The number of tasks that have samples of both methods.
+    pub tasks: u64,
+    /// The samples in words.
+    pub words: RightOf,
+    /// The programs.
+    pub programs: RightOf,
+    /// The pairs of samples in words of one task that give the same answer.
+    pub equal_words: RightOf,
+    /// The pairs of a sample in words and a program of one task that give the same answer.
+    pub equal_unlike: RightOf,
+}
+
+/// All findings of a user.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pilots {
+    v: u32,
+    pilots: Vec<Pilot>,
+}
+
+impl RightOf {
+    /// Counts a case.
+    pub fn count(&mut self, is_right: bool) {
+        self.of += 1;
+        self.right += u64::from(is_right);
+    }
+
+    /// Returns the share that was right; 0 without a case.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "the number is for people")]
+    pub fn share(self) -> f64 {
+        if self.of == 0 { 0.0 } else { self.right as f64 / self.of as f64 }
+    }
+
+    /// Returns true if this share, times the fraction `numerator / denominator`, is at most `other`. The comparison is exact.
+    fn times(self, numerator: u128, denominator: u128, other: Self) -> bool {
+        let product = |a: u64, b: u64| u128::from(a) * u128::from(b);
+        product(self.right, other.of) * numerator <= product(other.right, self.of) * denominator
+    }
+}
+
+impl Pilot {
+    /// Returns true if there are enough tasks to conclude anything.
+    #[must_use]
+    pub fn is_conclusive(&self) -> bool {
+        self.tasks >= PILOT_TASKS_MIN
+    }
+
+    /// Returns true if programs are worth their tokens.
+    ///
+    /// They must be right at least 0.8 times as often as words. An answer on which a word and a program agree must be right more often
+    /// than one on which two words agree. A simulation of votes gave both conditions: a second method pays if it is about as good as the
+    /// first and makes other mistakes.
+    #[must_use]
+    pub fn programs_help(&self) -> bool {
+        let (words, programs) = (self.words, self.programs);
+        let is_near = words.of > 0 && programs.of > 0 && words.times(8, 10, programs);
+        let is_purer = self.equal_unlike.of > 0 && !self.equal_unlike.times(1, 1, self.equal_words);
+        self.is_conclusive() && is_near && is_purer
+    }
+}
+
+impl Pilots {
+    /// Returns the path of the user's file, if there is a configuration folder.
+    #[must_use]
+    pub fn file() -> Option<PathBuf> {
+        config_folder().map(|folder| folder.join(FILE))
+    }
+
+    /// Reads the findings; none if there is no file.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ConfigError::Usage`] if the file cannot be read.
+    pub fn load() -> Result<Self, ConfigError> {
+        let Some(path) = Self::file().filter(|path| path.exists()) else { return Ok(Self::default()) };
+        let why = |why: &dyn std::fmt::Display| {
+            let path = path.display();
+            ConfigError::Usage(format!(
+                "the findings of pilots `{path}`: {why}; delete the file, and run the pilot again"
+            ))
+        };
+        let text = read_text(&path, SMALL_BYTES_MAX).map_err(|error| why(&error))?;
+        let pilots: Self = serde_json::from_str(&text).map_err(|error| why(&error))?;
+        if pilots.v == VERSION { Ok(pilots) } else { Err(why(&"it is of another version of the program")) }
+    }
+
+    /// Returns the finding for a model and a kind of answer.
+    #[must_use]
+    pub fn find(&self, model: &str, kind: CanonicalKind) -> Option<&Pilot> {
+        self.pilots.iter().find(|pilot| pilot.model == model && pilot.kind == kind)
+    }
+
+    /// Adds a finding in place of an earlier one for the same model and kind.
+    pub fn put(&mut self, pilot: Pilot) {
+        self.pilots.retain(|known| known.model != pilot.model || known.kind != pilot.kind);
+        self.pilots.push(pilot);
+    }
+
+    /// Writes the findings to the user's file.
+    ///
+    /// # Errors
+    ///
+    /// Any error of the file system.
+    pub fn save(&self, path: &Path) -> std::io::Result<()> {
+        if let Some(folder) = path.parent() {
+            private_folder(folder)?;
+        }
+        let text = serde_json::to_string_pretty(&Self { v: VERSION, pilots: self.pilots.clone() })?;
+        write_whole(path, &(text + "\n"), 0o600)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_help_if_they_are_near_and_their_agreement_is_purer() {
+        let rate = |right, of| RightOf { of, right };
+        let found = Pilot {
+            model: "m".to_owned(),
+            kind: CanonicalKind::Number,
+            tasks: 40,
+            words: rate(50, 100),
+            programs: rate(40, 100),
+            equal_words: rate(90, 100),
+            equal_unlike: rate(91, 100),
+        };
+        assert!(found.programs_help());
+        for worse in [
+            Pilot { tasks: 39, ..found.clone() },
+            Pilot { programs: rate(39, 100), ..found.clone() },
+            Pilot { equal_unlike: rate(90, 100), ..found.clone() },
+            Pilot { equal_unlike: rate(0, 0), ..found.clone() },
+            Pilot { programs: rate(0, 0), ..found.clone() },
+        ] {
+            assert!(!worse.programs_help(), "{worse:?}");
+        }
+    }
+}

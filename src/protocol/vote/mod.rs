@@ -1,0 +1,113 @@
+//! `vote`: samples are drawn blind, and an exact rule says when they are enough.
+//!
+//! ```text
+//!  samples   voter 1 ─ voter 2 ─ … ─ voter 1 ─ voter 2 ─ …      each answers alone: in words, or by a program that is run
+//!     │      asked for `ahead` of need, looked at in their order
+//!     ▼
+//!  count     answers by their canonical form; what is no valid answer is no vote
+//!     │  ├─ the first samples of two voters are equal (`stop: fast`) ──────────► agreed (voted), class B
+//!     │  ├─ the leading answer is certain enough, found by several voters ─────► agreed (voted), class A
+//!     │  ├─ the leading answer is certain enough, found by one voter ──────────► agreed (voted), class C
+//!     │  ├─ all samples are drawn ─────────────────────────────────────────────► no agreement, class D
+//!     │  └─ without a stop, all samples are drawn: the most votes ─────────────► agreed (voted), no class
+//!     ▼
+//!  next sample
+//! ```
+//!
+//! # Invariants
+//!
+//! - **Every sample is blind.** No prompt contains a word of another sample, and no voter learns that there are others.
+//! - **The order is fixed.** The voter of a sample and its call depend on the sample's number alone. Samples are looked at in that order,
+//!   so neither the order in which they arrive nor the number that is asked for ahead changes the outcome.
+//! - **The stop is exact.** The certainty of the lead is a fraction of natural numbers (`lead`).
+//! - **Nothing is filled in.** A sample that is cut, refused, vacuous or without an answer costs, and is no vote.
+//! - **Every run ends.** There are at most `samples_max` samples, each of at most two calls.
+
+mod cost;
+mod found;
+mod machine;
+mod options;
+mod params;
+mod prompt;
+mod report;
+mod sample;
+mod state;
+mod tally;
+
+use std::ops::RangeInclusive;
+
+use super::contract::{Override, ProtocolParams, Setup, Task, VoteOverride, WorstCase};
+use crate::text::Constraint;
+
+pub use found::FoundBy;
+pub use params::VoteParams;
+pub use report::{SampleReport, VoteSection, VotedAnswer};
+pub use state::Voting;
+pub use tally::StopClass;
+
+impl ProtocolParams for VoteParams {
+    type Machine = Voting;
+
+    fn protocol(&self) -> &'static str {
+        "vote"
+    }
+
+    fn rules(&self) -> &'static str {
+        prompt::RULES
+    }
+
+    fn agents(&self) -> RangeInclusive<usize> {
+        1..=params::VOTERS_MAX
+    }
+
+    fn constraints(&self) -> &[Constraint] {
+        &self.constraints
+    }
+
+    fn constraints_mut(&mut self) -> Option<&mut Vec<Constraint>> {
+        Some(&mut self.constraints)
+    }
+
+    fn apply(&mut self, change: &Override) -> bool {
+        match change {
+            Override::Vote(VoteOverride::Stop(stop)) => self.stop = *stop,
+            Override::Threshold(threshold) => self.threshold = Some(*threshold),
+            Override::Vote(VoteOverride::SamplesMax(count)) => self.samples_max = Some(*count),
+            Override::Vote(VoteOverride::Ahead(count)) => self.ahead = Some(*count),
+            Override::Vote(VoteOverride::Modes(modes)) => self.modes = Some(modes.clone()),
+            Override::Vote(VoteOverride::OnDisagreement(answer)) => self.on_disagreement = *answer,
+            Override::Constraints(rules) => self.constraints.extend(rules.iter().cloned()),
+            Override::MaxRounds(_)
+            | Override::Thinking(_)
+            | Override::Resample(_)
+            | Override::MeasuredConfidence(_)
+            | Override::Weights(_) => return false,
+        }
+        true
+    }
+
+    fn runs_programs(&self) -> bool {
+        true
+    }
+
+    fn reads_pieces(&self) -> bool {
+        false
+    }
+
+    fn out_of_range(&self) -> Option<&'static str> {
+        self.fault()
+    }
+
+    fn unreadable(&self, task: &Task, _: bool) -> Option<&'static str> {
+        task.is_searched
+            .then_some("voters do not search documents; give them with -f, or use another protocol")
+    }
+
+    fn machine(setup: Setup<Self>) -> Voting {
+        Voting::new(setup)
+    }
+
+    fn worst_case(setup: &Setup<Self>) -> WorstCase {
+        cost::worst_case(setup)
+    }
+}

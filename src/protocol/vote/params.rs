@@ -1,0 +1,106 @@
+//! The parameters of `vote`: how samples are drawn, and when it is enough.
+
+use serde::{Deserialize, Serialize};
+
+use crate::core::BasisPoints;
+use crate::protocol::contract::{Lead, Method, OnDisagreement, Setup, StopRule, VOTES_MAX};
+use crate::text::Constraint;
+
+/// The setup of a `vote` run.
+pub(super) type VoteSetup = Setup<VoteParams>;
+
+/// The most voters of a roleset.
+pub(super) const VOTERS_MAX: usize = 16;
+
+/// The parameters of `vote`.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct VoteParams {
+    /// The rule by which the samples are enough.
+    pub stop: StopRule,
+    /// The certainty that is enough; by the rule if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threshold: Option<BasisPoints>,
+    /// The most samples, 1 to 100; by the rule if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub samples_max: Option<u32>,
+    /// The number of samples that are asked for at once, 1 to 100; one of each voter if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ahead: Option<u32>,
+    /// The methods whose voters are asked; `words` alone if absent. The other voters stay silent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub modes: Option<Vec<Method>>,
+    /// The answer of a run whose votes do not settle.
+    pub on_disagreement: OnDisagreement,
+    /// The rules of the task that code checks on every answer.
+    pub constraints: Vec<Constraint>,
+}
+
+impl Default for VoteParams {
+    fn default() -> Self {
+        Self {
+            stop: StopRule::Fast,
+            threshold: None,
+            samples_max: None,
+            ahead: None,
+            modes: None,
+            on_disagreement: OnDisagreement::Abstain,
+            constraints: Vec::new(),
+        }
+    }
+}
+
+impl VoteParams {
+    /// Returns the certainty at which the samples are enough; `None` if all are drawn.
+    #[must_use]
+    pub fn enough(&self) -> Option<BasisPoints> {
+        let preset = match self.stop {
+            StopRule::Fast => 9_000,
+            StopRule::Sure => 9_500,
+            StopRule::None => return None,
+        };
+        Some(self.threshold.unwrap_or(BasisPoints::of_ten_thousand(preset)))
+    }
+
+    /// Returns the most samples that are drawn.
+    #[must_use]
+    pub fn most(&self) -> u32 {
+        self.samples_max.unwrap_or(match self.stop {
+            StopRule::Fast => 8,
+            StopRule::Sure => 16,
+            StopRule::None => 5,
+        })
+    }
+
+    /// Returns the range of the first parameter that is out of range, in words, if there is one.
+    #[must_use]
+    pub(super) fn fault(&self) -> Option<&'static str> {
+        let is_count = |count: Option<u32>| count.is_none_or(|count| (1..=VOTES_MAX).contains(&count));
+        let is_share =
+            |share: BasisPoints| share.ten_thousandths() > 5_000 && share.ten_thousandths() < 10_000;
+        let lead = Lead { leader: self.most(), runner_up: 0 };
+        let can_be_enough = || {
+            let is_early = self.stop == StopRule::Fast && self.most() >= 2;
+            is_early || self.enough().is_none_or(|share| lead.certainty().reaches(share))
+        };
+        let wrong = [
+            ("`samples_max` is 1 to 100 (with --samples-max, too)", !is_count(self.samples_max)),
+            ("`ahead` is 1 to 100", !is_count(self.ahead)),
+            ("`threshold` is above 0.5 and below 1 in a vote", !self.threshold.is_none_or(is_share)),
+            (
+                "`samples_max` is too small for any answer to lead with that certainty",
+                is_count(self.samples_max) && !can_be_enough(),
+            ),
+            ("`modes` names `words`, `program` or both", self.modes.as_ref().is_some_and(Vec::is_empty)),
+        ];
+        wrong.iter().find(|(_, is_wrong)| *is_wrong).map(|(name, _)| *name)
+    }
+}
+
+/// Returns the voters that are asked, by their indexes among the agents.
+#[must_use]
+pub(super) fn voters(setup: &VoteSetup) -> Vec<usize> {
+    let modes = setup.params.modes.as_deref().unwrap_or(&[Method::Words]);
+    let is_asked = |index: &usize| modes.contains(&setup.agents[*index].method);
+    (0..setup.agents.len()).filter(is_asked).collect()
+}

@@ -1,0 +1,99 @@
+//! The state of a `vote` run: the samples, and how far they were looked at.
+
+use super::options::LetteredOptions;
+use super::params::{VoteSetup, voters};
+use super::prompt;
+use super::sample::{Drawing, Drawn, Judge};
+use super::tally::{StopClass, VoteCount};
+use crate::protocol::contract::{CallId, Executions, Outcome, Step};
+use crate::text::vacuity::PromptEcho;
+use crate::text::{CanonicalKind, Canonicalizer};
+
+/// The state of one `vote` run.
+#[derive(Clone, Debug)]
+pub struct Voting {
+    pub(super) setup: VoteSetup,
+    pub(super) executions: Executions,
+    pub(super) canonicalizer: Canonicalizer,
+    /// The options of the question, if its prompt has any.
+    pub(super) options: Option<LetteredOptions>,
+    pub(super) told: PromptEcho,
+    /// The voters that are asked, by their indexes among the agents.
+    pub(super) voters: Vec<usize>,
+    /// The samples that were asked for, in their order.
+    pub(super) samples: Vec<VoteSample>,
+    /// The number of samples that were looked at. They are complete; the further ones may be.
+    pub(super) looked: usize,
+    /// The grounds on which the votes ended the run; `None` while it goes on, and for a run without a stop.
+    pub(super) class: Option<StopClass>,
+    pub(super) outcome: Option<Outcome>,
+}
+
+/// One sample of a run.
+#[derive(Clone, Debug)]
+pub(super) enum VoteSample {
+    Open(Box<Drawing>),
+    Complete(Drawn),
+}
+
+impl Voting {
+    /// Makes the machine for a run that has not started. `setup` must pass its check.
+    #[must_use]
+    pub fn new(setup: VoteSetup) -> Self {
+        let heard = setup.heard(&setup.params.constraints);
+        let own = prompt::own(&setup);
+        let own = own.each_ref().map(String::as_str);
+        let whole: Vec<&str> = setup.agents.iter().map(|agent| agent.pack.as_str()).collect();
+        let told = setup.told(&heard, &whole, &own);
+        let is_choice = setup.canonical.kind == CanonicalKind::Choice;
+        let options =
+            is_choice.then(|| LetteredOptions::find(&setup.task.prompt, &setup.canonical.choices)).flatten();
+        Self {
+            executions: Executions::new(&setup),
+            canonicalizer: Canonicalizer::new(&setup.canonical, setup.rules_version.rules().reading),
+            options,
+            told,
+            voters: voters(&setup),
+            samples: Vec::new(),
+            looked: 0,
+            class: None,
+            outcome: None,
+            setup,
+        }
+    }
+
+    /// Returns the voter of a sample. It depends on the sample's number alone, and so does its call.
+    pub(super) fn voter(&self, sample: usize) -> usize {
+        self.voters[sample % self.voters.len()]
+    }
+
+    /// Returns the first call of a sample. A voter's samples have the same calls whichever other voters are asked, so that they can be drawn
+    /// once for many ways to count them.
+    pub(super) fn call(&self, sample: usize) -> CallId {
+        let draft = u32::try_from(sample / self.voters.len()).unwrap_or(u32::MAX);
+        CallId { part: 0, round: 1, agent: self.voter(sample), draft, step: Step::Sample, attempt: 0 }
+    }
+
+    pub(super) fn judge(&self) -> Judge<'_> {
+        Judge {
+            setup: &self.setup,
+            canonicalizer: &self.canonicalizer,
+            options: self.options.as_ref(),
+            told: &self.told,
+            executions: &self.executions,
+        }
+    }
+
+    /// Returns the samples that were looked at, each with its voter.
+    pub(super) fn looked_at(&self) -> impl Iterator<Item = (usize, &Drawn)> {
+        self.samples.iter().take(self.looked).enumerate().filter_map(|(number, sample)| match sample {
+            VoteSample::Complete(drawn) => Some((self.voter(number), drawn)),
+            VoteSample::Open(_) => None,
+        })
+    }
+
+    /// Counts the samples that were looked at.
+    pub(super) fn count(&self) -> VoteCount<'_> {
+        VoteCount::new(self.looked_at())
+    }
+}

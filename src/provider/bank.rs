@@ -1,0 +1,194 @@
+//! A bank: the replies and programs' results that a batch has on record, given again in place of calls.
+//!
+//! The input is the folder of a batch, then an [`Ask`] or the key of a program. The output is the reply or the result that the batch
+//! has on record for the same request. The digest of a request identifies it, so a reply is never given to another question, another
+//! seed or another setting. Nothing is called or executed here, and nothing is made up: a sample that was not drawn is an error.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::BufReader;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+use super::completion::Completion;
+use super::error::ProviderError;
+use crate::core::{BankEndpoint, Endpoint};
+use crate::crypto::Digest;
+use crate::files::read_line;
+use crate::journal::{Entry, Executed, PlacedRecord, Record, Replied, read_shared};
+use crate::protocol::{Ask, CallId};
+
+/// The journals of a batch, with the place of everything that can be given again.
+#[derive(Debug)]
+pub struct Bank {
+    folder: PathBuf,
+    files: Vec<File>,
+    /// The place of the reply to each request, by its model and its digest.
+    replies: HashMap<(String, Digest), Place>,
+    /// The place of the result of each program, by its key.
+    results: HashMap<Digest, Place>,
+}
+
+/// The place of a record.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    file: usize,
+    offset: u64,
+    bytes: usize,
+}
+
+/// The parts of a run that are needed to place its replies.
+#[derive(Debug, Default)]
+struct RunInBank {
+    /// The model of each agent.
+    models: Vec<String>,
+    /// The digest of each request that is not answered yet.
+    asked: BTreeMap<CallId, Digest>,
+}
+
+impl Bank {
+    /// Reads the journals of a batch, and checks their chains.
+    ///
+    /// # Errors
+    ///
+    /// [`ProviderError::Setup`] if there is no such batch or its journals are damaged.
+    pub fn open(folder: &Path) -> Result<Self, ProviderError> {
+        let mut bank = Self {
+            folder: folder.to_owned(),
+            files: Vec::new(),
+            replies: HashMap::new(),
+            results: HashMap::new(),
+        };
+        for path in journals(folder)? {
+            let file = bank.files.len();
+            bank.files.push(File::open(&path).map_err(|why| unusable(&path, &why))?);
+            let mut runs: HashMap<String, RunInBank> = HashMap::new();
+            let read = read_shared(&path, |record: Record, placed: PlacedRecord| {
+                let place = Place { file, offset: placed.offset, bytes: placed.bytes };
+                bank.take(runs.entry(record.run).or_default(), record.event, place);
+                Ok(())
+            });
+            read.map_err(|why| ProviderError::Setup(why.to_string()))?;
+        }
+        Ok(bank)
+    }
+
+    /// Returns the first endpoint of a bank's first run, without reading the rest.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::open`].
+    pub fn first_endpoint(folder: &Path) -> Result<Endpoint, ProviderError> {
+        for path in journals(folder)? {
+            let file = File::open(&path).map_err(|why| unusable(&path, &why))?;
+            let mut line = Vec::new();
+            read_line(&mut BufReader::new(file), &mut line).map_err(|why| unusable(&path, &why))?;
+            let Ok(record) = serde_json::from_slice::<Record>(&line) else { continue };
+            if let Entry::Opened(spec) = record.event
+                && let Some(endpoint) = spec.endpoints.into_iter().next()
+            {
+                return Ok(endpoint);
+            }
+        }
+        Err(ProviderError::Setup(format!("the bank `{}` has no run", folder.display())))
+    }
+
+    fn take(&mut self, run: &mut RunInBank, entry: Entry, place: Place) {
+        match entry {
+            Entry::Opened(spec) => run.models = models(&spec.endpoints),
+            Entry::Resumed { endpoints: Some(endpoints), .. } => run.models = models(&endpoints),
+            Entry::Asked(asked) => drop(run.asked.insert(asked.call, asked.sha256)),
+            Entry::Replied(replied) => {
+                let model = run.models.get(replied.call.agent).cloned().unwrap_or_default();
+                if let Some(digest) = run.asked.remove(&replied.call) {
+                    self.replies.insert((model, digest), place);
+                }
+            }
+            Entry::Executed(executed) => drop(self.results.insert(executed.key, place)),
+            Entry::Found(_) | Entry::Resumed { endpoints: None, .. } | Entry::Stopped { .. } => {}
+        }
+    }
+
+    /// Returns the reply on record for this request to this model.
+    ///
+    /// # Errors
+    ///
+    /// [`ProviderError::NotInBank`] without one, and [`ProviderError::Setup`] if it cannot be read.
+    pub(super) fn answer(&self, model: &str, ask: &Ask) -> Result<Completion, ProviderError> {
+        let missing =
+            || ProviderError::NotInBank { folder: self.folder.display().to_string(), call: ask.call };
+        let place = self.replies.get(&(model.to_owned(), ask.digest)).ok_or_else(missing)?;
+        let Entry::Replied(replied) = self.read(*place)? else { return Err(missing()) };
+        let Replied { reply, usage, structured, receipt, key_removed, .. } = replied;
+        Ok(Completion { reply, usage, structured, attempts: 1, receipt, key_removed })
+    }
+
+    /// Returns the result on record for a program, if there is one.
+    pub(super) fn executed(&self, key: Digest) -> Option<Executed> {
+        match self.read(*self.results.get(&key)?) {
+            Ok(Entry::Executed(executed)) => Some(executed),
+            Ok(_) | Err(_) => None,
+        }
+    }
+
+    fn read(&self, place: Place) -> Result<Entry, ProviderError> {
+        let mut line = vec![0; place.bytes];
+        self.files[place.file]
+            .read_exact_at(&mut line, place.offset)
+            .map_err(|why| unusable(&self.folder, &why))?;
+        let record: Record = serde_json::from_slice(&line).map_err(|why| unusable(&self.folder, &why))?;
+        Ok(record.event)
+    }
+}
+
+/// A bank in place of one model.
+#[derive(Debug)]
+pub struct BankedModel {
+    bank: std::rc::Rc<Bank>,
+    model: String,
+}
+
+impl BankedModel {
+    pub(super) fn new(bank: std::rc::Rc<Bank>, endpoint: &BankEndpoint) -> Self {
+        Self { bank, model: endpoint.model.clone() }
+    }
+
+    /// Returns the reply on record.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Bank::answer`].
+    pub(super) fn answer(&self, ask: &Ask) -> Result<Completion, ProviderError> {
+        self.bank.answer(&self.model, ask)
+    }
+
+    /// Returns the result on record for a program, if there is one.
+    pub(super) fn executed(&self, key: Digest) -> Option<Executed> {
+        self.bank.executed(key)
+    }
+}
+
+fn models(endpoints: &[Endpoint]) -> Vec<String> {
+    endpoints.iter().map(|endpoint| endpoint.model().to_owned()).collect()
+}
+
+/// Returns the journals of a batch, in the order of their shards.
+fn journals(folder: &Path) -> Result<Vec<PathBuf>, ProviderError> {
+    let entries = std::fs::read_dir(folder).map_err(|why| unusable(folder, &why))?;
+    let shard = |path: &PathBuf| {
+        let name = path.file_name()?.to_str()?;
+        name.strip_prefix("journal-")?.strip_suffix(".jsonl")?.parse::<u64>().ok()
+    };
+    let mut found: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    found.retain(|path| shard(path).is_some());
+    found.sort_by_key(shard);
+    if found.is_empty() {
+        let why = format!("`{}` is no bank: it has no journal of a batch", folder.display());
+        return Err(ProviderError::Setup(why));
+    }
+    Ok(found)
+}
+
+fn unusable(path: &Path, why: &dyn std::fmt::Display) -> ProviderError {
+    ProviderError::Setup(format!("the bank cannot be read: `{}`: {why}", path.display()))
+}

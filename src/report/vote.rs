@@ -1,0 +1,53 @@
+//! The report of a vote: the part that depends on the models, and its words for people.
+//!
+//! The input is the section that the protocol makes, and the state of the run. The output is the section with the model and the tokens of
+//! each sample filled in, and lines about the votes.
+
+use crate::engine::RunState;
+use crate::protocol::CallId;
+use crate::protocol::vote::{StopClass, VoteSection, VotedAnswer};
+use crate::text::{counted, escape};
+
+/// Fills in the model and the tokens of each sample.
+pub(super) fn complete(section: &mut VoteSection, state: &RunState) {
+    for sample in &mut section.samples {
+        if let Some(endpoint) = state.endpoints().get(sample.call.agent) {
+            endpoint.model().clone_into(&mut sample.model);
+        }
+        let is_of_sample = |call: &CallId| (call.agent, call.draft) == (sample.call.agent, sample.call.draft);
+        let tokens =
+            state.completions().iter().filter(|(call, _)| is_of_sample(call)).map(|(_, tokens)| tokens);
+        sample.tokens = tokens.fold(0, |sum: u64, tokens| sum.saturating_add(*tokens));
+    }
+    section.tokens = section.samples.iter().fold(0, |sum: u64, sample| sum.saturating_add(sample.tokens));
+    let drawn = section.samples.len() as u64;
+    let most = drawn + u64::from(section.saved);
+    section.tokens_of_all = section.tokens.saturating_mul(most).checked_div(drawn).unwrap_or_default();
+}
+
+/// Returns a line for each answer: its number of votes, its text and its voters.
+#[must_use]
+pub fn votes_in_words(section: &VoteSection) -> Vec<String> {
+    let line = |answer: &VotedAnswer| {
+        let (votes, text) = (counted(answer.votes, "vote"), escape::excerpt(&answer.text));
+        format!("{votes:>8}  “{text}”  ({})", answer.voters.join(", "))
+    };
+    section.answers.iter().map(line).collect()
+}
+
+/// Returns in one line why the votes were enough or not, and how many samples that took.
+#[must_use]
+pub fn stop_in_words(section: &VoteSection) -> String {
+    let looked = section.samples.iter().filter(|sample| sample.counts);
+    let lost = looked.filter(|sample| sample.no_vote.is_some()).count();
+    let lost = if lost == 0 { String::new() } else { format!(", {lost} of them without a valid answer") };
+    let samples = format!("{}{lost}", counted(section.looked_at, "sample"));
+    let certainty = format!("{:.1} % certain after {samples}", section.certainty_value * 100.0);
+    match section.class {
+        None => samples,
+        Some(StopClass::A) => format!("{certainty}, from several voters (class A)"),
+        Some(StopClass::B) => format!("the first two samples are equal (class B), {certainty}"),
+        Some(StopClass::C) => format!("{certainty}, from one voter (class C)"),
+        Some(StopClass::D) => format!("not settled (class D), {certainty}"),
+    }
+}

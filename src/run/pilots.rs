@@ -1,0 +1,30 @@
+//! The methods of a vote that leaves them open: as the user's own pilot of the model has found.
+//!
+//! The input is the setup of a run and its endpoints. The output is the methods whose voters are asked, or `None` if the setup says it
+//! or no pilot has found anything.
+
+use super::error::RunError;
+use crate::config::Pilots;
+use crate::core::Endpoint;
+use crate::protocol::{Method, Params, RunSetup};
+
+/// Returns the methods that a pilot has found worth their tokens, if the setup leaves them open.
+///
+/// # Errors
+///
+/// Returns [`RunError::Config`] if the file of findings cannot be read.
+pub fn modes_of_pilot(setup: &RunSetup, endpoints: &[Endpoint]) -> Result<Option<Vec<Method>>, RunError> {
+    let Params::Vote(params) = &setup.params else { return Ok(None) };
+    let writes = |agent: &&crate::protocol::AgentSetup| agent.method == Method::Program;
+    if params.modes.is_some() || !setup.agents.iter().any(|agent| writes(&agent)) {
+        return Ok(None);
+    }
+    let pilots = Pilots::load()?;
+    let kind = setup.canonical.kind;
+    let helps = |endpoint: &Endpoint| {
+        pilots.find(endpoint.model(), kind).is_some_and(crate::config::Pilot::programs_help)
+    };
+    let of_writers = setup.agents.iter().zip(endpoints).filter(|(agent, _)| writes(agent));
+    let all_help = of_writers.clone().count() > 0 && of_writers.clone().all(|(_, endpoint)| helps(endpoint));
+    Ok(all_help.then(|| vec![Method::Words, Method::Program]))
+}

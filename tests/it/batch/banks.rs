@@ -1,0 +1,159 @@
+//! A bank is drawn once; afterwards any stop, order and mode is played over its samples, without a model and without running a program.
+
+use serde_json::Value;
+
+use crate::batch::{figures, lines};
+use crate::support::{Finished, Folder, consensus};
+
+/// The samples of each voter: words are right at first and then waver; programs are right.
+const SCRIPT: &str = r#"{"agent": "Solver", "draft": 0, "reply": "It is so.\nAnswer: 4"}
+{"agent": "Solver", "draft": 1, "reply": "Answer: 5"}
+{"agent": "Solver", "draft": 2, "step": "sample", "reply": "I do not know."}
+{"agent": "Solver", "draft": 2, "step": "envelope", "reply": "{\"response\": \"5\"}"}
+{"agent": "Solver", "policy": "honest", "answer": "4"}
+{"agent": "Programmer", "policy": "honest", "answer": "4"}
+"#;
+
+const DRAWN: [&str; 4] = ["--roleset", "vote_number", "--mock-script", "script.jsonl"];
+
+fn two_tasks() -> Folder {
+    let folder = Folder::new();
+    folder.write("script.jsonl", SCRIPT);
+    folder.write(
+        "tasks.jsonl",
+        "{\"id\": \"a\", \"prompt\": \"2+2?\", \"answer\": 4}\n{\"id\": \"b\", \"prompt\": \"1+3?\", \"answer\": 5}\n",
+    );
+    folder
+}
+
+fn draw(folder: &Folder, words: &str, programs: &str) {
+    let words = ["--bank", "bank", "--words", words, "--programs", programs];
+    Finished::of(consensus(folder).args(["batch", "tasks.jsonl", "--quiet"]).args(DRAWN).args(words))
+        .exits(0);
+}
+
+fn remove_out(folder: &Folder) {
+    std::fs::remove_dir_all(folder.path().join("out")).unwrap();
+}
+
+fn replayed<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [&["--roleset", "vote_number", "--from-bank", "bank"], more].concat()
+}
+
+/// Returns the parts of all rows that depend on the samples, in the order of the tasks.
+fn essence(mut rows: Vec<Value>) -> Vec<Value> {
+    rows.sort_by_key(|row| row["task"].to_string());
+    rows.iter().map(essence_of).collect()
+}
+
+fn essence_of(row: &Value) -> Value {
+    let fields = ["task", "outcome", "how", "text", "right", "vote", "usage", "dissent"];
+    fields
+        .iter()
+        .map(|field| (field.to_string(), row[field].clone()))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
+}
+
+#[test]
+fn any_stop_played_from_a_bank_ends_as_with_the_model_itself() {
+    let folder = two_tasks();
+    draw(&folder, "9", "8");
+    for (name, flags) in [
+        ("fast", &["--modes", "words,program"][..]),
+        ("sure", &["--modes", "words,program", "--stop", "sure"]),
+        ("words", &["--stop", "sure", "--samples-max", "9"]),
+        ("majority", &["--stop", "none", "--samples-max", "3"]),
+        ("leader", &["--modes", "words,program", "--on-disagreement", "leader", "--samples-max", "6"]),
+    ] {
+        let arm = ["--arm", name];
+        figures(&folder, &[&DRAWN[..], flags, &arm].concat(), 0);
+        let live = lines(&folder, "results-0.jsonl");
+        Finished::of(consensus(&folder).args(["verify", "out"])).exits(0);
+        remove_out(&folder);
+        figures(&folder, &replayed(&[flags, &arm].concat()), 0);
+        let from_bank = lines(&folder, "results-0.jsonl");
+        Finished::of(consensus(&folder).args(["verify", "out"])).exits(0);
+        remove_out(&folder);
+        assert_eq!(live.len(), 2, "{name}");
+        assert_eq!(essence(live), essence(from_bank), "{name}");
+    }
+}
+
+#[test]
+fn samples_that_were_asked_for_ahead_change_no_outcome() {
+    let folder = two_tasks();
+    draw(&folder, "6", "6");
+    let outcomes = |ahead: &str| {
+        figures(&folder, &replayed(&["--modes", "words,program", "--stop", "sure", "--ahead", ahead]), 0);
+        let mut rows = lines(&folder, "results-0.jsonl");
+        remove_out(&folder);
+        rows.sort_by_key(|row| row["task"].to_string());
+        let vote =
+            |row: &Value| [row["vote"]["class"].clone(), row["vote"]["lead"].clone(), row["text"].clone()];
+        rows.iter().map(vote).collect::<Vec<_>>()
+    };
+    assert_eq!(outcomes("1"), outcomes("12"));
+}
+
+#[test]
+fn a_program_of_a_bank_is_not_run_again() {
+    let folder = two_tasks();
+    draw(&folder, "1", "1");
+    figures(&folder, &replayed(&["--modes", "words,program"]), 0);
+    let executed = |name: &str| {
+        let text = std::fs::read_to_string(folder.path().join(name)).unwrap();
+        let records = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        records.filter(|r| r["event"]["type"] == "executed").map(|r| r["event"].clone()).collect::<Vec<_>>()
+    };
+    let (drawn, again) = (executed("bank/journal-0.jsonl"), executed("out/journal-0.jsonl"));
+    assert_eq!(again.len(), 2);
+    assert!(again.iter().all(|event| drawn.contains(event)), "{drawn:?} {again:?}");
+}
+
+#[test]
+fn a_sample_that_was_not_drawn_is_no_answer() {
+    let folder = two_tasks();
+    draw(&folder, "2", "0");
+    let said =
+        Finished::of(consensus(&folder).args(["batch", "tasks.jsonl", "--out", "out"]).args(replayed(&[
+            "--stop",
+            "none",
+            "--samples-max",
+            "3",
+        ])))
+        .exits(6);
+    assert!(
+        said.stderr.contains("the bank `bank` has no reply to call r1.a0.d2.sample.0"),
+        "{}",
+        said.stderr
+    );
+    // With another seed, other samples would have been drawn.
+    remove_out(&folder);
+    figures(&folder, &replayed(&["--stop", "none", "--samples-max", "2", "--first-seed", "2"]), 6);
+}
+
+#[test]
+fn a_bank_is_of_votes_alone_and_has_samples() {
+    let folder = two_tasks();
+    let refused = |words: &[&str]| {
+        Finished::of(consensus(&folder).args(["batch", "tasks.jsonl", "--bank", "bank"]).args(words))
+            .exits(2)
+            .stderr
+    };
+    let mock = ["--mock", "--answer", "4"];
+    let pair = refused(&[&mock[..], &["--roleset", "solver_checker", "--words", "2"]].concat());
+    assert!(pair.contains("--bank goes with rolesets of `vote` only"), "{pair}");
+    let short = refused(&[&mock[..], &["--roleset", "vote_short", "--programs", "2"]].concat());
+    assert!(short.contains("--programs: the roleset has no voter of that kind"), "{short}");
+    assert!(refused(&mock).contains("<--words"), "a bank without samples");
+    let none = Finished::of(consensus(&folder).args([
+        "batch",
+        "tasks.jsonl",
+        "-o",
+        "out",
+        "--from-bank",
+        "nowhere",
+    ]));
+    assert!(none.exits(2).stderr.contains("nowhere"));
+}

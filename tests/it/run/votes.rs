@@ -1,0 +1,152 @@
+//! A vote is a run like others: it prints its answer, says how sure it is, and verifies.
+
+use serde_json::{Value, json};
+
+use crate::support::{Finished, Folder, consensus};
+
+fn voted(folder: &Folder, words: &[&str], code: i32) -> Finished {
+    let prompt = ["run", "--prompt", "How much is 2 + 2?"];
+    Finished::of(consensus(folder).args(prompt).args(words)).exits(code)
+}
+
+fn result(folder: &Folder, words: &[&str], code: i32) -> Value {
+    serde_json::from_str(&voted(folder, &[words, &["--format", "json"]].concat(), code).stdout).unwrap()
+}
+
+#[test]
+fn the_kind_of_the_answer_chooses_the_vote() {
+    let folder = Folder::new();
+    for (flags, answer, roleset) in [
+        (&["--canonical", "number"][..], "4", "vote_number"),
+        (&["--choices", "A,B"], "B", "vote_choice"),
+        (&[], "four", "vote_short"),
+        (&["--canonical", "json"], "4", "vote_short"),
+    ] {
+        let mock = ["--roleset", "vote", "--mock", "--answer", answer];
+        let told = result(&folder, &[&mock[..], flags].concat(), 0);
+        assert_eq!((&told["roleset"], &told["text"]), (&json!(roleset), &json!(answer)), "{told}");
+        assert_eq!((&told["how"], &told["vote"]["class"]), (&json!("voted"), &json!("C")));
+    }
+    Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
+}
+
+#[test]
+fn words_and_a_program_that_agree_at_once_are_enough() {
+    let folder = Folder::new();
+    let words = ["--roleset", "vote_number", "--modes", "words,program", "--mock", "--answer", "4"];
+    let told = result(&folder, &words, 0);
+    assert_eq!((&told["vote"]["class"], &told["usage"]["calls"]), (&json!("B"), &json!(2)), "{told}");
+    let shown = Finished::of(consensus(&folder).args(["show", "--last"])).exits(0).stdout;
+    assert!(shown.contains("votes     2 votes  “4”  (Solver, Programmer)"), "{shown}");
+    assert!(
+        shown.contains("the first two samples are equal (class B), 87.5 % certain after 2 samples"),
+        "{shown}"
+    );
+    Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
+}
+
+#[test]
+fn votes_that_do_not_settle_are_no_agreement_unless_the_leader_is_wanted() {
+    let folder = Folder::new();
+    folder.write(
+        "script.jsonl",
+        "{\"agent\": \"Solver\", \"draft\": 1, \"policy\": \"honest\", \"answer\": \"5\"}\n\
+         {\"agent\": \"Solver\", \"policy\": \"honest\", \"answer\": \"4\"}\n\
+         {\"agent\": \"Programmer\", \"policy\": \"honest\", \"answer\": \"4\"}\n",
+    );
+    let words = ["--roleset", "vote_number", "--mock-script", "script.jsonl", "--samples-max", "3"];
+    let told = voted(&folder, &words, 3);
+    assert!(told.stderr.contains("not settled (class D), 50.0 % certain after 2 samples"), "{}", told.stderr);
+    assert!(told.stderr.contains("1 vote  “5”  (Solver)"), "{}", told.stderr);
+    let leader = [&words[..], &["--on-disagreement", "leader"]].concat();
+    let told = result(&folder, &leader, 0);
+    assert_eq!((&told["text"], &told["degraded"][0]["kind"]), (&json!("4"), &json!("unsettled")), "{told}");
+    voted(&folder, &[&leader[..], &["--fail-on-degraded"]].concat(), 8);
+    // A plain majority needs no lead.
+    let told = result(&folder, &[&words[..], &["--stop", "none"]].concat(), 0);
+    assert_eq!(
+        (&told["text"], &told["vote"]["class"], &told["degraded"]),
+        (&json!("4"), &json!(null), &json!([]))
+    );
+}
+
+#[test]
+fn a_check_refuses_samples_like_any_text() {
+    let folder = Folder::new();
+    folder.write(
+        "script.jsonl",
+        "{\"agent\": \"Solver\", \"draft\": 0, \"policy\": \"honest\", \"answer\": \"5\"}\n\
+         {\"agent\": \"Solver\", \"policy\": \"honest\", \"answer\": \"4\"}\n\
+         {\"agent\": \"Programmer\", \"policy\": \"honest\", \"answer\": \"4\"}\n",
+    );
+    let words = ["--roleset", "vote_number", "--mock-script", "script.jsonl", "--check", "grep -qx 4"];
+    let told = result(&folder, &words, 0);
+    assert_eq!((&told["text"], &told["vote"]["lead"]["leader"]), (&json!("4"), &json!(3)), "{told}");
+    let first = &told["vote"]["samples"][0];
+    assert!(first["no_vote"].as_str().unwrap().contains("check"), "{first}");
+    Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
+}
+
+#[test]
+fn every_voter_sits_on_each_of_several_models() {
+    let folder = Folder::new();
+    let words = [
+        "--roleset",
+        "vote_number",
+        "--models",
+        "A,B",
+        "--modes",
+        "words,program",
+        "--mock",
+        "--answer",
+        "4",
+    ];
+    let told = result(&folder, &words, 0);
+    let names: Vec<&Value> = told["agents"].as_array().unwrap().iter().map(|agent| &agent["name"]).collect();
+    assert_eq!(
+        names,
+        [&json!("Solver"), &json!("Programmer"), &json!("Solver_2"), &json!("Programmer_2")],
+        "{told}"
+    );
+    let twice = ["--roleset", "vote_number", "--models", "A,A", "--mock", "--answer", "4"];
+    assert!(voted(&folder, &twice, 2).stderr.contains("--models names `A` twice"));
+}
+
+#[test]
+fn a_pilot_decides_whether_votes_draw_programs() {
+    let folder = Folder::new();
+    // Words are right on every other sample; programs always are.
+    folder.write(
+        "script.jsonl",
+        "{\"agent\": \"Solver\", \"draft\": 0, \"policy\": \"honest\", \"answer\": \"4\"}\n\
+         {\"agent\": \"Solver\", \"policy\": \"honest\", \"answer\": \"5\"}\n\
+         {\"agent\": \"Programmer\", \"policy\": \"honest\", \"answer\": \"4\"}\n",
+    );
+    let task = |id| {
+        json!({"id": id, "prompt": format!("How much is {id} - {id} + 4?"), "answer": 4}).to_string() + "\n"
+    };
+    folder.write("tasks.jsonl", &(1..=40).map(task).collect::<String>());
+    let said = |words: &[&str], code| Finished::of(consensus(&folder).args(words)).exits(code);
+    let mock = ["--roleset", "vote_number", "--mock-script", "script.jsonl"];
+    let draw = ["batch", "tasks.jsonl", "-q", "--bank", "bank", "--words", "3", "--programs", "2"];
+    said(&[&draw[..], &mock].concat(), 0);
+    let plain = [&["run", "--prompt", "2+2?", "--format", "json"][..], &mock].concat();
+    let before: Value = serde_json::from_str(&said(&plain, 0).stdout).unwrap();
+    assert_eq!(before["vote"]["samples"][1]["voter"], "Solver", "without a pilot, words alone: {before}");
+    let told = said(&["pilot", "tasks.jsonl", "--bank", "bank"], 0);
+    assert!(told.stdout.contains("mock, answers of kind number, 40 tasks"), "{}", told.stdout);
+    assert!(told.stdout.contains("33.3 % of 120 samples are right"), "{}", told.stdout);
+    assert!(told.stdout.contains("100.0 % of 80 programs are right"), "{}", told.stdout);
+    assert!(told.stdout.contains("programs are worth their tokens"), "{}", told.stdout);
+    let after: Value = serde_json::from_str(&said(&plain, 0).stdout).unwrap();
+    assert_eq!(after["vote"]["samples"][1]["voter"], "Programmer", "{after}");
+    let asked: Value =
+        serde_json::from_str(&said(&[&plain[..], &["--modes", "words"]].concat(), 0).stdout).unwrap();
+    assert_eq!(asked["vote"]["samples"][1]["voter"], "Solver", "a flag decides");
+    // Too few tasks conclude nothing.
+    let few = said(&["pilot", "few.jsonl", "--bank", "bank"], 2);
+    assert!(few.stderr.contains("few.jsonl"), "{}", few.stderr);
+    folder.write("few.jsonl", &task(1));
+    let few = said(&["pilot", "few.jsonl", "--bank", "bank", "--dry-run"], 0);
+    assert!(few.stdout.contains("nothing is concluded"), "{}", few.stdout);
+}
