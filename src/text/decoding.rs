@@ -31,6 +31,15 @@ const PLAIN_CHARS: &str = r#"[^…"\\\x00-\x1F\x7F]"#;
 /// The shortest line that says something, in characters.
 const LINE_CHARS_MIN: usize = 8;
 
+/// The line about the task in an envelope that points to its author's thoughts.
+pub const AS_ABOVE: &str = "as above";
+
+/// The message of a final text, where no one reads it.
+pub const MARK: &str = "[SOLVED]";
+
+/// The message of a text that its author does not declare final, where no one reads it.
+pub const OPEN: &str = "open";
+
 /// The limits on what an agent may write in asks of one kind; see [`Decoder`].
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact about the ask, and none excludes another")]
@@ -45,6 +54,10 @@ pub struct Decoding<'a> {
     pub is_blind: bool,
     /// Whether thoughts have been written down already, so that the decision need not wait for other fields.
     pub has_thought: bool,
+    /// Whether the line about the task points to those thoughts, and says nothing again.
+    pub points_to_thoughts: bool,
+    /// Whether no one reads the message, so that it is a mark alone.
+    pub is_unread: bool,
     /// The length of the private `thinking` field at the beginning of the envelope, in characters, if there is such a
     /// field.
     pub thinking_chars_max: Option<usize>,
@@ -177,7 +190,7 @@ fn variant(ask: &Decoding<'_>, changes: bool, statuses: &[&str], final_solution:
     // small model that is cut off in a line about the task goes astray in what follows.
     let (first, second) = if ask.has_thought { (decision, grounds) } else { (grounds, decision) };
     fields.extend(first.into_iter().chain(second));
-    fields.insert("public_message".to_owned(), public_message(statuses));
+    fields.insert("public_message".to_owned(), public_message(statuses, ask.is_unread));
     // An agent that declares a text final has nothing left to ask.
     let needs_max = if statuses.contains(&"SOLVED") { 0 } else { 2 };
     let needs = json!({"type": "array", "items": string(SHORT_CHARS_MAX), "maxItems": needs_max});
@@ -189,7 +202,8 @@ fn variant(ask: &Decoding<'_>, changes: bool, statuses: &[&str], final_solution:
 /// Returns the fields for what an agent understood, checked, and changed.
 fn grounds(ask: &Decoding<'_>, changes: bool) -> Map<String, Value> {
     let mut fields = Map::new();
-    fields.insert("task_understanding".to_owned(), line(SHORT_CHARS_MAX));
+    let understanding = if ask.points_to_thoughts { fixed(AS_ABOVE) } else { line(SHORT_CHARS_MAX) };
+    fields.insert("task_understanding".to_owned(), understanding);
     fields.insert("artifact".to_owned(), artifact(ask.is_blind));
     fields.extend(meta(ask, changes).map(|meta| ("meta".to_owned(), meta)));
     fields
@@ -202,9 +216,12 @@ fn decision(statuses: &[&str], final_solution: Option<Value>) -> Map<String, Val
     fields
 }
 
-fn public_message(statuses: &[&str]) -> Value {
+fn public_message(statuses: &[&str], is_unread: bool) -> Value {
     let room = LINE_CHARS_MAX;
-    if statuses.contains(&"SOLVED") {
+    let is_final = statuses.contains(&"SOLVED");
+    if is_unread {
+        fixed(if is_final { MARK } else { OPEN })
+    } else if is_final {
         json!({"type": "string", "pattern": format!(r"^\[SOLVED\] {PLAIN_CHARS}{{{LINE_CHARS_MIN},{room}}}$")})
     } else {
         // Without `[` there is no marker, and the first character already distinguishes the shapes.
@@ -317,6 +334,8 @@ mod tests {
             peer: "Physicist",
             is_blind: false,
             has_thought: false,
+            points_to_thoughts: false,
+            is_unread: false,
             thinking_chars_max: None,
             answers: 2,
             has_answer: true,

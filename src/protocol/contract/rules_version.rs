@@ -36,6 +36,10 @@ pub(crate) struct Rules {
     pub(crate) usage: UsageRule,
     /// The strictness with which numbers and choices are read.
     pub(crate) reading: Reading,
+    /// The length of an envelope of `pair` that follows thoughts.
+    pub(crate) brevity: Brevity,
+    /// The way in which a talk of `pair` settles in which no text is taken over.
+    pub(crate) settling: Settling,
 }
 
 /// The instructions that an agent reads before it has seen another agent's text.
@@ -48,6 +52,25 @@ pub(crate) enum Opening {
     Alone,
 }
 
+/// The length of an envelope that follows thoughts.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Brevity {
+    /// It says the task again, and has a message.
+    Full,
+    /// It points to the thoughts for the task. Where no one reads its message, the message is a mark alone. An envelope for one number had
+    /// 132 tokens from a model of 1.5 billion parameters, and half of them said again what the thoughts had said.
+    Brief,
+}
+
+/// The way in which a talk settles in which no text is taken over.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Settling {
+    /// By the positions of the agents alone.
+    ByPosition,
+    /// By the lead of one answer among all that both agents have found, too.
+    ByLead,
+}
+
 /// The token counts from a server that are believed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum UsageRule {
@@ -58,13 +81,15 @@ pub(crate) enum UsageRule {
 }
 
 /// The rules of each version, the first version first.
-const TABLE: [Rules; 2] = [
+const TABLE: [Rules; 3] = [
     Rules {
         opening: Opening::All,
         echo: EchoRule::Whole,
         vacuous_max: None,
         usage: UsageRule::Believed,
         reading: Reading::Lenient,
+        brevity: Brevity::Full,
+        settling: Settling::ByPosition,
     },
     Rules {
         opening: Opening::Alone,
@@ -72,6 +97,17 @@ const TABLE: [Rules; 2] = [
         vacuous_max: Some(2),
         usage: UsageRule::Bounded,
         reading: Reading::Strict,
+        brevity: Brevity::Full,
+        settling: Settling::ByPosition,
+    },
+    Rules {
+        opening: Opening::Alone,
+        echo: EchoRule::Words,
+        vacuous_max: Some(2),
+        usage: UsageRule::Bounded,
+        reading: Reading::Strict,
+        brevity: Brevity::Brief,
+        settling: Settling::ByLead,
     },
 ];
 
@@ -80,7 +116,7 @@ impl RulesVersion {
     pub const FIRST: Self = Self(1);
 
     /// The version of new runs.
-    pub const NEWEST: Self = Self(2);
+    pub const NEWEST: Self = Self(3);
 
     /// Returns true for the first version, which journals do not name.
     #[must_use]
@@ -129,9 +165,9 @@ mod tests {
     #[test]
     fn every_version_has_its_row_and_no_other_number_is_read() {
         assert_eq!(RulesVersion::NEWEST.0 as usize, TABLE.len());
-        for number in [0, 3, u32::MAX] {
+        for number in [0, 4, u32::MAX] {
             let message = RulesVersion::try_from(number).unwrap_err();
-            assert!(message.contains("knows versions 1 to 2"), "{message}");
+            assert!(message.contains("knows versions 1 to 3"), "{message}");
         }
         assert_eq!(serde_json::from_str::<RulesVersion>("2").unwrap().rules(), TABLE[1]);
     }

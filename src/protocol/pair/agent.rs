@@ -69,9 +69,13 @@ impl AgentState {
 
     /// Returns true if this answer makes up more than half of the answers that the agent found without sight of its peer's text.
     pub(super) fn has_mostly_found(&self, answer: &Answer) -> bool {
-        let all = || self.blind.iter().flatten().chain(&self.solo_answers);
-        let same = all().filter(|found| found.canonical == answer.canonical).count();
-        2 * same > all().count()
+        let same = self.found_alone().filter(|found| found.canonical == answer.canonical).count();
+        2 * same > self.found_alone().count()
+    }
+
+    /// Returns every answer that the agent found without sight of its peer's text.
+    pub(super) fn found_alone(&self) -> impl Iterator<Item = &Answer> {
+        self.blind.iter().flatten().chain(&self.solo_answers)
     }
 
     /// Returns the proposal that its latest envelope stands for.

@@ -54,6 +54,7 @@ mod check;
 mod comparing;
 mod cost;
 mod deadlock;
+mod findings;
 mod judge_prompt;
 mod machine;
 mod making;

@@ -11,7 +11,7 @@ use super::check::Accepted;
 use super::making::Making;
 use super::talk::Talk;
 use super::transition::Transition;
-use super::{agreement, turn_order};
+use super::{agreement, findings, turn_order};
 use crate::protocol::contract::{Action, CallId, NoAgreement, Reply, Step};
 use crate::protocol::turn::TurnProgress;
 use crate::text::Status;
@@ -59,6 +59,9 @@ impl BlindOpening {
     /// Uses the blind drafts once the last one is there.
     fn all_drafted(&mut self, talk: &mut Talk) -> Transition {
         while let Some(((draft, agent), accepted)) = self.drafted.pop_first() {
+            if let Some(accepted) = &accepted {
+                talk.keep_declared(agent, accepted);
+            }
             let seat = &mut talk.seats[agent];
             seat.blind.push(accepted.as_ref().and_then(|a| a.answer.clone()));
             if draft == 0 {
@@ -77,6 +80,10 @@ impl BlindOpening {
         }
         if wants_more_drafts(talk) {
             return Transition::Draft(1..talk.setup.params.resample + 1);
+        }
+        findings::follow_lead(talk);
+        if let Some(outcome) = agreement::reached(&talk.seats, &talk.proposals) {
+            return Transition::Finish(outcome);
         }
         let mover = turn_order::first_mover(&talk.seats, &talk.proposals, talk.setup.seed);
         Transition::Turn { mover, floor: talk.floor() }

@@ -11,11 +11,11 @@ use std::fmt::Write as _;
 use super::agent::{AgentState, Better, Position, handle};
 use super::check::ReplyCheck;
 use super::judge_prompt;
-use super::params::{Drafting, PairSetup};
+use super::params::{Adopt, Drafting, PairSetup};
 use super::task_prompt::{form, task};
-use crate::protocol::contract::{BlindVote, CallId, Opening, Thinking, example as answer_example};
+use crate::protocol::contract::{BlindVote, Brevity, CallId, Opening, Thinking, example as answer_example};
 use crate::protocol::turn::{REFUSED, TurnPrompt, mark, program_request};
-use crate::text::decoding::Offer;
+use crate::text::decoding::{AS_ABOVE, MARK, OPEN, Offer};
 use crate::text::{CanonicalKind, ChangeBy, Status, escape, listed_sentences};
 
 /// The rules of `pair`, which every agent reads before its first turn with its peer.
@@ -56,6 +56,16 @@ pub(super) fn hands_off_to(setup: &PairSetup, agent: usize, is_blind: bool) -> &
     }
 }
 
+/// Returns true if the envelope of an agent that works alone points to its thoughts for the task.
+pub(super) fn points_to_thoughts(setup: &PairSetup) -> bool {
+    setup.rules_version.rules().brevity == Brevity::Brief && setup.params.thinking.comes_first()
+}
+
+/// Returns true if no agent reads the message of an agent that works alone.
+pub(super) fn is_unread(setup: &PairSetup) -> bool {
+    points_to_thoughts(setup) && setup.adopt() == Adopt::Never
+}
+
 /// Returns the program's own words in a talk. They are not an answer to any task.
 pub(super) fn own(setup: &PairSetup) -> Vec<String> {
     let handles = [0, 1].map(handle);
@@ -83,9 +93,16 @@ pub(super) fn alone(setup: &PairSetup, agent: usize) -> TurnPrompt {
         Opening::All => ", the envelope,",
         Opening::Alone => "",
     };
+    let status = if is_unread(setup) {
+        format!(
+            "Status is SOLVED and public_message is {MARK} if you stand by it; else they are PROPOSED and {OPEN}."
+        )
+    } else {
+        "Status is SOLVED, with [SOLVED] at the beginning of public_message, if you stand by it; else it is PROPOSED, without."
+            .to_owned()
+    };
     let write = format!(
-        "Write {answer} as one JSON object{named} on one line and nothing else. canonical_text is {text} Status \
-         is SOLVED, with [SOLVED] at the beginning of public_message, if you stand by it; else it is PROPOSED, without. \
+        "Write {answer} as one JSON object{named} on one line and nothing else. canonical_text is {text} {status} \
          The form:\n{example}",
         example = example(setup, agent),
     );
@@ -453,9 +470,11 @@ fn example(setup: &PairSetup, agent: usize) -> String {
     // The fields are in the order in which they are generated.
     let (decision, later) =
         if setup.params.thinking.comes_first() { (status.as_str(), "") } else { ("", status.as_str()) };
+    let understanding = if points_to_thoughts(setup) { AS_ABOVE } else { "…" };
+    let message = if is_unread(setup) { MARK } else { "[SOLVED] …" };
     format!(
-        "{{{thinking}\"role\":{},\"domain\":{},{decision}\"task_understanding\":\"…\",\
-         \"artifact\":{{\"type\":\"results\",\"content\":{{}}}},{later}\"public_message\":\"[SOLVED] …\",\"needs_from_peer\":[],\
+        "{{{thinking}\"role\":{},\"domain\":{},{decision}\"task_understanding\":\"{understanding}\",\
+         \"artifact\":{{\"type\":\"results\",\"content\":{{}}}},{later}\"public_message\":\"{message}\",\"needs_from_peer\":[],\
          \"handoff_to\":{}}}",
         escape::json_string(&own.name),
         escape::json_string(&own.domain),

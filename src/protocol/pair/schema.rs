@@ -32,6 +32,8 @@ impl SchemaCache {
                     peer: prompt::hands_off_to(setup, agent, review.blind),
                     is_blind: review.blind,
                     has_thought: setup.params.thinking.comes_first(),
+                    points_to_thoughts: review.blind && prompt::points_to_thoughts(setup),
+                    is_unread: review.blind && prompt::is_unread(setup),
                     thinking_chars_max: thinking.then_some(text_chars_max / 2),
                     answers,
                     has_answer,

@@ -9,8 +9,8 @@ use super::params::{Adopt, PairSetup};
 use super::schema::SchemaCache;
 use super::{prompt, task_prompt};
 use crate::protocol::contract::{CallId, Conversation, Executions, Step};
-use crate::text::Canonicalizer;
 use crate::text::vacuity::PromptEcho;
+use crate::text::{Canonicalizer, Status};
 
 /// The reason why an agent gave up an answer without having seen another agent's.
 const FOUND_ANOTHER: &str = "worked out again from nothing, it found another answer";
@@ -24,6 +24,8 @@ pub(super) struct Talk {
     told: [PromptEcho; 2],
     schemas: SchemaCache,
     pub(super) seats: [AgentState; 2],
+    /// The envelopes in which each agent declared a text final that it had found alone.
+    pub(super) declared: [Vec<Accepted>; 2],
     pub(super) proposals: Vec<ProposedText>,
     /// The number of rounds that have begun.
     pub(super) round: u32,
@@ -81,6 +83,7 @@ impl Talk {
             told: told(&setup),
             schemas: SchemaCache::default(),
             seats: [seat(0), seat(1)],
+            declared: [Vec::new(), Vec::new()],
             proposals: Vec::new(),
             round: 0,
             arbiter: ArbiterVerdict::Awaited,
@@ -161,6 +164,13 @@ impl Talk {
         let took_over = adopts.is_some_and(|index| self.proposals[index].author != agent);
         let adopted = took_over || held == proposal && seat.position.as_ref().is_some_and(|p| p.adopted);
         seat.position = Some(Position { envelope, proposal, adopted });
+    }
+
+    /// Keeps an envelope that an agent wrote alone, if it declares a text final.
+    pub(super) fn keep_declared(&mut self, agent: usize, accepted: &Accepted) {
+        if accepted.envelope.status == Status::Solved && accepted.envelope.has_solved_marker() {
+            self.declared[agent].push(accepted.clone());
+        }
     }
 
     fn propose(&mut self, author: usize, answer: Answer) -> usize {

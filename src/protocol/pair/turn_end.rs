@@ -70,6 +70,7 @@ fn is_outvoted(talk: &mut Talk, agent: usize, accepted: &Accepted) -> bool {
     let Some(found) = accepted.answer.as_ref().filter(|_| talk.nothing_is_taken_over()) else {
         return false;
     };
+    talk.keep_declared(agent, accepted);
     let seat = &mut talk.seats[agent];
     seat.solo_answers.push(found.clone());
     let held = seat.last_answer.as_ref();

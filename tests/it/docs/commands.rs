@@ -45,7 +45,7 @@ fn agreeable(request: &Request) -> Vec<Act> {
     let is_number = pattern.contains("[0-9]");
     let text = if is_number { "391" } else { "One. Two. Three." };
     let envelope = json!({
-        "role": fields["role"]["enum"][0], "domain": "d", "task_understanding": "t", "public_message": "[SOLVED] x",
+        "role": fields["role"]["enum"][0], "domain": "d", "task_understanding": "as above", "public_message": "[SOLVED]",
         "artifact": {"type": "results", "content": {}}, "needs_from_peer": [], "handoff_to": "",
         "status": "SOLVED", "final_solution": {"canonical_text": text},
     });

@@ -52,10 +52,13 @@ pub const SENSIBLE: fn(&Value) -> String = |request| {
     let owed = first["meta"]["properties"]["answers"]["minItems"].as_u64().unwrap_or(0);
     let accepts = first["final_solution"]["properties"]["accepts"]["enum"][0].as_str();
     let own = if ["Writer", "Ann", "Generalist"].contains(&role) { "4" } else { "four" };
+    let known =
+        |field: &str, else_: &'static str| first[field]["enum"][0].as_str().unwrap_or(else_).to_owned();
     let mut envelope = json!({
-        "role": role, "domain": first["domain"]["enum"][0], "task_understanding": "add the numbers",
+        "role": role, "domain": first["domain"]["enum"][0],
+        "task_understanding": known("task_understanding", "add the numbers"),
         "meta": {"answers": (0..owed).map(|_| "because").collect::<Vec<_>>(), "change": {"by": "check", "detail": "counted it once more"}},
-        "public_message": "[SOLVED] that is the sum", "artifact": {"type": "results", "content": {}},
+        "public_message": known("public_message", "[SOLVED] that is the sum"), "artifact": {"type": "results", "content": {}},
         "needs_from_peer": [], "handoff_to": peer, "status": "SOLVED",
         "final_solution": {"canonical_text": own},
     });
