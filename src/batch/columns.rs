@@ -15,16 +15,17 @@ use super::manifest::{ColumnNote, ServerNote};
 use super::matrix::Column;
 use super::scheduler::Columns;
 use crate::config::{
-    Chosen, FileConfig, Roleset, RolesetSource, differences, launch_command, resolve_endpoints,
+    Chosen, ConfigError, FileConfig, Roleset, RolesetSource, differences, launch_command, resolve_endpoints,
 };
 use crate::core::Endpoint;
 use crate::crypto::Digest;
 use crate::journal::Limits;
-use crate::protocol::{Method, Params, ProtocolParams as _, StopRule, Task, VoteOverride};
-use crate::provider::OpenAi;
+use crate::protocol::vote::VoteParams;
+use crate::protocol::{Method, Params, ProtocolParams as _, RunSetup, StopRule, Task, VoteOverride};
 use crate::provider::launch::Launched;
+use crate::provider::{Bank, OpenAi};
 use crate::run::{
-    MockChoice, NamedRoleset, Notices, ParamChanges, RedactRequest, RunError, SeatRequest,
+    BY_PILOT, MockChoice, NamedRoleset, Notices, ParamChanges, RedactRequest, RunError, SeatRequest,
     add_configured_check, check_prices, find_servers, launch, mock_script, modes_of_pilot, of_its_kind,
     read_named, refuse, require_trusted, sought,
 };
@@ -68,6 +69,9 @@ pub struct ColumnRequest {
     /// The limits of each run.
     pub limits: Limits,
 }
+
+/// The arms of a bank, and the method of the samples in each.
+pub(super) const BANK_ARMS: [(&str, Method); 2] = [("words", Method::Words), ("programs", Method::Program)];
 
 /// The samples that a bank has of each task. Those in words and those by programs are arms of their own.
 #[derive(Clone, Copy, Debug, Default)]
@@ -148,8 +152,7 @@ impl ColumnRequest {
         };
         refuse(&roleset, "--bank", |params| matches!(params, Params::Vote(_)))?;
         let mut arms = Vec::new();
-        for (arm, method, count) in [("words", Method::Words, words), ("programs", Method::Program, programs)]
-        {
+        for ((arm, method), count) in BANK_ARMS.into_iter().zip([words, programs]) {
             if count == 0 {
                 continue;
             }
@@ -278,9 +281,17 @@ impl OpenColumns {
             };
             check_prices(self.request.limits, &endpoints)?;
             for (arm, roleset) in &arms {
-                let mut setup = roleset.setup(&name, &packs, Task::default(), 0);
-                if let Some(modes) = modes_of_pilot(&setup, &endpoints)? {
-                    setup.params.apply(&VoteOverride::Modes(modes).into());
+                let mut roleset = roleset.clone();
+                let as_asked = roleset.setup(&name, &packs, Task::default(), 0);
+                if let Some(modes) = modes_of_pilot(&as_asked, &endpoints)? {
+                    roleset.params.apply(&VoteOverride::Modes(modes).into());
+                    if let Some(notices) = notices {
+                        notices.status(BY_PILOT);
+                    }
+                }
+                let setup = roleset.setup(&name, &packs, Task::default(), 0);
+                if let (Some(bank), Params::Vote(vote)) = (&self.chosen.bank, &setup.params) {
+                    require_samples(bank, vote, &setup)?;
                 }
                 let column = Column::new(model.clone().unwrap_or_default(), setup, endpoints.clone());
                 let column = self.request.named(column, arm);
@@ -288,7 +299,7 @@ impl OpenColumns {
                     Some(sought) => column.redacted(sought.clone()),
                     None => column,
                 };
-                let note = noted(&column, &as_found, roleset, &source);
+                let note = noted(&column, &as_found, &roleset, &source);
                 columns.push((column, note));
             }
         }
@@ -314,6 +325,29 @@ impl OpenColumns {
         }
         servers
     }
+}
+
+/// Refuses a vote that may need more samples than its bank has of each task. It would fail where votes are hardest to settle, so that the
+/// rest looks better than the whole.
+fn require_samples(bank: &Path, vote: &VoteParams, setup: &RunSetup) -> Result<(), RunError> {
+    let drawn = Bank::draws(bank).map_err(ConfigError::from)?;
+    let voters = vote.voters(&setup.agents);
+    let Some(turns) = u32::try_from(voters.len()).ok().filter(|turns| *turns > 0) else { return Ok(()) };
+    for (name, method) in [("in words", Method::Words), ("by programs", Method::Program)] {
+        let is_asked = voters.iter().any(|voter| setup.agents[*voter].method == method);
+        let has = drawn.get(&method).copied().unwrap_or_default();
+        if is_asked && vote.most().div_ceil(turns) > has {
+            let most = has.saturating_mul(turns);
+            let remedy =
+                if most == 0 { String::new() } else { format!("give --samples-max {most} at most, or ") };
+            return Err(RunError::Usage(format!(
+                "the bank `{}` has {has} samples {name} of each task, and this vote may need {}; {remedy}draw a larger bank",
+                bank.display(),
+                vote.most().div_ceil(turns)
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Returns the SHA-256 of a person's choices: for a built-in roleset only the differences from it, for any other roleset all of it.

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use super::columns::BANK_ARMS;
 use super::error::BatchError;
 use super::grader::Grader;
 use super::task::TaskLine;
@@ -40,6 +41,11 @@ pub fn pilots(bank: &Path, tasks: &BTreeMap<String, TaskLine>) -> Result<Vec<Pil
     verify(bank, &mut |state| {
         let opened = state.opened();
         let Some(task) = opened.cell.as_ref().and_then(|cell| tasks.get(&cell.task)) else { return Ok(()) };
+        let is_bank =
+            opened.cell.as_ref().is_some_and(|cell| BANK_ARMS.iter().any(|(arm, _)| *arm == cell.arm));
+        if !is_bank || opened.setup.task.prompt != task.prompt {
+            return Ok(());
+        }
         let rule = &opened.setup.canonical;
         for sample in samples(state) {
             let group = (sample.model.clone(), rule.kind.name());

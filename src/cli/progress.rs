@@ -53,7 +53,7 @@ impl ProgressPrinter {
         let call = replied.call;
         let what = match call.step {
             Step::Think => "thinks".to_owned(),
-            Step::Sample => "answers in words".to_owned(),
+            Step::Sample => format!("“{}”", escape::excerpt(last_line(&replied.reply.text))),
             Step::Envelope => envelope_line(&replied.reply),
             Step::Choose => "chooses".to_owned(),
             Step::Weigh => "compares".to_owned(),
@@ -276,6 +276,11 @@ fn form_line(value: &Value) -> String {
     let marks: Vec<String> =
         marks.map(|(label, mark)| format!("{} {}", escape::excerpt(label), total(mark))).collect();
     format!("scores {}", marks.join(", "))
+}
+
+/// Returns the last line of a text that is not empty, in which a voter gives its answer.
+fn last_line(text: &str) -> &str {
+    text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default()
 }
 
 fn answers(answer: &Value) -> String {

@@ -143,6 +143,9 @@ pub fn check_meaning(roleset: &Roleset) -> Vec<Problem> {
         }
         names.push(name);
     }
+    if matches!(roleset.params, Params::Vote(_)) {
+        check_voters(roleset, &mut report);
+    }
     check_choices(roleset, &mut report);
     if roleset.canonical.decimal.is_some() && roleset.canonical.kind != CanonicalKind::Number {
         report("/canonical/decimal", "a decimal sign goes with kind `number` only".to_owned());
@@ -159,6 +162,20 @@ pub fn check_meaning(roleset: &Roleset) -> Vec<Problem> {
         }
     }
     problems
+}
+
+/// Voters that are alike would count as two, although they are one.
+fn check_voters(roleset: &Roleset, report: &mut dyn FnMut(&str, String)) {
+    let ways: Vec<_> = roleset.agents.iter().map(|agent| (&agent.pack, agent.method, &agent.model)).collect();
+    for (index, way) in ways.iter().enumerate() {
+        if let Some(first) = ways[..index].iter().position(|other| other == way) {
+            let (one, other) = (&roleset.agents[first].name, &roleset.agents[index].name);
+            let why = format!(
+                "`{other}` votes as `{one}` does; a voter has a pack, a method or a model of its own"
+            );
+            report(&format!("/agents/{index}"), why);
+        }
+    }
 }
 
 fn check_choices(roleset: &Roleset, report: &mut dyn FnMut(&str, String)) {

@@ -142,13 +142,15 @@ pub fn seat(roleset: &mut Roleset, packs: &mut Packs, seats: &Seats<'_>) -> Resu
     Ok(())
 }
 
-/// Seats every voter of a roleset on each of these models: all on the first model, then all on the next one.
+/// Seats every voter of a roleset on each of these models, so that neighbours are as unlike as possible. Two voters on models A and B
+/// become the first on A, the second on B, the first on B, and the second on A.
 ///
 /// # Errors
 ///
 /// Returns [`ConfigError::Usage`] if a model has no name or is named twice.
 pub fn seat_voters(roleset: &mut Roleset, models: &[String]) -> Result<(), ConfigError> {
     require_names(models)?;
+    let models: Vec<String> = models.iter().map(|model| model.trim().to_owned()).collect();
     for (index, model) in models.iter().enumerate() {
         if models[..index].contains(model) {
             let model = escape::excerpt(model);
@@ -156,8 +158,9 @@ pub fn seat_voters(roleset: &mut Roleset, models: &[String]) -> Result<(), Confi
         }
     }
     let mut seated: Vec<RolesetAgent> = Vec::new();
-    for model in models {
-        for like in &roleset.agents {
+    for block in 0..models.len() {
+        for (place, like) in roleset.agents.iter().enumerate() {
+            let model = &models[(block + place) % models.len()];
             let name = free_name(&like.name, &seated);
             seated.push(RolesetAgent { name, model: Some(model.clone()), ..like.clone() });
         }

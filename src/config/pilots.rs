@@ -18,6 +18,12 @@ const FILE: &str = "pilots.json";
 /// The version of the file's format.
 const VERSION: u32 = 1;
 
+/// The largest count that a pilot can have.
+const COUNT_MAX: u64 = 1 << 40;
+
+/// The fewest pairs of equal answers from which a pilot concludes anything.
+const PAIRS_MIN: u64 = 20;
+
 /// The fewest tasks from which a pilot concludes anything.
 pub const PILOT_TASKS_MIN: u64 = 40;
 
@@ -81,6 +87,10 @@ impl RightOf {
 }
 
 impl Pilot {
+    fn counts(&self) -> [RightOf; 4] {
+        [self.words, self.programs, self.equal_words, self.equal_unlike]
+    }
+
     /// Returns true if there are enough tasks to conclude anything.
     #[must_use]
     pub fn is_conclusive(&self) -> bool {
@@ -96,7 +106,7 @@ impl Pilot {
     pub fn programs_help(&self) -> bool {
         let (words, programs) = (self.words, self.programs);
         let is_near = words.of > 0 && programs.of > 0 && words.times(8, 10, programs);
-        let is_purer = self.equal_unlike.of > 0 && !self.equal_unlike.times(1, 1, self.equal_words);
+        let is_purer = self.equal_unlike.of >= PAIRS_MIN && !self.equal_unlike.times(1, 1, self.equal_words);
         self.is_conclusive() && is_near && is_purer
     }
 }
@@ -123,7 +133,14 @@ impl Pilots {
         };
         let text = read_text(&path, SMALL_BYTES_MAX).map_err(|error| why(&error))?;
         let pilots: Self = serde_json::from_str(&text).map_err(|error| why(&error))?;
-        if pilots.v == VERSION { Ok(pilots) } else { Err(why(&"it is of another version of the program")) }
+        let counts = pilots.pilots.iter().flat_map(Pilot::counts);
+        match () {
+            () if pilots.v != VERSION => Err(why(&"it is of another version of the program")),
+            () if counts.into_iter().any(|count| count.right > count.of || count.of > COUNT_MAX) => {
+                Err(why(&"a count in it is impossible"))
+            }
+            () => Ok(pilots),
+        }
     }
 
     /// Returns the finding for a model and a kind of answer.

@@ -21,7 +21,7 @@ use crate::protocol::{
     CheckCommand, Execution, ExecutionResult, Interpreter, OUTPUT_BYTES_MAX, Outcome, TAIL_BYTES_MAX,
 };
 use crate::provider::Provider;
-use crate::sandbox::{CommandJob, Ran, Sandbox, SandboxError, embedded_interpreter};
+use crate::sandbox::{CommandJob, PYTHON3, Ran, Sandbox, SandboxError, embedded_interpreter};
 use crate::text::escape;
 
 /// The word in a check's command that stands for the file with the text.
@@ -67,9 +67,12 @@ impl Engine<'_> {
     fn known_result(&self, execution: &Execution, providers: &[Provider]) -> Option<Executed> {
         let Execution::Program { .. } = execution else { return None };
         let known = providers.iter().find_map(|provider| provider.executed(execution.key()))?;
-        let is_embedded = known.by == Executor::Interpreter(embedded_interpreter());
-        let is_wanted = self.state.opened().setup.interpreter == Interpreter::Embedded;
-        (is_embedded == is_wanted).then_some(known)
+        let Executor::Interpreter(by) = &known.by else { return None };
+        let is_it = match self.state.opened().setup.interpreter {
+            Interpreter::Embedded => *by == embedded_interpreter(),
+            Interpreter::Python3 => by.name == PYTHON3,
+        };
+        is_it.then_some(known)
     }
 
     /// Records the result of an execution durably, before anything follows from it.

@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
 
 use super::contract::{
-    Action, Event, Override, Protocol, ProtocolParams, Report, Setup, Task, Unexpected, WorstCase,
+    Action, AgentSetup, Event, Override, Protocol, ProtocolParams, Report, Setup, Task, Unexpected, WorstCase,
 };
 use super::council::{CouncilParams, CouncilSection};
 use super::map_reduce::{self, MapReduce, MapReduceSection};
@@ -157,6 +157,10 @@ impl ProtocolParams for Params {
 
     fn out_of_range(&self) -> Option<&'static str> {
         each!(self, params => params.out_of_range())
+    }
+
+    fn unfit(&self, agents: &[AgentSetup]) -> Option<&'static str> {
+        each!(self, params => params.unfit(agents))
     }
 
     fn unreadable(&self, task: &Task, in_pieces: bool) -> Option<&'static str> {

@@ -16,15 +16,16 @@ use crate::core::{BankEndpoint, Endpoint};
 use crate::crypto::Digest;
 use crate::files::read_line;
 use crate::journal::{Entry, Executed, PlacedRecord, Record, Replied, read_shared};
-use crate::protocol::{Ask, CallId};
+use crate::protocol::vote::VoteParams;
+use crate::protocol::{Ask, CallId, Method, Params, RunSetup, StopRule};
 
 /// The journals of a batch, with the place of everything that can be given again.
 #[derive(Debug)]
 pub struct Bank {
     folder: PathBuf,
     files: Vec<File>,
-    /// The place of the reply to each request, by its model and its digest.
-    replies: HashMap<(String, Digest), Place>,
+    /// The places of the replies to each request, by its model and its digest. Tasks with the same prompt have the same requests.
+    replies: HashMap<(String, Digest), Vec<Place>>,
     /// The place of the result of each program, by its key.
     results: HashMap<Digest, Place>,
 }
@@ -93,6 +94,31 @@ impl Bank {
         Err(ProviderError::Setup(format!("the bank `{}` has no run", folder.display())))
     }
 
+    /// Returns the number of samples of each task that a bank was drawn with from one voter, by method, without reading its samples.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::open`].
+    pub fn draws(folder: &Path) -> Result<BTreeMap<Method, u32>, ProviderError> {
+        let mut draws = BTreeMap::new();
+        for path in journals(folder)? {
+            let mut lines = BufReader::new(File::open(&path).map_err(|why| unusable(&path, &why))?);
+            let mut line = Vec::new();
+            while read_line(&mut lines, &mut line).map_err(|why| unusable(&path, &why))? > 0 {
+                if let Some((setup, vote)) = vote_of(&line) {
+                    let voters = vote.voters(&setup.agents);
+                    let turns = u32::try_from(voters.len()).unwrap_or(u32::MAX).max(1);
+                    for voter in voters {
+                        let most = draws.entry(setup.agents[voter].method).or_insert(0);
+                        *most = (vote.most() / turns).max(*most);
+                    }
+                }
+                line.clear();
+            }
+        }
+        Ok(draws)
+    }
+
     fn take(&mut self, run: &mut RunInBank, entry: Entry, place: Place) {
         match entry {
             Entry::Opened(spec) => run.models = models(&spec.endpoints),
@@ -101,7 +127,7 @@ impl Bank {
             Entry::Replied(replied) => {
                 let model = run.models.get(replied.call.agent).cloned().unwrap_or_default();
                 if let Some(digest) = run.asked.remove(&replied.call) {
-                    self.replies.insert((model, digest), place);
+                    self.replies.entry((model, digest)).or_default().push(place);
                 }
             }
             Entry::Executed(executed) => drop(self.results.insert(executed.key, place)),
@@ -117,8 +143,21 @@ impl Bank {
     pub(super) fn answer(&self, model: &str, ask: &Ask) -> Result<Completion, ProviderError> {
         let missing =
             || ProviderError::NotInBank { folder: self.folder.display().to_string(), call: ask.call };
-        let place = self.replies.get(&(model.to_owned(), ask.digest)).ok_or_else(missing)?;
-        let Entry::Replied(replied) = self.read(*place)? else { return Err(missing()) };
+        let places = self.replies.get(&(model.to_owned(), ask.digest)).ok_or_else(missing)?;
+        let mut found: Option<Replied> = None;
+        for place in places {
+            let Entry::Replied(replied) = self.read(*place)? else { return Err(missing()) };
+            if found.as_ref().is_some_and(|known| known.reply != replied.reply) {
+                let why = format!(
+                    "the bank `{}` has two replies to call {}: two of its tasks ask the same; leave one of them out",
+                    self.folder.display(),
+                    ask.call
+                );
+                return Err(ProviderError::Setup(why));
+            }
+            found = Some(replied);
+        }
+        let replied = found.ok_or_else(missing)?;
         let Replied { reply, usage, structured, receipt, key_removed, .. } = replied;
         Ok(Completion { reply, usage, structured, attempts: 1, receipt, key_removed })
     }
@@ -172,6 +211,33 @@ fn models(endpoints: &[Endpoint]) -> Vec<String> {
     endpoints.iter().map(|endpoint| endpoint.model().to_owned()).collect()
 }
 
+/// The part of a line by which the first record of a run is recognised.
+const OPENED: &[u8] = b"\"type\":\"opened\",";
+
+/// Returns the setup of a vote in an arm of a bank that begins with this line of a journal.
+fn vote_of(line: &[u8]) -> Option<(RunSetup, VoteParams)> {
+    // Most lines are replies, which need not be parsed.
+    let head = &line[..line.len().min(400)];
+    head.windows(OPENED.len()).any(|part| part == OPENED).then_some(())?;
+    let record: Record = serde_json::from_slice(line).ok()?;
+    match record.event {
+        Entry::Opened(spec) => match spec.setup.params.clone() {
+            Params::Vote(vote) if vote.stop == StopRule::None => Some((spec.setup, vote)),
+            Params::Vote(_)
+            | Params::Pair(_)
+            | Params::Council(_)
+            | Params::Panel(_)
+            | Params::Approval(_) => None,
+        },
+        Entry::Asked(_)
+        | Entry::Replied(_)
+        | Entry::Found(_)
+        | Entry::Executed(_)
+        | Entry::Stopped { .. }
+        | Entry::Resumed { .. } => None,
+    }
+}
+
 /// Returns the journals of a batch, in the order of their shards.
 fn journals(folder: &Path) -> Result<Vec<PathBuf>, ProviderError> {
     let entries = std::fs::read_dir(folder).map_err(|why| unusable(folder, &why))?;
@@ -180,7 +246,7 @@ fn journals(folder: &Path) -> Result<Vec<PathBuf>, ProviderError> {
         name.strip_prefix("journal-")?.strip_suffix(".jsonl")?.parse::<u64>().ok()
     };
     let mut found: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    found.retain(|path| shard(path).is_some());
+    found.retain(|path| shard(path).is_some() && path.is_file());
     found.sort_by_key(shard);
     if found.is_empty() {
         let why = format!("`{}` is no bank: it has no journal of a batch", folder.display());

@@ -20,9 +20,10 @@ pub(super) fn complete(section: &mut VoteSection, state: &RunState) {
         sample.tokens = tokens.fold(0, |sum: u64, tokens| sum.saturating_add(*tokens));
     }
     section.tokens = section.samples.iter().fold(0, |sum: u64, sample| sum.saturating_add(sample.tokens));
-    let drawn = section.samples.len() as u64;
-    let most = drawn + u64::from(section.saved);
-    section.tokens_of_all = section.tokens.saturating_mul(most).checked_div(drawn).unwrap_or_default();
+    let looked = section.samples.iter().filter(|sample| sample.counts);
+    let spent = looked.clone().fold(0, |sum: u64, sample| sum.saturating_add(sample.tokens));
+    let most = section.samples.len() as u64 + u64::from(section.saved);
+    section.tokens_of_all = spent.saturating_mul(most).checked_div(looked.count() as u64).unwrap_or_default();
 }
 
 /// Returns a line for each answer: its number of votes, its text and its voters.
@@ -42,6 +43,9 @@ pub fn stop_in_words(section: &VoteSection) -> String {
     let lost = looked.filter(|sample| sample.no_vote.is_some()).count();
     let lost = if lost == 0 { String::new() } else { format!(", {lost} of them without a valid answer") };
     let samples = format!("{}{lost}", counted(section.looked_at, "sample"));
+    if section.answers.is_empty() {
+        return format!("no sample gave a valid answer, of {}", counted(section.looked_at, "sample"));
+    }
     let certainty = format!("{:.1} % certain after {samples}", section.certainty_value * 100.0);
     match section.class {
         None => samples,

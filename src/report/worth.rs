@@ -110,7 +110,13 @@ impl Group {
 
 impl Voices {
     fn new(agents: &[Endpoint]) -> Self {
-        let scripts = agents.iter().filter(|agent| matches!(agent, Endpoint::Mock(_))).count();
+        // The bank of a script has its replies.
+        let is_script = |agent: &&Endpoint| match agent {
+            Endpoint::Mock(_) => true,
+            Endpoint::Bank(bank) => bank.model == "mock",
+            Endpoint::OpenAi(_) | Endpoint::Bedrock(_) => false,
+        };
+        let scripts = agents.iter().filter(is_script).count();
         let is_one_model = agents.windows(2).all(|two| two[0].model() == two[1].model());
         match (scripts, is_one_model) {
             (0, true) => Self::OneModel,
@@ -156,7 +162,7 @@ impl Worth {
                 | Group::Pair
                 | Group::Council
                 | Group::Panel
-                | Group::Reviewers => (Strength::Weak, "most blind samples gave this answer"),
+                | Group::Reviewers => (Strength::Weak, "more blind samples gave this answer than any other"),
             },
         }
     }

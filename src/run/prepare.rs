@@ -13,7 +13,7 @@ use super::error::RunError;
 use super::launch::{SERVER_LOG, launch};
 use super::notices::Notices;
 use super::parameters::refuse;
-use super::pilots::modes_of_pilot;
+use super::pilots::{BY_PILOT, modes_of_pilot};
 use super::redaction::{redacts, sought};
 use super::request::{ReadInPieces, RunRequest};
 use super::roleset::{NamedRoleset, RolesetChoice};
@@ -165,7 +165,7 @@ pub async fn prepare(
     let endpoints = find_servers(&chosen, file, &roleset, notices).await?;
     if let Some(modes) = modes_of_pilot(builder.setup(), &endpoints)? {
         builder = builder.with_change(&VoteOverride::Modes(modes).into())?;
-        notices.status("programs are drawn too, since your pilot found them worth it for this model");
+        notices.status(BY_PILOT);
     }
     builder = chunking::planned(builder, request, &endpoints, notices).await?;
     check_prices(request.limits, &endpoints)?;

@@ -44,7 +44,7 @@ pub use error::SandboxError;
 pub use interpreter::interpret;
 pub use job::{Access, CommandJob, Confinement, Ran, Sandbox};
 pub use policy::{WallLimits, WallPolicy};
-pub use program::{PRINTED_BYTES_MAX, PROGRAM_TIME_MAX, embedded_interpreter};
+pub use program::{PRINTED_BYTES_MAX, PROGRAM_TIME_MAX, PYTHON3, embedded_interpreter};
 
 /// Builds a wall around this process, and becomes the command. Returns only on failure.
 ///

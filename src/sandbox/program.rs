@@ -23,6 +23,9 @@ use crate::files::Scratch;
 /// The longest time that a program may take.
 pub const PROGRAM_TIME_MAX: Duration = Duration::from_secs(5);
 
+/// The name of the machine's own interpreter.
+pub const PYTHON3: &str = "python3";
+
 /// The most memory that a program may use.
 const MEMORY_MAX: u64 = 512 << 20;
 
@@ -119,7 +122,7 @@ impl Sandbox {
             "{show}; exec(compile(open(sys.argv[1]).read(), 'program.py', 'exec'), {{'__name__': '__main__'}})"
         );
         let file = file.to_string_lossy().into_owned();
-        let command = ["python3".to_owned(), "-I".to_owned(), "-c".to_owned(), run, file];
+        let command = [PYTHON3.to_owned(), "-I".to_owned(), "-c".to_owned(), run, file];
         let job = CommandJob {
             command: &command,
             folder: Path::new("/"),
@@ -138,7 +141,7 @@ impl Sandbox {
             ran.end = CommandEnd::Output;
         }
         ran.output_sha256 = Digest::new(&ran.output);
-        Ok((ran, note("python3", &version)))
+        Ok((ran, note(PYTHON3, &version)))
     }
 }
 

@@ -27,11 +27,12 @@ const CONFIG: &str = "retries = 1\n[timeouts]\nconnect_ms = 2000\nfirst_byte_ms 
 const RUN_MAX: Duration = Duration::from_secs(25);
 
 /// The rosters of runs that are tried, and what each is asked.
-const PROTOCOLS: [&[&str]; 4] = [
+const PROTOCOLS: [&[&str]; 5] = [
     &["--roleset", "solver_checker", "--prompt", QUESTION],
     &["--roleset", "council_tripartite", "--prompt", QUESTION],
     &["--roleset", "panel_personas", "--members", "analyst,optimist,pragmatist", "--prompt", QUESTION],
     &["--roleset", "reviewers_f1", "--file", "change.diff", "--prompt", "May it be applied?"],
+    &["--roleset", "vote_number", "--prompt", QUESTION],
 ];
 
 /// Where a fault happens.

@@ -59,6 +59,7 @@ static RUNS: LazyLock<Vec<Run>> = LazyLock::new(|| {
         run(&[&mock[..], &["council_tripartite"]].concat()),
         run(&[&mock[..], &["panel_personas", "--members", "analyst,optimist,pragmatist"]].concat()),
         run(&[&review[..], &["--roleset", "reviewers_f1"]].concat()),
+        run(&[&mock[..], &["vote_number", "--modes", "words,program"]].concat()),
     ]
 });
 

@@ -65,7 +65,7 @@ pub(super) fn measure() -> Result<()> {
     let folder = Folder::new()?;
     let roleset = write_roleset(&folder.0, TURNS)?.display().to_string();
     let bodies = folder.0.join("bodies.jsonl");
-    record(&folder.0, &roleset, &bodies)?;
+    record(&folder.0, &roleset, &bodies, |request| talkative(&request.json(), TURNS))?;
     println!("\n{TURNS} turns a run, journal on\n");
     println!("{:52} {:>12} {:>12} {:>8}", "quantity", "consensus", "bare loop", "ratio");
     // Against a server that answers at once so few runs would be over before they are under way.
@@ -77,7 +77,7 @@ pub(super) fn measure() -> Result<()> {
         let mut connections = 0;
         for _ in 0..3 {
             let slow = Slow::start(delay)?;
-            let bare = bare(&slow.url, &bodies, [runs, at_once], &folder.0)?;
+            let bare = bare(&slow.url, &bodies, [runs, at_once], 2, &folder.0)?;
             let before = slow.connections()?;
             let ours = batch(&slow.url, &roleset, [runs, at_once], disk)?;
             connections = slow.connections()? - before - 1;
@@ -102,9 +102,14 @@ pub(super) fn measure() -> Result<()> {
     Ok(())
 }
 
-/// Records what one run sends.
-fn record(folder: &Path, roleset: &str, bodies: &Path) -> Result<()> {
-    let server = Server::start(|request| vec![Act::Send(completion(&talkative(&request.json(), TURNS)))]);
+/// Records what one run sends to a server that answers so.
+pub(super) fn record(
+    folder: &Path,
+    roleset: &str,
+    bodies: &Path,
+    reply: impl Fn(&super::Request) -> String + Send + Sync + 'static,
+) -> Result<()> {
+    let server = Server::start(move |request| vec![Act::Send(completion(&reply(request)))]);
     let fixed = ["run", "-q", "--no-stream", "--model", "m", "--seed", "1", "--prompt", "Talk."];
     timed(
         &[&[program()][..], &fixed, &["--roleset", roleset, "--base-url", &server.url()]].concat(),
@@ -112,7 +117,7 @@ fn record(folder: &Path, roleset: &str, bodies: &Path) -> Result<()> {
     )?;
     let lines: Vec<String> = server.chats().into_iter().map(|request| request.body).collect();
     if lines.len() != TURNS {
-        return Err(format!("{} calls in a talk of {TURNS} turns", lines.len()).into());
+        return Err(format!("{} calls in a run of {TURNS} turns", lines.len()).into());
     }
     Ok(std::fs::write(bodies, lines.join("\n"))?)
 }
@@ -136,14 +141,26 @@ pub(super) fn batch(url: &str, roleset: &str, [runs, at_once]: [usize; 2], place
     cost
 }
 
-fn bare(url: &str, bodies: &Path, [runs, at_once]: [usize; 2], folder: &Path) -> Result<Cost> {
+pub(super) fn bare(
+    url: &str,
+    bodies: &Path,
+    [runs, at_once]: [usize; 2],
+    together: usize,
+    folder: &Path,
+) -> Result<Cost> {
     let own = std::env::current_exe()?.display().to_string();
-    let (runs, at_once) = (runs.to_string(), at_once.to_string());
-    timed(&[&own, "bare-batch", url, &bodies.display().to_string(), &runs, &at_once], folder)
+    let [runs, at_once, together] = [runs, at_once, together].map(|count| count.to_string());
+    timed(&[&own, "bare-batch", url, &bodies.display().to_string(), &runs, &at_once, &together], folder)
 }
 
-/// Sends the recorded bodies, one after another, in so many tasks on one client, so many at once.
-pub(super) fn bare_batch(url: &str, bodies: &Path, runs: usize, at_once: usize) -> Result<()> {
+/// Sends the recorded bodies in so many tasks on one client, so many at once: the first ones of a task together, as blind drafts are,
+/// and then one after another.
+pub(super) fn bare_batch(
+    url: &str,
+    bodies: &Path,
+    [runs, at_once]: [usize; 2],
+    together: usize,
+) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let client = super::bare_client()?;
@@ -156,10 +173,8 @@ pub(super) fn bare_batch(url: &str, bodies: &Path, runs: usize, at_once: usize) 
                 request.send().await?.bytes().await?;
                 Ok(())
             };
-            // The two blind drafts are asked for at once.
-            let (first, second) = futures_util::future::join(send(&bodies[0]), send(&bodies[1])).await;
-            first.and(second)?;
-            for body in &bodies[2..] {
+            futures_util::future::try_join_all(bodies[..together].iter().map(send)).await?;
+            for body in &bodies[together..] {
                 send(body).await?;
             }
             Ok(())
@@ -209,6 +224,8 @@ async fn answer(
         "{{\"role\":\"{own}\",\"domain\":\"talk\",\"task_understanding\":\"talk\",\"artifact\":{{\"type\":\"results\",\"content\":{{}}}},\
          \"needs_from_peer\":[],\"public_message\":\"{message}\",\"handoff_to\":\"{other}\",\"status\":\"WORKING\"}}"
     );
+    let is_vote = body.windows(9).take(20_000).any(|part| part == b"`Answer:`");
+    let envelope = if is_vote { super::votes::SAMPLE.to_owned() } else { envelope };
     let text = format!(
         "{{\"model\":\"m\",\"choices\":[{{\"index\":0,\"finish_reason\":\"stop\",\"message\":{{\"role\":\"assistant\",\"content\":{}}}}}],\
          \"usage\":{{\"prompt_tokens\":{},\"completion_tokens\":200}}}}",

@@ -11,6 +11,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 bench() { cargo bench --locked --quiet --bench bench -- "$1"; }
 
 bench batch
+bench votes
 bench long
 
 venv=${XDG_CACHE_HOME:-$HOME/.cache}/consensus/rivals

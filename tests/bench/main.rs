@@ -1,7 +1,7 @@
 //! Measures one run, beside a bare HTTP loop that sends the same bytes to the same server.
 //!
 //! `cargo bench` prints the table. `cargo bench --bench bench -- quorum` prints the rows on decisions by quorum alone, `-- batch`
-//! those on batches, `-- redaction` those on redaction, `-- long` those that take minutes, and `tests/bench/batch.sh` those on what others write in Python.
+//! those on batches, `-- votes` those on votes and banks, `-- redaction` those on redaction, `-- long` those that take minutes, and `tests/bench/batch.sh` those on what others write in Python.
 //! `-- quick` prints the first rows after one run each, which shows that the measurement works, and is no measurement.
 //!
 //! The server is on loopback and answers at once with about 1 KB, so that what is measured is this program. The bare loop is a reqwest client that sends the bodies
@@ -26,6 +26,7 @@ mod long;
 mod quorum;
 mod redaction;
 mod rivals;
+mod votes;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -52,6 +53,9 @@ fn is_quick() -> bool {
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
+/// A part of the table that can be printed alone.
+type Part = fn() -> Result<()>;
+
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().collect();
     if let [_, word, command @ ..] = arguments.as_slice()
@@ -64,30 +68,27 @@ fn main() -> Result<()> {
     {
         return bare_loop(url, Path::new(bodies));
     }
-    if let [_, word, url, bodies, runs, at_once] = arguments.as_slice()
+    if let [_, word, url, bodies, runs, at_once, together] = arguments.as_slice()
         && word == "bare-batch"
     {
-        return batch::bare_batch(url, Path::new(bodies), runs.parse()?, at_once.parse()?);
+        let counts = [runs.parse()?, at_once.parse()?];
+        return batch::bare_batch(url, Path::new(bodies), counts, together.parse()?);
     }
     if let [_, word, delay_ms] = arguments.as_slice()
         && word == "serve"
     {
         return batch::serve(Duration::from_millis(delay_ms.parse()?));
     }
-    if arguments.iter().any(|word| word == "quorum") {
-        return quorum::measure();
-    }
-    if arguments.iter().any(|word| word == "batch") {
-        return batch::measure();
-    }
-    if arguments.iter().any(|word| word == "redaction") {
-        return redaction::measure();
-    }
-    if arguments.iter().any(|word| word == "rivals") {
-        return rivals::measure();
-    }
-    if arguments.iter().any(|word| word == "long") {
-        return long::measure();
+    let parts: [(&str, Part); 6] = [
+        ("quorum", quorum::measure),
+        ("batch", batch::measure),
+        ("votes", votes::measure),
+        ("redaction", redaction::measure),
+        ("rivals", rivals::measure),
+        ("long", long::measure),
+    ];
+    if let Some((_, measure)) = parts.iter().find(|(name, _)| arguments.iter().any(|word| word == name)) {
+        return measure();
     }
     let folder = Folder::new()?;
     println!("consensus {}; {} runs each, medians\n", env!("CARGO_PKG_VERSION"), count_of_runs());

@@ -19,6 +19,9 @@
 #                              the first N tasks; further words go to `consensus batch`
 #   tests/live/run.sh code OUT_DIR HumanEval.jsonl.gz [N]  planner_coder on the first N tasks (default 30), with and without the
 #                              task's own tests as its check
+#   tests/live/run.sh bank DIR TASKS.jsonl ROLESET WORDS PROGRAMS [...]     so many samples of each task in words and by programs,
+#                              drawn once; tests/live/votes.py makes tasks of public sets; further words go to `consensus batch`
+#   tests/live/run.sh votes DIR TASKS.jsonl OUT_DIR        what each stop of a vote is worth at equal tokens, over such a bank; no model
 #   tests/live/run.sh veto OUT.jsonl [...]          how well a council's veto tells wrong answers from right ones
 #   tests/live/run.sh calibration OUT.jsonl [...]   what a council's confidence is worth; further words of these two
 #                              go to tests/live/council.py
@@ -88,6 +91,23 @@ case ${1:-} in
         head -n "$4" "$3" | attend "$bin" batch - --output "$2" --grader number --roleset solver_checker,solver_programmer \
             --runs-at-once "$at_once" --model "$(basename "$model" .gguf)" "${@:5}"
         report "$2" --by roleset --versus solver_checker ;;
+    bank)
+        with_results "$@"
+        [[ $# -ge 6 ]] || die "usage: tests/live/run.sh bank DIR TASKS.jsonl ROLESET WORDS PROGRAMS"
+        draws=()
+        if [[ $5 -gt 0 ]]; then draws+=(--words "$5"); fi
+        if [[ $6 -gt 0 ]]; then draws+=(--programs "$6"); fi
+        # A conversation for each slot: the samples of one task share their prompt.
+        attend "$bin" batch "$3" --bank "$2" --roleset "$4" "${draws[@]}" --runs-at-once "${SLOTS:-2}" \
+            --model "$(basename "$model" .gguf)" "${@:7}"
+        "$bin" verify "$2"
+        sha256sum "$model" ;;
+    votes)
+        [[ $# -ge 4 ]] || die "usage: tests/live/run.sh votes DIR TASKS.jsonl OUT_DIR"
+        build
+        py=${PYTHON:-python3}
+        attend "$py" "$root/tests/live/votes.py" arms "$bin" "$2" "$3" "$4"
+        attend "$py" "$root/tests/live/votes.py" report "$2" "$3" "$4" ;;
     code)
         with_results "$@"
         [[ $# -ge 3 ]] || die "name the tasks: tests/live/run.sh code OUT_DIR HumanEval.jsonl.gz"

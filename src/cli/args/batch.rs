@@ -91,7 +91,7 @@ pub(crate) struct BatchArgs {
     )]
     pub(crate) output: Option<PathBuf>,
     /// Draw samples for later: the folder gets --words and --programs samples of each task, of rolesets of `vote`.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["arm", "stop", "modes", "samples_max"], requires = "draws", help_heading = BANKS, hide_short_help = true)]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["arm", "stop", "modes", "samples_max", "threshold", "on_disagreement", "keep_old", "from_bank"], requires = "draws", help_heading = BANKS, hide_short_help = true)]
     pub(crate) bank: Option<PathBuf>,
     /// The number of samples in words that a bank gets of each task.
     #[arg(long, value_name = "N", requires = "bank", value_parser = clap::value_parser!(u32).range(..=100), help_heading = BANKS, hide_short_help = true)]

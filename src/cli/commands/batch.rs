@@ -32,6 +32,23 @@ use crate::text::escape;
 const UNBEGUN: &str = "before the batch began; nothing was asked, and the same command begins it";
 
 pub(crate) fn batch(args: &BatchArgs, output: &Output) -> anyhow::Result<ExitCode> {
+    if args.bank.is_none() && (args.words.is_some() || args.programs.is_some()) {
+        return Err(UsageError(
+            "--words and --programs go with --bank DIR, and not with --output".to_owned(),
+        )
+        .into());
+    }
+    if args.bank.is_some() && args.words.unwrap_or_default() + args.programs.unwrap_or_default() == 0 {
+        return Err(
+            UsageError("a bank needs samples: give --words N, --programs N or both".to_owned()).into()
+        );
+    }
+    if let (Some(bank), Some(out)) = (&args.from_bank, args.folder())
+        && bank.canonicalize().ok().zip(out.canonicalize().ok()).is_some_and(|(bank, out)| bank == out)
+    {
+        let why = format!("`{}` is the bank itself; give another --output", out.display());
+        return Err(UsageError(why).into());
+    }
     match (&args.command, &args.tasks, args.folder()) {
         (Some(BatchCommand::Status { dir }), ..) => tell_status(dir, output),
         (None, Some(tasks), Some(out)) if args.dry_run => plan_all(args, tasks, out, output),
@@ -62,7 +79,8 @@ async fn run_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) ->
             data,
             keep_old: args.keep_old,
         },
-    )?;
+    )
+    .map_err(|why| of_bank(args, why))?;
     let (sandbox, grader) = sandbox_and_grader(args, &columns, confinement).await?;
     let stop = stopped_by(listening.begin(), args.limits.deadline, began);
     tokio::spawn(tell_stopping(stop.clone(), *output));
@@ -107,6 +125,18 @@ async fn run_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) ->
         () if figures.ended.budget > 0 => ExitCode::Budget,
         () => ExitCode::Success,
     })
+}
+
+/// Returns the error in the words of a bank, which has neither arms nor another folder to choose.
+fn of_bank(args: &BatchArgs, why: BatchError) -> anyhow::Error {
+    match (why, &args.bank) {
+        (BatchError::Settings { .. }, Some(bank)) => {
+            let bank = bank.display();
+            UsageError(format!("the bank `{bank}` was drawn with other settings, and cannot grow; name another folder for --bank"))
+                .into()
+        }
+        (why, _) => why.into(),
+    }
 }
 
 /// Returns the sandbox of all commands, which works if one is sure to run, and the command that grades texts, if one is given.

@@ -180,7 +180,7 @@ pub enum NoAgreement {
     NothingFound,
     /// Fewer reviewers approve than a quorum needs.
     NoQuorum,
-    /// The votes did not settle on one answer within the limit of samples.
+    /// No answer leads clearly enough, and none can within the limit of samples or rounds.
     Unsettled,
 }
 
@@ -198,7 +198,7 @@ impl fmt::Display for NoAgreement {
                 "in no piece of the documents was anything found, with its words, to answer from"
             }
             Self::NoQuorum => "fewer reviewers approve than a quorum",
-            Self::Unsettled => "the votes did not settle on one answer within the limit of samples",
+            Self::Unsettled => "no answer leads clearly, and none can any more",
         })
     }
 }

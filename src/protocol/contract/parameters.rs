@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use super::cost::WorstCase;
 use super::machine::Protocol;
 use super::overrides::Override;
-use super::setup::{BadSetup, Setup};
+use super::setup::{AgentSetup, BadSetup, Setup};
 use super::task::Task;
 use crate::text::Constraint;
 
@@ -49,6 +49,11 @@ pub trait ProtocolParams: Clone {
 
     /// Returns the range of the first parameter that is out of range, in words, if there is one.
     fn out_of_range(&self) -> Option<&'static str>;
+
+    /// Returns why the protocol cannot work with these agents, if it cannot.
+    fn unfit(&self, _agents: &[AgentSetup]) -> Option<&'static str> {
+        None
+    }
 
     /// Returns why the protocol cannot work on a task, if it cannot. `in_pieces` tells whether the documents are read in pieces.
     fn unreadable(&self, _task: &Task, _in_pieces: bool) -> Option<&'static str> {
@@ -128,10 +133,16 @@ impl<P: ProtocolParams> Setup<P> {
             let why = "an agent with the method `program` works in a `pair` or a `vote` only, and on whole documents";
             return Err(BadSetup::Unreadable(why));
         }
+        if let Some(name) = self.params.out_of_range() {
+            return Err(BadSetup::OutOfRange(name));
+        }
+        if let Some(why) = self.params.unfit(&self.agents) {
+            return Err(BadSetup::Unreadable(why));
+        }
         if let Some(why) = self.params.unreadable(&self.task, self.chunk_plan.is_some()) {
             return Err(BadSetup::Unreadable(why));
         }
         let chunk_plan = self.chunk_plan.as_ref().and_then(|chunk_plan| chunk_plan.out_of_range(&self.task));
-        self.params.out_of_range().or(chunk_plan).map_or(Ok(()), |name| Err(BadSetup::OutOfRange(name)))
+        chunk_plan.map_or(Ok(()), |name| Err(BadSetup::OutOfRange(name)))
     }
 }

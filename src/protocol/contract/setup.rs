@@ -192,7 +192,7 @@ pub struct AgentSetup {
 }
 
 /// The way in which an agent works a task out alone.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
     /// It thinks and answers in words.

@@ -110,6 +110,10 @@ impl Protocol for Voting {
 
     fn step(&mut self, event: &Event) -> Result<Vec<Action>, Unexpected> {
         match event {
+            // A setup that passes its check has a voter.
+            Event::Started if self.voters.is_empty() => {
+                Ok(self.finish(Outcome::NoAgreement { reason: NoAgreement::NoDrafts }))
+            }
             Event::Started if self.samples.is_empty() => Ok(self.ask_ahead()),
             Event::Started => Err(Unexpected::StartedTwice),
             Event::Replied { call, reply } => self.replied(*call, reply),

@@ -36,7 +36,7 @@ mod tally;
 
 use std::ops::RangeInclusive;
 
-use super::contract::{Override, ProtocolParams, Setup, Task, VoteOverride, WorstCase};
+use super::contract::{AgentSetup, Override, ProtocolParams, Setup, Task, VoteOverride, WorstCase};
 use crate::text::Constraint;
 
 pub use found::FoundBy;
@@ -96,6 +96,10 @@ impl ProtocolParams for VoteParams {
 
     fn out_of_range(&self) -> Option<&'static str> {
         self.fault()
+    }
+
+    fn unfit(&self, agents: &[AgentSetup]) -> Option<&'static str> {
+        self.misfit(agents)
     }
 
     fn unreadable(&self, task: &Task, _: bool) -> Option<&'static str> {

@@ -12,6 +12,8 @@ use crate::protocol::contract::CallId;
 pub(super) struct LetteredOptions {
     lines: Vec<String>,
     options: Vec<LetteredOption>,
+    /// Whether an option is about the places of others, as `All of the above` and `Both A and B` are. Such options keep their places.
+    is_fixed: bool,
 }
 
 /// One option of a prompt.
@@ -31,11 +33,16 @@ struct LetteredOption {
 pub(super) struct Arrangement(Vec<usize>);
 
 impl LetteredOptions {
-    /// Finds the options in a prompt. Returns `None` unless each of the choices begins exactly one line, as in `A) Rome` or `(b) Rome`.
+    /// Finds the options in a prompt. Returns `None` unless the choices are letters in a row, and each begins exactly one line, as in
+    /// `A) Rome` or `(b) Rome`. A word says something itself, so it cannot be given to another option.
     pub(super) fn find(prompt: &str, choices: &[String]) -> Option<Self> {
         let lines: Vec<String> = prompt.lines().map(str::to_owned).collect();
-        let mut options = Vec::new();
-        for choice in choices {
+        let mut options: Vec<LetteredOption> = Vec::new();
+        for (place, choice) in choices.iter().enumerate() {
+            let letter = u8::try_from(place).ok().and_then(|place| b'a'.checked_add(place))?;
+            if !choice.eq_ignore_ascii_case(char::from(letter).encode_utf8(&mut [0; 4])) {
+                return None;
+            }
             let mut found = lines.iter().enumerate().filter_map(|(line, text)| {
                 let label = label_of(text, choice)?;
                 let (label, text) = text.split_at(label);
@@ -45,7 +52,8 @@ impl LetteredOptions {
             let (Some(option), None) = (found.next(), found.next()) else { return None };
             options.push(option);
         }
-        (options.len() >= 2).then_some(Self { lines, options })
+        let is_fixed = has_long_options(&lines, &options) || names_places(&lines, &options, choices);
+        (options.len() >= 2).then_some(Self { lines, options, is_fixed })
     }
 
     /// Draws the order that a sample sees.
@@ -56,7 +64,9 @@ impl LetteredOptions {
             hasher.part(&call.draft.to_be_bytes()).part(&(*option as u64).to_be_bytes()).finish()
         };
         let mut order: Vec<usize> = (0..self.options.len()).collect();
-        order.sort_by_key(lot);
+        if !self.is_fixed {
+            order.sort_by_key(lot);
+        }
         Arrangement(order)
     }
 
@@ -70,21 +80,61 @@ impl LetteredOptions {
     }
 
     /// Returns the choice of the task behind an answer of a voter who saw this order: the letter of a place, with or without the text
-    /// of its option, or that text alone. `None` for anything else.
+    /// of its option, or that text alone. `None` for anything else, and for a letter with the text of another option.
     pub(super) fn choice(&self, arrangement: &Arrangement, answer: &str) -> Option<&str> {
-        let behind = |place: usize| Some(self.options[*arrangement.0.get(place)?].choice.as_str());
+        let shown = |place: usize| Some(&self.options[*arrangement.0.get(place)?]);
         let answer = answer.trim().trim_end_matches('.').trim();
         let is_letter = |option: &LetteredOption| plain(answer) == plain(&option.choice);
         if let Some(place) = self.options.iter().position(is_letter) {
-            return behind(place);
+            return Some(&shown(place)?.choice);
         }
         let folded = |text: &str| text.trim().trim_end_matches('.').to_lowercase();
         if let Some(option) = self.options.iter().find(|option| folded(&option.text) == folded(answer)) {
             return Some(&option.choice);
         }
-        let begins = self.options.iter().position(|option| label_of(answer, &option.choice).is_some())?;
-        behind(begins)
+        let (place, label) = self.options.iter().enumerate().find_map(|(place, option)| {
+            let label = label_of(answer, &option.choice)?;
+            Some((place, label))
+        })?;
+        let option = shown(place)?;
+        (folded(&option.text) == folded(&answer[label..])).then_some(&option.choice)
     }
+}
+
+/// Returns true if an option may have more than one line: something that is not blank comes between two options, or an indented line
+/// comes after the last one.
+fn has_long_options(lines: &[String], options: &[LetteredOption]) -> bool {
+    let (Some(first), Some(last)) = (options.first(), options.last()) else { return false };
+    let is_option = |line: &usize| options.iter().any(|option| option.line == *line);
+    let is_blank = |line: &usize| lines[*line].trim().is_empty();
+    let (from, to) = (first.line.min(last.line), first.line.max(last.line));
+    let between = (from..=to).any(|line| !is_option(&line) && !is_blank(&line));
+    let after = lines.get(to + 1).is_some_and(|line| line.starts_with([' ', '\t', '`']));
+    between || after
+}
+
+/// Returns true if an option or the question may be about the places or the letters of options. To keep the order costs little, so any
+/// letter that is alone counts.
+fn names_places(lines: &[String], options: &[LetteredOption], choices: &[String]) -> bool {
+    let of_options = options.iter().map(|option| option.text.as_str());
+    let of_question =
+        lines.iter().enumerate().filter(|(line, _)| options.iter().all(|option| option.line != *line));
+    of_options.chain(of_question.map(|(_, text)| text.as_str())).any(|text| {
+        let parts = |c: char| !c.is_alphanumeric() && c != '\'';
+        let words: Vec<&str> = text.split(parts).filter(|word| !word.is_empty()).collect();
+        let is_choice = |word: &str| choices.iter().any(|choice| choice.eq_ignore_ascii_case(word));
+        let is_letter = |at: usize, word: &str| {
+            let is_article =
+                word == "A" && words.get(at + 1).is_some_and(|next| next.starts_with(char::is_lowercase));
+            is_choice(word) && word.chars().all(char::is_uppercase) && !is_article
+        };
+        let is_place =
+            |word: &str| ["above", "below", "preceding", "previous"].contains(&word.to_lowercase().as_str());
+        let joins = |word: &str| ["and", "or", "nor"].contains(&word.to_lowercase().as_str());
+        let names_two = |three: &[&str]| is_choice(three[0]) && joins(three[1]) && is_choice(three[2]);
+        words.iter().enumerate().any(|(at, word)| is_letter(at, word) || is_place(word))
+            || words.windows(3).any(names_two)
+    })
 }
 
 /// Returns a letter without the signs around it.
@@ -152,6 +202,53 @@ mod tests {
     }
 
     #[test]
+    fn options_that_belong_to_their_places_keep_them() {
+        let keeps = |prompt: &str| {
+            let options = LetteredOptions::find(prompt, &letters()).unwrap();
+            (0..20).all(|draft| options.draw(3, call(draft)) == Arrangement(vec![0, 1, 2, 3]))
+        };
+        for last in [
+            "All of the above",
+            "None of the above.",
+            "Both A and B",
+            "both a and b",
+            "A, C",
+            "(A) and (C) only",
+            "All except B",
+            "A but not B",
+            "Vitamin A",
+        ] {
+            assert!(keeps(&format!("Which?\nA) one\nB) two\nC) three\nD) {last}")), "{last}");
+        }
+        for prompt in [
+            "Compare A and C.\nA) one\nB) two\nC) three\nD) four",
+            "Which?\nA) def f(x):\n    return x\nB) two\nC) three\nD) four",
+            "Which?\nA) one\nB) two\nC) three\nD) def f(x):\n    return x",
+        ] {
+            assert!(keeps(prompt), "{prompt}");
+        }
+        for last in ["A dog and a cat", "I think so", "the sea, the sky"] {
+            assert!(
+                !keeps(&format!("Which?\nA) one\n\nB) two\n\nC) three\n\nD) {last}\nChoose one.")),
+                "{last}"
+            );
+        }
+    }
+
+    #[test]
+    fn words_are_no_letters() {
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        for (prompt, choices) in [
+            ("Which?\npositive: it is liked\nnegative: it is not", words(&["positive", "negative"])),
+            ("Which?\n1: bad\n2: good", words(&["1", "2"])),
+            ("Which?\nA+: one\nA-: two", words(&["A+", "A-"])),
+            ("Which?\nA) one\nC) two", words(&["A", "C"])),
+        ] {
+            assert_eq!(LetteredOptions::find(prompt, &choices), None, "{prompt}");
+        }
+    }
+
+    #[test]
     fn options_are_found_only_where_each_letter_begins_one_line() {
         for prompt in
             ["Yes or no?", "A) one\nB) two", "A) a\nB) b\nC) c\nD) d\nA) again", "A a\nB b\nC c\nD d"]
@@ -164,7 +261,7 @@ mod tests {
     fn what_names_no_option_is_no_choice() {
         let options = LetteredOptions::find(PROMPT, &letters()).unwrap();
         let arrangement = options.draw(1, call(0));
-        for answer in ["", "E", "A or B", "none of them", "Florence"] {
+        for answer in ["", "E", "A or B", "none of them", "Florence", "B. Florence"] {
             assert_eq!(options.choice(&arrangement, answer), None, "{answer}");
         }
     }

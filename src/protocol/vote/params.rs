@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::core::BasisPoints;
-use crate::protocol::contract::{Lead, Method, OnDisagreement, Setup, StopRule, VOTES_MAX};
+use crate::protocol::contract::{AgentSetup, Lead, Method, OnDisagreement, Setup, StopRule, VOTES_MAX};
 use crate::text::Constraint;
 
 /// The setup of a `vote` run.
@@ -72,25 +72,42 @@ impl VoteParams {
         })
     }
 
+    /// Returns the voters that are asked, by their indexes among the agents.
+    #[must_use]
+    pub fn voters(&self, agents: &[AgentSetup]) -> Vec<usize> {
+        let modes = self.modes.as_deref().unwrap_or(&[Method::Words]);
+        let is_asked = |index: &usize| modes.contains(&agents[*index].method);
+        (0..agents.len()).filter(is_asked).collect()
+    }
+
+    /// Returns why no vote can work with these agents, if none can. The parameters must be in their ranges.
+    #[must_use]
+    pub(super) fn misfit(&self, agents: &[AgentSetup]) -> Option<&'static str> {
+        let voters = self.voters(agents).len();
+        if voters == 0 {
+            return Some(
+                "no voter of the roleset answers in this way; --modes names `words`, `program` or both, and a roleset \
+                         such as `vote_number` has a voter for each",
+            );
+        }
+        let lead = Lead { leader: self.most(), runner_up: 0 };
+        let is_early = self.stop == StopRule::Fast && self.most() >= 2 && voters >= 2;
+        let can_be_enough = is_early || self.enough().is_none_or(|share| lead.certainty().reaches(share));
+        let why = "no answer can lead with that certainty within so few samples; raise --samples-max, lower --threshold, or take \
+                   the plain majority with --stop none";
+        (!can_be_enough).then_some(why)
+    }
+
     /// Returns the range of the first parameter that is out of range, in words, if there is one.
     #[must_use]
     pub(super) fn fault(&self) -> Option<&'static str> {
         let is_count = |count: Option<u32>| count.is_none_or(|count| (1..=VOTES_MAX).contains(&count));
         let is_share =
             |share: BasisPoints| share.ten_thousandths() > 5_000 && share.ten_thousandths() < 10_000;
-        let lead = Lead { leader: self.most(), runner_up: 0 };
-        let can_be_enough = || {
-            let is_early = self.stop == StopRule::Fast && self.most() >= 2;
-            is_early || self.enough().is_none_or(|share| lead.certainty().reaches(share))
-        };
         let wrong = [
             ("`samples_max` is 1 to 100 (with --samples-max, too)", !is_count(self.samples_max)),
             ("`ahead` is 1 to 100", !is_count(self.ahead)),
             ("`threshold` is above 0.5 and below 1 in a vote", !self.threshold.is_none_or(is_share)),
-            (
-                "`samples_max` is too small for any answer to lead with that certainty",
-                is_count(self.samples_max) && !can_be_enough(),
-            ),
             ("`modes` names `words`, `program` or both", self.modes.as_ref().is_some_and(Vec::is_empty)),
         ];
         wrong.iter().find(|(_, is_wrong)| *is_wrong).map(|(name, _)| *name)
@@ -100,7 +117,5 @@ impl VoteParams {
 /// Returns the voters that are asked, by their indexes among the agents.
 #[must_use]
 pub(super) fn voters(setup: &VoteSetup) -> Vec<usize> {
-    let modes = setup.params.modes.as_deref().unwrap_or(&[Method::Words]);
-    let is_asked = |index: &usize| modes.contains(&setup.agents[*index].method);
-    (0..setup.agents.len()).filter(is_asked).collect()
+    setup.params.voters(&setup.agents)
 }

@@ -149,10 +149,14 @@ fn no_vote(why: String) -> SampleProgress {
 impl Judge<'_> {
     /// Returns the choice of the task behind the words of a voter.
     fn choice(&self, arrangement: Option<&Arrangement>, text: &str) -> Option<String> {
-        match self.options.zip(arrangement) {
-            Some((options, order)) => options.choice(order, text).map(str::to_owned),
-            None => self.canonicalizer.canonicalize(text).is_ok().then(|| text.to_owned()),
+        if let Some((options, order)) = self.options.zip(arrangement) {
+            return options.choice(order, text).map(str::to_owned);
         }
+        let meant = self.canonicalizer.canonicalize(text).ok()?;
+        let is_it = |choice: &&String| {
+            self.canonicalizer.canonicalize(choice).is_ok_and(|listed| listed.digest == meant.digest)
+        };
+        self.setup.canonical.choices.iter().find(is_it).cloned()
     }
 
     /// Accepts an answer that follows every rule.

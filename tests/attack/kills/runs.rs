@@ -24,7 +24,7 @@ struct Kind {
 
 const PANEL: &str = "analyst,optimist,pragmatist";
 
-const KINDS: [Kind; 8] = [
+const KINDS: [Kind; 9] = [
     Kind { name: "pair", say: SENSIBLE, words: &["--roleset", "writer_physicist", "-p", QUESTION] },
     Kind {
         name: "session",
@@ -46,6 +46,11 @@ const KINDS: [Kind; 8] = [
         name: "panel",
         say: SENSIBLE,
         words: &["--roleset", "panel_personas", "--members", PANEL, "-p", QUESTION],
+    },
+    Kind {
+        name: "vote",
+        say: SENSIBLE,
+        words: &["--roleset", "vote_number", "--modes", "words,program", "--stop", "sure", "-p", QUESTION],
     },
     Kind {
         name: "map-reduce",

@@ -15,7 +15,7 @@ use crate::support::{Finished, Folder, consensus};
 /// A roleset, an answer on which its agents agree, and its first agent with an answer of its own.
 struct Case(&'static str, &'static str, &'static str, &'static str);
 
-const CASES: [Case; 13] = [
+const CASES: [Case; 18] = [
     Case("generalist_critic", "Boil it for eight minutes.", "Generalist", "Do not boil it."),
     Case("writer_physicist", "Cosmic rays are tiny fast particles from space.", "Writer", "They are light."),
     Case("uiux_programmer", "A button that saves the form.", "Designer", "A menu."),
@@ -29,6 +29,11 @@ const CASES: [Case; 13] = [
     Case("panel_models", "A button.", "One", "A menu."),
     Case("reviewers_f1", "approve", "Quality", "reject"),
     Case("reviewers_f2", "approve", "Quality", "reject"),
+    Case("vote_number", "36", "Programmer", "35"),
+    Case("vote_choice", "C", "Reasoner", "B"),
+    Case("vote_short", "thirty-six", "Answerer", "thirty-five"),
+    Case("self_consistency", "thirty-six", "Answerer", "thirty-five"),
+    Case("single", "thirty-six", "Answerer", "thirty-five"),
 ];
 
 #[track_caller]
@@ -112,6 +117,7 @@ fn run(folder: &Folder, roleset: &str, script: &str) {
     let more: &[&str] = match roleset {
         "panel_personas" => &["--members", "analyst,optimist,pragmatist"],
         "mcq_reasoner_auditor" => &["--choices", "A,B,C"],
+        "vote_number" => &["--modes", "words,program"],
         _ => &[],
     };
     let finished = Finished::of(consensus(folder).args(words).args(task).args(more));

@@ -89,6 +89,7 @@ fn a_run_killed_at_any_moment_resumes_to_the_same_result() {
         (["writer_physicist"].as_slice(), 2),
         (&["council_tripartite"], 2),
         (&["panel_personas", "--members", "analyst,optimist,pragmatist"], 3),
+        (&["vote_number", "--stop", "none", "--samples-max", "9"], 1),
     ] {
         kill_at_every_moment(SENSIBLE, roleset, at_once);
     }

@@ -143,10 +143,33 @@ fn a_pilot_decides_whether_votes_draw_programs() {
     let asked: Value =
         serde_json::from_str(&said(&[&plain[..], &["--modes", "words"]].concat(), 0).stdout).unwrap();
     assert_eq!(asked["vote"]["samples"][1]["voter"], "Solver", "a flag decides");
-    // Too few tasks conclude nothing.
+    // Too few tasks conclude nothing, and take nothing back.
     let few = said(&["pilot", "few.jsonl", "--bank", "bank"], 2);
     assert!(few.stderr.contains("few.jsonl"), "{}", few.stderr);
     folder.write("few.jsonl", &task(1));
     let few = said(&["pilot", "few.jsonl", "--bank", "bank", "--dry-run"], 0);
     assert!(few.stdout.contains("nothing is concluded"), "{}", few.stdout);
+    said(&["pilot", "few.jsonl", "--bank", "bank"], 0);
+    let still: Value = serde_json::from_str(&said(&plain, 0).stdout).unwrap();
+    assert_eq!(still["vote"]["samples"][1]["voter"], "Programmer", "{still}");
+}
+
+#[test]
+fn a_vote_that_nothing_can_settle_is_refused_before_any_call() {
+    let folder = Folder::new();
+    for (words, why) in [
+        (
+            &["--roleset", "vote_short", "--modes", "program"][..],
+            "no voter of the roleset answers in this way",
+        ),
+        (&["--roleset", "vote_number", "--samples-max", "2"], "no answer can lead with that certainty"),
+        (&["--roleset", "vote_number", "--threshold", "0.999"], "no answer can lead with that certainty"),
+        (&["--roleset", "single", "--stop", "sure"], "no answer can lead with that certainty"),
+    ] {
+        let told = voted(&folder, &[&["--mock", "--answer", "4"], words].concat(), 2);
+        assert!(told.stderr.contains(why), "{words:?}: {}", told.stderr);
+    }
+    // Two voters can agree at once.
+    let two = ["--roleset", "vote_number", "--modes", "words,program", "--samples-max", "2"];
+    voted(&folder, &[&["--mock", "--answer", "4"], &two[..]].concat(), 0);
 }

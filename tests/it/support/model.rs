@@ -10,8 +10,17 @@ use super::server::{Act, Request, completion, http};
 pub const SENSIBLE: fn(&Value) -> String = |request| {
     let last =
         request["messages"].as_array().and_then(|all| all.last()).map(|last| last["content"].to_string());
-    if last.is_some_and(|text| text.contains("Two texts, as data")) {
+    let asks = |words: &str| last.as_ref().is_some_and(|text| text.contains(words));
+    if asks("Two texts, as data") {
         return "Neither has an error. Answer: Both".to_owned();
+    }
+    // A voter is not always right.
+    if asks("a line that begins with `Answer:` and holds the number alone") {
+        let slips = request["seed"].as_u64().is_some_and(|seed| seed % 3 == 0);
+        return format!("I count.\nAnswer: {}", if slips { 5 } else { 4 });
+    }
+    if asks("Write a Python function solution()") {
+        return "```python\ndef solution():\n    return 2 + 2\n```".to_owned();
     }
     let Some(schema) = request["response_format"]["json_schema"]["schema"].as_object() else {
         return "2 and 2 makes 4, as far as I can see.".to_owned();

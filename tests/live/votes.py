@@ -1,0 +1,232 @@
+#!/usr/bin/env python3
+"""Votes of a real model: what each stop is worth at equal tokens, played over one bank of samples.
+
+    votes.py tasks KIND FILE N [--every K] >TASKS.jsonl    tasks from a public set: gsm8k, svamp or mmlu-redux
+    votes.py arms BIN BANK TASKS.jsonl OUT                 plays the arms from the bank; no model is called
+    votes.py report BANK TASKS.jsonl OUT                   prints accuracy, tokens, and paired differences at equal tokens
+    votes.py keep BANK TASKS.jsonl >BANK.jsonl             ids, methods, answers and tokens of the samples, without the questions
+
+The majority of k samples takes the first k in words, and a tie is worth the share of its answers that are right. An arm is compared
+with the majority that takes as many tokens: between two numbers of samples, their results are mixed in proportion. Intervals are
+Wilson's for shares, and those of a bootstrap over tasks (10,000 draws, seed 1) for differences.
+"""
+
+import argparse
+import json
+import math
+import pathlib
+import random
+import subprocess
+import sys
+
+MODES = ["--modes", "words,program"]
+ARMS = {
+    "words": {
+        "words-fast": [],
+        "words-sure": ["--stop", "sure", "--samples-max", "{words}"],
+    },
+    "mixed": {
+        "mixed-majority-4": [*MODES, "--stop", "none", "--samples-max", "4"],
+        "mixed-majority-8": [*MODES, "--stop", "none", "--samples-max", "8"],
+        "fast": MODES,
+        "fast-without-B": [*MODES, "--threshold", "0.9", "--stop", "sure", "--samples-max", "8"],
+        "sure": [*MODES, "--stop", "sure"],
+    },
+}
+
+
+def tasks_of(kind, path, count, every):
+    text = pathlib.Path(path).read_text(encoding="utf-8")
+    rows = json.loads(text) if kind == "svamp" else [json.loads(line) for line in text.splitlines()]
+    for number, row in list(enumerate(rows))[::every][:count]:
+        if kind == "gsm8k":
+            answer = row["answer"].rsplit("#### ", 1)[1].replace(",", "")
+            yield {"id": f"gsm8k-{number}", "prompt": row["question"], "answer": float(answer)}
+        elif kind == "svamp":
+            question = f"{row['Body'].strip().rstrip('.')}. {row['Question'].strip()}"
+            yield {"id": row["ID"], "prompt": question, "answer": row["Answer"]}
+        else:
+            lines = [f"{letter}) {choice}" for letter, choice in zip("ABCD", row["choices"])]
+            yield {"id": row["id"], "prompt": "\n".join([row["question"], *lines]), "answer": "ABCD"[row["answer"]]}
+
+
+def read(path):
+    return [json.loads(line) for line in pathlib.Path(path).read_text(encoding="utf-8").splitlines() if line]
+
+
+def results(folder):
+    """Returns the last row of each run of a batch."""
+    rows = {}
+    for path in sorted(pathlib.Path(folder).glob("results-*.jsonl")):
+        for row in read(path):
+            rows[row["run"]] = row
+    return list(rows.values())
+
+
+def is_right(text, answer):
+    if isinstance(answer, str):
+        return text == answer
+    try:
+        return math.isclose(float(text.replace(",", "")), answer, rel_tol=1e-9)
+    except ValueError:
+        return False
+
+
+def samples(bank):
+    """Returns the samples of each task by method, in their order: the answer, or None, and the tokens."""
+    drawn = {}
+    for row in results(bank):
+        for sample in row["vote"]["samples"]:
+            by_method = drawn.setdefault(row["task"], {"words": [], "program": []})
+            by_method[sample["method"]].append((sample["text"], sample["tokens"]))
+    return drawn
+
+
+def worth(votes, answer):
+    """Returns what the majority of these answers is worth: 1, 0, or the right share of a tie."""
+    counts = {}
+    for text in votes:
+        if text is not None:
+            counts[text] = counts.get(text, 0) + 1
+    top = [text for text, count in counts.items() if count == max(counts.values())]
+    return sum(is_right(text, answer) for text in top) / len(top) if top else 0.0
+
+
+def majority(drawn, answers, k):
+    """Returns worth and tokens of the majority of the first k samples in words, by task."""
+    found = {}
+    for task, by_method in drawn.items():
+        words = by_method["words"][:k]
+        if len(words) == k:
+            found[task] = (worth([text for text, _ in words], answers[task]), sum(tokens for _, tokens in words))
+    return found
+
+
+def wilson(right, of):
+    if of == 0:
+        return 0.0, 0.0
+    z, p = 1.959964, right / of
+    middle, half = p + z * z / (2 * of), z * math.sqrt(p * (1 - p) / of + z * z / (4 * of * of))
+    return (middle - half) / (1 + z * z / of), (middle + half) / (1 + z * z / of)
+
+
+def bootstrap(values):
+    draw = random.Random(1)
+    means = sorted(sum(draw.choices(values, k=len(values))) / len(values) for _ in range(10_000))
+    return means[249], means[9749]
+
+
+def at_tokens(curve, tokens, tasks):
+    """Returns the worth of the majority that takes so many tokens on average, by task."""
+    mean = {k: sum(found[task][1] for task in tasks) / len(tasks) for k, found in curve.items()}
+    below = max([k for k in curve if mean[k] <= tokens], default=min(curve))
+    above = min([k for k in curve if mean[k] > tokens], default=below)
+    share = (tokens - mean[below]) / (mean[above] - mean[below]) if above != below else 0.0
+    mixed = {task: (1 - share) * curve[below][task][0] + share * curve[above][task][0] for task in tasks}
+    return mixed, below + share * (above - below)
+
+
+def arm_rows(rows, answers):
+    """Returns worth, tokens, and whether it is sure, by task; an arm prints its leader in any case."""
+    found = {}
+    for row in rows:
+        vote, answer = row["vote"], answers[row["task"]]
+        votes = [text["text"] for text in vote["answers"] for _ in range(text["votes"])]
+        found[row["task"]] = (worth(votes, answer), row["usage"]["completion"], vote["class"])
+    return found
+
+
+def line(name, found, curve):
+    tasks = sorted(found)
+    right = sum(found[task][0] for task in tasks)
+    tokens = sum(found[task][1] for task in tasks) / len(tasks)
+    low, high = wilson(right, len(tasks))
+    text = f"{name:18} {100 * right / len(tasks):5.1f} [{100 * low:4.1f}, {100 * high:4.1f}]  {tokens:7.0f}"
+    sure = [task for task in tasks if len(found[task]) > 2 and found[task][2] in ("A", "B", "C")]
+    if any(len(found[task]) > 2 and found[task][2] for task in tasks):
+        well = sum(found[task][0] for task in sure)
+        low, high = wilson(well, len(sure))
+        text += f"  {len(sure):3} sure, {100 * well / max(1, len(sure)):5.1f} [{100 * low:4.1f}, {100 * high:5.1f}] right"
+        for name in "ABC":
+            of = [task for task in sure if found[task][2] == name]
+            text += f"  {name} {sum(found[task][0] for task in of):.0f}/{len(of)}"
+    whole = {k: rows for k, rows in curve.items() if all(task in rows for task in tasks)}
+    if whole and len(found[tasks[0]]) > 2:
+        base, k = at_tokens(whole, tokens, tasks)
+        differences = [found[task][0] - base[task] for task in tasks]
+        low, high = bootstrap(differences)
+        mean = sum(differences) / len(differences)
+        spread = math.sqrt(sum((d - mean) ** 2 for d in differences) / max(1, len(differences) - 1))
+        needed = math.ceil((1.96 * spread / 0.03) ** 2)
+        text += f"\n{'':18} {100 * mean:+5.1f} [{100 * low:+.1f}, {100 * high:+.1f}] points against the majority of {k:.1f}; "
+        text += f"±3 points need {needed} tasks"
+    print(text)
+
+
+def report(bank, path, out):
+    answers = {task["id"]: task["answer"] for task in read(path)}
+    drawn = samples(bank)
+    most = max(len(by_method["words"]) for by_method in drawn.values())
+    curve = {k: majority(drawn, answers, k) for k in range(1, most + 1)}
+    print(f"{len(drawn)} tasks; accuracy with its interval, tokens of replies a task")
+    for k, found in curve.items():
+        line(f"majority of {k}", found, {})
+    programs = {task: (worth([by["program"][0][0]], answers[task]), by["program"][0][1])
+                for task, by in drawn.items() if by["program"]}
+    if programs:
+        line("one program", programs, {})
+    by_arm = {}
+    for row in results(out):
+        by_arm.setdefault(row["arm"], []).append(row)
+    for arm, rows in by_arm.items():
+        line(arm, arm_rows(rows, answers), curve)
+
+
+def arms(binary, bank, path, out):
+    drawn = samples(bank)
+    roleset = results(bank)[0]["roleset"]
+    words = min(len(by_method["words"]) for by_method in drawn.values())
+    has_programs = any(by_method["program"] for by_method in drawn.values())
+    kinds = ["words", "mixed"] if has_programs else ["words"]
+    for name, flags in [pair for kind in kinds for pair in ARMS[kind].items()]:
+        flags = [flag.format(words=words) for flag in flags]
+        subprocess.run([binary, "batch", path, "--from-bank", bank, "--output", out, "--roleset", roleset, "--arm", name,
+                        "--on-disagreement", "leader", *flags], check=True)
+    subprocess.run([binary, "verify", out], check=True)
+
+
+def keep(bank, path):
+    answers = {task["id"]: task["answer"] for task in read(path)}
+    for task, by_method in sorted(samples(bank).items()):
+        for method, drawn in by_method.items():
+            for number, (text, tokens) in enumerate(drawn):
+                right = text is not None and is_right(text, answers[task])
+                print(json.dumps({"task": task, "method": method, "sample": number, "answer": text, "right": right, "tokens": tokens}))
+
+
+def main():
+    words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    what = words.add_subparsers(dest="what", required=True)
+    tasks = what.add_parser("tasks")
+    tasks.add_argument("kind", choices=["gsm8k", "svamp", "mmlu-redux"])
+    tasks.add_argument("file")
+    tasks.add_argument("count", type=int)
+    tasks.add_argument("--every", type=int, default=1)
+    for name, places in [("arms", ["binary", "bank", "tasks", "out"]), ("report", ["bank", "tasks", "out"]), ("keep", ["bank", "tasks"])]:
+        parser = what.add_parser(name)
+        for place in places:
+            parser.add_argument(place)
+    given = words.parse_args()
+    if given.what == "tasks":
+        for task in tasks_of(given.kind, given.file, given.count, given.every):
+            print(json.dumps(task, ensure_ascii=False))
+    elif given.what == "arms":
+        arms(given.binary, given.bank, given.tasks, given.out)
+    elif given.what == "report":
+        report(given.bank, given.tasks, given.out)
+    else:
+        keep(given.bank, given.tasks)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
