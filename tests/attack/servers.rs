@@ -93,7 +93,9 @@ fn ended(fault: &Arc<Fault>, words: &[&str], place: Place, told: &str) -> &'stat
         0 => {
             let text = result["text"].as_str().unwrap_or_default();
             let is_honest = ["4", "four", "approve"].iter().any(|word| text.starts_with(word));
-            let has_replies = fault.holds_the_reply || matches!(place, Place::One(_));
+            // A sample of a vote is free text, which has no form that damage to its beginning would break.
+            let is_free = words.contains(&"vote_number");
+            let has_replies = fault.holds_the_reply || matches!(place, Place::One(_)) || is_free;
             assert!(is_honest && has_replies, "{told}: it agrees on {text:?}: {said}");
             "agreed"
         }
