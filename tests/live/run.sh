@@ -22,6 +22,7 @@
 #   tests/live/run.sh bank DIR TASKS.jsonl ROLESET WORDS PROGRAMS [...]     so many samples of each task in words and by programs,
 #                              drawn once; tests/live/votes.py makes tasks of public sets; further words go to `consensus batch`
 #   tests/live/run.sh votes DIR TASKS.jsonl OUT_DIR        what each stop of a vote is worth at equal tokens, over such a bank; no model
+#   tests/live/run.sh envelopes DIR...     what each field of the envelopes in these batches costs, in tokens of the model
 #   tests/live/run.sh veto OUT.jsonl [...]          how well a council's veto tells wrong answers from right ones
 #   tests/live/run.sh calibration OUT.jsonl [...]   what a council's confidence is worth; further words of these two
 #                              go to tests/live/council.py
@@ -91,6 +92,11 @@ case ${1:-} in
         head -n "$4" "$3" | attend "$bin" batch - --output "$2" --grader number --roleset solver_checker,solver_programmer \
             --runs-at-once "$at_once" --model "$(basename "$model" .gguf)" "${@:5}"
         report "$2" --by roleset --versus solver_checker ;;
+    envelopes)
+        [[ $# -ge 2 ]] || die "name the batches: tests/live/run.sh envelopes DIR..."
+        prepare
+        start_server
+        attend "$py" "$root/tests/live/envelopes.py" "$url" "${@:2}" ;;
     bank)
         with_results "$@"
         [[ $# -ge 6 ]] || die "usage: tests/live/run.sh bank DIR TASKS.jsonl ROLESET WORDS PROGRAMS"
