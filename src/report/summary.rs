@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use super::result::{CheckVerdicts, RefusedText, RunResult};
 use super::review::review_text;
 use super::vote::{stop_in_words, votes_in_words};
-use crate::protocol::{RunSetup, Section};
+use crate::protocol::{Dissent, RunSetup, Section};
 use crate::text::{counted, escape, excerpts, grouped};
 
 /// Returns the summary of a run.
@@ -27,7 +27,10 @@ pub fn summary(setup: &RunSetup, result: &RunResult) -> String {
         }
         agents(&mut out, result);
     }
-    let others: Vec<_> = result.dissent.iter().filter(|dissent| dissent.stage != "review").collect();
+    // The votes name every answer already.
+    let is_vote = matches!(result.section, Section::Vote(_));
+    let is_other = |dissent: &&Dissent| dissent.stage != "review" && !is_vote;
+    let others: Vec<_> = result.dissent.iter().filter(is_other).collect();
     let texts: Vec<&str> = others.iter().map(|dissent| dissent.text.as_str()).collect();
     for (dissent, text) in others.iter().zip(excerpts(&texts)) {
         let (agent, stage) = (&dissent.agent, dissent.stage);
@@ -91,8 +94,8 @@ fn agents(out: &mut String, result: &RunResult) {
         return;
     }
     if let Section::Vote(vote) = &result.section {
-        for line in votes_in_words(vote) {
-            let _ = writeln!(out, "votes    {line}");
+        for (at, line) in votes_in_words(vote).iter().enumerate() {
+            let _ = writeln!(out, "{:8} {line}", if at == 0 { "votes" } else { "" });
         }
         let _ = writeln!(out, "stop     {}", stop_in_words(vote));
         return;

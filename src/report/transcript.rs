@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::vote::{stop_in_words, votes_in_words};
 use crate::bft::Opinion;
 use crate::core::InterpreterNote;
 use crate::engine::{Mismatch, ReplayError, RunState};
@@ -9,8 +10,9 @@ use crate::journal::{Entry, Executed, Executor, Found, Record, Replied};
 use crate::protocol::map_reduce::Fact;
 use crate::protocol::panel::{Evaluated, Scores};
 use crate::protocol::review::{Finding, Reviewed};
+use crate::protocol::vote::SampleReport;
 use crate::protocol::{
-    CallId, CallPhase, Execution, ExecutionResult, Outcome, Params, Passage, Section, Step,
+    CallId, CallPhase, Execution, ExecutionResult, Method, Outcome, Params, Passage, Section, Step,
 };
 use crate::text::{Envelope, escape};
 
@@ -75,22 +77,11 @@ fn opening(state: &RunState) -> String {
 
 fn reply(out: &mut String, state: &RunState, replied: &Replied) {
     let call = replied.call;
-    let what = match call.step {
-        Step::Think => "private thoughts",
-        Step::Sample => "a sample in words",
-        Step::Envelope => form_name(state, call),
-        Step::Choose => "arbiter's choice",
-        Step::Weigh => "private comparison",
-    };
-    let again = match (call.step, call.attempt) {
-        (_, 0) => String::new(),
-        (Step::Weigh, _) => ", in the other order".to_owned(),
-        (_, attempt) => format!(", attempt {}", attempt + 1),
-    };
-    let blind = if is_blind(state, call) { ", blind" } else { "" };
-    let name = state.agent_name(call.agent);
-    let part = if call.part > 0 { format!("Part {}, round", call.part) } else { "Round".to_owned() };
-    let _ = writeln!(out, "## {part} {}: {name}, {what}{blind}{again}\n", call.round);
+    let _ = writeln!(out, "## {}\n", heading(state, call));
+    let is_vote = matches!(state.opened().setup.params, Params::Vote(_));
+    if is_vote && replied.reply.text.trim().is_empty() {
+        out.push_str("(empty)\n");
+    }
     match Envelope::parse(&replied.reply.text) {
         Ok(envelope) if call.step == Step::Envelope => parsed(out, &envelope),
         Ok(_) | Err(_) if call.step == Step::Envelope && ballot(out, state, call) => {}
@@ -213,6 +204,43 @@ fn passages(out: &mut String, found: &Found) {
     }
 }
 
+/// Returns the heading of a reply, with its author and its purpose.
+fn heading(state: &RunState, call: CallId) -> String {
+    let name = state.agent_name(call.agent);
+    let setup = &state.opened().setup;
+    let again = match (call.step, call.attempt) {
+        (_, 0) => String::new(),
+        (Step::Weigh, _) => ", in the other order".to_owned(),
+        (_, attempt) => format!(", attempt {}", attempt + 1),
+    };
+    if matches!(setup.params, Params::Vote(_)) {
+        let is_program = setup.agents.get(call.agent).is_some_and(|agent| agent.method == Method::Program);
+        let what = match call.step {
+            Step::Sample => "in words",
+            _ if is_program => "a program",
+            Step::Envelope | Step::Think | Step::Choose | Step::Weigh => "the answer alone, in a form",
+        };
+        return format!("Sample {} of {name}, {what}{}{again}", call.draft + 1, seen_order(state, call));
+    }
+    let what = match call.step {
+        Step::Think | Step::Sample => "private thoughts",
+        Step::Envelope => form_name(state, call),
+        Step::Choose => "arbiter's choice",
+        Step::Weigh => "private comparison",
+    };
+    let blind = if is_blind(state, call) { ", blind" } else { "" };
+    let part = if call.part > 0 { format!("Part {}, round", call.part) } else { "Round".to_owned() };
+    format!("{part} {}: {name}, {what}{blind}{again}", call.round)
+}
+
+/// Returns the order in which a sample of a vote saw the options, in words.
+fn seen_order(state: &RunState, call: CallId) -> String {
+    let Section::Vote(vote) = state.report().section else { return String::new() };
+    let is_it = |sample: &&SampleReport| (sample.call.agent, sample.call.draft) == (call.agent, call.draft);
+    let order = vote.samples.iter().find(is_it).and_then(|sample| sample.order.as_ref());
+    order.map_or(String::new(), |order| format!(", with the options in the order {}", order.join(", ")))
+}
+
 /// Returns true if no agent knows what another wrote in the round of this call.
 fn is_blind(state: &RunState, call: CallId) -> bool {
     let drafted = CallId { part: 0, step: Step::Envelope, ..call };
@@ -282,10 +310,17 @@ fn end(out: &mut String, outcome: &Outcome) {
 
 fn dissent(out: &mut String, state: &RunState) {
     let report = state.report();
-    if !report.dissent.is_empty() {
+    if let Section::Vote(vote) = &report.section {
+        out.push_str("## Votes\n\n");
+        for line in votes_in_words(vote) {
+            let _ = writeln!(out, "- {}", line.trim_start());
+        }
+        let _ = writeln!(out, "\n{}.\n", stop_in_words(vote));
+    } else if !report.dissent.is_empty() {
         out.push_str("## Other answers\n\n");
     }
-    for dissent in &report.dissent {
+    let others = report.dissent.iter().filter(|_| !matches!(report.section, Section::Vote(_)));
+    for dissent in others {
         let _ = writeln!(out, "{} ({}):\n", dissent.agent, dissent.stage);
         quoted(out, &dissent.text);
         out.push('\n');

@@ -70,6 +70,11 @@ impl LetteredOptions {
         Arrangement(order)
     }
 
+    /// Returns the choice of the task that is shown at each letter in turn.
+    pub(super) fn shown(&self, arrangement: &Arrangement) -> Vec<String> {
+        arrangement.0.iter().map(|shown| self.options[*shown].choice.clone()).collect()
+    }
+
     /// Returns the prompt with its options in this order. The letters stay in their places.
     pub(super) fn arranged(&self, arrangement: &Arrangement) -> String {
         let mut lines = self.lines.clone();

@@ -71,6 +71,8 @@ pub struct SampleReport {
     pub found_by: Option<FoundBy>,
     /// The reason why it is no vote; `None` for a vote, and while it is not complete.
     pub no_vote: Option<String>,
+    /// The choice of the task that the voter saw at each letter in turn; `None` if the options were not lettered.
+    pub order: Option<Vec<String>>,
     /// The first call of the sample; not shown.
     #[serde(skip)]
     pub call: CallId,
@@ -146,8 +148,16 @@ impl Voting {
             sha256: answer.map(|answer| answer.canonical.digest),
             found_by,
             no_vote,
+            order: self.order(number),
             call: self.call(number),
         }
+    }
+
+    /// Returns the order in which a sample in words saw the options.
+    fn order(&self, number: usize) -> Option<Vec<String>> {
+        let options = self.options.as_ref()?;
+        let is_words = self.setup.agents[self.voter(number)].method == Method::Words;
+        is_words.then(|| options.shown(&options.draw(self.setup.seed, self.call(number))))
     }
 
     /// Returns the report on one voter: the last answer that it has found.
