@@ -27,7 +27,7 @@ use crate::provider::{Bank, OpenAi};
 use crate::run::{
     BY_PILOT, MockChoice, NamedRoleset, Notices, ParamChanges, RedactRequest, RunError, SeatRequest,
     add_configured_check, check_prices, find_servers, launch, mock_script, modes_of_pilot, of_its_kind,
-    read_named, refuse, require_trusted, sought,
+    read_named, refuse, require_trusted, require_unlike_voters, sought,
 };
 
 /// The most rolesets of single tasks that are kept ready.
@@ -290,6 +290,7 @@ impl OpenColumns {
                     }
                 }
                 let setup = roleset.setup(&name, &packs, Task::default(), 0);
+                require_unlike_voters(&setup, &endpoints)?;
                 if let (Some(bank), Params::Vote(vote)) = (&self.chosen.bank, &setup.params) {
                     require_samples(bank, vote, &setup)?;
                 }
@@ -375,6 +376,7 @@ fn models(named: Option<&str>) -> Vec<Option<String>> {
 impl Columns for OpenColumns {
     async fn of(&self, roleset: Option<&str>) -> Found {
         let Some(name) = roleset else { return Ok(Rc::clone(&self.all)) };
+        let name = of_its_kind(name, &self.request.params);
         if let Some(known) = self.named.borrow().get(name) {
             return known.clone();
         }

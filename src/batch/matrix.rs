@@ -17,7 +17,7 @@ use crate::engine::{PreparedRun, Redaction, RunBuilder, Sought, require_plain_id
 use crate::journal::{Executed, InBatch, Limits};
 use crate::protocol::{Document, RunSetup, Task};
 use crate::run::add_spoken_rules;
-use crate::text::{Canonical, CanonicalRule, Canonicalizer, DecimalSign, NotCanonical, escape};
+use crate::text::{Canonical, CanonicalRule, Canonicalizer, DecimalSign, NotCanonical, Reading, escape};
 
 /// A roleset on a model, ready to run.
 #[derive(Clone, Debug)]
@@ -101,6 +101,19 @@ pub(super) fn run_id(task: &str, roleset: &str, model: &str, arm: &str, seed: u6
     uuid::Builder::from_custom_bytes(bytes).into_uuid()
 }
 
+/// Returns the right answer of a task in the form in which texts are compared by this rule, if it is known and compared exactly.
+pub(super) fn right_answer(
+    task: &TaskLine,
+    rule: &CanonicalRule,
+    reading: Reading,
+) -> Option<Result<Canonical, NotCanonical>> {
+    let answer = task.answer.as_ref().filter(|_| task.grader == Grader::Exact)?;
+    let canonicalizer = Canonicalizer::new(rule, reading);
+    let has_comma = rule.decimal == Some(DecimalSign::Comma) && task.answer_is_number;
+    let answer = if has_comma { Cow::from(answer.replace('.', ",")) } else { Cow::from(answer) };
+    Some(canonicalizer.canonicalize_known(&answer))
+}
+
 impl Cell<'_> {
     /// Returns the id of the run: the same for the same task, roleset, model, arm and seed.
     pub(super) fn run(&self) -> Uuid {
@@ -167,12 +180,7 @@ impl Cell<'_> {
 
     /// Returns the right answer in the form in which texts are compared here, if it is known.
     fn right(&self) -> Option<Result<Canonical, NotCanonical>> {
-        let answer = self.task.answer.as_ref().filter(|_| self.task.grader == Grader::Exact)?;
-        let rule = self.canonical();
-        let canonicalizer = Canonicalizer::new(rule, self.column.setup.rules_version.rules().reading);
-        let has_comma = rule.decimal == Some(DecimalSign::Comma) && self.task.answer_is_number;
-        let answer = if has_comma { Cow::from(answer.replace('.', ",")) } else { Cow::from(answer) };
-        Some(canonicalizer.canonicalize_known(&answer))
+        right_answer(self.task, self.canonical(), self.column.setup.rules_version.rules().reading)
     }
 
     /// Refuses a right answer that no text of a run could equal.

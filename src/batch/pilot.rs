@@ -9,6 +9,7 @@ use std::path::Path;
 use super::columns::BANK_ARMS;
 use super::error::BatchError;
 use super::grader::Grader;
+use super::matrix::right_answer;
 use super::task::TaskLine;
 use super::verify::verify;
 use crate::config::{Pilot, RightOf};
@@ -16,7 +17,7 @@ use crate::engine::RunState;
 use crate::protocol::vote::SampleReport;
 use crate::protocol::{Method, Section};
 use crate::report::RunResult;
-use crate::text::{CanonicalKind, CanonicalRule, Canonicalizer, Reading};
+use crate::text::{CanonicalKind, CanonicalRule, Reading};
 
 /// The samples of one task by one model.
 #[derive(Debug, Default)]
@@ -81,7 +82,7 @@ fn is_right(sample: &SampleReport, task: &TaskLine, rule: &CanonicalRule) -> boo
     if task.grader != Grader::Exact {
         return task.grader.is_right(text, answer);
     }
-    let right = Canonicalizer::new(rule, Reading::Strict).canonicalize_known(answer).ok();
+    let right = right_answer(task, rule, Reading::Strict).and_then(Result::ok);
     right.map(|right| right.digest) == sample.sha256
 }
 

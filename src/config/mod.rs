@@ -60,7 +60,7 @@ pub use nearest::nearest;
 pub use origin::{Origin, Sourced};
 pub use packs::Packs;
 pub use panel::{Persona, Seats, seat, seat_voters};
-pub use pilots::{PILOT_TASKS_MIN, Pilot, Pilots, RightOf};
+pub use pilots::{PAIRS_MIN, PILOT_TASKS_MIN, Pilot, Pilots, RightOf};
 pub use prices::{PriceConfig, listed_price, micro_usd, prices_as_of};
 pub use resumed::resumed_endpoints;
 pub use roleset::{CHECK_TIMEOUT_MS, Roleset, RolesetAgent};

@@ -21,8 +21,8 @@ const VERSION: u32 = 1;
 /// The largest count that a pilot can have.
 const COUNT_MAX: u64 = 1 << 40;
 
-/// The fewest pairs of equal answers from which a pilot concludes anything.
-const PAIRS_MIN: u64 = 20;
+/// The fewest pairs of equal answers, of two words and of unlike samples, from which a pilot concludes anything.
+pub const PAIRS_MIN: u64 = 20;
 
 /// The fewest tasks from which a pilot concludes anything.
 pub const PILOT_TASKS_MIN: u64 = 40;
@@ -91,10 +91,10 @@ impl Pilot {
         [self.words, self.programs, self.equal_words, self.equal_unlike]
     }
 
-    /// Returns true if there are enough tasks to conclude anything.
+    /// Returns true if there are enough tasks and pairs of equal answers to conclude anything.
     #[must_use]
     pub fn is_conclusive(&self) -> bool {
-        self.tasks >= PILOT_TASKS_MIN
+        self.tasks >= PILOT_TASKS_MIN && self.equal_words.of >= PAIRS_MIN && self.equal_unlike.of >= PAIRS_MIN
     }
 
     /// Returns true if programs are worth their tokens.
@@ -106,7 +106,7 @@ impl Pilot {
     pub fn programs_help(&self) -> bool {
         let (words, programs) = (self.words, self.programs);
         let is_near = words.of > 0 && programs.of > 0 && words.times(8, 10, programs);
-        let is_purer = self.equal_unlike.of >= PAIRS_MIN && !self.equal_unlike.times(1, 1, self.equal_words);
+        let is_purer = !self.equal_unlike.times(1, 1, self.equal_words);
         self.is_conclusive() && is_near && is_purer
     }
 }

@@ -148,12 +148,8 @@ impl Bank {
         for place in places {
             let Entry::Replied(replied) = self.read(*place)? else { return Err(missing()) };
             if found.as_ref().is_some_and(|known| known.reply != replied.reply) {
-                let why = format!(
-                    "the bank `{}` has two replies to call {}: two of its tasks ask the same; leave one of them out",
-                    self.folder.display(),
-                    ask.call
-                );
-                return Err(ProviderError::Setup(why));
+                let folder = self.folder.display().to_string();
+                return Err(ProviderError::AmbiguousInBank { folder, call: ask.call });
             }
             found = Some(replied);
         }

@@ -94,6 +94,16 @@ pub enum ProviderError {
         /// The call.
         call: CallId,
     },
+    /// A bank has different replies to this request.
+    #[error(
+        "the bank `{folder}` has two replies to call {call}: two of its tasks or rolesets ask the same; draw them into banks of their own"
+    )]
+    AmbiguousInBank {
+        /// The folder of the bank.
+        folder: String,
+        /// The call.
+        call: CallId,
+    },
     /// The server's answer is too large.
     #[error("{url} sent more than {max} bytes for one reply")]
     TooLarge {
@@ -118,6 +128,7 @@ impl ProviderError {
             | Self::BadAnswer { .. }
             | Self::Damaged { .. }
             | Self::NotInBank { .. }
+            | Self::AmbiguousInBank { .. }
             | Self::TooLarge { .. } => ExitCode::Provider,
         }
     }
@@ -146,6 +157,7 @@ impl ProviderError {
             | Self::Damaged { .. }
             | Self::Launch(_)
             | Self::NotInBank { .. }
+            | Self::AmbiguousInBank { .. }
             | Self::TooLarge { .. } => false,
         }
     }
@@ -173,6 +185,7 @@ impl ProviderError {
             | Self::BadAnswer { .. }
             | Self::Damaged { .. }
             | Self::NotInBank { .. }
+            | Self::AmbiguousInBank { .. }
             | Self::TooLarge { .. } => false,
         }
     }
@@ -196,6 +209,7 @@ impl ProviderError {
             | Self::Damaged { .. }
             | Self::Launch(_)
             | Self::NotInBank { .. }
+            | Self::AmbiguousInBank { .. }
             | Self::TooLarge { .. } => None,
         }
     }

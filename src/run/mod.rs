@@ -53,6 +53,7 @@ pub use rerun::{Again, MadeAgain, make_again, repeatable, require_check_given};
 pub use resume::{ResumeRequest, ResumedRun, prepare_resume};
 pub use roleset::{NamedRoleset, RolesetChoice, of_its_kind, read_named};
 pub use run_id::RunId;
+pub use seats::require_unlike_voters;
 pub use servers::{check_prices, find_servers, mock_script};
 pub use session::{SESSION_DOCUMENT, Session, SessionError, SessionSays, SessionTurn, session_names};
 pub use spoken::add_spoken_rules;

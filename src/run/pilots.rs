@@ -32,8 +32,7 @@ pub fn modes_of_pilot(setup: &RunSetup, endpoints: &[Endpoint]) -> Result<Option
     let helps = |endpoint: &Endpoint| {
         pilots.find(endpoint.model(), kind).is_some_and(crate::config::Pilot::programs_help)
     };
-    let of_writers = setup.agents.iter().zip(endpoints).filter(|(agent, _)| writes(agent));
-    let all_help =
-        of_writers.clone().next().is_some() && of_writers.clone().all(|(_, endpoint)| helps(endpoint));
+    let mut of_writers = setup.agents.iter().zip(endpoints).filter(|(agent, _)| writes(agent));
+    let all_help = !endpoints.is_empty() && of_writers.all(|(_, endpoint)| helps(endpoint));
     Ok(all_help.then(|| vec![Method::Words, Method::Program]))
 }

@@ -18,6 +18,7 @@ use super::redaction::{redacts, sought};
 use super::request::{ReadInPieces, RunRequest};
 use super::roleset::{NamedRoleset, RolesetChoice};
 use super::run_id::RunId;
+use super::seats::require_unlike_voters;
 use super::servers::{check_prices, find_servers, mock_script};
 use super::session::{SESSION_DOCUMENT, Session};
 use super::spoken::add_spoken_rules;
@@ -167,6 +168,7 @@ pub async fn prepare(
         builder = builder.with_change(&VoteOverride::Modes(modes).into())?;
         notices.status(BY_PILOT);
     }
+    require_unlike_voters(builder.setup(), &endpoints)?;
     builder = chunking::planned(builder, request, &endpoints, notices).await?;
     check_prices(request.limits, &endpoints)?;
     let prepared = builder.in_session(session.as_ref().map(Session::place)).build(endpoints, request.limits);

@@ -65,7 +65,8 @@ impl RolesetChoice {
         }
         if let Some(name) = &file.roleset {
             let why = Some("from the configuration file");
-            return Ok(Self { name: name.clone(), why, is_chosen: false });
+            let name = of_its_kind(name, &request.params).to_owned();
+            return Ok(Self { name, why, is_chosen: false });
         }
         let script = script.map(str::parse::<MockScript>).transpose();
         let script = script.map_err(|why| RunError::Usage(why.to_string()))?;

@@ -8,7 +8,8 @@ use super::parameters::refuse;
 use super::redaction::redacts;
 use super::request::{RedactRequest, SeatRequest};
 use crate::config::{Packs, Roleset, Seats, seat, seat_voters};
-use crate::protocol::{Params, ProtocolParams as _};
+use crate::core::Endpoint;
+use crate::protocol::{Params, ProtocolParams as _, RunSetup};
 
 impl SeatRequest {
     /// Puts these members into a roleset.
@@ -37,4 +38,32 @@ impl SeatRequest {
         seat(roleset, packs, &Seats { members, models, copies: *copies, personas, is_redacted })?;
         Ok(())
     }
+}
+
+/// Refuses a vote in which two voters are alike once their models are known. They would count as two, although they are one. Scripts may
+/// play any voters.
+///
+/// # Errors
+///
+/// Returns [`RunError::Usage`].
+pub fn require_unlike_voters(setup: &RunSetup, endpoints: &[Endpoint]) -> Result<(), RunError> {
+    let Params::Vote(params) = &setup.params else { return Ok(()) };
+    let way = |voter: usize| {
+        let agent = &setup.agents[voter];
+        let endpoint = endpoints.get(voter).filter(|endpoint| !matches!(endpoint, Endpoint::Mock(_)))?;
+        Some((&agent.pack, agent.method, endpoint.model()))
+    };
+    let voters = params.voters(&setup.agents);
+    for (place, voter) in voters.iter().enumerate() {
+        if let Some(first) =
+            voters[..place].iter().find(|other| way(*voter).is_some() && way(**other) == way(*voter))
+        {
+            let (one, other) = (&setup.agents[*first].name, &setup.agents[*voter].name);
+            return Err(RunError::Usage(format!(
+                "`{other}` votes as `{one}` does, by the same pack and on the same model; a voter has a pack, a method or a \
+                 model of its own"
+            )));
+        }
+    }
+    Ok(())
 }

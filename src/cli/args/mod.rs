@@ -33,6 +33,7 @@ pub(crate) use run::{EndArgs, RunArgs};
 pub(crate) use runs::{ExportArgs, ResumeArgs, RunsArgs, ShowArgs, VerifyArgs};
 pub(crate) use sessions::{ChatArgs, SessionsAction, SessionsArgs};
 pub(crate) use shared::{RolesetsArgs, ServerArgs};
+pub(crate) use task_form::GraderArg;
 
 const AFTER_HELP: &str = "\
 Examples:

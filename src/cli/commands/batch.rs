@@ -11,7 +11,7 @@ use crate::batch::{
     OpenColumns, Options, Retry, Shard, State, Sum, TaskLine, check_settings, feed, note, note_servers,
     planned_columns, run, status,
 };
-use crate::cli::args::{BatchArgs, BatchCommand, Format, RetryArg};
+use crate::cli::args::{BatchArgs, BatchCommand, Format, GraderArg, RetryArg};
 use crate::cli::batch_story::{BatchStory, in_words};
 use crate::cli::commands::plan;
 use crate::cli::error::UsageError;
@@ -32,6 +32,9 @@ use crate::text::escape;
 const UNBEGUN: &str = "before the batch began; nothing was asked, and the same command begins it";
 
 pub(crate) fn batch(args: &BatchArgs, output: &Output) -> anyhow::Result<ExitCode> {
+    if args.form.grader == Some(GraderArg::Command) && args.grader_command.is_none() {
+        return Err(UsageError("--grader command needs --grader-command COMMAND".to_owned()).into());
+    }
     if args.bank.is_none() && (args.words.is_some() || args.programs.is_some()) {
         return Err(UsageError(
             "--words and --programs go with --bank DIR, and not with --output".to_owned(),

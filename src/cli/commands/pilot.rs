@@ -9,7 +9,7 @@ use crate::batch::{BatchError, Grader, Line, TaskForm, TaskLine, feed, pilots};
 use crate::cli::args::{Format, PilotArgs};
 use crate::cli::error::UsageError;
 use crate::cli::output::Output;
-use crate::config::{PILOT_TASKS_MIN, Pilot, Pilots, RightOf};
+use crate::config::{PAIRS_MIN, PILOT_TASKS_MIN, Pilot, Pilots, RightOf};
 use crate::core::ExitCode;
 use crate::text::{counted, escape};
 
@@ -20,7 +20,8 @@ pub(crate) fn pilot(args: &PilotArgs, output: &Output) -> anyhow::Result<ExitCod
         let why = "the bank has no sample of these tasks; draw some with `consensus batch TASKS --bank DIR --words N --programs M`";
         return Err(UsageError(why.to_owned()).into());
     }
-    let path = Pilots::file().filter(|_| !args.dry_run);
+    let has_finding = found.iter().any(Pilot::is_conclusive);
+    let path = Pilots::file().filter(|_| has_finding && !args.dry_run);
     if let Some(path) = &path {
         let mut kept = Pilots::load()?;
         found.iter().filter(|pilot| pilot.is_conclusive()).for_each(|pilot| kept.put(pilot.clone()));
@@ -65,7 +66,7 @@ fn in_words(pilot: &Pilot) -> Vec<String> {
     };
     let verdict = match (pilot.is_conclusive(), pilot.programs_help()) {
         (false, _) => format!(
-            "  nothing is concluded: {PILOT_TASKS_MIN} tasks with words and programs are needed, and {tasks} have both"
+            "  nothing is concluded: {PILOT_TASKS_MIN} tasks with words and programs are needed, and {PAIRS_MIN} pairs of each kind"
         ),
         (true, true) => {
             "  programs are worth their tokens: votes of this model and kind draw them".to_owned()

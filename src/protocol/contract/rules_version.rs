@@ -52,13 +52,13 @@ pub(crate) enum Opening {
     Alone,
 }
 
-/// The length of an envelope that follows thoughts.
+/// The length of an envelope that an agent writes alone after its thoughts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Brevity {
     /// It says the task again, and has a message.
     Full,
     /// It points to the thoughts for the task. Where no one reads its message, the message is a mark alone. An envelope for one number had
-    /// 132 tokens from a model of 1.5 billion parameters, and half of them said again what the thoughts had said.
+    /// 133 tokens from a model of 1.5 billion parameters, and 57 of them said again what the thoughts had said.
     Brief,
 }
 

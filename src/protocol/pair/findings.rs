@@ -33,6 +33,7 @@ pub(super) fn follow_lead(talk: &mut Talk) {
         if let Some(accepted) = talk.declared[agent].iter().rev().find(said).cloned() {
             talk.take_position(agent, accepted);
             LED.clone_into(&mut talk.seats[agent].why_given_up);
+            talk.remark = None;
         }
     }
 }

@@ -63,7 +63,7 @@ pub(super) fn points_to_thoughts(setup: &PairSetup) -> bool {
 
 /// Returns true if no agent reads the message of an agent that works alone.
 pub(super) fn is_unread(setup: &PairSetup) -> bool {
-    points_to_thoughts(setup) && setup.adopt() == Adopt::Never
+    points_to_thoughts(setup) && setup.adopt() == Adopt::Never && setup.arbiter.is_none()
 }
 
 /// Returns the program's own words in a talk. They are not an answer to any task.

@@ -139,8 +139,10 @@ fn announced(said: &str, kind: CanonicalKind) -> Option<String> {
             Some(std::iter::once(rest).chain(prose.copied()).collect::<Vec<_>>().join("\n").trim().to_owned())
         }
         CanonicalKind::Lines | CanonicalKind::Json | CanonicalKind::Verbatim => {
-            let text = [&[rest], further].concat().join("\n");
-            Some(unfenced(text.trim()).to_owned())
+            let text =
+                if rest.is_empty() { further.join("\n") } else { [&[rest], further].concat().join("\n") };
+            // The indentation of the first line belongs to the answer.
+            Some(unfenced(text.trim_start_matches('\n').trim_end()).to_owned())
         }
     }
 }
@@ -172,6 +174,9 @@ fn without_marks(text: &str, kind: CanonicalKind) -> &str {
         CanonicalKind::Text => "*_`",
         CanonicalKind::Lines | CanonicalKind::Json | CanonicalKind::Verbatim => "",
     };
+    if matches!(kind, CanonicalKind::Lines | CanonicalKind::Json | CanonicalKind::Verbatim) {
+        return text;
+    }
     let is_mark = |c: char| c.is_whitespace() || marks.contains(c);
     let mut text = text.trim_matches(is_mark);
     if matches!(kind, CanonicalKind::Number | CanonicalKind::Choice) {

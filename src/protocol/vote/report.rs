@@ -32,7 +32,7 @@ pub struct VoteSection {
     pub saved: u32,
     /// The tokens of the replies of all samples. The caller fills them in, because it knows the usage.
     pub tokens: u64,
-    /// The tokens that a plain majority of all samples of the limit would take, at the mean of those that were drawn. The caller fills
+    /// The tokens that a plain majority of all samples of the limit would take, at the mean of those that count. The caller fills
     /// them in as well.
     pub tokens_of_all: u64,
 }

@@ -152,11 +152,7 @@ impl Judge<'_> {
         if let Some((options, order)) = self.options.zip(arrangement) {
             return options.choice(order, text).map(str::to_owned);
         }
-        let meant = self.canonicalizer.canonicalize(text).ok()?;
-        let is_it = |choice: &&String| {
-            self.canonicalizer.canonicalize(choice).is_ok_and(|listed| listed.digest == meant.digest)
-        };
-        self.setup.canonical.choices.iter().find(is_it).cloned()
+        self.canonicalizer.canonicalize(text).ok().map(|_| self.canonicalizer.shown(text))
     }
 
     /// Accepts an answer that follows every rule.
@@ -176,7 +172,9 @@ impl Judge<'_> {
         let Response { response } = read_one(&with_text(object, self.setup.canonical.kind))?;
         let is_choice = self.setup.canonical.kind == CanonicalKind::Choice;
         let meant = is_choice.then(|| self.choice(arrangement, &response)).flatten();
-        let content = self.take(call, meant.as_deref().unwrap_or(&response))?;
+        // A letter that names no option that the voter saw is no choice, however it could be read.
+        let unread = if arrangement.is_some() { "" } else { response.as_str() };
+        let content = self.take(call, meant.as_deref().unwrap_or(unread))?;
         Ok(Valid { content, object: object.to_owned() })
     }
 

@@ -18,7 +18,7 @@ pub enum StopClass {
     B,
     /// The leading answer is certain enough, and one voter alone has found it.
     C,
-    /// All samples are drawn, and no answer is certain enough.
+    /// No answer is certain enough, and none can become so.
     D,
 }
 

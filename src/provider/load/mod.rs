@@ -184,6 +184,7 @@ fn end_of(error: &ProviderError) -> End {
         | ProviderError::BadAnswer { .. }
         | ProviderError::Damaged { .. }
         | ProviderError::NotInBank { .. }
+        | ProviderError::AmbiguousInBank { .. }
         | ProviderError::TooLarge { .. } => End::Well(LoadSign::Nothing),
     }
 }
