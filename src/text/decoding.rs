@@ -10,7 +10,7 @@ use std::sync::{Arc, LazyLock};
 
 use serde_json::{Map, Value, json};
 
-use super::envelope::DETAIL_CHARS_MIN;
+use super::envelope::{DETAIL_CHARS_MIN, SOLVED_MARKER};
 use super::memo::Memo;
 use super::schema::{ENVELOPE_VALUE, SchemaText};
 use super::sentences::{sentence_list, sentences};
@@ -33,9 +33,6 @@ const LINE_CHARS_MIN: usize = 8;
 
 /// The line about the task in an envelope that points to its author's thoughts.
 pub const AS_ABOVE: &str = "as above";
-
-/// The message of a final text, where no one reads it.
-pub const MARK: &str = "[SOLVED]";
 
 /// The message of a text that its author does not declare final, where no one reads it.
 pub const OPEN: &str = "open";
@@ -220,7 +217,7 @@ fn public_message(statuses: &[&str], is_unread: bool) -> Value {
     let room = LINE_CHARS_MAX;
     let is_final = statuses.contains(&"SOLVED");
     if is_unread {
-        fixed(if is_final { MARK } else { OPEN })
+        fixed(if is_final { SOLVED_MARKER } else { OPEN })
     } else if is_final {
         json!({"type": "string", "pattern": format!(r"^\[SOLVED\] {PLAIN_CHARS}{{{LINE_CHARS_MIN},{room}}}$")})
     } else {

@@ -15,8 +15,8 @@ use super::params::{Adopt, Drafting, PairSetup};
 use super::task_prompt::{form, task};
 use crate::protocol::contract::{BlindVote, Brevity, CallId, Opening, Thinking, example as answer_example};
 use crate::protocol::turn::{REFUSED, TurnPrompt, mark, program_request};
-use crate::text::decoding::{AS_ABOVE, MARK, OPEN, Offer};
-use crate::text::{CanonicalKind, ChangeBy, Status, escape, listed_sentences};
+use crate::text::decoding::{AS_ABOVE, OPEN, Offer};
+use crate::text::{CanonicalKind, ChangeBy, SOLVED_MARKER, Status, escape, listed_sentences};
 
 /// The rules of `pair`, which every agent reads before its first turn with its peer.
 ///
@@ -95,7 +95,7 @@ pub(super) fn alone(setup: &PairSetup, agent: usize) -> TurnPrompt {
     };
     let status = if is_unread(setup) {
         format!(
-            "Status is SOLVED and public_message is {MARK} if you stand by it; else they are PROPOSED and {OPEN}."
+            "Status is SOLVED and public_message is {SOLVED_MARKER} if you stand by it; else they are PROPOSED and {OPEN}."
         )
     } else {
         "Status is SOLVED, with [SOLVED] at the beginning of public_message, if you stand by it; else it is PROPOSED, without."
@@ -471,7 +471,7 @@ fn example(setup: &PairSetup, agent: usize) -> String {
     let (decision, later) =
         if setup.params.thinking.comes_first() { (status.as_str(), "") } else { ("", status.as_str()) };
     let understanding = if points_to_thoughts(setup) { AS_ABOVE } else { "…" };
-    let message = if is_unread(setup) { MARK } else { "[SOLVED] …" };
+    let message = if is_unread(setup) { SOLVED_MARKER } else { "[SOLVED] …" };
     format!(
         "{{{thinking}\"role\":{},\"domain\":{},{decision}\"task_understanding\":\"{understanding}\",\
          \"artifact\":{{\"type\":\"results\",\"content\":{{}}}},{later}\"public_message\":\"{message}\",\"needs_from_peer\":[],\

@@ -1,7 +1,7 @@
 //! The most that a run can cost, computed before anything is spent.
 
-use super::params::{VoteSetup, voters};
-use super::prompt::{self, RULES};
+use super::params::VoteSetup;
+use super::prompt;
 use crate::protocol::contract::{Method, Thinking, WorstCase, tokens};
 
 /// The tokens of the controller's own words in one sample: an upper bound of the texts in `prompt`.
@@ -13,7 +13,7 @@ const SAMPLE_WORDS: u64 = 300;
 /// a form as well.
 #[must_use]
 pub(super) fn worst_case(setup: &VoteSetup) -> WorstCase {
-    let voters = voters(setup);
+    let voters = setup.params.voters(&setup.agents);
     let task = tokens(&prompt::words(setup, &setup.task.prompt).situation);
     let mut total = WorstCase::default();
     if voters.is_empty() {
@@ -26,7 +26,7 @@ pub(super) fn worst_case(setup: &VoteSetup) -> WorstCase {
             Method::Words => Thinking::Free,
             Method::Program => Thinking::None,
         };
-        let mut conversation = tokens(&setup.system(voter)) + tokens(RULES) + task + SAMPLE_WORDS;
+        let mut conversation = tokens(&setup.system_alone(voter)) + task + SAMPLE_WORDS;
         total.add_form(&mut conversation, thinking, 0, u64::from(agent.max_tokens));
     }
     total

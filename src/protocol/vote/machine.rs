@@ -71,14 +71,12 @@ impl Voting {
         let is_open = count.can_be_enough(params, looked, self.voters.len());
         let takes_any = params.on_disagreement == OnDisagreement::Leader;
         let is_last = looked >= params.most() || !(is_open || takes_any);
-        let has_stop = params.enough().is_some();
         if class.is_none() && !is_last {
             return None;
         }
-        let is_empty = count.0.is_empty();
-        let takes_leader = !has_stop || params.on_disagreement == OnDisagreement::Leader;
+        let (is_empty, has_stop) = (count.0.is_empty(), params.enough().is_some());
+        let is_decided = class.is_some() || takes_any || !has_stop;
         self.class = class.or(has_stop.then_some(StopClass::D));
-        let is_decided = class.is_some() || takes_leader;
         Some(match leader.filter(|_| is_decided) {
             Some(answer) => {
                 Outcome::Agreed { how: How::Voted, text: answer.shown, sha256: answer.canonical.digest }

@@ -52,8 +52,9 @@ impl ProtocolParams for VoteParams {
         "vote"
     }
 
+    // A voter that works alone has none but its pack.
     fn rules(&self) -> &'static str {
-        prompt::RULES
+        ""
     }
 
     fn agents(&self) -> RangeInclusive<usize> {

@@ -113,9 +113,3 @@ impl VoteParams {
         wrong.iter().find(|(_, is_wrong)| *is_wrong).map(|(name, _)| *name)
     }
 }
-
-/// Returns the voters that are asked, by their indexes among the agents.
-#[must_use]
-pub(super) fn voters(setup: &VoteSetup) -> Vec<usize> {
-    setup.params.voters(&setup.agents)
-}

@@ -10,9 +10,6 @@ use crate::protocol::contract::{Task, example};
 use crate::protocol::turn::{TurnPrompt, program_request};
 use crate::text::{CanonicalKind, escape};
 
-/// The rules of `vote` for all voters.
-pub(super) const RULES: &str = include_str!("rules.md");
-
 /// Returns the prompt of a voter that answers in words. `prompt` is the task's question with its options as this sample sees them.
 pub(super) fn words(setup: &VoteSetup, prompt: &str) -> TurnPrompt {
     let write = format!(

@@ -1,7 +1,7 @@
 //! The state of a `vote` run: the samples, and how far they were looked at.
 
 use super::options::LetteredOptions;
-use super::params::{VoteSetup, voters};
+use super::params::VoteSetup;
 use super::prompt;
 use super::sample::{Drawing, Drawn, Judge};
 use super::tally::{StopClass, VoteCount};
@@ -53,7 +53,7 @@ impl Voting {
             canonicalizer: Canonicalizer::new(&setup.canonical, setup.rules_version.rules().reading),
             options,
             told,
-            voters: voters(&setup),
+            voters: setup.params.voters(&setup.agents),
             samples: Vec::new(),
             looked: 0,
             class: None,
