@@ -4,7 +4,7 @@ use super::agent::{AgentState, Position, ProposedText};
 use crate::protocol::contract::{How, Outcome};
 use crate::text::Status;
 
-/// Returns the agreement between the two agents' latest envelopes, if there is one.
+/// Returns the agreement between the positions of the two agents, if there is one.
 ///
 /// Both must have status SOLVED, carry the marker, and stand for texts with one canonical form and
 /// one digest. The text is shown in the first agent's layout.

@@ -13,7 +13,7 @@ use super::speaking::Speaking;
 use super::talk::Talk;
 use super::transition::Transition;
 use super::turn_end::{self, TurnEnd};
-use super::{agreement, deadlock, findings, turn_order};
+use super::{agreement, deadlock, settling, turn_order};
 use crate::protocol::contract::{
     Action, CallId, Event, Executions, NoAgreement, Outcome, Protocol, Reply, Report, Unexpected,
 };
@@ -130,14 +130,14 @@ impl Pair {
         let talk = &mut self.talk;
         let failed = matches!(ended, TurnEnd::Failed);
         turn_end::settle(talk, mover, ended);
-        findings::follow_lead(talk);
+        settling::follow_lead(talk);
         if let Some(outcome) = agreement::reached(&talk.seats, &talk.proposals) {
             return Transition::Finish(outcome);
         }
         if talk.seats[mover].failed_in_a_row >= FAILED_IN_A_ROW_MAX {
             return Transition::without_agreement(NoAgreement::InvalidReplies);
         }
-        if let Some(reason) = findings::futility(talk) {
+        if let Some(reason) = settling::futility(talk) {
             return Transition::without_agreement(reason);
         }
         if let Some(transition) = deadlock::after_ruling(talk, mover) {

@@ -17,6 +17,7 @@
 //!     │  │                                     comparing both texts without names
 //!     │  ├─ and nothing changed again ──► arbiter, once ──────► turn of the agent that must accept
 //!     │  │                             └─ no arbiter ─────────► no agreement: deadlock
+//!     │  ├─ the turns that are left can settle nothing ───────► no agreement: unsettled
 //!     │  ├─ two failed turns in a row by one agent ───────────► no agreement: invalid replies
 //!     │  └─ `max_rounds` reached ─────────────────────────────► no agreement: max rounds
 //!     ▼
@@ -36,12 +37,14 @@
 //!
 //! # Invariants
 //!
-//! - **Agreement is exact.** Both agents' latest valid envelopes have status SOLVED and carry `[SOLVED]`, and their final texts have one
-//!   canonical form. Nothing else is agreement (`agreement`).
+//! - **Agreement is exact.** Each agent's position has status SOLVED and carries `[SOLVED]`, and both final texts have one canonical form.
+//!   Nothing else is agreement (`agreement`). The position of an agent is its latest valid envelope, or an earlier one of its own to which
+//!   a clear lead brings it back (`settling`).
 //! - **Only an agent's own envelope speaks for it.** A reply is accepted unchanged or refused (`check`). The machine fills in only the
 //!   digest and the text of an adopted handle.
 //! - **Drafts are blind.** No opening prompt contains a word of the peer. With `adopt` at `never`, no other prompt does either until an
-//!   arbiter has chosen. Until then an answer changes only to one that is more than half of all that its author has found.
+//!   arbiter has chosen. Until then an agent changes only to an answer that it has found itself, for one of two reasons. The answer is more
+//!   than half of all that it has found, or the answer leads clearly among all that both agents have found (`settling`).
 //! - **The agents never swap texts.** After the opening, one agent moves at a time. The drafts and the seed decide who moves first
 //!   (`turn_order`).
 //! - **Every run ends.** There are at most `max_rounds` rounds. Each round is one turn, with at most `1 + max_repairs` envelopes and one
@@ -54,7 +57,6 @@ mod check;
 mod comparing;
 mod cost;
 mod deadlock;
-mod findings;
 mod judge_prompt;
 mod machine;
 mod making;
@@ -64,6 +66,7 @@ mod program;
 mod prompt;
 mod report;
 mod schema;
+mod settling;
 mod speaking;
 mod talk;
 mod task_prompt;

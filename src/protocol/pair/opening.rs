@@ -11,7 +11,7 @@ use super::check::Accepted;
 use super::making::Making;
 use super::talk::Talk;
 use super::transition::Transition;
-use super::{agreement, findings, turn_order};
+use super::{agreement, settling, turn_order};
 use crate::protocol::contract::{Action, CallId, NoAgreement, Reply, Step};
 use crate::protocol::turn::TurnProgress;
 use crate::text::Status;
@@ -81,7 +81,7 @@ impl BlindOpening {
         if wants_more_drafts(talk) {
             return Transition::Draft(1..talk.setup.params.resample + 1);
         }
-        findings::follow_lead(talk);
+        settling::follow_lead(talk);
         if let Some(outcome) = agreement::reached(&talk.seats, &talk.proposals) {
             return Transition::Finish(outcome);
         }
