@@ -11,23 +11,23 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::bank::{DrawnSamples, Draws};
 use super::manifest::{ColumnNote, ServerNote};
 use super::matrix::Column;
 use super::scheduler::Columns;
 use crate::config::{
-    Chosen, ConfigError, FileConfig, Roleset, RolesetSource, differences, launch_command, resolve_endpoints,
+    Chosen, FileConfig, Roleset, RolesetSource, differences, launch_command, resolve_endpoints,
 };
 use crate::core::Endpoint;
 use crate::crypto::Digest;
 use crate::journal::Limits;
-use crate::protocol::vote::VoteParams;
-use crate::protocol::{Method, Params, ProtocolParams as _, RunSetup, StopRule, Task, VoteOverride};
+use crate::protocol::{Params, ProtocolParams as _, Task, VoteOverride};
+use crate::provider::OpenAi;
 use crate::provider::launch::Launched;
-use crate::provider::{Bank, OpenAi};
 use crate::run::{
     BY_PILOT, MockChoice, NamedRoleset, Notices, ParamChanges, RedactRequest, RunError, SeatRequest,
     add_configured_check, check_prices, find_servers, launch, mock_script, modes_of_pilot, of_its_kind,
-    read_named, refuse, require_trusted, require_unlike_voters, sought,
+    read_named, require_trusted, require_unlike_voters, sought,
 };
 
 /// The most rolesets of single tasks that are kept ready.
@@ -70,18 +70,6 @@ pub struct ColumnRequest {
     pub limits: Limits,
 }
 
-/// The arms of a bank, and the method of the samples in each.
-pub(super) const BANK_ARMS: [(&str, Method); 2] = [("words", Method::Words), ("programs", Method::Program)];
-
-/// The samples that a bank has of each task. Those in words and those by programs are arms of their own.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Draws {
-    /// The number of samples in words.
-    pub words: u32,
-    /// The number of programs.
-    pub programs: u32,
-}
-
 /// Rolesets and models, ready to run.
 #[derive(Debug)]
 pub struct OpenColumns {
@@ -89,6 +77,8 @@ pub struct OpenColumns {
     file: FileConfig,
     chosen: Chosen,
     models: Vec<Option<String>>,
+    /// The samples of the bank that the replies come from.
+    drawn: Option<DrawnSamples>,
     /// The columns of the batch.
     all: Rc<[Column]>,
     /// The manifest's notes of the same columns.
@@ -147,29 +137,10 @@ impl ColumnRequest {
     ///
     /// Returns [`RunError::Usage`] if a bank is wanted and the roleset cannot draw its samples.
     fn arms(&self, roleset: Roleset) -> Result<Vec<(String, Roleset)>, RunError> {
-        let Some(Draws { words, programs }) = self.draws else {
-            return Ok(vec![(self.arm.clone().unwrap_or_default(), roleset)]);
-        };
-        refuse(&roleset, "--bank", |params| matches!(params, Params::Vote(_)))?;
-        let mut arms = Vec::new();
-        for ((arm, method), count) in BANK_ARMS.into_iter().zip([words, programs]) {
-            if count == 0 {
-                continue;
-            }
-            if !roleset.agents.iter().any(|agent| agent.method == method) {
-                return Err(RunError::Usage(format!("--{arm}: the roleset has no voter of that kind")));
-            }
-            let mut drawing = roleset.clone();
-            for change in [
-                VoteOverride::Stop(StopRule::None),
-                VoteOverride::Modes(vec![method]),
-                VoteOverride::SamplesMax(count),
-            ] {
-                drawing.params.apply(&change.into());
-            }
-            arms.push((arm.to_owned(), drawing));
+        match self.draws {
+            Some(draws) => draws.arms(&roleset),
+            None => Ok(vec![(self.arm.clone().unwrap_or_default(), roleset)]),
         }
-        Ok(arms)
     }
 
     /// Returns a column in its arm, with or without the rules that tasks say.
@@ -212,9 +183,10 @@ impl OpenColumns {
         }
         let command = launch_command(&chosen, &file, None)?;
         let server = launch(command.as_ref(), &mut chosen, &file, log, notices).await?;
+        let drawn = chosen.bank.as_deref().map(DrawnSamples::read).transpose()?;
         let named = RefCell::default();
         let (all, notes) = (Rc::default(), Vec::new());
-        let mut columns = Self { request, file, chosen, models, all, notes, named };
+        let mut columns = Self { request, file, chosen, models, drawn, all, notes, named };
         let (all, notes) = columns.of_the_batch(notices).await?.into_iter().unzip::<_, _, Vec<_>, _>();
         (columns.all, columns.notes) = (all.into(), notes);
         Ok((columns, server))
@@ -291,8 +263,8 @@ impl OpenColumns {
                 }
                 let setup = roleset.setup(&name, &packs, Task::default(), 0);
                 require_unlike_voters(&setup, &endpoints)?;
-                if let (Some(bank), Params::Vote(vote)) = (&self.chosen.bank, &setup.params) {
-                    require_samples(bank, vote, &setup)?;
+                if let (Some(drawn), Params::Vote(vote)) = (&self.drawn, &setup.params) {
+                    drawn.require(vote, &setup, &endpoints)?;
                 }
                 let column = Column::new(model.clone().unwrap_or_default(), setup, endpoints.clone());
                 let column = self.request.named(column, arm);
@@ -326,29 +298,6 @@ impl OpenColumns {
         }
         servers
     }
-}
-
-/// Refuses a vote that may need more samples than its bank has of each task. It would fail where votes are hardest to settle, so that the
-/// rest looks better than the whole.
-fn require_samples(bank: &Path, vote: &VoteParams, setup: &RunSetup) -> Result<(), RunError> {
-    let drawn = Bank::draws(bank).map_err(ConfigError::from)?;
-    let voters = vote.voters(&setup.agents);
-    let Some(turns) = u32::try_from(voters.len()).ok().filter(|turns| *turns > 0) else { return Ok(()) };
-    for (name, method) in [("in words", Method::Words), ("by programs", Method::Program)] {
-        let is_asked = voters.iter().any(|voter| setup.agents[*voter].method == method);
-        let has = drawn.get(&method).copied().unwrap_or_default();
-        if is_asked && vote.most().div_ceil(turns) > has {
-            let most = has.saturating_mul(turns);
-            let remedy =
-                if most == 0 { String::new() } else { format!("give --samples-max {most} at most, or ") };
-            return Err(RunError::Usage(format!(
-                "the bank `{}` has {has} samples {name} of each task, and this vote may need {}; {remedy}draw a larger bank",
-                bank.display(),
-                vote.most().div_ceil(turns)
-            )));
-        }
-    }
-    Ok(())
 }
 
 /// Returns the SHA-256 of a person's choices: for a built-in roleset only the differences from it, for any other roleset all of it.

@@ -13,6 +13,7 @@
 //!
 //! Only `columns` reads configuration files, and nothing is printed.
 
+mod bank;
 mod batch_stats;
 mod calls;
 mod cells;
@@ -42,9 +43,10 @@ mod task_reader;
 mod transcripts;
 mod verify;
 
+pub use bank::Draws;
 pub use batch_stats::{BatchStats, EndCounts};
 pub use calls::{CallRow, calls};
-pub use columns::{ColumnRequest, Draws, OpenColumns, planned_columns};
+pub use columns::{ColumnRequest, OpenColumns, planned_columns};
 pub use error::BatchError;
 pub use grader::Grader;
 pub use grading::CommandGrader;

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::columns::BANK_ARMS;
+use super::bank::BANK_ARMS;
 use super::error::BatchError;
 use super::grader::Grader;
 use super::matrix::right_answer;

@@ -12,12 +12,11 @@ use std::path::{Path, PathBuf};
 
 use super::completion::Completion;
 use super::error::ProviderError;
-use crate::core::{BankEndpoint, Endpoint};
+use crate::core::Endpoint;
 use crate::crypto::Digest;
 use crate::files::read_line;
 use crate::journal::{Entry, Executed, PlacedRecord, Record, Replied, read_shared};
-use crate::protocol::vote::VoteParams;
-use crate::protocol::{Ask, CallId, Method, Params, RunSetup, StopRule};
+use crate::protocol::{Ask, CallId};
 
 /// The journals of a batch, with the place of everything that can be given again.
 #[derive(Debug)]
@@ -60,7 +59,7 @@ impl Bank {
             replies: HashMap::new(),
             results: HashMap::new(),
         };
-        for path in journals(folder)? {
+        for path in Self::journals(folder)? {
             let file = bank.files.len();
             bank.files.push(File::open(&path).map_err(|why| unusable(&path, &why))?);
             let mut runs: HashMap<String, RunInBank> = HashMap::new();
@@ -74,13 +73,34 @@ impl Bank {
         Ok(bank)
     }
 
+    /// Returns the journals of a batch, in the order of their shards.
+    ///
+    /// # Errors
+    ///
+    /// [`ProviderError::Setup`] if there is no such batch.
+    pub fn journals(folder: &Path) -> Result<Vec<PathBuf>, ProviderError> {
+        let entries = std::fs::read_dir(folder).map_err(|why| unusable(folder, &why))?;
+        let shard = |path: &PathBuf| {
+            let name = path.file_name()?.to_str()?;
+            name.strip_prefix("journal-")?.strip_suffix(".jsonl")?.parse::<u64>().ok()
+        };
+        let mut found: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        found.retain(|path| shard(path).is_some() && path.is_file());
+        found.sort_by_key(shard);
+        if found.is_empty() {
+            let why = format!("`{}` is no bank: it has no journal of a batch", folder.display());
+            return Err(ProviderError::Setup(why));
+        }
+        Ok(found)
+    }
+
     /// Returns the first endpoint of a bank's first run, without reading the rest.
     ///
     /// # Errors
     ///
     /// As for [`Self::open`].
     pub fn first_endpoint(folder: &Path) -> Result<Endpoint, ProviderError> {
-        for path in journals(folder)? {
+        for path in Self::journals(folder)? {
             let file = File::open(&path).map_err(|why| unusable(&path, &why))?;
             let mut line = Vec::new();
             read_line(&mut BufReader::new(file), &mut line).map_err(|why| unusable(&path, &why))?;
@@ -92,31 +112,6 @@ impl Bank {
             }
         }
         Err(ProviderError::Setup(format!("the bank `{}` has no run", folder.display())))
-    }
-
-    /// Returns the number of samples of each task that a bank was drawn with from one voter, by method, without reading its samples.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Self::open`].
-    pub fn draws(folder: &Path) -> Result<BTreeMap<Method, u32>, ProviderError> {
-        let mut draws = BTreeMap::new();
-        for path in journals(folder)? {
-            let mut lines = BufReader::new(File::open(&path).map_err(|why| unusable(&path, &why))?);
-            let mut line = Vec::new();
-            while read_line(&mut lines, &mut line).map_err(|why| unusable(&path, &why))? > 0 {
-                if let Some((setup, vote)) = vote_of(&line) {
-                    let voters = vote.voters(&setup.agents);
-                    let turns = u32::try_from(voters.len()).unwrap_or(u32::MAX).max(1);
-                    for voter in voters {
-                        let most = draws.entry(setup.agents[voter].method).or_insert(0);
-                        *most = (vote.most() / turns).max(*most);
-                    }
-                }
-                line.clear();
-            }
-        }
-        Ok(draws)
     }
 
     fn take(&mut self, run: &mut RunInBank, entry: Entry, place: Place) {
@@ -176,79 +171,8 @@ impl Bank {
     }
 }
 
-/// A bank in place of one model.
-#[derive(Debug)]
-pub struct BankedModel {
-    bank: std::rc::Rc<Bank>,
-    model: String,
-}
-
-impl BankedModel {
-    pub(super) fn new(bank: std::rc::Rc<Bank>, endpoint: &BankEndpoint) -> Self {
-        Self { bank, model: endpoint.model.clone() }
-    }
-
-    /// Returns the reply on record.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Bank::answer`].
-    pub(super) fn answer(&self, ask: &Ask) -> Result<Completion, ProviderError> {
-        self.bank.answer(&self.model, ask)
-    }
-
-    /// Returns the result on record for a program, if there is one.
-    pub(super) fn executed(&self, key: Digest) -> Option<Executed> {
-        self.bank.executed(key)
-    }
-}
-
 fn models(endpoints: &[Endpoint]) -> Vec<String> {
     endpoints.iter().map(|endpoint| endpoint.model().to_owned()).collect()
-}
-
-/// The part of a line by which the first record of a run is recognised.
-const OPENED: &[u8] = b"\"type\":\"opened\",";
-
-/// Returns the setup of a vote in an arm of a bank that begins with this line of a journal.
-fn vote_of(line: &[u8]) -> Option<(RunSetup, VoteParams)> {
-    // Most lines are replies, which need not be parsed.
-    let head = &line[..line.len().min(400)];
-    head.windows(OPENED.len()).any(|part| part == OPENED).then_some(())?;
-    let record: Record = serde_json::from_slice(line).ok()?;
-    match record.event {
-        Entry::Opened(spec) => match spec.setup.params.clone() {
-            Params::Vote(vote) if vote.stop == StopRule::None => Some((spec.setup, vote)),
-            Params::Vote(_)
-            | Params::Pair(_)
-            | Params::Council(_)
-            | Params::Panel(_)
-            | Params::Approval(_) => None,
-        },
-        Entry::Asked(_)
-        | Entry::Replied(_)
-        | Entry::Found(_)
-        | Entry::Executed(_)
-        | Entry::Stopped { .. }
-        | Entry::Resumed { .. } => None,
-    }
-}
-
-/// Returns the journals of a batch, in the order of their shards.
-fn journals(folder: &Path) -> Result<Vec<PathBuf>, ProviderError> {
-    let entries = std::fs::read_dir(folder).map_err(|why| unusable(folder, &why))?;
-    let shard = |path: &PathBuf| {
-        let name = path.file_name()?.to_str()?;
-        name.strip_prefix("journal-")?.strip_suffix(".jsonl")?.parse::<u64>().ok()
-    };
-    let mut found: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    found.retain(|path| shard(path).is_some() && path.is_file());
-    found.sort_by_key(shard);
-    if found.is_empty() {
-        let why = format!("`{}` is no bank: it has no journal of a batch", folder.display());
-        return Err(ProviderError::Setup(why));
-    }
-    Ok(found)
 }
 
 fn unusable(path: &Path, why: &dyn std::fmt::Display) -> ProviderError {

@@ -21,7 +21,7 @@ mod retry;
 mod retry_after;
 mod secret;
 
-pub use bank::{Bank, BankedModel};
+pub use bank::Bank;
 pub use bedrock::Bedrock;
 pub use clients::Clients;
 pub use completion::{CallProgress, Completion, OnProgress, Quitting, TextSoFar};
@@ -30,6 +30,8 @@ pub use http::is_loopback;
 pub use load::Flow;
 pub use mock::{Mock, MockScript, ScriptError, agreeing};
 pub use openai::{OpenAi, Probe, ServerInfo};
+
+use std::rc::Rc;
 
 use crate::core::{Endpoint, Structured};
 use crate::crypto::Digest;
@@ -46,7 +48,12 @@ pub enum Provider {
     /// A script.
     Mock(Mock),
     /// A bank of earlier replies.
-    Bank(BankedModel),
+    Bank {
+        /// The bank.
+        bank: Rc<Bank>,
+        /// The model whose replies are given.
+        model: String,
+    },
 }
 
 impl Provider {
@@ -65,7 +72,9 @@ impl Provider {
                 Self::Bedrock(Box::new(Bedrock::with_connection(clients.bedrock(endpoint)?)))
             }
             Endpoint::Mock(endpoint) => Self::Mock(Mock::new(endpoint, agent)?),
-            Endpoint::Bank(endpoint) => Self::Bank(BankedModel::new(clients.bank(endpoint)?, endpoint)),
+            Endpoint::Bank(endpoint) => {
+                Self::Bank { bank: clients.bank(endpoint)?, model: endpoint.model.clone() }
+            }
         })
     }
 
@@ -79,7 +88,7 @@ impl Provider {
             Self::OpenAi(server) => server.ask(ask, progress).await,
             Self::Bedrock(bedrock) => bedrock.ask(ask, progress).await,
             Self::Mock(mock) => mock.ask(ask).await,
-            Self::Bank(bank) => bank.answer(ask),
+            Self::Bank { bank, model } => bank.answer(model, ask),
         }
     }
 
@@ -87,7 +96,7 @@ impl Provider {
     #[must_use]
     pub fn executed(&self, key: Digest) -> Option<Executed> {
         match self {
-            Self::Bank(bank) => bank.executed(key),
+            Self::Bank { bank, .. } => bank.executed(key),
             Self::OpenAi(_) | Self::Bedrock(_) | Self::Mock(_) => None,
         }
     }
@@ -96,7 +105,7 @@ impl Provider {
     pub fn attach(&self, lifeline: &launch::Lifeline) {
         match self {
             Self::OpenAi(server) => server.attach(lifeline),
-            Self::Bedrock(_) | Self::Mock(_) | Self::Bank(_) => {}
+            Self::Bedrock(_) | Self::Mock(_) | Self::Bank { .. } => {}
         }
     }
 
@@ -105,7 +114,7 @@ impl Provider {
         match self {
             Self::OpenAi(server) => server.watch_shutdown(quitting),
             Self::Bedrock(bedrock) => bedrock.watch_shutdown(quitting),
-            Self::Mock(_) | Self::Bank(_) => {}
+            Self::Mock(_) | Self::Bank { .. } => {}
         }
     }
 
@@ -114,7 +123,7 @@ impl Provider {
         match self {
             Self::OpenAi(server) => server.degrade_to(structured),
             Self::Bedrock(bedrock) => bedrock.degrade_to(structured),
-            Self::Mock(_) | Self::Bank(_) => {}
+            Self::Mock(_) | Self::Bank { .. } => {}
         }
     }
 }

@@ -119,10 +119,15 @@ fn a_sample_that_was_not_drawn_is_no_answer() {
     let words = ["batch", "tasks.jsonl", "--out", "out"];
     let said = Finished::of(consensus(&folder).args(words).args(replayed(&many))).exits(2).stderr;
     assert!(
-        said.contains("the bank `bank` has 2 samples in words of each task, and this vote may need 3"),
+        said.contains(
+            "the bank `bank` has 2 samples in words of each task by `mock`, and this vote may need 3"
+        ),
         "{said}"
     );
     assert!(said.contains("give --samples-max 2 at most"), "{said}");
+    let other = ["--stop", "none", "--samples-max", "2", "--model", "other"];
+    let said = Finished::of(consensus(&folder).args(words).args(replayed(&other))).exits(2).stderr;
+    assert!(said.contains("the bank `bank` has 0 samples in words of each task by `other`"), "{said}");
     // With another seed, other samples would have been drawn.
     remove_out(&folder);
     figures(&folder, &replayed(&["--stop", "none", "--samples-max", "2", "--first-seed", "2"]), 6);
