@@ -7,7 +7,7 @@ use clap_complete::{ArgValueCandidates, ArgValueCompleter};
 
 use super::shared::{
     CheckArgs, LONG, LimitArgs, MetricsArgs, OUTPUT, PANELS, PROTOCOL, RedactArgs, RolesetsArgs, RunsDirArgs,
-    SANDBOX, SandboxArgs, ScriptedArgs, ServerArgs, TASK,
+    SANDBOX, SandboxArgs, ScriptedArgs, ServerArgs, TASK, VOTES,
 };
 
 use crate::cli::completion;
@@ -179,19 +179,19 @@ pub(crate) struct ParamArgs {
     #[arg(long, value_enum, help_heading = PROTOCOL, hide_short_help = true)]
     pub(crate) confidence: Option<ConfidenceArg>,
     /// When the samples of a vote are enough.
-    #[arg(long, value_enum, help_heading = PROTOCOL, hide_short_help = true)]
+    #[arg(long, value_enum, help_heading = VOTES, hide_short_help = true)]
     pub(crate) stop: Option<StopArg>,
     /// The maximum number of samples of a vote.
-    #[arg(long, alias = "samples", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100), help_heading = PROTOCOL, hide_short_help = true)]
+    #[arg(long, alias = "samples", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100), help_heading = VOTES, hide_short_help = true)]
     pub(crate) samples_max: Option<u32>,
-    /// The number of samples of a vote that are asked for at once [default: one of each voter].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100), help_heading = PROTOCOL, hide_short_help = true)]
+    /// The number of samples of a vote that are asked for at once [default: one of each voter, and no more than are needed].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100), help_heading = VOTES, hide_short_help = true)]
     pub(crate) ahead: Option<u32>,
     /// The voters that are asked: those that answer in words, those that write a program, or both.
-    #[arg(long, value_delimiter = ',', value_enum, value_name = "MODE,…", help_heading = PROTOCOL, hide_short_help = true)]
+    #[arg(long, value_delimiter = ',', value_enum, value_name = "MODE,…", help_heading = VOTES, hide_short_help = true)]
     pub(crate) modes: Vec<ModeArg>,
     /// The answer of a vote that does not settle.
-    #[arg(long, value_enum, help_heading = PROTOCOL, hide_short_help = true)]
+    #[arg(long, value_enum, help_heading = VOTES, hide_short_help = true)]
     pub(crate) on_disagreement: Option<OnDisagreementArg>,
     /// A JSON file with the weights of a council's members, such as {"pathos": 0.2, "logos": 0.4, "ethos": 0.4}.
     #[arg(long, value_name = "FILE", help_heading = PROTOCOL, hide_short_help = true)]

@@ -17,6 +17,7 @@ pub(super) const PROTOCOL: &str = "Protocol";
 pub(super) const PANELS: &str = "Panels";
 pub(super) const LONG: &str = "Long documents";
 pub(super) const PRIVACY: &str = "Privacy";
+pub(super) const VOTES: &str = "Votes";
 pub(super) const SANDBOX: &str = "Sandbox";
 pub(super) const LIMITS: &str = "Limits";
 pub(super) const OUTPUT: &str = "Output";
