@@ -13,10 +13,10 @@ use super::matrix::right_answer;
 use super::task::TaskLine;
 use super::verify::verify;
 use crate::config::{Pilot, RightOf};
+use crate::crypto::Digest;
 use crate::engine::RunState;
 use crate::protocol::vote::SampleReport;
 use crate::protocol::{Method, Section};
-use crate::report::RunResult;
 use crate::text::{CanonicalKind, CanonicalRule, Reading};
 
 /// The samples of one task by one model.
@@ -27,7 +27,7 @@ struct TaskSamples {
 }
 
 /// One sample: the digest of its answer, if it has one, and whether it is right.
-type GradedSample = (Option<crate::crypto::Digest>, bool);
+type GradedSample = (Option<Digest>, bool);
 
 /// A model and a kind of answer.
 type Group = (String, &'static str);
@@ -49,7 +49,8 @@ pub fn pilots(bank: &Path, tasks: &BTreeMap<String, TaskLine>) -> Result<Vec<Pil
         }
         let rule = &opened.setup.canonical;
         for sample in samples(state) {
-            let group = (sample.model.clone(), rule.kind.name());
+            let model = state.endpoints()[sample.call.agent].model().to_owned();
+            let group = (model, rule.kind.name());
             let (_, by_task) = groups.entry(group).or_insert_with(|| (rule.kind, BTreeMap::new()));
             let of_task = by_task.entry(task.id.clone()).or_default();
             let list = match sample.method {
@@ -66,8 +67,7 @@ pub fn pilots(bank: &Path, tasks: &BTreeMap<String, TaskLine>) -> Result<Vec<Pil
 
 /// Returns every sample of a run of `vote` that counts.
 fn samples(state: &RunState) -> Vec<SampleReport> {
-    let result = RunResult::new(state, crate::crypto::Digest::ZERO);
-    match result.section {
+    match state.report().section {
         Section::Vote(section) => section.samples.into_iter().filter(|sample| sample.counts).collect(),
         Section::Pair(_)
         | Section::Council(_)

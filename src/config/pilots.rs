@@ -79,10 +79,10 @@ impl RightOf {
         if self.of == 0 { 0.0 } else { self.right as f64 / self.of as f64 }
     }
 
-    /// Returns true if this share, times the fraction `numerator / denominator`, is at most `other`. The comparison is exact.
-    fn times(self, numerator: u128, denominator: u128, other: Self) -> bool {
+    /// Returns true if this share is at least `tenths` tenths of the other one. The comparison is exact.
+    fn is_at_least(self, tenths: u128, other: Self) -> bool {
         let product = |a: u64, b: u64| u128::from(a) * u128::from(b);
-        product(self.right, other.of) * numerator <= product(other.right, self.of) * denominator
+        product(self.right, other.of) * 10 >= product(other.right, self.of) * tenths
     }
 }
 
@@ -105,8 +105,8 @@ impl Pilot {
     #[must_use]
     pub fn programs_help(&self) -> bool {
         let (words, programs) = (self.words, self.programs);
-        let is_near = words.of > 0 && programs.of > 0 && words.times(8, 10, programs);
-        let is_purer = !self.equal_unlike.times(1, 1, self.equal_words);
+        let is_near = words.of > 0 && programs.of > 0 && programs.is_at_least(8, words);
+        let is_purer = !self.equal_words.is_at_least(10, self.equal_unlike);
         self.is_conclusive() && is_near && is_purer
     }
 }
