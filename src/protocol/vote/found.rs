@@ -169,24 +169,16 @@ fn boxed(said: &str) -> Option<&str> {
 
 /// Returns a text without the marks of Markdown and mathematics around it, where they cannot belong to the answer.
 fn without_marks(text: &str, kind: CanonicalKind) -> &str {
-    let marks = match kind {
-        CanonicalKind::Number | CanonicalKind::Choice => "*_`{}",
-        CanonicalKind::Text => "*_`",
-        CanonicalKind::Lines | CanonicalKind::Json | CanonicalKind::Verbatim => "",
-    };
-    if matches!(kind, CanonicalKind::Lines | CanonicalKind::Json | CanonicalKind::Verbatim) {
-        return text;
-    }
-    let is_mark = |c: char| c.is_whitespace() || marks.contains(c);
-    let mut text = text.trim_matches(is_mark);
-    if matches!(kind, CanonicalKind::Number | CanonicalKind::Choice) {
-        text = text.trim_end_matches('.').trim_end_matches(is_mark);
-    }
-    let is_math = matches!(kind, CanonicalKind::Number | CanonicalKind::Choice) && text.ends_with('$');
-    let text = if is_math { text.trim_matches('$').trim() } else { text };
+    let is_in = |marks: &'static str| move |c: char| c.is_whitespace() || marks.contains(c);
     match kind {
-        CanonicalKind::Number | CanonicalKind::Choice => boxed(text).unwrap_or(text),
-        CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Json | CanonicalKind::Verbatim => text,
+        CanonicalKind::Number | CanonicalKind::Choice => {
+            let is_mark = is_in("*_`{}");
+            let text = text.trim_matches(is_mark).trim_end_matches('.').trim_end_matches(is_mark);
+            let text = if text.ends_with('$') { text.trim_matches('$').trim() } else { text };
+            boxed(text).unwrap_or(text)
+        }
+        CanonicalKind::Text => text.trim_matches(is_in("*_`")),
+        CanonicalKind::Lines | CanonicalKind::Json | CanonicalKind::Verbatim => text,
     }
 }
 
