@@ -32,32 +32,37 @@ use crate::text::escape;
 const UNBEGUN: &str = "before the batch began; nothing was asked, and the same command begins it";
 
 pub(crate) fn batch(args: &BatchArgs, output: &Output) -> anyhow::Result<ExitCode> {
-    if args.form.grader == Some(GraderArg::Command) && args.grader_command.is_none() {
-        return Err(UsageError("--grader command needs --grader-command COMMAND".to_owned()).into());
-    }
-    if args.bank.is_none() && (args.words.is_some() || args.programs.is_some()) {
-        return Err(UsageError(
-            "--words and --programs go with --bank DIR, and not with --output".to_owned(),
-        )
-        .into());
-    }
-    if args.bank.is_some() && args.words.unwrap_or_default() + args.programs.unwrap_or_default() == 0 {
-        return Err(
-            UsageError("a bank needs samples: give --words N, --programs N or both".to_owned()).into()
-        );
-    }
-    if let (Some(bank), Some(out)) = (&args.from_bank, args.folder())
-        && bank.canonicalize().ok().zip(out.canonicalize().ok()).is_some_and(|(bank, out)| bank == out)
-    {
-        let why = format!("`{}` is the bank itself; give another --output", out.display());
-        return Err(UsageError(why).into());
-    }
+    require_matching(args)?;
     match (&args.command, &args.tasks, args.folder()) {
         (Some(BatchCommand::Status { dir }), ..) => tell_status(dir, output),
         (None, Some(tasks), Some(out)) if args.dry_run => plan_all(args, tasks, out, output),
         (None, Some(tasks), Some(out)) => block_on(run_all(args, tasks, out, output))?,
         (None, ..) => Err(UsageError("a batch needs TASKS and --output DIR".to_owned()).into()),
     }
+}
+
+/// Refuses options that do not go together.
+fn require_matching(args: &BatchArgs) -> Result<(), UsageError> {
+    let draws = args.words.or(args.programs);
+    let samples = args.words.unwrap_or_default() + args.programs.unwrap_or_default();
+    let is_same = |one: &Path, other: &Path| {
+        one.canonicalize().ok().zip(other.canonicalize().ok()).is_some_and(|(one, other)| one == other)
+    };
+    let from_itself = args.from_bank.as_deref().zip(args.folder()).filter(|(bank, out)| is_same(bank, out));
+    let why = match (&args.bank, from_itself) {
+        _ if args.form.grader == Some(GraderArg::Command) && args.grader_command.is_none() => {
+            "--grader command needs --grader-command COMMAND".to_owned()
+        }
+        (None, _) if draws.is_some() => {
+            "--words and --programs go with --bank DIR, and not with --output".to_owned()
+        }
+        (Some(_), _) if samples == 0 => {
+            "a bank needs samples: give --words N, --programs N or both".to_owned()
+        }
+        (_, Some((_, out))) => format!("`{}` is the bank itself; give another --output", out.display()),
+        (_, None) => return Ok(()),
+    };
+    Err(UsageError(why))
 }
 
 async fn run_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) -> anyhow::Result<ExitCode> {
