@@ -10,9 +10,9 @@ use crate::journal::{Entry, Executed, Executor, Found, Record, Replied};
 use crate::protocol::map_reduce::Fact;
 use crate::protocol::panel::{Evaluated, Scores};
 use crate::protocol::review::{Finding, Reviewed};
-use crate::protocol::vote::SampleReport;
+use crate::protocol::vote::{SampleReport, VoteSection};
 use crate::protocol::{
-    CallId, CallPhase, Execution, ExecutionResult, Method, Outcome, Params, Passage, Section, Step,
+    CallId, CallPhase, Dissent, Execution, ExecutionResult, Method, Outcome, Params, Passage, Section, Step,
 };
 use crate::text::{Envelope, escape};
 
@@ -52,7 +52,7 @@ pub fn transcript(records: &[Record]) -> Result<String, ReplayError> {
     ranking(&mut out, &state);
     reviews(&mut out, &state);
     facts(&mut out, &state);
-    dissent(&mut out, &state);
+    remainder(&mut out, &state);
     Ok(out)
 }
 
@@ -213,21 +213,16 @@ fn heading(state: &RunState, call: CallId) -> String {
         (Step::Weigh, _) => ", in the other order".to_owned(),
         (_, attempt) => format!(", attempt {}", attempt + 1),
     };
-    if matches!(setup.params, Params::Vote(_)) {
-        let is_program = setup.agents.get(call.agent).is_some_and(|agent| agent.method == Method::Program);
-        let what = match call.step {
-            Step::Sample => "in words",
-            _ if is_program => "a program",
-            Step::Envelope | Step::Think | Step::Choose | Step::Weigh => "the answer alone, in a form",
-        };
-        return format!("Sample {} of {name}, {what}{}{again}", call.draft + 1, seen_order(state, call));
-    }
     let what = match call.step {
-        Step::Think | Step::Sample => "private thoughts",
+        Step::Sample => "in words",
+        Step::Think => "private thoughts",
         Step::Envelope => form_name(state, call),
         Step::Choose => "arbiter's choice",
         Step::Weigh => "private comparison",
     };
+    if matches!(setup.params, Params::Vote(_)) {
+        return format!("Sample {} of {name}, {what}{}{again}", call.draft + 1, seen_order(state, call));
+    }
     let blind = if is_blind(state, call) { ", blind" } else { "" };
     let part = if call.part > 0 { format!("Part {}, round", call.part) } else { "Round".to_owned() };
     format!("{part} {}: {name}, {what}{blind}{again}", call.round)
@@ -249,7 +244,9 @@ fn is_blind(state: &RunState, call: CallId) -> bool {
 
 /// Returns the name of the form in which an agent commits.
 fn form_name(state: &RunState, call: CallId) -> &'static str {
-    match state.opened().setup.params {
+    let setup = &state.opened().setup;
+    let is_program = || setup.agents.get(call.agent).is_some_and(|agent| agent.method == Method::Program);
+    match setup.params {
         Params::Pair(_) => "envelope",
         Params::Council(_) => {
             ["framing", "response", "verification"].get(call.agent).copied().unwrap_or("form")
@@ -258,7 +255,8 @@ fn form_name(state: &RunState, call: CallId) -> &'static str {
         Params::Panel(_) if call.round.is_multiple_of(2) => "ballot",
         Params::Panel(_) => "answer",
         Params::Approval(_) => "review",
-        Params::Vote(_) => "sample",
+        Params::Vote(_) if is_program() => "a program",
+        Params::Vote(_) => "the answer alone, in a form",
     }
 }
 
@@ -308,28 +306,40 @@ fn end(out: &mut String, outcome: &Outcome) {
     out.push('\n');
 }
 
-fn dissent(out: &mut String, state: &RunState) {
+fn remainder(out: &mut String, state: &RunState) {
     let report = state.report();
-    if let Section::Vote(vote) = &report.section {
-        out.push_str("## Votes\n\n");
-        for line in votes_in_words(vote) {
-            let _ = writeln!(out, "- {}", line.trim_start());
-        }
-        let _ = writeln!(out, "\n{}.\n", stop_in_words(vote));
-    } else if !report.dissent.is_empty() {
-        out.push_str("## Other answers\n\n");
-    }
-    let others = report.dissent.iter().filter(|_| !matches!(report.section, Section::Vote(_)));
-    for dissent in others {
-        let _ = writeln!(out, "{} ({}):\n", dissent.agent, dissent.stage);
-        quoted(out, &dissent.text);
-        out.push('\n');
+    match &report.section {
+        Section::Vote(vote) => votes(out, vote),
+        Section::Pair(_)
+        | Section::Council(_)
+        | Section::Panel(_)
+        | Section::Approval(_)
+        | Section::MapReduce(_) => dissent(out, &report.dissent),
     }
     if !report.degraded.is_empty() {
         out.push_str("## Degraded\n\n");
     }
     for loss in &report.degraded {
         let _ = writeln!(out, "- {}", escape::plain(&loss.detail).replace('\n', " "));
+    }
+}
+
+fn votes(out: &mut String, vote: &VoteSection) {
+    out.push_str("## Votes\n\n");
+    for line in votes_in_words(vote) {
+        let _ = writeln!(out, "- {}", line.trim_start());
+    }
+    let _ = writeln!(out, "\n{}.\n", stop_in_words(vote));
+}
+
+fn dissent(out: &mut String, others: &[Dissent]) {
+    if !others.is_empty() {
+        out.push_str("## Other answers\n\n");
+    }
+    for other in others {
+        let _ = writeln!(out, "{} ({}):\n", other.agent, other.stage);
+        quoted(out, &other.text);
+        out.push('\n');
     }
 }
 

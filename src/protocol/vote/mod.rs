@@ -8,7 +8,7 @@
 //!     │  ├─ the first samples of two voters are equal (`stop: fast`) ──────────► agreed (voted), class B
 //!     │  ├─ the leading answer is certain enough, found by several voters ─────► agreed (voted), class A
 //!     │  ├─ the leading answer is certain enough, found by one voter ──────────► agreed (voted), class C
-//!     │  ├─ no answer can become certain enough ────────────────────────────────► no agreement, class D
+//!     │  ├─ no answer can become certain enough ───────────────────────────────► no agreement, class D
 //!     │  └─ without a stop, all samples are drawn: the most votes ─────────────► agreed (voted), no class
 //!     ▼
 //!  next sample
