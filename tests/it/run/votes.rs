@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Finished, Folder, consensus};
+use crate::support::{Act, Finished, Folder, Server, completion, consensus, http};
 
 fn voted(folder: &Folder, words: &[&str], code: i32) -> Finished {
     let prompt = ["run", "--prompt", "How much is 2 + 2?"];
@@ -11,6 +11,16 @@ fn voted(folder: &Folder, words: &[&str], code: i32) -> Finished {
 
 fn result(folder: &Folder, words: &[&str], code: i32) -> Value {
     serde_json::from_str(&voted(folder, &[words, &["--format", "json"]].concat(), code).stdout).unwrap()
+}
+
+/// Writes a script in which one sample of the solver has an answer of its own, and the programmer always finds 4.
+fn script(folder: &Folder, draft: u32, its: &str, others: &str) {
+    let rules = [
+        json!({"agent": "Solver", "draft": draft, "policy": "honest", "answer": its}),
+        json!({"agent": "Solver", "policy": "honest", "answer": others}),
+        json!({"agent": "Programmer", "policy": "honest", "answer": "4"}),
+    ];
+    folder.write("script.jsonl", &rules.map(|rule| rule.to_string() + "\n").concat());
 }
 
 #[test]
@@ -48,12 +58,7 @@ fn words_and_a_program_that_agree_at_once_are_enough() {
 #[test]
 fn votes_that_do_not_settle_are_no_agreement_unless_the_leader_is_wanted() {
     let folder = Folder::new();
-    folder.write(
-        "script.jsonl",
-        "{\"agent\": \"Solver\", \"draft\": 1, \"policy\": \"honest\", \"answer\": \"5\"}\n\
-         {\"agent\": \"Solver\", \"policy\": \"honest\", \"answer\": \"4\"}\n\
-         {\"agent\": \"Programmer\", \"policy\": \"honest\", \"answer\": \"4\"}\n",
-    );
+    script(&folder, 1, "5", "4");
     let words = ["--roleset", "vote_number", "--mock-script", "script.jsonl", "--samples-max", "3"];
     let told = voted(&folder, &words, 3);
     assert!(told.stderr.contains("not settled (class D), 50.0 % certain after 2 samples"), "{}", told.stderr);
@@ -73,12 +78,7 @@ fn votes_that_do_not_settle_are_no_agreement_unless_the_leader_is_wanted() {
 #[test]
 fn a_check_refuses_samples_like_any_text() {
     let folder = Folder::new();
-    folder.write(
-        "script.jsonl",
-        "{\"agent\": \"Solver\", \"draft\": 0, \"policy\": \"honest\", \"answer\": \"5\"}\n\
-         {\"agent\": \"Solver\", \"policy\": \"honest\", \"answer\": \"4\"}\n\
-         {\"agent\": \"Programmer\", \"policy\": \"honest\", \"answer\": \"4\"}\n",
-    );
+    script(&folder, 0, "5", "4");
     let words = ["--roleset", "vote_number", "--mock-script", "script.jsonl", "--check", "grep -qx 4"];
     let told = result(&folder, &words, 0);
     assert_eq!((&told["text"], &told["vote"]["lead"]["leader"]), (&json!("4"), &json!(3)), "{told}");
@@ -113,15 +113,44 @@ fn every_voter_sits_on_each_of_several_models() {
 }
 
 #[test]
+fn two_voters_that_are_alike_are_refused_before_any_call() {
+    let folder = Folder::new();
+    let server = Server::start(|request| {
+        let models = json!({"data": [{"id": "one"}, {"id": "two"}]}).to_string();
+        let is_list = request.path.ends_with("/models");
+        let body = if is_list { http("200 OK", "", models.as_bytes()) } else { completion("Answer: 4") };
+        vec![Act::Send(body)]
+    });
+    let voter =
+        |name: &str, model: &str| json!({"name": name, "domain": "sums", "pack": "p.md", "model": model});
+    let roleset = |second: &str| {
+        let agents = [voter("Ann", "one"), voter("Bob", second)];
+        let canonical = json!({"kind": "number"});
+        json!({"v": 1, "protocol": "vote", "agents": agents, "canonical": canonical}).to_string()
+    };
+    folder.write("packs/p.md", "Count.");
+    folder.write("alike.json", &roleset("one"));
+    folder.write("unlike.json", &roleset("two"));
+    let checked =
+        |name: &str, code| Finished::of(consensus(&folder).args(["roleset", "check", name])).exits(code);
+    let told = checked("alike.json", 2);
+    assert!(told.stderr.contains("`Bob` votes as `Ann` does"), "{}", told.stderr);
+    checked("unlike.json", 0);
+    // One model for all makes the same of them.
+    let url = server.url();
+    let words = ["--roleset", "unlike.json", "--base-url", &url, "--model", "one"];
+    let told = voted(&folder, &words, 2);
+    assert!(told.stderr.contains("`Bob` votes as `Ann` does, by the same pack"), "{}", told.stderr);
+    assert!(server.chats().is_empty());
+    let told = result(&folder, &words[..4], 0);
+    assert_eq!((&told["text"], &told["vote"]["class"]), (&json!("4"), &json!("B")), "{told}");
+}
+
+#[test]
 fn a_pilot_decides_whether_votes_draw_programs() {
     let folder = Folder::new();
     // Words are right on every other sample; programs always are.
-    folder.write(
-        "script.jsonl",
-        "{\"agent\": \"Solver\", \"draft\": 0, \"policy\": \"honest\", \"answer\": \"4\"}\n\
-         {\"agent\": \"Solver\", \"policy\": \"honest\", \"answer\": \"5\"}\n\
-         {\"agent\": \"Programmer\", \"policy\": \"honest\", \"answer\": \"4\"}\n",
-    );
+    script(&folder, 0, "4", "5");
     let task = |id| {
         json!({"id": id, "prompt": format!("How much is {id} - {id} + 4?"), "answer": 4}).to_string() + "\n"
     };

@@ -13,6 +13,14 @@ use crate::support::{Finished, Folder, consensus};
 /// A check that passes once the user has made a file.
 const WAITS: &str = "while test ! -e go; do sleep 0.05; done";
 
+/// Returns the command of a run whose check waits.
+fn checked(folder: &Folder) -> Command {
+    let mut command = consensus(folder);
+    command.args(["run", "--mock", "--answer", "4", "--thinking", "none"]);
+    command.args(["--prompt", "2+2?", "--check", WAITS]);
+    command
+}
+
 /// Starts the program in a group of its own, as a shell does for a terminal, and waits until it has a child with this word.
 fn started(command: &mut Command, word: &str) -> (Child, Pid) {
     let mut child = command.process_group(0).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -50,20 +58,7 @@ fn ends(folder: &Folder) -> Vec<Value> {
 #[test]
 fn an_interrupt_at_the_terminal_reaches_no_check() {
     let folder = Folder::new();
-    let mut command = consensus(&folder);
-    command.args([
-        "run",
-        "--mock",
-        "--answer",
-        "4",
-        "--thinking",
-        "none",
-        "--prompt",
-        "2+2?",
-        "--check",
-        WAITS,
-    ]);
-    let (mut child, _) = started(&mut command, "guard");
+    let (mut child, _) = started(&mut checked(&folder), "guard");
     killpg(pid(&child), Signal::SIGINT).unwrap();
     folder.write("go", "");
     child.wait().unwrap();
@@ -103,20 +98,7 @@ fn an_interrupt_at_the_terminal_reaches_no_program() {
 #[test]
 fn a_guard_that_someone_kills_leaves_no_verdict() {
     let folder = Folder::new();
-    let mut command = consensus(&folder);
-    command.args([
-        "run",
-        "--mock",
-        "--answer",
-        "4",
-        "--thinking",
-        "none",
-        "--prompt",
-        "2+2?",
-        "--check",
-        WAITS,
-    ]);
-    let (mut child, guard) = started(&mut command, "guard");
+    let (mut child, guard) = started(&mut checked(&folder), "guard");
     kill(guard, Signal::SIGKILL).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(6));
     assert_eq!(ends(&folder), Vec::<Value>::new());
