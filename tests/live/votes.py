@@ -72,10 +72,10 @@ def is_right(text, answer):
         return False
 
 
-def samples(bank):
-    """Returns the samples of each task by method, in their order: the answer, or None, and the tokens."""
+def samples(bank, tasks):
+    """Returns the samples of each of these tasks by method, in their order: the answer, or None, and the tokens."""
     drawn = {}
-    for row in results(bank):
+    for row in [row for row in results(bank) if row["task"] in tasks]:
         for sample in row["vote"]["samples"]:
             by_method = drawn.setdefault(row["task"], {"words": [], "program": []})
             by_method[sample["method"]].append((sample["text"], sample["tokens"]))
@@ -165,7 +165,7 @@ def line(name, found, curve):
 
 def report(bank, path, out):
     answers = {task["id"]: task["answer"] for task in read(path)}
-    drawn = samples(bank)
+    drawn = samples(bank, answers)
     most = max(len(by_method["words"]) for by_method in drawn.values())
     curve = {k: majority(drawn, answers, k) for k in range(1, most + 1)}
     print(f"{len(drawn)} tasks; accuracy with its interval, tokens of replies a task")
@@ -183,7 +183,7 @@ def report(bank, path, out):
 
 
 def arms(binary, bank, path, out):
-    drawn = samples(bank)
+    drawn = samples(bank, {task["id"] for task in read(path)})
     roleset = results(bank)[0]["roleset"]
     words = min(len(by_method["words"]) for by_method in drawn.values())
     has_programs = any(by_method["program"] for by_method in drawn.values())
@@ -197,7 +197,7 @@ def arms(binary, bank, path, out):
 
 def keep(bank, path):
     answers = {task["id"]: task["answer"] for task in read(path)}
-    for task, by_method in sorted(samples(bank).items()):
+    for task, by_method in sorted(samples(bank, answers).items()):
         for method, drawn in by_method.items():
             for number, (text, tokens) in enumerate(drawn):
                 right = text is not None and is_right(text, answers[task])
