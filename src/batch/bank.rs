@@ -12,7 +12,7 @@ use crate::config::{ConfigError, Roleset};
 use crate::core::Endpoint;
 use crate::journal::{Record, RunSpec, read_shared};
 use crate::protocol::vote::VoteParams;
-use crate::protocol::{Method, Params, ProtocolParams as _, RunSetup, StopRule, VoteOverride};
+use crate::protocol::{Method, Params, ProtocolParams as _, RulesVersion, RunSetup, StopRule, VoteOverride};
 use crate::provider::Bank;
 use crate::run::{RunError, refuse};
 
@@ -64,6 +64,8 @@ pub(super) struct DrawnSamples {
     folder: PathBuf,
     /// The number of samples, by the voter's method and model.
     samples: BTreeMap<(Method, String), u32>,
+    /// The version of the rules by which the samples were asked for.
+    rules_version: RulesVersion,
 }
 
 /// The first record of a run, and none of the others.
@@ -82,7 +84,8 @@ impl DrawnSamples {
     ///
     /// Returns [`RunError`] if there is no such bank or its journals are damaged.
     pub(super) fn read(folder: &Path) -> Result<Self, RunError> {
-        let mut drawn = Self { folder: folder.to_owned(), samples: BTreeMap::new() };
+        let rules_version = RulesVersion::NEWEST;
+        let mut drawn = Self { folder: folder.to_owned(), samples: BTreeMap::new(), rules_version };
         for path in Bank::journals(folder).map_err(ConfigError::from)? {
             read_shared(&path, |record: Record<Opening>, _| {
                 if let Opening::Opened(run) = &record.event {
@@ -100,6 +103,7 @@ impl DrawnSamples {
         if vote.stop != StopRule::None {
             return;
         }
+        self.rules_version = run.setup.rules_version;
         let voters = vote.voters(&run.setup.agents);
         for voter in &voters {
             let model = run.endpoints.get(*voter).map(Endpoint::model).unwrap_or_default();
@@ -107,6 +111,11 @@ impl DrawnSamples {
             let most = self.samples.entry(samples).or_insert(0);
             *most = (vote.most() / turns(&voters)).max(*most);
         }
+    }
+
+    /// Returns the version of the rules of a vote that asks as the bank has asked. Another version may ask in other words.
+    pub(super) fn rules_version(&self) -> RulesVersion {
+        self.rules_version
     }
 
     /// Refuses a vote that may need more samples than there are of each task. It would fail where votes are hardest to settle, so that

@@ -261,10 +261,11 @@ impl OpenColumns {
                         notices.status(BY_PILOT);
                     }
                 }
-                let setup = roleset.setup(&name, &packs, Task::default(), 0);
+                let mut setup = roleset.setup(&name, &packs, Task::default(), 0);
                 require_unlike_voters(&setup, &endpoints)?;
                 if let (Some(drawn), Params::Vote(vote)) = (&self.drawn, &setup.params) {
                     drawn.require(vote, &setup, &endpoints)?;
+                    setup.rules_version = drawn.rules_version();
                 }
                 let column = Column::new(model.clone().unwrap_or_default(), setup, endpoints.clone());
                 let column = self.request.named(column, arm);

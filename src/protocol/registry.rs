@@ -167,7 +167,8 @@ impl ProtocolParams for Params {
         each!(self, params => params.unreadable(task, in_pieces))
     }
 
-    fn machine(setup: Setup<Self>) -> Machine {
+    fn machine(mut setup: Setup<Self>) -> Machine {
+        setup.seed = setup.drawing_seed();
         if let Some(chunk_plan) = setup.chunk_plan.clone() {
             return Box::new(Listed(MapReduce::new(setup, chunk_plan)));
         }

@@ -10,8 +10,9 @@ use thiserror::Error;
 
 use super::chunk_plan::ChunkPlan;
 use super::execution::CheckCommand;
-use super::rules_version::{Opening, RulesVersion};
+use super::rules_version::{Chance, Opening, RulesVersion};
 use super::task::Task;
+use crate::crypto::Hasher;
 use crate::text::vacuity::{self, EchoRule, PromptEcho, PromptWords};
 use crate::text::{CanonicalRule, Constraint};
 
@@ -87,6 +88,22 @@ impl<P> Setup<P> {
         match self.rules_version.rules().opening {
             Opening::All => self.system(agent),
             Opening::Alone => self.agents[agent].introduced(),
+        }
+    }
+
+    /// Returns the seed of this run's draws, which is another for every task of a batch.
+    pub(crate) fn drawing_seed(&self) -> u64 {
+        match self.rules_version.rules().chance {
+            Chance::Seed => self.seed,
+            Chance::SeedAndTask => {
+                let task = self.task.prompt.as_bytes();
+                Hasher::default()
+                    .part(b"draws")
+                    .part(&self.seed.to_be_bytes())
+                    .part(task)
+                    .finish()
+                    .leading_u64()
+            }
         }
     }
 

@@ -16,9 +16,9 @@ use serde_json::Value;
 use crate::support::{Finished, Folder, consensus};
 
 /// Returns a folder of records for each version of the rules.
-fn versions() -> [PathBuf; 2] {
+fn versions() -> [PathBuf; 3] {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
-    ["v0.1", "rules-2"].map(|name| fixtures.join(name))
+    ["v0.1", "rules-2", "rules-3"].map(|name| fixtures.join(name))
 }
 
 /// Returns the folders of single runs of every version, and their names.
@@ -182,6 +182,25 @@ fn a_batch_verifies_and_goes_on() {
 }
 
 #[test]
+fn a_vote_is_played_from_a_bank_of_an_earlier_version() {
+    let banks = versions().map(|version| version.join("bank"));
+    let banks: Vec<_> = banks.iter().filter(|bank| bank.exists()).collect();
+    assert!(!banks.is_empty());
+    for bank in banks {
+        let folder = Folder::new();
+        copy(bank, &folder.path().join("bank"));
+        std::fs::copy(bank.with_file_name("tasks.jsonl"), folder.path().join("tasks.jsonl")).unwrap();
+        call(&folder, &["verify"], &folder.path().join("bank")).exits(0);
+        let words = ["batch", "tasks.jsonl", "--quiet", "--from-bank", "bank", "--roleset", "vote_number"];
+        let played = ["--modes", "words,program", "--samples-max", "4", "--out", "played"];
+        Finished::of(consensus(&folder).args(words).args(played)).exits(0);
+        call(&folder, &["verify"], &folder.path().join("played")).exits(0);
+        let results = std::fs::read_to_string(folder.path().join("played/results-0.jsonl")).unwrap();
+        assert_eq!(results.lines().count(), 6, "{results}");
+    }
+}
+
+#[test]
 fn a_decision_verifies_by_public_keys_alone() {
     for version in versions() {
         let folder = Folder::new();
@@ -228,21 +247,22 @@ fn a_session_goes_on() {
 
 #[test]
 fn the_log_of_a_node_is_read_again() {
-    let nodes = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/rules-2/nodes");
-    let folder = Folder::new();
-    for name in ["Quality", "Security", "Performance", "Compatibility", "orchestrator"] {
-        let own = folder.path().join(name);
-        copy(&nodes.join(name), &own);
-        // Git does not keep it from other readers.
-        let key = own.join(format!("{name}.key"));
-        std::fs::set_permissions(key, std::fs::Permissions::from_mode(0o600)).unwrap();
-        let keys = KeyFolder::open(&own).unwrap();
-        let log = std::fs::read_dir(own.join("decisions")).unwrap().next().unwrap().unwrap().path();
-        let log = records(&log.join("peers").join(name));
-        let chain = log[0]["run"].as_str().unwrap().parse().unwrap();
-        let membership = Arc::new(Membership::new(chain, keys.roster().clone()).unwrap());
-        let (_, me, seal, place) = keys.seat(name, &membership).unwrap();
-        let node = Node::open(&place, &membership, (me, seal)).unwrap();
-        assert_eq!(node.known(), 1, "{name}");
+    for nodes in versions().map(|version| version.join("nodes")).into_iter().filter(|nodes| nodes.exists()) {
+        let folder = Folder::new();
+        for name in ["Quality", "Security", "Performance", "Compatibility", "orchestrator"] {
+            let own = folder.path().join(name);
+            copy(&nodes.join(name), &own);
+            // Git does not keep it from other readers.
+            let key = own.join(format!("{name}.key"));
+            std::fs::set_permissions(key, std::fs::Permissions::from_mode(0o600)).unwrap();
+            let keys = KeyFolder::open(&own).unwrap();
+            let log = std::fs::read_dir(own.join("decisions")).unwrap().next().unwrap().unwrap().path();
+            let log = records(&log.join("peers").join(name));
+            let chain = log[0]["run"].as_str().unwrap().parse().unwrap();
+            let membership = Arc::new(Membership::new(chain, keys.roster().clone()).unwrap());
+            let (_, me, seal, place) = keys.seat(name, &membership).unwrap();
+            let node = Node::open(&place, &membership, (me, seal)).unwrap();
+            assert_eq!(node.known(), 1, "{name}");
+        }
     }
 }
