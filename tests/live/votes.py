@@ -4,14 +4,19 @@
     votes.py tasks KIND FILE N [--every K] >TASKS.jsonl    tasks from a public set: gsm8k, svamp or mmlu-redux
     votes.py arms BIN BANK TASKS.jsonl OUT                 plays the arms from the bank; no model is called
     votes.py report BANK TASKS.jsonl OUT                   prints accuracy, tokens, and paired differences at equal tokens
-    votes.py keep BANK TASKS.jsonl >BANK.jsonl             ids, methods, answers and tokens of the samples, without the questions
+    votes.py keep BANK TASKS.jsonl >KEPT.jsonl             the samples of each task, without its question: answer, whether it is right,
+                                                           and tokens
+    votes.py curve KEPT.jsonl                              prints majorities and stops over such samples, averaged over 100 orders of
+                                                           them, and how often two samples agree
 
 The majority of k samples takes the first k in words, and a tie is worth the share of its answers that are right. An arm is compared
 with the majority that takes as many tokens: between two numbers of samples, their results are mixed in proportion. Intervals are
-Wilson's for shares, and those of a bootstrap over tasks (10,000 draws, seed 1) for differences.
+Wilson's for shares, and those of a bootstrap over tasks (10,000 draws, seed 1) for differences. `curve` works the stops out on its
+own, by the formulae in docs/src/concepts/protocols/vote.md.
 """
 
 import argparse
+import itertools
 import json
 import math
 import pathlib
@@ -72,34 +77,50 @@ def is_right(text, answer):
         return False
 
 
-def samples(bank, tasks):
-    """Returns the samples of each of these tasks by method, in their order: the answer, or None, and the tokens."""
-    drawn = {}
-    for row in [row for row in results(bank) if row["task"] in tasks]:
+def samples(bank, answers):
+    """Returns the samples of each of these tasks by method, in their order: the answer, or None, whether it is right, the tokens."""
+    drawn, texts = {}, {}
+    for row in [row for row in results(bank) if row["task"] in answers]:
         for sample in row["vote"]["samples"]:
             by_method = drawn.setdefault(row["task"], {"words": [], "program": []})
-            by_method[sample["method"]].append((sample["text"], sample["tokens"]))
+            # `51` and `51.0` have one digest, and are one answer.
+            text = sample["text"] and texts.setdefault(sample["sha256"], sample["text"])
+            right = text is not None and is_right(text, answers[row["task"]])
+            by_method[sample["method"]].append((text, right, sample["tokens"]))
     return drawn
 
 
-def worth(votes, answer):
+def worth(votes):
     """Returns what the majority of these answers is worth: 1, 0, or the right share of a tie."""
     counts = {}
-    for text in votes:
+    for text, right in votes:
         if text is not None:
-            counts[text] = counts.get(text, 0) + 1
-    top = [text for text, count in counts.items() if count == max(counts.values())]
-    return sum(is_right(text, answer) for text in top) / len(top) if top else 0.0
+            counts[text, right] = counts.get((text, right), 0) + 1
+    top = [right for (_, right), count in counts.items() if count == max(counts.values())]
+    return sum(top) / len(top) if top else 0.0
 
 
-def majority(drawn, answers, k):
-    """Returns worth and tokens of the majority of the first k samples in words, by task."""
+def majority(drawn, method, k):
+    """Returns worth and tokens of the majority of the first k samples by a method, by task."""
     found = {}
     for task, by_method in drawn.items():
-        words = by_method["words"][:k]
-        if len(words) == k:
-            found[task] = (worth([text for text, _ in words], answers[task]), sum(tokens for _, tokens in words))
+        some = by_method[method][:k]
+        if len(some) == k:
+            found[task] = (worth([(text, right) for text, right, _ in some]), sum(tokens for _, _, tokens in some))
     return found
+
+
+def pairs(drawn, methods):
+    """Prints how often two samples by these methods agree, and how often they are right then."""
+    alike, right, of = 0, 0, 0
+    for by_method in drawn.values():
+        first, second = (by_method[method] for method in methods)
+        together = itertools.product(first, second) if methods[0] != methods[1] else itertools.combinations(first, 2)
+        for one, other in together:
+            agree = one[0] is not None and one[0] == other[0]
+            alike, right, of = alike + agree, right + (agree and one[1]), of + 1
+    if of:
+        print(f"{' and '.join(methods):18} agree on {100 * alike / of:.1f} % of {of} pairs, and are right in {100 * right / max(1, alike):.1f} % then")
 
 
 def wilson(right, of):
@@ -131,8 +152,8 @@ def arm_rows(rows, answers):
     found = {}
     for row in rows:
         vote, answer = row["vote"], answers[row["task"]]
-        votes = [text["text"] for text in vote["answers"] for _ in range(text["votes"])]
-        found[row["task"]] = (worth(votes, answer), row["usage"]["completion"], vote["class"])
+        votes = [(text["text"], is_right(text["text"], answer)) for text in vote["answers"] for _ in range(text["votes"])]
+        found[row["task"]] = (worth(votes), row["usage"]["completion"], vote["class"])
     return found
 
 
@@ -142,8 +163,8 @@ def line(name, found, curve):
     tokens = sum(found[task][1] for task in tasks) / len(tasks)
     low, high = wilson(right, len(tasks))
     text = f"{name:18} {100 * right / len(tasks):5.1f} [{100 * low:4.1f}, {100 * high:4.1f}]  {tokens:7.0f}"
-    sure = [task for task in tasks if len(found[task]) > 2 and found[task][2] in ("A", "B", "C")]
     if any(len(found[task]) > 2 and found[task][2] for task in tasks):
+        sure = [task for task in tasks if found[task][2] in ("A", "B", "C")]
         well = sum(found[task][0] for task in sure)
         low, high = wilson(well, len(sure))
         text += f"  {len(sure):3} sure, {100 * well / max(1, len(sure)):5.1f} [{100 * low:4.1f}, {100 * high:5.1f}] right"
@@ -151,7 +172,7 @@ def line(name, found, curve):
             of = [task for task in sure if found[task][2] == name]
             text += f"  {name} {sum(found[task][0] for task in of):.0f}/{len(of)}"
     whole = {k: rows for k, rows in curve.items() if all(task in rows for task in tasks)}
-    if whole and len(found[tasks[0]]) > 2:
+    if whole:
         base, k = at_tokens(whole, tokens, tasks)
         differences = [found[task][0] - base[task] for task in tasks]
         low, high = bootstrap(differences)
@@ -163,27 +184,104 @@ def line(name, found, curve):
     print(text)
 
 
+def certainty(leader, runner_up):
+    """Returns the probability that the leader of so many votes is the more frequent of two answers."""
+    tosses = leader + runner_up + 1
+    return sum(math.comb(tosses, k) for k in range(leader + 1)) / 2 ** tosses
+
+
+def stopped(turns, threshold, stops_at_two):
+    """Returns worth and tokens of a vote over samples in this order."""
+    counts, tokens = {}, 0
+    for number, (text, right, cost) in enumerate(turns):
+        tokens += cost
+        if text is None:
+            continue
+        counts[text, right] = counts.get((text, right), 0) + 1
+        first, second = (sorted(counts.values(), reverse=True) + [0])[:2]
+        if stops_at_two and number == 1 and first == 2 or certainty(first, second) >= threshold:
+            break
+    return worth([answer for answer, count in counts.items() for _ in range(count)]), tokens
+
+
+STOPS = {
+    "words-fast": (["words"], 8, 0.90, False),
+    "words-sure": (["words"], 12, 0.95, False),
+    "fast": (["words", "program"], 8, 0.90, True),
+    "fast-without-B": (["words", "program"], 8, 0.90, False),
+    "sure": (["words", "program"], 16, 0.95, False),
+}
+
+
+def shuffled(drawn, arm, orders=100):
+    """Returns worth and tokens by task, each the mean over orders of the samples that are drawn anew for each task."""
+    draw = random.Random(1)
+    found = {}
+    for task, by_method in drawn.items():
+        each = []
+        for _ in range(orders):
+            each.append(arm({method: draw.sample(by_method[method], len(by_method[method])) for method in ["words", "program"]}))
+        found[task] = tuple(sum(values) / orders for values in zip(*each))
+    return found
+
+
+def by_turns(some, methods, most):
+    """Returns the samples of one task in the order of a vote, in which its methods take turns."""
+    return [sample for turn in zip(*(some[method] for method in methods)) for sample in turn][:most]
+
+
+def again(drawn, arm, rows):
+    """Holds the runs of an arm against the same stop, worked out here."""
+    methods, most, threshold, stops_at_two = STOPS[arm]
+    for task, some in drawn.items():
+        mine, theirs = stopped(by_turns(some, methods, most), threshold, stops_at_two), rows[task]
+        if mine != theirs[:2]:
+            sys.exit(f"votes.py: {arm}, {task}: {mine} is worked out, and the run says {theirs}")
+
+
+def orders(path):
+    drawn = kept(path)
+    print(f"{len(drawn)} tasks, 100 orders; accuracy with its interval, tokens of replies a task")
+    most = min(len(some["words"]) for some in drawn.values())
+    curve = {}
+    for k in range(1, most + 1):
+        curve[k] = shuffled(drawn, lambda some: (worth([sample[:2] for sample in some["words"][:k]]), sum(s[2] for s in some["words"][:k])))
+        line(f"{k} words", curve[k], {})
+    for name, (methods, most, threshold, stops_at_two) in STOPS.items():
+        if all(some[method] for some in drawn.values() for method in methods):
+            arm = lambda some: stopped(by_turns(some, methods, most), threshold, stops_at_two)
+            line(name, shuffled(drawn, arm), curve)
+    for methods in [("words", "words"), ("program", "program"), ("words", "program")]:
+        pairs(drawn, methods)
+
+
+def curves(drawn):
+    """Prints the majority of every number of samples, by method; returns those in words."""
+    print(f"{len(drawn)} tasks; accuracy with its interval, tokens of replies a task")
+    by_method = {}
+    for method in ["words", "program"]:
+        most = max(len(some[method]) for some in drawn.values())
+        by_method[method] = {k: majority(drawn, method, k) for k in range(1, most + 1)}
+        for k, found in by_method[method].items():
+            line(f"{k} {method}", found, {})
+    return by_method["words"]
+
+
 def report(bank, path, out):
     answers = {task["id"]: task["answer"] for task in read(path)}
     drawn = samples(bank, answers)
-    most = max(len(by_method["words"]) for by_method in drawn.values())
-    curve = {k: majority(drawn, answers, k) for k in range(1, most + 1)}
-    print(f"{len(drawn)} tasks; accuracy with its interval, tokens of replies a task")
-    for k, found in curve.items():
-        line(f"majority of {k}", found, {})
-    programs = {task: (worth([by["program"][0][0]], answers[task]), by["program"][0][1])
-                for task, by in drawn.items() if by["program"]}
-    if programs:
-        line("one program", programs, {})
+    curve = curves(drawn)
     by_arm = {}
     for row in results(out):
         by_arm.setdefault(row["arm"], []).append(row)
     for arm, rows in by_arm.items():
         line(arm, arm_rows(rows, answers), curve)
+        if arm in STOPS:
+            again(drawn, arm, arm_rows(rows, answers))
 
 
 def arms(binary, bank, path, out):
-    drawn = samples(bank, {task["id"] for task in read(path)})
+    drawn = samples(bank, {task["id"]: task["answer"] for task in read(path)})
     roleset = results(bank)[0]["roleset"]
     words = min(len(by_method["words"]) for by_method in drawn.values())
     has_programs = any(by_method["program"] for by_method in drawn.values())
@@ -198,10 +296,11 @@ def arms(binary, bank, path, out):
 def keep(bank, path):
     answers = {task["id"]: task["answer"] for task in read(path)}
     for task, by_method in sorted(samples(bank, answers).items()):
-        for method, drawn in by_method.items():
-            for number, (text, tokens) in enumerate(drawn):
-                right = text is not None and is_right(text, answers[task])
-                print(json.dumps({"task": task, "method": method, "sample": number, "answer": text, "right": right, "tokens": tokens}))
+        print(json.dumps({"task": task, **by_method}, separators=(",", ":")))
+
+
+def kept(path):
+    return {row["task"]: row for row in read(path)}
 
 
 def main():
@@ -212,7 +311,8 @@ def main():
     tasks.add_argument("file")
     tasks.add_argument("count", type=int)
     tasks.add_argument("--every", type=int, default=1)
-    for name, places in [("arms", ["binary", "bank", "tasks", "out"]), ("report", ["bank", "tasks", "out"]), ("keep", ["bank", "tasks"])]:
+    rest = {"arms": ["binary", "bank", "tasks", "out"], "report": ["bank", "tasks", "out"], "keep": ["bank", "tasks"], "curve": ["kept"]}
+    for name, places in rest.items():
         parser = what.add_parser(name)
         for place in places:
             parser.add_argument(place)
@@ -222,6 +322,8 @@ def main():
             print(json.dumps(task, ensure_ascii=False))
     elif given.what == "arms":
         arms(given.binary, given.bank, given.tasks, given.out)
+    elif given.what == "curve":
+        orders(given.kept)
     elif given.what == "report":
         report(given.bank, given.tasks, given.out)
     else:
