@@ -21,6 +21,7 @@
 //!
 //! - [`core`]: plain data that the journal, the providers and the protocols share: endpoints, usage, exit codes.
 //! - [`crypto`]: digests, signatures and canonical JSON.
+//! - [`statistics`]: intervals, tests, and the number of items that would decide a question.
 //! - [`files`]: reading within a limit, writing whole, private folders.
 //! - [`process`]: child processes that end with this one.
 //! - [`text`]: the texts that models write: envelope, schema, extraction, canonical forms, vacuity, quoting.
@@ -70,7 +71,7 @@
 //! protocol::turn
 //! protocol::contract
 //! text  bft
-//! core  crypto
+//! core  crypto  statistics
 //! ```
 //!
 //! # Adding a protocol
@@ -146,4 +147,5 @@ pub mod repository;
 pub mod retrieval;
 pub mod run;
 pub mod sandbox;
+pub mod statistics;
 pub mod text;

@@ -7,9 +7,9 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use statrs::distribution::{Binomial, ContinuousCDF as _, DiscreteCDF as _, StudentsT};
 
 use super::share::ByTask;
+use crate::statistics::{PairedTest, student};
 
 /// The difference between two groups of runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -42,11 +42,12 @@ impl Difference {
         let differences: Vec<f64> = both.collect();
         let n = differences.len() as f64;
         let mean = (!differences.is_empty()).then(|| differences.iter().sum::<f64>() / n);
-        let (low, high) = mean.map_or((-1.0, 1.0), |mean| interval(&differences, mean));
+        let interval = student(&differences);
+        let (low, high) = interval.map_or((-1.0, 1.0), |mean| (mean.low.max(-1.0), mean.high.min(1.0)));
         let better = differences.iter().filter(|difference| **difference > 0.0).count() as u64;
         let worse = differences.iter().filter(|difference| **difference < 0.0).count() as u64;
         let tasks = differences.len() as u64;
-        Self { of, versus, tasks, mean, low, high, better, worse, p: sign_test(better, worse) }
+        Self { of, versus, tasks, mean, low, high, better, worse, p: PairedTest::new(better, worse).p }
     }
 
     /// Returns the difference as a line of text.
@@ -64,38 +65,9 @@ impl Difference {
     }
 }
 
-/// Returns the interval of the mean of these differences.
-fn interval(differences: &[f64], mean: f64) -> (f64, f64) {
-    let n = differences.len() as f64;
-    let squares: f64 = differences.iter().map(|difference| (difference - mean).powi(2)).sum();
-    let freedom = n - 1.0;
-    let Some(student) = StudentsT::new(0.0, 1.0, freedom).ok().filter(|_| freedom > 0.0) else {
-        return (-1.0, 1.0);
-    };
-    let half = student.inverse_cdf(0.975) * (squares / freedom / n).sqrt();
-    ((mean - half).max(-1.0), (mean + half).min(1.0))
-}
-
-/// Returns the p-value of the exact two-sided sign test.
-fn sign_test(better: u64, worse: u64) -> f64 {
-    let tail = Binomial::new(0.5, better + worse).map(|even| even.cdf(better.min(worse)));
-    tail.map_or(1.0, |tail| (2.0 * tail).min(1.0))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_sign_test_is_exact() {
-        // From R: binom.test(c(b, c))$p.value.
-        for (better, worse, p) in
-            [(5, 0, 0.0625), (10, 2, 0.038_574), (33, 15, 0.013_283), (38, 36, 0.907_561), (0, 0, 1.0)]
-        {
-            assert!((sign_test(better, worse) - p).abs() < 1e-5, "{better} {worse}");
-            assert!((sign_test(worse, better) - p).abs() < 1e-5, "{worse} {better}");
-        }
-    }
 
     #[test]
     fn differences_are_taken_task_by_task() {

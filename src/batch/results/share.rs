@@ -9,9 +9,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::crypto::Digest;
-
-/// The normal quantile of a two-sided 95 % interval.
-const Z: f64 = 1.959_963_984_540_054;
+use crate::statistics::{Interval, wilson};
 
 /// A share of runs, with the interval that holds the true share with 95 % probability.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -75,17 +73,9 @@ impl ByTask {
             _ if variance <= 0.0 => most,
             spread => (spread / variance).clamp(k, most),
         };
-        let (low, high) = wilson(p, effective);
+        let Interval { low, high } = wilson(p, effective);
         Share { count, of, tasks, effective, share: Some(p), low, high }
     }
-}
-
-/// Returns the interval of Wilson (1927) for a share of `n` independent runs.
-fn wilson(share: f64, n: f64) -> (f64, f64) {
-    let z2 = Z * Z;
-    let middle = (share + z2 / (2.0 * n)) / (1.0 + z2 / n);
-    let half = Z / (1.0 + z2 / n) * (share * (1.0 - share) / n + z2 / (4.0 * n * n)).sqrt();
-    ((middle - half).max(0.0), (middle + half).min(1.0))
 }
 
 /// Returns a share and its interval in words, such as `80 % [49, 94]`.
