@@ -91,18 +91,17 @@ impl<P> Setup<P> {
         }
     }
 
-    /// Returns the seed of this run's draws, which is another for every task of a batch.
+    /// Returns the seed of this run's draws. It differs between two tasks of a batch unless both ask the same about the same documents.
     pub(crate) fn drawing_seed(&self) -> u64 {
         match self.rules_version.rules().chance {
             Chance::Seed => self.seed,
             Chance::SeedAndTask => {
-                let task = self.task.prompt.as_bytes();
-                Hasher::default()
-                    .part(b"draws")
-                    .part(&self.seed.to_be_bytes())
-                    .part(task)
-                    .finish()
-                    .leading_u64()
+                let mut hasher = Hasher::default();
+                hasher.part(b"draws").part(&self.seed.to_be_bytes()).part(self.task.prompt.as_bytes());
+                for document in &self.task.documents {
+                    hasher.part(document.name.as_bytes()).part(document.text.as_bytes());
+                }
+                hasher.finish().leading_u64()
             }
         }
     }
