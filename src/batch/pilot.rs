@@ -96,8 +96,10 @@ fn found(model: String, kind: CanonicalKind, by_task: &BTreeMap<String, TaskSamp
         equal_words: RightOf::default(),
         equal_unlike: RightOf::default(),
     };
-    for TaskSamples { words, programs } in by_task.values() {
-        pilot.tasks += u64::from(!words.is_empty() && !programs.is_empty());
+    // A task with one kind of samples alone would make that kind look better or worse than the other one.
+    let has_both = |task: &&TaskSamples| !task.words.is_empty() && !task.programs.is_empty();
+    for TaskSamples { words, programs } in by_task.values().filter(has_both) {
+        pilot.tasks += 1;
         for (_, is_right) in words {
             pilot.words.count(*is_right);
         }
