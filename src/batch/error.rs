@@ -170,6 +170,7 @@ impl BatchError {
             Self::Engine(error) => error.exit_code(),
             Self::Grader { source, .. } => source.exit_code(),
             Self::Io { source, .. } if is_unusable(source.kind()) => ExitCode::Usage,
+            Self::Tasks(source) if source.kind() == std::io::ErrorKind::InvalidData => ExitCode::Usage,
             Self::Io { .. } | Self::Tasks(_) => ExitCode::Internal,
             Self::Results { .. }
             | Self::Evidence { .. }

@@ -30,6 +30,7 @@ mod open_run;
 mod picked;
 mod pilot;
 mod plan;
+mod public_row;
 mod result_line;
 mod results;
 mod scheduler;
@@ -40,6 +41,7 @@ mod strays;
 mod task;
 mod task_form;
 mod task_reader;
+mod task_rows;
 mod transcripts;
 mod verify;
 

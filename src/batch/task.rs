@@ -11,6 +11,7 @@ use serde_json::error::Category;
 use serde_json::value::RawValue;
 
 use super::grader::Grader;
+use super::public_row::task_line;
 use super::task_form::{Fields, TaskForm, fields_of, label};
 use crate::engine::{ANSWER, require_plain_id};
 use crate::protocol::Document;
@@ -99,13 +100,15 @@ impl TaskLine {
             let what = if is_json { "it is not a task" } else { "it is not valid JSON, and so not a task" };
             format!("{what}: {}", place(why))
         };
-        let written: Written = if form.names.is_empty() {
-            serde_json::from_str(line).map_err(|why| no_prompt(line).unwrap_or_else(|| wrong(why)))?
+        let read = |line: &str| {
+            serde_json::from_str::<Written>(line).map_err(|why| no_prompt(line).unwrap_or_else(|| wrong(why)))
+        };
+        let written = if form.names.is_empty() {
+            read(line).or_else(|why| read(&task_line(line, number)?.ok_or(why)?))?
         } else {
             let fields =
                 serde_json::from_str(line).map_err(|why| no_prompt(line).unwrap_or_else(|| wrong(why)))?;
-            let line = serde_json::to_string(&form.rename(fields, number)?).map_err(wrong)?;
-            serde_json::from_str(&line).map_err(|why| no_prompt(&line).unwrap_or_else(|| wrong(why)))?
+            read(&serde_json::to_string(&form.rename(fields, number)?).map_err(wrong)?)?
         };
         let is_text_or_number =
             written.id.get().starts_with(['"', '-']) || written.id.get().starts_with(char::is_numeric);
@@ -174,8 +177,7 @@ fn check_command(command: Option<&str>, id: &str, answer: Option<&str>) -> Resul
 /// Returns a hint on how to name the prompt, for a line whose fields have other names; `None` for any other line.
 fn no_prompt(line: &str) -> Option<String> {
     if line.trim_start().starts_with('[') {
-        let why = "it begins a list, and a file of tasks has one object on each line; `jq -c '.[]' FILE` makes such lines";
-        return Some(why.to_owned());
+        return Some("it is a list, and not an object with fields".to_owned());
     }
     let fields: Fields = serde_json::from_str(line).ok()?;
     let why = || {
@@ -240,7 +242,7 @@ mod tests {
         for (line, part) in [
             ("", "it is not valid JSON, and so not a task"),
             ("not json", "it is not valid JSON, and so not a task"),
-            ("[]", "it begins a list"),
+            ("[]", "it is a list"),
             (r#"{"id": [1], "prompt": "b"}"#, "its `id` is neither"),
             (r#"{"id": "a"}"#, "it has no `prompt`; its fields are `id`, and `--map prompt=NAME` says"),
             (r#"{"question": "a", "answer": "b"}"#, "its fields are `answer`, `question`, and `--map"),

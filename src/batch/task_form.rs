@@ -27,6 +27,8 @@ pub struct TaskForm {
     pub grader: Grader,
     /// The user's command that grades, if there is one.
     pub grader_command: Option<String>,
+    /// Whether the file is a table (CSV), whose first line names the fields.
+    pub is_table: bool,
 }
 
 /// The fields of a line, as they are written.
@@ -63,7 +65,7 @@ impl TaskForm {
             }
         }
         // The remaining fields serve as labels, if their value is one word or number.
-        line.retain(|_, value| label(value).is_some());
+        line.retain(|_, value| is_label(value));
         if !fields.contains_key("meta") && !line.is_empty() {
             fields.extend(raw(&line).map(|meta| ("meta".to_owned(), meta)));
         }
@@ -97,6 +99,11 @@ pub(super) fn label(value: &RawValue) -> Option<String> {
     (!written.starts_with(['{', '[']) && written != "null").then(|| written.to_owned())
 }
 
+/// Returns true for a value that can be a label.
+pub(super) fn is_label(value: &RawValue) -> bool {
+    label(value).is_some()
+}
+
 /// Lists the fields of a line for a message.
 pub(super) fn fields_of(line: &Fields) -> String {
     let names: Vec<String> = line.keys().map(|name| format!("`{}`", escape::excerpt(name))).collect();
@@ -107,7 +114,8 @@ pub(super) fn fields_of(line: &Fields) -> String {
     }
 }
 
-fn raw(value: &impl serde::Serialize) -> Option<Box<RawValue>> {
+/// Returns a value as it is written in JSON.
+pub(super) fn raw(value: &impl serde::Serialize) -> Option<Box<RawValue>> {
     serde_json::value::to_raw_value(value).ok()
 }
 

@@ -1,15 +1,16 @@
 //! The reader of tasks, which reads them when they are needed.
 //!
-//! The input is bytes that may come slowly or without end. The output is one line at a time, through a short queue. A separate
-//! thread reads, so a slow pipe does not delay running runs.
+//! The input is rows that may come slowly or without end. The output is one task at a time, through a short queue. A separate thread
+//! reads, so a slow pipe does not delay running runs.
 
 use std::collections::HashSet;
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
 
 use tokio::sync::mpsc;
 
-use super::task::{LINE_BYTES_MAX, TaskLine, id_in};
+use super::task::{TaskLine, id_in};
 use super::task_form::TaskForm;
+use super::task_rows::Rows;
 use crate::crypto::Digest;
 
 /// The most lines that wait to be run.
@@ -54,19 +55,23 @@ pub fn feed(source: impl Read + Send + 'static, form: TaskForm) -> TaskReader {
     let (sender, lines) = mpsc::channel(WAITING_MAX);
     // The thread ends with its source, or when the receiver is dropped.
     std::thread::spawn(move || {
-        let mut source = BufReader::with_capacity(1 << 16, source);
         let mut ids = HashSet::new();
-        let mut number = 0;
+        let mut rows = match Rows::open(source, form.is_table) {
+            Ok(rows) => rows,
+            Err(why) => {
+                let _ = sender.blocking_send(Err(why));
+                return;
+            }
+        };
         loop {
-            let text = match next_line(&mut source) {
-                Ok(Some(line)) => line,
+            let (number, text) = match rows.next() {
+                Ok(Some(row)) => row,
                 Ok(None) => return,
                 Err(why) => {
                     let _ = sender.blocking_send(Err(why));
                     return;
                 }
             };
-            number += 1;
             if text.as_ref().is_ok_and(|text| text.trim().is_empty()) {
                 continue;
             }
@@ -95,30 +100,10 @@ fn mark(id: &str) -> u64 {
     Digest::new(id.as_bytes()).as_bytes().first_chunk().copied().map_or(0, u64::from_le_bytes)
 }
 
-/// The text of a line, or its fault.
-type Text = Result<String, String>;
-
-/// Reads a line of any length; a line that is too long is skipped to its end.
-fn next_line(source: &mut impl BufRead) -> std::io::Result<Option<Text>> {
-    let mut line = Vec::new();
-    let most = LINE_BYTES_MAX as u64 + 1;
-    let count = source.take(most).read_until(b'\n', &mut line)? as u64;
-    if count == 0 {
-        return Ok(None);
-    }
-    if line.last() != Some(&b'\n') && count == most {
-        source.skip_until(b'\n')?;
-        let why = format!("it is longer than {LINE_BYTES_MAX} bytes");
-        return Ok(Some(Err(why)));
-    }
-    // Some programs begin every file with this mark.
-    let text = String::from_utf8(line).map(|text| text.trim_start_matches('\u{FEFF}').to_owned());
-    Ok(Some(text.map_err(|_| "it is not UTF-8".to_owned())))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::batch::task::LINE_BYTES_MAX;
 
     fn all(text: &str) -> Vec<(u64, Result<String, String>)> {
         let mut feed = feed(std::io::Cursor::new(text.to_owned().into_bytes()), TaskForm::default());

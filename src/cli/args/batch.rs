@@ -37,6 +37,8 @@ pub(crate) struct BatchArgs {
     #[command(subcommand)]
     pub(crate) command: Option<BatchCommand>,
     /// A file of tasks, one JSON object a line; `-` reads stdin.
+    ///
+    /// A list of such objects is read too, a table with the ending `.csv`, and rows of GSM8K, SVAMP, MMLU and `inspect_ai` as they are.
     #[arg(value_name = "TASKS", required = true)]
     pub(crate) tasks: Option<PathBuf>,
     /// The rolesets, separated by commas: names, or paths of their JSON files. [default: `generalist_critic`]

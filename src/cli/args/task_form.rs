@@ -1,5 +1,7 @@
 //! The flags for a file of tasks, which `batch` and `pilot` share.
 
+use std::path::Path;
+
 use clap::{Args, ValueEnum};
 use regex::Regex;
 
@@ -22,8 +24,8 @@ pub(crate) struct TaskFormArgs {
 }
 
 impl TaskFormArgs {
-    /// Returns how the file of tasks is read. A command that grades is the grader of every line that names none.
-    pub(crate) fn form(&self, grader_command: Option<&String>) -> TaskForm {
+    /// Returns how this file of tasks is read. A command that grades is the grader of every line that names none.
+    pub(crate) fn form(&self, tasks: &Path, grader_command: Option<&String>) -> TaskForm {
         TaskForm {
             names: self.map.iter().cloned().collect(),
             answer: self.answer_regex.clone(),
@@ -33,6 +35,7 @@ impl TaskFormArgs {
                 (None, None) => Grader::default(),
             },
             grader_command: grader_command.cloned(),
+            is_table: tasks.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("csv")),
         }
     }
 }

@@ -110,7 +110,7 @@ async fn run_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) ->
         lifeline: server.as_ref().map(Launched::lifeline),
     };
     let story = BatchStory::new(*output, out, args.shard)?;
-    let tasks = feed(source, args.form.form(args.grader_command.as_ref()));
+    let tasks = feed(source, args.form.form(tasks, args.grader_command.as_ref()));
     let ended = Box::pin(run(&mut shard, tasks, &columns, options, stop.clone(), &story)).await;
     // Servers describe themselves after the runs, so that a slow one delays no run.
     if ended.is_ok() && *stop.borrow() == StopRequest::None {
@@ -181,7 +181,7 @@ fn plan_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) -> anyh
     let seeds = args.first_seed..args.first_seed + args.seeds;
     let mut plan = BatchPlan::new(&columns, seeds, args.shard, &documents, out)?;
     let (mut refused, mut first) = (0, None);
-    let mut tasks = feed(source, args.form.form(args.grader_command.as_ref()));
+    let mut tasks = feed(source, args.form.form(tasks, args.grader_command.as_ref()));
     while let Some(line) = tasks.blocking_next() {
         let Line { number, task } = line.map_err(BatchError::Tasks)?;
         if first.is_none() {

@@ -14,10 +14,14 @@ use crate::core::ExitCode;
 use crate::text::{counted, escape};
 
 pub(crate) fn pilot(args: &PilotArgs, output: &Output) -> anyhow::Result<ExitCode> {
-    let tasks = tasks(&args.tasks, args.form.form(None))?;
+    let tasks = tasks(&args.tasks, args.form.form(&args.tasks, None))?;
     let found = pilots(&args.bank, &tasks)?;
     if found.is_empty() {
-        let why = "the bank has no sample of these tasks; draw some with `consensus batch TASKS --bank DIR --words N --programs M`";
+        let why = if tasks.is_empty() {
+            "no task has an `answer`, and a pilot is about which samples are right"
+        } else {
+            "the bank has no sample of these tasks; draw some with `consensus batch TASKS --bank DIR --words N --programs M`"
+        };
         return Err(UsageError(why.to_owned()).into());
     }
     let has_finding = found.iter().any(Pilot::is_conclusive);

@@ -207,3 +207,44 @@ fn a_batch_adds_to_no_link() {
         assert_eq!(std::fs::read_to_string(&private).unwrap(), "mine");
     }
 }
+
+#[test]
+fn public_sets_lists_and_tables_are_read_as_they_are() {
+    let folder = Folder::new();
+    let derived =
+        |answer: &str| json!({"question": "How much is 2+2?", "answer": format!("2+2=4\n#### {answer}")});
+    let story = json!({"ID": "s", "Body": "Ann has 2 and gets 2.", "Question": "How many?", "Answer": 4.0});
+    let choice = json!({"question": "How much?", "choices": ["3", "4"], "answer": 2});
+    folder.write("tasks.jsonl", &format!("{}\n{story}\n{choice}\n", derived("4")));
+    let done = figures(&folder, &MOCK, 2);
+    assert_eq!((&done["ended"]["right"], &done["refused"]), (&json!(2), &json!(1)), "{done}");
+    assert!(
+        lines(&folder, "refused-0.jsonl")[0]["why"].as_str().unwrap().contains("the place 2 of 2 choices")
+    );
+    folder.write("list.json", &json!([derived("4"), derived("5"), story]).to_string());
+    folder.write("table.csv", "id,prompt,answer\n1,\"How much is 2+2,\nagain?\",4\n2,x\n3,How much?,5\n");
+    folder.write("wrong.csv", "id;prompt\n1;x\n");
+    for (file, code, ended) in [("list.json", 0, [2, 1]), ("table.csv", 2, [1, 1]), ("wrong.csv", 2, [0, 0])]
+    {
+        let words = [
+            "batch",
+            file,
+            "--roleset",
+            "solver_checker",
+            "--mock",
+            "--answer",
+            "4",
+            "-o",
+            file.split_at(4).0,
+        ];
+        let told = Finished::of(consensus(&folder).args(words)).exits(code);
+        let [right, wrong] = ended;
+        let said = format!("{right} right and {wrong} wrong");
+        assert!(right == 0 || told.stderr.contains(&said), "{file}: {}", told.stderr);
+        assert!(
+            right > 0 || told.stderr.contains("columns are separated by commas"),
+            "{file}: {}",
+            told.stderr
+        );
+    }
+}
