@@ -1,18 +1,21 @@
 //! The samples of a bank: those that are to be drawn of each task, and those that were.
 //!
 //! The input is the number of samples that a person wants of each kind, or the folder of a bank. The output is one arm of the batch for each
-//! kind, or the number of samples that votes can have. No sample is drawn or given here: a batch draws them, and a provider gives them.
+//! kind, or the refusal of a vote that the bank has too few samples for. No sample is drawn or given here: a batch draws them, and a provider gives them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::config::{ConfigError, Roleset};
 use crate::core::Endpoint;
+use crate::crypto::Digest;
 use crate::journal::{Record, RunSpec, read_shared};
 use crate::protocol::vote::VoteParams;
-use crate::protocol::{Method, Params, ProtocolParams as _, RulesVersion, RunSetup, StopRule, VoteOverride};
+use crate::protocol::{
+    Method, Outcome, Params, ProtocolParams as _, RulesVersion, RunSetup, StopRule, VoteOverride,
+};
 use crate::provider::Bank;
 use crate::run::{RunError, refuse};
 
@@ -58,59 +61,64 @@ impl Draws {
     }
 }
 
-/// The samples of each task that a bank has of each voter.
+/// The samples that a bank has of each question by each voter, counted over runs that have ended.
 #[derive(Debug)]
 pub(super) struct DrawnSamples {
     folder: PathBuf,
-    /// The number of samples, by the voter's method and model.
-    samples: BTreeMap<(Method, String), u32>,
-    /// The version of the rules by which the samples were asked for.
+    questions: HashMap<Digest, DrawnOf>,
+    /// The names of the models that the bank has samples of.
+    models: BTreeSet<String>,
+    /// The version of the rules by which most of its runs have asked.
     rules_version: RulesVersion,
 }
 
-/// The first record of a run, and none of the others.
+/// The samples of one question: their number by voter, and the version of the rules by which each was asked.
+type DrawnOf = BTreeMap<Digest, (u32, RulesVersion)>;
+
+/// The records that begin and end a run, and none of the others.
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Opening {
+enum Boundary {
     Opened(Box<RunSpec>),
+    Stopped {
+        outcome: Outcome,
+    },
     #[serde(other)]
-    Later,
+    Within,
 }
 
 impl DrawnSamples {
-    /// Reads from the journals of a bank the number of samples that its runs were to draw.
+    /// Reads the journals of a bank.
     ///
     /// # Errors
     ///
     /// Returns [`RunError`] if there is no such bank or its journals are damaged.
     pub(super) fn read(folder: &Path) -> Result<Self, RunError> {
-        let rules_version = RulesVersion::NEWEST;
-        let mut drawn = Self { folder: folder.to_owned(), samples: BTreeMap::new(), rules_version };
+        let (mut questions, mut models) = (HashMap::<Digest, DrawnOf>::new(), BTreeSet::new());
+        let mut versions = BTreeMap::<RulesVersion, u64>::new();
         for path in Bank::journals(folder).map_err(ConfigError::from)? {
-            read_shared(&path, |record: Record<Opening>, _| {
-                if let Opening::Opened(run) = &record.event {
-                    drawn.count(run);
+            let mut open = HashMap::new();
+            read_shared(&path, |record: Record<Boundary>, _| {
+                match record.event {
+                    Boundary::Opened(run) => drop(open.insert(record.run, run)),
+                    Boundary::Stopped { outcome } if outcome.is_final() => {
+                        let Some(run) = open.remove(&record.run) else { return Ok(()) };
+                        let version = run.setup.rules_version;
+                        *versions.entry(version).or_default() += 1;
+                        let of_question = questions.entry(question(&run.setup)).or_default();
+                        for (voter, model, samples) in whole_vote(&run) {
+                            of_question.insert(voter, (samples, version));
+                            models.insert(model);
+                        }
+                    }
+                    Boundary::Stopped { .. } | Boundary::Within => {}
                 }
                 Ok(())
             })?;
         }
-        Ok(drawn)
-    }
-
-    fn count(&mut self, run: &RunSpec) {
-        let Params::Vote(vote) = &run.setup.params else { return };
-        // A vote that stops early draws a part of its samples.
-        if vote.stop != StopRule::None {
-            return;
-        }
-        self.rules_version = run.setup.rules_version;
-        let voters = vote.voters(&run.setup.agents);
-        for voter in &voters {
-            let model = run.endpoints.get(*voter).map(Endpoint::model).unwrap_or_default();
-            let samples = (run.setup.agents[*voter].method, model.to_owned());
-            let most = self.samples.entry(samples).or_insert(0);
-            *most = (vote.most() / turns(&voters)).max(*most);
-        }
+        let most = versions.into_iter().max_by_key(|(_, runs)| *runs);
+        let rules_version = most.map_or(RulesVersion::NEWEST, |(version, _)| version);
+        Ok(Self { folder: folder.to_owned(), questions, models, rules_version })
     }
 
     /// Returns the version of the rules of a vote that asks as the bank has asked. Another version may ask in other words.
@@ -118,42 +126,128 @@ impl DrawnSamples {
         self.rules_version
     }
 
-    /// Refuses a vote that may need more samples than there are of each task. It would fail where votes are hardest to settle, so that
-    /// the rest looks better than the whole.
+    /// Refuses a vote that may need more samples of each question than there are of any.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`RunError::Usage`] with the number that there is.
     pub(super) fn require(
         &self,
         vote: &VoteParams,
         setup: &RunSetup,
         endpoints: &[Endpoint],
     ) -> Result<(), RunError> {
-        let voters = vote.voters(&setup.agents);
-        let needed = vote.most().div_ceil(turns(&voters));
-        for voter in &voters {
-            let model = endpoints.get(*voter).map(Endpoint::model).unwrap_or_default();
-            let method = setup.agents[*voter].method;
-            let has = self.samples.get(&(method, model.to_owned())).copied().unwrap_or_default();
-            if needed <= has {
-                continue;
+        for needed in needs(vote, setup, endpoints) {
+            let has = self.questions.values().filter_map(|drawn| drawn.get(&needed.voter));
+            let has = has.map(|(samples, _)| *samples).max().unwrap_or_default();
+            if needed.samples > has {
+                return Err(RunError::Usage(self.too_few(&needed, has)));
             }
-            let kind = match method {
-                Method::Words => "in words",
-                Method::Program => "by programs",
-            };
-            let remedy = match has.saturating_mul(turns(&voters)) {
-                0 => String::new(),
-                most => format!("give --samples-max {most} at most, or "),
-            };
-            return Err(RunError::Usage(format!(
-                "the bank `{}` has {has} samples {kind} of each task by `{model}`, and this vote may need {needed}; {remedy}draw a larger \
-                 bank",
-                self.folder.display(),
-            )));
         }
         Ok(())
     }
+
+    /// Refuses a question of which there are fewer samples than its vote may need. Such a vote would fail where votes are hardest to settle,
+    /// so that the rest looks better than the whole.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason.
+    pub(super) fn require_of(&self, setup: &RunSetup, endpoints: &[Endpoint]) -> Result<(), String> {
+        let Params::Vote(vote) = &setup.params else { return Ok(()) };
+        let drawn = self.questions.get(&question(setup));
+        for needed in needs(vote, setup, endpoints) {
+            let (has, version) =
+                drawn.and_then(|drawn| drawn.get(&needed.voter)).copied().unwrap_or((0, setup.rules_version));
+            if needed.samples > has {
+                return Err(format!(
+                    "the bank `{}` has {has} samples of it {} by `{}` with this seed, and its vote may need {}; continue the bank",
+                    self.folder.display(),
+                    in_words(needed.method),
+                    needed.model,
+                    needed.samples,
+                ));
+            }
+            if version != setup.rules_version {
+                return Err(format!(
+                    "its samples in the bank `{}` follow version {} of the rules, and most follow version {}; draw the bank anew",
+                    self.folder.display(),
+                    u32::from(version),
+                    u32::from(setup.rules_version),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn too_few(&self, needed: &Needed, has: u32) -> String {
+        let (folder, model, of) = (self.folder.display(), &needed.model, in_words(needed.method));
+        if !self.models.contains(model) {
+            let models: Vec<String> = self.models.iter().map(|model| format!("`{model}`")).collect();
+            return format!(
+                "the bank `{folder}` has no samples by `{model}`; it has some by {}",
+                models.join(", ")
+            );
+        }
+        let remedy = match has.saturating_mul(needed.turns) {
+            0 => "give the roleset, packs and temperature that it was drawn with, or ".to_owned(),
+            most => format!("give --samples-max {most} at most, or "),
+        };
+        format!(
+            "the bank `{folder}` has {has} samples {of} of each task by `{model}`, and this vote may need {}; {remedy}draw a larger bank",
+            needed.samples
+        )
+    }
 }
 
-/// Returns the number of voters that take turns, at least 1.
-fn turns(voters: &[usize]) -> u32 {
-    u32::try_from(voters.len()).unwrap_or(u32::MAX).max(1)
+/// The samples that a vote may need of one voter.
+struct Needed {
+    voter: Digest,
+    method: Method,
+    model: String,
+    samples: u32,
+    turns: u32,
+}
+
+/// Returns the number of samples that a vote may need of each of its voters.
+fn needs(vote: &VoteParams, setup: &RunSetup, endpoints: &[Endpoint]) -> Vec<Needed> {
+    let voters = vote.voters(&setup.agents);
+    let turns = u32::try_from(voters.len()).unwrap_or(u32::MAX).max(1);
+    let needed = |(place, voter): (u32, &usize)| {
+        let model = endpoints.get(*voter).map(Endpoint::model).unwrap_or_default().to_owned();
+        let method = setup.agents[*voter].method;
+        let digest = digest_of(&(&setup.agents[*voter], &model));
+        // The first voters have one turn more if the samples do not divide evenly.
+        let samples = vote.most().saturating_sub(place).div_ceil(turns);
+        Needed { voter: digest, method, model, samples, turns }
+    };
+    (0..).zip(&voters).map(needed).collect()
+}
+
+/// Returns each voter of a run that has drawn all of its samples, with its model and their number.
+fn whole_vote(run: &RunSpec) -> Vec<(Digest, String, u32)> {
+    let Params::Vote(vote) = &run.setup.params else { return Vec::new() };
+    // A vote that stops early draws a part of its samples.
+    if vote.stop != StopRule::None {
+        return Vec::new();
+    }
+    let needs = needs(vote, &run.setup, &run.endpoints);
+    needs.into_iter().map(|needed| (needed.voter, needed.model, needed.samples)).collect()
+}
+
+/// Returns the digest of a question with its seed. Samples of another question or seed are not its samples.
+fn question(setup: &RunSetup) -> Digest {
+    digest_of(&(&setup.task, setup.seed))
+}
+
+fn digest_of(value: &impl Serialize) -> Digest {
+    // Everything in a setup can be written as JSON.
+    Digest::new(serde_json::to_string(value).unwrap_or_default().as_bytes())
+}
+
+fn in_words(method: Method) -> &'static str {
+    match method {
+        Method::Words => "in words",
+        Method::Program => "by programs",
+    }
 }

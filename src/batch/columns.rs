@@ -78,7 +78,7 @@ pub struct OpenColumns {
     chosen: Chosen,
     models: Vec<Option<String>>,
     /// The samples of the bank that the replies come from.
-    drawn: Option<DrawnSamples>,
+    drawn: Option<Rc<DrawnSamples>>,
     /// The columns of the batch.
     all: Rc<[Column]>,
     /// The manifest's notes of the same columns.
@@ -183,7 +183,7 @@ impl OpenColumns {
         }
         let command = launch_command(&chosen, &file, None)?;
         let server = launch(command.as_ref(), &mut chosen, &file, log, notices).await?;
-        let drawn = chosen.bank.as_deref().map(DrawnSamples::read).transpose()?;
+        let drawn = chosen.bank.as_deref().map(DrawnSamples::read).transpose()?.map(Rc::new);
         let named = RefCell::default();
         let (all, notes) = (Rc::default(), Vec::new());
         let mut columns = Self { request, file, chosen, models, drawn, all, notes, named };
@@ -269,6 +269,7 @@ impl OpenColumns {
                 }
                 let column = Column::new(model.clone().unwrap_or_default(), setup, endpoints.clone());
                 let column = self.request.named(column, arm);
+                let column = Column { drawn: self.drawn.clone(), ..column };
                 let column = match &sought {
                     Some(sought) => column.redacted(sought.clone()),
                     None => column,

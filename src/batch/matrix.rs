@@ -5,10 +5,12 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use serde_json::json;
 use uuid::Uuid;
 
+use super::bank::DrawnSamples;
 use super::grader::{Given, Grader};
 use super::task::TaskLine;
 use crate::core::Endpoint;
@@ -38,6 +40,8 @@ pub struct Column {
     pub has_spoken_rules: bool,
     /// The text to look for and replace with tokens, because it must not leave the machine.
     pub sought: Option<Sought>,
+    /// The samples that the replies of its runs come from, if they come from a bank.
+    pub(super) drawn: Option<Rc<DrawnSamples>>,
 }
 
 /// One run of the matrix.
@@ -64,6 +68,7 @@ impl Column {
             endpoints,
             has_spoken_rules: true,
             sought: None,
+            drawn: None,
         }
     }
 
@@ -156,6 +161,9 @@ impl Cell<'_> {
         let mut setup = RunSetup { task, canonical, seed: self.seed, ..self.column.setup.clone() };
         if self.column.has_spoken_rules {
             add_spoken_rules(&self.task.prompt, &mut setup.params, &setup.canonical);
+        }
+        if let Some(drawn) = &self.column.drawn {
+            drawn.require_of(&setup, &self.column.endpoints)?;
         }
         let mut builder = RunBuilder::new(setup).map_err(|why| why.to_string())?;
         if let Some(redaction) = redaction {

@@ -127,10 +127,27 @@ fn a_sample_that_was_not_drawn_is_no_answer() {
     assert!(said.contains("give --samples-max 2 at most"), "{said}");
     let other = ["--stop", "none", "--samples-max", "2", "--model", "other"];
     let said = Finished::of(consensus(&folder).args(words).args(replayed(&other))).exits(2).stderr;
-    assert!(said.contains("the bank `bank` has 0 samples in words of each task by `other`"), "{said}");
+    assert!(said.contains("the bank `bank` has no samples by `other`; it has some by `mock`"), "{said}");
+    let changed = ["--stop", "none", "--samples-max", "2", "--temperature", "0.1"];
+    let said = Finished::of(consensus(&folder).args(words).args(replayed(&changed))).exits(2).stderr;
+    assert!(said.contains("give the roleset, packs and temperature that it was drawn with"), "{said}");
     // With another seed, other samples would have been drawn.
     remove_out(&folder);
-    figures(&folder, &replayed(&["--stop", "none", "--samples-max", "2", "--first-seed", "2"]), 6);
+    let two = ["--stop", "none", "--samples-max", "2"];
+    figures(&folder, &replayed(&[&two[..], &["--first-seed", "2"]].concat()), 2);
+    let refused = lines(&folder, "refused-0.jsonl");
+    assert_eq!(refused.len(), 2, "{refused:?}");
+    // A task that the bank lacks is refused, however few of its samples a vote would have needed.
+    let tasks = std::fs::read_to_string(folder.path().join("tasks.jsonl")).unwrap();
+    folder.write("tasks.jsonl", &format!("{tasks}{}\n", r#"{"id": "c", "prompt": "0+4?", "answer": 4}"#));
+    remove_out(&folder);
+    let done = figures(&folder, &replayed(&two), 2);
+    assert_eq!((&done["ended"]["no_agreement"], &done["refused"]), (&2.into(), &1.into()), "{done}");
+    let why = lines(&folder, "refused-0.jsonl")[0]["why"].as_str().unwrap().to_owned();
+    assert!(
+        why.contains("has 0 samples of it in words by `mock` with this seed, and its vote may need 2"),
+        "{why}"
+    );
 }
 
 #[test]

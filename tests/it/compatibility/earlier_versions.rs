@@ -197,6 +197,16 @@ fn a_vote_is_played_from_a_bank_of_an_earlier_version() {
         call(&folder, &["verify"], &folder.path().join("played")).exits(0);
         let results = std::fs::read_to_string(folder.path().join("played/results-0.jsonl")).unwrap();
         assert_eq!(results.lines().count(), 6, "{results}");
+        // A bank that a later version has continued is played as far as it follows one version.
+        let tasks = std::fs::read_to_string(folder.path().join("tasks.jsonl")).unwrap();
+        folder.write("tasks.jsonl", &format!("{tasks}{}\n", r#"{"id": 7, "prompt": "How much is 7 + 1?"}"#));
+        let draw = ["--bank", "bank", "--words", "4", "--programs", "2", "--mock", "--answer", "8"];
+        let words = ["batch", "tasks.jsonl", "--quiet", "--roleset", "vote_number"];
+        Finished::of(consensus(&folder).args(words).args(draw)).exits(0);
+        let played = ["--from-bank", "bank", "--samples-max", "4", "--out", "again"];
+        Finished::of(consensus(&folder).args(words).args(played)).exits(2);
+        let refused = std::fs::read_to_string(folder.path().join("again/refused-0.jsonl")).unwrap();
+        assert!(refused.contains("follow version 4 of the rules, and most follow version 3"), "{refused}");
     }
 }
 
