@@ -6,8 +6,9 @@
     votes.py report BANK TASKS.jsonl OUT                   prints accuracy, tokens, and paired differences at equal tokens
     votes.py keep BANK TASKS.jsonl >KEPT.jsonl             the samples of each task, without its question: answer, whether it is right,
                                                            and tokens
-    votes.py curve KEPT.jsonl                              prints majorities and stops over such samples, averaged over 100 orders of
-                                                           them, and how often two samples agree
+    votes.py curve KEPT.jsonl [--prompts W,P]              prints majorities and stops over such samples, averaged over 100 orders of
+                                                           them, and how often two samples agree; with so many tokens
+                                                           of prompt for each sample in words and each program
 
 The majority of k samples takes the first k in words, and a tie is worth the share of its answers that are right. An arm is compared
 with the majority that takes as many tokens: between two numbers of samples, their results are mixed in proportion. Intervals are
@@ -179,8 +180,9 @@ def line(name, found, curve):
         mean = sum(differences) / len(differences)
         spread = math.sqrt(sum((d - mean) ** 2 for d in differences) / max(1, len(differences) - 1))
         needed = math.ceil((1.96 * spread / 0.03) ** 2)
-        text += f"\n{'':18} {100 * mean:+5.1f} [{100 * low:+.1f}, {100 * high:+.1f}] points against the majority of {k:.1f}; "
-        text += f"±3 points need {needed} tasks"
+        text += f"\n{'':18} {100 * mean:+5.1f} [{100 * low:+.1f}, {100 * high:+.1f}] points against the majority of {k:.1f}"
+        if len(found[tasks[0]]) > 2:
+            text += f"; ±3 points need {needed} tasks"
     print(text)
 
 
@@ -190,18 +192,22 @@ def certainty(leader, runner_up):
     return sum(math.comb(tosses, k) for k in range(leader + 1)) / 2 ** tosses
 
 
-def stopped(turns, threshold, stops_at_two):
-    """Returns worth and tokens of a vote over samples in this order."""
-    counts, tokens = {}, 0
+def stopped(turns, voters, threshold, stops_at_two):
+    """Returns worth, tokens and class of a vote over samples in this order, in which so many voters take turns."""
+    counts, finders, tokens = {}, {}, 0
     for number, (text, right, cost) in enumerate(turns):
         tokens += cost
         if text is None:
             continue
-        counts[text, right] = counts.get((text, right), 0) + 1
-        first, second = (sorted(counts.values(), reverse=True) + [0])[:2]
-        if stops_at_two and number == 1 and first == 2 or certainty(first, second) >= threshold:
-            break
-    return worth([answer for answer, count in counts.items() for _ in range(count)]), tokens
+        answer = text, right
+        counts[answer] = counts.get(answer, 0) + 1
+        finders.setdefault(answer, set()).add(number % voters)
+        (leader, first), (_, second) = (sorted(counts.items(), key=lambda item: -item[1]) + [(None, 0)])[:2]
+        if stops_at_two and number == 1 and first == 2:
+            return float(leader[1]), tokens, "B"
+        if certainty(first, second) >= threshold:
+            return float(leader[1]), tokens, "A" if len(finders[leader]) > 1 else "C"
+    return worth([answer for answer, count in counts.items() for _ in range(count)]), tokens, "D"
 
 
 STOPS = {
@@ -210,6 +216,7 @@ STOPS = {
     "fast": (["words", "program"], 8, 0.90, True),
     "fast-without-B": (["words", "program"], 8, 0.90, False),
     "sure": (["words", "program"], 16, 0.95, False),
+    "sure-0.98": (["words", "program"], 16, 0.98, False),
 }
 
 
@@ -220,37 +227,40 @@ def shuffled(drawn, arm, orders=100):
     for task, by_method in drawn.items():
         each = []
         for _ in range(orders):
-            each.append(arm({method: draw.sample(by_method[method], len(by_method[method])) for method in ["words", "program"]}))
+            each.append(arm({method: draw.sample(by_method[method], len(by_method[method])) for method in ["words", "program"]})[:2])
         found[task] = tuple(sum(values) / orders for values in zip(*each))
     return found
 
 
-def by_turns(some, methods, most):
-    """Returns the samples of one task in the order of a vote, in which its methods take turns."""
-    return [sample for turn in zip(*(some[method] for method in methods)) for sample in turn][:most]
+def vote(some, arm):
+    """Returns worth, tokens and class of a vote with this stop over the samples of one task. The methods take turns."""
+    methods, most, threshold, stops_at_two = STOPS[arm]
+    turns = [sample for turn in zip(*(some[method] for method in methods)) for sample in turn]
+    return stopped(turns[:most], len(methods), threshold, stops_at_two)
 
 
 def again(drawn, arm, rows):
     """Holds the runs of an arm against the same stop, worked out here."""
-    methods, most, threshold, stops_at_two = STOPS[arm]
     for task, some in drawn.items():
-        mine, theirs = stopped(by_turns(some, methods, most), threshold, stops_at_two), rows[task]
-        if mine != theirs[:2]:
+        mine, theirs = vote(some, arm), rows[task]
+        if mine != theirs:
             sys.exit(f"votes.py: {arm}, {task}: {mine} is worked out, and the run says {theirs}")
 
 
-def orders(path):
-    drawn = kept(path)
+def orders(drawn):
     print(f"{len(drawn)} tasks, 100 orders; accuracy with its interval, tokens of replies a task")
     most = min(len(some["words"]) for some in drawn.values())
     curve = {}
     for k in range(1, most + 1):
         curve[k] = shuffled(drawn, lambda some: (worth([sample[:2] for sample in some["words"][:k]]), sum(s[2] for s in some["words"][:k])))
         line(f"{k} words", curve[k], {})
-    for name, (methods, most, threshold, stops_at_two) in STOPS.items():
-        if all(some[method] for some in drawn.values() for method in methods):
-            arm = lambda some: stopped(by_turns(some, methods, most), threshold, stops_at_two)
-            line(name, shuffled(drawn, arm), curve)
+    stops = [name for name, (methods, *_) in STOPS.items() if all(some[method] for some in drawn.values() for method in methods)]
+    for name in stops:
+        line(name, shuffled(drawn, lambda some: vote(some, name)), curve)
+    print("in the order in which they were drawn:")
+    drawn_curve = {k: majority(drawn, "words", k) for k in range(1, most + 1)}
+    for name in stops:
+        line(name, {task: vote(some, name) for task, some in drawn.items()}, drawn_curve)
     for methods in [("words", "words"), ("program", "program"), ("words", "program")]:
         pairs(drawn, methods)
 
@@ -299,8 +309,11 @@ def keep(bank, path):
         print(json.dumps({"task": task, **by_method}, separators=(",", ":")))
 
 
-def kept(path):
-    return {row["task"]: row for row in read(path)}
+def kept(path, prompts=(0, 0)):
+    """Returns the samples of each task by method, with the tokens of their prompts added."""
+    more = dict(zip(["words", "program"], prompts))
+    return {row["task"]: {method: [(text, right, tokens + more[method]) for text, right, tokens in row[method]] for method in more}
+            for row in read(path)}
 
 
 def main():
@@ -316,6 +329,8 @@ def main():
         parser = what.add_parser(name)
         for place in places:
             parser.add_argument(place)
+        if name == "curve":
+            parser.add_argument("--prompts", default="0,0")
     given = words.parse_args()
     if given.what == "tasks":
         for task in tasks_of(given.kind, given.file, given.count, given.every):
@@ -323,7 +338,7 @@ def main():
     elif given.what == "arms":
         arms(given.binary, given.bank, given.tasks, given.out)
     elif given.what == "curve":
-        orders(given.kept)
+        orders(kept(given.kept, [int(tokens) for tokens in given.prompts.split(",")]))
     elif given.what == "report":
         report(given.bank, given.tasks, given.out)
     else:
