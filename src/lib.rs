@@ -21,7 +21,7 @@
 //!
 //! - [`core`]: plain data that the journal, the providers and the protocols share: endpoints, usage, exit codes.
 //! - [`crypto`]: digests, signatures and canonical JSON.
-//! - [`statistics`]: intervals, tests, and the number of items that would decide a question.
+//! - [`statistics`]: intervals of shares and means, and the exact test of paired results.
 //! - [`files`]: reading within a limit, writing whole, private folders.
 //! - [`process`]: child processes that end with this one.
 //! - [`text`]: the texts that models write: envelope, schema, extraction, canonical forms, vacuity, quoting.

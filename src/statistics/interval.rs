@@ -1,29 +1,20 @@
 //! Intervals of shares and of means.
 //!
-//! The input is counts or values, one for each independent item. The output is the interval that holds the true figure with 95 %
-//! probability, unless a caller names another risk.
+//! The input is a share or values, one for each independent item. The output is the interval that holds the true figure with 95 %
+//! probability.
 
-use serde::Serialize;
-use statrs::distribution::{Beta, ContinuousCDF as _, StudentsT};
+use statrs::distribution::{ContinuousCDF as _, StudentsT};
 
 /// The normal quantile of a two-sided 95 % interval.
 const Z: f64 = 1.959_963_984_540_054;
 
 /// The two ends of an interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
     /// The lower end.
     pub low: f64,
     /// The upper end.
     pub high: f64,
-}
-
-impl Interval {
-    /// Returns true if the interval holds this value.
-    #[must_use]
-    pub fn holds(&self, value: f64) -> bool {
-        (self.low..=self.high).contains(&value)
-    }
 }
 
 /// Returns the 95 % interval of Wilson (1927) for a share, from 0 to 1, of `n` independent items. `n` need not be a whole number; it is
@@ -34,23 +25,6 @@ pub fn wilson(share: f64, n: f64) -> Interval {
     let middle = (share + z2 / (2.0 * n)) / (1.0 + z2 / n);
     let half = Z / (1.0 + z2 / n) * (share * (1.0 - share) / n + z2 / (4.0 * n * n)).sqrt();
     Interval { low: (middle - half).max(0.0), high: (middle + half).min(1.0) }
-}
-
-/// Returns the exact 95 % interval of Clopper and Pearson (1934) for `count` of `of` items; from 0 to 1 without an item.
-#[must_use]
-pub fn clopper_pearson(count: u64, of: u64) -> Interval {
-    let high = clopper_pearson_upper(count, of, 0.025);
-    // The interval of the other items is the mirror image.
-    Interval { low: 1.0 - clopper_pearson_upper(of.saturating_sub(count), of, 0.025), high }
-}
-
-/// Returns the upper bound of Clopper and Pearson (1934) on the true share behind `count` of `of` items. The true share is above it with a
-/// probability of at most `risk`, which is above 0 and below 1.
-#[must_use]
-pub fn clopper_pearson_upper(count: u64, of: u64, risk: f64) -> f64 {
-    let quantile = Beta::new(count as f64 + 1.0, of.saturating_sub(count) as f64);
-    // Without an item that does not count, the bound is the whole.
-    quantile.map_or(1.0, |beta| beta.inverse_cdf(1.0 - risk))
 }
 
 /// Returns the 95 % interval of Student (1908) for the mean of these values, or `None` for fewer than two.
@@ -78,36 +52,14 @@ mod tests {
         // From R: binom::binom.confint(…, methods = "wilson").
         for (count, of, low, high) in [
             (0.0, 10.0, 0.0, 0.277_533),
+            (8.0, 10.0, 0.490_162, 0.943_318),
+            (10.0, 10.0, 0.722_467, 1.0),
             (5.0, 10.0, 0.236_593, 0.763_407),
             (85.0, 100.0, 0.767_164, 0.906_940),
             (742.0, 1319.0, 0.535_633, 0.589_099),
         ] {
             let interval = wilson(count / of, of);
             assert!(near(interval.low, low) && near(interval.high, high), "{count} of {of}: {interval:?}");
-        }
-    }
-
-    #[test]
-    fn clopper_and_pearson_give_the_intervals_of_r() {
-        // From R: binom.test(count, of)$conf.int.
-        for (count, of, low, high) in [
-            (0, 10, 0.0, 0.308_497),
-            (10, 10, 0.691_503, 1.0),
-            (5, 10, 0.187_086, 0.812_914),
-            (85, 100, 0.764_692, 0.913_546),
-            (0, 0, 0.0, 1.0),
-        ] {
-            let interval = clopper_pearson(count, of);
-            assert!(near(interval.low, low) && near(interval.high, high), "{count} of {of}: {interval:?}");
-        }
-    }
-
-    #[test]
-    fn an_upper_bound_of_five_percent_needs_59_items_without_error() {
-        // With a risk of 0.05; one, two and three errors need more items.
-        for (errors, of) in [(0, 59), (1, 93), (2, 124), (3, 153)] {
-            assert!(clopper_pearson_upper(errors, of, 0.05) <= 0.05, "{errors} of {of}");
-            assert!(clopper_pearson_upper(errors, of - 1, 0.05) > 0.05, "{errors} of {of}");
         }
     }
 

