@@ -1,7 +1,8 @@
 //! The samples of a bank: those that are to be drawn of each task, and those that were.
 //!
-//! The input is the number of samples that a person wants of each kind, or the folder of a bank. The output is one arm of the batch for each
-//! kind, or the refusal of a vote that the bank has too few samples for. No sample is drawn or given here: a batch draws them, and a provider gives them.
+//! The input is the number of samples that a person wants of each kind, or the folder of a bank. The output is one arm of the batch for
+//! each kind, or the refusal of a vote that the bank has too few samples for. No sample is drawn or given here: a batch draws them, and a
+//! provider gives them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -12,7 +13,6 @@ use crate::config::{ConfigError, Roleset};
 use crate::core::Endpoint;
 use crate::crypto::Digest;
 use crate::journal::{Record, RunSpec, read_shared};
-use crate::protocol::vote::VoteParams;
 use crate::protocol::{
     Method, Outcome, Params, ProtocolParams as _, RulesVersion, RunSetup, StopRule, VoteOverride,
 };
@@ -68,8 +68,8 @@ pub(super) struct DrawnSamples {
     questions: HashMap<Digest, DrawnOf>,
     /// The names of the models that the bank has samples of.
     models: BTreeSet<String>,
-    /// The version of the rules by which most of its runs have asked.
-    rules_version: RulesVersion,
+    /// The number of runs by the version of the rules by which they have asked.
+    versions: BTreeMap<RulesVersion, u64>,
 }
 
 /// The samples of one question: their number by voter, and the version of the rules by which each was asked.
@@ -94,36 +94,44 @@ impl DrawnSamples {
     ///
     /// Returns [`RunError`] if there is no such bank or its journals are damaged.
     pub(super) fn read(folder: &Path) -> Result<Self, RunError> {
-        let (mut questions, mut models) = (HashMap::<Digest, DrawnOf>::new(), BTreeSet::new());
-        let mut versions = BTreeMap::<RulesVersion, u64>::new();
+        let (questions, models, versions) = (HashMap::new(), BTreeSet::new(), BTreeMap::new());
+        let mut drawn = Self { folder: folder.to_owned(), questions, models, versions };
         for path in Bank::journals(folder).map_err(ConfigError::from)? {
             let mut open = HashMap::new();
             read_shared(&path, |record: Record<Boundary>, _| {
                 match record.event {
-                    Boundary::Opened(run) => drop(open.insert(record.run, run)),
+                    Boundary::Opened(run) => {
+                        open.insert(record.run, run);
+                    }
                     Boundary::Stopped { outcome } if outcome.is_final() => {
-                        let Some(run) = open.remove(&record.run) else { return Ok(()) };
-                        let version = run.setup.rules_version;
-                        *versions.entry(version).or_default() += 1;
-                        let of_question = questions.entry(question(&run.setup)).or_default();
-                        for (voter, model, samples) in whole_vote(&run) {
-                            of_question.insert(voter, (samples, version));
-                            models.insert(model);
-                        }
+                        open.remove(&record.run).iter().for_each(|run| drawn.count(run));
                     }
                     Boundary::Stopped { .. } | Boundary::Within => {}
                 }
                 Ok(())
             })?;
         }
-        let most = versions.into_iter().max_by_key(|(_, runs)| *runs);
-        let rules_version = most.map_or(RulesVersion::NEWEST, |(version, _)| version);
-        Ok(Self { folder: folder.to_owned(), questions, models, rules_version })
+        Ok(drawn)
     }
 
-    /// Returns the version of the rules of a vote that asks as the bank has asked. Another version may ask in other words.
+    /// Counts the samples of a run that has ended. A vote that stops early draws a part of its samples.
+    fn count(&mut self, run: &RunSpec) {
+        let version = run.setup.rules_version;
+        *self.versions.entry(version).or_default() += 1;
+        if !matches!(&run.setup.params, Params::Vote(vote) if vote.stop == StopRule::None) {
+            return;
+        }
+        let of_question = self.questions.entry(question(&run.setup)).or_default();
+        for drawn in needs(&run.setup, &run.endpoints) {
+            of_question.insert(drawn.voter, (drawn.samples, version));
+            self.models.insert(drawn.model);
+        }
+    }
+
+    /// Returns the version of the rules of a vote that asks as most runs of the bank have asked. Another version may ask in other words.
     pub(super) fn rules_version(&self) -> RulesVersion {
-        self.rules_version
+        let most = self.versions.iter().max_by_key(|(_, runs)| **runs);
+        most.map_or(RulesVersion::NEWEST, |(version, _)| *version)
     }
 
     /// Refuses a vote that may need more samples of each question than there are of any.
@@ -131,13 +139,8 @@ impl DrawnSamples {
     /// # Errors
     ///
     /// Returns [`RunError::Usage`] with the number that there is.
-    pub(super) fn require(
-        &self,
-        vote: &VoteParams,
-        setup: &RunSetup,
-        endpoints: &[Endpoint],
-    ) -> Result<(), RunError> {
-        for needed in needs(vote, setup, endpoints) {
+    pub(super) fn require(&self, setup: &RunSetup, endpoints: &[Endpoint]) -> Result<(), RunError> {
+        for needed in needs(setup, endpoints) {
             let has = self.questions.values().filter_map(|drawn| drawn.get(&needed.voter));
             let has = has.map(|(samples, _)| *samples).max().unwrap_or_default();
             if needed.samples > has {
@@ -154,9 +157,8 @@ impl DrawnSamples {
     ///
     /// Returns the reason.
     pub(super) fn require_of(&self, setup: &RunSetup, endpoints: &[Endpoint]) -> Result<(), String> {
-        let Params::Vote(vote) = &setup.params else { return Ok(()) };
         let drawn = self.questions.get(&question(setup));
-        for needed in needs(vote, setup, endpoints) {
+        for needed in needs(setup, endpoints) {
             let (has, version) =
                 drawn.and_then(|drawn| drawn.get(&needed.voter)).copied().unwrap_or((0, setup.rules_version));
             if needed.samples > has {
@@ -182,6 +184,9 @@ impl DrawnSamples {
 
     fn too_few(&self, needed: &Needed, has: u32) -> String {
         let (folder, model, of) = (self.folder.display(), &needed.model, in_words(needed.method));
+        if self.models.is_empty() {
+            return format!("no run of the bank `{folder}` has ended; continue the bank");
+        }
         if !self.models.contains(model) {
             let models: Vec<String> = self.models.iter().map(|model| format!("`{model}`")).collect();
             return format!(
@@ -209,8 +214,9 @@ struct Needed {
     turns: u32,
 }
 
-/// Returns the number of samples that a vote may need of each of its voters.
-fn needs(vote: &VoteParams, setup: &RunSetup, endpoints: &[Endpoint]) -> Vec<Needed> {
+/// Returns the number of samples that a run may need of each of its voters. Only a vote has voters.
+fn needs(setup: &RunSetup, endpoints: &[Endpoint]) -> Vec<Needed> {
+    let Params::Vote(vote) = &setup.params else { return Vec::new() };
     let voters = vote.voters(&setup.agents);
     let turns = u32::try_from(voters.len()).unwrap_or(u32::MAX).max(1);
     let needed = |(place, voter): (u32, &usize)| {
@@ -222,17 +228,6 @@ fn needs(vote: &VoteParams, setup: &RunSetup, endpoints: &[Endpoint]) -> Vec<Nee
         Needed { voter: digest, method, model, samples, turns }
     };
     (0..).zip(&voters).map(needed).collect()
-}
-
-/// Returns each voter of a run that has drawn all of its samples, with its model and their number.
-fn whole_vote(run: &RunSpec) -> Vec<(Digest, String, u32)> {
-    let Params::Vote(vote) = &run.setup.params else { return Vec::new() };
-    // A vote that stops early draws a part of its samples.
-    if vote.stop != StopRule::None {
-        return Vec::new();
-    }
-    let needs = needs(vote, &run.setup, &run.endpoints);
-    needs.into_iter().map(|needed| (needed.voter, needed.model, needed.samples)).collect()
 }
 
 /// Returns the digest of a question with its seed. Samples of another question or seed are not its samples.

@@ -21,7 +21,7 @@ use crate::config::{
 use crate::core::Endpoint;
 use crate::crypto::Digest;
 use crate::journal::Limits;
-use crate::protocol::{Params, ProtocolParams as _, Task, VoteOverride};
+use crate::protocol::{ProtocolParams as _, Task, VoteOverride};
 use crate::provider::OpenAi;
 use crate::provider::launch::Launched;
 use crate::run::{
@@ -263,8 +263,8 @@ impl OpenColumns {
                 }
                 let mut setup = roleset.setup(&name, &packs, Task::default(), 0);
                 require_unlike_voters(&setup, &endpoints)?;
-                if let (Some(drawn), Params::Vote(vote)) = (&self.drawn, &setup.params) {
-                    drawn.require(vote, &setup, &endpoints)?;
+                if let Some(drawn) = &self.drawn {
+                    drawn.require(&setup, &endpoints)?;
                     setup.rules_version = drawn.rules_version();
                 }
                 let column = Column::new(model.clone().unwrap_or_default(), setup, endpoints.clone());

@@ -173,4 +173,11 @@ fn a_bank_is_of_votes_alone_and_has_samples() {
         "nowhere",
     ]));
     assert!(none.exits(2).stderr.contains("nowhere"));
+    // A bank whose first run was cut off has nothing to give.
+    draw(&folder, "2", "0");
+    let journal = std::fs::read_to_string(folder.path().join("bank/journal-0.jsonl")).unwrap();
+    folder.write("begun/journal-0.jsonl", journal.split_inclusive('\n').next().unwrap());
+    let begun = ["batch", "tasks.jsonl", "-o", "out", "--from-bank", "begun", "--roleset", "vote_number"];
+    let begun = Finished::of(consensus(&folder).args(begun)).exits(2).stderr;
+    assert!(begun.contains("no run of the bank `begun` has ended; continue the bank"), "{begun}");
 }
