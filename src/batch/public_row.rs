@@ -1,7 +1,7 @@
 //! Rows of public sets of questions, in the forms in which these sets are published.
 //!
-//! The input is the fields of a row that has no `prompt`. The output is the fields of a task, or nothing for a row of another form. A row
-//! is known by its fields, so no flag names its set:
+//! The input is a row that has no `prompt`. The output is the line of a task, or nothing for a row of another form. A row is known by its
+//! fields, so no flag names its set:
 //!
 //! | fields | sets | answer |
 //! |---|---|---|
@@ -15,8 +15,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::task_form::{Fields, is_label, raw};
-use crate::text::{CanonicalKind, CanonicalRule};
+use super::task_form::{Fields, in_words, is_label, raw};
+use crate::text::{CanonicalKind, CanonicalRule, counted};
 
 /// The mark before the answer at the end of a derivation in GSM8K.
 const DERIVED: &str = "#### ";
@@ -97,8 +97,9 @@ fn question(row: &str) -> Result<Option<Question>, String> {
         return Ok(Some((question, answer.trim().to_owned(), number)));
     }
     if let Ok(Story { body, question, answer }) = serde_json::from_str(row) {
-        let prompt = format!("{}. {}", body.trim().trim_end_matches('.'), question.trim());
-        return Ok(Some((prompt, answer.get().trim_matches('"').to_owned(), number)));
+        let body = body.trim();
+        let dot = if body.ends_with(['.', '!', '?']) { "" } else { "." };
+        return Ok(Some((format!("{body}{dot} {}", question.trim()), in_words(&answer), number)));
     }
     if let Ok(Options { question, choices, answer }) = serde_json::from_str(row) {
         let letters = letters(choices.len())?;
@@ -121,7 +122,7 @@ fn question(row: &str) -> Result<Option<Question>, String> {
 fn letters(count: usize) -> Result<Vec<String>, String> {
     let letters: Vec<String> = ('A'..='Z').take(count).map(String::from).collect();
     if count < 2 || letters.len() < count {
-        return Err(format!("it has {count} choices; between 2 and 26 have letters"));
+        return Err(format!("it has {}, and a question has 2 to 26", counted(count as u64, "choice")));
     }
     Ok(letters)
 }
@@ -182,7 +183,10 @@ mod tests {
         for (row, part) in [
             (json!({"question": "q", "choices": ["1", "2"], "answer": 2}), "the place 2 of 2 choices"),
             (json!({"input": "q", "choices": ["1", "2"], "target": "2"}), "no letter of its 2 choices"),
-            (json!({"input": "q", "choices": ["1"], "target": "A"}), "it has 1 choices"),
+            (
+                json!({"input": "q", "choices": ["1"], "target": "A"}),
+                "it has 1 choice, and a question has 2 to 26",
+            ),
         ] {
             let why = task_line(&row.to_string(), 1).unwrap_err();
             assert!(why.contains(part), "{why}");

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::grader::Grader;
 use super::public_row::task_line;
-use super::task_form::{Fields, TaskForm, fields_of, label};
+use super::task_form::{Fields, TaskForm, fields_of, in_words, label};
 use crate::engine::{ANSWER, require_plain_id};
 use crate::protocol::Document;
 use crate::text::{CanonicalKind, CanonicalRule};
@@ -201,11 +201,6 @@ pub(super) fn id_in(line: &str) -> Option<String> {
     let id = line.get("id")?;
     let id = id.as_str().map(str::to_owned).or_else(|| id.as_number().map(ToString::to_string))?;
     Some(id.chars().take(ID_CHARS_MAX).collect())
-}
-
-/// Returns a JSON string as its text, and any other value as it is written: a number keeps all of its digits.
-fn in_words(value: &RawValue) -> String {
-    serde_json::from_str(value.get()).unwrap_or_else(|_| value.get().to_owned())
 }
 
 #[cfg(test)]

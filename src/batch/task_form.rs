@@ -104,6 +104,11 @@ pub(super) fn is_label(value: &RawValue) -> bool {
     label(value).is_some()
 }
 
+/// Returns a JSON string as its text, and any other value as it is written: a number keeps all of its digits.
+pub(super) fn in_words(value: &RawValue) -> String {
+    serde_json::from_str(value.get()).unwrap_or_else(|_| value.get().to_owned())
+}
+
 /// Lists the fields of a line for a message.
 pub(super) fn fields_of(line: &Fields) -> String {
     let names: Vec<String> = line.keys().map(|name| format!("`{}`", escape::excerpt(name))).collect();
