@@ -168,6 +168,7 @@ impl ProtocolParams for Params {
     }
 
     fn machine(mut setup: Setup<Self>) -> Machine {
+        // From here on the seed is that of the draws; a record keeps the one that a person has given.
         setup.seed = setup.drawing_seed();
         if let Some(chunk_plan) = setup.chunk_plan.clone() {
             return Box::new(Listed(MapReduce::new(setup, chunk_plan)));

@@ -24,7 +24,7 @@ pub struct Setup<P> {
     pub roleset: String,
     /// The task.
     pub task: Task,
-    /// The seed of every draw and of every call's sampling seed.
+    /// The seed from which, with the task, every draw and every call's sampling seed follows.
     pub seed: u64,
     /// The agents.
     pub agents: Vec<AgentSetup>,
