@@ -123,7 +123,7 @@ case ${1:-} in
         "$py" "$root/tests/live/humaneval.py" "$source" "$2" "$count"
         cd "$2"
         test='python3 tests/{task}.py {file}'
-        # Some tasks at a time, so that a sweep that was cut off compares the same ones.
+        # Ten tasks at a time, so that a sweep that was cut off compares the same ones.
         for ((upto = 10; upto < count + 10; upto += 10)); do
             for arm in plain checked; do
                 check=()

@@ -6,9 +6,11 @@
     votes.py report BANK TASKS.jsonl OUT                   prints accuracy, tokens, and paired differences at equal tokens
     votes.py keep BANK TASKS.jsonl >KEPT.jsonl             the samples of each task, without its question: answer, whether it is right,
                                                            and tokens
-    votes.py curve KEPT.jsonl [--prompts W,P]              prints majorities and stops over such samples, averaged over 100 orders of
+    votes.py curve KEPT.jsonl [--prompts W,P] [--tasks TASKS.jsonl]
+                                                           prints majorities and stops over such samples, averaged over 100 orders of
                                                            them, and how often two samples agree; with so many tokens
-                                                           of prompt for each sample in words and each program
+                                                           of prompt for each sample in words and each program, and
+                                                           for these tasks alone
 
 The majority of k samples takes the first k in words, and a tie is worth the share of its answers that are right. An arm is compared
 with the majority that takes as many tokens: between two numbers of samples, their results are mixed in proportion. Intervals are
@@ -37,6 +39,7 @@ ARMS = {
         "fast": MODES,
         "fast-without-B": [*MODES, "--threshold", "0.9", "--stop", "sure", "--samples-max", "8"],
         "sure": [*MODES, "--stop", "sure"],
+        "sure-0.98": [*MODES, "--stop", "sure", "--threshold", "0.98"],
     },
 }
 
@@ -309,11 +312,11 @@ def keep(bank, path):
         print(json.dumps({"task": task, **by_method}, separators=(",", ":")))
 
 
-def kept(path, prompts=(0, 0)):
+def kept(path, prompts, only):
     """Returns the samples of each task by method, with the tokens of their prompts added."""
     more = dict(zip(["words", "program"], prompts))
     return {row["task"]: {method: [(text, right, tokens + more[method]) for text, right, tokens in row[method]] for method in more}
-            for row in read(path)}
+            for row in read(path) if only is None or row["task"] in only}
 
 
 def main():
@@ -331,6 +334,7 @@ def main():
             parser.add_argument(place)
         if name == "curve":
             parser.add_argument("--prompts", default="0,0")
+            parser.add_argument("--tasks")
     given = words.parse_args()
     if given.what == "tasks":
         for task in tasks_of(given.kind, given.file, given.count, given.every):
@@ -338,7 +342,8 @@ def main():
     elif given.what == "arms":
         arms(given.binary, given.bank, given.tasks, given.out)
     elif given.what == "curve":
-        orders(kept(given.kept, [int(tokens) for tokens in given.prompts.split(",")]))
+        only = {task["id"] for task in read(given.tasks)} if given.tasks else None
+        orders(kept(given.kept, [int(tokens) for tokens in given.prompts.split(",")], only))
     elif given.what == "report":
         report(given.bank, given.tasks, given.out)
     else:
