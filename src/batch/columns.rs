@@ -27,7 +27,7 @@ use crate::provider::launch::Launched;
 use crate::run::{
     BY_PILOT, MockChoice, NamedRoleset, Notices, ParamChanges, RedactRequest, RunError, SeatRequest,
     add_configured_check, check_prices, find_servers, launch, mock_script, modes_of_pilot, of_its_kind,
-    read_named, require_trusted, require_unlike_voters, sought,
+    planned_modes, read_named, require_trusted, require_unlike_voters, sought,
 };
 
 /// The most rolesets of single tasks that are kept ready.
@@ -105,9 +105,15 @@ pub fn planned_columns(
         request.params.apply(&mut roleset)?;
         add_configured_check(&mut roleset, &request.params.check, file);
         for (arm, roleset) in request.arms(roleset)? {
-            let setup = roleset.setup(&name, &packs, Task::default(), 0);
             for model in models(request.servers.model.as_deref()) {
-                let column = Column::new(model.unwrap_or_default(), setup.clone(), Vec::new());
+                let mut roleset = roleset.clone();
+                let as_asked = roleset.setup(&name, &packs, Task::default(), 0);
+                let chosen = Chosen { model: model.clone(), ..request.servers.clone() };
+                if let Some(modes) = planned_modes(&as_asked, &chosen, file, &roleset)? {
+                    roleset.params.apply(&VoteOverride::Modes(modes).into());
+                }
+                let setup = roleset.setup(&name, &packs, Task::default(), 0);
+                let column = Column::new(model.unwrap_or_default(), setup, Vec::new());
                 let column = request.named(column, &arm);
                 let note = noted(&column, &as_found, &roleset, &source);
                 columns.push((column, note));

@@ -88,7 +88,7 @@ pub enum BatchError {
     },
     /// The models cannot be called, and more runs would only fail.
     #[error(
-        "the model server is unusable, so no more runs begin on it: {why}; fix it and run the same command to continue, with --retry failed for failed runs too"
+        "further calls would fail as the last ones did, so no more runs begin: {why}; mend that and run the same command to continue, with --retry failed for failed runs too"
     )]
     CircuitOpen {
         /// The reason why the last call failed.

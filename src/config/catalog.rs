@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::bounded;
 use super::check::check;
+use super::default_roleset::ANY_VOTE;
 use super::embedded::EMBEDDED_ROLESETS;
 use super::error::{ConfigError, Problem};
 use super::nearest::did_you_mean;
@@ -85,8 +86,13 @@ pub fn find_roleset(name: &str, folders: &[PathBuf]) -> Result<FoundRoleset, Con
         return Ok(FoundRoleset { name: stem.to_owned(), source: RolesetSource::File(path.to_owned()) });
     }
     let all = list_rolesets(folders);
-    let hint = did_you_mean(name, all.iter().map(|f| f.name.as_str()));
-    let hint = if hint.is_empty() { "; `consensus roleset list` shows them all".to_owned() } else { hint };
+    let hint = match did_you_mean(name, all.iter().map(|f| f.name.as_str())) {
+        _ if name == ANY_VOTE => {
+            "; it is `vote_number`, `vote_choice` or `vote_short`, by the kind of answer of a run".to_owned()
+        }
+        hint if hint.is_empty() => "; `consensus roleset list` shows them all".to_owned(),
+        hint => hint,
+    };
     let found = all.into_iter().find(|f| f.name == name);
     found.ok_or_else(|| ConfigError::NoRoleset { name: name.to_owned(), hint })
 }

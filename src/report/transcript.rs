@@ -32,6 +32,7 @@ pub fn transcript(records: &[Record]) -> Result<String, ReplayError> {
         match &record.event {
             Entry::Replied(replied) => {
                 reply(&mut out, &state, replied);
+                no_vote(&mut out, &state, replied.call);
                 if let Some(remark) = state.remark() {
                     let _ = writeln!(out, "*{}: {remark}.*\n", state.agent_name(replied.call.agent));
                 }
@@ -230,10 +231,23 @@ fn heading(state: &RunState, call: CallId) -> String {
 
 /// Returns the order in which a sample of a vote saw the options, in words.
 fn seen_order(state: &RunState, call: CallId) -> String {
-    let Section::Vote(vote) = state.report().section else { return String::new() };
-    let is_it = |sample: &&SampleReport| (sample.call.agent, sample.call.draft) == (call.agent, call.draft);
-    let order = vote.samples.iter().find(is_it).and_then(|sample| sample.order.as_ref());
+    let order = sample(state, call).and_then(|sample| sample.order);
     order.map_or(String::new(), |order| format!(", with the options in the order {}", order.join(", ")))
+}
+
+/// Writes why the sample that a reply completes is no vote, if it is none.
+fn no_vote(out: &mut String, state: &RunState, call: CallId) {
+    if let Some(why) = sample(state, call).and_then(|sample| sample.no_vote) {
+        let _ =
+            writeln!(out, "*No vote: {}.*\n", escape::plain(&why).replace('\n', " ").trim_end_matches('.'));
+    }
+}
+
+/// Returns the report on the sample of a vote that a call belongs to.
+fn sample(state: &RunState, call: CallId) -> Option<SampleReport> {
+    let Section::Vote(vote) = state.report().section else { return None };
+    let is_it = |sample: &SampleReport| (sample.call.agent, sample.call.draft) == (call.agent, call.draft);
+    vote.samples.into_iter().find(is_it)
 }
 
 /// Returns true if no agent knows what another wrote in the round of this call.

@@ -45,7 +45,7 @@ pub use folders::{find_run, folder_name, folder_of_runs, rolesets_folders, run_f
 pub use launch::{SERVER_LOG, launch};
 pub use notices::{Notices, Waiting};
 pub use parameters::{CheckChange, FlagOverride, ParamChanges, refuse};
-pub use pilots::{BY_PILOT, modes_of_pilot};
+pub use pilots::{BY_PILOT, modes_of_pilot, named_models, planned_modes};
 pub use prepare::{ReadyRun, RunDraft, draft, introduce, prepare};
 pub use redaction::sought;
 pub use request::{ChunkRequest, MockChoice, ReadInPieces, RedactRequest, RunRequest, SeatRequest};

@@ -13,7 +13,7 @@ use super::error::RunError;
 use super::launch::{SERVER_LOG, launch};
 use super::notices::Notices;
 use super::parameters::refuse;
-use super::pilots::{BY_PILOT, modes_of_pilot};
+use super::pilots::{BY_PILOT, modes_of_pilot, planned_modes};
 use super::redaction::{redacts, sought};
 use super::request::{ReadInPieces, RunRequest};
 use super::roleset::{NamedRoleset, RolesetChoice};
@@ -118,9 +118,19 @@ impl RunDraft {
     /// # Errors
     ///
     /// Returns [`RunError::Usage`] if pieces were requested and are impossible.
-    pub fn estimated(self, request: &RunRequest, notices: &dyn Notices) -> Result<RunSetup, RunError> {
-        let is_redacted = redacts(&request.redaction, &self.roleset);
-        let builder = chunking::planned_by_estimate(self.builder, request, is_redacted, notices)?;
+    pub fn estimated(
+        self,
+        request: &RunRequest,
+        file: &FileConfig,
+        notices: &dyn Notices,
+    ) -> Result<RunSetup, RunError> {
+        let Self { mut builder, roleset, .. } = self;
+        let is_redacted = redacts(&request.redaction, &roleset);
+        if let Some(modes) = planned_modes(builder.setup(), &request.servers, file, &roleset)? {
+            builder = builder.with_change(&VoteOverride::Modes(modes).into())?;
+            notices.status(BY_PILOT);
+        }
+        let builder = chunking::planned_by_estimate(builder, request, is_redacted, notices)?;
         Ok(builder.setup().clone())
     }
 }

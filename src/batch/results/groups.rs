@@ -98,7 +98,7 @@ pub struct Group {
     pub right: Share,
     /// The share of runs whose plain vote over blind drafts is right, before any talk.
     pub blind_right: Share,
-    /// The effect of the talk on which runs are right.
+    /// The effect of the talk on which runs are right. A vote has no talk, and is not in it.
     pub talk: TalkEffect,
     /// The average number of rounds.
     pub rounds: f64,
@@ -218,7 +218,7 @@ impl Groups {
         if let Some(right) = told.blind_right {
             sums.blind_right.add(task, right);
         }
-        if let Some((before, after)) = told.blind_right.zip(told.right) {
+        if let Some((before, after)) = told.blind_right.zip(told.right).filter(|_| told.can_talk()) {
             sums.talk.add(before, after);
         }
         for (phase, used) in &told.phases {

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use crate::batch::error::BatchError;
@@ -49,6 +50,9 @@ pub struct Told {
     pub folder: String,
     #[serde(default)]
     pub(super) phases: BTreeMap<String, PhaseTold>,
+    /// The votes of a run in which no agent talks to another.
+    #[serde(default)]
+    vote: Option<IgnoredAny>,
 }
 
 /// The usage of one phase of a run.
@@ -99,6 +103,11 @@ pub struct Flat<'a> {
 }
 
 impl Told {
+    /// Returns true if its agents talk to one another where they do not agree.
+    pub(super) fn can_talk(&self) -> bool {
+        self.vote.is_none()
+    }
+
     /// Returns the run as a flat row.
     #[must_use]
     pub fn flat(&self) -> Flat<'_> {

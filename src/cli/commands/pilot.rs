@@ -72,12 +72,8 @@ fn in_words(pilot: &Pilot) -> Vec<String> {
         (false, _) => format!(
             "  nothing is concluded: {PILOT_TASKS_MIN} tasks with words and programs are needed, and {PAIRS_MIN} pairs of each kind"
         ),
-        (true, true) => {
-            "  programs are worth their tokens: votes of this model and kind draw them".to_owned()
-        }
-        (true, false) => {
-            "  programs are not worth their tokens: votes of this model and kind draw words alone".to_owned()
-        }
+        (true, true) => "  programs are worth their tokens for votes of this model and kind".to_owned(),
+        (true, false) => "  programs are not worth their tokens for votes of this model and kind".to_owned(),
     };
     vec![
         format!("{}, answers of kind {}, {}", escape::terminal(model), kind.name(), counted(*tasks, "task")),

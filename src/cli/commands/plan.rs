@@ -5,10 +5,10 @@ use serde_json::json;
 use crate::cli::args::Format;
 use crate::cli::args::RunArgs;
 use crate::cli::output::Output;
-use crate::config::{Chosen, FileConfig, Roleset, RolesetAgent, expected_price, prices_as_of};
+use crate::config::{Chosen, FileConfig, Roleset, expected_price, prices_as_of};
 use crate::core::{ExitCode, Price};
 use crate::protocol::RunSetup;
-use crate::run::{MockChoice, at_once, draft};
+use crate::run::{MockChoice, at_once, draft, named_models};
 use crate::text::grouped;
 
 pub(crate) fn plan(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
@@ -16,7 +16,7 @@ pub(crate) fn plan(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> 
     let request = args.request(&file, 0);
     let draft = draft(&request, &file)?;
     let (why, roleset) = (draft.why, draft.roleset.clone());
-    let setup = draft.estimated(&request, output)?;
+    let setup = draft.estimated(&request, &file, output)?;
     tell_setup(&setup, &roleset, why, (&request.servers, &request.mock), &file, output)
 }
 
@@ -30,11 +30,7 @@ pub(super) fn tell_setup(
     output: &Output,
 ) -> anyhow::Result<ExitCode> {
     let worst = setup.worst_case();
-    let named = |agent: &RolesetAgent| {
-        let named = chosen.model.as_ref().or(agent.model.as_ref()).or(file.model.as_ref());
-        named.cloned().unwrap_or_default()
-    };
-    let models: Vec<String> = roleset.agents.iter().chain(&roleset.arbiter).map(named).collect();
+    let models = named_models(chosen, file, roleset);
     // The dearest model of the run bounds the cost. Without the price of each model there is no bound.
     let prices: Result<Vec<Option<Price>>, _> =
         models.iter().map(|model| expected_price(chosen, file, model)).collect();

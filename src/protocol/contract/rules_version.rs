@@ -42,6 +42,10 @@ pub(crate) struct Rules {
     pub(crate) settling: Settling,
     /// The source of every draw.
     pub(crate) chance: Chance,
+    /// The words that may follow the number of a vote.
+    pub(crate) units: UnitRule,
+    /// The options of a question that keep their places.
+    pub(crate) places: PlaceRule,
 }
 
 /// The instructions that an agent reads before it has seen another agent's text.
@@ -83,6 +87,24 @@ pub(crate) enum Chance {
     SeedAndTask,
 }
 
+/// The words that may follow the number at the end of a free text.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum UnitRule {
+    /// Any three words but a short list, and signs at the number itself. `7²` was read as 7, and `12 is incorrect` as 12.
+    AnyWord,
+    /// A unit: no word or sign that changes the number or says something of it.
+    Unit,
+}
+
+/// The options of a question that keep their places, since they speak of the places of others.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum PlaceRule {
+    /// Those that name a capital letter, two letters, or a place relative to their own.
+    Letters,
+    /// Also those that are a letter alone, or that name options by their number or order.
+    LettersAndOrder,
+}
+
 /// The token counts from a server that are believed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum UsageRule {
@@ -103,6 +125,8 @@ const TABLE: [Rules; 4] = [
         brevity: Brevity::Full,
         settling: Settling::ByPosition,
         chance: Chance::Seed,
+        units: UnitRule::AnyWord,
+        places: PlaceRule::Letters,
     },
     Rules {
         opening: Opening::Alone,
@@ -113,6 +137,8 @@ const TABLE: [Rules; 4] = [
         brevity: Brevity::Full,
         settling: Settling::ByPosition,
         chance: Chance::Seed,
+        units: UnitRule::AnyWord,
+        places: PlaceRule::Letters,
     },
     Rules {
         opening: Opening::Alone,
@@ -123,6 +149,8 @@ const TABLE: [Rules; 4] = [
         brevity: Brevity::Brief,
         settling: Settling::ByLead,
         chance: Chance::Seed,
+        units: UnitRule::AnyWord,
+        places: PlaceRule::Letters,
     },
     Rules {
         opening: Opening::Alone,
@@ -133,6 +161,8 @@ const TABLE: [Rules; 4] = [
         brevity: Brevity::Brief,
         settling: Settling::ByLead,
         chance: Chance::SeedAndTask,
+        units: UnitRule::Unit,
+        places: PlaceRule::LettersAndOrder,
     },
 ];
 

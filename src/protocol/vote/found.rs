@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde::Serialize;
 
+use crate::protocol::contract::UnitRule;
 use crate::text::{CanonicalKind, Canonicalizer};
 
 /// A line that announces the answer, with the marks of Markdown around the word.
@@ -32,10 +33,38 @@ static NUMBER: LazyLock<Regex> = LazyLock::new(|| {
 static EQUATION: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"^(?:[0-9\s.,+*×·/÷()$%−-]+|[\p{L}_]{1,20}\s*)=\s*([^=]+)$"));
 
-/// Words after a number that change its value, or that make it one of several.
-const CHANGES: [&str; 14] = [
+/// A word of three letters or more that is no part of a unit, in small letters: it changes the number before it, makes it one of several,
+/// or says something of it.
+static CHANGES: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(concat!(
+        "^(?:",
+        // Multiples and shares.
+        "(?:hundred|thousand|million|billion|trillion|dozen|score|lakh|lac|crore|myriad)s?|",
+        "millionen|mill[oó]n(?:es)?|milliards?|milliarden?|miljoen|mille|mil|tausend|duizend|hundert|honderd|thou|grand|",
+        "hal(?:f|ves)|(?:third|quarter|fourth|fifth|sixth|seventh|eighth|ninth|tenth|twelfth|hundredth|thousandth)s?|",
+        // Other numbers and operations.
+        "tau|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|",
+        "squared?|cubed?|doubled?|tripled?|quadrupled?|halved|factorial|",
+        "plus|minus|multiplied|divided|over|point|mod|modulo|",
+        // Others of several, and sentences.
+        "and|nor|than|but|not|never|are|was|were|isn|aren|wasn|itself|",
+        "correct|incorrect|wrong|right|true|false|invalid|impossible",
+        ")$",
+    ))
+});
+
+/// The words that changed a number by the rules before version 4.
+const CHANGES_ONCE: [&str; 14] = [
     "hundred", "thousand", "million", "billion", "trillion", "dozen", "k", "m", "half", "doubled", "tripled",
     "or", "and", "to",
+];
+
+/// The words that may follow a number with at most two letters, and the units that may be written at it. Other such letters are quantities,
+/// as in `3 x`, or multiples, as in `5bn` and `5 m`.
+const SHORT_UNITS: [&str; 40] = [
+    "%", "°", "°C", "°F", "mm", "cm", "km", "m²", "m³", "cm²", "cm³", "km²", "mg", "g", "kg", "oz", "lb",
+    "lbs", "ml", "cl", "L", "l", "h", "hr", "hrs", "min", "sec", "s", "ms", "km/h", "mph", "ft", "kWh", "of",
+    "in", "a", "an", "at", "by", "on",
 ];
 
 fn pattern(text: &str) -> Regex {
@@ -62,8 +91,8 @@ pub enum FoundBy {
     Program,
 }
 
-/// Returns the text of the answer in what a voter wrote, and the rule that found it. `choice` reads a letter or an option, for a
-/// question with options.
+/// Returns the text of the answer in what a voter wrote, and the rule that found it. `units` says what may follow a number; `choice` reads a
+/// letter or an option, for a question with options.
 ///
 /// The order of the rules is that of the reference that agrees with 5,276 solutions of GSM8K. Its last resort, the last number of a text,
 /// is left out, and each rule takes an answer only if nothing else is said with it. A vote for a number that was not meant as the answer is
@@ -71,6 +100,7 @@ pub enum FoundBy {
 pub(super) fn answer(
     said: &str,
     canonicalizer: &Canonicalizer,
+    units: UnitRule,
     choice: impl Fn(&str) -> Option<String>,
 ) -> Option<(String, FoundBy)> {
     let said = after_thoughts(said)?;
@@ -93,7 +123,7 @@ pub(super) fn answer(
             CanonicalKind::Number if *rule == FoundBy::Whole => {
                 canonicalizer.canonicalize(text).is_ok().then(|| text.to_owned())
             }
-            CanonicalKind::Number => number(text, canonicalizer),
+            CanonicalKind::Number => number(text, canonicalizer, units),
             CanonicalKind::Choice => choice(text),
             CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Json | CanonicalKind::Verbatim => {
                 canonicalizer
@@ -183,7 +213,7 @@ fn without_marks(text: &str, kind: CanonicalKind) -> &str {
 }
 
 /// Returns the number of an answer, if nothing but a unit is said with it. A calculation before it may end in it.
-fn number(text: &str, canonicalizer: &Canonicalizer) -> Option<String> {
+fn number(text: &str, canonicalizer: &Canonicalizer, units: UnitRule) -> Option<String> {
     let text = text.replace("\\$", "$").replace(r"\(", "").replace(r"\)", "");
     let text = text.trim();
     let result =
@@ -191,11 +221,28 @@ fn number(text: &str, canonicalizer: &Canonicalizer) -> Option<String> {
     let found = NUMBER.captures(result.trim())?;
     let part = |at: usize| found.get(at).map_or("", |part| part.as_str());
     let (sign, digits, unit) = (part(1), part(2), part(3));
-    let is_changed = unit.split_whitespace().any(|word| CHANGES.contains(&word.to_lowercase().as_str()));
+    let is_changed = match units {
+        UnitRule::AnyWord => {
+            unit.split_whitespace().any(|word| CHANGES_ONCE.contains(&word.to_lowercase().as_str()))
+        }
+        // An exclamation mark at a number may be its factorial.
+        UnitRule::Unit if unit.is_empty() => found.get(0)?.as_str().ends_with('!'),
+        UnitRule::Unit => !is_unit(unit, found.get(2)?.end() == found.get(3)?.start()),
+    };
     let is_signed_twice = !sign.is_empty() && digits.starts_with(['-', '+', '−']);
     let number = format!("{sign}{digits}");
     let is_number = canonicalizer.canonicalize(&number).is_ok();
     (is_number && !is_changed && !is_signed_twice).then_some(number)
+}
+
+/// Returns true if the words after a number are a unit, or there are none. `is_attached` says that the first is written at the number.
+fn is_unit(words: &str, is_attached: bool) -> bool {
+    words.split_whitespace().enumerate().all(|(place, word)| {
+        let is_short = word.chars().count() <= 2 || (place == 0 && is_attached);
+        let is_word = word.starts_with(char::is_alphabetic) && !word.contains(['π', '²', '³']);
+        let says_more = word.split('-').any(|part| CHANGES.is_match(&part.to_lowercase()));
+        SHORT_UNITS.contains(&word) || (is_word && !is_short && !says_more)
+    })
 }
 
 #[cfg(test)]
@@ -205,8 +252,12 @@ mod tests {
     use crate::text::Reading;
 
     fn found(kind: CanonicalKind, said: &str) -> Option<String> {
+        found_by_rule(kind, said, UnitRule::Unit)
+    }
+
+    fn found_by_rule(kind: CanonicalKind, said: &str, units: UnitRule) -> Option<String> {
         let canonicalizer = Canonicalizer::new(&kind.into(), Reading::Strict);
-        answer(said, &canonicalizer, |text| Some(text.to_owned())).map(|(text, _)| text)
+        answer(said, &canonicalizer, units, |text| Some(text.to_owned())).map(|(text, _)| text)
     }
 
     #[test]
@@ -282,6 +333,79 @@ mod tests {
         ] {
             assert_eq!(found(CanonicalKind::Number, said), None, "{said}");
         }
+    }
+
+    #[test]
+    fn a_unit_belongs_to_its_number_and_a_word_that_changes_it_is_asked_about() {
+        for unit in [
+            " bottles",
+            "%",
+            " %",
+            "kg",
+            " kg",
+            "cm²",
+            " m²",
+            "°C",
+            " miles per hour",
+            " km/h",
+            " dollars a day",
+            " seconds",
+            " times",
+            " more apples",
+            " of them",
+            " in total",
+            " full-time workers",
+            " points",
+        ] {
+            let said = format!("Answer: 48{unit}");
+            assert_eq!(found(CanonicalKind::Number, &said).as_deref(), Some("48"), "{said}");
+        }
+        for rest in [
+            "π",
+            " π",
+            " pi",
+            "²",
+            "³",
+            " squared",
+            " dozens",
+            " millions",
+            " Millionen",
+            " lakh",
+            "bn",
+            "m",
+            " m",
+            "k",
+            "x",
+            " x",
+            "i",
+            " quarters",
+            " fifths",
+            " is incorrect",
+            " is wrong",
+            " was not",
+            " plus two",
+            " divided by seven",
+            "-dimensional",
+            " thousand-fold",
+            " πr²",
+            " point five",
+            "!",
+        ] {
+            let said = format!("Answer: 48{rest}");
+            assert_eq!(found(CanonicalKind::Number, &said), None, "{said}");
+        }
+    }
+
+    #[test]
+    fn the_rules_before_version_4_take_any_unit() {
+        for said in ["Answer: 7²", "Answer: 7 lakh", "Answer: 7 is incorrect"] {
+            assert_eq!(
+                found_by_rule(CanonicalKind::Number, said, UnitRule::AnyWord).as_deref(),
+                Some("7"),
+                "{said}"
+            );
+        }
+        assert_eq!(found_by_rule(CanonicalKind::Number, "Answer: 7 million", UnitRule::AnyWord), None);
     }
 
     #[test]

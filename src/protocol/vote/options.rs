@@ -4,8 +4,23 @@
 //! task for a letter that a voter names. A small model names one letter more often than the others, whatever option it is for, so each
 //! sample sees another order. The order follows from the run's seed and the call alone, so that a replay draws the same.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
+
 use crate::crypto::Hasher;
-use crate::protocol::contract::CallId;
+use crate::protocol::contract::{CallId, PlaceRule};
+
+/// The words with which an option speaks of options by their number or order.
+static ORDER: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(concat!(
+        r"(?i)\b(?:options?|choices?|answers?|former|latter)\b|",
+        r"\b(?:first|second|third|fourth|last)\s+(?:one|two|three|and|or|only)\b|",
+        r"\b(?:the|only|both)\s+(?:first|second|third|fourth|last|others?)\W*$|",
+        r"\b(?:next|following|other)\s+(?:one|two|three|four|ones)\b",
+    ))
+    .unwrap_or_else(|_| unreachable!("the tests of this module use the pattern"))
+});
 
 /// A prompt whose lines hold one option each, under letters.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -35,7 +50,8 @@ pub(super) struct Arrangement(Vec<usize>);
 impl LetteredOptions {
     /// Finds the options in a prompt. Returns `None` unless the choices are letters in a row, and each begins exactly one line, as in
     /// `A) Rome` or `(b) Rome`. A word says something itself, so it cannot be given to another option.
-    pub(super) fn find(prompt: &str, choices: &[String]) -> Option<Self> {
+    /// `places` says which options keep their places.
+    pub(super) fn find(prompt: &str, choices: &[String], places: PlaceRule) -> Option<Self> {
         let lines: Vec<String> = prompt.lines().map(str::to_owned).collect();
         let mut options: Vec<LetteredOption> = Vec::new();
         for (place, choice) in choices.iter().enumerate() {
@@ -52,7 +68,9 @@ impl LetteredOptions {
             let (Some(option), None) = (found.next(), found.next()) else { return None };
             options.push(option);
         }
-        let is_fixed = has_long_options(&lines, &options) || names_places(&lines, &options, choices);
+        let is_fixed = has_long_options(&lines, &options)
+            || names_places(&lines, &options, choices)
+            || (places == PlaceRule::LettersAndOrder && names_order(&options, choices));
         (options.len() >= 2).then_some(Self { lines, options, is_fixed })
     }
 
@@ -142,6 +160,15 @@ fn names_places(lines: &[String], options: &[LetteredOption], choices: &[String]
     })
 }
 
+/// Returns true if an option is a letter alone, in either case, or speaks of options by their order. An option `b` at letter A would be read
+/// as the letter B.
+fn names_order(options: &[LetteredOption], choices: &[String]) -> bool {
+    options.iter().any(|option| {
+        let is_letter = choices.iter().any(|choice| plain(choice) == plain(&option.text));
+        is_letter || ORDER.is_match(&option.text)
+    })
+}
+
 /// Returns a letter without the signs around it.
 fn plain(text: &str) -> String {
     text.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase()
@@ -166,7 +193,11 @@ mod tests {
     use crate::protocol::contract::Step;
     use proptest::prelude::*;
 
-    const PROMPT: &str = "Which is the capital of Italy?\nA) Rome\nB) Milan.\n  (C) Naples\nD: Turin, the first one\nChoose one.";
+    const PROMPT: &str = "Which is the capital of Italy?\nA) Rome\nB) Milan.\n  (C) Naples\nD: Turin, the old town\nChoose one.";
+
+    fn find(prompt: &str, choices: &[String]) -> Option<LetteredOptions> {
+        LetteredOptions::find(prompt, choices, PlaceRule::LettersAndOrder)
+    }
 
     fn letters() -> Vec<String> {
         ["A", "B", "C", "D"].map(str::to_owned).to_vec()
@@ -179,12 +210,12 @@ mod tests {
     proptest! {
         #[test]
         fn an_answer_leads_back_to_the_option_that_the_voter_saw(seed: u64, draft in 0..100_u32, place in 0..4_usize) {
-            let options = LetteredOptions::find(PROMPT, &letters()).unwrap();
+            let options = find(PROMPT, &letters()).unwrap();
             let arrangement = options.draw(seed, call(draft));
             let shown = options.arranged(&arrangement);
             let line = shown.lines().nth(place + 1).unwrap();
             let text = line.trim_start_matches([' ', '(']).trim_start_matches(['A', 'B', 'C', 'D', ')', ':', '.', ' ']);
-            let meant = ["Rome", "Milan.", "Naples", "Turin, the first one"].iter().position(|known| *known == text);
+            let meant = ["Rome", "Milan.", "Naples", "Turin, the old town"].iter().position(|known| *known == text);
             let expected = letters()[meant.unwrap()].clone();
             let letter = letters()[place].clone();
             for answer in [letter.clone(), format!("({letter})"), format!("{}.", letter.to_lowercase()), line.to_owned(), text.to_owned()] {
@@ -195,7 +226,7 @@ mod tests {
 
     #[test]
     fn every_option_comes_to_every_place_about_as_often() {
-        let options = LetteredOptions::find(PROMPT, &letters()).unwrap();
+        let options = find(PROMPT, &letters()).unwrap();
         let mut counts = [[0_u32; 4]; 4];
         for draft in 0..4000 {
             for (place, option) in options.draw(7, call(draft)).0.iter().enumerate() {
@@ -209,7 +240,7 @@ mod tests {
     #[test]
     fn options_that_belong_to_their_places_keep_them() {
         let keeps = |prompt: &str| {
-            let options = LetteredOptions::find(prompt, &letters()).unwrap();
+            let options = find(prompt, &letters()).unwrap();
             (0..20).all(|draft| options.draw(3, call(draft)) == Arrangement(vec![0, 1, 2, 3]))
         };
         for last in [
@@ -222,6 +253,13 @@ mod tests {
             "All except B",
             "A but not B",
             "Vitamin A",
+            "a",
+            "b.",
+            "Only the first two",
+            "The last option",
+            "The first and third",
+            "the latter",
+            "Both others",
         ] {
             assert!(keeps(&format!("Which?\nA) one\nB) two\nC) three\nD) {last}")), "{last}");
         }
@@ -232,11 +270,27 @@ mod tests {
         ] {
             assert!(keeps(prompt), "{prompt}");
         }
-        for last in ["A dog and a cat", "I think so", "the sea, the sky"] {
+        for last in [
+            "A dog and a cat",
+            "I think so",
+            "the sea, the sky",
+            "the First Amendment",
+            "the second half",
+            "the others' view",
+        ] {
             assert!(
                 !keeps(&format!("Which?\nA) one\n\nB) two\n\nC) three\n\nD) {last}\nChoose one.")),
                 "{last}"
             );
+        }
+    }
+
+    #[test]
+    fn the_rules_before_version_4_move_options_that_name_an_order() {
+        for last in ["Only the first two", "a"] {
+            let prompt = format!("Which?\nA) one\nB) two\nC) three\nD) {last}");
+            let options = LetteredOptions::find(&prompt, &letters(), PlaceRule::Letters).unwrap();
+            assert!(!options.is_fixed, "{last}");
         }
     }
 
@@ -249,7 +303,7 @@ mod tests {
             ("Which?\nA+: one\nA-: two", words(&["A+", "A-"])),
             ("Which?\nA) one\nC) two", words(&["A", "C"])),
         ] {
-            assert_eq!(LetteredOptions::find(prompt, &choices), None, "{prompt}");
+            assert_eq!(find(prompt, &choices), None, "{prompt}");
         }
     }
 
@@ -258,13 +312,13 @@ mod tests {
         for prompt in
             ["Yes or no?", "A) one\nB) two", "A) a\nB) b\nC) c\nD) d\nA) again", "A a\nB b\nC c\nD d"]
         {
-            assert_eq!(LetteredOptions::find(prompt, &letters()), None, "{prompt}");
+            assert_eq!(find(prompt, &letters()), None, "{prompt}");
         }
     }
 
     #[test]
     fn what_names_no_option_is_no_choice() {
-        let options = LetteredOptions::find(PROMPT, &letters()).unwrap();
+        let options = find(PROMPT, &letters()).unwrap();
         let arrangement = options.draw(1, call(0));
         for answer in ["", "E", "A or B", "none of them", "Florence", "B. Florence"] {
             assert_eq!(options.choice(&arrangement, answer), None, "{answer}");

@@ -46,11 +46,12 @@ impl Voting {
         let whole: Vec<&str> = setup.agents.iter().map(|agent| agent.pack.as_str()).collect();
         let told = setup.told(&heard, &whole, &own);
         let is_choice = setup.canonical.kind == CanonicalKind::Choice;
-        let options =
-            is_choice.then(|| LetteredOptions::find(&setup.task.prompt, &setup.canonical.choices)).flatten();
+        let rules = setup.rules_version.rules();
+        let find = || LetteredOptions::find(&setup.task.prompt, &setup.canonical.choices, rules.places);
+        let options = is_choice.then(find).flatten();
         Self {
             executions: Executions::new(&setup),
-            canonicalizer: Canonicalizer::new(&setup.canonical, setup.rules_version.rules().reading),
+            canonicalizer: Canonicalizer::new(&setup.canonical, rules.reading),
             options,
             told,
             voters: setup.params.voters(&setup.agents),

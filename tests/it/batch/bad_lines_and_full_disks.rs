@@ -138,7 +138,7 @@ fn a_server_that_is_not_there_ends_a_batch_before_every_run_has_failed() {
         folder.write("consensus.toml", config);
         let ended =
             Finished::of(batch(&folder, &words).args(["--shard", "0/1", "--retry", "failed"])).exits(6);
-        let said = "the model server is unusable, so no more runs begin on it";
+        let said = "further calls would fail as the last ones did, so no more runs begin";
         assert!(ended.stderr.contains(said), "{}", ended.stderr);
         let status = Finished::of(consensus(&folder).args(["batch", "status", "out"])).exits(0);
         assert!(status.stdout.contains("stopped"), "{}", status.stdout);

@@ -70,6 +70,8 @@ fn a_roleset_can_be_copied_with_its_packs_and_changed() {
     // The copy is the roleset of that name now.
     let again = copy().exits(2);
     assert!(again.stderr.contains("nothing was copied"), "{}", again.stderr);
+    let any = Finished::of(consensus(&folder).args(["roleset", "show", "vote"])).exits(2).stderr;
+    assert!(any.contains("`vote_number`, `vote_choice` or `vote_short`"), "{any}");
     let shown = Finished::of(consensus(&folder).args(["roleset", "show", "solver_checker"])).exits(0);
     assert!(shown.stdout.contains("Add."));
     let other = Folder::new();

@@ -172,6 +172,23 @@ fn a_pilot_decides_whether_votes_draw_programs() {
     let asked: Value =
         serde_json::from_str(&said(&[&plain[..], &["--modes", "words"]].concat(), 0).stdout).unwrap();
     assert_eq!(asked["vote"]["samples"][1]["voter"], "Solver", "a flag decides");
+    // A plan follows the pilot of the model that it names.
+    let kept = told.stderr.split('`').nth(1).unwrap();
+    let findings = std::fs::read_to_string(kept).unwrap();
+    std::fs::write(kept, findings.replace("\"mock\"", "\"tiny\"")).unwrap();
+    let planned = ["--roleset", "vote_number", "--model", "tiny", "--dry-run", "--format", "json"];
+    let plan = |more: &[&str]| -> Value {
+        serde_json::from_str(&said(&[&["run", "--prompt", "2+2?"], &planned[..], more].concat(), 0).stdout)
+            .unwrap()
+    };
+    assert_eq!(plan(&[]), plan(&["--modes", "words,program"]));
+    assert_ne!(plan(&[]), plan(&["--modes", "words"]));
+    let batch = |more: &[&str]| -> Value {
+        let words = ["batch", "tasks.jsonl", "--out", "out"];
+        serde_json::from_str(&said(&[&words, &planned[..], more].concat(), 0).stdout).unwrap()
+    };
+    assert_eq!(batch(&[]), batch(&["--modes", "words,program"]));
+    std::fs::write(kept, findings).unwrap();
     // Too few tasks conclude nothing, and take nothing back.
     let few = said(&["pilot", "few.jsonl", "--bank", "bank"], 2);
     assert!(few.stderr.contains("few.jsonl"), "{}", few.stderr);
@@ -181,6 +198,47 @@ fn a_pilot_decides_whether_votes_draw_programs() {
     said(&["pilot", "few.jsonl", "--bank", "bank"], 0);
     let still: Value = serde_json::from_str(&said(&plain, 0).stdout).unwrap();
     assert_eq!(still["vote"]["samples"][1]["voter"], "Programmer", "{still}");
+}
+
+#[test]
+fn a_transcript_says_why_a_sample_is_no_vote() {
+    let folder = Folder::new();
+    let rules = [
+        json!({"draft": 0, "step": "sample", "reply": "I do not know."}),
+        json!({"draft": 0, "step": "envelope", "reply": "{\"response\": \"many\"}"}),
+        json!({"policy": "honest", "answer": "4"}),
+    ];
+    folder.write("script.jsonl", &rules.map(|rule| rule.to_string() + "\n").concat());
+    result(&folder, &["--roleset", "vote_number", "--modes", "words", "--mock-script", "script.jsonl"], 0);
+    let told = std::fs::read_to_string(folder.run().join("transcript.md")).unwrap();
+    assert_eq!(told.matches("*No vote: ").count(), 1, "{told}");
+    let reason = told.split("*No vote: ").nth(1).unwrap().lines().next().unwrap();
+    assert!(reason.contains("number"), "{reason}");
+}
+
+#[test]
+fn a_vote_has_no_talk_to_be_told() {
+    let folder = Folder::new();
+    script(&folder, 0, "4", "5");
+    folder.write("tasks.jsonl", "{\"id\": \"a\", \"prompt\": \"2+2?\", \"answer\": 5}\n");
+    let draw = [
+        "batch",
+        "tasks.jsonl",
+        "-q",
+        "--out",
+        "out",
+        "--roleset",
+        "vote_number",
+        "--mock-script",
+        "script.jsonl",
+    ];
+    let unsettled = ["--modes", "words", "--threshold", "0.99", "--samples-max", "6"];
+    Finished::of(consensus(&folder).args(draw).args(unsettled)).exits(0);
+    let told = Finished::of(consensus(&folder).args(["results", "out", "--format", "json"])).exits(0).stdout;
+    let group = &serde_json::from_str::<Value>(&told).unwrap()[0];
+    let shares = (&group["blind_right"]["count"], &group["right"]["count"]);
+    assert_eq!(shares, (&json!(1), &json!(0)), "the leader is right, and not certain enough: {group}");
+    assert_eq!(group["talk"], json!({"kept": 0, "lost": 0, "gained": 0, "missed": 0}), "{group}");
 }
 
 #[test]
