@@ -219,7 +219,7 @@ fn a_transcript_says_why_a_sample_is_no_vote() {
 #[test]
 fn a_vote_has_no_talk_to_be_told() {
     let folder = Folder::new();
-    script(&folder, 0, "4", "5");
+    script(&folder, 5, "4", "5");
     folder.write("tasks.jsonl", "{\"id\": \"a\", \"prompt\": \"2+2?\", \"answer\": 5}\n");
     let draw = [
         "batch",
