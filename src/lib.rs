@@ -21,7 +21,7 @@
 //!
 //! - [`core`]: plain data that the journal, the providers and the protocols share: endpoints, usage, exit codes.
 //! - [`crypto`]: digests, signatures and canonical JSON.
-//! - [`statistics`]: intervals of shares and means, and the exact test of paired results.
+//! - [`statistics`]: intervals, tests, and the number of items that would decide a question.
 //! - [`files`]: reading within a limit, writing whole, private folders.
 //! - [`process`]: child processes that end with this one.
 //! - [`text`]: the texts that models write: envelope, schema, extraction, canonical forms, vacuity, quoting.
@@ -47,6 +47,7 @@
 //!   [`approval::ReviewingNode`]; with [`approval::node`], each key takes part from a process of its own.
 //! - [`batch`]: many runs, as a matrix of tasks, rolesets, models and seeds. It is divided into shards, and the runs
 //!   of a shard share a journal.
+//! - [`eval`]: ways of agreeing, compared at the same number of tokens.
 //! - [`api`]: a run as one call from Rust, and sessions.
 //! - [`cli`]: the command line. Its `args` turn flags into requests, and `commands` has a file for each subcommand.
 //!
@@ -57,6 +58,7 @@
 //!
 //! ```text
 //! cli
+//! eval
 //! api  batch  approval
 //! run
 //! config
@@ -137,6 +139,7 @@ pub mod config;
 pub mod core;
 pub mod crypto;
 pub mod engine;
+pub mod eval;
 pub mod files;
 pub mod journal;
 pub mod process;

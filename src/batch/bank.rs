@@ -32,6 +32,23 @@ pub struct Draws {
 }
 
 impl Draws {
+    /// Returns the samples that a vote with this setup may need of each task; none for another protocol.
+    #[must_use]
+    pub fn needed(setup: &RunSetup) -> Self {
+        let needed = needs(setup, &[]);
+        let most = |method: Method| {
+            let of_method = needed.iter().filter(|needed| needed.method == method);
+            of_method.map(|needed| needed.samples).max().unwrap_or_default()
+        };
+        Self { words: most(Method::Words), programs: most(Method::Program) }
+    }
+
+    /// Returns as many samples of each kind as either has.
+    #[must_use]
+    pub fn max(self, other: Self) -> Self {
+        Self { words: self.words.max(other.words), programs: self.programs.max(other.programs) }
+    }
+
     /// Returns a roleset once for each arm of the bank, with the name of the arm.
     ///
     /// # Errors

@@ -119,6 +119,38 @@ pub(super) fn right_answer(
     Some(canonicalizer.canonicalize_known(&answer))
 }
 
+/// Returns whether a text with this digest is the right answer of a task, where `rule` says which differences do not count. It is not
+/// where there is no text or the task has no answer, and the user's command is not asked.
+#[must_use]
+pub fn text_is_right(
+    task: &TaskLine,
+    rule: &CanonicalRule,
+    text: Option<&str>,
+    sha256: Option<Digest>,
+) -> bool {
+    let (Some(text), Some(answer)) = (text, &task.answer) else { return false };
+    if task.grader != Grader::Exact {
+        return task.grader.is_right(text, answer);
+    }
+    let right = right_answer(task, rule, Reading::Strict).and_then(Result::ok);
+    right.map(|right| right.digest) == sha256
+}
+
+/// Refuses a right answer that no text could equal by this rule.
+///
+/// # Errors
+///
+/// Returns the reason, with the answer.
+pub fn require_answer(task: &TaskLine, rule: &CanonicalRule) -> Result<(), String> {
+    possible(task, right_answer(task, rule, Reading::Strict))
+}
+
+fn possible(task: &TaskLine, right: Option<Result<Canonical, NotCanonical>>) -> Result<(), String> {
+    let given = || escape::excerpt(task.answer.as_deref().unwrap_or_default());
+    let right = right.transpose();
+    right.map(drop).map_err(|why| format!("its `answer` “{}” can never be the answer: {why}", given()))
+}
+
 impl Cell<'_> {
     /// Returns the id of the run: the same for the same task, roleset, model, arm and seed.
     pub(super) fn run(&self) -> Uuid {
@@ -197,9 +229,7 @@ impl Cell<'_> {
     ///
     /// Returns the reason, with the answer.
     pub(super) fn check_answer(&self) -> Result<(), String> {
-        let given = || escape::excerpt(self.task.answer.as_deref().unwrap_or_default());
-        let right = self.right().transpose();
-        right.map(drop).map_err(|why| format!("its `answer` “{}” can never be the answer: {why}", given()))
+        possible(self.task, self.right())
     }
 
     /// Refuses an id that may not be put into the command of the column's check.

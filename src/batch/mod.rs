@@ -57,22 +57,22 @@ pub use manifest::{
     BatchNote, ColumnNote, CommandNote, DataNote, Provenance, ServerNote, check_settings,
     is_of_first_version, mixed_columns, note, note_servers, provenance,
 };
-pub use matrix::Column;
+pub use matrix::{Column, require_answer, text_is_right};
 pub use open_run::Options;
 pub use picked::{CellLabel, Pick, PickedRun, pick};
 pub use pilot::pilots;
 pub use plan::{BatchPlan, ColumnPlan, Sum};
 pub use result_line::ResultLine;
 pub use results::{
-    By, Difference, Flat, Group, Groups, PageContent, Samples, Share, TalkEffect, Told, page, results,
-    share_in_words,
+    By, Difference, Flat, Group, Groups, PageContent, SampleTold, Samples, Share, TalkEffect, TimingTold,
+    Told, UsageTold, VotesTold, page, results, share_in_words,
 };
 pub use scheduler::{Columns, Watcher, run};
 pub use shard::{Retry, Shard};
 pub use shard_id::ShardOf;
 pub use status::{Progress, ShardStatus, State, status};
 pub use strays::strays;
-pub use task::{LINE_BYTES_MAX, TaskLine};
+pub use task::{DocumentLine, LINE_BYTES_MAX, TaskLine};
 pub use task_form::{FIELDS, TaskForm};
 pub use task_reader::{Line, TaskReader, feed};
 pub use transcripts::transcripts;

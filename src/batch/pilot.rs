@@ -8,8 +8,7 @@ use std::path::Path;
 
 use super::bank::BANK_ARMS;
 use super::error::BatchError;
-use super::grader::Grader;
-use super::matrix::right_answer;
+use super::matrix::text_is_right;
 use super::task::TaskLine;
 use super::verify::verify;
 use crate::config::{Pilot, RightOf};
@@ -17,7 +16,7 @@ use crate::crypto::Digest;
 use crate::engine::RunState;
 use crate::protocol::vote::SampleReport;
 use crate::protocol::{Method, Section};
-use crate::text::{CanonicalKind, CanonicalRule, Reading};
+use crate::text::CanonicalKind;
 
 /// The samples of one task by one model.
 #[derive(Debug, Default)]
@@ -57,7 +56,8 @@ pub fn pilots(bank: &Path, tasks: &BTreeMap<String, TaskLine>) -> Result<Vec<Pil
                 Method::Words => &mut of_task.words,
                 Method::Program => &mut of_task.programs,
             };
-            list.push((sample.sha256, is_right(&sample, task, rule)));
+            let is_right = text_is_right(task, rule, sample.text.as_deref(), sample.sha256);
+            list.push((sample.sha256, is_right));
         }
         Ok(())
     })?;
@@ -75,15 +75,6 @@ fn samples(state: &RunState) -> Vec<SampleReport> {
         | Section::Approval(_)
         | Section::MapReduce(_) => Vec::new(),
     }
-}
-
-fn is_right(sample: &SampleReport, task: &TaskLine, rule: &CanonicalRule) -> bool {
-    let (Some(text), Some(answer)) = (&sample.text, &task.answer) else { return false };
-    if task.grader != Grader::Exact {
-        return task.grader.is_right(text, answer);
-    }
-    let right = right_answer(task, rule, Reading::Strict).and_then(Result::ok);
-    right.map(|right| right.digest) == sample.sha256
 }
 
 fn found(model: String, kind: CanonicalKind, by_task: &BTreeMap<String, TaskSamples>) -> Pilot {

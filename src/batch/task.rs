@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::error::Category;
 use serde_json::value::RawValue;
 
@@ -165,6 +165,35 @@ impl TaskLine {
     }
 }
 
+/// A task is written as the line that would be read for it.
+impl Serialize for TaskLine {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Line<'a> {
+            id: &'a str,
+            prompt: &'a str,
+            #[serde(skip_serializing_if = "<[_]>::is_empty")]
+            documents: &'a [DocumentLine],
+            #[serde(skip_serializing_if = "Option::is_none")]
+            roleset: &'a Option<String>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            answer: Option<Box<RawValue>>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            canonical: &'a Option<CanonicalRule>,
+            grader: Grader,
+            #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+            meta: &'a BTreeMap<String, String>,
+        }
+        let Self { id, prompt, documents, roleset, answer, answer_is_number, canonical, grader, meta } = self;
+        let as_number =
+            |answer: &String| RawValue::from_string(answer.clone()).ok().filter(|_| *answer_is_number);
+        let as_text = |answer: &String| serde_json::value::to_raw_value(answer).ok();
+        let answer = answer.as_ref().and_then(|answer| as_number(answer).or_else(|| as_text(answer)));
+        Line { id, prompt, documents, roleset, answer, canonical, grader: *grader, meta }
+            .serialize(serializer)
+    }
+}
+
 /// Refuses a task that the grader's command cannot grade.
 fn check_command(command: Option<&str>, id: &str, answer: Option<&str>) -> Result<(), String> {
     let command = command.ok_or("its `grader` is a command, and --grader-command gives none")?;
@@ -222,6 +251,19 @@ mod tests {
         assert_eq!(task.canonical.unwrap(), CanonicalKind::Number.into());
         assert_eq!(task.documents[0], DocumentLine::File("a.txt".into()));
         assert!(matches!(&task.documents[1], DocumentLine::Text(document) if &*document.text == "c"));
+    }
+
+    #[test]
+    fn a_task_is_written_as_it_was_read() {
+        for line in [
+            r#"{"id": 7, "prompt": "How much?", "documents": ["a.txt", {"name": "b", "text": "c"}], "answer": 1e3, "canonical": "number"}"#,
+            r#"{"id": "a", "prompt": "b", "answer": "(x)", "grader": "regex", "roleset": "r", "meta": {"subject": "sums"}}"#,
+            r#"{"id": "a", "prompt": "b", "canonical": {"kind": "choice", "choices": ["A", "B"]}}"#,
+        ] {
+            let task = parse(line).unwrap();
+            let again = parse(&serde_json::to_string(&task).unwrap()).unwrap();
+            assert_eq!(again, task, "{line}");
+        }
     }
 
     #[test]

@@ -10,6 +10,8 @@ mod commands;
 mod completion;
 mod ending;
 mod error;
+mod eval_plan;
+mod eval_table;
 mod journals;
 mod live;
 mod made_again;
@@ -139,6 +141,7 @@ fn dispatch(cli: &Cli, words: &[OsString], output: &Output) -> anyhow::Result<Ex
         Command::Sessions(args) => commands::sessions::sessions(args, output),
         Command::Batch(args) => commands::batch::batch(args, output),
         Command::Results(args) => commands::results::tell(args, output),
+        Command::Eval(args) => commands::eval::eval(args, output),
         Command::Pilot(args) => commands::pilot::pilot(args, output),
         Command::Approve(args) => commands::approve::approve(args, output),
         Command::Review(args) => commands::review::review(args, output),

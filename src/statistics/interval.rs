@@ -3,13 +3,14 @@
 //! The input is a share or values, one for each independent item. The output is the interval that holds the true figure with 95 %
 //! probability.
 
+use serde::Serialize;
 use statrs::distribution::{ContinuousCDF as _, StudentsT};
 
 /// The normal quantile of a two-sided 95 % interval.
 const Z: f64 = 1.959_963_984_540_054;
 
 /// The two ends of an interval.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Interval {
     /// The lower end.
     pub low: f64,

@@ -7,6 +7,7 @@
 //! - `run`: the journal of one run, its end by a signal or a kill, its resumption, its documents and its privacy.
 //! - `sandbox`: commands behind a wall, and the checks of final texts.
 //! - `batch`: many runs, the resumption of all of them, and the proof of their results.
+//! - `eval`: the comparison of ways of agreeing, and its report.
 //! - `provider`: the requests to servers, their faults, the limits of their load, launched servers and keys.
 //! - `approval`: the decisions of a quorum under attack, after crashes, across hosts, and on real repositories.
 //! - `terminal`: what a person sees, at three widths of a terminal.
@@ -25,6 +26,7 @@ mod batch;
 mod cli;
 mod compatibility;
 mod docs;
+mod eval;
 mod protocol;
 mod provider;
 mod run;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::share::ByTask;
-use crate::statistics::{sign_test, student};
+use crate::statistics::{PairedTest, student};
 
 /// The difference between two groups of runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -47,7 +47,7 @@ impl Difference {
         let better = differences.iter().filter(|difference| **difference > 0.0).count() as u64;
         let worse = differences.iter().filter(|difference| **difference < 0.0).count() as u64;
         let tasks = differences.len() as u64;
-        Self { of, versus, tasks, mean, low, high, better, worse, p: sign_test(better, worse) }
+        Self { of, versus, tasks, mean, low, high, better, worse, p: PairedTest::new(better, worse).p }
     }
 
     /// Returns the difference as a line of text.

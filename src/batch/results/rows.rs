@@ -7,7 +7,6 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
-use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use crate::batch::error::BatchError;
@@ -35,24 +34,54 @@ pub struct Told {
     pub meta: BTreeMap<String, String>,
     /// The run's id.
     pub run: String,
-    pub(in crate::batch) outcome: OutcomeKind,
-    how: Option<String>,
+    /// The end of the run.
+    pub outcome: OutcomeKind,
+    /// The way in which the agents agreed, by its name.
+    pub how: Option<String>,
     reason: Option<String>,
-    text: Option<String>,
-    pub(super) right: Option<bool>,
-    pub(super) blind_right: Option<bool>,
-    pub(super) rounds: u32,
-    pub(super) usage: UsageTold,
-    pub(super) timing: TimingTold,
+    /// The agreed text.
+    pub text: Option<String>,
+    /// Whether the run came to the right answer, if that is known.
+    pub right: Option<bool>,
+    /// Whether the plain vote over blind drafts is right, if that is known.
+    pub blind_right: Option<bool>,
+    /// The number of rounds.
+    pub rounds: u32,
+    /// What the run used.
+    pub usage: UsageTold,
+    /// The times of the run.
+    pub timing: TimingTold,
     pub(in crate::batch) journal_head: Digest,
     /// The folder of the batch, as it was named.
     #[serde(skip)]
     pub folder: String,
     #[serde(default)]
     pub(super) phases: BTreeMap<String, PhaseTold>,
-    /// The votes of a run in which no agent talks to another.
+    /// The samples and votes of a run in which no agent talks to another.
     #[serde(default)]
-    vote: Option<IgnoredAny>,
+    pub vote: Option<VotesTold>,
+}
+
+/// The votes of a run.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+pub struct VotesTold {
+    /// The grounds on which the votes ended the run, by their letter.
+    pub class: Option<String>,
+    /// The probability that the first answer is the more frequent one.
+    pub certainty_value: f64,
+    /// The samples, in the order in which they are looked at.
+    pub samples: Vec<SampleTold>,
+}
+
+/// One sample of a vote.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+pub struct SampleTold {
+    /// Whether it counts.
+    pub counts: bool,
+    /// The answer; `None` for a sample that is no vote.
+    pub text: Option<String>,
+    /// The digest of the answer.
+    pub sha256: Option<Digest>,
 }
 
 /// The usage of one phase of a run.
@@ -62,18 +91,26 @@ pub(super) struct PhaseTold {
     pub(super) completion: u64,
 }
 
+/// What a run used.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
-pub(super) struct UsageTold {
-    pub(super) prompt: u64,
-    cached: u64,
-    pub(super) completion: u64,
-    pub(super) calls: u64,
-    pub(super) cost_micro_usd: Option<u64>,
+pub struct UsageTold {
+    /// The tokens of all prompts.
+    pub prompt: u64,
+    /// The prompt tokens that servers had computed before.
+    pub cached: u64,
+    /// The tokens of all replies.
+    pub completion: u64,
+    /// The number of replies.
+    pub calls: u64,
+    /// The cost in millionths of a US dollar; `None` if a price is not known.
+    pub cost_micro_usd: Option<u64>,
 }
 
+/// The times of a run.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
-pub(super) struct TimingTold {
-    pub(super) total_ms: u64,
+pub struct TimingTold {
+    /// The milliseconds from begin to end.
+    pub total_ms: u64,
 }
 
 /// A run as a flat row, for tables.

@@ -175,7 +175,7 @@ pub(crate) enum RetryArg {
     Budget,
 }
 
-fn shard(text: &str) -> Result<ShardOf, String> {
+pub(super) fn shard(text: &str) -> Result<ShardOf, String> {
     if text == "auto" { from_slurm(|name| std::env::var(name).ok()) } else { text.parse() }
 }
 

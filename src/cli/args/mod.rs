@@ -2,6 +2,7 @@
 
 mod approve;
 mod batch;
+mod eval;
 mod global;
 mod pilot;
 mod results;
@@ -24,6 +25,7 @@ use crate::core::VERSION;
 
 pub(crate) use approve::ApproveArgs;
 pub(crate) use batch::{BatchArgs, BatchCommand, RetryArg};
+pub(crate) use eval::{EvalArgs, EvalCommand, Replies};
 pub(crate) use global::{Color, Format, Global, LogFormat, OwnFormat};
 pub(crate) use pilot::PilotArgs;
 pub(crate) use results::ResultsArgs;
@@ -69,6 +71,8 @@ pub(crate) enum Command {
     Batch(Box<BatchArgs>),
     /// Print the results of a batch: shares with their intervals, or a row for each run.
     Results(ResultsArgs),
+    /// Compare ways of agreeing on tasks with known answers, at the same number of tokens.
+    Eval(Box<EvalArgs>),
     /// Find out on your own tasks whether a vote should draw programs, and keep the finding.
     Pilot(PilotArgs),
     /// Have reviewers decide on a change to a repository, and land it if a quorum signs it.

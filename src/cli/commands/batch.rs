@@ -7,9 +7,9 @@ use serde_json::json;
 use tokio::sync::watch;
 
 use crate::batch::{
-    BatchError, BatchNote, BatchPlan, ColumnPlan, CommandGrader, CommandNote, DataNote, EndCounts, Line,
-    OpenColumns, Options, Retry, Shard, State, Sum, TaskLine, check_settings, feed, note, note_servers,
-    planned_columns, run, status,
+    BatchError, BatchNote, BatchPlan, BatchStats, ColumnPlan, CommandGrader, CommandNote, DataNote,
+    EndCounts, Line, OpenColumns, Options, Retry, Shard, State, Sum, TaskLine, check_settings, feed, note,
+    note_servers, planned_columns, run, status,
 };
 use crate::cli::args::{BatchArgs, BatchCommand, Format, GraderArg, RetryArg};
 use crate::cli::batch_story::{BatchStory, in_words};
@@ -24,7 +24,7 @@ use crate::engine::StopRequest;
 use crate::files::private_folder;
 use crate::journal::Limits;
 use crate::provider::Flow;
-use crate::provider::launch::Launched;
+use crate::provider::launch::{Launched, Lifeline};
 use crate::sandbox::{Confinement, Sandbox};
 use crate::text::escape;
 
@@ -70,6 +70,46 @@ async fn run_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) ->
     let listening =
         signals::listen(Leaves { unbegun: UNBEGUN, begun: REPEATABLE }, args.limits.deadline, output)?;
     let file = FileConfig::load()?;
+    let ended = run_batch(args, tasks, out, file, output, || {
+        let stop = stopped_by(listening.begin(), args.limits.deadline, began);
+        tokio::spawn(tell_stopping(stop.clone(), *output));
+        stop
+    });
+    let BatchEnd { figures, is_stopped } = ended.await?;
+    if output.format != Format::Text {
+        output.json(&json!({"shard": args.shard.to_string(), "figures": figures}))?;
+    }
+    let is_late = args.limits.deadline.is_some_and(|deadline| began.elapsed() >= deadline);
+    Ok(exit_code(&figures, is_stopped, is_late))
+}
+
+/// The end of a batch.
+pub(super) struct BatchEnd {
+    pub(super) figures: BatchStats,
+    pub(super) is_stopped: bool,
+}
+
+/// Returns the exit code of a batch that has ended.
+pub(super) fn exit_code(figures: &BatchStats, is_stopped: bool, is_late: bool) -> ExitCode {
+    match () {
+        () if is_stopped && is_late => ExitCode::Budget,
+        () if is_stopped => ExitCode::Interrupted,
+        () if figures.refused > 0 => ExitCode::Usage,
+        () if figures.ended.failed > 0 => ExitCode::Provider,
+        () if figures.ended.budget > 0 => ExitCode::Budget,
+        () => ExitCode::Success,
+    }
+}
+
+/// Runs a batch to its end or until it is stopped. `begin` declares that it begins, and returns the receiver of requests to stop.
+pub(super) async fn run_batch(
+    args: &BatchArgs,
+    tasks: &Path,
+    out: &Path,
+    file: FileConfig,
+    output: &Output,
+    begin: impl FnOnce() -> watch::Receiver<StopRequest>,
+) -> anyhow::Result<BatchEnd> {
     let Tasks { source, data, lines, documents } = open(tasks)?;
     let made = private_folder(out);
     made.map_err(|why| UsageError(format!("cannot make the folder `{}`: {why}", out.display())))?;
@@ -78,37 +118,14 @@ async fn run_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) ->
     let confinement = args.params.sandbox.confinement(&file);
     let (columns, server) = OpenColumns::open(args.columns(), file, &log, output).await?;
     let data = data.filter(|_| columns.all().iter().all(|column| column.sought.is_none()));
-    note(
-        out,
-        &BatchNote {
-            shards: args.shard.count,
-            command: command(),
-            columns: columns.notes().to_vec(),
-            data,
-            keep_old: args.keep_old,
-        },
-    )
-    .map_err(|why| of_bank(args, why))?;
+    let (shards, columns_noted) = (args.shard.count, columns.notes().to_vec());
+    let noted =
+        BatchNote { shards, command: command(), columns: columns_noted, data, keep_old: args.keep_old };
+    note(out, &noted).map_err(|why| of_bank(args, why))?;
     let (sandbox, grader) = sandbox_and_grader(args, &columns, confinement).await?;
-    let stop = stopped_by(listening.begin(), args.limits.deadline, began);
-    tokio::spawn(tell_stopping(stop.clone(), *output));
-    let options = Options {
-        shard: args.shard,
-        seeds: args.first_seed..args.first_seed + args.seeds,
-        concurrency: args.runs_at_once as usize,
-        flow: Flow { max: args.calls_at_once as usize },
-        // The deadline is for the whole batch.
-        limits: Limits { deadline_ms: None, ..args.limits.limits() },
-        retry: Retry {
-            failed: args.retry.contains(&RetryArg::Failed),
-            budget: args.retry.contains(&RetryArg::Budget),
-        },
-        documents,
-        tasks_lines: lines,
-        sandbox,
-        grader,
-        lifeline: server.as_ref().map(Launched::lifeline),
-    };
+    let stop = begin();
+    let lifeline = server.as_ref().map(Launched::lifeline);
+    let options = options(args, documents, lines, (sandbox, grader), lifeline);
     let story = BatchStory::new(*output, out, args.shard)?;
     let tasks = feed(source, args.form.form(tasks, args.grader_command.as_ref()));
     let ended = Box::pin(run(&mut shard, tasks, &columns, options, stop.clone(), &story)).await;
@@ -120,19 +137,34 @@ async fn run_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) ->
         server.end().await;
     }
     let is_stopped = *stop.borrow() != StopRequest::None;
-    let figures = story.finish(ended, is_stopped)?;
-    if output.format != Format::Text {
-        output.json(&json!({"shard": args.shard.to_string(), "figures": figures}))?;
+    Ok(BatchEnd { figures: story.finish(ended, is_stopped)?, is_stopped })
+}
+
+/// Returns the options of a batch's runs.
+fn options(
+    args: &BatchArgs,
+    documents: PathBuf,
+    tasks_lines: Option<u64>,
+    (sandbox, grader): (Sandbox, Option<CommandGrader>),
+    lifeline: Option<Lifeline>,
+) -> Options {
+    Options {
+        shard: args.shard,
+        seeds: args.first_seed..args.first_seed + args.seeds,
+        concurrency: args.runs_at_once as usize,
+        flow: Flow { max: args.calls_at_once as usize },
+        // The deadline is for the whole batch.
+        limits: Limits { deadline_ms: None, ..args.limits.limits() },
+        retry: Retry {
+            failed: args.retry.contains(&RetryArg::Failed),
+            budget: args.retry.contains(&RetryArg::Budget),
+        },
+        documents,
+        tasks_lines,
+        sandbox,
+        grader,
+        lifeline,
     }
-    let is_late = args.limits.deadline.is_some_and(|deadline| began.elapsed() >= deadline);
-    Ok(match () {
-        () if is_stopped && is_late => ExitCode::Budget,
-        () if is_stopped => ExitCode::Interrupted,
-        () if figures.refused > 0 => ExitCode::Usage,
-        () if figures.ended.failed > 0 => ExitCode::Provider,
-        () if figures.ended.budget > 0 => ExitCode::Budget,
-        () => ExitCode::Success,
-    })
 }
 
 /// Returns the error in the words of a bank, which has neither arms nor another folder to choose.
@@ -170,7 +202,12 @@ async fn sandbox_and_grader(
 }
 
 /// Prints the calls, tokens and cost that the batch would take, for `--dry-run`.
-fn plan_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) -> anyhow::Result<ExitCode> {
+pub(super) fn plan_all(
+    args: &BatchArgs,
+    tasks: &Path,
+    out: &Path,
+    output: &Output,
+) -> anyhow::Result<ExitCode> {
     let file = FileConfig::load_to_read()?;
     let Tasks { source, documents, .. } = open(tasks)?;
     let request = args.columns();
@@ -316,14 +353,14 @@ fn without_secrets(command: &str) -> String {
 }
 
 /// Reports that a signal has come, since the open calls may take minutes.
-async fn tell_stopping(mut stop: watch::Receiver<StopRequest>, output: Output) {
+pub(super) async fn tell_stopping(mut stop: watch::Receiver<StopRequest>, output: Output) {
     if stop.changed().await.is_ok() && *stop.borrow() == StopRequest::Finish {
         output.status("finishing calls in flight; press Ctrl-C again to stop now");
     }
 }
 
 /// Returns a receiver of requests to stop, which come from signals and from the deadline.
-fn stopped_by(
+pub(super) fn stopped_by(
     mut signals: watch::Receiver<StopRequest>,
     deadline: Option<Duration>,
     began: Instant,

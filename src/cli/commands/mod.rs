@@ -6,6 +6,7 @@ pub(super) mod chat;
 pub(super) mod children;
 pub(super) mod docs;
 pub(super) mod doctor;
+pub(super) mod eval;
 pub(super) mod export;
 pub(super) mod generate;
 pub(super) mod keys;

@@ -1,0 +1,232 @@
+//! The flags of `consensus eval`.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Parser, Subcommand};
+
+use super::batch::{BatchArgs, RetryArg, shard};
+use super::run::{CanonicalArg, ParamArgs, SeatArgs};
+use super::shared::{LimitArgs, MockArgs, RedactArgs, RolesetsArgs, ScriptedArgs, ServerArgs};
+use super::task_form::TaskFormArgs;
+use crate::batch::{Draws, ShardOf};
+use crate::cli::error::UsageError;
+use crate::eval::{ArmSpec, MAJORITY_MAX};
+
+const AFTER_HELP: &str = "\
+An arm is a way of answering: `single` (one sample in words), `sc@K` (the majority of K samples), `vote` (the vote that suits the kind \
+of answer), or a roleset, with its protocol before it if you like. Settings follow, separated by commas: the flags of `consensus batch` \
+without their dashes, and `model=NAME`.
+
+Each arm is compared with the majority of as many samples of its model as its tokens would buy. The samples are drawn once, into banks in \
+the folder. The plan is written before the first call, and the same command continues what was interrupted.
+
+Examples:
+  consensus eval gsm8k.jsonl --limit 200 --arm vote,modes=words,program --arm pair:solver_checker --out study
+  consensus eval mine.csv --map prompt=question --canonical number --arm sc@8 --arm single,temperature=0 --out study
+  consensus eval gsm8k.jsonl --pilot 40 --arm vote --out study      (how many items are needed)
+  consensus eval gsm8k.jsonl --arm vote --out study --shard auto    (in a Slurm array)
+  consensus eval report study
+  consensus eval show study 17";
+
+/// Arguments of `eval`.
+#[derive(Args, Debug)]
+#[command(after_help = AFTER_HELP, after_long_help = AFTER_HELP, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(crate) struct EvalArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<EvalCommand>,
+    /// A file of tasks with their right answers, in the form of TASKS of `consensus batch`.
+    #[arg(value_name = "DATA", required = true)]
+    pub(crate) data: Option<PathBuf>,
+    /// A way of answering, with its settings; repeatable.
+    #[arg(long = "arm", value_name = "ARM", required = true)]
+    pub(crate) arms: Vec<ArmSpec>,
+    /// The folder of the evaluation.
+    #[arg(short, long, alias = "output", value_name = "DIR", required = true)]
+    pub(crate) out: Option<PathBuf>,
+    /// Use only the first N tasks.
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub(crate) limit: Option<usize>,
+    /// Use only the first N tasks, and report how many would decide. There is no verdict.
+    #[arg(long, value_name = "N", value_parser = count, conflicts_with = "limit")]
+    pub(crate) pilot: Option<usize>,
+    /// The arm of the primary comparison [default: the first that is not `single` or `sc@K`].
+    #[arg(long, value_name = "ARM")]
+    pub(crate) primary: Option<String>,
+    /// The smallest difference of interest, as a share.
+    #[arg(long, value_name = "X", value_parser = share, default_value = "0.02")]
+    pub(crate) effect: f64,
+    /// The number of samples of each task that arms are compared with.
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(2..=i64::from(MAJORITY_MAX)), default_value_t = MAJORITY_MAX)]
+    pub(crate) samples: u32,
+    /// Draw tasks with the same value of this label together for the intervals, such as `subject`.
+    #[arg(long, value_name = "LABEL")]
+    pub(crate) cluster: Option<String>,
+    /// How answers are compared, for tasks that do not say it.
+    #[arg(long, value_enum)]
+    pub(crate) canonical: Option<CanonicalArg>,
+    /// The seed of all runs and of the intervals.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=1 << 52))]
+    pub(crate) seed: u64,
+    /// Print the plan with its calls, tokens and cost, and run nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) form: TaskFormArgs,
+    #[command(flatten)]
+    pub(crate) rolesets: RolesetsArgs,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+    #[command(flatten)]
+    pub(crate) scripted: ScriptedArgs,
+    /// The number of runs under way at once.
+    #[arg(long, alias = "concurrency", value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) runs_at_once: u32,
+    /// The maximum number of calls that one server has at once.
+    #[arg(long, alias = "requests-at-once", value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) calls_at_once: u32,
+    /// Evaluate part I, from 0, of N parts of the tasks; `auto` takes both from a Slurm array. `eval report` joins the parts.
+    #[arg(long, value_name = "I/N|auto", value_parser = shard, default_value = "0/1")]
+    pub(crate) shard: ShardOf,
+    /// Continue runs that ended like this as well.
+    #[arg(long, value_delimiter = ',', value_enum, value_name = "WHICH,…")]
+    pub(crate) retry: Vec<RetryArg>,
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum EvalCommand {
+    /// Compute the report of an evaluation again, from its results alone.
+    Report {
+        /// The folder of the evaluation.
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
+    },
+    /// Show a task with what every arm answered, and why.
+    Show {
+        /// The folder of the evaluation.
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
+        /// The id of the task.
+        id: String,
+    },
+}
+
+/// The place from which the replies of a batch come.
+pub(crate) enum Replies<'a> {
+    /// The model.
+    Model,
+    /// The model, for a bank of these samples.
+    Drawn(Draws),
+    /// A bank in this folder.
+    Bank(&'a Path),
+}
+
+/// The settings of an arm, as flags.
+#[derive(Debug, Parser)]
+#[command(name = "arm", no_binary_name = true, disable_help_flag = true)]
+struct ArmFlags {
+    #[command(flatten)]
+    params: ParamArgs,
+}
+
+impl EvalArgs {
+    /// Returns the arguments of the batch of an arm or a bank, whose runs go into `folder`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the setting that is none.
+    pub(crate) fn batch(
+        &self,
+        (roleset, model, settings): (&str, &str, &[(String, String)]),
+        arm: Option<&str>,
+        folder: PathBuf,
+        replies: &Replies<'_>,
+    ) -> Result<BatchArgs, UsageError> {
+        let model = Some(model).filter(|model| !model.is_empty()).map(str::to_owned);
+        let is_called = !matches!(replies, Replies::Bank(_));
+        let called = ServerArgs { model: model.clone(), ..self.server.clone() };
+        let (draws, bank) = match replies {
+            Replies::Model => (None, None),
+            Replies::Drawn(draws) => (Some(*draws), None),
+            Replies::Bank(bank) => (None, Some((*bank).to_owned())),
+        };
+        let (output, drawn_into) = if draws.is_some() { (None, Some(folder)) } else { (Some(folder), None) };
+        let positive = |count: u32| Some(count).filter(|count| *count > 0);
+        Ok(BatchArgs {
+            command: None,
+            tasks: None,
+            roleset: vec![roleset.to_owned()],
+            rolesets: self.rolesets.clone(),
+            server: if is_called { called } else { ServerArgs { base_url: None, launch: None, ..called } },
+            scripted: if is_called { self.scripted.clone() } else { no_script() },
+            redaction: RedactArgs { redact: false, redact_pattern: Vec::new(), redact_region: Vec::new() },
+            params: params(settings)?,
+            seats: SeatArgs {
+                members: Vec::new(),
+                models: Vec::new(),
+                self_panel: None,
+                persona: Vec::new(),
+            },
+            form: TaskFormArgs { map: Vec::new(), answer_regex: None, grader: None },
+            grader_command: None,
+            regrade: false,
+            arm: arm.map(str::to_owned),
+            keep_old: false,
+            dry_run: self.dry_run,
+            seeds: 1,
+            first_seed: self.seed,
+            output,
+            bank: drawn_into,
+            words: draws.and_then(|draws| positive(draws.words)),
+            programs: draws.and_then(|draws| positive(draws.programs)),
+            from_bank: bank,
+            runs_at_once: self.runs_at_once,
+            calls_at_once: self.calls_at_once,
+            shard: ShardOf { index: 0, count: 1 },
+            retry: self.retry.clone(),
+            limits: self.limits,
+        })
+    }
+}
+
+fn no_script() -> ScriptedArgs {
+    ScriptedArgs { mock: MockArgs { mock: false, mock_script: None }, answer: None }
+}
+
+/// Reads the settings of an arm by the flags of the same names.
+fn params(settings: &[(String, String)]) -> Result<ParamArgs, UsageError> {
+    let flags = settings.iter().map(|(name, value)| format!("--{name}={value}"));
+    let read = ArmFlags::try_parse_from(flags).map_err(|why| {
+        let why = why.to_string();
+        let first = why.lines().next().unwrap_or_default();
+        UsageError(format!("a setting of an arm: {}", first.trim_start_matches("error: ")))
+    })?;
+    Ok(read.params)
+}
+
+fn count(text: &str) -> Result<usize, String> {
+    let count = text.parse().ok().filter(|count| (1..=10_000_000).contains(count));
+    count.ok_or_else(|| "write a number from 1 to 10,000,000".to_owned())
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share: &f64| *share > 0.0 && *share < 1.0);
+    share.ok_or_else(|| "write a share between 0 and 1, such as 0.02 for two points".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_is_read_as_the_flag_of_its_name() {
+        let setting = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let read = params(&[setting("thinking", "none"), setting("modes", "words,program")]).unwrap();
+        assert_eq!(read.modes.len(), 2);
+        let why = params(&[setting("thinkng", "none")]).unwrap_err().to_string();
+        assert!(why.contains("a setting of an arm: unexpected argument '--thinkng'"), "{why}");
+        let why = params(&[setting("max-rounds", "0")]).unwrap_err().to_string();
+        assert!(why.contains("invalid value '0' for '--max-rounds"), "{why}");
+    }
+}

@@ -1,0 +1,223 @@
+//! `consensus eval`: compares ways of agreeing at the same number of tokens.
+//!
+//! An evaluation is a sequence of batches: first the banks of samples, then each arm. Each batch continues where it was interrupted, so
+//! the whole does too.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use serde_json::json;
+use tokio::sync::watch;
+
+use super::batch::{BatchEnd, exit_code, plan_all, run_batch, stopped_by, tell_stopping};
+use crate::batch::{Draws, Line, Pick, PickedRun, TaskForm, TaskLine, feed, pick};
+use crate::cli::args::{BatchArgs, EvalArgs, EvalCommand, Format, Replies};
+use crate::cli::error::UsageError;
+use crate::cli::eval_plan::planned;
+use crate::cli::eval_table::{item_lines, notes, power, table};
+use crate::cli::output::Output;
+use crate::cli::pager;
+use crate::cli::runtime::block_on;
+use crate::cli::signals::{self, Leaves, REPEATABLE};
+use crate::config::FileConfig;
+use crate::core::ExitCode;
+use crate::engine::StopRequest;
+use crate::eval::{
+    ARMS, EvalData, EvalError, EvalPlan, Evidence, PlannedArm, PlannedBank, Summary, read_data, write_report,
+};
+use crate::files::{Scratch, private_folder, write_whole};
+use crate::report::transcript;
+use crate::text::{CanonicalKind, counted, escape};
+
+/// The message if a signal or the deadline comes before anything is asked.
+const UNBEGUN: &str = "before the evaluation began; nothing was asked, and the same command begins it";
+
+pub(crate) fn eval(args: &EvalArgs, output: &Output) -> anyhow::Result<ExitCode> {
+    match (&args.command, &args.data, &args.out) {
+        (Some(EvalCommand::Report { dir }), ..) => report(dir, output),
+        (Some(EvalCommand::Show { dir, id }), ..) => show(dir, id, output),
+        (None, Some(data), Some(out)) => evaluate(args, data, out, output),
+        (None, ..) => Err(UsageError("an evaluation needs DATA and --out DIR".to_owned()).into()),
+    }
+}
+
+fn evaluate(args: &EvalArgs, data: &Path, out: &Path, output: &Output) -> anyhow::Result<ExitCode> {
+    let began = Instant::now();
+    let form = args.form.form(data, None);
+    let data = read_data(data, form, args.canonical.map(CanonicalKind::from), args.pilot.or(args.limit))?;
+    let file = if args.dry_run { FileConfig::load_to_read()? } else { FileConfig::load()? };
+    let plan = planned(args, &data, out, &file)?;
+    if args.dry_run {
+        return tell_plan(args, &plan, &data, output);
+    }
+    let leaves = Leaves { unbegun: UNBEGUN, begun: REPEATABLE };
+    let listening = signals::listen(leaves, args.limits.deadline, output)?;
+    private_folder(out)
+        .map_err(|why| UsageError(format!("cannot make the folder `{}`: {why}", out.display())))?;
+    plan.put(out, &data.tasks)?;
+    let part = part(args, out, &data)?;
+    let stop = listening.begin();
+    let code = block_on(async {
+        let stop = stopped_by(stop, args.limits.deadline, began);
+        tokio::spawn(tell_stopping(stop.clone(), *output));
+        let code = run_all(args, &plan, &part, &stop, output).await?;
+        let is_late = args.limits.deadline.is_some_and(|deadline| began.elapsed() >= deadline);
+        let is_stopped = *stop.borrow() != StopRequest::None;
+        anyhow::Ok(match code {
+            _ if is_stopped && is_late => ExitCode::Budget,
+            _ if is_stopped => ExitCode::Interrupted,
+            code => code,
+        })
+    })??;
+    tell(out, &plan, &data.tasks, output)?;
+    Ok(code)
+}
+
+/// Returns the folder in which this process works, with the file of its tasks: that of the evaluation, or that of its part.
+fn part(args: &EvalArgs, out: &Path, data: &EvalData) -> anyhow::Result<PathBuf> {
+    let shard = args.shard;
+    if shard.count == 1 {
+        return Ok(out.to_owned());
+    }
+    let folder = out.join(format!("part-{}", shard.index));
+    let wrong = |path: &Path, why| EvalError::Io { action: "write", path: path.to_owned(), why };
+    private_folder(&folder).map_err(|why| wrong(&folder, why))?;
+    let own = (0..).zip(&data.tasks).filter(|(at, _)| at % shard.count == shard.index);
+    let line = |task: &TaskLine| serde_json::to_string(task).unwrap_or_default() + "\n";
+    let text: String = own.map(|(_, task)| line(task)).collect();
+    let path = EvalPlan::tasks(&folder);
+    write_whole(&path, &text, 0o600).map_err(|why| wrong(&path, why))?;
+    Ok(folder)
+}
+
+/// One batch of an evaluation: its heading, its arguments and its folder.
+type Job = (String, BatchArgs, PathBuf);
+
+/// Returns the batches of an evaluation in their order.
+fn jobs(args: &EvalArgs, plan: &EvalPlan, part: &Path) -> Result<Vec<Job>, UsageError> {
+    let mut jobs = Vec::new();
+    for bank in &plan.banks {
+        let PlannedBank { folder, roleset, model, settings, words, programs, .. } = bank;
+        let (folder, draws) = (part.join(folder), Draws { words: *words, programs: *programs });
+        let batch = args.batch((roleset, model, settings), None, folder.clone(), &Replies::Drawn(draws))?;
+        let drawn = match (words, programs) {
+            (0, programs) => counted(*programs, "program"),
+            (words, 0) => format!("{} in words", counted(*words, "sample")),
+            (words, programs) => {
+                format!("{} in words and {}", counted(*words, "sample"), counted(*programs, "program"))
+            }
+        };
+        jobs.push((format!("bank: {drawn} of each task"), batch, folder));
+    }
+    for arm in &plan.arms {
+        let PlannedArm { name, roleset, model, settings, bank, .. } = arm;
+        let bank = bank.map(|bank| part.join(&plan.banks[bank].folder));
+        let replies = bank.as_deref().map_or(Replies::Model, Replies::Bank);
+        let folder = part.join(ARMS);
+        let batch = args.batch((roleset, model, settings), Some(name), folder.clone(), &replies)?;
+        jobs.push((format!("arm {name}"), batch, folder));
+    }
+    Ok(jobs)
+}
+
+/// Runs all batches, and returns the first exit code that is no success.
+async fn run_all(
+    args: &EvalArgs,
+    plan: &EvalPlan,
+    part: &Path,
+    stop: &watch::Receiver<StopRequest>,
+    output: &Output,
+) -> anyhow::Result<ExitCode> {
+    let tasks = EvalPlan::tasks(part);
+    let mut code = ExitCode::Success;
+    for (heading, batch, folder) in jobs(args, plan, part)? {
+        if *stop.borrow() != StopRequest::None {
+            break;
+        }
+        output.status(&escape::terminal(&heading));
+        let file = FileConfig::load()?;
+        let ended = run_batch(&batch, &tasks, &folder, file, output, || stop.clone());
+        let BatchEnd { figures, is_stopped } = Box::pin(ended).await?;
+        if code == ExitCode::Success {
+            code = exit_code(&figures, is_stopped, false);
+        }
+    }
+    Ok(code)
+}
+
+/// Prints what the evaluation would take, and what so many items can find.
+fn tell_plan(args: &EvalArgs, plan: &EvalPlan, data: &EvalData, output: &Output) -> anyhow::Result<ExitCode> {
+    let scratch = Scratch::new(&std::env::temp_dir(), "eval")?;
+    let tasks = EvalPlan::tasks(scratch.path());
+    let line = |task: &TaskLine| serde_json::to_string(task).unwrap_or_default() + "\n";
+    std::fs::write(&tasks, data.tasks.iter().map(line).collect::<String>())?;
+    for (heading, batch, folder) in jobs(args, plan, args.out.as_deref().unwrap_or(Path::new("")))? {
+        if batch.from_bank.is_some() {
+            output.status(&escape::terminal(&format!("{heading}: from a bank, without calls")));
+            continue;
+        }
+        output.status(&escape::terminal(&format!("{heading}:")));
+        plan_all(&batch, &tasks, &folder, output)?;
+    }
+    power(plan).iter().for_each(|line| output.status(line));
+    Ok(ExitCode::Success)
+}
+
+/// Computes the report again from the results on record.
+fn report(dir: &Path, output: &Output) -> anyhow::Result<ExitCode> {
+    let plan = EvalPlan::load(dir)?;
+    let tasks = tasks(dir)?;
+    tell(dir, &plan, &tasks, output)?;
+    Ok(ExitCode::Success)
+}
+
+/// Writes the report's files, and prints its table.
+fn tell(dir: &Path, plan: &EvalPlan, tasks: &[TaskLine], output: &Output) -> anyhow::Result<()> {
+    let evidence = Evidence::read(dir, plan, tasks)?;
+    let summary = Summary::new(plan, &evidence);
+    write_report(dir, plan, &evidence, &summary)?;
+    if output.format != Format::Text {
+        return output.json(&json!(summary));
+    }
+    let width = usize::from(console::Term::stdout().size().1);
+    table(&summary, width).iter().try_for_each(|line| output.line(&escape::terminal(line)))?;
+    notes(&summary).iter().for_each(|note| output.status(&escape::terminal(note)));
+    let dir = dir.display();
+    output.status(&escape::terminal(&format!(
+        "report: {dir}/summary.json and {dir}/items.jsonl; `consensus eval show {dir} ID` shows an item"
+    )));
+    Ok(())
+}
+
+fn tasks(dir: &Path) -> anyhow::Result<Vec<TaskLine>> {
+    let path = EvalPlan::tasks(dir);
+    let wrong = |why| EvalError::Io { action: "read", path: path.clone(), why };
+    let mut lines = feed(std::fs::File::open(&path).map_err(wrong)?, TaskForm::default());
+    let mut tasks = Vec::new();
+    while let Some(line) = lines.blocking_next() {
+        let Line { number, task } = line.map_err(wrong)?;
+        let row = |(_, why)| EvalError::Row { path: path.clone(), line: number, why };
+        tasks.push(task.map_err(row)?);
+    }
+    Ok(tasks)
+}
+
+/// Prints one item: the task, what each arm answered, and the transcript of each arm's run.
+fn show(dir: &Path, id: &str, output: &Output) -> anyhow::Result<ExitCode> {
+    let plan = EvalPlan::load(dir)?;
+    let tasks = tasks(dir)?;
+    let evidence = Evidence::read(dir, &plan, &tasks)?;
+    let found = tasks.iter().zip(&evidence.items).find(|(task, _)| task.id == id);
+    let Some((task, item)) = found else {
+        return Err(UsageError(format!("the evaluation has no item `{}`", escape::excerpt(id))).into());
+    };
+    let mut text = item_lines(&plan, task, item).join("\n");
+    for folder in Evidence::parts(dir)?.iter().map(|part| part.join(ARMS)) {
+        let wanted = Pick { name: id.to_owned(), ..Pick::default() };
+        for PickedRun { cell, journal, .. } in pick(&folder, &wanted)? {
+            text.push_str(&format!("\n\n--- arm {} ---\n\n{}", cell.arm, transcript(&journal.records)?));
+        }
+    }
+    pager::print(&escape::terminal(&text), output)?;
+    Ok(ExitCode::Success)
+}

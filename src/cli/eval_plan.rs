@@ -1,0 +1,151 @@
+//! The plan of an evaluation, from the arms that a person names.
+//!
+//! The input is the flags, the data and the configuration. The output is the plan: which arms count the samples of a bank, which samples
+//! the banks need, and with which curve each arm is compared. No server is asked.
+
+use std::path::Path;
+
+use super::args::{EvalArgs, Replies};
+use super::error::UsageError;
+use crate::batch::{Column, Draws, planned_columns};
+use crate::config::{FileConfig, vote_roleset};
+use crate::eval::{ArmSpec, EvalData, EvalPlan, PlannedArm, PlannedBank, Way};
+use crate::protocol::{Params, ProtocolParams as _};
+use crate::text::{CanonicalKind, escape};
+
+/// Returns the plan of an evaluation in the folder `out`.
+///
+/// # Errors
+///
+/// Returns [`UsageError`] with the arm that cannot be, or any error of reading a roleset.
+pub(super) fn planned(
+    args: &EvalArgs,
+    data: &EvalData,
+    out: &Path,
+    file: &FileConfig,
+) -> anyhow::Result<EvalPlan> {
+    let vote = vote_roleset(data.kind == CanonicalKind::Choice, Some(data.kind));
+    let mut banks = Vec::new();
+    let mut arms: Vec<PlannedArm> = Vec::new();
+    for spec in &args.arms {
+        if arms.iter().any(|arm| arm.name == spec.name) {
+            return Err(
+                UsageError(format!("the arm `{}` is named twice", escape::excerpt(&spec.name))).into()
+            );
+        }
+        let model = spec.model.clone().or_else(|| args.server.model.clone()).unwrap_or_default();
+        let arm = arm(args, spec, (vote, &model), out, file)?;
+        let curve = put(&mut banks, (vote, &model, &[]), Draws { words: args.samples, programs: 0 });
+        banks[curve].is_curve = true;
+        let bank = arm.needed.map(|needed| put(&mut banks, (&arm.roleset, &model, &spec.drawing()), needed));
+        arms.push(PlannedArm {
+            name: spec.name.clone(),
+            roleset: arm.roleset,
+            protocol: arm.protocol.to_owned(),
+            model,
+            settings: spec.all_settings(),
+            is_on_curve: matches!(spec.way, Way::Majority(_)) && bank == Some(curve),
+            bank,
+            curve,
+        });
+    }
+    let primary = primary(args, &arms)?;
+    Ok(EvalPlan {
+        v: EvalPlan::VERSION,
+        data: data.note.name.clone(),
+        data_sha256: data.note.sha256,
+        kind: data.kind,
+        items: data.tasks.len(),
+        cluster: args.cluster.clone(),
+        seed: args.seed,
+        samples: args.samples,
+        primary,
+        effect: args.effect,
+        pilot: args.pilot.is_some(),
+        arms,
+        banks,
+    })
+}
+
+/// An arm whose roleset was read.
+struct ReadArm {
+    roleset: String,
+    protocol: &'static str,
+    /// The samples that it counts of each task, if it is a vote.
+    needed: Option<Draws>,
+}
+
+fn arm(
+    args: &EvalArgs,
+    spec: &ArmSpec,
+    (vote, model): (&str, &str),
+    out: &Path,
+    file: &FileConfig,
+) -> anyhow::Result<ReadArm> {
+    let (roleset, protocol) = match &spec.way {
+        Way::Majority(_) | Way::Vote => (vote, Some("vote")),
+        Way::Roleset { name, protocol } => (name.as_str(), protocol.as_deref()),
+    };
+    let named = |why: String| UsageError(format!("the arm `{}`: {why}", escape::excerpt(&spec.name)));
+    // A vote from a bank does not depend on the findings of a pilot.
+    let replies = Replies::Bank(out);
+    let batch =
+        args.batch((roleset, model, &spec.all_settings()), Some(&spec.name), out.to_owned(), &replies);
+    let request = batch.map_err(|why| named(why.to_string()))?.columns();
+    let columns =
+        planned_columns(&request, file).map_err(|why| named(format!("{:#}", anyhow::Error::from(why))))?;
+    let Some((Column { setup, .. }, _)) = columns.first().filter(|_| columns.len() == 1) else {
+        return Err(named("it names several models; make an arm of each".to_owned()).into());
+    };
+    let found = setup.params.protocol();
+    if let Some(wanted) = protocol.filter(|wanted| *wanted != found) {
+        return Err(named(format!(
+            "its roleset `{roleset}` is of the protocol `{found}`, and not `{wanted}`"
+        ))
+        .into());
+    }
+    if let Params::Approval(_) = setup.params {
+        return Err(named("reviews have no right answer to be counted".to_owned()).into());
+    }
+    let needed = matches!(setup.params, Params::Vote(_)).then(|| Draws::needed(setup));
+    Ok(ReadArm { roleset: roleset.to_owned(), protocol: found, needed })
+}
+
+/// Returns the place of the bank with samples of this kind, which has at least so many of them.
+fn put(
+    banks: &mut Vec<PlannedBank>,
+    (roleset, model, settings): (&str, &str, &[(String, String)]),
+    needed: Draws,
+) -> usize {
+    let is_it = |bank: &PlannedBank| {
+        (bank.roleset.as_str(), bank.model.as_str(), &bank.settings[..]) == (roleset, model, settings)
+    };
+    let at = banks.iter().position(is_it).unwrap_or_else(|| {
+        let folder = if banks.is_empty() { "bank".to_owned() } else { format!("bank-{}", banks.len() + 1) };
+        banks.push(PlannedBank {
+            folder,
+            roleset: roleset.to_owned(),
+            model: model.to_owned(),
+            settings: settings.to_vec(),
+            words: 0,
+            programs: 0,
+            is_curve: false,
+        });
+        banks.len() - 1
+    });
+    let Draws { words, programs } =
+        needed.max(Draws { words: banks[at].words, programs: banks[at].programs });
+    (banks[at].words, banks[at].programs) = (words, programs);
+    at
+}
+
+/// Returns the name of the arm of the primary comparison.
+fn primary(args: &EvalArgs, arms: &[PlannedArm]) -> Result<String, UsageError> {
+    if let Some(name) = &args.primary {
+        let is_there = arms.iter().any(|arm| arm.name == *name);
+        let why = || UsageError(format!("--primary names `{}`, which is no arm", escape::excerpt(name)));
+        return is_there.then(|| name.clone()).ok_or_else(why);
+    }
+    let first = arms.iter().find(|arm| !arm.is_on_curve).or(arms.first());
+    Ok(first.map(|arm| arm.name.clone()).unwrap_or_default())
+}

@@ -1,0 +1,324 @@
+//! The arms against the majorities of blind samples at the same tokens.
+//!
+//! The input is the items of which everything is known. The output is the curve of each bank, and for each arm its difference from the
+//! curve at its own tokens, with intervals over items. Every figure of one selection of items is computed from the same sums, so the
+//! curve, the tokens at which it is read and the arm move together (`V@C` of Wang et al., arXiv 2406.06461, with its own uncertainty).
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use serde::Serialize;
+
+use super::curve::{first_majority, majorities};
+use super::items::{ArmItem, BankItem, Item};
+use super::plan::EvalPlan;
+use crate::statistics::{Interval, PairedTest, Resampled, Rows};
+
+/// A point of a curve: the majority of this many samples.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct CurvePoint {
+    /// The number of samples.
+    pub samples: usize,
+    /// The mean number of tokens for an item.
+    pub tokens: f64,
+    /// The share of items that are right.
+    pub right: f64,
+    /// The interval of this share over items.
+    pub interval: Interval,
+}
+
+/// What a bank says.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Curve {
+    /// The model as it was named.
+    pub model: String,
+    /// The majority of each number of samples.
+    pub points: Vec<CurvePoint>,
+    /// The share of items of which at least one sample is right.
+    pub any_right: f64,
+    /// The control: the difference between the second sample and the first one of each item, which are alike. What is within its
+    /// interval is noise. `None` without a second sample.
+    pub control: Option<(f64, Interval)>,
+}
+
+/// An arm against the curve of its model.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Against {
+    /// The share of items that are right by the curve at the arm's tokens.
+    pub curve: f64,
+    /// The difference of the arm from that.
+    pub difference: f64,
+    /// The interval and the error of the difference.
+    #[serde(flatten)]
+    pub found: Resampled,
+    /// Whether the arm takes more tokens than the whole curve, so that it is compared with the curve's end.
+    pub is_dearer: bool,
+    /// The most samples that the arm's tokens would buy, whose majority the exact test compares with.
+    pub samples: usize,
+    /// The items on which the arm is right, and the majority of so many samples in their drawn order is wrong.
+    pub better: u64,
+    /// The items on which it is the other way round.
+    pub worse: u64,
+    /// The exact test of these two numbers.
+    #[serde(flatten)]
+    pub test: PairedTest,
+}
+
+/// The effect of the talk of an arm on the plain vote over its own blind drafts.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Talk {
+    /// The items that were right before any talk and in the end.
+    pub kept: u64,
+    /// The items that were right before any talk only.
+    pub lost: u64,
+    /// The items that are right in the end only.
+    pub gained: u64,
+    /// The items that were never right.
+    pub missed: u64,
+    /// The mean difference that the talk made.
+    pub difference: f64,
+    /// The interval and the error of the difference.
+    #[serde(flatten)]
+    pub found: Resampled,
+}
+
+/// All comparisons.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Comparison {
+    /// The number of items, or of clusters of items, that were drawn again for the intervals.
+    pub(super) units: usize,
+    /// The curve of each bank that has one, by its place.
+    pub(super) curves: BTreeMap<usize, Curve>,
+    /// The comparison of each arm.
+    pub(super) against: Vec<Against>,
+    /// The talk of each arm whose agents can talk.
+    pub(super) talks: Vec<Option<Talk>>,
+}
+
+/// The columns of the table of sums.
+struct Columns {
+    /// The columns of each curve: the majority of each number of samples.
+    curves: BTreeMap<usize, Range<usize>>,
+    /// The first column of the arms. Each has its tokens, whether it is right, and the difference that talk made.
+    arms: usize,
+    /// The column of the number of items.
+    items: usize,
+}
+
+/// The number of columns of a curve besides its majorities: its tokens, whether any sample is right, and the control.
+const BESIDES: usize = 3;
+
+/// The number of columns of an arm.
+const OF_ARM: usize = 3;
+
+/// Compares all arms over these items, of which every arm and curve is known. Returns `None` without an item.
+pub(super) fn compare(plan: &EvalPlan, items: &[&Item]) -> Option<Comparison> {
+    let first = items.first()?;
+    let columns = Columns::new(plan, items, first);
+    let rows = columns.rows(plan, items);
+    let sums = rows.sums();
+    let found = rows.resampled(plan.seed, |sums, figures| columns.figures(plan, sums, figures));
+    let mut figures = Vec::new();
+    columns.figures(plan, &sums, &mut figures);
+    let mut told = figures.into_iter().zip(found);
+    let mut curves = BTreeMap::new();
+    for (bank, range) in &columns.curves {
+        curves.insert(*bank, curve(plan, &sums, &columns, *bank, range, &mut told));
+    }
+    let mut against = Vec::new();
+    let mut talks = Vec::new();
+    for (at, arm) in plan.arms.iter().enumerate() {
+        let (difference, found) = told.next()?;
+        let (talked, talk_found) = told.next()?;
+        let points = &curves[&arm.curve].points;
+        against.push(Against::new(items, (at, arm.curve), points, columns.arm(&sums, at), difference, found));
+        talks.push(Talk::new(items, at, talked, talk_found));
+    }
+    Some(Comparison { units: rows.len(), curves, against, talks })
+}
+
+impl Columns {
+    fn new(plan: &EvalPlan, items: &[&Item], first: &Item) -> Self {
+        let mut next = 0;
+        let mut curves = BTreeMap::new();
+        for (bank, _) in plan.banks.iter().enumerate().filter(|(_, bank)| bank.is_curve) {
+            // An item with fewer samples than others would bend the curve.
+            let of_bank = |item: &&Item| item.banks[bank].as_ref().map(|bank| bank.samples.len());
+            let samples =
+                items.iter().filter_map(of_bank).min().or_else(|| of_bank(&first)).unwrap_or_default();
+            curves.insert(bank, next..next + samples);
+            next += samples + BESIDES;
+        }
+        Self { curves, arms: next, items: next + OF_ARM * plan.arms.len() }
+    }
+
+    /// Returns a row for each item, or for each cluster of items.
+    fn rows(&self, plan: &EvalPlan, items: &[&Item]) -> Rows {
+        let mut rows = Rows::new(self.items + 1);
+        let mut clusters: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+        for item in items {
+            let row = self.row(plan, item);
+            match &item.cluster {
+                None => rows.push(&row),
+                Some(name) => {
+                    let sums = clusters.entry(name).or_insert_with(|| vec![0.0; row.len()]);
+                    sums.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
+                }
+            }
+        }
+        clusters.values().for_each(|sums| rows.push(sums));
+        rows
+    }
+
+    fn row(&self, plan: &EvalPlan, item: &Item) -> Vec<f64> {
+        let mut row = vec![0.0; self.items + 1];
+        for (bank, range) in &self.curves {
+            let Some(BankItem { samples, tokens }) = &item.banks[*bank] else { continue };
+            let is_right =
+                |at: usize| f64::from(u8::from(samples.get(at).is_some_and(|sample| sample.is_right)));
+            row[range.clone()].copy_from_slice(&majorities(&samples[..range.len()]));
+            row[range.end] = *tokens;
+            row[range.end + 1] = f64::from(u8::from(samples.iter().any(|sample| sample.is_right)));
+            row[range.end + 2] = if range.len() < 2 { 0.0 } else { is_right(1) - is_right(0) };
+        }
+        for (at, arm) in item.arms.iter().enumerate().take(plan.arms.len()) {
+            let Some(ArmItem { prompt, completion, is_right, blind_is_right, .. }) = arm else { continue };
+            let of_arm = &mut row[self.arms + OF_ARM * at..];
+            of_arm[0] = prompt.saturating_add(*completion) as f64;
+            of_arm[1] = f64::from(u8::from(*is_right));
+            of_arm[2] = blind_is_right.map_or(0.0, |blind| of_arm[1] - f64::from(u8::from(blind)));
+        }
+        row[self.items] = 1.0;
+        row
+    }
+
+    /// Computes every figure from the sums of a selection of items: for each curve its points, the share of items with any right sample
+    /// and the control; for each arm its difference from the curve and the difference that talk made.
+    fn figures(&self, plan: &EvalPlan, sums: &[f64], figures: &mut Vec<f64>) {
+        let items = sums[self.items];
+        for range in self.curves.values() {
+            figures.extend(sums[range.clone()].iter().map(|sum| sum / items));
+            figures.extend([sums[range.end + 1] / items, sums[range.end + 2] / items]);
+        }
+        for (at, arm) in plan.arms.iter().enumerate() {
+            let [tokens, right, talked] = self.arm(sums, at);
+            let range = &self.curves[&arm.curve];
+            let curve = on_curve(&sums[range.clone()], tokens / sums[range.end]) / items;
+            figures.extend([right / items - curve, talked / items]);
+        }
+    }
+
+    /// Returns the sums of an arm: its tokens, its right items, and the difference that talk made.
+    fn arm(&self, sums: &[f64], at: usize) -> [f64; OF_ARM] {
+        let from = self.arms + OF_ARM * at;
+        [sums[from], sums[from + 1], sums[from + 2]]
+    }
+}
+
+/// Returns the value of a curve at a number of samples that need not be whole: linear between two points, and the first or the last point
+/// outside of them.
+fn on_curve(points: &[f64], samples: f64) -> f64 {
+    let (Some(first), Some(last)) = (points.first(), points.last()) else { return 0.0 };
+    let below = samples.floor();
+    if samples.is_nan() || below < 1.0 {
+        return *first;
+    }
+    let at = below as usize - 1;
+    match points.get(at..).and_then(|from| from.get(..2)) {
+        Some([low, high]) => low + (high - low) * (samples - below),
+        Some(_) | None => *last,
+    }
+}
+
+fn curve(
+    plan: &EvalPlan,
+    sums: &[f64],
+    columns: &Columns,
+    bank: usize,
+    range: &Range<usize>,
+    told: &mut impl Iterator<Item = (f64, Resampled)>,
+) -> Curve {
+    let tokens = sums[range.end] / sums[columns.items];
+    let points = told.by_ref().take(range.len()).zip(1_usize..);
+    let points: Vec<CurvePoint> = points
+        .map(|((right, found), samples)| CurvePoint {
+            samples,
+            tokens: tokens * samples as f64,
+            right,
+            interval: found.interval,
+        })
+        .collect();
+    let any_right = told.next().map_or(0.0, |(share, _)| share);
+    let control =
+        told.next().filter(|_| range.len() > 1).map(|(difference, found)| (difference, found.interval));
+    Curve { model: plan.banks[bank].model.clone(), points, any_right, control }
+}
+
+impl Against {
+    fn new(
+        items: &[&Item],
+        (arm, bank): (usize, usize),
+        points: &[CurvePoint],
+        [tokens, right, _]: [f64; OF_ARM],
+        difference: f64,
+        found: Resampled,
+    ) -> Self {
+        let count = items.len() as f64;
+        let of_one = points.first().map_or(f64::NAN, |point| point.tokens);
+        let bought = tokens / count / of_one;
+        let samples = (bought.max(1.0) as usize).min(points.len());
+        let (mut better, mut worse) = (0, 0);
+        for item in items {
+            let is_right = item.arms[arm].as_ref().is_some_and(|arm| arm.is_right);
+            let majority =
+                item.banks[bank].as_ref().is_some_and(|bank| first_majority(&bank.samples, samples));
+            better += u64::from(is_right && !majority);
+            worse += u64::from(!is_right && majority);
+        }
+        let is_dearer = bought > points.len() as f64;
+        let test = PairedTest::new(better, worse);
+        Self { curve: right / count - difference, difference, found, is_dearer, samples, better, worse, test }
+    }
+}
+
+impl Talk {
+    /// Returns `None` for an arm whose agents cannot talk.
+    fn new(items: &[&Item], arm: usize, difference: f64, found: Resampled) -> Option<Self> {
+        let mut talk = Self { kept: 0, lost: 0, gained: 0, missed: 0, difference, found };
+        let mut can_talk = false;
+        for item in items.iter().filter_map(|item| item.arms[arm].as_ref()) {
+            let Some(before) = item.blind_is_right else { continue };
+            can_talk = true;
+            *match (before, item.is_right) {
+                (true, true) => &mut talk.kept,
+                (true, false) => &mut talk.lost,
+                (false, true) => &mut talk.gained,
+                (false, false) => &mut talk.missed,
+            } += 1;
+        }
+        can_talk.then_some(talk)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_curve_is_read_between_its_points_and_held_at_its_ends() {
+        let points = [0.5, 0.6, 0.8];
+        for (samples, value) in [
+            (0.2, 0.5),
+            (1.0, 0.5),
+            (1.5, 0.55),
+            (2.0, 0.6),
+            (2.75, 0.75),
+            (3.0, 0.8),
+            (9.0, 0.8),
+            (f64::NAN, 0.5),
+        ] {
+            assert!((on_curve(&points, samples) - value).abs() < 1e-12, "{samples}");
+        }
+        assert_eq!(on_curve(&[], 2.0), 0.0);
+    }
+}

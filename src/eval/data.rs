@@ -1,0 +1,106 @@
+//! The items of an evaluation: tasks whose right answers are known.
+//!
+//! The input is a file in the form of a batch's tasks or of a known public set. The output is its tasks, all of one kind of answer. Every
+//! row must be usable: a figure over the rows that happened to be readable would be one over other items than the person meant.
+
+use std::fs::File;
+use std::path::Path;
+
+use super::error::EvalError;
+use crate::batch::{DataNote, DocumentLine, Grader, Line, TaskForm, TaskLine, feed, require_answer};
+use crate::text::{CanonicalKind, CanonicalRule};
+
+/// The parts of names of public sets, which models may have read while they were trained.
+const PUBLIC_SETS: [&str; 8] = ["gsm8k", "svamp", "mmlu", "humaneval", "math", "arc", "bbh", "truthfulqa"];
+
+/// The items of an evaluation.
+#[derive(Clone, Debug)]
+pub struct EvalData {
+    /// The note about the file.
+    pub note: DataNote,
+    /// The tasks, in the order of the file. Each has an answer and the rule by which it is compared.
+    pub tasks: Vec<TaskLine>,
+    /// The kind of all answers.
+    pub kind: CanonicalKind,
+}
+
+/// Reads the items of an evaluation: at most `limit`. `kind` is for rows that name none.
+///
+/// # Errors
+///
+/// Returns [`EvalError`] with the line of the first row that cannot be used.
+pub fn read_data(
+    path: &Path,
+    form: TaskForm,
+    kind: Option<CanonicalKind>,
+    limit: Option<usize>,
+) -> Result<EvalData, EvalError> {
+    let wrong = |why| EvalError::Data { path: path.to_owned(), why };
+    let (note, _) = DataNote::read(path).map_err(wrong)?;
+    let mut lines = feed(File::open(path).map_err(wrong)?, form);
+    let whole = std::path::absolute(path).map_err(wrong)?;
+    let folder = whole.parent().unwrap_or(&whole);
+    let mut tasks: Vec<TaskLine> = Vec::new();
+    while let Some(line) = lines.blocking_next().filter(|_| limit.is_none_or(|limit| tasks.len() < limit)) {
+        let Line { number, task } = line.map_err(wrong)?;
+        let row = |why: String| EvalError::Row { path: path.to_owned(), line: number, why };
+        let mut task = task.map_err(|(_, why)| row(why))?;
+        let rule = task
+            .canonical
+            .get_or_insert_with(|| CanonicalRule::from(kind.unwrap_or(CanonicalKind::Text)))
+            .clone();
+        usable(&task, &rule).map_err(row)?;
+        let first = tasks.first().and_then(|first| first.canonical.as_ref());
+        if let Some(first) = first.filter(|first| first.kind != rule.kind) {
+            let (kind, other) = (rule.kind.name(), first.kind.name());
+            return Err(row(format!(
+                "its answer is of kind {kind}, and those before are of kind {other}; evaluate each kind by itself"
+            )));
+        }
+        for document in &mut task.documents {
+            if let DocumentLine::File(path) = document {
+                *path = folder.join(&path);
+            }
+        }
+        tasks.push(task);
+    }
+    let kind = tasks.first().and_then(|task| task.canonical.as_ref()).map(|rule| rule.kind);
+    let kind = kind.ok_or_else(|| EvalError::Empty(path.to_owned()))?;
+    Ok(EvalData { note, tasks, kind })
+}
+
+/// Refuses a task without an answer that code can compare.
+fn usable(task: &TaskLine, rule: &CanonicalRule) -> Result<(), String> {
+    if task.answer.is_none() {
+        return Err("it has no `answer`, and an evaluation counts right answers".to_owned());
+    }
+    if task.grader == Grader::Command {
+        return Err("its grader is a command, and an evaluation compares with an answer".to_owned());
+    }
+    if task.roleset.is_some() {
+        return Err("it names a roleset, and the arms of an evaluation do".to_owned());
+    }
+    require_answer(task, rule)
+}
+
+/// Returns true if the name of a file says that it is a known public set.
+pub(super) fn is_public(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let words: Vec<&str> = name.split(|c: char| !c.is_ascii_alphanumeric()).collect();
+    PUBLIC_SETS.iter().any(|set| words.iter().any(|word| word == set))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_public_set_is_known_by_its_name() {
+        for name in ["data/gsm8k_test.jsonl", "MMLU-redux-8.jsonl", "SVAMP.json"] {
+            assert!(is_public(name), "{name}");
+        }
+        for name in ["search.jsonl", "aftermath.csv", "mine.jsonl"] {
+            assert!(!is_public(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! The errors of evaluations.
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::batch::BatchError;
+use crate::core::ExitCode;
+
+/// An evaluation that cannot begin, or whose results cannot be read.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum EvalError {
+    /// The results cannot be read.
+    #[error(transparent)]
+    Batch(#[from] BatchError),
+    /// The data cannot be read.
+    #[error("cannot read the data `{path}`: {why}")]
+    Data {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        why: std::io::Error,
+    },
+    /// A row of the data is no task with an answer.
+    #[error("line {line} of `{path}`: {why}")]
+    Row {
+        /// The file.
+        path: PathBuf,
+        /// The number of the line, from 1.
+        line: u64,
+        /// The reason.
+        why: String,
+    },
+    /// The data has no row.
+    #[error("`{0}` has no task")]
+    Empty(PathBuf),
+    /// A file of the evaluation cannot be read or written.
+    #[error("cannot {action} `{path}`: {why}")]
+    Io {
+        /// The action that was tried.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        why: std::io::Error,
+    },
+    /// The folder has no evaluation.
+    #[error("`{0}` has no evaluation: there is no plan.json in it")]
+    NoPlan(PathBuf),
+    /// The plan cannot be read.
+    #[error("`{path}` is no plan of an evaluation: {why}; give another --out")]
+    Plan {
+        /// The file.
+        path: PathBuf,
+        /// The fault.
+        why: String,
+    },
+    /// The folder holds an evaluation with another plan.
+    #[error(
+        "`{folder}` holds an evaluation with another plan: {what} differs; give the same command as before, or another --out"
+    )]
+    OtherPlan {
+        /// The folder.
+        folder: PathBuf,
+        /// The part that differs.
+        what: &'static str,
+    },
+}
+
+impl EvalError {
+    /// Returns the exit code of the program if this error ends it.
+    #[must_use]
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Batch(error) => error.exit_code(),
+            Self::Io { .. } => ExitCode::Internal,
+            Self::Data { .. }
+            | Self::Row { .. }
+            | Self::Empty(_)
+            | Self::NoPlan(_)
+            | Self::Plan { .. }
+            | Self::OtherPlan { .. } => ExitCode::Usage,
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! What every arm and every bank came to, item by item.
+//!
+//! The input is the folder of an evaluation with its plan and tasks. The output is one record for each item: the graded samples of each
+//! bank, and the end of each arm's run. A run that failed or reached a limit says nothing about its arm and is missing.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use super::curve::Sample;
+use super::error::EvalError;
+use super::plan::EvalPlan;
+use crate::batch::{TaskLine, Told, is_batch, results, text_is_right};
+use crate::protocol::OutcomeKind;
+
+/// The folder of the batch with the runs of all arms.
+pub const ARMS: &str = "arms";
+
+/// The arm of a bank that has the samples in words.
+const WORDS: &str = "words";
+
+/// The longest answer that is kept, in characters.
+const ANSWER_CHARS_MAX: usize = 200;
+
+/// Everything that was found out about the items of an evaluation.
+#[derive(Clone, Debug)]
+pub struct Evidence {
+    /// The items, in the order of the tasks.
+    pub items: Vec<Item>,
+}
+
+/// One item.
+#[derive(Clone, Debug)]
+pub struct Item {
+    /// The task's id.
+    pub id: String,
+    /// The name of the item's cluster, if items are drawn together.
+    pub cluster: Option<String>,
+    /// The samples in words of each bank of the plan.
+    pub banks: Vec<Option<BankItem>>,
+    /// The run of each arm of the plan.
+    pub arms: Vec<Option<ArmItem>>,
+}
+
+/// The samples in words that a bank has of an item.
+#[derive(Clone, Debug)]
+pub struct BankItem {
+    /// The samples, in the order in which they were drawn.
+    pub samples: Vec<Sample>,
+    /// The mean number of tokens of a sample: those of its prompts and those of its replies.
+    pub tokens: f64,
+}
+
+/// The run of an arm on an item.
+#[derive(Clone, Debug)]
+pub struct ArmItem {
+    /// The run's id.
+    pub run: String,
+    /// The end of the run.
+    pub outcome: OutcomeKind,
+    /// The grounds of the answer: the class of a vote, or the way of an agreement.
+    pub grounds: Option<String>,
+    /// The probability that the leading answer of a vote is the more frequent one.
+    pub certainty: Option<f64>,
+    /// The beginning of the answer.
+    pub answer: Option<String>,
+    /// Whether the answer is right; a run without an answer is not.
+    pub is_right: bool,
+    /// Whether the plain vote over its blind drafts is right, for a run whose agents can talk.
+    pub blind_is_right: Option<bool>,
+    /// The number of rounds.
+    pub rounds: u32,
+    /// The tokens of all prompts.
+    pub prompt: u64,
+    /// The prompt tokens that servers had computed before.
+    pub cached: u64,
+    /// The tokens of all replies.
+    pub completion: u64,
+    /// The number of replies.
+    pub calls: u64,
+    /// The milliseconds from begin to end.
+    pub milliseconds: u64,
+    /// The cost in millionths of a US dollar, if it is known.
+    pub cost_micro_usd: Option<u64>,
+}
+
+impl Evidence {
+    /// Reads the results of an evaluation.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`EvalError::Batch`] if results cannot be read.
+    pub fn read(folder: &Path, plan: &EvalPlan, tasks: &[TaskLine]) -> Result<Self, EvalError> {
+        let place: HashMap<&str, usize> = (0..).zip(tasks).map(|(at, task)| (task.id.as_str(), at)).collect();
+        let of_plan = |task: &TaskLine| Item {
+            id: task.id.clone(),
+            cluster: plan.cluster.as_ref().map(|label| task.meta.get(label).cloned().unwrap_or_default()),
+            banks: vec![None; plan.banks.len()],
+            arms: vec![None; plan.arms.len()],
+        };
+        let mut items: Vec<Item> = tasks.iter().map(of_plan).collect();
+        for part in Self::parts(folder)? {
+            for (at, bank) in plan.banks.iter().enumerate() {
+                each(&part.join(&bank.folder), |told| {
+                    if let Some(item) = place.get(told.task.as_str()).filter(|_| told.arm == WORDS) {
+                        items[*item].banks[at] = bank_item(&told, &tasks[*item]);
+                    }
+                })?;
+            }
+            let arms: HashMap<&str, usize> =
+                plan.arms.iter().enumerate().map(|(at, arm)| (arm.name.as_str(), at)).collect();
+            each(&part.join(ARMS), |told| {
+                if let (Some(item), Some(arm)) = (place.get(told.task.as_str()), arms.get(told.arm.as_str()))
+                {
+                    items[*item].arms[*arm] = arm_item(told);
+                }
+            })?;
+        }
+        Ok(Self { items })
+    }
+
+    /// Returns the folders of the parts of an evaluation, or its own folder if it has no parts.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`EvalError::Io`] if the folder cannot be read.
+    pub fn parts(folder: &Path) -> Result<Vec<PathBuf>, EvalError> {
+        let wrong = |why| EvalError::Io { action: "read", path: folder.to_owned(), why };
+        let mut parts: Vec<PathBuf> = Vec::new();
+        for entry in std::fs::read_dir(folder).map_err(wrong)? {
+            let entry = entry.map_err(wrong)?;
+            if entry.file_name().to_string_lossy().starts_with("part-") {
+                parts.push(entry.path());
+            }
+        }
+        parts.sort();
+        Ok(if parts.is_empty() { vec![folder.to_owned()] } else { parts })
+    }
+
+    /// Returns the items of which every arm and every curve is known. Only these are compared.
+    pub fn complete(&self, plan: &EvalPlan) -> impl Iterator<Item = &Item> {
+        let curves: Vec<usize> =
+            plan.banks.iter().enumerate().filter(|(_, bank)| bank.is_curve).map(|(at, _)| at).collect();
+        self.items.iter().filter(move |item| {
+            item.arms.iter().all(Option::is_some) && curves.iter().all(|at| item.banks[*at].is_some())
+        })
+    }
+}
+
+/// Passes each run of a batch to `each`, if the batch has begun.
+fn each(folder: &Path, each: impl FnMut(Told)) -> Result<(), EvalError> {
+    if is_batch(folder) { Ok(results(folder, each)?) } else { Ok(()) }
+}
+
+fn bank_item(told: &Told, task: &TaskLine) -> Option<BankItem> {
+    let vote = told.vote.as_ref().filter(|vote| told.outcome.is_final() && !vote.samples.is_empty())?;
+    let rule = task.canonical.as_ref()?;
+    let graded = vote.samples.iter().map(|sample| Sample {
+        answer: sample.sha256,
+        is_right: text_is_right(task, rule, sample.text.as_deref(), sample.sha256),
+    });
+    let tokens = told.usage.prompt.saturating_add(told.usage.completion) as f64;
+    Some(BankItem { samples: graded.collect(), tokens: tokens / vote.samples.len() as f64 })
+}
+
+fn arm_item(told: Told) -> Option<ArmItem> {
+    if !told.outcome.is_final() {
+        return None;
+    }
+    let class = told.vote.as_ref().and_then(|vote| vote.class.clone());
+    let can_talk = told.vote.is_none();
+    Some(ArmItem {
+        outcome: told.outcome,
+        grounds: class.or(told.how),
+        certainty: told.vote.as_ref().map(|vote| vote.certainty_value),
+        answer: told.text.map(|text| text.chars().take(ANSWER_CHARS_MAX).collect()),
+        is_right: told.right == Some(true),
+        blind_is_right: told.blind_right.filter(|_| can_talk),
+        rounds: told.rounds,
+        prompt: told.usage.prompt,
+        cached: told.usage.cached,
+        completion: told.usage.completion,
+        calls: told.usage.calls,
+        milliseconds: told.timing.total_ms,
+        cost_micro_usd: told.usage.cost_micro_usd,
+        run: told.run,
+    })
+}

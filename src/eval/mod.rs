@@ -1,0 +1,36 @@
+//! Evaluations: does a way of agreeing help, at the same number of tokens?
+//!
+//! ```text
+//!  tasks with right answers ─┬─► banks of blind samples ──► the majority of k samples, for every k
+//!                            │        │                            │  the same tokens
+//!                            └─► arms ┴► runs, in batches ─────► differences, item by item ──► a verdict in words
+//! ```
+//!
+//! The input is arms, as a person writes them, and the results of the batches that ran them. The output is a plan, which is written before
+//! the first call, and a summary with intervals and verdicts. An arm is compared with the majority of as many blind samples of the same
+//! model as its tokens would buy, because more tokens alone are worth something.
+//!
+//! Nothing is run here and no model is called: the runs are batches, and everything is computed again from their results. No clock is read,
+//! so the same results give the same summary.
+
+mod arm_spec;
+mod comparison;
+mod curve;
+mod data;
+mod error;
+mod items;
+mod plan;
+mod report;
+mod summary;
+mod verdict;
+
+pub use arm_spec::{ArmSpec, BadArm, MAJORITY_MAX, Way};
+pub use comparison::{Against, Curve, CurvePoint, Talk};
+pub use curve::Sample;
+pub use data::{EvalData, read_data};
+pub use error::EvalError;
+pub use items::{ARMS, ArmItem, BankItem, Evidence, Item};
+pub use plan::{EvalPlan, PlannedArm, PlannedBank};
+pub use report::write_report;
+pub use summary::{ArmSummary, Bin, CostOf, Flips, RiskPoint, ShareOf, Summary, Vetoes};
+pub use verdict::Verdict;

@@ -1,0 +1,192 @@
+//! The plan of an evaluation, which is written before the first call.
+//!
+//! The input is the arms and banks that a person's command comes to. The output is `plan.json`, and the tasks beside it. A later command in
+//! the same folder must have the same plan, except that it may have more items and more arms: a person who sees results and then changes
+//! what is compared finds something in any noise. The p-values of further arms are corrected for their number.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::error::EvalError;
+use crate::batch::TaskLine;
+use crate::crypto::Digest;
+use crate::files::{LARGE_BYTES_MAX, read_text, write_whole};
+use crate::text::CanonicalKind;
+
+/// The name of the plan in the folder of an evaluation.
+const FILE: &str = "plan.json";
+
+/// The name of the file of tasks in that folder.
+const TASKS: &str = "tasks.jsonl";
+
+/// The mode of the files.
+const PRIVATE: u32 = 0o600;
+
+/// The plan of an evaluation.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct EvalPlan {
+    /// The version of the format.
+    pub v: u32,
+    /// The name of the data, as it was given.
+    pub data: String,
+    /// The SHA-256 of the data.
+    pub data_sha256: Digest,
+    /// The kind of all answers.
+    pub kind: CanonicalKind,
+    /// The number of items.
+    pub items: usize,
+    /// The label of tasks whose items are drawn together, because they share what makes them easy or hard.
+    pub cluster: Option<String>,
+    /// The seed of all runs, and of the intervals.
+    pub seed: u64,
+    /// The number of samples of each item in the curve that arms are compared with.
+    pub samples: u32,
+    /// The arm of the primary comparison. It is with the majority of as many samples as its tokens would buy.
+    pub primary: String,
+    /// The smallest difference of interest, as a share.
+    pub effect: f64,
+    /// Whether the items only show how many are needed, so that no arm has a verdict.
+    pub pilot: bool,
+    /// The arms.
+    pub arms: Vec<PlannedArm>,
+    /// The banks of samples.
+    pub banks: Vec<PlannedBank>,
+}
+
+/// An arm of a plan.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct PlannedArm {
+    /// The name.
+    pub name: String,
+    /// The name or path of the roleset.
+    pub roleset: String,
+    /// The protocol.
+    pub protocol: String,
+    /// The model as it was named; empty for that of the roleset or the server.
+    pub model: String,
+    /// The settings, by the names of their flags.
+    pub settings: Vec<(String, String)>,
+    /// The place among the banks of that whose samples it counts, if it counts samples.
+    pub bank: Option<usize>,
+    /// The place among the banks of that whose curve it is compared with.
+    pub curve: usize,
+    /// Whether it is itself a point of that curve.
+    pub is_on_curve: bool,
+}
+
+/// A bank of a plan.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct PlannedBank {
+    /// The folder, within that of the evaluation.
+    pub folder: String,
+    /// The name or path of the roleset.
+    pub roleset: String,
+    /// The model as it was named.
+    pub model: String,
+    /// The settings with which its samples are drawn.
+    pub settings: Vec<(String, String)>,
+    /// The samples in words of each item.
+    pub words: u32,
+    /// The programs of each item.
+    pub programs: u32,
+    /// Whether arms are compared with the majorities of its samples in words.
+    pub is_curve: bool,
+}
+
+impl EvalPlan {
+    /// The version of the format.
+    pub const VERSION: u32 = 1;
+
+    /// Writes the plan and the tasks into the folder of an evaluation, or checks that the same plan is there.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`EvalError::OtherPlan`] if the folder has another plan, and [`EvalError`] if files cannot be read or written.
+    pub fn put(&self, folder: &Path, tasks: &[TaskLine]) -> Result<(), EvalError> {
+        match Self::load(folder) {
+            Ok(known) => {
+                if let Some(what) = self.difference(&known) {
+                    return Err(EvalError::OtherPlan { folder: folder.to_owned(), what });
+                }
+            }
+            Err(EvalError::NoPlan(_)) => {}
+            Err(why) => return Err(why),
+        }
+        let line = |task: &TaskLine| serde_json::to_string(task).unwrap_or_default() + "\n";
+        write(&Self::tasks(folder), &tasks.iter().map(line).collect::<String>())?;
+        write(&folder.join(FILE), &(serde_json::to_string_pretty(self).unwrap_or_default() + "\n"))
+    }
+
+    /// Reads the plan of the evaluation in a folder.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`EvalError::NoPlan`] without one, and [`EvalError::Plan`] if it cannot be read.
+    pub fn load(folder: &Path) -> Result<Self, EvalError> {
+        let path = folder.join(FILE);
+        if !path.exists() {
+            return Err(EvalError::NoPlan(folder.to_owned()));
+        }
+        let wrong = |why: String| EvalError::Plan { path: path.clone(), why };
+        let text = read_text(&path, LARGE_BYTES_MAX).map_err(|why| wrong(why.to_string()))?;
+        let plan: Self = serde_json::from_str(&text).map_err(|why| wrong(why.to_string()))?;
+        let is_whole = plan
+            .arms
+            .iter()
+            .all(|arm| arm.curve < plan.banks.len() && arm.bank.is_none_or(|bank| bank < plan.banks.len()));
+        match () {
+            () if plan.v != Self::VERSION => Err(wrong("it is of another version of the program".to_owned())),
+            () if !is_whole => Err(wrong("an arm names a bank that is not there".to_owned())),
+            () => Ok(plan),
+        }
+    }
+
+    /// Returns the file of tasks in the folder of an evaluation.
+    #[must_use]
+    pub fn tasks(folder: &Path) -> PathBuf {
+        folder.join(TASKS)
+    }
+
+    /// Returns the part in which a known plan differs from this one, if it may not.
+    fn difference(&self, known: &Self) -> Option<&'static str> {
+        let parts = [
+            ("the data", (&self.data_sha256, &self.kind) == (&known.data_sha256, &known.kind)),
+            ("the number of items, which can only grow,", self.items >= known.items),
+            ("the label of clusters", self.cluster == known.cluster),
+            ("the seed", self.seed == known.seed),
+            ("the number of samples", self.samples == known.samples),
+            ("the primary arm", self.primary == known.primary),
+            ("the smallest effect of interest", self.effect.to_bits() == known.effect.to_bits()),
+            (
+                "a bank",
+                self.banks.len() >= known.banks.len()
+                    && known.banks.iter().zip(&self.banks).all(PlannedBank::is_grown),
+            ),
+            (
+                "an arm, of which there can only be more,",
+                known.arms.iter().all(|arm| self.arms.contains(arm)),
+            ),
+            // The items of a pilot may become a part of the whole, but not the other way round.
+            ("the kind of evaluation", known.pilot || !self.pilot),
+        ];
+        parts.into_iter().find(|(_, is_same)| !is_same).map(|(part, _)| part)
+    }
+}
+
+impl PlannedBank {
+    /// Returns true if the second bank is the first with as many samples or more.
+    fn is_grown((known, new): (&Self, &Self)) -> bool {
+        let grown =
+            Self { words: new.words, programs: new.programs, is_curve: new.is_curve, ..known.clone() };
+        grown == *new && new.words >= known.words && new.programs >= known.programs
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<(), EvalError> {
+    write_whole(path, text, PRIVATE).map_err(|why| EvalError::Io {
+        action: "write",
+        path: path.to_owned(),
+        why,
+    })
+}

@@ -1,0 +1,350 @@
+//! The summary of an evaluation: every figure that its report shows.
+//!
+//! The input is the plan and what was found out about each item. The output is `summary.json`. All shares of arms are over the same items,
+//! those of which everything is known, so that no arm looks better for the items that it lacks. Everything follows from results on record,
+//! so the same results give the same bytes.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::comparison::{Against, Comparison, Curve, Talk, compare};
+use super::data::is_public;
+use super::items::{ArmItem, Evidence, Item};
+use super::plan::EvalPlan;
+use super::verdict::Verdict;
+use crate::protocol::OutcomeKind;
+use crate::statistics::{Interval, wilson};
+use crate::text::CanonicalKind;
+
+/// The number of bins of a calibration, from one half to one.
+const BINS: usize = 5;
+
+/// The summary of an evaluation.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    /// The version of the format.
+    pub v: u32,
+    /// The name of the data.
+    pub data: String,
+    /// Whether the data is a known public set, which models may have read while they were trained.
+    pub is_public: bool,
+    /// The kind of all answers.
+    pub kind: CanonicalKind,
+    /// The number of items of the plan.
+    pub planned: usize,
+    /// The number of items of which everything is known.
+    pub items: usize,
+    /// The number of items, or of clusters of items, over which the intervals are.
+    pub units: usize,
+    /// The smallest difference of interest.
+    pub effect: f64,
+    /// The arm of the primary comparison.
+    pub primary: String,
+    /// Whether this is a pilot, which gives no verdict.
+    pub pilot: bool,
+    /// The majorities of blind samples, for each model.
+    pub curves: Vec<Curve>,
+    /// The arms, in the order of the plan.
+    pub arms: Vec<ArmSummary>,
+}
+
+/// The figures of one arm.
+#[derive(Clone, Debug, Serialize)]
+pub struct ArmSummary {
+    /// The name.
+    pub name: String,
+    /// The roleset.
+    pub roleset: String,
+    /// The protocol.
+    pub protocol: String,
+    /// The model as it was named.
+    pub model: String,
+    /// Whether this is the arm of the primary comparison.
+    pub is_primary: bool,
+    /// The items whose run has ended by its protocol, complete or not.
+    pub runs: usize,
+    /// The items on which the arm gives the right answer, of all.
+    pub right: ShareOf,
+    /// The items on which it gives an answer.
+    pub answered: ShareOf,
+    /// The items with the right answer, of those with an answer.
+    pub right_when_answered: ShareOf,
+    /// The mean resources for an item.
+    pub cost: CostOf,
+    /// The comparison with the curve; absent without an item.
+    pub against: Option<Against>,
+    /// The p-value of the exact test after the correction of Holm (1979) over all arms but the primary one; absent for that one and for
+    /// points of the curve.
+    pub p_holm: Option<f64>,
+    /// The verdict; absent in a pilot and for points of the curve.
+    pub verdict: Option<Verdict>,
+    /// The effect of the talk; absent for a way without one.
+    pub talk: Option<Talk>,
+    /// How often the answers of each ground are right.
+    pub grounds: BTreeMap<String, ShareOf>,
+    /// How good the vetoes are; absent without one.
+    pub vetoes: Option<Vetoes>,
+    /// How often the leading answer of a vote is right, by the certainty of its lead.
+    pub calibration: Vec<Bin>,
+    /// The errors among the answers that are surest, as more of them are taken.
+    pub risk: Vec<RiskPoint>,
+    /// The items that talk made right and wrong, by the number of rounds.
+    pub flips: BTreeMap<u32, Flips>,
+}
+
+/// A share of items, with the interval of Wilson.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ShareOf {
+    /// The items that count.
+    pub count: usize,
+    /// All items.
+    pub of: usize,
+    /// The share; null without an item.
+    pub share: Option<f64>,
+    /// The interval; null without an item.
+    pub interval: Option<Interval>,
+}
+
+/// The mean resources for an item.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct CostOf {
+    /// The tokens of prompts and replies.
+    pub tokens: f64,
+    /// The tokens of prompts.
+    pub prompt: f64,
+    /// The tokens of prompts that servers had computed before.
+    pub cached: f64,
+    /// The tokens of replies.
+    pub completion: f64,
+    /// The calls.
+    pub calls: f64,
+    /// The seconds of a run from begin to end; for an arm that counts the samples of a bank, those of counting.
+    pub seconds: f64,
+    /// The cost in US dollars; null if a price is not known.
+    pub usd: Option<f64>,
+}
+
+/// How good the vetoes of an arm are, by the plain vote over the blind drafts that would have been the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Vetoes {
+    /// The vetoes of a wrong answer, of all vetoes.
+    pub precision: ShareOf,
+    /// The vetoes of a wrong answer, of all wrong answers.
+    pub recall: ShareOf,
+}
+
+/// The votes whose lead has about the same certainty.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Bin {
+    /// The mean certainty.
+    pub certainty: f64,
+    /// How often the leading answer is right.
+    pub right: ShareOf,
+}
+
+/// The answers of an arm that are at least so sure.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RiskPoint {
+    /// What these answers have in common.
+    pub from: String,
+    /// The share of items with such an answer.
+    pub coverage: f64,
+    /// The wrong ones of these answers.
+    pub errors: ShareOf,
+}
+
+/// The items that the talk of runs with some number of rounds has flipped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Flips {
+    /// The runs.
+    pub runs: usize,
+    /// The items that became right.
+    pub gained: usize,
+    /// The items that became wrong.
+    pub lost: usize,
+}
+
+impl ShareOf {
+    fn new(count: usize, of: usize) -> Self {
+        let share = (of > 0).then(|| count as f64 / of as f64);
+        Self { count, of, share, interval: share.map(|share| wilson(share, of as f64)) }
+    }
+
+    fn of<'a>(items: impl Iterator<Item = &'a ArmItem>, counts: impl Fn(&ArmItem) -> bool) -> Self {
+        let (count, of) = items.fold((0, 0), |(count, of), item| (count + usize::from(counts(item)), of + 1));
+        Self::new(count, of)
+    }
+}
+
+impl Summary {
+    /// Computes the summary of an evaluation.
+    #[must_use]
+    pub fn new(plan: &EvalPlan, evidence: &Evidence) -> Self {
+        let items: Vec<&Item> = evidence.complete(plan).collect();
+        let compared = compare(plan, &items);
+        let arms = (0..plan.arms.len()).map(|at| {
+            let runs = evidence.items.iter().filter(|item| item.arms[at].is_some()).count();
+            let of_arm: Vec<&ArmItem> = items.iter().filter_map(|item| item.arms[at].as_ref()).collect();
+            arm(plan, at, runs, &of_arm, compared.as_ref())
+        });
+        let mut arms: Vec<ArmSummary> = arms.collect();
+        correct(&mut arms);
+        Self {
+            v: EvalPlan::VERSION,
+            data: plan.data.clone(),
+            is_public: is_public(&plan.data),
+            kind: plan.kind,
+            planned: plan.items,
+            items: items.len(),
+            units: compared.as_ref().map_or(0, |compared| compared.units),
+            effect: plan.effect,
+            primary: plan.primary.clone(),
+            pilot: plan.pilot,
+            curves: compared.map(|compared| compared.curves.into_values().collect()).unwrap_or_default(),
+            arms,
+        }
+    }
+}
+
+fn arm(
+    plan: &EvalPlan,
+    at: usize,
+    runs: usize,
+    items: &[&ArmItem],
+    compared: Option<&Comparison>,
+) -> ArmSummary {
+    let planned = &plan.arms[at];
+    let all = || items.iter().copied();
+    let answered = || all().filter(|item| item.answer.is_some());
+    let against = compared.map(|compared| compared.against[at]);
+    let verdict = against.zip(compared).map(|(Against { difference, found, .. }, compared)| {
+        Verdict::new(difference, found, compared.units, plan.effect)
+    });
+    ArmSummary {
+        name: planned.name.clone(),
+        roleset: planned.roleset.clone(),
+        protocol: planned.protocol.clone(),
+        model: planned.model.clone(),
+        is_primary: planned.name == plan.primary,
+        runs,
+        right: ShareOf::of(all(), |item| item.is_right),
+        answered: ShareOf::of(all(), |item| item.answer.is_some()),
+        right_when_answered: ShareOf::of(answered(), |item| item.is_right),
+        cost: CostOf::new(items),
+        against,
+        p_holm: None,
+        verdict: verdict.filter(|_| !planned.is_on_curve && !plan.pilot),
+        talk: compared.and_then(|compared| compared.talks[at]),
+        grounds: grounds(items),
+        vetoes: vetoes(items),
+        calibration: calibration(items),
+        risk: risk(items),
+        flips: flips(items),
+    }
+}
+
+impl CostOf {
+    fn new(items: &[&ArmItem]) -> Self {
+        let n = items.len().max(1) as f64;
+        let mean = |of: fn(&ArmItem) -> u64| items.iter().map(|item| of(item) as f64).sum::<f64>() / n;
+        let (prompt, completion) = (mean(|item| item.prompt), mean(|item| item.completion));
+        let costs: Option<Vec<u64>> = items.iter().map(|item| item.cost_micro_usd).collect();
+        Self {
+            tokens: prompt + completion,
+            prompt,
+            cached: mean(|item| item.cached),
+            completion,
+            calls: mean(|item| item.calls),
+            seconds: mean(|item| item.milliseconds) / 1000.0,
+            usd: costs.map(|costs| costs.iter().map(|cost| *cost as f64).sum::<f64>() / n / 1e6),
+        }
+    }
+}
+
+/// Corrects the p-values of all arms but the primary one, the smallest first (Holm 1979).
+fn correct(arms: &mut [ArmSummary]) {
+    let mut others: Vec<(f64, usize)> = Vec::new();
+    for (at, arm) in arms.iter().enumerate().filter(|(_, arm)| !arm.is_primary && arm.verdict.is_some()) {
+        others.extend(arm.against.map(|against| (against.test.p, at)));
+    }
+    others.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let mut least: f64 = 0.0;
+    for (place, (p, at)) in others.iter().enumerate() {
+        least = least.max(p * (others.len() - place) as f64).min(1.0);
+        arms[*at].p_holm = Some(least);
+    }
+}
+
+fn grounds(items: &[&ArmItem]) -> BTreeMap<String, ShareOf> {
+    let mut by_ground: BTreeMap<&str, Vec<&ArmItem>> = BTreeMap::new();
+    for item in items.iter().filter(|item| item.answer.is_some()) {
+        by_ground.entry(item.grounds.as_deref().unwrap_or("none")).or_default().push(item);
+    }
+    let share = |items: Vec<&ArmItem>| ShareOf::of(items.into_iter(), |item| item.is_right);
+    by_ground.into_iter().map(|(ground, items)| (ground.to_owned(), share(items))).collect()
+}
+
+fn vetoes(items: &[&ArmItem]) -> Option<Vetoes> {
+    let is_vetoed = |item: &ArmItem| item.outcome == OutcomeKind::Vetoed;
+    let is_wrong = |item: &ArmItem| item.blind_is_right == Some(false);
+    let known = || items.iter().copied().filter(|item| item.blind_is_right.is_some());
+    let precision = ShareOf::of(known().filter(|item| is_vetoed(item)), is_wrong);
+    let recall = ShareOf::of(known().filter(|item| is_wrong(item)), is_vetoed);
+    (precision.of > 0).then_some(Vetoes { precision, recall })
+}
+
+fn calibration(items: &[&ArmItem]) -> Vec<Bin> {
+    let mut bins: BTreeMap<usize, Vec<(f64, bool)>> = BTreeMap::new();
+    for item in items.iter().filter(|item| item.answer.is_some()) {
+        let Some(certainty) = item.certainty else { continue };
+        let place = ((certainty - 0.5) * 2.0 * BINS as f64).clamp(0.0, BINS as f64 - 1.0) as usize;
+        bins.entry(place).or_default().push((certainty, item.is_right));
+    }
+    let bin = |of: Vec<(f64, bool)>| Bin {
+        certainty: of.iter().map(|(certainty, _)| certainty).sum::<f64>() / of.len() as f64,
+        right: ShareOf::new(of.iter().filter(|(_, is_right)| *is_right).count(), of.len()),
+    };
+    bins.into_values().map(bin).collect()
+}
+
+/// Returns the errors among the surest answers: of votes by the certainty of the lead; of talks first those on which agents agreed
+/// independently, and then those that took fewer rounds.
+fn risk(items: &[&ArmItem]) -> Vec<RiskPoint> {
+    // Millionths of a certainty, or rounds from a large number down, so that the order is exact.
+    let sureness = |item: &ArmItem| match (item.certainty, item.grounds.as_deref()) {
+        (Some(certainty), _) => (certainty * 1e6) as u64,
+        (None, Some("independent")) => u64::MAX,
+        (None, _) => u64::from(u32::MAX - item.rounds),
+    };
+    let mut groups: BTreeMap<u64, Vec<&ArmItem>> = BTreeMap::new();
+    for item in items.iter().copied().filter(|item| item.answer.is_some()) {
+        groups.entry(sureness(item)).or_default().push(item);
+    }
+    let (mut covered, mut errors) = (0, 0);
+    let mut points = Vec::new();
+    for group in groups.into_values().rev() {
+        covered += group.len();
+        errors += group.iter().filter(|item| !item.is_right).count();
+        let from = match (group[0].certainty, group[0].grounds.as_deref()) {
+            (Some(certainty), _) => format!("{:.1} % certain", certainty * 100.0),
+            (None, Some("independent")) => "independent".to_owned(),
+            (None, _) => format!("within {} rounds", group[0].rounds),
+        };
+        let coverage = covered as f64 / items.len() as f64;
+        points.push(RiskPoint { from, coverage, errors: ShareOf::new(errors, covered) });
+    }
+    points
+}
+
+fn flips(items: &[&ArmItem]) -> BTreeMap<u32, Flips> {
+    let mut flips: BTreeMap<u32, Flips> = BTreeMap::new();
+    for item in items {
+        let Some(before) = item.blind_is_right else { continue };
+        let of_rounds = flips.entry(item.rounds).or_default();
+        of_rounds.runs += 1;
+        of_rounds.gained += usize::from(item.is_right && !before);
+        of_rounds.lost += usize::from(!item.is_right && before);
+    }
+    flips
+}

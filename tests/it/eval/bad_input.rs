@@ -1,0 +1,85 @@
+//! Data and arms that cannot be used are named before anything is asked, and nothing is made.
+
+use super::sums;
+use crate::support::{Finished, Folder, consensus};
+
+fn refused(folder: &Folder, data: &str, words: &[&str]) -> String {
+    let mock = ["--mock", "--answer", "4", "--out", "study"];
+    let told = Finished::of(consensus(folder).args(["eval", data]).args(words).args(mock)).exits(2).stderr;
+    assert!(!folder.path().join("study").exists(), "{told}");
+    told
+}
+
+#[test]
+fn a_row_that_cannot_be_used_is_named_by_its_file_and_line() {
+    let good = r#"{"id": 1, "prompt": "2+2?", "answer": 4, "canonical": "number"}"#;
+    for (row, why) in [
+        (r#"{"id": 2, "prompt": "2+2?", "canonical": "number"}"#, "it has no `answer`"),
+        (r#"{"id": 1, "prompt": "3+3?", "answer": 6, "canonical": "number"}"#, "1"),
+        (
+            r#"{"id": 2, "prompt": "2+2?", "answer": "four", "canonical": "number"}"#,
+            "can never be the answer",
+        ),
+        (
+            r#"{"id": 2, "prompt": "Which?", "answer": "C", "canonical": {"kind": "choice", "choices": ["A", "B"]}}"#,
+            "can never be the answer",
+        ),
+        (
+            r#"{"id": 2, "prompt": "Which?", "answer": "four", "canonical": "text"}"#,
+            "evaluate each kind by itself",
+        ),
+        (
+            r#"{"id": 2, "prompt": "2+2?", "answer": 4, "canonical": "number", "roleset": "vote_number"}"#,
+            "it names a roleset",
+        ),
+        ("{\"id\": 2, ", "it is not valid JSON"),
+    ] {
+        let folder = Folder::new();
+        folder.write("data.jsonl", &format!("{good}\n{row}\n"));
+        let told = refused(&folder, "data.jsonl", &["--arm", "vote"]);
+        assert!(told.contains("line 2 of `data.jsonl`") && told.contains(why), "{row}: {told}");
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_used_is_named() {
+    let folder = Folder::new();
+    folder.write("empty.jsonl", "");
+    std::fs::write(
+        folder.path().join("latin.jsonl"),
+        b"{\"id\": 1, \"prompt\": \"caf\xe9?\", \"answer\": 4}\n",
+    )
+    .unwrap();
+    folder.write("semicolons.csv", "id;prompt;answer\n1;2+2?;4\n");
+    for (data, why) in [
+        ("nowhere.jsonl", "nowhere.jsonl"),
+        ("empty.jsonl", "has no task"),
+        ("latin.jsonl", "line 1 of `latin.jsonl`"),
+        ("semicolons.csv", "semicolons.csv"),
+    ] {
+        let told = refused(&folder, data, &["--arm", "vote", "--canonical", "number"]);
+        assert!(told.contains(why), "{data}: {told}");
+    }
+}
+
+#[test]
+fn an_arm_that_cannot_be_is_named() {
+    let folder = Folder::new();
+    sums(&folder, 2);
+    for (arms, why) in [
+        (&["--arm", "vote,thinking=none"][..], "`vote,thinking=none`"),
+        (&["--arm", "vote,thinkng=none"], "unexpected argument '--thinkng'"),
+        (&["--arm", "vote,stop=never"], "invalid value 'never'"),
+        (&["--arm", "sc@17"], "K from 2 to 16"),
+        (&["--arm", "council:solver_checker"], "is of the protocol `pair`, and not `council`"),
+        (&["--arm", "no_such_roleset"], "no_such_roleset"),
+        (&["--arm", "reviewers_f1"], "reviews have no right answer"),
+        (&["--arm", "vote", "--arm", "vote"], "is named twice"),
+        (&["--arm", "vote", "--primary", "pair"], "`pair`, which is no arm"),
+        (&["--arm", "vote,model=a,b"], "it names several models"),
+        (&["--arm", "vote", "--effect", "2"], "a share between 0 and 1"),
+    ] {
+        let told = refused(&folder, "sums.jsonl", arms);
+        assert!(told.contains(why), "{arms:?}: {told}");
+    }
+}

@@ -1,0 +1,113 @@
+//! Arms are compared over the same items with the majority of as many samples as their tokens buy.
+
+use serde_json::{Value, json};
+
+use super::{arm, eval, evaluated, file, sums, sums_model};
+use crate::support::{Finished, Folder, consensus};
+
+#[test]
+fn every_arm_is_held_against_the_curve_at_its_own_tokens() {
+    let (folder, server) = (Folder::new(), sums_model());
+    sums(&folder, 24);
+    let summary = evaluated(&folder, &server, &[], 0);
+    assert_eq!(
+        (&summary["items"], &summary["units"], &summary["primary"]),
+        (&json!(24), &json!(24), &json!("vote,modes=words,program"))
+    );
+    let points = summary["curves"][0]["points"].as_array().unwrap();
+    assert_eq!(points.len(), 4);
+    // The first sample of all is one subset of the samples; a curve is the mean over all of them.
+    let share = |value: &Value| value.as_f64().unwrap();
+    let single = arm(&summary, "single");
+    assert!(single["verdict"].is_null(), "a point of the curve has no verdict");
+    assert_eq!(share(&points[0]["tokens"]) * 4.0, share(&points[3]["tokens"]));
+    for row in summary["arms"].as_array().unwrap() {
+        let against = &row["against"];
+        let difference = share(&row["right"]["share"]) - share(&against["curve"]);
+        assert!((difference - share(&against["difference"])).abs() < 1e-9, "{row}");
+        assert!(share(&against["interval"]["low"]) <= share(&against["difference"]), "{row}");
+    }
+    let vote = arm(&summary, "vote,modes=words,program");
+    let bought = share(&vote["cost"]["tokens"]) / share(&points[0]["tokens"]);
+    let (low, high) = (&points[bought as usize - 1], &points[(bought as usize).min(3)]);
+    let curve = share(&vote["against"]["curve"]);
+    assert!(
+        (share(&low["right"]) - 1e-9..=share(&high["right"]) + 1e-9).contains(&curve),
+        "{bought}: {vote}"
+    );
+    let pair = arm(&summary, "pair:writer_physicist");
+    assert_eq!(pair["protocol"], "pair");
+    assert!(!pair["talk"].is_null() && vote["talk"].is_null(), "a vote has no talk");
+    assert_eq!(pair["against"]["is_dearer"], true, "{pair}");
+    // Every run of it verifies as any batch does.
+    for batch in ["study/bank", "study/arms"] {
+        Finished::of(consensus(&folder).args(["verify", batch])).exits(0);
+    }
+    let rows = file(&folder, "items.jsonl");
+    assert_eq!(rows.lines().count(), 24 * 4);
+    let row: Value = serde_json::from_str(rows.lines().next().unwrap()).unwrap();
+    assert_eq!((&row["id"], &row["arm"], row["right"].is_boolean()), (&json!("0"), &json!("single"), true));
+}
+
+#[test]
+fn samples_of_an_arm_are_those_of_the_bank() {
+    let (folder, server) = (Folder::new(), sums_model());
+    sums(&folder, 6);
+    evaluated(&folder, &server, &[], 0);
+    let prompts = server.chats().into_iter().map(|request| request.body);
+    let samples = prompts.filter(|body| body.contains("a line that begins with `Answer:` and holds the number alone")).count();
+    assert_eq!(samples, 6 * 4, "four samples of each task serve every arm that counts samples");
+}
+
+#[test]
+fn tasks_of_one_label_are_drawn_together() {
+    let (folder, server) = (Folder::new(), sums_model());
+    sums(&folder, 24);
+    let summary = evaluated(&folder, &server, &["--cluster", "subject"], 0);
+    assert_eq!((&summary["items"], &summary["units"]), (&json!(24), &json!(6)));
+}
+
+#[test]
+fn a_pilot_counts_what_is_needed_and_gives_no_verdict() {
+    let (folder, server) = (Folder::new(), sums_model());
+    sums(&folder, 24);
+    let summary = evaluated(&folder, &server, &["--pilot", "8"], 0);
+    assert_eq!((&summary["items"], &summary["pilot"]), (&json!(8), &json!(true)));
+    assert!(summary["arms"].as_array().unwrap().iter().all(|arm| arm["verdict"].is_null()), "{summary}");
+    let told = Finished::of(consensus(&folder).args(["eval", "report", "study"])).exits(0);
+    assert!(told.stderr.contains("this is a pilot, without a verdict"), "{}", told.stderr);
+    // Its items are a part of the whole, and are not asked about again.
+    let asked = server.chats().len();
+    let whole = evaluated(&folder, &server, &[], 0);
+    assert_eq!((&whole["items"], &whole["pilot"]), (&json!(24), &json!(false)));
+    assert_eq!(server.chats().len(), asked * 3);
+}
+
+#[test]
+fn an_item_is_shown_with_what_every_arm_answered() {
+    let (folder, server) = (Folder::new(), sums_model());
+    sums(&folder, 4);
+    evaluated(&folder, &server, &[], 0);
+    let shown = Finished::of(consensus(&folder).args(["eval", "show", "study", "2"])).exits(0).stdout;
+    for part in [
+        "How much is 2 - 2 + 4?",
+        "the right answer is “4”",
+        "of 4 samples are right (bank)",
+        "--- arm sc@3 ---",
+        "--- arm pair:writer_physicist ---",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let unknown = Finished::of(consensus(&folder).args(["eval", "show", "study", "9"])).exits(2).stderr;
+    assert!(unknown.contains("no item `9`"), "{unknown}");
+}
+
+#[test]
+fn a_plan_is_told_before_anything_is_asked() {
+    let (folder, server) = (Folder::new(), sums_model());
+    sums(&folder, 4);
+    let words = [&super::ARMS[..], &["--dry-run"]].concat();
+    let told = Finished::of(&mut eval(&folder, &server, &words)).exits(0);
+    assert!(told.stdout.contains("\"columns\""), "{}", told.stdout);
+    assert!(server.chats().is_empty() && !folder.path().join("study").exists());
+}

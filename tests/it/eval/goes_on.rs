@@ -1,0 +1,98 @@
+//! An evaluation that is killed goes on, and its report follows from its results alone.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{ARMS, eval, evaluated, file, sums, sums_model};
+use crate::support::{Finished, Folder, consensus};
+
+/// Returns a summary without the times in it.
+fn timeless(mut summary: Value) -> Value {
+    for arm in summary["arms"].as_array_mut().unwrap() {
+        arm["cost"]["seconds"].take();
+    }
+    summary
+}
+
+#[test]
+fn the_same_evaluation_twice_gives_the_same_summary() {
+    let server = sums_model();
+    let summaries = [(); 2].map(|()| {
+        let folder = Folder::new();
+        sums(&folder, 12);
+        let told = evaluated(&folder, &server, &[], 0);
+        let written = serde_json::from_str::<Value>(&file(&folder, "summary.json")).unwrap();
+        assert_eq!(told, written);
+        // The report is computed again from the results, byte for byte.
+        let before = [file(&folder, "summary.json"), file(&folder, "items.jsonl")];
+        let names = ["summary.json", "items.jsonl"];
+        names.iter().for_each(|name| std::fs::remove_file(folder.path().join("study").join(name)).unwrap());
+        Finished::of(consensus(&folder).args(["eval", "report", "study"])).exits(0);
+        assert_eq!([file(&folder, "summary.json"), file(&folder, "items.jsonl")], before);
+        timeless(told)
+    });
+    assert_eq!(summaries[0], summaries[1]);
+}
+
+#[test]
+fn an_evaluation_that_is_killed_again_and_again_asks_nothing_twice() {
+    let server = sums_model();
+    let (whole, folder) = (Folder::new(), Folder::new());
+    sums(&whole, 16);
+    sums(&folder, 16);
+    let undisturbed = timeless(evaluated(&whole, &server, &[], 0));
+    let asked = server.chats().len();
+    let mut moments = fastrand::Rng::with_seed(11);
+    let words = [&ARMS[..], &["--concurrency", "4"]].concat();
+    let kills = 20;
+    for _ in 0..kills {
+        let mut child =
+            eval(&folder, &server, &words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        // A moment, and no sign that anything has happened.
+        std::thread::sleep(Duration::from_millis(moments.u64(5..200)));
+        let _ = child.kill();
+        child.wait().unwrap();
+    }
+    assert_eq!(timeless(evaluated(&folder, &server, &["--concurrency", "4"], 0)), undisturbed);
+    let more = server.chats().len() - asked - asked;
+    assert!(more <= kills * 8, "{more} of {asked} calls were made again");
+}
+
+#[test]
+fn parts_make_the_whole() {
+    let server = sums_model();
+    let (whole, parts) = (Folder::new(), Folder::new());
+    sums(&whole, 9);
+    sums(&parts, 9);
+    let undisturbed = timeless(evaluated(&whole, &server, &[], 0));
+    let first = evaluated(&parts, &server, &["--shard", "0/2"], 0);
+    assert_eq!((&first["items"], &first["planned"]), (&5.into(), &9.into()));
+    let both = timeless(evaluated(&parts, &server, &["--shard", "1/2"], 0));
+    assert_eq!(both, undisturbed);
+}
+
+#[test]
+fn what_is_compared_is_settled_before_the_results_are_seen() {
+    let (folder, server) = (Folder::new(), sums_model());
+    sums(&folder, 6);
+    let few = ["--arm", "vote", "--limit", "4"];
+    Finished::of(&mut eval(&folder, &server, &few)).exits(0);
+    for (change, what) in [
+        (&["--arm", "vote", "--effect", "0.05"][..], "the smallest effect of interest"),
+        (&["--arm", "vote", "--seed", "2"], "the seed"),
+        (&["--arm", "sc@3", "--arm", "vote", "--primary", "sc@3"], "the primary arm"),
+        (&["--arm", "pair:writer_physicist", "--primary", "pair:writer_physicist"], "the primary arm"),
+        (&["--arm", "vote", "--limit", "3"], "the number of items"),
+        (&["--arm", "vote", "--pilot", "5"], "the kind of evaluation"),
+    ] {
+        let told = Finished::of(&mut eval(&folder, &server, change)).exits(2).stderr;
+        assert!(told.contains("another plan") && told.contains(what), "{change:?}: {told}");
+    }
+    // There may be more items and more arms.
+    let more = ["--arm", "vote", "--arm", "sc@3", "--limit", "6"];
+    let summary: Value =
+        serde_json::from_str(&Finished::of(&mut eval(&folder, &server, &more)).exits(0).stdout).unwrap();
+    assert_eq!((&summary["items"], &summary["primary"]), (&6.into(), &"vote".into()));
+}
