@@ -23,6 +23,7 @@
 //! - [`crypto`]: digests, signatures and canonical JSON.
 //! - [`statistics`]: intervals, tests, and the number of items that would decide a question.
 //! - [`files`]: reading within a limit, writing whole, private folders.
+//! - [`page`]: what pages for people to look at have in common.
 //! - [`process`]: child processes that end with this one.
 //! - [`text`]: the texts that models write: envelope, schema, extraction, canonical forms, vacuity, quoting.
 //! - [`protocol`]: state machines. Its `contract` defines what one is, `turn` holds what they share, `phase` says
@@ -66,7 +67,7 @@
 //! engine
 //! provider  retrieval  repository  sandbox
 //! journal
-//! files  process
+//! files  process  page
 //! protocol::phase
 //! protocol::registry
 //! protocol::pair  protocol::council  protocol::panel  protocol::review  protocol::vote  protocol::map_reduce
@@ -142,6 +143,7 @@ pub mod engine;
 pub mod eval;
 pub mod files;
 pub mod journal;
+pub mod page;
 pub mod process;
 pub mod protocol;
 pub mod provider;

@@ -64,8 +64,8 @@ pub use pilot::pilots;
 pub use plan::{BatchPlan, ColumnPlan, Sum};
 pub use result_line::ResultLine;
 pub use results::{
-    By, Difference, Flat, Group, Groups, PageContent, SampleTold, Samples, Share, TalkEffect, TimingTold,
-    Told, UsageTold, VotesTold, page, results, share_in_words,
+    BlindTold, By, Difference, Flat, Group, Groups, PageContent, SampleTold, Samples, Share, TalkEffect,
+    TallyTold, TimingTold, Told, UsageTold, VotesTold, page, results, share_in_words,
 };
 pub use scheduler::{Columns, Watcher, run};
 pub use shard::{Retry, Shard};
@@ -75,5 +75,5 @@ pub use strays::strays;
 pub use task::{DocumentLine, LINE_BYTES_MAX, TaskLine};
 pub use task_form::{FIELDS, TaskForm};
 pub use task_reader::{Line, TaskReader, feed};
-pub use transcripts::transcripts;
+pub use transcripts::{transcripts, transcripts_of};
 pub use verify::{Examine, VerifiedBatch, verify};

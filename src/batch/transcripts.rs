@@ -1,9 +1,9 @@
-//! The transcripts of all runs of a batch, for a page that includes them.
+//! The transcripts of runs of a batch, for pages that include them.
 //!
-//! The input is the journals of all shards. The output is one transcript per run. The chains are checked on the way. The records of
-//! one shard are in memory at once, so journals that are too long are refused before they are read.
+//! The input is the journals of all shards. The output is one transcript for each run. The chains are checked on the way. The records of
+//! one shard are in memory at once, so where all runs are wanted, journals that are too long are refused before they are read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::error::BatchError;
@@ -31,11 +31,36 @@ pub fn transcripts(folder: &Path) -> Result<BTreeMap<String, String>, BatchError
             most: JOURNALS_BYTES_MAX,
         });
     }
+    read_transcripts(folder, |_| true)
+}
+
+/// Returns the transcript of each run of these ids, however long the journals are.
+///
+/// # Errors
+///
+/// Returns [`BatchError`] if there is no batch or a journal is not consistent.
+pub fn transcripts_of(
+    folder: &Path,
+    runs: &BTreeSet<String>,
+) -> Result<BTreeMap<String, String>, BatchError> {
+    read_transcripts(folder, |run| runs.contains(run))
+}
+
+fn read_transcripts(
+    folder: &Path,
+    is_wanted: impl Fn(&str) -> bool,
+) -> Result<BTreeMap<String, String>, BatchError> {
     let mut all = BTreeMap::new();
-    for path in paths.iter().filter(|path| path.exists()) {
+    for index in 0..layout::count(folder)? {
+        let path = layout::journal_file(folder, index);
+        if !path.exists() {
+            continue;
+        }
         let mut runs: BTreeMap<String, Vec<Record>> = BTreeMap::new();
-        read_shared(path, |record: Record, _| {
-            runs.entry(record.run.clone()).or_default().push(record);
+        read_shared(&path, |record: Record, _| {
+            if is_wanted(&record.run) {
+                runs.entry(record.run.clone()).or_default().push(record);
+            }
             Ok(())
         })?;
         for (run, records) in runs {

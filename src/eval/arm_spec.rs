@@ -88,8 +88,7 @@ impl FromStr for ArmSpec {
         let head = parts.next().unwrap_or_default();
         let way = head.parse()?;
         let mut settings = split(parts)?;
-        let is_model = |(name, _): &(String, String)| name == "model";
-        let model = settings.iter().position(|setting| is_model(setting)).map(|at| settings.remove(at).1);
+        let model = settings.iter().position(|(name, _)| name == "model").map(|at| settings.remove(at).1);
         let fixed = settings
             .iter()
             .find(|(setting, _)| matches!(way, Way::Majority(_)) && COUNTING.contains(&setting.as_str()));

@@ -1,8 +1,9 @@
 //! The arms against the majorities of blind samples at the same tokens.
 //!
 //! The input is the items of which everything is known. The output is the curve of each bank, and for each arm its difference from the
-//! curve at its own tokens, with intervals over items. Every figure of one selection of items is computed from the same sums, so the
-//! curve, the tokens at which it is read and the arm move together (`V@C` of Wang et al., arXiv 2406.06461, with its own uncertainty).
+//! curve at its own tokens, with intervals over items. Every figure of one selection of items is computed from the same sums.
+//! The curve, the tokens at which it is read and the arm therefore move together. The comparison at equal tokens is that of Wang et al.
+//! (arXiv 2406.06461).
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,7 +13,7 @@ use serde::Serialize;
 use super::curve::{first_majority, majorities};
 use super::items::{ArmItem, BankItem, Item};
 use super::plan::EvalPlan;
-use crate::statistics::{Interval, PairedTest, Resampled, Rows};
+use crate::statistics::{Interval, PairedTest, Resampled, UnitRows};
 
 /// A point of a curve: the majority of this many samples.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -36,8 +37,8 @@ pub struct Curve {
     pub points: Vec<CurvePoint>,
     /// The share of items of which at least one sample is right.
     pub any_right: f64,
-    /// The control: the difference between the second sample and the first one of each item, which are alike. What is within its
-    /// interval is noise. `None` without a second sample.
+    /// The control: the difference between the second sample and the first one of each item, which are alike. Its
+    /// interval is that of noise. `None` without a second sample.
     pub control: Option<(f64, Interval)>,
 }
 
@@ -60,13 +61,12 @@ pub struct Against {
     /// The items on which it is the other way round.
     pub worse: u64,
     /// The exact test of these two numbers.
-    #[serde(flatten)]
-    pub test: PairedTest,
+    pub exact: PairedTest,
 }
 
-/// The effect of the talk of an arm on the plain vote over its own blind drafts.
+/// The effect of the talk of an arm, against the plain vote over its own blind drafts.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Talk {
+pub struct TalkOfArm {
     /// The items that were right before any talk and in the end.
     pub kept: u64,
     /// The items that were right before any talk only.
@@ -75,7 +75,11 @@ pub struct Talk {
     pub gained: u64,
     /// The items that were never right.
     pub missed: u64,
-    /// The mean difference that the talk made.
+    /// The items on which a right draft was tied with another one, and that are right in the end.
+    pub untied: u64,
+    /// The items of such a tie that are not right in the end.
+    pub untied_wrong: u64,
+    /// The mean difference that the talk made, where chance breaks a tie of the drafts.
     pub difference: f64,
     /// The interval and the error of the difference.
     #[serde(flatten)]
@@ -92,7 +96,7 @@ pub(super) struct Comparison {
     /// The comparison of each arm.
     pub(super) against: Vec<Against>,
     /// The talk of each arm whose agents can talk.
-    pub(super) talks: Vec<Option<Talk>>,
+    pub(super) talks: Vec<Option<TalkOfArm>>,
 }
 
 /// The columns of the table of sums.
@@ -132,7 +136,7 @@ pub(super) fn compare(plan: &EvalPlan, items: &[&Item]) -> Option<Comparison> {
         let (talked, talk_found) = told.next()?;
         let points = &curves[&arm.curve].points;
         against.push(Against::new(items, (at, arm.curve), points, columns.arm(&sums, at), difference, found));
-        talks.push(Talk::new(items, at, talked, talk_found));
+        talks.push(TalkOfArm::new(items, at, talked, talk_found));
     }
     Some(Comparison { units: rows.len(), curves, against, talks })
 }
@@ -153,8 +157,8 @@ impl Columns {
     }
 
     /// Returns a row for each item, or for each cluster of items.
-    fn rows(&self, plan: &EvalPlan, items: &[&Item]) -> Rows {
-        let mut rows = Rows::new(self.items + 1);
+    fn rows(&self, plan: &EvalPlan, items: &[&Item]) -> UnitRows {
+        let mut rows = UnitRows::new(self.items + 1);
         let mut clusters: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
         for item in items {
             let row = self.row(plan, item);
@@ -166,7 +170,9 @@ impl Columns {
                 }
             }
         }
-        clusters.values().for_each(|sums| rows.push(sums));
+        for sums in clusters.values() {
+            rows.push(sums);
+        }
         rows
     }
 
@@ -182,18 +188,18 @@ impl Columns {
             row[range.end + 2] = if range.len() < 2 { 0.0 } else { is_right(1) - is_right(0) };
         }
         for (at, arm) in item.arms.iter().enumerate().take(plan.arms.len()) {
-            let Some(ArmItem { prompt, completion, is_right, blind_is_right, .. }) = arm else { continue };
+            let Some(ArmItem { prompt, completion, is_right, blind, .. }) = arm else { continue };
             let of_arm = &mut row[self.arms + OF_ARM * at..];
             of_arm[0] = prompt.saturating_add(*completion) as f64;
             of_arm[1] = f64::from(u8::from(*is_right));
-            of_arm[2] = blind_is_right.map_or(0.0, |blind| of_arm[1] - f64::from(u8::from(blind)));
+            of_arm[2] = blind.map_or(0.0, |blind| of_arm[1] - blind.share());
         }
         row[self.items] = 1.0;
         row
     }
 
-    /// Computes every figure from the sums of a selection of items: for each curve its points, the share of items with any right sample
-    /// and the control; for each arm its difference from the curve and the difference that talk made.
+    /// Computes every figure from the sums of a selection of items. For each curve, these are its points, the share of items with any right
+    /// sample, and the control. For each arm, they are its difference from the curve and the difference that talk made.
     fn figures(&self, plan: &EvalPlan, sums: &[f64], figures: &mut Vec<f64>) {
         let items = sums[self.items];
         for range in self.curves.values() {
@@ -218,16 +224,17 @@ impl Columns {
 /// Returns the value of a curve at a number of samples that need not be whole: linear between two points, and the first or the last point
 /// outside of them.
 fn on_curve(points: &[f64], samples: f64) -> f64 {
-    let (Some(first), Some(last)) = (points.first(), points.last()) else { return 0.0 };
-    let below = samples.floor();
-    if samples.is_nan() || below < 1.0 {
-        return *first;
+    let below = whole(samples, points.len());
+    match (below.checked_sub(1).and_then(|at| points.get(at)), points.get(below)) {
+        (Some(low), Some(high)) => low + (high - low) * (samples - below as f64),
+        (Some(point), None) | (None, Some(point)) => *point,
+        (None, None) => 0.0,
     }
-    let at = below as usize - 1;
-    match points.get(at..).and_then(|from| from.get(..2)) {
-        Some([low, high]) => low + (high - low) * (samples - below),
-        Some(_) | None => *last,
-    }
+}
+
+/// Returns the greatest whole number that is not above a number of samples, and at most `most`.
+fn whole(samples: f64, most: usize) -> usize {
+    (1..=most).filter(|whole| *whole as f64 <= samples).count()
 }
 
 fn curve(
@@ -266,7 +273,7 @@ impl Against {
         let count = items.len() as f64;
         let of_one = points.first().map_or(f64::NAN, |point| point.tokens);
         let bought = tokens / count / of_one;
-        let samples = (bought.max(1.0) as usize).min(points.len());
+        let samples = whole(bought, points.len()).max(1);
         let (mut better, mut worse) = (0, 0);
         for item in items {
             let is_right = item.arms[arm].as_ref().is_some_and(|arm| arm.is_right);
@@ -276,24 +283,36 @@ impl Against {
             worse += u64::from(!is_right && majority);
         }
         let is_dearer = bought > points.len() as f64;
-        let test = PairedTest::new(better, worse);
-        Self { curve: right / count - difference, difference, found, is_dearer, samples, better, worse, test }
+        let exact = PairedTest::new(better, worse);
+        Self {
+            curve: right / count - difference,
+            difference,
+            found,
+            is_dearer,
+            samples,
+            better,
+            worse,
+            exact,
+        }
     }
 }
 
-impl Talk {
+impl TalkOfArm {
     /// Returns `None` for an arm whose agents cannot talk.
     fn new(items: &[&Item], arm: usize, difference: f64, found: Resampled) -> Option<Self> {
-        let mut talk = Self { kept: 0, lost: 0, gained: 0, missed: 0, difference, found };
+        let (kept, lost, gained, missed, untied, untied_wrong) = (0, 0, 0, 0, 0, 0);
+        let mut talk = Self { kept, lost, gained, missed, untied, untied_wrong, difference, found };
         let mut can_talk = false;
         for item in items.iter().filter_map(|item| item.arms[arm].as_ref()) {
-            let Some(before) = item.blind_is_right else { continue };
+            let Some(before) = item.blind else { continue };
             can_talk = true;
-            *match (before, item.is_right) {
-                (true, true) => &mut talk.kept,
-                (true, false) => &mut talk.lost,
-                (false, true) => &mut talk.gained,
-                (false, false) => &mut talk.missed,
+            *match (before.is_right(), item.is_right) {
+                (Some(true), true) => &mut talk.kept,
+                (Some(true), false) => &mut talk.lost,
+                (Some(false), true) => &mut talk.gained,
+                (Some(false), false) => &mut talk.missed,
+                (None, true) => &mut talk.untied,
+                (None, false) => &mut talk.untied_wrong,
             } += 1;
         }
         can_talk.then_some(talk)
@@ -319,6 +338,6 @@ mod tests {
         ] {
             assert!((on_curve(&points, samples) - value).abs() < 1e-12, "{samples}");
         }
-        assert_eq!(on_curve(&[], 2.0), 0.0);
+        assert!(on_curve(&[], 2.0).abs() < 1e-12);
     }
 }

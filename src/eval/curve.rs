@@ -10,7 +10,7 @@ use crate::crypto::Digest;
 
 /// One sample: its answer, if it has one, and whether it is right.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Sample {
+pub struct DrawnSample {
     /// The digest of the answer; `None` for a sample without a valid one.
     pub answer: Option<Digest>,
     /// Whether the answer is right.
@@ -18,9 +18,9 @@ pub struct Sample {
 }
 
 /// Returns the probability that the majority of k samples is right, for k from 1 to the number of samples.
-pub(super) fn majorities(samples: &[Sample]) -> Vec<f64> {
+pub(super) fn majorities(samples: &[DrawnSample]) -> Vec<f64> {
     let mut answers: BTreeMap<Digest, (usize, bool)> = BTreeMap::new();
-    for Sample { answer, is_right } in samples {
+    for DrawnSample { answer, is_right } in samples {
         if let Some(answer) = answer {
             answers.entry(*answer).or_insert((0, *is_right)).0 += 1;
         }
@@ -75,11 +75,11 @@ fn choose(of: usize, taken: usize) -> f64 {
 }
 
 /// Returns whether the majority of the first `k` samples is right. A tie goes to the answer that came first.
-pub(super) fn first_majority(samples: &[Sample], k: usize) -> bool {
+pub(super) fn first_majority(samples: &[DrawnSample], k: usize) -> bool {
     let first = &samples[..k.min(samples.len())];
     let votes = |answer: Digest| first.iter().filter(|sample| sample.answer == Some(answer)).count();
     let mut leader: Option<(usize, bool)> = None;
-    for Sample { answer, is_right } in first {
+    for DrawnSample { answer, is_right } in first {
         let Some(answer) = answer else { continue };
         let count = votes(*answer);
         if leader.is_none_or(|(most, _)| count > most) {
@@ -95,13 +95,13 @@ mod tests {
 
     use proptest::prelude::*;
 
-    fn sample(answer: Option<u8>) -> Sample {
+    fn sample(answer: Option<u8>) -> DrawnSample {
         let digest = |answer: u8| Digest::new(&[answer]);
-        Sample { answer: answer.map(digest), is_right: answer == Some(0) }
+        DrawnSample { answer: answer.map(digest), is_right: answer == Some(0) }
     }
 
     /// Returns the share of all subsets of k samples whose majority is right, one by one.
-    fn counted(samples: &[Sample], k: u32) -> f64 {
+    fn counted(samples: &[DrawnSample], k: u32) -> f64 {
         let (mut all, mut right) = (0.0, 0.0);
         for subset in 0_u32..1 << samples.len() {
             if subset.count_ones() != k {
@@ -130,7 +130,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_curve_is_the_mean_over_all_subsets(answers in prop::collection::vec(prop::option::weighted(0.8, 0..4_u8), 1..9)) {
-            let samples: Vec<Sample> = answers.into_iter().map(sample).collect();
+            let samples: Vec<DrawnSample> = answers.into_iter().map(sample).collect();
             for (found, k) in majorities(&samples).into_iter().zip(1..) {
                 prop_assert!((found - counted(&samples, k)).abs() < 1e-12, "{k}: {found}");
             }
@@ -142,7 +142,7 @@ mod tests {
         let samples = [Some(1), Some(0), None, Some(0), Some(1), Some(0)].map(sample);
         let found: Vec<bool> = (1..=6).map(|k| first_majority(&samples, k)).collect();
         assert_eq!(found, [false, false, false, true, false, true]);
-        assert_eq!(majorities(&samples)[0], 0.5);
+        assert!((majorities(&samples)[0] - 0.5).abs() < 1e-12);
         assert_eq!(majorities(&[]), Vec::<f64>::new());
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use super::curve::Sample;
+use super::curve::DrawnSample;
 use super::error::EvalError;
 use super::plan::EvalPlan;
 use crate::batch::{TaskLine, Told, is_batch, results, text_is_right};
@@ -23,7 +23,7 @@ const ANSWER_CHARS_MAX: usize = 200;
 
 /// Everything that was found out about the items of an evaluation.
 #[derive(Clone, Debug)]
-pub struct Evidence {
+pub struct EvalResults {
     /// The items, in the order of the tasks.
     pub items: Vec<Item>,
 }
@@ -45,7 +45,7 @@ pub struct Item {
 #[derive(Clone, Debug)]
 pub struct BankItem {
     /// The samples, in the order in which they were drawn.
-    pub samples: Vec<Sample>,
+    pub samples: Vec<DrawnSample>,
     /// The mean number of tokens of a sample: those of its prompts and those of its replies.
     pub tokens: f64,
 }
@@ -65,8 +65,8 @@ pub struct ArmItem {
     pub answer: Option<String>,
     /// Whether the answer is right; a run without an answer is not.
     pub is_right: bool,
-    /// Whether the plain vote over its blind drafts is right, for a run whose agents can talk.
-    pub blind_is_right: Option<bool>,
+    /// The plain vote over its blind drafts, for a run whose agents can talk.
+    pub blind: Option<BlindLead>,
     /// The number of rounds.
     pub rounds: u32,
     /// The tokens of all prompts.
@@ -83,7 +83,47 @@ pub struct ArmItem {
     pub cost_micro_usd: Option<u64>,
 }
 
-impl Evidence {
+/// The answers that lead the plain vote over blind drafts.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct BlindLead {
+    /// The right ones of them.
+    pub right: u32,
+    /// All of them: several if they are tied, and none without a draft.
+    pub of: u32,
+}
+
+impl BlindLead {
+    /// Returns the probability that the vote is right, where chance breaks a tie, as on a curve.
+    #[must_use]
+    pub fn share(self) -> f64 {
+        f64::from(self.right) / f64::from(self.of.max(1))
+    }
+
+    /// Returns whether the vote is right, or `None` if a right answer is tied with another one.
+    #[must_use]
+    pub fn is_right(self) -> Option<bool> {
+        match self {
+            Self { right: 0, .. } => Some(false),
+            Self { right, of } if right == of => Some(true),
+            Self { .. } => None,
+        }
+    }
+}
+
+impl ArmItem {
+    /// Returns in words what the plain vote over the drafts was, if there are drafts.
+    #[must_use]
+    pub fn before_in_words(&self) -> &'static str {
+        match self.blind.map(BlindLead::is_right) {
+            None => "",
+            Some(Some(true)) => "; the vote over its drafts was right",
+            Some(Some(false)) => "; the vote over its drafts was wrong",
+            Some(None) => "; its drafts were tied, and one was right",
+        }
+    }
+}
+
+impl EvalResults {
     /// Reads the results of an evaluation.
     ///
     /// # Errors
@@ -111,7 +151,7 @@ impl Evidence {
             each(&part.join(ARMS), |told| {
                 if let (Some(item), Some(arm)) = (place.get(told.task.as_str()), arms.get(told.arm.as_str()))
                 {
-                    items[*item].arms[*arm] = arm_item(told);
+                    items[*item].arms[*arm] = arm_item(told, &tasks[*item]);
                 }
             })?;
         }
@@ -154,7 +194,7 @@ fn each(folder: &Path, each: impl FnMut(Told)) -> Result<(), EvalError> {
 fn bank_item(told: &Told, task: &TaskLine) -> Option<BankItem> {
     let vote = told.vote.as_ref().filter(|vote| told.outcome.is_final() && !vote.samples.is_empty())?;
     let rule = task.canonical.as_ref()?;
-    let graded = vote.samples.iter().map(|sample| Sample {
+    let graded = vote.samples.iter().map(|sample| DrawnSample {
         answer: sample.sha256,
         is_right: text_is_right(task, rule, sample.text.as_deref(), sample.sha256),
     });
@@ -162,10 +202,25 @@ fn bank_item(told: &Told, task: &TaskLine) -> Option<BankItem> {
     Some(BankItem { samples: graded.collect(), tokens: tokens / vote.samples.len() as f64 })
 }
 
-fn arm_item(told: Told) -> Option<ArmItem> {
+/// Returns the answers that lead the plain vote over the blind drafts of a run.
+fn blind(told: &Told, task: &TaskLine) -> BlindLead {
+    let tally = &told.blind_vote.tally;
+    let most = tally.iter().map(|one| one.votes).max();
+    let mut lead = BlindLead { right: 0, of: 0 };
+    for one in tally.iter().filter(|one| Some(one.votes) == most) {
+        let rule = task.canonical.as_ref();
+        let is_right = rule.is_some_and(|rule| text_is_right(task, rule, Some(&one.text), Some(one.sha256)));
+        lead.right += u32::from(is_right);
+        lead.of += 1;
+    }
+    lead
+}
+
+fn arm_item(told: Told, task: &TaskLine) -> Option<ArmItem> {
     if !told.outcome.is_final() {
         return None;
     }
+    let blind = blind(&told, task);
     let class = told.vote.as_ref().and_then(|vote| vote.class.clone());
     let can_talk = told.vote.is_none();
     Some(ArmItem {
@@ -174,7 +229,7 @@ fn arm_item(told: Told) -> Option<ArmItem> {
         certainty: told.vote.as_ref().map(|vote| vote.certainty_value),
         answer: told.text.map(|text| text.chars().take(ANSWER_CHARS_MAX).collect()),
         is_right: told.right == Some(true),
-        blind_is_right: told.blind_right.filter(|_| can_talk),
+        blind: can_talk.then_some(blind),
         rounds: told.rounds,
         prompt: told.usage.prompt,
         cached: told.usage.cached,

@@ -1,8 +1,8 @@
 //! The plan of an evaluation, which is written before the first call.
 //!
 //! The input is the arms and banks that a person's command comes to. The output is `plan.json`, and the tasks beside it. A later command in
-//! the same folder must have the same plan, except that it may have more items and more arms: a person who sees results and then changes
-//! what is compared finds something in any noise. The p-values of further arms are corrected for their number.
+//! the same folder must have the same plan, except that it may have more items and more arms. A person who sees results and then changes
+//! the comparison finds something in any noise. The p-values of further arms are corrected for their number.
 
 use std::path::{Path, PathBuf};
 

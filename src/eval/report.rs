@@ -1,19 +1,26 @@
 //! The files of an evaluation's report.
 //!
-//! The input is a summary, and what was found out about each item. The output is `summary.json` and `items.jsonl` in the folder. The rows
-//! are flat, one for each item and arm, so that a table of any language reads them.
+//! The input is a summary, and the results by item. The output is `summary.json`, `items.jsonl`, `report.html` and the pages
+//! of items in the folder. The rows are flat, one for each item and arm, so that a table of any language reads them.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
 use serde::Serialize;
 
 use super::error::EvalError;
-use super::items::{ArmItem, Evidence};
+use super::items::{ARMS, ArmItem, BlindLead, EvalResults};
+use super::page::{Flipped, item_page, report_page};
 use super::plan::EvalPlan;
 use super::summary::Summary;
-use crate::files::write_whole;
+use crate::batch::{TaskLine, is_batch, transcripts_of};
+use crate::files::{private_folder, write_whole};
 use crate::protocol::OutcomeKind;
+use crate::text::escape;
+
+/// The most items with a page of their own.
+const FLIPS_MAX: usize = 500;
 
 /// The mode of the files.
 const PRIVATE: u32 = 0o600;
@@ -30,7 +37,7 @@ struct Row<'a> {
     certainty: Option<f64>,
     answer: Option<&'a str>,
     right: bool,
-    blind_right: Option<bool>,
+    blind_right: Option<f64>,
     rounds: u32,
     prompt_tokens: u64,
     cached_tokens: u64,
@@ -45,24 +52,88 @@ struct Row<'a> {
 ///
 /// # Errors
 ///
-/// Returns [`EvalError::Io`] if a file cannot be written.
+/// Returns [`EvalError::Io`] if a file cannot be written, and [`EvalError::Batch`] if a journal cannot be read.
 pub fn write_report(
     folder: &Path,
     plan: &EvalPlan,
-    evidence: &Evidence,
+    tasks: &[TaskLine],
+    results: &EvalResults,
     summary: &Summary,
 ) -> Result<(), EvalError> {
-    let write = |name: &str, text: &str| {
-        let path = folder.join(name);
-        write_whole(&path, text, PRIVATE).map_err(|why| EvalError::Io { action: "write", path, why })
-    };
-    write("summary.json", &(serde_json::to_string_pretty(summary).unwrap_or_default() + "\n"))?;
-    write("items.jsonl", &rows(plan, evidence))
+    write(&folder.join("summary.json"), &(serde_json::to_string_pretty(summary).unwrap_or_default() + "\n"))?;
+    write(&folder.join("items.jsonl"), &rows(plan, results))?;
+    let flips = flips(plan, results);
+    write_items(folder, plan, tasks, results, &flips)?;
+    let flipped: Vec<Flipped> = flips.into_iter().map(|(_, flipped)| flipped).collect();
+    write(&folder.join("report.html"), &report_page(summary, plan, &flipped))
 }
 
-fn rows(plan: &EvalPlan, evidence: &Evidence) -> String {
+fn write(path: &Path, text: &str) -> Result<(), EvalError> {
+    let wrong = |why| EvalError::Io { action: "write", path: path.to_owned(), why };
+    write_whole(path, text, PRIVATE).map_err(wrong)
+}
+
+/// Returns the items on which an arm is right where the vote over its own drafts was wrong, or the other way round; for an arm without
+/// talk, where the first sample was. Each has its place among the items.
+fn flips(plan: &EvalPlan, results: &EvalResults) -> Vec<(usize, Flipped)> {
+    let mut flips = Vec::new();
+    for (at, item) in results.items.iter().enumerate() {
+        let (mut gained, mut lost) = (Vec::new(), Vec::new());
+        for (arm, run) in plan.arms.iter().zip(&item.arms) {
+            let Some(run) = run else { continue };
+            let first = item.banks[arm.curve].as_ref().and_then(|bank| bank.samples.first());
+            let first = first.map(|sample| sample.is_right);
+            match (run.blind.map_or(first, BlindLead::is_right), run.is_right) {
+                (Some(false), true) => gained.push(escape::terminal(&arm.name)),
+                (Some(true), false) => lost.push(escape::terminal(&arm.name)),
+                (Some(_) | None, _) => {}
+            }
+        }
+        if !gained.is_empty() || !lost.is_empty() {
+            let page = format!("{}.html", at + 1);
+            flips.push((at, Flipped { page, id: escape::terminal(&item.id), gained, lost }));
+        }
+        if flips.len() == FLIPS_MAX {
+            break;
+        }
+    }
+    flips
+}
+
+/// Writes the page of each item that flips, in place of those of an earlier report.
+fn write_items(
+    folder: &Path,
+    plan: &EvalPlan,
+    tasks: &[TaskLine],
+    results: &EvalResults,
+    flips: &[(usize, Flipped)],
+) -> Result<(), EvalError> {
+    let items = folder.join("items");
+    let wrong = |why| EvalError::Io { action: "write", path: items.clone(), why };
+    if items.exists() {
+        std::fs::remove_dir_all(&items).map_err(wrong)?;
+    }
+    private_folder(&items).map_err(wrong)?;
+    let runs = flips.iter().flat_map(|(at, _)| &results.items[*at].arms).flatten();
+    let runs: BTreeSet<String> = runs.map(|run| run.run.clone()).collect();
+    let mut transcripts = BTreeMap::new();
+    for part in EvalResults::parts(folder)? {
+        if is_batch(&part.join(ARMS)) {
+            transcripts.extend(transcripts_of(&part.join(ARMS), &runs)?);
+        }
+    }
+    for (at, Flipped { page, .. }) in flips {
+        let item = &results.items[*at];
+        let of_arm = |run: &Option<ArmItem>| Some(transcripts.get(&run.as_ref()?.run)?.as_str());
+        let texts: Vec<Option<&str>> = item.arms.iter().map(of_arm).collect();
+        write(&items.join(page), &item_page(plan, &tasks[*at], item, &texts))?;
+    }
+    Ok(())
+}
+
+fn rows(plan: &EvalPlan, results: &EvalResults) -> String {
     let mut rows = String::new();
-    for item in &evidence.items {
+    for item in &results.items {
         for (arm, run) in plan.arms.iter().zip(&item.arms) {
             let Some(run) = run else { continue };
             let row = row(&item.id, item.cluster.as_deref(), &arm.name, run);
@@ -83,7 +154,7 @@ fn row<'a>(id: &'a str, cluster: Option<&'a str>, arm: &'a str, item: &'a ArmIte
         certainty: item.certainty,
         answer: item.answer.as_deref(),
         right: item.is_right,
-        blind_right: item.blind_is_right,
+        blind_right: item.blind.map(BlindLead::share),
         rounds: item.rounds,
         prompt_tokens: item.prompt,
         cached_tokens: item.cached,

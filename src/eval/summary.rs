@@ -1,6 +1,6 @@
 //! The summary of an evaluation: every figure that its report shows.
 //!
-//! The input is the plan and what was found out about each item. The output is `summary.json`. All shares of arms are over the same items,
+//! The input is the plan and the results by item. The output is `summary.json`. All shares of arms are over the same items,
 //! those of which everything is known, so that no arm looks better for the items that it lacks. Everything follows from results on record,
 //! so the same results give the same bytes.
 
@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::comparison::{Against, Comparison, Curve, Talk, compare};
+use super::comparison::{Against, Comparison, Curve, TalkOfArm, compare};
 use super::data::is_public;
-use super::items::{ArmItem, Evidence, Item};
+use super::items::{ArmItem, BlindLead, EvalResults, Item};
 use super::plan::EvalPlan;
-use super::verdict::Verdict;
+use super::verdict::EvalVerdict;
 use crate::protocol::OutcomeKind;
 use crate::statistics::{Interval, wilson};
 use crate::text::CanonicalKind;
@@ -74,13 +74,13 @@ pub struct ArmSummary {
     pub cost: CostOf,
     /// The comparison with the curve; absent without an item.
     pub against: Option<Against>,
-    /// The p-value of the exact test after the correction of Holm (1979) over all arms but the primary one; absent for that one and for
-    /// points of the curve.
-    pub p_holm: Option<f64>,
+    /// The p-value of the difference; that of any arm but the primary one is corrected for all of these (Holm 1979). Absent for points of
+    /// the curve.
+    pub p: Option<f64>,
     /// The verdict; absent in a pilot and for points of the curve.
-    pub verdict: Option<Verdict>,
+    pub verdict: Option<EvalVerdict>,
     /// The effect of the talk; absent for a way without one.
-    pub talk: Option<Talk>,
+    pub talk: Option<TalkOfArm>,
     /// How often the answers of each ground are right.
     pub grounds: BTreeMap<String, ShareOf>,
     /// How good the vetoes are; absent without one.
@@ -180,16 +180,20 @@ impl ShareOf {
 impl Summary {
     /// Computes the summary of an evaluation.
     #[must_use]
-    pub fn new(plan: &EvalPlan, evidence: &Evidence) -> Self {
-        let items: Vec<&Item> = evidence.complete(plan).collect();
+    pub fn new(plan: &EvalPlan, results: &EvalResults) -> Self {
+        let items: Vec<&Item> = results.complete(plan).collect();
         let compared = compare(plan, &items);
         let arms = (0..plan.arms.len()).map(|at| {
-            let runs = evidence.items.iter().filter(|item| item.arms[at].is_some()).count();
+            let runs = results.items.iter().filter(|item| item.arms[at].is_some()).count();
             let of_arm: Vec<&ArmItem> = items.iter().filter_map(|item| item.arms[at].as_ref()).collect();
             arm(plan, at, runs, &of_arm, compared.as_ref())
         });
         let mut arms: Vec<ArmSummary> = arms.collect();
         correct(&mut arms);
+        let units = compared.as_ref().map_or(0, |compared| compared.units);
+        if !plan.pilot {
+            judge(&mut arms, units, plan.effect);
+        }
         Self {
             v: EvalPlan::VERSION,
             data: plan.data.clone(),
@@ -197,7 +201,7 @@ impl Summary {
             kind: plan.kind,
             planned: plan.items,
             items: items.len(),
-            units: compared.as_ref().map_or(0, |compared| compared.units),
+            units,
             effect: plan.effect,
             primary: plan.primary.clone(),
             pilot: plan.pilot,
@@ -218,9 +222,7 @@ fn arm(
     let all = || items.iter().copied();
     let answered = || all().filter(|item| item.answer.is_some());
     let against = compared.map(|compared| compared.against[at]);
-    let verdict = against.zip(compared).map(|(Against { difference, found, .. }, compared)| {
-        Verdict::new(difference, found, compared.units, plan.effect)
-    });
+    let p = against.filter(|_| !planned.is_on_curve).map(|against| against.found.p);
     ArmSummary {
         name: planned.name.clone(),
         roleset: planned.roleset.clone(),
@@ -233,8 +235,8 @@ fn arm(
         right_when_answered: ShareOf::of(answered(), |item| item.is_right),
         cost: CostOf::new(items),
         against,
-        p_holm: None,
-        verdict: verdict.filter(|_| !planned.is_on_curve && !plan.pilot),
+        p,
+        verdict: None,
         talk: compared.and_then(|compared| compared.talks[at]),
         grounds: grounds(items),
         vetoes: vetoes(items),
@@ -264,15 +266,22 @@ impl CostOf {
 
 /// Corrects the p-values of all arms but the primary one, the smallest first (Holm 1979).
 fn correct(arms: &mut [ArmSummary]) {
-    let mut others: Vec<(f64, usize)> = Vec::new();
-    for (at, arm) in arms.iter().enumerate().filter(|(_, arm)| !arm.is_primary && arm.verdict.is_some()) {
-        others.extend(arm.against.map(|against| (against.test.p, at)));
-    }
+    let others = arms.iter().enumerate().filter(|(_, arm)| !arm.is_primary);
+    let mut others: Vec<(f64, usize)> = others.filter_map(|(at, arm)| Some((arm.p?, at))).collect();
     others.sort_by(|one, other| one.0.total_cmp(&other.0));
     let mut least: f64 = 0.0;
     for (place, (p, at)) in others.iter().enumerate() {
         least = least.max(p * (others.len() - place) as f64).min(1.0);
-        arms[*at].p_holm = Some(least);
+        arms[*at].p = Some(least);
+    }
+}
+
+/// Gives each arm that is no point of the curve its verdict.
+fn judge(arms: &mut [ArmSummary], units: usize, effect: f64) {
+    for arm in arms {
+        let of = arm.against.zip(arm.p);
+        arm.verdict =
+            of.map(|(against, p)| EvalVerdict::new(against.difference, against.found, p, units, effect));
     }
 }
 
@@ -287,8 +296,10 @@ fn grounds(items: &[&ArmItem]) -> BTreeMap<String, ShareOf> {
 
 fn vetoes(items: &[&ArmItem]) -> Option<Vetoes> {
     let is_vetoed = |item: &ArmItem| item.outcome == OutcomeKind::Vetoed;
-    let is_wrong = |item: &ArmItem| item.blind_is_right == Some(false);
-    let known = || items.iter().copied().filter(|item| item.blind_is_right.is_some());
+    let before = |item: &ArmItem| item.blind.and_then(BlindLead::is_right);
+    let is_wrong = |item: &ArmItem| before(item) == Some(false);
+    // A tie of drafts would have been no answer.
+    let known = || items.iter().copied().filter(|item| before(item).is_some());
     let precision = ShareOf::of(known().filter(|item| is_vetoed(item)), is_wrong);
     let recall = ShareOf::of(known().filter(|item| is_wrong(item)), is_vetoed);
     (precision.of > 0).then_some(Vetoes { precision, recall })
@@ -298,7 +309,8 @@ fn calibration(items: &[&ArmItem]) -> Vec<Bin> {
     let mut bins: BTreeMap<usize, Vec<(f64, bool)>> = BTreeMap::new();
     for item in items.iter().filter(|item| item.answer.is_some()) {
         let Some(certainty) = item.certainty else { continue };
-        let place = ((certainty - 0.5) * 2.0 * BINS as f64).clamp(0.0, BINS as f64 - 1.0) as usize;
+        let is_above = |bin: &usize| (certainty - 0.5) * 2.0 * BINS as f64 >= *bin as f64;
+        let place = (1..BINS).filter(is_above).count();
         bins.entry(place).or_default().push((certainty, item.is_right));
     }
     let bin = |of: Vec<(f64, bool)>| Bin {
@@ -311,25 +323,23 @@ fn calibration(items: &[&ArmItem]) -> Vec<Bin> {
 /// Returns the errors among the surest answers: of votes by the certainty of the lead; of talks first those on which agents agreed
 /// independently, and then those that took fewer rounds.
 fn risk(items: &[&ArmItem]) -> Vec<RiskPoint> {
-    // Millionths of a certainty, or rounds from a large number down, so that the order is exact.
-    let sureness = |item: &ArmItem| match (item.certainty, item.grounds.as_deref()) {
-        (Some(certainty), _) => (certainty * 1e6) as u64,
-        (None, Some("independent")) => u64::MAX,
-        (None, _) => u64::from(u32::MAX - item.rounds),
+    let is_independent = |item: &ArmItem| item.grounds.as_deref() == Some("independent");
+    let sureness = |item: &ArmItem| match item.certainty {
+        Some(certainty) => certainty,
+        None if is_independent(item) => 2.0,
+        None => -f64::from(item.rounds),
     };
-    let mut groups: BTreeMap<u64, Vec<&ArmItem>> = BTreeMap::new();
-    for item in items.iter().copied().filter(|item| item.answer.is_some()) {
-        groups.entry(sureness(item)).or_default().push(item);
-    }
+    let mut answered: Vec<&ArmItem> = items.iter().copied().filter(|item| item.answer.is_some()).collect();
+    answered.sort_by(|one, other| sureness(other).total_cmp(&sureness(one)));
     let (mut covered, mut errors) = (0, 0);
     let mut points = Vec::new();
-    for group in groups.into_values().rev() {
+    for group in answered.chunk_by(|one, other| sureness(one).total_cmp(&sureness(other)).is_eq()) {
         covered += group.len();
         errors += group.iter().filter(|item| !item.is_right).count();
-        let from = match (group[0].certainty, group[0].grounds.as_deref()) {
-            (Some(certainty), _) => format!("{:.1} % certain", certainty * 100.0),
-            (None, Some("independent")) => "independent".to_owned(),
-            (None, _) => format!("within {} rounds", group[0].rounds),
+        let from = match group[0].certainty {
+            Some(certainty) => format!("{:.1} % certain", certainty * 100.0),
+            None if is_independent(group[0]) => "independent".to_owned(),
+            None => format!("within {} rounds", group[0].rounds),
         };
         let coverage = covered as f64 / items.len() as f64;
         points.push(RiskPoint { from, coverage, errors: ShareOf::new(errors, covered) });
@@ -340,11 +350,11 @@ fn risk(items: &[&ArmItem]) -> Vec<RiskPoint> {
 fn flips(items: &[&ArmItem]) -> BTreeMap<u32, Flips> {
     let mut flips: BTreeMap<u32, Flips> = BTreeMap::new();
     for item in items {
-        let Some(before) = item.blind_is_right else { continue };
+        let Some(before) = item.blind else { continue };
         let of_rounds = flips.entry(item.rounds).or_default();
         of_rounds.runs += 1;
-        of_rounds.gained += usize::from(item.is_right && !before);
-        of_rounds.lost += usize::from(!item.is_right && before);
+        of_rounds.gained += usize::from(item.is_right && before.is_right() == Some(false));
+        of_rounds.lost += usize::from(!item.is_right && before.is_right() == Some(true));
     }
     flips
 }

@@ -1,18 +1,22 @@
 //! The verdict on an arm, in words.
 //!
-//! The input is the difference of an arm from what it is compared with, its interval and error, and the smallest difference of interest.
-//! The output is one of four verdicts. A verdict is never given by the point alone.
+//! The input is the difference of an arm from what it is compared with, its interval, error and p-value, and the smallest difference of
+//! interest. The output is one of four verdicts. A verdict is never given by the point alone, and the p-value is one that is corrected
+//! for the number of comparisons.
 
 use serde::{Serialize, Serializer};
 
 use crate::statistics::{Resampled, items_for_equivalence, items_needed};
 
+/// The p-value below which a difference is not taken for chance.
+const LEVEL: f64 = 0.05;
+
 /// The verdict on an arm.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Verdict {
-    /// The interval is above zero, and the difference is at least the smallest one of interest.
+pub enum EvalVerdict {
+    /// The interval is above zero with a p-value below 5 %, and the difference is at least the smallest one of interest.
     Helps,
-    /// The interval is below zero, and the difference is at least as large.
+    /// The same below zero.
     Hurts,
     /// The interval is within the smallest difference of interest, on both sides of zero.
     Equivalent,
@@ -23,11 +27,12 @@ pub enum Verdict {
     },
 }
 
-impl Verdict {
-    /// Judges a difference over this many units by the smallest difference of interest, `effect`, which is above 0 and below 1.
+impl EvalVerdict {
+    /// Judges a difference over this many units by the smallest difference of interest, `effect`, which is above 0 and below 1. `p` is the
+    /// p-value after any correction.
     #[must_use]
-    pub fn new(difference: f64, found: Resampled, units: usize, effect: f64) -> Self {
-        let Resampled { interval, error } = found;
+    pub fn new(difference: f64, found: Resampled, p: f64, units: usize, effect: f64) -> Self {
+        let Resampled { interval, error, .. } = found;
         let units = units as f64;
         // Where no item differs, a bootstrap knows no error, and the exact bound on what was never seen decides.
         if error == 0.0 && difference.abs() < effect {
@@ -35,8 +40,8 @@ impl Verdict {
             return if units >= needed { Self::Equivalent } else { Self::NotEnough { items: needed } };
         }
         match () {
-            () if interval.low > 0.0 && difference >= effect => Self::Helps,
-            () if interval.high < 0.0 && difference <= -effect => Self::Hurts,
+            () if interval.low > 0.0 && p < LEVEL && difference >= effect => Self::Helps,
+            () if interval.high < 0.0 && p < LEVEL && difference <= -effect => Self::Hurts,
             () if interval.low > -effect && interval.high < effect => Self::Equivalent,
             () => Self::NotEnough { items: items_needed(error * error * units, effect).max(units + 1.0) },
         }
@@ -54,7 +59,7 @@ impl Verdict {
     }
 }
 
-impl Serialize for Verdict {
+impl Serialize for EvalVerdict {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.in_words())
     }
@@ -67,8 +72,8 @@ mod tests {
     use crate::statistics::Interval;
 
     fn judged(difference: f64, low: f64, high: f64, units: usize) -> String {
-        let found = Resampled { interval: Interval { low, high }, error: (high - low) / 3.92 };
-        Verdict::new(difference, found, units, 0.02).in_words()
+        let found = Resampled { interval: Interval { low, high }, error: (high - low) / 3.92, p: 0.01 };
+        EvalVerdict::new(difference, found, found.p, units, 0.02).in_words()
     }
 
     #[test]
@@ -81,5 +86,9 @@ mod tests {
         assert_eq!(judged(0.05, -0.0092, 0.1092, 100), "not enough data: 1790 items needed");
         assert_eq!(judged(0.0, 0.0, 0.0, 182), "not enough data: 183 items needed");
         assert_eq!(judged(0.0, 0.0, 0.0, 183), "equivalent");
+        // One of many comparisons, whose own interval does not hold zero.
+        let found = Resampled { interval: Interval { low: 0.01, high: 0.09 }, error: 0.02, p: 0.02 };
+        let corrected = EvalVerdict::new(0.05, found, 0.08, 300, 0.02);
+        assert!(matches!(corrected, EvalVerdict::NotEnough { .. }), "{corrected:?}");
     }
 }

@@ -235,7 +235,7 @@ fn seen_order(state: &RunState, call: CallId) -> String {
     order.map_or(String::new(), |order| format!(", with the options in the order {}", order.join(", ")))
 }
 
-/// Writes why the sample that a reply completes is no vote, if it is none.
+/// Writes why the sample that a reply completes is not a vote.
 fn no_vote(out: &mut String, state: &RunState, call: CallId) {
     if let Some(why) = sample(state, call).and_then(|sample| sample.no_vote) {
         let _ =

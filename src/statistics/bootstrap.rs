@@ -15,7 +15,7 @@ const DRAWS: usize = 10_000;
 
 /// The numbers of all units, in rows of one width.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rows {
+pub struct UnitRows {
     width: usize,
     values: Vec<f64>,
 }
@@ -27,9 +27,12 @@ pub struct Resampled {
     pub interval: Interval,
     /// The standard error of the figure.
     pub error: f64,
+    /// The probability of a figure as far from zero on one of both sides, if zero were the true one: twice the share of selections whose
+    /// figure is on the other side of zero. It is at least one part in the number of selections.
+    pub p: f64,
 }
 
-impl Rows {
+impl UnitRows {
     /// Makes a table without rows. `width` is above 0.
     #[must_use]
     pub fn new(width: usize) -> Self {
@@ -103,9 +106,13 @@ fn resampled(mut values: Vec<f64>) -> Resampled {
     let cut = values.len() * 25 / 1000;
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    let share = |count: usize| count as f64 / values.len() as f64;
+    let below = share(values.iter().filter(|value| **value <= 0.0).count());
+    let above = share(values.iter().filter(|value| **value >= 0.0).count());
     Resampled {
         interval: Interval { low: values[cut], high: values[values.len() - 1 - cut] },
         error: (squares / values.len() as f64).sqrt(),
+        p: (2.0 * below.min(above)).clamp(share(1), 1.0),
     }
 }
 
@@ -113,9 +120,11 @@ fn resampled(mut values: Vec<f64>) -> Resampled {
 mod tests {
     use super::*;
 
-    fn rows(values: &[f64]) -> Rows {
-        let mut rows = Rows::new(2);
-        values.iter().for_each(|value| rows.push(&[*value, 1.0]));
+    fn rows(values: &[f64]) -> UnitRows {
+        let mut rows = UnitRows::new(2);
+        for value in values {
+            rows.push(&[*value, 1.0]);
+        }
         rows
     }
 
@@ -127,7 +136,7 @@ mod tests {
     fn the_interval_of_a_mean_is_near_that_of_student() {
         let values: Vec<f64> = (0..200).map(|item| f64::from(item % 7) - 3.0).collect();
         let found = rows(&values).resampled(1, mean);
-        let Resampled { interval, error } = found[0];
+        let Resampled { interval, error, p } = found[0];
         let exact = super::super::student(&values).unwrap();
         let is_near = |one: f64, other: f64| (one - other).abs() < 0.03;
         assert!(
@@ -135,9 +144,12 @@ mod tests {
             "{interval:?} {exact:?}"
         );
         assert!(is_near(error, (exact.high - exact.low) / 2.0 / 1.96), "{error}");
+        assert!(p > 0.3, "the mean is near zero: {p}");
+        let far: Vec<f64> = values.iter().map(|value| value + 5.0).collect();
+        assert!(is_near(rows(&far).resampled(1, mean)[0].p, 0.0001));
         assert_eq!(rows(&values).resampled(1, mean), found, "the same seed draws the same");
         assert_ne!(rows(&values).resampled(2, mean), found);
-        assert_eq!(Rows::new(2).resampled(1, mean), []);
+        assert_eq!(UnitRows::new(2).resampled(1, mean), []);
     }
 
     #[test]
@@ -153,7 +165,7 @@ mod tests {
 
     #[test]
     fn every_unit_is_drawn_as_often() {
-        let mut rows = Rows::new(5);
+        let mut rows = UnitRows::new(5);
         for unit in 0..5 {
             rows.push(&std::array::from_fn::<f64, 5, _>(|at| f64::from(u8::from(at == unit))));
         }

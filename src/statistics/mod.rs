@@ -13,6 +13,6 @@ mod bootstrap;
 mod interval;
 mod paired;
 
-pub use bootstrap::{Resampled, Rows};
+pub use bootstrap::{Resampled, UnitRows};
 pub use interval::{Interval, student, wilson};
 pub use paired::{PairedTest, items_for_equivalence, items_needed};

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Opens the page of results in a real browser, headless and offline, and looks at what it draws.
+"""Opens the pages of results and of an evaluation in a real browser, headless and offline, and looks at what they draw.
 
     tests/live/page.py CONSENSUS_BIN
 
-Makes a batch with scripted agents, and opens its page in Chromium as wide as a desktop and as narrow as a telephone. Nothing may
-be loaded, nothing may be said on the console, nothing may reach beyond the page or lie on another text, names stay names, each link
-leads somewhere, and a run leads to its transcript. Exit status: 69 if there is no Chromium.
+Makes a batch and an evaluation with scripted agents, and opens their pages in Chromium as wide as a desktop and as narrow as a
+telephone. Nothing may be loaded, nothing may be said on the console, nothing may reach beyond the page or lie on another text, names
+stay names, each link leads somewhere, and a run leads to its transcript. Exit status: 69 if there is no Chromium.
 """
 
 import html
@@ -24,9 +24,14 @@ QUIET = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run -
 --disable-component-update --disable-sync --enable-logging=stderr --window-size=1300,2400
 --virtual-time-budget=10000""".split()
 
-WIDTHS = [1000, 400, 360]
+WIDTHS = [1280, 1000, 400, 360]
 
 DRAWINGS = ["rates", "differences", "rounds", "tokens", "seconds"]
+
+EVAL_DRAWINGS = ["differences", "tokens", "risk", "grounds", "calibration"]
+
+# A name that would run if it were not shown as text.
+HOSTILE = "<script>alert(1)</script>"
 
 MEASURE = """
 const box = e => { const r = e.getBoundingClientRect(); return [r.left, r.top, r.right, r.bottom]; };
@@ -50,26 +55,27 @@ const measured = frame => {
   const links = [...page.querySelectorAll("a")].map(a => a.getAttribute("href"));
   return {
     width: root.clientWidth, reach: root.scrollWidth, drawings,
-    rows: [...page.querySelectorAll("#groups tbody tr")].map(row => [...row.cells].map(cell => cell.textContent)),
+    rows: [...page.querySelectorAll("table.cards tbody tr")].map(row => [...row.cells].map(cell => cell.textContent)),
     cells: [...page.querySelectorAll("td, th, h1, h3, code")].filter(seen).map(e => [e.textContent, ...box(e)]),
-    headings: [...page.querySelectorAll("#groups th")].map(th => th.title),
+    headings: [...page.querySelectorAll("table.cards th")].map(th => th.title),
     loaded: [...page.querySelectorAll("[src], script, link, iframe, object, img")].length,
     outward: links.filter(href => !href.startsWith("#")),
-    broken: links.filter(href => !page.getElementById(href.slice(1))),
-    origin: page.getElementById("origin").nextElementSibling.nextElementSibling.textContent,
+    broken: links.filter(href => href.startsWith("#") && !page.getElementById(href.slice(1))),
+    text: page.body.textContent,
   };
 };
 onload = () => {
   const frames = [...document.querySelectorAll("iframe")];
   const pages = frames.map(measured);
   const page = frames[0].contentDocument;
+  const say = found => { document.body.textContent = "FOUND" + JSON.stringify(found) + "END"; };
   const link = page.querySelector("td a[href^='#run-']");
+  if (!link) return say({ pages });
   const transcript = page.getElementById(link.getAttribute("href").slice(1));
   const before = seen(transcript);
   frames[0].contentWindow.onhashchange = () => {
     const quotes = [...transcript.querySelectorAll("blockquote")].map(quote => quote.textContent);
-    const found = { pages, before, after: seen(transcript), quotes };
-    document.body.textContent = "FOUND" + JSON.stringify(found) + "END";
+    say({ pages, before, after: seen(transcript), quotes });
   };
   // In a frame with its page inside, a click would be resolved against the frame's own address.
   frames[0].contentWindow.location.hash = link.getAttribute("href");
@@ -82,25 +88,59 @@ def overlap(one, other):
     return min(one[2], other[2]) - max(one[0], other[0]) > 1 and min(one[3], other[3]) - max(one[1], other[1]) > 3
 
 
-def shown(program, browser, folder):
-    """Makes a batch and its page, opens it at each width, and returns the page, what was measured, and what the browser said."""
+def write_tasks(folder):
     tasks = [
-        {"id": n, "prompt": f"How much is {n} + 1?", "answer": 4 if n % 3 else 5, "canonical": "number"} for n in range(30)
+        {"id": f"{n} {HOSTILE}", "prompt": f"How much is {n} + 1?", "answer": 4 if n % 3 else 5, "canonical": "number"} for n in range(30)
     ]
     (folder / "tasks.jsonl").write_text("".join(json.dumps(task) + "\n" for task in tasks))
+
+
+def results_page(program, folder):
+    """Makes a batch and returns its page."""
     batch = [program, "batch", "-q", "tasks.jsonl", "--output", "out", "--mock", "--answer", "4", "--seeds", "3"]
     rolesets = ["--roleset", "solver_checker,panel_personas,translator_reviewer"]
-    models = ["--model", "a,<script>alert(1)</script>"]
-    subprocess.run([*batch, *rolesets, *models], cwd=folder, check=True)
+    subprocess.run([*batch, *rolesets, "--model", f"a,{HOSTILE}"], cwd=folder, check=True)
     results = [program, "results", "out", "--format", "html", "--with-transcripts", "--versus", "solver_checker,a"]
-    page = subprocess.run(results, cwd=folder, check=True, capture_output=True).stdout.decode()
+    return subprocess.run(results, cwd=folder, check=True, capture_output=True).stdout.decode()
+
+
+def evaluation_page(program, folder):
+    """Makes an evaluation and returns its page, and the page of an item that flips."""
+    replies = [
+        {"draft": 0, "step": "sample", "reply": "Answer: 5"},
+        {"draft": 3, "step": "sample", "reply": f"Answer: {HOSTILE}"},
+        {"policy": "honest", "answer": "4"},
+    ]
+    (folder / "script.jsonl").write_text("".join(json.dumps(reply) + "\n" for reply in replies))
+    arms = ["single", "sc@5", f"vote,modes=words,program,model={HOSTILE}", "pair:solver_checker"]
+    flags = [flag for arm in arms for flag in ("--arm", arm)]
+    command = [program, "eval", "-q", "tasks.jsonl", *flags, "--mock-script", "script.jsonl", "--out", "study"]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    items = sorted((folder / "study/items").iterdir())
+    return (folder / "study/report.html").read_text(), items[0].read_text()
+
+
+def opened(browser, folder, page, drawings):
+    """Opens a page at each width, and returns what was measured and what the browser said."""
     frames = "".join(f'<iframe srcdoc="{html.escape(page)}" width="{width}" height="2300"></iframe>' for width in WIDTHS)
-    script = MEASURE.replace("DRAWINGS", json.dumps(DRAWINGS))
+    script = MEASURE.replace("DRAWINGS", json.dumps(drawings))
     (folder / "frame.html").write_text(f"<!DOCTYPE html><meta charset=utf-8><script>{script}</script>{frames}")
     command = [browser, *QUIET, f"--user-data-dir={folder}/profile", "--dump-dom", f"file://{folder}/frame.html"]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     found = json.loads(html.unescape(re.search(r"FOUND(\{.*\})END", ran.stdout, re.DOTALL)[1]))
-    return page, found, [line for line in ran.stderr.splitlines() if "CONSOLE" in line]
+    assert "<script" not in page, "a name has become code"
+    said = [line for line in ran.stderr.splitlines() if "CONSOLE" in line]
+    assert not said, said
+    for asked, measured in zip(WIDTHS, found["pages"]):
+        width = measured["width"]
+        assert asked - 20 <= width <= asked and measured["reach"] <= width, f"{measured['reach']} of {width}"
+        assert measured["loaded"] == 0 and not measured["broken"], measured["broken"]
+        assert HOSTILE in measured["text"], "a hostile name is not shown as it is"
+        for text, left, _, right, _ in measured["cells"]:
+            assert 0 <= left and right <= width, f"{text} reaches from {left} to {right} of {width}"
+        for drawing in measured["drawings"]:
+            check_drawing(drawing, width)
+    return found
 
 
 def check_drawing(drawing, width):
@@ -130,25 +170,28 @@ def main():
         print("page: SKIPPED: there is no Chromium here", file=sys.stderr)
         sys.exit(UNAVAILABLE)
     with tempfile.TemporaryDirectory() as folder:
-        page, found, said = shown(program, browser, Path(folder))
-    assert not said, said
-    assert "<script" not in page, "a model's name has become code"
+        folder = Path(folder)
+        write_tasks(folder)
+        found = opened(browser, folder, results_page(program, folder), DRAWINGS)
+        report, item = evaluation_page(program, folder)
+        evaluated = opened(browser, folder, report, EVAL_DRAWINGS)
+        alone = opened(browser, folder, item, [])
     assert found["after"] and not found["before"], "a run does not lead to its transcript"
     assert any("How much is" in quote for quote in found["quotes"]), found["quotes"]
-    for asked, measured in zip(WIDTHS, found["pages"]):
-        width = measured["width"]
-        assert asked - 20 <= width <= asked and measured["reach"] <= width, f"{measured['reach']} of {width}"
-        assert measured["loaded"] == 0 and not measured["outward"] and not measured["broken"], measured["broken"]
+    for measured in found["pages"]:
         rows = measured["rows"]
         assert len(rows) == 6 and any("<script>" in cell for row in rows for cell in row), rows
         assert all(measured["headings"]), "a heading says nothing"
-        assert "batch -q tasks.jsonl" in measured["origin"] and "SHA-256 of tasks.jsonl" in measured["origin"]
-        for text, left, _, right, _ in measured["cells"]:
-            assert 0 <= left and right <= width, f"{text} reaches from {left} to {right} of {width}"
-        for drawing in measured["drawings"]:
-            check_drawing(drawing, width)
-    marks = sum(len(plot["marks"]) for drawing in found["pages"][0]["drawings"] for plot in drawing["plots"])
-    print(f"page: passed: {len(DRAWINGS)} drawings with {marks} marks at {len(WIDTHS)} widths, 6 groups, nothing loaded")
+        assert "batch -q tasks.jsonl" in measured["text"] and "SHA-256 of tasks.jsonl" in measured["text"]
+        assert not measured["outward"], measured["outward"]
+    for measured in evaluated["pages"]:
+        assert len(measured["rows"]) == 4, measured["rows"]
+        assert measured["outward"] and all(href.startswith("items/") for href in measured["outward"]), measured["outward"]
+        assert "The primary comparison" in measured["text"] and "SHA-256 of tasks.jsonl" in measured["text"]
+    for measured in alone["pages"]:
+        assert measured["outward"] == ["../report.html"] and "How much is" in measured["text"], measured["outward"]
+    marks = [sum(len(plot["marks"]) for drawing in of["pages"][0]["drawings"] for plot in drawing["plots"]) for of in (found, evaluated)]
+    print(f"pages: passed: {marks[0]} and {marks[1]} marks in {len(DRAWINGS) + len(EVAL_DRAWINGS)} drawings at {len(WIDTHS)} widths, nothing loaded")
 
 
 main()

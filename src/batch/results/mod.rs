@@ -19,6 +19,6 @@ pub use difference::Difference;
 pub use groups::{By, Group, Groups, TalkEffect};
 pub use page::{PageContent, page};
 pub(super) use rows::lines;
-pub use rows::{Flat, SampleTold, TimingTold, Told, UsageTold, VotesTold, results};
+pub use rows::{BlindTold, Flat, SampleTold, TallyTold, TimingTold, Told, UsageTold, VotesTold, results};
 pub use samples::Samples;
 pub use share::{Share, share_in_words};

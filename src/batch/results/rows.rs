@@ -57,9 +57,30 @@ pub struct Told {
     pub folder: String,
     #[serde(default)]
     pub(super) phases: BTreeMap<String, PhaseTold>,
+    /// The plain vote over blind drafts.
+    #[serde(default)]
+    pub blind_vote: BlindTold,
     /// The samples and votes of a run in which no agent talks to another.
     #[serde(default)]
     pub vote: Option<VotesTold>,
+}
+
+/// The plain vote over the blind drafts of a run.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+pub struct BlindTold {
+    /// Every text with its number of votes, the most votes first.
+    pub tally: Vec<TallyTold>,
+}
+
+/// The votes for one text.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+pub struct TallyTold {
+    /// The text.
+    pub text: String,
+    /// The digest of its canonical form.
+    pub sha256: Digest,
+    /// The number of votes.
+    pub votes: u32,
 }
 
 /// The votes of a run.

@@ -13,8 +13,8 @@ use crate::cli::error::UsageError;
 use crate::eval::{ArmSpec, MAJORITY_MAX};
 
 const AFTER_HELP: &str = "\
-An arm is a way of answering: `single` (one sample in words), `sc@K` (the majority of K samples), `vote` (the vote that suits the kind \
-of answer), or a roleset, with its protocol before it if you like. Settings follow, separated by commas: the flags of `consensus batch` \
+An arm is a way of answering. It is `single` (one sample in words), `sc@K` (the majority of K samples), `vote` (the vote that suits the \
+kind of answer), or a roleset, such as `pair:solver_checker`. Settings follow, separated by commas: the flags of `consensus batch` \
 without their dashes, and `model=NAME`.
 
 Each arm is compared with the majority of as many samples of its model as its tokens would buy. The samples are drawn once, into banks in \
@@ -135,7 +135,7 @@ impl EvalArgs {
     ///
     /// # Errors
     ///
-    /// Returns the setting that is none.
+    /// Returns [`UsageError`] with the setting that no flag has.
     pub(crate) fn batch(
         &self,
         (roleset, model, settings): (&str, &str, &[(String, String)]),
@@ -143,8 +143,11 @@ impl EvalArgs {
         folder: PathBuf,
         replies: &Replies<'_>,
     ) -> Result<BatchArgs, UsageError> {
-        let model = Some(model).filter(|model| !model.is_empty()).map(str::to_owned);
         let is_called = !matches!(replies, Replies::Bank(_));
+        // The samples of a script are those of no model.
+        let is_scripted = self.scripted.mock.mock || self.scripted.mock.mock_script.is_some();
+        let model = Some(model).filter(|model| !model.is_empty() && (is_called || !is_scripted));
+        let model = model.map(str::to_owned);
         let called = ServerArgs { model: model.clone(), ..self.server.clone() };
         let (draws, bank) = match replies {
             Replies::Model => (None, None),

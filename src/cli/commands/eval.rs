@@ -3,6 +3,7 @@
 //! An evaluation is a sequence of batches: first the banks of samples, then each arm. Each batch continues where it was interrupted, so
 //! the whole does too.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -14,7 +15,7 @@ use crate::batch::{Draws, Line, Pick, PickedRun, TaskForm, TaskLine, feed, pick}
 use crate::cli::args::{BatchArgs, EvalArgs, EvalCommand, Format, Replies};
 use crate::cli::error::UsageError;
 use crate::cli::eval_plan::planned;
-use crate::cli::eval_table::{item_lines, notes, power, table};
+use crate::cli::eval_table::{item_lines, power, table};
 use crate::cli::output::Output;
 use crate::cli::pager;
 use crate::cli::runtime::block_on;
@@ -23,7 +24,8 @@ use crate::config::FileConfig;
 use crate::core::ExitCode;
 use crate::engine::StopRequest;
 use crate::eval::{
-    ARMS, EvalData, EvalError, EvalPlan, Evidence, PlannedArm, PlannedBank, Summary, read_data, write_report,
+    ARMS, EvalData, EvalError, EvalPlan, EvalResults, PlannedArm, PlannedBank, Summary, notes, read_data,
+    write_report,
 };
 use crate::files::{Scratch, private_folder, write_whole};
 use crate::report::transcript;
@@ -63,10 +65,10 @@ fn evaluate(args: &EvalArgs, data: &Path, out: &Path, output: &Output) -> anyhow
         let code = run_all(args, &plan, &part, &stop, output).await?;
         let is_late = args.limits.deadline.is_some_and(|deadline| began.elapsed() >= deadline);
         let is_stopped = *stop.borrow() != StopRequest::None;
-        anyhow::Ok(match code {
-            _ if is_stopped && is_late => ExitCode::Budget,
-            _ if is_stopped => ExitCode::Interrupted,
-            code => code,
+        anyhow::Ok(match (is_stopped, is_late) {
+            (true, true) => ExitCode::Budget,
+            (true, false) => ExitCode::Interrupted,
+            (false, _) => code,
         })
     })??;
     tell(out, &plan, &data.tasks, output)?;
@@ -100,14 +102,14 @@ fn jobs(args: &EvalArgs, plan: &EvalPlan, part: &Path) -> Result<Vec<Job>, Usage
         let PlannedBank { folder, roleset, model, settings, words, programs, .. } = bank;
         let (folder, draws) = (part.join(folder), Draws { words: *words, programs: *programs });
         let batch = args.batch((roleset, model, settings), None, folder.clone(), &Replies::Drawn(draws))?;
-        let drawn = match (words, programs) {
+        let samples = match (words, programs) {
             (0, programs) => counted(*programs, "program"),
             (words, 0) => format!("{} in words", counted(*words, "sample")),
             (words, programs) => {
                 format!("{} in words and {}", counted(*words, "sample"), counted(*programs, "program"))
             }
         };
-        jobs.push((format!("bank: {drawn} of each task"), batch, folder));
+        jobs.push((format!("bank: {samples} of each task"), batch, folder));
     }
     for arm in &plan.arms {
         let PlannedArm { name, roleset, model, settings, bank, .. } = arm;
@@ -159,7 +161,9 @@ fn tell_plan(args: &EvalArgs, plan: &EvalPlan, data: &EvalData, output: &Output)
         output.status(&escape::terminal(&format!("{heading}:")));
         plan_all(&batch, &tasks, &folder, output)?;
     }
-    power(plan).iter().for_each(|line| output.status(line));
+    for line in power(plan) {
+        output.status(&line);
+    }
     Ok(ExitCode::Success)
 }
 
@@ -173,18 +177,20 @@ fn report(dir: &Path, output: &Output) -> anyhow::Result<ExitCode> {
 
 /// Writes the report's files, and prints its table.
 fn tell(dir: &Path, plan: &EvalPlan, tasks: &[TaskLine], output: &Output) -> anyhow::Result<()> {
-    let evidence = Evidence::read(dir, plan, tasks)?;
-    let summary = Summary::new(plan, &evidence);
-    write_report(dir, plan, &evidence, &summary)?;
+    let results = EvalResults::read(dir, plan, tasks)?;
+    let summary = Summary::new(plan, &results);
+    write_report(dir, plan, tasks, &results, &summary)?;
     if output.format != Format::Text {
         return output.json(&json!(summary));
     }
     let width = usize::from(console::Term::stdout().size().1);
     table(&summary, width).iter().try_for_each(|line| output.line(&escape::terminal(line)))?;
-    notes(&summary).iter().for_each(|note| output.status(&escape::terminal(note)));
+    for note in notes(&summary) {
+        output.status(&escape::terminal(&note));
+    }
     let dir = dir.display();
     output.status(&escape::terminal(&format!(
-        "report: {dir}/summary.json and {dir}/items.jsonl; `consensus eval show {dir} ID` shows an item"
+        "report: {dir}/report.html, summary.json and items.jsonl; `consensus eval show {dir} ID` shows an item"
     )));
     Ok(())
 }
@@ -206,16 +212,16 @@ fn tasks(dir: &Path) -> anyhow::Result<Vec<TaskLine>> {
 fn show(dir: &Path, id: &str, output: &Output) -> anyhow::Result<ExitCode> {
     let plan = EvalPlan::load(dir)?;
     let tasks = tasks(dir)?;
-    let evidence = Evidence::read(dir, &plan, &tasks)?;
-    let found = tasks.iter().zip(&evidence.items).find(|(task, _)| task.id == id);
+    let results = EvalResults::read(dir, &plan, &tasks)?;
+    let found = tasks.iter().zip(&results.items).find(|(task, _)| task.id == id);
     let Some((task, item)) = found else {
         return Err(UsageError(format!("the evaluation has no item `{}`", escape::excerpt(id))).into());
     };
     let mut text = item_lines(&plan, task, item).join("\n");
-    for folder in Evidence::parts(dir)?.iter().map(|part| part.join(ARMS)) {
+    for folder in EvalResults::parts(dir)?.iter().map(|part| part.join(ARMS)) {
         let wanted = Pick { name: id.to_owned(), ..Pick::default() };
         for PickedRun { cell, journal, .. } in pick(&folder, &wanted)? {
-            text.push_str(&format!("\n\n--- arm {} ---\n\n{}", cell.arm, transcript(&journal.records)?));
+            let _ = write!(text, "\n\n--- arm {} ---\n\n{}", cell.arm, transcript(&journal.records)?);
         }
     }
     pager::print(&escape::terminal(&text), output)?;

@@ -46,6 +46,8 @@ pub(crate) struct Rules {
     pub(crate) units: UnitRule,
     /// The options of a question that keep their places.
     pub(crate) places: PlaceRule,
+    /// The answer of a vote that is to answer in any case, if several answers have the most votes.
+    pub(crate) ties: TieRule,
 }
 
 /// The instructions that an agent reads before it has seen another agent's text.
@@ -105,6 +107,15 @@ pub(crate) enum PlaceRule {
     LettersAndOrder,
 }
 
+/// The answer of a vote that is to answer in any case, if several answers have the most votes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum TieRule {
+    /// None.
+    None,
+    /// That of them which came first.
+    First,
+}
+
 /// The token counts from a server that are believed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum UsageRule {
@@ -127,6 +138,7 @@ const TABLE: [Rules; 4] = [
         chance: Chance::Seed,
         units: UnitRule::AnyWord,
         places: PlaceRule::Letters,
+        ties: TieRule::None,
     },
     Rules {
         opening: Opening::Alone,
@@ -139,6 +151,7 @@ const TABLE: [Rules; 4] = [
         chance: Chance::Seed,
         units: UnitRule::AnyWord,
         places: PlaceRule::Letters,
+        ties: TieRule::None,
     },
     Rules {
         opening: Opening::Alone,
@@ -151,6 +164,7 @@ const TABLE: [Rules; 4] = [
         chance: Chance::Seed,
         units: UnitRule::AnyWord,
         places: PlaceRule::Letters,
+        ties: TieRule::None,
     },
     Rules {
         opening: Opening::Alone,
@@ -163,6 +177,7 @@ const TABLE: [Rules; 4] = [
         chance: Chance::SeedAndTask,
         units: UnitRule::Unit,
         places: PlaceRule::LettersAndOrder,
+        ties: TieRule::First,
     },
 ];
 

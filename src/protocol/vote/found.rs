@@ -235,7 +235,7 @@ fn number(text: &str, canonicalizer: &Canonicalizer, units: UnitRule) -> Option<
     (is_number && !is_changed && !is_signed_twice).then_some(number)
 }
 
-/// Returns true if the words after a number are a unit, or there are none. `is_attached` says that the first is written at the number.
+/// Returns true if the words after a number are a unit, or if no word follows. `is_attached` says that the first is written at the number.
 fn is_unit(words: &str, is_attached: bool) -> bool {
     words.split_whitespace().enumerate().all(|(place, word)| {
         let is_short = word.chars().count() <= 2 || (place == 0 && is_attached);

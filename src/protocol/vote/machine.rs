@@ -6,7 +6,7 @@ use super::state::{VoteSample, Voting};
 use super::tally::StopClass;
 use crate::protocol::contract::{
     Action, CallId, Event, Executions, How, NoAgreement, OnDisagreement, Outcome, Protocol, Reply, Report,
-    Unexpected,
+    TieRule, Unexpected,
 };
 use crate::protocol::turn::Executes;
 
@@ -65,7 +65,10 @@ impl Voting {
         let looked = u32::try_from(self.looked).unwrap_or(u32::MAX);
         let params = &self.setup.params;
         let count = self.count();
-        let leader = count.leader().map(|one| one.answer.clone());
+        let takes_tied = params.on_disagreement == OnDisagreement::Leader
+            && self.setup.rules_version.rules().ties == TieRule::First;
+        let leader = count.leader().or_else(|| count.0.first().filter(|_| takes_tied));
+        let leader = leader.map(|one| one.answer.clone());
         let class = count.enough(params, looked, self.voters.len());
         // A vote that ends without an answer in any case ends at once.
         let is_open = count.can_be_enough(params, looked, self.voters.len());

@@ -200,7 +200,7 @@ impl Voting {
 
     fn degraded(&self) -> Vec<Degraded> {
         let is_agreed = matches!(self.outcome, Some(Outcome::Agreed { .. }));
-        let is_unsettled = is_agreed && self.class == Some(StopClass::D);
+        let is_unsettled = is_agreed && (self.class == Some(StopClass::D) || self.count().leader().is_none());
         let unsettled = || Degraded {
             kind: DegradedKind::Unsettled,
             detail: "the votes did not settle on one answer; this is the one with the most".to_owned(),

@@ -177,12 +177,12 @@ fn a_pilot_decides_whether_votes_draw_programs() {
     let findings = std::fs::read_to_string(kept).unwrap();
     std::fs::write(kept, findings.replace("\"mock\"", "\"tiny\"")).unwrap();
     let planned = ["--roleset", "vote_number", "--model", "tiny", "--dry-run", "--format", "json"];
-    let plan = |more: &[&str]| -> Value {
+    let told_of = |more: &[&str]| -> Value {
         serde_json::from_str(&said(&[&["run", "--prompt", "2+2?"], &planned[..], more].concat(), 0).stdout)
             .unwrap()
     };
-    assert_eq!(plan(&[]), plan(&["--modes", "words,program"]));
-    assert_ne!(plan(&[]), plan(&["--modes", "words"]));
+    assert_eq!(told_of(&[]), told_of(&["--modes", "words,program"]));
+    assert_ne!(told_of(&[]), told_of(&["--modes", "words"]));
     let batch = |more: &[&str]| -> Value {
         let words = ["batch", "tasks.jsonl", "--out", "out"];
         serde_json::from_str(&said(&[&words, &planned[..], more].concat(), 0).stdout).unwrap()

@@ -1,6 +1,6 @@
-//! The background of a figure: its provenance, the tasks of a group with their runs, and their transcripts.
+//! The background of a figure: its provenance, and the tasks of a group with their runs.
 //!
-//! The input is provenances, samples and transcripts. The output is the values that the template shows.
+//! The input is provenances and samples. The output is the values that the template shows.
 
 use std::collections::BTreeMap;
 
@@ -137,76 +137,5 @@ fn in_words(sample: &Sample) -> &'static str {
         (OutcomeKind::Budget, _) => "budget",
         (OutcomeKind::Failed, _) => "failed",
         (OutcomeKind::Interrupted, _) => "interrupted",
-    }
-}
-
-/// A transcript, divided into parts that look different.
-#[derive(Serialize)]
-pub(super) struct Blocks {
-    parts: Vec<Block>,
-}
-
-#[derive(Serialize)]
-struct Block {
-    kind: BlockKind,
-    text: String,
-}
-
-#[derive(Clone, Copy, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum BlockKind {
-    Heading,
-    /// The words of the task or of a model, whose lines begin with `>` in a transcript.
-    Quote,
-    Plain,
-}
-
-impl Blocks {
-    pub(super) fn new(transcript: &str) -> Self {
-        let mut parts: Vec<Block> = Vec::new();
-        for line in transcript.lines() {
-            let (kind, text) = block(line);
-            match parts.last_mut() {
-                Some(last) if last.kind == kind && kind != BlockKind::Heading => {
-                    last.text.push('\n');
-                    last.text.push_str(text);
-                }
-                Some(_) | None => parts.push(Block { kind, text: text.to_owned() }),
-            }
-        }
-        parts.retain(|part| !part.text.trim().is_empty());
-        for part in &mut parts {
-            part.text = escape::terminal(part.text.trim_matches('\n'));
-        }
-        Self { parts }
-    }
-}
-
-fn block(line: &str) -> (BlockKind, &str) {
-    if let Some(text) = line.strip_prefix('>') {
-        return (BlockKind::Quote, text.strip_prefix(' ').unwrap_or(text));
-    }
-    let heading = line.strip_prefix("## ").or_else(|| line.strip_prefix("# "));
-    heading.map_or((BlockKind::Plain, line), |text| (BlockKind::Heading, text))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_model_says_is_set_apart_from_the_transcripts_own_words() {
-        let transcript = "# Run 1\n\n> a\n> ## b\n\n*note*\n".to_owned();
-        let blocks = Blocks::new(&transcript);
-        let found: Vec<(BlockKind, &str)> =
-            blocks.parts.iter().map(|part| (part.kind, part.text.as_str())).collect();
-        assert!(
-            found
-                == [
-                    (BlockKind::Heading, "Run 1"),
-                    (BlockKind::Quote, "a\n## b"),
-                    (BlockKind::Plain, "*note*")
-                ]
-        );
     }
 }

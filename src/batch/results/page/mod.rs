@@ -4,29 +4,25 @@
 //! decided here, in percent of its width; the template decides their look. Names are always shown as plain text.
 
 mod behind;
-mod scale;
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
+use minijinja::context;
 use minijinja::value::Serde;
-use minijinja::{AutoEscape, Environment, context};
 use serde::Serialize;
 
-use self::behind::{Anchors, Blocks, ProvenanceShown, TasksShown};
-use self::scale::Scale;
+use self::behind::{Anchors, ProvenanceShown, TasksShown};
 use super::difference::Difference;
 use super::groups::Group;
 use super::samples::Samples;
 use super::share::{Share, share_in_words};
 use crate::batch::manifest::Provenance;
+use crate::page::{Blocks, PlotMark, Scale, environment, point_labels};
 use crate::text::escape;
 
 /// The greatest number of rounds with a column of its own, which longer runs share.
 const ROUNDS_MAX: u32 = 20;
-
-/// The distance, in percent of either axis, below which the numbers of two points overlap on a small screen.
-const NEAR: (f64, f64) = (6.0, 6.0);
 
 /// The content of a page.
 #[derive(Debug)]
@@ -63,9 +59,9 @@ struct Shown<'a> {
     usd: Option<f64>,
     /// The numbers of runs that the talk made right and made wrong; `None` if neither is known.
     talk: Option<(u64, u64)>,
-    rates: [Mark; 3],
+    rates: [PlotMark; 3],
     /// The position of its point among those of other groups; `None` if no answer is known.
-    point: Option<Mark>,
+    point: Option<PlotMark>,
     tokens_at: f64,
     /// The label of its point, which lists all points that lie close together; empty if another point has the label.
     point_label: String,
@@ -75,15 +71,6 @@ struct Shown<'a> {
     seconds: [f64; 5],
     tasks: TasksShown,
     group: &'a Group,
-}
-
-/// A figure and its interval, in percent of its axis.
-#[derive(Serialize)]
-struct Mark {
-    at: Option<f64>,
-    low: f64,
-    high: f64,
-    words: String,
 }
 
 #[derive(Serialize)]
@@ -127,8 +114,6 @@ pub fn page(content: &PageContent<'_>) -> String {
     label_points(&mut shown);
     let widest = content.differences.iter().flat_map(|of| [of.low.abs(), of.high.abs()]).fold(0.0, f64::max);
     let differences = Scale::around_zero(widest * 100.0);
-    let mut environment = Environment::new();
-    environment.set_auto_escape_callback(|_| AutoEscape::Html);
     let of = context! {
         title => escape::terminal(content.title),
         made_at => content.made_at,
@@ -151,7 +136,7 @@ pub fn page(content: &PageContent<'_>) -> String {
         points => Serde(differences.ticks()),
         transcripts => Serde(content.transcripts.values().map(|text| Blocks::new(text)).collect::<Vec<_>>()),
     };
-    let rendered = environment.render_named_str("page.html", include_str!("page.html"), of);
+    let rendered = environment().render_named_str("page.html", include_str!("page.html"), of);
     rendered.expect("the template names only what it is given")
 }
 
@@ -173,7 +158,7 @@ impl Scales {
 
     fn shown<'a>(&self, at: usize, group: &'a Group, tasks: TasksShown) -> Shown<'a> {
         let plain = |name: &String| if name.is_empty() { "-".to_owned() } else { escape::terminal(name) };
-        let mark = |part: &Share| Mark {
+        let mark = |part: &Share| PlotMark {
             at: part.share.map(|share| share * 100.0),
             low: part.low * 100.0,
             high: part.high * 100.0,
@@ -217,29 +202,21 @@ fn bars(group: &Group, rounds: &RangeInclusive<u32>) -> impl Iterator<Item = (u3
     })
 }
 
-/// Writes the number of each group at its point; the numbers of points that lie close together become one list.
+/// Writes the number of each group at its point.
 fn label_points(shown: &mut [Shown<'_>]) {
-    let places: Vec<Option<(f64, f64)>> = shown
-        .iter()
-        .map(|group| group.point.as_ref().and_then(|point| Some((group.tokens_at, point.at?))))
-        .collect();
-    let mut labels: Vec<Vec<String>> = vec![Vec::new(); shown.len()];
-    for (index, place) in places.iter().enumerate() {
-        let Some((x, y)) = place else { continue };
-        let is_near = |at: &usize| {
-            let near =
-                |(other_x, other_y): (f64, f64)| (other_x - x).abs() < NEAR.0 && (other_y - y).abs() < NEAR.1;
-            !labels[*at].is_empty() && places[*at].is_some_and(near)
-        };
-        let at = (0..index).find(is_near).unwrap_or(index);
-        labels[at].push((index + 1).to_string());
-    }
-    for (group, labels) in shown.iter_mut().zip(labels) {
-        group.point_label = labels.join(", ");
+    let place = |group: &Shown<'_>| group.point.as_ref().and_then(|point| Some((group.tokens_at, point.at?)));
+    let labels = point_labels(&shown.iter().map(place).collect::<Vec<_>>());
+    for (group, label) in shown.iter_mut().zip(labels) {
+        group.point_label = label;
     }
 }
 
-fn difference_mark(of: &Difference, scale: &Scale) -> Mark {
+fn difference_mark(of: &Difference, scale: &Scale) -> PlotMark {
     let at = |share: f64| scale.at(share * 100.0);
-    Mark { at: of.mean.map(at), low: at(of.low), high: at(of.high), words: escape::terminal(&of.in_words()) }
+    PlotMark {
+        at: of.mean.map(at),
+        low: at(of.low),
+        high: at(of.high),
+        words: escape::terminal(&of.in_words()),
+    }
 }

@@ -7,15 +7,16 @@ use serde::Serialize;
 
 /// A line of an axis, and the number at it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct Tick {
+pub struct Tick {
     /// The position, in percent of the axis.
-    pub(super) at: f64,
-    pub(super) label: String,
+    pub at: f64,
+    /// The number.
+    pub label: String,
 }
 
 /// An axis from its first number to its last.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Scale {
+pub struct Scale {
     low: f64,
     high: f64,
     step: f64,
@@ -23,7 +24,8 @@ pub(super) struct Scale {
 
 impl Scale {
     /// Makes an axis from zero to the first round number that no figure exceeds.
-    pub(super) fn up_to(most: f64) -> Self {
+    #[must_use]
+    pub fn up_to(most: f64) -> Self {
         // An axis has its numbers even if there is nothing to measure.
         let most = if most > 0.0 { most.max(1e-6) } else { 1.0 };
         let step = step(most);
@@ -31,7 +33,8 @@ impl Scale {
     }
 
     /// Makes an axis of the same length on both sides of zero.
-    pub(super) fn around_zero(most: f64) -> Self {
+    #[must_use]
+    pub fn around_zero(most: f64) -> Self {
         let Self { high, step, .. } = Self::up_to(most);
         // A small screen has room for five numbers, and zero must be one of them.
         let step = if high / step > 2.0 { high / 2.0 } else { step };
@@ -39,15 +42,58 @@ impl Scale {
     }
 
     /// Returns the position of a figure, in percent of the axis.
-    pub(super) fn at(&self, figure: f64) -> f64 {
+    #[must_use]
+    pub fn at(&self, figure: f64) -> f64 {
         (figure - self.low) / (self.high - self.low) * 100.0
     }
 
-    pub(super) fn ticks(&self) -> Vec<Tick> {
+    /// Returns the lines of the axis.
+    #[must_use]
+    pub fn ticks(&self) -> Vec<Tick> {
         let values = std::iter::successors(Some(self.low), |value| Some(value + self.step));
         let is_within = |value: &f64| *value <= self.high + self.step / 2.0;
         let tick = |value| Tick { at: self.at(value), label: brief(value, self.step) };
         values.take_while(is_within).map(tick).collect()
+    }
+}
+
+/// The powers of ten that an axis of equal factors can have.
+const POWERS: std::ops::RangeInclusive<i32> = -6..=15;
+
+/// An axis on which equal distances are equal factors.
+#[derive(Clone, Copy, Debug)]
+pub struct LogScale {
+    low: f64,
+    high: f64,
+}
+
+impl LogScale {
+    /// Makes an axis that holds all figures above zero, with room at both ends.
+    #[must_use]
+    pub fn around(figures: impl IntoIterator<Item = f64>) -> Self {
+        let (mut low, mut high) = (f64::INFINITY, 0.0_f64);
+        for figure in figures.into_iter().filter(|figure| *figure > 0.0 && figure.is_finite()) {
+            (low, high) = (low.min(figure), high.max(figure));
+        }
+        if low > high { Self { low: 1.0, high: 10.0 } } else { Self { low: low / 1.25, high: high * 1.25 } }
+    }
+
+    /// Returns the position of a figure, in percent of the axis; a figure that is not above zero is at its beginning.
+    #[must_use]
+    pub fn at(&self, figure: f64) -> f64 {
+        ((figure.max(self.low) / self.low).ln() / (self.high / self.low).ln() * 100.0).min(100.0)
+    }
+
+    /// Returns the lines of the axis: 1, 2 and 5 times the powers of ten, or the powers alone on a long axis.
+    #[must_use]
+    pub fn ticks(&self) -> Vec<Tick> {
+        let factors: &[f64] = if self.high / self.low > 100.0 { &[1.0] } else { &[1.0, 2.0, 5.0] };
+        let figures = POWERS.flat_map(|power| factors.iter().map(move |factor| factor * 10f64.powi(power)));
+        let is_within = |figure: &f64| (self.low..=self.high).contains(figure);
+        figures
+            .filter(is_within)
+            .map(|figure| Tick { at: self.at(figure), label: brief(figure, figure) })
+            .collect()
     }
 }
 
@@ -89,6 +135,17 @@ mod tests {
             assert_eq!(labels(Scale::up_to(most)), expected, "{most}");
             assert!(Scale::up_to(most).at(most) <= 100.0, "{most}");
         }
+    }
+
+    #[test]
+    fn equal_factors_have_equal_distances() {
+        let scale = LogScale::around([400.0, 9_000.0]);
+        let at = |figure: f64| scale.at(figure);
+        assert!((at(2_000.0) - at(1_000.0) - (at(8_000.0) - at(4_000.0))).abs() < 1e-9);
+        let labels: Vec<String> = scale.ticks().into_iter().map(|tick| tick.label).collect();
+        assert_eq!(labels.join(" "), "500 1 k 2 k 5 k 10 k");
+        assert!(at(400.0) > 0.0 && at(9_000.0) < 100.0 && at(0.0) <= 0.0 && at(1e9) >= 100.0);
+        assert!(!LogScale::around([]).ticks().is_empty());
     }
 
     #[test]
