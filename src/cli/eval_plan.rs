@@ -87,6 +87,9 @@ fn arm(
         Way::Roleset { name, protocol } => (name.as_str(), protocol.as_deref()),
     };
     let named = |why: String| UsageError(format!("the arm `{}`: {why}", escape::excerpt(&spec.name)));
+    if model.contains(',') {
+        return Err(named("it names several models; make an arm of each".to_owned()).into());
+    }
     // A vote from a bank does not depend on the findings of a pilot.
     let replies = Replies::Bank(out);
     let batch =
@@ -94,8 +97,8 @@ fn arm(
     let request = batch.map_err(|why| named(why.to_string()))?.columns();
     let columns =
         planned_columns(&request, file).map_err(|why| named(format!("{:#}", anyhow::Error::from(why))))?;
-    let Some((Column { setup, .. }, _)) = columns.first().filter(|_| columns.len() == 1) else {
-        return Err(named("it names several models; make an arm of each".to_owned()).into());
+    let Some((Column { setup, .. }, _)) = columns.first() else {
+        return Err(named("it has no roleset".to_owned()).into());
     };
     let found = setup.params.protocol();
     if let Some(wanted) = protocol.filter(|wanted| *wanted != found) {

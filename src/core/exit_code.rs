@@ -24,13 +24,15 @@ pub enum ExitCode {
     Integrity = 7,
     /// The agents agreed, but something was lost on the way and `--fail-on-degraded` was given.
     Degraded = 8,
+    /// An evaluation missed the bar that it was given.
+    Missed = 9,
     /// The command was interrupted; the run can be resumed.
     Interrupted = 130,
 }
 
 impl ExitCode {
     /// Every code.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Success,
         Self::Internal,
         Self::Usage,
@@ -40,6 +42,7 @@ impl ExitCode {
         Self::Provider,
         Self::Integrity,
         Self::Degraded,
+        Self::Missed,
         Self::Interrupted,
     ];
 
@@ -64,6 +67,7 @@ impl ExitCode {
             Self::Degraded => {
                 "The agents agreed, but something was lost on the way, and --fail-on-degraded was given."
             }
+            Self::Missed => "An evaluation missed the bar of --fail-under or --baseline.",
             Self::Interrupted => "The command was interrupted; a run can be resumed.",
         }
     }

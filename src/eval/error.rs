@@ -56,6 +56,16 @@ pub enum EvalError {
         /// The fault.
         why: String,
     },
+    /// A baseline is about other items.
+    #[error(
+        "the baseline is on `{before}`, and this evaluation is on `{now}`; give the baseline of the same tasks"
+    )]
+    OtherData {
+        /// The data of this evaluation.
+        now: String,
+        /// The data of the baseline.
+        before: String,
+    },
     /// The folder holds an evaluation with another plan.
     #[error(
         "`{folder}` holds an evaluation with another plan: {what} differs; give the same command as before, or another --out"
@@ -80,6 +90,7 @@ impl EvalError {
             | Self::Empty(_)
             | Self::NoPlan(_)
             | Self::Plan { .. }
+            | Self::OtherData { .. }
             | Self::OtherPlan { .. } => ExitCode::Usage,
         }
     }

@@ -14,6 +14,7 @@
 //! so the same results give the same summary.
 
 mod arm_spec;
+mod bar;
 mod comparison;
 mod curve;
 mod data;
@@ -27,6 +28,7 @@ mod summary;
 mod verdict;
 
 pub use arm_spec::{ArmSpec, BadArm, MAJORITY_MAX, Way};
+pub use bar::{Bar, worse_than};
 pub use comparison::{Against, Curve, CurvePoint, TalkOfArm};
 pub use curve::DrawnSample;
 pub use data::{EvalData, read_data};

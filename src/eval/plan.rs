@@ -142,6 +142,18 @@ impl EvalPlan {
         }
     }
 
+    /// Refuses to be compared with an evaluation of other data.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`EvalError::OtherData`].
+    pub fn require_data_of(&self, other: &Self) -> Result<(), EvalError> {
+        if self.data_sha256 == other.data_sha256 {
+            return Ok(());
+        }
+        Err(EvalError::OtherData { now: self.data.clone(), before: other.data.clone() })
+    }
+
     /// Returns the file of tasks in the folder of an evaluation.
     #[must_use]
     pub fn tasks(folder: &Path) -> PathBuf {

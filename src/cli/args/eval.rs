@@ -10,7 +10,7 @@ use super::shared::{LimitArgs, MockArgs, RedactArgs, RolesetsArgs, ScriptedArgs,
 use super::task_form::TaskFormArgs;
 use crate::batch::{Draws, ShardOf};
 use crate::cli::error::UsageError;
-use crate::eval::{ArmSpec, MAJORITY_MAX};
+use crate::eval::{ArmSpec, Bar, MAJORITY_MAX};
 
 const AFTER_HELP: &str = "\
 An arm is a way of answering. It is `single` (one sample in words), `sc@K` (the majority of K samples), `vote` (the vote that suits the \
@@ -27,6 +27,9 @@ Examples:
   consensus eval gsm8k.jsonl --arm vote --out study --shard auto    (in a Slurm array)
   consensus eval report study
   consensus eval show study 17";
+
+/// The heading of the flags that an evaluation is held against.
+const BARS: &str = "Bars";
 
 /// Arguments of `eval`.
 #[derive(Args, Debug)]
@@ -67,6 +70,16 @@ pub(crate) struct EvalArgs {
     /// The seed of all runs and of the intervals.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=1 << 52))]
     pub(crate) seed: u64,
+    /// Fail with exit code 9 unless the whole interval of the primary arm is at or above this share, such as right=0.80.
+    ///
+    /// The measures are `right`, `answered` and `right-when-answered`.
+    #[arg(long, value_name = "MEASURE=X", value_parser = Bar::parse, help_heading = BARS)]
+    pub(crate) fail_under: Vec<Bar>,
+    /// Fail with exit code 9 if the primary arm is worse than it was in this evaluation of the same tasks.
+    ///
+    /// It is worse if the whole interval of the paired difference is below zero.
+    #[arg(long, value_name = "DIR", help_heading = BARS)]
+    pub(crate) baseline: Option<PathBuf>,
     /// Print the plan with its calls, tokens and cost, and run nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,

@@ -25,7 +25,7 @@ use crate::core::ExitCode;
 use crate::engine::StopRequest;
 use crate::eval::{
     ARMS, EvalData, EvalError, EvalPlan, EvalResults, PlannedArm, PlannedBank, Summary, notes, read_data,
-    write_report,
+    worse_than, write_report,
 };
 use crate::files::{Scratch, private_folder, write_whole};
 use crate::report::transcript;
@@ -49,6 +49,9 @@ fn evaluate(args: &EvalArgs, data: &Path, out: &Path, output: &Output) -> anyhow
     let data = read_data(data, form, args.canonical.map(CanonicalKind::from), args.pilot.or(args.limit))?;
     let file = if args.dry_run { FileConfig::load_to_read()? } else { FileConfig::load()? };
     let plan = planned(args, &data, out, &file)?;
+    if let Some(baseline) = &args.baseline {
+        plan.require_data_of(&EvalPlan::load(baseline)?)?;
+    }
     if args.dry_run {
         return tell_plan(args, &plan, &data, output);
     }
@@ -71,8 +74,26 @@ fn evaluate(args: &EvalArgs, data: &Path, out: &Path, output: &Output) -> anyhow
             (false, _) => code,
         })
     })??;
-    tell(out, &plan, &data.tasks, output)?;
-    Ok(code)
+    let (results, summary) = tell(out, &plan, &data.tasks, output)?;
+    if code != ExitCode::Success {
+        return Ok(code);
+    }
+    let missed = missed(args, (&plan, &results), &summary)?;
+    for why in &missed {
+        output.warn(&escape::terminal(why));
+    }
+    Ok(if missed.is_empty() { ExitCode::Success } else { ExitCode::Missed })
+}
+
+/// Returns why the bars are missed that were given.
+fn missed(args: &EvalArgs, of: (&EvalPlan, &EvalResults), summary: &Summary) -> anyhow::Result<Vec<String>> {
+    let mut missed: Vec<String> = args.fail_under.iter().filter_map(|bar| bar.missed(summary)).collect();
+    if let Some(baseline) = &args.baseline {
+        let plan = EvalPlan::load(baseline)?;
+        let results = EvalResults::read(baseline, &plan, &tasks(baseline)?)?;
+        missed.extend(worse_than(of, (&plan, &results))?);
+    }
+    Ok(missed)
 }
 
 /// Returns the folder in which this process works, with the file of its tasks: that of the evaluation, or that of its part.
@@ -176,12 +197,18 @@ fn report(dir: &Path, output: &Output) -> anyhow::Result<ExitCode> {
 }
 
 /// Writes the report's files, and prints its table.
-fn tell(dir: &Path, plan: &EvalPlan, tasks: &[TaskLine], output: &Output) -> anyhow::Result<()> {
+fn tell(
+    dir: &Path,
+    plan: &EvalPlan,
+    tasks: &[TaskLine],
+    output: &Output,
+) -> anyhow::Result<(EvalResults, Summary)> {
     let results = EvalResults::read(dir, plan, tasks)?;
     let summary = Summary::new(plan, &results);
     write_report(dir, plan, tasks, &results, &summary)?;
     if output.format != Format::Text {
-        return output.json(&json!(summary));
+        output.json(&json!(summary))?;
+        return Ok((results, summary));
     }
     let width = usize::from(console::Term::stdout().size().1);
     table(&summary, width).iter().try_for_each(|line| output.line(&escape::terminal(line)))?;
@@ -192,7 +219,7 @@ fn tell(dir: &Path, plan: &EvalPlan, tasks: &[TaskLine], output: &Output) -> any
     output.status(&escape::terminal(&format!(
         "report: {dir}/report.html, summary.json and items.jsonl; `consensus eval show {dir} ID` shows an item"
     )));
-    Ok(())
+    Ok((results, summary))
 }
 
 fn tasks(dir: &Path) -> anyhow::Result<Vec<TaskLine>> {

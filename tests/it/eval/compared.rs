@@ -114,3 +114,30 @@ fn a_plan_is_told_before_anything_is_asked() {
     assert!(told.stdout.contains("\"columns\""), "{}", told.stdout);
     assert!(server.chats().is_empty() && !folder.path().join("study").exists());
 }
+
+#[test]
+fn a_bar_that_is_missed_is_exit_code_9() {
+    let (folder, server) = (Folder::new(), sums_model());
+    sums(&folder, 24);
+    evaluated(&folder, &server, &["--fail-under", "right=0.2", "--fail-under", "answered=0.5"], 0);
+    let words = [&super::ARMS[..], &["--fail-under", "right=0.99"]].concat();
+    let told = Finished::of(&mut eval(&folder, &server, &words)).exits(9);
+    assert!(
+        told.stderr.contains("right may be as low as") && told.stderr.contains("the bar is 99.0 %"),
+        "{}",
+        told.stderr
+    );
+    // A later evaluation whose primary arm is as good passes, and one that is worse does not.
+    std::fs::rename(folder.path().join("study"), folder.path().join("old")).unwrap();
+    evaluated(&folder, &server, &["--baseline", "old"], 0);
+    std::fs::remove_dir_all(folder.path().join("study")).unwrap();
+    let words = [&super::ARMS[..], &["--primary", "pair:writer_physicist", "--baseline", "old"]].concat();
+    let told = Finished::of(&mut eval(&folder, &server, &words)).exits(9).stderr;
+    assert!(told.contains("is worse than the baseline's vote,modes=words,program"), "{told}");
+    // Other tasks are no baseline.
+    sums(&folder, 12);
+    let words = ["--arm", "vote", "--baseline", "old"];
+    std::fs::remove_dir_all(folder.path().join("study")).unwrap();
+    let told = Finished::of(&mut eval(&folder, &server, &words)).exits(2).stderr;
+    assert!(told.contains("give the baseline of the same tasks"), "{told}");
+}
