@@ -117,8 +117,10 @@ const OF_ARM: usize = 3;
 
 /// Compares all arms over these items, of which every arm and curve is known. Returns `None` without an item.
 pub(super) fn compare(plan: &EvalPlan, items: &[&Item]) -> Option<Comparison> {
-    let first = items.first()?;
-    let columns = Columns::new(plan, items, first);
+    if items.is_empty() {
+        return None;
+    }
+    let columns = Columns::new(plan, items);
     let rows = columns.rows(plan, items);
     let sums = rows.sums();
     let found = rows.resampled(plan.seed, |sums, figures| columns.figures(plan, sums, figures));
@@ -142,14 +144,14 @@ pub(super) fn compare(plan: &EvalPlan, items: &[&Item]) -> Option<Comparison> {
 }
 
 impl Columns {
-    fn new(plan: &EvalPlan, items: &[&Item], first: &Item) -> Self {
+    fn new(plan: &EvalPlan, items: &[&Item]) -> Self {
         let mut next = 0;
         let mut curves = BTreeMap::new();
         for (bank, _) in plan.banks.iter().enumerate().filter(|(_, bank)| bank.is_curve) {
-            // An item with fewer samples than others would bend the curve.
+            // An item with fewer samples than others would bend the curve, and other arms may need more of them than the curve has.
             let of_bank = |item: &&Item| item.banks[bank].as_ref().map(|bank| bank.samples.len());
             let samples =
-                items.iter().filter_map(of_bank).min().or_else(|| of_bank(&first)).unwrap_or_default();
+                items.iter().filter_map(of_bank).min().unwrap_or_default().min(plan.samples as usize);
             curves.insert(bank, next..next + samples);
             next += samples + BESIDES;
         }
@@ -184,7 +186,8 @@ impl Columns {
                 |at: usize| f64::from(u8::from(samples.get(at).is_some_and(|sample| sample.is_right)));
             row[range.clone()].copy_from_slice(&majorities(&samples[..range.len()]));
             row[range.end] = *tokens;
-            row[range.end + 1] = f64::from(u8::from(samples.iter().any(|sample| sample.is_right)));
+            row[range.end + 1] =
+                f64::from(u8::from(samples[..range.len()].iter().any(|sample| sample.is_right)));
             row[range.end + 2] = if range.len() < 2 { 0.0 } else { is_right(1) - is_right(0) };
         }
         for (at, arm) in item.arms.iter().enumerate().take(plan.arms.len()) {

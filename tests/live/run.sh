@@ -6,6 +6,7 @@
 #   tests/live/run.sh document   a long text is read in pieces; whether the facts that were planted in it are found
 #   tests/live/run.sh approval OUT.jsonl   what four reviewers make of twenty small changes, half of them with a defect
 #   tests/live/run.sh dsse       the records of decisions, held against an independent library; no model
+#   tests/live/run.sh figures    the figures of an evaluation, held against scipy, statsmodels and pandas; no model
 #   tests/live/run.sh bedrock    the signatures of requests to Amazon Bedrock, held against AWS's own library; no model
 #   tests/live/run.sh cache      how much of a growing prompt the server reuses (at least 80 %)
 #   tests/live/run.sh conformance      the tests of the provider against this server
@@ -40,6 +41,9 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 botocore=1.44.5
 securesystemslib=1.6.0
 cryptography=50.0.2
+scipy=1.17.1
+statsmodels=0.15.0
+pandas=3.1.1
 
 # with_results WORD [OUT.jsonl ...]: what every sweep needs that writes a file of results.
 with_results() {
@@ -169,6 +173,12 @@ case ${1:-} in
         install cryptography "$cryptography"
         build
         attend "$py" "$root/tests/live/dsse.py" "$bin" ;;
+    figures)
+        install scipy "$scipy"
+        install statsmodels "$statsmodels"
+        install pandas "$pandas"
+        build
+        attend "$py" "$root/tests/live/figures.py" "$bin" ;;
     veto | calibration)
         with_results "$@"
         attend "$py" "$root/tests/live/council.py" "$1" "$bin" "${@:2}"

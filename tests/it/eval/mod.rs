@@ -3,6 +3,7 @@
 mod bad_input;
 mod compared;
 mod goes_on;
+mod simulated;
 
 use std::process::Command;
 

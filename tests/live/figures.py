@@ -1,0 +1,213 @@
+#!/usr/bin/env python3
+"""Holds the figures of `consensus eval` against independent libraries: scipy, statsmodels and pandas.
+
+    figures.py BIN
+
+A server that answers sums with some skill, by the request alone, is evaluated with several arms. Every share, interval, p-value and point
+of the curve in summary.json is computed again from the rows of the bank and of items.jsonl, by other code: intervals of Wilson and exact
+tests by statsmodels, the bootstrap with scipy's, the curve by drawing subsets. items.jsonl and the CSV of results are read with pandas.
+"""
+
+import hashlib
+import http.server
+import itertools
+import json
+import pathlib
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+
+import numpy
+import pandas
+from scipy import stats
+from statsmodels.stats.contingency_tables import mcnemar
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.proportion import proportion_confint
+
+ITEMS = 150
+SAMPLES = 6
+ARMS = ["single", "sc@3", "vote,modes=words,program", "vote,stop=sure", "single,temperature=0"]
+
+
+def lot(*parts):
+    """A number from 0 to 1 that depends on the parts alone."""
+    return int(hashlib.sha256(repr(parts).encode()).hexdigest()[:12], 16) / 16**12
+
+
+class Voter(http.server.BaseHTTPRequestHandler):
+    """Answers a sum rightly with a skill that depends on the sum, by the seed of the request."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def say(self, value):
+        body = json.dumps(value).encode()
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self):
+        self.say({"data": [{"id": "m"}]})
+
+    def do_POST(self):
+        request = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        text, last = json.dumps(request["messages"]), json.dumps(request["messages"][-1])
+        one, other = map(int, re.search(r"How much is (\d+) \+ (\d+)", text).groups())
+        draw = lot(one, other, request.get("seed"), request.get("temperature"))
+        answer = one + other + (0 if draw < lot(one, other) else 1 + int(draw * 1000) % 3)
+        program = f"```python\ndef solution():\n    return {answer - other} + {other}\n```"
+        words = "I am not sure." if draw > 0.97 else f"I add the two.\nAnswer: {answer}"
+        reply = program if "Write a Python function" in last else words
+        if request.get("response_format"):
+            reply = json.dumps({"response": "many"})
+        usage = {"prompt_tokens": len(text) // 4, "completion_tokens": 20 + one}
+        message = {"role": "assistant", "content": reply}
+        self.say({"id": "x", "object": "chat.completion", "model": "m", "usage": usage,
+                  "choices": [{"index": 0, "finish_reason": "stop", "message": message}]})
+
+
+def evaluated(program, folder):
+    """Evaluates the arms, and returns the summary."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Voter)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    rows = [{"id": f"s{n}", "prompt": f"How much is {n} + {n * 7 % 50}?", "answer": n + n * 7 % 50, "canonical": "number",
+             "meta": {"subject": n // 5}} for n in range(ITEMS)]
+    (folder / "sums.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    arms = [flag for arm in ARMS for flag in ("--arm", arm)]
+    server_flags = ["--base-url", f"http://127.0.0.1:{server.server_address[1]}/v1", "--model", "m", "--no-stream"]
+    command = [program, "eval", "sums.jsonl", *arms, "--samples", str(SAMPLES), "--out", "study", "-q", "--format", "json"]
+    told = subprocess.run([*command, *server_flags], cwd=folder, check=True, capture_output=True, text=True).stdout
+    server.shutdown()
+    return json.loads(told), {row["id"]: str(row["answer"]) for row in rows}
+
+
+def banked(folder, answers):
+    """The samples of each item: their answers, and the mean tokens of one."""
+    samples, tokens = {}, {}
+    for line in (folder / "study/bank/results-0.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        if row["arm"] == "words":
+            drawn = [sample["text"] for sample in row["vote"]["samples"]]
+            samples[row["task"]] = drawn[:SAMPLES]
+            tokens[row["task"]] = (row["usage"]["prompt"] + row["usage"]["completion"]) / len(drawn)
+    assert set(samples) == set(answers) and all(len(drawn) == SAMPLES for drawn in samples.values())
+    return samples, tokens
+
+
+def majority(drawn, right):
+    """The probability that the majority of these samples is right, where chance breaks a tie."""
+    counts = pandas.Series([text for text in drawn if text is not None], dtype=object).value_counts()
+    leaders = counts[counts == counts.max()].index if len(counts) else []
+    return sum(text == right for text in leaders) / max(len(leaders), 1)
+
+
+def near(one, other, margin, what):
+    assert abs(one - other) <= margin, f"{what}: {one} and {other}"
+
+
+def check_curve(curve, samples, tokens, answers):
+    """Checks every point, and returns the curve of each item."""
+    by_item = {}
+    for task, drawn in samples.items():
+        of = [[majority(subset, answers[task]) for subset in itertools.combinations(drawn, k)] for k in range(1, SAMPLES + 1)]
+        by_item[task] = [numpy.mean(shares) for shares in of]
+    for point in curve["points"]:
+        k = point["samples"]
+        near(point["right"], numpy.mean([shares[k - 1] for shares in by_item.values()]), 1e-9, f"the majority of {k}")
+        near(point["tokens"], k * numpy.mean(list(tokens.values())), 1e-6, f"the tokens of {k}")
+    any_right = numpy.mean([any(text == answers[task] for text in drawn) for task, drawn in samples.items()])
+    near(curve["any_right"], any_right, 1e-9, "any sample is right")
+    return by_item
+
+
+def on_curve(points, samples):
+    """The curve at a number of samples, which is straight between two points."""
+    return numpy.interp(samples, numpy.arange(1, len(points) + 1), points)
+
+
+def check_difference(arm, rows, by_item, tokens):
+    """Checks the difference from the curve with scipy's bootstrap, and the exact test with statsmodels."""
+    order = rows["id"].tolist()
+    right = rows["right"].to_numpy(float)
+    spent = (rows["prompt_tokens"] + rows["completion_tokens"]).to_numpy(float)
+    points = numpy.array([by_item[task] for task in order])
+    of_one = numpy.array([tokens[task] for task in order])
+
+    def difference(at):
+        bought = spent[at].sum() / of_one[at].sum()
+        return right[at].mean() - on_curve(points[at].mean(axis=0), bought)
+
+    against = arm["against"]
+    near(against["difference"], difference(numpy.arange(len(order))), 1e-9, arm["name"])
+    found = stats.bootstrap((numpy.arange(len(order)),), difference, n_resamples=10_000, method="percentile",
+                            vectorized=False, rng=numpy.random.default_rng(1))
+    for end, other in zip(("low", "high"), found.confidence_interval):
+        near(against["interval"][end], other, 0.004, f"{arm['name']}, {end}")
+    near(against["error"], found.standard_error, 0.001, f"{arm['name']}, error")
+    table = [[0, against["better"]], [against["worse"], 0]]
+    near(against["exact"]["p"], mcnemar(table, exact=True).pvalue, 1e-9, f"{arm['name']}, exact test")
+
+
+def check_share(of, counts, name):
+    assert (of["count"], of["of"]) == (int(sum(counts)), len(counts)), name
+    low, high = proportion_confint(sum(counts), len(counts), method="wilson")
+    near(of["interval"]["low"], low, 1e-9, f"{name}, low")
+    near(of["interval"]["high"], high, 1e-9, f"{name}, high")
+
+
+def check_holm(summary):
+    others = [arm for arm in summary["arms"] if not arm["is_primary"] and arm["p"] is not None]
+    raw = [arm["against"]["p"] for arm in others]
+    for arm, corrected in zip(others, multipletests(raw, method="holm")[1]):
+        near(arm["p"], corrected, 1e-9, f"{arm['name']}, Holm")
+
+
+def random_intervals(program, folder):
+    """Intervals of Wilson on random counts, as `consensus results` prints them."""
+    drawn = random.Random(5)
+    for _ in range(3):
+        of = drawn.randint(1, 60)
+        tasks = [{"id": n, "prompt": f"{n}+1?", "answer": 4 if drawn.random() < 0.6 else 5, "canonical": "number"} for n in range(of)]
+        (folder / "tasks.jsonl").write_text("".join(json.dumps(task) + "\n" for task in tasks))
+        out = f"out{of}"
+        batch = [program, "batch", "tasks.jsonl", "-q", "-o", out, "--mock", "--answer", "4", "--roleset", "vote_number"]
+        subprocess.run(batch, cwd=folder, check=True, capture_output=True)
+        told = subprocess.run([program, "results", out, "--format", "json"], cwd=folder, check=True, capture_output=True).stdout
+        right = sum(task["answer"] == 4 for task in tasks)
+        low, high = proportion_confint(right, of, method="wilson")
+        share = json.loads(told)[0]["right"]
+        near(share["low"], low, 1e-9, f"{right} of {of}")
+        near(share["high"], high, 1e-9, f"{right} of {of}")
+        table = subprocess.run([program, "results", out, "--format", "csv"], cwd=folder, check=True, stdout=subprocess.PIPE)
+        (folder / "runs.csv").write_bytes(table.stdout)
+        frame = pandas.read_csv(folder / "runs.csv")
+        assert len(frame) == of and int(frame["right"].sum()) == right, frame
+
+
+def main():
+    program = str(pathlib.Path(sys.argv[1]).resolve())
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        summary, answers = evaluated(program, folder)
+        samples, tokens = banked(folder, answers)
+        by_item = check_curve(summary["curves"][0], samples, tokens, answers)
+        frame = pandas.read_json(folder / "study/items.jsonl", lines=True, dtype={"id": str})
+        for arm in summary["arms"]:
+            rows = frame[frame["arm"] == arm["name"]]
+            assert len(rows) == ITEMS, arm["name"]
+            check_share(arm["right"], rows["right"], arm["name"])
+            check_share(arm["answered"], rows["answer"].notna(), arm["name"])
+            check_difference(arm, rows, by_item, tokens)
+        check_holm(summary)
+        random_intervals(program, folder)
+    print(f"figures: passed: {len(ARMS)} arms on {ITEMS} items agree with scipy and statsmodels; pandas reads the tables")
+
+
+main()
