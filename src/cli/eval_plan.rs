@@ -9,7 +9,7 @@ use super::args::{EvalArgs, Replies};
 use super::error::UsageError;
 use crate::batch::{Column, Draws, planned_columns};
 use crate::config::{FileConfig, vote_roleset};
-use crate::eval::{ArmSpec, EvalData, EvalPlan, PlannedArm, PlannedBank, Way};
+use crate::eval::{ArmSpec, EvalData, EvalPlan, PlannedArm, PlannedBank, Way, require_clusters};
 use crate::protocol::{Params, ProtocolParams as _};
 use crate::text::{CanonicalKind, escape};
 
@@ -24,6 +24,9 @@ pub(super) fn planned(
     out: &Path,
     file: &FileConfig,
 ) -> anyhow::Result<EvalPlan> {
+    if let Some(label) = &args.cluster {
+        require_clusters(&data.tasks, label)?;
+    }
     let vote = vote_roleset(data.kind == CanonicalKind::Choice, Some(data.kind));
     let mut banks = Vec::new();
     let mut arms: Vec<PlannedArm> = Vec::new();
@@ -56,6 +59,7 @@ pub(super) fn planned(
         data_sha256: data.note.sha256,
         kind: data.kind,
         items: data.tasks.len(),
+        parts: args.shard.count,
         cluster: args.cluster.clone(),
         seed: args.seed,
         samples: args.samples,

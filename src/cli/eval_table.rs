@@ -2,37 +2,55 @@
 //!
 //! The input is a summary or an item. The output is lines. Nothing is read or printed here.
 
+use console::measure_text_width;
+
 use super::table::Table;
 use crate::batch::TaskLine;
-use crate::eval::{ArmSummary, EvalPlan, EvalVerdict, Item, ShareOf, Summary, points};
+use crate::eval::{Against, ArmSummary, EvalPlan, EvalVerdict, Item, ShareOf, Summary, p_in_words, points};
 use crate::statistics::{Interval, items_needed};
 use crate::text::{counted, escape};
 
 /// The shares of discordant items for which a plan tells the number of items that are needed.
 const DISCORDANT: [f64; 2] = [0.1, 0.2];
 
-/// Returns the table of the arms.
+/// The names of the columns after that of the arm.
+const HEADING: [&str; 8] = ["arm", "right", "answered", "tokens", "majority", "difference", "p", "verdict"];
+
+/// Returns the arms as a table; where it would be wider than the terminal, each arm has lines of its own.
 pub(super) fn table(summary: &Summary, width: usize) -> Vec<String> {
-    let heading = ["arm", "right", "answered", "tokens", "majority", "difference", "p", "verdict"];
-    let rows = summary.arms.iter().map(row).collect();
-    Table { heading, rows, shares: [1, 0, 0, 0, 0, 0, 0, 0] }.lines(width)
+    let rows: Vec<[String; 8]> = summary.arms.iter().map(row).collect();
+    let table = Table { heading: HEADING, rows: rows.clone(), shares: [0; 8] }.lines(width);
+    if table.iter().all(|line| measure_text_width(line) <= width) {
+        return table;
+    }
+    rows.iter().flat_map(lines).collect()
+}
+
+/// Returns the lines of one arm.
+fn lines(row: &[String; 8]) -> Vec<String> {
+    let [name, right, answered, tokens, majority, difference, p, verdict] = row;
+    let mut lines = vec![name.clone(), format!("  right {right}, answered {answered}, {tokens} tokens")];
+    if verdict != "-" {
+        lines.push(format!("  majority {majority}, difference {difference}, p {p}: {verdict}"));
+    }
+    lines
 }
 
 fn row(arm: &ArmSummary) -> [String; 8] {
     let against = arm.against.filter(|_| arm.verdict.is_some());
-    let answered = arm.answered.share.map_or("-".to_owned(), |share| format!("{:.0} %", share * 100.0));
+    let none = || "-".to_owned();
+    let answered = arm.answered.share.map_or_else(none, |share| format!("{:.0} %", share * 100.0));
     let mark = if arm.is_primary { " *" } else { "" };
+    let majority = |of: Against| format!("{:.1} %{}", of.curve * 100.0, if of.is_dearer { " <" } else { "" });
     [
         format!("{}{mark}", arm.name),
         share(&arm.right),
         answered,
         format!("{:.0}", arm.cost.tokens),
-        against.map_or("-".to_owned(), |of| {
-            format!("{:.1} %{}", of.curve * 100.0, if of.is_dearer { " <" } else { "" })
-        }),
-        against.map_or("-".to_owned(), |of| points(of.difference, of.found.interval)),
-        arm.p.map_or("-".to_owned(), |p| format!("{p:.3}")),
-        arm.verdict.map_or("-".to_owned(), EvalVerdict::in_words),
+        against.map_or_else(none, majority),
+        against.map_or_else(none, |of| points(of.difference, of.found.interval)),
+        arm.p.map_or_else(none, p_in_words),
+        arm.verdict.map_or_else(none, EvalVerdict::in_words),
     ]
 }
 

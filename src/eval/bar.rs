@@ -10,7 +10,9 @@ use super::items::{ArmItem, EvalResults};
 use super::notes::points;
 use super::plan::EvalPlan;
 use super::summary::{ArmSummary, ShareOf, Summary};
-use crate::statistics::UnitRows;
+use crate::batch::TaskLine;
+use crate::statistics::{Resampled, UnitRows};
+use crate::text::counted;
 
 /// A share that the primary arm must reach.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,62 +48,88 @@ impl Bar {
         Ok(Self { measure, least })
     }
 
-    /// Returns why the primary arm of a summary misses the bar, if it does.
+    /// Returns whether the primary arm of a summary reaches the bar, and the two in words.
     #[must_use]
-    pub fn missed(self, summary: &Summary) -> Option<String> {
-        let arm = summary.arms.iter().find(|arm| arm.is_primary)?;
+    pub fn judge(self, summary: &Summary) -> (bool, String) {
+        let arm = summary.arms.iter().find(|arm| arm.is_primary);
         let (name, of): (_, fn(&ArmSummary) -> &ShareOf) = match self.measure {
             Measure::Right => ("right", |arm| &arm.right),
             Measure::Answered => ("answered", |arm| &arm.answered),
             Measure::RightWhenAnswered => ("right when answered", |arm| &arm.right_when_answered),
         };
-        let low = of(arm).interval.map_or(0.0, |interval| interval.low);
-        (low < self.least).then(|| {
-            format!(
-                "{}: {name} may be as low as {:.1} %, and the bar is {:.1} %",
-                arm.name,
-                low * 100.0,
-                self.least * 100.0
-            )
-        })
+        let low = arm.and_then(|arm| of(arm).interval).map_or(0.0, |interval| interval.low);
+        let words = format!(
+            "{}: {name} may be as low as {:.1} %, and the bar is {:.1} %",
+            summary.primary,
+            low * 100.0,
+            self.least * 100.0
+        );
+        (low >= self.least, words)
     }
 }
 
-/// Returns why the primary arm is worse than that of an earlier evaluation, if it is.
-///
-/// # Errors
-///
-/// Returns [`EvalError::OtherData`] if the two have no item in common.
-pub fn worse_than(
-    (plan, results): (&EvalPlan, &EvalResults),
-    (old_plan, old): (&EvalPlan, &EvalResults),
-) -> Result<Option<String>, EvalError> {
-    plan.require_data_of(old_plan)?;
-    let before: HashMap<&str, bool> = right(old_plan, old).collect();
-    let share = |is_right: bool| f64::from(u8::from(is_right));
-    let mut rows = UnitRows::new(2);
-    for (id, is_right) in right(plan, results) {
-        if let Some(was_right) = before.get(id) {
-            rows.push(&[share(is_right) - share(*was_right), 1.0]);
+/// The comparison of an evaluation with an earlier one, item by item.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SinceBaseline {
+    /// The items that are the same in both.
+    pub items: usize,
+    /// The mean difference of the primary arms.
+    pub difference: f64,
+    /// The interval and the error of the difference.
+    pub found: Resampled,
+}
+
+impl SinceBaseline {
+    /// Compares the primary arms of two evaluations, each with its tasks and results, over the tasks that are the same.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`EvalError::OtherData`] if no task that both have ended is the same.
+    pub fn new(
+        (plan, tasks, results): (&EvalPlan, &[TaskLine], &EvalResults),
+        (old_plan, old_tasks, old): (&EvalPlan, &[TaskLine], &EvalResults),
+    ) -> Result<Self, EvalError> {
+        let before: HashMap<&str, (&TaskLine, bool)> = right(old_plan, old_tasks, old)
+            .map(|(task, is_right)| (task.id.as_str(), (task, is_right)))
+            .collect();
+        let share = |is_right: bool| f64::from(u8::from(is_right));
+        let mut rows = UnitRows::new(2);
+        for (task, is_right) in right(plan, tasks, results) {
+            let known = before.get(task.id.as_str()).filter(|(known, _)| *known == task);
+            if let Some((_, was_right)) = known {
+                rows.push(&[share(is_right) - share(*was_right), 1.0]);
+            }
         }
+        let mean = |sums: &[f64]| sums[0] / sums[1];
+        let found = rows.resampled(plan.seed, |sums, figures| figures.push(mean(sums)));
+        let other = || EvalError::OtherData { now: plan.data.clone(), before: old_plan.data.clone() };
+        let found = *found.first().ok_or_else(other)?;
+        Ok(Self { items: rows.len(), difference: mean(&rows.sums()), found })
     }
-    let mean = |sums: &[f64]| sums[0] / sums[1];
-    let found = rows.resampled(plan.seed, |sums, figures| figures.push(mean(sums)));
-    let Some(found) = found.first() else {
-        return Err(EvalError::OtherData { now: plan.data.clone(), before: old_plan.data.clone() });
-    };
-    let told = || {
-        let difference = points(mean(&rows.sums()), found.interval);
-        format!("{} is worse than the baseline's {}: {difference} points", plan.primary, old_plan.primary)
-    };
-    Ok((found.interval.high < 0.0).then(told))
+
+    /// Returns true if the whole interval is below zero.
+    #[must_use]
+    pub fn is_worse(&self) -> bool {
+        self.found.interval.high < 0.0
+    }
+
+    /// Returns the comparison in words.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let difference = points(self.difference, self.found.interval);
+        format!("{difference} points since the baseline, over {}", counted(self.items, "task"))
+    }
 }
 
-/// Returns whether the primary arm is right, for each item that it has ended.
-fn right<'a>(plan: &EvalPlan, results: &'a EvalResults) -> impl Iterator<Item = (&'a str, bool)> {
+/// Returns whether the primary arm is right, for each task whose run has ended.
+fn right<'a>(
+    plan: &EvalPlan,
+    tasks: &'a [TaskLine],
+    results: &'a EvalResults,
+) -> impl Iterator<Item = (&'a TaskLine, bool)> {
     let at = plan.arms.iter().position(|arm| arm.name == plan.primary);
     let of_arm = move |arms: &[Option<ArmItem>]| Some(arms.get(at?)?.as_ref()?.is_right);
-    results.items.iter().filter_map(move |item| Some((item.id.as_str(), of_arm(&item.arms)?)))
+    tasks.iter().zip(&results.items).filter_map(move |(task, item)| Some((task, of_arm(&item.arms)?)))
 }
 
 #[cfg(test)]

@@ -3,15 +3,19 @@
 //! The input is a file in the form of a batch's tasks or of a known public set. The output is its tasks, all of one kind of answer. Every
 //! row must be usable: a figure over the rows that happened to be readable would be one over other items than the person meant.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
 
 use super::error::EvalError;
 use crate::batch::{DataNote, DocumentLine, Grader, Line, TaskForm, TaskLine, feed, require_answer};
-use crate::text::{CanonicalKind, CanonicalRule};
+use crate::text::{CanonicalKind, CanonicalRule, counted};
 
 /// The parts of names of public sets, which models may have read while they were trained.
 const PUBLIC_SETS: [&str; 8] = ["gsm8k", "svamp", "mmlu", "humaneval", "math", "arc", "bbh", "truthfulqa"];
+
+/// The fewest clusters that are drawn again for an interval: of fewer, the draws say too little about others.
+const CLUSTERS_MIN: usize = 10;
 
 /// The items of an evaluation.
 #[derive(Clone, Debug)]
@@ -67,6 +71,27 @@ pub fn read_data(
     let kind = tasks.first().and_then(|task| task.canonical.as_ref()).map(|rule| rule.kind);
     let kind = kind.ok_or_else(|| EvalError::Empty(path.to_owned()))?;
     Ok(EvalData { note, tasks, kind })
+}
+
+/// Refuses a label of clusters that a task lacks, or that has too few values for an interval over clusters.
+///
+/// # Errors
+///
+/// Returns [`EvalError::Clusters`].
+pub fn require_clusters(tasks: &[TaskLine], label: &str) -> Result<(), EvalError> {
+    let wrong = |why: String| EvalError::Clusters { label: label.to_owned(), why };
+    let mut values = BTreeSet::new();
+    for task in tasks {
+        let value = task.meta.get(label);
+        values.insert(value.ok_or_else(|| wrong(format!("is not in the `meta` of task `{}`", task.id)))?);
+    }
+    if values.len() < CLUSTERS_MIN {
+        let found = counted(values.len(), "value");
+        return Err(wrong(format!(
+            "has {found}, and an interval over clusters needs {CLUSTERS_MIN} or more"
+        )));
+    }
+    Ok(())
 }
 
 /// Refuses a task without an answer that code can compare.

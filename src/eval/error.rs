@@ -57,24 +57,30 @@ pub enum EvalError {
         why: String,
     },
     /// A baseline is about other items.
-    #[error(
-        "the baseline is on `{before}`, and this evaluation is on `{now}`; give the baseline of the same tasks"
-    )]
+    #[error("the baseline is on `{before}`, this evaluation is on `{now}`, and no task is the same in both")]
     OtherData {
         /// The data of this evaluation.
         now: String,
         /// The data of the baseline.
         before: String,
     },
+    /// The label of clusters does not divide the items.
+    #[error("the label `{label}` of --cluster {why}")]
+    Clusters {
+        /// The label.
+        label: String,
+        /// The reason.
+        why: String,
+    },
     /// The folder holds an evaluation with another plan.
     #[error(
-        "`{folder}` holds an evaluation with another plan: {what} differs; give the same command as before, or another --out"
+        "`{folder}` holds an evaluation with another plan: {what}; give the same command as before, or another --out"
     )]
     OtherPlan {
         /// The folder.
         folder: PathBuf,
         /// The part that differs.
-        what: &'static str,
+        what: String,
     },
 }
 
@@ -91,6 +97,7 @@ impl EvalError {
             | Self::NoPlan(_)
             | Self::Plan { .. }
             | Self::OtherData { .. }
+            | Self::Clusters { .. }
             | Self::OtherPlan { .. } => ExitCode::Usage,
         }
     }

@@ -138,7 +138,7 @@ impl EvalResults {
             arms: vec![None; plan.arms.len()],
         };
         let mut items: Vec<Item> = tasks.iter().map(of_plan).collect();
-        for part in Self::parts(folder)? {
+        for part in Self::parts(folder, plan) {
             for (at, bank) in plan.banks.iter().enumerate() {
                 each(&part.join(&bank.folder), |told| {
                     if let Some(item) = place.get(told.task.as_str()).filter(|_| told.arm == WORDS) {
@@ -158,22 +158,10 @@ impl EvalResults {
         Ok(Self { items })
     }
 
-    /// Returns the folders of the parts of an evaluation, or its own folder if it has no parts.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`EvalError::Io`] if the folder cannot be read.
-    pub fn parts(folder: &Path) -> Result<Vec<PathBuf>, EvalError> {
-        let wrong = |why| EvalError::Io { action: "read", path: folder.to_owned(), why };
-        let mut parts: Vec<PathBuf> = Vec::new();
-        for entry in std::fs::read_dir(folder).map_err(wrong)? {
-            let entry = entry.map_err(wrong)?;
-            if entry.file_name().to_string_lossy().starts_with("part-") {
-                parts.push(entry.path());
-            }
-        }
-        parts.sort();
-        Ok(if parts.is_empty() { vec![folder.to_owned()] } else { parts })
+    /// Returns the folders of the parts of an evaluation, or its own folder if it has one part.
+    #[must_use]
+    pub fn parts(folder: &Path, plan: &EvalPlan) -> Vec<PathBuf> {
+        (0..plan.parts).map(|part| plan.part(folder, part)).collect()
     }
 
     /// Returns the items of which every arm and every curve is known. Only these are compared.

@@ -28,14 +28,14 @@ mod summary;
 mod verdict;
 
 pub use arm_spec::{ArmSpec, BadArm, MAJORITY_MAX, Way};
-pub use bar::{Bar, worse_than};
+pub use bar::{Bar, SinceBaseline};
 pub use comparison::{Against, Curve, CurvePoint, TalkOfArm};
 pub use curve::DrawnSample;
-pub use data::{EvalData, read_data};
+pub use data::{EvalData, read_data, require_clusters};
 pub use error::EvalError;
 pub use items::{ARMS, ArmItem, BankItem, BlindLead, EvalResults, Item};
-pub use notes::{notes, points};
+pub use notes::{notes, p_in_words, points};
 pub use plan::{EvalPlan, PlannedArm, PlannedBank};
-pub use report::write_report;
+pub use report::{item_json, write_report};
 pub use summary::{ArmSummary, Bin, CostOf, Flips, RiskPoint, ShareOf, Summary, Vetoes};
 pub use verdict::EvalVerdict;

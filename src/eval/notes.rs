@@ -2,9 +2,10 @@
 //!
 //! The input is a summary. The output is sentences for a terminal and for a page.
 
-use super::comparison::Against;
+use super::comparison::{Against, TalkOfArm};
 use super::summary::{ArmSummary, Summary};
-use crate::statistics::{Interval, items_needed};
+use super::verdict::needed;
+use crate::statistics::Interval;
 use crate::text::counted;
 
 /// Returns what a reader of the table must know.
@@ -14,17 +15,17 @@ pub fn notes(summary: &Summary) -> Vec<String> {
         "“majority” is the share of right answers by the majority of as many samples as the arm's tokens would buy, over {}; 95 % intervals",
         counted(summary.items, "item")
     )];
-    if let Some(primary) = summary.arms.iter().find(|arm| arm.is_primary && arm.verdict.is_some()) {
+    let judged = || summary.arms.iter().filter(|arm| arm.verdict.is_some());
+    if let Some(primary) = judged().find(|arm| arm.is_primary).filter(|_| judged().count() > 1) {
         notes.push(format!(
-            "* {} is the primary comparison; the p-values of the others are corrected by Holm",
+            "* {} is the primary comparison; the p-values of the others are corrected by Holm, and a verdict needs one below 5 %",
             primary.name
         ));
     }
     if summary.items < summary.planned {
-        let missing = summary.planned - summary.items;
         notes.push(format!(
-            "{} of {} are not complete and are in no figure",
-            missing,
+            "{} of {} are not complete: they are in no figure, and there is no verdict",
+            summary.planned - summary.items,
             counted(summary.planned, "item")
         ));
     }
@@ -40,11 +41,9 @@ pub fn notes(summary: &Summary) -> Vec<String> {
     for arm in &summary.arms {
         let Some(talk) = &arm.talk else { continue };
         notes.push(format!(
-            "talk of {}: {} became right and {} wrong, {} against the vote over its own drafts",
+            "talk of {}, against the vote over its own drafts: {}",
             arm.name,
-            talk.gained + talk.untied,
-            talk.lost + talk.untied_wrong,
-            points(talk.difference, talk.found.interval)
+            talk_in_words(talk)
         ));
     }
     for curve in &summary.curves {
@@ -70,19 +69,36 @@ pub fn notes(summary: &Summary) -> Vec<String> {
 
 /// Returns the number of items that a pilot finds needed.
 fn pilot(summary: &Summary) -> String {
-    let primary = summary.arms.iter().find(|arm| arm.is_primary).and_then(|arm| arm.against);
-    primary.map_or("no item is complete".to_owned(), |of| {
-        let variance = of.found.error.powi(2) * summary.units as f64;
+    let primary = summary.arms.iter().find(|arm| arm.is_primary);
+    let of = primary.and_then(|arm| Some((arm, arm.against?)));
+    of.map_or("no item is complete".to_owned(), |(arm, of)| {
         format!(
-            "{} items would find a difference of {:.1} points with a power of 80 %",
-            items_needed(variance, summary.effect),
-            summary.effect * 100.0
+            "{} items would decide about a difference of {:.1} points for {}",
+            needed(of.found, summary.units, summary.effect),
+            summary.effect * 100.0,
+            arm.name
         )
     })
+}
+
+/// Returns the effect of the talk of an arm.
+pub(super) fn talk_in_words(talk: &TalkOfArm) -> String {
+    let TalkOfArm { lost, gained, untied, untied_wrong, difference, found, .. } = talk;
+    let ties = match untied + untied_wrong {
+        0 => String::new(),
+        ties => format!(", and of {} with a right draft {untied} became right", counted(ties, "tie")),
+    };
+    format!("{gained} became right and {lost} wrong{ties}: {}", points(*difference, found.interval))
 }
 
 /// Returns a difference of shares in points, with its interval.
 #[must_use]
 pub fn points(difference: f64, Interval { low, high }: Interval) -> String {
     format!("{:+.1} [{:+.1}, {:+.1}]", difference * 100.0, low * 100.0, high * 100.0)
+}
+
+/// Returns a p-value, which a bootstrap of 10,000 selections knows to three digits.
+#[must_use]
+pub fn p_in_words(p: f64) -> String {
+    if p < 0.001 { "<0.001".to_owned() } else { format!("{p:.3}") }
 }

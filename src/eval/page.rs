@@ -9,9 +9,9 @@ use minijinja::context;
 use minijinja::value::Serde;
 use serde::Serialize;
 
-use super::comparison::{Against, Curve, CurvePoint, TalkOfArm};
+use super::comparison::{Against, Curve, CurvePoint};
 use super::items::{ArmItem, Item};
-use super::notes::{notes, points};
+use super::notes::{notes, p_in_words, points, talk_in_words};
 use super::plan::EvalPlan;
 use super::summary::{ArmSummary, Flips, ShareOf, Summary};
 use super::verdict::EvalVerdict;
@@ -51,6 +51,8 @@ struct Shown<'a> {
     point_label: String,
     /// The line of errors by coverage, in the coordinates of the plot.
     risk: String,
+    p: String,
+    exact_p: String,
     grounds: Vec<(String, PlotMark)>,
     calibration: Vec<(String, PlotMark)>,
     vetoes: Option<[String; 2]>,
@@ -182,12 +184,6 @@ fn shown<'a>(
         lost: flips.at(of.lost as f64),
     };
     let percent = |of: &ShareOf| of.share.map_or("-".to_owned(), |share| format!("{:.0} %", share * 100.0));
-    let talk = arm.talk.map(|talk| {
-        let difference = points(talk.difference, talk.found.interval);
-        let TalkOfArm { gained, lost, untied, untied_wrong, .. } = talk;
-        let ties = untied + untied_wrong;
-        format!("{gained} became right, {lost} became wrong, and of {ties} ties of the drafts with a right one {untied} became right: {difference}")
-    });
     Shown {
         number,
         name: escape::terminal(&arm.name),
@@ -204,6 +200,10 @@ fn shown<'a>(
         tokens_at: tokens.at(arm.cost.tokens),
         point_label: String::new(),
         risk: risk(arm),
+        p: arm.p.map_or("-".to_owned(), p_in_words),
+        exact_p: arm.against.filter(|_| arm.p.is_some()).map_or("-".to_owned(), |of| {
+            format!("{} ({} to {})", p_in_words(of.exact.p), of.better, of.worse)
+        }),
         grounds: arm.grounds.iter().map(|(ground, of)| (escape::terminal(ground), mark(of))).collect(),
         calibration: arm
             .calibration
@@ -211,7 +211,7 @@ fn shown<'a>(
             .map(|bin| (format!("{:.0} % certain", bin.certainty * 100.0), mark(&bin.right)))
             .collect(),
         vetoes: arm.vetoes.map(|of| [mark(&of.precision).words, mark(&of.recall).words]),
-        talk,
+        talk: arm.talk.as_ref().map(talk_in_words),
         flips: arm.flips.iter().map(flip).collect(),
         arm,
     }

@@ -4,6 +4,7 @@
 //! the same folder must have the same plan, except that it may have more items and more arms. A person who sees results and then changes
 //! the comparison finds something in any noise. The p-values of further arms are corrected for their number.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -36,6 +37,8 @@ pub struct EvalPlan {
     pub kind: CanonicalKind,
     /// The number of items.
     pub items: usize,
+    /// The number of parts in which the items are evaluated.
+    pub parts: u64,
     /// The label of tasks whose items are drawn together, because they share what makes them easy or hard.
     pub cluster: Option<String>,
     /// The seed of all runs, and of the intervals.
@@ -142,16 +145,10 @@ impl EvalPlan {
         }
     }
 
-    /// Refuses to be compared with an evaluation of other data.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`EvalError::OtherData`].
-    pub fn require_data_of(&self, other: &Self) -> Result<(), EvalError> {
-        if self.data_sha256 == other.data_sha256 {
-            return Ok(());
-        }
-        Err(EvalError::OtherData { now: self.data.clone(), before: other.data.clone() })
+    /// Returns the folder of a part of the evaluation in `folder`: that folder itself if there is one part.
+    #[must_use]
+    pub fn part(&self, folder: &Path, part: u64) -> PathBuf {
+        if self.parts == 1 { folder.to_owned() } else { folder.join(format!("part-{part}")) }
     }
 
     /// Returns the file of tasks in the folder of an evaluation.
@@ -161,28 +158,39 @@ impl EvalPlan {
     }
 
     /// Returns the part in which a known plan differs from this one, if it may not.
-    fn difference(&self, known: &Self) -> Option<&'static str> {
-        let parts = [
-            ("the data", (&self.data_sha256, &self.kind) == (&known.data_sha256, &known.kind)),
-            ("the number of items, which can only grow,", self.items >= known.items),
-            ("the label of clusters", self.cluster == known.cluster),
-            ("the seed", self.seed == known.seed),
-            ("the number of samples", self.samples == known.samples),
-            ("the primary arm", self.primary == known.primary),
-            ("the smallest effect of interest", self.effect.to_bits() == known.effect.to_bits()),
-            (
-                "a bank",
-                self.banks.len() >= known.banks.len()
-                    && known.banks.iter().zip(&self.banks).all(PlannedBank::is_grown),
-            ),
-            (
-                "an arm, of which there can only be more,",
-                known.arms.iter().all(|arm| self.arms.contains(arm)),
-            ),
+    fn difference(&self, known: &Self) -> Option<String> {
+        let value = |name: &str, is_same: bool, known: &dyn Display, new: &dyn Display| {
+            (!is_same).then(|| format!("{name} is {known} there and {new} here"))
+        };
+        let (data, old_data) = (self.data_sha256.to_string(), known.data_sha256.to_string());
+        let [cluster, old_cluster] = [self, known].map(|plan| plan.cluster.as_deref().unwrap_or("none"));
+        let has = |arm: &&PlannedArm| !self.arms.contains(arm);
+        let banks = || known.banks.iter().zip(&self.banks);
+        let is_grown = self.banks.len() >= known.banks.len() && banks().all(PlannedBank::is_grown);
+        value("the SHA-256 of the data", data == old_data, &old_data, &data)
+            .or_else(|| {
+                value("the kind of answers", self.kind == known.kind, &known.kind.name(), &self.kind.name())
+            })
+            .or_else(|| value("the number of items", self.items >= known.items, &known.items, &self.items))
+            .or_else(|| value("the number of parts", self.parts == known.parts, &known.parts, &self.parts))
+            .or_else(|| value("the label of clusters", cluster == old_cluster, &old_cluster, &cluster))
+            .or_else(|| value("the seed", self.seed == known.seed, &known.seed, &self.seed))
+            .or_else(|| {
+                value("the number of samples", self.samples == known.samples, &known.samples, &self.samples)
+            })
+            .or_else(|| {
+                value("the primary arm", self.primary == known.primary, &known.primary, &self.primary)
+            })
+            .or_else(|| {
+                let is_same = self.effect.to_bits() == known.effect.to_bits();
+                value("the smallest effect of interest", is_same, &known.effect, &self.effect)
+            })
+            .or_else(|| {
+                known.arms.iter().find(has).map(|arm| format!("the arm `{}` is missing here", arm.name))
+            })
+            .or_else(|| (!is_grown).then(|| "the banks have other samples".to_owned()))
             // The items of a pilot may become a part of the whole, but not the other way round.
-            ("the kind of evaluation", known.pilot || !self.pilot),
-        ];
-        parts.into_iter().find(|(_, is_same)| !is_same).map(|(part, _)| part)
+            .or_else(|| (self.pilot && !known.pilot).then(|| "it is no pilot there".to_owned()))
     }
 }
 

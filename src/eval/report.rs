@@ -8,11 +8,12 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::error::EvalError;
-use super::items::{ARMS, ArmItem, BlindLead, EvalResults};
+use super::items::{ARMS, ArmItem, BlindLead, EvalResults, Item};
 use super::page::{Flipped, item_page, report_page};
-use super::plan::EvalPlan;
+use super::plan::{EvalPlan, PlannedArm};
 use super::summary::Summary;
 use crate::batch::{TaskLine, is_batch, transcripts_of};
 use crate::files::{private_folder, write_whole};
@@ -117,7 +118,7 @@ fn write_items(
     let runs = flips.iter().flat_map(|(at, _)| &results.items[*at].arms).flatten();
     let runs: BTreeSet<String> = runs.map(|run| run.run.clone()).collect();
     let mut transcripts = BTreeMap::new();
-    for part in EvalResults::parts(folder)? {
+    for part in EvalResults::parts(folder, plan) {
         if is_batch(&part.join(ARMS)) {
             transcripts.extend(transcripts_of(&part.join(ARMS), &runs)?);
         }
@@ -129,6 +130,16 @@ fn write_items(
         write(&items.join(page), &item_page(plan, &tasks[*at], item, &texts))?;
     }
     Ok(())
+}
+
+/// Returns an item as JSON: its task, and the row of each arm.
+#[must_use]
+pub fn item_json(plan: &EvalPlan, task: &TaskLine, item: &Item) -> Value {
+    let of_arm = |(arm, run): (&PlannedArm, &Option<ArmItem>)| {
+        run.as_ref().map(|run| json!(row(&item.id, item.cluster.as_deref(), &arm.name, run)))
+    };
+    let arms: Vec<Value> = plan.arms.iter().zip(&item.arms).filter_map(of_arm).collect();
+    json!({"task": task, "arms": arms})
 }
 
 fn rows(plan: &EvalPlan, results: &EvalResults) -> String {

@@ -74,10 +74,10 @@ pub struct ArmSummary {
     pub cost: CostOf,
     /// The comparison with the curve; absent without an item.
     pub against: Option<Against>,
-    /// The p-value of the difference; that of any arm but the primary one is corrected for all of these (Holm 1979). Absent for points of
-    /// the curve.
+    /// The p-value of the difference; that of any arm but the primary one is corrected for all of these (Holm 1979). Absent where there is no
+    /// verdict.
     pub p: Option<f64>,
-    /// The verdict; absent in a pilot and for points of the curve.
+    /// The verdict; absent for points of the curve, in a pilot, and until every item is complete.
     pub verdict: Option<EvalVerdict>,
     /// The effect of the talk; absent for a way without one.
     pub talk: Option<TalkOfArm>,
@@ -191,7 +191,12 @@ impl Summary {
         let mut arms: Vec<ArmSummary> = arms.collect();
         correct(&mut arms);
         let units = compared.as_ref().map_or(0, |compared| compared.units);
-        if !plan.pilot {
+        // What ends first is what is easy, so a part of the items says little about the whole.
+        if plan.pilot || items.len() < plan.items {
+            for arm in &mut arms {
+                arm.p = None;
+            }
+        } else {
             judge(&mut arms, units, plan.effect);
         }
         Self {
@@ -249,7 +254,7 @@ fn arm(
 impl CostOf {
     fn new(items: &[&ArmItem]) -> Self {
         let n = items.len().max(1) as f64;
-        let mean = |of: fn(&ArmItem) -> u64| items.iter().map(|item| of(item) as f64).sum::<f64>() / n;
+        let mean = |of: fn(&ArmItem) -> u64| items.iter().fold(0.0, |sum, item| sum + of(item) as f64) / n;
         let (prompt, completion) = (mean(|item| item.prompt), mean(|item| item.completion));
         let costs: Option<Vec<u64>> = items.iter().map(|item| item.cost_micro_usd).collect();
         Self {

@@ -33,17 +33,17 @@ impl EvalVerdict {
     #[must_use]
     pub fn new(difference: f64, found: Resampled, p: f64, units: usize, effect: f64) -> Self {
         let Resampled { interval, error, .. } = found;
+        let needed = needed(found, units, effect);
         let units = units as f64;
         // Where no item differs, a bootstrap knows no error, and the exact bound on what was never seen decides.
         if error == 0.0 && difference.abs() < effect {
-            let needed = items_for_equivalence(effect);
             return if units >= needed { Self::Equivalent } else { Self::NotEnough { items: needed } };
         }
         match () {
             () if interval.low > 0.0 && p < LEVEL && difference >= effect => Self::Helps,
             () if interval.high < 0.0 && p < LEVEL && difference <= -effect => Self::Hurts,
             () if interval.low > -effect && interval.high < effect => Self::Equivalent,
-            () => Self::NotEnough { items: items_needed(error * error * units, effect).max(units + 1.0) },
+            () => Self::NotEnough { items: needed.max(units + 1.0) },
         }
     }
 
@@ -57,6 +57,16 @@ impl EvalVerdict {
             Self::NotEnough { items } => format!("not enough data: {items} items needed"),
         }
     }
+}
+
+/// Returns the number of units that would find the smallest difference of interest with a power of 80 %, where `units` have this error; where
+/// they do not differ at all, the number that would bound the difference. It is whole.
+#[must_use]
+pub(super) fn needed(found: Resampled, units: usize, effect: f64) -> f64 {
+    if found.error == 0.0 {
+        return items_for_equivalence(effect);
+    }
+    items_needed(found.error * found.error * units as f64, effect)
 }
 
 impl Serialize for EvalVerdict {

@@ -50,7 +50,7 @@ pub(crate) struct EvalArgs {
     #[arg(long, value_name = "N", value_parser = count)]
     pub(crate) limit: Option<usize>,
     /// Use only the first N tasks, and report how many would decide. There is no verdict.
-    #[arg(long, value_name = "N", value_parser = count, conflicts_with = "limit")]
+    #[arg(long, value_name = "N", value_parser = count, conflicts_with_all = ["limit", "fail_under", "baseline"])]
     pub(crate) pilot: Option<usize>,
     /// The arm of the primary comparison [default: the first that is not `single` or `sc@K`].
     #[arg(long, value_name = "ARM")]
@@ -70,16 +70,8 @@ pub(crate) struct EvalArgs {
     /// The seed of all runs and of the intervals.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=1 << 52))]
     pub(crate) seed: u64,
-    /// Fail with exit code 9 unless the whole interval of the primary arm is at or above this share, such as right=0.80.
-    ///
-    /// The measures are `right`, `answered` and `right-when-answered`.
-    #[arg(long, value_name = "MEASURE=X", value_parser = Bar::parse, help_heading = BARS)]
-    pub(crate) fail_under: Vec<Bar>,
-    /// Fail with exit code 9 if the primary arm is worse than it was in this evaluation of the same tasks.
-    ///
-    /// It is worse if the whole interval of the paired difference is below zero.
-    #[arg(long, value_name = "DIR", help_heading = BARS)]
-    pub(crate) baseline: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) bars: BarArgs,
     /// Print the plan with its calls, tokens and cost, and run nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -107,6 +99,21 @@ pub(crate) struct EvalArgs {
     pub(crate) limits: LimitArgs,
 }
 
+/// The bars that a complete evaluation is held against.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct BarArgs {
+    /// Fail with exit code 9 unless the whole interval of the primary arm is at or above this share, such as right=0.80.
+    ///
+    /// The measures are `right`, `answered` and `right-when-answered`.
+    #[arg(long, value_name = "MEASURE=X", value_parser = Bar::parse, help_heading = BARS)]
+    pub(crate) fail_under: Vec<Bar>,
+    /// Fail with exit code 9 if the primary arm is worse than that of this evaluation, over the tasks that are the same.
+    ///
+    /// It is worse if the whole interval of the paired difference is below zero.
+    #[arg(long, value_name = "DIR", help_heading = BARS)]
+    pub(crate) baseline: Option<PathBuf>,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum EvalCommand {
     /// Compute the report of an evaluation again, from its results alone.
@@ -114,6 +121,8 @@ pub(crate) enum EvalCommand {
         /// The folder of the evaluation.
         #[arg(value_name = "DIR")]
         dir: PathBuf,
+        #[command(flatten)]
+        bars: BarArgs,
     },
     /// Show a task with what every arm answered, and why.
     Show {

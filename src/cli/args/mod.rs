@@ -25,7 +25,7 @@ use crate::core::VERSION;
 
 pub(crate) use approve::ApproveArgs;
 pub(crate) use batch::{BatchArgs, BatchCommand, RetryArg};
-pub(crate) use eval::{EvalArgs, EvalCommand, Replies};
+pub(crate) use eval::{BarArgs, EvalArgs, EvalCommand, Replies};
 pub(crate) use global::{Color, Format, Global, LogFormat, OwnFormat};
 pub(crate) use pilot::PilotArgs;
 pub(crate) use results::ResultsArgs;

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use super::batch::{BatchEnd, exit_code, plan_all, run_batch, stopped_by, tell_stopping};
 use crate::batch::{Draws, Line, Pick, PickedRun, TaskForm, TaskLine, feed, pick};
-use crate::cli::args::{BatchArgs, EvalArgs, EvalCommand, Format, Replies};
+use crate::cli::args::{BarArgs, BatchArgs, EvalArgs, EvalCommand, Format, Replies};
 use crate::cli::error::UsageError;
 use crate::cli::eval_plan::planned;
 use crate::cli::eval_table::{item_lines, power, table};
@@ -24,8 +24,8 @@ use crate::config::FileConfig;
 use crate::core::ExitCode;
 use crate::engine::StopRequest;
 use crate::eval::{
-    ARMS, EvalData, EvalError, EvalPlan, EvalResults, PlannedArm, PlannedBank, Summary, notes, read_data,
-    worse_than, write_report,
+    ARMS, EvalData, EvalError, EvalPlan, EvalResults, PlannedArm, PlannedBank, SinceBaseline, Summary,
+    item_json, notes, read_data, write_report,
 };
 use crate::files::{Scratch, private_folder, write_whole};
 use crate::report::transcript;
@@ -36,7 +36,7 @@ const UNBEGUN: &str = "before the evaluation began; nothing was asked, and the s
 
 pub(crate) fn eval(args: &EvalArgs, output: &Output) -> anyhow::Result<ExitCode> {
     match (&args.command, &args.data, &args.out) {
-        (Some(EvalCommand::Report { dir }), ..) => report(dir, output),
+        (Some(EvalCommand::Report { dir, bars }), ..) => report(dir, bars, output),
         (Some(EvalCommand::Show { dir, id }), ..) => show(dir, id, output),
         (None, Some(data), Some(out)) => evaluate(args, data, out, output),
         (None, ..) => Err(UsageError("an evaluation needs DATA and --out DIR".to_owned()).into()),
@@ -49,8 +49,8 @@ fn evaluate(args: &EvalArgs, data: &Path, out: &Path, output: &Output) -> anyhow
     let data = read_data(data, form, args.canonical.map(CanonicalKind::from), args.pilot.or(args.limit))?;
     let file = if args.dry_run { FileConfig::load_to_read()? } else { FileConfig::load()? };
     let plan = planned(args, &data, out, &file)?;
-    if let Some(baseline) = &args.baseline {
-        plan.require_data_of(&EvalPlan::load(baseline)?)?;
+    if let Some(baseline) = &args.bars.baseline {
+        EvalPlan::load(baseline)?;
     }
     if args.dry_run {
         return tell_plan(args, &plan, &data, output);
@@ -60,7 +60,7 @@ fn evaluate(args: &EvalArgs, data: &Path, out: &Path, output: &Output) -> anyhow
     private_folder(out)
         .map_err(|why| UsageError(format!("cannot make the folder `{}`: {why}", out.display())))?;
     plan.put(out, &data.tasks)?;
-    let part = part(args, out, &data)?;
+    let part = part(args, &plan, out, &data)?;
     let stop = listening.begin();
     let code = block_on(async {
         let stop = stopped_by(stop, args.limits.deadline, began);
@@ -78,31 +78,43 @@ fn evaluate(args: &EvalArgs, data: &Path, out: &Path, output: &Output) -> anyhow
     if code != ExitCode::Success {
         return Ok(code);
     }
-    let missed = missed(args, (&plan, &results), &summary)?;
-    for why in &missed {
-        output.warn(&escape::terminal(why));
-    }
-    Ok(if missed.is_empty() { ExitCode::Success } else { ExitCode::Missed })
+    judge(&args.bars, (&plan, &data.tasks, &results), &summary, output)
 }
 
-/// Returns why the bars are missed that were given.
-fn missed(args: &EvalArgs, of: (&EvalPlan, &EvalResults), summary: &Summary) -> anyhow::Result<Vec<String>> {
-    let mut missed: Vec<String> = args.fail_under.iter().filter_map(|bar| bar.missed(summary)).collect();
-    if let Some(baseline) = &args.baseline {
-        let plan = EvalPlan::load(baseline)?;
-        let results = EvalResults::read(baseline, &plan, &tasks(baseline)?)?;
-        missed.extend(worse_than(of, (&plan, &results))?);
+/// Holds an evaluation against the bars that were given, and tells how it compares. Only a complete one is held against them.
+fn judge(
+    bars: &BarArgs,
+    of: (&EvalPlan, &[TaskLine], &EvalResults),
+    summary: &Summary,
+    output: &Output,
+) -> anyhow::Result<ExitCode> {
+    let mut judged: Vec<(bool, String)> = bars.fail_under.iter().map(|bar| bar.judge(summary)).collect();
+    if let Some(baseline) = &bars.baseline {
+        let (plan, tasks) = (EvalPlan::load(baseline)?, tasks(baseline)?);
+        let results = EvalResults::read(baseline, &plan, &tasks)?;
+        let since = SinceBaseline::new(of, (&plan, &tasks, &results))?;
+        judged.push((!since.is_worse(), format!("{}: {}", summary.primary, since.in_words())));
     }
-    Ok(missed)
+    if !judged.is_empty() && summary.items < summary.planned {
+        output
+            .warn("no bar is judged until every item is complete; `consensus eval report` judges the whole");
+        return Ok(ExitCode::Success);
+    }
+    for (is_reached, words) in &judged {
+        let words = escape::terminal(words);
+        if *is_reached { output.status(&words) } else { output.warn(&format!("missed: {words}")) }
+    }
+    let is_missed = judged.iter().any(|(is_reached, _)| !is_reached);
+    Ok(if is_missed { ExitCode::Missed } else { ExitCode::Success })
 }
 
 /// Returns the folder in which this process works, with the file of its tasks: that of the evaluation, or that of its part.
-fn part(args: &EvalArgs, out: &Path, data: &EvalData) -> anyhow::Result<PathBuf> {
+fn part(args: &EvalArgs, plan: &EvalPlan, out: &Path, data: &EvalData) -> anyhow::Result<PathBuf> {
     let shard = args.shard;
     if shard.count == 1 {
         return Ok(out.to_owned());
     }
-    let folder = out.join(format!("part-{}", shard.index));
+    let folder = plan.part(out, shard.index);
     let wrong = |path: &Path, why| EvalError::Io { action: "write", path: path.to_owned(), why };
     private_folder(&folder).map_err(|why| wrong(&folder, why))?;
     let own = (0..).zip(&data.tasks).filter(|(at, _)| at % shard.count == shard.index);
@@ -164,6 +176,10 @@ async fn run_all(
         if code == ExitCode::Success {
             code = exit_code(&figures, is_stopped, false);
         }
+        // An arm that counts samples would lack those that a bank lacks.
+        if batch.bank.is_some() && code != ExitCode::Success {
+            break;
+        }
     }
     Ok(code)
 }
@@ -176,24 +192,34 @@ fn tell_plan(args: &EvalArgs, plan: &EvalPlan, data: &EvalData, output: &Output)
     std::fs::write(&tasks, data.tasks.iter().map(line).collect::<String>())?;
     for (heading, batch, folder) in jobs(args, plan, args.out.as_deref().unwrap_or(Path::new("")))? {
         if batch.from_bank.is_some() {
-            output.status(&escape::terminal(&format!("{heading}: from a bank, without calls")));
+            heading_line(output, &format!("{heading}: from a bank, without calls"))?;
             continue;
         }
-        output.status(&escape::terminal(&format!("{heading}:")));
+        heading_line(output, &heading)?;
         plan_all(&batch, &tasks, &folder, output)?;
     }
     for line in power(plan) {
-        output.status(&line);
+        heading_line(output, &line)?;
     }
     Ok(ExitCode::Success)
 }
 
+/// Prints a line between the figures of a plan: beside them where people read, and apart from them where programs do.
+fn heading_line(output: &Output, line: &str) -> anyhow::Result<()> {
+    let line = escape::terminal(line);
+    if output.format == Format::Text {
+        return output.line(&line);
+    }
+    output.status(&line);
+    Ok(())
+}
+
 /// Computes the report again from the results on record.
-fn report(dir: &Path, output: &Output) -> anyhow::Result<ExitCode> {
+fn report(dir: &Path, bars: &BarArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let plan = EvalPlan::load(dir)?;
     let tasks = tasks(dir)?;
-    tell(dir, &plan, &tasks, output)?;
-    Ok(ExitCode::Success)
+    let (results, summary) = tell(dir, &plan, &tasks, output)?;
+    judge(bars, (&plan, &tasks, &results), &summary, output)
 }
 
 /// Writes the report's files, and prints its table.
@@ -244,8 +270,12 @@ fn show(dir: &Path, id: &str, output: &Output) -> anyhow::Result<ExitCode> {
     let Some((task, item)) = found else {
         return Err(UsageError(format!("the evaluation has no item `{}`", escape::excerpt(id))).into());
     };
+    if output.format != Format::Text {
+        output.json(&item_json(&plan, task, item))?;
+        return Ok(ExitCode::Success);
+    }
     let mut text = item_lines(&plan, task, item).join("\n");
-    for folder in EvalResults::parts(dir)?.iter().map(|part| part.join(ARMS)) {
+    for folder in EvalResults::parts(dir, &plan).iter().map(|part| part.join(ARMS)) {
         let wanted = Pick { name: id.to_owned(), ..Pick::default() };
         for PickedRun { cell, journal, .. } in pick(&folder, &wanted)? {
             let _ = write!(text, "\n\n--- arm {} ---\n\n{}", cell.arm, transcript(&journal.records)?);

@@ -65,9 +65,19 @@ fn samples_of_an_arm_are_those_of_the_bank() {
 #[test]
 fn tasks_of_one_label_are_drawn_together() {
     let (folder, server) = (Folder::new(), sums_model());
-    sums(&folder, 24);
+    sums(&folder, 40);
     let summary = evaluated(&folder, &server, &["--cluster", "subject"], 0);
-    assert_eq!((&summary["items"], &summary["units"]), (&json!(24), &json!(6)));
+    assert_eq!((&summary["items"], &summary["units"]), (&json!(40), &json!(10)));
+    // A label that divides nothing would make any interval look certain.
+    std::fs::remove_dir_all(folder.path().join("study")).unwrap();
+    for (label, limit, why) in [
+        ("subjct", "40", "is not in the `meta` of task `0`"),
+        ("subject", "36", "has 9 values, and an interval over clusters needs 10 or more"),
+    ] {
+        let words = ["--arm", "vote", "--cluster", label, "--limit", limit];
+        let told = Finished::of(&mut eval(&folder, &server, &words)).exits(2).stderr;
+        assert!(told.contains(why), "{told}");
+    }
 }
 
 #[test]
@@ -101,6 +111,11 @@ fn an_item_is_shown_with_what_every_arm_answered() {
     ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
+    let told = Finished::of(consensus(&folder).args(["eval", "show", "study", "2", "--format", "json"]))
+        .exits(0)
+        .stdout;
+    let told: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!((&told["task"]["answer"], told["arms"].as_array().unwrap().len()), (&json!(4), 4));
     let unknown = Finished::of(consensus(&folder).args(["eval", "show", "study", "9"])).exits(2).stderr;
     assert!(unknown.contains("no item `9`"), "{unknown}");
 }
@@ -133,11 +148,21 @@ fn a_bar_that_is_missed_is_exit_code_9() {
     std::fs::remove_dir_all(folder.path().join("study")).unwrap();
     let words = [&super::ARMS[..], &["--primary", "pair:writer_physicist", "--baseline", "old"]].concat();
     let told = Finished::of(&mut eval(&folder, &server, &words)).exits(9).stderr;
-    assert!(told.contains("is worse than the baseline's vote,modes=words,program"), "{told}");
-    // Other tasks are no baseline.
-    sums(&folder, 12);
-    let words = ["--arm", "vote", "--baseline", "old"];
+    assert!(
+        told.contains("missed: pair:writer_physicist: ")
+            && told.contains("since the baseline, over 24 tasks"),
+        "{told}"
+    );
+    // Only tasks that are the same are compared.
+    sums(&folder, 30);
     std::fs::remove_dir_all(folder.path().join("study")).unwrap();
-    let told = Finished::of(&mut eval(&folder, &server, &words)).exits(2).stderr;
-    assert!(told.contains("give the baseline of the same tasks"), "{told}");
+    let told =
+        Finished::of(&mut eval(&folder, &server, &["--arm", "vote", "--baseline", "old"])).exits(0).stderr;
+    assert!(told.contains("over 24 tasks"), "{told}");
+    folder
+        .write("sums.jsonl", "{\"id\": 0, \"prompt\": \"2+2?\", \"answer\": 4, \"canonical\": \"number\"}\n");
+    std::fs::remove_dir_all(folder.path().join("study")).unwrap();
+    let told =
+        Finished::of(&mut eval(&folder, &server, &["--arm", "vote", "--baseline", "old"])).exits(2).stderr;
+    assert!(told.contains("no task is the same in both"), "{told}");
 }

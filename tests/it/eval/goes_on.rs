@@ -71,8 +71,16 @@ fn parts_make_the_whole() {
     let undisturbed = timeless(evaluated(&whole, &server, &[], 0));
     let first = evaluated(&parts, &server, &["--shard", "0/2"], 0);
     assert_eq!((&first["items"], &first["planned"]), (&5.into(), &9.into()));
+    let verdicts = first["arms"].as_array().unwrap().iter().map(|arm| &arm["verdict"]);
+    assert!(verdicts.into_iter().all(Value::is_null), "a part of the items gives no verdict: {first}");
     let both = timeless(evaluated(&parts, &server, &["--shard", "1/2"], 0));
     assert_eq!(both, undisturbed);
+    // The bars are for the whole.
+    let report = |bar: &str| {
+        consensus(&parts).args(["eval", "report", "study", "--fail-under", bar]).output().unwrap()
+    };
+    assert_eq!(report("right=0.99").status.code(), Some(9));
+    assert_eq!(report("right=0.01").status.code(), Some(0));
 }
 
 #[test]
@@ -82,12 +90,19 @@ fn what_is_compared_is_settled_before_the_results_are_seen() {
     let few = ["--arm", "vote", "--limit", "4"];
     Finished::of(&mut eval(&folder, &server, &few)).exits(0);
     for (change, what) in [
-        (&["--arm", "vote", "--effect", "0.05"][..], "the smallest effect of interest"),
-        (&["--arm", "vote", "--seed", "2"], "the seed"),
-        (&["--arm", "sc@3", "--arm", "vote", "--primary", "sc@3"], "the primary arm"),
+        (
+            &["--arm", "vote", "--effect", "0.05"][..],
+            "the smallest effect of interest is 0.02 there and 0.05 here",
+        ),
+        (&["--arm", "vote", "--seed", "2"], "the seed is 1 there and 2 here"),
+        (
+            &["--arm", "sc@3", "--arm", "vote", "--primary", "sc@3"],
+            "the primary arm is vote there and sc@3 here",
+        ),
         (&["--arm", "pair:writer_physicist", "--primary", "pair:writer_physicist"], "the primary arm"),
-        (&["--arm", "vote", "--limit", "3"], "the number of items"),
-        (&["--arm", "vote", "--pilot", "5"], "the kind of evaluation"),
+        (&["--arm", "vote", "--limit", "3"], "the number of items is 4 there and 3 here"),
+        (&["--arm", "vote", "--pilot", "5"], "it is no pilot there"),
+        (&["--arm", "vote", "--shard", "0/2"], "the number of parts is 1 there and 2 here"),
     ] {
         let told = Finished::of(&mut eval(&folder, &server, change)).exits(2).stderr;
         assert!(told.contains("another plan") && told.contains(what), "{change:?}: {told}");

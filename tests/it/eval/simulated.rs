@@ -94,6 +94,7 @@ fn plan() -> EvalPlan {
         data_sha256: Digest::new(b"simulated"),
         kind: CanonicalKind::Number,
         items: 0,
+        parts: 1,
         cluster: None,
         seed: 1,
         samples: SAMPLES,
