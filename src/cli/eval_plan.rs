@@ -9,7 +9,7 @@ use super::args::{EvalArgs, Replies};
 use super::error::UsageError;
 use crate::batch::{Column, Draws, planned_columns};
 use crate::config::{FileConfig, vote_roleset};
-use crate::eval::{ArmSpec, EvalData, EvalPlan, PlannedArm, PlannedBank, Way, require_clusters};
+use crate::eval::{ArmSpec, EvalData, EvalPlan, PlannedArm, PlannedBank, Way, digest, require_clusters};
 use crate::protocol::{Params, ProtocolParams as _};
 use crate::text::{CanonicalKind, escape};
 
@@ -28,7 +28,9 @@ pub(super) fn planned(
         require_clusters(&data.tasks, label)?;
     }
     let vote = vote_roleset(data.kind == CanonicalKind::Choice, Some(data.kind));
-    let mut banks = Vec::new();
+    // Banks that are there stay as they are, so that a further arm may need another one.
+    let mut banks = EvalPlan::load(out).map(|known| known.banks).unwrap_or_default();
+    let drawn = banks.len();
     let mut arms: Vec<PlannedArm> = Vec::new();
     for spec in &args.arms {
         if arms.iter().any(|arm| arm.name == spec.name) {
@@ -38,9 +40,10 @@ pub(super) fn planned(
         }
         let model = spec.model.clone().or_else(|| args.server.model.clone()).unwrap_or_default();
         let arm = arm(args, spec, (vote, &model), out, file)?;
-        let curve = put(&mut banks, (vote, &model, &[]), Draws { words: args.samples, programs: 0 });
+        let curve = put(&mut banks, drawn, (vote, &model, &[]), Draws { words: args.samples, programs: 0 });
         banks[curve].is_curve = true;
-        let bank = arm.needed.map(|needed| put(&mut banks, (&arm.roleset, &model, &spec.drawing()), needed));
+        let bank =
+            arm.needed.map(|needed| put(&mut banks, drawn, (&arm.roleset, &model, &spec.drawing()), needed));
         arms.push(PlannedArm {
             name: spec.name.clone(),
             roleset: arm.roleset,
@@ -57,6 +60,7 @@ pub(super) fn planned(
         v: EvalPlan::VERSION,
         data: data.note.name.clone(),
         data_sha256: data.note.sha256,
+        tasks_sha256: digest(&data.tasks),
         kind: data.kind,
         items: data.tasks.len(),
         parts: args.shard.count,
@@ -119,15 +123,22 @@ fn arm(
 }
 
 /// Returns the place of the bank with samples of this kind, which has at least so many of them.
+///
+/// The first banks are `drawn`. They have no more words or programs than they have, but they can get those of a kind that they lack.
 fn put(
     banks: &mut Vec<PlannedBank>,
+    drawn: usize,
     (roleset, model, settings): (&str, &str, &[(String, String)]),
     needed: Draws,
 ) -> usize {
-    let is_it = |bank: &PlannedBank| {
-        (bank.roleset.as_str(), bank.model.as_str(), &bank.settings[..]) == (roleset, model, settings)
+    let can_have = |has: u32, needed: u32| has == 0 || needed <= has;
+    let is_it = |(at, bank): (usize, &PlannedBank)| {
+        let is_open =
+            at >= drawn || can_have(bank.words, needed.words) && can_have(bank.programs, needed.programs);
+        is_open
+            && (bank.roleset.as_str(), bank.model.as_str(), &bank.settings[..]) == (roleset, model, settings)
     };
-    let at = banks.iter().position(is_it).unwrap_or_else(|| {
+    let at = banks.iter().enumerate().position(is_it).unwrap_or_else(|| {
         let folder = if banks.is_empty() { "bank".to_owned() } else { format!("bank-{}", banks.len() + 1) };
         banks.push(PlannedBank {
             folder,

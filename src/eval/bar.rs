@@ -1,7 +1,7 @@
-//! The bars that an evaluation is held against: a share that an arm must reach, and an earlier evaluation.
+//! The bars that an evaluation must reach: a share that an arm must reach, and an earlier evaluation.
 //!
 //! The input is a summary, or the results of two evaluations of the same tasks. The output is the reason why a bar is missed, if it is. A
-//! bar on a share is held against the lower end of its interval, so that few items never pass by luck.
+//! bar on a share is compared with the lower end of its interval, so that few items never pass by luck.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use super::notes::points;
 use super::plan::EvalPlan;
 use super::summary::{ArmSummary, ShareOf, Summary};
 use crate::batch::TaskLine;
-use crate::statistics::{Resampled, UnitRows};
+use crate::statistics::{PairedTest, Resampled, UnitRows};
 use crate::text::counted;
 
 /// A share that the primary arm must reach.
@@ -77,6 +77,8 @@ pub struct SinceBaseline {
     pub difference: f64,
     /// The interval and the error of the difference.
     pub found: Resampled,
+    /// The exact test over the items on which only one of the two is right.
+    pub exact: PairedTest,
 }
 
 impl SinceBaseline {
@@ -94,23 +96,27 @@ impl SinceBaseline {
             .collect();
         let share = |is_right: bool| f64::from(u8::from(is_right));
         let mut rows = UnitRows::new(2);
+        let (mut better, mut worse) = (0, 0);
         for (task, is_right) in right(plan, tasks, results) {
             let known = before.get(task.id.as_str()).filter(|(known, _)| *known == task);
             if let Some((_, was_right)) = known {
                 rows.push(&[share(is_right) - share(*was_right), 1.0]);
+                better += u64::from(is_right && !was_right);
+                worse += u64::from(!is_right && *was_right);
             }
         }
         let mean = |sums: &[f64]| sums[0] / sums[1];
         let found = rows.resampled(plan.seed, |sums, figures| figures.push(mean(sums)));
         let other = || EvalError::OtherData { now: plan.data.clone(), before: old_plan.data.clone() };
         let found = *found.first().ok_or_else(other)?;
-        Ok(Self { items: rows.len(), difference: mean(&rows.sums()), found })
+        let exact = PairedTest::new(better, worse);
+        Ok(Self { items: rows.len(), difference: mean(&rows.sums()), found, exact })
     }
 
-    /// Returns true if the whole interval is below zero.
+    /// Returns true if the whole interval is below zero, and the exact test does not take that for chance.
     #[must_use]
     pub fn is_worse(&self) -> bool {
-        self.found.interval.high < 0.0
+        self.found.interval.high < 0.0 && self.exact.p < 0.05
     }
 
     /// Returns the comparison in words.

@@ -52,6 +52,9 @@ pub struct Against {
     /// The interval and the error of the difference.
     #[serde(flatten)]
     pub found: Resampled,
+    /// The probability of a difference as far from zero, if zero were the true one. One more unit is drawn with the others, and speaks wholly for the
+    /// other side. Without it, an arm that is right on all of a few items would never be doubted, because no selection of them doubts it.
+    pub p: f64,
     /// Whether the arm takes more tokens than the whole curve, so that it is compared with the curve's end.
     pub is_dearer: bool,
     /// The most samples that the arm's tokens would buy, whose majority the exact test compares with.
@@ -107,10 +110,15 @@ struct Columns {
     arms: usize,
     /// The column of the number of items.
     items: usize,
+    /// The column of the items of the one unit more that speaks against every arm. It is in no other figure.
+    doubt: usize,
 }
 
 /// The number of columns of a curve besides its majorities: its tokens, whether any sample is right, and the control.
 const BESIDES: usize = 3;
+
+/// The least p-value that the number of selections can tell.
+const P_MIN: f64 = 1e-4;
 
 /// The number of columns of an arm.
 const OF_ARM: usize = 3;
@@ -134,13 +142,20 @@ pub(super) fn compare(plan: &EvalPlan, items: &[&Item]) -> Option<Comparison> {
     let mut against = Vec::new();
     let mut talks = Vec::new();
     for (at, arm) in plan.arms.iter().enumerate() {
-        let (difference, found) = told.next()?;
-        let (talked, talk_found) = told.next()?;
+        let ((difference, found), (talked, talk_found)) = (told.next()?, told.next()?);
+        let ((_, low), (_, high)) = (told.next()?, told.next()?);
+        let p = (2.0 * low.below.min(high.above)).clamp(P_MIN, 1.0);
         let points = &curves[&arm.curve].points;
-        against.push(Against::new(items, (at, arm.curve), points, columns.arm(&sums, at), difference, found));
+        against.push(Against::new(
+            items,
+            (at, arm.curve),
+            points,
+            columns.arm(&sums, at),
+            (difference, found, p),
+        ));
         talks.push(TalkOfArm::new(items, at, talked, talk_found));
     }
-    Some(Comparison { units: rows.len(), curves, against, talks })
+    Some(Comparison { units: rows.len() - 1, curves, against, talks })
 }
 
 impl Columns {
@@ -155,12 +170,17 @@ impl Columns {
             curves.insert(bank, next..next + samples);
             next += samples + BESIDES;
         }
-        Self { curves, arms: next, items: next + OF_ARM * plan.arms.len() }
+        Self {
+            curves,
+            arms: next,
+            items: next + OF_ARM * plan.arms.len(),
+            doubt: next + OF_ARM * plan.arms.len() + 1,
+        }
     }
 
     /// Returns a row for each item, or for each cluster of items.
     fn rows(&self, plan: &EvalPlan, items: &[&Item]) -> UnitRows {
-        let mut rows = UnitRows::new(self.items + 1);
+        let mut rows = UnitRows::new(self.doubt + 1);
         let mut clusters: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
         for item in items {
             let row = self.row(plan, item);
@@ -175,13 +195,16 @@ impl Columns {
         for sums in clusters.values() {
             rows.push(sums);
         }
+        let mut doubt = vec![0.0; self.doubt + 1];
+        doubt[self.doubt] = items.len() as f64 / rows.len() as f64;
+        rows.push(&doubt);
         rows
     }
 
     fn row(&self, plan: &EvalPlan, item: &Item) -> Vec<f64> {
-        let mut row = vec![0.0; self.items + 1];
+        let mut row = vec![0.0; self.doubt + 1];
         for (bank, range) in &self.curves {
-            let Some(BankItem { samples, tokens }) = &item.banks[*bank] else { continue };
+            let Some(BankItem { samples, tokens, .. }) = &item.banks[*bank] else { continue };
             let is_right =
                 |at: usize| f64::from(u8::from(samples.get(at).is_some_and(|sample| sample.is_right)));
             row[range.clone()].copy_from_slice(&majorities(&samples[..range.len()]));
@@ -202,9 +225,12 @@ impl Columns {
     }
 
     /// Computes every figure from the sums of a selection of items. For each curve, these are its points, the share of items with any right
-    /// sample, and the control. For each arm, they are its difference from the curve and the difference that talk made.
+    /// sample, and the control. For each arm, they are its difference from the curve, the difference that talk made,
+    /// and the first of these with the unit of doubt on either side.
     fn figures(&self, plan: &EvalPlan, sums: &[f64], figures: &mut Vec<f64>) {
-        let items = sums[self.items];
+        // A selection may have no item at all, where there are few.
+        let items = sums[self.items].max(f64::MIN_POSITIVE);
+        let (doubt, all) = (sums[self.doubt], sums[self.items] + sums[self.doubt]);
         for range in self.curves.values() {
             figures.extend(sums[range.clone()].iter().map(|sum| sum / items));
             figures.extend([sums[range.end + 1] / items, sums[range.end + 2] / items]);
@@ -213,7 +239,9 @@ impl Columns {
             let [tokens, right, talked] = self.arm(sums, at);
             let range = &self.curves[&arm.curve];
             let curve = on_curve(&sums[range.clone()], tokens / sums[range.end]) / items;
-            figures.extend([right / items - curve, talked / items]);
+            let difference = right / items - curve;
+            let doubted = |doubt: f64| (difference * sums[self.items] + doubt) / all;
+            figures.extend([difference, talked / items, doubted(-doubt), doubted(doubt)]);
         }
     }
 
@@ -270,8 +298,7 @@ impl Against {
         (arm, bank): (usize, usize),
         points: &[CurvePoint],
         [tokens, right, _]: [f64; OF_ARM],
-        difference: f64,
-        found: Resampled,
+        (difference, found, p): (f64, Resampled, f64),
     ) -> Self {
         let count = items.len() as f64;
         let of_one = points.first().map_or(f64::NAN, |point| point.tokens);
@@ -291,6 +318,7 @@ impl Against {
             curve: right / count - difference,
             difference,
             found,
+            p,
             is_dearer,
             samples,
             better,

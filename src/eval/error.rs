@@ -48,6 +48,11 @@ pub enum EvalError {
     /// The folder has no evaluation.
     #[error("`{0}` has no evaluation: there is no plan.json in it")]
     NoPlan(PathBuf),
+    /// The folder has no evaluation, and is not empty.
+    #[error(
+        "`{0}` is not empty and holds no evaluation, whose files would replace others; give a new folder for --out"
+    )]
+    NotEmpty(PathBuf),
     /// The plan cannot be read.
     #[error("`{path}` is no plan of an evaluation: {why}; give another --out")]
     Plan {
@@ -95,6 +100,7 @@ impl EvalError {
             | Self::Row { .. }
             | Self::Empty(_)
             | Self::NoPlan(_)
+            | Self::NotEmpty(_)
             | Self::Plan { .. }
             | Self::OtherData { .. }
             | Self::Clusters { .. }

@@ -3,7 +3,7 @@
 //! The input is the folder of an evaluation with its plan and tasks. The output is one record for each item: the graded samples of each
 //! bank, and the end of each arm's run. A run that failed or reached a limit says nothing about its arm and is missing.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use super::curve::DrawnSample;
@@ -46,6 +46,8 @@ pub struct Item {
 pub struct BankItem {
     /// The samples, in the order in which they were drawn.
     pub samples: Vec<DrawnSample>,
+    /// The models of its voters.
+    pub models: BTreeSet<String>,
     /// The mean number of tokens of a sample: those of its prompts and those of its replies.
     pub tokens: f64,
 }
@@ -55,6 +57,8 @@ pub struct BankItem {
 pub struct ArmItem {
     /// The run's id.
     pub run: String,
+    /// The models of its agents.
+    pub models: BTreeSet<String>,
     /// The end of the run.
     pub outcome: OutcomeKind,
     /// The grounds of the answer: the class of a vote, or the way of an agreement.
@@ -187,7 +191,11 @@ fn bank_item(told: &Told, task: &TaskLine) -> Option<BankItem> {
         is_right: text_is_right(task, rule, sample.text.as_deref(), sample.sha256),
     });
     let tokens = told.usage.prompt.saturating_add(told.usage.completion) as f64;
-    Some(BankItem { samples: graded.collect(), tokens: tokens / vote.samples.len() as f64 })
+    Some(BankItem {
+        models: told.models(),
+        samples: graded.collect(),
+        tokens: tokens / vote.samples.len() as f64,
+    })
 }
 
 /// Returns the answers that lead the plain vote over the blind drafts of a run.
@@ -212,6 +220,7 @@ fn arm_item(told: Told, task: &TaskLine) -> Option<ArmItem> {
     let class = told.vote.as_ref().and_then(|vote| vote.class.clone());
     let can_talk = told.vote.is_none();
     Some(ArmItem {
+        models: told.models(),
         outcome: told.outcome,
         grounds: class.or(told.how),
         certainty: told.vote.as_ref().map(|vote| vote.certainty_value),

@@ -35,7 +35,7 @@ pub use data::{EvalData, read_data, require_clusters};
 pub use error::EvalError;
 pub use items::{ARMS, ArmItem, BankItem, BlindLead, EvalResults, Item};
 pub use notes::{notes, p_in_words, points};
-pub use plan::{EvalPlan, PlannedArm, PlannedBank};
+pub use plan::{EvalPlan, PlannedArm, PlannedBank, digest};
 pub use report::{item_json, write_report};
 pub use summary::{ArmSummary, Bin, CostOf, Flips, RiskPoint, ShareOf, Summary, Vetoes};
 pub use verdict::EvalVerdict;

@@ -29,6 +29,14 @@ pub fn notes(summary: &Summary) -> Vec<String> {
             counted(summary.planned, "item")
         ));
     }
+    for arm in summary.arms.iter().filter(|arm| !arm.has_same_models) {
+        let models: Vec<&str> = arm.models.iter().map(String::as_str).collect();
+        notes.push(format!(
+            "{} was answered by {}, and its curve was not, or not alike in every run: there is no verdict on it",
+            arm.name,
+            models.join(", ")
+        ));
+    }
     let is_dearer = |arm: &&ArmSummary| arm.against.is_some_and(|of: Against| of.is_dearer);
     let dearer: Vec<&str> = summary.arms.iter().filter(is_dearer).map(|arm| arm.name.as_str()).collect();
     if !dearer.is_empty() {
@@ -74,7 +82,7 @@ fn pilot(summary: &Summary) -> String {
     of.map_or("no item is complete".to_owned(), |(arm, of)| {
         format!(
             "{} items would decide about a difference of {:.1} points for {}",
-            needed(of.found, summary.units, summary.effect),
+            needed(of.found, summary.units, summary.items, summary.effect),
             summary.effect * 100.0,
             arm.name
         )

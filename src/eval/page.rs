@@ -195,7 +195,9 @@ fn shown<'a>(
         kind: match arm.verdict {
             Some(EvalVerdict::Helps) => "helps",
             Some(EvalVerdict::Hurts) => "hurts",
-            Some(EvalVerdict::Equivalent | EvalVerdict::NotEnough { .. }) | None => "open",
+            Some(EvalVerdict::Equivalent | EvalVerdict::NotEnough { .. } | EvalVerdict::Dearer) | None => {
+                "open"
+            }
         },
         tokens_at: tokens.at(arm.cost.tokens),
         point_label: String::new(),

@@ -1,16 +1,17 @@
 //! The plan of an evaluation, which is written before the first call.
 //!
 //! The input is the arms and banks that a person's command comes to. The output is `plan.json`, and the tasks beside it. A later command in
-//! the same folder must have the same plan, except that it may have more items and more arms. A person who sees results and then changes
-//! the comparison finds something in any noise. The p-values of further arms are corrected for their number.
+//! the same folder must have the same plan, except that it may have more arms, and that a pilot may become the whole. A person who sees
+//! results and then changes the comparison finds something in any noise. The p-values of further arms are corrected for their number.
 
 use std::fmt::Display;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::error::EvalError;
-use crate::batch::TaskLine;
+use crate::batch::{Line, TaskForm, TaskLine, feed};
 use crate::crypto::Digest;
 use crate::files::{LARGE_BYTES_MAX, read_text, write_whole};
 use crate::text::CanonicalKind;
@@ -33,6 +34,8 @@ pub struct EvalPlan {
     pub data: String,
     /// The SHA-256 of the data.
     pub data_sha256: Digest,
+    /// The SHA-256 of the tasks as they are used, with their answers.
+    pub tasks_sha256: Digest,
     /// The kind of all answers.
     pub kind: CanonicalKind,
     /// The number of items.
@@ -105,19 +108,19 @@ impl EvalPlan {
     ///
     /// # Errors
     ///
-    /// Returns [`EvalError::OtherPlan`] if the folder has another plan, and [`EvalError`] if files cannot be read or written.
+    /// Returns [`EvalError::OtherPlan`] if the folder has another plan, [`EvalError::NotEmpty`] if it has no plan and other files, and
+    /// [`EvalError`] if files cannot be read or written.
     pub fn put(&self, folder: &Path, tasks: &[TaskLine]) -> Result<(), EvalError> {
         match Self::load(folder) {
             Ok(known) => {
-                if let Some(what) = self.difference(&known) {
+                if let Some(what) = self.difference(&known, tasks) {
                     return Err(EvalError::OtherPlan { folder: folder.to_owned(), what });
                 }
             }
-            Err(EvalError::NoPlan(_)) => {}
+            Err(EvalError::NoPlan(_)) => require_empty(folder)?,
             Err(why) => return Err(why),
         }
-        let line = |task: &TaskLine| serde_json::to_string(task).unwrap_or_default() + "\n";
-        write(&Self::tasks(folder), &tasks.iter().map(line).collect::<String>())?;
+        write(&Self::tasks(folder), &written(tasks))?;
         write(&folder.join(FILE), &(serde_json::to_string_pretty(self).unwrap_or_default() + "\n"))
     }
 
@@ -134,15 +137,36 @@ impl EvalPlan {
         let wrong = |why: String| EvalError::Plan { path: path.clone(), why };
         let text = read_text(&path, LARGE_BYTES_MAX).map_err(|why| wrong(why.to_string()))?;
         let plan: Self = serde_json::from_str(&text).map_err(|why| wrong(why.to_string()))?;
-        let is_whole = plan
-            .arms
-            .iter()
-            .all(|arm| arm.curve < plan.banks.len() && arm.bank.is_none_or(|bank| bank < plan.banks.len()));
+        let is_curve = |at: usize| plan.banks.get(at).is_some_and(|bank| bank.is_curve);
+        let has_bank = |arm: &PlannedArm| arm.bank.is_none_or(|bank| bank < plan.banks.len());
+        let is_whole = plan.arms.iter().all(|arm| is_curve(arm.curve) && has_bank(arm));
         match () {
             () if plan.v != Self::VERSION => Err(wrong("it is of another version of the program".to_owned())),
             () if !is_whole => Err(wrong("an arm names a bank that is not there".to_owned())),
             () => Ok(plan),
         }
+    }
+
+    /// Reads the tasks of the evaluation in a folder.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`EvalError`] if they cannot be read or are not those of the plan.
+    pub fn load_tasks(&self, folder: &Path) -> Result<Vec<TaskLine>, EvalError> {
+        let path = Self::tasks(folder);
+        let wrong = |why| EvalError::Io { action: "read", path: path.clone(), why };
+        let mut lines = feed(File::open(&path).map_err(wrong)?, TaskForm::default());
+        let mut tasks = Vec::new();
+        while let Some(line) = lines.blocking_next() {
+            let Line { number, task } = line.map_err(wrong)?;
+            let row = |(_, why)| EvalError::Row { path: path.clone(), line: number, why };
+            tasks.push(task.map_err(row)?);
+        }
+        if digest(&tasks) != self.tasks_sha256 {
+            let why = "the tasks beside it are not those that it was made for".to_owned();
+            return Err(EvalError::Plan { path: folder.join(FILE), why });
+        }
+        Ok(tasks)
     }
 
     /// Returns the folder of a part of the evaluation in `folder`: that folder itself if there is one part.
@@ -158,7 +182,7 @@ impl EvalPlan {
     }
 
     /// Returns the part in which a known plan differs from this one, if it may not.
-    fn difference(&self, known: &Self) -> Option<String> {
+    fn difference(&self, known: &Self, tasks: &[TaskLine]) -> Option<String> {
         let value = |name: &str, is_same: bool, known: &dyn Display, new: &dyn Display| {
             (!is_same).then(|| format!("{name} is {known} there and {new} here"))
         };
@@ -171,7 +195,15 @@ impl EvalPlan {
             .or_else(|| {
                 value("the kind of answers", self.kind == known.kind, &known.kind.name(), &self.kind.name())
             })
-            .or_else(|| value("the number of items", self.items >= known.items, &known.items, &self.items))
+            // A person who may add items whenever the verdict is not yet the wanted one will reach it.
+            .or_else(|| {
+                let may_be = self.items == known.items || known.pilot && self.items > known.items;
+                value("the number of items", may_be, &known.items, &self.items)
+            })
+            .or_else(|| {
+                let same = digest(&tasks[..known.items.min(tasks.len())]) == known.tasks_sha256;
+                (!same).then(|| "the tasks or their answers are read in another way".to_owned())
+            })
             .or_else(|| value("the number of parts", self.parts == known.parts, &known.parts, &self.parts))
             .or_else(|| value("the label of clusters", cluster == old_cluster, &old_cluster, &cluster))
             .or_else(|| value("the seed", self.seed == known.seed, &known.seed, &self.seed))
@@ -191,6 +223,26 @@ impl EvalPlan {
             .or_else(|| (!is_grown).then(|| "the banks have other samples".to_owned()))
             // The items of a pilot may become a part of the whole, but not the other way round.
             .or_else(|| (self.pilot && !known.pilot).then(|| "it is no pilot there".to_owned()))
+    }
+}
+
+/// Returns the lines of tasks.
+fn written(tasks: &[TaskLine]) -> String {
+    tasks.iter().map(|task| serde_json::to_string(task).unwrap_or_default() + "\n").collect()
+}
+
+/// Returns the SHA-256 of tasks as they are used.
+#[must_use]
+pub fn digest(tasks: &[TaskLine]) -> Digest {
+    Digest::new(written(tasks).as_bytes())
+}
+
+/// Refuses a folder that holds something else, which the files of an evaluation would replace.
+fn require_empty(folder: &Path) -> Result<(), EvalError> {
+    let wrong = |why| EvalError::Io { action: "read", path: folder.to_owned(), why };
+    match std::fs::read_dir(folder).map_err(wrong)?.next() {
+        None => Ok(()),
+        Some(_) => Err(EvalError::NotEmpty(folder.to_owned())),
     }
 }
 

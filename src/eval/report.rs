@@ -4,6 +4,7 @@
 //! of items in the folder. The rows are flat, one for each item and arm, so that a table of any language reads them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -101,6 +102,12 @@ fn flips(plan: &EvalPlan, results: &EvalResults) -> Vec<(usize, Flipped)> {
     flips
 }
 
+/// Returns true if a file has the name of an item's page.
+fn is_page(name: &OsStr) -> bool {
+    let number = name.to_str().and_then(|name| name.strip_suffix(".html"));
+    number.is_some_and(|number| number.chars().all(|c| c.is_ascii_digit()))
+}
+
 /// Writes the page of each item that flips, in place of those of an earlier report.
 fn write_items(
     folder: &Path,
@@ -111,10 +118,13 @@ fn write_items(
 ) -> Result<(), EvalError> {
     let items = folder.join("items");
     let wrong = |why| EvalError::Io { action: "write", path: items.clone(), why };
-    if items.exists() {
-        std::fs::remove_dir_all(&items).map_err(wrong)?;
-    }
     private_folder(&items).map_err(wrong)?;
+    for entry in std::fs::read_dir(&items).map_err(wrong)? {
+        let entry = entry.map_err(wrong)?;
+        if is_page(&entry.file_name()) {
+            std::fs::remove_file(entry.path()).map_err(wrong)?;
+        }
+    }
     let runs = flips.iter().flat_map(|(at, _)| &results.items[*at].arms).flatten();
     let runs: BTreeSet<String> = runs.map(|run| run.run.clone()).collect();
     let mut transcripts = BTreeMap::new();

@@ -4,7 +4,7 @@
 //! those of which everything is known, so that no arm looks better for the items that it lacks. Everything follows from results on record,
 //! so the same results give the same bytes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ use super::comparison::{Against, Comparison, Curve, TalkOfArm, compare};
 use super::data::is_public;
 use super::items::{ArmItem, BlindLead, EvalResults, Item};
 use super::plan::EvalPlan;
-use super::verdict::EvalVerdict;
+use super::verdict::{EvalVerdict, JudgedArm};
 use crate::protocol::OutcomeKind;
 use crate::statistics::{Interval, wilson};
 use crate::text::CanonicalKind;
@@ -60,6 +60,10 @@ pub struct ArmSummary {
     pub protocol: String,
     /// The model as it was named.
     pub model: String,
+    /// The models that have answered.
+    pub models: BTreeSet<String>,
+    /// Whether these are the models of the samples that it is compared with, in every run alike.
+    pub has_same_models: bool,
     /// Whether this is the arm of the primary comparison.
     pub is_primary: bool,
     /// The items whose run has ended by its protocol, complete or not.
@@ -186,7 +190,12 @@ impl Summary {
         let arms = (0..plan.arms.len()).map(|at| {
             let runs = results.items.iter().filter(|item| item.arms[at].is_some()).count();
             let of_arm: Vec<&ArmItem> = items.iter().filter_map(|item| item.arms[at].as_ref()).collect();
-            arm(plan, at, runs, &of_arm, compared.as_ref())
+            let summary = arm(plan, at, runs, &of_arm, compared.as_ref());
+            let of_curve = items.iter().filter_map(|item| item.banks[plan.arms[at].curve].as_ref());
+            let curve: BTreeSet<&BTreeSet<String>> = of_curve.map(|bank| &bank.models).collect();
+            let own: BTreeSet<&BTreeSet<String>> = of_arm.iter().map(|run| &run.models).collect();
+            // The arm's models are one set, and every run of it and of the curve has them all.
+            ArmSummary { has_same_models: own == curve && own.len() <= 1, ..summary }
         });
         let mut arms: Vec<ArmSummary> = arms.collect();
         correct(&mut arms);
@@ -197,7 +206,7 @@ impl Summary {
                 arm.p = None;
             }
         } else {
-            judge(&mut arms, units, plan.effect);
+            judge(&mut arms, units, items.len(), plan.effect);
         }
         Self {
             v: EvalPlan::VERSION,
@@ -227,12 +236,14 @@ fn arm(
     let all = || items.iter().copied();
     let answered = || all().filter(|item| item.answer.is_some());
     let against = compared.map(|compared| compared.against[at]);
-    let p = against.filter(|_| !planned.is_on_curve).map(|against| against.found.p);
+    let p = against.filter(|_| !planned.is_on_curve).map(|against| against.p);
     ArmSummary {
         name: planned.name.clone(),
         roleset: planned.roleset.clone(),
         protocol: planned.protocol.clone(),
         model: planned.model.clone(),
+        models: all().flat_map(|item| item.models.iter().cloned()).collect(),
+        has_same_models: true,
         is_primary: planned.name == plan.primary,
         runs,
         right: ShareOf::of(all(), |item| item.is_right),
@@ -282,11 +293,12 @@ fn correct(arms: &mut [ArmSummary]) {
 }
 
 /// Gives each arm that is no point of the curve its verdict.
-fn judge(arms: &mut [ArmSummary], units: usize, effect: f64) {
-    for arm in arms {
-        let of = arm.against.zip(arm.p);
+fn judge(arms: &mut [ArmSummary], units: usize, items: usize, effect: f64) {
+    for arm in arms.iter_mut().filter(|arm| arm.has_same_models) {
+        let Some((against, p)) = arm.against.zip(arm.p) else { continue };
+        let Against { difference, found, is_dearer, .. } = against;
         arm.verdict =
-            of.map(|(against, p)| EvalVerdict::new(against.difference, against.found, p, units, effect));
+            Some(EvalVerdict::new(JudgedArm { difference, found, p, is_dearer, units, items }, effect));
     }
 }
 

@@ -25,25 +25,39 @@ pub enum EvalVerdict {
         /// The number of items, which is whole.
         items: f64,
     },
+    /// The arm takes more tokens than all samples of the curve, so that nothing it is better than took as many.
+    Dearer,
+}
+
+/// A difference that is to be judged.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct JudgedArm {
+    /// The difference.
+    pub(super) difference: f64,
+    /// Its interval and error.
+    pub(super) found: Resampled,
+    /// Its p-value, after any correction.
+    pub(super) p: f64,
+    /// Whether the arm takes more tokens than the whole curve.
+    pub(super) is_dearer: bool,
+    /// The units over which the interval is, and the items in them.
+    pub(super) units: usize,
+    pub(super) items: usize,
 }
 
 impl EvalVerdict {
-    /// Judges a difference over this many units by the smallest difference of interest, `effect`, which is above 0 and below 1. `p` is the
-    /// p-value after any correction.
-    #[must_use]
-    pub fn new(difference: f64, found: Resampled, p: f64, units: usize, effect: f64) -> Self {
-        let Resampled { interval, error, .. } = found;
-        let needed = needed(found, units, effect);
-        let units = units as f64;
-        // Where no item differs, a bootstrap knows no error, and the exact bound on what was never seen decides.
-        if error == 0.0 && difference.abs() < effect {
-            return if units >= needed { Self::Equivalent } else { Self::NotEnough { items: needed } };
-        }
+    /// Judges a difference by the smallest difference of interest, `effect`, which is above 0 and below 1.
+    pub(super) fn new(of: JudgedArm, effect: f64) -> Self {
+        let JudgedArm { difference, found: Resampled { interval, .. }, p, is_dearer, units, items } = of;
+        let is_sure = p < LEVEL;
+        // A difference that no item shows is bounded by the number of items alone.
+        let is_bounded = units as f64 >= items_for_equivalence(effect);
         match () {
-            () if interval.low > 0.0 && p < LEVEL && difference >= effect => Self::Helps,
-            () if interval.high < 0.0 && p < LEVEL && difference <= -effect => Self::Hurts,
-            () if interval.low > -effect && interval.high < effect => Self::Equivalent,
-            () => Self::NotEnough { items: needed.max(units + 1.0) },
+            () if interval.high < 0.0 && is_sure && difference <= -effect => Self::Hurts,
+            () if is_dearer => Self::Dearer,
+            () if interval.low > 0.0 && is_sure && difference >= effect => Self::Helps,
+            () if interval.low > -effect && interval.high < effect && is_bounded => Self::Equivalent,
+            () => Self::NotEnough { items: needed(of.found, units, items, effect).max(items as f64 + 1.0) },
         }
     }
 
@@ -55,18 +69,18 @@ impl EvalVerdict {
             Self::Hurts => "hurts".to_owned(),
             Self::Equivalent => "equivalent".to_owned(),
             Self::NotEnough { items } => format!("not enough data: {items} items needed"),
+            Self::Dearer => "dearer than all samples".to_owned(),
         }
     }
 }
 
-/// Returns the number of units that would find the smallest difference of interest with a power of 80 %, where `units` have this error; where
-/// they do not differ at all, the number that would bound the difference. It is whole.
+/// Returns the number of items that would find the smallest difference of interest with a power of 80 %, where these units of items have
+/// this error. It is at least the number that bounds the difference where no item differs, and whole.
 #[must_use]
-pub(super) fn needed(found: Resampled, units: usize, effect: f64) -> f64 {
-    if found.error == 0.0 {
-        return items_for_equivalence(effect);
-    }
-    items_needed(found.error * found.error * units as f64, effect)
+pub(super) fn needed(found: Resampled, units: usize, items: usize, effect: f64) -> f64 {
+    let least = items_for_equivalence(effect);
+    let units_needed = items_needed(found.error * found.error * units as f64, effect).max(least);
+    (units_needed * items as f64 / units.max(1) as f64).ceil()
 }
 
 impl Serialize for EvalVerdict {
@@ -81,24 +95,47 @@ mod tests {
 
     use crate::statistics::Interval;
 
-    fn judged(difference: f64, low: f64, high: f64, units: usize) -> String {
-        let found = Resampled { interval: Interval { low, high }, error: (high - low) / 3.92, p: 0.01 };
-        EvalVerdict::new(difference, found, found.p, units, 0.02).in_words()
+    fn of(difference: f64, low: f64, high: f64, units: usize) -> JudgedArm {
+        let found = Resampled {
+            interval: Interval { low, high },
+            error: (high - low) / 3.92,
+            below: 0.0,
+            above: 0.0,
+        };
+        JudgedArm { difference, found, p: 0.01, is_dearer: false, units, items: units }
+    }
+
+    fn judged(of: JudgedArm) -> String {
+        EvalVerdict::new(of, 0.02).in_words()
     }
 
     #[test]
     fn a_verdict_needs_an_interval_and_a_difference_that_matters() {
-        assert_eq!(judged(0.05, 0.02, 0.08, 300), "helps");
-        assert_eq!(judged(-0.05, -0.08, -0.02, 300), "hurts");
-        assert_eq!(judged(0.0, -0.01, 0.01, 300), "equivalent");
-        assert_eq!(judged(0.015, 0.011, 0.019, 9000), "equivalent", "sure, and too small to matter");
+        assert_eq!(judged(of(0.05, 0.02, 0.08, 300)), "helps");
+        assert_eq!(judged(of(-0.05, -0.08, -0.02, 300)), "hurts");
+        assert_eq!(judged(of(0.0, -0.01, 0.01, 300)), "equivalent");
+        assert_eq!(judged(of(0.015, 0.011, 0.019, 9000)), "equivalent", "sure, and too small to matter");
         // The variance of an item is 100 times the square of the error.
-        assert_eq!(judged(0.05, -0.0092, 0.1092, 100), "not enough data: 1790 items needed");
-        assert_eq!(judged(0.0, 0.0, 0.0, 182), "not enough data: 183 items needed");
-        assert_eq!(judged(0.0, 0.0, 0.0, 183), "equivalent");
+        assert_eq!(judged(of(0.05, -0.0092, 0.1092, 100)), "not enough data: 1791 items needed");
+        assert_eq!(judged(of(0.0, 0.0, 0.0, 182)), "not enough data: 183 items needed");
+        assert_eq!(judged(of(0.0, 0.0, 0.0, 183)), "equivalent");
+        assert_eq!(
+            judged(of(0.0, -0.01, 0.01, 10)),
+            "not enough data: 183 items needed",
+            "so few bound nothing"
+        );
+    }
+
+    #[test]
+    fn a_p_value_that_was_corrected_and_the_cost_of_an_arm_count() {
         // One of many comparisons, whose own interval does not hold zero.
-        let found = Resampled { interval: Interval { low: 0.01, high: 0.09 }, error: 0.02, p: 0.02 };
-        let corrected = EvalVerdict::new(0.05, found, 0.08, 300, 0.02);
-        assert!(matches!(corrected, EvalVerdict::NotEnough { .. }), "{corrected:?}");
+        let corrected = judged(JudgedArm { p: 0.08, ..of(0.05, 0.01, 0.09, 300) });
+        assert!(corrected.starts_with("not enough data"), "{corrected}");
+        let dear = |of: JudgedArm| judged(JudgedArm { is_dearer: true, ..of });
+        assert_eq!(dear(of(0.05, 0.02, 0.08, 300)), "dearer than all samples");
+        assert_eq!(dear(of(-0.05, -0.08, -0.02, 300)), "hurts", "even for more tokens");
+        // Fifteen clusters of ten items need their clusters and not their items.
+        let clustered = judged(JudgedArm { units: 15, items: 150, ..of(0.05, -0.05, 0.15, 15) });
+        assert_eq!(clustered, "not enough data: 7670 items needed");
     }
 }

@@ -27,9 +27,10 @@ pub struct Resampled {
     pub interval: Interval,
     /// The standard error of the figure.
     pub error: f64,
-    /// The probability of a figure as far from zero on one of both sides, if zero were the true one: twice the share of selections whose
-    /// figure is on the other side of zero. It is at least one part in the number of selections.
-    pub p: f64,
+    /// The share of selections whose figure is at or below zero.
+    pub below: f64,
+    /// The share of selections whose figure is at or above zero.
+    pub above: f64,
 }
 
 impl UnitRows {
@@ -112,7 +113,8 @@ fn resampled(mut values: Vec<f64>) -> Resampled {
     Resampled {
         interval: Interval { low: values[cut], high: values[values.len() - 1 - cut] },
         error: (squares / values.len() as f64).sqrt(),
-        p: (2.0 * below.min(above)).clamp(share(1), 1.0),
+        below,
+        above,
     }
 }
 
@@ -136,7 +138,7 @@ mod tests {
     fn the_interval_of_a_mean_is_near_that_of_student() {
         let values: Vec<f64> = (0..200).map(|item| f64::from(item % 7) - 3.0).collect();
         let found = rows(&values).resampled(1, mean);
-        let Resampled { interval, error, p } = found[0];
+        let Resampled { interval, error, below, above } = found[0];
         let exact = super::super::student(&values).unwrap();
         let is_near = |one: f64, other: f64| (one - other).abs() < 0.03;
         assert!(
@@ -144,9 +146,10 @@ mod tests {
             "{interval:?} {exact:?}"
         );
         assert!(is_near(error, (exact.high - exact.low) / 2.0 / 1.96), "{error}");
-        assert!(p > 0.3, "the mean is near zero: {p}");
+        assert!(below > 0.15 && above > 0.15, "the mean is near zero: {below} {above}");
         let far: Vec<f64> = values.iter().map(|value| value + 5.0).collect();
-        assert!(is_near(rows(&far).resampled(1, mean)[0].p, 0.0001));
+        let far = rows(&far).resampled(1, mean)[0];
+        assert!(far.below < 1e-9 && far.above > 1.0 - 1e-9, "{far:?}");
         assert_eq!(rows(&values).resampled(1, mean), found, "the same seed draws the same");
         assert_ne!(rows(&values).resampled(2, mean), found);
         assert_eq!(UnitRows::new(2).resampled(1, mean), []);

@@ -2,7 +2,7 @@
 //!
 //! The input is the results of all shards. The output is one row per run. A run that was tried again counts by its last end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
@@ -57,12 +57,23 @@ pub struct Told {
     pub folder: String,
     #[serde(default)]
     pub(super) phases: BTreeMap<String, PhaseTold>,
+    /// The agents.
+    #[serde(default)]
+    agents: Vec<AgentTold>,
     /// The plain vote over blind drafts.
     #[serde(default)]
     pub blind_vote: BlindTold,
     /// The samples and votes of a run in which no agent talks to another.
     #[serde(default)]
     pub vote: Option<VotesTold>,
+}
+
+/// An agent of a run.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+struct AgentTold {
+    /// The model with its place.
+    #[serde(default)]
+    endpoint: String,
 }
 
 /// The plain vote over the blind drafts of a run.
@@ -164,6 +175,17 @@ impl Told {
     /// Returns true if its agents talk to one another where they do not agree.
     pub(super) fn can_talk(&self) -> bool {
         self.vote.is_none()
+    }
+
+    /// Returns the models of the agents, without their places, each once and in order.
+    #[must_use]
+    pub fn models(&self) -> BTreeSet<String> {
+        let place = [" at ", " from the bank "];
+        let model = |agent: &AgentTold| {
+            let end = place.iter().filter_map(|place| agent.endpoint.find(place)).min();
+            agent.endpoint[..end.unwrap_or(agent.endpoint.len())].to_owned()
+        };
+        self.agents.iter().map(model).collect()
     }
 
     /// Returns the run as a flat row.

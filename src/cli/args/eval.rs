@@ -28,7 +28,7 @@ Examples:
   consensus eval report study
   consensus eval show study 17";
 
-/// The heading of the flags that an evaluation is held against.
+/// The heading of the flags that an evaluation must pass.
 const BARS: &str = "Bars";
 
 /// Arguments of `eval`.
@@ -99,7 +99,7 @@ pub(crate) struct EvalArgs {
     pub(crate) limits: LimitArgs,
 }
 
-/// The bars that a complete evaluation is held against.
+/// The bars that a complete evaluation must reach.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct BarArgs {
     /// Fail with exit code 9 unless the whole interval of the primary arm is at or above this share, such as right=0.80.

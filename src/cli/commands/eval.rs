@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::sync::watch;
 
 use super::batch::{BatchEnd, exit_code, plan_all, run_batch, stopped_by, tell_stopping};
-use crate::batch::{Draws, Line, Pick, PickedRun, TaskForm, TaskLine, feed, pick};
+use crate::batch::{Draws, Pick, PickedRun, TaskLine, pick};
 use crate::cli::args::{BarArgs, BatchArgs, EvalArgs, EvalCommand, Format, Replies};
 use crate::cli::error::UsageError;
 use crate::cli::eval_plan::planned;
@@ -49,9 +49,7 @@ fn evaluate(args: &EvalArgs, data: &Path, out: &Path, output: &Output) -> anyhow
     let data = read_data(data, form, args.canonical.map(CanonicalKind::from), args.pilot.or(args.limit))?;
     let file = if args.dry_run { FileConfig::load_to_read()? } else { FileConfig::load()? };
     let plan = planned(args, &data, out, &file)?;
-    if let Some(baseline) = &args.bars.baseline {
-        EvalPlan::load(baseline)?;
-    }
+    require_apart(args, out)?;
     if args.dry_run {
         return tell_plan(args, &plan, &data, output);
     }
@@ -78,19 +76,43 @@ fn evaluate(args: &EvalArgs, data: &Path, out: &Path, output: &Output) -> anyhow
     if code != ExitCode::Success {
         return Ok(code);
     }
-    judge(&args.bars, (&plan, &data.tasks, &results), &summary, output)
+    judge(&args.bars, (&plan, &data.tasks, &results), &summary, args.shard.count > 1, output)
 }
 
-/// Holds an evaluation against the bars that were given, and tells how it compares. Only a complete one is held against them.
+/// Refuses data and a baseline that the files of the evaluation would replace.
+fn require_apart(args: &EvalArgs, out: &Path) -> anyhow::Result<()> {
+    let same = |one: &Path| {
+        one.canonicalize().ok().zip(out.canonicalize().ok()).is_some_and(|(one, out)| one == out)
+    };
+    let within = |data: &Path| data.canonicalize().ok().and_then(|data| Some(same(data.parent()?)));
+    if args.data.as_deref().and_then(within) == Some(true) {
+        return Err(
+            UsageError("the data is in the folder of the evaluation; give another --out".to_owned()).into()
+        );
+    }
+    if let Some(baseline) = &args.bars.baseline {
+        EvalPlan::load(baseline)?;
+        if same(baseline) {
+            return Err(
+                UsageError("the baseline is the evaluation itself; give another --out".to_owned()).into()
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Holds an evaluation against the bars that were given, and tells how it compares. Only a complete one reaches them; a part is not judged.
 fn judge(
     bars: &BarArgs,
     of: (&EvalPlan, &[TaskLine], &EvalResults),
     summary: &Summary,
+    is_part: bool,
     output: &Output,
 ) -> anyhow::Result<ExitCode> {
     let mut judged: Vec<(bool, String)> = bars.fail_under.iter().map(|bar| bar.judge(summary)).collect();
     if let Some(baseline) = &bars.baseline {
-        let (plan, tasks) = (EvalPlan::load(baseline)?, tasks(baseline)?);
+        let plan = EvalPlan::load(baseline)?;
+        let tasks = plan.load_tasks(baseline)?;
         let results = EvalResults::read(baseline, &plan, &tasks)?;
         let since = SinceBaseline::new(of, (&plan, &tasks, &results))?;
         judged.push((!since.is_worse(), format!("{}: {}", summary.primary, since.in_words())));
@@ -98,7 +120,7 @@ fn judge(
     if !judged.is_empty() && summary.items < summary.planned {
         output
             .warn("no bar is judged until every item is complete; `consensus eval report` judges the whole");
-        return Ok(ExitCode::Success);
+        return Ok(if is_part { ExitCode::Success } else { ExitCode::Missed });
     }
     for (is_reached, words) in &judged {
         let words = escape::terminal(words);
@@ -217,9 +239,9 @@ fn heading_line(output: &Output, line: &str) -> anyhow::Result<()> {
 /// Computes the report again from the results on record.
 fn report(dir: &Path, bars: &BarArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let plan = EvalPlan::load(dir)?;
-    let tasks = tasks(dir)?;
+    let tasks = plan.load_tasks(dir)?;
     let (results, summary) = tell(dir, &plan, &tasks, output)?;
-    judge(bars, (&plan, &tasks, &results), &summary, output)
+    judge(bars, (&plan, &tasks, &results), &summary, false, output)
 }
 
 /// Writes the report's files, and prints its table.
@@ -248,23 +270,10 @@ fn tell(
     Ok((results, summary))
 }
 
-fn tasks(dir: &Path) -> anyhow::Result<Vec<TaskLine>> {
-    let path = EvalPlan::tasks(dir);
-    let wrong = |why| EvalError::Io { action: "read", path: path.clone(), why };
-    let mut lines = feed(std::fs::File::open(&path).map_err(wrong)?, TaskForm::default());
-    let mut tasks = Vec::new();
-    while let Some(line) = lines.blocking_next() {
-        let Line { number, task } = line.map_err(wrong)?;
-        let row = |(_, why)| EvalError::Row { path: path.clone(), line: number, why };
-        tasks.push(task.map_err(row)?);
-    }
-    Ok(tasks)
-}
-
 /// Prints one item: the task, what each arm answered, and the transcript of each arm's run.
 fn show(dir: &Path, id: &str, output: &Output) -> anyhow::Result<ExitCode> {
     let plan = EvalPlan::load(dir)?;
-    let tasks = tasks(dir)?;
+    let tasks = plan.load_tasks(dir)?;
     let results = EvalResults::read(dir, &plan, &tasks)?;
     let found = tasks.iter().zip(&results.items).find(|(task, _)| task.id == id);
     let Some((task, item)) = found else {

@@ -42,8 +42,8 @@ pub(crate) struct Rules {
     pub(crate) settling: Settling,
     /// The source of every draw.
     pub(crate) chance: Chance,
-    /// The words that may follow the number of a vote.
-    pub(crate) units: UnitRule,
+    /// The way in which the answer of a free text is found.
+    pub(crate) finding: FindRule,
     /// The options of a question that keep their places.
     pub(crate) places: PlaceRule,
     /// The answer of a vote that is to answer in any case, if several answers have the most votes.
@@ -89,13 +89,14 @@ pub(crate) enum Chance {
     SeedAndTask,
 }
 
-/// The words that may follow the number at the end of a free text.
+/// The way in which the answer of a free text is found.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum UnitRule {
-    /// Any three words but a short list, and signs at the number itself. `7²` was read as 7, and `12 is incorrect` as 12.
-    AnyWord,
-    /// A unit: no word or sign that changes the number or says something of it.
-    Unit,
+pub(crate) enum FindRule {
+    /// An announced answer counts whatever comes after it, and any three words follow a number but a short list. `7²` was read as 7, and
+    /// `A common wrong answer is 40` as 40.
+    Loose,
+    /// An answer counts if it is the last thing that is said, and no word or sign after its number changes it or says something of it.
+    Strict,
 }
 
 /// The options of a question that keep their places, since they speak of the places of others.
@@ -136,7 +137,7 @@ const TABLE: [Rules; 4] = [
         brevity: Brevity::Full,
         settling: Settling::ByPosition,
         chance: Chance::Seed,
-        units: UnitRule::AnyWord,
+        finding: FindRule::Loose,
         places: PlaceRule::Letters,
         ties: TieRule::None,
     },
@@ -149,7 +150,7 @@ const TABLE: [Rules; 4] = [
         brevity: Brevity::Full,
         settling: Settling::ByPosition,
         chance: Chance::Seed,
-        units: UnitRule::AnyWord,
+        finding: FindRule::Loose,
         places: PlaceRule::Letters,
         ties: TieRule::None,
     },
@@ -162,7 +163,7 @@ const TABLE: [Rules; 4] = [
         brevity: Brevity::Brief,
         settling: Settling::ByLead,
         chance: Chance::Seed,
-        units: UnitRule::AnyWord,
+        finding: FindRule::Loose,
         places: PlaceRule::Letters,
         ties: TieRule::None,
     },
@@ -175,7 +176,7 @@ const TABLE: [Rules; 4] = [
         brevity: Brevity::Brief,
         settling: Settling::ByLead,
         chance: Chance::SeedAndTask,
-        units: UnitRule::Unit,
+        finding: FindRule::Strict,
         places: PlaceRule::LettersAndOrder,
         ties: TieRule::First,
     },

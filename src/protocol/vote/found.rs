@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde::Serialize;
 
-use crate::protocol::contract::UnitRule;
+use crate::protocol::contract::FindRule;
 use crate::text::{CanonicalKind, Canonicalizer};
 
 /// A line that announces the answer, with the marks of Markdown around the word.
@@ -21,8 +21,23 @@ static ANNOUNCED: LazyLock<Regex> = LazyLock::new(|| {
 /// A line that holds the answer after four marks, as the solutions of GSM8K end.
 static MARKED: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\s*####\s*([^#].*)$"));
 
-/// A sentence that says the answer.
+/// A sentence that says the answer: anywhere, and one that says nothing else.
 static SAID: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?i)\banswer\s+is\s*:?\s*(.+)$"));
+static SAID_ALONE: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?i)^[\s*_#>`-]*(?:conclusion:\s*|based\s+on\s+[^,]*,\s*)?(?:(?:and|so|thus|hence|then|therefore)[,\s]+)*(?:the\s+)?(?:(?:final|correct|right|best|chosen)\s+)?answer\s+is\s*:?\s*(.+)$",
+    )
+});
+
+/// Words after an answer that may take it back.
+static TAKES_BACK: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?i)\b(?:wait|however|but|not|no|n't|wrong|incorrect|mistakes?|errors?|actually|instead|sorry|correction|rather|re-?check|must\s+be|should\s+be)\b",
+    )
+});
+
+/// The beginning of a box.
+const BOX: &str = "\\boxed{";
 
 /// A number alone, with its sign, its currency and a unit of a few words. The sign may be on either side of the currency.
 static NUMBER: LazyLock<Regex> = LazyLock::new(|| {
@@ -40,15 +55,18 @@ static CHANGES: LazyLock<Regex> = LazyLock::new(|| {
         "^(?:",
         // Multiples and shares.
         "(?:hundred|thousand|million|billion|trillion|dozen|score|lakh|lac|crore|myriad)s?|",
+        "mio|mrd|mln|mlrd|mld|milioni|milh(?:ão|ões)|bilh(?:ão|ões)|миллион\\w*|миллиард\\w*|тысяч\\w*|dutzend|douzaines?|docenas?|pairs?|couples?|",
         "millionen|mill[oó]n(?:es)?|milliards?|milliarden?|miljoen|mille|mil|tausend|duizend|hundert|honderd|thou|grand|",
         "hal(?:f|ves)|(?:third|quarter|fourth|fifth|sixth|seventh|eighth|ninth|tenth|twelfth|hundredth|thousandth)s?|",
         // Other numbers and operations.
-        "tau|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|",
+        "tau|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\\w+teen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|",
+        "\\w+teenths?|\\w+tieths?|elevenths?|",
         "squared?|cubed?|doubled?|tripled?|quadrupled?|halved|factorial|",
-        "plus|minus|multiplied|divided|over|point|mod|modulo|",
+        "plus|minus|multiplied|divided|over|point|mod|modulo|sqrt|root|less|below|under|negative|debt|owed|loss|short|missing|",
         // Others of several, and sentences.
         "and|nor|than|but|not|never|are|was|were|isn|aren|wasn|itself|",
-        "correct|incorrect|wrong|right|true|false|invalid|impossible",
+        "correct|incorrect|wrong|right|true|false|invalid|impossible|",
+        "can|cannot|could|couldn|may|might|would|wouldn|should|fails?|failed|seems?|looks?|does|doesn|did|didn|has|have|had|must",
         ")$",
     ))
 });
@@ -91,7 +109,7 @@ pub enum FoundBy {
     Program,
 }
 
-/// Returns the text of the answer in what a voter wrote, and the rule that found it. `units` says what may follow a number; `choice` reads a
+/// Returns the text of the answer in what a voter wrote, and the rule that found it. `choice` reads a
 /// letter or an option, for a question with options.
 ///
 /// The order of the rules is that of the reference that agrees with 5,276 solutions of GSM8K. Its last resort, the last number of a text,
@@ -100,7 +118,7 @@ pub enum FoundBy {
 pub(super) fn answer(
     said: &str,
     canonicalizer: &Canonicalizer,
-    units: UnitRule,
+    rule: FindRule,
     choice: impl Fn(&str) -> Option<String>,
 ) -> Option<(String, FoundBy)> {
     let said = after_thoughts(said)?;
@@ -109,21 +127,25 @@ pub(super) fn answer(
     let last = said.lines().rfind(|line| !line.trim().is_empty())?;
     let in_last = |pattern: &Regex| Some(pattern.captures(last)?.get(1)?.as_str().to_owned());
     let short = |found: Option<String>| found.filter(|_| is_short);
+    let (said_alone, is_strict) = match rule {
+        FindRule::Loose => (&SAID, false),
+        FindRule::Strict => (&SAID_ALONE, is_short),
+    };
     let rules: [(FoundBy, &dyn Fn() -> Option<String>); 5] = [
-        (FoundBy::Line, &|| announced(said, kind)),
+        (FoundBy::Line, &|| announced(said, kind, is_strict)),
         (FoundBy::Marks, &|| short(in_last(&MARKED))),
-        (FoundBy::Box, &|| boxed(said).map(str::to_owned)),
-        (FoundBy::Sentence, &|| short(in_last(&SAID))),
+        (FoundBy::Box, &|| if is_strict { boxed_at_the_end(said) } else { boxed(said) }.map(str::to_owned)),
+        (FoundBy::Sentence, &|| short(in_last(said_alone))),
         (FoundBy::Whole, &|| short(Some(said.trim().to_owned()).filter(|text| text.lines().count() == 1))),
     ];
-    rules.iter().find_map(|(rule, find)| {
+    rules.iter().find_map(|(by, find)| {
         let found = find()?;
-        let text = without_marks(&found, kind);
+        let text = without_marks(&found, kind, is_strict);
         let read = match kind {
-            CanonicalKind::Number if *rule == FoundBy::Whole => {
+            CanonicalKind::Number if *by == FoundBy::Whole => {
                 canonicalizer.canonicalize(text).is_ok().then(|| text.to_owned())
             }
-            CanonicalKind::Number => number(text, canonicalizer, units),
+            CanonicalKind::Number => number(text, canonicalizer, rule),
             CanonicalKind::Choice => choice(text),
             CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Json | CanonicalKind::Verbatim => {
                 canonicalizer
@@ -132,7 +154,7 @@ pub(super) fn answer(
                     .then(|| text.to_owned())
             }
         };
-        Some((read?, *rule))
+        Some((read?, *by))
     })
 }
 
@@ -146,13 +168,16 @@ fn after_thoughts(said: &str) -> Option<&str> {
 
 /// Returns what follows the last line that announces an answer: the rest of that line or, if that is empty, the last line of the text if it
 /// is the only one that follows. Where the answer may have several lines, the further ones belong to it; prose ends at a blank line.
-fn announced(said: &str, kind: CanonicalKind) -> Option<String> {
+fn announced(said: &str, kind: CanonicalKind, is_strict: bool) -> Option<String> {
     let lines: Vec<&str> = said.lines().collect();
     let (at, rest) = lines.iter().enumerate().rev().find_map(|(at, line)| {
         let rest = ANNOUNCED.captures(line)?.get(1)?.as_str().trim();
         Some((at, rest))
     })?;
     let further = &lines[at + 1..];
+    if is_strict && !rest.is_empty() && further.iter().any(|line| TAKES_BACK.is_match(line)) {
+        return None;
+    }
     match kind {
         CanonicalKind::Number | CanonicalKind::Choice => {
             let mut whole = further.iter().filter(|line| !line.trim().is_empty());
@@ -186,7 +211,6 @@ fn unfenced(text: &str) -> &str {
 
 /// Returns the content of the last box, if its line has no other.
 fn boxed(said: &str) -> Option<&str> {
-    const BOX: &str = "\\boxed{";
     let line = said.lines().rfind(|line| line.contains(BOX))?;
     let (before, rest) = line.rsplit_once(BOX)?;
     let mut depth = 1_i32;
@@ -197,15 +221,24 @@ fn boxed(said: &str) -> Option<&str> {
     (!before.contains(BOX)).then(|| &rest[..end])
 }
 
+/// Returns the content of the last box, if nothing after it takes it back or goes on to calculate.
+fn boxed_at_the_end(said: &str) -> Option<&str> {
+    let found = boxed(said)?;
+    let (_, from_box) = said.rsplit_once(BOX)?;
+    let after = &from_box[found.len()..];
+    (!TAKES_BACK.is_match(after) && !after.contains(|c: char| c.is_ascii_digit())).then_some(found)
+}
+
 /// Returns a text without the marks of Markdown and mathematics around it, where they cannot belong to the answer.
-fn without_marks(text: &str, kind: CanonicalKind) -> &str {
+fn without_marks(text: &str, kind: CanonicalKind, is_strict: bool) -> &str {
     let is_in = |marks: &'static str| move |c: char| c.is_whitespace() || marks.contains(c);
     match kind {
         CanonicalKind::Number | CanonicalKind::Choice => {
             let is_mark = is_in("*_`{}");
             let text = text.trim_matches(is_mark).trim_end_matches('.').trim_end_matches(is_mark);
             let text = if text.ends_with('$') { text.trim_matches('$').trim() } else { text };
-            boxed(text).unwrap_or(text)
+            let inside = if is_strict { boxed_at_the_end(text) } else { boxed(text) };
+            inside.unwrap_or(text)
         }
         CanonicalKind::Text => text.trim_matches(is_in("*_`")),
         CanonicalKind::Lines | CanonicalKind::Json | CanonicalKind::Verbatim => text,
@@ -213,7 +246,7 @@ fn without_marks(text: &str, kind: CanonicalKind) -> &str {
 }
 
 /// Returns the number of an answer, if nothing but a unit is said with it. A calculation before it may end in it.
-fn number(text: &str, canonicalizer: &Canonicalizer, units: UnitRule) -> Option<String> {
+fn number(text: &str, canonicalizer: &Canonicalizer, rule: FindRule) -> Option<String> {
     let text = text.replace("\\$", "$").replace(r"\(", "").replace(r"\)", "");
     let text = text.trim();
     let result =
@@ -221,13 +254,13 @@ fn number(text: &str, canonicalizer: &Canonicalizer, units: UnitRule) -> Option<
     let found = NUMBER.captures(result.trim())?;
     let part = |at: usize| found.get(at).map_or("", |part| part.as_str());
     let (sign, digits, unit) = (part(1), part(2), part(3));
-    let is_changed = match units {
-        UnitRule::AnyWord => {
+    let is_changed = match rule {
+        FindRule::Loose => {
             unit.split_whitespace().any(|word| CHANGES_ONCE.contains(&word.to_lowercase().as_str()))
         }
         // An exclamation mark at a number may be its factorial.
-        UnitRule::Unit if unit.is_empty() => found.get(0)?.as_str().ends_with('!'),
-        UnitRule::Unit => !is_unit(unit, found.get(2)?.end() == found.get(3)?.start()),
+        FindRule::Strict if unit.is_empty() => found.get(0)?.as_str().ends_with('!'),
+        FindRule::Strict => !is_unit(unit, found.get(2)?.end() == found.get(3)?.start()),
     };
     let is_signed_twice = !sign.is_empty() && digits.starts_with(['-', '+', '−']);
     let number = format!("{sign}{digits}");
@@ -252,12 +285,12 @@ mod tests {
     use crate::text::Reading;
 
     fn found(kind: CanonicalKind, said: &str) -> Option<String> {
-        found_by_rule(kind, said, UnitRule::Unit)
+        found_by_rule(kind, said, FindRule::Strict)
     }
 
-    fn found_by_rule(kind: CanonicalKind, said: &str, units: UnitRule) -> Option<String> {
+    fn found_by_rule(kind: CanonicalKind, said: &str, rule: FindRule) -> Option<String> {
         let canonicalizer = Canonicalizer::new(&kind.into(), Reading::Strict);
-        answer(said, &canonicalizer, units, |text| Some(text.to_owned())).map(|(text, _)| text)
+        answer(said, &canonicalizer, rule, |text| Some(text.to_owned())).map(|(text, _)| text)
     }
 
     #[test]
@@ -397,15 +430,49 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_that_is_taken_back_or_is_another_ones_is_asked_for() {
+        for said in [
+            "The total is 42.\nA common wrong answer is 40.",
+            "I doubt the answer is 40",
+            "The wrong answer is 40",
+            "\\boxed{40} is wrong, since it must be 42.",
+            "First \\boxed{12}.\nThen 12 + 30 = 42.",
+            "Answer: 40\nWait, that is not right. The total is 42.",
+            "Answer: 40\n\nHowever, it may be 42.",
+        ] {
+            assert_eq!(found(CanonicalKind::Number, said), None, "{said}");
+        }
+        for said in ["Answer: A\n\nHowever, the right one is B.", "It is so.\nThe wrong answer is A"] {
+            assert_eq!(found(CanonicalKind::Choice, said), None, "{said}");
+        }
+        for said in [
+            "So, therefore, the final answer is 48.",
+            "**The correct answer is 48**",
+            "Hence \\(\\boxed{48}\\).",
+            "It is $\\boxed{48}$",
+            "Answer: 48\n\n",
+        ] {
+            assert_eq!(found(CanonicalKind::Number, said).as_deref(), Some("48"), "{said}");
+        }
+    }
+
+    #[test]
     fn the_rules_before_version_4_take_any_unit() {
-        for said in ["Answer: 7²", "Answer: 7 lakh", "Answer: 7 is incorrect"] {
+        for said in [
+            "Answer: 7²",
+            "Answer: 7 lakh",
+            "Answer: 7 is incorrect",
+            "A wrong answer is 7",
+            "Answer: 7\nWait.",
+            "\\boxed{7} is wrong",
+        ] {
             assert_eq!(
-                found_by_rule(CanonicalKind::Number, said, UnitRule::AnyWord).as_deref(),
+                found_by_rule(CanonicalKind::Number, said, FindRule::Loose).as_deref(),
                 Some("7"),
                 "{said}"
             );
         }
-        assert_eq!(found_by_rule(CanonicalKind::Number, "Answer: 7 million", UnitRule::AnyWord), None);
+        assert_eq!(found_by_rule(CanonicalKind::Number, "Answer: 7 million", FindRule::Loose), None);
     }
 
     #[test]
@@ -415,7 +482,7 @@ mod tests {
             Some("a = 1\nb = 2")
         );
         assert_eq!(found(CanonicalKind::Text, "so\nAnswer: to be\nor not").as_deref(), Some("to be\nor not"));
-        assert_eq!(found(CanonicalKind::Choice, "Answer: B) Rome\nas I said").as_deref(), Some("B) Rome"));
+        assert_eq!(found(CanonicalKind::Choice, "Answer: B) Rome\n").as_deref(), Some("B) Rome"));
         assert_eq!(found(CanonicalKind::Text, "no answer here"), None);
         assert_eq!(found(CanonicalKind::Text, "#### Step 2: combine\nSo it is Paris."), None);
         assert_eq!(

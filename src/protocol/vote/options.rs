@@ -14,10 +14,13 @@ use crate::protocol::contract::{CallId, PlaceRule};
 /// The words with which an option speaks of options by their number or order.
 static ORDER: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(concat!(
-        r"(?i)\b(?:options?|choices?|answers?|former|latter)\b|",
-        r"\b(?:first|second|third|fourth|last)\s+(?:one|two|three|and|or|only)\b|",
+        r"(?i)\b(?:options?|choices?|answers?|former|latter|foregoing)\b|",
+        r"\b(?:first|second|third|fourth|last|top)\s+(?:[0-9]|one|two|three|and|or|only)\b|",
         r"\b(?:the|only|both)\s+(?:first|second|third|fourth|last|others?)\W*$|",
-        r"\b(?:next|following|other)\s+(?:one|two|three|four|ones)\b",
+        r"\b(?:next|following|other)\s+(?:[0-9]|one|two|three|four|ones)\b|",
+        r"\b[0-9](?:st|nd|rd|th)\s+(?:and|or|only)\b|",
+        r"\bbefore\W*$|",
+        r"^\W*[a-z]\W*(?:[&/+,–-]|to|and|or)\W*[a-z]\W*$|\b[a-e]\s+(?:to|through)\s+[a-e]\b",
     ))
     .unwrap_or_else(|_| unreachable!("the tests of this module use the pattern"))
 });
@@ -27,6 +30,8 @@ static ORDER: LazyLock<Regex> = LazyLock::new(|| {
 pub(super) struct LetteredOptions {
     lines: Vec<String>,
     options: Vec<LetteredOption>,
+    /// Whether only brackets and punctuation may be around the letter of an answer.
+    is_strict: bool,
     /// Whether an option is about the places of others, as `All of the above` and `Both A and B` are. Such options keep their places.
     is_fixed: bool,
 }
@@ -71,7 +76,8 @@ impl LetteredOptions {
         let is_fixed = has_long_options(&lines, &options)
             || names_places(&lines, &options, choices)
             || (places == PlaceRule::LettersAndOrder && names_order(&options, choices));
-        (options.len() >= 2).then_some(Self { lines, options, is_fixed })
+        let is_strict = places == PlaceRule::LettersAndOrder;
+        (options.len() >= 2).then_some(Self { lines, options, is_strict, is_fixed })
     }
 
     /// Draws the order that a sample sees.
@@ -107,7 +113,8 @@ impl LetteredOptions {
     pub(super) fn choice(&self, arrangement: &Arrangement, answer: &str) -> Option<&str> {
         let shown = |place: usize| Some(&self.options[*arrangement.0.get(place)?]);
         let answer = answer.trim().trim_end_matches('.').trim();
-        let is_letter = |option: &LetteredOption| plain(answer) == plain(&option.choice);
+        let bare = if self.is_strict { bare(answer) } else { plain(answer) };
+        let is_letter = |option: &LetteredOption| bare == plain(&option.choice);
         if let Some(place) = self.options.iter().position(is_letter) {
             return Some(&shown(place)?.choice);
         }
@@ -167,6 +174,11 @@ fn names_order(options: &[LetteredOption], choices: &[String]) -> bool {
         let is_letter = choices.iter().any(|choice| plain(choice) == plain(&option.text));
         is_letter || ORDER.is_match(&option.text)
     })
+}
+
+/// Returns a letter without the brackets and the punctuation around it. Any other sign may say the opposite, as in `!A`.
+fn bare(text: &str) -> String {
+    text.trim_matches(|c: char| c.is_whitespace() || "()[]{}*_`\"'.,:;".contains(c)).to_lowercase()
 }
 
 /// Returns a letter without the signs around it.
@@ -260,6 +272,16 @@ mod tests {
             "The first and third",
             "the latter",
             "Both others",
+            "Only the first 2",
+            "1st and 2nd",
+            "a & b",
+            "(a) & (b)",
+            "a-c",
+            "a/b",
+            "Any of a to c",
+            "The two before",
+            "None of the foregoing",
+            "the top two",
         ] {
             assert!(keeps(&format!("Which?\nA) one\nB) two\nC) three\nD) {last}")), "{last}");
         }
@@ -320,7 +342,9 @@ mod tests {
     fn what_names_no_option_is_no_choice() {
         let options = find(PROMPT, &letters()).unwrap();
         let arrangement = options.draw(1, call(0));
-        for answer in ["", "E", "A or B", "none of them", "Florence", "B. Florence"] {
+        for answer in
+            ["", "E", "A or B", "none of them", "Florence", "B. Florence", "!A", "~A", "¬A", "≠A", "A?"]
+        {
             assert_eq!(options.choice(&arrangement, answer), None, "{answer}");
         }
     }

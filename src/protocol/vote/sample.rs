@@ -138,8 +138,8 @@ impl Drawing {
 
     /// Returns the answer that the rule finds in a free text.
     fn found(&self, judge: &Judge<'_>, said: &str) -> Option<(String, FoundBy)> {
-        let units = judge.setup.rules_version.rules().units;
-        found::answer(said, judge.canonicalizer, units, |text| judge.choice(self.arrangement.as_ref(), text))
+        let rule = judge.setup.rules_version.rules().finding;
+        found::answer(said, judge.canonicalizer, rule, |text| judge.choice(self.arrangement.as_ref(), text))
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{arm, eval, evaluated, file, sums, sums_model};
-use crate::support::{Finished, Folder, consensus};
+use crate::support::{Finished, Folder, Server, consensus, model};
 
 #[test]
 fn every_arm_is_held_against_the_curve_at_its_own_tokens() {
@@ -80,6 +80,52 @@ fn tasks_of_one_label_are_drawn_together() {
     }
 }
 
+/// A right arm on a few items, which no selection of them doubts.
+#[test]
+fn a_few_items_never_help() {
+    let server = Server::start(model(|request: &Value| {
+        let right =
+            request["temperature"] == 0.0 || request["seed"].as_u64().is_some_and(|seed| seed % 2 == 0);
+        format!("Answer: {}", if right { 4 } else { 5 })
+    }));
+    for items in [1, 3, 5] {
+        let folder = Folder::new();
+        sums(&folder, items);
+        let words = ["--arm", "single,temperature=0"];
+        let told = Finished::of(&mut eval(&folder, &server, &words)).exits(0).stdout;
+        let summary: Value = serde_json::from_str(&told).unwrap();
+        let verdict = summary["arms"][0]["verdict"].as_str().unwrap();
+        assert!(verdict.starts_with("not enough data"), "{items}: {verdict}");
+    }
+}
+
+#[test]
+fn an_arm_of_another_model_than_its_curve_has_no_verdict() {
+    let (folder, server) = (Folder::new(), sums_model());
+    sums(&folder, 8);
+    folder.write("packs/p.md", "Count.");
+    let agent = |name: &str| json!({"name": name, "domain": "sums", "pack": "p.md", "model": "large-model"});
+    let roleset = json!({"v": 1, "protocol": "pair", "agents": [agent("Ann"), agent("Bob")], "canonical": {"kind": "number"}});
+    folder.write("large.json", &roleset.to_string());
+    let mut command = consensus(&folder);
+    command.args([
+        "eval",
+        "sums.jsonl",
+        "--out",
+        "study",
+        "--samples",
+        "4",
+        "--arm",
+        "./large.json",
+        "--base-url",
+        &server.url(),
+    ]);
+    let told = Finished::of(command.arg("--no-model-check")).exits(0);
+    assert!(told.stderr.contains("there is no verdict on it"), "{}", told.stderr);
+    let summary: Value = serde_json::from_str(&file(&folder, "summary.json")).unwrap();
+    assert!(summary["arms"][0]["verdict"].is_null(), "{summary}");
+}
+
 #[test]
 fn a_pilot_counts_what_is_needed_and_gives_no_verdict() {
     let (folder, server) = (Folder::new(), sums_model());
@@ -154,11 +200,13 @@ fn a_bar_that_is_missed_is_exit_code_9() {
         "{told}"
     );
     // Only tasks that are the same are compared.
+    let same = ["--arm", "vote,modes=words,program", "--baseline", "old"];
     sums(&folder, 30);
     std::fs::remove_dir_all(folder.path().join("study")).unwrap();
-    let told =
-        Finished::of(&mut eval(&folder, &server, &["--arm", "vote", "--baseline", "old"])).exits(0).stderr;
-    assert!(told.contains("over 24 tasks"), "{told}");
+    Finished::of(&mut eval(&folder, &server, &same)).exits(0);
+    let again = ["eval", "report", "study", "--baseline", "old"];
+    let told = Finished::of(consensus(&folder).args(again)).exits(0).stderr;
+    assert!(told.contains("since the baseline, over 24 tasks"), "{told}");
     folder
         .write("sums.jsonl", "{\"id\": 0, \"prompt\": \"2+2?\", \"answer\": 4, \"canonical\": \"number\"}\n");
     std::fs::remove_dir_all(folder.path().join("study")).unwrap();

@@ -87,7 +87,7 @@ fn parts_make_the_whole() {
 fn what_is_compared_is_settled_before_the_results_are_seen() {
     let (folder, server) = (Folder::new(), sums_model());
     sums(&folder, 6);
-    let few = ["--arm", "vote", "--limit", "4"];
+    let few = ["--arm", "vote"];
     Finished::of(&mut eval(&folder, &server, &few)).exits(0);
     for (change, what) in [
         (
@@ -100,16 +100,55 @@ fn what_is_compared_is_settled_before_the_results_are_seen() {
             "the primary arm is vote there and sc@3 here",
         ),
         (&["--arm", "pair:writer_physicist", "--primary", "pair:writer_physicist"], "the primary arm"),
-        (&["--arm", "vote", "--limit", "3"], "the number of items is 4 there and 3 here"),
-        (&["--arm", "vote", "--pilot", "5"], "it is no pilot there"),
+        (&["--arm", "vote", "--limit", "3"], "the number of items is 6 there and 3 here"),
+        (&["--arm", "vote", "--pilot", "6"], "it is no pilot there"),
         (&["--arm", "vote", "--shard", "0/2"], "the number of parts is 1 there and 2 here"),
     ] {
         let told = Finished::of(&mut eval(&folder, &server, change)).exits(2).stderr;
         assert!(told.contains("another plan") && told.contains(what), "{change:?}: {told}");
     }
-    // There may be more items and more arms.
-    let more = ["--arm", "vote", "--arm", "sc@3", "--limit", "6"];
-    let summary: Value =
-        serde_json::from_str(&Finished::of(&mut eval(&folder, &server, &more)).exits(0).stdout).unwrap();
+    // There may be more arms, also such as need another bank.
+    let more = ["--arm", "vote", "--arm", "sc@16"];
+    let told = Finished::of(&mut eval(&folder, &server, &more)).exits(0).stdout;
+    let summary: Value = serde_json::from_str(&told).unwrap();
     assert_eq!((&summary["items"], &summary["primary"]), (&6.into(), &"vote".into()));
+    assert!(folder.path().join("study/bank-2").is_dir());
+    Finished::of(&mut eval(&folder, &server, &more)).exits(0);
+}
+
+#[test]
+fn files_of_others_are_left_alone() {
+    let (folder, server) = (Folder::new(), sums_model());
+    sums(&folder, 4);
+    folder.write("study/thesis.txt", "mine");
+    let arms = ["--arm", "single"];
+    let told = Finished::of(&mut eval(&folder, &server, &arms)).exits(2).stderr;
+    assert!(told.contains("is not empty and holds no evaluation"), "{told}");
+    let here = ["eval", "sums.jsonl", "--arm", "single", "--out", ".", "--mock", "--answer", "4"];
+    let told = Finished::of(consensus(&folder).args(here)).exits(2).stderr;
+    assert!(told.contains("the data is in the folder"), "{told}");
+    assert!(server.chats().is_empty() && file(&folder, "thesis.txt") == "mine");
+    std::fs::remove_file(folder.path().join("study/thesis.txt")).unwrap();
+    Finished::of(&mut eval(&folder, &server, &arms)).exits(0);
+    // Pages of items come and go; other files beside them stay.
+    folder.write("study/items/notes.txt", "mine");
+    folder.write("study/items/9.html", "old");
+    Finished::of(consensus(&folder).args(["eval", "report", "study"])).exits(0);
+    assert_eq!(file(&folder, "items/notes.txt"), "mine");
+    assert!(!folder.path().join("study/items/9.html").exists());
+}
+
+#[test]
+fn right_answers_are_settled_before_the_results_are_seen() {
+    let (folder, server) = (Folder::new(), sums_model());
+    sums(&folder, 4);
+    Finished::of(&mut eval(&folder, &server, &["--arm", "single"])).exits(0);
+    let told = Finished::of(&mut eval(&folder, &server, &["--arm", "single", "--grader", "contains"]))
+        .exits(2)
+        .stderr;
+    assert!(told.contains("are read in another way"), "{told}");
+    let tasks = file(&folder, "tasks.jsonl").replace("\"answer\":4", "\"answer\":5");
+    folder.write("study/tasks.jsonl", &tasks);
+    let told = Finished::of(consensus(&folder).args(["eval", "report", "study"])).exits(2).stderr;
+    assert!(told.contains("are not those that it was made for"), "{told}");
 }

@@ -4,6 +4,7 @@
 //! in the same way. Talk that does nothing must be found to do nothing, a difference must be found with the number of items that the
 //! program states, and intervals must hold the truth. `SEEDS=2000 cargo test --release --test it -- eval::simulated` draws more.
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use consensus::crypto::Digest;
@@ -92,6 +93,7 @@ fn plan() -> EvalPlan {
         v: EvalPlan::VERSION,
         data: "simulated".to_owned(),
         data_sha256: Digest::new(b"simulated"),
+        tasks_sha256: Digest::new(b"simulated"),
         kind: CanonicalKind::Number,
         items: 0,
         parts: 1,
@@ -117,6 +119,7 @@ fn plan() -> EvalPlan {
 fn run(is_right: bool, blind: Option<BlindLead>, tokens: u64) -> ArmItem {
     ArmItem {
         run: String::new(),
+        models: BTreeSet::new(),
         outcome: OutcomeKind::Agreed,
         grounds: None,
         certainty: None,
@@ -156,7 +159,7 @@ fn study(random: &mut Rng, items: usize, mended: f64) -> Summary {
         Item {
             id: number.to_string(),
             cluster: None,
-            banks: vec![Some(BankItem { samples, tokens: 100.0 })],
+            banks: vec![Some(BankItem { models: BTreeSet::new(), samples, tokens: 100.0 })],
             arms: vec![
                 Some(run(is_right, None, u64::from(COUNTED) * 100)),
                 Some(run(talked, Some(blind), 800)),
