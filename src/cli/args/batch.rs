@@ -107,14 +107,8 @@ pub(crate) struct BatchArgs {
     /// of samples are free.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["bank", "base_url", "launch", "mock", "mock_script"], help_heading = BANKS, hide_short_help = true)]
     pub(crate) from_bank: Option<PathBuf>,
-    /// The number of runs under way at once.
-    #[arg(long, alias = "concurrency", value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub(crate) runs_at_once: u32,
-    /// The maximum number of calls that one server has at once.
-    ///
-    /// It has fewer while it refuses calls (429, 503) or is slow to begin its answers.
-    #[arg(long, alias = "requests-at-once", value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub(crate) calls_at_once: u32,
+    #[command(flatten)]
+    pub(crate) flow: FlowArgs,
     /// Run part I, from 0, of N parts of the batch; `auto` takes both from a Slurm array.
     #[arg(long, value_name = "I/N|auto", value_parser = shard, default_value = "0/1")]
     pub(crate) shard: ShardOf,
@@ -123,6 +117,19 @@ pub(crate) struct BatchArgs {
     pub(crate) retry: Vec<RetryArg>,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
+}
+
+/// The amount of work that is under way at once.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct FlowArgs {
+    /// The number of runs under way at once.
+    #[arg(long, alias = "concurrency", value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) runs_at_once: u32,
+    /// The maximum number of calls that one server has at once.
+    ///
+    /// It has fewer while it refuses calls (429, 503) or is slow to begin its answers.
+    #[arg(long, alias = "requests-at-once", value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) calls_at_once: u32,
 }
 
 impl BatchArgs {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 
-use super::batch::{BatchArgs, RetryArg, shard};
+use super::batch::{BatchArgs, FlowArgs, RetryArg, shard};
 use super::run::{CanonicalArg, ParamArgs, SeatArgs};
 use super::shared::{LimitArgs, MockArgs, RedactArgs, RolesetsArgs, ScriptedArgs, ServerArgs};
 use super::task_form::TaskFormArgs;
@@ -83,12 +83,8 @@ pub(crate) struct EvalArgs {
     pub(crate) server: ServerArgs,
     #[command(flatten)]
     pub(crate) scripted: ScriptedArgs,
-    /// The number of runs under way at once.
-    #[arg(long, alias = "concurrency", value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub(crate) runs_at_once: u32,
-    /// The maximum number of calls that one server has at once.
-    #[arg(long, alias = "requests-at-once", value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub(crate) calls_at_once: u32,
+    #[command(flatten)]
+    pub(crate) flow: FlowArgs,
     /// Evaluate part I, from 0, of N parts of the tasks; `auto` takes both from a Slurm array. `eval report` joins the parts.
     #[arg(long, value_name = "I/N|auto", value_parser = shard, default_value = "0/1")]
     pub(crate) shard: ShardOf,
@@ -206,8 +202,7 @@ impl EvalArgs {
             words: draws.and_then(|draws| positive(draws.words)),
             programs: draws.and_then(|draws| positive(draws.programs)),
             from_bank: bank,
-            runs_at_once: self.runs_at_once,
-            calls_at_once: self.calls_at_once,
+            flow: self.flow,
             shard: ShardOf { index: 0, count: 1 },
             retry: self.retry.clone(),
             limits: self.limits,

@@ -151,8 +151,8 @@ fn options(
     Options {
         shard: args.shard,
         seeds: args.first_seed..args.first_seed + args.seeds,
-        concurrency: args.runs_at_once as usize,
-        flow: Flow { max: args.calls_at_once as usize },
+        concurrency: args.flow.runs_at_once as usize,
+        flow: Flow { max: args.flow.calls_at_once as usize },
         // The deadline is for the whole batch.
         limits: Limits { deadline_ms: None, ..args.limits.limits() },
         retry: Retry {
