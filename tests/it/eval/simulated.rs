@@ -29,7 +29,7 @@ const COUNTED: u32 = 3;
 
 /// The number of studies that are simulated.
 static SEEDS: LazyLock<u64> =
-    LazyLock::new(|| std::env::var("SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(40));
+    LazyLock::new(|| std::env::var("SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(24));
 
 /// An item: the probability of a right answer, and of the one wrong answer that many voters share.
 #[derive(Clone, Copy)]
