@@ -245,6 +245,10 @@ fn no_vote(out: &mut String, state: &RunState, call: CallId) {
 
 /// Returns the report on the sample of a vote that a call belongs to.
 fn sample(state: &RunState, call: CallId) -> Option<SampleReport> {
+    // The report of another protocol would be made for nothing.
+    if !matches!(state.opened().setup.params, Params::Vote(_)) {
+        return None;
+    }
     let Section::Vote(vote) = state.report().section else { return None };
     let is_it = |sample: &SampleReport| (sample.call.agent, sample.call.draft) == (call.agent, call.draft);
     vote.samples.into_iter().find(is_it)
