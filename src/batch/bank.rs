@@ -19,8 +19,11 @@ use crate::protocol::{
 use crate::provider::Bank;
 use crate::run::{RunError, refuse};
 
+/// The arm of a bank that has the samples in words.
+pub const WORDS_ARM: &str = "words";
+
 /// The arms of a bank, and the method of the samples in each.
-pub(super) const BANK_ARMS: [(&str, Method); 2] = [("words", Method::Words), ("programs", Method::Program)];
+pub(super) const BANK_ARMS: [(&str, Method); 2] = [(WORDS_ARM, Method::Words), ("programs", Method::Program)];
 
 /// The samples that a bank has of each task. Those in words and those by programs are arms of their own.
 #[derive(Clone, Copy, Debug, Default)]

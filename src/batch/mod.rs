@@ -45,7 +45,7 @@ mod task_rows;
 mod transcripts;
 mod verify;
 
-pub use bank::Draws;
+pub use bank::{Draws, WORDS_ARM};
 pub use batch_stats::{BatchStats, EndCounts};
 pub use calls::{CallRow, calls};
 pub use columns::{ColumnRequest, OpenColumns, planned_columns};

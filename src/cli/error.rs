@@ -7,7 +7,7 @@ use crate::bft::RosterFault;
 use crate::config::ConfigError;
 use crate::core::ExitCode;
 use crate::engine::{EngineError, ReplayError};
-use crate::eval::{BadArm, EvalError};
+use crate::eval::EvalError;
 use crate::journal::JournalError;
 use crate::provider::ProviderError;
 use crate::provider::launch::LaunchError;
@@ -54,7 +54,6 @@ fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<ExitCode> {
         .or_else(|| cause.downcast_ref().map(EngineError::exit_code))
         .or_else(|| cause.downcast_ref().map(BatchError::exit_code))
         .or_else(|| cause.downcast_ref().map(EvalError::exit_code))
-        .or_else(|| own(ExitCode::Usage, cause.is::<BadArm>()))
         .or_else(|| cause.downcast_ref().map(DecisionError::exit_code))
         .or_else(|| cause.downcast_ref().map(NodeError::exit_code))
         .or_else(|| cause.downcast_ref().map(RepositoryError::exit_code))

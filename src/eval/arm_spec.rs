@@ -10,10 +10,7 @@
 //! The input is this text. The output is its parts. What the settings mean is not known here; they are the flags of `consensus batch`
 //! without their dashes.
 
-use std::fmt;
 use std::str::FromStr;
-
-use serde::{Deserialize, Serialize};
 
 /// The most samples of an arm `sc@K`: a larger majority is beyond the curve that arms are compared with.
 pub const MAJORITY_MAX: u32 = 16;
@@ -38,8 +35,7 @@ pub struct ArmSpec {
 }
 
 /// A way of answering.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Way {
     /// The majority of this many samples in words; of one, that sample.
     Majority(u32),
@@ -107,20 +103,16 @@ impl FromStr for Way {
             let count = count.parse().ok().filter(|count| (2..=MAJORITY_MAX).contains(count));
             return count.map(Self::Majority).ok_or_else(|| BadArm::Majority(text.to_owned()));
         }
-        Ok(match text {
-            "" => return Err(BadArm::Name),
-            "single" => Self::Majority(1),
-            "vote" => Self::Vote,
-            // A path may hold a colon; a protocol has none of the signs of a path.
-            _ => match text
-                .split_once(':')
-                .filter(|(protocol, _)| protocol.chars().all(|c| c.is_ascii_lowercase()))
-            {
-                Some((protocol, name)) => {
-                    Self::Roleset { name: name.to_owned(), protocol: Some(protocol.to_owned()) }
-                }
-                None => Self::Roleset { name: text.to_owned(), protocol: None },
-            },
+        // A path may hold a colon; a protocol has none of the signs of a path.
+        let is_protocol = |(name, _): &(&str, &str)| name.chars().all(|c| c.is_ascii_lowercase());
+        Ok(match (text, text.split_once(':').filter(is_protocol)) {
+            ("", _) => return Err(BadArm::Name),
+            ("single", _) => Self::Majority(1),
+            ("vote", _) => Self::Vote,
+            (_, Some((protocol, name))) => {
+                Self::Roleset { name: name.to_owned(), protocol: Some(protocol.to_owned()) }
+            }
+            (name, None) => Self::Roleset { name: name.to_owned(), protocol: None },
         })
     }
 }
@@ -137,7 +129,7 @@ impl ArmSpec {
     /// has one, so a vote that does not settle answers with its leader unless the arm says otherwise.
     #[must_use]
     pub fn all_settings(&self) -> Vec<(String, String)> {
-        let implied: &[(&str, String)] = &match self.way {
+        let implied = match self.way {
             Way::Majority(count) => vec![
                 ("stop", "none".to_owned()),
                 ("modes", "words".to_owned()),
@@ -148,15 +140,9 @@ impl ArmSpec {
             Way::Roleset { .. } => Vec::new(),
         };
         let is_given = |name: &str| self.settings.iter().any(|(given, _)| given == name);
-        let implied = implied.iter().filter(|(name, _)| !is_given(name));
-        let implied = implied.map(|(name, value)| ((*name).to_owned(), value.clone()));
+        let implied = implied.into_iter().filter(|(name, _)| !is_given(name));
+        let implied = implied.map(|(name, value)| (name.to_owned(), value));
         self.settings.iter().cloned().chain(implied).collect()
-    }
-}
-
-impl fmt::Display for ArmSpec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.name)
     }
 }
 

@@ -94,7 +94,7 @@ impl SinceBaseline {
         let before: HashMap<&str, (&TaskLine, bool)> = right(old_plan, old_tasks, old)
             .map(|(task, is_right)| (task.id.as_str(), (task, is_right)))
             .collect();
-        let share = |is_right: bool| f64::from(u8::from(is_right));
+        let share = |is_right: bool| f64::from(is_right);
         let mut rows = UnitRows::new(2);
         let (mut better, mut worse) = (0, 0);
         for (task, is_right) in right(plan, tasks, results) {

@@ -205,19 +205,17 @@ impl Columns {
         let mut row = vec![0.0; self.doubt + 1];
         for (bank, range) in &self.curves {
             let Some(BankItem { samples, tokens, .. }) = &item.banks[*bank] else { continue };
-            let is_right =
-                |at: usize| f64::from(u8::from(samples.get(at).is_some_and(|sample| sample.is_right)));
+            let is_right = |at: usize| f64::from(samples.get(at).is_some_and(|sample| sample.is_right));
             row[range.clone()].copy_from_slice(&majorities(&samples[..range.len()]));
             row[range.end] = *tokens;
-            row[range.end + 1] =
-                f64::from(u8::from(samples[..range.len()].iter().any(|sample| sample.is_right)));
+            row[range.end + 1] = f64::from(samples[..range.len()].iter().any(|sample| sample.is_right));
             row[range.end + 2] = if range.len() < 2 { 0.0 } else { is_right(1) - is_right(0) };
         }
         for (at, arm) in item.arms.iter().enumerate().take(plan.arms.len()) {
             let Some(ArmItem { prompt, completion, is_right, blind, .. }) = arm else { continue };
             let of_arm = &mut row[self.arms + OF_ARM * at..];
             of_arm[0] = prompt.saturating_add(*completion) as f64;
-            of_arm[1] = f64::from(u8::from(*is_right));
+            of_arm[1] = f64::from(*is_right);
             of_arm[2] = blind.map_or(0.0, |blind| of_arm[1] - blind.share());
         }
         row[self.items] = 1.0;

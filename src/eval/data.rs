@@ -12,7 +12,7 @@ use crate::batch::{DataNote, DocumentLine, Grader, Line, TaskForm, TaskLine, fee
 use crate::text::{CanonicalKind, CanonicalRule, counted};
 
 /// The parts of names of public sets, which models may have read while they were trained.
-const PUBLIC_SETS: [&str; 8] = ["gsm8k", "svamp", "mmlu", "humaneval", "math", "arc", "bbh", "truthfulqa"];
+const PUBLIC_SETS: [&str; 6] = ["gsm8k", "svamp", "mmlu", "humaneval", "bbh", "truthfulqa"];
 
 /// The fewest clusters that are drawn again for an interval: of fewer, the draws say too little about others.
 const CLUSTERS_MIN: usize = 10;
@@ -124,7 +124,7 @@ mod tests {
         for name in ["data/gsm8k_test.jsonl", "MMLU-redux-8.jsonl", "SVAMP.json"] {
             assert!(is_public(name), "{name}");
         }
-        for name in ["search.jsonl", "aftermath.csv", "mine.jsonl"] {
+        for name in ["my-math.jsonl", "search.jsonl", "mine.csv"] {
             assert!(!is_public(name), "{name}");
         }
     }

@@ -1,4 +1,4 @@
-//! What every arm and every bank came to, item by item.
+//! The results of an evaluation, item by item.
 //!
 //! The input is the folder of an evaluation with its plan and tasks. The output is one record for each item: the graded samples of each
 //! bank, and the end of each arm's run. A run that failed or reached a limit says nothing about its arm and is missing.
@@ -9,14 +9,11 @@ use std::path::{Path, PathBuf};
 use super::curve::DrawnSample;
 use super::error::EvalError;
 use super::plan::EvalPlan;
-use crate::batch::{TaskLine, Told, is_batch, results, text_is_right};
+use crate::batch::{TaskLine, Told, WORDS_ARM, is_batch, results, text_is_right};
 use crate::protocol::OutcomeKind;
 
 /// The folder of the batch with the runs of all arms.
 pub const ARMS: &str = "arms";
-
-/// The arm of a bank that has the samples in words.
-const WORDS: &str = "words";
 
 /// The longest answer that is kept, in characters.
 const ANSWER_CHARS_MAX: usize = 200;
@@ -145,7 +142,7 @@ impl EvalResults {
         for part in Self::parts(folder, plan) {
             for (at, bank) in plan.banks.iter().enumerate() {
                 each(&part.join(&bank.folder), |told| {
-                    if let Some(item) = place.get(told.task.as_str()).filter(|_| told.arm == WORDS) {
+                    if let Some(item) = place.get(told.task.as_str()).filter(|_| told.arm == WORDS_ARM) {
                         items[*item].banks[at] = bank_item(&told, &tasks[*item]);
                     }
                 })?;

@@ -1,4 +1,4 @@
-//! What a reader of a summary must know, in words.
+//! The notes on a summary, in words.
 //!
 //! The input is a summary. The output is sentences for a terminal and for a page.
 
@@ -8,11 +8,11 @@ use super::verdict::needed;
 use crate::statistics::Interval;
 use crate::text::counted;
 
-/// Returns what a reader of the table must know.
+/// Returns the sentences without which the table would be misread.
 #[must_use]
 pub fn notes(summary: &Summary) -> Vec<String> {
     let mut notes = vec![format!(
-        "“majority” is the share of right answers by the majority of as many samples as the arm's tokens would buy, over {}; 95 % intervals",
+        "“majority” says how often a majority of samples is right that takes as many tokens as the arm, over {}; 95 % intervals",
         counted(summary.items, "item")
     )];
     let judged = || summary.arms.iter().filter(|arm| arm.verdict.is_some());
@@ -32,7 +32,7 @@ pub fn notes(summary: &Summary) -> Vec<String> {
     for arm in summary.arms.iter().filter(|arm| !arm.has_same_models) {
         let models: Vec<&str> = arm.models.iter().map(String::as_str).collect();
         notes.push(format!(
-            "{} was answered by {}, and its curve was not, or not alike in every run: there is no verdict on it",
+            "there is no verdict on {}: its runs were answered by {}, and not all samples of its curve by the same",
             arm.name,
             models.join(", ")
         ));

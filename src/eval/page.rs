@@ -49,7 +49,7 @@ struct Shown<'a> {
     kind: &'static str,
     tokens_at: f64,
     point_label: String,
-    /// The line of errors by coverage, in the coordinates of the plot.
+    /// The line of right answers by coverage, in the coordinates of the plot.
     risk: String,
     p: String,
     exact_p: String,
@@ -79,12 +79,16 @@ struct CurveShown {
     /// The height of the share of items with any right sample.
     any_right: f64,
     any_words: String,
-    control: Option<String>,
     ends: String,
 }
 
-/// Makes the page of a summary.
-pub(super) fn report_page(summary: &Summary, plan: &EvalPlan, flipped: &[Flipped]) -> String {
+/// Makes the page of a summary, with links to those of items that flip, of which there are at most `flips_max`.
+pub(super) fn report_page(
+    summary: &Summary,
+    plan: &EvalPlan,
+    flipped: &[Flipped],
+    flips_max: usize,
+) -> String {
     let points = summary.curves.iter().flat_map(|curve| curve.points.iter().map(|point| point.tokens));
     let tokens = LogScale::around(points.chain(summary.arms.iter().map(|arm| arm.cost.tokens)));
     let widest = summary.arms.iter().filter_map(|arm| arm.against);
@@ -115,6 +119,7 @@ pub(super) fn report_page(summary: &Summary, plan: &EvalPlan, flipped: &[Flipped
         effect => [differences.at(-summary.effect * 100.0), differences.at(summary.effect * 100.0)],
         flip_ticks => Serde(flips.ticks()),
         flipped => Serde(flipped),
+        flips_max => flips_max,
         plot => PLOT,
     };
     let rendered = environment().render_named_str("report.html", include_str!("report.html"), of);
@@ -257,12 +262,11 @@ fn curve(of: &Curve, tokens: &LogScale) -> CurveShown {
         band: path(&band),
         any_right: height(of.any_right),
         any_words: format!("{:.1} %", of.any_right * 100.0),
-        control: of.control.map(|(difference, interval)| points(difference, interval)),
         ends: ends.collect::<Vec<_>>().join("; "),
     }
 }
 
-/// Returns the line of errors by coverage, in steps: the errors among the surest answers until the next ones are taken.
+/// Returns the line of right answers by coverage. The top of the plot is no error.
 fn risk(arm: &ArmSummary) -> String {
     let points =
         arm.risk.iter().filter_map(|point| Some((point.coverage * 100.0, point.errors.share? * 100.0)));

@@ -5,25 +5,19 @@
 //! results and then changes the comparison finds something in any noise. The p-values of further arms are corrected for their number.
 
 use std::fmt::Display;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::error::EvalError;
-use crate::batch::{Line, TaskForm, TaskLine, feed};
+use super::folder::{digest, read_tasks, write, write_tasks};
+use crate::batch::TaskLine;
 use crate::crypto::Digest;
-use crate::files::{LARGE_BYTES_MAX, read_text, write_whole};
+use crate::files::{LARGE_BYTES_MAX, read_text};
 use crate::text::CanonicalKind;
 
 /// The name of the plan in the folder of an evaluation.
 const FILE: &str = "plan.json";
-
-/// The name of the file of tasks in that folder.
-const TASKS: &str = "tasks.jsonl";
-
-/// The mode of the files.
-const PRIVATE: u32 = 0o600;
 
 /// The plan of an evaluation.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -120,7 +114,7 @@ impl EvalPlan {
             Err(EvalError::NoPlan(_)) => require_empty(folder)?,
             Err(why) => return Err(why),
         }
-        write(&Self::tasks(folder), &written(tasks))?;
+        write_tasks(folder, tasks)?;
         write(&folder.join(FILE), &(serde_json::to_string_pretty(self).unwrap_or_default() + "\n"))
     }
 
@@ -153,15 +147,7 @@ impl EvalPlan {
     ///
     /// Returns [`EvalError`] if they cannot be read or are not those of the plan.
     pub fn load_tasks(&self, folder: &Path) -> Result<Vec<TaskLine>, EvalError> {
-        let path = Self::tasks(folder);
-        let wrong = |why| EvalError::Io { action: "read", path: path.clone(), why };
-        let mut lines = feed(File::open(&path).map_err(wrong)?, TaskForm::default());
-        let mut tasks = Vec::new();
-        while let Some(line) = lines.blocking_next() {
-            let Line { number, task } = line.map_err(wrong)?;
-            let row = |(_, why)| EvalError::Row { path: path.clone(), line: number, why };
-            tasks.push(task.map_err(row)?);
-        }
+        let tasks = read_tasks(folder)?;
         if digest(&tasks) != self.tasks_sha256 {
             let why = "the tasks beside it are not those that it was made for".to_owned();
             return Err(EvalError::Plan { path: folder.join(FILE), why });
@@ -175,66 +161,38 @@ impl EvalPlan {
         if self.parts == 1 { folder.to_owned() } else { folder.join(format!("part-{part}")) }
     }
 
-    /// Returns the file of tasks in the folder of an evaluation.
-    #[must_use]
-    pub fn tasks(folder: &Path) -> PathBuf {
-        folder.join(TASKS)
-    }
-
     /// Returns the part in which a known plan differs from this one, if it may not.
     fn difference(&self, known: &Self, tasks: &[TaskLine]) -> Option<String> {
         let value = |name: &str, is_same: bool, known: &dyn Display, new: &dyn Display| {
             (!is_same).then(|| format!("{name} is {known} there and {new} here"))
         };
-        let (data, old_data) = (self.data_sha256.to_string(), known.data_sha256.to_string());
         let [cluster, old_cluster] = [self, known].map(|plan| plan.cluster.as_deref().unwrap_or("none"));
-        let has = |arm: &&PlannedArm| !self.arms.contains(arm);
-        let banks = || known.banks.iter().zip(&self.banks);
-        let is_grown = self.banks.len() >= known.banks.len() && banks().all(PlannedBank::is_grown);
-        value("the SHA-256 of the data", data == old_data, &old_data, &data)
-            .or_else(|| {
-                value("the kind of answers", self.kind == known.kind, &known.kind.name(), &self.kind.name())
-            })
-            // A person who may add items whenever the verdict is not yet the wanted one will reach it.
-            .or_else(|| {
-                let may_be = self.items == known.items || known.pilot && self.items > known.items;
-                value("the number of items", may_be, &known.items, &self.items)
-            })
-            .or_else(|| {
-                let same = digest(&tasks[..known.items.min(tasks.len())]) == known.tasks_sha256;
-                (!same).then(|| "the tasks or their answers are read in another way".to_owned())
-            })
-            .or_else(|| value("the number of parts", self.parts == known.parts, &known.parts, &self.parts))
-            .or_else(|| value("the label of clusters", cluster == old_cluster, &old_cluster, &cluster))
-            .or_else(|| value("the seed", self.seed == known.seed, &known.seed, &self.seed))
-            .or_else(|| {
-                value("the number of samples", self.samples == known.samples, &known.samples, &self.samples)
-            })
-            .or_else(|| {
-                value("the primary arm", self.primary == known.primary, &known.primary, &self.primary)
-            })
-            .or_else(|| {
-                let is_same = self.effect.to_bits() == known.effect.to_bits();
-                value("the smallest effect of interest", is_same, &known.effect, &self.effect)
-            })
-            .or_else(|| {
-                known.arms.iter().find(has).map(|arm| format!("the arm `{}` is missing here", arm.name))
-            })
-            .or_else(|| (!is_grown).then(|| "the banks have other samples".to_owned()))
+        let is_lost = |arm: &&PlannedArm| !self.arms.contains(arm);
+        let mut banks = known.banks.iter().zip(&self.banks);
+        let is_grown = self.banks.len() >= known.banks.len() && banks.all(PlannedBank::is_grown);
+        // A person who may add items whenever the verdict is not yet the wanted one will reach it.
+        let may_grow = known.pilot && self.items > known.items;
+        let same_tasks = digest(&tasks[..known.items.min(tasks.len())]) == known.tasks_sha256;
+        let (data, old_data) = (&self.data_sha256, &known.data_sha256);
+        let same_effect = self.effect.to_bits() == known.effect.to_bits();
+        let differences = [
+            value("the SHA-256 of the data", data == old_data, old_data, data),
+            value("the kind of answers", self.kind == known.kind, &known.kind.name(), &self.kind.name()),
+            value("the number of items", self.items == known.items || may_grow, &known.items, &self.items),
+            (!same_tasks).then(|| "the tasks or their answers are read in another way".to_owned()),
+            value("the number of parts", self.parts == known.parts, &known.parts, &self.parts),
+            value("the label of clusters", cluster == old_cluster, &old_cluster, &cluster),
+            value("the seed", self.seed == known.seed, &known.seed, &self.seed),
+            value("the number of samples", self.samples == known.samples, &known.samples, &self.samples),
+            value("the primary arm", self.primary == known.primary, &known.primary, &self.primary),
+            value("the smallest effect of interest", same_effect, &known.effect, &self.effect),
+            known.arms.iter().find(is_lost).map(|arm| format!("the arm `{}` is missing here", arm.name)),
+            (!is_grown).then(|| "the banks have other samples".to_owned()),
             // The items of a pilot may become a part of the whole, but not the other way round.
-            .or_else(|| (self.pilot && !known.pilot).then(|| "it is no pilot there".to_owned()))
+            (self.pilot && !known.pilot).then(|| "it is no pilot there".to_owned()),
+        ];
+        differences.into_iter().flatten().next()
     }
-}
-
-/// Returns the lines of tasks.
-fn written(tasks: &[TaskLine]) -> String {
-    tasks.iter().map(|task| serde_json::to_string(task).unwrap_or_default() + "\n").collect()
-}
-
-/// Returns the SHA-256 of tasks as they are used.
-#[must_use]
-pub fn digest(tasks: &[TaskLine]) -> Digest {
-    Digest::new(written(tasks).as_bytes())
 }
 
 /// Refuses a folder that holds something else, which the files of an evaluation would replace.
@@ -253,12 +211,4 @@ impl PlannedBank {
             Self { words: new.words, programs: new.programs, is_curve: new.is_curve, ..known.clone() };
         grown == *new && new.words >= known.words && new.programs >= known.programs
     }
-}
-
-fn write(path: &Path, text: &str) -> Result<(), EvalError> {
-    write_whole(path, text, PRIVATE).map_err(|why| EvalError::Io {
-        action: "write",
-        path: path.to_owned(),
-        why,
-    })
 }

@@ -12,20 +12,17 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::error::EvalError;
+use super::folder::write;
 use super::items::{ARMS, ArmItem, BlindLead, EvalResults, Item};
 use super::page::{Flipped, item_page, report_page};
 use super::plan::{EvalPlan, PlannedArm};
 use super::summary::Summary;
 use crate::batch::{TaskLine, is_batch, transcripts_of};
-use crate::files::{private_folder, write_whole};
-use crate::protocol::OutcomeKind;
+use crate::files::private_folder;
 use crate::text::escape;
 
 /// The most items with a page of their own.
 const FLIPS_MAX: usize = 500;
-
-/// The mode of the files.
-const PRIVATE: u32 = 0o600;
 
 /// The row of an item and an arm.
 #[derive(Serialize)]
@@ -67,12 +64,7 @@ pub fn write_report(
     let flips = flips(plan, results);
     write_items(folder, plan, tasks, results, &flips)?;
     let flipped: Vec<Flipped> = flips.into_iter().map(|(_, flipped)| flipped).collect();
-    write(&folder.join("report.html"), &report_page(summary, plan, &flipped))
-}
-
-fn write(path: &Path, text: &str) -> Result<(), EvalError> {
-    let wrong = |why| EvalError::Io { action: "write", path: path.to_owned(), why };
-    write_whole(path, text, PRIVATE).map_err(wrong)
+    write(&folder.join("report.html"), &report_page(summary, plan, &flipped, FLIPS_MAX))
 }
 
 /// Returns the items on which an arm is right where the vote over its own drafts was wrong, or the other way round; for an arm without
@@ -165,12 +157,11 @@ fn rows(plan: &EvalPlan, results: &EvalResults) -> String {
 }
 
 fn row<'a>(id: &'a str, cluster: Option<&'a str>, arm: &'a str, item: &'a ArmItem) -> Row<'a> {
-    let outcome: OutcomeKind = item.outcome;
     Row {
         id,
         cluster,
         arm,
-        outcome: outcome.name(),
+        outcome: item.outcome.name(),
         grounds: item.grounds.as_deref(),
         certainty: item.certainty,
         answer: item.answer.as_deref(),

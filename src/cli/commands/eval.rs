@@ -25,9 +25,9 @@ use crate::core::ExitCode;
 use crate::engine::StopRequest;
 use crate::eval::{
     ARMS, EvalData, EvalError, EvalPlan, EvalResults, PlannedArm, PlannedBank, SinceBaseline, Summary,
-    item_json, notes, read_data, write_report,
+    item_json, notes, read_data, tasks_file, write_report, write_tasks,
 };
-use crate::files::{Scratch, private_folder, write_whole};
+use crate::files::{Scratch, private_folder};
 use crate::report::transcript;
 use crate::text::{CanonicalKind, counted, escape};
 
@@ -137,13 +137,9 @@ fn part(args: &EvalArgs, plan: &EvalPlan, out: &Path, data: &EvalData) -> anyhow
         return Ok(out.to_owned());
     }
     let folder = plan.part(out, shard.index);
-    let wrong = |path: &Path, why| EvalError::Io { action: "write", path: path.to_owned(), why };
-    private_folder(&folder).map_err(|why| wrong(&folder, why))?;
+    private_folder(&folder).map_err(|why| EvalError::Io { action: "make", path: folder.clone(), why })?;
     let own = (0..).zip(&data.tasks).filter(|(at, _)| at % shard.count == shard.index);
-    let line = |task: &TaskLine| serde_json::to_string(task).unwrap_or_default() + "\n";
-    let text: String = own.map(|(_, task)| line(task)).collect();
-    let path = EvalPlan::tasks(&folder);
-    write_whole(&path, &text, 0o600).map_err(|why| wrong(&path, why))?;
+    write_tasks(&folder, own.map(|(_, task)| task))?;
     Ok(folder)
 }
 
@@ -185,7 +181,7 @@ async fn run_all(
     stop: &watch::Receiver<StopRequest>,
     output: &Output,
 ) -> anyhow::Result<ExitCode> {
-    let tasks = EvalPlan::tasks(part);
+    let tasks = tasks_file(part);
     let mut code = ExitCode::Success;
     for (heading, batch, folder) in jobs(args, plan, part)? {
         if *stop.borrow() != StopRequest::None {
@@ -209,9 +205,8 @@ async fn run_all(
 /// Prints what the evaluation would take, and what so many items can find.
 fn tell_plan(args: &EvalArgs, plan: &EvalPlan, data: &EvalData, output: &Output) -> anyhow::Result<ExitCode> {
     let scratch = Scratch::new(&std::env::temp_dir(), "eval")?;
-    let tasks = EvalPlan::tasks(scratch.path());
-    let line = |task: &TaskLine| serde_json::to_string(task).unwrap_or_default() + "\n";
-    std::fs::write(&tasks, data.tasks.iter().map(line).collect::<String>())?;
+    write_tasks(scratch.path(), &data.tasks)?;
+    let tasks = tasks_file(scratch.path());
     for (heading, batch, folder) in jobs(args, plan, args.out.as_deref().unwrap_or(Path::new("")))? {
         if batch.from_bank.is_some() {
             heading_line(output, &format!("{heading}: from a bank, without calls"))?;

@@ -121,7 +121,7 @@ fn an_arm_of_another_model_than_its_curve_has_no_verdict() {
         &server.url(),
     ]);
     let told = Finished::of(command.arg("--no-model-check")).exits(0);
-    assert!(told.stderr.contains("there is no verdict on it"), "{}", told.stderr);
+    assert!(told.stderr.contains("there is no verdict on ./large.json"), "{}", told.stderr);
     let summary: Value = serde_json::from_str(&file(&folder, "summary.json")).unwrap();
     assert!(summary["arms"][0]["verdict"].is_null(), "{summary}");
 }

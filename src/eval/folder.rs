@@ -1,0 +1,75 @@
+//! The files in the folder of an evaluation.
+//!
+//! The input is tasks or a text. The output is a file in the folder, written whole, or the tasks that a file holds. The tasks are in it as
+//! they are used, so that their digest is that of the questions and the right answers.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use super::error::EvalError;
+use crate::batch::{Line, TaskForm, TaskLine, feed};
+use crate::crypto::Digest;
+use crate::files::write_whole;
+
+/// The name of the file of tasks.
+const TASKS: &str = "tasks.jsonl";
+
+/// The mode of the files.
+const PRIVATE: u32 = 0o600;
+
+/// Returns the file of tasks in a folder.
+#[must_use]
+pub fn tasks_file(folder: &Path) -> PathBuf {
+    folder.join(TASKS)
+}
+
+/// Writes the file of tasks in a folder.
+///
+/// # Errors
+///
+/// Returns [`EvalError::Io`].
+pub fn write_tasks<'a>(
+    folder: &Path,
+    tasks: impl IntoIterator<Item = &'a TaskLine>,
+) -> Result<(), EvalError> {
+    write(&tasks_file(folder), &lines(tasks))
+}
+
+/// Reads the file of tasks in a folder.
+///
+/// # Errors
+///
+/// Returns [`EvalError::Io`] or [`EvalError::Row`].
+pub(super) fn read_tasks(folder: &Path) -> Result<Vec<TaskLine>, EvalError> {
+    let path = tasks_file(folder);
+    let wrong = |why| EvalError::Io { action: "read", path: path.clone(), why };
+    let mut lines = feed(File::open(&path).map_err(wrong)?, TaskForm::default());
+    let mut tasks = Vec::new();
+    while let Some(line) = lines.blocking_next() {
+        let Line { number, task } = line.map_err(wrong)?;
+        let row = |(_, why)| EvalError::Row { path: path.clone(), line: number, why };
+        tasks.push(task.map_err(row)?);
+    }
+    Ok(tasks)
+}
+
+/// Returns the SHA-256 of tasks as they are used.
+#[must_use]
+pub fn digest(tasks: &[TaskLine]) -> Digest {
+    Digest::new(lines(tasks).as_bytes())
+}
+
+/// Writes a file whole.
+///
+/// # Errors
+///
+/// Returns [`EvalError::Io`].
+pub(super) fn write(path: &Path, text: &str) -> Result<(), EvalError> {
+    let wrong = |why| EvalError::Io { action: "write", path: path.to_owned(), why };
+    write_whole(path, text, PRIVATE).map_err(wrong)
+}
+
+fn lines<'a>(tasks: impl IntoIterator<Item = &'a TaskLine>) -> String {
+    let line = |task| serde_json::to_string(task).unwrap_or_default() + "\n";
+    tasks.into_iter().map(line).collect()
+}
