@@ -23,16 +23,27 @@ pub enum Endpoint {
     Bank(Box<BankEndpoint>),
 }
 
+/// The words between a model and its place in a label.
+const AT: &str = " at ";
+const FROM_BANK: &str = " from the bank ";
+
 impl Endpoint {
     /// Returns the model and its server as a person would name them.
     #[must_use]
     pub fn label(&self) -> String {
         match self {
-            Self::OpenAi(endpoint) => format!("{} at {}", endpoint.model, endpoint.base_url),
-            Self::Bedrock(endpoint) => format!("{} at {}", endpoint.model, endpoint.base_url),
+            Self::OpenAi(endpoint) => format!("{}{AT}{}", endpoint.model, endpoint.base_url),
+            Self::Bedrock(endpoint) => format!("{}{AT}{}", endpoint.model, endpoint.base_url),
             Self::Mock(_) => "mock".to_owned(),
-            Self::Bank(endpoint) => format!("{} from the bank {}", endpoint.model, endpoint.folder),
+            Self::Bank(endpoint) => format!("{}{FROM_BANK}{}", endpoint.model, endpoint.folder),
         }
+    }
+
+    /// Returns the model in a label, as [`Self::label`] makes it.
+    #[must_use]
+    pub fn model_in(label: &str) -> &str {
+        let ends = [AT, FROM_BANK].iter().filter_map(|place| label.find(place));
+        &label[..ends.min().unwrap_or(label.len())]
     }
 
     /// Returns the name of the kind of server: that of a preset if the URL is the preset's own, otherwise `openai`.
@@ -384,6 +395,17 @@ mod tests {
             assert!(preset.base_url.ends_with("/v1"), "{}", preset.name);
             assert!(!preset.dialect().body.contains_key("model"), "{}", preset.name);
         }
+    }
+
+    #[test]
+    fn a_label_says_its_model() {
+        let bank = BankEndpoint { folder: "kept at home".to_owned(), model: "tiny".to_owned(), price: None };
+        for endpoint in
+            [Endpoint::Bank(Box::new(bank)), Endpoint::Mock(MockEndpoint { script: String::new() })]
+        {
+            assert_eq!(Endpoint::model_in(&endpoint.label()), endpoint.model());
+        }
+        assert_eq!(Endpoint::model_in("qwen:7b at http://127.0.0.1:8000/v1"), "qwen:7b");
     }
 
     #[test]

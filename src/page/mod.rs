@@ -5,8 +5,9 @@
 //!  transcripts ──► blocks: parts that look different ─────────────────┴─► a template, with the look and the marks
 //! ```
 //!
-//! The input is figures and texts. The output is values for templates, and an environment in which a template finds the style sheet
-//! `look.css` and the marks of drawings `marks.html`. A page loads nothing and runs nothing, and shows every text as plain text.
+//! The input is figures and texts. The output is values for templates, and an environment in which a template finds the beginning of a
+//! page `head.html`, its style sheet `look.css`, and the marks of drawings `marks.html`. A page loads nothing and runs nothing, and shows
+//! every text as plain text.
 
 mod blocks;
 mod mark;
@@ -31,7 +32,12 @@ pub fn environment() -> Environment<'static> {
     let mut environment = Environment::new();
     environment
         .set_auto_escape_callback(|name| if name == LOOK { AutoEscape::None } else { AutoEscape::Html });
-    for (name, template) in [(LOOK, include_str!("look.css")), ("marks.html", include_str!("marks.html"))] {
+    let templates = [
+        (LOOK, include_str!("look.css")),
+        ("head.html", include_str!("head.html")),
+        ("marks.html", include_str!("marks.html")),
+    ];
+    for (name, template) in templates {
         environment.add_template(name, template).expect("the built-in templates are read by the tests");
     }
     environment

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::batch::error::BatchError;
 use crate::batch::layout;
+use crate::core::Endpoint;
 use crate::crypto::Digest;
 use crate::files::read_line;
 use crate::protocol::OutcomeKind;
@@ -180,12 +181,7 @@ impl Told {
     /// Returns the models of the agents, without their places, each once and in order.
     #[must_use]
     pub fn models(&self) -> BTreeSet<String> {
-        let place = [" at ", " from the bank "];
-        let model = |agent: &AgentTold| {
-            let end = place.iter().filter_map(|place| agent.endpoint.find(place)).min();
-            agent.endpoint[..end.unwrap_or(agent.endpoint.len())].to_owned()
-        };
-        self.agents.iter().map(model).collect()
+        self.agents.iter().map(|agent| Endpoint::model_in(&agent.endpoint).to_owned()).collect()
     }
 
     /// Returns the run as a flat row.

@@ -29,6 +29,7 @@ mod machine;
 mod options;
 mod params;
 mod prompt;
+mod quantity;
 mod report;
 mod sample;
 mod state;

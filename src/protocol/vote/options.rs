@@ -8,12 +8,13 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use super::quantity::pattern;
 use crate::crypto::Hasher;
 use crate::protocol::contract::{CallId, PlaceRule};
 
 /// The words with which an option speaks of options by their number or order.
 static ORDER: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(concat!(
+    pattern(concat!(
         r"(?i)\b(?:options?|choices?|answers?|former|latter|foregoing)\b|",
         r"\b(?:first|second|third|fourth|last|top)\s+(?:[0-9]|one|two|three|and|or|only)\b|",
         r"\b(?:the|only|both)\s+(?:first|second|third|fourth|last|others?)\W*$|",
@@ -22,7 +23,6 @@ static ORDER: LazyLock<Regex> = LazyLock::new(|| {
         r"\bbefore\W*$|",
         r"^\W*[a-z]\W*(?:[&/+,–-]|to|and|or)\W*[a-z]\W*$|\b[a-e]\s+(?:to|through)\s+[a-e]\b",
     ))
-    .unwrap_or_else(|_| unreachable!("the tests of this module use the pattern"))
 });
 
 /// A prompt whose lines hold one option each, under letters.
