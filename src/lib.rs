@@ -32,6 +32,7 @@
 //!   blind judges rank many answers. In [`protocol::vote`], blind samples are drawn until one answer leads clearly. In
 //!   [`protocol::review`], which files call `approval`, reviewers read a change.
 //!   In [`protocol::map_reduce`], runs of other protocols read a long document in pieces.
+//! - [`calibration`]: the confidence in an answer, from runs whose right answers are known.
 //! - [`bft`]: the core of a decision by quorum among reviewers who sign, some of whom may lie or fail.
 //! - [`journal`]: the append-only, hash-chained record of one run.
 //! - [`provider`]: calls to models at OpenAI-compatible servers and Amazon Bedrock, or played by scripts.
@@ -67,6 +68,7 @@
 //! engine
 //! provider  retrieval  repository  sandbox
 //! journal
+//! calibration
 //! files  process  page
 //! protocol::phase
 //! protocol::registry
@@ -135,6 +137,7 @@ pub mod api;
 pub mod approval;
 pub mod batch;
 pub mod bft;
+pub mod calibration;
 pub mod cli;
 pub mod config;
 pub mod core;

@@ -369,7 +369,8 @@ impl<'a> ProposingNode<'a> {
         match result.outcome {
             OutcomeKind::Agreed | OutcomeKind::NoAgreement => {}
             // Nothing is proposed if the review is not whole, or if it stops the change because the roleset says so.
-            outcome @ (OutcomeKind::Vetoed
+            outcome @ (OutcomeKind::Abstained
+            | OutcomeKind::Vetoed
             | OutcomeKind::Budget
             | OutcomeKind::Failed
             | OutcomeKind::Interrupted) => {

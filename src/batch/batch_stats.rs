@@ -16,6 +16,9 @@ pub struct EndCounts {
     pub agreed: u64,
     /// The runs that talked and did not agree.
     pub no_agreement: u64,
+    /// The runs whose answer was withheld by a calibration. Files of version 0.1 do not have the field.
+    #[serde(default)]
+    pub abstained: u64,
     /// The runs whose answer was stopped with evidence.
     pub vetoed: u64,
     /// The runs that reached a limit.
@@ -68,6 +71,7 @@ impl EndCounts {
         let count = match ending {
             OutcomeKind::Agreed => &mut self.agreed,
             OutcomeKind::NoAgreement => &mut self.no_agreement,
+            OutcomeKind::Abstained => &mut self.abstained,
             OutcomeKind::Vetoed => &mut self.vetoed,
             OutcomeKind::Budget => &mut self.budget,
             OutcomeKind::Failed => &mut self.failed,
@@ -83,13 +87,13 @@ impl EndCounts {
     /// Returns the number of runs that their protocol has ended: those that neither failed nor reached a limit.
     #[must_use]
     pub fn by_protocol(&self) -> u64 {
-        self.agreed + self.no_agreement + self.vetoed
+        self.agreed + self.no_agreement + self.abstained + self.vetoed
     }
 
     /// Returns the number of all ended runs.
     #[must_use]
     pub fn all(&self) -> u64 {
-        self.agreed + self.no_agreement + self.vetoed + self.budget + self.failed
+        self.by_protocol() + self.budget + self.failed
     }
 }
 

@@ -25,9 +25,10 @@ use crate::protocol::{ProtocolParams as _, Task, VoteOverride};
 use crate::provider::OpenAi;
 use crate::provider::launch::Launched;
 use crate::run::{
-    BY_PILOT, MockChoice, NamedRoleset, Notices, ParamChanges, RedactRequest, RunError, SeatRequest,
-    add_configured_check, check_prices, find_servers, launch, mock_script, modes_of_pilot, of_its_kind,
-    planned_modes, read_named, require_trusted, require_unlike_voters, sought,
+    BY_PILOT, CalibrationRequest, MockChoice, NamedRoleset, Notices, ParamChanges, ReadCalibration,
+    RedactRequest, RunError, SeatRequest, add_configured_check, check_prices, find_servers, launch,
+    mock_script, modes_of_pilot, of_its_kind, planned_modes, read_named, require_trusted,
+    require_unlike_voters, sought,
 };
 
 /// The most rolesets of single tasks that are kept ready.
@@ -66,6 +67,8 @@ pub struct ColumnRequest {
     pub no_spoken_rules: bool,
     /// The members of panels.
     pub seats: SeatRequest,
+    /// The calibration that gives answers a confidence, if there is one.
+    pub calibration: Option<CalibrationRequest>,
     /// The limits of each run.
     pub limits: Limits,
 }
@@ -77,6 +80,8 @@ pub struct OpenColumns {
     file: FileConfig,
     chosen: Chosen,
     models: Vec<Option<String>>,
+    /// The calibration of all columns.
+    calibration: Option<Rc<ReadCalibration>>,
     /// The samples of the bank that the replies come from.
     drawn: Option<Rc<DrawnSamples>>,
     /// The columns of the batch.
@@ -187,12 +192,14 @@ impl OpenColumns {
         if chosen.launch.is_some() && models.len() > 1 {
             return Err(usage("--launch starts a server for one model; give one --model"));
         }
+        let calibration =
+            request.calibration.as_ref().map(CalibrationRequest::read).transpose()?.map(Rc::new);
         let command = launch_command(&chosen, &file, None)?;
         let server = launch(command.as_ref(), &mut chosen, &file, log, notices).await?;
         let drawn = chosen.bank.as_deref().map(DrawnSamples::read).transpose()?.map(Rc::new);
         let named = RefCell::default();
         let (all, notes) = (Rc::default(), Vec::new());
-        let mut columns = Self { request, file, chosen, models, drawn, all, notes, named };
+        let mut columns = Self { request, file, chosen, models, calibration, drawn, all, notes, named };
         let (all, notes) = columns.of_the_batch(notices).await?.into_iter().unzip::<_, _, Vec<_>, _>();
         (columns.all, columns.notes) = (all.into(), notes);
         Ok((columns, server))
@@ -275,6 +282,13 @@ impl OpenColumns {
                 }
                 let column = Column::new(model.clone().unwrap_or_default(), setup, endpoints.clone());
                 let column = self.request.named(column, arm);
+                let column = match &self.calibration {
+                    Some(calibration) => {
+                        calibration.require_way(&column.setup, &endpoints)?;
+                        column.calibrated(calibration.clone())
+                    }
+                    None => column,
+                };
                 let column = Column { drawn: self.drawn.clone(), ..column };
                 let column = match &sought {
                     Some(sought) => column.redacted(sought.clone()),
@@ -317,6 +331,10 @@ fn settings(as_found: &Roleset, roleset: &Roleset, source: &RolesetSource, colum
         RolesetSource::File(_) => json!([roleset, packs]),
     };
     let chosen = if column.has_spoken_rules { chosen } else { json!([chosen, "without spoken rules"]) };
+    let chosen = match &column.calibration {
+        Some(calibration) => json!([chosen, calibration.sha256(), calibration.risk()]),
+        None => chosen,
+    };
     Digest::new(chosen.to_string().as_bytes())
 }
 

@@ -18,7 +18,7 @@ use crate::crypto::Digest;
 use crate::engine::{PreparedRun, Redaction, RunBuilder, Sought, require_plain_id};
 use crate::journal::{Executed, InBatch, Limits};
 use crate::protocol::{Document, RunSetup, Task};
-use crate::run::add_spoken_rules;
+use crate::run::{ReadCalibration, add_spoken_rules};
 use crate::text::{Canonical, CanonicalRule, Canonicalizer, DecimalSign, NotCanonical, Reading, escape};
 
 /// A roleset on a model, ready to run.
@@ -40,6 +40,8 @@ pub struct Column {
     pub has_spoken_rules: bool,
     /// The text to look for and replace with tokens, because it must not leave the machine.
     pub sought: Option<Sought>,
+    /// The calibration that gives its answers a confidence, if there is one.
+    pub(super) calibration: Option<Rc<ReadCalibration>>,
     /// The samples that the replies of its runs come from, if they come from a bank.
     pub(super) drawn: Option<Rc<DrawnSamples>>,
 }
@@ -68,6 +70,7 @@ impl Column {
             endpoints,
             has_spoken_rules: true,
             sought: None,
+            calibration: None,
             drawn: None,
         }
     }
@@ -77,6 +80,13 @@ impl Column {
     pub fn without_spoken_rules(self) -> Self {
         let text = json!([self.sha256, "without spoken rules"]).to_string();
         Self { sha256: Digest::new(text.as_bytes()), has_spoken_rules: false, ..self }
+    }
+
+    /// Returns the same column with a calibration, which may withhold answers.
+    #[must_use]
+    pub fn calibrated(self, calibration: Rc<ReadCalibration>) -> Self {
+        let text = json!([self.sha256, calibration.sha256(), calibration.risk()]).to_string();
+        Self { sha256: Digest::new(text.as_bytes()), calibration: Some(calibration), ..self }
     }
 
     /// Returns the same column in an arm of this name.
@@ -197,14 +207,18 @@ impl Cell<'_> {
         if let Some(drawn) = &self.column.drawn {
             drawn.require_of(&setup, &self.column.endpoints)?;
         }
-        let mut builder = RunBuilder::new(setup).map_err(|why| why.to_string())?;
+        let endpoints = self.column.endpoints.clone();
+        let of_run = |calibration: &Rc<ReadCalibration>| calibration.of_run(&setup, &endpoints);
+        let calibration = self.column.calibration.as_ref().map(of_run).transpose();
+        let calibration = calibration.map_err(|why| why.to_string())?;
+        let mut builder = RunBuilder::new(setup).map_err(|why| why.to_string())?.calibrated(calibration);
         if let Some(redaction) = redaction {
             builder = builder.with_redaction(redaction);
         }
         let (task, model) = (self.task.id.clone(), self.column.model.clone());
         let (arm, meta) = (self.column.arm.clone(), self.meta());
         let cell = InBatch { task, model, made_of: self.made_of(), arm, meta };
-        Ok(builder.in_cell(cell).build(self.column.endpoints.clone(), limits))
+        Ok(builder.in_cell(cell).build(endpoints, limits))
     }
 
     /// Returns the task's labels, without text that must not leave the machine.

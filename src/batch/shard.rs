@@ -39,6 +39,7 @@ impl Retry {
             OutcomeKind::Budget => self.budget,
             OutcomeKind::Agreed
             | OutcomeKind::NoAgreement
+            | OutcomeKind::Abstained
             | OutcomeKind::Vetoed
             | OutcomeKind::Interrupted => false,
         }

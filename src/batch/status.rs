@@ -109,6 +109,7 @@ impl EndCounts {
     pub fn merge(&mut self, other: &Self) {
         self.agreed += other.agreed;
         self.no_agreement += other.no_agreement;
+        self.abstained += other.abstained;
         self.vetoed += other.vetoed;
         self.budget += other.budget;
         self.failed += other.failed;

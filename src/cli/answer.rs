@@ -6,6 +6,7 @@ use std::path::Path;
 use super::args::Format;
 use super::output::Output;
 use crate::bft::{Opinion, Vote};
+use crate::calibration::Confidence;
 use crate::core::{Endpoint, ExitCode, OpenAiEndpoint};
 use crate::protocol::panel::{PanelSection, TOTAL_MAX};
 use crate::protocol::review::{ApprovalSection, Reviewed};
@@ -51,7 +52,11 @@ pub(super) fn tell_result(output: &Output, result: &RunResult, dir: &Path, endpo
     match result.outcome {
         OutcomeKind::Agreed | OutcomeKind::NoAgreement if is_one => {}
         // Without this line, a script would see nothing but an exit code.
-        OutcomeKind::Failed | OutcomeKind::Budget | OutcomeKind::NoAgreement | OutcomeKind::Vetoed => {
+        OutcomeKind::Failed
+        | OutcomeKind::Budget
+        | OutcomeKind::NoAgreement
+        | OutcomeKind::Abstained
+        | OutcomeKind::Vetoed => {
             output.warn(&ending);
         }
         OutcomeKind::Agreed | OutcomeKind::Interrupted => output.status(&ending),
@@ -78,6 +83,14 @@ pub(super) fn tell_result(output: &Output, result: &RunResult, dir: &Path, endpo
         output.status(&stop_in_words(vote));
     } else if let Section::Approval(approval) = section {
         tell_reviews(output, approval);
+    }
+    if let Some(Confidence { value, calibrated_on: on, .. }) = &result.confidence {
+        let day = on.made_at.get(..10).unwrap_or(&on.made_at);
+        output.status(&escape::terminal(&format!(
+            "confidence {:.1} %, by the calibration of {day} on {}",
+            value.value() * 100.0,
+            counted(on.runs, "run")
+        )));
     }
     if let Some(check) = result.check.as_ref().filter(|check| check.refused > 0) {
         output.status(&escape::terminal(&format!("check: {}", check_in_words(check))));
@@ -113,7 +126,9 @@ pub(super) fn tell_record(output: &Output, result: &RunResult, dir: &Path, endpo
         OutcomeKind::Budget => {
             format!("{again}, with a higher --max-tokens-total, --max-cost or --deadline")
         }
-        OutcomeKind::Agreed | OutcomeKind::NoAgreement | OutcomeKind::Vetoed => String::new(),
+        OutcomeKind::Agreed | OutcomeKind::NoAgreement | OutcomeKind::Abstained | OutcomeKind::Vetoed => {
+            String::new()
+        }
     };
     if !hint.is_empty() || !output.is_brief() {
         output.status(&format!("record: {name}{hint}"));
@@ -199,7 +214,7 @@ fn needed_again(endpoints: &[Endpoint]) -> &'static str {
 pub(super) fn exit_code(outcome: OutcomeKind) -> ExitCode {
     match outcome {
         OutcomeKind::Agreed => ExitCode::Success,
-        OutcomeKind::NoAgreement => ExitCode::NoAgreement,
+        OutcomeKind::NoAgreement | OutcomeKind::Abstained => ExitCode::NoAgreement,
         OutcomeKind::Vetoed => ExitCode::Vetoed,
         OutcomeKind::Budget => ExitCode::Budget,
         OutcomeKind::Failed => ExitCode::Provider,

@@ -247,6 +247,7 @@ pub(super) fn in_words(tally: &EndCounts) -> String {
     let kinds = [
         (tally.agreed, "agreed"),
         (tally.no_agreement, "without agreement"),
+        (tally.abstained, "abstained"),
         (tally.vetoed, "vetoed"),
         (tally.budget, "at a limit"),
         (tally.failed, "failed"),

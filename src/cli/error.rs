@@ -4,6 +4,7 @@ use crate::approval::node::NodeError;
 use crate::approval::{ApprovalError, DecisionError};
 use crate::batch::BatchError;
 use crate::bft::RosterFault;
+use crate::calibration::CalibrationError;
 use crate::config::ConfigError;
 use crate::core::ExitCode;
 use crate::engine::{EngineError, ReplayError};
@@ -54,6 +55,7 @@ fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<ExitCode> {
         .or_else(|| cause.downcast_ref().map(EngineError::exit_code))
         .or_else(|| cause.downcast_ref().map(BatchError::exit_code))
         .or_else(|| cause.downcast_ref().map(EvalError::exit_code))
+        .or_else(|| cause.downcast_ref().map(CalibrationError::exit_code))
         .or_else(|| cause.downcast_ref().map(DecisionError::exit_code))
         .or_else(|| cause.downcast_ref().map(NodeError::exit_code))
         .or_else(|| cause.downcast_ref().map(RepositoryError::exit_code))

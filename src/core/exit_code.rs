@@ -12,7 +12,7 @@ pub enum ExitCode {
     Internal = 1,
     /// A mistake in flags, configuration or roleset.
     Usage = 2,
-    /// The run ended without agreement.
+    /// The run ended without agreement, or its answer was withheld.
     NoAgreement = 3,
     /// The answer was vetoed, with evidence.
     Vetoed = 4,
@@ -24,7 +24,7 @@ pub enum ExitCode {
     Integrity = 7,
     /// The agents agreed, but something was lost on the way and `--fail-on-degraded` was given.
     Degraded = 8,
-    /// An evaluation missed the bar that it was given.
+    /// An evaluation missed the bar that it was given, or a calibration cannot certify its risk.
     Missed = 9,
     /// The command was interrupted; the run can be resumed.
     Interrupted = 130,
@@ -59,7 +59,9 @@ impl ExitCode {
             Self::Success => "The agents agreed, or the command succeeded.",
             Self::Internal => "A fault of the program or of the system under it.",
             Self::Usage => "A mistake in flags, configuration or roleset.",
-            Self::NoAgreement => "The run ended without agreement, or a quorum did not approve.",
+            Self::NoAgreement => {
+                "The run ended without agreement, a calibration withheld its answer, or a quorum did not approve."
+            }
             Self::Vetoed => "The answer was vetoed, with evidence.",
             Self::Budget => "A limit on tokens, cost or time was reached.",
             Self::Provider => "A provider could not be used.",
@@ -67,7 +69,9 @@ impl ExitCode {
             Self::Degraded => {
                 "The agents agreed, but something was lost on the way, and --fail-on-degraded was given."
             }
-            Self::Missed => "An evaluation missed the bar of --fail-under or --baseline.",
+            Self::Missed => {
+                "An evaluation missed the bar of --fail-under or --baseline, or a calibration cannot certify its risk."
+            }
             Self::Interrupted => "The command was interrupted; a run can be resumed.",
         }
     }

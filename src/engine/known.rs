@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::run_state::RunState;
 use super::totals::{PhaseUsage, Totals};
+use crate::calibration::Confidence;
 use crate::core::{Endpoint, Usage};
 use crate::journal::{Library, Limits, Replied, RunSpec};
 use crate::protocol::{
@@ -103,6 +104,12 @@ impl RunState {
         self.verdict.as_ref()
     }
 
+    /// Returns the confidence in the answer, if a calibration gives one.
+    #[must_use]
+    pub fn confidence(&self) -> Option<&Confidence> {
+        self.confidence.as_ref()
+    }
+
     /// Returns the outcome with which the run was put down, or `None` if it is under way.
     #[must_use]
     pub fn outcome(&self) -> Option<&Outcome> {
@@ -129,6 +136,10 @@ impl RunState {
         let mut lost = self.degraded.clone();
         lost.sort_by(|a, b| (a.kind.name(), &a.detail).cmp(&(b.kind.name(), &b.detail)));
         report.degraded.extend(lost);
+        // An answer that is withheld was settled by nothing.
+        if matches!(self.verdict, Some(Outcome::Abstained { .. })) {
+            report.degraded.retain(|loss| loss.kind != DegradedKind::Unsettled);
+        }
         if let Some(Outcome::Agreed { text, .. }) = self.verdict.as_ref().filter(|_| self.opened.redacted) {
             report.degraded.extend(redact::bent_tokens(&self.tokens, text).into_iter().map(|token| {
                 Degraded {

@@ -8,6 +8,7 @@
 use std::time::Instant;
 
 use super::{EngineError, Redaction};
+use crate::calibration::AppliedCalibration;
 use crate::core::{Endpoint, PROGRAM};
 use crate::journal::{InBatch, InSession, Library, Limits, RunSpec};
 use crate::protocol::{BadSetup, ChunkPlan, Override, ProtocolParams as _, RunSetup};
@@ -20,6 +21,7 @@ use crate::sandbox::Sandbox;
 pub struct RunBuilder {
     setup: RunSetup,
     library: Option<Library>,
+    calibration: Option<AppliedCalibration>,
     session: Option<InSession>,
     cell: Option<InBatch>,
     tools: Tools,
@@ -63,7 +65,8 @@ impl RunBuilder {
     /// [`BadSetup`] if no run can have this setup.
     pub fn new(setup: RunSetup) -> Result<Self, BadSetup> {
         setup.check()?;
-        Ok(Self { setup, library: None, session: None, cell: None, tools: Tools::default() })
+        let tools = Tools::default();
+        Ok(Self { setup, library: None, calibration: None, session: None, cell: None, tools })
     }
 
     /// Returns the current setup.
@@ -120,6 +123,13 @@ impl RunBuilder {
         Ok(self)
     }
 
+    /// Gives the answer a confidence by this calibration, which may withhold it.
+    #[must_use]
+    pub fn calibrated(mut self, calibration: Option<AppliedCalibration>) -> Self {
+        self.calibration = calibration;
+        self
+    }
+
     /// Sets the session that the run belongs to, and the place in it where the run begins.
     #[must_use]
     pub fn in_session(mut self, place: Option<InSession>) -> Self {
@@ -137,9 +147,10 @@ impl RunBuilder {
     /// Finishes the run with the endpoint of each agent's model, the arbiter's last, and with its limits.
     #[must_use]
     pub fn build(self, endpoints: Vec<Endpoint>, limits: Limits) -> PreparedRun {
-        let Self { setup, library, session, cell, tools } = self;
+        let Self { setup, library, calibration, session, cell, tools } = self;
         let (program, redacted) = (PROGRAM.to_owned(), tools.redaction.is_some());
-        let spec = RunSpec { program, setup, endpoints, limits, library, redacted, session, cell };
+        let spec =
+            RunSpec { program, setup, endpoints, limits, library, redacted, calibration, session, cell };
         PreparedRun { spec, tools }
     }
 }

@@ -13,6 +13,7 @@ use super::conduct::{self, estimate_instead, ignores_schema};
 use super::execution_list::ExecutionList;
 use super::mismatch::{Mismatch, ReplayError};
 use super::totals::{PhaseUsage, Totals};
+use crate::calibration::Confidence;
 use crate::core::{Endpoint, Price, Usage};
 use crate::journal::{Asked, Entry, Found, Library, Limits, Record, Replied, RunSpec, between};
 use crate::protocol::{
@@ -37,8 +38,10 @@ pub struct RunState {
     pub(super) search: Option<Search>,
     /// The executions that must still be made, and those that were.
     pub(super) executions: ExecutionList,
-    /// The protocol's verdict, once there is one.
+    /// The verdict, once there is one: the protocol's, unless a calibration withholds the answer.
     pub(super) verdict: Option<Outcome>,
+    /// The confidence in the answer, if there is a calibration that knows such answers.
+    pub(super) confidence: Option<Confidence>,
     /// The outcome with which the run was last put down, until it is resumed.
     pub(super) stopped: Option<Outcome>,
     pub(super) totals: Totals,
@@ -94,6 +97,7 @@ impl RunState {
             search: None,
             executions: ExecutionList::default(),
             verdict: None,
+            confidence: None,
             stopped: None,
             totals: Totals { cost_micro_usd: known.then_some(0), ..Totals::default() },
             phases: BTreeMap::new(),
@@ -293,9 +297,20 @@ impl RunState {
                     let was_asked = self.owed.remove(&call).is_some_and(|(_, reserve)| reserve.is_some());
                     self.totals.cancelled += u64::from(was_asked);
                 }
-                Action::Finish(outcome) => self.verdict = Some(outcome),
+                Action::Finish(end) => self.end(end),
             }
         }
+    }
+
+    /// Takes the end that the protocol has reached.
+    fn end(&mut self, end: Outcome) {
+        let Some(calibration) = &self.opened.calibration else {
+            self.verdict = Some(end);
+            return;
+        };
+        let report = self.machine.report();
+        self.confidence = calibration.confidence(&end, &report);
+        self.verdict = Some(calibration.judge(end, self.confidence.as_ref()));
     }
 
     fn count(&mut self, call: CallId, usage: Usage, price: Option<Price>) {

@@ -118,16 +118,22 @@ impl EvalPlan {
         write(&folder.join(FILE), &(serde_json::to_string_pretty(self).unwrap_or_default() + "\n"))
     }
 
+    /// Returns whether a folder is that of an evaluation.
+    #[must_use]
+    pub fn is_in(folder: &Path) -> bool {
+        folder.join(FILE).exists()
+    }
+
     /// Reads the plan of the evaluation in a folder.
     ///
     /// # Errors
     ///
     /// Returns [`EvalError::NoPlan`] without one, and [`EvalError::Plan`] if it cannot be read.
     pub fn load(folder: &Path) -> Result<Self, EvalError> {
-        let path = folder.join(FILE);
-        if !path.exists() {
+        if !Self::is_in(folder) {
             return Err(EvalError::NoPlan(folder.to_owned()));
         }
+        let path = folder.join(FILE);
         let wrong = |why: String| EvalError::Plan { path: path.clone(), why };
         let text = read_text(&path, LARGE_BYTES_MAX).map_err(|why| wrong(why.to_string()))?;
         let plan: Self = serde_json::from_str(&text).map_err(|why| wrong(why.to_string()))?;

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
+use crate::calibration::AppliedCalibration;
 use crate::core::{Endpoint, InterpreterNote, Receipt, Structured, Usage};
 use crate::crypto::Digest;
 use crate::protocol::{CallId, ExecutionResult, Outcome, Passage, Reply, RunSetup};
@@ -87,6 +88,9 @@ pub struct RunSpec {
     /// Whether tokens replace the texts that must not leave the machine.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub redacted: bool,
+    /// The calibration that gives the answer a confidence, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<AppliedCalibration>,
     /// The session that the run belongs to, if any. Version 0.1 did not record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<InSession>,

@@ -6,6 +6,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::{RESULT_FILE, TRANSCRIPT_FILE, panel, transcript, vote};
+use crate::calibration::Confidence;
+use crate::core::BasisPoints;
 use crate::crypto::Digest;
 use crate::engine::{ReplayError, RunState};
 use crate::files::write_whole;
@@ -40,6 +42,9 @@ pub struct RunResult {
     pub restored_text: Option<String>,
     /// The digest of the text's canonical form.
     pub sha256: Option<Digest>,
+    /// The confidence in the answer by a calibration; absent without one, and for an answer of a kind that it does not know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<Confidence>,
     /// The number of rounds begun.
     pub rounds: u32,
     /// The plain vote over blind drafts.
@@ -133,6 +138,7 @@ impl RunResult {
         let (how, text, sha256) = match &outcome {
             Outcome::Agreed { how, text, sha256 } => (Some(*how), Some(text.clone()), Some(*sha256)),
             Outcome::NoAgreement { .. }
+            | Outcome::Abstained { .. }
             | Outcome::Vetoed { .. }
             | Outcome::Budget { .. }
             | Outcome::Failed { .. }
@@ -151,6 +157,7 @@ impl RunResult {
             text,
             restored_text: None,
             sha256,
+            confidence: state.confidence().cloned(),
             rounds: report.rounds,
             blind_vote: report.blind_vote,
             agents: agents
@@ -221,12 +228,27 @@ fn reason(outcome: &Outcome) -> Option<String> {
     match outcome {
         Outcome::Agreed { .. } => None,
         Outcome::NoAgreement { reason } => Some(reason.to_string()),
+        Outcome::Abstained { confidence, threshold } => Some(withheld(*confidence, *threshold)),
         Outcome::Vetoed { reason, source, quote } => {
             Some(format!("{reason} (against {source}: \"{quote}\")"))
         }
         Outcome::Budget { limit } => Some(limit.clone()),
         Outcome::Failed { cause } => Some(cause.clone()),
         Outcome::Interrupted => Some("the run was interrupted and can be resumed".to_owned()),
+    }
+}
+
+/// Returns in words why an answer is withheld.
+pub(super) fn withheld(confidence: Option<BasisPoints>, threshold: BasisPoints) -> String {
+    let percent = |share: BasisPoints| format!("{:.2} %", share.value() * 100.0);
+    let least = percent(threshold);
+    match confidence {
+        Some(value) => {
+            format!("the confidence in the answer is {}, and only {least} and more is given", percent(value))
+        }
+        None => format!(
+            "the calibration has seen no such answer, and only a confidence of {least} and more is given"
+        ),
     }
 }
 

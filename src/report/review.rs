@@ -17,7 +17,7 @@ pub fn review_verdict(section: &ApprovalSection, outcome: OutcomeKind) -> String
     let ApprovalSection { reviewers, quorum, .. } = section;
     let verdict = match outcome {
         OutcomeKind::Agreed => "approved",
-        OutcomeKind::NoAgreement => "not approved",
+        OutcomeKind::NoAgreement | OutcomeKind::Abstained => "not approved",
         OutcomeKind::Vetoed => "vetoed",
         OutcomeKind::Budget => "stopped at a limit",
         OutcomeKind::Failed => "not reviewed",

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::result::withheld;
 use super::vote::{stop_in_words, votes_in_words};
 use crate::bft::Opinion;
 use crate::core::InterpreterNote;
@@ -311,6 +312,9 @@ fn end(out: &mut String, outcome: &Outcome) {
         }
         Outcome::NoAgreement { reason } => {
             let _ = writeln!(out, "Because {reason}.");
+        }
+        Outcome::Abstained { confidence, threshold } => {
+            let _ = writeln!(out, "The answer is withheld: {}.", withheld(*confidence, *threshold));
         }
         Outcome::Vetoed { reason, source, quote } => {
             quoted(out, reason);

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use super::session::SessionError;
+use crate::calibration::CalibrationError;
 use crate::config::ConfigError;
 use crate::core::ExitCode;
 use crate::engine::{EngineError, ReplayError};
@@ -27,6 +28,14 @@ pub enum RunError {
     /// A roleset, a file or a server has a fault.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The calibration cannot be used for this run.
+    #[error("the calibration `{}`: {why}", path.display())]
+    Calibration {
+        /// Its file.
+        path: PathBuf,
+        /// The reason.
+        why: CalibrationError,
+    },
     /// The run could not continue; its record remains.
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -93,6 +102,7 @@ impl RunError {
         match self {
             Self::Usage(_) | Self::Setup(_) | Self::Session(_) => ExitCode::Usage,
             Self::Config(error) => error.exit_code(),
+            Self::Calibration { why, .. } => why.exit_code(),
             Self::Engine(error) => error.exit_code(),
             Self::Journal(error) => error.exit_code(),
             Self::Replay(_) => ExitCode::Integrity,

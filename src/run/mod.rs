@@ -11,6 +11,7 @@
 
 mod answer_file;
 mod at_once;
+mod calibrations;
 mod check;
 mod chunking;
 mod documents;
@@ -36,6 +37,7 @@ mod task;
 
 pub use answer_file::AnswerFile;
 pub use at_once::{AtOnce, at_once};
+pub use calibrations::{CalibrationRequest, ReadCalibration};
 pub use check::sandbox_for;
 pub(crate) use check::{add_configured_check, require_trusted};
 pub use documents::open as open_documents;

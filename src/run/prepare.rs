@@ -6,6 +6,7 @@
 
 use std::path::Path;
 
+use super::calibrations::{CalibrationRequest, ReadCalibration};
 use super::check::{add_configured_check, require_no_task_word, require_trusted, sandbox_for};
 use super::chunking;
 use super::documents;
@@ -170,6 +171,7 @@ pub async fn prepare(
         builder = builder.with_corpus(corpus, library);
     }
     request.mock.has_answers()?;
+    let calibration = request.calibration.as_ref().map(CalibrationRequest::read).transpose()?;
     let mut chosen = Chosen { mock_script: script, ..request.servers.clone() };
     let command = launch_command(&chosen, file, Some(&roleset))?;
     let server = launch(command.as_ref(), &mut chosen, file, &dir.join(SERVER_LOG), notices).await?;
@@ -181,6 +183,9 @@ pub async fn prepare(
     require_unlike_voters(builder.setup(), &endpoints)?;
     builder = chunking::planned(builder, request, &endpoints, notices).await?;
     check_prices(request.limits, &endpoints)?;
+    let of_run = |calibration: ReadCalibration| calibration.of_run(builder.setup(), &endpoints);
+    let calibration = calibration.map(of_run).transpose()?;
+    let builder = builder.calibrated(calibration);
     let prepared = builder.in_session(session.as_ref().map(Session::place)).build(endpoints, request.limits);
     let prepared = prepared.on_server(server.as_ref().map(Launched::lifeline)).with_sandbox(sandbox);
     Ok(ReadyRun { prepared, server, why })

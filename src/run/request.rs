@@ -4,6 +4,7 @@
 
 use std::path::PathBuf;
 
+use super::calibrations::CalibrationRequest;
 use super::error::RunError;
 use super::parameters::ParamChanges;
 use super::task::TaskSource;
@@ -36,6 +37,8 @@ pub struct RunRequest {
     pub confinement: Confinement,
     /// The members of a panel.
     pub seats: SeatRequest,
+    /// The calibration that gives the answer a confidence, if there is one.
+    pub calibration: Option<CalibrationRequest>,
     /// The choice of reading long documents in pieces.
     pub chunks: ChunkRequest,
     /// The session that the run belongs to.

@@ -411,6 +411,7 @@ impl Session {
             let text = match end {
                 Outcome::Agreed { text, .. } => Some(text),
                 Outcome::NoAgreement { .. }
+                | Outcome::Abstained { .. }
                 | Outcome::Vetoed { .. }
                 | Outcome::Budget { .. }
                 | Outcome::Failed { .. }

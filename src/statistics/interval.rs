@@ -4,7 +4,7 @@
 //! probability.
 
 use serde::Serialize;
-use statrs::distribution::{ContinuousCDF as _, StudentsT};
+use statrs::distribution::{Beta, ContinuousCDF as _, StudentsT};
 
 /// The normal quantile of a two-sided 95 % interval.
 const Z: f64 = 1.959_963_984_540_054;
@@ -40,6 +40,14 @@ pub fn student(values: &[f64]) -> Option<Interval> {
     Some(Interval { low: mean - half, high: mean + half })
 }
 
+/// Returns the upper end of the one-sided interval of Clopper and Pearson (1934) for a share: the largest one under which at most `count`
+/// of `of` independent items occur with the probability `doubt`. `count` need not be a whole number, and is from 0 to `of`; `of` is above 0.
+#[must_use]
+pub fn clopper_pearson_upper(count: f64, of: f64, doubt: f64) -> f64 {
+    let beta = Beta::new(count + 1.0, of - count);
+    beta.map_or(1.0, |beta| beta.inverse_cdf(1.0 - doubt))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -61,6 +69,33 @@ mod tests {
         ] {
             let interval = wilson(count / of, of);
             assert!(near(interval.low, low) && near(interval.high, high), "{count} of {of}: {interval:?}");
+        }
+    }
+
+    #[test]
+    fn clopper_and_pearson_give_the_bounds_of_r() {
+        // From R: binom.test(k, n, alternative = "less")$conf.int[2].
+        for (count, of, bound) in [
+            (0.0, 10.0, 0.258_866),
+            (1.0, 10.0, 0.394_163),
+            (3.0, 153.0, 0.049_895),
+            (10.0, 10.0, 1.0),
+            (40.0, 1000.0, 0.051_753),
+        ] {
+            let found = clopper_pearson_upper(count, of, 0.05);
+            assert!(near(found, bound), "{count} of {of}: {found}");
+        }
+        // So many items with so few errors bound the risk by 5 %, and by 10 %.
+        for (errors, five, ten) in
+            [(0.0, 59.0, 29.0), (1.0, 93.0, 46.0), (2.0, 124.0, 61.0), (3.0, 153.0, 76.0)]
+        {
+            for (risk, items) in [(0.05, five), (0.1, ten)] {
+                assert!(clopper_pearson_upper(errors, items, 0.05) <= risk, "{errors} of {items}");
+                assert!(
+                    clopper_pearson_upper(errors, items - 1.0, 0.05) > risk,
+                    "{errors} of {items} less one"
+                );
+            }
         }
     }
 

@@ -8,6 +8,7 @@
 #   WEIGHTS=1.5b|0.5b|135m     without MODEL: which pinned test weights (default 1.5b, 1.1 GB)
 #   CONSENSUS_BIN=/path        a built binary; without it: cargo build --release --locked
 #   PORT=N  THREADS=N          the server's port (default: a free one) and threads
+#   CONTEXT=N                  the tokens of context of each conversation (default 8192)
 #   SERVER=URL                 a server that runs already, up to its /v1; several are separated by commas. MODEL then
 #                              names the file of its weights, and nothing is fetched
 #
@@ -106,6 +107,7 @@ prepare() {
 server_command() {
     serve=("$py" "$root/tests/live/llama_server.py" --model "$model" --port "${PORT:-0}" --alias "$(basename "$model" .gguf)")
     if [[ -n ${SLOTS:-} ]]; then serve+=(--parallel "$SLOTS"); fi
+    if [[ -n ${CONTEXT:-} ]]; then serve+=(--ctx "$CONTEXT"); fi
     if [[ -n ${THREADS:-} ]]; then serve+=(--threads "$THREADS"); fi
 }
 

@@ -6,7 +6,7 @@ use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use clap_complete::ArgValueCompleter;
 
 use super::run::{ParamArgs, SeatArgs};
-use super::shared::{LimitArgs, RedactArgs, RolesetsArgs, ScriptedArgs, ServerArgs};
+use super::shared::{CalibrationArgs, LimitArgs, RedactArgs, RolesetsArgs, ScriptedArgs, ServerArgs};
 use super::task_form::TaskFormArgs;
 use crate::batch::{ColumnRequest, Draws, ShardOf};
 use crate::cli::completion;
@@ -56,6 +56,8 @@ pub(crate) struct BatchArgs {
     pub(crate) params: ParamArgs,
     #[command(flatten)]
     pub(crate) seats: SeatArgs,
+    #[command(flatten)]
+    pub(crate) calibration: CalibrationArgs,
     #[command(flatten)]
     pub(crate) form: TaskFormArgs,
     /// The command of the grader `command`, such as "python3 tests/{task}.py {file}"; exit code 0 says that a text is right.
@@ -154,6 +156,7 @@ impl BatchArgs {
             params: self.params.changes(),
             no_spoken_rules: self.params.no_inferred_constraints,
             seats: self.seats.request(),
+            calibration: self.calibration.request(),
             limits: self.limits.limits(),
         }
     }

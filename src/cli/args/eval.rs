@@ -6,7 +6,9 @@ use clap::{Args, Parser, Subcommand};
 
 use super::batch::{BatchArgs, FlowArgs, RetryArg, shard};
 use super::run::{CanonicalArg, ParamArgs, SeatArgs};
-use super::shared::{LimitArgs, MockArgs, RedactArgs, RolesetsArgs, ScriptedArgs, ServerArgs};
+use super::shared::{
+    CalibrationArgs, LimitArgs, MockArgs, RedactArgs, RolesetsArgs, ScriptedArgs, ServerArgs,
+};
 use super::task_form::TaskFormArgs;
 use crate::batch::{Draws, ShardOf};
 use crate::cli::error::UsageError;
@@ -56,7 +58,7 @@ pub(crate) struct EvalArgs {
     #[arg(long, value_name = "ARM")]
     pub(crate) primary: Option<String>,
     /// The smallest difference of interest, as a share.
-    #[arg(long, value_name = "X", value_parser = share, default_value = "0.02")]
+    #[arg(long, value_name = "X", value_parser = super::share, default_value = "0.02")]
     pub(crate) effect: f64,
     /// The number of samples of each task that arms are compared with.
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(2..=i64::from(MAJORITY_MAX)), default_value_t = MAJORITY_MAX)]
@@ -190,6 +192,7 @@ impl EvalArgs {
                 persona: Vec::new(),
             },
             form: TaskFormArgs { map: Vec::new(), answer_regex: None, grader: None },
+            calibration: CalibrationArgs { calibration: None, risk: None },
             grader_command: None,
             regrade: false,
             arm: arm.map(str::to_owned),
@@ -228,11 +231,6 @@ fn params(settings: &[(String, String)]) -> Result<ParamArgs, UsageError> {
 fn count(text: &str) -> Result<usize, String> {
     let count = text.parse().ok().filter(|count| (1..=10_000_000).contains(count));
     count.ok_or_else(|| "write a number from 1 to 10,000,000".to_owned())
-}
-
-fn share(text: &str) -> Result<f64, String> {
-    let share = text.parse().ok().filter(|share: &f64| *share > 0.0 && *share < 1.0);
-    share.ok_or_else(|| "write a share between 0 and 1, such as 0.02 for two points".to_owned())
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 mod approve;
 mod batch;
+mod calibrate;
 mod eval;
 mod global;
 mod pilot;
@@ -25,6 +26,7 @@ use crate::core::VERSION;
 
 pub(crate) use approve::ApproveArgs;
 pub(crate) use batch::{BatchArgs, BatchCommand, RetryArg};
+pub(crate) use calibrate::CalibrateArgs;
 pub(crate) use eval::{BarArgs, EvalArgs, EvalCommand, Replies};
 pub(crate) use global::{Color, Format, Global, LogFormat, OwnFormat};
 pub(crate) use pilot::PilotArgs;
@@ -73,6 +75,8 @@ pub(crate) enum Command {
     Results(ResultsArgs),
     /// Compare ways of agreeing on tasks with known answers, at the same number of tokens.
     Eval(Box<EvalArgs>),
+    /// Find out from runs with known answers how far an answer can be trusted, and when to give none.
+    Calibrate(CalibrateArgs),
     /// Find out on your own tasks whether a vote should draw programs, and keep the finding.
     Pilot(PilotArgs),
     /// Have reviewers decide on a change to a repository, and land it if a quorum signs it.
@@ -136,6 +140,12 @@ pub(crate) enum Command {
 fn duration(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text)
         .map_err(|_| "give a number with a unit, such as 90s, 10m or 2h".to_owned())
+}
+
+/// Reads a share that is neither nothing nor all.
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share: &f64| *share > 0.0 && *share < 1.0);
+    share.ok_or_else(|| "write a share between 0 and 1, such as 0.02 for two points".to_owned())
 }
 
 /// Reads a duration that something may take, which is not zero.

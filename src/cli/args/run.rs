@@ -6,8 +6,8 @@ use clap::{Args, ValueEnum};
 use clap_complete::{ArgValueCandidates, ArgValueCompleter};
 
 use super::shared::{
-    CheckArgs, LONG, LimitArgs, MetricsArgs, OUTPUT, PANELS, PROTOCOL, RedactArgs, RolesetsArgs, RunsDirArgs,
-    SANDBOX, SandboxArgs, ScriptedArgs, ServerArgs, TASK, VOTES,
+    CalibrationArgs, CheckArgs, LONG, LimitArgs, MetricsArgs, OUTPUT, PANELS, PROTOCOL, RedactArgs,
+    RolesetsArgs, RunsDirArgs, SANDBOX, SandboxArgs, ScriptedArgs, ServerArgs, TASK, VOTES,
 };
 
 use crate::cli::completion;
@@ -76,6 +76,8 @@ pub(crate) struct RunArgs {
     pub(crate) params: ParamArgs,
     #[command(flatten)]
     pub(crate) seats: SeatArgs,
+    #[command(flatten)]
+    pub(crate) calibration: CalibrationArgs,
     #[command(flatten)]
     pub(crate) chunks: ChunkArgs,
     /// Make this run a part of the session of this name.
@@ -257,6 +259,7 @@ impl RunArgs {
             no_spoken_rules: self.params.no_inferred_constraints,
             confinement: self.params.sandbox.confinement(file),
             seats: self.seats.request(),
+            calibration: self.calibration.request(),
             chunks: ChunkRequest {
                 map_reduce: self.chunks.map_reduce.into(),
                 tokens_max: self.chunks.piece_tokens,

@@ -7,7 +7,7 @@ use clap::Args;
 
 use crate::config::{Chosen, FileConfig, NameCheck};
 use crate::journal::Limits;
-use crate::run::{CheckChange, MockChoice, RedactRequest};
+use crate::run::{CalibrationRequest, CheckChange, MockChoice, RedactRequest};
 use crate::sandbox::{Access, Confinement};
 
 /// The headings of help pages, in their order.
@@ -163,6 +163,27 @@ pub(crate) struct CheckArgs {
     /// The longest time for the command of --check [default: 30s].
     #[arg(long, value_name = "DURATION", value_parser = super::time_limit, help_heading = SANDBOX, hide_short_help = true)]
     pub(crate) check_timeout: Option<Duration>,
+}
+
+/// The calibration that gives answers a confidence.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct CalibrationArgs {
+    /// Give the answer a confidence by this file, which `consensus calibrate` makes.
+    ///
+    /// It must be of the same model, roleset, parameters and kind of answers.
+    #[arg(long, value_name = "FILE", help_heading = PROTOCOL, hide_short_help = true)]
+    pub(crate) calibration: Option<PathBuf>,
+    /// Withhold an answer (exit code 3) whose confidence is too low to hold this share of wrong answers, such as 0.05.
+    #[arg(long, value_name = "SHARE", value_parser = super::share, requires = "calibration", help_heading = PROTOCOL, hide_short_help = true)]
+    pub(crate) risk: Option<f64>,
+}
+
+impl CalibrationArgs {
+    /// Returns the request for a calibration, if there is one.
+    pub(crate) fn request(&self) -> Option<CalibrationRequest> {
+        let path = self.calibration.clone()?;
+        Some(CalibrationRequest { path, risk: self.risk })
+    }
 }
 
 /// The limits of a run.

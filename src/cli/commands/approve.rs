@@ -145,7 +145,11 @@ impl ApprovalWatcher for Output {
         match result.outcome {
             // The outcome is reported with the decision.
             OutcomeKind::Agreed | OutcomeKind::NoAgreement => tell_review(self, result, dir, endpoints),
-            OutcomeKind::Vetoed | OutcomeKind::Budget | OutcomeKind::Failed | OutcomeKind::Interrupted => {
+            OutcomeKind::Abstained
+            | OutcomeKind::Vetoed
+            | OutcomeKind::Budget
+            | OutcomeKind::Failed
+            | OutcomeKind::Interrupted => {
                 tell_result(self, result, dir, endpoints);
             }
         }

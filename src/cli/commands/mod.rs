@@ -2,6 +2,7 @@
 
 pub(super) mod approve;
 pub(super) mod batch;
+pub(super) mod calibrate;
 pub(super) mod chat;
 pub(super) mod children;
 pub(super) mod docs;

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::core::BasisPoints;
 use crate::crypto::Digest;
 
 /// The outcome of a run.
@@ -23,6 +24,13 @@ pub enum Outcome {
     NoAgreement {
         /// The reason why it ended.
         reason: NoAgreement,
+    },
+    /// There is an answer, and its confidence is below the threshold of a calibration, so it is withheld.
+    Abstained {
+        /// The confidence in the answer; `None` if the calibration knows no such answer.
+        confidence: Option<BasisPoints>,
+        /// The least confidence of an answer that is given.
+        threshold: BasisPoints,
     },
     /// The answer was stopped, with evidence.
     Vetoed {
@@ -55,6 +63,8 @@ pub enum OutcomeKind {
     Agreed,
     /// [`Outcome::NoAgreement`].
     NoAgreement,
+    /// [`Outcome::Abstained`].
+    Abstained,
     /// [`Outcome::Vetoed`].
     Vetoed,
     /// [`Outcome::Budget`].
@@ -72,6 +82,7 @@ impl Outcome {
         match self {
             Self::Agreed { .. } => OutcomeKind::Agreed,
             Self::NoAgreement { .. } => OutcomeKind::NoAgreement,
+            Self::Abstained { .. } => OutcomeKind::Abstained,
             Self::Vetoed { .. } => OutcomeKind::Vetoed,
             Self::Budget { .. } => OutcomeKind::Budget,
             Self::Failed { .. } => OutcomeKind::Failed,
@@ -99,6 +110,7 @@ impl OutcomeKind {
         match self {
             Self::Agreed => "agreed",
             Self::NoAgreement => "no_agreement",
+            Self::Abstained => "abstained",
             Self::Vetoed => "vetoed",
             Self::Budget => "budget",
             Self::Failed => "failed",
@@ -110,7 +122,7 @@ impl OutcomeKind {
     #[must_use]
     pub fn is_final(self) -> bool {
         match self {
-            Self::Agreed | Self::NoAgreement | Self::Vetoed => true,
+            Self::Agreed | Self::NoAgreement | Self::Abstained | Self::Vetoed => true,
             Self::Budget | Self::Failed | Self::Interrupted => false,
         }
     }

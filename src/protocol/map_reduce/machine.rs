@@ -232,6 +232,7 @@ impl<P: ProtocolParams> MapReduce<P> {
                 claims::chosen(&text, shown.facts.iter().map(|(number, fact)| (*number, fact.as_str())))
             }
             Outcome::NoAgreement { .. }
+            | Outcome::Abstained { .. }
             | Outcome::Vetoed { .. }
             | Outcome::Budget { .. }
             | Outcome::Failed { .. }
@@ -344,9 +345,11 @@ fn told(outcome: &Outcome) -> String {
     match outcome {
         Outcome::NoAgreement { reason } => reason.to_string(),
         Outcome::Vetoed { reason, .. } => format!("vetoed: {}", escape::excerpt(reason)),
-        Outcome::Agreed { .. } | Outcome::Budget { .. } | Outcome::Failed { .. } | Outcome::Interrupted => {
-            outcome.name().to_owned()
-        }
+        Outcome::Agreed { .. }
+        | Outcome::Abstained { .. }
+        | Outcome::Budget { .. }
+        | Outcome::Failed { .. }
+        | Outcome::Interrupted => outcome.name().to_owned(),
     }
 }
 

@@ -22,6 +22,19 @@ pub enum StopClass {
     D,
 }
 
+impl StopClass {
+    /// Returns the letter of the class.
+    #[must_use]
+    pub fn letter(self) -> &'static str {
+        match self {
+            Self::A => "A",
+            Self::B => "B",
+            Self::C => "C",
+            Self::D => "D",
+        }
+    }
+}
+
 /// An answer with its votes.
 #[derive(Clone, Debug)]
 pub(super) struct VotesFor<'a> {

@@ -1,6 +1,7 @@
 //! An evaluation says what its results on record say, goes on after a kill, and refuses data that would change what it measures.
 
 mod bad_input;
+mod calibrated;
 mod compared;
 mod goes_on;
 mod simulated;

@@ -133,6 +133,7 @@ fn in_words(sample: &Sample) -> &'static str {
         (OutcomeKind::Agreed, Some(false)) => "wrong",
         (OutcomeKind::Agreed, None) => "agreed",
         (OutcomeKind::NoAgreement, _) => "no agreement",
+        (OutcomeKind::Abstained, _) => "abstained",
         (OutcomeKind::Vetoed, _) => "vetoed",
         (OutcomeKind::Budget, _) => "budget",
         (OutcomeKind::Failed, _) => "failed",

@@ -1,0 +1,104 @@
+//! The runs of batches whose right answers are known, for a calibration.
+//!
+//! The input is the folders of batches, and a choice among their columns. The output is one run of each task, with the way in which it was
+//! made, the features of its answer, and whether it is right. Everything but the last is derived again from the journals, which are verified
+//! on the way.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::PathBuf;
+
+use super::error::BatchError;
+use super::results::results;
+use super::verify::verify;
+use crate::calibration::{Features, KnownRun, Way};
+use crate::engine::RunState;
+
+/// A choice of one column of a batch.
+#[derive(Clone, Debug, Default)]
+pub struct ColumnChoice {
+    /// The roleset, if it was given.
+    pub roleset: Option<String>,
+    /// The model as it was named, if it was given.
+    pub model: Option<String>,
+    /// The arm, if it was given.
+    pub arm: Option<String>,
+}
+
+/// The runs of one column whose right answers are known.
+#[derive(Clone, Debug, Default)]
+pub struct GradedRuns {
+    /// The columns that fit the choice: roleset, model and arm. The runs are those of all of them.
+    pub columns: BTreeSet<[String; 3]>,
+    /// The different ways in which the runs were made.
+    pub ways: Vec<Way>,
+    /// One run of each task: that with the lowest seed.
+    pub runs: Vec<KnownRun>,
+    /// The runs whose answer another calibration may have withheld.
+    pub withheld: usize,
+    /// The runs that failed, reached a limit or have no known answer.
+    pub left_out: usize,
+}
+
+impl GradedRuns {
+    /// Reads the batches in these folders.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`BatchError`] if there is no batch, or it does not verify.
+    pub fn read(folders: &[PathBuf], choice: &ColumnChoice) -> Result<Self, BatchError> {
+        let mut graded = Self::default();
+        let mut of_task: BTreeMap<String, (u64, KnownRun)> = BTreeMap::new();
+        for folder in folders {
+            let rights = graded.rights(folder, choice)?;
+            verify(folder, &mut |state| {
+                if let Some((task, Some(is_right))) = rights.get(state.run()) {
+                    graded.add(state, task, *is_right, &mut of_task);
+                }
+                Ok(())
+            })?;
+        }
+        graded.runs = of_task.into_values().map(|(_, run)| run).collect();
+        Ok(graded)
+    }
+
+    /// Returns the task of each run that fits, by the run's id, and whether it is right if that is known.
+    fn rights(
+        &mut self,
+        folder: &std::path::Path,
+        choice: &ColumnChoice,
+    ) -> Result<HashMap<String, (String, Option<bool>)>, BatchError> {
+        let mut rights = HashMap::new();
+        results(folder, |told| {
+            let fits = |wanted: &Option<String>, is: &str| wanted.as_ref().is_none_or(|wanted| wanted == is);
+            if fits(&choice.roleset, &told.roleset)
+                && fits(&choice.model, &told.model)
+                && fits(&choice.arm, &told.arm)
+            {
+                self.left_out += usize::from(told.right.is_none());
+                self.columns.insert([told.roleset, told.model, told.arm]);
+                rights.insert(told.run, (told.task, told.right));
+            }
+        })?;
+        Ok(rights)
+    }
+
+    fn add(
+        &mut self,
+        state: &RunState,
+        task: &str,
+        is_right: bool,
+        of_task: &mut BTreeMap<String, (u64, KnownRun)>,
+    ) {
+        let opened = state.opened();
+        let seed = opened.setup.seed;
+        let is_later = of_task.get(task).is_some_and(|(known, _)| *known <= seed);
+        let (false, Some(cell), Some(end)) = (is_later, &opened.cell, state.verdict()) else { return };
+        let way = Way::new(&opened.setup, state.endpoints());
+        if !self.ways.contains(&way) {
+            self.ways.push(way);
+        }
+        self.withheld += usize::from(opened.calibration.is_some());
+        let features = Features::new(end, &state.report());
+        of_task.insert(task.to_owned(), (seed, KnownRun { made_of: cell.made_of, features, is_right }));
+    }
+}

@@ -1,0 +1,75 @@
+//! A calibration as it is applied to a run: its fit, and the threshold at a risk. It stands in the run's first record, so that the end of
+//! the run can be derived again without the file.
+//!
+//! The input is the end that the protocol reached, and its report. The output is the confidence in the answer, and the end of the run: the
+//! same, or an abstention.
+
+use serde::{Deserialize, Serialize};
+
+use super::features::Features;
+use super::fit::Fit;
+use crate::core::BasisPoints;
+use crate::crypto::Digest;
+use crate::protocol::{Outcome, RunReport};
+
+/// A calibration that is applied to a run.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct AppliedCalibration {
+    /// The calibration.
+    pub on: CalibratedOn,
+    /// The fit.
+    pub fit: Fit,
+    /// The highest share of wrong answers among those that are given, if answers are withheld.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub risk: Option<f64>,
+    /// The least confidence of an answer that is given, if answers are withheld.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threshold: Option<BasisPoints>,
+}
+
+/// The calibration that a confidence comes from.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct CalibratedOn {
+    /// The number of its runs.
+    pub runs: usize,
+    /// The time at which it was made.
+    pub made_at: String,
+    /// The SHA-256 of its file.
+    pub sha256: Digest,
+}
+
+/// The confidence in an answer: the share of right answers that such answers had.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct Confidence {
+    /// The share.
+    pub value: BasisPoints,
+    /// The class of the answer.
+    pub class: String,
+    /// The calibration.
+    pub calibrated_on: CalibratedOn,
+}
+
+impl AppliedCalibration {
+    /// Returns the confidence in the answer of a run that its protocol ended so; `None` without an answer, and for one of a class that the
+    /// calibration does not know.
+    #[must_use]
+    pub fn confidence(&self, end: &Outcome, report: &RunReport) -> Option<Confidence> {
+        let features = Features::new(end, report)?;
+        let value = self.fit.value(&features)?;
+        Some(Confidence { value, class: features.class, calibrated_on: self.on.clone() })
+    }
+
+    /// Returns the end of a run that its protocol ended so, with this confidence in the answer. An answer that is less sure than the
+    /// threshold is withheld.
+    #[must_use]
+    pub fn judge(&self, end: Outcome, confidence: Option<&Confidence>) -> Outcome {
+        let (Outcome::Agreed { .. }, Some(threshold)) = (&end, self.threshold) else { return end };
+        let confidence = confidence.map(|confidence| confidence.value);
+        if confidence.is_some_and(|value| value >= threshold) {
+            return end;
+        }
+        Outcome::Abstained { confidence, threshold }
+    }
+}

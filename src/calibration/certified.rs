@@ -1,0 +1,162 @@
+//! The threshold at a risk: the least confidence of an answer that is given.
+//!
+//! The input is the answers of the half that was not fitted: the confidence of each, and whether it is right. The output is the errors among
+//! the surest answers, step by step, and the lowest threshold above which the share of errors is at most the risk, but for a doubt of 5 %.
+//!
+//! The bound of Clopper and Pearson (1934) on the share of errors is tested at one threshold after the other, from sure to less sure, until
+//! it first exceeds the risk. So ordered, the tests need no correction for their number (fixed sequence: Maurer, Hothorn and Lehmacher
+//! 1995). The first threshold tested follows from the fit alone: it is that with the lowest bound on the errors that the fit expects. The
+//! errors that were found have no part in the choice.
+
+use serde::{Deserialize, Serialize};
+
+use crate::core::BasisPoints;
+use crate::statistics::clopper_pearson_upper;
+use crate::text::counted;
+
+/// The probability that the errors exceed the risk all the same.
+pub const DOUBT: f64 = 0.05;
+
+/// The answers that are at least so sure.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    /// Their least confidence.
+    pub from: BasisPoints,
+    /// Their number.
+    pub answered: u32,
+    /// The wrong ones of them.
+    pub errors: u32,
+    /// The number of errors that the fit expects among them.
+    pub expected: f64,
+}
+
+/// The reason why no threshold holds a risk.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+pub enum NotCertifiable {
+    /// There are too few answers, even if none were wrong.
+    #[error("at least {} without an error are needed, and there are {found}", counted(*needed, "answer"))]
+    TooFew {
+        /// The fewest answers that are needed.
+        needed: u32,
+        /// The answers that there are.
+        found: u32,
+    },
+    /// Too many of the surest answers are wrong.
+    #[error("of the {} that are surest, {} wrong, so that up to {:.1} % of such answers may be", counted(*answered, "answer"), are(*errors), bound * 100.0)]
+    TooManyErrors {
+        /// The surest answers.
+        answered: u32,
+        /// The wrong ones of them.
+        errors: u32,
+        /// The bound on the share of errors.
+        bound: f64,
+    },
+}
+
+fn are(errors: u32) -> String {
+    if errors == 1 { "1 is".to_owned() } else { format!("{errors} are") }
+}
+
+/// Returns the steps of answers, the surest first. Answers with the same confidence are one step.
+pub(super) fn steps(mut answers: Vec<(BasisPoints, bool)>) -> Vec<Step> {
+    answers.sort_by_key(|(value, _)| std::cmp::Reverse(*value));
+    let mut sum = Step { from: BasisPoints::ZERO, answered: 0, errors: 0, expected: 0.0 };
+    let step = |same: &[(BasisPoints, bool)]| {
+        for (value, is_right) in same {
+            sum.from = *value;
+            sum.answered += 1;
+            sum.errors += u32::from(!is_right);
+            sum.expected += 1.0 - value.value();
+        }
+        Step { expected: (sum.expected * 1e4).round() / 1e4, ..sum }
+    };
+    answers.chunk_by(|one, other| one.0 == other.0).map(step).collect()
+}
+
+/// Returns the fewest answers, none of them wrong, that certify a risk. `risk` is above 0 and below 1.
+#[must_use]
+pub fn items_without_error(risk: f64) -> u32 {
+    // The number is above 0, and below 2^32 for any risk above one in a billion.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
+    let needed = (DOUBT.ln() / (1.0 - risk).ln()).ceil() as u32;
+    needed
+}
+
+/// Returns the step with the lowest threshold that holds a risk. `risk` is above 0 and below 1.
+///
+/// # Errors
+///
+/// Returns [`NotCertifiable`] if no threshold does.
+pub fn threshold(steps: &[Step], risk: f64) -> Result<Step, NotCertifiable> {
+    let bound = |step: &Step, errors: f64| clopper_pearson_upper(errors, f64::from(step.answered), DOUBT);
+    let needed = items_without_error(risk);
+    let enough = steps.iter().position(|step| step.answered >= needed);
+    let found = steps.last().map_or(0, |step| step.answered);
+    let candidates = enough.and_then(|at| steps.get(at..)).ok_or(NotCertifiable::TooFew { needed, found })?;
+    let expected = candidates.iter().map(|step| bound(step, step.expected.min(f64::from(step.answered))));
+    let first = expected.enumerate().min_by(|one, other| one.1.total_cmp(&other.1)).map_or(0, |(at, _)| at);
+    let mut held = None;
+    for step in &candidates[first..] {
+        let bound = bound(step, f64::from(step.errors));
+        if bound > risk {
+            let Step { answered, errors, .. } = *step;
+            return held.ok_or(NotCertifiable::TooManyErrors { answered, errors, bound });
+        }
+        held = Some(*step);
+    }
+    held.ok_or(NotCertifiable::TooFew { needed, found })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn share(value: f64) -> BasisPoints {
+        BasisPoints::new(value).unwrap()
+    }
+
+    #[test]
+    fn a_step_has_all_answers_that_are_at_least_so_sure() {
+        let answers = [(0.6, false), (0.9, true), (0.9, false), (0.99, true)];
+        let steps = steps(answers.map(|(value, is_right)| (share(value), is_right)).to_vec());
+        let found: Vec<_> =
+            steps.iter().map(|step| (step.from.value(), step.answered, step.errors)).collect();
+        assert_eq!(found, [(0.99, 1, 0), (0.9, 3, 1), (0.6, 4, 2)]);
+        assert!((steps[2].expected - 0.61).abs() < 1e-9, "{steps:?}");
+    }
+
+    #[test]
+    fn a_risk_needs_so_many_answers_without_an_error() {
+        assert_eq!([0.05, 0.1, 0.01, 0.2].map(items_without_error), [59, 29, 299, 14]);
+        let sure = |count| steps(vec![(share(0.99), true); count]);
+        assert_eq!(threshold(&sure(58), 0.05), Err(NotCertifiable::TooFew { needed: 59, found: 58 }));
+        assert_eq!(threshold(&sure(59), 0.05).map(|step| step.answered), Ok(59));
+        let why = threshold(&[], 0.05).unwrap_err().to_string();
+        assert_eq!(why, "at least 59 answers without an error are needed, and there are 0");
+    }
+
+    #[test]
+    fn the_threshold_is_as_low_as_the_errors_allow() {
+        let mut answers = vec![(share(0.99), true); 100];
+        answers.extend(vec![(share(0.97), true); 53]);
+        answers.extend(vec![(share(0.97), false); 2]);
+        answers.extend(vec![(share(0.5), false); 10]);
+        let known = steps(answers);
+        let found = threshold(&known, 0.05).unwrap();
+        assert_eq!((found.from.value(), found.answered, found.errors), (0.97, 155, 2));
+        let why = threshold(&known, 0.01).unwrap_err().to_string();
+        assert_eq!(why, "at least 299 answers without an error are needed, and there are 165");
+    }
+
+    #[test]
+    fn wrong_answers_that_are_sure_hold_no_risk() {
+        let mut answers = vec![(share(0.99), true); 90];
+        answers.extend(vec![(share(0.99), false); 10]);
+        let why = threshold(&steps(answers), 0.05).unwrap_err().to_string();
+        assert_eq!(
+            why,
+            "of the 100 answers that are surest, 10 are wrong, so that up to 16.4 % of such answers may be"
+        );
+    }
+}

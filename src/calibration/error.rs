@@ -1,0 +1,48 @@
+//! The errors of calibrations.
+
+use super::certified::NotCertifiable;
+use crate::core::ExitCode;
+
+/// A calibration that cannot be made or used.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum CalibrationError {
+    /// The file has another format.
+    #[error("it is no calibration: {0}")]
+    Format(String),
+    /// The file is of a version that this program does not know.
+    #[error("it is of version {0} of the format, which this program does not know")]
+    Version(u32),
+    /// Too few runs have an answer.
+    #[error("{answered} of its runs have an answer, and a calibration needs at least {needed}")]
+    TooFew {
+        /// The runs with an answer.
+        answered: usize,
+        /// The fewest that are needed.
+        needed: usize,
+    },
+    /// Its runs were made in several ways.
+    #[error("its runs were made in different ways: {0}")]
+    Mixed(String),
+    /// Its runs have withheld answers by another calibration.
+    #[error("its runs were made with --calibration; use runs without it, whose answers are all known")]
+    Withheld,
+    /// A run is made in another way than those of the calibration.
+    #[error("it does not fit this run: {0}")]
+    OtherWay(String),
+    /// No threshold holds a risk.
+    #[error("a risk of {:.1} % is not certifiable: {why}", risk * 100.0)]
+    NotCertifiable {
+        /// The risk.
+        risk: f64,
+        /// The reason.
+        why: NotCertifiable,
+    },
+}
+
+impl CalibrationError {
+    /// Returns the exit code of this error.
+    #[must_use]
+    pub fn exit_code(&self) -> ExitCode {
+        ExitCode::Usage
+    }
+}

@@ -1,0 +1,328 @@
+//! The calibration as a file holds it, from runs whose right answers are known.
+//!
+//! The input is the way of the runs and, for each, its features and whether it is right; or the text of a file. The output is the
+//! calibration: one half of the runs is fitted, and the other certifies. Which run is in which half follows from the digest of its task, so
+//! the same runs give the same calibration.
+
+use serde::{Deserialize, Serialize};
+
+use super::applied::{AppliedCalibration, CalibratedOn};
+use super::certified::{Step, steps, threshold};
+use super::error::CalibrationError;
+use super::features::Features;
+use super::fit::Fit;
+use super::way::Way;
+use crate::core::Endpoint;
+use crate::crypto::{Digest, Hasher};
+use crate::protocol::RunSetup;
+
+/// The fewest answers of a calibration.
+const ANSWERS_MIN: usize = 20;
+
+/// A run whose right answer is known.
+#[derive(Clone, Debug)]
+pub struct KnownRun {
+    /// The digest of its task, roleset and parameters.
+    pub made_of: Digest,
+    /// The features of its answer; `None` without an answer.
+    pub features: Option<Features>,
+    /// Whether the answer is right.
+    pub is_right: bool,
+}
+
+/// A calibration.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Calibration {
+    /// The version of the format.
+    pub v: u32,
+    /// The program that made it.
+    pub program: String,
+    /// The time at which it was made.
+    pub made_at: String,
+    /// The way of its runs.
+    pub way: Way,
+    /// The runs.
+    pub items: ItemsNote,
+    /// The fit of the first half.
+    pub fit: Fit,
+    /// The errors among the surest answers of the second half, as more of them are taken.
+    pub steps: Vec<Step>,
+}
+
+/// The runs of a calibration.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct ItemsNote {
+    /// The digest of the tasks.
+    pub sha256: Digest,
+    /// The number of runs, one of each task.
+    pub runs: usize,
+    /// The runs with an answer.
+    pub answered: usize,
+    /// The runs with the right answer.
+    pub right: usize,
+    /// The answers that were fitted.
+    pub fitted: usize,
+    /// The runs of the half that certifies, with or without an answer.
+    pub certifying: usize,
+}
+
+impl Calibration {
+    /// The version of the format.
+    pub const VERSION: u32 = 1;
+
+    /// Makes a calibration of runs, one of each task, that were all made in this way.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`CalibrationError::TooFew`].
+    pub fn new(
+        way: Way,
+        mut runs: Vec<KnownRun>,
+        program: &str,
+        made_at: String,
+    ) -> Result<Self, CalibrationError> {
+        runs.sort_by_key(|run| run.made_of.to_string());
+        let answered = runs.iter().filter(|run| run.features.is_some()).count();
+        if answered < ANSWERS_MIN {
+            return Err(CalibrationError::TooFew { answered, needed: ANSWERS_MIN });
+        }
+        let of_half = |half: usize| {
+            let own = runs.iter().enumerate().filter(move |(at, _)| at % 2 == half);
+            own.map(|(_, run)| run)
+        };
+        let with_answer = |run: &'_ KnownRun| run.features.is_some();
+        let fitted: Vec<(&Features, bool)> =
+            of_half(0).filter_map(|run| Some((run.features.as_ref()?, run.is_right))).collect();
+        let fit = Fit::new(&fitted);
+        let certifying =
+            of_half(1).filter_map(|run| Some((fit.value(run.features.as_ref()?)?, run.is_right)));
+        let mut tasks = Hasher::default();
+        for run in &runs {
+            tasks.part(run.made_of.as_bytes());
+        }
+        let items = ItemsNote {
+            sha256: tasks.finish(),
+            runs: runs.len(),
+            answered,
+            right: runs.iter().filter(|run| with_answer(run) && run.is_right).count(),
+            fitted: fitted.len(),
+            certifying: of_half(1).count(),
+        };
+        let steps = steps(certifying.collect());
+        Ok(Self { v: Self::VERSION, program: program.to_owned(), made_at, way, items, fit, steps })
+    }
+
+    /// Reads the text of a file.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`CalibrationError::Format`] or [`CalibrationError::Version`].
+    pub fn parse(text: &str) -> Result<Self, CalibrationError> {
+        let calibration: Self =
+            serde_json::from_str(text).map_err(|why| CalibrationError::Format(why.to_string()))?;
+        match calibration.v {
+            Self::VERSION => Ok(calibration),
+            other => Err(CalibrationError::Version(other)),
+        }
+    }
+
+    /// Returns the text of the file.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    }
+
+    /// Returns the share of wrong answers if every answer is given.
+    #[must_use]
+    pub fn base_risk(&self) -> f64 {
+        let ItemsNote { answered, right, .. } = self.items;
+        (answered - right.min(answered)) as f64 / answered.max(1) as f64
+    }
+
+    /// Returns the least share of answers that must be withheld to hold a risk: so many if every answer that is withheld is wrong.
+    #[must_use]
+    pub fn least_withheld(&self, risk: f64) -> f64 {
+        ((self.base_risk() - risk) / (1.0 - risk)).max(0.0)
+    }
+
+    /// Returns the threshold at a risk, which is above 0 and below 1.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`CalibrationError::NotCertifiable`].
+    pub fn threshold(&self, risk: f64) -> Result<Step, CalibrationError> {
+        threshold(&self.steps, risk).map_err(|why| CalibrationError::NotCertifiable { risk, why })
+    }
+
+    /// Refuses a run that was made in another way. Where its kind of answers is not known yet, `kind` is false.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`CalibrationError::OtherWay`] with the difference.
+    pub fn require(
+        &self,
+        setup: &RunSetup,
+        endpoints: &[Endpoint],
+        kind: bool,
+    ) -> Result<(), CalibrationError> {
+        if setup.chunk_plan.is_some() {
+            let why = "it reads its documents in pieces, which no calibration covers".to_owned();
+            return Err(CalibrationError::OtherWay(why));
+        }
+        let difference = self.way.difference(&Way::new(setup, endpoints), kind);
+        difference.map_or(Ok(()), |why| Err(CalibrationError::OtherWay(why)))
+    }
+
+    /// Returns the calibration as it is applied to runs. `sha256` is that of its file; without a risk no answer is withheld.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`CalibrationError::NotCertifiable`].
+    pub fn applied(&self, sha256: Digest, risk: Option<f64>) -> Result<AppliedCalibration, CalibrationError> {
+        let threshold = risk.map(|risk| self.threshold(risk)).transpose()?.map(|step| step.from);
+        let on = CalibratedOn { runs: self.items.runs, made_at: self.made_at.clone(), sha256 };
+        Ok(AppliedCalibration { on, fit: self.fit.clone(), risk, threshold })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calibration::Confidence;
+    use crate::core::{BasisPoints, MockEndpoint};
+    use crate::protocol::vote::VoteParams;
+    use crate::protocol::{
+        AgentSetup, How, Interpreter, Method, Outcome, Params, ProtocolParams as _, RulesVersion, Task,
+    };
+    use crate::text::{CanonicalKind, CanonicalRule, Constraint};
+
+    fn setup() -> RunSetup {
+        let agent = AgentSetup {
+            name: "voter".to_owned(),
+            domain: "sums".to_owned(),
+            pack: "Work the task out.".to_owned(),
+            comparing: String::new(),
+            temperature: 0.7,
+            max_tokens: 800,
+            method: Method::Words,
+        };
+        RunSetup {
+            roleset: "mine".to_owned(),
+            task: Task::default(),
+            seed: 1,
+            agents: vec![agent],
+            arbiter: None,
+            canonical: CanonicalRule::default(),
+            params: Params::Vote(VoteParams::default()),
+            rules: String::new(),
+            rules_version: RulesVersion::NEWEST,
+            check_command: None,
+            interpreter: Interpreter::Embedded,
+            chunk_plan: None,
+        }
+    }
+
+    fn endpoints() -> Vec<Endpoint> {
+        vec![Endpoint::Mock(MockEndpoint { script: String::new() })]
+    }
+
+    fn run(number: usize, is_right: bool) -> KnownRun {
+        let (class, support) = if number % 4 < 3 { ("A", 4) } else { ("D", 2) };
+        let class = class.to_owned();
+        let features = Features { class, support, drafts: 4, clusters: 2, methods: 1, has_program: false };
+        KnownRun { made_of: Digest::new(&number.to_be_bytes()), features: Some(features), is_right }
+    }
+
+    fn made(count: usize, is_right: impl Fn(usize) -> bool) -> Calibration {
+        let runs = (0..count).map(|number| run(number, is_right(number))).collect();
+        let at = "2026-01-01T00:00:00Z".to_owned();
+        Calibration::new(Way::new(&setup(), &endpoints()), runs, "consensus", at).unwrap()
+    }
+
+    #[test]
+    fn one_half_is_fitted_and_the_other_certifies() {
+        let calibration = made(400, |number| number % 4 < 3 || number % 8 == 3);
+        let ItemsNote { runs, answered, right, fitted, certifying, .. } = calibration.items;
+        assert_eq!((runs, answered, right, fitted, certifying), (400, 400, 350, 200, 200));
+        assert_eq!(calibration.steps.last().map(|step| step.answered), Some(200));
+        let step = calibration.threshold(0.05).unwrap();
+        assert_eq!(step.errors, 0, "answers of class D are half wrong: {:?}", calibration.steps);
+        assert!((calibration.base_risk() - 0.125).abs() < 1e-9);
+        assert!((calibration.least_withheld(0.05) - 0.075 / 0.95).abs() < 1e-9);
+        let why = calibration.threshold(0.001).unwrap_err().to_string();
+        assert!(why.starts_with("a risk of 0.1 % is not certifiable: at least 2,995 answers"), "{why}");
+        assert_eq!(Calibration::parse(&calibration.to_json()), Ok(calibration));
+    }
+
+    #[test]
+    fn a_file_that_is_no_calibration_is_refused() {
+        let why = Calibration::parse("{}").unwrap_err().to_string();
+        assert!(why.starts_with("it is no calibration: missing field"), "{why}");
+        let later = Calibration { v: 2, ..made(40, |_| true) };
+        assert_eq!(Calibration::parse(&later.to_json()), Err(CalibrationError::Version(2)));
+        let few = Calibration::new(
+            Way::new(&setup(), &endpoints()),
+            vec![run(0, true)],
+            "consensus",
+            String::new(),
+        );
+        assert_eq!(few, Err(CalibrationError::TooFew { answered: 1, needed: 20 }));
+    }
+
+    #[test]
+    fn a_run_that_is_made_in_another_way_is_refused() {
+        let calibration = made(40, |_| true);
+        let why = |setup: &RunSetup, endpoints: &[Endpoint]| {
+            calibration.require(setup, endpoints, true).map_err(|why| why.to_string())
+        };
+        assert_eq!(why(&setup(), &endpoints()), Ok(()));
+        let mut same = RunSetup { seed: 7, ..setup() };
+        same.task.prompt = "another task".to_owned();
+        if let Some(constraints) = same.params.constraints_mut() {
+            constraints.push(Constraint::Contains { text: "4".to_owned() });
+        }
+        assert_eq!(why(&same, &endpoints()), Ok(()), "a task says rules of its own");
+        let other = RunSetup { roleset: "other".to_owned(), ..setup() };
+        assert_eq!(
+            why(&other, &endpoints()).unwrap_err(),
+            "it does not fit this run: its roleset is `other`, and the calibration's is `mine`"
+        );
+        let vote = VoteParams { samples_max: Some(9), ..VoteParams::default() };
+        let other = RunSetup { params: Params::Vote(vote), ..setup() };
+        assert_eq!(
+            why(&other, &endpoints()).unwrap_err(),
+            "it does not fit this run: its parameter `samples_max` is `9`, and the calibration's is the default"
+        );
+        let mut other = setup();
+        other.canonical.kind = CanonicalKind::Number;
+        assert!(why(&other, &endpoints()).unwrap_err().contains("its kind of answers is `number`"));
+        assert_eq!(calibration.require(&other, &endpoints(), false), Ok(()));
+        let mut other = setup();
+        other.agents[0].temperature = 0.3;
+        assert!(
+            why(&other, &endpoints()).unwrap_err().contains("other instructions, temperatures or checks")
+        );
+        assert!(why(&setup(), &[]).unwrap_err().contains("its model is ``"));
+    }
+
+    #[test]
+    fn an_answer_below_the_threshold_is_withheld() {
+        let calibration = made(400, |number| number % 4 < 3 || number % 8 == 3);
+        let applied = calibration.applied(Digest::ZERO, Some(0.05)).unwrap();
+        let threshold = applied.threshold.unwrap();
+        let agreed = Outcome::Agreed { how: How::Voted, text: "4".to_owned(), sha256: Digest::ZERO };
+        let confidence =
+            |value| Confidence { value, class: "A".to_owned(), calibrated_on: applied.on.clone() };
+        assert_eq!(applied.judge(agreed.clone(), Some(&confidence(threshold))), agreed);
+        let below = BasisPoints::of_ten_thousand(threshold.ten_thousandths() - 1);
+        let withheld = Outcome::Abstained { confidence: Some(below), threshold };
+        assert_eq!(applied.judge(agreed.clone(), Some(&confidence(below))), withheld);
+        let unseen = Outcome::Abstained { confidence: None, threshold };
+        assert_eq!(applied.judge(agreed.clone(), None), unseen, "an answer of a class that was never seen");
+        assert_eq!(applied.judge(Outcome::Interrupted, None), Outcome::Interrupted);
+        let without_risk = calibration.applied(Digest::ZERO, None).unwrap();
+        assert_eq!(without_risk.judge(agreed.clone(), None), agreed);
+    }
+}

@@ -1,0 +1,121 @@
+//! The fit of a calibration: the confidence in an answer, from its features.
+//!
+//! The input is features, each with whether the answer was right. The output is the share of right answers in the class of an answer or,
+//! from enough of them, a logistic regression on all features. A class that the fit has not seen has no confidence.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::features::Features;
+use crate::core::BasisPoints;
+use crate::statistics::{logistic_fit, logistic_value};
+
+/// The number of answers of a fit from which all features are used.
+const LOGISTIC_MIN: usize = 100;
+
+/// The scale of counts: a vote draws so many samples at most in its usual ways.
+const SAMPLES: f64 = 16.0;
+
+/// A fit.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(tag = "method", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Fit {
+    /// The share of right answers in each class, with one right and one wrong answer more (Laplace).
+    Bins {
+        /// The share by class.
+        classes: BTreeMap<String, BasisPoints>,
+    },
+    /// A logistic regression.
+    Logistic {
+        /// The classes, in the order of their weights; the first one has none.
+        classes: Vec<String>,
+        /// The weights: of one, of the share of drafts that are the answer, of the drafts and of the different answers among them, in
+        /// sixteenths, of the methods that found the answer, of a program among them, and of each class but the first.
+        weights: Vec<f64>,
+    },
+}
+
+impl Fit {
+    /// Fits answers, each with its features and whether it is right.
+    pub(super) fn new(answers: &[(&Features, bool)]) -> Self {
+        let mut classes: BTreeMap<&str, (u32, u32)> = BTreeMap::new();
+        for (features, is_right) in answers {
+            let (right, all) = classes.entry(&features.class).or_default();
+            *right += u32::from(*is_right);
+            *all += 1;
+        }
+        if answers.len() < LOGISTIC_MIN {
+            let share = |(right, all): (u32, u32)| f64::from(right + 1) / f64::from(all + 2);
+            let value = |counts| BasisPoints::new(share(counts)).unwrap_or_default();
+            let classes = classes.into_iter().map(|(class, counts)| (class.to_owned(), value(counts)));
+            return Self::Bins { classes: classes.collect() };
+        }
+        let classes: Vec<String> = classes.into_keys().map(str::to_owned).collect();
+        let row = |(features, is_right): &(&Features, bool)| Some((row(&classes, features)?, *is_right));
+        let rows: Vec<(Vec<f64>, bool)> = answers.iter().filter_map(row).collect();
+        Self::Logistic { weights: logistic_fit(&rows), classes }
+    }
+
+    /// Returns the confidence in an answer with these features, rounded down to ten-thousandths; `None` for a class without a fit.
+    #[must_use]
+    pub fn value(&self, features: &Features) -> Option<BasisPoints> {
+        match self {
+            Self::Bins { classes } => classes.get(&features.class).copied(),
+            Self::Logistic { classes, weights } => {
+                BasisPoints::new(logistic_value(weights, &row(classes, features)?))
+            }
+        }
+    }
+}
+
+/// Returns the numbers of an answer, or `None` if its class is not among these.
+fn row(classes: &[String], features: &Features) -> Option<Vec<f64>> {
+    let class = classes.iter().position(|class| *class == features.class)?;
+    let Features { support, drafts, clusters, methods, has_program, .. } = features;
+    let mut row = vec![
+        1.0,
+        f64::from(*support) / f64::from((*drafts).max(1)),
+        f64::from(*drafts) / SAMPLES,
+        f64::from(*clusters) / SAMPLES,
+        f64::from(*methods) / 2.0,
+        f64::from(u8::from(*has_program)),
+    ];
+    row.extend((1..classes.len()).map(|at| f64::from(u8::from(at == class))));
+    Some(row)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn features(class: &str, support: u32, drafts: u32) -> Features {
+        let class = class.to_owned();
+        Features { class, support, drafts, clusters: drafts - support + 1, methods: 1, has_program: false }
+    }
+
+    #[test]
+    fn few_answers_are_fitted_by_class() {
+        let (sure, unsure) = (features("A", 4, 4), features("D", 2, 8));
+        let mut answers = vec![(&sure, true); 8];
+        answers.extend([(&unsure, true), (&unsure, false)]);
+        let fit = Fit::new(&answers);
+        let value = |features: &Features| fit.value(features).map(BasisPoints::value);
+        assert_eq!((value(&sure), value(&unsure)), (Some(0.9), Some(0.5)));
+        assert_eq!(value(&features("C", 4, 4)), None, "no such class was seen");
+    }
+
+    #[test]
+    fn many_answers_are_fitted_by_all_features() {
+        let clear: Vec<Features> = (0..60).map(|item| features("A", 6 + item % 3, 8)).collect();
+        let split: Vec<Features> = (0..60).map(|item| features("D", 2 + item % 3, 8)).collect();
+        let of_clear = clear.iter().enumerate().map(|(at, features)| (features, at % 20 != 0));
+        let of_split = split.iter().enumerate().map(|(at, features)| (features, at % 3 == 2));
+        let answers: Vec<(&Features, bool)> = of_clear.chain(of_split).collect();
+        let fit = Fit::new(&answers);
+        let value = |class, support| fit.value(&features(class, support, 8)).map(BasisPoints::value);
+        assert!(value("A", 8) > value("A", 6) && value("A", 6) > value("D", 4), "{fit:?}");
+        assert!(value("A", 8).is_some_and(|value| value > 0.9), "{fit:?}");
+        assert_eq!(fit.value(&features("B", 2, 2)), None, "no such class was seen");
+    }
+}

@@ -1,0 +1,95 @@
+//! The way in which runs were made: a calibration holds for no other.
+//!
+//! The input is the setup of a run and the models of its agents. The output is what has to be the same, and the first part that is not. The
+//! task, the rules that it says, the seed and the servers may differ.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::core::Endpoint;
+use crate::crypto::Digest;
+use crate::protocol::{ProtocolParams as _, RulesVersion, RunSetup};
+use crate::text::CanonicalKind;
+
+/// A way of making runs.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Way {
+    /// The protocol.
+    pub protocol: String,
+    /// The name of the roleset.
+    pub roleset: String,
+    /// The models of the agents as their servers name them, the arbiter's last.
+    pub models: Vec<String>,
+    /// The kind of answers.
+    pub kind: CanonicalKind,
+    /// The version of the protocol's rules.
+    pub rules_version: RulesVersion,
+    /// The parameters of the protocol.
+    pub params: Map<String, Value>,
+    /// The digest of the agents with their instructions, and of the user's check.
+    pub agents_sha256: Digest,
+}
+
+impl Way {
+    /// Returns the way of a run with this setup, on models at these endpoints.
+    #[must_use]
+    pub fn new(setup: &RunSetup, endpoints: &[Endpoint]) -> Self {
+        let mut params = setup.params.clone();
+        if let Some(constraints) = params.constraints_mut() {
+            constraints.clear();
+        }
+        let params = match json!(params) {
+            Value::Object(params) => params,
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                Map::new()
+            }
+        };
+        let command = setup.check_command.as_ref().map(|check| &check.command);
+        let agents = json!([setup.agents, setup.arbiter, command, setup.interpreter]).to_string();
+        Self {
+            protocol: setup.params.protocol().to_owned(),
+            roleset: setup.roleset.clone(),
+            models: endpoints.iter().map(|endpoint| endpoint.model().to_owned()).collect(),
+            kind: setup.canonical.kind,
+            rules_version: setup.rules_version,
+            params,
+            agents_sha256: Digest::new(agents.as_bytes()),
+        }
+    }
+
+    /// Returns the first part in which another way differs, in words, if one does. Answers of any kind fit where `kind` is false.
+    #[must_use]
+    pub fn difference(&self, other: &Self, kind: bool) -> Option<String> {
+        let parts = [
+            ("protocol", self.protocol.clone(), other.protocol.clone()),
+            ("roleset", self.roleset.clone(), other.roleset.clone()),
+            ("model", self.models.join(", "), other.models.join(", ")),
+            ("kind of answers", self.kind.name().to_owned(), other.kind.name().to_owned()),
+            (
+                "version of the rules",
+                u32::from(self.rules_version).to_string(),
+                u32::from(other.rules_version).to_string(),
+            ),
+        ];
+        let counts = |name: &str| kind || name != "kind of answers";
+        let differs = parts.into_iter().find(|(name, known, found)| counts(name) && known != found).map(
+            |(name, known, found)| format!("its {name} is `{found}`, and the calibration's is `{known}`"),
+        );
+        differs.or_else(|| self.parameter(other)).or_else(|| {
+            let same = self.agents_sha256 == other.agents_sha256;
+            (!same).then(|| "its agents have other instructions, temperatures or checks".to_owned())
+        })
+    }
+
+    /// Returns the first parameter in which another way differs.
+    fn parameter(&self, other: &Self) -> Option<String> {
+        let names = self.params.keys().chain(other.params.keys());
+        let shown =
+            |value: Option<&Value>| value.map_or("the default".to_owned(), |value| format!("`{value}`"));
+        let mut differing = names.filter(|name| self.params.get(*name) != other.params.get(*name));
+        let name = differing.next()?;
+        let [known, found] = [self, other].map(|way| shown(way.params.get(name)));
+        Some(format!("its parameter `{name}` is {found}, and the calibration's is {known}"))
+    }
+}

@@ -1,0 +1,38 @@
+//! The flags of `consensus calibrate`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+const AFTER_HELP: &str = "\
+The runs are those of a batch with known answers, or of an evaluation. They must all be made in one way: by one roleset with its \
+parameters, on one model, with one kind of answers. One half of the tasks is fitted, and the other half certifies the risk.
+
+Examples:
+  consensus calibrate out --risk 0.05
+  consensus calibrate study --arm vote,stop=sure --risk 0.02 --output sure.json
+  consensus run --calibration out/calibration.json --risk 0.05 --canonical number \"How much is 17 * 23?\"";
+
+/// Arguments of `calibrate`.
+#[derive(Args, Debug)]
+#[command(after_help = AFTER_HELP, after_long_help = AFTER_HELP)]
+pub(crate) struct CalibrateArgs {
+    /// The folder of a batch or of an evaluation.
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// The highest share of wrong answers among those that are given.
+    #[arg(long, value_name = "SHARE", value_parser = super::share, default_value = "0.05")]
+    pub(crate) risk: f64,
+    /// Use the runs of this roleset.
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) roleset: Option<String>,
+    /// Use the runs on this model, by the name that the batch used.
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// Use the runs of this arm.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) arm: Option<String>,
+    /// Write the calibration into this file [default: calibration.json in DIR].
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}

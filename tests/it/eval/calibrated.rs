@@ -1,0 +1,204 @@
+//! A calibration says at which risk answers can be given, a run below its threshold abstains, and `verify` derives both again.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::support::{Finished, Folder, Server, consensus, lines, model};
+
+/// A vote that always has an answer.
+const VOTE: [&str; 8] =
+    ["--roleset", "vote_number", "--stop", "none", "--samples-max", "5", "--on-disagreement", "leader"];
+
+/// A model that knows easy sums, and guesses hard ones.
+const GUESSES: fn(&Value) -> String = |request| {
+    let said = request["messages"].to_string();
+    let seed = request["seed"].as_u64().unwrap_or_default();
+    let answer = if said.contains("A hard sum") { seed % 3 + 3 } else { 4 };
+    format!("Answer: {answer}")
+};
+
+/// Sums with their answers, every second one of them hard.
+fn sums(folder: &Folder, count: usize) {
+    let line = |id: usize| {
+        let kind = if id.is_multiple_of(2) { "An easy" } else { "A hard" };
+        let prompt = format!("{kind} sum: how much is {id} - {id} + 4?");
+        json!({"id": id, "prompt": prompt, "answer": 4, "canonical": "number"}).to_string() + "\n"
+    };
+    folder.write("sums.jsonl", &(0..count).map(line).collect::<String>());
+}
+
+fn asked(folder: &Folder, server: &Server, words: &[&str]) -> Command {
+    let mut command = consensus(folder);
+    command.args(words).args(["--base-url", &server.url(), "--model", "tiny-model"]).args(VOTE);
+    command
+}
+
+fn known(folder: &Folder, server: &Server) {
+    sums(folder, 400);
+    Finished::of(&mut asked(folder, server, &["batch", "sums.jsonl", "--output", "known", "--quiet"]))
+        .exits(0);
+}
+
+fn calibrated(folder: &Folder, words: &[&str], code: i32) -> Value {
+    let mut command = consensus(folder);
+    command.args(["calibrate", "known", "--format", "json"]).args(words);
+    serde_json::from_str(&Finished::of(&mut command).exits(code).stdout).unwrap()
+}
+
+/// Asks a question with a calibration.
+fn one_run(folder: &Folder, server: &Server, prompt: &str, words: &[&str], code: i32) -> Finished {
+    let mut command = asked(folder, server, &["run", "--calibration", "known/calibration.json"]);
+    Finished::of(command.args(["--canonical", "number", "--prompt", prompt]).args(words)).exits(code)
+}
+
+#[test]
+fn an_answer_that_is_not_sure_enough_is_withheld() {
+    let (folder, server) = (Folder::new(), Server::start(model(GUESSES)));
+    known(&folder, &server);
+    let told = calibrated(&folder, &["--risk", "0.05"], 0);
+    let at = told["risks"].as_array().unwrap().iter().find(|row| row["risk"] == 0.05).unwrap();
+    let coverage = at["coverage"].as_f64().unwrap();
+    assert!((0.4..0.7).contains(&coverage), "half of the sums are easy: {at}");
+    let sure = one_run(&folder, &server, "An easy sum: 2 + 2?", &["--risk", "0.05"], 0);
+    assert_eq!(sure.stdout, "4\n");
+    assert!(sure.stderr.contains("by the calibration of"), "{}", sure.stderr);
+    let verify = |code: i32| {
+        Finished::of(consensus(&folder).args(["verify", "--last", "--format", "json"])).exits(code).stdout
+    };
+    assert!(verify(0).contains("\"outcome\": \"agreed\""));
+    // The two samples of a hard sum that differ say so; the seed is one with which they do.
+    let words = ["--risk", "0.05", "--seed", "3", "--format", "json"];
+    let withheld = one_run(&folder, &server, "A hard sum: 2 + 2?", &words, 3);
+    let result: Value = serde_json::from_str(&withheld.stdout).unwrap();
+    assert_eq!(
+        (&result["outcome"], &result["text"], &result["how"]),
+        (&json!("abstained"), &Value::Null, &Value::Null)
+    );
+    let value = result["confidence"]["value"].as_f64().unwrap();
+    assert!(value < at["threshold"].as_f64().unwrap(), "{result}");
+    assert_eq!(result["confidence"]["calibrated_on"]["runs"], 400);
+    assert!(withheld.stderr.contains("abstained: the confidence in the answer is"), "{}", withheld.stderr);
+    assert!(verify(0).contains("\"outcome\": \"abstained\""));
+    let shown = Finished::of(consensus(&folder).args(["show", "--last", "--full"])).exits(0).stdout;
+    assert!(shown.contains("The answer is withheld: the confidence in the answer is"), "{shown}");
+    // Without a risk the same answer is given.
+    let words = ["--seed", "3", "--format", "json"];
+    let given = one_run(&folder, &server, "A hard sum: 2 + 2?", &words, 0);
+    let given: Value = serde_json::from_str(&given.stdout).unwrap();
+    assert_eq!((&given["outcome"], &given["confidence"]["value"]), (&json!("agreed"), &json!(value)));
+}
+
+#[test]
+fn a_run_that_was_cut_off_abstains_after_it_is_resumed() {
+    let (folder, server) = (Folder::new(), Server::start(model(GUESSES)));
+    known(&folder, &server);
+    calibrated(&folder, &[], 0);
+    let words = ["--risk", "0.05", "--seed", "3", "--max-tokens-total", "1200"];
+    one_run(&folder, &server, "A hard sum: 2 + 2?", &words, 5);
+    // The calibration stands in the journal, so its file is not needed again.
+    std::fs::remove_file(folder.path().join("known/calibration.json")).unwrap();
+    let runs = Finished::of(consensus(&folder).args(["runs", "--format", "json"])).exits(0).stdout;
+    let runs: Value = serde_json::from_str(&runs).unwrap();
+    let run = runs[0]["run"].as_str().unwrap();
+    let resume = ["resume", run, "--max-tokens-total", "100000"];
+    Finished::of(consensus(&folder).args(resume)).exits(3);
+    Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
+}
+
+#[test]
+fn a_batch_with_a_calibration_gives_fewer_wrong_answers() {
+    let (folder, server) = (Folder::new(), Server::start(model(GUESSES)));
+    known(&folder, &server);
+    calibrated(&folder, &[], 0);
+    let calibration = ["--calibration", "known/calibration.json", "--risk", "0.05"];
+    let batch = ["batch", "sums.jsonl", "--output", "out", "--first-seed", "1000", "--quiet"];
+    Finished::of(asked(&folder, &server, &batch).args(calibration)).exits(0);
+    Finished::of(consensus(&folder).args(["verify", "out"])).exits(0);
+    let rows = lines(&folder, "results-0.jsonl");
+    let count = |outcome: &str, right: bool| {
+        rows.iter().filter(|row| row["outcome"] == outcome && row["right"] == right).count()
+    };
+    let (right, wrong) = (count("agreed", true), count("agreed", false));
+    assert_eq!(right + wrong + count("abstained", false), 400, "no answer is no right answer");
+    assert!(wrong * 20 <= right + wrong, "{wrong} of {} are wrong", right + wrong);
+    assert!(right >= 180, "easy sums are answered: {right}");
+    let status =
+        Finished::of(consensus(&folder).args(["batch", "status", "out", "--format", "json"])).exits(0);
+    let status: Value = serde_json::from_str(&status.stdout).unwrap();
+    assert_eq!(status["ended"]["abstained"], json!(count("abstained", false)));
+    // Another risk is another way of running the tasks.
+    let changed = ["--calibration", "known/calibration.json", "--risk", "0.2"];
+    let told = Finished::of(asked(&folder, &server, &batch).args(changed)).exits(2).stderr;
+    assert!(told.contains("with other settings"), "{told}");
+    // Answers that were withheld cannot calibrate anything.
+    let told = Finished::of(consensus(&folder).args(["calibrate", "out"])).exits(2).stderr;
+    assert!(told.contains("use runs without it, whose answers are all known"), "{told}");
+}
+
+#[test]
+fn a_calibration_holds_for_no_other_way() {
+    let (folder, server) = (Folder::new(), Server::start(model(GUESSES)));
+    known(&folder, &server);
+    calibrated(&folder, &[], 0);
+    for (words, why) in [
+        (&["--risk", "0.001"][..], "a risk of 0.1 % is not certifiable: at least 2,995 answers"),
+        (&["--samples-max", "7"], "its parameter `samples_max` is `7`, and the calibration's is `5`"),
+        (&["--model", "other-model"], "its model is `other-model, other-model`"),
+        (&["--temperature", "0.1"], "its agents have other instructions, temperatures or checks"),
+        (&["--calibration", "sums.jsonl"], "it is no calibration"),
+        (&["--calibration", "nowhere.json"], "cannot be read: No such file"),
+    ] {
+        let mut command = consensus(&folder);
+        command.args(["run", "--prompt", "An easy sum: 2 + 2?", "--base-url", &server.url()]);
+        let overridden = |flag: &&str| words.contains(flag);
+        let usual =
+            [["--model", "tiny-model"], ["--calibration", "known/calibration.json"], ["--samples-max", "5"]];
+        usual.iter().filter(|pair| !overridden(&pair[0])).for_each(|pair| {
+            command.args(pair);
+        });
+        command.args([
+            "--roleset",
+            "vote_number",
+            "--stop",
+            "none",
+            "--on-disagreement",
+            "leader",
+            "--no-model-check",
+        ]);
+        let told = Finished::of(command.args(words)).exits(2).stderr;
+        assert!(told.contains(why), "{words:?}: {told}");
+    }
+    let told = Finished::of(consensus(&folder).args(["run", "--risk", "0.1", "2 + 2?"])).exits(2).stderr;
+    assert!(told.contains("--calibration <FILE>"), "{told}");
+}
+
+#[test]
+fn a_risk_that_cannot_be_certified_says_how_many_answers_it_needs() {
+    let folder = Folder::new();
+    sums(&folder, 60);
+    let batch =
+        ["batch", "sums.jsonl", "--output", "known", "--mock", "--answer", "4", "--roleset", "vote_number"];
+    Finished::of(consensus(&folder).args(batch)).exits(0);
+    let told = Finished::of(consensus(&folder).args(["calibrate", "known", "--risk", "0.05"])).exits(9);
+    assert!(told.stdout.contains("risk  5.0 %: not certifiable\n"), "{}", told.stdout);
+    assert!(
+        told.stdout
+            .contains("risk 10.0 %: answers from 96.87 % confidence on, 100 % of the tasks, 0 of 30 wrong"),
+        "{}",
+        told.stdout
+    );
+    assert!(
+        told.stderr.contains("at least 59 answers without an error are needed, and there are 30"),
+        "{}",
+        told.stderr
+    );
+    // The file is there all the same, for a confidence without a threshold.
+    assert!(folder.path().join("known/calibration.json").exists());
+    let other = ["--arm", "other", "--stop", "sure"];
+    Finished::of(consensus(&folder).args(batch).args(other)).exits(0);
+    let told = Finished::of(consensus(&folder).args(["calibrate", "known"])).exits(2).stderr;
+    assert!(told.contains("has runs of several ways; choose one: --roleset `vote_number`; --roleset `vote_number` --arm `other`"), "{told}");
+    let mut command = consensus(&folder);
+    Finished::of(command.args(["calibrate", "known", "--arm", "other", "--risk", "0.2"])).exits(0);
+}
