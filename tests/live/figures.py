@@ -5,7 +5,8 @@
 
 A server that answers sums with some skill, by the request alone, is evaluated with several arms. Every share, interval, p-value and point
 of the curve in summary.json is computed again from the rows of the bank and of items.jsonl, by other code: intervals of Wilson and exact
-tests by statsmodels, the bootstrap with scipy's, the curve by drawing subsets. items.jsonl and the CSV of results are read with pandas.
+tests by statsmodels, the bootstrap with scipy's, the curve by drawing subsets. items.jsonl and the CSV of results are read with pandas. A
+calibration is made again from the rows of its batch, with scipy's minimum and its beta distribution.
 """
 
 import hashlib
@@ -22,7 +23,7 @@ import threading
 
 import numpy
 import pandas
-from scipy import stats
+from scipy import optimize, stats
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
@@ -73,18 +74,20 @@ class Voter(http.server.BaseHTTPRequestHandler):
                   "choices": [{"index": 0, "finish_reason": "stop", "message": message}]})
 
 
-def evaluated(program, folder):
-    """Evaluates the arms, and returns the summary."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Voter)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+def sums(path, count):
+    """Writes so many sums, and returns their rows."""
     rows = [{"id": f"s{n}", "prompt": f"How much is {n} + {n * 7 % 50}?", "answer": n + n * 7 % 50, "canonical": "number",
-             "meta": {"subject": n // 5}} for n in range(ITEMS)]
-    (folder / "sums.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+             "meta": {"subject": n // 5}} for n in range(count)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return rows
+
+
+def evaluated(program, folder, server_flags):
+    """Evaluates the arms, and returns the summary."""
+    rows = sums(folder / "sums.jsonl", ITEMS)
     arms = [flag for arm in ARMS for flag in ("--arm", arm)]
-    server_flags = ["--base-url", f"http://127.0.0.1:{server.server_address[1]}/v1", "--model", "m", "--no-stream"]
     command = [program, "eval", "sums.jsonl", *arms, "--samples", str(SAMPLES), "--out", "study", "-q", "--format", "json"]
     told = subprocess.run([*command, *server_flags], cwd=folder, check=True, capture_output=True, text=True).stdout
-    server.shutdown()
     return json.loads(told), {row["id"]: str(row["answer"]) for row in rows}
 
 
@@ -191,11 +194,79 @@ def random_intervals(program, folder):
         assert len(frame) == of and int(frame["right"].sum()) == right, frame
 
 
+def features(row, classes):
+    """The numbers of an answer that a calibration is fitted to."""
+    vote, tally = row["vote"], row["blind_vote"]["tally"]
+    drafts = sum(one["votes"] for one in tally) + row["blind_vote"]["missing"]
+    support = sum(one["votes"] for one in tally if one["sha256"] == row["sha256"])
+    methods = {sample["method"] for sample in vote["samples"] if sample["counts"] and sample["sha256"] == row["sha256"]}
+    numbers = [1, support / drafts, drafts / 16, len(tally) / 16, len(methods) / 2, float("program" in methods)]
+    return numbers + [float(vote["class"] == name) for name in classes[1:]]
+
+
+def threshold(steps, risk, doubt=0.05):
+    """The last of the steps that hold a risk, from the one that the fit expects to have the lowest bound; None if that one does not."""
+    enough = [step for step in steps if step[1] >= numpy.ceil(numpy.log(doubt) / numpy.log(1 - risk))]
+    bound = lambda errors, answered: stats.beta.ppf(1 - doubt, errors + 1, answered - errors) if errors < answered else 1.0
+    if not enough:
+        return None
+    first = int(numpy.argmin([bound(min(expected, answered), answered) for _, answered, _, expected in enough]))
+    held = None
+    for step in enough[first:]:
+        if bound(step[2], step[1]) > risk:
+            break
+        held = step
+    return held
+
+
+def check_calibration(program, folder, server_flags):
+    """Makes a calibration of many votes, and makes it again from their rows."""
+    sums(folder / "many.jsonl", 500)
+    vote = ["--roleset", "vote_number", "--modes", "words,program", "--stop", "sure", "--on-disagreement", "leader"]
+    subprocess.run([program, "batch", "many.jsonl", "-q", "-o", "many", *vote, *server_flags], cwd=folder, check=True, capture_output=True)
+    command = [program, "calibrate", "many", "--risk", "0.3", "--format", "json"]
+    told = json.loads(subprocess.run(command, cwd=folder, check=True, capture_output=True).stdout)
+    made = json.loads((folder / "many/calibration.json").read_text())
+    rows = [json.loads(line) for line in (folder / "many/results-0.jsonl").read_text().splitlines()]
+    rows.sort(key=lambda row: row["made_of"])
+    fitted, certifying = ([row for row in half if row["text"] is not None] for half in (rows[::2], rows[1::2]))
+    classes = sorted({row["vote"]["class"] for row in fitted})
+    assert made["fit"]["classes"] == classes and made["items"]["fitted"] == len(fitted), made["fit"]
+    table = numpy.array([features(row, classes) for row in fitted])
+    right = numpy.array([row["right"] for row in fitted], float)
+
+    def loss(weights):
+        told = table @ weights
+        return numpy.sum(numpy.logaddexp(0, told) - right * told) + 0.05 * numpy.sum(weights[1:] ** 2)
+
+    weights = optimize.minimize(loss, numpy.zeros(table.shape[1]), method="BFGS", options={"gtol": 1e-7}).x
+    for name, (own, other) in enumerate(zip(made["fit"]["weights"], weights)):
+        near(own, other, 1e-3, f"weight {name}")
+    values = {}
+    for row in certifying:
+        value = numpy.floor(1e4 / (1 + numpy.exp(-numpy.dot(features(row, classes), made["fit"]["weights"]))) + 1e-9) / 1e4
+        values.setdefault(value, []).append(row["right"])
+    steps, answered, errors, expected = [], 0, 0, 0.0
+    for value in sorted(values, reverse=True):
+        answered, errors = answered + len(values[value]), errors + values[value].count(False)
+        expected += len(values[value]) * (1 - value)
+        steps.append((value, answered, errors, expected))
+    assert [step[:3] for step in steps] == [(step["from"], step["answered"], step["errors"]) for step in made["steps"]]
+    for row in told["risks"]:
+        held = threshold(steps, row["risk"])
+        found = None if row["threshold"] is None else (row["threshold"], row["answered"], row["errors"])
+        assert found == (held and held[:3]), f"{row} and {held}"
+    assert any(row["threshold"] is not None for row in told["risks"])
+
+
 def main():
     program = str(pathlib.Path(sys.argv[1]).resolve())
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        summary, answers = evaluated(program, folder)
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Voter)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        server_flags = ["--base-url", f"http://127.0.0.1:{server.server_address[1]}/v1", "--model", "m", "--no-stream"]
+        summary, answers = evaluated(program, folder, server_flags)
         samples, tokens = banked(folder, answers)
         by_item = check_curve(summary["curves"][0], samples, tokens, answers)
         frame = pandas.read_json(folder / "study/items.jsonl", lines=True, dtype={"id": str})
@@ -207,6 +278,7 @@ def main():
             check_difference(arm, rows, by_item, tokens)
         check_holm(summary)
         random_intervals(program, folder)
+        check_calibration(program, folder, server_flags)
     print(f"figures: passed: {len(ARMS)} arms on {ITEMS} items agree with scipy and statsmodels; pandas reads the tables")
 
 

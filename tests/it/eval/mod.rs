@@ -5,6 +5,7 @@ mod calibrated;
 mod compared;
 mod goes_on;
 mod simulated;
+mod simulated_risk;
 
 use std::process::Command;
 

@@ -21,7 +21,7 @@ use fastrand::Rng;
 use crate::support::{Play, Tiny};
 
 /// The right answer; others are wrong.
-const RIGHT: u32 = 4;
+pub(super) const RIGHT: u32 = 4;
 
 /// The samples of the curve, and those that the arm counts.
 const SAMPLES: u32 = 6;
@@ -33,19 +33,19 @@ static SEEDS: LazyLock<u64> =
 
 /// An item: the probability of a right answer, and of the one wrong answer that many voters share.
 #[derive(Clone, Copy)]
-struct Difficulty {
-    right: f64,
-    shared: f64,
+pub(super) struct Difficulty {
+    pub(super) right: f64,
+    pub(super) shared: f64,
 }
 
 impl Difficulty {
-    fn draw(random: &mut Rng) -> Self {
+    pub(super) fn draw(random: &mut Rng) -> Self {
         let right = random.f64();
         Self { right, shared: (1.0 - right) * 0.6 }
     }
 
     /// Draws an answer.
-    fn answer(self, random: &mut Rng) -> u32 {
+    pub(super) fn answer(self, random: &mut Rng) -> u32 {
         let lot = random.f64();
         match lot {
             lot if lot < self.right => RIGHT,
@@ -189,13 +189,13 @@ fn truth() -> f64 {
 }
 
 /// Returns the share of studies for which this holds.
-fn share(mut holds: impl FnMut(&mut Rng) -> bool) -> f64 {
+pub(super) fn share(mut holds: impl FnMut(&mut Rng) -> bool) -> f64 {
     let count = (0..*SEEDS).filter(|seed| holds(&mut Rng::with_seed(*seed))).count();
     count as f64 / *SEEDS as f64
 }
 
 /// The least share of studies that passes for a property that holds with this probability: a share of so few studies varies.
-fn least(probability: f64) -> f64 {
+pub(super) fn least(probability: f64) -> f64 {
     probability - 2.6 * (probability * (1.0 - probability) / *SEEDS as f64).sqrt()
 }
 
