@@ -169,7 +169,8 @@ impl ColumnRequest {
 }
 
 impl OpenColumns {
-    /// Reads the rolesets of a batch, starts the requested server with its log in `log`, and finds the models.
+    /// Reads the rolesets of a batch, starts the requested server with its log in `log`, unless `running` is that server, and finds the
+    /// models.
     ///
     /// # Errors
     ///
@@ -177,6 +178,7 @@ impl OpenColumns {
     pub async fn open(
         request: ColumnRequest,
         file: FileConfig,
+        running: Option<Launched>,
         log: &Path,
         notices: &dyn Notices,
     ) -> Result<(Self, Option<Launched>), RunError> {
@@ -195,7 +197,14 @@ impl OpenColumns {
         let calibration =
             request.calibration.as_ref().map(CalibrationRequest::read).transpose()?.map(Rc::new);
         let command = launch_command(&chosen, &file, None)?;
-        let server = launch(command.as_ref(), &mut chosen, &file, log, notices).await?;
+        let server = match (&command, running) {
+            (Some(_), Some(server)) => {
+                chosen.launched = Some(server.base_url().to_owned());
+                Some(server)
+            }
+            (Some(_), None) => launch(command.as_ref(), &mut chosen, &file, log, notices).await?,
+            (None, running) => running,
+        };
         let drawn = chosen.bank.as_deref().map(DrawnSamples::read).transpose()?.map(Rc::new);
         let named = RefCell::default();
         let (all, notes) = (Rc::default(), Vec::new());

@@ -59,6 +59,11 @@ pub struct BatchPlan<'a> {
 }
 
 impl Sum {
+    /// Adds another sum.
+    pub fn merge(&mut self, other: &Self) {
+        self.add([other.calls, other.prompt_tokens, other.completion_tokens], 1);
+    }
+
     fn add(&mut self, [calls, prompt, completion]: [u64; 3], times: u64) {
         self.calls = self.calls.saturating_add(calls.saturating_mul(times));
         self.prompt_tokens = self.prompt_tokens.saturating_add(prompt.saturating_mul(times));

@@ -40,6 +40,13 @@ pub(super) fn planned(
         }
         let model = spec.model.clone().or_else(|| args.server.model.clone()).unwrap_or_default();
         let arm = arm(args, spec, (vote, &model), out, file)?;
+        let settings = spec.all_settings();
+        if let Some(twin) = arms.iter().find(|known| known.is_same(&arm.roleset, &model, &settings)) {
+            let [one, other] = [&twin.name, &spec.name].map(|name| escape::excerpt(name));
+            return Err(
+                UsageError(format!("the arms `{one}` and `{other}` are the same way of answering")).into()
+            );
+        }
         let curve = put(&mut banks, drawn, (vote, &model, &[]), Draws { words: args.samples, programs: 0 });
         banks[curve].is_curve = true;
         let bank =
@@ -49,7 +56,7 @@ pub(super) fn planned(
             roleset: arm.roleset,
             protocol: arm.protocol.to_owned(),
             model,
-            settings: spec.all_settings(),
+            settings,
             is_on_curve: matches!(spec.way, Way::Majority(_)) && bank == Some(curve),
             bank,
             curve,

@@ -21,6 +21,17 @@ pub struct Bar {
     least: f64,
 }
 
+/// A bar, and whether it was reached.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct JudgedBar {
+    /// The bar.
+    pub name: String,
+    /// Whether it was reached.
+    pub is_reached: bool,
+    /// The comparison in words.
+    pub words: String,
+}
+
 /// A measure with a bar.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Measure {
@@ -48,9 +59,9 @@ impl Bar {
         Ok(Self { measure, least })
     }
 
-    /// Returns whether the primary arm of a summary reaches the bar, and the two in words.
+    /// Holds the primary arm of a summary against the bar.
     #[must_use]
-    pub fn judge(self, summary: &Summary) -> (bool, String) {
+    pub fn judge(self, summary: &Summary) -> JudgedBar {
         let arm = summary.arms.iter().find(|arm| arm.is_primary);
         let (name, of): (_, fn(&ArmSummary) -> &ShareOf) = match self.measure {
             Measure::Right => ("right", |arm| &arm.right),
@@ -64,7 +75,11 @@ impl Bar {
             low * 100.0,
             self.least * 100.0
         );
-        (low >= self.least, words)
+        JudgedBar {
+            name: format!("{name} at least {:.1} %", self.least * 100.0),
+            is_reached: low >= self.least,
+            words,
+        }
     }
 }
 
@@ -117,6 +132,13 @@ impl SinceBaseline {
     #[must_use]
     pub fn is_worse(&self) -> bool {
         self.found.interval.high < 0.0 && self.exact.p < 0.05
+    }
+
+    /// Returns the comparison of an arm of this name as a bar, which is reached unless the arm is worse.
+    #[must_use]
+    pub fn judge(&self, arm: &str) -> JudgedBar {
+        let words = format!("{arm}: {}", self.in_words());
+        JudgedBar { name: "not worse than the baseline".to_owned(), is_reached: !self.is_worse(), words }
     }
 
     /// Returns the comparison in words.

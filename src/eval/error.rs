@@ -77,6 +77,9 @@ pub enum EvalError {
         /// The reason.
         why: String,
     },
+    /// The bars cannot be written as XML.
+    #[error("the JUnit file cannot be made: {0}")]
+    Junit(String),
     /// The folder holds an evaluation with another plan.
     #[error(
         "`{folder}` holds an evaluation with another plan: {what}; give the same command as before, or another --out"
@@ -95,7 +98,7 @@ impl EvalError {
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Batch(error) => error.exit_code(),
-            Self::Io { .. } => ExitCode::Internal,
+            Self::Io { .. } | Self::Junit(_) => ExitCode::Internal,
             Self::Data { .. }
             | Self::Row { .. }
             | Self::Empty(_)

@@ -1,7 +1,8 @@
 //! The results of an evaluation, item by item.
 //!
 //! The input is the folder of an evaluation with its plan and tasks. The output is one record for each item: the graded samples of each
-//! bank, and the end of each arm's run. A run that failed or reached a limit says nothing about its arm and is missing.
+//! bank, and the end of each arm's run. A run that failed says nothing about its arm and is missing. One that reached its
+//! limit has given no answer.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -210,7 +211,8 @@ fn blind(told: &Told, task: &TaskLine) -> BlindLead {
 }
 
 fn arm_item(told: Told, task: &TaskLine) -> Option<ArmItem> {
-    if !told.outcome.is_final() {
+    // An arm that reaches the limits of its runs gives no answer.
+    if !told.outcome.is_final() && told.outcome != OutcomeKind::Budget {
         return None;
     }
     let blind = blind(&told, task);

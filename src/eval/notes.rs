@@ -22,7 +22,7 @@ pub fn notes(summary: &Summary) -> Vec<String> {
             primary.name
         ));
     }
-    if summary.items < summary.planned {
+    if !summary.is_complete() {
         notes.push(format!(
             "{} of {} are not complete: they are in no figure, and there is no verdict",
             summary.planned - summary.items,

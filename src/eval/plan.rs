@@ -4,6 +4,7 @@
 //! the same folder must have the same plan, except that it may have more arms, and that a pilot may become the whole. A person who sees
 //! results and then changes the comparison finds something in any noise. The p-values of further arms are corrected for their number.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
@@ -207,6 +208,16 @@ fn require_empty(folder: &Path) -> Result<(), EvalError> {
     match std::fs::read_dir(folder).map_err(wrong)?.next() {
         None => Ok(()),
         Some(_) => Err(EvalError::NotEmpty(folder.to_owned())),
+    }
+}
+
+impl PlannedArm {
+    /// Returns whether the arm is this roleset on this model with these settings, in any order.
+    #[must_use]
+    pub fn is_same(&self, roleset: &str, model: &str, settings: &[(String, String)]) -> bool {
+        let sorted = |settings: &[(String, String)]| settings.iter().cloned().collect::<BTreeMap<_, _>>();
+        (self.roleset.as_str(), self.model.as_str()) == (roleset, model)
+            && sorted(&self.settings) == sorted(settings)
     }
 }
 

@@ -225,6 +225,14 @@ impl Summary {
     }
 }
 
+impl Summary {
+    /// Returns whether every item of the plan is complete.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.items == self.planned
+    }
+}
+
 fn arm(
     plan: &EvalPlan,
     at: usize,

@@ -110,6 +110,9 @@ pub(crate) struct BarArgs {
     /// It is worse if the whole interval of the paired difference is below zero.
     #[arg(long, value_name = "DIR", help_heading = BARS)]
     pub(crate) baseline: Option<PathBuf>,
+    /// Write the bars as test cases into this file, for CI systems that read `JUnit`.
+    #[arg(long, value_name = "FILE", help_heading = BARS)]
+    pub(crate) junit: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]

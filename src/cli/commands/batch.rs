@@ -6,19 +6,19 @@ use std::time::{Duration, Instant, SystemTime};
 use serde_json::json;
 use tokio::sync::watch;
 
+use super::batch_plan::PlannedBatch;
+use super::batch_source::{Tasks, open};
 use crate::batch::{
-    BatchError, BatchNote, BatchPlan, BatchStats, ColumnPlan, CommandGrader, CommandNote, DataNote,
-    EndCounts, Line, OpenColumns, Options, Retry, Shard, State, Sum, TaskLine, check_settings, feed, note,
-    note_servers, planned_columns, run, status,
+    BatchError, BatchNote, BatchStats, CommandGrader, CommandNote, EndCounts, OpenColumns, Options, Retry,
+    Shard, State, feed, note, note_servers, run, status,
 };
 use crate::cli::args::{BatchArgs, BatchCommand, Format, GraderArg, RetryArg};
 use crate::cli::batch_story::{BatchStory, in_words};
-use crate::cli::commands::plan;
 use crate::cli::error::UsageError;
 use crate::cli::output::Output;
 use crate::cli::runtime::block_on;
 use crate::cli::signals::{self, Leaves, REPEATABLE};
-use crate::config::{CHECK_TIMEOUT_MS, FileConfig, expected_price};
+use crate::config::{CHECK_TIMEOUT_MS, FileConfig};
 use crate::core::{ExitCode, VERSION};
 use crate::engine::StopRequest;
 use crate::files::private_folder;
@@ -70,12 +70,15 @@ async fn run_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) ->
     let listening =
         signals::listen(Leaves { unbegun: UNBEGUN, begun: REPEATABLE }, args.limits.deadline, output)?;
     let file = FileConfig::load()?;
-    let ended = run_batch(args, tasks, out, file, output, || {
+    let ended = run_batch(args, tasks, out, (file, None), output, || {
         let stop = stopped_by(listening.begin(), args.limits.deadline, began);
         tokio::spawn(tell_stopping(stop.clone(), *output));
         stop
     });
-    let BatchEnd { figures, is_stopped } = ended.await?;
+    let BatchEnd { figures, is_stopped, server } = ended.await?;
+    if let Some(server) = server {
+        server.end().await;
+    }
     if output.format != Format::Text {
         output.json(&json!({"shard": args.shard.to_string(), "figures": figures}))?;
     }
@@ -87,6 +90,8 @@ async fn run_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) ->
 pub(super) struct BatchEnd {
     pub(super) figures: BatchStats,
     pub(super) is_stopped: bool,
+    /// The server that was launched for it, still running.
+    pub(super) server: Option<Launched>,
 }
 
 /// Returns the exit code of a batch that has ended.
@@ -101,12 +106,12 @@ pub(super) fn exit_code(figures: &BatchStats, is_stopped: bool, is_late: bool) -
     }
 }
 
-/// Runs a batch to its end or until it is stopped. `begin` declares that it begins, and returns the receiver of requests to stop.
+/// Runs a batch to its end or until it is stopped. `running` is a server that its --launch has started before. `begin` declares that it begins, and returns the receiver of requests to stop.
 pub(super) async fn run_batch(
     args: &BatchArgs,
     tasks: &Path,
     out: &Path,
-    file: FileConfig,
+    (file, running): (FileConfig, Option<Launched>),
     output: &Output,
     begin: impl FnOnce() -> watch::Receiver<StopRequest>,
 ) -> anyhow::Result<BatchEnd> {
@@ -116,7 +121,7 @@ pub(super) async fn run_batch(
     let mut shard = Shard::open(out, args.shard)?;
     let log = out.join(args.shard.file_name("server", "log"));
     let confinement = args.params.sandbox.confinement(&file);
-    let (columns, server) = OpenColumns::open(args.columns(), file, &log, output).await?;
+    let (columns, server) = OpenColumns::open(args.columns(), file, running, &log, output).await?;
     let data = data.filter(|_| columns.all().iter().all(|column| column.sought.is_none()));
     let (shards, columns_noted) = (args.shard.count, columns.notes().to_vec());
     let noted =
@@ -133,11 +138,8 @@ pub(super) async fn run_batch(
     if ended.is_ok() && *stop.borrow() == StopRequest::None {
         note_servers(out, &columns.servers().await)?;
     }
-    if let Some(server) = server {
-        server.end().await;
-    }
     let is_stopped = *stop.borrow() != StopRequest::None;
-    Ok(BatchEnd { figures: story.finish(ended, is_stopped)?, is_stopped })
+    Ok(BatchEnd { figures: story.finish(ended, is_stopped)?, is_stopped, server })
 }
 
 /// Returns the options of a batch's runs.
@@ -202,103 +204,14 @@ async fn sandbox_and_grader(
 }
 
 /// Prints the calls, tokens and cost that the batch would take, for `--dry-run`.
-pub(super) fn plan_all(
-    args: &BatchArgs,
-    tasks: &Path,
-    out: &Path,
-    output: &Output,
-) -> anyhow::Result<ExitCode> {
-    let file = FileConfig::load_to_read()?;
-    let Tasks { source, documents, .. } = open(tasks)?;
-    let request = args.columns();
-    let (columns, notes): (Vec<_>, Vec<_>) = planned_columns(&request, &file)?.into_iter().unzip();
-    if !args.keep_old {
-        check_settings(out, args.shard.count, &notes)?;
-    }
-    let seeds = args.first_seed..args.first_seed + args.seeds;
-    let mut plan = BatchPlan::new(&columns, seeds, args.shard, &documents, out)?;
-    let (mut refused, mut first) = (0, None);
-    let mut tasks = feed(source, args.form.form(tasks, args.grader_command.as_ref()));
-    while let Some(line) = tasks.blocking_next() {
-        let Line { number, task } = line.map_err(BatchError::Tasks)?;
-        if first.is_none() {
-            first = task.as_ref().ok().map(first_task);
-        }
-        if let Err(why) = task.map_err(|(_, why)| why).and_then(|task| plan.add(&task)) {
-            refused += 1;
-            output.warn(&escape::terminal(&format!("line {number} cannot be run: {why}")));
-        }
-    }
-    let plans = plan.finish();
-    let cost = |plan: &ColumnPlan, sum: &Sum| {
-        let model = Some(plan.model.as_str()).filter(|model| !model.is_empty()).or(file.model.as_deref());
-        let price = expected_price(&request.servers, &file, model.unwrap_or_default()).ok().flatten();
-        price.map(|price| price.cost_micro_usd(sum.prompt_tokens, 0, sum.completion_tokens))
-    };
+fn plan_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) -> anyhow::Result<ExitCode> {
+    let planned = PlannedBatch::new(args, tasks, out, output)?;
     if output.format == Format::Text {
-        first.iter().try_for_each(|line| output.line(line))?;
-        for plan in &plans {
-            let model = if plan.model.is_empty() { String::new() } else { format!(" on {}", plan.model) };
-            let (left, ended) = (plan.runs - plan.ended, plan.ended);
-            output.line(&escape::terminal(&format!(
-                "{}{model}: {left} runs, {ended} more have ended",
-                plan.roleset
-            )))?;
-            for (name, sum) in
-                [("if all agents agree at once, about", &plan.at_once), ("at most", &plan.most)]
-            {
-                output.line(&format!("{name}:"))?;
-                plan::tell(output, [sum.calls, sum.prompt_tokens, sum.completion_tokens], cost(plan, sum))?;
-            }
-        }
+        planned.tell(output)?;
     } else {
-        let row = |plan: &ColumnPlan| {
-            let mut row = json!(plan);
-            row["cost_micro_usd_max"] = json!(cost(plan, &plan.most));
-            row["cost_micro_usd_at_once"] = json!(cost(plan, &plan.at_once));
-            row
-        };
-        output.json(&json!({"columns": plans.iter().map(row).collect::<Vec<_>>(), "refused": refused}))?;
+        output.json(&planned.to_json())?;
     }
-    Ok(if refused > 0 { ExitCode::Usage } else { ExitCode::Success })
-}
-
-/// Returns a line about the first task as it was read, so that a wrong field is noticed before any call.
-fn first_task(task: &TaskLine) -> String {
-    let answer = task.answer.as_ref().map(|answer| format!(", answer “{}”", escape::excerpt(answer)));
-    format!(
-        "first task {}: “{}”{}",
-        escape::excerpt(&task.id),
-        escape::excerpt(&task.prompt),
-        answer.unwrap_or_default()
-    )
-}
-
-/// A source of tasks.
-struct Tasks {
-    source: Box<dyn std::io::Read + Send>,
-    /// The manifest's note about the source and the number of its lines, if it is a file.
-    data: Option<DataNote>,
-    lines: Option<u64>,
-    /// The folder of the documents that the tasks name.
-    documents: PathBuf,
-}
-
-fn open(tasks: &Path) -> anyhow::Result<Tasks> {
-    if tasks.as_os_str() == "-" {
-        let source = Box::new(std::io::stdin());
-        return Ok(Tasks { source, data: None, lines: None, documents: PathBuf::new() });
-    }
-    let wrong = |why| UsageError(format!("cannot read the tasks `{}`: {why}", tasks.display()));
-    let file = std::fs::File::open(tasks).map_err(wrong)?;
-    let about = file.metadata().map_err(wrong)?;
-    if about.is_dir() {
-        return Err(wrong(std::io::ErrorKind::IsADirectory.into()).into());
-    }
-    let documents = tasks.parent().map(Path::to_owned).unwrap_or_default();
-    // A pipe can be read only once.
-    let (data, lines) = about.is_file().then(|| DataNote::read(tasks)).transpose().map_err(wrong)?.unzip();
-    Ok(Tasks { source: Box::new(file), data, lines, documents })
+    Ok(planned.exit_code())
 }
 
 /// Returns the command for the manifest. It lacks the shard, which differs between processes, and everything that may be secret.

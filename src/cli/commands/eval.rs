@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use serde_json::json;
-use tokio::sync::watch;
 
-use super::batch::{BatchEnd, exit_code, plan_all, run_batch, stopped_by, tell_stopping};
-use crate::batch::{Draws, Pick, PickedRun, TaskLine, pick};
-use crate::cli::args::{BarArgs, BatchArgs, EvalArgs, EvalCommand, Format, Replies};
+use super::batch::{stopped_by, tell_stopping};
+use super::eval_jobs::{run_all, tell_plan};
+use crate::batch::{Pick, PickedRun, TaskLine, pick};
+use crate::cli::args::{BarArgs, EvalArgs, EvalCommand, Format};
 use crate::cli::error::UsageError;
 use crate::cli::eval_plan::planned;
-use crate::cli::eval_table::{item_lines, power, table};
+use crate::cli::eval_table::{item_lines, table};
 use crate::cli::output::Output;
 use crate::cli::pager;
 use crate::cli::runtime::block_on;
@@ -24,15 +24,18 @@ use crate::config::FileConfig;
 use crate::core::ExitCode;
 use crate::engine::StopRequest;
 use crate::eval::{
-    ARMS, EvalData, EvalError, EvalPlan, EvalResults, PlannedArm, PlannedBank, SinceBaseline, Summary,
-    item_json, notes, read_data, tasks_file, write_report, write_tasks,
+    ARMS, EvalData, EvalError, EvalPlan, EvalResults, JudgedBar, SinceBaseline, Summary, item_json, junit,
+    notes, read_data, write_report, write_tasks,
 };
-use crate::files::{Scratch, private_folder};
+use crate::files::{private_folder, write_whole};
 use crate::report::transcript;
-use crate::text::{CanonicalKind, counted, escape};
+use crate::text::{CanonicalKind, escape};
 
 /// The message if a signal or the deadline comes before anything is asked.
 const UNBEGUN: &str = "before the evaluation began; nothing was asked, and the same command begins it";
+
+/// The mode of a file for other tools.
+const PUBLIC: u32 = 0o644;
 
 pub(crate) fn eval(args: &EvalArgs, output: &Output) -> anyhow::Result<ExitCode> {
     match (&args.command, &args.data, &args.out) {
@@ -109,24 +112,27 @@ fn judge(
     is_part: bool,
     output: &Output,
 ) -> anyhow::Result<ExitCode> {
-    let mut judged: Vec<(bool, String)> = bars.fail_under.iter().map(|bar| bar.judge(summary)).collect();
+    let mut judged: Vec<JudgedBar> = bars.fail_under.iter().map(|bar| bar.judge(summary)).collect();
     if let Some(baseline) = &bars.baseline {
         let plan = EvalPlan::load(baseline)?;
         let tasks = plan.load_tasks(baseline)?;
         let results = EvalResults::read(baseline, &plan, &tasks)?;
-        let since = SinceBaseline::new(of, (&plan, &tasks, &results))?;
-        judged.push((!since.is_worse(), format!("{}: {}", summary.primary, since.in_words())));
+        judged.push(SinceBaseline::new(of, (&plan, &tasks, &results))?.judge(&summary.primary));
     }
-    if !judged.is_empty() && summary.items < summary.planned {
+    if let Some(path) = &bars.junit {
+        write_whole(path, &junit(summary, &judged)?, PUBLIC)
+            .map_err(|why| UsageError(format!("cannot write `{}`: {why}", path.display())))?;
+    }
+    if !judged.is_empty() && !summary.is_complete() {
         output
             .warn("no bar is judged until every item is complete; `consensus eval report` judges the whole");
         return Ok(if is_part { ExitCode::Success } else { ExitCode::Missed });
     }
-    for (is_reached, words) in &judged {
+    for JudgedBar { is_reached, words, .. } in &judged {
         let words = escape::terminal(words);
         if *is_reached { output.status(&words) } else { output.warn(&format!("missed: {words}")) }
     }
-    let is_missed = judged.iter().any(|(is_reached, _)| !is_reached);
+    let is_missed = judged.iter().any(|bar| !bar.is_reached);
     Ok(if is_missed { ExitCode::Missed } else { ExitCode::Success })
 }
 
@@ -141,94 +147,6 @@ fn part(args: &EvalArgs, plan: &EvalPlan, out: &Path, data: &EvalData) -> anyhow
     let own = (0..).zip(&data.tasks).filter(|(at, _)| at % shard.count == shard.index);
     write_tasks(&folder, own.map(|(_, task)| task))?;
     Ok(folder)
-}
-
-/// One batch of an evaluation: its heading, its arguments and its folder.
-type Job = (String, BatchArgs, PathBuf);
-
-/// Returns the batches of an evaluation in their order.
-fn jobs(args: &EvalArgs, plan: &EvalPlan, part: &Path) -> Result<Vec<Job>, UsageError> {
-    let mut jobs = Vec::new();
-    for bank in &plan.banks {
-        let PlannedBank { folder, roleset, model, settings, words, programs, .. } = bank;
-        let (folder, draws) = (part.join(folder), Draws { words: *words, programs: *programs });
-        let batch = args.batch((roleset, model, settings), None, folder.clone(), &Replies::Drawn(draws))?;
-        let samples = match (words, programs) {
-            (0, programs) => counted(*programs, "program"),
-            (words, 0) => format!("{} in words", counted(*words, "sample")),
-            (words, programs) => {
-                format!("{} in words and {}", counted(*words, "sample"), counted(*programs, "program"))
-            }
-        };
-        jobs.push((format!("bank: {samples} of each task"), batch, folder));
-    }
-    for arm in &plan.arms {
-        let PlannedArm { name, roleset, model, settings, bank, .. } = arm;
-        let bank = bank.map(|bank| part.join(&plan.banks[bank].folder));
-        let replies = bank.as_deref().map_or(Replies::Model, Replies::Bank);
-        let folder = part.join(ARMS);
-        let batch = args.batch((roleset, model, settings), Some(name), folder.clone(), &replies)?;
-        jobs.push((format!("arm {name}"), batch, folder));
-    }
-    Ok(jobs)
-}
-
-/// Runs all batches, and returns the first exit code that is no success.
-async fn run_all(
-    args: &EvalArgs,
-    plan: &EvalPlan,
-    part: &Path,
-    stop: &watch::Receiver<StopRequest>,
-    output: &Output,
-) -> anyhow::Result<ExitCode> {
-    let tasks = tasks_file(part);
-    let mut code = ExitCode::Success;
-    for (heading, batch, folder) in jobs(args, plan, part)? {
-        if *stop.borrow() != StopRequest::None {
-            break;
-        }
-        output.status(&escape::terminal(&heading));
-        let file = FileConfig::load()?;
-        let ended = run_batch(&batch, &tasks, &folder, file, output, || stop.clone());
-        let BatchEnd { figures, is_stopped } = Box::pin(ended).await?;
-        if code == ExitCode::Success {
-            code = exit_code(&figures, is_stopped, false);
-        }
-        // An arm that counts samples would lack those that a bank lacks.
-        if batch.bank.is_some() && code != ExitCode::Success {
-            break;
-        }
-    }
-    Ok(code)
-}
-
-/// Prints what the evaluation would take, and what so many items can find.
-fn tell_plan(args: &EvalArgs, plan: &EvalPlan, data: &EvalData, output: &Output) -> anyhow::Result<ExitCode> {
-    let scratch = Scratch::new(&std::env::temp_dir(), "eval")?;
-    write_tasks(scratch.path(), &data.tasks)?;
-    let tasks = tasks_file(scratch.path());
-    for (heading, batch, folder) in jobs(args, plan, args.out.as_deref().unwrap_or(Path::new("")))? {
-        if batch.from_bank.is_some() {
-            heading_line(output, &format!("{heading}: from a bank, without calls"))?;
-            continue;
-        }
-        heading_line(output, &heading)?;
-        plan_all(&batch, &tasks, &folder, output)?;
-    }
-    for line in power(plan) {
-        heading_line(output, &line)?;
-    }
-    Ok(ExitCode::Success)
-}
-
-/// Prints a line between the figures of a plan: beside them where people read, and apart from them where programs do.
-fn heading_line(output: &Output, line: &str) -> anyhow::Result<()> {
-    let line = escape::terminal(line);
-    if output.format == Format::Text {
-        return output.line(&line);
-    }
-    output.status(&line);
-    Ok(())
 }
 
 /// Computes the report again from the results on record.

@@ -2,12 +2,15 @@
 
 pub(super) mod approve;
 pub(super) mod batch;
+mod batch_plan;
+mod batch_source;
 pub(super) mod calibrate;
 pub(super) mod chat;
 pub(super) mod children;
 pub(super) mod docs;
 pub(super) mod doctor;
 pub(super) mod eval;
+mod eval_jobs;
 pub(super) mod export;
 pub(super) mod generate;
 pub(super) mod keys;

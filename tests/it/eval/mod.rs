@@ -4,6 +4,7 @@ mod bad_input;
 mod calibrated;
 mod compared;
 mod goes_on;
+mod planned_and_judged;
 mod simulated;
 mod simulated_risk;
 

@@ -68,6 +68,19 @@ fn a_launched_server_serves_the_run_and_is_gone_after_it() {
 }
 
 #[test]
+fn one_server_serves_all_batches_of_an_evaluation() {
+    let folder = Folder::new();
+    let task = json!({"id": 1, "prompt": "2+2?", "answer": "four", "canonical": "text"});
+    folder.write("sums.jsonl", &format!("{task}\n"));
+    let mut eval = consensus(&folder);
+    eval.args(["eval", "sums.jsonl", "--out", "study", "--samples", "2", "--arm", "writer_physicist"]);
+    Finished::of(eval.args(["--arm", "sc@2", "--launch", &command("worker")])).exits(0);
+    let log = folder.path().join("study/bank/server.log");
+    assert_eq!(in_log(&log).len(), 2, "the server and its worker");
+    assert!(!folder.path().join("study/arms/server.log").exists(), "no second server");
+}
+
+#[test]
 fn a_server_that_cannot_start_is_reported_with_the_end_of_its_log() {
     let folder = Folder::new();
     let finished = Finished::of(&mut run(&folder, "refuses")).exits(6);

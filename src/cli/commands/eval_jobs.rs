@@ -1,0 +1,199 @@
+//! The batches of an evaluation: banks first, and then each arm.
+//!
+//! The input is the plan of an evaluation and its flags. The output is the runs in the folder, or what they would take. A server that is
+//! launched serves one batch after the other, as long as the model stays the same.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::batch::{BatchEnd, exit_code, run_batch};
+use super::batch_plan::{PlannedBatch, PlannedSum};
+use crate::batch::{BatchError, BatchStats, Draws, is_batch, results};
+use crate::cli::args::{BatchArgs, EvalArgs, Format, Replies};
+use crate::cli::error::UsageError;
+use crate::cli::eval_table::power;
+use crate::cli::output::Output;
+use crate::config::FileConfig;
+use crate::core::ExitCode;
+use crate::engine::StopRequest;
+use crate::eval::{ARMS, EvalData, EvalPlan, PlannedArm, PlannedBank, tasks_file, write_tasks};
+use crate::files::Scratch;
+use crate::provider::launch::Launched;
+use crate::text::{counted, escape};
+
+/// One batch of an evaluation: its heading, its arguments and its folder.
+type Job = (String, BatchArgs, PathBuf);
+
+/// Returns the batches of an evaluation in their order.
+fn jobs(args: &EvalArgs, plan: &EvalPlan, part: &Path) -> Result<Vec<Job>, UsageError> {
+    let mut jobs = Vec::new();
+    for bank in &plan.banks {
+        let PlannedBank { folder, roleset, model, settings, words, programs, .. } = bank;
+        let (folder, draws) = (part.join(folder), Draws { words: *words, programs: *programs });
+        let batch = args.batch((roleset, model, settings), None, folder.clone(), &Replies::Drawn(draws))?;
+        let samples = match (words, programs) {
+            (0, programs) => counted(*programs, "program"),
+            (words, 0) => format!("{} in words", counted(*words, "sample")),
+            (words, programs) => {
+                format!("{} in words and {}", counted(*words, "sample"), counted(*programs, "program"))
+            }
+        };
+        jobs.push((format!("bank: {samples} of each task"), batch, folder));
+    }
+    for arm in &plan.arms {
+        let PlannedArm { name, roleset, model, settings, bank, .. } = arm;
+        let bank = bank.map(|bank| part.join(&plan.banks[bank].folder));
+        let replies = bank.as_deref().map_or(Replies::Model, Replies::Bank);
+        let folder = part.join(ARMS);
+        let batch = args.batch((roleset, model, settings), Some(name), folder.clone(), &replies)?;
+        jobs.push((format!("arm {name}"), batch, folder));
+    }
+    Ok(jobs)
+}
+
+/// Runs all batches, and returns the first exit code that is no success.
+pub(super) async fn run_all(
+    args: &EvalArgs,
+    plan: &EvalPlan,
+    part: &Path,
+    stop: &watch::Receiver<StopRequest>,
+    output: &Output,
+) -> anyhow::Result<ExitCode> {
+    let tasks = tasks_file(part);
+    let mut code = ExitCode::Success;
+    let mut server: Option<(String, Launched)> = None;
+    for (heading, batch, folder) in jobs(args, plan, part)? {
+        if *stop.borrow() != StopRequest::None {
+            break;
+        }
+        output.status(&escape::terminal(&heading));
+        let file = FileConfig::load()?;
+        let model = batch.server.model.clone().unwrap_or_default();
+        let is_called = batch.from_bank.is_none();
+        let running = if is_called { of_model(&mut server, &model).await } else { None };
+        let ended = run_batch(&batch, &tasks, &folder, (file, running), output, || stop.clone());
+        let BatchEnd { figures, is_stopped, server: running } = Box::pin(ended).await?;
+        match running {
+            Some(running) if is_called => server = Some((model, running)),
+            Some(running) => running.end().await,
+            None => {}
+        }
+        if code == ExitCode::Success {
+            code = end_of(&batch, figures, is_stopped);
+        }
+        // An arm that counts samples would lack those that a bank lacks.
+        if batch.bank.is_some() && code != ExitCode::Success {
+            break;
+        }
+    }
+    if let Some((_, server)) = server {
+        server.end().await;
+    }
+    Ok(code)
+}
+
+/// Returns the server that runs for this model. One for another model is ended.
+async fn of_model(server: &mut Option<(String, Launched)>, model: &str) -> Option<Launched> {
+    let (of, running) = server.take()?;
+    if of == model {
+        return Some(running);
+    }
+    running.end().await;
+    None
+}
+
+/// Returns the exit code of a batch. An arm that reaches the limits of its runs has given no answer, which is a result as any; a bank that
+/// does lacks samples.
+fn end_of(batch: &BatchArgs, figures: BatchStats, is_stopped: bool) -> ExitCode {
+    let mut figures = figures;
+    if batch.bank.is_none() {
+        figures.ended.budget = 0;
+    }
+    exit_code(&figures, is_stopped, false)
+}
+
+/// Prints what the evaluation would take, and what so many items can find.
+pub(super) fn tell_plan(
+    args: &EvalArgs,
+    plan: &EvalPlan,
+    data: &EvalData,
+    output: &Output,
+) -> anyhow::Result<ExitCode> {
+    let scratch = Scratch::new(&std::env::temp_dir(), "eval")?;
+    write_tasks(scratch.path(), &data.tasks)?;
+    let tasks = tasks_file(scratch.path());
+    let (mut sum, mut time, mut refused) = (PlannedSum::zero(), Some(Duration::ZERO), false);
+    let is_text = output.format == Format::Text;
+    for (heading, batch, folder) in jobs(args, plan, args.out.as_deref().unwrap_or(Path::new("")))? {
+        if batch.from_bank.is_some() {
+            heading_line(output, &format!("{heading}: from a bank, without calls"))?;
+            continue;
+        }
+        heading_line(output, &heading)?;
+        let planned = PlannedBatch::new(&batch, &tasks, &folder, output)?;
+        if is_text {
+            planned.tell(output)?;
+        } else {
+            output.json(&planned.to_json())?;
+        }
+        planned.add_to(&mut sum);
+        refused |= planned.exit_code() != ExitCode::Success;
+        let one = mean_time(&folder, batch.arm.as_deref())?;
+        let more = if planned.left() == 0 {
+            Some(Duration::ZERO)
+        } else {
+            one.map(|one| one * runs(&planned, args))
+        };
+        time = time.zip(more).map(|(time, more)| time + more);
+    }
+    heading_line(output, "in all")?;
+    if is_text {
+        sum.tell(output)?;
+    } else {
+        output.json(&sum.to_json(time))?;
+    }
+    let seconds = |time: Duration| humantime::format_duration(Duration::from_secs(time.as_secs()));
+    heading_line(
+        output,
+        &match time {
+            Some(time) => format!("about {}, by the runs that have ended", seconds(time)),
+            None => "the time is not known before some runs have ended; --pilot N makes a few".to_owned(),
+        },
+    )?;
+    for line in power(plan) {
+        heading_line(output, &line)?;
+    }
+    Ok(if refused { ExitCode::Usage } else { ExitCode::Success })
+}
+
+/// Returns the number of runs that are left in each of the places for runs at once.
+fn runs(planned: &PlannedBatch, args: &EvalArgs) -> u32 {
+    let places = u64::from(args.flow.runs_at_once).max(1);
+    u32::try_from(planned.left().div_ceil(places)).unwrap_or(u32::MAX)
+}
+
+/// Returns the mean time of the runs of an arm, or of a bank, that have ended; `None` without one.
+fn mean_time(folder: &Path, arm: Option<&str>) -> Result<Option<Duration>, BatchError> {
+    let (mut sum, mut count) = (0, 0);
+    if is_batch(folder) {
+        results(folder, |told| {
+            if arm.is_none_or(|arm| arm == told.arm) {
+                sum += told.timing.total_ms;
+                count += 1;
+            }
+        })?;
+    }
+    Ok((count > 0).then(|| Duration::from_millis(sum / count)))
+}
+
+/// Prints a line between the figures of a plan: beside them where people read, and apart from them where programs do.
+fn heading_line(output: &Output, line: &str) -> anyhow::Result<()> {
+    let line = escape::terminal(line);
+    if output.format == Format::Text {
+        return output.line(&line);
+    }
+    output.status(&line);
+    Ok(())
+}

@@ -1,0 +1,110 @@
+//! A plan tells what an evaluation takes, and bars judge what came of it.
+
+use serde_json::{Value, json};
+
+use super::{arm, eval, evaluated, sums, sums_model};
+use crate::support::{Finished, Folder, consensus};
+
+#[test]
+fn a_plan_is_told_before_anything_is_asked() {
+    let (folder, server) = (Folder::new(), sums_model());
+    sums(&folder, 4);
+    let words = [&super::ARMS[..], &["--dry-run"]].concat();
+    let told = Finished::of(&mut eval(&folder, &server, &words)).exits(0);
+    assert!(told.stdout.contains("\"columns\""), "{}", told.stdout);
+    assert!(server.chats().is_empty() && !folder.path().join("study").exists());
+    let documents: Vec<Value> =
+        serde_json::Deserializer::from_str(&told.stdout).into_iter().map(Result::unwrap).collect();
+    let (sum, jobs) = documents.split_last().unwrap();
+    let calls = |value: &Value| value["at_once"]["calls"].as_u64().unwrap();
+    let each = jobs.iter().flat_map(|job| job["columns"].as_array().unwrap()).map(calls).sum::<u64>();
+    assert_eq!(
+        (calls(&sum["sum"]), &sum["sum"]["seconds"]),
+        (each, &Value::Null),
+        "no run tells the time yet"
+    );
+    // A pilot tells how long the rest takes.
+    evaluated(&folder, &server, &["--pilot", "2"], 0);
+    let told = Finished::of(eval(&folder, &server, &super::ARMS).arg("--dry-run")).exits(0).stdout;
+    let last = serde_json::Deserializer::from_str(&told).into_iter::<Value>().last().unwrap().unwrap();
+    assert!(last["sum"]["seconds"].is_u64() && calls(&last["sum"]) < each, "{last}");
+}
+
+#[test]
+fn a_run_that_reaches_its_limit_has_no_answer() {
+    let (folder, server) = (Folder::new(), sums_model());
+    sums(&folder, 8);
+    let words = ["--max-tokens-total", "5000"];
+    let summary = evaluated(&folder, &server, &words, 0);
+    let pair = arm(&summary, "pair:writer_physicist");
+    assert_eq!((&summary["items"], &pair["answered"]["count"]), (&json!(8), &json!(0)), "{pair}");
+    assert!(
+        pair["cost"]["tokens"].as_f64().unwrap() > 0.0 && !arm(&summary, "sc@3")["right"]["share"].is_null()
+    );
+}
+
+#[test]
+fn bars_are_cases_of_junit() {
+    let (folder, server) = (Folder::new(), sums_model());
+    sums(&folder, 24);
+    let words = ["--fail-under", "answered=0.5", "--fail-under", "right=0.99", "--junit", "bars.xml"];
+    evaluated(&folder, &server, &words, 9);
+    let read = || std::fs::read_to_string(folder.path().join("bars.xml")).unwrap();
+    let xml = read();
+    assert!(xml.contains("<testsuite name=\"sums.jsonl: vote,modes=words,program\" tests=\"3\" skipped=\"0\" errors=\"0\" failures=\"1\">"), "{xml}");
+    assert!(xml.contains("<failure message=\"vote,modes=words,program: right may be as low as"), "{xml}");
+    assert!(xml.contains("<property name=\"single: tokens\""), "{xml}");
+    // Bars of an evaluation that is not complete are not judged.
+    std::fs::remove_dir_all(folder.path().join("study/arms")).unwrap();
+    let report = ["eval", "report", "study", "--fail-under", "answered=0.5", "--junit", "bars.xml"];
+    Finished::of(consensus(&folder).args(report)).exits(9);
+    assert!(read().contains("<skipped"), "{}", read());
+}
+
+#[test]
+fn one_way_is_not_counted_twice() {
+    let (folder, server) = (Folder::new(), sums_model());
+    sums(&folder, 4);
+    let words = ["--arm", "vote,modes=words,stop=sure", "--arm", "vote,stop=sure,modes=words"];
+    let told = Finished::of(&mut eval(&folder, &server, &words)).exits(2).stderr;
+    assert!(told.contains("are the same way of answering"), "{told}");
+}
+
+#[test]
+fn a_bar_that_is_missed_is_exit_code_9() {
+    let (folder, server) = (Folder::new(), sums_model());
+    sums(&folder, 24);
+    evaluated(&folder, &server, &["--fail-under", "right=0.2", "--fail-under", "answered=0.5"], 0);
+    let words = [&super::ARMS[..], &["--fail-under", "right=0.99"]].concat();
+    let told = Finished::of(&mut eval(&folder, &server, &words)).exits(9);
+    assert!(
+        told.stderr.contains("right may be as low as") && told.stderr.contains("the bar is 99.0 %"),
+        "{}",
+        told.stderr
+    );
+    // A later evaluation whose primary arm is as good passes, and one that is worse does not.
+    std::fs::rename(folder.path().join("study"), folder.path().join("old")).unwrap();
+    evaluated(&folder, &server, &["--baseline", "old"], 0);
+    std::fs::remove_dir_all(folder.path().join("study")).unwrap();
+    let words = [&super::ARMS[..], &["--primary", "pair:writer_physicist", "--baseline", "old"]].concat();
+    let told = Finished::of(&mut eval(&folder, &server, &words)).exits(9).stderr;
+    assert!(
+        told.contains("missed: pair:writer_physicist: ")
+            && told.contains("since the baseline, over 24 tasks"),
+        "{told}"
+    );
+    // Only tasks that are the same are compared.
+    let same = ["--arm", "vote,modes=words,program", "--baseline", "old"];
+    sums(&folder, 30);
+    std::fs::remove_dir_all(folder.path().join("study")).unwrap();
+    Finished::of(&mut eval(&folder, &server, &same)).exits(0);
+    let again = ["eval", "report", "study", "--baseline", "old"];
+    let told = Finished::of(consensus(&folder).args(again)).exits(0).stderr;
+    assert!(told.contains("since the baseline, over 24 tasks"), "{told}");
+    folder
+        .write("sums.jsonl", "{\"id\": 0, \"prompt\": \"2+2?\", \"answer\": 4, \"canonical\": \"number\"}\n");
+    std::fs::remove_dir_all(folder.path().join("study")).unwrap();
+    let told =
+        Finished::of(&mut eval(&folder, &server, &["--arm", "vote", "--baseline", "old"])).exits(2).stderr;
+    assert!(told.contains("no task is the same in both"), "{told}");
+}
