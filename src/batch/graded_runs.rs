@@ -1,6 +1,6 @@
 //! The runs of batches whose right answers are known, for a calibration.
 //!
-//! The input is the folders of batches, and a choice among their columns. The output is one run of each task, with the way in which it was
+//! The input is the folders of batches, and a choice among their runs. The output is one run of each task, with the way in which it was
 //! made, the features of its answer, and whether it is right. Everything but the last is derived again from the journals, which are verified
 //! on the way.
 
@@ -8,21 +8,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 
 use super::error::BatchError;
-use super::results::results;
+use super::results::{Only, results};
 use super::verify::verify;
 use crate::calibration::{Features, KnownRun, Way};
 use crate::engine::RunState;
-
-/// A choice of one column of a batch.
-#[derive(Clone, Debug, Default)]
-pub struct ColumnChoice {
-    /// The roleset, if it was given.
-    pub roleset: Option<String>,
-    /// The model as it was named, if it was given.
-    pub model: Option<String>,
-    /// The arm, if it was given.
-    pub arm: Option<String>,
-}
 
 /// The runs of one column whose right answers are known.
 #[derive(Clone, Debug, Default)]
@@ -45,11 +34,11 @@ impl GradedRuns {
     /// # Errors
     ///
     /// Returns [`BatchError`] if there is no batch, or it does not verify.
-    pub fn read(folders: &[PathBuf], choice: &ColumnChoice) -> Result<Self, BatchError> {
+    pub fn read(folders: &[PathBuf], only: &[Only]) -> Result<Self, BatchError> {
         let mut graded = Self::default();
         let mut of_task: BTreeMap<String, (u64, KnownRun)> = BTreeMap::new();
         for folder in folders {
-            let rights = graded.rights(folder, choice)?;
+            let rights = graded.rights(folder, only)?;
             verify(folder, &mut |state| {
                 if let Some((task, Some(is_right))) = rights.get(state.run()) {
                     graded.add(state, task, *is_right, &mut of_task);
@@ -65,15 +54,11 @@ impl GradedRuns {
     fn rights(
         &mut self,
         folder: &std::path::Path,
-        choice: &ColumnChoice,
+        only: &[Only],
     ) -> Result<HashMap<String, (String, Option<bool>)>, BatchError> {
         let mut rights = HashMap::new();
         results(folder, |told| {
-            let fits = |wanted: &Option<String>, is: &str| wanted.as_ref().is_none_or(|wanted| wanted == is);
-            if fits(&choice.roleset, &told.roleset)
-                && fits(&choice.model, &told.model)
-                && fits(&choice.arm, &told.arm)
-            {
+            if only.iter().all(|only| only.has(&told)) {
                 self.left_out += usize::from(told.right.is_none());
                 self.columns.insert([told.roleset, told.model, told.arm]);
                 rights.insert(told.run, (told.task, told.right));

@@ -34,6 +34,7 @@ mod plan;
 mod public_row;
 mod result_line;
 mod results;
+mod run_times;
 mod scheduler;
 mod shard;
 mod shard_id;
@@ -51,7 +52,7 @@ pub use batch_stats::{BatchStats, EndCounts};
 pub use calls::{CallRow, calls};
 pub use columns::{ColumnRequest, OpenColumns, planned_columns};
 pub use error::BatchError;
-pub use graded_runs::{ColumnChoice, GradedRuns};
+pub use graded_runs::GradedRuns;
 pub use grader::Grader;
 pub use grading::CommandGrader;
 pub use layout::{is_batch, redactions_file};
@@ -66,9 +67,11 @@ pub use pilot::pilots;
 pub use plan::{BatchPlan, ColumnPlan, Sum};
 pub use result_line::ResultLine;
 pub use results::{
-    BlindTold, By, Difference, Flat, Group, Groups, PageContent, SampleTold, Samples, Share, TalkEffect,
-    TallyTold, TimingTold, Told, UsageTold, VotesTold, page, results, share_in_words,
+    BlindTold, By, Difference, Flat, Group, Groups, InspectLog, Only, PageContent, RunTimes, SampleTold,
+    Samples, Share, TalkEffect, TallyTold, TimingTold, Told, UsageTold, VotesTold, page, results,
+    share_in_words,
 };
+pub use run_times::run_times;
 pub use scheduler::{Columns, Watcher, run};
 pub use shard::{Retry, Shard};
 pub use shard_id::ShardOf;

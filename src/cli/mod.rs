@@ -18,6 +18,7 @@ mod made_again;
 mod manual;
 mod metrics;
 mod moving;
+mod one_column;
 mod output;
 mod pager;
 mod progress;

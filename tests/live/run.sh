@@ -7,6 +7,7 @@
 #   tests/live/run.sh approval OUT.jsonl   what four reviewers make of twenty small changes, half of them with a defect
 #   tests/live/run.sh dsse       the records of decisions, held against an independent library; no model
 #   tests/live/run.sh figures    the figures of an evaluation, held against scipy, statsmodels and pandas; no model
+#   tests/live/run.sh inspect    a log of results, read by inspect_ai; no model
 #   tests/live/run.sh bedrock    the signatures of requests to Amazon Bedrock, held against AWS's own library; no model
 #   tests/live/run.sh cache      how much of a growing prompt the server reuses (at least 80 %)
 #   tests/live/run.sh conformance      the tests of the provider against this server
@@ -44,6 +45,7 @@ cryptography=50.0.2
 scipy=1.17.1
 statsmodels=0.15.0
 pandas=3.1.1
+inspect_ai=0.3.285
 
 # with_results WORD [OUT.jsonl ...]: what every sweep needs that writes a file of results.
 with_results() {
@@ -175,6 +177,10 @@ case ${1:-} in
         install cryptography "$cryptography"
         build
         attend "$py" "$root/tests/live/dsse.py" "$bin" ;;
+    inspect)
+        install inspect_ai "$inspect_ai"
+        build
+        attend "$py" "$root/tests/live/inspect_log.py" "$bin" ;;
     figures)
         install scipy "$scipy"
         install statsmodels "$statsmodels"

@@ -83,6 +83,31 @@ impl By {
     }
 }
 
+/// A choice of runs with one value.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Only {
+    by: By,
+    value: String,
+}
+
+impl Only {
+    /// Parses a property and its value, such as `arm=sc@5`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the accepted forms.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (by, value) = text.split_once('=').ok_or("write WHAT=VALUE, such as arm=sc@5")?;
+        Ok(Self { by: By::parse(by)?, value: value.to_owned() })
+    }
+
+    /// Returns whether a run has the value.
+    #[must_use]
+    pub fn has(&self, told: &Told) -> bool {
+        self.by.of(told) == self.value
+    }
+}
+
 /// A group of runs with values in common.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Group {

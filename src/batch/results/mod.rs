@@ -10,13 +10,15 @@
 
 mod difference;
 mod groups;
+mod inspect;
 mod page;
 mod rows;
 mod samples;
 mod share;
 
 pub use difference::Difference;
-pub use groups::{By, Group, Groups, TalkEffect};
+pub use groups::{By, Group, Groups, Only, TalkEffect};
+pub use inspect::{InspectLog, RunTimes};
 pub use page::{PageContent, page};
 pub(super) use rows::lines;
 pub use rows::{BlindTold, Flat, SampleTold, TallyTold, TimingTold, Told, UsageTold, VotesTold, results};

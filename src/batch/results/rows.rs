@@ -39,7 +39,8 @@ pub struct Told {
     pub outcome: OutcomeKind,
     /// The way in which the agents agreed, by its name.
     pub how: Option<String>,
-    reason: Option<String>,
+    /// The reason, if the outcome alone does not say it.
+    pub reason: Option<String>,
     /// The agreed text.
     pub text: Option<String>,
     /// Whether the run came to the right answer, if that is known.

@@ -4,13 +4,15 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::batch::Only;
+
 const AFTER_HELP: &str = "\
 The runs are those of a batch with known answers, or of an evaluation. They must all be made in one way: by one roleset with its \
 parameters, on one model, with one kind of answers. One half of the tasks is fitted, and the other half certifies the risk.
 
 Examples:
   consensus calibrate out --risk 0.05
-  consensus calibrate study --arm vote,stop=sure --risk 0.02 --output sure.json
+  consensus calibrate study --only arm=vote,stop=sure --risk 0.02 --output sure.json
   consensus run --calibration out/calibration.json --risk 0.05 --canonical number \"How much is 17 * 23?\"";
 
 /// Arguments of `calibrate`.
@@ -23,15 +25,9 @@ pub(crate) struct CalibrateArgs {
     /// The highest share of wrong answers among those that are given.
     #[arg(long, value_name = "SHARE", value_parser = super::share, default_value = "0.05")]
     pub(crate) risk: f64,
-    /// Use the runs of this roleset.
-    #[arg(short, long, value_name = "NAME")]
-    pub(crate) roleset: Option<String>,
-    /// Use the runs on this model, by the name that the batch used.
-    #[arg(short, long, value_name = "NAME")]
-    pub(crate) model: Option<String>,
-    /// Use the runs of this arm.
-    #[arg(long, value_name = "NAME")]
-    pub(crate) arm: Option<String>,
+    /// Use only the runs with this value, such as arm=sc@5; repeatable. The values are those of `consensus results`.
+    #[arg(long, value_name = "WHAT=VALUE", value_parser = Only::parse)]
+    pub(crate) only: Vec<Only>,
     /// Write the calibration into this file [default: calibration.json in DIR].
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,

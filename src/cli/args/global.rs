@@ -46,6 +46,8 @@ pub(crate) enum OwnFormat {
     Calls,
     /// A page, for `results`.
     Html,
+    /// A log of `inspect_ai`, for `results`.
+    Inspect,
     /// Markdown for a comment, for `review`.
     Markdown,
     /// SARIF for code hosts, for `review`.

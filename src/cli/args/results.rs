@@ -1,16 +1,17 @@
 //! The flags of `consensus results`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use super::global::{Format, OwnFormat};
-use crate::batch::By;
+use crate::batch::{BatchError, By, Only, Told, results};
 
 const AFTER_HELP: &str = "\
 A table (text), a JSON document (json) and a page with plots (html) group runs. csv and jsonl have a row for each run. \
-calls has a JSON line for each call of a model. The page is one file that loads nothing, and it names its source.
+calls has a JSON line for each call of a model. inspect is a log \
+for `inspect view` and the readers of inspect_ai, of one way of answering. The page is one file that loads nothing, and it names its source.
 
 Intervals are of 95 %. Several seeds of one task are one unit: the interval is Wilson's for as many independent runs as would vary \
 as much as the means of tasks do.
@@ -21,11 +22,12 @@ Examples:
   consensus results out --versus solver_checker
   consensus results monday tuesday
   consensus results out --format csv >runs.csv
-  consensus results out --format html --with-transcripts >out.html";
+  consensus results out --format html --with-transcripts >out.html
+  consensus results study/arms --only arm=sc@5 --format inspect --tasks study/tasks.jsonl >logs/2026-01-01T00-00-00_sc.json";
 
 /// Returns a parser for the formats of results, which no other command has. `table` is the old name of `text`.
 fn format() -> impl TypedValueParser<Value = Format> {
-    let names = ["text", "json", "jsonl", "csv", "calls", "html"].map(PossibleValue::new);
+    let names = ["text", "json", "jsonl", "csv", "calls", "html", "inspect"].map(PossibleValue::new);
     let old = PossibleValue::new("table").hide(true);
     PossibleValuesParser::new(names.into_iter().chain([old])).map(|name| match name.as_str() {
         "json" => Format::Json,
@@ -33,6 +35,7 @@ fn format() -> impl TypedValueParser<Value = Format> {
         "csv" => Format::Own(OwnFormat::Csv),
         "html" => Format::Own(OwnFormat::Html),
         "calls" => Format::Own(OwnFormat::Calls),
+        "inspect" => Format::Own(OwnFormat::Inspect),
         _ => Format::Text,
     })
 }
@@ -47,16 +50,33 @@ pub(crate) struct ResultsArgs {
     /// Group runs by these: roleset, model, arm, seed, task, folder or meta.NAME.
     #[arg(long, value_delimiter = ',', value_name = "WHAT,…", value_parser = By::parse, default_value = "roleset,model,arm")]
     pub(crate) by: Vec<By>,
+    /// Use only the runs with this value, such as arm=sc@5; repeatable.
+    #[arg(long, value_name = "WHAT=VALUE", value_parser = Only::parse)]
+    pub(crate) only: Vec<Only>,
     /// Compare the other groups with this one, task by task.
     ///
     /// The comparison has the difference between the shares of right answers, its interval, and a sign test.
     #[arg(long, value_name = "GROUP")]
     pub(crate) versus: Option<String>,
-    /// The format of stdout: a table, one JSON document, one JSON object a run, comma-separated values, one JSON object a call, or a
-    /// page with plots.
+    /// The format of stdout: a table, one JSON document, one JSON object a run, comma-separated values, one JSON object a call, a
+    /// page with plots, or a log for `inspect_ai`.
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = format())]
     pub(crate) format: Format,
-    /// Put the transcript of each run on the page, below its task.
+    /// Put the transcript of each run on the page, below its task, or into the log.
     #[arg(long)]
     pub(crate) with_transcripts: bool,
+    /// The tasks of the batch, for the right answers in a log.
+    #[arg(long, value_name = "TASKS")]
+    pub(crate) tasks: Option<PathBuf>,
+}
+
+impl ResultsArgs {
+    /// Passes each chosen run of the batch in a folder to `each`.
+    pub(crate) fn results(&self, dir: &Path, mut each: impl FnMut(Told)) -> Result<(), BatchError> {
+        results(dir, |told| {
+            if self.only.iter().all(|only| only.has(&told)) {
+                each(told);
+            }
+        })
+    }
 }

@@ -6,10 +6,11 @@ use std::time::SystemTime;
 
 use serde_json::json;
 
-use crate::batch::{ColumnChoice, GradedRuns};
+use crate::batch::GradedRuns;
 use crate::calibration::{Calibration, CalibrationError, ItemsNote, Step};
 use crate::cli::args::{CalibrateArgs, Format};
 use crate::cli::error::UsageError;
+use crate::cli::one_column::require_one_column;
 use crate::cli::output::Output;
 use crate::core::{ExitCode, PROGRAM};
 use crate::eval::{ARMS, EvalPlan, EvalResults};
@@ -26,10 +27,15 @@ const PRIVATE: u32 = 0o600;
 const RISKS: [f64; 5] = [0.01, 0.02, 0.05, 0.1, 0.2];
 
 pub(crate) fn calibrate(args: &CalibrateArgs, output: &Output) -> anyhow::Result<ExitCode> {
-    let CalibrateArgs { roleset, model, arm, .. } = args;
-    let choice = ColumnChoice { roleset: roleset.clone(), model: model.clone(), arm: arm.clone() };
-    let graded = GradedRuns::read(&batches(&args.dir)?, &choice)?;
-    require_one_column(&graded, &args.dir)?;
+    let graded = GradedRuns::read(&batches(&args.dir)?, &args.only)?;
+    if graded.columns.is_empty() {
+        let dir = args.dir.display();
+        return Err(UsageError(format!(
+            "no run in `{dir}` has ended and fits; `consensus results {dir}` shows them"
+        ))
+        .into());
+    }
+    require_one_column(&graded.columns)?;
     if graded.withheld > 0 {
         return Err(CalibrationError::Withheld.into());
     }
@@ -60,26 +66,6 @@ fn batches(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
     }
     let plan = EvalPlan::load(dir)?;
     Ok(EvalResults::parts(dir, &plan).into_iter().map(|part| part.join(ARMS)).collect())
-}
-
-/// Refuses runs of several columns, of which one has to be chosen.
-fn require_one_column(graded: &GradedRuns, dir: &Path) -> Result<(), UsageError> {
-    let dir = dir.display();
-    let shown = |[roleset, model, arm]: &[String; 3]| {
-        let part = |flag: &str, value: &str| {
-            if value.is_empty() { String::new() } else { format!(" --{flag} `{}`", escape::excerpt(value)) }
-        };
-        format!("--roleset `{roleset}`{}{}", part("model", model), part("arm", arm))
-    };
-    let why = match graded.columns.len() {
-        0 => format!("no run in `{dir}` fits; `consensus results {dir}` shows the runs that have ended"),
-        1 => return Ok(()),
-        _ => {
-            let columns: Vec<String> = graded.columns.iter().map(shown).collect();
-            format!("`{dir}` has runs of several ways; choose one: {}", columns.join("; "))
-        }
-    };
-    Err(UsageError(why))
 }
 
 /// Prints at which risks answers can be given, and returns exit code 9 if the one that was asked for is not among them.

@@ -13,6 +13,7 @@ pub(super) mod eval;
 mod eval_jobs;
 pub(super) mod export;
 pub(super) mod generate;
+mod inspect_log;
 pub(super) mod keys;
 pub(super) mod persona;
 pub(super) mod pilot;

@@ -8,9 +8,10 @@ use console::{Term, measure_text_width};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::inspect_log::inspect_log;
 use crate::batch::{
     By, Difference, Group, Groups, PageContent, Samples, State, calls, is_of_first_version, mixed_columns,
-    page, provenance, results, share_in_words, status, strays, transcripts,
+    page, provenance, share_in_words, status, strays, transcripts,
 };
 use crate::cli::args::{Format, OwnFormat, ResultsArgs};
 use crate::cli::error::UsageError;
@@ -23,8 +24,12 @@ use crate::text::escape;
 const TASKS_MIN: u64 = 10;
 
 pub(crate) fn tell(args: &ResultsArgs, output: &Output) -> anyhow::Result<ExitCode> {
-    if args.with_transcripts && !matches!(args.format, Format::Own(OwnFormat::Html)) {
-        let why = "only a page has transcripts: add --format html";
+    if args.with_transcripts && !matches!(args.format, Format::Own(OwnFormat::Html | OwnFormat::Inspect)) {
+        let why = "only a page or a log has transcripts: add --format html or --format inspect";
+        return Err(UsageError(why.to_owned()).into());
+    }
+    if !args.only.is_empty() && matches!(args.format, Format::Own(OwnFormat::Calls)) {
+        let why = "--only chooses runs, and not calls: leave it out, and choose among the rows";
         return Err(UsageError(why.to_owned()).into());
     }
     match args.format {
@@ -38,6 +43,7 @@ pub(crate) fn tell(args: &ResultsArgs, output: &Output) -> anyhow::Result<ExitCo
             let mut is_first = true;
             each_run(args, output, |row| csv_line(row, std::mem::take(&mut is_first)))?;
         }
+        Format::Own(OwnFormat::Inspect) => inspect_log(args, output)?,
         Format::Own(OwnFormat::Calls) => {
             let mut printer = Printer::new(output);
             for dir in &args.dirs {
@@ -86,7 +92,7 @@ fn each_run(
         for stray in strays(dir)? {
             output.warn(&escape::terminal(&stray));
         }
-        results(dir, |told| printer.print(write(&json!(told.flat()))))?;
+        args.results(dir, |told| printer.print(write(&json!(told.flat()))))?;
     }
     printer.finish()
 }
@@ -121,7 +127,7 @@ fn together(args: &ResultsArgs, output: &Output) -> anyhow::Result<()> {
     let (mut groups, mut samples) = (Groups::new(&by), Samples::new(&by));
     let is_page = matches!(args.format, Format::Own(OwnFormat::Html));
     for dir in &args.dirs {
-        results(dir, |told| {
+        args.results(dir, |told| {
             groups.add(&told);
             if is_page {
                 samples.add(&told);

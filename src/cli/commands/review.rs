@@ -130,7 +130,8 @@ fn print(
             Ok(())
         }
         Format::Json | Format::Jsonl => output.print(&result.to_json()),
-        Format::Text | Format::Own(OwnFormat::Csv | OwnFormat::Calls | OwnFormat::Html) => {
+        Format::Text
+        | Format::Own(OwnFormat::Csv | OwnFormat::Calls | OwnFormat::Html | OwnFormat::Inspect) => {
             output.print(&escape::terminal(&review_text(section, outcome)))
         }
     }

@@ -5,6 +5,7 @@ mod bad_lines_and_full_disks;
 mod banks;
 mod each_cell_once;
 mod graded_by_command;
+mod one_way_of_several;
 mod read_by_people;
 mod redaction;
 mod results_verify;

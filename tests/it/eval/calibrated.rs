@@ -198,7 +198,7 @@ fn a_risk_that_cannot_be_certified_says_how_many_answers_it_needs() {
     let other = ["--arm", "other", "--stop", "sure"];
     Finished::of(consensus(&folder).args(batch).args(other)).exits(0);
     let told = Finished::of(consensus(&folder).args(["calibrate", "known"])).exits(2).stderr;
-    assert!(told.contains("has runs of several ways; choose one: --roleset `vote_number`; --roleset `vote_number` --arm `other`"), "{told}");
+    assert!(told.contains("choose one: --only arm=; --only arm=other"), "{told}");
     let mut command = consensus(&folder);
-    Finished::of(command.args(["calibrate", "known", "--arm", "other", "--risk", "0.2"])).exits(0);
+    Finished::of(command.args(["calibrate", "known", "--only", "arm=other", "--risk", "0.2"])).exits(0);
 }

@@ -1,0 +1,47 @@
+//! `results --format inspect`: the results of one way of answering as a log for `inspect_ai`.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::Path;
+
+use crate::batch::{InspectLog, Line, TaskForm, feed, run_times, transcripts};
+use crate::cli::args::ResultsArgs;
+use crate::cli::error::UsageError;
+use crate::cli::one_column::require_one_column;
+use crate::cli::output::Output;
+use crate::core::PROGRAM;
+
+/// Prints the log.
+pub(super) fn inspect_log(args: &ResultsArgs, output: &Output) -> anyhow::Result<()> {
+    let answers = args.tasks.as_deref().map(answers).transpose()?.unwrap_or_default();
+    let mut log = InspectLog::default();
+    let mut all = BTreeMap::new();
+    for dir in &args.dirs {
+        let mut times = run_times(dir)?;
+        args.results(dir, |told| {
+            let of_run = times.remove(&told.run).unwrap_or_default();
+            log.add(told, of_run);
+        })?;
+        if args.with_transcripts {
+            all.extend(transcripts(dir)?);
+        }
+    }
+    require_one_column(log.columns())?;
+    output.json(&log.finish(PROGRAM, &answers, &all))
+}
+
+/// Reads the right answer of each task.
+fn answers(path: &Path) -> anyhow::Result<BTreeMap<String, String>> {
+    let wrong = |why| UsageError(format!("cannot read the tasks `{}`: {why}", path.display()));
+    let is_table = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("csv"));
+    let form = TaskForm { is_table, ..TaskForm::default() };
+    let mut lines = feed(File::open(path).map_err(wrong)?, form);
+    let mut answers = BTreeMap::new();
+    while let Some(line) = lines.blocking_next() {
+        let Line { number, task } = line.map_err(wrong)?;
+        let task =
+            task.map_err(|(_, why)| UsageError(format!("`{}`, line {number}: {why}", path.display())))?;
+        answers.extend(task.answer.map(|answer| (task.id, answer)));
+    }
+    Ok(answers)
+}
