@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use super::error::BatchError;
 use super::results::{Only, results};
 use super::verify::verify;
-use crate::calibration::{Features, KnownRun, Way};
+use crate::calibration::{CalibratedWay, Features, KnownRun};
 use crate::engine::RunState;
 
 /// The runs of one column whose right answers are known.
@@ -19,7 +19,7 @@ pub struct GradedRuns {
     /// The columns that fit the choice: roleset, model and arm. The runs are those of all of them.
     pub columns: BTreeSet<[String; 3]>,
     /// The different ways in which the runs were made.
-    pub ways: Vec<Way>,
+    pub ways: Vec<CalibratedWay>,
     /// One run of each task: that with the lowest seed.
     pub runs: Vec<KnownRun>,
     /// The runs whose answer another calibration may have withheld.
@@ -78,7 +78,7 @@ impl GradedRuns {
         let seed = opened.setup.seed;
         let is_later = of_task.get(task).is_some_and(|(known, _)| *known <= seed);
         let (false, Some(cell), Some(end)) = (is_later, &opened.cell, state.verdict()) else { return };
-        let way = Way::new(&opened.setup, state.endpoints());
+        let way = CalibratedWay::new(&opened.setup, state.endpoints());
         if !self.ways.contains(&way) {
             self.ways.push(way);
         }

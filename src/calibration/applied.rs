@@ -1,4 +1,4 @@
-//! A calibration as it is applied to a run: its fit, and the threshold at a risk. It stands in the run's first record, so that the end of
+//! A calibration as it is applied to a run: its fit, and the threshold at a risk. It is in the run's first record, so that the end of
 //! the run can be derived again without the file.
 //!
 //! The input is the end that the protocol reached, and its report. The output is the confidence in the answer, and the end of the run: the

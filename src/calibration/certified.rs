@@ -20,7 +20,7 @@ pub const DOUBT: f64 = 0.05;
 /// The answers that are at least so sure.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Step {
+pub struct RiskStep {
     /// Their least confidence.
     pub from: BasisPoints,
     /// Their number.
@@ -59,9 +59,9 @@ fn are(errors: u32) -> String {
 }
 
 /// Returns the steps of answers, the surest first. Answers with the same confidence are one step.
-pub(super) fn steps(mut answers: Vec<(BasisPoints, bool)>) -> Vec<Step> {
+pub(super) fn steps(mut answers: Vec<(BasisPoints, bool)>) -> Vec<RiskStep> {
     answers.sort_by_key(|(value, _)| std::cmp::Reverse(*value));
-    let mut sum = Step { from: BasisPoints::ZERO, answered: 0, errors: 0, expected: 0.0 };
+    let mut sum = RiskStep { from: BasisPoints::ZERO, answered: 0, errors: 0, expected: 0.0 };
     let step = |same: &[(BasisPoints, bool)]| {
         for (value, is_right) in same {
             sum.from = *value;
@@ -69,7 +69,7 @@ pub(super) fn steps(mut answers: Vec<(BasisPoints, bool)>) -> Vec<Step> {
             sum.errors += u32::from(!is_right);
             sum.expected += 1.0 - value.value();
         }
-        Step { expected: (sum.expected * 1e4).round() / 1e4, ..sum }
+        RiskStep { expected: (sum.expected * 1e4).round() / 1e4, ..sum }
     };
     answers.chunk_by(|one, other| one.0 == other.0).map(step).collect()
 }
@@ -88,8 +88,8 @@ pub fn items_without_error(risk: f64) -> u32 {
 /// # Errors
 ///
 /// Returns [`NotCertifiable`] if no threshold does.
-pub fn threshold(steps: &[Step], risk: f64) -> Result<Step, NotCertifiable> {
-    let bound = |step: &Step, errors: f64| clopper_pearson_upper(errors, f64::from(step.answered), DOUBT);
+pub fn threshold(steps: &[RiskStep], risk: f64) -> Result<RiskStep, NotCertifiable> {
+    let bound = |step: &RiskStep, errors: f64| clopper_pearson_upper(errors, f64::from(step.answered), DOUBT);
     let needed = items_without_error(risk);
     let enough = steps.iter().position(|step| step.answered >= needed);
     let found = steps.last().map_or(0, |step| step.answered);
@@ -100,7 +100,7 @@ pub fn threshold(steps: &[Step], risk: f64) -> Result<Step, NotCertifiable> {
     for step in &candidates[first..] {
         let bound = bound(step, f64::from(step.errors));
         if bound > risk {
-            let Step { answered, errors, .. } = *step;
+            let RiskStep { answered, errors, .. } = *step;
             return held.ok_or(NotCertifiable::TooManyErrors { answered, errors, bound });
         }
         held = Some(*step);

@@ -1,4 +1,4 @@
-//! The features of an answer: what is known about it without a right answer, and without asking a model about itself.
+//! The features of an answer, which are known without the right answer and without asking a model about itself.
 //!
 //! The input is the end of a run and its report. The output is a few numbers about its blind drafts, and the class of its end.
 

@@ -7,11 +7,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::applied::{AppliedCalibration, CalibratedOn};
-use super::certified::{Step, steps, threshold};
+use super::certified::{RiskStep, steps, threshold};
 use super::error::CalibrationError;
 use super::features::Features;
 use super::fit::Fit;
-use super::way::Way;
+use super::way::CalibratedWay;
 use crate::core::Endpoint;
 use crate::crypto::{Digest, Hasher};
 use crate::protocol::RunSetup;
@@ -41,13 +41,13 @@ pub struct Calibration {
     /// The time at which it was made.
     pub made_at: String,
     /// The way of its runs.
-    pub way: Way,
+    pub way: CalibratedWay,
     /// The runs.
     pub items: ItemsNote,
     /// The fit of the first half.
     pub fit: Fit,
     /// The errors among the surest answers of the second half, as more of them are taken.
-    pub steps: Vec<Step>,
+    pub steps: Vec<RiskStep>,
 }
 
 /// The runs of a calibration.
@@ -78,7 +78,7 @@ impl Calibration {
     ///
     /// Returns [`CalibrationError::TooFew`].
     pub fn new(
-        way: Way,
+        way: CalibratedWay,
         mut runs: Vec<KnownRun>,
         program: &str,
         made_at: String,
@@ -152,7 +152,7 @@ impl Calibration {
     /// # Errors
     ///
     /// Returns [`CalibrationError::NotCertifiable`].
-    pub fn threshold(&self, risk: f64) -> Result<Step, CalibrationError> {
+    pub fn threshold(&self, risk: f64) -> Result<RiskStep, CalibrationError> {
         threshold(&self.steps, risk).map_err(|why| CalibrationError::NotCertifiable { risk, why })
     }
 
@@ -171,7 +171,7 @@ impl Calibration {
             let why = "it reads its documents in pieces, which no calibration covers".to_owned();
             return Err(CalibrationError::OtherWay(why));
         }
-        let difference = self.way.difference(&Way::new(setup, endpoints), kind);
+        let difference = self.way.difference(&CalibratedWay::new(setup, endpoints), kind);
         difference.map_or(Ok(()), |why| Err(CalibrationError::OtherWay(why)))
     }
 
@@ -238,7 +238,7 @@ mod tests {
     fn made(count: usize, is_right: impl Fn(usize) -> bool) -> Calibration {
         let runs = (0..count).map(|number| run(number, is_right(number))).collect();
         let at = "2026-01-01T00:00:00Z".to_owned();
-        Calibration::new(Way::new(&setup(), &endpoints()), runs, "consensus", at).unwrap()
+        Calibration::new(CalibratedWay::new(&setup(), &endpoints()), runs, "consensus", at).unwrap()
     }
 
     #[test]
@@ -263,7 +263,7 @@ mod tests {
         let later = Calibration { v: 2, ..made(40, |_| true) };
         assert_eq!(Calibration::parse(&later.to_json()), Err(CalibrationError::Version(2)));
         let few = Calibration::new(
-            Way::new(&setup(), &endpoints()),
+            CalibratedWay::new(&setup(), &endpoints()),
             vec![run(0, true)],
             "consensus",
             String::new(),

@@ -30,8 +30,9 @@ pub enum Fit {
     Logistic {
         /// The classes, in the order of their weights; the first one has none.
         classes: Vec<String>,
-        /// The weights: of one, of the share of drafts that are the answer, of the drafts and of the different answers among them, in
-        /// sixteenths, of the methods that found the answer, of a program among them, and of each class but the first.
+        /// The weights, in the order of the numbers: 1, the share of drafts that are the answer, the drafts in sixteenths, the
+        /// different answers in sixteenths, and half of the methods that found the answer. The last ones are of a program among
+        /// these, and of each class but the first.
         weights: Vec<f64>,
     },
 }

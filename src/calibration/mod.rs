@@ -22,9 +22,9 @@ mod fit;
 mod way;
 
 pub use applied::{AppliedCalibration, CalibratedOn, Confidence};
-pub use certified::{DOUBT, NotCertifiable, Step, items_without_error, threshold};
+pub use certified::{DOUBT, NotCertifiable, RiskStep, items_without_error, threshold};
 pub use error::CalibrationError;
 pub use features::Features;
 pub use file::{Calibration, ItemsNote, KnownRun};
 pub use fit::Fit;
-pub use way::Way;
+pub use way::CalibratedWay;

@@ -14,7 +14,7 @@ use crate::text::CanonicalKind;
 /// A way of making runs.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Way {
+pub struct CalibratedWay {
     /// The protocol.
     pub protocol: String,
     /// The name of the roleset.
@@ -31,7 +31,7 @@ pub struct Way {
     pub agents_sha256: Digest,
 }
 
-impl Way {
+impl CalibratedWay {
     /// Returns the way of a run with this setup, on models at these endpoints.
     #[must_use]
     pub fn new(setup: &RunSetup, endpoints: &[Endpoint]) -> Self {

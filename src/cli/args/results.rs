@@ -9,9 +9,9 @@ use super::global::{Format, OwnFormat};
 use crate::batch::{BatchError, By, Only, Told, results};
 
 const AFTER_HELP: &str = "\
-A table (text), a JSON document (json) and a page with plots (html) group runs. csv and jsonl have a row for each run. \
-calls has a JSON line for each call of a model. inspect is a log \
-for `inspect view` and the readers of inspect_ai, of one way of answering. The page is one file that loads nothing, and it names its source.
+A table (text), a JSON document (json) and a page with plots (html) group runs. Rows of runs are `csv` and `jsonl`. \
+With `calls`, each call of a model is a JSON line. The log of `inspect` is for \
+the viewer and the readers of inspect_ai, and is of one way of answering. The page is one file that loads nothing, and it names its source.
 
 Intervals are of 95 %. Several seeds of one task are one unit: the interval is Wilson's for as many independent runs as would vary \
 as much as the means of tasks do.

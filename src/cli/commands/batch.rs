@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::sync::watch;
 
 use super::batch_plan::PlannedBatch;
-use super::batch_source::{Tasks, open};
+use super::batch_source::{OpenTasks, open};
 use crate::batch::{
     BatchError, BatchNote, BatchStats, CommandGrader, CommandNote, EndCounts, OpenColumns, Options, Retry,
     Shard, State, feed, note, note_servers, run, status,
@@ -115,7 +115,7 @@ pub(super) async fn run_batch(
     output: &Output,
     begin: impl FnOnce() -> watch::Receiver<StopRequest>,
 ) -> anyhow::Result<BatchEnd> {
-    let Tasks { source, data, lines, documents } = open(tasks)?;
+    let OpenTasks { source, data, lines, documents } = open(tasks)?;
     let made = private_folder(out);
     made.map_err(|why| UsageError(format!("cannot make the folder `{}`: {why}", out.display())))?;
     let mut shard = Shard::open(out, args.shard)?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::batch_source::{Tasks, open};
+use super::batch_source::{OpenTasks, open};
 use super::plan;
 use crate::batch::{
     BatchError, BatchPlan, ColumnPlan, Line, Sum, TaskLine, check_settings, feed, planned_columns,
@@ -67,7 +67,7 @@ impl PlannedBatch {
     /// Plans a batch, and warns of tasks that cannot be run.
     pub(super) fn new(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) -> anyhow::Result<Self> {
         let file = FileConfig::load_to_read()?;
-        let Tasks { source, documents, .. } = open(tasks)?;
+        let OpenTasks { source, documents, .. } = open(tasks)?;
         let request = args.columns();
         let (columns, notes): (Vec<_>, Vec<_>) = planned_columns(&request, &file)?.into_iter().unzip();
         if !args.keep_old {

@@ -6,7 +6,7 @@ use crate::batch::DataNote;
 use crate::cli::error::UsageError;
 
 /// A source of tasks.
-pub(super) struct Tasks {
+pub(super) struct OpenTasks {
     pub(super) source: Box<dyn std::io::Read + Send>,
     /// The manifest's note about the source and the number of its lines, if it is a file.
     pub(super) data: Option<DataNote>,
@@ -16,10 +16,10 @@ pub(super) struct Tasks {
 }
 
 /// Opens the source of tasks.
-pub(super) fn open(tasks: &Path) -> anyhow::Result<Tasks> {
+pub(super) fn open(tasks: &Path) -> anyhow::Result<OpenTasks> {
     if tasks.as_os_str() == "-" {
         let source = Box::new(std::io::stdin());
-        return Ok(Tasks { source, data: None, lines: None, documents: PathBuf::new() });
+        return Ok(OpenTasks { source, data: None, lines: None, documents: PathBuf::new() });
     }
     let wrong = |why| UsageError(format!("cannot read the tasks `{}`: {why}", tasks.display()));
     let file = std::fs::File::open(tasks).map_err(wrong)?;
@@ -30,5 +30,5 @@ pub(super) fn open(tasks: &Path) -> anyhow::Result<Tasks> {
     let documents = tasks.parent().map(Path::to_owned).unwrap_or_default();
     // A pipe can be read only once.
     let (data, lines) = about.is_file().then(|| DataNote::read(tasks)).transpose().map_err(wrong)?.unzip();
-    Ok(Tasks { source: Box::new(file), data, lines, documents })
+    Ok(OpenTasks { source: Box::new(file), data, lines, documents })
 }

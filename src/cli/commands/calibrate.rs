@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use serde_json::json;
 
 use crate::batch::GradedRuns;
-use crate::calibration::{Calibration, CalibrationError, ItemsNote, Step};
+use crate::calibration::{Calibration, CalibrationError, ItemsNote, RiskStep};
 use crate::cli::args::{CalibrateArgs, Format};
 use crate::cli::error::UsageError;
 use crate::cli::one_column::require_one_column;
@@ -23,7 +23,7 @@ const FILE: &str = "calibration.json";
 /// The mode of the file.
 const PRIVATE: u32 = 0o600;
 
-/// The risks that are told besides the one that was given.
+/// The risks that are printed besides the one that was given.
 const RISKS: [f64; 5] = [0.01, 0.02, 0.05, 0.1, 0.2];
 
 pub(crate) fn calibrate(args: &CalibrateArgs, output: &Output) -> anyhow::Result<ExitCode> {
@@ -73,7 +73,7 @@ fn tell(calibration: &Calibration, risk: f64, path: &Path, output: &Output) -> a
     let mut risks: Vec<f64> = RISKS.into_iter().chain([risk]).collect();
     risks.sort_by(f64::total_cmp);
     risks.dedup();
-    let found: Vec<(f64, Result<Step, CalibrationError>)> =
+    let found: Vec<(f64, Result<RiskStep, CalibrationError>)> =
         risks.iter().map(|risk| (*risk, calibration.threshold(*risk))).collect();
     let ItemsNote { runs, answered, right, fitted, certifying, .. } = calibration.items;
     if output.format == Format::Text {
@@ -91,8 +91,8 @@ fn tell(calibration: &Calibration, risk: f64, path: &Path, output: &Output) -> a
             output.line(&line(calibration, *risk, found))?;
         }
     } else {
-        let row = |(risk, found): &(f64, Result<Step, CalibrationError>)| match found {
-            Ok(Step { from, answered, errors, .. }) => json!({
+        let row = |(risk, found): &(f64, Result<RiskStep, CalibrationError>)| match found {
+            Ok(RiskStep { from, answered, errors, .. }) => json!({
                 "risk": risk, "threshold": from, "answered": answered, "errors": errors,
                 "coverage": f64::from(*answered) / certifying as f64,
             }),
@@ -112,9 +112,9 @@ fn tell(calibration: &Calibration, risk: f64, path: &Path, output: &Output) -> a
 }
 
 /// Returns what a risk takes, in a line.
-fn line(calibration: &Calibration, risk: f64, found: &Result<Step, CalibrationError>) -> String {
+fn line(calibration: &Calibration, risk: f64, found: &Result<RiskStep, CalibrationError>) -> String {
     let risk_told = format!("risk {:>4.1} %:", risk * 100.0);
-    let Ok(Step { from, answered, errors, .. }) = found else {
+    let Ok(RiskStep { from, answered, errors, .. }) = found else {
         let least = match calibration.least_withheld(risk) {
             0.0 => String::new(),
             least => format!("; at least {:.0} % of the answers would have to be withheld", least * 100.0),
