@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use tokio::sync::watch;
 use uuid::Uuid;
@@ -30,7 +31,7 @@ use crate::engine::{
 use crate::journal::{Entry, Limits, Record, RunWriter};
 use crate::protocol::{RunSetup, Task};
 use crate::provider::launch::Lifeline;
-use crate::provider::{Clients, Flow};
+use crate::provider::{Bank, Clients, Flow};
 use crate::sandbox::Sandbox;
 
 /// The options of a batch.
@@ -44,6 +45,8 @@ pub struct Options {
     pub concurrency: usize,
     /// The most requests that one server receives at once.
     pub flow: Flow,
+    /// The batches whose replies are used again in place of calls.
+    pub reused: Rc<[Bank]>,
     /// The limits of each run.
     pub limits: Limits,
     /// The ends that are tried again.

@@ -65,7 +65,8 @@ pub async fn run(
     watcher: &impl Watcher,
 ) -> Result<BatchStats, BatchError> {
     // Each run is a task of its own on this thread, so only the run that waits for an event is woken by it.
-    let (clients, figures) = (Clients::new(options.flow), RefCell::new(BatchStats::new()));
+    let (clients, figures) =
+        (Clients::new(options.flow).reusing(Rc::clone(&options.reused)), RefCell::new(BatchStats::new()));
     let common = Rc::new(Common { options, clients, figures, breaker: RefCell::default() });
     let scheduler = Scheduler {
         shard,

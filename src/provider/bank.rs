@@ -148,9 +148,16 @@ impl Bank {
             }
             found = Some(replied);
         }
-        let replied = found.ok_or_else(missing)?;
-        let Replied { reply, usage, structured, receipt, key_removed, .. } = replied;
-        Ok(Completion { reply, usage, structured, attempts: 1, receipt, key_removed })
+        found.map(completion).ok_or_else(missing)
+    }
+
+    /// Returns the first reply on record for this request to this model, if there is one that can be read.
+    pub(super) fn first(&self, model: &str, ask: &Ask) -> Option<Completion> {
+        let places = self.replies.get(&(model.to_owned(), ask.digest))?;
+        match self.read(*places.first()?) {
+            Ok(Entry::Replied(replied)) => Some(completion(replied)),
+            Ok(_) | Err(_) => None,
+        }
     }
 
     /// Returns the result on record for a program, if there is one.
@@ -169,6 +176,11 @@ impl Bank {
         let record: Record = serde_json::from_slice(&line).map_err(|why| unusable(&self.folder, &why))?;
         Ok(record.event)
     }
+}
+
+fn completion(replied: Replied) -> Completion {
+    let Replied { reply, usage, structured, receipt, key_removed, .. } = replied;
+    Completion { reply, usage, structured, attempts: 1, receipt, key_removed }
 }
 
 fn models(endpoints: &[Endpoint]) -> Vec<String> {

@@ -18,6 +18,8 @@ pub struct Clients {
     bedrock: RefCell<Vec<(BedrockEndpoint, Rc<bedrock::BedrockConnection>)>>,
     /// The banks, by their folders.
     banks: RefCell<Vec<(String, Rc<Bank>)>>,
+    /// The batches whose replies are used again in place of calls.
+    reused: Rc<[Bank]>,
 }
 
 impl Clients {
@@ -25,6 +27,17 @@ impl Clients {
     #[must_use]
     pub fn new(flow: Flow) -> Self {
         Self { flow: Some(flow), ..Self::default() }
+    }
+
+    /// Uses the replies of these batches again: a request that one of them has on record is not sent.
+    #[must_use]
+    pub fn reusing(self, reused: Rc<[Bank]>) -> Self {
+        Self { reused, ..self }
+    }
+
+    /// Returns the batches whose replies are used again.
+    pub(super) fn reused(&self) -> Rc<[Bank]> {
+        Rc::clone(&self.reused)
     }
 
     /// Returns the last fault of an endpoint's servers, if each was left out at least `outs` times since it last

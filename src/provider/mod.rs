@@ -54,6 +54,15 @@ pub enum Provider {
         /// The model whose replies are given.
         model: String,
     },
+    /// A model some of whose replies are on record.
+    Reusing {
+        /// The batches that have them.
+        reused: Rc<[Bank]>,
+        /// The name of the model.
+        model: String,
+        /// The model, for all other requests.
+        inner: Box<Provider>,
+    },
 }
 
 impl Provider {
@@ -64,7 +73,8 @@ impl Provider {
     ///
     /// [`ProviderError::Setup`] if the endpoint cannot be used at all, because a key is not set or a URL is not valid.
     pub fn new(endpoint: &Endpoint, agent: &str, clients: &Clients) -> Result<Self, ProviderError> {
-        Ok(match endpoint {
+        let reused = clients.reused();
+        let provider = match endpoint {
             Endpoint::OpenAi(endpoint) => {
                 Self::OpenAi(Box::new(OpenAi::with_client(clients.openai(endpoint)?)))
             }
@@ -73,9 +83,13 @@ impl Provider {
             }
             Endpoint::Mock(endpoint) => Self::Mock(Mock::new(endpoint, agent)?),
             Endpoint::Bank(endpoint) => {
-                Self::Bank { bank: clients.bank(endpoint)?, model: endpoint.model.clone() }
+                return Ok(Self::Bank { bank: clients.bank(endpoint)?, model: endpoint.model.clone() });
             }
-        })
+        };
+        if reused.is_empty() {
+            return Ok(provider);
+        }
+        Ok(Self::Reusing { reused, model: endpoint.model().to_owned(), inner: Box::new(provider) })
     }
 
     /// Calls the model.
@@ -89,6 +103,12 @@ impl Provider {
             Self::Bedrock(bedrock) => bedrock.ask(ask, progress).await,
             Self::Mock(mock) => mock.ask(ask).await,
             Self::Bank { bank, model } => bank.answer(model, ask),
+            Self::Reusing { reused, model, inner } => {
+                match reused.iter().find_map(|bank| bank.first(model, ask)) {
+                    Some(known) => Ok(known),
+                    None => Box::pin(inner.ask(ask, progress)).await,
+                }
+            }
         }
     }
 
@@ -97,7 +117,7 @@ impl Provider {
     pub fn executed(&self, key: Digest) -> Option<Executed> {
         match self {
             Self::Bank { bank, .. } => bank.executed(key),
-            Self::OpenAi(_) | Self::Bedrock(_) | Self::Mock(_) => None,
+            Self::OpenAi(_) | Self::Bedrock(_) | Self::Mock(_) | Self::Reusing { .. } => None,
         }
     }
 
@@ -105,6 +125,7 @@ impl Provider {
     pub fn attach(&self, lifeline: &launch::Lifeline) {
         match self {
             Self::OpenAi(server) => server.attach(lifeline),
+            Self::Reusing { inner, .. } => inner.attach(lifeline),
             Self::Bedrock(_) | Self::Mock(_) | Self::Bank { .. } => {}
         }
     }
@@ -114,6 +135,7 @@ impl Provider {
         match self {
             Self::OpenAi(server) => server.watch_shutdown(quitting),
             Self::Bedrock(bedrock) => bedrock.watch_shutdown(quitting),
+            Self::Reusing { inner, .. } => inner.watch_shutdown(quitting),
             Self::Mock(_) | Self::Bank { .. } => {}
         }
     }
@@ -123,6 +145,7 @@ impl Provider {
         match self {
             Self::OpenAi(server) => server.degrade_to(structured),
             Self::Bedrock(bedrock) => bedrock.degrade_to(structured),
+            Self::Reusing { inner, .. } => inner.degrade_to(structured),
             Self::Mock(_) | Self::Bank { .. } => {}
         }
     }

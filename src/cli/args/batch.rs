@@ -110,6 +110,8 @@ pub(crate) struct BatchArgs {
     #[arg(long, value_name = "DIR", conflicts_with_all = ["bank", "base_url", "launch", "mock", "mock_script"], help_heading = BANKS, hide_short_help = true)]
     pub(crate) from_bank: Option<PathBuf>,
     #[command(flatten)]
+    pub(crate) reuse: ReuseArgs,
+    #[command(flatten)]
     pub(crate) flow: FlowArgs,
     /// Run part I, from 0, of N parts of the batch; `auto` takes both from a Slurm array.
     #[arg(long, value_name = "I/N|auto", value_parser = shard, default_value = "0/1")]
@@ -119,6 +121,16 @@ pub(crate) struct BatchArgs {
     pub(crate) retry: Vec<RetryArg>,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
+}
+
+/// The batches whose replies are used again.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ReuseArgs {
+    /// Use the replies of this earlier batch or evaluation again, where the same model had the same request; repeatable.
+    ///
+    /// Their tokens count as they did then, and their times are those of reading. A request has the seed of its run in it.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["mock", "mock_script"], help_heading = BANKS, hide_short_help = true)]
+    pub(crate) reuse: Vec<PathBuf>,
 }
 
 /// The amount of work that is under way at once.

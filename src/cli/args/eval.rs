@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 
-use super::batch::{BatchArgs, FlowArgs, RetryArg, shard};
+use super::batch::{BatchArgs, FlowArgs, RetryArg, ReuseArgs, shard};
 use super::run::{CanonicalArg, ParamArgs, SeatArgs};
 use super::shared::{
     CalibrationArgs, LimitArgs, MockArgs, RedactArgs, RolesetsArgs, ScriptedArgs, ServerArgs,
@@ -85,6 +85,8 @@ pub(crate) struct EvalArgs {
     pub(crate) server: ServerArgs,
     #[command(flatten)]
     pub(crate) scripted: ScriptedArgs,
+    #[command(flatten)]
+    pub(crate) reuse: ReuseArgs,
     #[command(flatten)]
     pub(crate) flow: FlowArgs,
     /// Evaluate part I, from 0, of N parts of the tasks; `auto` takes both from a Slurm array. `eval report` joins the parts.
@@ -208,6 +210,7 @@ impl EvalArgs {
             words: draws.and_then(|draws| positive(draws.words)),
             programs: draws.and_then(|draws| positive(draws.programs)),
             from_bank: bank,
+            reuse: self.reuse.clone(),
             flow: self.flow,
             shard: ShardOf { index: 0, count: 1 },
             retry: self.retry.clone(),

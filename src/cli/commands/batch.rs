@@ -1,6 +1,7 @@
 //! `consensus batch`: makes many runs, in shards.
 
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::json;
@@ -8,6 +9,7 @@ use tokio::sync::watch;
 
 use super::batch_plan::PlannedBatch;
 use super::batch_source::{OpenTasks, open};
+use super::reused::reused;
 use crate::batch::{
     BatchError, BatchNote, BatchStats, CommandGrader, CommandNote, EndCounts, OpenColumns, Options, Retry,
     Shard, State, feed, note, note_servers, run, status,
@@ -23,8 +25,8 @@ use crate::core::{ExitCode, VERSION};
 use crate::engine::StopRequest;
 use crate::files::private_folder;
 use crate::journal::Limits;
-use crate::provider::Flow;
 use crate::provider::launch::{Launched, Lifeline};
+use crate::provider::{Bank, Flow};
 use crate::sandbox::{Confinement, Sandbox};
 use crate::text::escape;
 
@@ -70,7 +72,8 @@ async fn run_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) ->
     let listening =
         signals::listen(Leaves { unbegun: UNBEGUN, begun: REPEATABLE }, args.limits.deadline, output)?;
     let file = FileConfig::load()?;
-    let ended = run_batch(args, tasks, out, (file, None), output, || {
+    let given = Given { file, running: None, reused: reused(&args.reuse.reuse)? };
+    let ended = run_batch(args, tasks, out, given, output, || {
         let stop = stopped_by(listening.begin(), args.limits.deadline, began);
         tokio::spawn(tell_stopping(stop.clone(), *output));
         stop
@@ -84,6 +87,16 @@ async fn run_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) ->
     }
     let is_late = args.limits.deadline.is_some_and(|deadline| began.elapsed() >= deadline);
     Ok(exit_code(&figures, is_stopped, is_late))
+}
+
+/// What a batch needs that several batches can share.
+pub(super) struct Given {
+    /// The configuration.
+    pub(super) file: FileConfig,
+    /// A server that --launch has started before.
+    pub(super) running: Option<Launched>,
+    /// The batches whose replies are used again.
+    pub(super) reused: Rc<[Bank]>,
 }
 
 /// The end of a batch.
@@ -106,15 +119,16 @@ pub(super) fn exit_code(figures: &BatchStats, is_stopped: bool, is_late: bool) -
     }
 }
 
-/// Runs a batch to its end or until it is stopped. `running` is a server that its --launch has started before. `begin` declares that it begins, and returns the receiver of requests to stop.
+/// Runs a batch to its end or until it is stopped. `begin` declares that it begins, and returns the receiver of requests to stop.
 pub(super) async fn run_batch(
     args: &BatchArgs,
     tasks: &Path,
     out: &Path,
-    (file, running): (FileConfig, Option<Launched>),
+    given: Given,
     output: &Output,
     begin: impl FnOnce() -> watch::Receiver<StopRequest>,
 ) -> anyhow::Result<BatchEnd> {
+    let Given { file, running, reused } = given;
     let OpenTasks { source, data, lines, documents } = open(tasks)?;
     let made = private_folder(out);
     made.map_err(|why| UsageError(format!("cannot make the folder `{}`: {why}", out.display())))?;
@@ -130,7 +144,7 @@ pub(super) async fn run_batch(
     let (sandbox, grader) = sandbox_and_grader(args, &columns, confinement).await?;
     let stop = begin();
     let lifeline = server.as_ref().map(Launched::lifeline);
-    let options = options(args, documents, lines, (sandbox, grader), lifeline);
+    let options = Options { reused, ..options(args, documents, lines, (sandbox, grader), lifeline) };
     let story = BatchStory::new(*output, out, args.shard)?;
     let tasks = feed(source, args.form.form(tasks, args.grader_command.as_ref()));
     let ended = Box::pin(run(&mut shard, tasks, &columns, options, stop.clone(), &story)).await;
@@ -155,6 +169,7 @@ fn options(
         seeds: args.first_seed..args.first_seed + args.seeds,
         concurrency: args.flow.runs_at_once as usize,
         flow: Flow { max: args.flow.calls_at_once as usize },
+        reused: Rc::default(),
         // The deadline is for the whole batch.
         limits: Limits { deadline_ms: None, ..args.limits.limits() },
         retry: Retry {

@@ -109,7 +109,9 @@ async fn examine(mut endpoint: Endpoint) -> Value {
     let info = match &server {
         // Some servers list no models and still work.
         Provider::OpenAi(server) => server.info().await.unwrap_or_default(),
-        Provider::Bedrock(_) | Provider::Mock(_) | Provider::Bank { .. } => ServerInfo::default(),
+        Provider::Bedrock(_) | Provider::Mock(_) | Provider::Bank { .. } | Provider::Reusing { .. } => {
+            ServerInfo::default()
+        }
     };
     let began = Instant::now();
     let first = match server.ask(&prose(0), &|_| {}).await {

@@ -4,12 +4,14 @@
 //! launched serves one batch after the other, as long as the model stays the same.
 
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::batch::{BatchEnd, exit_code, run_batch};
+use super::batch::{BatchEnd, Given, exit_code, run_batch};
 use super::batch_plan::{PlannedBatch, PlannedSum};
+use super::reused::reused;
 use crate::batch::{BatchError, BatchStats, Draws, is_batch, results};
 use crate::cli::args::{BatchArgs, EvalArgs, Format, Replies};
 use crate::cli::error::UsageError;
@@ -64,6 +66,7 @@ pub(super) async fn run_all(
     let tasks = tasks_file(part);
     let mut code = ExitCode::Success;
     let mut server: Option<(String, Launched)> = None;
+    let reused = reused(&args.reuse.reuse)?;
     for (heading, batch, folder) in jobs(args, plan, part)? {
         if *stop.borrow() != StopRequest::None {
             break;
@@ -73,7 +76,8 @@ pub(super) async fn run_all(
         let model = batch.server.model.clone().unwrap_or_default();
         let is_called = batch.from_bank.is_none();
         let running = if is_called { of_model(&mut server, &model).await } else { None };
-        let ended = run_batch(&batch, &tasks, &folder, (file, running), output, || stop.clone());
+        let given = Given { file, running, reused: Rc::clone(&reused) };
+        let ended = run_batch(&batch, &tasks, &folder, given, output, || stop.clone());
         let BatchEnd { figures, is_stopped, server: running } = Box::pin(ended).await?;
         match running {
             Some(running) if is_called => server = Some((model, running)),

@@ -21,6 +21,7 @@ pub(super) mod plan;
 pub(super) mod replay;
 pub(super) mod results;
 pub(super) mod resume;
+mod reused;
 pub(super) mod review;
 pub(super) mod roleset;
 pub(super) mod run;

@@ -152,3 +152,25 @@ fn right_answers_are_settled_before_the_results_are_seen() {
     let told = Finished::of(consensus(&folder).args(["eval", "report", "study"])).exits(2).stderr;
     assert!(told.contains("are not those that it was made for"), "{told}");
 }
+
+/// A further evaluation asks only for requests that an earlier one has not on record.
+#[test]
+fn replies_of_an_earlier_evaluation_are_used_again() {
+    let (folder, server) = (Folder::new(), sums_model());
+    sums(&folder, 6);
+    let first = evaluated(&folder, &server, &[], 0);
+    std::fs::rename(folder.path().join("study"), folder.path().join("old")).unwrap();
+    let asked = server.chats().len();
+    let again = evaluated(&folder, &server, &["--reuse", "old"], 0);
+    assert_eq!(server.chats().len(), asked, "every request is on record");
+    assert_eq!(timeless(again), timeless(first), "tokens count as they did then");
+    Finished::of(consensus(&folder).args(["verify", "study/arms"])).exits(0);
+    // Another seed has other requests.
+    std::fs::remove_dir_all(folder.path().join("study")).unwrap();
+    evaluated(&folder, &server, &["--reuse", "old", "--seed", "2"], 0);
+    assert!(server.chats().len() > asked);
+    let words = [&super::ARMS[..], &["--reuse", "sums.jsonl"]].concat();
+    std::fs::remove_dir_all(folder.path().join("study")).unwrap();
+    let why = Finished::of(&mut eval(&folder, &server, &words)).exits(2).stderr;
+    assert!(why.contains("--reuse: the folder `sums.jsonl` cannot be read"), "{why}");
+}

@@ -1,0 +1,56 @@
+//! The batches whose replies are used again, for `--reuse`.
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use crate::batch::is_batch;
+use crate::cli::error::UsageError;
+use crate::provider::Bank;
+
+/// How deep the batches of an evaluation are below its folder: within a part of it.
+const DEPTH_MAX: usize = 2;
+
+/// Reads the journals of batches: those in these folders or, for the folder of an evaluation, below them.
+///
+/// # Errors
+///
+/// Returns [`UsageError`] if there is no batch, and any error of reading its journals.
+pub(super) fn reused(folders: &[PathBuf]) -> anyhow::Result<Rc<[Bank]>> {
+    let mut banks = Vec::new();
+    for folder in folders {
+        let mut batches = Vec::new();
+        find(folder, 0, &mut batches).map_err(|why| {
+            UsageError(format!("--reuse: the folder `{}` cannot be read: {why}", folder.display()))
+        })?;
+        if batches.is_empty() {
+            let why = format!("--reuse: there is no batch in `{}`", folder.display());
+            return Err(UsageError(why).into());
+        }
+        for batch in batches {
+            // A batch that has not begun has nothing to give.
+            if Bank::journals(&batch).is_ok() {
+                banks.push(Bank::open(&batch)?);
+            }
+        }
+    }
+    Ok(banks.into())
+}
+
+fn find(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    if is_batch(folder) {
+        found.push(folder.to_owned());
+        return Ok(());
+    }
+    if depth == DEPTH_MAX {
+        return Ok(());
+    }
+    let mut within: Vec<PathBuf> = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            within.push(entry.path());
+        }
+    }
+    within.sort();
+    within.iter().try_for_each(|path| find(path, depth + 1, found))
+}
