@@ -341,7 +341,7 @@ fn settings(as_found: &Roleset, roleset: &Roleset, source: &RolesetSource, colum
     };
     let chosen = if column.has_spoken_rules { chosen } else { json!([chosen, "without spoken rules"]) };
     let chosen = match &column.calibration {
-        Some(calibration) => json!([chosen, calibration.sha256(), calibration.risk()]),
+        Some(calibration) => json!([chosen, calibration.rule_sha256()]),
         None => chosen,
     };
     Digest::new(chosen.to_string().as_bytes())

@@ -31,6 +31,9 @@ pub enum BatchError {
         /// The system's error.
         source: std::io::Error,
     },
+    /// There is no batch in the folder.
+    #[error("there is no batch in `{0}`: it has no file `batch.json`")]
+    None(PathBuf),
     /// The tasks cannot be read to their end.
     #[error("the tasks cannot be read any further")]
     Tasks(#[source] std::io::Error),
@@ -177,7 +180,8 @@ impl BatchError {
             | Self::Stray { .. }
             | Self::Manifest { .. }
             | Self::Transcript { .. } => ExitCode::Integrity,
-            Self::Settings { .. }
+            Self::None(_)
+            | Self::Settings { .. }
             | Self::Shards { .. }
             | Self::Redactions { .. }
             | Self::Private { .. }

@@ -24,6 +24,8 @@ pub struct GradedRuns {
     pub runs: Vec<KnownRun>,
     /// The runs whose answer another calibration may have withheld.
     pub withheld: usize,
+    /// The further runs of the same tasks, with later seeds.
+    pub later_seeds: usize,
     /// The runs that failed, reached a limit or have no known answer.
     pub left_out: usize,
 }
@@ -76,7 +78,9 @@ impl GradedRuns {
     ) {
         let opened = state.opened();
         let seed = opened.setup.seed;
-        let is_later = of_task.get(task).is_some_and(|(known, _)| *known <= seed);
+        let known = of_task.get(task).map(|(known, _)| *known);
+        self.later_seeds += usize::from(known.is_some());
+        let is_later = known.is_some_and(|known| known <= seed);
         let (false, Some(cell), Some(end)) = (is_later, &opened.cell, state.verdict()) else { return };
         let way = CalibratedWay::new(&opened.setup, state.endpoints());
         if !self.ways.contains(&way) {

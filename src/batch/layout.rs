@@ -58,6 +58,9 @@ pub fn is_batch(folder: &Path) -> bool {
 /// Reads the number of shards of the batch in this folder.
 pub(super) fn count(folder: &Path) -> Result<u64, BatchError> {
     let path = folder.join(BATCH_FILE);
+    if !path.exists() {
+        return Err(BatchError::None(folder.to_owned()));
+    }
     let bytes = read(&path, SMALL_BYTES_MAX).map_err(BatchError::io("read", &path))?;
     let wrong = |why: String| BatchError::Manifest { path: path.clone(), why };
     // The file is parsed as a whole first, because fields that are skipped are not checked.

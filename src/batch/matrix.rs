@@ -85,7 +85,7 @@ impl Column {
     /// Returns the same column with a calibration, which may withhold answers.
     #[must_use]
     pub fn calibrated(self, calibration: Rc<ReadCalibration>) -> Self {
-        let text = json!([self.sha256, calibration.sha256(), calibration.risk()]).to_string();
+        let text = json!([self.sha256, calibration.rule_sha256()]).to_string();
         Self { sha256: Digest::new(text.as_bytes()), calibration: Some(calibration), ..self }
     }
 

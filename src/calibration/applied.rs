@@ -5,6 +5,7 @@
 //! same, or an abstention.
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::features::Features;
 use super::fit::Fit;
@@ -40,7 +41,7 @@ pub struct CalibratedOn {
     pub sha256: Digest,
 }
 
-/// The confidence in an answer: the share of right answers that such answers had.
+/// The confidence in an answer: the share of right answers that the fit expects of such answers.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Confidence {
     /// The share.
@@ -52,6 +53,12 @@ pub struct Confidence {
 }
 
 impl AppliedCalibration {
+    /// Returns the digest of everything that decides about an answer. A calibration that is made again from the same runs has the same.
+    #[must_use]
+    pub fn rule_sha256(&self) -> Digest {
+        Digest::new(json!([self.fit, self.risk, self.threshold]).to_string().as_bytes())
+    }
+
     /// Returns the confidence in the answer of a run that its protocol ended so; `None` without an answer, and for one of a class that the
     /// calibration does not know.
     #[must_use]

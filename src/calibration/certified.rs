@@ -5,17 +5,20 @@
 //!
 //! The bound of Clopper and Pearson (1934) on the share of errors is tested at one threshold after the other, from sure to less sure, until
 //! it first exceeds the risk. So ordered, the tests need no correction for their number (fixed sequence: Maurer, Hothorn and Lehmacher
-//! 1995). The first threshold tested follows from the fit alone: it is that with the lowest bound on the errors that the fit expects. The
-//! errors that were found have no part in the choice.
+//! 1995). The first threshold tested follows from the fit alone: it is the surest one that is likely to hold if there are as many errors as the
+//! fit expects. The errors that were found have no part in the choice.
 
 use serde::{Deserialize, Serialize};
 
 use crate::core::BasisPoints;
-use crate::statistics::clopper_pearson_upper;
+use crate::statistics::{at_most, clopper_pearson_upper, count_within};
 use crate::text::counted;
 
 /// The probability that the errors exceed the risk all the same.
 pub const DOUBT: f64 = 0.05;
+
+/// The probability from which a threshold is likely to hold.
+const LIKELY: f64 = 0.95;
 
 /// The answers that are at least so sure.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
@@ -43,7 +46,7 @@ pub enum NotCertifiable {
         found: u32,
     },
     /// Too many of the surest answers are wrong.
-    #[error("of the {} that are surest, {} wrong, so that up to {:.1} % of such answers may be", counted(*answered, "answer"), are(*errors), bound * 100.0)]
+    #[error("of the {} that are surest, {} wrong, so that up to {} of such answers may be", counted(*answered, "answer"), are(*errors), percent(*bound))]
     TooManyErrors {
         /// The surest answers.
         answered: u32,
@@ -89,23 +92,55 @@ pub fn items_without_error(risk: f64) -> u32 {
 ///
 /// Returns [`NotCertifiable`] if no threshold does.
 pub fn threshold(steps: &[RiskStep], risk: f64) -> Result<RiskStep, NotCertifiable> {
-    let bound = |step: &RiskStep, errors: f64| clopper_pearson_upper(errors, f64::from(step.answered), DOUBT);
-    let needed = items_without_error(risk);
-    let enough = steps.iter().position(|step| step.answered >= needed);
-    let found = steps.last().map_or(0, |step| step.answered);
-    let candidates = enough.and_then(|at| steps.get(at..)).ok_or(NotCertifiable::TooFew { needed, found })?;
-    let expected = candidates.iter().map(|step| bound(step, step.expected.min(f64::from(step.answered))));
-    let first = expected.enumerate().min_by(|one, other| one.1.total_cmp(&other.1)).map_or(0, |(at, _)| at);
-    let mut held = None;
-    for step in &candidates[first..] {
-        let bound = bound(step, f64::from(step.errors));
-        if bound > risk {
-            let RiskStep { answered, errors, .. } = *step;
-            return held.ok_or(NotCertifiable::TooManyErrors { answered, errors, bound });
+    let first = first_tested(steps, risk).ok_or_else(|| {
+        let found = steps.last().map_or(0, |step| step.answered);
+        NotCertifiable::TooFew { needed: items_without_error(risk), found }
+    })?;
+    let holds =
+        |step: &&RiskStep| errors_allowed(step, risk).is_some_and(|most| u64::from(step.errors) <= most);
+    let held = steps[first..].iter().take_while(holds).last();
+    held.copied().ok_or_else(|| {
+        let RiskStep { answered, errors, .. } = steps[first];
+        NotCertifiable::TooManyErrors { answered, errors, bound: steps[first].bound() }
+    })
+}
+
+/// Returns the most errors with which a step holds a risk, if it can.
+fn errors_allowed(step: &RiskStep, risk: f64) -> Option<u64> {
+    count_within(u64::from(step.answered), risk, DOUBT)
+}
+
+/// Returns the place of the step that is tested first: the surest one that is likely to hold a risk or, if none is, the likeliest. Returns
+/// `None` if no step has enough answers.
+fn first_tested(steps: &[RiskStep], risk: f64) -> Option<usize> {
+    let mut likeliest: Option<(usize, f64)> = None;
+    for (at, step) in steps.iter().enumerate() {
+        let Some(most) = errors_allowed(step, risk) else { continue };
+        let expected = (step.expected / f64::from(step.answered)).clamp(0.0, 1.0);
+        let likely = at_most(most, u64::from(step.answered), expected);
+        if likely >= LIKELY {
+            return Some(at);
         }
-        held = Some(*step);
+        if likeliest.is_none_or(|(_, known)| likely > known) {
+            likeliest = Some((at, likely));
+        }
     }
-    held.ok_or(NotCertifiable::TooFew { needed, found })
+    likeliest.map(|(at, _)| at)
+}
+
+impl RiskStep {
+    /// Returns the bound on the share of errors among such answers.
+    #[must_use]
+    pub fn bound(&self) -> f64 {
+        clopper_pearson_upper(f64::from(self.errors), f64::from(self.answered), DOUBT)
+    }
+}
+
+/// Returns a share in per cent, with as many digits as it needs, up to two.
+#[must_use]
+pub fn percent(share: f64) -> String {
+    let text = format!("{:.2}", share * 100.0);
+    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
 #[cfg(test)]
@@ -145,6 +180,7 @@ mod tests {
         let known = steps(answers);
         let found = threshold(&known, 0.05).unwrap();
         assert_eq!((found.from.value(), found.answered, found.errors), (0.97, 155, 2));
+        assert_eq!(percent(found.bound()), "4.01 %");
         let why = threshold(&known, 0.01).unwrap_err().to_string();
         assert_eq!(why, "at least 299 answers without an error are needed, and there are 165");
     }
@@ -156,7 +192,7 @@ mod tests {
         let why = threshold(&steps(answers), 0.05).unwrap_err().to_string();
         assert_eq!(
             why,
-            "of the 100 answers that are surest, 10 are wrong, so that up to 16.4 % of such answers may be"
+            "of the 100 answers that are surest, 10 are wrong, so that up to 16.37 % of such answers may be"
         );
     }
 }

@@ -1,6 +1,6 @@
 //! The errors of calibrations.
 
-use super::certified::NotCertifiable;
+use super::certified::{NotCertifiable, percent};
 use crate::core::ExitCode;
 
 /// A calibration that cannot be made or used.
@@ -13,7 +13,9 @@ pub enum CalibrationError {
     #[error("it is of version {0} of the format, which this program does not know")]
     Version(u32),
     /// Too few runs have an answer.
-    #[error("{answered} of its runs have an answer, and a calibration needs at least {needed}")]
+    #[error(
+        "{answered} of its runs have both an answer and a known right one, and a calibration needs at least {needed}"
+    )]
     TooFew {
         /// The runs with an answer.
         answered: usize,
@@ -30,7 +32,7 @@ pub enum CalibrationError {
     #[error("it does not fit this run: {0}")]
     OtherWay(String),
     /// No threshold holds a risk.
-    #[error("a risk of {:.1} % is not certifiable: {why}", risk * 100.0)]
+    #[error("a risk of {} is not certifiable: {why}", percent(*risk))]
     NotCertifiable {
         /// The risk.
         risk: f64,

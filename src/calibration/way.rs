@@ -1,7 +1,9 @@
 //! The way in which runs were made: a calibration holds for no other.
 //!
-//! The input is the setup of a run and the models of its agents. The output is what has to be the same, and the first part that is not. The
+//! The input is the setup of a run and the models of its agents. The output is what has to be the same, and the parts that are not. The
 //! task, the rules that it says, the seed and the servers may differ.
+
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -58,7 +60,7 @@ impl CalibratedWay {
         }
     }
 
-    /// Returns the first part in which another way differs, in words, if one does. Answers of any kind fit where `kind` is false.
+    /// Returns the parts in which another way differs, in words, if any does. Answers of any kind fit where `kind` is false.
     #[must_use]
     pub fn difference(&self, other: &Self, kind: bool) -> Option<String> {
         let parts = [
@@ -73,23 +75,33 @@ impl CalibratedWay {
             ),
         ];
         let counts = |name: &str| kind || name != "kind of answers";
-        let differs = parts.into_iter().find(|(name, known, found)| counts(name) && known != found).map(
-            |(name, known, found)| format!("its {name} is `{found}`, and the calibration's is `{known}`"),
-        );
-        differs.or_else(|| self.parameter(other)).or_else(|| {
-            let same = self.agents_sha256 == other.agents_sha256;
-            (!same).then(|| "its agents have other instructions, temperatures or checks".to_owned())
-        })
+        let mut differing: Vec<String> = parts
+            .into_iter()
+            .filter(|(name, known, found)| counts(name) && known != found)
+            .map(|(name, known, found)| {
+                format!("its {name} is `{found}`, and the calibration's is `{known}`")
+            })
+            .collect();
+        // Another protocol has other parameters and agents, which say nothing more.
+        if self.protocol == other.protocol {
+            differing.extend(self.parameters(other));
+            if self.agents_sha256 != other.agents_sha256 {
+                differing.push("its agents have other instructions, temperatures or checks".to_owned());
+            }
+        }
+        (!differing.is_empty()).then(|| differing.join("; "))
     }
 
-    /// Returns the first parameter in which another way differs.
-    fn parameter(&self, other: &Self) -> Option<String> {
-        let names = self.params.keys().chain(other.params.keys());
+    /// Returns the parameters in which another way differs.
+    fn parameters(&self, other: &Self) -> Vec<String> {
+        let names: BTreeSet<&String> = self.params.keys().chain(other.params.keys()).collect();
         let shown =
             |value: Option<&Value>| value.map_or("the default".to_owned(), |value| format!("`{value}`"));
-        let mut differing = names.filter(|name| self.params.get(*name) != other.params.get(*name));
-        let name = differing.next()?;
-        let [known, found] = [self, other].map(|way| shown(way.params.get(name)));
-        Some(format!("its parameter `{name}` is {found}, and the calibration's is {known}"))
+        let differing = names.into_iter().filter(|name| self.params.get(*name) != other.params.get(*name));
+        let told = |name: &String| {
+            let [known, found] = [self, other].map(|way| shown(way.params.get(name)));
+            format!("its parameter `{name}` is {found}, and the calibration's is {known}")
+        };
+        differing.map(told).collect()
     }
 }

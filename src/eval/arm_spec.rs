@@ -19,7 +19,8 @@ pub const MAJORITY_MAX: u32 = 16;
 const NAME_CHARS_MAX: usize = 100;
 
 /// The settings that say how samples are counted, and not how they are drawn.
-const COUNTING: [&str; 6] = ["stop", "samples-max", "modes", "threshold", "on-disagreement", "ahead"];
+const COUNTING: [&str; 8] =
+    ["stop", "samples-max", "modes", "threshold", "on-disagreement", "ahead", "calibration", "risk"];
 
 /// An arm of an evaluation.
 #[derive(Clone, Debug, Eq, PartialEq)]

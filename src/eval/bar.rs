@@ -134,10 +134,11 @@ impl SinceBaseline {
         self.found.interval.high < 0.0 && self.exact.p < 0.05
     }
 
-    /// Returns the comparison of an arm of this name as a bar, which is reached unless the arm is worse.
+    /// Returns the comparison of an arm with one of the baseline as a bar, which is reached unless the arm is worse.
     #[must_use]
-    pub fn judge(&self, arm: &str) -> JudgedBar {
-        let words = format!("{arm}: {}", self.in_words());
+    pub fn judge(&self, arm: &str, before: &str) -> JudgedBar {
+        let other = if arm == before { String::new() } else { format!(" (there {before})") };
+        let words = format!("{arm}: {}{other}", self.in_words());
         JudgedBar { name: "not worse than the baseline".to_owned(), is_reached: !self.is_worse(), words }
     }
 

@@ -1,52 +1,101 @@
-//! The bars of an evaluation as a `JUnit` file, which CI systems show.
+//! An evaluation as a `JUnit` file, which CI systems show.
 //!
-//! The input is a summary, and the bars with whether each was reached. The output is XML with a case for each bar, and one for whether every
-//! item is complete. An item with a wrong answer is no failed case, because the bars say how many there may be. The figures of each arm are
-//! properties.
+//! The input is the results, and the bars with whether each was reached. The output is XML with a suite for the bars, and one for each arm
+//! with a case for each item. A wrong answer is a failure, an item without an answer is skipped, and a run that is missing is an error. Only
+//! the bars say whether so many failures are too many.
+
+use std::time::Duration;
 
 use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
 
 use super::bar::JudgedBar;
 use super::error::EvalError;
+use super::items::{ArmItem, EvalResults, Item};
 use super::notes::points;
 use super::summary::{ArmSummary, Summary};
-use crate::text::counted;
+use crate::batch::TaskLine;
+use crate::text::{counted, escape};
 
-/// Returns the text of a `JUnit` file.
+/// Returns the text of a `JUnit` file about an evaluation with these tasks.
 ///
 /// # Errors
 ///
 /// Returns [`EvalError::Junit`] if the writer of XML fails.
-pub fn junit(summary: &Summary, bars: &[JudgedBar]) -> Result<String, EvalError> {
-    let mut suite = TestSuite::new(format!("{}: {}", summary.data, summary.primary));
-    for arm in &summary.arms {
-        let figure = |(name, value): (&str, String)| Property::new(format!("{}: {name}", arm.name), value);
-        suite.add_properties(figures(arm).into_iter().map(figure));
+pub fn junit(
+    summary: &Summary,
+    tasks: &[TaskLine],
+    results: &EvalResults,
+    bars: &[JudgedBar],
+) -> Result<String, EvalError> {
+    let mut report = Report::new("consensus eval");
+    report.add_test_suite(bar_suite(summary, bars));
+    for (at, arm) in summary.arms.iter().enumerate() {
+        let mut suite = TestSuite::new(&arm.name);
+        for (name, value) in figures(arm) {
+            suite.add_property(Property::new(name, value));
+        }
+        for (task, item) in tasks.iter().zip(&results.items) {
+            suite.add_test_case(item_case(&arm.name, task, item, item.arms[at].as_ref()));
+        }
+        report.add_test_suite(suite);
     }
+    report.to_string().map_err(|why| EvalError::Junit(why.to_string()))
+}
+
+/// Returns the suite of the bars. Whether every item is complete is one of them.
+fn bar_suite(summary: &Summary, bars: &[JudgedBar]) -> TestSuite {
+    let mut suite = TestSuite::new("bars");
     let complete = JudgedBar {
         name: "every item is complete".to_owned(),
         is_reached: summary.is_complete(),
         words: format!("{} of {} are complete", summary.items, counted(summary.planned, "item")),
     };
-    suite.add_test_case(case(&complete, true));
+    suite.add_test_case(bar_case(&complete, true));
     for bar in bars {
-        suite.add_test_case(case(bar, summary.is_complete()));
+        suite.add_test_case(bar_case(bar, summary.is_complete()));
     }
-    let mut report = Report::new("consensus eval");
-    report.add_test_suite(suite);
-    report.to_string().map_err(|why| EvalError::Junit(why.to_string()))
+    suite
 }
 
 /// Returns the case of a bar. One that is not judged is skipped.
-fn case(bar: &JudgedBar, is_judged: bool) -> TestCase {
-    let status = match (is_judged, bar.is_reached) {
-        (false, _) => TestCaseStatus::skipped(),
-        (true, true) => TestCaseStatus::success(),
-        (true, false) => TestCaseStatus::non_success(NonSuccessKind::Failure),
+fn bar_case(bar: &JudgedBar, is_judged: bool) -> TestCase {
+    let (status, words) = match (is_judged, bar.is_reached) {
+        (false, _) => (TestCaseStatus::skipped(), "not judged, since items are missing"),
+        (true, true) => (TestCaseStatus::success(), bar.words.as_str()),
+        (true, false) => (TestCaseStatus::non_success(NonSuccessKind::Failure), bar.words.as_str()),
     };
     let mut case = TestCase::new(&bar.name, status);
-    case.status.set_message(&bar.words);
-    case.set_classname("consensus.eval").set_system_out(&bar.words);
+    case.status.set_message(words);
+    case.set_classname("bars").set_system_out(words);
+    case
+}
+
+/// Returns the case of an item in an arm.
+fn item_case(arm: &str, task: &TaskLine, item: &Item, run: Option<&ArmItem>) -> TestCase {
+    let right = task
+        .answer
+        .as_deref()
+        .map_or(String::new(), |answer| format!("; the right answer is “{}”", escape::excerpt(answer)));
+    let (status, message) = match run {
+        None => (
+            TestCaseStatus::non_success(NonSuccessKind::Error),
+            "no run has ended, or it has failed".to_owned(),
+        ),
+        Some(run) if run.is_right => (TestCaseStatus::success(), String::new()),
+        Some(run) => match &run.answer {
+            None => (TestCaseStatus::skipped(), format!("no answer: {}", run.outcome.name())),
+            Some(answer) => (
+                TestCaseStatus::non_success(NonSuccessKind::Failure),
+                format!("answered “{}”{right}", escape::excerpt(answer)),
+            ),
+        },
+    };
+    let mut case = TestCase::new(&item.id, status);
+    case.status.set_message(message);
+    case.set_classname(arm);
+    if let Some(run) = run {
+        case.set_time(Duration::from_millis(run.milliseconds));
+    }
     case
 }
 

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::data::EvalData;
 use super::error::EvalError;
 use super::folder::{digest, read_tasks, write, write_tasks};
 use crate::batch::TaskLine;
@@ -160,6 +161,21 @@ impl EvalPlan {
             return Err(EvalError::Plan { path: folder.join(FILE), why });
         }
         Ok(tasks)
+    }
+
+    /// Refuses data that has no task in common with the evaluation in `folder`.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`EvalError::OtherData`], and [`EvalError`] if its tasks cannot be read.
+    pub fn require_shared(&self, folder: &Path, data: &EvalData) -> Result<(), EvalError> {
+        let known = self.load_tasks(folder)?;
+        let known: BTreeMap<&str, &TaskLine> = known.iter().map(|task| (task.id.as_str(), task)).collect();
+        let is_shared = |task: &TaskLine| known.get(task.id.as_str()).is_some_and(|known| *known == task);
+        if data.tasks.iter().any(is_shared) {
+            return Ok(());
+        }
+        Err(EvalError::OtherData { now: data.note.name.clone(), before: self.data.clone() })
     }
 
     /// Returns the folder of a part of the evaluation in `folder`: that folder itself if there is one part.

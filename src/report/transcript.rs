@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::result::withheld;
 use super::vote::{stop_in_words, votes_in_words};
 use crate::bft::Opinion;
+use crate::calibration::Confidence;
 use crate::core::InterpreterNote;
 use crate::engine::{Mismatch, ReplayError, RunState};
 use crate::journal::{Entry, Executed, Executor, Found, Record, Replied};
@@ -15,7 +16,7 @@ use crate::protocol::vote::{SampleReport, VoteSection};
 use crate::protocol::{
     CallId, CallPhase, Dissent, Execution, ExecutionResult, Method, Outcome, Params, Passage, Section, Step,
 };
-use crate::text::{Envelope, escape};
+use crate::text::{Envelope, counted, escape};
 
 /// Returns the transcript of a whole journal.
 ///
@@ -337,6 +338,15 @@ fn remainder(out: &mut String, state: &RunState) {
         | Section::Panel(_)
         | Section::Approval(_)
         | Section::MapReduce(_) => dissent(out, &report.dissent),
+    }
+    if let Some(Confidence { value, class, calibrated_on: on }) = state.confidence() {
+        let _ = writeln!(
+            out,
+            "Confidence: {:.2} % (class {class}), by the calibration of {} on {}.\n",
+            value.value() * 100.0,
+            on.made_at,
+            counted(on.runs, "run")
+        );
     }
     if !report.degraded.is_empty() {
         out.push_str("## Degraded\n\n");

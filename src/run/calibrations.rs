@@ -68,16 +68,10 @@ impl ReadCalibration {
         self.calibration.require(setup, endpoints, false).map_err(|why| self.refused(why))
     }
 
-    /// Returns the SHA-256 of the file.
+    /// Returns the digest of everything that decides about an answer.
     #[must_use]
-    pub fn sha256(&self) -> Digest {
-        self.applied.on.sha256
-    }
-
-    /// Returns the highest share of wrong answers, if answers are withheld.
-    #[must_use]
-    pub fn risk(&self) -> Option<f64> {
-        self.applied.risk
+    pub fn rule_sha256(&self) -> Digest {
+        self.applied.rule_sha256()
     }
 
     fn refused(&self, why: CalibrationError) -> RunError {

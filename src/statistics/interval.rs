@@ -4,7 +4,7 @@
 //! probability.
 
 use serde::Serialize;
-use statrs::distribution::{Beta, ContinuousCDF as _, StudentsT};
+use statrs::distribution::{Beta, Binomial, ContinuousCDF as _, DiscreteCDF as _, StudentsT};
 
 /// The normal quantile of a two-sided 95 % interval.
 const Z: f64 = 1.959_963_984_540_054;
@@ -48,6 +48,22 @@ pub fn clopper_pearson_upper(count: f64, of: f64, doubt: f64) -> f64 {
     beta.map_or(1.0, |beta| beta.inverse_cdf(1.0 - doubt))
 }
 
+/// Returns the probability of at most `count` of `of` independent items, each with the probability `share`, from 0 to 1.
+#[must_use]
+pub fn at_most(count: u64, of: u64, share: f64) -> f64 {
+    Binomial::new(share, of).map_or(1.0, |binomial| binomial.cdf(count))
+}
+
+/// Returns the greatest count of `of` independent items for which [`clopper_pearson_upper`] is at most `share`; `None` if it is above for
+/// a count of 0. `share` and `doubt` are above 0 and below 1.
+#[must_use]
+pub fn count_within(of: u64, share: f64, doubt: f64) -> Option<u64> {
+    let binomial = Binomial::new(share, of).ok()?;
+    let least = binomial.inverse_cdf(doubt);
+    let is_within = |count: &u64| binomial.cdf(*count) <= doubt;
+    Some(least).filter(is_within).or_else(|| least.checked_sub(1).filter(is_within))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,6 +101,13 @@ mod tests {
             let found = clopper_pearson_upper(count, of, 0.05);
             assert!(near(found, bound), "{count} of {of}: {found}");
         }
+        for (of, share) in [(59, 0.05), (92, 0.05), (93, 0.05), (150, 0.1), (1000, 0.02)] {
+            let count = count_within(of, share, 0.05).unwrap();
+            let bound = |count: u64| clopper_pearson_upper(count as f64, of as f64, 0.05);
+            assert!(bound(count) <= share && bound(count + 1) > share, "{count} of {of}");
+            assert!(at_most(count, of, share) <= 0.05 && at_most(count + 1, of, share) > 0.05);
+        }
+        assert_eq!(count_within(58, 0.05, 0.05), None);
         // So many items with so few errors bound the risk by 5 %, and by 10 %.
         for (errors, five, ten) in
             [(0.0, 59.0, 29.0), (1.0, 93.0, 46.0), (2.0, 124.0, 61.0), (3.0, 153.0, 76.0)]

@@ -205,12 +205,14 @@ def features(row, classes):
 
 
 def threshold(steps, risk, doubt=0.05):
-    """The last of the steps that hold a risk, from the one that the fit expects to have the lowest bound; None if that one does not."""
+    """The last of the steps that hold a risk, from the surest one that is likely to; None if that one does not."""
     enough = [step for step in steps if step[1] >= numpy.ceil(numpy.log(doubt) / numpy.log(1 - risk))]
     bound = lambda errors, answered: stats.beta.ppf(1 - doubt, errors + 1, answered - errors) if errors < answered else 1.0
     if not enough:
         return None
-    first = int(numpy.argmin([bound(min(expected, answered), answered) for _, answered, _, expected in enough]))
+    most = [max(k for k in range(answered) if bound(k, answered) <= risk) for _, answered, _, _ in enough]
+    likely = [stats.binom.cdf(k, answered, expected / answered) for k, (_, answered, _, expected) in zip(most, enough)]
+    first = next((at for at, value in enumerate(likely) if value >= 0.95), int(numpy.argmax(likely)))
     held = None
     for step in enough[first:]:
         if bound(step[2], step[1]) > risk:

@@ -30,12 +30,14 @@ pub enum By {
     Task,
     /// The folder of the batch.
     Folder,
+    /// The way in which the run ended.
+    Outcome,
     /// The task's label with this name.
     Meta(String),
 }
 
 impl By {
-    /// Parses `roleset`, `model`, `arm`, `seed`, `task`, `folder`, or `meta.NAME`.
+    /// Parses `roleset`, `model`, `arm`, `seed`, `task`, `folder`, `outcome`, or `meta.NAME`.
     ///
     /// # Errors
     ///
@@ -48,10 +50,13 @@ impl By {
             "seed" => Self::Seed,
             "task" => Self::Task,
             "folder" => Self::Folder,
+            "outcome" => Self::Outcome,
             _ => match text.strip_prefix("meta.") {
                 Some(name) if !name.is_empty() => Self::Meta(name.to_owned()),
                 Some(_) | None => {
-                    return Err("write roleset, model, arm, seed, task, folder, or meta.NAME".to_owned());
+                    return Err(
+                        "write roleset, model, arm, seed, task, folder, outcome, or meta.NAME".to_owned()
+                    );
                 }
             },
         })
@@ -65,6 +70,7 @@ impl By {
             Self::Seed => "seed".to_owned(),
             Self::Task => "task".to_owned(),
             Self::Folder => "folder".to_owned(),
+            Self::Outcome => "outcome".to_owned(),
             Self::Meta(name) => name.clone(),
         }
     }
@@ -78,6 +84,7 @@ impl By {
             Self::Seed => told.seed.to_string(),
             Self::Task => told.task.clone(),
             Self::Folder => told.folder.clone(),
+            Self::Outcome => told.outcome.name().to_owned(),
             Self::Meta(name) => told.meta.get(name).cloned().unwrap_or_default(),
         }
     }
@@ -106,6 +113,12 @@ impl Only {
     pub fn has(&self, told: &Told) -> bool {
         self.by.of(told) == self.value
     }
+
+    /// Returns the choice of the value that a run has in its place.
+    #[must_use]
+    pub fn instead(&self, told: &Told) -> String {
+        format!("{}={}", self.by.name(), self.by.of(told))
+    }
 }
 
 /// A group of runs with values in common.
@@ -121,6 +134,8 @@ pub struct Group {
     pub agreed: Share,
     /// The share of runs that agreed on the right answer, among those with a known one. A run without agreement is not right.
     pub right: Share,
+    /// The share of runs with the right answer among those that agreed on one.
+    pub right_when_agreed: Share,
     /// The share of runs whose plain vote over blind drafts is right, before any talk.
     pub blind_right: Share,
     /// The effect of the talk on which runs are right. A vote has no talk, and is not in it.
@@ -205,6 +220,7 @@ struct Sums {
     ended: EndCounts,
     agreed: ByTask,
     right: ByTask,
+    right_when_agreed: ByTask,
     blind_right: ByTask,
     talk: TalkEffect,
     by_phase: BTreeMap<String, u64>,
@@ -239,6 +255,9 @@ impl Groups {
         // A run without an answer has not found the right one.
         if let Some(right) = told.right {
             sums.right.add(task, right);
+            if told.outcome == OutcomeKind::Agreed {
+                sums.right_when_agreed.add(task, right);
+            }
         }
         if let Some(right) = told.blind_right {
             sums.blind_right.add(task, right);
@@ -265,7 +284,14 @@ impl Groups {
     pub fn unknown_label(&self) -> Option<String> {
         let unknown = self.by.iter().find_map(|by| match by {
             By::Meta(name) if !self.labels.contains(name) => Some(name),
-            By::Meta(_) | By::Roleset | By::Model | By::Arm | By::Seed | By::Task | By::Folder => None,
+            By::Meta(_)
+            | By::Roleset
+            | By::Model
+            | By::Arm
+            | By::Seed
+            | By::Task
+            | By::Folder
+            | By::Outcome => None,
         })?;
         let known: Vec<String> = self.labels.iter().map(|name| format!("meta.{name}")).collect();
         let known = if known.is_empty() {
@@ -329,6 +355,7 @@ impl Groups {
                 ended: sums.ended,
                 agreed: sums.agreed.share(),
                 right: sums.right.share(),
+                right_when_agreed: sums.right_when_agreed.share(),
                 blind_right: sums.blind_right.share(),
                 talk: sums.talk,
                 rounds: sums.rounds as f64 / n,

@@ -43,12 +43,18 @@ impl InspectLog {
         &self.columns
     }
 
-    /// Returns the log. `program` is the name and the version of the program, `answers` has the right answer of a task by its id, and
+    /// Returns whether the right answer of a task of the log is among these.
+    #[must_use]
+    pub fn knows_answers(&self, answers: &BTreeMap<String, String>) -> bool {
+        self.runs.iter().any(|(told, _)| answers.contains_key(&told.task))
+    }
+
+    /// Returns the log. `program` is the name and the version of the program, `data` the name of the tasks, `answers` has the right answer of a task by its id, and
     /// `transcripts` the transcript of a run.
     #[must_use]
     pub fn finish(
         self,
-        program: &str,
+        (program, data): (&str, &str),
         answers: &BTreeMap<String, String>,
         transcripts: &BTreeMap<String, String>,
     ) -> Value {
@@ -74,7 +80,7 @@ impl InspectLog {
                 "task_id": &id[..22],
                 "solver": roleset,
                 "model": models,
-                "dataset": {"samples": tasks.len(), "sample_ids": tasks},
+                "dataset": {"name": data, "samples": tasks.len(), "sample_ids": tasks},
                 "config": {"epochs": seeds.len(), "epochs_reducer": ["mean"]},
                 "packages": {"consensus": program},
                 "metadata": {"roleset": roleset, "model": model, "arm": arm},

@@ -47,6 +47,9 @@ pub struct Told {
     pub right: Option<bool>,
     /// Whether the plain vote over blind drafts is right, if that is known.
     pub blind_right: Option<bool>,
+    /// The confidence in the answer, by a calibration.
+    #[serde(default)]
+    confidence: Option<ConfidenceTold>,
     /// The number of rounds.
     pub rounds: u32,
     /// What the run used.
@@ -68,6 +71,12 @@ pub struct Told {
     /// The samples and votes of a run in which no agent talks to another.
     #[serde(default)]
     pub vote: Option<VotesTold>,
+}
+
+/// The confidence in an answer.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+struct ConfidenceTold {
+    value: f64,
 }
 
 /// An agent of a run.
@@ -171,6 +180,7 @@ pub struct Flat<'a> {
     arm: &'a str,
     folder: &'a str,
     meta: &'a BTreeMap<String, String>,
+    confidence: Option<f64>,
 }
 
 impl Told {
@@ -211,6 +221,7 @@ impl Told {
             arm: &self.arm,
             folder: &self.folder,
             meta: &self.meta,
+            confidence: self.confidence.as_ref().map(|confidence| confidence.value),
         }
     }
 }

@@ -13,7 +13,7 @@ parameters, on one model, with one kind of answers. One half of the tasks is fit
 Examples:
   consensus calibrate out --risk 0.05
   consensus calibrate study --only arm=vote,stop=sure --risk 0.02 --output sure.json
-  consensus run --calibration out/calibration.json --risk 0.05 --canonical number \"How much is 17 * 23?\"";
+  consensus run --calibration out/calibration.json --risk 0.05 --roleset vote_number \"How much is 17 * 23?\"";
 
 /// Arguments of `calibrate`.
 #[derive(Args, Debug)]
@@ -23,6 +23,8 @@ pub(crate) struct CalibrateArgs {
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
     /// The highest share of wrong answers among those that are given.
+    ///
+    /// The exit code is 9 if it is out of reach. The file is the same for every risk.
     #[arg(long, value_name = "SHARE", value_parser = super::share, default_value = "0.05")]
     pub(crate) risk: f64,
     /// Use only the runs with this value, such as arm=sc@5; repeatable. The values are those of `consensus results`.

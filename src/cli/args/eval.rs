@@ -112,7 +112,9 @@ pub(crate) struct BarArgs {
     /// It is worse if the whole interval of the paired difference is below zero.
     #[arg(long, value_name = "DIR", help_heading = BARS)]
     pub(crate) baseline: Option<PathBuf>,
-    /// Write the bars as test cases into this file, for CI systems that read `JUnit`.
+    /// Write the bars and all items as test cases into this file, for CI systems that read `JUnit`.
+    ///
+    /// A wrong answer is a failed case, an item without an answer is skipped, and a run that failed is an error.
     #[arg(long, value_name = "FILE", help_heading = BARS)]
     pub(crate) junit: Option<PathBuf>,
 }
@@ -153,6 +155,8 @@ pub(crate) enum Replies<'a> {
 struct ArmFlags {
     #[command(flatten)]
     params: ParamArgs,
+    #[command(flatten)]
+    calibration: CalibrationArgs,
 }
 
 impl EvalArgs {
@@ -180,6 +184,7 @@ impl EvalArgs {
             Replies::Bank(bank) => (None, Some((*bank).to_owned())),
         };
         let (output, drawn_into) = if draws.is_some() { (None, Some(folder)) } else { (Some(folder), None) };
+        let ArmFlags { params, calibration } = flags(settings)?;
         let positive = |count: u32| Some(count).filter(|count| *count > 0);
         Ok(BatchArgs {
             command: None,
@@ -189,7 +194,7 @@ impl EvalArgs {
             server: if is_called { called } else { ServerArgs { base_url: None, launch: None, ..called } },
             scripted: if is_called { self.scripted.clone() } else { no_script() },
             redaction: RedactArgs { redact: false, redact_pattern: Vec::new(), redact_region: Vec::new() },
-            params: params(settings)?,
+            params,
             seats: SeatArgs {
                 members: Vec::new(),
                 models: Vec::new(),
@@ -197,7 +202,7 @@ impl EvalArgs {
                 persona: Vec::new(),
             },
             form: TaskFormArgs { map: Vec::new(), answer_regex: None, grader: None },
-            calibration: CalibrationArgs { calibration: None, risk: None },
+            calibration,
             grader_command: None,
             regrade: false,
             arm: arm.map(str::to_owned),
@@ -224,14 +229,14 @@ fn no_script() -> ScriptedArgs {
 }
 
 /// Reads the settings of an arm by the flags of the same names.
-fn params(settings: &[(String, String)]) -> Result<ParamArgs, UsageError> {
+fn flags(settings: &[(String, String)]) -> Result<ArmFlags, UsageError> {
     let flags = settings.iter().map(|(name, value)| format!("--{name}={value}"));
     let read = ArmFlags::try_parse_from(flags).map_err(|why| {
         let why = why.to_string();
         let first = why.lines().next().unwrap_or_default();
         UsageError(format!("a setting of an arm: {}", first.trim_start_matches("error: ")))
     })?;
-    Ok(read.params)
+    Ok(read)
 }
 
 fn count(text: &str) -> Result<usize, String> {
@@ -246,11 +251,11 @@ mod tests {
     #[test]
     fn a_setting_is_read_as_the_flag_of_its_name() {
         let setting = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        let read = params(&[setting("thinking", "none"), setting("modes", "words,program")]).unwrap();
+        let read = flags(&[setting("thinking", "none"), setting("modes", "words,program")]).unwrap().params;
         assert_eq!(read.modes.len(), 2);
-        let why = params(&[setting("thinkng", "none")]).unwrap_err().to_string();
+        let why = flags(&[setting("thinkng", "none")]).unwrap_err().to_string();
         assert!(why.contains("a setting of an arm: unexpected argument '--thinkng'"), "{why}");
-        let why = params(&[setting("max-rounds", "0")]).unwrap_err().to_string();
+        let why = flags(&[setting("max-rounds", "0")]).unwrap_err().to_string();
         assert!(why.contains("invalid value '0' for '--max-rounds"), "{why}");
     }
 }

@@ -48,8 +48,8 @@ Examples:
   consensus run --launch llama-server --model ~/models/qwen.gguf --prompt \"Why is the sky blue?\"
   consensus verify --last
 
-Exit codes: 0 agreed, 1 internal error, 2 usage, 3 no agreement, 4 vetoed, 5 budget
-or deadline, 6 provider unusable, 7 does not verify, 8 degraded (with --fail-on-degraded), 9 bar missed, 130 interrupted.";
+Exit codes: 0 agreed, 1 internal error, 2 usage, 3 no agreement
+or withheld, 4 vetoed, 5 budget or deadline, 6 provider unusable, 7 does not verify, 8 degraded, 9 bar missed, 130 interrupted.";
 
 /// Language-model agents work under a strict protocol until they agree, and can prove it afterwards.
 #[derive(Debug, Parser)]

@@ -1,5 +1,6 @@
 //! The flags of `consensus results`.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -7,6 +8,8 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use super::global::{Format, OwnFormat};
 use crate::batch::{BatchError, By, Only, Told, results};
+use crate::cli::error::UsageError;
+use crate::text::escape;
 
 const AFTER_HELP: &str = "\
 A table (text), a JSON document (json) and a page with plots (html) group runs. Rows of runs are `csv` and `jsonl`. \
@@ -47,7 +50,7 @@ pub(crate) struct ResultsArgs {
     /// The folders of batches; with several, runs are grouped by folder too.
     #[arg(value_name = "DIR", required = true)]
     pub(crate) dirs: Vec<PathBuf>,
-    /// Group runs by these: roleset, model, arm, seed, task, folder or meta.NAME.
+    /// Group runs by these: roleset, model, arm, seed, task, folder, outcome or meta.NAME.
     #[arg(long, value_delimiter = ',', value_name = "WHAT,…", value_parser = By::parse, default_value = "roleset,model,arm")]
     pub(crate) by: Vec<By>,
     /// Use only the runs with this value, such as arm=sc@5; repeatable.
@@ -70,6 +73,9 @@ pub(crate) struct ResultsArgs {
     pub(crate) tasks: Option<PathBuf>,
 }
 
+/// The most values that are named in place of one that no run has.
+const VALUES_MAX: usize = 12;
+
 impl ResultsArgs {
     /// Passes each chosen run of the batch in a folder to `each`.
     pub(crate) fn results(&self, dir: &Path, mut each: impl FnMut(Told)) -> Result<(), BatchError> {
@@ -78,5 +84,26 @@ impl ResultsArgs {
                 each(told);
             }
         })
+    }
+
+    /// Refuses a choice that no run fits, with the values that runs have.
+    pub(crate) fn require_fitting(&self) -> anyhow::Result<()> {
+        let (mut values, mut fits) = (BTreeSet::new(), self.only.is_empty());
+        for dir in self.dirs.iter().filter(|_| !self.only.is_empty()) {
+            results(dir, |told| {
+                fits |= self.only.iter().all(|only| only.has(&told));
+                if values.len() < VALUES_MAX {
+                    values.extend(
+                        self.only.iter().filter(|only| !only.has(&told)).map(|only| only.instead(&told)),
+                    );
+                }
+            })?;
+        }
+        if fits || values.is_empty() {
+            return Ok(());
+        }
+        let values = values.into_iter().collect::<Vec<_>>().join(", ");
+        Err(UsageError(format!("no run fits --only; there are runs with {}", escape::excerpt(&values)))
+            .into())
     }
 }

@@ -173,7 +173,9 @@ pub(crate) struct CalibrationArgs {
     /// It must be of the same model, roleset, parameters and kind of answers.
     #[arg(long, value_name = "FILE", help_heading = PROTOCOL, hide_short_help = true)]
     pub(crate) calibration: Option<PathBuf>,
-    /// Withhold an answer (exit code 3) whose confidence is too low to hold this share of wrong answers, such as 0.05.
+    /// Withhold an answer whose confidence is too low to hold this share of wrong answers, such as 0.05.
+    ///
+    /// A run without an answer ends with exit code 3.
     #[arg(long, value_name = "SHARE", value_parser = super::share, requires = "calibration", help_heading = PROTOCOL, hide_short_help = true)]
     pub(crate) risk: Option<f64>,
 }

@@ -72,7 +72,7 @@ async fn run_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) ->
     let listening =
         signals::listen(Leaves { unbegun: UNBEGUN, begun: REPEATABLE }, args.limits.deadline, output)?;
     let file = FileConfig::load()?;
-    let given = Given { file, running: None, reused: reused(&args.reuse.reuse)? };
+    let given = BatchNeeds { file, running: None, reused: reused(&args.reuse.reuse)? };
     let ended = run_batch(args, tasks, out, given, output, || {
         let stop = stopped_by(listening.begin(), args.limits.deadline, began);
         tokio::spawn(tell_stopping(stop.clone(), *output));
@@ -90,7 +90,7 @@ async fn run_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) ->
 }
 
 /// What a batch needs that several batches can share.
-pub(super) struct Given {
+pub(super) struct BatchNeeds {
     /// The configuration.
     pub(super) file: FileConfig,
     /// A server that --launch has started before.
@@ -124,11 +124,11 @@ pub(super) async fn run_batch(
     args: &BatchArgs,
     tasks: &Path,
     out: &Path,
-    given: Given,
+    given: BatchNeeds,
     output: &Output,
     begin: impl FnOnce() -> watch::Receiver<StopRequest>,
 ) -> anyhow::Result<BatchEnd> {
-    let Given { file, running, reused } = given;
+    let BatchNeeds { file, running, reused } = given;
     let OpenTasks { source, data, lines, documents } = open(tasks)?;
     let made = private_folder(out);
     made.map_err(|why| UsageError(format!("cannot make the folder `{}`: {why}", out.display())))?;

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::batch::GradedRuns;
-use crate::calibration::{Calibration, CalibrationError, ItemsNote, RiskStep};
+use crate::calibration::{Calibration, CalibrationError, ItemsNote, RiskStep, percent};
 use crate::cli::args::{CalibrateArgs, Format};
 use crate::cli::error::UsageError;
 use crate::cli::one_column::require_one_column;
@@ -39,7 +39,13 @@ pub(crate) fn calibrate(args: &CalibrateArgs, output: &Output) -> anyhow::Result
     if graded.withheld > 0 {
         return Err(CalibrationError::Withheld.into());
     }
-    let GradedRuns { ways, runs, left_out, .. } = graded;
+    let GradedRuns { ways, runs, left_out, later_seeds, .. } = graded;
+    if later_seeds > 0 {
+        output.status(&format!(
+            "one run of each task is used; {} with later seeds are not",
+            counted(later_seeds, "run")
+        ));
+    }
     let mut ways = ways.into_iter();
     let way = ways.next().ok_or(CalibrationError::TooFew { answered: 0, needed: 1 })?;
     if let Some(difference) = ways.find_map(|other| way.difference(&other, true)) {
@@ -47,7 +53,7 @@ pub(crate) fn calibrate(args: &CalibrateArgs, output: &Output) -> anyhow::Result
     }
     if left_out > 0 {
         output.warn(&format!(
-            "{} failed, reached a limit or has no known answer, and is left out",
+            "left out: {} that failed, reached a limit or whose right answer is not known",
             counted(left_out, "run")
         ));
     }
@@ -73,58 +79,79 @@ fn tell(calibration: &Calibration, risk: f64, path: &Path, output: &Output) -> a
     let mut risks: Vec<f64> = RISKS.into_iter().chain([risk]).collect();
     risks.sort_by(f64::total_cmp);
     risks.dedup();
-    let found: Vec<(f64, Result<RiskStep, CalibrationError>)> =
-        risks.iter().map(|risk| (*risk, calibration.threshold(*risk))).collect();
-    let ItemsNote { runs, answered, right, fitted, certifying, .. } = calibration.items;
     if output.format == Format::Text {
-        let way = &calibration.way;
-        let models: BTreeSet<&str> = way.models.iter().map(String::as_str).collect();
-        let models = models.into_iter().collect::<Vec<_>>().join(" and ");
-        output.line(&escape::terminal(&format!(
-            "{} on {models}, answers of the kind {}",
-            way.roleset,
-            way.kind.name()
-        )))?;
-        output.line(&format!("{answered} of {runs} tasks answered, {right} of them right"))?;
-        output.line(&format!("{fitted} answers fitted, {} certify", counted(certifying, "task")))?;
-        for (risk, found) in &found {
-            output.line(&line(calibration, *risk, found))?;
-        }
+        about(calibration).iter().try_for_each(|line| output.line(&escape::terminal(line)))?;
+        risks.iter().try_for_each(|risk| output.line(&line(calibration, *risk)))?;
     } else {
-        let row = |(risk, found): &(f64, Result<RiskStep, CalibrationError>)| match found {
-            Ok(RiskStep { from, answered, errors, .. }) => json!({
-                "risk": risk, "threshold": from, "answered": answered, "errors": errors,
-                "coverage": f64::from(*answered) / certifying as f64,
-            }),
-            Err(why) => json!({
-                "risk": risk, "threshold": null, "why": why.to_string(),
-                "least_withheld": calibration.least_withheld(*risk),
-            }),
-        };
-        let risks: Vec<_> = found.iter().map(row).collect();
+        let risks: Vec<Value> = risks.iter().map(|risk| row(calibration, *risk)).collect();
         output.json(&json!({"file": path, "items": calibration.items, "risks": risks}))?;
     }
     output.status(&escape::terminal(&format!("calibration: {}", path.display())));
-    let asked = found.iter().find(|(of, _)| of.total_cmp(&risk).is_eq());
-    let Some((_, Err(why))) = asked else { return Ok(ExitCode::Success) };
+    let Err(why) = calibration.threshold(risk) else { return Ok(ExitCode::Success) };
     output.warn(&why.to_string());
     Ok(ExitCode::Missed)
 }
 
-/// Returns what a risk takes, in a line.
-fn line(calibration: &Calibration, risk: f64, found: &Result<RiskStep, CalibrationError>) -> String {
-    let risk_told = format!("risk {:>4.1} %:", risk * 100.0);
-    let Ok(RiskStep { from, answered, errors, .. }) = found else {
-        let least = match calibration.least_withheld(risk) {
-            0.0 => String::new(),
-            least => format!("; at least {:.0} % of the answers would have to be withheld", least * 100.0),
-        };
-        return format!("{risk_told} not certifiable{least}");
-    };
-    let coverage = f64::from(*answered) / calibration.items.certifying.max(1) as f64;
-    format!(
-        "{risk_told} answers from {:.2} % confidence on, {:.0} % of the tasks, {errors} of {answered} wrong",
-        from.value() * 100.0,
-        coverage * 100.0,
-    )
+/// Returns the lines about the runs of a calibration.
+fn about(calibration: &Calibration) -> [String; 3] {
+    let way = &calibration.way;
+    let models: BTreeSet<&str> = way.models.iter().map(String::as_str).collect();
+    let models = models.into_iter().collect::<Vec<_>>().join(" and ");
+    let ItemsNote { runs, answered, right, fitted, certifying, .. } = calibration.items;
+    let certified = calibration.steps.last().map_or(0, |step| step.answered);
+    [
+        format!("{} on {models}, answers of the kind {}", way.roleset, way.kind.name()),
+        format!("{}: {answered} with an answer, {right} of them right", counted(runs, "task")),
+        format!(
+            "fitted: {} of {}; certifying: {} of {}",
+            counted(fitted, "answer"),
+            counted(runs - certifying, "task"),
+            counted(certified, "answer"),
+            counted(certifying, "task")
+        ),
+    ]
+}
+
+/// Returns a risk for programs.
+fn row(calibration: &Calibration, risk: f64) -> Value {
+    match calibration.threshold(risk) {
+        Ok(step) => json!({
+            "risk": risk, "threshold": step.from, "answered": step.answered, "errors": step.errors,
+            "bound": step.bound(), "coverage": coverage(calibration, &step),
+        }),
+        Err(why) => json!({
+            "risk": risk, "threshold": null, "why": why.to_string(),
+            "least_withheld": calibration.least_withheld(risk),
+        }),
+    }
+}
+
+/// Returns a risk in a line.
+fn line(calibration: &Calibration, risk: f64) -> String {
+    match calibration.threshold(risk) {
+        Ok(step) => format!(
+            "risk {}: from a confidence of {} on, {:.0} % of tasks answered, {} of {} wrong, so at most {} of such answers",
+            percent(risk),
+            percent(step.from.value()),
+            coverage(calibration, &step) * 100.0,
+            step.errors,
+            step.answered,
+            percent(step.bound()),
+        ),
+        Err(CalibrationError::NotCertifiable { why, .. }) => {
+            let least = calibration.least_withheld(risk);
+            let least = if least < 0.005 {
+                String::new()
+            } else {
+                format!("; at least {:.0} % of answers would be withheld", least * 100.0)
+            };
+            format!("risk {}: not certifiable, {why}{least}", percent(risk))
+        }
+        Err(why) => why.to_string(),
+    }
+}
+
+/// Returns the share of the certifying tasks that are answered.
+fn coverage(calibration: &Calibration, step: &RiskStep) -> f64 {
+    f64::from(step.answered) / calibration.items.certifying.max(1) as f64
 }

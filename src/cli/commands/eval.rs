@@ -53,6 +53,9 @@ fn evaluate(args: &EvalArgs, data: &Path, out: &Path, output: &Output) -> anyhow
     let file = if args.dry_run { FileConfig::load_to_read()? } else { FileConfig::load()? };
     let plan = planned(args, &data, out, &file)?;
     require_apart(args, out)?;
+    if let Some(baseline) = &args.bars.baseline {
+        EvalPlan::load(baseline)?.require_shared(baseline, &data)?;
+    }
     if args.dry_run {
         return tell_plan(args, &plan, &data, output);
     }
@@ -76,10 +79,8 @@ fn evaluate(args: &EvalArgs, data: &Path, out: &Path, output: &Output) -> anyhow
         })
     })??;
     let (results, summary) = tell(out, &plan, &data.tasks, output)?;
-    if code != ExitCode::Success {
-        return Ok(code);
-    }
-    judge(&args.bars, (&plan, &data.tasks, &results), &summary, args.shard.count > 1, output)
+    let judged = judge(&args.bars, (&plan, &data.tasks, &results), &summary, args.shard.count > 1, output)?;
+    Ok(if code == ExitCode::Success { judged } else { code })
 }
 
 /// Refuses data and a baseline that the files of the evaluation would replace.
@@ -117,10 +118,11 @@ fn judge(
         let plan = EvalPlan::load(baseline)?;
         let tasks = plan.load_tasks(baseline)?;
         let results = EvalResults::read(baseline, &plan, &tasks)?;
-        judged.push(SinceBaseline::new(of, (&plan, &tasks, &results))?.judge(&summary.primary));
+        judged
+            .push(SinceBaseline::new(of, (&plan, &tasks, &results))?.judge(&summary.primary, &plan.primary));
     }
     if let Some(path) = &bars.junit {
-        write_whole(path, &junit(summary, &judged)?, PUBLIC)
+        write_whole(path, &junit(summary, of.1, of.2, &judged)?, PUBLIC)
             .map_err(|why| UsageError(format!("cannot write `{}`: {why}", path.display())))?;
     }
     if !judged.is_empty() && !summary.is_complete() {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::batch::{BatchEnd, Given, exit_code, run_batch};
+use super::batch::{BatchEnd, BatchNeeds, exit_code, run_batch};
 use super::batch_plan::{PlannedBatch, PlannedSum};
 use super::reused::reused;
 use crate::batch::{BatchError, BatchStats, Draws, is_batch, results};
@@ -76,7 +76,7 @@ pub(super) async fn run_all(
         let model = batch.server.model.clone().unwrap_or_default();
         let is_called = batch.from_bank.is_none();
         let running = if is_called { of_model(&mut server, &model).await } else { None };
-        let given = Given { file, running, reused: Rc::clone(&reused) };
+        let given = BatchNeeds { file, running, reused: Rc::clone(&reused) };
         let ended = run_batch(&batch, &tasks, &folder, given, output, || stop.clone());
         let BatchEnd { figures, is_stopped, server: running } = Box::pin(ended).await?;
         match running {

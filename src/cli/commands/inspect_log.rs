@@ -1,10 +1,10 @@
 //! `results --format inspect`: the results of one way of answering as a log for `inspect_ai`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::Path;
 
-use crate::batch::{InspectLog, Line, TaskForm, feed, run_times, transcripts};
+use crate::batch::{InspectLog, Line, TaskForm, feed, provenance, run_times, transcripts};
 use crate::cli::args::ResultsArgs;
 use crate::cli::error::UsageError;
 use crate::cli::one_column::require_one_column;
@@ -16,7 +16,9 @@ pub(super) fn inspect_log(args: &ResultsArgs, output: &Output) -> anyhow::Result
     let answers = args.tasks.as_deref().map(answers).transpose()?.unwrap_or_default();
     let mut log = InspectLog::default();
     let mut all = BTreeMap::new();
+    let mut data = BTreeSet::new();
     for dir in &args.dirs {
+        data.extend(provenance(dir)?.data.into_iter().map(|data| data.name));
         let mut times = run_times(dir)?;
         args.results(dir, |told| {
             let of_run = times.remove(&told.run).unwrap_or_default();
@@ -27,7 +29,11 @@ pub(super) fn inspect_log(args: &ResultsArgs, output: &Output) -> anyhow::Result
         }
     }
     require_one_column(log.columns())?;
-    output.json(&log.finish(PROGRAM, &answers, &all))
+    if args.tasks.is_some() && !log.knows_answers(&answers) {
+        output.warn("none of these tasks is in the log, so its targets are empty");
+    }
+    let data = data.into_iter().collect::<Vec<_>>().join(", ");
+    output.json(&log.finish((PROGRAM, &data), &answers, &all))
 }
 
 /// Reads the right answer of each task.

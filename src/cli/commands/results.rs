@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
+use std::path::PathBuf;
 use std::time::SystemTime;
 
 use console::{Term, measure_text_width};
@@ -17,6 +18,7 @@ use crate::cli::args::{Format, OwnFormat, ResultsArgs};
 use crate::cli::error::UsageError;
 use crate::cli::output::{Output, wrapped};
 use crate::core::{ExitCode, VERSION};
+use crate::eval::EvalPlan;
 use crate::text::escape;
 
 /// The number of tasks below which intervals over several seeds are too narrow: with 5 tasks, they hold in 86 to 89 % of simulated
@@ -32,6 +34,11 @@ pub(crate) fn tell(args: &ResultsArgs, output: &Output) -> anyhow::Result<ExitCo
         let why = "--only chooses runs, and not calls: leave it out, and choose among the rows";
         return Err(UsageError(why.to_owned()).into());
     }
+    if args.tasks.is_some() && !matches!(args.format, Format::Own(OwnFormat::Inspect)) {
+        return Err(UsageError("--tasks is for a log only: add --format inspect".to_owned()).into());
+    }
+    require_batches(&args.dirs)?;
+    args.require_fitting()?;
     match args.format {
         Format::Text
         | Format::Json
@@ -53,6 +60,15 @@ pub(crate) fn tell(args: &ResultsArgs, output: &Output) -> anyhow::Result<ExitCo
         }
     }
     Ok(ExitCode::Success)
+}
+
+/// Refuses the folder of an evaluation, which holds several batches.
+fn require_batches(dirs: &[PathBuf]) -> Result<(), UsageError> {
+    let Some(dir) = dirs.iter().find(|dir| EvalPlan::is_in(dir)) else { return Ok(()) };
+    let dir = dir.display();
+    Err(UsageError(format!(
+        "`{dir}` is an evaluation; its batches are `{dir}/arms` and `{dir}/bank`, or those of its parts"
+    )))
 }
 
 /// The printer of rows as they come. A program receives them unchanged. On a terminal they are escaped, so that the words of models
@@ -324,6 +340,7 @@ fn header(group: &Group) -> Vec<String> {
         "cut off",
         "agreed",
         "right",
+        "when agreed",
         "right blind",
         "talk",
         "rounds",
@@ -352,6 +369,7 @@ fn cells(group: &Group) -> Vec<String> {
         (group.ended.all() - group.ended.by_protocol()).to_string(),
         share_in_words(&group.agreed),
         share_in_words(&group.right),
+        share_in_words(&group.right_when_agreed),
         share_in_words(&group.blind_right),
         talk,
         format!("{:.1}", group.rounds),

@@ -29,7 +29,9 @@ fn only_chooses_runs_by_any_of_their_values() {
     assert_eq!(rows(&[]), 12);
     assert_eq!(rows(&["--only", "arm=two"]), 6);
     assert_eq!(rows(&["--only", "arm=two", "--only", "seed=1"]), 3);
-    assert_eq!(rows(&["--only", "arm=three"]), 0);
+    assert_eq!(rows(&["--only", "outcome=agreed"]), 12);
+    let why = results(&folder, &["--only", "arm=three"], 2).stderr;
+    assert!(why.contains("no run fits --only; there are runs with arm=one, arm=two"), "{why}");
     let groups = results(&folder, &["--only", "arm=one", "--format", "json"], 0).stdout;
     let groups: Value = serde_json::from_str(&groups).unwrap();
     assert_eq!((groups.as_array().unwrap().len(), &groups[0]["of"]["arm"]), (1, &json!("one")));

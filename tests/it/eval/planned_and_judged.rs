@@ -51,14 +51,22 @@ fn bars_are_cases_of_junit() {
     evaluated(&folder, &server, &words, 9);
     let read = || std::fs::read_to_string(folder.path().join("bars.xml")).unwrap();
     let xml = read();
-    assert!(xml.contains("<testsuite name=\"sums.jsonl: vote,modes=words,program\" tests=\"3\" skipped=\"0\" errors=\"0\" failures=\"1\">"), "{xml}");
-    assert!(xml.contains("<failure message=\"vote,modes=words,program: right may be as low as"), "{xml}");
-    assert!(xml.contains("<property name=\"single: tokens\""), "{xml}");
+    let has = |part: &str| assert!(xml.contains(part), "{part}: {xml}");
+    has("<testsuite name=\"bars\" tests=\"3\" skipped=\"0\" errors=\"0\" failures=\"1\">");
+    has("<failure message=\"vote,modes=words,program: right may be as low as");
+    has("<testsuite name=\"single\" tests=\"24\" skipped=\"0\" errors=\"0\"");
+    has("<property name=\"tokens\"");
+    has("<failure message=\"answered “5”; the right answer is “4”\"/>");
     // Bars of an evaluation that is not complete are not judged.
     std::fs::remove_dir_all(folder.path().join("study/arms")).unwrap();
     let report = ["eval", "report", "study", "--fail-under", "answered=0.5", "--junit", "bars.xml"];
     Finished::of(consensus(&folder).args(report)).exits(9);
-    assert!(read().contains("<skipped"), "{}", read());
+    let xml = read();
+    assert!(
+        xml.contains("<testsuite name=\"bars\" tests=\"2\" skipped=\"1\" errors=\"0\" failures=\"1\">"),
+        "{xml}"
+    );
+    assert!(xml.contains("<error message=\"no run has ended, or it has failed\"/>"), "{xml}");
 }
 
 #[test]
