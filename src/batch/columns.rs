@@ -15,6 +15,7 @@ use super::bank::{DrawnSamples, Draws};
 use super::manifest::{ColumnNote, ServerNote};
 use super::matrix::Column;
 use super::scheduler::Columns;
+use crate::calibration::KnownParts;
 use crate::config::{
     Chosen, FileConfig, Roleset, RolesetSource, differences, launch_command, resolve_endpoints,
 };
@@ -102,6 +103,7 @@ pub fn planned_columns(
     file: &FileConfig,
 ) -> Result<Vec<(Column, ColumnNote)>, RunError> {
     let mut columns = Vec::new();
+    let calibration = request.calibration.as_ref().map(CalibrationRequest::read).transpose()?.map(Rc::new);
     for roleset in request.rolesets() {
         let named = read_named(roleset, request.rolesets_dir.as_ref(), file)?;
         let NamedRoleset { name, mut roleset, mut packs, source, .. } = named;
@@ -120,6 +122,13 @@ pub fn planned_columns(
                 let setup = roleset.setup(&name, &packs, Task::default(), 0);
                 let column = Column::new(model.unwrap_or_default(), setup, Vec::new());
                 let column = request.named(column, &arm);
+                let column = match &calibration {
+                    Some(calibration) => {
+                        calibration.require(&column.setup, &[], request.limits, KnownParts::Setup)?;
+                        column.calibrated(Rc::clone(calibration))
+                    }
+                    None => column,
+                };
                 let note = noted(&column, &as_found, &roleset, &source);
                 columns.push((column, note));
             }
@@ -293,7 +302,10 @@ impl OpenColumns {
                 let column = self.request.named(column, arm);
                 let column = match &self.calibration {
                     Some(calibration) => {
-                        calibration.require_way(&column.setup, &endpoints)?;
+                        if sought.is_none() {
+                            let limits = self.request.limits;
+                            calibration.require(&column.setup, &endpoints, limits, KnownParts::Models)?;
+                        }
                         column.calibrated(calibration.clone())
                     }
                     None => column,

@@ -82,7 +82,7 @@ impl GradedRuns {
         self.later_seeds += usize::from(known.is_some());
         let is_later = known.is_some_and(|known| known <= seed);
         let (false, Some(cell), Some(end)) = (is_later, &opened.cell, state.verdict()) else { return };
-        let way = CalibratedWay::new(&opened.setup, state.endpoints());
+        let way = CalibratedWay::new(&opened.setup, state.endpoints(), opened.limits.on_resources());
         if !self.ways.contains(&way) {
             self.ways.push(way);
         }

@@ -207,14 +207,15 @@ impl Cell<'_> {
         if let Some(drawn) = &self.column.drawn {
             drawn.require_of(&setup, &self.column.endpoints)?;
         }
-        let endpoints = self.column.endpoints.clone();
-        let of_run = |calibration: &Rc<ReadCalibration>| calibration.of_run(&setup, &endpoints);
-        let calibration = self.column.calibration.as_ref().map(of_run).transpose();
-        let calibration = calibration.map_err(|why| why.to_string())?;
-        let mut builder = RunBuilder::new(setup).map_err(|why| why.to_string())?.calibrated(calibration);
+        let mut builder = RunBuilder::new(setup).map_err(|why| why.to_string())?;
         if let Some(redaction) = redaction {
             builder = builder.with_redaction(redaction);
         }
+        let endpoints = self.column.endpoints.clone();
+        let of_run =
+            |calibration: &Rc<ReadCalibration>| calibration.of_run(builder.setup(), &endpoints, limits);
+        let calibration = self.column.calibration.as_ref().map(of_run).transpose();
+        let builder = builder.calibrated(calibration.map_err(|why| why.to_string())?);
         let (task, model) = (self.task.id.clone(), self.column.model.clone());
         let (arm, meta) = (self.column.arm.clone(), self.meta());
         let cell = InBatch { task, model, made_of: self.made_of(), arm, meta };

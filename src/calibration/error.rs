@@ -22,6 +22,9 @@ pub enum CalibrationError {
         /// The fewest that are needed.
         needed: usize,
     },
+    /// Its runs have not all ended. Those that end first are the easy ones.
+    #[error("`{0}` is not complete, and the runs that end first are the easy ones; continue it first")]
+    Incomplete(String),
     /// Its runs were made in several ways.
     #[error("its runs were made in different ways: {0}")]
     Mixed(String),

@@ -11,13 +11,16 @@ use super::certified::{RiskStep, steps, threshold};
 use super::error::CalibrationError;
 use super::features::Features;
 use super::fit::Fit;
-use super::way::CalibratedWay;
+use super::way::{CalibratedWay, KnownParts, RunLimits};
 use crate::core::Endpoint;
 use crate::crypto::{Digest, Hasher};
 use crate::protocol::RunSetup;
 
 /// The fewest answers of a calibration.
 const ANSWERS_MIN: usize = 20;
+
+/// The most runs of a calibration.
+const RUNS_MAX: usize = 1_000_000;
 
 /// A run whose right answer is known.
 #[derive(Clone, Debug)]
@@ -84,6 +87,8 @@ impl Calibration {
         made_at: String,
     ) -> Result<Self, CalibrationError> {
         runs.sort_by_key(|run| run.made_of.to_string());
+        // The same question twice, under two ids, is one question.
+        runs.dedup_by_key(|run| run.made_of);
         let answered = runs.iter().filter(|run| run.features.is_some()).count();
         if answered < ANSWERS_MIN {
             return Err(CalibrationError::TooFew { answered, needed: ANSWERS_MIN });
@@ -122,9 +127,34 @@ impl Calibration {
     pub fn parse(text: &str) -> Result<Self, CalibrationError> {
         let calibration: Self =
             serde_json::from_str(text).map_err(|why| CalibrationError::Format(why.to_string()))?;
-        match calibration.v {
-            Self::VERSION => Ok(calibration),
-            other => Err(CalibrationError::Version(other)),
+        if calibration.v != Self::VERSION {
+            return Err(CalibrationError::Version(calibration.v));
+        }
+        match calibration.fault() {
+            Some(fault) => Err(CalibrationError::Format(fault.to_owned())),
+            None => Ok(calibration),
+        }
+    }
+
+    /// Returns what is impossible about the figures of a file, if anything is.
+    fn fault(&self) -> Option<&'static str> {
+        let ItemsNote { runs, answered, right, fitted, certifying, .. } = self.items;
+        let is_possible = |step: &RiskStep| {
+            let all = f64::from(step.answered);
+            step.errors <= step.answered && (0.0..=all).contains(&step.expected)
+        };
+        let is_sorted =
+            self.steps.is_sorted_by(|one, next| one.from > next.from && one.answered < next.answered);
+        let last = self.steps.last().map_or(0, |step| step.answered as usize);
+        match () {
+            () if runs > RUNS_MAX => Some("it has too many runs"),
+            () if right > answered || answered > runs || fitted > answered || certifying > runs => {
+                Some("its numbers of runs contradict each other")
+            }
+            () if !is_sorted || !self.steps.iter().all(is_possible) || last > certifying => {
+                Some("its steps contradict each other")
+            }
+            () => self.fit.fault(),
         }
     }
 
@@ -156,7 +186,7 @@ impl Calibration {
         threshold(&self.steps, risk).map_err(|why| CalibrationError::NotCertifiable { risk, why })
     }
 
-    /// Refuses a run that was made in another way. Where its kind of answers is not known yet, `kind` is false.
+    /// Refuses a run that is made in another way, as far as that is known.
     ///
     /// # Errors
     ///
@@ -165,13 +195,14 @@ impl Calibration {
         &self,
         setup: &RunSetup,
         endpoints: &[Endpoint],
-        kind: bool,
+        limits: RunLimits,
+        known: KnownParts,
     ) -> Result<(), CalibrationError> {
         if setup.chunk_plan.is_some() {
             let why = "it reads its documents in pieces, which no calibration covers".to_owned();
             return Err(CalibrationError::OtherWay(why));
         }
-        let difference = self.way.difference(&CalibratedWay::new(setup, endpoints), kind);
+        let difference = self.way.difference(&CalibratedWay::new(setup, endpoints, limits), known);
         difference.map_or(Ok(()), |why| Err(CalibrationError::OtherWay(why)))
     }
 
@@ -238,7 +269,13 @@ mod tests {
     fn made(count: usize, is_right: impl Fn(usize) -> bool) -> Calibration {
         let runs = (0..count).map(|number| run(number, is_right(number))).collect();
         let at = "2026-01-01T00:00:00Z".to_owned();
-        Calibration::new(CalibratedWay::new(&setup(), &endpoints()), runs, "consensus", at).unwrap()
+        Calibration::new(
+            CalibratedWay::new(&setup(), &endpoints(), RunLimits::default()),
+            runs,
+            "consensus",
+            at,
+        )
+        .unwrap()
     }
 
     #[test]
@@ -263,7 +300,7 @@ mod tests {
         let later = Calibration { v: 2, ..made(40, |_| true) };
         assert_eq!(Calibration::parse(&later.to_json()), Err(CalibrationError::Version(2)));
         let few = Calibration::new(
-            CalibratedWay::new(&setup(), &endpoints()),
+            CalibratedWay::new(&setup(), &endpoints(), RunLimits::default()),
             vec![run(0, true)],
             "consensus",
             String::new(),
@@ -275,7 +312,9 @@ mod tests {
     fn a_run_that_is_made_in_another_way_is_refused() {
         let calibration = made(40, |_| true);
         let why = |setup: &RunSetup, endpoints: &[Endpoint]| {
-            calibration.require(setup, endpoints, true).map_err(|why| why.to_string())
+            calibration
+                .require(setup, endpoints, RunLimits::default(), KnownParts::All)
+                .map_err(|why| why.to_string())
         };
         assert_eq!(why(&setup(), &endpoints()), Ok(()));
         let mut same = RunSetup { seed: 7, ..setup() };
@@ -298,7 +337,10 @@ mod tests {
         let mut other = setup();
         other.canonical.kind = CanonicalKind::Number;
         assert!(why(&other, &endpoints()).unwrap_err().contains("its kind of answers is `number`"));
-        assert_eq!(calibration.require(&other, &endpoints(), false), Ok(()));
+        assert_eq!(
+            calibration.require(&other, &endpoints(), RunLimits::default(), KnownParts::Models),
+            Ok(())
+        );
         let mut other = setup();
         other.agents[0].temperature = 0.3;
         assert!(

@@ -14,6 +14,9 @@ use crate::statistics::{logistic_fit, logistic_value};
 /// The number of answers of a fit from which all features are used.
 const LOGISTIC_MIN: usize = 100;
 
+/// The numbers of an answer besides those of its class.
+const NUMBERS: usize = 6;
+
 /// The scale of counts: a vote draws so many samples at most in its usual ways.
 const SAMPLES: f64 = 16.0;
 
@@ -26,7 +29,7 @@ pub enum Fit {
         /// The share by class.
         classes: BTreeMap<String, BasisPoints>,
     },
-    /// A logistic regression.
+    /// A logistic regression, with one right and one wrong answer more, whose numbers are the means of all.
     Logistic {
         /// The classes, in the order of their weights; the first one has none.
         classes: Vec<String>,
@@ -54,8 +57,20 @@ impl Fit {
         }
         let classes: Vec<String> = classes.into_keys().map(str::to_owned).collect();
         let row = |(features, is_right): &(&Features, bool)| Some((row(&classes, features)?, *is_right));
-        let rows: Vec<(Vec<f64>, bool)> = answers.iter().filter_map(row).collect();
+        let mut rows: Vec<(Vec<f64>, bool)> = answers.iter().filter_map(row).collect();
+        // One right and one wrong answer more, as in the shares: without them, answers that are all right would make it certain.
+        let mean = mean(&rows);
+        rows.extend([(mean.clone(), true), (mean, false)]);
         Self::Logistic { weights: logistic_fit(&rows), classes }
+    }
+
+    /// Returns what is impossible about a fit in a file, if anything is.
+    pub(super) fn fault(&self) -> Option<&'static str> {
+        let Self::Logistic { classes, weights } = self else { return None };
+        let is_sorted = classes.is_sorted_by(|one, next| one < next);
+        let has_all = !classes.is_empty() && weights.len() == NUMBERS + classes.len() - 1;
+        (!is_sorted || !has_all || !weights.iter().all(|weight| weight.is_finite()))
+            .then_some("its weights do not fit its classes")
     }
 
     /// Returns the confidence in an answer with these features, rounded down to ten-thousandths; `None` for a class without a fit.
@@ -68,6 +83,15 @@ impl Fit {
             }
         }
     }
+}
+
+/// Returns the mean of rows of one length.
+fn mean(rows: &[(Vec<f64>, bool)]) -> Vec<f64> {
+    let mut mean = vec![0.0; rows.first().map_or(0, |(row, _)| row.len())];
+    for (row, _) in rows {
+        mean.iter_mut().zip(row).for_each(|(sum, value)| *sum += value / rows.len() as f64);
+    }
+    mean
 }
 
 /// Returns the numbers of an answer, or `None` if its class is not among these.
@@ -118,5 +142,9 @@ mod tests {
         assert!(value("A", 8) > value("A", 6) && value("A", 6) > value("D", 4), "{fit:?}");
         assert!(value("A", 8).is_some_and(|value| value > 0.9), "{fit:?}");
         assert_eq!(fit.value(&features("B", 2, 2)), None, "no such class was seen");
+        let all_right: Vec<(&Features, bool)> =
+            clear.iter().chain(&clear).map(|features| (features, true)).collect();
+        let value = Fit::new(&all_right).value(&clear[0]).unwrap().value();
+        assert!((0.98..0.995).contains(&value), "120 right answers make no certainty: {value}");
     }
 }

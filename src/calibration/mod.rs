@@ -27,4 +27,4 @@ pub use error::CalibrationError;
 pub use features::Features;
 pub use file::{Calibration, ItemsNote, KnownRun};
 pub use fit::Fit;
-pub use way::CalibratedWay;
+pub use way::{CalibratedWay, KnownParts, RunLimits};

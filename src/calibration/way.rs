@@ -11,7 +11,28 @@ use serde_json::{Map, Value, json};
 use crate::core::Endpoint;
 use crate::crypto::Digest;
 use crate::protocol::{ProtocolParams as _, RulesVersion, RunSetup};
-use crate::text::CanonicalKind;
+use crate::text::{CanonicalKind, escape};
+
+/// The limits of runs on tokens and cost.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunLimits {
+    /// The most tokens of all calls together.
+    pub tokens: Option<u64>,
+    /// The highest cost of all calls together, in millionths of a US dollar.
+    pub cost_micro_usd: Option<u64>,
+}
+
+/// The parts of a run's way that are known before it begins.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum KnownParts {
+    /// The setup without the kind of answers, which a task may say, and without the models.
+    Setup,
+    /// Everything but the kind of answers.
+    Models,
+    /// Everything.
+    All,
+}
 
 /// A way of making runs.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -31,12 +52,21 @@ pub struct CalibratedWay {
     pub params: Map<String, Value>,
     /// The digest of the agents with their instructions, and of the user's check.
     pub agents_sha256: Digest,
+    /// Whether documents are searched.
+    #[serde(default)]
+    pub is_searching: bool,
+    /// The limits on tokens and cost. A run that reaches them gives no answer, so they choose which answers are given.
+    #[serde(default)]
+    pub limits: RunLimits,
+    /// The fields that are added to the requests of each agent; null where they are not known, as in a run from a bank.
+    #[serde(default)]
+    pub extras: Vec<Option<Map<String, Value>>>,
 }
 
 impl CalibratedWay {
-    /// Returns the way of a run with this setup, on models at these endpoints.
+    /// Returns the way of a run with this setup and these limits, on models at these endpoints.
     #[must_use]
-    pub fn new(setup: &RunSetup, endpoints: &[Endpoint]) -> Self {
+    pub fn new(setup: &RunSetup, endpoints: &[Endpoint], limits: RunLimits) -> Self {
         let mut params = setup.params.clone();
         if let Some(constraints) = params.constraints_mut() {
             constraints.clear();
@@ -57,12 +87,15 @@ impl CalibratedWay {
             rules_version: setup.rules_version,
             params,
             agents_sha256: Digest::new(agents.as_bytes()),
+            is_searching: setup.task.is_searched,
+            limits,
+            extras: endpoints.iter().map(extras).collect(),
         }
     }
 
-    /// Returns the parts in which another way differs, in words, if any does. Answers of any kind fit where `kind` is false.
+    /// Returns the parts in which another way differs, in words, if any does, as far as the other one is known.
     #[must_use]
-    pub fn difference(&self, other: &Self, kind: bool) -> Option<String> {
+    pub fn difference(&self, other: &Self, known: KnownParts) -> Option<String> {
         let parts = [
             ("protocol", self.protocol.clone(), other.protocol.clone()),
             ("roleset", self.roleset.clone(), other.roleset.clone()),
@@ -74,7 +107,11 @@ impl CalibratedWay {
                 u32::from(other.rules_version).to_string(),
             ),
         ];
-        let counts = |name: &str| kind || name != "kind of answers";
+        let counts = |name: &str| match name {
+            "kind of answers" => known == KnownParts::All,
+            "model" => known != KnownParts::Setup,
+            _ => true,
+        };
         let mut differing: Vec<String> = parts
             .into_iter()
             .filter(|(name, known, found)| counts(name) && known != found)
@@ -89,19 +126,44 @@ impl CalibratedWay {
                 differing.push("its agents have other instructions, temperatures or checks".to_owned());
             }
         }
+        if self.is_searching != other.is_searching {
+            differing.push("only one of the two searches documents".to_owned());
+        }
+        if self.limits != other.limits {
+            differing.push("its limits on tokens and cost are others".to_owned());
+        }
+        let extras = self.extras.iter().zip(&other.extras);
+        let differs = |(one, other): (&Option<_>, &Option<_>)| {
+            one.as_ref().zip(other.as_ref()).is_some_and(|(one, other)| one != other)
+        };
+        if known != KnownParts::Setup && extras.into_iter().any(differs) {
+            differing.push("the fields that are added to its requests are others".to_owned());
+        }
         (!differing.is_empty()).then(|| differing.join("; "))
     }
 
     /// Returns the parameters in which another way differs.
     fn parameters(&self, other: &Self) -> Vec<String> {
         let names: BTreeSet<&String> = self.params.keys().chain(other.params.keys()).collect();
-        let shown =
-            |value: Option<&Value>| value.map_or("the default".to_owned(), |value| format!("`{value}`"));
+        let shown = |value: Option<&Value>| {
+            value.map_or("the default".to_owned(), |value| {
+                format!("`{}`", escape::excerpt(&value.to_string()))
+            })
+        };
         let differing = names.into_iter().filter(|name| self.params.get(*name) != other.params.get(*name));
         let told = |name: &String| {
             let [known, found] = [self, other].map(|way| shown(way.params.get(name)));
-            format!("its parameter `{name}` is {found}, and the calibration's is {known}")
+            format!("its parameter `{}` is {found}, and the calibration's is {known}", escape::excerpt(name))
         };
         differing.map(told).collect()
+    }
+}
+
+/// Returns the fields that are added to requests to an endpoint, if they are known.
+fn extras(endpoint: &Endpoint) -> Option<Map<String, Value>> {
+    match endpoint {
+        Endpoint::OpenAi(endpoint) => Some(endpoint.dialect.body.clone()),
+        Endpoint::Bedrock(_) | Endpoint::Mock(_) => Some(Map::new()),
+        Endpoint::Bank(_) => None,
     }
 }

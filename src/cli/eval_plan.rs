@@ -9,6 +9,7 @@ use super::args::{EvalArgs, Replies};
 use super::error::UsageError;
 use crate::batch::{Column, Draws, planned_columns};
 use crate::config::{FileConfig, vote_roleset};
+use crate::crypto::Digest;
 use crate::eval::{ArmSpec, EvalData, EvalPlan, PlannedArm, PlannedBank, Way, digest, require_clusters};
 use crate::protocol::{Params, ProtocolParams as _};
 use crate::text::{CanonicalKind, escape};
@@ -32,6 +33,7 @@ pub(super) fn planned(
     let mut banks = EvalPlan::load(out).map(|known| known.banks).unwrap_or_default();
     let drawn = banks.len();
     let mut arms: Vec<PlannedArm> = Vec::new();
+    let mut ways: Vec<(Digest, String)> = Vec::new();
     for spec in &args.arms {
         if arms.iter().any(|arm| arm.name == spec.name) {
             return Err(
@@ -41,12 +43,14 @@ pub(super) fn planned(
         let model = spec.model.clone().or_else(|| args.server.model.clone()).unwrap_or_default();
         let arm = arm(args, spec, (vote, &model), out, file)?;
         let settings = spec.all_settings();
-        if let Some(twin) = arms.iter().find(|known| known.is_same(&arm.roleset, &model, &settings)) {
-            let [one, other] = [&twin.name, &spec.name].map(|name| escape::excerpt(name));
+        let way = (arm.sha256, model.clone());
+        if let Some(twin) = ways.iter().position(|known| *known == way) {
+            let [one, other] = [&arms[twin].name, &spec.name].map(|name| escape::excerpt(name));
             return Err(
                 UsageError(format!("the arms `{one}` and `{other}` are the same way of answering")).into()
             );
         }
+        ways.push(way);
         let curve = put(&mut banks, drawn, (vote, &model, &[]), Draws { words: args.samples, programs: 0 });
         banks[curve].is_curve = true;
         let bank =
@@ -86,6 +90,8 @@ pub(super) fn planned(
 struct ReadArm {
     roleset: String,
     protocol: &'static str,
+    /// The digest of its setup.
+    sha256: Digest,
     /// The samples that it counts of each task, if it is a vote.
     needed: Option<Draws>,
 }
@@ -112,7 +118,7 @@ fn arm(
     let request = batch.map_err(|why| named(why.to_string()))?.columns();
     let columns =
         planned_columns(&request, file).map_err(|why| named(format!("{:#}", anyhow::Error::from(why))))?;
-    let Some((Column { setup, .. }, _)) = columns.first() else {
+    let Some((Column { setup, sha256, .. }, _)) = columns.first() else {
         return Err(named("it has no roleset".to_owned()).into());
     };
     let found = setup.params.protocol();
@@ -126,7 +132,7 @@ fn arm(
         return Err(named("reviews have no right answer to be counted".to_owned()).into());
     }
     let needed = matches!(setup.params, Params::Vote(_)).then(|| Draws::needed(setup));
-    Ok(ReadArm { roleset: roleset.to_owned(), protocol: found, needed })
+    Ok(ReadArm { roleset: roleset.to_owned(), protocol: found, sha256: *sha256, needed })
 }
 
 /// Returns the place of the bank with samples of this kind, which has at least so many of them.

@@ -98,7 +98,7 @@ pub(super) fn item_lines(plan: &EvalPlan, task: &TaskLine, item: &Item) -> Vec<S
             lines.push(format!("{}: no run has ended", arm.name));
             continue;
         };
-        let tokens = run.prompt + run.completion;
+        let tokens = run.tokens();
         let answer = run
             .answer
             .as_ref()

@@ -309,7 +309,12 @@ impl RunState {
             return;
         };
         let report = self.machine.report();
-        self.confidence = calibration.confidence(&end, &report);
+        // A calibration holds for the models of its runs alone, and a resumed run may have others.
+        let models = |endpoints: &[Endpoint]| -> Vec<String> {
+            endpoints.iter().map(|endpoint| endpoint.model().to_owned()).collect()
+        };
+        let is_same = models(&self.endpoints) == models(&self.opened.endpoints);
+        self.confidence = calibration.confidence(&end, &report).filter(|_| is_same);
         self.verdict = Some(calibration.judge(end, self.confidence.as_ref()));
     }
 

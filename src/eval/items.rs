@@ -113,6 +113,12 @@ impl BlindLead {
 }
 
 impl ArmItem {
+    /// Returns the tokens of prompts and replies.
+    #[must_use]
+    pub fn tokens(&self) -> u64 {
+        self.prompt.saturating_add(self.completion)
+    }
+
     /// Returns in words what the plain vote over the drafts was, if there are drafts.
     #[must_use]
     pub fn before_in_words(&self) -> &'static str {

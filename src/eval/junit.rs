@@ -30,7 +30,7 @@ pub fn junit(
     let mut report = Report::new("consensus eval");
     report.add_test_suite(bar_suite(summary, bars));
     for (at, arm) in summary.arms.iter().enumerate() {
-        let mut suite = TestSuite::new(&arm.name);
+        let mut suite = TestSuite::new(xml(&arm.name));
         for (name, value) in figures(arm) {
             suite.add_property(Property::new(name, value));
         }
@@ -65,8 +65,8 @@ fn bar_case(bar: &JudgedBar, is_judged: bool) -> TestCase {
         (true, false) => (TestCaseStatus::non_success(NonSuccessKind::Failure), bar.words.as_str()),
     };
     let mut case = TestCase::new(&bar.name, status);
-    case.status.set_message(words);
-    case.set_classname("bars").set_system_out(words);
+    case.status.set_message(xml(words));
+    case.set_classname("bars").set_system_out(xml(words));
     case
 }
 
@@ -90,9 +90,9 @@ fn item_case(arm: &str, task: &TaskLine, item: &Item, run: Option<&ArmItem>) -> 
             ),
         },
     };
-    let mut case = TestCase::new(&item.id, status);
-    case.status.set_message(message);
-    case.set_classname(arm);
+    let mut case = TestCase::new(xml(&item.id), status);
+    case.status.set_message(xml(&message));
+    case.set_classname(xml(arm));
     if let Some(run) = run {
         case.set_time(Duration::from_millis(run.milliseconds));
     }
@@ -110,4 +110,9 @@ fn figures(arm: &ArmSummary) -> Vec<(&'static str, String)> {
         figures.push(("verdict", verdict.in_words()));
     }
     figures
+}
+
+/// Returns a text without the characters that XML cannot have and the writer leaves.
+fn xml(text: &str) -> String {
+    text.chars().filter(|c| !matches!(c, '\u{fffe}' | '\u{ffff}')).collect()
 }

@@ -172,7 +172,7 @@ fn answer_in_words(run: &ArmItem) -> String {
         Some(answer) => format!("“{}”, {}", escape::excerpt(answer), word(run.is_right)),
         None => format!("no answer ({})", run.outcome.name()),
     };
-    format!("{answer}{}; {} tokens", run.before_in_words(), run.prompt + run.completion)
+    format!("{answer}{}; {} tokens", run.before_in_words(), run.tokens())
 }
 
 fn shown<'a>(

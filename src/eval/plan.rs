@@ -96,6 +96,9 @@ pub struct PlannedBank {
     pub is_curve: bool,
 }
 
+/// The most parts of an evaluation.
+const PARTS_MAX: u64 = 100_000;
+
 impl EvalPlan {
     /// The version of the format.
     pub const VERSION: u32 = 1;
@@ -107,17 +110,26 @@ impl EvalPlan {
     /// Returns [`EvalError::OtherPlan`] if the folder has another plan, [`EvalError::NotEmpty`] if it has no plan and other files, and
     /// [`EvalError`] if files cannot be read or written.
     pub fn put(&self, folder: &Path, tasks: &[TaskLine]) -> Result<(), EvalError> {
-        match Self::load(folder) {
-            Ok(known) => {
-                if let Some(what) = self.difference(&known, tasks) {
-                    return Err(EvalError::OtherPlan { folder: folder.to_owned(), what });
-                }
-            }
-            Err(EvalError::NoPlan(_)) => require_empty(folder)?,
-            Err(why) => return Err(why),
-        }
+        self.require_room(folder, tasks)?;
         write_tasks(folder, tasks)?;
         write(&folder.join(FILE), &(serde_json::to_string_pretty(self).unwrap_or_default() + "\n"))
+    }
+
+    /// Refuses a folder that has another plan, or no plan and other files.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`EvalError::OtherPlan`], [`EvalError::NotEmpty`], and [`EvalError`] if files cannot be read.
+    pub fn require_room(&self, folder: &Path, tasks: &[TaskLine]) -> Result<(), EvalError> {
+        match Self::load(folder) {
+            Ok(known) => match self.difference(&known, tasks) {
+                Some(what) => Err(EvalError::OtherPlan { folder: folder.to_owned(), what }),
+                None => Ok(()),
+            },
+            Err(EvalError::NoPlan(_)) if !folder.exists() => Ok(()),
+            Err(EvalError::NoPlan(_)) => require_empty(folder),
+            Err(why) => Err(why),
+        }
     }
 
     /// Returns whether a folder is that of an evaluation.
@@ -144,6 +156,9 @@ impl EvalPlan {
         let is_whole = plan.arms.iter().all(|arm| is_curve(arm.curve) && has_bank(arm));
         match () {
             () if plan.v != Self::VERSION => Err(wrong("it is of another version of the program".to_owned())),
+            () if !(1..=PARTS_MAX).contains(&plan.parts) => {
+                Err(wrong("it has an impossible number of parts".to_owned()))
+            }
             () if !is_whole => Err(wrong("an arm names a bank that is not there".to_owned())),
             () => Ok(plan),
         }
@@ -224,16 +239,6 @@ fn require_empty(folder: &Path) -> Result<(), EvalError> {
     match std::fs::read_dir(folder).map_err(wrong)?.next() {
         None => Ok(()),
         Some(_) => Err(EvalError::NotEmpty(folder.to_owned())),
-    }
-}
-
-impl PlannedArm {
-    /// Returns whether the arm is this roleset on this model with these settings, in any order.
-    #[must_use]
-    pub fn is_same(&self, roleset: &str, model: &str, settings: &[(String, String)]) -> bool {
-        let sorted = |settings: &[(String, String)]| settings.iter().cloned().collect::<BTreeMap<_, _>>();
-        (self.roleset.as_str(), self.model.as_str()) == (roleset, model)
-            && sorted(&self.settings) == sorted(settings)
     }
 }
 

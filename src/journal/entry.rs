@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
-use crate::calibration::AppliedCalibration;
+use crate::calibration::{AppliedCalibration, RunLimits};
 use crate::core::{Endpoint, InterpreterNote, Receipt, Structured, Usage};
 use crate::crypto::Digest;
 use crate::protocol::{CallId, ExecutionResult, Outcome, Passage, Reply, RunSetup};
@@ -154,6 +154,14 @@ pub struct Limits {
     /// The time allowed from the start, or from the resume, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<u64>,
+}
+
+impl Limits {
+    /// Returns the limits on tokens and cost, as a calibration knows them.
+    #[must_use]
+    pub fn on_resources(self) -> RunLimits {
+        RunLimits { tokens: self.tokens_total_max, cost_micro_usd: self.cost_micro_usd_max }
+    }
 }
 
 /// A call that is about to be made.

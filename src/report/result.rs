@@ -247,7 +247,7 @@ pub(super) fn withheld(confidence: Option<BasisPoints>, threshold: BasisPoints) 
             format!("the confidence in the answer is {}, and only {least} and more is given", percent(value))
         }
         None => format!(
-            "the calibration has seen no such answer, and only a confidence of {least} and more is given"
+            "the calibration has seen no such answer or not this model, and only a confidence of {least} and more is given"
         ),
     }
 }

@@ -6,10 +6,11 @@
 use std::path::PathBuf;
 
 use super::error::RunError;
-use crate::calibration::{AppliedCalibration, Calibration, CalibrationError};
+use crate::calibration::{AppliedCalibration, Calibration, CalibrationError, KnownParts};
 use crate::core::Endpoint;
 use crate::crypto::Digest;
 use crate::files::{LARGE_BYTES_MAX, read_text};
+use crate::journal::Limits;
 use crate::protocol::RunSetup;
 
 /// A person's choice of a calibration.
@@ -54,18 +55,30 @@ impl ReadCalibration {
     /// # Errors
     ///
     /// Returns [`RunError::Calibration`] if it is of another way of making runs.
-    pub fn of_run(&self, setup: &RunSetup, endpoints: &[Endpoint]) -> Result<AppliedCalibration, RunError> {
-        self.calibration.require(setup, endpoints, true).map_err(|why| self.refused(why))?;
+    pub fn of_run(
+        &self,
+        setup: &RunSetup,
+        endpoints: &[Endpoint],
+        limits: Limits,
+    ) -> Result<AppliedCalibration, RunError> {
+        self.require(setup, endpoints, limits, KnownParts::All)?;
         Ok(self.applied.clone())
     }
 
-    /// Refuses runs that are made in another way, whatever the kind of their answers.
+    /// Refuses runs that are made in another way, as far as that is known.
     ///
     /// # Errors
     ///
     /// Returns [`RunError::Calibration`].
-    pub fn require_way(&self, setup: &RunSetup, endpoints: &[Endpoint]) -> Result<(), RunError> {
-        self.calibration.require(setup, endpoints, false).map_err(|why| self.refused(why))
+    pub fn require(
+        &self,
+        setup: &RunSetup,
+        endpoints: &[Endpoint],
+        limits: Limits,
+        known: KnownParts,
+    ) -> Result<(), RunError> {
+        let limits = limits.on_resources();
+        self.calibration.require(setup, endpoints, limits, known).map_err(|why| self.refused(why))
     }
 
     /// Returns the digest of everything that decides about an answer.

@@ -23,6 +23,7 @@ use super::seats::require_unlike_voters;
 use super::servers::{check_prices, find_servers, mock_script};
 use super::session::{SESSION_DOCUMENT, Session};
 use super::spoken::add_spoken_rules;
+use crate::calibration::KnownParts;
 use crate::config::{Chosen, FileConfig, Roleset, launch_command};
 use crate::core::Endpoint;
 use crate::engine::{PreparedRun, Redaction, RunBuilder};
@@ -127,6 +128,9 @@ impl RunDraft {
     ) -> Result<RunSetup, RunError> {
         let Self { mut builder, roleset, .. } = self;
         let is_redacted = redacts(&request.redaction, &roleset);
+        if let Some(calibration) = request.calibration.as_ref().map(CalibrationRequest::read).transpose()? {
+            calibration.require(builder.setup(), &[], request.limits, KnownParts::Setup)?;
+        }
         if let Some(modes) = planned_modes(builder.setup(), &request.servers, file, &roleset)? {
             builder = builder.with_change(&VoteOverride::Modes(modes).into())?;
             notices.status(BY_PILOT);
@@ -183,7 +187,8 @@ pub async fn prepare(
     require_unlike_voters(builder.setup(), &endpoints)?;
     builder = chunking::planned(builder, request, &endpoints, notices).await?;
     check_prices(request.limits, &endpoints)?;
-    let of_run = |calibration: ReadCalibration| calibration.of_run(builder.setup(), &endpoints);
+    let of_run =
+        |calibration: ReadCalibration| calibration.of_run(builder.setup(), &endpoints, request.limits);
     let calibration = calibration.map(of_run).transpose()?;
     let builder = builder.calibrated(calibration);
     let prepared = builder.in_session(session.as_ref().map(Session::place)).build(endpoints, request.limits);

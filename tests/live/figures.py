@@ -235,7 +235,8 @@ def check_calibration(program, folder, server_flags):
     classes = sorted({row["vote"]["class"] for row in fitted})
     assert made["fit"]["classes"] == classes and made["items"]["fitted"] == len(fitted), made["fit"]
     table = numpy.array([features(row, classes) for row in fitted])
-    right = numpy.array([row["right"] for row in fitted], float)
+    table = numpy.vstack([table, table.mean(axis=0), table.mean(axis=0)])
+    right = numpy.array([row["right"] for row in fitted] + [True, False], float)
 
     def loss(weights):
         told = table @ weights

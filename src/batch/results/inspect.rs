@@ -49,14 +49,15 @@ impl InspectLog {
         self.runs.iter().any(|(told, _)| answers.contains_key(&told.task))
     }
 
-    /// Returns the log. `program` is the name and the version of the program, `data` the name of the tasks, `answers` has the right answer of a task by its id, and
-    /// `transcripts` the transcript of a run.
+    /// Returns the log. `program` is the name and the version of the program, and `data` is the name of the tasks. `answers` has the right
+    /// answer of a task by its id, and `transcripts` the transcript of a run. `is_whole` says whether every run of the batch has ended.
     #[must_use]
     pub fn finish(
         self,
         (program, data): (&str, &str),
         answers: &BTreeMap<String, String>,
         transcripts: &BTreeMap<String, String>,
+        is_whole: bool,
     ) -> Value {
         let [roleset, model, arm] = self.columns.into_iter().next().unwrap_or_default();
         let seeds: BTreeSet<u64> = self.runs.iter().map(|(told, _)| told.seed).collect();
@@ -71,7 +72,7 @@ impl InspectLog {
         let all = self.runs.iter().map(|(told, _)| &told.usage);
         json!({
             "version": 2,
-            "status": "success",
+            "status": if is_whole { "success" } else { "cancelled" },
             "eval": {
                 "eval_id": &id[..22],
                 "run_id": &id[22..44],

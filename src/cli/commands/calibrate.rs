@@ -6,15 +6,15 @@ use std::time::SystemTime;
 
 use serde_json::{Value, json};
 
-use crate::batch::GradedRuns;
-use crate::calibration::{Calibration, CalibrationError, ItemsNote, RiskStep, percent};
+use crate::batch::{GradedRuns, ShardStatus, State, status};
+use crate::calibration::{Calibration, CalibrationError, ItemsNote, KnownParts, RiskStep, percent};
 use crate::cli::args::{CalibrateArgs, Format};
 use crate::cli::error::UsageError;
 use crate::cli::one_column::require_one_column;
 use crate::cli::output::Output;
 use crate::core::{ExitCode, PROGRAM};
 use crate::eval::{ARMS, EvalPlan, EvalResults};
-use crate::files::write_whole;
+use crate::files::{LARGE_BYTES_MAX, read_text, write_whole};
 use crate::text::{counted, escape};
 
 /// The name of the file in the folder of the runs.
@@ -27,7 +27,17 @@ const PRIVATE: u32 = 0o600;
 const RISKS: [f64; 5] = [0.01, 0.02, 0.05, 0.1, 0.2];
 
 pub(crate) fn calibrate(args: &CalibrateArgs, output: &Output) -> anyhow::Result<ExitCode> {
-    let graded = GradedRuns::read(&batches(&args.dir)?, &args.only)?;
+    let batches = batches(&args.dir)?;
+    for batch in &batches {
+        let has_ended = |shard: &ShardStatus| {
+            let state = shard.progress.as_ref().map(|progress| progress.state);
+            state == Some(State::Ended) && shard.is_live != Some(true)
+        };
+        if !status(batch)?.iter().all(has_ended) {
+            return Err(CalibrationError::Incomplete(batch.display().to_string()).into());
+        }
+    }
+    let graded = GradedRuns::read(&batches, &args.only)?;
     if graded.columns.is_empty() {
         let dir = args.dir.display();
         return Err(UsageError(format!(
@@ -48,21 +58,33 @@ pub(crate) fn calibrate(args: &CalibrateArgs, output: &Output) -> anyhow::Result
     }
     let mut ways = ways.into_iter();
     let way = ways.next().ok_or(CalibrationError::TooFew { answered: 0, needed: 1 })?;
-    if let Some(difference) = ways.find_map(|other| way.difference(&other, true)) {
+    if let Some(difference) = ways.find_map(|other| way.difference(&other, KnownParts::All)) {
         return Err(CalibrationError::Mixed(difference).into());
     }
     if left_out > 0 {
         output.warn(&format!(
-            "left out: {} that failed, reached a limit or whose right answer is not known",
+            "left out: {} that failed, reached a limit or whose right answer is not known; they count as no answer",
             counted(left_out, "run")
         ));
     }
+    let path = args.output.clone().unwrap_or_else(|| args.dir.join(FILE));
+    require_own(&path)?;
     let made_at = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     let calibration = Calibration::new(way, runs, PROGRAM, made_at)?;
-    let path = args.output.clone().unwrap_or_else(|| args.dir.join(FILE));
     write_whole(&path, &calibration.to_json(), PRIVATE)
         .map_err(|why| UsageError(format!("cannot write `{}`: {why}", path.display())))?;
     tell(&calibration, args.risk, &path, output)
+}
+
+/// Refuses to write over a file that is no calibration.
+fn require_own(path: &Path) -> Result<(), UsageError> {
+    let is_own = match read_text(path, LARGE_BYTES_MAX) {
+        Ok(text) => Calibration::parse(&text).is_ok(),
+        Err(why) => why.kind() == std::io::ErrorKind::NotFound,
+    };
+    let why =
+        || UsageError(format!("`{}` is there and is no calibration; name another file", path.display()));
+    is_own.then_some(()).ok_or_else(why)
 }
 
 /// Returns the batches whose runs are used: the folder itself, or those of the arms of an evaluation.

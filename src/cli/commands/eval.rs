@@ -10,7 +10,7 @@ use std::time::Instant;
 use serde_json::json;
 
 use super::batch::{stopped_by, tell_stopping};
-use super::eval_jobs::{run_all, tell_plan};
+use super::eval_jobs::{own_tasks, run_all, tell_plan};
 use crate::batch::{Pick, PickedRun, TaskLine, pick};
 use crate::cli::args::{BarArgs, EvalArgs, EvalCommand, Format};
 use crate::cli::error::UsageError;
@@ -57,7 +57,12 @@ fn evaluate(args: &EvalArgs, data: &Path, out: &Path, output: &Output) -> anyhow
         EvalPlan::load(baseline)?.require_shared(baseline, &data)?;
     }
     if args.dry_run {
+        plan.require_room(out, &data.tasks)?;
         return tell_plan(args, &plan, &data, output);
+    }
+    // A file of an earlier evaluation is not taken for one of this, however this one ends.
+    if let Some(path) = &args.bars.junit {
+        let _ = std::fs::remove_file(path);
     }
     let leaves = Leaves { unbegun: UNBEGUN, begun: REPEATABLE };
     let listening = signals::listen(leaves, args.limits.deadline, output)?;
@@ -146,8 +151,7 @@ fn part(args: &EvalArgs, plan: &EvalPlan, out: &Path, data: &EvalData) -> anyhow
     }
     let folder = plan.part(out, shard.index);
     private_folder(&folder).map_err(|why| EvalError::Io { action: "make", path: folder.clone(), why })?;
-    let own = (0..).zip(&data.tasks).filter(|(at, _)| at % shard.count == shard.index);
-    write_tasks(&folder, own.map(|(_, task)| task))?;
+    write_tasks(&folder, own_tasks(args, data))?;
     Ok(folder)
 }
 

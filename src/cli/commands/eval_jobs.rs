@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use super::batch::{BatchEnd, BatchNeeds, exit_code, run_batch};
 use super::batch_plan::{PlannedBatch, PlannedSum};
 use super::reused::reused;
-use crate::batch::{BatchError, BatchStats, Draws, is_batch, results};
+use crate::batch::{BatchError, BatchStats, Draws, TaskLine, is_batch, results};
 use crate::cli::args::{BatchArgs, EvalArgs, Format, Replies};
 use crate::cli::error::UsageError;
 use crate::cli::eval_table::power;
@@ -126,11 +126,12 @@ pub(super) fn tell_plan(
     output: &Output,
 ) -> anyhow::Result<ExitCode> {
     let scratch = Scratch::new(&std::env::temp_dir(), "eval")?;
-    write_tasks(scratch.path(), &data.tasks)?;
+    write_tasks(scratch.path(), own_tasks(args, data))?;
     let tasks = tasks_file(scratch.path());
+    let part = plan.part(args.out.as_deref().unwrap_or(Path::new("")), args.shard.index);
     let (mut sum, mut time, mut refused) = (PlannedSum::zero(), Some(Duration::ZERO), false);
     let is_text = output.format == Format::Text;
-    for (heading, batch, folder) in jobs(args, plan, args.out.as_deref().unwrap_or(Path::new("")))? {
+    for (heading, batch, folder) in jobs(args, plan, &part)? {
         if batch.from_bank.is_some() {
             heading_line(output, &format!("{heading}: from a bank, without calls"))?;
             continue;
@@ -148,9 +149,9 @@ pub(super) fn tell_plan(
         let more = if planned.left() == 0 {
             Some(Duration::ZERO)
         } else {
-            one.map(|one| one * runs(&planned, args))
+            one.map(|one| one.saturating_mul(runs(&planned, args)))
         };
-        time = time.zip(more).map(|(time, more)| time + more);
+        time = time.zip(more).map(|(time, more)| time.saturating_add(more));
     }
     heading_line(output, "in all")?;
     if is_text {
@@ -172,6 +173,13 @@ pub(super) fn tell_plan(
     Ok(if refused { ExitCode::Usage } else { ExitCode::Success })
 }
 
+/// Returns the tasks of the part of the evaluation that this process makes.
+pub(super) fn own_tasks<'a>(args: &EvalArgs, data: &'a EvalData) -> impl Iterator<Item = &'a TaskLine> {
+    let shard = args.shard;
+    let own = (0..).zip(&data.tasks).filter(move |(at, _)| at % shard.count == shard.index);
+    own.map(|(_, task)| task)
+}
+
 /// Returns the number of runs that are left in each of the places for runs at once.
 fn runs(planned: &PlannedBatch, args: &EvalArgs) -> u32 {
     let places = u64::from(args.flow.runs_at_once).max(1);
@@ -180,11 +188,11 @@ fn runs(planned: &PlannedBatch, args: &EvalArgs) -> u32 {
 
 /// Returns the mean time of the runs of an arm, or of a bank, that have ended; `None` without one.
 fn mean_time(folder: &Path, arm: Option<&str>) -> Result<Option<Duration>, BatchError> {
-    let (mut sum, mut count) = (0, 0);
+    let (mut sum, mut count) = (0_u64, 0);
     if is_batch(folder) {
         results(folder, |told| {
             if arm.is_none_or(|arm| arm == told.arm) {
-                sum += told.timing.total_ms;
+                sum = sum.saturating_add(told.timing.total_ms);
                 count += 1;
             }
         })?;

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::Path;
 
-use crate::batch::{InspectLog, Line, TaskForm, feed, provenance, run_times, transcripts};
+use crate::batch::{
+    InspectLog, Line, ShardStatus, State, TaskForm, feed, provenance, run_times, status, transcripts,
+};
 use crate::cli::args::ResultsArgs;
 use crate::cli::error::UsageError;
 use crate::cli::one_column::require_one_column;
@@ -13,12 +15,19 @@ use crate::core::PROGRAM;
 
 /// Prints the log.
 pub(super) fn inspect_log(args: &ResultsArgs, output: &Output) -> anyhow::Result<()> {
+    if args.dirs.len() > 1 {
+        return Err(UsageError("a log is of one batch; name one folder".to_owned()).into());
+    }
     let answers = args.tasks.as_deref().map(answers).transpose()?.unwrap_or_default();
     let mut log = InspectLog::default();
     let mut all = BTreeMap::new();
-    let mut data = BTreeSet::new();
+    let (mut data, mut is_whole) = (BTreeSet::new(), true);
     for dir in &args.dirs {
         data.extend(provenance(dir)?.data.into_iter().map(|data| data.name));
+        let has_ended = |shard: &ShardStatus| {
+            shard.progress.as_ref().is_none_or(|progress| progress.state == State::Ended)
+        };
+        is_whole &= status(dir)?.iter().all(has_ended);
         let mut times = run_times(dir)?;
         args.results(dir, |told| {
             let of_run = times.remove(&told.run).unwrap_or_default();
@@ -29,11 +38,14 @@ pub(super) fn inspect_log(args: &ResultsArgs, output: &Output) -> anyhow::Result
         }
     }
     require_one_column(log.columns())?;
+    if log.columns().is_empty() {
+        return Err(UsageError("no run has ended yet, so there is nothing to log".to_owned()).into());
+    }
     if args.tasks.is_some() && !log.knows_answers(&answers) {
         output.warn("none of these tasks is in the log, so its targets are empty");
     }
     let data = data.into_iter().collect::<Vec<_>>().join(", ");
-    output.json(&log.finish((PROGRAM, &data), &answers, &all))
+    output.json(&log.finish((PROGRAM, &data), &answers, &all, is_whole))
 }
 
 /// Reads the right answer of each task.

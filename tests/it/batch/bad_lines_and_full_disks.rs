@@ -112,7 +112,7 @@ fn what_stands_in_a_batchs_way_is_said_at_once() {
         "solver_checker,solver_checker",
     ];
     refused(&twice, 2, "`solver_checker` is named twice");
-    refused(&["status", "nowhere"], 2, "nowhere/batch.json");
+    refused(&["status", "nowhere"], 2, "there is no batch in `nowhere`");
     // One process a shard.
     figures(&folder, &MOCK, 0);
     let held = std::fs::File::open(folder.path().join("out/journal-0.jsonl")).unwrap();

@@ -252,7 +252,7 @@ fn what_came_out_is_told_with_its_intervals_and_as_rows() {
     assert!(table.contains("80 % [49, 94]") && table.lines().count() == 3, "{table}");
     let columns = |line: &str| line.split("  ").filter(|cell| !cell.trim().is_empty()).count();
     let counts: Vec<usize> = table.lines().map(columns).collect();
-    assert!(counts[0] == 14 && counts[0] == counts[1], "each figure has a name: {table}");
+    assert!(counts[0] == 15 && counts[0] == counts[1], "each figure has a name: {table}");
     assert!(table.contains("tokens a run of solver_checker: blind "), "{table}");
     let page = told(&["--format", "html"]);
     assert!(page.contains("80 % [49, 94]") && !page.contains("<script"), "{page}");

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::support::{Finished, Folder, Server, consensus, lines, model};
+use crate::support::{Act, Finished, Folder, Server, consensus, http, lines, model, trust};
 
 /// A vote that always has an answer.
 const VOTE: [&str; 8] =
@@ -94,15 +94,23 @@ fn a_run_that_was_cut_off_abstains_after_it_is_resumed() {
     let (folder, server) = (Folder::new(), Server::start(model(GUESSES)));
     known(&folder, &server);
     calibrated(&folder, &[], 0);
-    let words = ["--risk", "0.05", "--seed", "3", "--max-tokens-total", "1200"];
-    one_run(&folder, &server, "A hard sum: 2 + 2?", &words, 5);
+    // A server that refuses the first call, and only lists its model.
+    let refusing = Server::start(|request| {
+        let models = || model(GUESSES)(request);
+        if request.path.ends_with("/models") {
+            models()
+        } else {
+            vec![Act::Send(http("400 Bad Request", "", b"{}"))]
+        }
+    });
+    let words = ["--risk", "0.05", "--seed", "3"];
+    one_run(&folder, &refusing, "A hard sum: 2 + 2?", &words, 6);
     // The calibration stands in the journal, so its file is not needed again.
     std::fs::remove_file(folder.path().join("known/calibration.json")).unwrap();
     let runs = Finished::of(consensus(&folder).args(["runs", "--format", "json"])).exits(0).stdout;
     let runs: Value = serde_json::from_str(&runs).unwrap();
     let run = runs[0]["run"].as_str().unwrap();
-    let resume = ["resume", run, "--max-tokens-total", "100000"];
-    Finished::of(consensus(&folder).args(resume)).exits(3);
+    Finished::of(consensus(&folder).args(["resume", run, "--base-url", &server.url()])).exits(3);
     Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
 }
 
@@ -201,4 +209,81 @@ fn a_risk_that_cannot_be_certified_says_how_many_answers_it_needs() {
     assert!(told.contains("choose one: --only arm=; --only arm=other"), "{told}");
     let mut command = consensus(&folder);
     Finished::of(command.args(["calibrate", "known", "--only", "arm=other", "--risk", "0.2"])).exits(0);
+}
+
+#[test]
+fn the_runs_that_end_first_certify_nothing() {
+    let (folder, server) = (Folder::new(), Server::start(model(GUESSES)));
+    sums(&folder, 400);
+    // One of two shards, and a batch that was stopped.
+    let shard = ["batch", "sums.jsonl", "--output", "known", "--quiet", "--shard", "0/2"];
+    Finished::of(&mut asked(&folder, &server, &shard)).exits(0);
+    let calibrate = ["calibrate", "known", "--risk", "0.2"];
+    let why = Finished::of(consensus(&folder).args(calibrate)).exits(2).stderr;
+    assert!(why.contains("`known` is not complete, and the runs that end first are the easy ones"), "{why}");
+    let other = ["batch", "sums.jsonl", "--output", "known", "--quiet", "--shard", "1/2"];
+    Finished::of(&mut asked(&folder, &server, &other)).exits(0);
+    Finished::of(consensus(&folder).args(calibrate)).exits(0);
+}
+
+#[test]
+fn a_question_that_comes_twice_counts_once() {
+    let folder = Folder::new();
+    let line = |id: usize| {
+        let task = json!({"id": id, "prompt": format!("How much is {} + 0?", id % 40), "answer": 4, "canonical": "number"});
+        task.to_string() + "\n"
+    };
+    folder.write("sums.jsonl", &(0..400).map(line).collect::<String>());
+    let batch =
+        ["batch", "sums.jsonl", "--output", "known", "--mock", "--answer", "4", "--roleset", "vote_number"];
+    Finished::of(consensus(&folder).args(batch)).exits(0);
+    let told = Finished::of(consensus(&folder).args(["calibrate", "known"])).exits(9).stdout;
+    assert!(told.contains("40 tasks: 40 with an answer"), "{told}");
+}
+
+#[test]
+fn a_calibration_is_of_runs_under_the_same_limits_and_added_fields() {
+    let (folder, server) = (Folder::new(), Server::start(model(GUESSES)));
+    known(&folder, &server);
+    calibrated(&folder, &[], 0);
+    let limited = ["--risk", "0.05", "--max-tokens-total", "100000"];
+    let why = one_run(&folder, &server, "An easy sum: 2 + 2?", &limited, 2).stderr;
+    assert!(why.contains("its limits on tokens and cost are others"), "{why}");
+    let provider = format!("[providers.mine]\nbase_url = \"{}\"\nbody = {{ top_p = 0.1 }}\n", server.url());
+    folder.write("consensus.toml", &provider);
+    trust(&folder);
+    let mut command = consensus(&folder);
+    command.args(["run", "--calibration", "known/calibration.json", "--canonical", "number"]).args(VOTE);
+    let why =
+        Finished::of(command.args(["--model", "mine:tiny-model", "--prompt", "2 + 2?"])).exits(2).stderr;
+    assert!(why.contains("the fields that are added to its requests are others"), "{why}");
+}
+
+#[test]
+fn an_impossible_calibration_is_refused_and_no_other_file_is_replaced() {
+    let (folder, server) = (Folder::new(), Server::start(model(GUESSES)));
+    known(&folder, &server);
+    calibrated(&folder, &[], 0);
+    let path = folder.path().join("known/calibration.json");
+    let made: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    for (at, value, why) in [
+        ("/fit/weights", json!([]), "its weights do not fit its classes"),
+        ("/steps/0/answered", json!(8_000_000), "its steps contradict each other"),
+        ("/steps/0/errors", json!(401), "its steps contradict each other"),
+        ("/items/right", json!(401), "its numbers of runs contradict each other"),
+        ("/v", json!(2), "it is of version 2 of the format"),
+    ] {
+        let mut changed = made.clone();
+        *changed.pointer_mut(at).unwrap() = value;
+        folder.write("known/calibration.json", &changed.to_string());
+        let told = one_run(&folder, &server, "An easy sum: 2 + 2?", &[], 2).stderr;
+        assert!(told.contains(why), "{at}: {told}");
+    }
+    for (output, why) in
+        [("sums.jsonl", "is there and is no calibration"), ("/dev/null", "is no calibration")]
+    {
+        let told =
+            Finished::of(consensus(&folder).args(["calibrate", "known", "--output", output])).exits(2).stderr;
+        assert!(told.contains(why), "{output}: {told}");
+    }
 }

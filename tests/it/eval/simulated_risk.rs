@@ -5,7 +5,7 @@
 
 use std::sync::LazyLock;
 
-use consensus::calibration::{CalibratedWay, Calibration, DOUBT, Features, KnownRun};
+use consensus::calibration::{CalibratedWay, Calibration, DOUBT, Features, KnownRun, RunLimits};
 use consensus::crypto::Digest;
 use consensus::protocol::vote::VoteParams;
 use consensus::protocol::{Finish, OnDisagreement, Outcome, RunSetup, StopRule};
@@ -57,7 +57,7 @@ fn calibrated(random: &mut Rng, items: u64) -> Option<(f64, f64)> {
         KnownRun { made_of, features: Some(features.clone()), is_right: *is_right }
     };
     let runs: Vec<KnownRun> = (0..items).map(draw).collect();
-    let way = CalibratedWay::new(&until_it_is_clear(), &[]);
+    let way = CalibratedWay::new(&until_it_is_clear(), &[], RunLimits::default());
     let calibration = Calibration::new(way, runs, "simulated", String::new()).unwrap();
     let threshold = calibration.threshold(RISK).ok()?.from;
     let is_given =
