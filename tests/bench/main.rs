@@ -1,7 +1,8 @@
 //! Measures one run, beside a bare HTTP loop that sends the same bytes to the same server.
 //!
 //! `cargo bench` prints the table. `cargo bench --bench bench -- quorum` prints the rows on decisions by quorum alone, `-- batch`
-//! those on batches, `-- votes` those on votes and banks, `-- redaction` those on redaction, `-- long` those that take minutes, and `tests/bench/batch.sh` those on what others write in Python.
+//! those on batches, `-- votes` those on votes and banks, `-- eval` those on evaluations, `-- redaction` those on redaction, and
+//! `-- long` those that take minutes. `tests/bench/batch.sh` prints those on what others write in Python.
 //! `-- quick` prints the first rows after one run each, which shows that the measurement works, and is no measurement.
 //!
 //! The server is on loopback and answers at once with about 1 KB, so that what is measured is this program. The bare loop is a reqwest client that sends the bodies
@@ -22,6 +23,7 @@ mod server;
 mod model;
 
 mod batch;
+mod eval;
 mod long;
 mod quorum;
 mod redaction;
@@ -79,10 +81,11 @@ fn main() -> Result<()> {
     {
         return batch::serve(Duration::from_millis(delay_ms.parse()?));
     }
-    let parts: [(&str, Part); 6] = [
+    let parts: [(&str, Part); 7] = [
         ("quorum", quorum::measure),
         ("batch", batch::measure),
         ("votes", votes::measure),
+        ("eval", eval::measure),
         ("redaction", redaction::measure),
         ("rivals", rivals::measure),
         ("long", long::measure),

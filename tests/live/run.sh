@@ -24,6 +24,8 @@
 #   tests/live/run.sh bank DIR TASKS.jsonl ROLESET WORDS PROGRAMS [...]     so many samples of each task in words and by programs,
 #                              drawn once; tests/live/votes.py makes tasks of public sets; further words go to `consensus batch`
 #   tests/live/run.sh votes DIR TASKS.jsonl OUT_DIR        what each stop of a vote is worth at equal tokens, over such a bank; no model
+#   tests/live/run.sh eval OUT_DIR TASKS.jsonl --arm ARM [...]      ways of agreeing at equal tokens; further words go to
+#                              `consensus eval`
 #   tests/live/run.sh envelopes DIR...     what each field of the envelopes in these batches costs, in tokens of the model
 #   tests/live/run.sh veto OUT.jsonl [...]          how well a council's veto tells wrong answers from right ones
 #   tests/live/run.sh calibration OUT.jsonl [...]   what a council's confidence is worth; further words of these two
@@ -120,6 +122,11 @@ case ${1:-} in
         py=${PYTHON:-python3}
         attend "$py" "$root/tests/live/votes.py" arms "$bin" "$2" "$3" "$4"
         attend "$py" "$root/tests/live/votes.py" report "$2" "$3" "$4" ;;
+    eval)
+        with_results "$@"
+        [[ $# -ge 4 ]] || die "name the tasks and the arms: tests/live/run.sh eval OUT_DIR TASKS.jsonl --arm ARM [...]"
+        attend "$bin" eval "$3" --out "$2" --runs-at-once "${SLOTS:-2}" --model "$(basename "$model" .gguf)" "${@:4}"
+        sha256sum "$model" ;;
     code)
         # A talk about code that fails its tests grows long. A run that fails all the same is tried again with the next ten tasks.
         CONTEXT=${CONTEXT:-16384}
