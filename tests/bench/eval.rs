@@ -26,7 +26,7 @@ pub(super) fn measure() -> Result<()> {
     std::fs::write(folder.0.join("script.jsonl"), SCRIPT)?;
     let mut command =
         vec![program(), "eval", "-q", "items.jsonl", "--out", "study", "--mock-script", "script.jsonl"];
-    ARMS.iter().for_each(|arm| command.extend(["--arm", arm]));
+    command.extend(ARMS.iter().flat_map(|arm| ["--arm", arm]));
     println!("{:52} {:>12} {:>12} {:>8}", "quantity", "consensus", "bare loop", "ratio");
     let drawn = timed(&command, &folder.0)?;
     row(&format!("{items} items, {} arms, drawn by scripts: s", ARMS.len()), drawn.wall.as_secs_f64(), None);
