@@ -221,11 +221,12 @@ fn talk_that_does_nothing_is_found_to_do_nothing() {
 #[test]
 fn a_difference_is_found_with_the_items_that_are_stated() {
     let wrong = 1.0 - truth();
-    let difference = 0.06;
+    // Half the difference takes four times the items.
+    let difference = if *SEEDS >= 1000 { 0.03 } else { 0.06 };
     let mended = difference / wrong;
     let error = against(&study(&mut Rng::with_seed(7), 400, mended)).found.error;
     let items = items_needed(error * error * 400.0, difference);
-    assert!((100.0..3000.0).contains(&items), "{items}");
+    assert!((100.0..6000.0).contains(&items), "{items}");
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is a small whole number")]
     let found = share(|random| against(&study(random, items as usize, mended)).found.interval.low > 0.0);
     assert!(found >= least(0.8), "{found} of studies with {items} items");
