@@ -16,6 +16,9 @@ use super::summary::{ArmSummary, Summary};
 use crate::batch::TaskLine;
 use crate::text::{counted, escape};
 
+/// The name of the report.
+const NAME: &str = "consensus eval";
+
 /// Returns the text of a `JUnit` file about an evaluation with these tasks.
 ///
 /// # Errors
@@ -27,7 +30,7 @@ pub fn junit(
     results: &EvalResults,
     bars: &[JudgedBar],
 ) -> Result<String, EvalError> {
-    let mut report = Report::new("consensus eval");
+    let mut report = Report::new(NAME);
     report.add_test_suite(bar_suite(summary, bars));
     for (at, arm) in summary.arms.iter().enumerate() {
         let mut suite = TestSuite::new(xml(&arm.name));
@@ -40,6 +43,12 @@ pub fn junit(
         report.add_test_suite(suite);
     }
     report.to_string().map_err(|why| EvalError::Junit(why.to_string()))
+}
+
+/// Returns whether a text is a `JUnit` file of an evaluation.
+#[must_use]
+pub fn is_junit(text: &str) -> bool {
+    text.starts_with("<?xml") && text.contains(&format!("<testsuites name=\"{NAME}\""))
 }
 
 /// Returns the suite of the bars. Whether every item is complete is one of them.

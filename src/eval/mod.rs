@@ -37,7 +37,7 @@ pub use data::{EvalData, read_data, require_clusters};
 pub use error::EvalError;
 pub use folder::{digest, tasks_file, write_tasks};
 pub use items::{ARMS, ArmItem, BankItem, BlindLead, EvalResults, Item};
-pub use junit::junit;
+pub use junit::{is_junit, junit};
 pub use notes::{notes, p_in_words, points};
 pub use plan::{EvalPlan, PlannedArm, PlannedBank};
 pub use report::{item_json, write_report};

@@ -24,10 +24,10 @@ use crate::config::FileConfig;
 use crate::core::ExitCode;
 use crate::engine::StopRequest;
 use crate::eval::{
-    ARMS, EvalData, EvalError, EvalPlan, EvalResults, JudgedBar, SinceBaseline, Summary, item_json, junit,
-    notes, read_data, write_report, write_tasks,
+    ARMS, EvalData, EvalError, EvalPlan, EvalResults, JudgedBar, SinceBaseline, Summary, is_junit, item_json,
+    junit, notes, read_data, write_report, write_tasks,
 };
-use crate::files::{private_folder, write_whole};
+use crate::files::{LARGE_BYTES_MAX, private_folder, read_text, write_whole};
 use crate::report::transcript;
 use crate::text::{CanonicalKind, escape};
 
@@ -60,9 +60,8 @@ fn evaluate(args: &EvalArgs, data: &Path, out: &Path, output: &Output) -> anyhow
         plan.require_room(out, &data.tasks)?;
         return tell_plan(args, &plan, &data, output);
     }
-    // A file of an earlier evaluation is not taken for one of this, however this one ends.
     if let Some(path) = &args.bars.junit {
-        let _ = std::fs::remove_file(path);
+        discard_junit(path)?;
     }
     let leaves = Leaves { unbegun: UNBEGUN, begun: REPEATABLE };
     let listening = signals::listen(leaves, args.limits.deadline, output)?;
@@ -86,6 +85,20 @@ fn evaluate(args: &EvalArgs, data: &Path, out: &Path, output: &Output) -> anyhow
     let (results, summary) = tell(out, &plan, &data.tasks, output)?;
     let judged = judge(&args.bars, (&plan, &data.tasks, &results), &summary, args.shard.count > 1, output)?;
     Ok(if code == ExitCode::Success { judged } else { code })
+}
+
+/// Removes the `JUnit` file of an earlier evaluation, which is then not taken for one of this, however this one ends. Any other file is
+/// refused.
+fn discard_junit(path: &Path) -> anyhow::Result<()> {
+    let wrong = |what: &str, why: &dyn std::fmt::Display| {
+        UsageError(format!("cannot {what} `{}`: {why}", path.display()))
+    };
+    match read_text(path, LARGE_BYTES_MAX) {
+        Err(why) if why.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Ok(text) if is_junit(&text) => Ok(std::fs::remove_file(path).map_err(|why| wrong("replace", &why))?),
+        Ok(_) => Err(wrong("replace", &"it is not a JUnit file of an evaluation").into()),
+        Err(why) => Err(wrong("read", &why).into()),
+    }
 }
 
 /// Refuses data and a baseline that the files of the evaluation would replace.
@@ -159,6 +172,9 @@ fn part(args: &EvalArgs, plan: &EvalPlan, out: &Path, data: &EvalData) -> anyhow
 fn report(dir: &Path, bars: &BarArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let plan = EvalPlan::load(dir)?;
     let tasks = plan.load_tasks(dir)?;
+    if let Some(path) = &bars.junit {
+        discard_junit(path)?;
+    }
     let (results, summary) = tell(dir, &plan, &tasks, output)?;
     judge(bars, (&plan, &tasks, &results), &summary, false, output)
 }

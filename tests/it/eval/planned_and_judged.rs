@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{arm, eval, evaluated, sums, sums_model};
-use crate::support::{Finished, Folder, consensus};
+use crate::support::{Act, Finished, Folder, SENSIBLE, Server, consensus, http, model};
 
 #[test]
 fn a_plan_is_told_before_anything_is_asked() {
@@ -69,6 +69,67 @@ fn bars_are_cases_of_junit() {
     assert!(xml.contains("<error message=\"no run has ended, or it has failed\"/>"), "{xml}");
 }
 
+/// An old file would be taken for that of an evaluation that has failed.
+#[test]
+fn a_junit_file_replaces_no_other_file_and_does_not_outlive_its_evaluation() {
+    let (folder, server) = (Folder::new(), sums_model());
+    sums(&folder, 4);
+    let tasks = std::fs::read_to_string(folder.path().join("sums.jsonl")).unwrap();
+    for (file, why) in [
+        ("sums.jsonl", "it is not a JUnit file of an evaluation"),
+        ("/dev/null", "it is not a JUnit file of an evaluation"),
+    ] {
+        let words = [&super::ARMS[..], &["--junit", file]].concat();
+        let told = Finished::of(&mut eval(&folder, &server, &words)).exits(2).stderr;
+        assert!(told.contains(why), "{file}: {told}");
+    }
+    assert_eq!(std::fs::read_to_string(folder.path().join("sums.jsonl")).unwrap(), tasks);
+    evaluated(&folder, &server, &["--junit", "bars.xml"], 0);
+    std::fs::remove_dir_all(folder.path().join("study")).unwrap();
+    let refusing = Server::start(|request| {
+        if request.path.ends_with("/models") {
+            return model(SENSIBLE)(request);
+        }
+        vec![Act::Send(http("400 Bad Request", "", b"{}"))]
+    });
+    let words = [&super::ARMS[..], &["--junit", "bars.xml"]].concat();
+    Finished::of(&mut eval(&folder, &refusing, &words)).exits(6);
+    let xml = std::fs::read_to_string(folder.path().join("bars.xml")).unwrap_or_default();
+    assert!(!xml.contains("4 of 4 are complete"), "{xml}");
+}
+
+#[test]
+fn a_plan_for_one_part_is_of_that_part() {
+    let (folder, server) = (Folder::new(), sums_model());
+    sums(&folder, 8);
+    let calls = |words: &[&str]| {
+        let words = [&super::ARMS[..], &["--dry-run"], words].concat();
+        let told = Finished::of(&mut eval(&folder, &server, &words)).exits(0).stdout;
+        let last = serde_json::Deserializer::from_str(&told).into_iter::<Value>().last().unwrap().unwrap();
+        last["sum"]["at_once"]["calls"].as_u64().unwrap()
+    };
+    assert_eq!(calls(&["--shard", "0/2"]) * 2, calls(&[]));
+    // A command that would be refused is refused before it is planned.
+    evaluated(&folder, &server, &[], 0);
+    let words = [&super::ARMS[..], &["--dry-run", "--seed", "7"]].concat();
+    let told = Finished::of(&mut eval(&folder, &server, &words)).exits(2).stderr;
+    assert!(told.contains("the seed is 1 there and 7 here"), "{told}");
+}
+
+#[test]
+fn a_baseline_without_a_task_in_common_is_refused_before_the_first_call() {
+    let (folder, server) = (Folder::new(), sums_model());
+    sums(&folder, 4);
+    evaluated(&folder, &server, &[], 0);
+    std::fs::rename(folder.path().join("study"), folder.path().join("old")).unwrap();
+    folder
+        .write("sums.jsonl", "{\"id\": 0, \"prompt\": \"2+2?\", \"answer\": 4, \"canonical\": \"number\"}\n");
+    let asked = server.chats().len();
+    let words = ["--arm", "vote", "--baseline", "old"];
+    let told = Finished::of(&mut eval(&folder, &server, &words)).exits(2).stderr;
+    assert!(told.contains("no task is the same in both") && server.chats().len() == asked, "{told}");
+}
+
 #[test]
 fn one_way_is_not_counted_twice() {
     let (folder, server) = (Folder::new(), sums_model());
@@ -76,6 +137,9 @@ fn one_way_is_not_counted_twice() {
     let words = ["--arm", "vote,modes=words,stop=sure", "--arm", "vote,stop=sure,modes=words"];
     let told = Finished::of(&mut eval(&folder, &server, &words)).exits(2).stderr;
     assert!(told.contains("are the same way of answering"), "{told}");
+    let words = ["--arm", "vote", "--arm", "vote,stop=fast"];
+    let told = Finished::of(&mut eval(&folder, &server, &words)).exits(2).stderr;
+    assert!(told.contains("are the same way of answering"), "a default that is written out: {told}");
 }
 
 #[test]
