@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::core::BasisPoints;
 use crate::statistics::{at_most, clopper_pearson_upper, count_within};
-use crate::text::counted;
+use crate::text::{counted, percent};
 
 /// The probability that the errors exceed the risk all the same.
 pub const DOUBT: f64 = 0.05;
@@ -134,13 +134,6 @@ impl RiskStep {
     pub fn bound(&self) -> f64 {
         clopper_pearson_upper(f64::from(self.errors), f64::from(self.answered), DOUBT)
     }
-}
-
-/// Returns a share in per cent, with as many digits as it needs, up to two.
-#[must_use]
-pub fn percent(share: f64) -> String {
-    let text = format!("{:.2}", share * 100.0);
-    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! The errors of calibrations.
 
-use super::certified::{NotCertifiable, percent};
+use super::certified::NotCertifiable;
 use crate::core::ExitCode;
+use crate::text::percent;
 
 /// A calibration that cannot be made or used.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

@@ -22,7 +22,7 @@ mod fit;
 mod way;
 
 pub use applied::{AppliedCalibration, CalibratedOn, Confidence};
-pub use certified::{DOUBT, NotCertifiable, RiskStep, items_without_error, percent, threshold};
+pub use certified::{DOUBT, NotCertifiable, RiskStep, items_without_error, threshold};
 pub use error::CalibrationError;
 pub use features::Features;
 pub use file::{Calibration, ItemsNote, KnownRun};

@@ -6,12 +6,11 @@ use std::path::Path;
 use super::args::Format;
 use super::output::Output;
 use crate::bft::{Opinion, Vote};
-use crate::calibration::Confidence;
 use crate::core::{Endpoint, ExitCode, OpenAiEndpoint};
 use crate::protocol::panel::{PanelSection, TOTAL_MAX};
 use crate::protocol::review::{ApprovalSection, Reviewed};
 use crate::protocol::{OutcomeKind, Section};
-use crate::report::{RunResult, check_in_words, stop_in_words, votes_in_words, worth};
+use crate::report::{RunResult, check_in_words, confidence_in_words, stop_in_words, votes_in_words, worth};
 use crate::text::{counted, escape, excerpts, grouped};
 
 /// Prints the answer and returns the exit code.
@@ -84,13 +83,8 @@ pub(super) fn tell_result(output: &Output, result: &RunResult, dir: &Path, endpo
     } else if let Section::Approval(approval) = section {
         tell_reviews(output, approval);
     }
-    if let Some(Confidence { value, calibrated_on: on, .. }) = &result.confidence {
-        let day = on.made_at.get(..10).unwrap_or(&on.made_at);
-        output.status(&escape::terminal(&format!(
-            "confidence {:.1} %, by the calibration of {day} on {}",
-            value.value() * 100.0,
-            counted(on.runs, "run")
-        )));
+    if let Some(confidence) = &result.confidence {
+        output.status(&escape::terminal(&confidence_in_words(confidence)));
     }
     if let Some(check) = result.check.as_ref().filter(|check| check.refused > 0) {
         output.status(&escape::terminal(&format!("check: {}", check_in_words(check))));

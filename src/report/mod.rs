@@ -14,6 +14,7 @@ mod sarif;
 mod summary;
 mod transcript;
 mod vote;
+mod withheld;
 mod worth;
 
 pub use decision::{DECISION_METRICS_FILE, DecisionMetrics, DecisionOutcome};
@@ -25,6 +26,7 @@ pub use sarif::sarif;
 pub use summary::{check_in_words, summary};
 pub use transcript::transcript;
 pub use vote::{stop_in_words, votes_in_words};
+pub use withheld::confidence_in_words;
 pub use worth::worth;
 
 /// The schema of `result.json`.

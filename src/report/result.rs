@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::withheld::withheld;
 use super::{RESULT_FILE, TRANSCRIPT_FILE, panel, transcript, vote};
 use crate::calibration::Confidence;
-use crate::core::BasisPoints;
 use crate::crypto::Digest;
 use crate::engine::{ReplayError, RunState};
 use crate::files::write_whole;
@@ -235,20 +235,6 @@ fn reason(outcome: &Outcome) -> Option<String> {
         Outcome::Budget { limit } => Some(limit.clone()),
         Outcome::Failed { cause } => Some(cause.clone()),
         Outcome::Interrupted => Some("the run was interrupted and can be resumed".to_owned()),
-    }
-}
-
-/// Returns in words why an answer is withheld.
-pub(super) fn withheld(confidence: Option<BasisPoints>, threshold: BasisPoints) -> String {
-    let percent = |share: BasisPoints| format!("{:.2} %", share.value() * 100.0);
-    let least = percent(threshold);
-    match confidence {
-        Some(value) => {
-            format!("the confidence in the answer is {}, and only {least} and more is given", percent(value))
-        }
-        None => format!(
-            "the calibration has seen no such answer or not this model, and only a confidence of {least} and more is given"
-        ),
     }
 }
 

@@ -2,10 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::result::withheld;
 use super::vote::{stop_in_words, votes_in_words};
+use super::withheld::{confidence_in_words, withheld};
 use crate::bft::Opinion;
-use crate::calibration::Confidence;
 use crate::core::InterpreterNote;
 use crate::engine::{Mismatch, ReplayError, RunState};
 use crate::journal::{Entry, Executed, Executor, Found, Record, Replied};
@@ -16,7 +15,7 @@ use crate::protocol::vote::{SampleReport, VoteSection};
 use crate::protocol::{
     CallId, CallPhase, Dissent, Execution, ExecutionResult, Method, Outcome, Params, Passage, Section, Step,
 };
-use crate::text::{Envelope, counted, escape};
+use crate::text::{Envelope, escape};
 
 /// Returns the transcript of a whole journal.
 ///
@@ -339,14 +338,8 @@ fn remainder(out: &mut String, state: &RunState) {
         | Section::Approval(_)
         | Section::MapReduce(_) => dissent(out, &report.dissent),
     }
-    if let Some(Confidence { value, class, calibrated_on: on }) = state.confidence() {
-        let _ = writeln!(
-            out,
-            "Confidence: {:.2} % (class {class}), by the calibration of {} on {}.\n",
-            value.value() * 100.0,
-            on.made_at,
-            counted(on.runs, "run")
-        );
+    if let Some(confidence) = state.confidence() {
+        let _ = writeln!(out, "Answer: {}.\n", confidence_in_words(confidence));
     }
     if !report.degraded.is_empty() {
         out.push_str("## Degraded\n\n");

@@ -1,6 +1,7 @@
-//! Counts, as they are written in a sentence.
+//! Counts and shares, as they are written in a sentence.
 //!
-//! The input is a number, and the noun for the counted things. The output is both: `1 round`, `1,200 rounds`.
+//! The input is a number, and the noun for the counted things. The output is both: `1 round`, `1,200 rounds`. A share
+//! is written in per cent.
 
 /// Returns a count with its noun, which takes an `s` unless the count is one.
 pub(crate) fn counted(count: impl TryInto<u64>, noun: &str) -> String {
@@ -17,6 +18,12 @@ pub(crate) fn grouped(count: u64) -> String {
     groups.join(",")
 }
 
+/// Returns a share in per cent, with as many digits as it needs, up to two.
+pub(crate) fn percent(share: f64) -> String {
+    let text = format!("{:.2}", share * 100.0);
+    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -25,5 +32,11 @@ mod tests {
     fn one_thing_has_a_singular_and_thousands_are_apart() {
         assert_eq!([counted(0_u8, "round"), counted(1_u64, "round")], ["0 rounds", "1 round"]);
         assert_eq!([counted(1200_usize, "call"), grouped(1_234_567)], ["1,200 calls", "1,234,567"]);
+    }
+
+    #[test]
+    fn a_share_has_as_many_digits_as_it_needs() {
+        let shares = [0.05, 0.1003, 1.0, 0.0, 0.98765].map(percent);
+        assert_eq!(shares, ["5 %", "10.03 %", "100 %", "0 %", "98.77 %"]);
     }
 }

@@ -36,7 +36,7 @@ mod violation;
 
 pub use canonical::{Canonical, CanonicalKind, CanonicalRule, Canonicalizer, NotCanonical, Reading};
 pub use constraint::{Bounds, Broken, Constraint};
-pub(crate) use counted::{counted, grouped};
+pub(crate) use counted::{counted, grouped, percent};
 pub use decimal::{DecimalSign, NotANumber};
 pub use envelope::{
     AnswerChange, Artifact, ChangeBy, Envelope, FinalSolution, Meta, PeerAnswer, SOLVED_MARKER, Status,

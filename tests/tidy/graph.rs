@@ -131,7 +131,13 @@ fn resolve(path: &[String], parsed: &BTreeMap<Module, File>, depth: usize) -> Op
     let mut module = Module::new();
     for (index, segment) in path.iter().enumerate() {
         let child = [module.as_slice(), std::slice::from_ref(segment)].concat();
+        let is_last = index + 1 == path.len();
         if parsed.contains_key(&child) {
+            // A module and an item of it may have the same name: `pub use transcript::transcript`.
+            let item = parsed.get(&module).and_then(|file| file.bindings.get(segment));
+            if let Some(item) = item.filter(|item| is_last && depth < 20 && **item != child) {
+                return resolve(item, parsed, depth + 1);
+            }
             module = child;
             continue;
         }
@@ -254,6 +260,9 @@ impl Reader<'_> {
 }
 
 impl<'ast> Visit<'ast> for Reader<'_> {
+    /// The `super` of `pub(super)` uses nothing.
+    fn visit_visibility(&mut self, _: &'ast syn::Visibility) {}
+
     fn visit_item(&mut self, item: &'ast syn::Item) {
         if let syn::Item::Mod(module) = item {
             let is_test = module.attrs.iter().any(|attribute| {
@@ -365,6 +374,17 @@ mod tests {
         ] {
             assert!(through_a_re_export(user).is_empty(), "{user}");
         }
+    }
+
+    #[test]
+    fn a_function_with_the_name_of_its_module_is_an_arrow_to_it() {
+        let found = arrows(&graph(&[
+            ("lib.rs", "mod a;\n"),
+            ("a/mod.rs", "mod inner;\nmod other;\npub use inner::inner;\n"),
+            ("a/inner.rs", "pub fn inner() {}\n"),
+            ("a/other.rs", "use super::inner;\npub(super) fn f() { inner() }\n"),
+        ]));
+        assert_eq!(found, ["a::other uses a::inner"]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use serde_json::{Value, json};
 
 use crate::batch::{GradedRuns, ShardStatus, State, status};
-use crate::calibration::{Calibration, CalibrationError, ItemsNote, KnownParts, RiskStep, percent};
+use crate::calibration::{Calibration, CalibrationError, ItemsNote, KnownParts, RiskStep};
 use crate::cli::args::{CalibrateArgs, Format};
 use crate::cli::error::UsageError;
 use crate::cli::one_column::require_one_column;
@@ -15,7 +15,7 @@ use crate::cli::output::Output;
 use crate::core::{ExitCode, PROGRAM};
 use crate::eval::{ARMS, EvalPlan, EvalResults};
 use crate::files::{LARGE_BYTES_MAX, read_text, write_whole};
-use crate::text::{counted, escape};
+use crate::text::{counted, escape, percent};
 
 /// The name of the file in the folder of the runs.
 const FILE: &str = "calibration.json";
@@ -63,7 +63,7 @@ pub(crate) fn calibrate(args: &CalibrateArgs, output: &Output) -> anyhow::Result
     }
     if left_out > 0 {
         output.warn(&format!(
-            "left out: {} that failed, reached a limit or whose right answer is not known; they count as no answer",
+            "left out: {} that failed, reached a limit or whose right answer is not known",
             counted(left_out, "run")
         ));
     }
