@@ -89,7 +89,8 @@ impl Calibration {
         runs.sort_by_key(|run| run.made_of.to_string());
         // The same question twice, under two ids, is one question.
         runs.dedup_by_key(|run| run.made_of);
-        let answered = runs.iter().filter(|run| run.features.is_some()).count();
+        let has_answer = |run: &&KnownRun| run.features.is_some();
+        let answered = runs.iter().filter(has_answer).count();
         if answered < ANSWERS_MIN {
             return Err(CalibrationError::TooFew { answered, needed: ANSWERS_MIN });
         }
@@ -97,7 +98,6 @@ impl Calibration {
             let own = runs.iter().enumerate().filter(move |(at, _)| at % 2 == half);
             own.map(|(_, run)| run)
         };
-        let with_answer = |run: &'_ KnownRun| run.features.is_some();
         let fitted: Vec<(&Features, bool)> =
             of_half(0).filter_map(|run| Some((run.features.as_ref()?, run.is_right))).collect();
         let fit = Fit::new(&fitted);
@@ -111,7 +111,7 @@ impl Calibration {
             sha256: tasks.finish(),
             runs: runs.len(),
             answered,
-            right: runs.iter().filter(|run| with_answer(run) && run.is_right).count(),
+            right: runs.iter().filter(has_answer).filter(|run| run.is_right).count(),
             fitted: fitted.len(),
             certifying: of_half(1).count(),
         };
@@ -326,13 +326,13 @@ mod tests {
         let other = RunSetup { roleset: "other".to_owned(), ..setup() };
         assert_eq!(
             why(&other, &endpoints()).unwrap_err(),
-            "it does not fit this run: its roleset is `other`, and the calibration's is `mine`"
+            "it does not fit this run: its roleset is `other` and not `mine`"
         );
         let vote = VoteParams { samples_max: Some(9), ..VoteParams::default() };
         let other = RunSetup { params: Params::Vote(vote), ..setup() };
         assert_eq!(
             why(&other, &endpoints()).unwrap_err(),
-            "it does not fit this run: its parameter `samples_max` is `9`, and the calibration's is the default"
+            "it does not fit this run: its parameter `samples_max` is `9` and not the default"
         );
         let mut other = setup();
         other.canonical.kind = CanonicalKind::Number;
@@ -346,7 +346,9 @@ mod tests {
         assert!(
             why(&other, &endpoints()).unwrap_err().contains("other instructions, temperatures or checks")
         );
-        assert!(why(&setup(), &[]).unwrap_err().contains("its model is ``"));
+        assert!(why(&setup(), &[]).unwrap_err().contains("its model is `` and not `mock`"));
+        let named = RunSetup { roleset: "a\nerror: b".to_owned(), ..setup() };
+        assert!(!why(&named, &endpoints()).unwrap_err().contains('\n'), "no name makes a line of its own");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The way in which runs were made: a calibration holds for no other.
 //!
-//! The input is the setup of a run and the models of its agents. The output is what has to be the same, and the parts that are not. The
-//! task, the rules that it says, the seed and the servers may differ.
+//! The input is the setup of a run, its limits, and the models of its agents. The output is the parts that have to be the same, and those of
+//! another run that are not. The task, the constraints, the seed and the servers may differ.
 
 use std::collections::BTreeSet;
 
@@ -53,13 +53,10 @@ pub struct CalibratedWay {
     /// The digest of the agents with their instructions, and of the user's check.
     pub agents_sha256: Digest,
     /// Whether documents are searched.
-    #[serde(default)]
     pub is_searching: bool,
     /// The limits on tokens and cost. A run that reaches them gives no answer, so they choose which answers are given.
-    #[serde(default)]
     pub limits: RunLimits,
     /// The fields that are added to the requests of each agent; null where they are not known, as in a run from a bank.
-    #[serde(default)]
     pub extras: Vec<Option<Map<String, Value>>>,
 }
 
@@ -116,7 +113,8 @@ impl CalibratedWay {
             .into_iter()
             .filter(|(name, known, found)| counts(name) && known != found)
             .map(|(name, known, found)| {
-                format!("its {name} is `{found}`, and the calibration's is `{known}`")
+                let [known, found] = [known, found].map(|value| escape::excerpt(&value));
+                format!("its {name} is `{found}` and not `{known}`")
             })
             .collect();
         // Another protocol has other parameters and agents, which say nothing more.
@@ -153,7 +151,7 @@ impl CalibratedWay {
         let differing = names.into_iter().filter(|name| self.params.get(*name) != other.params.get(*name));
         let told = |name: &String| {
             let [known, found] = [self, other].map(|way| shown(way.params.get(name)));
-            format!("its parameter `{}` is {found}, and the calibration's is {known}", escape::excerpt(name))
+            format!("its parameter `{}` is {found} and not {known}", escape::excerpt(name))
         };
         differing.map(told).collect()
     }

@@ -151,7 +151,7 @@ fn a_calibration_holds_for_no_other_way() {
     calibrated(&folder, &[], 0);
     for (words, why) in [
         (&["--risk", "0.001"][..], "a risk of 0.1 % is not certifiable: at least 2,995 answers"),
-        (&["--samples-max", "7"], "its parameter `samples_max` is `7`, and the calibration's is `5`"),
+        (&["--samples-max", "7"], "its parameter `samples_max` is `7` and not `5`"),
         (&["--model", "other-model"], "its model is `other-model, other-model`"),
         (&["--temperature", "0.1"], "its agents have other instructions, temperatures or checks"),
         (&["--calibration", "sums.jsonl"], "it is no calibration"),
