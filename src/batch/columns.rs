@@ -103,7 +103,7 @@ pub fn planned_columns(
     file: &FileConfig,
 ) -> Result<Vec<(Column, ColumnNote)>, RunError> {
     let mut columns = Vec::new();
-    let calibration = request.calibration.as_ref().map(CalibrationRequest::read).transpose()?.map(Rc::new);
+    let calibration = request.read_calibration()?;
     for roleset in request.rolesets() {
         let named = read_named(roleset, request.rolesets_dir.as_ref(), file)?;
         let NamedRoleset { name, mut roleset, mut packs, source, .. } = named;
@@ -163,6 +163,11 @@ impl ColumnRequest {
         }
     }
 
+    /// Reads the calibration of all columns, if there is one.
+    fn read_calibration(&self) -> Result<Option<Rc<ReadCalibration>>, RunError> {
+        Ok(self.calibration.as_ref().map(CalibrationRequest::read).transpose()?.map(Rc::new))
+    }
+
     /// Returns a column in its arm, with or without the rules that tasks say.
     fn named(&self, column: Column, arm: &str) -> Column {
         let column = column.in_arm(arm);
@@ -203,8 +208,7 @@ impl OpenColumns {
         if chosen.launch.is_some() && models.len() > 1 {
             return Err(usage("--launch starts a server for one model; give one --model"));
         }
-        let calibration =
-            request.calibration.as_ref().map(CalibrationRequest::read).transpose()?.map(Rc::new);
+        let calibration = request.read_calibration()?;
         let command = launch_command(&chosen, &file, None)?;
         let server = match (&command, running) {
             (Some(_), Some(server)) => {

@@ -33,7 +33,7 @@ pub enum BatchError {
     },
     /// There is no batch in the folder.
     #[error("there is no batch in `{0}`: it has no file `batch.json`")]
-    None(PathBuf),
+    NoBatch(PathBuf),
     /// The tasks cannot be read to their end.
     #[error("the tasks cannot be read any further")]
     Tasks(#[source] std::io::Error),
@@ -180,7 +180,7 @@ impl BatchError {
             | Self::Stray { .. }
             | Self::Manifest { .. }
             | Self::Transcript { .. } => ExitCode::Integrity,
-            Self::None(_)
+            Self::NoBatch(_)
             | Self::Settings { .. }
             | Self::Shards { .. }
             | Self::Redactions { .. }

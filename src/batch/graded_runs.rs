@@ -5,7 +5,7 @@
 //! on the way.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::error::BatchError;
 use super::results::{Only, results};
@@ -22,8 +22,8 @@ pub struct GradedRuns {
     pub ways: Vec<CalibratedWay>,
     /// One run of each task: that with the lowest seed.
     pub runs: Vec<KnownRun>,
-    /// The runs whose answer another calibration may have withheld.
-    pub withheld: usize,
+    /// The runs that have a calibration of their own, which may have withheld their answers.
+    pub calibrated: usize,
     /// The further runs of the same tasks, with later seeds.
     pub later_seeds: usize,
     /// The runs that failed, reached a limit or have no known answer.
@@ -55,7 +55,7 @@ impl GradedRuns {
     /// Returns the task of each run that fits, by the run's id, and whether it is right if that is known.
     fn rights(
         &mut self,
-        folder: &std::path::Path,
+        folder: &Path,
         only: &[Only],
     ) -> Result<HashMap<String, (String, Option<bool>)>, BatchError> {
         let mut rights = HashMap::new();
@@ -86,7 +86,7 @@ impl GradedRuns {
         if !self.ways.contains(&way) {
             self.ways.push(way);
         }
-        self.withheld += usize::from(opened.calibration.is_some());
+        self.calibrated += usize::from(opened.calibration.is_some());
         let features = Features::new(end, &state.report());
         of_task.insert(task.to_owned(), (seed, KnownRun { made_of: cell.made_of, features, is_right }));
     }

@@ -59,7 +59,7 @@ pub fn is_batch(folder: &Path) -> bool {
 pub(super) fn count(folder: &Path) -> Result<u64, BatchError> {
     let path = folder.join(BATCH_FILE);
     if !path.exists() {
-        return Err(BatchError::None(folder.to_owned()));
+        return Err(BatchError::NoBatch(folder.to_owned()));
     }
     let bytes = read(&path, SMALL_BYTES_MAX).map_err(BatchError::io("read", &path))?;
     let wrong = |why: String| BatchError::Manifest { path: path.clone(), why };

@@ -31,10 +31,10 @@ mod open_run;
 mod picked;
 mod pilot;
 mod plan;
+mod prompts_and_times;
 mod public_row;
 mod result_line;
 mod results;
-mod run_times;
 mod scheduler;
 mod shard;
 mod shard_id;
@@ -65,13 +65,13 @@ pub use open_run::Options;
 pub use picked::{CellLabel, Pick, PickedRun, pick};
 pub use pilot::pilots;
 pub use plan::{BatchPlan, ColumnPlan, Sum};
+pub use prompts_and_times::prompts_and_times;
 pub use result_line::ResultLine;
 pub use results::{
-    BlindTold, By, Difference, Flat, Group, Groups, InspectLog, Only, PageContent, RunTimes, SampleTold,
-    Samples, Share, TalkEffect, TallyTold, TimingTold, Told, UsageTold, VotesTold, page, results,
+    BlindTold, By, Difference, Flat, Group, Groups, InspectLog, Only, PageContent, PromptAndTimes,
+    SampleTold, Samples, Share, TalkEffect, TallyTold, TimingTold, Told, UsageTold, VotesTold, page, results,
     share_in_words,
 };
-pub use run_times::run_times;
 pub use scheduler::{Columns, Watcher, run};
 pub use shard::{Retry, Shard};
 pub use shard_id::ShardOf;

@@ -56,6 +56,15 @@ pub struct ShardStatus {
     pub is_live: Option<bool>,
 }
 
+impl ShardStatus {
+    /// Returns whether all cells of the shard have ended.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        let state = self.progress.as_ref().map(|progress| progress.state);
+        state == Some(State::Ended) && self.is_live != Some(true)
+    }
+}
+
 impl Progress {
     /// Writes the report into the batch's folder, for watchers.
     ///

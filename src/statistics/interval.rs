@@ -31,13 +31,21 @@ pub fn wilson(share: f64, n: f64) -> Interval {
 /// Returns the 95 % interval of Student (1908) for the mean of these values, or `None` for fewer than two.
 #[must_use]
 pub fn student(values: &[f64]) -> Option<Interval> {
+    let error = standard_error(values)?;
     let n = values.len() as f64;
-    let freedom = n - 1.0;
-    let student = StudentsT::new(0.0, 1.0, freedom).ok().filter(|_| freedom > 0.0)?;
+    let student = StudentsT::new(0.0, 1.0, n - 1.0).ok()?;
+    let mean = values.iter().sum::<f64>() / n;
+    let half = student.inverse_cdf(0.975) * error;
+    Some(Interval { low: mean - half, high: mean + half })
+}
+
+/// Returns the standard error of the mean of these values, or `None` for fewer than two.
+#[must_use]
+pub fn standard_error(values: &[f64]) -> Option<f64> {
+    let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    let half = student.inverse_cdf(0.975) * (squares / freedom / n).sqrt();
-    Some(Interval { low: mean - half, high: mean + half })
+    (values.len() > 1).then(|| (squares / (n - 1.0) / n).sqrt())
 }
 
 /// Returns the upper end of the one-sided interval of Clopper and Pearson (1934) for a share: the largest one under which at most `count`

@@ -9,12 +9,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value, json};
 
 use super::rows::{Told, UsageTold};
+use super::share::{ByTask, mark};
 use crate::crypto::Digest;
 use crate::protocol::OutcomeKind;
+use crate::statistics::standard_error;
 
-/// What a journal knows of a run, and its row lacks.
+/// The parts of a run that its row lacks and its journal has.
 #[derive(Clone, Debug, Default)]
-pub struct RunTimes {
+pub struct PromptAndTimes {
     /// The prompt of its task.
     pub prompt: String,
     /// The time of its first record.
@@ -27,12 +29,12 @@ pub struct RunTimes {
 #[derive(Debug, Default)]
 pub struct InspectLog {
     columns: BTreeSet<[String; 3]>,
-    runs: Vec<(Told, RunTimes)>,
+    runs: Vec<(Told, PromptAndTimes)>,
 }
 
 impl InspectLog {
     /// Adds a run.
-    pub fn add(&mut self, told: Told, times: RunTimes) {
+    pub fn add(&mut self, told: Told, times: PromptAndTimes) {
         self.columns.insert([&told.roleset, &told.model, &told.arm].map(Clone::clone));
         self.runs.push((told, times));
     }
@@ -106,27 +108,23 @@ impl InspectLog {
 const SCORER: &str = "right";
 
 /// Returns the share of right answers, with its standard error over tasks.
-fn score(runs: &[(Told, RunTimes)]) -> Value {
-    let mut by_task: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+fn score(runs: &[(Told, PromptAndTimes)]) -> Value {
+    let mut by_task = ByTask::default();
     for (told, _) in runs {
         if let Some(is_right) = told.right {
-            by_task.entry(&told.task).or_default().push(f64::from(u8::from(is_right)));
+            by_task.add(mark(&told.task), is_right);
         }
     }
-    let scored: usize = by_task.values().map(Vec::len).sum();
-    let means: Vec<f64> =
-        by_task.values().map(|values| values.iter().sum::<f64>() / values.len() as f64).collect();
-    let n = means.len() as f64;
-    let mean = means.iter().sum::<f64>() / n.max(1.0);
-    let squares: f64 = means.iter().map(|value| (value - mean).powi(2)).sum();
-    let error = if means.len() < 2 { 0.0 } else { (squares / (n - 1.0) / n).sqrt() };
+    let share = by_task.share();
+    let means: Vec<f64> = by_task.means().map(|(_, mean)| mean).collect();
+    let (mean, error) = (share.share.unwrap_or_default(), standard_error(&means).unwrap_or_default());
     let metric = |name: &str, value: f64| json!({"name": name, "value": value});
     json!({
         "name": SCORER,
         "scorer": SCORER,
         "reducer": "mean",
-        "scored_samples": scored,
-        "unscored_samples": runs.len() - scored,
+        "scored_samples": share.of,
+        "unscored_samples": runs.len() as u64 - share.of,
         "metrics": {"accuracy": metric("accuracy", mean), "stderr": metric("stderr", error)},
     })
 }
@@ -149,7 +147,7 @@ fn usage<'a>(usages: impl Iterator<Item = &'a UsageTold>) -> Value {
 
 fn sample(
     told: &Told,
-    times: &RunTimes,
+    times: &PromptAndTimes,
     (epoch, target): (usize, &str),
     models: &str,
     transcript: Option<&String>,

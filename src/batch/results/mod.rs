@@ -18,7 +18,7 @@ mod share;
 
 pub use difference::Difference;
 pub use groups::{By, Group, Groups, Only, TalkEffect};
-pub use inspect::{InspectLog, RunTimes};
+pub use inspect::{InspectLog, PromptAndTimes};
 pub use page::{PageContent, page};
 pub(super) use rows::lines;
 pub use rows::{BlindTold, Flat, SampleTold, TallyTold, TimingTold, Told, UsageTold, VotesTold, results};

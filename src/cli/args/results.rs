@@ -1,15 +1,12 @@
 //! The flags of `consensus results`.
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use super::global::{Format, OwnFormat};
-use crate::batch::{BatchError, By, Only, Told, results};
-use crate::cli::error::UsageError;
-use crate::text::escape;
+use crate::batch::{By, Only};
 
 const AFTER_HELP: &str = "\
 A table (text), a JSON document (json) and a page with plots (html) group runs. Rows of runs are `csv` and `jsonl`. \
@@ -71,39 +68,4 @@ pub(crate) struct ResultsArgs {
     /// The tasks of the batch, for the right answers in a log.
     #[arg(long, value_name = "TASKS")]
     pub(crate) tasks: Option<PathBuf>,
-}
-
-/// The most values that are named in place of one that no run has.
-const VALUES_MAX: usize = 12;
-
-impl ResultsArgs {
-    /// Passes each chosen run of the batch in a folder to `each`.
-    pub(crate) fn results(&self, dir: &Path, mut each: impl FnMut(Told)) -> Result<(), BatchError> {
-        results(dir, |told| {
-            if self.only.iter().all(|only| only.has(&told)) {
-                each(told);
-            }
-        })
-    }
-
-    /// Refuses a choice that no run fits, with the values that runs have.
-    pub(crate) fn require_fitting(&self) -> anyhow::Result<()> {
-        let (mut values, mut fits) = (BTreeSet::new(), self.only.is_empty());
-        for dir in self.dirs.iter().filter(|_| !self.only.is_empty()) {
-            results(dir, |told| {
-                fits |= self.only.iter().all(|only| only.has(&told));
-                if values.len() < VALUES_MAX {
-                    values.extend(
-                        self.only.iter().filter(|only| !only.has(&told)).map(|only| only.instead(&told)),
-                    );
-                }
-            })?;
-        }
-        if fits || values.is_empty() {
-            return Ok(());
-        }
-        let values = values.into_iter().collect::<Vec<_>>().join(", ");
-        Err(UsageError(format!("no run fits --only; there are runs with {}", escape::excerpt(&values)))
-            .into())
-    }
 }

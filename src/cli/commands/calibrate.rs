@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use serde_json::{Value, json};
 
-use crate::batch::{GradedRuns, ShardStatus, State, status};
+use crate::batch::{GradedRuns, ShardStatus, status};
 use crate::calibration::{Calibration, CalibrationError, ItemsNote, KnownParts, RiskStep};
 use crate::cli::args::{CalibrateArgs, Format};
 use crate::cli::error::UsageError;
@@ -29,11 +29,7 @@ const RISKS: [f64; 5] = [0.01, 0.02, 0.05, 0.1, 0.2];
 pub(crate) fn calibrate(args: &CalibrateArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let batches = batches(&args.dir)?;
     for batch in &batches {
-        let has_ended = |shard: &ShardStatus| {
-            let state = shard.progress.as_ref().map(|progress| progress.state);
-            state == Some(State::Ended) && shard.is_live != Some(true)
-        };
-        if !status(batch)?.iter().all(has_ended) {
+        if !status(batch)?.iter().all(ShardStatus::has_ended) {
             return Err(CalibrationError::Incomplete(batch.display().to_string()).into());
         }
     }
@@ -46,7 +42,7 @@ pub(crate) fn calibrate(args: &CalibrateArgs, output: &Output) -> anyhow::Result
         .into());
     }
     require_one_column(&graded.columns)?;
-    if graded.withheld > 0 {
+    if graded.calibrated > 0 {
         return Err(CalibrationError::Withheld.into());
     }
     let GradedRuns { ways, runs, left_out, later_seeds, .. } = graded;

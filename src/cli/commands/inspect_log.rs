@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::Path;
 
+use super::chosen_runs::chosen_runs;
 use crate::batch::{
-    InspectLog, Line, ShardStatus, State, TaskForm, feed, provenance, run_times, status, transcripts,
+    InspectLog, Line, ShardStatus, TaskForm, feed, prompts_and_times, provenance, status, transcripts,
 };
 use crate::cli::args::ResultsArgs;
 use crate::cli::error::UsageError;
@@ -24,13 +25,10 @@ pub(super) fn inspect_log(args: &ResultsArgs, output: &Output) -> anyhow::Result
     let (mut data, mut is_whole) = (BTreeSet::new(), true);
     for dir in &args.dirs {
         data.extend(provenance(dir)?.data.into_iter().map(|data| data.name));
-        let has_ended = |shard: &ShardStatus| {
-            shard.progress.as_ref().is_none_or(|progress| progress.state == State::Ended)
-        };
-        is_whole &= status(dir)?.iter().all(has_ended);
-        let mut times = run_times(dir)?;
-        args.results(dir, |told| {
-            let of_run = times.remove(&told.run).unwrap_or_default();
+        is_whole &= status(dir)?.iter().all(ShardStatus::has_ended);
+        let mut recorded = prompts_and_times(dir)?;
+        chosen_runs(&args.only, dir, |told| {
+            let of_run = recorded.remove(&told.run).unwrap_or_default();
             log.add(told, of_run);
         })?;
         if args.with_transcripts {

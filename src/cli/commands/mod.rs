@@ -7,6 +7,7 @@ mod batch_source;
 pub(super) mod calibrate;
 pub(super) mod chat;
 pub(super) mod children;
+mod chosen_runs;
 pub(super) mod docs;
 pub(super) mod doctor;
 pub(super) mod eval;

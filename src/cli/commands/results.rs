@@ -9,10 +9,11 @@ use console::{Term, measure_text_width};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::chosen_runs::{chosen_runs, require_fitting};
 use super::inspect_log::inspect_log;
 use crate::batch::{
-    By, Difference, Group, Groups, PageContent, Samples, State, calls, is_of_first_version, mixed_columns,
-    page, provenance, share_in_words, status, strays, transcripts,
+    By, Difference, Group, Groups, PageContent, Samples, calls, is_of_first_version, mixed_columns, page,
+    provenance, share_in_words, status, strays, transcripts,
 };
 use crate::cli::args::{Format, OwnFormat, ResultsArgs};
 use crate::cli::error::UsageError;
@@ -38,7 +39,7 @@ pub(crate) fn tell(args: &ResultsArgs, output: &Output) -> anyhow::Result<ExitCo
         return Err(UsageError("--tasks is for a log only: add --format inspect".to_owned()).into());
     }
     require_batches(&args.dirs)?;
-    args.require_fitting()?;
+    require_fitting(&args.only, &args.dirs)?;
     match args.format {
         Format::Text
         | Format::Json
@@ -108,7 +109,7 @@ fn each_run(
         for stray in strays(dir)? {
             output.warn(&escape::terminal(&stray));
         }
-        args.results(dir, |told| printer.print(write(&json!(told.flat()))))?;
+        chosen_runs(&args.only, dir, |told| printer.print(write(&json!(told.flat()))))?;
     }
     printer.finish()
 }
@@ -143,7 +144,7 @@ fn together(args: &ResultsArgs, output: &Output) -> anyhow::Result<()> {
     let (mut groups, mut samples) = (Groups::new(&by), Samples::new(&by));
     let is_page = matches!(args.format, Format::Own(OwnFormat::Html));
     for dir in &args.dirs {
-        args.results(dir, |told| {
+        chosen_runs(&args.only, dir, |told| {
             groups.add(&told);
             if is_page {
                 samples.add(&told);
@@ -325,8 +326,7 @@ fn warnings(args: &ResultsArgs, groups: &[Group]) -> anyhow::Result<Vec<String>>
             ));
         }
         for shard in status(dir)? {
-            let state = shard.progress.map(|progress| progress.state);
-            if state != Some(State::Ended) || shard.is_live == Some(true) {
+            if !shard.has_ended() {
                 warnings.push(format!("incomplete: shard {}{of} is still open", shard.index));
             }
         }

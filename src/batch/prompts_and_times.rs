@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::error::BatchError;
 use super::layout;
-use super::results::RunTimes;
+use super::results::PromptAndTimes;
 use crate::journal::{Record, RunSpec, read_shared};
 
 /// The record that begins a run, and any other.
@@ -26,8 +26,8 @@ enum Beginning {
 /// # Errors
 ///
 /// Returns [`BatchError`] if there is no batch or a chain is broken.
-pub fn run_times(folder: &Path) -> Result<HashMap<String, RunTimes>, BatchError> {
-    let mut runs: HashMap<String, RunTimes> = HashMap::new();
+pub fn prompts_and_times(folder: &Path) -> Result<HashMap<String, PromptAndTimes>, BatchError> {
+    let mut runs: HashMap<String, PromptAndTimes> = HashMap::new();
     for index in 0..layout::count(folder)? {
         let path = layout::journal_file(folder, index);
         if !path.exists() {
