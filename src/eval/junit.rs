@@ -73,7 +73,7 @@ fn bar_case(bar: &JudgedBar, is_judged: bool) -> TestCase {
         (true, true) => (TestCaseStatus::success(), bar.words.as_str()),
         (true, false) => (TestCaseStatus::non_success(NonSuccessKind::Failure), bar.words.as_str()),
     };
-    let mut case = TestCase::new(&bar.name, status);
+    let mut case = TestCase::new(xml(&bar.name), status);
     case.status.set_message(xml(words));
     case.set_classname("bars").set_system_out(xml(words));
     case
@@ -124,4 +124,27 @@ fn figures(arm: &ArmSummary) -> Vec<(&'static str, String)> {
 /// Returns a text without the characters that XML cannot have and the writer leaves.
 fn xml(text: &str) -> String {
     text.chars().filter(|c| !matches!(c, '\u{fffe}' | '\u{ffff}')).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_has_no_character_that_xml_cannot_have() {
+        let bar = JudgedBar {
+            name: "a\u{0}b\u{fffe}c".to_owned(),
+            is_reached: false,
+            words: "]]> \u{ffff}<".to_owned(),
+        };
+        let mut suite = TestSuite::new("bars");
+        suite.add_test_case(bar_case(&bar, true));
+        let mut report = Report::new(NAME);
+        report.add_test_suite(suite);
+        let text = report.to_string().unwrap();
+        assert!(is_junit(&text) && !is_junit("{}"));
+        let is_allowed = |c: char| !matches!(c, '\0'..='\u{8}' | '\u{fffe}' | '\u{ffff}');
+        assert!(text.chars().all(is_allowed), "{text}");
+        assert!(text.contains("]]&gt; &lt;"), "{text}");
+    }
 }

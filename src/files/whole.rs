@@ -30,3 +30,32 @@ pub fn write_whole(path: &Path, text: &str, mode: u32) -> std::io::Result<()> {
         let _ = std::fs::remove_file(&temporary);
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::Scratch;
+
+    #[test]
+    fn a_file_is_replaced_whole_and_nothing_else_is() {
+        let scratch = Scratch::new(&std::env::temp_dir(), "whole").unwrap();
+        let path = scratch.path().join("file");
+        for text in ["one", "two"] {
+            write_whole(&path, text, 0o600).unwrap();
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+        }
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        let names = || std::fs::read_dir(scratch.path()).unwrap().count();
+        assert_eq!(names(), 1, "no temporary file is left");
+        let folder = scratch.path().join("folder");
+        std::fs::create_dir(&folder).unwrap();
+        let device = scratch.path().join("device");
+        std::os::unix::fs::symlink("/dev/null", &device).unwrap();
+        for other in [&folder, &device] {
+            let why = write_whole(other, "text", 0o600).unwrap_err();
+            assert_eq!(why.kind(), ErrorKind::InvalidInput, "{}", other.display());
+        }
+        assert_eq!(std::fs::read_link(&device).unwrap(), Path::new("/dev/null"));
+        assert_eq!(names(), 3);
+    }
+}

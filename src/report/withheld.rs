@@ -21,11 +21,7 @@ pub(super) fn withheld(confidence: Option<BasisPoints>, threshold: BasisPoints) 
 /// Returns the confidence in an answer, and the calibration that it comes from.
 #[must_use]
 pub fn confidence_in_words(confidence: &Confidence) -> String {
-    let Confidence { value, class, calibrated_on: on } = confidence;
+    let Confidence { value, calibrated_on: on, .. } = confidence;
     let value = percent(value.value());
-    format!(
-        "confidence {value} (class {class}), by the calibration of {} on {}",
-        on.made_at,
-        counted(on.runs, "run")
-    )
+    format!("confidence {value}, by the calibration of {} on {}", on.made_at, counted(on.runs, "run"))
 }

@@ -66,6 +66,15 @@ fn a_log_for_inspect_is_of_one_way_of_answering() {
         (&json!("C"), &json!("4"))
     );
     assert!(sample["metadata"]["transcript"].as_str().unwrap().contains("## Outcome: agreed"), "{sample}");
+    let why = results(&folder, &["--format", "csv", "--tasks", "tasks.jsonl"], 2).stderr;
+    assert!(why.contains("--tasks is for a log only"), "{why}");
+    let mut both = consensus(&folder);
+    let why = Finished::of(both.args(["results", "out", "out", "--format", "inspect"])).exits(2).stderr;
+    assert!(why.contains("a log is of one batch"), "{why}");
+    folder.write("other.jsonl", "{\"id\": 99, \"prompt\": \"2+2?\", \"answer\": 4}\n");
+    let other = ["--only", "arm=two", "--format", "inspect", "--tasks", "other.jsonl"];
+    let why = results(&folder, &other, 0).stderr;
+    assert!(why.contains("none of these tasks is in the log"), "{why}");
     let without = told(&[]);
     assert_eq!(without["samples"][0]["target"], "", "without the tasks no answer is known");
 }

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::support::{Act, Finished, Folder, Server, consensus, http, lines, model, trust};
+use crate::support::{Act, Finished, Folder, Server, consensus, fake_llm, http, lines, model, trust};
 
 /// A vote that always has an answer.
 const VOTE: [&str; 8] =
@@ -286,4 +286,71 @@ fn an_impossible_calibration_is_refused_and_no_other_file_is_replaced() {
             Finished::of(consensus(&folder).args(["calibrate", "known", "--output", output])).exits(2).stderr;
         assert!(told.contains(why), "{output}: {told}");
     }
+}
+
+#[test]
+fn a_run_that_is_resumed_on_another_model_has_no_confidence() {
+    let (folder, server) = (Folder::new(), Server::start(model(GUESSES)));
+    known(&folder, &server);
+    calibrated(&folder, &[], 0);
+    let mut run = consensus(&folder);
+    run.args(["run", "--calibration", "known/calibration.json", "--risk", "0.05", "--canonical", "number"]);
+    let launched = ["--prompt", "An easy sum: 2 + 2?", "--launch", &fake_llm("dies=3")];
+    Finished::of(run.args(VOTE).args(launched)).exits(6);
+    let other = Server::start(|request| {
+        if request.path.ends_with("/models") {
+            let list = json!({"data": [{"id": "other-model"}]});
+            return vec![Act::Send(http("200 OK", "", list.to_string().as_bytes()))];
+        }
+        model(GUESSES)(request)
+    });
+    let resume = ["resume", "--last", "--base-url", &other.url()];
+    let told = Finished::of(consensus(&folder).args(resume)).exits(3);
+    assert!(told.stderr.contains("has seen no such answer or not this model"), "{}", told.stderr);
+    assert_eq!(told.stdout, "");
+    Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
+}
+
+#[test]
+fn a_dry_run_refuses_what_the_run_would_refuse() {
+    let (folder, server) = (Folder::new(), Server::start(model(GUESSES)));
+    known(&folder, &server);
+    calibrated(&folder, &[], 0);
+    let asked_before = server.chats().len();
+    let batch = ["batch", "sums.jsonl", "--output", "out", "--dry-run"];
+    let run = ["run", "--prompt", "2 + 2?", "--canonical", "number", "--dry-run"];
+    for words in [&batch[..], &run[..]] {
+        for (calibration, why) in [
+            (&["--calibration", "nowhere.json"][..], "cannot be read"),
+            (&["--calibration", "known/calibration.json", "--risk", "0.0005"], "is not certifiable"),
+            (&["--calibration", "known/calibration.json", "--samples-max", "7"], "is `7` and not `5`"),
+        ] {
+            let mut command = consensus(&folder);
+            command.args(words).args(["--base-url", &server.url(), "--model", "tiny-model"]);
+            let flags = ["--roleset", "vote_number", "--stop", "none", "--on-disagreement", "leader"];
+            let most = if calibration.contains(&"--samples-max") { &[][..] } else { &["--samples-max", "5"] };
+            let told = Finished::of(command.args(flags).args(most).args(calibration)).exits(2).stderr;
+            assert!(told.contains(why), "{words:?} {calibration:?}: {told}");
+        }
+        let fits = ["--calibration", "known/calibration.json", "--risk", "0.05"];
+        Finished::of(asked(&folder, &server, words).args(fits)).exits(0);
+    }
+    assert_eq!(server.chats().len(), asked_before, "nothing was asked");
+}
+
+#[test]
+fn a_redacted_batch_fits_the_calibration_of_such_a_batch() {
+    let (folder, server) = (Folder::new(), Server::start(model(GUESSES)));
+    sums(&folder, 400);
+    // The pattern meets the words of the voters' instructions too.
+    let redact = ["--redact-pattern", "exact|number"];
+    let batch = ["batch", "sums.jsonl", "--output", "known", "--quiet"];
+    Finished::of(asked(&folder, &server, &batch).args(redact)).exits(0);
+    calibrated(&folder, &[], 0);
+    let again =
+        ["batch", "sums.jsonl", "--output", "out", "--quiet", "--calibration", "known/calibration.json"];
+    Finished::of(asked(&folder, &server, &again).args(redact)).exits(0);
+    std::fs::remove_dir_all(folder.path().join("out")).unwrap();
+    let told = Finished::of(&mut asked(&folder, &server, &again)).exits(2).stderr;
+    assert!(told.contains("its agents have other instructions"), "{told}");
 }

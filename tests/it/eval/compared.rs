@@ -162,6 +162,8 @@ fn an_item_is_shown_with_what_every_arm_answered() {
         .stdout;
     let told: Value = serde_json::from_str(&told).unwrap();
     assert_eq!((&told["task"]["answer"], told["arms"].as_array().unwrap().len()), (&json!(4), 4));
+    let whole = Finished::of(consensus(&folder).args(["results", "study"])).exits(2).stderr;
+    assert!(whole.contains("its batches are `study/arms` and `study/bank`"), "{whole}");
     let unknown = Finished::of(consensus(&folder).args(["eval", "show", "study", "9"])).exits(2).stderr;
     assert!(unknown.contains("no item `9`"), "{unknown}");
 }

@@ -13,21 +13,14 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
-use crate::support::{Act, Finished, Folder, SENSIBLE, Server, consensus, http, model, trust};
+use crate::support::{Act, Finished, Folder, SENSIBLE, Server, consensus, fake_llm, http, model, trust};
 
 /// How long a process that is being ended may take: longer than the guard's own grace.
 const GONE_MAX: Duration = Duration::from_secs(30);
 
-/// Returns the command of the tests' model server with these behaviours.
-fn command(behaviours: &str) -> String {
-    let program = Path::new(env!("CARGO_BIN_EXE_consensus")).with_file_name("examples").join("fake_llm");
-    assert!(program.exists(), "`cargo test` builds {}", program.display());
-    format!("{} {{port}} {behaviours}", program.display())
-}
-
 fn run(folder: &Folder, behaviours: &str) -> Command {
     let mut run = consensus(folder);
-    run.args(["run", "--seed", "1", "--prompt", "2+2?", "--launch", &command(behaviours)]);
+    run.args(["run", "--seed", "1", "--prompt", "2+2?", "--launch", &fake_llm(behaviours)]);
     run
 }
 
@@ -74,7 +67,7 @@ fn one_server_serves_all_batches_of_an_evaluation() {
     folder.write("sums.jsonl", &format!("{task}\n"));
     let mut eval = consensus(&folder);
     eval.args(["eval", "sums.jsonl", "--out", "study", "--samples", "2", "--arm", "writer_physicist"]);
-    Finished::of(eval.args(["--arm", "sc@2", "--launch", &command("worker")])).exits(0);
+    Finished::of(eval.args(["--arm", "sc@2", "--launch", &fake_llm("worker")])).exits(0);
     let log = folder.path().join("study/bank/server.log");
     assert_eq!(in_log(&log).len(), 2, "the server and its worker");
     assert!(!folder.path().join("study/arms/server.log").exists(), "no second server");
@@ -122,7 +115,7 @@ fn a_server_that_dies_again_puts_the_run_down_for_a_resume() {
     // A journal never says what to start.
     let refused = Finished::of(consensus(&folder).args(["resume", "--last"])).exits(2);
     assert!(refused.stderr.contains("start one again with --launch"), "{}", refused.stderr);
-    let resume = ["resume", "--last", "--launch", &command("")];
+    let resume = ["resume", "--last", "--launch", &fake_llm("")];
     assert_eq!(Finished::of(consensus(&folder).args(resume)).exits(0).stdout, "four\n");
     assert_gone(&folder);
     Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
@@ -238,9 +231,9 @@ fn a_signal_while_a_server_starts_says_that_nothing_was_asked() {
     let folder = Folder::new();
     Finished::of(&mut run(&folder, "dies=2")).exits(6);
     let journal = std::fs::read(folder.run().join("journal.jsonl")).unwrap();
-    interrupt_at_start(consensus(&folder).args(["resume", "--last", "--launch", &command(loading)]));
+    interrupt_at_start(consensus(&folder).args(["resume", "--last", "--launch", &fake_llm(loading)]));
     assert_eq!(std::fs::read(folder.run().join("journal.jsonl")).unwrap(), journal);
-    Finished::of(consensus(&folder).args(["resume", "--last", "--launch", &command("")])).exits(0);
+    Finished::of(consensus(&folder).args(["resume", "--last", "--launch", &fake_llm("")])).exits(0);
 }
 
 /// Interrupts a command while its server starts, and asserts that it says so.
@@ -281,7 +274,7 @@ fn the_job_for_a_cluster_takes_flags_with_and_without_a_roleset() {
 #[test]
 #[cfg(target_os = "linux")]
 fn what_the_server_puts_into_another_group_is_ended_too() {
-    let server = command("worker");
+    let server = fake_llm("worker");
     for wrap in [format!("bash -c 'set -m; {server} & wait'"), format!("bash -c 'setsid {server} & wait'")] {
         let folder = Folder::new();
         let run = ["run", "--prompt", "2+2?", "--launch", &wrap];
@@ -400,7 +393,7 @@ fn is_alive(id: i32) -> bool {
 #[test]
 fn the_configuration_can_name_the_server_and_a_flag_another() {
     let folder = Folder::new();
-    let quoted = command("").replace('\\', "\\\\").replace('"', "\\\"");
+    let quoted = fake_llm("").replace('\\', "\\\\").replace('"', "\\\"");
     folder.write("consensus.toml", &format!("launch = \"{quoted}\"\nmodel = \"some/model\"\n"));
     trust(&folder);
     Finished::of(consensus(&folder).args(["run", "--prompt", "2+2?"])).exits(0);
@@ -426,12 +419,12 @@ fn a_script_can_play_one_agent_and_a_server_the_other() {
     let left = mixed(&[]).exits(2);
     assert!(left.stderr.contains("has no rule for `Physicist`"), "{}", left.stderr);
     // The sensible model gives in to whoever stands firm; that is why its blind draft is kept.
-    assert_eq!(mixed(&["--launch", &command("")]).exits(0).stdout, "five\n");
+    assert_eq!(mixed(&["--launch", &fake_llm("")]).exits(0).stdout, "five\n");
     let result = folder.result();
     assert_eq!((&result["agents"][0]["endpoint"], &result["how"]), (&json!("mock"), &json!("endorsed")));
     assert_eq!(result["blind_vote"]["tally"][1]["text"], "four");
     folder.write("writer.jsonl", &script.replace("Writer", "Wirter"));
-    let stranger = mixed(&["--launch", &command("")]).exits(2);
+    let stranger = mixed(&["--launch", &fake_llm("")]).exits(2);
     assert!(stranger.stderr.contains("has a rule for `Wirter`"), "{}", stranger.stderr);
 }
 
@@ -469,7 +462,7 @@ fn mistakes_in_a_launch_are_explained_before_anything_starts() {
 #[test]
 fn doctor_examines_a_server_that_it_starts() {
     let folder = Folder::new();
-    let doctor = ["doctor", "--format", "jsonl", "--launch", &command("")];
+    let doctor = ["doctor", "--format", "jsonl", "--launch", &fake_llm("")];
     let finished = Finished::of(consensus(&folder).args(doctor)).exits(0);
     let [line] = finished.stdout.lines().collect::<Vec<_>>()[..] else { panic!("{}", finished.stdout) };
     let report: Value = serde_json::from_str(line).unwrap();

@@ -14,7 +14,7 @@ pub use batch::{MOCK, batch, figures, lines, replies, run_of, tasks};
 pub use git::{commit_all, git, git_bytes};
 pub use house::{House, NAMES, Serving};
 pub use model::{SENSIBLE, model};
-pub use process::{Finished, Folder, consensus, mask, trust};
+pub use process::{Finished, Folder, consensus, fake_llm, mask, trust};
 pub use project::Project;
 pub use reader::{READER, document_shown};
 pub use run::{Play, Tiny, envelope, form, in_round, mark, member, review, shown};

@@ -105,6 +105,13 @@ pub fn trust(folder: &Folder) {
     Finished::of(consensus(folder).arg("trust")).exits(0);
 }
 
+/// Returns the command of the tests' model server with these behaviours.
+pub fn fake_llm(behaviours: &str) -> String {
+    let program = Path::new(env!("CARGO_BIN_EXE_consensus")).with_file_name("examples").join("fake_llm");
+    assert!(program.exists(), "`cargo test` builds {}", program.display());
+    format!("{} {{port}} {behaviours}", program.display())
+}
+
 /// What a process left behind.
 pub struct Finished {
     pub code: i32,
