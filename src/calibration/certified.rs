@@ -164,6 +164,25 @@ mod tests {
         assert_eq!(why, "at least 59 answers without an error are needed, and there are 0");
     }
 
+    /// The table in the guide.
+    #[test]
+    fn so_many_answers_make_four_of_five_calibrations_succeed() {
+        let succeeds = |answered: u32, wrong: f64, risk: f64| {
+            let step = RiskStep { from: BasisPoints::ZERO, answered, errors: 0, expected: 0.0 };
+            errors_allowed(&step, risk).is_some_and(|most| at_most(most, u64::from(answered), wrong) >= 0.8)
+        };
+        for (wrong, at_five, at_ten) in [
+            (0.0, Some(59), 29),
+            (0.01, Some(124), 46),
+            (0.02, Some(234), 61),
+            (0.03, Some(601), 76),
+            (0.05, None, 179),
+        ] {
+            let needed = |risk: f64| (1..2000).find(|answered| succeeds(*answered, wrong, risk));
+            assert_eq!((needed(0.05), needed(0.1)), (at_five, Some(at_ten)), "{wrong}");
+        }
+    }
+
     #[test]
     fn the_threshold_is_as_low_as_the_errors_allow() {
         let mut answers = vec![(share(0.99), true); 100];
