@@ -33,7 +33,9 @@
 #
 # The environment is that of tests/live/lib.sh, with two more variables:
 #   SLOTS=N                    how many conversations the server has at once; `ways` and `code` use a pair of slots for each run
-#   DAYS=N                     the length of the long text of `document` (default 150: 19 KB; 60: 8 KB)
+#   DAYS=N                     the length of the long text of `document` (default 150: 19 KB; 24: 3 KB)
+#   PIECE=N                    the tokens of its pieces (default 1000). A small model finds one fact in a piece, so three
+#                              pieces are the fewest for the three facts
 #
 # Exit status: 0 all went well, 69 PyPI cannot be reached (nothing was tested), else a failure.
 set -euo pipefail
@@ -174,7 +176,7 @@ case ${1:-} in
         build
         start_server
         attend "$py" "$root/tests/live/map_reduce.py" "$bin" "$runs" "${DAYS:-150}" -- --base-url "$url/v1" --roleset panel_personas \
-            --members analyst,pragmatist --thinking none --threshold 0 --max-rounds 1 --max-tokens 600 --at-once 2 --piece-tokens 1000 ;;
+            --members analyst,pragmatist --thinking none --threshold 0 --max-rounds 1 --max-tokens 600 --at-once 2 --piece-tokens "${PIECE:-1000}" ;;
     bedrock)
         install botocore "$botocore"
         build
