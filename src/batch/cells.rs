@@ -4,7 +4,7 @@
 
 use std::io::Read as _;
 use std::path::Path;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use uuid::Uuid;
 
@@ -15,8 +15,8 @@ use crate::protocol::Document;
 /// An iterator over the cells of one line; each cell is returned once.
 pub(super) struct Cells {
     pub(super) number: u64,
-    pub(super) task: Rc<TaskLine>,
-    pub(super) columns: Rc<[Column]>,
+    pub(super) task: Arc<TaskLine>,
+    pub(super) columns: Arc<[Column]>,
     pub(super) seeds: std::ops::Range<u64>,
     /// The number of cells already returned.
     pub(super) passed: u64,
@@ -39,15 +39,15 @@ impl Iterator for Cells {
         let seed = self.seeds.start + self.passed % seeds;
         let run = Cell { task: &self.task, column: self.columns.get(column)?, seed }.run();
         self.passed += 1;
-        Some(Work { task: Rc::clone(&self.task), column, columns: Rc::clone(&self.columns), seed, run })
+        Some(Work { task: Arc::clone(&self.task), column, columns: Arc::clone(&self.columns), seed, run })
     }
 }
 
 /// The data that a run of a task needs, kept while the run is under way.
 pub(super) struct Work {
-    pub(super) task: Rc<TaskLine>,
+    pub(super) task: Arc<TaskLine>,
     pub(super) column: usize,
-    pub(super) columns: Rc<[Column]>,
+    pub(super) columns: Arc<[Column]>,
     pub(super) seed: u64,
     pub(super) run: Uuid,
 }

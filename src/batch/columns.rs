@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
@@ -43,7 +43,7 @@ const MODELS_MAX: usize = 16;
 const SERVER_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Columns, or the reason why they cannot be had.
-type Found = Result<Rc<[Column]>, String>;
+type Found = Result<Arc<[Column]>, String>;
 
 /// A person's choice of the rolesets and models of a batch.
 #[derive(Clone, Debug, Default)]
@@ -82,11 +82,11 @@ pub struct OpenColumns {
     chosen: Chosen,
     models: Vec<Option<String>>,
     /// The calibration of all columns.
-    calibration: Option<Rc<ReadCalibration>>,
+    calibration: Option<Arc<ReadCalibration>>,
     /// The samples of the bank that the replies come from.
-    drawn: Option<Rc<DrawnSamples>>,
+    drawn: Option<Arc<DrawnSamples>>,
     /// The columns of the batch.
-    all: Rc<[Column]>,
+    all: Arc<[Column]>,
     /// The manifest's notes of the same columns.
     notes: Vec<ColumnNote>,
     /// The columns of rolesets that single tasks have named.
@@ -125,7 +125,7 @@ pub fn planned_columns(
                 let column = match &calibration {
                     Some(calibration) => {
                         calibration.require(&column.setup, &[], request.limits, KnownParts::Setup)?;
-                        column.calibrated(Rc::clone(calibration))
+                        column.calibrated(Arc::clone(calibration))
                     }
                     None => column,
                 };
@@ -164,8 +164,8 @@ impl ColumnRequest {
     }
 
     /// Reads the calibration of all columns, if there is one.
-    fn read_calibration(&self) -> Result<Option<Rc<ReadCalibration>>, RunError> {
-        Ok(self.calibration.as_ref().map(CalibrationRequest::read).transpose()?.map(Rc::new))
+    fn read_calibration(&self) -> Result<Option<Arc<ReadCalibration>>, RunError> {
+        Ok(self.calibration.as_ref().map(CalibrationRequest::read).transpose()?.map(Arc::new))
     }
 
     /// Returns a column in its arm, with or without the rules that tasks say.
@@ -218,9 +218,9 @@ impl OpenColumns {
             (Some(_), None) => launch(command.as_ref(), &mut chosen, &file, log, notices).await?,
             (None, running) => running,
         };
-        let drawn = chosen.bank.as_deref().map(DrawnSamples::read).transpose()?.map(Rc::new);
+        let drawn = chosen.bank.as_deref().map(DrawnSamples::read).transpose()?.map(Arc::new);
         let named = RefCell::default();
-        let (all, notes) = (Rc::default(), Vec::new());
+        let (all, notes) = (Arc::default(), Vec::new());
         let mut columns = Self { request, file, chosen, models, calibration, drawn, all, notes, named };
         let (all, notes) = columns.of_the_batch(notices).await?.into_iter().unzip::<_, _, Vec<_>, _>();
         (columns.all, columns.notes) = (all.into(), notes);
@@ -375,7 +375,7 @@ fn models(named: Option<&str>) -> Vec<Option<String>> {
 
 impl Columns for OpenColumns {
     async fn of(&self, roleset: Option<&str>) -> Found {
-        let Some(name) = roleset else { return Ok(Rc::clone(&self.all)) };
+        let Some(name) = roleset else { return Ok(Arc::clone(&self.all)) };
         let name = of_its_kind(name, &self.request.params);
         if let Some(known) = self.named.borrow().get(name) {
             return known.clone();

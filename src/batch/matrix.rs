@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use serde_json::json;
 use uuid::Uuid;
@@ -41,9 +41,9 @@ pub struct Column {
     /// The text to look for and replace with tokens, because it must not leave the machine.
     pub sought: Option<Sought>,
     /// The calibration that gives its answers a confidence, if there is one.
-    pub(super) calibration: Option<Rc<ReadCalibration>>,
+    pub(super) calibration: Option<Arc<ReadCalibration>>,
     /// The samples that the replies of its runs come from, if they come from a bank.
-    pub(super) drawn: Option<Rc<DrawnSamples>>,
+    pub(super) drawn: Option<Arc<DrawnSamples>>,
 }
 
 /// One run of the matrix.
@@ -84,7 +84,7 @@ impl Column {
 
     /// Returns the same column with a calibration, which may withhold answers.
     #[must_use]
-    pub fn calibrated(self, calibration: Rc<ReadCalibration>) -> Self {
+    pub fn calibrated(self, calibration: Arc<ReadCalibration>) -> Self {
         let text = json!([self.sha256, calibration.rule_sha256()]).to_string();
         Self { sha256: Digest::new(text.as_bytes()), calibration: Some(calibration), ..self }
     }
@@ -213,7 +213,7 @@ impl Cell<'_> {
         }
         let endpoints = self.column.endpoints.clone();
         let of_run =
-            |calibration: &Rc<ReadCalibration>| calibration.of_run(builder.setup(), &endpoints, limits);
+            |calibration: &Arc<ReadCalibration>| calibration.of_run(builder.setup(), &endpoints, limits);
         let calibration = self.column.calibration.as_ref().map(of_run).transpose();
         let builder = builder.calibrated(calibration.map_err(|why| why.to_string())?);
         let (task, model) = (self.task.id.clone(), self.column.model.clone());

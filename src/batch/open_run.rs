@@ -4,9 +4,8 @@
 //! not this module, decides which runs are under way at once.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
 use std::path::PathBuf;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 use uuid::Uuid;
@@ -43,10 +42,12 @@ pub struct Options {
     pub seeds: std::ops::Range<u64>,
     /// The most runs that are under way at once.
     pub concurrency: usize,
+    /// The most threads that work on runs.
+    pub threads: usize,
     /// The most requests that one server receives at once.
     pub flow: Flow,
     /// The batches whose replies are used again in place of calls.
-    pub reused: Rc<[Bank]>,
+    pub reused: Arc<[Bank]>,
     /// The limits of each run.
     pub limits: Limits,
     /// The ends that are tried again.
@@ -83,18 +84,34 @@ pub(super) enum Next {
     Left(String),
 }
 
-/// The state that all runs share.
+/// The state that all runs share, on whatever thread they are.
 pub(super) struct Common {
     pub(super) options: Options,
-    pub(super) clients: Clients,
-    pub(super) figures: RefCell<BatchStats>,
-    pub(super) breaker: RefCell<CircuitBreaker>,
+    clients: Clients,
+    figures: Mutex<BatchStats>,
+    breaker: Mutex<CircuitBreaker>,
 }
 
 impl Common {
+    /// Returns the state at the start.
+    pub(super) fn new(options: Options) -> Self {
+        let clients = Clients::new(options.flow).reusing(Arc::clone(&options.reused));
+        Self { options, clients, figures: Mutex::new(BatchStats::new()), breaker: Mutex::default() }
+    }
+
+    /// Returns the figures of the batch.
+    pub(super) fn figures(&self) -> MutexGuard<'_, BatchStats> {
+        // Each change of the figures is a single addition, so they are whole even if a thread panicked.
+        self.figures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn breaker(&self) -> MutexGuard<'_, CircuitBreaker> {
+        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Returns why a run of this column would fail, if it would.
     pub(super) fn verdict(&self, column: &Column) -> Option<String> {
-        self.breaker.borrow().verdict(&column.endpoints, &self.clients)
+        self.breaker().verdict(&column.endpoints, &self.clients)
     }
 }
 
@@ -110,14 +127,14 @@ impl Observer for Meter<'_> {
             RunEvent::Answered { replied, usage, .. } => {
                 let endpoint = self.endpoints.get(replied.call.agent);
                 let cost = usage.cost(endpoint.and_then(Endpoint::price));
-                self.common.figures.borrow_mut().count(&usage, cost);
+                self.common.figures().count(&usage, cost);
                 if let Some(endpoint) = endpoint {
-                    self.common.breaker.borrow_mut().answered(endpoint);
+                    self.common.breaker().answered(endpoint);
                 }
             }
             RunEvent::Failed { call, error } => {
                 if let Some(endpoint) = self.endpoints.get(call.agent) {
-                    self.common.breaker.borrow_mut().failed(endpoint, error);
+                    self.common.breaker().failed(endpoint, error);
                 }
             }
             RunEvent::Again { error, wait, .. } => tracing::warn!("{error}; next try in {wait:.1?}"),
@@ -150,7 +167,7 @@ impl From<BatchError> for Unfit {
 
 /// Finds the starting point of a cell's run, if there is anything left to do.
 pub(super) fn begin(shard: &mut Shard, work: &Work, common: &Common) -> Result<Next, Unfit> {
-    let Common { options, figures, .. } = common;
+    let options = &common.options;
     let cell = work.cell();
     let run = work.run;
     let Column { roleset, model, sought, .. } = cell.column;
@@ -165,7 +182,7 @@ pub(super) fn begin(shard: &mut Shard, work: &Work, common: &Common) -> Result<N
     }
     let made_of = |records: &[Record]| {
         let made_of = made_of(records, &cell);
-        figures.borrow_mut().changed += u64::from(made_of != cell.made_of());
+        common.figures().changed += u64::from(made_of != cell.made_of());
         made_of
     };
     match standing {
@@ -231,7 +248,7 @@ pub(super) fn rescore(
     if rights != before || grades != known.grades() {
         shard.rescore(work.run, rights, &grades)?;
     }
-    let mut figures = common.figures.borrow_mut();
+    let mut figures = common.figures();
     figures.rescored += u64::from(rights != before);
     figures.ended.add(known.outcome, rights[0]);
     figures.changed += u64::from(!is_same);

@@ -2,14 +2,17 @@
 //!
 //! The input is task lines, the columns in which they are run, and a shard. The output is a journal and results in the shard's
 //! folder, and figures for a watcher. A failed run does not stop others; if the journal cannot be written, all runs stop.
+//!
+//! The scheduler has a thread of its own for tasks and results. The runs are spread over worker threads, each with an event loop,
+//! and a run never moves to another thread. Nothing else starts threads for runs.
 
-use std::cell::RefCell;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::task::{AbortHandle, JoinError, JoinSet, LocalSet};
+use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior};
+use tokio_util::task::{AbortOnDropHandle, LocalPoolHandle};
 
 use super::batch_stats::BatchStats;
 use super::cells::{Cells, Work};
@@ -26,7 +29,6 @@ use super::task_reader::{Line, TaskReader};
 use crate::crypto::Digest;
 use crate::engine::StopRequest;
 use crate::protocol::OutcomeKind;
-use crate::provider::Clients;
 
 /// The time between two progress reports.
 const TOLD_EVERY: Duration = Duration::from_millis(500);
@@ -38,7 +40,7 @@ pub trait Columns {
     /// # Errors
     ///
     /// Returns the reason why the columns cannot be had.
-    fn of(&self, roleset: Option<&str>) -> impl Future<Output = Result<Rc<[Column]>, String>>;
+    fn of(&self, roleset: Option<&str>) -> impl Future<Output = Result<Arc<[Column]>, String>>;
 }
 
 /// A watcher of the progress of a batch.
@@ -64,14 +66,14 @@ pub async fn run(
     stop: watch::Receiver<StopRequest>,
     watcher: &impl Watcher,
 ) -> Result<BatchStats, BatchError> {
-    // Each run is a task of its own on this thread, so only the run that waits for an event is woken by it.
-    let (clients, figures) =
-        (Clients::new(options.flow).reusing(Rc::clone(&options.reused)), RefCell::new(BatchStats::new()));
-    let common = Rc::new(Common { options, clients, figures, breaker: RefCell::default() });
+    // More threads than runs would have nothing to do.
+    let threads = options.threads.min(options.concurrency).max(1);
+    let common = Arc::new(Common::new(options));
     let scheduler = Scheduler {
         shard,
         columns,
         common: &common,
+        workers: LocalPoolHandle::new(threads),
         watcher,
         stop,
         began: Instant::now(),
@@ -82,7 +84,7 @@ pub async fn run(
         is_read: false,
         lines_read: 0,
     };
-    LocalSet::new().run_until(scheduler.run(feed)).await
+    scheduler.run(feed).await
 }
 
 /// A piece of work and its end; `None` if the batch was stopped before its text was graded.
@@ -100,15 +102,16 @@ enum Done {
 struct Scheduler<'a, C, W> {
     shard: &'a mut Shard,
     columns: &'a C,
-    common: &'a Rc<Common>,
+    common: &'a Arc<Common>,
+    workers: LocalPoolHandle,
     watcher: &'a W,
     stop: watch::Receiver<StopRequest>,
     began: Instant,
     /// The cells of the last line that was read.
     cells: Option<Cells>,
-    running: JoinSet<Ended>,
+    running: JoinSet<Result<Ended, JoinError>>,
     /// The handles that abort running runs, each with its column.
-    handles: Vec<(AbortHandle, Rc<[Column]>, usize)>,
+    handles: Vec<(AbortHandle, Arc<[Column]>, usize)>,
     /// The reason why a cell was left for another time.
     left: Option<String>,
     /// Whether every line has been read.
@@ -141,7 +144,7 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
                 Ok(()) = self.stop.changed() => {}
                 _ = ticks.tick() => self.look()?,
                 line = feed.next(), if !is_waiting && !self.is_read && has_room => self.take_line(line).await?,
-                Some(ended) = self.running.join_next() => self.take_end(ended)?,
+                Some(ended) = self.running.join_next() => self.take_end(ended.flatten())?,
             }
         }
         self.finish()
@@ -149,11 +152,11 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
 
     /// Begins the run of a cell, if anything is left to do. Returns whether it is under way.
     fn begin(&mut self, work: Work) -> Result<bool, BatchError> {
-        let (common, stop) = (Rc::clone(self.common), self.stop.clone());
+        let (common, stop) = (Arc::clone(self.common), self.stop.clone());
         match begin(self.shard, &work, self.common) {
             Ok(Next::Go { writer, start, made_of }) => {
                 let table = self.shard.table_of(work.run);
-                let (columns, column) = (Rc::clone(&work.columns), work.column);
+                let (columns, column) = (Arc::clone(&work.columns), work.column);
                 let run = self.spawn(work, async move |work| {
                     let ended = run_cell(writer, start, &common, stop.clone()).await?;
                     let ended = unless_aborted(stop, graded(ended, &common, work, table)).await?;
@@ -193,21 +196,22 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
         Ok(false)
     }
 
-    /// Lets a piece of work go on beside the others.
+    /// Lets a piece of work go on beside the others, on the thread that has the fewest of them.
     fn spawn(
         &mut self,
         work: Work,
-        go: impl AsyncFnOnce(&Work) -> Result<Option<Done>, BatchError> + 'static,
+        go: impl AsyncFnOnce(&Work) -> Result<Option<Done>, BatchError> + Send + 'static,
     ) -> AbortHandle {
-        self.common.figures.borrow_mut().under_way += 1;
-        self.running.spawn_local(async move {
+        self.common.figures().under_way += 1;
+        let work = async move || {
             let done = go(&work).await;
             (work, done)
-        })
+        };
+        self.running.spawn(AbortOnDropHandle::new(self.workers.spawn_pinned(work)))
     }
 
     fn refuse(&self, number: u64, id: Option<&str>, why: &str) {
-        self.common.figures.borrow_mut().refused += 1;
+        self.common.figures().refused += 1;
         self.watcher.refused(number, id, why);
     }
 
@@ -232,14 +236,14 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
         number: u64,
         task: Result<TaskLine, (Option<String>, String)>,
     ) -> Result<Cells, (Option<String>, String)> {
-        let task = Rc::new(task?);
+        let task = Arc::new(task?);
         let columns = self.columns.of(task.roleset.as_deref()).await;
         let columns = columns.map_err(|why| (Some(task.id.clone()), why))?;
         Ok(Cells { number, task, columns, seeds: self.common.options.seeds.clone(), passed: 0 })
     }
 
     fn take_end(&mut self, ended: Result<Ended, JoinError>) -> Result<(), BatchError> {
-        self.common.figures.borrow_mut().under_way -= 1;
+        self.common.figures().under_way -= 1;
         let (work, done) = match ended {
             Ok(ended) => ended,
             Err(put_down) if put_down.is_cancelled() => return Ok(()),
@@ -263,7 +267,7 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
             return Ok(());
         }
         self.shard.add(&row)?;
-        let mut figures = self.common.figures.borrow_mut();
+        let mut figures = self.common.figures();
         figures.ended.add(row.result.outcome, row.right);
         figures.before += u64::from(!is_new);
         if is_new {
@@ -303,7 +307,7 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
         let waiting = self.cells.as_ref().map_or(0, Cells::left) / shard.count;
         let lines = tasks_lines.filter(|_| !self.is_read).unwrap_or(self.lines_read);
         let all = tasks_lines.is_some() || self.is_read;
-        let figures = self.common.figures.borrow();
+        let figures = self.common.figures();
         figures.at(self.began.elapsed(), waiting, self.lines_read, all.then_some(lines), self.is_read)
     }
 

@@ -117,7 +117,7 @@ mod tests {
         let ask = Ask {
             refused: None,
             call: CALL,
-            messages: vec![Arc::new(Message { role: Role::User, content: "x".repeat(300) })],
+            messages: vec![Arc::new(Message::new(Role::User, "x".repeat(300)))],
             shape: ReplyShape::Free,
             max_tokens: 100,
             temperature: 0.0,

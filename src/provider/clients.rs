@@ -1,25 +1,28 @@
 //! Connections that many runs share: one client for each endpoint, with its open connections.
 //!
 //! The input is an endpoint. The output is the client for it, with everything that it has learned about its server. A
-//! client is created when it is first needed.
+//! client is created when it is first needed. Runs on several threads share it: a server on a person's own machine
+//! serves few connections, and does not wait for one thread to give one up.
 
-use std::cell::RefCell;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::bank::Bank;
 use super::{Flow, ProviderError, bedrock, openai};
 use crate::core::{BankEndpoint, BedrockEndpoint, Endpoint, OpenAiEndpoint};
 
+/// Things by what each was made for. A list is enough, because a batch has a handful of endpoints.
+type Known<E, C> = Mutex<Vec<(E, Arc<C>)>>;
+
 /// The clients, by endpoint.
 #[derive(Debug, Default)]
 pub struct Clients {
     flow: Option<Flow>,
-    openai: RefCell<Vec<(OpenAiEndpoint, Rc<openai::Client>)>>,
-    bedrock: RefCell<Vec<(BedrockEndpoint, Rc<bedrock::BedrockConnection>)>>,
+    openai: Known<OpenAiEndpoint, openai::Client>,
+    bedrock: Known<BedrockEndpoint, bedrock::BedrockConnection>,
     /// The banks, by their folders.
-    banks: RefCell<Vec<(String, Rc<Bank>)>>,
+    banks: Known<String, Bank>,
     /// The batches whose replies are used again in place of calls.
-    reused: Rc<[Bank]>,
+    reused: Arc<[Bank]>,
 }
 
 impl Clients {
@@ -31,13 +34,13 @@ impl Clients {
 
     /// Uses the replies of these batches again: a request that one of them has on record is not sent.
     #[must_use]
-    pub fn reusing(self, reused: Rc<[Bank]>) -> Self {
+    pub fn reusing(self, reused: Arc<[Bank]>) -> Self {
         Self { reused, ..self }
     }
 
     /// Returns the batches whose replies are used again.
-    pub(super) fn reused(&self) -> Rc<[Bank]> {
-        Rc::clone(&self.reused)
+    pub(super) fn reused(&self) -> Arc<[Bank]> {
+        Arc::clone(&self.reused)
     }
 
     /// Returns the last fault of an endpoint's servers, if each was left out at least `outs` times since it last
@@ -46,11 +49,11 @@ impl Clients {
     pub fn lost(&self, endpoint: &Endpoint, outs: u32) -> Option<String> {
         match endpoint {
             Endpoint::OpenAi(endpoint) => {
-                let known = self.openai.borrow();
+                let known = locked(&self.openai);
                 known.iter().find(|(of, _)| of == &**endpoint)?.1.admission()?.lost(outs)
             }
             Endpoint::Bedrock(endpoint) => {
-                let known = self.bedrock.borrow();
+                let known = locked(&self.bedrock);
                 known.iter().find(|(of, _)| of == &**endpoint)?.1.admission()?.lost(outs)
             }
             Endpoint::Mock(_) | Endpoint::Bank(_) => None,
@@ -58,7 +61,7 @@ impl Clients {
     }
 
     /// Returns the client for an OpenAI-compatible endpoint.
-    pub(super) fn openai(&self, endpoint: &OpenAiEndpoint) -> Result<Rc<openai::Client>, ProviderError> {
+    pub(super) fn openai(&self, endpoint: &OpenAiEndpoint) -> Result<Arc<openai::Client>, ProviderError> {
         shared(&self.openai, endpoint, |endpoint| openai::Client::new(endpoint, self.flow))
     }
 
@@ -66,26 +69,32 @@ impl Clients {
     pub(super) fn bedrock(
         &self,
         endpoint: &BedrockEndpoint,
-    ) -> Result<Rc<bedrock::BedrockConnection>, ProviderError> {
+    ) -> Result<Arc<bedrock::BedrockConnection>, ProviderError> {
         shared(&self.bedrock, endpoint, |endpoint| bedrock::BedrockConnection::new(endpoint, self.flow))
     }
 
     /// Returns the bank of an endpoint. It is read when it is first needed.
-    pub(super) fn bank(&self, endpoint: &BankEndpoint) -> Result<Rc<Bank>, ProviderError> {
+    pub(super) fn bank(&self, endpoint: &BankEndpoint) -> Result<Arc<Bank>, ProviderError> {
         shared(&self.banks, &endpoint.folder, |folder| Bank::open(folder.as_ref()))
     }
 }
 
 fn shared<E: Clone + PartialEq, C>(
-    known: &RefCell<Vec<(E, Rc<C>)>>,
+    known: &Known<E, C>,
     endpoint: &E,
     make: impl FnOnce(E) -> Result<C, ProviderError>,
-) -> Result<Rc<C>, ProviderError> {
-    // A list is enough, because a batch has a handful of endpoints.
-    if let Some((_, client)) = known.borrow().iter().find(|(of, _)| of == endpoint) {
-        return Ok(Rc::clone(client));
+) -> Result<Arc<C>, ProviderError> {
+    // The lock is held meanwhile, so that two threads do not both read a bank.
+    let mut known = locked(known);
+    if let Some((_, client)) = known.iter().find(|(of, _)| of == endpoint) {
+        return Ok(Arc::clone(client));
     }
-    let client = Rc::new(make(endpoint.clone())?);
-    known.borrow_mut().push((endpoint.clone(), Rc::clone(&client)));
+    let client = Arc::new(make(endpoint.clone())?);
+    known.push((endpoint.clone(), Arc::clone(&client)));
     Ok(client)
+}
+
+fn locked<T>(list: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic while the lock was held has added nothing.
+    list.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -31,7 +31,7 @@ pub use load::Flow;
 pub use mock::{Mock, MockScript, ScriptError, agreeing};
 pub use openai::{OpenAi, Probe, ServerInfo};
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use crate::core::{Endpoint, Structured};
 use crate::crypto::Digest;
@@ -50,14 +50,14 @@ pub enum Provider {
     /// A bank of earlier replies.
     Bank {
         /// The bank.
-        bank: Rc<Bank>,
+        bank: Arc<Bank>,
         /// The model whose replies are given.
         model: String,
     },
     /// A model some of whose replies are on record.
     Reusing {
         /// The batches that have them.
-        reused: Rc<[Bank]>,
+        reused: Arc<[Bank]>,
         /// The name of the model.
         model: String,
         /// The model, for all other requests.

@@ -5,6 +5,7 @@
 //! Delimiters alone stop few injections, because everything that a model reads is text to it. For this reason no
 //! verdict is ever read from quoted text.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// The longest excerpt of untrusted text in a message, in characters.
@@ -49,26 +50,35 @@ const ROLE_TOKENS: [&str; 22] = [
 pub fn json_string(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 16);
     out.push('"');
-    let mut token_scan = RoleTokens::new(text);
+    let mut copied = 0;
+    // Most characters are themselves, and are copied in long pieces.
     for (at, c) in text.char_indices() {
+        let is_itself = match c {
+            '"' | '\\' | '\n' | '\t' => false,
+            '<' | '[' => !begins_role_token(&text[at..]),
+            c => !is_invisible(c),
+        };
+        if is_itself {
+            continue;
+        }
+        out.push_str(&text[copied..at]);
+        copied = at + c.len_utf8();
         match c {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
             '\n' => out.push_str("\\n"),
             '\t' => out.push_str("\\t"),
-            '<' | '[' if token_scan.starts_at(at) => push_escape(&mut out, c),
-            c if is_invisible(c) => push_escape(&mut out, c),
-            c => out.push(c),
+            c => push_escape(&mut out, c),
         }
     }
+    out.push_str(&text[copied..]);
     out.push('"');
     out
 }
 
-/// Returns true if a byte is a visible character of its own and begins no role token. In most texts all bytes are
-/// harmless.
-fn is_harmless(byte: u8) -> bool {
-    matches!(byte, b'\n' | b'\t' | b' '..=b'~') && !matches!(byte, b'<' | b'[')
+/// Returns true if a byte is a visible character of its own. In most texts all bytes are.
+fn is_visible_ascii(byte: u8) -> bool {
+    matches!(byte, b'\n' | b'\t' | b' '..=b'~')
 }
 
 /// Returns `text` for display as plain prose, with role tokens broken and invisible characters dropped.
@@ -76,20 +86,23 @@ fn is_harmless(byte: u8) -> bool {
 /// This form is for the user's own task, which remains readable prose in the prompt. Line breaks and tabs are kept.
 #[must_use]
 pub fn plain(text: &str) -> String {
-    if text.bytes().all(is_harmless) {
-        return text.to_owned();
-    }
     // Invisible characters go first, so that dropping one cannot join the parts of a token.
-    let visible: String = text.chars().filter(|&c| matches!(c, '\n' | '\t') || !is_invisible(c)).collect();
-    let mut token_scan = RoleTokens::new(&visible);
+    let is_kept = |c: &char| matches!(c, '\n' | '\t') || !is_invisible(*c);
+    let visible = if text.bytes().all(is_visible_ascii) {
+        Cow::Borrowed(text)
+    } else {
+        text.chars().filter(is_kept).collect()
+    };
     let mut out = String::with_capacity(visible.len());
-    for (at, c) in visible.char_indices() {
-        match c {
-            '<' if token_scan.starts_at(at) => out.push('‹'),
-            '[' if token_scan.starts_at(at) => out.push('('),
-            c => out.push(c),
+    let mut copied = 0;
+    for (at, opening) in visible.match_indices(['<', '[']) {
+        if begins_role_token(&visible[at..]) {
+            out.push_str(&visible[copied..at]);
+            out.push(if opening == "<" { '‹' } else { '(' });
+            copied = at + 1;
         }
     }
+    out.push_str(&visible[copied..]);
     out
 }
 
@@ -191,23 +204,12 @@ fn push_escape(out: &mut String, c: char) {
     }
 }
 
-/// A scan for role tokens at byte offsets, which lower-cases the text once and not once per call.
-struct RoleTokens {
-    lower: Option<String>,
-}
-
-impl RoleTokens {
-    fn new(text: &str) -> Self {
-        let suspicious = text.contains(['<', '[']);
-        Self { lower: suspicious.then(|| text.to_ascii_lowercase()) }
-    }
-
-    fn starts_at(&mut self, at: usize) -> bool {
-        self.lower
-            .as_deref()
-            .and_then(|lower| lower.get(at..))
-            .is_some_and(|rest| ROLE_TOKENS.iter().any(|token| rest.starts_with(token)))
-    }
+/// Returns true if a text begins with a role token.
+fn begins_role_token(text: &str) -> bool {
+    let begins = |token: &str| {
+        text.as_bytes().get(..token.len()).is_some_and(|start| start.eq_ignore_ascii_case(token.as_bytes()))
+    };
+    ROLE_TOKENS.iter().any(|token| begins(token))
 }
 
 /// Returns the words of a text, with single spaces between them.

@@ -68,8 +68,8 @@ pub(super) fn measure() -> Result<()> {
     record(&folder.0, &roleset, &bodies, |request| talkative(&request.json(), TURNS))?;
     println!("\n{TURNS} turns a run, journal on\n");
     println!("{:52} {:>12} {:>12} {:>8}", "quantity", "consensus", "bare loop", "ratio");
-    // Against a server that answers at once so few runs would be over before they are under way.
-    for (delay, at_once, runs) in [(50, 64, 64), (50, 256, 256), (50, 512, 512), (0, 64, 512)] {
+    // Enough runs that the start and the end of the program are a small part.
+    for (delay, at_once, runs) in [(50, 64, 256), (50, 256, 1024), (50, 512, 2048), (0, 64, 1024)] {
         let name = format!("{at_once} at once, replies after {delay} ms");
         let (tmpfs, disk) = (Path::new("/dev/shm"), folder.0.as_path());
         // Pairs in turn: the machine is not the same from one minute to the next.
@@ -153,14 +153,28 @@ pub(super) fn bare(
     timed(&[&own, "bare-batch", url, &bodies.display().to_string(), &runs, &at_once, &together], folder)
 }
 
-/// Sends the recorded bodies in so many tasks on one client, so many at once: the first ones of a task together, as blind drafts are,
-/// and then one after another.
+/// Sends the recorded bodies in so many tasks, so many at once, on every core: each thread has its share of the tasks, and a client.
 pub(super) fn bare_batch(
     url: &str,
     bodies: &Path,
     [runs, at_once]: [usize; 2],
     together: usize,
 ) -> Result<()> {
+    let threads = std::thread::available_parallelism()?.get();
+    let share = |whole: usize, thread: usize| whole * (thread + 1) / threads - whole * thread / threads;
+    std::thread::scope(|scope| {
+        let started = (0..threads).map(|thread| {
+            let counts = [share(runs, thread), share(at_once, thread)];
+            scope.spawn(move || bare_talks(url, bodies, counts, together).map_err(|why| why.to_string()))
+        });
+        let started: Vec<_> = started.collect();
+        started.into_iter().try_for_each(|thread| Ok(thread.join().map_err(|_| "a thread panicked")??))
+    })
+}
+
+/// Sends the recorded bodies in so many tasks on one client, so many at once: the first ones of a task together, as blind drafts are,
+/// and then one after another.
+fn bare_talks(url: &str, bodies: &Path, [runs, at_once]: [usize; 2], together: usize) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let client = super::bare_client()?;
@@ -214,6 +228,8 @@ async fn answer(
         let count = connections.load(Ordering::Relaxed).to_string();
         return Ok(Response::new(Full::new(count.into())));
     }
+    // What the server says about itself, it says at once, as servers do.
+    let delay = if request.method() == http::Method::GET { Duration::ZERO } else { delay };
     let began = Instant::now();
     let body =
         request.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();

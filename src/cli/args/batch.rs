@@ -1,6 +1,8 @@
 //! The flags of `consensus batch`.
 
+use std::num::NonZero;
 use std::path::PathBuf;
+use std::thread::available_parallelism;
 
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use clap_complete::ArgValueCompleter;
@@ -144,6 +146,16 @@ pub(crate) struct FlowArgs {
     /// It has fewer while it refuses calls (429, 503) or is slow to begin its answers.
     #[arg(long, alias = "requests-at-once", value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) calls_at_once: u32,
+    /// The number of threads that work on runs [default: one a core].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) threads: Option<u16>,
+}
+
+impl FlowArgs {
+    /// Returns the number of threads that work on runs.
+    pub(crate) fn threads(&self) -> usize {
+        self.threads.map_or_else(|| available_parallelism().map_or(1, NonZero::get), usize::from)
+    }
 }
 
 impl BatchArgs {

@@ -1,7 +1,7 @@
 //! `consensus batch`: makes many runs, in shards.
 
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::json;
@@ -96,7 +96,7 @@ pub(super) struct BatchNeeds {
     /// A server that --launch has started before.
     pub(super) running: Option<Launched>,
     /// The batches whose replies are used again.
-    pub(super) reused: Rc<[Bank]>,
+    pub(super) reused: Arc<[Bank]>,
 }
 
 /// The end of a batch.
@@ -168,8 +168,9 @@ fn options(
         shard: args.shard,
         seeds: args.first_seed..args.first_seed + args.seeds,
         concurrency: args.flow.runs_at_once as usize,
+        threads: args.flow.threads(),
         flow: Flow { max: args.flow.calls_at_once as usize },
-        reused: Rc::default(),
+        reused: Arc::default(),
         // The deadline is for the whole batch.
         limits: Limits { deadline_ms: None, ..args.limits.limits() },
         retry: Retry {

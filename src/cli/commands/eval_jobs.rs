@@ -4,7 +4,7 @@
 //! launched serves one batch after the other, as long as the model stays the same.
 
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -76,7 +76,7 @@ pub(super) async fn run_all(
         let model = batch.server.model.clone().unwrap_or_default();
         let is_called = batch.from_bank.is_none();
         let running = if is_called { of_model(&mut server, &model).await } else { None };
-        let given = BatchNeeds { file, running, reused: Rc::clone(&reused) };
+        let given = BatchNeeds { file, running, reused: Arc::clone(&reused) };
         let ended = run_batch(&batch, &tasks, &folder, given, output, || stop.clone());
         let BatchEnd { figures, is_stopped, server: running } = Box::pin(ended).await?;
         match running {

@@ -1,7 +1,7 @@
 //! The batches whose replies are used again, for `--reuse`.
 
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use crate::batch::is_batch;
 use crate::cli::error::UsageError;
@@ -15,7 +15,7 @@ const DEPTH_MAX: usize = 2;
 /// # Errors
 ///
 /// Returns [`UsageError`] if there is no batch, and any error of reading its journals.
-pub(super) fn reused(folders: &[PathBuf]) -> anyhow::Result<Rc<[Bank]>> {
+pub(super) fn reused(folders: &[PathBuf]) -> anyhow::Result<Arc<[Bank]>> {
     let mut banks = Vec::new();
     for folder in folders {
         let mut batches = Vec::new();

@@ -1,8 +1,9 @@
 //! A conversation that only grows at its end, so that servers can reuse the prefix that they have computed.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::crypto::{Digest, Hasher};
 
@@ -19,12 +20,47 @@ pub enum Role {
 }
 
 /// One message of a conversation.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Message {
     /// The speaker.
     pub role: Role,
     /// The text of the message.
     pub content: String,
+    /// The message as JSON. It is sent again with each further call, so it is written once.
+    json: OnceLock<Box<RawValue>>,
+}
+
+impl Message {
+    /// Creates a message.
+    #[must_use]
+    pub fn new(role: Role, content: String) -> Self {
+        Self { role, content, json: OnceLock::new() }
+    }
+
+    /// Returns the message as JSON, with its role and its content.
+    fn json(&self) -> &RawValue {
+        #[derive(Serialize)]
+        struct Fields<'a> {
+            role: Role,
+            content: &'a str,
+        }
+        let fields = Fields { role: self.role, content: &self.content };
+        self.json.get_or_init(|| to_raw_value(&fields).expect("a word and a text are JSON"))
+    }
+}
+
+impl PartialEq for Message {
+    fn eq(&self, other: &Self) -> bool {
+        (self.role, &self.content) == (other.role, &other.content)
+    }
+}
+
+impl Eq for Message {}
+
+impl Serialize for Message {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.json().serialize(serializer)
+    }
 }
 
 /// An append-only conversation with a running digest.
@@ -53,7 +89,7 @@ impl Conversation {
             Role::Assistant => b"assistant",
         };
         self.hasher.part(tag).part(content.as_bytes());
-        self.messages.push(Arc::new(Message { role, content }));
+        self.messages.push(Arc::new(Message::new(role, content)));
     }
 
     /// Returns the messages, oldest first.

@@ -11,7 +11,7 @@ mod stream;
 mod wire;
 
 use std::cell::Cell;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use answer::Collected;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -40,7 +40,7 @@ const EVENT_STREAM: &str = "application/vnd.amazon.eventstream";
 /// A model of Amazon Bedrock.
 #[derive(Debug)]
 pub struct Bedrock {
-    client: Rc<BedrockConnection>,
+    client: Arc<BedrockConnection>,
     retry: RetryPolicy,
     /// The strongest form of structured output that the model has not refused.
     structured: Cell<Structured>,
@@ -140,11 +140,11 @@ impl Bedrock {
     ///
     /// [`ProviderError::Setup`].
     pub fn new(endpoint: BedrockEndpoint) -> Result<Self, ProviderError> {
-        Ok(Self::with_connection(Rc::new(BedrockConnection::new(endpoint, None)?)))
+        Ok(Self::with_connection(Arc::new(BedrockConnection::new(endpoint, None)?)))
     }
 
     /// Creates a provider that calls a model over shared connections.
-    pub(super) fn with_connection(client: Rc<BedrockConnection>) -> Self {
+    pub(super) fn with_connection(client: Arc<BedrockConnection>) -> Self {
         let retry = RetryPolicy::new(client.endpoint.retries, false);
         let structured = Cell::new(Structured::JsonSchema);
         Self { client, retry, structured, home: Home::default() }

@@ -12,7 +12,7 @@ mod logprobs;
 mod wire;
 
 use std::cell::{Cell, OnceCell};
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use client::RequestForm;
@@ -35,7 +35,7 @@ const LOADING_WAIT: Duration = Duration::from_secs(1);
 /// An OpenAI-compatible server.
 #[derive(Debug)]
 pub struct OpenAi {
-    client: Rc<Client>,
+    client: Arc<Client>,
     retry: RetryPolicy,
     /// The strongest form of structured output that may be used.
     structured: Cell<Structured>,
@@ -51,11 +51,11 @@ impl OpenAi {
     ///
     /// [`ProviderError::Setup`].
     pub fn new(endpoint: OpenAiEndpoint) -> Result<Self, ProviderError> {
-        Ok(Self::with_client(Rc::new(Client::new(endpoint, None)?)))
+        Ok(Self::with_client(Arc::new(Client::new(endpoint, None)?)))
     }
 
     /// Creates a provider that calls a server over shared connections.
-    pub(super) fn with_client(client: Rc<Client>) -> Self {
+    pub(super) fn with_client(client: Arc<Client>) -> Self {
         Self {
             retry: RetryPolicy::new(client.retries(), client.is_refused_at_once()),
             client,

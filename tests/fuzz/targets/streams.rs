@@ -63,7 +63,7 @@ impl Server {
 }
 
 fn question() -> Ask {
-    let message = Message { role: Role::User, content: "How much is 2+2?".to_owned() };
+    let message = Message::new(Role::User, "How much is 2+2?".to_owned());
     Ask {
         refused: None,
         call: CallId { part: 0, round: 1, agent: 0, draft: 0, step: Step::Think, attempt: 0 },
