@@ -33,6 +33,7 @@
 #
 # The environment is that of tests/live/lib.sh, with two more variables:
 #   SLOTS=N                    how many conversations the server has at once; `ways` and `code` use a pair of slots for each run
+#   TOKENS=N                   the most tokens of a run of `code`, prompts and replies together (default 40000)
 #   DAYS=N                     the length of the long text of `document` (default 150: 19 KB; 24: 3 KB)
 #   PIECE=N                    the tokens of its pieces (default 1000). A small model finds one fact in a piece, so three
 #                              pieces are the fewest for the three facts
@@ -130,7 +131,8 @@ case ${1:-} in
         attend "$bin" eval "$3" --out "$2" --runs-at-once "${SLOTS:-2}" --model "$(basename "$model" .gguf)" "${@:4}"
         sha256sum "$model" ;;
     code)
-        # A talk about code that fails its tests grows long. A run that fails all the same is tried again with the next ten tasks.
+        # A talk about code that fails its tests grows long, so each run has a limit, the same both ways. A run that fails all the same
+        # is tried again with the next ten tasks.
         CONTEXT=${CONTEXT:-16384}
         with_results "$@"
         [[ $# -ge 3 ]] || die "name the tasks: tests/live/run.sh code OUT_DIR HumanEval.jsonl.gz"
@@ -147,7 +149,7 @@ case ${1:-} in
                 if [[ $arm == checked ]]; then check=(--check "$test"); fi
                 head -n "$((upto < count ? upto : count))" tasks.jsonl | attend "$bin" batch - --output out --roleset planner_coder \
                     --arm "$arm" "${check[@]}" --check-timeout 10s --grader-command "$test" --runs-at-once "$at_once" \
-                    --retry failed --model "$(basename "$model" .gguf)" || [[ $? -eq 6 ]]
+                    --retry failed --max-tokens-total "${TOKENS:-40000}" --model "$(basename "$model" .gguf)" || [[ $? =~ ^[56]$ ]]
             done
         done
         report out --by arm --versus plain ;;
