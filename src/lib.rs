@@ -50,6 +50,7 @@
 //! - [`batch`]: many runs, as a matrix of tasks, rolesets, models and seeds. It is divided into shards, and the runs
 //!   of a shard share a journal.
 //! - [`eval`]: ways of agreeing, compared at the same number of tokens.
+//! - [`serve`]: agreement as a model, behind the interface of OpenAI.
 //! - [`api`]: a run as one call from Rust, and sessions.
 //! - [`cli`]: the command line. Its `args` turn flags into requests, and `commands` has a file for each subcommand.
 //!
@@ -60,7 +61,7 @@
 //!
 //! ```text
 //! cli
-//! eval
+//! eval  serve
 //! api  batch  approval
 //! run
 //! config
@@ -155,5 +156,6 @@ pub mod repository;
 pub mod retrieval;
 pub mod run;
 pub mod sandbox;
+pub mod serve;
 pub mod statistics;
 pub mod text;

@@ -6,11 +6,33 @@ use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 
+use tokio::sync::watch;
 use uuid::Uuid;
 
-use super::matrix::{Cell, Column};
+use super::matrix::{Cell, Column, run_id};
 use super::task::{DocumentLine, LINE_BYTES_MAX, TaskLine};
+use crate::engine::StopRequest;
 use crate::protocol::Document;
+
+/// What one task is run with, in place of the columns and the seeds of the batch.
+#[derive(Clone, Debug)]
+pub struct OwnCell {
+    /// The roleset on its model.
+    pub column: Column,
+    /// The seed.
+    pub seed: u64,
+    /// The requests to stop this run alone.
+    pub stop: watch::Receiver<StopRequest>,
+}
+
+impl OwnCell {
+    /// Returns the id of the run of a task with this id.
+    #[must_use]
+    pub fn run(&self, task: &str) -> Uuid {
+        let Column { roleset, model, arm, .. } = &self.column;
+        run_id(task, roleset, model, arm, self.seed)
+    }
+}
 
 /// An iterator over the cells of one line; each cell is returned once.
 pub(super) struct Cells {
@@ -18,6 +40,8 @@ pub(super) struct Cells {
     pub(super) task: Arc<TaskLine>,
     pub(super) columns: Arc<[Column]>,
     pub(super) seeds: std::ops::Range<u64>,
+    /// The requests to stop these runs alone, if there are any besides those to stop the batch.
+    pub(super) stop: Option<watch::Receiver<StopRequest>>,
     /// The number of cells already returned.
     pub(super) passed: u64,
 }
@@ -39,7 +63,8 @@ impl Iterator for Cells {
         let seed = self.seeds.start + self.passed % seeds;
         let run = Cell { task: &self.task, column: self.columns.get(column)?, seed }.run();
         self.passed += 1;
-        Some(Work { task: Arc::clone(&self.task), column, columns: Arc::clone(&self.columns), seed, run })
+        let (task, columns, stop) = (Arc::clone(&self.task), Arc::clone(&self.columns), self.stop.clone());
+        Some(Work { task, column, columns, seed, run, stop })
     }
 }
 
@@ -50,6 +75,7 @@ pub(super) struct Work {
     pub(super) columns: Arc<[Column]>,
     pub(super) seed: u64,
     pub(super) run: Uuid,
+    pub(super) stop: Option<watch::Receiver<StopRequest>>,
 }
 
 impl Work {

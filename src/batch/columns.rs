@@ -242,7 +242,7 @@ impl OpenColumns {
     async fn of_the_batch(&self, notices: &dyn Notices) -> Result<Vec<(Column, ColumnNote)>, RunError> {
         let mut all: Vec<(Column, ColumnNote)> = Vec::new();
         for roleset in self.request.rolesets() {
-            all.extend(self.of_roleset(roleset, Some(notices)).await?);
+            all.extend(self.of_roleset(roleset, &self.models, Some(notices)).await?);
         }
         // Runs are distinguished by the names of their task, roleset and model, and by their seed.
         for (at, (column, _)) in all.iter().enumerate() {
@@ -259,10 +259,27 @@ impl OpenColumns {
         Ok(all)
     }
 
+    /// Returns a roleset on a model, or on the model of the batch.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`RunError`] if there is no such roleset, or its models cannot be found.
+    pub async fn one(&self, roleset: &str, model: Option<&str>) -> Result<Column, RunError> {
+        let roleset = of_its_kind(roleset, &self.request.params);
+        let models = match model {
+            Some(model) => vec![Some(model.to_owned())],
+            None => self.models.clone(),
+        };
+        let found = self.of_roleset(Some(roleset), &models, None).await?;
+        let first = found.into_iter().next().map(|(column, _)| column);
+        first.ok_or_else(|| RunError::Usage("there is no model".to_owned()))
+    }
+
     /// Returns a roleset on each of the models.
     async fn of_roleset(
         &self,
         roleset: Option<&str>,
+        models: &[Option<String>],
         notices: Option<&dyn Notices>,
     ) -> Result<Vec<(Column, ColumnNote)>, RunError> {
         let folder = self.request.rolesets_dir.as_ref();
@@ -279,7 +296,7 @@ impl OpenColumns {
         let sought = sought(&self.request.redaction, &roleset)?;
         let arms = self.request.arms(roleset.clone())?;
         let mut columns = Vec::new();
-        for model in &self.models {
+        for model in models {
             let chosen = Chosen { model: model.clone(), ..self.chosen.clone() };
             let endpoints = match notices {
                 Some(notices) => find_servers(&chosen, &self.file, &roleset, notices).await?,
@@ -380,7 +397,7 @@ impl Columns for OpenColumns {
         if let Some(known) = self.named.borrow().get(name) {
             return known.clone();
         }
-        let columns = self.of_roleset(Some(name), None).await;
+        let columns = self.of_roleset(Some(name), &self.models, None).await;
         let columns = columns.map(|columns| columns.into_iter().map(|(column, _)| column).collect());
         let columns = columns.map_err(|why| format!("{:#}", anyhow::Error::from(why)));
         let mut named = self.named.borrow_mut();

@@ -89,6 +89,27 @@ impl Column {
         Self { sha256: Digest::new(text.as_bytes()), calibration: Some(calibration), ..self }
     }
 
+    /// Returns the same column with at most this many tokens in a reply.
+    #[must_use]
+    pub fn with_reply_tokens(self, max: u32) -> Self {
+        let text = json!([self.sha256, "reply tokens", max]).to_string();
+        let mut setup = self.setup;
+        let everybody = setup.agents.iter_mut().chain(&mut setup.arbiter);
+        everybody.for_each(|agent| agent.max_tokens = max);
+        Self { sha256: Digest::new(text.as_bytes()), setup, ..self }
+    }
+
+    /// Returns the same column whose models are called with one more header.
+    #[must_use]
+    pub fn with_header(mut self, name: &str, value: &str) -> Self {
+        for endpoint in &mut self.endpoints {
+            if let Endpoint::OpenAi(endpoint) = endpoint {
+                endpoint.dialect.headers.insert(name.to_owned(), value.to_owned());
+            }
+        }
+        self
+    }
+
     /// Returns the same column in an arm of this name.
     #[must_use]
     pub fn in_arm(self, arm: &str) -> Self {

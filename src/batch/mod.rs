@@ -34,6 +34,7 @@ mod plan;
 mod prompts_and_times;
 mod public_row;
 mod result_line;
+mod result_places;
 mod results;
 mod scheduler;
 mod shard;
@@ -50,6 +51,7 @@ mod verify;
 pub use bank::{Draws, WORDS_ARM};
 pub use batch_stats::{BatchStats, EndCounts};
 pub use calls::{CallRow, calls};
+pub use cells::OwnCell;
 pub use columns::{ColumnRequest, OpenColumns, planned_columns};
 pub use error::BatchError;
 pub use graded_runs::GradedRuns;
@@ -61,12 +63,13 @@ pub use manifest::{
     is_of_first_version, mixed_columns, note, note_servers, provenance,
 };
 pub use matrix::{Column, require_answer, text_is_right};
-pub use open_run::Options;
+pub use open_run::{Onlooker, Options};
 pub use picked::{CellLabel, Pick, PickedRun, pick};
 pub use pilot::pilots;
 pub use plan::{BatchPlan, ColumnPlan, Sum};
 pub use prompts_and_times::prompts_and_times;
 pub use result_line::ResultLine;
+pub use result_places::ResultPlaces;
 pub use results::{
     BlindTold, By, Difference, Flat, Group, Groups, InspectLog, Only, PageContent, PromptAndTimes,
     SampleTold, Samples, Share, TalkEffect, TallyTold, TimingTold, Told, UsageTold, VotesTold, page, results,

@@ -62,6 +62,16 @@ pub struct Options {
     pub grader: Option<CommandGrader>,
     /// The lifeline of the server, if this program launched it.
     pub lifeline: Option<Lifeline>,
+    /// Whether the batch ends once further calls would fail, because a server is gone or refuses the key.
+    pub gives_up: bool,
+    /// The onlooker of every run.
+    pub onlooker: Option<Arc<dyn Onlooker>>,
+}
+
+/// An onlooker of all runs, from whatever thread they are on.
+pub trait Onlooker: std::fmt::Debug + Send + Sync {
+    /// Takes an event of a run. The events of one run come in order.
+    fn on_event(&self, run: Uuid, event: &RunEvent<'_>);
 }
 
 /// The starting point of a run.
@@ -111,6 +121,9 @@ impl Common {
 
     /// Returns why a run of this column would fail, if it would.
     pub(super) fn verdict(&self, column: &Column) -> Option<String> {
+        if !self.options.gives_up {
+            return None;
+        }
         self.breaker().verdict(&column.endpoints, &self.clients)
     }
 }
@@ -118,11 +131,15 @@ impl Common {
 /// An observer that counts the usage of a run as it happens.
 pub(super) struct Meter<'a> {
     pub(super) common: &'a Common,
+    pub(super) run: Uuid,
     pub(super) endpoints: Vec<Endpoint>,
 }
 
 impl Observer for Meter<'_> {
     fn on_event(&self, event: RunEvent<'_>) {
+        if let Some(onlooker) = &self.common.options.onlooker {
+            onlooker.on_event(self.run, &event);
+        }
         match event {
             RunEvent::Answered { replied, usage, .. } => {
                 let endpoint = self.endpoints.get(replied.call.agent);
@@ -331,6 +348,7 @@ fn made_of(records: &[Record], cell: &Cell<'_>) -> Digest {
 
 /// Runs one cell to its end.
 pub(super) async fn run_cell(
+    run: Uuid,
     writer: RunWriter,
     start: Start,
     common: &Common,
@@ -341,7 +359,7 @@ pub(super) async fn run_cell(
         Start::New(prepared) => prepared.spec().endpoints.clone(),
         Start::Again(_, endpoints, _) => endpoints.clone(),
     };
-    let meter = Meter { common, endpoints };
+    let meter = Meter { common, run, endpoints };
     let mut engine = match start {
         Start::New(prepared) => {
             let prepared = prepared.on_server(options.lifeline.clone());

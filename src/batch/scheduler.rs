@@ -13,9 +13,10 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::task::{AbortOnDropHandle, LocalPoolHandle};
+use uuid::Uuid;
 
 use super::batch_stats::BatchStats;
-use super::cells::{Cells, Work};
+use super::cells::{Cells, OwnCell, Work};
 use super::error::BatchError;
 use super::grading::Grades;
 use super::matrix::{Cell, Column};
@@ -51,6 +52,8 @@ pub trait Watcher {
     fn ended(&self, row: &ResultLine);
     /// Reports the current figures.
     fn so_far(&self, figures: &BatchStats);
+    /// Reports a run that was put down on request before its end.
+    fn put_down(&self, _run: Uuid) {}
 }
 
 /// Runs all cells of a shard. Ends early, with running runs interrupted, once `stop` says so.
@@ -152,13 +155,14 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
 
     /// Begins the run of a cell, if anything is left to do. Returns whether it is under way.
     fn begin(&mut self, work: Work) -> Result<bool, BatchError> {
-        let (common, stop) = (Arc::clone(self.common), self.stop.clone());
+        let stop = work.stop.clone().unwrap_or_else(|| self.stop.clone());
+        let common = Arc::clone(self.common);
         match begin(self.shard, &work, self.common) {
             Ok(Next::Go { writer, start, made_of }) => {
                 let table = self.shard.table_of(work.run);
                 let (columns, column) = (Arc::clone(&work.columns), work.column);
                 let run = self.spawn(work, async move |work| {
-                    let ended = run_cell(writer, start, &common, stop.clone()).await?;
+                    let ended = run_cell(work.run, writer, start, &common, stop.clone()).await?;
                     let ended = unless_aborted(stop, graded(ended, &common, work, table)).await?;
                     Ok(ended.map(|ended| Done::Run { ended: Box::new(ended), made_of, is_new: true }))
                 });
@@ -221,9 +225,9 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
             self.is_read = true;
             return Ok(());
         };
-        let Line { number, task } = line.map_err(BatchError::Tasks)?;
+        let Line { number, task, own } = line.map_err(BatchError::Tasks)?;
         self.lines_read = number;
-        match self.expand(number, task).await {
+        match self.expand(number, task, own).await {
             Ok(of_line) => self.cells = Some(of_line),
             Err((id, why)) => self.refuse(number, id.as_deref(), &why),
         }
@@ -235,11 +239,16 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
         &self,
         number: u64,
         task: Result<TaskLine, (Option<String>, String)>,
+        own: Option<OwnCell>,
     ) -> Result<Cells, (Option<String>, String)> {
         let task = Arc::new(task?);
+        if let Some(OwnCell { column, seed, stop }) = own {
+            let (columns, seeds) = ([column].into(), seed..seed + 1);
+            return Ok(Cells { number, task, columns, seeds, stop: Some(stop), passed: 0 });
+        }
         let columns = self.columns.of(task.roleset.as_deref()).await;
         let columns = columns.map_err(|why| (Some(task.id.clone()), why))?;
-        Ok(Cells { number, task, columns, seeds: self.common.options.seeds.clone(), passed: 0 })
+        Ok(Cells { number, task, columns, seeds: self.common.options.seeds.clone(), stop: None, passed: 0 })
     }
 
     fn take_end(&mut self, ended: Result<Ended, JoinError>) -> Result<(), BatchError> {
@@ -264,6 +273,7 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
         let task = as_written(work, self.shard)?;
         let row = ResultLine::new(&Cell { task: &task, ..work.cell() }, made_of, ended);
         if row.result.outcome == OutcomeKind::Interrupted {
+            self.watcher.put_down(work.run);
             return Ok(());
         }
         self.shard.add(&row)?;

@@ -20,7 +20,9 @@ use super::result_line::{Graded, Known, ResultLine};
 use super::shard_id::ShardOf;
 use crate::crypto::Digest;
 use crate::files::{check_own, read_line};
-use crate::journal::{Entry, JournalError, LockedJournal, PlacedRecord, Record, RunWriter, SharedJournal};
+use crate::journal::{
+    Entry, JournalError, LockedJournal, PlacedRecord, Record, RunSpec, RunWriter, SharedJournal,
+};
 use crate::protocol::OutcomeKind;
 
 /// The ends that are tried again.
@@ -172,6 +174,36 @@ impl Shard {
         })
     }
 
+    /// Returns the specifications of the runs that have begun and not ended.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`BatchError::Io`] or [`BatchError::Journal`].
+    pub fn unfinished(&self) -> Result<Vec<RunSpec>, BatchError> {
+        let unfinished = self.begun.values().filter(|begun| begun.ended.is_none());
+        let first = unfinished.filter_map(|begun| begun.lines.first()).map(|line| self.record(line));
+        let opening = |record: Record| match record.event {
+            Entry::Opened(spec) => Some(*spec),
+            Entry::Asked(_)
+            | Entry::Replied(_)
+            | Entry::Found(_)
+            | Entry::Executed(_)
+            | Entry::Resumed { .. }
+            | Entry::Stopped { .. } => None,
+        };
+        first.filter_map(|record| record.map(opening).transpose()).collect()
+    }
+
+    /// Reads the record at this place.
+    fn record(&self, line: &PlacedRecord) -> Result<Record, BatchError> {
+        let mut bytes = vec![0; line.bytes];
+        let path = &self.journal_path;
+        self.records.read_exact_at(&mut bytes, line.offset).map_err(BatchError::io("read", path))?;
+        // The record was read before with a whole chain, so the file has been changed since then.
+        let damaged = |why: String| JournalError::Damaged { path: path.clone(), line: line.number, why };
+        Ok(serde_json::from_slice(&bytes).map_err(|why| damaged(why.to_string()))?)
+    }
+
     /// Returns the state of a run.
     ///
     /// # Errors
@@ -245,17 +277,7 @@ impl Shard {
         let mut records = Vec::new();
         let mut head = Digest::ZERO;
         for line in lines {
-            let mut bytes = vec![0; line.bytes];
-            self.records
-                .read_exact_at(&mut bytes, line.offset)
-                .map_err(BatchError::io("read", &self.journal_path))?;
-            // The record was read before with a whole chain, so the file has been changed since then.
-            let damaged = |why: String| JournalError::Damaged {
-                path: self.journal_path.clone(),
-                line: line.number,
-                why,
-            };
-            records.push(serde_json::from_slice(&bytes).map_err(|why| damaged(why.to_string()))?);
+            records.push(self.record(&line)?);
             head = line.sha256;
         }
         Ok((self.journal.writer(&run.to_string(), head), records))

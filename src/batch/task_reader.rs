@@ -8,6 +8,7 @@ use std::io::Read;
 
 use tokio::sync::mpsc;
 
+use super::cells::OwnCell;
 use super::task::{TaskLine, id_in};
 use super::task_form::TaskForm;
 use super::task_rows::Rows;
@@ -23,6 +24,8 @@ pub struct Line {
     pub number: u64,
     /// The task; or the id in the line, if there is one, and the reason why the line is not a task.
     pub task: Result<TaskLine, (Option<String>, String)>,
+    /// What the task is run with, if it is not the columns and the seeds of the batch.
+    pub own: Option<OwnCell>,
 }
 
 /// The receiving end of the queue of lines.
@@ -30,6 +33,12 @@ pub struct Line {
 pub struct TaskReader(mpsc::Receiver<std::io::Result<Line>>);
 
 impl TaskReader {
+    /// Makes a reader of lines that come from elsewhere. Their ids are not compared.
+    #[must_use]
+    pub fn new(lines: mpsc::Receiver<std::io::Result<Line>>) -> Self {
+        Self(lines)
+    }
+
     /// Returns the next line like [`Self::next`], and blocks the thread until it comes.
     ///
     /// # Errors
@@ -86,7 +95,7 @@ pub fn feed(source: impl Read + Send + 'static, form: TaskForm) -> TaskReader {
                 let why = format!("an earlier line already has a task `{}`", task.id);
                 Err((Some(task.id), why))
             });
-            if sender.blocking_send(Ok(Line { number, task })).is_err() {
+            if sender.blocking_send(Ok(Line { number, task, own: None })).is_err() {
                 return;
             }
         }

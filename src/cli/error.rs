@@ -15,6 +15,7 @@ use crate::provider::launch::LaunchError;
 use crate::repository::RepositoryError;
 use crate::retrieval::RetrievalError;
 use crate::run::RunError;
+use crate::serve::ServeError;
 
 /// A mistake in how the program was called.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +56,7 @@ fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<ExitCode> {
         .or_else(|| cause.downcast_ref().map(EngineError::exit_code))
         .or_else(|| cause.downcast_ref().map(BatchError::exit_code))
         .or_else(|| cause.downcast_ref().map(EvalError::exit_code))
+        .or_else(|| cause.downcast_ref().map(ServeError::exit_code))
         .or_else(|| cause.downcast_ref().map(CalibrationError::exit_code))
         .or_else(|| cause.downcast_ref().map(DecisionError::exit_code))
         .or_else(|| cause.downcast_ref().map(NodeError::exit_code))

@@ -143,6 +143,7 @@ fn dispatch(cli: &Cli, words: &[OsString], output: &Output) -> anyhow::Result<Ex
         Command::Batch(args) => commands::batch::batch(args, output),
         Command::Results(args) => commands::results::tell(args, output),
         Command::Eval(args) => commands::eval::eval(args, output),
+        Command::Serve(args) => commands::serve::serve(args, output),
         Command::Calibrate(args) => commands::calibrate::calibrate(args, output),
         Command::Pilot(args) => commands::pilot::pilot(args, output),
         Command::Approve(args) => commands::approve::approve(args, output),

@@ -46,7 +46,7 @@ pub fn read_data(
     let folder = whole.parent().unwrap_or(&whole);
     let mut tasks: Vec<TaskLine> = Vec::new();
     while let Some(line) = lines.blocking_next().filter(|_| limit.is_none_or(|limit| tasks.len() < limit)) {
-        let Line { number, task } = line.map_err(wrong)?;
+        let Line { number, task, .. } = line.map_err(wrong)?;
         let row = |why: String| EvalError::Row { path: path.to_owned(), line: number, why };
         let mut task = task.map_err(|(_, why)| row(why))?;
         let rule = task

@@ -46,7 +46,7 @@ pub(super) fn read_tasks(folder: &Path) -> Result<Vec<TaskLine>, EvalError> {
     let mut lines = feed(File::open(&path).map_err(wrong)?, TaskForm::default());
     let mut tasks = Vec::new();
     while let Some(line) = lines.blocking_next() {
-        let Line { number, task } = line.map_err(wrong)?;
+        let Line { number, task, .. } = line.map_err(wrong)?;
         let row = |(_, why)| EvalError::Row { path: path.clone(), line: number, why };
         tasks.push(task.map_err(row)?);
     }

@@ -11,6 +11,7 @@ mod review;
 mod rolesets;
 mod run;
 mod runs;
+mod serve;
 mod sessions;
 mod shared;
 mod task_form;
@@ -35,6 +36,7 @@ pub(crate) use review::ReviewArgs;
 pub(crate) use rolesets::{PersonaAction, PersonaArgs, RolesetAction, RolesetArgs};
 pub(crate) use run::{EndArgs, RunArgs};
 pub(crate) use runs::{ExportArgs, ResumeArgs, RunsArgs, ShowArgs, VerifyArgs};
+pub(crate) use serve::ServeArgs;
 pub(crate) use sessions::{ChatArgs, SessionsAction, SessionsArgs};
 pub(crate) use shared::{RolesetsArgs, ServerArgs};
 pub(crate) use task_form::GraderArg;
@@ -75,6 +77,8 @@ pub(crate) enum Command {
     Results(ResultsArgs),
     /// Compare ways of agreeing on tasks with known answers, at the same number of tokens.
     Eval(Box<EvalArgs>),
+    /// Serve agreement as a model, for any client of OpenAI's interface.
+    Serve(Box<ServeArgs>),
     /// Find out from runs with known answers how far an answer can be trusted, and when to give none.
     Calibrate(CalibrateArgs),
     /// Find out on your own tasks whether a vote should draw programs, and keep the finding.

@@ -182,6 +182,8 @@ fn options(
         sandbox,
         grader,
         lifeline,
+        gives_up: true,
+        onlooker: None,
     }
 }
 

@@ -78,7 +78,7 @@ impl PlannedBatch {
         let (mut refused, mut first) = (0, None);
         let mut tasks = feed(source, args.form.form(tasks, args.grader_command.as_ref()));
         while let Some(line) = tasks.blocking_next() {
-            let Line { number, task } = line.map_err(BatchError::Tasks)?;
+            let Line { number, task, .. } = line.map_err(BatchError::Tasks)?;
             if first.is_none() {
                 first = task.as_ref().ok().map(first_task);
             }

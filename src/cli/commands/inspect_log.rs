@@ -54,7 +54,7 @@ fn answers(path: &Path) -> anyhow::Result<BTreeMap<String, String>> {
     let mut lines = feed(File::open(path).map_err(wrong)?, form);
     let mut answers = BTreeMap::new();
     while let Some(line) = lines.blocking_next() {
-        let Line { number, task } = line.map_err(wrong)?;
+        let Line { number, task, .. } = line.map_err(wrong)?;
         let task =
             task.map_err(|(_, why)| UsageError(format!("`{}`, line {number}: {why}", path.display())))?;
         answers.extend(task.answer.map(|answer| (task.id, answer)));

@@ -27,6 +27,7 @@ pub(super) mod review;
 pub(super) mod roleset;
 pub(super) mod run;
 pub(super) mod runs;
+pub(super) mod serve;
 pub(super) mod sessions;
 pub(super) mod show;
 pub(super) mod trust;

@@ -51,7 +51,7 @@ fn tasks(path: &Path, form: TaskForm) -> anyhow::Result<BTreeMap<String, TaskLin
     let mut lines = feed(std::fs::File::open(path).map_err(wrong)?, form);
     let mut tasks = BTreeMap::new();
     while let Some(line) = lines.blocking_next() {
-        let Line { number, task } = line.map_err(BatchError::Tasks)?;
+        let Line { number, task, .. } = line.map_err(BatchError::Tasks)?;
         let task = task.map_err(|(_, why)| UsageError(format!("line {number} of the tasks: {why}")))?;
         if task.grader == Grader::Command {
             return Err(UsageError("a pilot grades by an answer, and not by a command".to_owned()).into());

@@ -1,0 +1,72 @@
+//! The flags of `consensus serve`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+use clap_complete::ArgValueCompleter;
+
+use super::batch::FlowArgs;
+use super::shared::{LimitArgs, RolesetsArgs, SandboxArgs, ScriptedArgs, ServerArgs};
+use crate::batch::ColumnRequest;
+use crate::cli::completion;
+
+const AFTER_HELP: &str = "\
+A client of OpenAI's interface needs one change: its base URL is http://127.0.0.1:8700/v1. The model is a roleset, such as \
+consensus/vote_number, or a roleset on a model, such as consensus/solver_checker@ollama:llama3.1.
+
+Examples:
+  consensus serve --model ollama:llama3.1 -o served
+  consensus serve --base-url http://gpu7:8000/v1 -o served --runs-at-once 64
+  consensus serve --mock --answer 4 -o served      (no model at all)
+  consensus results served";
+
+/// Arguments of `serve`.
+#[derive(Args, Debug)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct ServeArgs {
+    /// The address to listen on. Addresses that other machines reach need --token-file.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8700")]
+    pub(crate) listen: SocketAddr,
+    /// The folder for the journal and the results, in the form of a batch.
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) output: PathBuf,
+    /// The rolesets that are served, separated by commas. [default: all]
+    #[arg(short, long, value_delimiter = ',', value_name = "A,B,…", add = ArgValueCompleter::new(completion::rolesets))]
+    pub(crate) roleset: Vec<String>,
+    #[command(flatten)]
+    pub(crate) rolesets: RolesetsArgs,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+    #[command(flatten)]
+    pub(crate) scripted: ScriptedArgs,
+    /// A file with a token on each line, one of which each request must bring.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Answer requests that call the server by this name; repeatable.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) allow_host: Vec<String>,
+    /// The number of runs that wait for their turn before further requests are refused.
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(0..=100_000))]
+    pub(crate) queue: u32,
+    #[command(flatten)]
+    pub(crate) flow: FlowArgs,
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
+    #[command(flatten)]
+    pub(crate) sandbox: SandboxArgs,
+}
+
+impl ServeArgs {
+    /// Returns the request for the models of all rolesets.
+    pub(crate) fn columns(&self) -> ColumnRequest {
+        ColumnRequest {
+            rolesets: self.roleset.first().cloned().into_iter().collect(),
+            rolesets_dir: self.rolesets.rolesets_dir.clone(),
+            servers: self.server.chosen(),
+            mock: self.scripted.choice(),
+            limits: self.limits.limits(),
+            ..ColumnRequest::default()
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! `consensus serve`: agreement as a model, for any client of OpenAI's interface.
+
+use std::sync::Arc;
+
+use tokio::net::TcpListener;
+
+use crate::batch::{OpenColumns, Options, Retry, Shard, ShardOf};
+use crate::cli::args::ServeArgs;
+use crate::cli::error::UsageError;
+use crate::cli::output::Output;
+use crate::cli::runtime::block_on;
+use crate::cli::signals::{self, Leaves};
+use crate::config::{FileConfig, list_rolesets};
+use crate::core::ExitCode;
+use crate::files::private_folder;
+use crate::provider::Flow;
+use crate::provider::launch::Launched;
+use crate::run::rolesets_folders;
+use crate::sandbox::Sandbox;
+use crate::serve::{Guard, ServeError, ServeRequest, Tokens, serve as answer};
+
+use super::batch::tell_stopping;
+
+/// The messages of a server that is stopped.
+const LEAVES: Leaves = Leaves {
+    unbegun: "before the server began; nothing was asked",
+    begun: "all replies received are kept; runs with a key go on when the same command starts again",
+};
+
+pub(crate) fn serve(args: &ServeArgs, output: &Output) -> anyhow::Result<ExitCode> {
+    block_on(serve_all(args, output))?
+}
+
+async fn serve_all(args: &ServeArgs, output: &Output) -> anyhow::Result<ExitCode> {
+    let listening = signals::listen(LEAVES, None, output)?;
+    let file = FileConfig::load()?;
+    let tokens = args.token_file.as_deref().map(Tokens::read).transpose()?.unwrap_or_default();
+    let guard = Guard::new(args.listen, tokens, &args.allow_host)?;
+    let out = &args.output;
+    let made = private_folder(out);
+    made.map_err(|why| UsageError(format!("cannot make the folder `{}`: {why}", out.display())))?;
+    let sandbox = Sandbox::new(args.sandbox.confinement(&file))?;
+    let known = list_rolesets(&rolesets_folders(args.rolesets.rolesets_dir.as_ref(), &file));
+    let all = || known.into_iter().map(|found| found.name).collect();
+    let rolesets = if args.roleset.is_empty() { all() } else { args.roleset.clone() };
+    let mut shard = Shard::open(out, ShardOf::default())?;
+    let log = out.join("server.log");
+    let (columns, server) = OpenColumns::open(args.columns(), file, None, &log, output).await?;
+    let socket = TcpListener::bind(args.listen).await;
+    let socket = socket.map_err(|why| ServeError::Listen { address: args.listen, why })?;
+    let stop = listening.begin();
+    tokio::spawn(tell_stopping(stop.clone(), *output));
+    output.line(&format!("http://{}/v1", socket.local_addr()?))?;
+    let options = Options { lifeline: server.as_ref().map(Launched::lifeline), ..options(args, sandbox) };
+    let request = ServeRequest { folder: out.clone(), guard, rolesets, queue: args.queue as usize, options };
+    let figures = answer(request, &mut shard, &columns, socket, stop).await?;
+    if let Some(server) = server {
+        server.end().await;
+    }
+    output.status(&format!("stopped after {} runs", figures.ended.all() - figures.before));
+    Ok(ExitCode::Success)
+}
+
+/// Returns the options of a server's runs.
+fn options(args: &ServeArgs, sandbox: Sandbox) -> Options {
+    Options {
+        shard: ShardOf::default(),
+        seeds: 0..0,
+        concurrency: args.flow.runs_at_once as usize,
+        threads: args.flow.threads(),
+        flow: Flow { max: args.flow.calls_at_once as usize },
+        reused: Arc::default(),
+        limits: args.limits.limits(),
+        retry: Retry::default(),
+        documents: args.output.clone(),
+        tasks_lines: None,
+        sandbox,
+        grader: None,
+        lifeline: None,
+        gives_up: false,
+        onlooker: None,
+    }
+}

@@ -1,0 +1,109 @@
+//! An error in the form of OpenAI's interface.
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+
+/// The seconds after which a client may ask again when the queue is full.
+const RETRY_AFTER: HeaderValue = HeaderValue::from_static("5");
+
+/// A refusal of a request.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{message}")]
+pub(super) struct ApiError {
+    status: StatusCode,
+    /// The kind, as OpenAI's clients know it.
+    kind: &'static str,
+    /// A word by which a program tells the error from others.
+    code: &'static str,
+    /// The field of the request that is to blame, if one is.
+    param: Option<String>,
+    message: String,
+}
+
+impl ApiError {
+    /// A request that makes no sense, because of this field.
+    pub(super) fn field(param: &str, message: impl Into<String>) -> Self {
+        Self { param: Some(param.to_owned()), ..Self::bad("invalid_value", message) }
+    }
+
+    /// A request that makes no sense.
+    pub(super) fn bad(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "invalid_request_error", code, message)
+    }
+
+    /// A thing that is not there.
+    pub(super) fn unknown(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "invalid_request_error", code, message)
+    }
+
+    /// A caller without a valid token.
+    pub(super) fn unauthorized() -> Self {
+        let why = "this server wants a token: send it as `Authorization: Bearer TOKEN`";
+        Self::new(StatusCode::UNAUTHORIZED, "authentication_error", "invalid_api_key", why)
+    }
+
+    /// A `Host` header that names another machine.
+    pub(super) fn foreign_host() -> Self {
+        let why = "the `Host` of the request is not this server's; start it with --allow-host NAME to serve that name";
+        Self::new(StatusCode::FORBIDDEN, "invalid_request_error", "host_not_allowed", why)
+    }
+
+    /// A key that has come before with another request.
+    pub(super) fn other_body() -> Self {
+        let why = "this `Idempotency-Key` belongs to another request; send a new key";
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_request_error", "idempotency_key_reused", why)
+    }
+
+    /// More requests than may wait.
+    pub(super) fn full() -> Self {
+        let why = "too many requests wait already; ask again later";
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", "queue_full", why)
+    }
+
+    /// A run whose models could not be called. Clients repeat 408, 409, 429 and 5xx by themselves and would pay twice, so only a run that
+    /// got no reply may be repeated.
+    pub(super) fn provider(reason: &str, calls: u64) -> Self {
+        let status = if calls == 0 { StatusCode::BAD_GATEWAY } else { StatusCode::FAILED_DEPENDENCY };
+        Self::new(status, "api_error", "provider_failed", reason)
+    }
+
+    /// A run that was put down before its end.
+    pub(super) fn put_down() -> Self {
+        let why = "the run was stopped before its end; with the same `Idempotency-Key` it goes on once the server is back";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "api_error", "stopped", why)
+    }
+
+    /// A fault of this program or its disk.
+    pub(super) fn internal(why: &dyn std::fmt::Display) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "api_error", "internal", why.to_string())
+    }
+
+    fn new(status: StatusCode, kind: &'static str, code: &'static str, message: impl Into<String>) -> Self {
+        Self { status, kind, code, param: None, message: message.into() }
+    }
+
+    /// Returns the body of the answer.
+    pub(super) fn to_json(&self) -> Value {
+        let Self { kind, code, param, message, .. } = self;
+        json!({"error": {"message": message, "type": kind, "param": param, "code": code}})
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let mut response = (self.status, Json(self.to_json())).into_response();
+        match self.status {
+            StatusCode::TOO_MANY_REQUESTS => {
+                drop(response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER))
+            }
+            StatusCode::UNAUTHORIZED => {
+                let scheme = HeaderValue::from_static("Bearer");
+                drop(response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme));
+            }
+            _ => {}
+        }
+        response
+    }
+}

@@ -1,0 +1,46 @@
+//! The errors that end the server, or keep it from beginning.
+
+use std::net::SocketAddr;
+
+use crate::batch::BatchError;
+use crate::core::ExitCode;
+
+/// A reason why the server cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {why}; choose another --listen ADDRESS")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// The cause.
+        why: std::io::Error,
+    },
+    /// The address can be reached from other machines, and nobody needs a token.
+    #[error(
+        "{0} can be reached from other machines; give --token-file FILE with a token on each line, or listen on 127.0.0.1"
+    )]
+    Open(SocketAddr),
+    /// The file of tokens cannot be used.
+    #[error("the file of tokens `{path}` cannot be used: {why}")]
+    Tokens {
+        /// The file.
+        path: std::path::PathBuf,
+        /// The cause.
+        why: String,
+    },
+    /// The runs cannot go on.
+    #[error(transparent)]
+    Runs(#[from] BatchError),
+}
+
+impl ServeError {
+    /// Returns the exit code.
+    #[must_use]
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Listen { .. } | Self::Open(_) | Self::Tokens { .. } => ExitCode::Usage,
+            Self::Runs(why) => why.exit_code(),
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! The guard of the server: which requests are heard at all.
+//!
+//! The input is the headers of a request. The output is the caller, or a refusal. A page in a browser can send requests to a server on
+//! its own machine under a name of its choice, so the name in `Host` must be one of the server's. A token is compared in a time that does
+//! not depend on it.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use axum::http::{HeaderMap, header};
+use subtle::ConstantTimeEq as _;
+
+use super::api_error::ApiError;
+use super::error::ServeError;
+use crate::crypto::Digest;
+use crate::files::{SMALL_BYTES_MAX, read_text};
+
+/// The shortest token, in characters.
+const TOKEN_CHARS_MIN: usize = 16;
+
+/// The tokens of a server, as digests; without any, each request is heard.
+#[derive(Clone, Debug, Default)]
+pub struct Tokens(Vec<Digest>);
+
+impl Tokens {
+    /// Reads a file with a token on each line. Empty lines and lines that begin with `#` do not count.
+    ///
+    /// # Errors
+    ///
+    /// [`ServeError::Tokens`] if the file cannot be read, has no token, or has a short one.
+    pub fn read(path: &Path) -> Result<Self, ServeError> {
+        let wrong = |why: String| ServeError::Tokens { path: path.to_owned(), why };
+        let text = read_text(path, SMALL_BYTES_MAX).map_err(|why| wrong(why.to_string()))?;
+        let lines = text.lines().map(str::trim).enumerate();
+        let tokens: Vec<_> = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')).collect();
+        if let Some((at, _)) = tokens.iter().find(|(_, token)| token.chars().count() < TOKEN_CHARS_MIN) {
+            return Err(wrong(format!(
+                "the token in line {} has fewer than {TOKEN_CHARS_MIN} characters",
+                at + 1
+            )));
+        }
+        if tokens.is_empty() {
+            return Err(wrong("it has no token".to_owned()));
+        }
+        Ok(Self(tokens.into_iter().map(|(_, token)| Digest::new(token.as_bytes())).collect()))
+    }
+}
+
+/// The caller of a request: the digest of its token, or zeros where no token is wanted. Keys of different callers are different keys.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Caller(pub(super) Digest);
+
+/// The rules by which requests are heard.
+#[derive(Clone, Debug)]
+pub struct Guard {
+    tokens: Tokens,
+    /// The names under which the server may be called, in lower case and without a port.
+    hosts: BTreeSet<String>,
+}
+
+impl Guard {
+    /// Makes the guard of a server at this address, which may also be called by the names in `hosts`.
+    ///
+    /// # Errors
+    ///
+    /// [`ServeError::Open`] if other machines can reach the address and no token is wanted.
+    pub fn new(address: SocketAddr, tokens: Tokens, hosts: &[String]) -> Result<Self, ServeError> {
+        if !address.ip().is_loopback() && tokens.0.is_empty() {
+            return Err(ServeError::Open(address));
+        }
+        let own =
+            ["localhost".to_owned(), "127.0.0.1".to_owned(), "[::1]".to_owned(), bare(&address.to_string())];
+        let hosts = own.into_iter().chain(hosts.iter().map(|host| host.to_ascii_lowercase())).collect();
+        Ok(Self { tokens, hosts })
+    }
+
+    /// Refuses a request that calls the server by the name of another one.
+    pub(super) fn require_host(&self, headers: &HeaderMap) -> Result<(), ApiError> {
+        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).map(bare);
+        if host.is_some_and(|host| self.hosts.contains(&host)) {
+            Ok(())
+        } else {
+            Err(ApiError::foreign_host())
+        }
+    }
+
+    /// Returns the caller of a request.
+    pub(super) fn caller(&self, headers: &HeaderMap) -> Result<Caller, ApiError> {
+        if self.tokens.0.is_empty() {
+            return Ok(Caller(Digest::ZERO));
+        }
+        let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let (scheme, token) = given.and_then(|given| given.split_once(' ')).unwrap_or_default();
+        let given = Digest::new(token.trim().as_bytes());
+        // Every token is compared, so that the time says nothing about which one it is.
+        let is_known = |known, token: &Digest| known | bool::from(token.as_bytes().ct_eq(given.as_bytes()));
+        let is_known = self.tokens.0.iter().fold(false, is_known);
+        if is_known && scheme.eq_ignore_ascii_case("bearer") {
+            Ok(Caller(given))
+        } else {
+            Err(ApiError::unauthorized())
+        }
+    }
+}
+
+/// Returns the name in a `Host` header or an address, without the port and in lower case.
+fn bare(host: &str) -> String {
+    let host = host.trim().to_ascii_lowercase();
+    match host.rsplit_once(':') {
+        // An address of IPv6 without a port ends with a bracket.
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name.to_owned(),
+        _ => host,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn guard(hosts: &[&str]) -> Guard {
+        let hosts: Vec<String> = hosts.iter().map(ToString::to_string).collect();
+        Guard::new("127.0.0.1:8700".parse().unwrap(), Tokens::default(), &hosts).unwrap()
+    }
+
+    #[test]
+    fn a_name_that_is_not_the_servers_is_refused() {
+        let is_heard = |guard: &Guard, host: &str| {
+            let headers = HeaderMap::from_iter([(header::HOST, host.parse().unwrap())]);
+            guard.require_host(&headers).is_ok()
+        };
+        for own in ["127.0.0.1:8700", "localhost:8700", "LOCALHOST", "[::1]:8700", "[::1]"] {
+            assert!(is_heard(&guard(&[]), own), "{own}");
+        }
+        for other in ["evil.example", "localhost.evil.example:8700", "127.0.0.1.evil.example", ""] {
+            assert!(!is_heard(&guard(&[]), other), "{other}");
+        }
+        assert!(is_heard(&guard(&["gpu7.cluster"]), "gpu7.cluster:8700"));
+        assert!(guard(&[]).require_host(&HeaderMap::new()).is_err(), "no name at all");
+    }
+
+    #[test]
+    fn an_address_that_others_reach_needs_a_token() {
+        let open = Guard::new("0.0.0.0:8700".parse().unwrap(), Tokens::default(), &[]);
+        assert!(matches!(open, Err(ServeError::Open(_))));
+        let tokens = Tokens(vec![Digest::new(b"a-token-of-sixteen")]);
+        let guard = Guard::new("0.0.0.0:8700".parse().unwrap(), tokens, &[]).unwrap();
+        let caller = |value: &str| {
+            guard.caller(&HeaderMap::from_iter([(header::AUTHORIZATION, value.parse().unwrap())])).is_ok()
+        };
+        assert!(caller("Bearer a-token-of-sixteen") && caller("bearer a-token-of-sixteen"));
+        assert!(
+            !caller("Bearer a-token-of-sixteem") && !caller("Basic a-token-of-sixteen") && !caller("Bearer")
+        );
+    }
+}

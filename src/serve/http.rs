@@ -1,0 +1,237 @@
+//! The paths of the server.
+//!
+//! The input is HTTP requests. The output is JSON, or a stream of server-sent events. Each request passes the guard first. Everything that
+//! a handler waits for is a run; no handler works itself.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, Path, Request, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::{self, Next};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Extension, Json, Router};
+use futures_util::stream::{self, Stream, StreamExt as _};
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+use uuid::Uuid;
+
+use super::api_error::ApiError;
+use super::chat_reply::{ChatReply, chunk, completion_id};
+use super::chat_request::ChatRequest;
+use super::guard::Caller;
+use super::intake::DEPTH_HEADER;
+use super::live_run::{Attached, End};
+use super::service::{Order, Service, Taken};
+use crate::core::VERSION;
+use crate::crypto::Hasher;
+use crate::engine::StopRequest;
+
+/// The longest body of a request, in bytes.
+const BODY_BYTES_MAX: usize = 8 << 20;
+
+/// The time between two signs of life in a stream. Proxies and clients cut a stream that is silent for a minute.
+const KEEP_ALIVE: Duration = Duration::from_secs(5);
+
+/// The longest `Idempotency-Key`, in bytes.
+const KEY_BYTES_MAX: usize = 255;
+
+/// Returns the router of a server.
+pub(super) fn router(service: Arc<Service>) -> Router {
+    let open = Router::new().route("/health", get(health));
+    let guarded = Router::new()
+        .route("/v1/chat/completions", post(chat))
+        .route("/v1/models", get(models))
+        .route("/v1/models/{*name}", get(model))
+        .route("/v1/runs/{run}", get(run).delete(cancel))
+        .route_layer(middleware::from_fn_with_state(Arc::clone(&service), guarded));
+    open.merge(guarded)
+        .fallback(async || {
+            ApiError::unknown("not_found", "there is no such path; /v1/chat/completions is one")
+        })
+        .method_not_allowed_fallback(async || StatusCode::METHOD_NOT_ALLOWED)
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(middleware::from_fn_with_state(Arc::clone(&service), called_by_its_name))
+        .with_state(service)
+}
+
+async fn called_by_its_name(
+    State(service): State<Arc<Service>>,
+    request: Request,
+    next: Next,
+) -> Result<Response, ApiError> {
+    service.guard.require_host(request.headers())?;
+    Ok(next.run(request).await)
+}
+
+async fn guarded(
+    State(service): State<Arc<Service>>,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, ApiError> {
+    let caller = service.guard.caller(request.headers())?;
+    request.extensions_mut().insert(caller);
+    Ok(next.run(request).await)
+}
+
+async fn health() -> Json<Value> {
+    Json(json!({"status": "ok", "version": VERSION}))
+}
+
+async fn models(State(service): State<Arc<Service>>) -> Json<Value> {
+    let models: Vec<Value> = service.models.iter().map(|name| as_model(name)).collect();
+    Json(json!({"object": "list", "data": models}))
+}
+
+async fn model(
+    State(service): State<Arc<Service>>,
+    Path(name): Path<String>,
+) -> Result<Json<Value>, ApiError> {
+    let known = service.models.iter().find(|known| **known == name);
+    let known = known.ok_or_else(|| ApiError::unknown("model_not_found", "there is no such model"))?;
+    Ok(Json(as_model(known)))
+}
+
+fn as_model(name: &str) -> Value {
+    json!({"id": name, "object": "model", "created": 0, "owned_by": "consensus"})
+}
+
+async fn chat(
+    State(service): State<Arc<Service>>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, ApiError> {
+    if headers.contains_key(DEPTH_HEADER) {
+        let why = "an agent of this program sent the request: a server cannot be the model of its own agents";
+        return Err(ApiError::bad("recursion", why));
+    }
+    let request = ChatRequest::parse(&body)?;
+    let key = key(caller, &headers, &body)?;
+    let created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let (stream, include_usage, model) = (request.stream, request.include_usage, request.model.clone());
+    let (sender, taken) = oneshot::channel();
+    let order = Order { chat: request, key, created, taken: sender };
+    service.orders.try_send(order).map_err(|_| ApiError::full())?;
+    let mut attached = match taken.await.map_err(|_| ApiError::put_down())?? {
+        Taken::Live(live) => Attached::new(live),
+        Taken::Ended(run) => {
+            let row =
+                service.ended().line_of(run).map_err(|why| ApiError::internal(&why))?.unwrap_or_default();
+            let reply = ChatReply::new(&run.to_string(), &model, created, &row)?;
+            return Ok(if stream {
+                at_once(&reply, include_usage)
+            } else {
+                Json(reply.whole()).into_response()
+            });
+        }
+    };
+    if stream {
+        return Ok(as_it_comes(attached, include_usage));
+    }
+    let end = attached.ended().await;
+    Ok(Json(reply(&attached, end)?.whole()).into_response())
+}
+
+/// Returns the task of a request with a key, and the digest of its body.
+fn key(
+    caller: Caller,
+    headers: &HeaderMap,
+    body: &[u8],
+) -> Result<Option<(String, crate::crypto::Digest)>, ApiError> {
+    let Some(key) = headers.get("idempotency-key") else { return Ok(None) };
+    if key.is_empty() || key.len() > KEY_BYTES_MAX {
+        let why = format!("an `Idempotency-Key` has 1 to {KEY_BYTES_MAX} bytes");
+        return Err(ApiError::bad("invalid_idempotency_key", why));
+    }
+    // A key of one caller is not that of another.
+    let task = Hasher::default().part(caller.0.as_bytes()).part(key.as_bytes()).finish();
+    Ok(Some((format!("key-{task}"), crate::crypto::Digest::new(body))))
+}
+
+/// Returns the answer of a run that has ended.
+fn reply(attached: &Attached, end: End) -> Result<ChatReply, ApiError> {
+    let live = &attached.live;
+    match end {
+        End::Told(row) => ChatReply::new(&live.run.to_string(), &live.model, live.created, &row),
+        End::Without(why) => Err(why),
+    }
+}
+
+fn event(value: &Value) -> Event {
+    Event::default().data(value.to_string())
+}
+
+/// Returns a stream of these events and the event that ends it.
+fn sent(events: impl Stream<Item = Event> + Send + 'static) -> Response {
+    let events = events.chain(stream::iter([Event::default().data("[DONE]")]));
+    let keep_alive = KeepAlive::new().interval(KEEP_ALIVE).text("keep-alive");
+    Sse::new(events.map(Ok::<Event, Infallible>)).keep_alive(keep_alive).into_response()
+}
+
+/// Returns the stream of an answer that is there.
+fn at_once(reply: &ChatReply, include_usage: bool) -> Response {
+    let chunks: Vec<Event> = reply.chunks(include_usage).iter().map(event).collect();
+    sent(stream::iter(chunks))
+}
+
+/// Returns the stream of an answer that is to come: its beginning at once, the story of the run as reasoning, and the answer once it is
+/// final.
+fn as_it_comes(attached: Attached, include_usage: bool) -> Response {
+    let live = Arc::clone(&attached.live);
+    let (id, model, created) = (completion_id(&live.run.to_string()), live.model.clone(), live.created);
+    let begin = event(&chunk(&id, &model, created, &json!({"role": "assistant", "content": ""})));
+    let news = stream::unfold(Some(attached), move |attached| {
+        let (id, model) = (id.clone(), model.clone());
+        async move {
+            let mut attached = attached?;
+            let (lines, end) = attached.news().await;
+            let thought = |line: &Arc<str>| {
+                let text = format!("{line}\n");
+                // Servers and clients do not agree on the name of this field.
+                chunk(&id, &model, created, &json!({"reasoning": text, "reasoning_content": text}))
+            };
+            let mut chunks: Vec<Value> = lines.iter().map(thought).collect();
+            let Some(end) = end else { return Some((chunks, Some(attached))) };
+            match reply(&attached, end) {
+                Ok(reply) => chunks.extend(reply.chunks(include_usage)),
+                // The head of the answer is sent already.
+                Err(why) => chunks.push(why.to_json()),
+            }
+            Some((chunks, None))
+        }
+    });
+    let news = news.flat_map(|chunks| stream::iter(chunks.iter().map(event).collect::<Vec<_>>()));
+    sent(stream::iter([begin]).chain(news))
+}
+
+async fn run(State(service): State<Arc<Service>>, Path(run): Path<String>) -> Result<Json<Value>, ApiError> {
+    let id = run_id(&run)?;
+    if service.live().contains_key(&id) {
+        return Ok(Json(json!({"run": id, "status": "running"})));
+    }
+    let row = service.ended().line_of(id).map_err(|why| ApiError::internal(&why))?;
+    let mut row = row.ok_or_else(no_run)?;
+    row["status"] = json!("ended");
+    Ok(Json(row))
+}
+
+async fn cancel(State(service): State<Arc<Service>>, Path(run): Path<String>) -> Result<Response, ApiError> {
+    let id = run_id(&run)?;
+    let live = service.live().get(&id).map(Arc::clone).ok_or_else(no_run)?;
+    live.stop(StopRequest::Abort);
+    Ok((StatusCode::ACCEPTED, Json(json!({"run": id, "status": "stopping"}))).into_response())
+}
+
+/// Returns the id of a run, with or without the beginning that it has as the id of a completion.
+fn run_id(text: &str) -> Result<Uuid, ApiError> {
+    text.strip_prefix("chatcmpl-").unwrap_or(text).parse().map_err(|_| no_run())
+}
+
+fn no_run() -> ApiError {
+    ApiError::unknown("run_not_found", "there is no such run")
+}

@@ -1,0 +1,28 @@
+//! Agreement as a model: a server with OpenAI's interface, where each request is a run.
+//!
+//! ```text
+//!  request ──► http ──► chat request ──► intake ──► scheduler of the batch ──► runs on worker threads
+//!                ▲                          │                                       │
+//!                └── progress, answer ◄─ live run ◄──────────── events ─────────────┘
+//! ```
+//!
+//! The input is requests, the rolesets of the command line, and a folder. The output is answers, and in the folder a journal and results
+//! in the form of a batch, so every command that reads batches reads them too. A request with an `Idempotency-Key` is one run, however
+//! often it comes and however often the program dies in between.
+//!
+//! Nothing here calls a model, decides anything about agreement, or has a thread for a request.
+
+mod api_error;
+mod chat_reply;
+mod chat_request;
+mod error;
+mod guard;
+mod http;
+mod intake;
+mod live_run;
+mod server;
+mod service;
+
+pub use error::ServeError;
+pub use guard::{Guard, Tokens};
+pub use server::{ServeRequest, serve};

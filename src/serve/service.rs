@@ -1,0 +1,134 @@
+//! The state that the requests, the intake and the runs of a server share.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use uuid::Uuid;
+
+use super::api_error::ApiError;
+use super::chat_request::ChatRequest;
+use super::guard::Guard;
+use super::live_run::{End, LiveRun};
+use crate::batch::{BatchStats, Onlooker, ResultLine, ResultPlaces, Watcher};
+use crate::crypto::Digest;
+use crate::engine::{RunEvent, StopRequest};
+
+/// A request that is to become a run.
+#[derive(Debug)]
+pub(super) struct Order {
+    pub(super) chat: ChatRequest,
+    /// The id of the task, and the digest of the body, if the request has a key.
+    pub(super) key: Option<(String, Digest)>,
+    pub(super) created: u64,
+    /// The way back to the request.
+    pub(super) taken: oneshot::Sender<Result<Taken, ApiError>>,
+}
+
+/// The run that a request has become.
+#[derive(Debug)]
+pub(super) enum Taken {
+    /// A run that is waiting or under way.
+    Live(Arc<LiveRun>),
+    /// A run that has ended before.
+    Ended(Uuid),
+}
+
+/// The state that all parts of the server share.
+#[derive(Debug)]
+pub(super) struct Service {
+    pub(super) guard: Guard,
+    pub(super) orders: mpsc::Sender<Order>,
+    /// The places for runs that wait or are under way.
+    pub(super) places: Arc<Semaphore>,
+    /// The names of the models.
+    pub(super) models: Vec<String>,
+    live: Mutex<HashMap<Uuid, Arc<LiveRun>>>,
+    ended: Mutex<ResultPlaces>,
+}
+
+impl Service {
+    pub(super) fn new(
+        guard: Guard,
+        orders: mpsc::Sender<Order>,
+        places: usize,
+        models: Vec<String>,
+        ended: ResultPlaces,
+    ) -> Self {
+        let (places, live) = (Arc::new(Semaphore::new(places)), Mutex::default());
+        Self { guard, orders, places, models, live, ended: Mutex::new(ended) }
+    }
+
+    /// Returns the runs that wait or are under way.
+    pub(super) fn live(&self) -> MutexGuard<'_, HashMap<Uuid, Arc<LiveRun>>> {
+        // Each change is a single insertion or removal.
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the places of the results of ended runs.
+    pub(super) fn ended(&self) -> MutexGuard<'_, ResultPlaces> {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks all runs to stop.
+    pub(super) fn stop_all(&self, request: StopRequest) {
+        for live in self.live().values() {
+            live.stop(request);
+        }
+    }
+
+    /// Ends the wait of all requests for a run.
+    fn end(&self, run: Uuid, end: End) {
+        // The run has left the list before its place is free for another.
+        let live = self.live().remove(&run);
+        if let Some(live) = live {
+            live.end(end);
+        }
+    }
+}
+
+impl Onlooker for Service {
+    fn on_event(&self, run: Uuid, event: &RunEvent<'_>) {
+        // A streamed token is not worth a lock.
+        if matches!(event, RunEvent::Streaming { .. } | RunEvent::Writing | RunEvent::Written(_)) {
+            return;
+        }
+        let live = self.live().get(&run).map(Arc::clone);
+        if let Some(live) = live {
+            live.take(event);
+        }
+    }
+}
+
+impl Watcher for Arc<Service> {
+    fn refused(&self, _number: u64, id: Option<&str>, why: &str) {
+        let run = self.live().values().find(|live| id == Some(live.task.as_str())).map(|live| live.run);
+        if let Some(run) = run {
+            self.end(run, End::Without(ApiError::bad("invalid_task", why)));
+        }
+    }
+
+    fn ended(&self, row: &ResultLine) {
+        let found = self.as_ref().ended().read_new();
+        if let Err(why) = found {
+            tracing::error!("{why}");
+        }
+        let Ok(run) = row.result.run.parse() else { return };
+        let row = serde_json::to_value(row);
+        self.end(
+            run,
+            match row {
+                Ok(row) => End::Told(Arc::new(row)),
+                Err(why) => End::Without(ApiError::internal(&why)),
+            },
+        );
+    }
+
+    fn put_down(&self, run: Uuid) {
+        self.end(run, End::Without(ApiError::put_down()));
+    }
+
+    fn so_far(&self, figures: &BatchStats) {
+        tracing::debug!(under_way = figures.under_way, ended = figures.ended.all(), "runs");
+    }
+}
