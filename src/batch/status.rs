@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::fs::{File, TryLockError};
 use std::path::Path;
+use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
@@ -66,6 +67,13 @@ impl ShardStatus {
 }
 
 impl Progress {
+    /// Makes the report of a moment.
+    #[must_use]
+    pub fn new(shard: ShardOf, state: State, now: SystemTime, figures: BatchStats) -> Self {
+        let updated_at = humantime::format_rfc3339_seconds(now).to_string();
+        Self { v: 1, shard: shard.to_string(), state, updated_at, figures }
+    }
+
     /// Writes the report into the batch's folder, for watchers.
     ///
     /// # Errors

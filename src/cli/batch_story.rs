@@ -144,9 +144,7 @@ impl BatchStory {
     }
 
     fn write(&self, figures: &BatchStats, state: State) {
-        let updated_at = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-        let shard = self.shard.to_string();
-        let progress = Progress { v: 1, shard, state, updated_at, figures: figures.clone() };
+        let progress = Progress::new(self.shard, state, SystemTime::now(), figures.clone());
         // No run ends because the progress file cannot be written. If the disk is full, the journal reports it.
         if let Err(why) = progress.write(&self.folder, self.shard) {
             tracing::warn!("cannot write the progress file: {why}");

@@ -71,13 +71,15 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
             return ExitCode::Usage.into();
         }
     };
-    let is_service = matches!(&cli.command, Command::Approve(args) if args.replica.is_some());
+    let is_server = matches!(&cli.command, Command::Serve(_));
+    let is_service = is_server || matches!(&cli.command, Command::Approve(args) if args.replica.is_some());
     let output = Output::new(&cli.global);
     let output = if is_service { output.with_times() } else { output };
     output.start_logging();
     let result = check_clock(SystemTime::now()).and_then(|()| dispatch(&cli, &arguments, &output));
     match result {
-        Ok(ExitCode::Success) if signals::was_heard() => {
+        // A signal is the way to end a server.
+        Ok(ExitCode::Success) if signals::was_heard() && !is_server => {
             output.warn("a signal came too late to stop this command; its output is complete, but its exit code is that of a signal");
             ExitCode::Interrupted.into()
         }

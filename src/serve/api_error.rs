@@ -93,17 +93,13 @@ impl ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
+        let header = match self.status {
+            StatusCode::TOO_MANY_REQUESTS => Some((header::RETRY_AFTER, RETRY_AFTER)),
+            StatusCode::UNAUTHORIZED => Some((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))),
+            _ => None,
+        };
         let mut response = (self.status, Json(self.to_json())).into_response();
-        match self.status {
-            StatusCode::TOO_MANY_REQUESTS => {
-                drop(response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER))
-            }
-            StatusCode::UNAUTHORIZED => {
-                let scheme = HeaderValue::from_static("Bearer");
-                drop(response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme));
-            }
-            _ => {}
-        }
+        response.headers_mut().extend(header);
         response
     }
 }

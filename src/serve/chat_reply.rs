@@ -169,7 +169,7 @@ mod tests {
         assert_eq!((&message["content"], &message["refusal"]), (&json!("four"), &Value::Null));
         assert_eq!(whole["id"], "chatcmpl-r");
         assert_eq!(whole["usage"]["total_tokens"], 90);
-        assert_eq!(whole["usage"]["completion_tokens_details"]["reasoning_tokens"], 19);
+        assert_eq!(whole["usage"]["completion_tokens_details"]["reasoning_tokens"], 18);
         assert_eq!(whole["consensus"]["journal_head"], "h");
     }
 

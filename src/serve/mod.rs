@@ -25,4 +25,4 @@ mod service;
 
 pub use error::ServeError;
 pub use guard::{Guard, Tokens};
-pub use server::{ServeRequest, serve};
+pub use server::{ServeRequest, Served, serve};

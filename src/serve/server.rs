@@ -44,6 +44,15 @@ impl Columns for NoColumns {
     }
 }
 
+/// The end of a server.
+#[derive(Debug)]
+pub struct Served {
+    /// The figures of its runs.
+    pub figures: BatchStats,
+    /// The number of runs that were put down, and go on when the next server starts.
+    pub left: u64,
+}
+
 /// Serves requests until `stop` says so. Runs that are under way then are put down after their open calls, and those with a key go on
 /// when the next server starts.
 ///
@@ -56,7 +65,7 @@ pub async fn serve(
     columns: &OpenColumns,
     listener: TcpListener,
     mut stop: watch::Receiver<StopRequest>,
-) -> Result<BatchStats, ServeError> {
+) -> Result<Served, ServeError> {
     let ServeRequest { folder, guard, rolesets, queue, options } = request;
     let ended = ResultPlaces::open(&folder, options.shard.index)?;
     let unfinished = shard.unfinished()?;
@@ -86,5 +95,5 @@ pub async fn serve(
         () = async { tokio::join!(intake.run(unfinished, orders), told_to_stop); } => unreachable!("it never ends"),
     };
     let _ = tokio::time::timeout(LAST_BYTES, answers).await;
-    Ok(figures?)
+    Ok(Served { figures: figures?, left: service.left() })
 }

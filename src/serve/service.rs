@@ -1,6 +1,7 @@
 //! The state that the requests, the intake and the runs of a server share.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -45,6 +46,8 @@ pub(super) struct Service {
     pub(super) models: Vec<String>,
     live: Mutex<HashMap<Uuid, Arc<LiveRun>>>,
     ended: Mutex<ResultPlaces>,
+    /// The number of runs with a key that were put down.
+    left: AtomicU64,
 }
 
 impl Service {
@@ -56,7 +59,7 @@ impl Service {
         ended: ResultPlaces,
     ) -> Self {
         let (places, live) = (Arc::new(Semaphore::new(places)), Mutex::default());
-        Self { guard, orders, places, models, live, ended: Mutex::new(ended) }
+        Self { guard, orders, places, models, live, ended: Mutex::new(ended), left: AtomicU64::new(0) }
     }
 
     /// Returns the runs that wait or are under way.
@@ -68,6 +71,11 @@ impl Service {
     /// Returns the places of the results of ended runs.
     pub(super) fn ended(&self) -> MutexGuard<'_, ResultPlaces> {
         self.ended.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the number of runs that go on when the next server starts.
+    pub(super) fn left(&self) -> u64 {
+        self.left.load(Ordering::SeqCst)
     }
 
     /// Asks all runs to stop.
@@ -125,6 +133,8 @@ impl Watcher for Arc<Service> {
     }
 
     fn put_down(&self, run: Uuid) {
+        let has_key = self.live().get(&run).is_some_and(|live| live.keyed.is_some());
+        self.left.fetch_add(u64::from(has_key), Ordering::SeqCst);
         self.end(run, End::Without(ApiError::put_down()));
     }
 

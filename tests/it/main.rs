@@ -31,5 +31,6 @@ mod protocol;
 mod provider;
 mod run;
 mod sandbox;
+mod serve;
 mod terminal;
 mod transcripts;

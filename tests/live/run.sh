@@ -8,6 +8,8 @@
 #   tests/live/run.sh dsse       the records of decisions, held against an independent library; no model
 #   tests/live/run.sh figures    the figures of an evaluation, held against scipy, statsmodels and pandas; no model
 #   tests/live/run.sh inspect    a log of results, read by inspect_ai; no model
+#   tests/live/run.sh openai     OpenAI's own clients, for Python and for Node, against `consensus serve`; no model
+#   tests/live/run.sh openai-real      one of them against `consensus serve` with this model
 #   tests/live/run.sh bedrock    the signatures of requests to Amazon Bedrock, held against AWS's own library; no model
 #   tests/live/run.sh cache      how much of a growing prompt the server reuses (at least 80 %)
 #   tests/live/run.sh conformance      the tests of the provider against this server
@@ -51,6 +53,8 @@ scipy=1.17.1
 statsmodels=0.15.0
 pandas=3.1.1
 inspect_ai=0.3.285
+openai=3.57.0
+openai_npm=6.49.0
 
 # with_results WORD [OUT.jsonl ...]: what every sweep needs that writes a file of results.
 with_results() {
@@ -188,6 +192,19 @@ case ${1:-} in
         install cryptography "$cryptography"
         build
         attend "$py" "$root/tests/live/dsse.py" "$bin" ;;
+    openai)
+        install openai "$openai"
+        build
+        npm_packages=$cache/npm
+        mkdir -p "$npm_packages"
+        attend npm install --silent --no-audit --no-fund --prefix "$npm_packages" "openai@$openai_npm" || exit "$unavailable"
+        attend "$py" "$root/tests/live/openai_client.py" "$bin" mock "$npm_packages/node_modules" ;;
+    openai-real)
+        prepare
+        install openai "$openai"
+        build
+        start_server
+        attend "$py" "$root/tests/live/openai_client.py" "$bin" real "$url/v1" ;;
     inspect)
         install inspect_ai "$inspect_ai"
         build

@@ -1,10 +1,12 @@
 //! `consensus serve`: agreement as a model, for any client of OpenAI's interface.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
+use anyhow::Context as _;
 use tokio::net::TcpListener;
 
-use crate::batch::{OpenColumns, Options, Retry, Shard, ShardOf};
+use crate::batch::{OpenColumns, Options, Progress, Retry, Shard, ShardOf, State};
 use crate::cli::args::ServeArgs;
 use crate::cli::error::UsageError;
 use crate::cli::output::Output;
@@ -17,7 +19,8 @@ use crate::provider::Flow;
 use crate::provider::launch::Launched;
 use crate::run::rolesets_folders;
 use crate::sandbox::Sandbox;
-use crate::serve::{Guard, ServeError, ServeRequest, Tokens, serve as answer};
+use crate::serve::{Guard, ServeError, ServeRequest, Served, Tokens, serve as answer};
+use crate::text::counted;
 
 use super::batch::tell_stopping;
 
@@ -53,11 +56,23 @@ async fn serve_all(args: &ServeArgs, output: &Output) -> anyhow::Result<ExitCode
     output.line(&format!("http://{}/v1", socket.local_addr()?))?;
     let options = Options { lifeline: server.as_ref().map(Launched::lifeline), ..options(args, sandbox) };
     let request = ServeRequest { folder: out.clone(), guard, rolesets, queue: args.queue as usize, options };
-    let figures = answer(request, &mut shard, &columns, socket, stop).await?;
+    let ended = answer(request, &mut shard, &columns, socket, stop).await;
     if let Some(server) = server {
         server.end().await;
     }
-    output.status(&format!("stopped after {} runs", figures.ended.all() - figures.before));
+    let Served { figures, left } = ended?;
+    let state = if left == 0 { State::Ended } else { State::Stopped };
+    let ended = figures.ended.all() - figures.before;
+    let progress = Progress::new(ShardOf::default(), state, SystemTime::now(), figures);
+    progress
+        .write(out, ShardOf::default())
+        .with_context(|| format!("cannot write into `{}`", out.display()))?;
+    let and = if left == 0 {
+        String::new()
+    } else {
+        format!("; the next start continues {}", counted(left, "run"))
+    };
+    output.status(&format!("stopped after {}{and}", counted(ended, "run")));
     Ok(ExitCode::Success)
 }
 

@@ -8,6 +8,7 @@ mod process;
 mod project;
 mod reader;
 mod run;
+mod served;
 mod server;
 
 pub use batch::{MOCK, batch, figures, lines, replies, run_of, tasks};
@@ -18,4 +19,5 @@ pub use process::{Finished, Folder, consensus, fake_llm, mask, trust};
 pub use project::Project;
 pub use reader::{READER, document_shown};
 pub use run::{Play, Tiny, envelope, form, in_round, mark, member, review, shown};
+pub use served::{Served, answer};
 pub use server::{Act, Request, Server, chunked, completion, http, stream};

@@ -1,0 +1,249 @@
+//! The answers that a client gets.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Condvar, Mutex};
+
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+
+use super::body;
+use crate::support::{Act, Finished, Folder, Request, SENSIBLE, Served, Server, answer, consensus, model};
+
+/// A door that a test opens.
+#[derive(Default)]
+struct Door {
+    is_open: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Door {
+    fn open(&self) {
+        *self.is_open.lock().unwrap() = true;
+        self.opened.notify_all();
+    }
+
+    fn pass(&self) {
+        drop(self.opened.wait_while(self.is_open.lock().unwrap(), |is_open| !*is_open).unwrap());
+    }
+}
+
+/// A model server whose answers wait behind a door.
+fn behind(door: &Arc<Door>) -> Server {
+    let door = Arc::clone(door);
+    Server::start(move |request: &Request| {
+        if request.path.ends_with("/chat/completions") {
+            door.pass();
+        }
+        model(SENSIBLE)(request)
+    })
+}
+
+#[test]
+fn the_content_is_the_agreed_text_and_the_usage_that_of_all_calls() {
+    let folder = Folder::new();
+    let served = Served::start(&folder, &["--mock", "--answer", "4"]);
+    let said = served.chat(&[], &body("consensus/solver_checker", "How much is 2+2?"));
+    assert_eq!(said.status, 200, "{said:?}");
+    let said = said.json();
+    assert_eq!(said["object"], "chat.completion");
+    assert_eq!(said["model"], "consensus/solver_checker");
+    assert_eq!(said["choices"][0]["message"], json!({"role": "assistant", "content": "4", "refusal": null}));
+    assert_eq!(said["choices"][0]["finish_reason"], "stop");
+    assert_eq!(
+        (&said["consensus"]["outcome"], &said["consensus"]["how"]),
+        (&json!("agreed"), &json!("independent"))
+    );
+
+    // The run can be read under its id, and the folder is a batch.
+    let run = said["consensus"]["run"].as_str().unwrap();
+    let row = served.ask(&format!("GET /v1/runs/{run}"), &[], "").json();
+    assert_eq!((&row["status"], &row["text"]), (&json!("ended"), &json!("4")));
+    assert_eq!(row["usage"]["prompt"], said["usage"]["prompt_tokens"]);
+    assert_eq!(row["journal_head"], said["consensus"]["journal_head"]);
+    assert_eq!(served.end(Signal::SIGTERM), Some(0), "a signal is the way to end a server");
+    Finished::of(consensus(&folder).args(["verify", "served"])).exits(0);
+    let results = Finished::of(consensus(&folder).args(["results", "served"])).exits(0);
+    assert!(
+        results.stdout.contains("solver_checker") && !results.stderr.contains("incomplete"),
+        "{}",
+        results.stderr
+    );
+}
+
+#[test]
+fn a_stream_begins_before_the_run_ends_and_has_the_answer_only_at_its_end() {
+    let (folder, door) = (Folder::new(), Arc::new(Door::default()));
+    let llm = behind(&door);
+    let served = Served::start(&folder, &["--base-url", &llm.url(), "--model", "m"]);
+    let mut ask = body("writer_physicist", "How much is 2+2?");
+    ask["stream"] = true.into();
+    ask["stream_options"] = json!({"include_usage": true});
+    let stream = served.send("POST /v1/chat/completions", &[], &ask.to_string());
+    // The head comes while no model has said anything.
+    let mut head = [0; 4096];
+    let count = stream.peek(&mut head).unwrap();
+    assert!(String::from_utf8_lossy(&head[..count]).starts_with("HTTP/1.1 200"));
+    door.open();
+    let events = answer(stream).events();
+    assert_eq!(events[0]["choices"][0]["delta"]["role"], "assistant");
+    let story: Vec<&str> =
+        events.iter().filter_map(|event| event["choices"][0]["delta"]["reasoning"].as_str()).collect();
+    assert!(story.iter().any(|line| line.starts_with("Writer wrote a draft")), "{story:?}");
+    let is_content = |event: &&Value| {
+        event["choices"][0]["delta"]["content"].as_str().is_some_and(|text| !text.is_empty())
+    };
+    assert_eq!(events.iter().filter(is_content).count(), 1, "the answer is sent once it is final");
+    let [.., answer, end, usage] = events.as_slice() else { panic!("{events:?}") };
+    assert!(answer["choices"][0]["delta"]["content"].is_string());
+    assert_eq!(end["consensus"]["outcome"], "agreed", "{end}");
+    assert_eq!(end["choices"][0]["finish_reason"], "stop");
+    assert_eq!(usage["choices"], json!([]));
+    assert!(usage["usage"]["total_tokens"].as_u64() > Some(0));
+}
+
+#[test]
+fn a_run_without_agreement_is_an_answer_and_not_an_error() {
+    let folder = Folder::new();
+    let insists = |agent: &str, answer: &str| {
+        json!({"agent": agent, "policy": "stubborn", "answer": answer}).to_string()
+    };
+    let rule = [insists("Solver", "4"), insists("Checker", "5")].join("\n");
+    folder.write("script.jsonl", &rule);
+    let served = Served::start(&folder, &["--roleset", "solver_checker", "--mock-script", "script.jsonl"]);
+    let said = served.chat(&[], &body("solver_checker", "How much is 2+2?"));
+    assert_eq!(said.status, 200, "{said:?}");
+    let said = said.json();
+    assert_eq!(said["consensus"]["outcome"], "no_agreement", "{said}");
+    assert!(said["choices"][0]["message"]["refusal"].is_string(), "{said}");
+}
+
+#[test]
+fn the_wishes_of_a_request_reach_its_run() {
+    let folder = Folder::new();
+    let llm = Server::start(model(SENSIBLE));
+    let served = Served::start(&folder, &["--base-url", &llm.url(), "--model", "m"]);
+    let mut ask = body("writer_physicist", "How much is 2+2?");
+    ask["messages"] = json!([
+        {"role": "system", "content": "Say so briefly."},
+        {"role": "user", "content": "How much is 2+2?"},
+    ]);
+    (ask["seed"], ask["max_completion_tokens"]) = (7.into(), 321.into());
+    let first = served.chat(&[], &ask);
+    assert_eq!(first.status, 200, "{first:?}");
+    let sent = llm.chats()[0].json();
+    assert_eq!(sent["max_tokens"], 321);
+    assert!(sent["messages"].to_string().contains("Say so briefly."), "{sent}");
+    // Two calls at once come in any order.
+    let seeds = |from: usize| {
+        llm.chats()[from..].iter().map(|chat| chat.json()["seed"].as_u64()).collect::<BTreeSet<_>>()
+    };
+    let (before, count) = (seeds(0), llm.chats().len());
+    served.chat(&[], &ask);
+    assert_eq!(seeds(count), before, "the same seed asks for the same samples");
+}
+
+#[test]
+fn models_are_the_rolesets_and_an_unknown_one_is_named() {
+    let folder = Folder::new();
+    let served =
+        Served::start(&folder, &["--mock", "--answer", "4", "--roleset", "solver_checker,vote_number"]);
+    let models = served.ask("GET /v1/models", &[], "").json();
+    let names: Vec<&str> =
+        models["data"].as_array().unwrap().iter().map(|model| model["id"].as_str().unwrap()).collect();
+    assert_eq!(names, ["consensus/solver_checker", "consensus/vote_number"]);
+    assert_eq!(served.ask("GET /v1/models/consensus/vote_number", &[], "").json()["object"], "model");
+    let unknown = served.chat(&[], &body("gpt-5", "How much is 2+2?"));
+    assert_eq!((unknown.status, &unknown.json()["error"]["code"]), (404, &json!("model_not_found")));
+}
+
+#[test]
+fn a_request_that_goes_stops_its_run_unless_it_has_a_key() {
+    for (headers, outcome) in [(vec![], "interrupted"), (vec!["Idempotency-Key: k"], "agreed")] {
+        let (folder, door) = (Folder::new(), Arc::new(Door::default()));
+        let llm = behind(&door);
+        let served = Served::start(&folder, &["--base-url", &llm.url(), "--model", "m"]);
+        let stream = served.send(
+            "POST /v1/chat/completions",
+            &headers,
+            &body("writer_physicist", "How much is 2+2?").to_string(),
+        );
+        // The first calls are on their way once the server has asked for them.
+        while llm.chats().len() < 2 {
+            std::thread::yield_now();
+        }
+        let stopped = [served.ask("GET /health", &[], "").status, 200];
+        assert_eq!(stopped[0], stopped[1]);
+        drop(stream);
+        door.open();
+        let ended = loop {
+            let journal =
+                std::fs::read_to_string(folder.path().join("served/journal-0.jsonl")).unwrap_or_default();
+            let last = journal.lines().rev().find(|line| line.contains("\"stopped\"")).map(str::to_owned);
+            if let Some(last) = last {
+                break last;
+            }
+            std::thread::yield_now();
+        };
+        let kind: Value = serde_json::from_str(&ended).unwrap();
+        assert!(kind["event"]["outcome"].to_string().contains(outcome), "{outcome}: {kind}");
+        if outcome == "interrupted" {
+            assert!(llm.chats().len() <= 4, "no further call is made: {}", llm.chats().len());
+        }
+    }
+}
+
+#[test]
+fn more_requests_than_may_wait_are_told_to_come_later() {
+    let (folder, door) = (Folder::new(), Arc::new(Door::default()));
+    let llm = behind(&door);
+    let words = ["--base-url", &llm.url(), "--model", "m", "--runs-at-once", "1", "--queue", "1"];
+    let served = Served::start(&folder, &words);
+    let ask = body("writer_physicist", "How much is 2+2?").to_string();
+    let waiting: Vec<_> = (0..2).map(|_| served.send("POST /v1/chat/completions", &[], &ask)).collect();
+    let refused = loop {
+        // The two take their places in their own time; the third then finds none.
+        let said = served.send("POST /v1/chat/completions", &["Idempotency-Key: third"], &ask);
+        said.set_read_timeout(Some(std::time::Duration::from_secs(2))).unwrap();
+        let said = answer(said);
+        if said.status != 0 {
+            break said;
+        }
+    };
+    assert_eq!(refused.status, 429, "{refused:?}");
+    assert!(refused.head.to_ascii_lowercase().contains("retry-after:"), "{refused:?}");
+    door.open();
+    for stream in waiting {
+        assert_eq!(answer(stream).status, 200);
+    }
+}
+
+#[test]
+fn a_run_that_is_cancelled_has_no_answer() {
+    let (folder, door) = (Folder::new(), Arc::new(Door::default()));
+    let llm = Server::start({
+        let door = Arc::clone(&door);
+        move |request: &Request| {
+            if request.path.ends_with("/chat/completions") {
+                door.pass();
+            }
+            vec![Act::Close]
+        }
+    });
+    let served = Served::start(&folder, &["--base-url", &llm.url(), "--model", "m"]);
+    let mut ask = body("writer_physicist", "How much is 2+2?");
+    ask["stream"] = true.into();
+    let stream = served.send("POST /v1/chat/completions", &[], &ask.to_string());
+    let mut seen = [0; 4096];
+    let id = loop {
+        let count = stream.peek(&mut seen).unwrap();
+        let text = String::from_utf8_lossy(&seen[..count]).into_owned();
+        if let Some((id, _)) = text.split_once("chatcmpl-").and_then(|(_, rest)| rest.split_once('"')) {
+            break id.to_owned();
+        }
+    };
+    let said = served.ask(&format!("DELETE /v1/runs/chatcmpl-{id}"), &[], "");
+    assert_eq!(said.status, 202, "{said:?}");
+    let events = answer(stream).events();
+    assert_eq!(events.last().unwrap()["error"]["code"], "stopped");
+    door.open();
+}

@@ -1,0 +1,115 @@
+//! A server that dies, and one that is asked to stop.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::json;
+
+use super::body;
+use crate::support::{Finished, Folder, Request, SENSIBLE, Served, Server, consensus, model};
+
+/// A model server that sends a signal to a process before it answers the request with this number, from 0.
+fn signalling(signal: Signal, at: usize) -> (Server, Arc<AtomicI32>) {
+    let (pid, count) = (Arc::new(AtomicI32::new(0)), AtomicUsize::new(0));
+    let llm = Server::start({
+        let pid = Arc::clone(&pid);
+        move |request: &Request| {
+            let is_chat = request.path.ends_with("/chat/completions");
+            if is_chat && count.fetch_add(1, Ordering::SeqCst) == at {
+                let _ = kill(Pid::from_raw(pid.load(Ordering::SeqCst)), signal);
+            }
+            model(SENSIBLE)(request)
+        }
+    });
+    (llm, pid)
+}
+
+#[test]
+fn a_key_names_one_run_whether_it_is_under_way_has_ended_or_its_server_has_died() {
+    let folder = Folder::new();
+    let words = ["--mock", "--answer", "4"];
+    let ask = body("solver_checker", "How much is 2+2?");
+    let served = Served::start(&folder, &words);
+    let first = served.chat(&["Idempotency-Key: one"], &ask).json();
+    let again = served.chat(&["Idempotency-Key: one"], &ask).json();
+    assert_eq!((&first["id"], &first["consensus"]), (&again["id"], &again["consensus"]));
+    let other = served.chat(&["Idempotency-Key: one"], &body("solver_checker", "How much is 3+3?"));
+    assert_eq!((other.status, &other.json()["error"]["code"]), (422, &json!("idempotency_key_reused")));
+    served.end(Signal::SIGKILL);
+    let served = Served::start(&folder, &words);
+    let later = served.chat(&["Idempotency-Key: one"], &ask).json();
+    assert_eq!((&first["id"], &first["consensus"]), (&later["id"], &later["consensus"]));
+    let other = served.chat(&["Idempotency-Key: two"], &ask).json();
+    assert_ne!(first["id"], other["id"]);
+}
+
+#[test]
+fn a_server_that_is_killed_at_any_reply_asks_for_no_durable_reply_again() {
+    for at in 0..5 {
+        let folder = Folder::new();
+        let (llm, pid) = signalling(Signal::SIGKILL, at);
+        let words = ["--base-url", &llm.url(), "--model", "m"];
+        let ask = body("writer_physicist", "How much is 2+2?");
+        let served = Served::start(&folder, &words);
+        pid.store(served.pid().as_raw(), Ordering::SeqCst);
+        let cut = served.chat(&["Idempotency-Key: k"], &ask);
+        assert_eq!(cut.status, 0, "killed at {at}: {cut:?}");
+        let asked = llm.chats().len();
+        let durable = journal(&folder);
+        let served = Served::start(&folder, &words);
+        let said = served.chat(&["Idempotency-Key: k"], &ask);
+        assert_eq!(said.status, 200, "killed at {at}: {said:?}");
+        assert_eq!(said.json()["consensus"]["outcome"], "agreed");
+        let replies = journal(&folder);
+        assert!(replies.values().all(|times| *times == 1), "killed at {at}: {replies:?}");
+        assert_eq!(
+            llm.chats().len() - asked,
+            replies.len() - durable.len(),
+            "killed at {at}: each missing reply is asked for once"
+        );
+        served.end(Signal::SIGTERM);
+        Finished::of(consensus(&folder).args(["verify", "served"])).exits(0);
+    }
+}
+
+/// How often the journal has a reply to each call.
+fn journal(folder: &Folder) -> BTreeMap<String, usize> {
+    let text = std::fs::read_to_string(folder.path().join("served/journal-0.jsonl")).unwrap();
+    let mut replies = BTreeMap::new();
+    for line in text.lines() {
+        // The last line of a server that was killed may be torn.
+        let Ok(record) = serde_json::from_str::<serde_json::Value>(line) else { continue };
+        if record["event"]["type"] == "replied" {
+            *replies.entry(record["event"]["call"].to_string()).or_default() += 1;
+        }
+    }
+    replies
+}
+
+#[test]
+fn a_server_that_is_asked_to_stop_ends_well_and_the_next_one_continues_its_runs() {
+    let folder = Folder::new();
+    let (llm, pid) = signalling(Signal::SIGTERM, 0);
+    let words = ["--base-url", &llm.url(), "--model", "m"];
+    let served = Served::start(&folder, &words);
+    pid.store(served.pid().as_raw(), Ordering::SeqCst);
+    let ask = body("writer_physicist", "How much is 2+2?");
+    let said = served.chat(&["Idempotency-Key: k"], &ask);
+    assert_eq!((said.status, &said.json()["error"]["code"]), (503, &json!("stopped")), "{said:?}");
+    let asked = llm.chats().len();
+    drop(served);
+    assert!(!journal(&folder).is_empty(), "the calls in flight were awaited");
+    // Nobody asks again: the run goes on by itself.
+    let served = Served::start(&folder, &words);
+    let said = loop {
+        let said = served.chat(&["Idempotency-Key: k"], &ask);
+        if said.status == 200 {
+            break said.json();
+        }
+    };
+    assert_eq!(said["consensus"]["outcome"], "agreed");
+    assert_eq!(llm.chats().len() - asked, journal(&folder).len() - asked);
+}

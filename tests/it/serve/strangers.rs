@@ -1,0 +1,92 @@
+//! Requests of strangers, and requests that make no sense.
+
+use serde_json::json;
+
+use super::body;
+use crate::support::{Finished, Folder, SENSIBLE, Served, Server, consensus, model};
+
+#[test]
+fn a_server_is_called_by_its_own_names_alone() {
+    let folder = Folder::new();
+    let served = Served::start(&folder, &["--mock", "--answer", "4", "--allow-host", "gpu7.cluster"]);
+    for (host, status) in [("evil.example", 403), ("gpu7.cluster:8700", 200), ("localhost", 200)] {
+        let said = served.ask("GET /v1/models", &[&format!("Host: {host}")], "");
+        assert_eq!(said.status, status, "{host}: {said:?}");
+    }
+    let said = served.ask("GET /v1/models", &["Origin: https://evil.example"], "");
+    assert!(
+        !said.head.to_ascii_lowercase().contains("access-control"),
+        "no page of another site may read: {said:?}"
+    );
+}
+
+#[test]
+fn a_token_is_wanted_where_others_can_reach_the_server() {
+    let folder = Folder::new();
+    let refused =
+        Finished::of(consensus(&folder).args(["serve", "--mock", "--listen", "0.0.0.0:0", "-o", "served"]));
+    assert!(refused.exits(2).stderr.contains("--token-file"));
+    folder.write("tokens", "# the lab's\na-token-of-sixteen\n");
+    let served = Served::start(&folder, &["--mock", "--answer", "4", "--token-file", "tokens"]);
+    let chat = |headers: &[&str]| served.chat(headers, &body("solver_checker", "How much is 2+2?")).status;
+    assert_eq!(chat(&[]), 401);
+    assert_eq!(chat(&["Authorization: Bearer a-token-of-sixteem"]), 401);
+    assert_eq!(chat(&["Authorization: Bearer a-token-of-sixteen"]), 200);
+    for path in ["/v1/models", "/v1/runs/00000000-0000-0000-0000-000000000000"] {
+        assert_eq!(served.ask(&format!("GET {path}"), &[], "").status, 401, "{path}");
+    }
+    assert_eq!(served.ask("GET /health", &[], "").status, 200);
+    folder.write("short", "secret\n");
+    let short =
+        Finished::of(consensus(&folder).args(["serve", "--mock", "--token-file", "short", "-o", "other"]));
+    let short = short.exits(2);
+    assert!(short.stderr.contains("line 1") && !short.stderr.contains("secret"), "{}", short.stderr);
+}
+
+#[test]
+fn the_key_of_one_caller_is_not_that_of_another() {
+    let folder = Folder::new();
+    folder.write("tokens", "a-token-of-sixteen\nb-token-of-sixteen\n");
+    let served = Served::start(&folder, &["--mock", "--answer", "4", "--token-file", "tokens"]);
+    let id = |token: &str| {
+        let headers = ["Idempotency-Key: k", &format!("Authorization: Bearer {token}")];
+        served.chat(&headers, &body("solver_checker", "How much is 2+2?")).json()["id"].clone()
+    };
+    assert_ne!(id("a-token-of-sixteen"), id("b-token-of-sixteen"));
+}
+
+#[test]
+fn an_agent_of_the_server_cannot_ask_the_server() {
+    let folder = Folder::new();
+    let llm = Server::start(model(SENSIBLE));
+    let served = Served::start(&folder, &["--base-url", &llm.url(), "--model", "m"]);
+    served.chat(&[], &body("solver_checker", "How much is 2+2?"));
+    let depth = llm.chats()[0].header("x-consensus-depth").expect("agents say that they are agents");
+    let said =
+        served.chat(&[&format!("X-Consensus-Depth: {depth}")], &body("solver_checker", "How much is 2+2?"));
+    assert_eq!((said.status, &said.json()["error"]["code"]), (400, &json!("recursion")));
+}
+
+#[test]
+fn a_request_that_makes_no_sense_is_refused_by_its_field_and_harms_no_other() {
+    let folder = Folder::new();
+    let served = Served::start(&folder, &["--mock", "--answer", "4"]);
+    let raw = |text: &str| served.ask("POST /v1/chat/completions", &[], text);
+    for text in ["", "{", "[]", "{\"model\": 1}", "\u{0}", "{\"model\":\"solver_checker\"}"] {
+        assert_eq!(raw(text).status, 400, "{text:?}");
+    }
+    assert_eq!(raw(&"x".repeat(9 << 20)).status, 413);
+    let mut tools = body("solver_checker", "2+2?");
+    tools["tools"] = json!([{"type": "function", "function": {"name": "f"}}]);
+    let said = served.chat(&[], &tools);
+    assert_eq!((said.status, &said.json()["error"]["param"]), (400, &json!("tools")));
+    let key = format!("Idempotency-Key: {}", "k".repeat(300));
+    assert_eq!(served.chat(&[&key], &body("solver_checker", "2+2?")).status, 400);
+    for path in
+        ["/v1/runs/..%2f..%2fetc%2fpasswd", "/v1/runs/x", "/v1/models/../../etc/passwd", "/etc/passwd"]
+    {
+        assert_eq!(served.ask(&format!("GET {path}"), &[], "").status, 404, "{path}");
+    }
+    assert_eq!(served.ask("GET /v1/chat/completions", &[], "").status, 405);
+    assert_eq!(served.chat(&[], &body("solver_checker", "How much is 2+2?")).status, 200);
+}
