@@ -22,7 +22,7 @@ const TOOLS: &str = "agents that agree on a text call no tools; send `tools` to 
 
 /// A task, and how it is to be answered.
 #[derive(Clone, Debug)]
-pub(super) struct ChatRequest {
+pub(super) struct ChatCompletionRequest {
     /// The name of the model: a roleset, and where it says so its model.
     pub(super) model: String,
     /// The task.
@@ -127,7 +127,7 @@ struct Part {
     text: Option<String>,
 }
 
-impl ChatRequest {
+impl ChatCompletionRequest {
     /// Reads the body of a request.
     pub(super) fn parse(body: &[u8]) -> Result<Self, ApiError> {
         let body: Body = serde_json::from_slice(body)
@@ -254,8 +254,8 @@ mod tests {
 
     use super::*;
 
-    fn parse(body: &Value) -> Result<ChatRequest, ApiError> {
-        ChatRequest::parse(body.to_string().as_bytes())
+    fn parse(body: &Value) -> Result<ChatCompletionRequest, ApiError> {
+        ChatCompletionRequest::parse(body.to_string().as_bytes())
     }
 
     #[test]

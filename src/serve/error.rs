@@ -16,7 +16,7 @@ pub enum ServeError {
         /// The cause.
         why: std::io::Error,
     },
-    /// The address can be reached from other machines, and nobody needs a token.
+    /// The address can be reached from other machines, and no token is wanted.
     #[error(
         "{0} can be reached from other machines; give --token-file FILE with a token on each line, or listen on 127.0.0.1"
     )]

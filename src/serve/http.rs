@@ -22,11 +22,11 @@ use uuid::Uuid;
 
 use super::api_error::ApiError;
 use super::chat_reply::{ChatReply, chunk, completion_id};
-use super::chat_request::ChatRequest;
+use super::chat_request::ChatCompletionRequest;
 use super::guard::Caller;
 use super::intake::DEPTH_HEADER;
-use super::live_run::{Attached, End};
-use super::service::{Order, Service, Taken};
+use super::live_run::{Attached, RunEnd};
+use super::service::{Submission, Service, Taken};
 use crate::core::VERSION;
 use crate::crypto::Hasher;
 use crate::engine::StopRequest;
@@ -110,12 +110,12 @@ async fn chat(
         let why = "an agent of this program sent the request: a server cannot be the model of its own agents";
         return Err(ApiError::bad("recursion", why));
     }
-    let request = ChatRequest::parse(&body)?;
+    let request = ChatCompletionRequest::parse(&body)?;
     let key = key(caller, &headers, &body)?;
     let created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let (stream, include_usage, model) = (request.stream, request.include_usage, request.model.clone());
     let (sender, taken) = oneshot::channel();
-    let order = Order { chat: request, key, created, taken: sender };
+    let order = Submission { chat: request, key, created, taken: sender };
     service.orders.try_send(order).map_err(|_| ApiError::full())?;
     let mut attached = match taken.await.map_err(|_| ApiError::put_down())?? {
         Taken::Live(live) => Attached::new(live),
@@ -154,11 +154,11 @@ fn key(
 }
 
 /// Returns the answer of a run that has ended.
-fn reply(attached: &Attached, end: End) -> Result<ChatReply, ApiError> {
+fn reply(attached: &Attached, end: RunEnd) -> Result<ChatReply, ApiError> {
     let live = &attached.live;
     match end {
-        End::Told(row) => ChatReply::new(&live.run.to_string(), &live.model, live.created, &row),
-        End::Without(why) => Err(why),
+        RunEnd::Told(row) => ChatReply::new(&live.run.to_string(), &live.model, live.created, &row),
+        RunEnd::Without(why) => Err(why),
     }
 }
 

@@ -12,9 +12,9 @@ use tokio::sync::{mpsc, watch};
 use uuid::Uuid;
 
 use super::api_error::ApiError;
-use super::chat_request::ChatRequest;
+use super::chat_request::ChatCompletionRequest;
 use super::live_run::LiveRun;
-use super::service::{Order, Service, Taken};
+use super::service::{Submission, Service, Taken};
 use crate::batch::{Column, DocumentLine, Grader, Line, OpenColumns, OwnCell, TaskLine};
 use crate::crypto::Digest;
 use crate::engine::StopRequest;
@@ -46,7 +46,7 @@ pub(super) struct Intake<'a> {
 
 impl Intake<'_> {
     /// Takes orders until none can come.
-    pub(super) async fn run(mut self, unfinished: Vec<RunSpec>, mut orders: mpsc::Receiver<Order>) {
+    pub(super) async fn run(mut self, unfinished: Vec<RunSpec>, mut orders: mpsc::Receiver<Submission>) {
         for spec in unfinished {
             self.resume(spec).await;
         }
@@ -86,7 +86,7 @@ impl Intake<'_> {
     /// Turns a request into a run, or finds the run that it has become before.
     async fn take(
         &mut self,
-        chat: ChatRequest,
+        chat: ChatCompletionRequest,
         key: Option<(String, Digest)>,
         created: u64,
     ) -> Result<Taken, ApiError> {

@@ -22,7 +22,7 @@ const LINES_MAX: usize = 10_000;
 
 /// The end of a run.
 #[derive(Clone, Debug)]
-pub(super) enum End {
+pub(super) enum RunEnd {
     /// It has a line of results.
     Told(Arc<Value>),
     /// It has none, for this reason.
@@ -32,9 +32,9 @@ pub(super) enum End {
 /// The state of a run, as far as requests see it.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    /// The lines of its story so far.
+    /// The lines of its story.
     pub(super) lines: Vec<Arc<str>>,
-    pub(super) end: Option<End>,
+    pub(super) end: Option<RunEnd>,
 }
 
 /// A run that is waiting or under way.
@@ -82,7 +82,7 @@ impl LiveRun {
     }
 
     /// Takes the end of the run.
-    pub(super) fn end(&self, end: End) {
+    pub(super) fn end(&self, end: RunEnd) {
         self.progress.send_modify(|progress| progress.end = Some(end));
     }
 
@@ -113,7 +113,7 @@ impl Attached {
     }
 
     /// Waits for news: the lines that the request has not seen, and the end if it has come.
-    pub(super) async fn news(&mut self) -> (Vec<Arc<str>>, Option<End>) {
+    pub(super) async fn news(&mut self) -> (Vec<Arc<str>>, Option<RunEnd>) {
         let seen = self.seen;
         let is_new = |progress: &Progress| progress.lines.len() > seen || progress.end.is_some();
         match self.progress.wait_for(is_new).await {
@@ -123,12 +123,12 @@ impl Attached {
                 (lines, end)
             }
             // The sender lives as long as `live` does.
-            Err(_) => (Vec::new(), Some(End::Without(ApiError::put_down()))),
+            Err(_) => (Vec::new(), Some(RunEnd::Without(ApiError::put_down()))),
         }
     }
 
     /// Waits for the end.
-    pub(super) async fn ended(&mut self) -> End {
+    pub(super) async fn ended(&mut self) -> RunEnd {
         loop {
             if let (_, Some(end)) = self.news().await {
                 return end;

@@ -8,17 +8,17 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use uuid::Uuid;
 
 use super::api_error::ApiError;
-use super::chat_request::ChatRequest;
+use super::chat_request::ChatCompletionRequest;
 use super::guard::Guard;
-use super::live_run::{End, LiveRun};
+use super::live_run::{LiveRun, RunEnd};
 use crate::batch::{BatchStats, Onlooker, ResultLine, ResultPlaces, Watcher};
 use crate::crypto::Digest;
 use crate::engine::{RunEvent, StopRequest};
 
 /// A request that is to become a run.
 #[derive(Debug)]
-pub(super) struct Order {
-    pub(super) chat: ChatRequest,
+pub(super) struct Submission {
+    pub(super) chat: ChatCompletionRequest,
     /// The id of the task, and the digest of the body, if the request has a key.
     pub(super) key: Option<(String, Digest)>,
     pub(super) created: u64,
@@ -39,7 +39,7 @@ pub(super) enum Taken {
 #[derive(Debug)]
 pub(super) struct Service {
     pub(super) guard: Guard,
-    pub(super) orders: mpsc::Sender<Order>,
+    pub(super) orders: mpsc::Sender<Submission>,
     /// The places for runs that wait or are under way.
     pub(super) places: Arc<Semaphore>,
     /// The names of the models.
@@ -53,7 +53,7 @@ pub(super) struct Service {
 impl Service {
     pub(super) fn new(
         guard: Guard,
-        orders: mpsc::Sender<Order>,
+        orders: mpsc::Sender<Submission>,
         places: usize,
         models: Vec<String>,
         ended: ResultPlaces,
@@ -86,7 +86,7 @@ impl Service {
     }
 
     /// Ends the wait of all requests for a run.
-    fn end(&self, run: Uuid, end: End) {
+    fn end(&self, run: Uuid, end: RunEnd) {
         // The run has left the list before its place is free for another.
         let live = self.live().remove(&run);
         if let Some(live) = live {
@@ -112,7 +112,7 @@ impl Watcher for Arc<Service> {
     fn refused(&self, _number: u64, id: Option<&str>, why: &str) {
         let run = self.live().values().find(|live| id == Some(live.task.as_str())).map(|live| live.run);
         if let Some(run) = run {
-            self.end(run, End::Without(ApiError::bad("invalid_task", why)));
+            self.end(run, RunEnd::Without(ApiError::bad("invalid_task", why)));
         }
     }
 
@@ -126,8 +126,8 @@ impl Watcher for Arc<Service> {
         self.end(
             run,
             match row {
-                Ok(row) => End::Told(Arc::new(row)),
-                Err(why) => End::Without(ApiError::internal(&why)),
+                Ok(row) => RunEnd::Told(Arc::new(row)),
+                Err(why) => RunEnd::Without(ApiError::internal(&why)),
             },
         );
     }
@@ -135,7 +135,7 @@ impl Watcher for Arc<Service> {
     fn put_down(&self, run: Uuid) {
         let has_key = self.live().get(&run).is_some_and(|live| live.keyed.is_some());
         self.left.fetch_add(u64::from(has_key), Ordering::SeqCst);
-        self.end(run, End::Without(ApiError::put_down()));
+        self.end(run, RunEnd::Without(ApiError::put_down()));
     }
 
     fn so_far(&self, figures: &BatchStats) {

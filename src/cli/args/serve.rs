@@ -7,7 +7,7 @@ use clap::Args;
 use clap_complete::ArgValueCompleter;
 
 use super::batch::FlowArgs;
-use super::shared::{LimitArgs, RolesetsArgs, SandboxArgs, ScriptedArgs, ServerArgs};
+use super::shared::{CalibrationArgs, LimitArgs, RolesetsArgs, SandboxArgs, ScriptedArgs, ServerArgs};
 use crate::batch::ColumnRequest;
 use crate::cli::completion;
 
@@ -50,6 +50,8 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(0..=100_000))]
     pub(crate) queue: u32,
     #[command(flatten)]
+    pub(crate) calibration: CalibrationArgs,
+    #[command(flatten)]
     pub(crate) flow: FlowArgs,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
@@ -65,6 +67,7 @@ impl ServeArgs {
             rolesets_dir: self.rolesets.rolesets_dir.clone(),
             servers: self.server.chosen(),
             mock: self.scripted.choice(),
+            calibration: self.calibration.request(),
             limits: self.limits.limits(),
             ..ColumnRequest::default()
         }
