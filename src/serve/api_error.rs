@@ -56,6 +56,22 @@ impl ApiError {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_request_error", "idempotency_key_reused", why)
     }
 
+    /// A body that took too long to come. Clients repeat the status 408, and no run has begun.
+    pub(super) fn slow_body() -> Self {
+        Self::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "invalid_request_error",
+            "slow_body",
+            "the body took too long to come",
+        )
+    }
+
+    /// A body that is too long, or that broke off.
+    pub(super) fn long_body(max: usize) -> Self {
+        let why = format!("the body is longer than {} MiB, or it broke off", max >> 20);
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "invalid_request_error", "body_too_long", why)
+    }
+
     /// More requests than may wait.
     pub(super) fn full() -> Self {
         let why = "too many requests wait already; ask again later";
@@ -73,6 +89,16 @@ impl ApiError {
     pub(super) fn put_down() -> Self {
         let why = "the run was stopped before its end; with the same `Idempotency-Key` it goes on once the server is back";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "api_error", "stopped", why)
+    }
+
+    /// A run that a client has cancelled.
+    pub(super) fn cancelled() -> Self {
+        Self::new(
+            StatusCode::GONE,
+            "invalid_request_error",
+            "cancelled",
+            "the run of this key was cancelled; send a new key",
+        )
     }
 
     /// A fault of this program or its disk.

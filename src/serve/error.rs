@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use crate::batch::BatchError;
-use crate::core::ExitCode;
+use crate::core::{ExitCode, is_unusable};
 
 /// A reason why the server cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +29,14 @@ pub enum ServeError {
         /// The cause.
         why: String,
     },
+    /// A file in the folder of the runs cannot be used.
+    #[error("`{path}` cannot be used: {source}")]
+    Folder {
+        /// The file.
+        path: std::path::PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
     /// The runs cannot go on.
     #[error(transparent)]
     Runs(#[from] BatchError),
@@ -40,6 +48,8 @@ impl ServeError {
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Listen { .. } | Self::Open(_) | Self::Tokens { .. } => ExitCode::Usage,
+            Self::Folder { source, .. } if is_unusable(source.kind()) => ExitCode::Usage,
+            Self::Folder { .. } => ExitCode::Internal,
             Self::Runs(why) => why.exit_code(),
         }
     }

@@ -7,8 +7,8 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, Path, Request, State};
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -26,10 +26,13 @@ use super::chat_request::ChatCompletionRequest;
 use super::guard::Caller;
 use super::intake::DEPTH_HEADER;
 use super::live_run::{Attached, RunEnd};
-use super::service::{Submission, Service, Taken};
+use super::service::{Service, Submission, Taken};
 use crate::core::VERSION;
 use crate::crypto::Hasher;
 use crate::engine::StopRequest;
+
+/// The time in which the body of a request must have come.
+const BODY_MAX: Duration = Duration::from_mins(1);
 
 /// The longest body of a request, in bytes.
 const BODY_BYTES_MAX: usize = 8 << 20;
@@ -54,7 +57,6 @@ pub(super) fn router(service: Arc<Service>) -> Router {
             ApiError::unknown("not_found", "there is no such path; /v1/chat/completions is one")
         })
         .method_not_allowed_fallback(async || StatusCode::METHOD_NOT_ALLOWED)
-        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(middleware::from_fn_with_state(Arc::clone(&service), called_by_its_name))
         .with_state(service)
 }
@@ -104,19 +106,20 @@ async fn chat(
     State(service): State<Arc<Service>>,
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
-    body: Bytes,
+    body: Body,
 ) -> Result<Response, ApiError> {
     if headers.contains_key(DEPTH_HEADER) {
         let why = "an agent of this program sent the request: a server cannot be the model of its own agents";
         return Err(ApiError::bad("recursion", why));
     }
+    let body = whole(body).await?;
     let request = ChatCompletionRequest::parse(&body)?;
     let key = key(caller, &headers, &body)?;
     let created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let (stream, include_usage, model) = (request.stream, request.include_usage, request.model.clone());
     let (sender, taken) = oneshot::channel();
-    let order = Submission { chat: request, key, created, taken: sender };
-    service.orders.try_send(order).map_err(|_| ApiError::full())?;
+    let submission = Submission { chat: request, key, created, taken: sender };
+    service.submissions.try_send(submission).map_err(|_| ApiError::full())?;
     let mut attached = match taken.await.map_err(|_| ApiError::put_down())?? {
         Taken::Live(live) => Attached::new(live),
         Taken::Ended(run) => {
@@ -135,6 +138,13 @@ async fn chat(
     }
     let end = attached.ended().await;
     Ok(Json(reply(&attached, end)?.whole()).into_response())
+}
+
+/// Reads a body to its end.
+async fn whole(body: Body) -> Result<Bytes, ApiError> {
+    let read = axum::body::to_bytes(body, BODY_BYTES_MAX);
+    let read = tokio::time::timeout(BODY_MAX, read).await.map_err(|_| ApiError::slow_body())?;
+    read.map_err(|_| ApiError::long_body(BODY_BYTES_MAX))
 }
 
 /// Returns the task of a request with a key, and the digest of its body.
@@ -211,8 +221,9 @@ fn as_it_comes(attached: Attached, include_usage: bool) -> Response {
 
 async fn run(State(service): State<Arc<Service>>, Path(run): Path<String>) -> Result<Json<Value>, ApiError> {
     let id = run_id(&run)?;
-    if service.live().contains_key(&id) {
-        return Ok(Json(json!({"run": id, "status": "running"})));
+    if let Some(live) = service.live().get(&id) {
+        let status = if live.is_stopping() { "stopping" } else { "running" };
+        return Ok(Json(json!({"run": id, "status": status})));
     }
     let row = service.ended().line_of(id).map_err(|why| ApiError::internal(&why))?;
     let mut row = row.ok_or_else(no_run)?;
@@ -223,6 +234,9 @@ async fn run(State(service): State<Arc<Service>>, Path(run): Path<String>) -> Re
 async fn cancel(State(service): State<Arc<Service>>, Path(run): Path<String>) -> Result<Response, ApiError> {
     let id = run_id(&run)?;
     let live = service.live().get(&id).map(Arc::clone).ok_or_else(no_run)?;
+    if live.keyed.is_some() {
+        service.cancelled().add(&live.task).map_err(|why| ApiError::internal(&why))?;
+    }
     live.stop(StopRequest::Abort);
     Ok((StatusCode::ACCEPTED, Json(json!({"run": id, "status": "stopping"}))).into_response())
 }

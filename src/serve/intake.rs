@@ -1,7 +1,7 @@
 //! The intake: turns requests into runs.
 //!
-//! The input is orders, one after another, and the runs that an earlier server has left unfinished. The output is lines for the scheduler,
-//! and for each order its run. An order with a key that is known gets the run of that key. A roleset on a model is read when it is first
+//! The input is submissions, one after another, and the runs that an earlier server has left unfinished. The output is lines for the scheduler,
+//! and for each of them its run. One with a key that is known gets the run of that key. A roleset on a model is read when it is first
 //! asked for, and kept as it was then.
 
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::api_error::ApiError;
 use super::chat_request::ChatCompletionRequest;
 use super::live_run::LiveRun;
-use super::service::{Submission, Service, Taken};
+use super::service::{Service, Submission, Taken};
 use crate::batch::{Column, DocumentLine, Grader, Line, OpenColumns, OwnCell, TaskLine};
 use crate::crypto::Digest;
 use crate::engine::StopRequest;
@@ -34,7 +34,7 @@ const BODY_LABEL: &str = "request_sha256";
 /// The most rolesets on models that are kept.
 const COLUMNS_MAX: usize = 256;
 
-/// The part of the server that turns orders into runs.
+/// The part of the server that turns submissions into runs.
 pub(super) struct Intake<'a> {
     pub(super) service: Arc<Service>,
     pub(super) columns: &'a OpenColumns,
@@ -45,15 +45,15 @@ pub(super) struct Intake<'a> {
 }
 
 impl Intake<'_> {
-    /// Takes orders until none can come.
-    pub(super) async fn run(mut self, unfinished: Vec<RunSpec>, mut orders: mpsc::Receiver<Submission>) {
+    /// Takes submissions until none can come.
+    pub(super) async fn run(mut self, unfinished: Vec<RunSpec>, mut submissions: mpsc::Receiver<Submission>) {
         for spec in unfinished {
             self.resume(spec).await;
         }
-        while let Some(order) = orders.recv().await {
-            let taken = self.take(order.chat, order.key, order.created).await;
+        while let Some(submission) = submissions.recv().await {
+            let taken = self.take(submission.chat, submission.key, submission.created).await;
             // The request may have gone away meanwhile; its run is put down like that of any request that goes.
-            if let Err(Ok(Taken::Live(live))) = order.taken.send(taken)
+            if let Err(Ok(Taken::Live(live))) = submission.taken.send(taken)
                 && live.keyed.is_none()
             {
                 live.stop(StopRequest::Finish);
@@ -66,6 +66,9 @@ impl Intake<'_> {
         let RunSetup { task: Task { prompt, documents, .. }, seed, canonical, .. } = spec.setup.clone();
         let Some(cell) = spec.cell else { return };
         let Some(body) = cell.meta.get(BODY_LABEL).and_then(|body| body.parse().ok()) else { return };
+        if self.service.cancelled().has(&cell.task) {
+            return;
+        }
         let setup = RunSetup { task: Task::default(), seed: 0, ..spec.setup };
         let model = format!("{PREFIX}{}", setup.roleset);
         let column = Column::new(cell.model, setup, spec.endpoints).in_arm(&cell.arm);
@@ -80,7 +83,8 @@ impl Intake<'_> {
             grader: Grader::default(),
             meta: cell.meta,
         };
-        self.begin(task, column, seed, model, 0, Some(body)).await;
+        // A run of an earlier server is not refused for want of a place.
+        let _ = self.begin(task, column, seed, model, 0, Some(body)).await;
     }
 
     /// Turns a request into a run, or finds the run that it has become before.
@@ -117,10 +121,7 @@ impl Intake<'_> {
             grader: Grader::default(),
             meta: meta.into_iter().collect(),
         };
-        self.begin(task, column, seed, chat.model, created, body)
-            .await
-            .map(Taken::Live)
-            .ok_or_else(ApiError::full)
+        self.begin(task, column, seed, chat.model, created, body).await.map(Taken::Live)
     }
 
     /// Returns the run of a key, if there is one.
@@ -132,6 +133,12 @@ impl Intake<'_> {
             } else {
                 Err(ApiError::other_body())
             };
+        }
+        if self.service.cancelled().has(task) {
+            return Err(ApiError::cancelled());
+        }
+        if self.service.left().contains(task) {
+            return Err(ApiError::put_down());
         }
         let ended = self.service.ended();
         let Some(run) = ended.run_of(task) else { return Ok(None) };
@@ -172,7 +179,7 @@ impl Intake<'_> {
         }
     }
 
-    /// Hands a task to the scheduler. Returns its run, or `None` if too many wait.
+    /// Hands a task to the scheduler, and returns its run.
     async fn begin(
         &mut self,
         task: TaskLine,
@@ -181,11 +188,10 @@ impl Intake<'_> {
         model: String,
         created: u64,
         keyed: Option<Digest>,
-    ) -> Option<Arc<LiveRun>> {
-        // A run of an earlier server is not refused.
+    ) -> Result<Arc<LiveRun>, ApiError> {
         let place = Arc::clone(&self.service.places).try_acquire_owned().ok();
         if place.is_none() && created > 0 {
-            return None;
+            return Err(ApiError::full());
         }
         let (sender, stop) = watch::channel(StopRequest::None);
         let own = OwnCell { column, seed, stop };
@@ -195,6 +201,6 @@ impl Intake<'_> {
         self.count += 1;
         // The scheduler reads until it ends, and then the server ends too.
         let _ = self.lines.send(Ok(Line { number: self.count, task: Ok(task), own: Some(own) })).await;
-        Some(live)
+        Ok(live)
     }
 }

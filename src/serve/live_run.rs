@@ -86,6 +86,11 @@ impl LiveRun {
         self.progress.send_modify(|progress| progress.end = Some(end));
     }
 
+    /// Returns whether the run was asked to stop.
+    pub(super) fn is_stopping(&self) -> bool {
+        *self.stop.borrow() != StopRequest::None
+    }
+
     /// Asks the run to stop.
     pub(super) fn stop(&self, request: StopRequest) {
         self.stop.send_if_modified(|now| {

@@ -13,12 +13,14 @@
 //! Nothing here calls a model, decides anything about agreement, or has a thread for a request.
 
 mod api_error;
+mod cancelled;
 mod chat_reply;
 mod chat_request;
 mod error;
 mod guard;
 mod http;
 mod intake;
+mod listen;
 mod live_run;
 mod server;
 mod service;

@@ -1,24 +1,21 @@
 //! The server from its start to its end.
 
 use std::collections::HashMap;
-use std::future::IntoFuture as _;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
+use super::cancelled::CancelledKeys;
 use super::error::ServeError;
 use super::guard::Guard;
 use super::http::router;
 use super::intake::{Intake, PREFIX};
+use super::listen::listen;
 use super::service::Service;
 use crate::batch::{BatchStats, Column, Columns, OpenColumns, Options, ResultPlaces, Shard, TaskReader, run};
 use crate::engine::StopRequest;
-
-/// The time that clients have to read their last bytes once all runs have ended.
-const LAST_BYTES: Duration = Duration::from_secs(5);
 
 /// Everything that a server starts from.
 #[derive(Debug)]
@@ -68,21 +65,23 @@ pub async fn serve(
 ) -> Result<Served, ServeError> {
     let ServeRequest { folder, guard, rolesets, queue, options } = request;
     let ended = ResultPlaces::open(&folder, options.shard.index)?;
+    let cancelled = CancelledKeys::open(&folder)?;
     let unfinished = shard.unfinished()?;
     let places = queue + options.concurrency;
-    let (orders_in, orders) = mpsc::channel(places);
+    let (submissions_in, submissions) = mpsc::channel(places);
     // Each run in the channel has one of the places.
     let (lines_in, lines) = mpsc::channel(places + unfinished.len());
     let models = rolesets.iter().map(|name| format!("{PREFIX}{name}")).collect();
-    let service = Arc::new(Service::new(guard, orders_in, places, models, ended));
+    let service = Arc::new(Service::new(guard, submissions_in, places, models, ended, cancelled));
     let options =
         Options { onlooker: Some(Arc::<Service>::clone(&service) as _), gives_up: false, ..options };
     let intake =
         Intake { service: Arc::clone(&service), columns, known: HashMap::new(), lines: lines_in, count: 0 };
     let mut stopping = stop.clone();
     let stopped = async move { drop(stopping.wait_for(|request| *request != StopRequest::None).await) };
-    let answers = axum::serve(listener, router(Arc::clone(&service))).with_graceful_shutdown(stopped);
-    let answers = tokio::spawn(answers.into_future());
+    let (runs_ended, all_ended) = oneshot::channel::<()>();
+    let all_ended = async { drop(all_ended.await) };
+    let answers = tokio::spawn(listen(listener, router(Arc::clone(&service)), stopped, all_ended));
     let runs = run(shard, TaskReader::new(lines), &NoColumns, options, stop.clone(), &service);
     let told_to_stop = async {
         while stop.changed().await.is_ok() {
@@ -92,8 +91,13 @@ pub async fn serve(
     };
     let figures = tokio::select! {
         figures = runs => figures,
-        () = async { tokio::join!(intake.run(unfinished, orders), told_to_stop); } => unreachable!("it never ends"),
+        () = async { tokio::join!(intake.run(unfinished, submissions), told_to_stop); } => unreachable!("it never ends"),
     };
-    let _ = tokio::time::timeout(LAST_BYTES, answers).await;
-    Ok(Served { figures: figures?, left: service.left() })
+    // Requests learn of the ends of their runs before the connections are closed.
+    service.end_all();
+    drop(runs_ended);
+    let left = service.left().len() as u64;
+    let figures = figures?;
+    let _ = answers.await;
+    Ok(Served { figures, left })
 }

@@ -1,13 +1,13 @@
 //! The state that the requests, the intake and the runs of a server share.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use uuid::Uuid;
 
 use super::api_error::ApiError;
+use super::cancelled::CancelledKeys;
 use super::chat_request::ChatCompletionRequest;
 use super::guard::Guard;
 use super::live_run::{LiveRun, RunEnd};
@@ -39,49 +39,65 @@ pub(super) enum Taken {
 #[derive(Debug)]
 pub(super) struct Service {
     pub(super) guard: Guard,
-    pub(super) orders: mpsc::Sender<Submission>,
+    pub(super) submissions: mpsc::Sender<Submission>,
     /// The places for runs that wait or are under way.
     pub(super) places: Arc<Semaphore>,
     /// The names of the models.
     pub(super) models: Vec<String>,
     live: Mutex<HashMap<Uuid, Arc<LiveRun>>>,
     ended: Mutex<ResultPlaces>,
-    /// The number of runs with a key that were put down.
-    left: AtomicU64,
+    /// The tasks of runs with a key that were put down. Only the next server continues them.
+    left: Mutex<HashSet<String>>,
+    cancelled: Mutex<CancelledKeys>,
 }
 
 impl Service {
     pub(super) fn new(
         guard: Guard,
-        orders: mpsc::Sender<Submission>,
+        submissions: mpsc::Sender<Submission>,
         places: usize,
         models: Vec<String>,
         ended: ResultPlaces,
+        cancelled: CancelledKeys,
     ) -> Self {
-        let (places, live) = (Arc::new(Semaphore::new(places)), Mutex::default());
-        Self { guard, orders, places, models, live, ended: Mutex::new(ended), left: AtomicU64::new(0) }
+        let places = Arc::new(Semaphore::new(places));
+        let (live, left) = (Mutex::default(), Mutex::default());
+        let (ended, cancelled) = (Mutex::new(ended), Mutex::new(cancelled));
+        Self { guard, submissions, places, models, live, ended, left, cancelled }
     }
 
     /// Returns the runs that wait or are under way.
     pub(super) fn live(&self) -> MutexGuard<'_, HashMap<Uuid, Arc<LiveRun>>> {
-        // Each change is a single insertion or removal.
-        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.live)
     }
 
     /// Returns the places of the results of ended runs.
     pub(super) fn ended(&self) -> MutexGuard<'_, ResultPlaces> {
-        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.ended)
     }
 
-    /// Returns the number of runs that go on when the next server starts.
-    pub(super) fn left(&self) -> u64 {
-        self.left.load(Ordering::SeqCst)
+    /// Returns the cancelled keys.
+    pub(super) fn cancelled(&self) -> MutexGuard<'_, CancelledKeys> {
+        locked(&self.cancelled)
+    }
+
+    /// Returns the tasks whose runs go on when the next server starts.
+    pub(super) fn left(&self) -> MutexGuard<'_, HashSet<String>> {
+        locked(&self.left)
     }
 
     /// Asks all runs to stop.
     pub(super) fn stop_all(&self, request: StopRequest) {
         for live in self.live().values() {
             live.stop(request);
+        }
+    }
+
+    /// Ends the wait of all requests whose runs never began.
+    pub(super) fn end_all(&self) {
+        let waiting = std::mem::take(&mut *self.live());
+        for live in waiting.into_values() {
+            live.end(RunEnd::Without(ApiError::put_down()));
         }
     }
 
@@ -133,12 +149,20 @@ impl Watcher for Arc<Service> {
     }
 
     fn put_down(&self, run: Uuid) {
-        let has_key = self.live().get(&run).is_some_and(|live| live.keyed.is_some());
-        self.left.fetch_add(u64::from(has_key), Ordering::SeqCst);
+        let keyed = self.live().get(&run).filter(|live| live.keyed.is_some()).map(|live| live.task.clone());
+        if keyed.as_ref().is_some_and(|task| self.as_ref().cancelled().has(task)) {
+            return self.end(run, RunEnd::Without(ApiError::cancelled()));
+        }
+        self.left().extend(keyed);
         self.end(run, RunEnd::Without(ApiError::put_down()));
     }
 
     fn so_far(&self, figures: &BatchStats) {
         tracing::debug!(under_way = figures.under_way, ended = figures.ended.all(), "runs");
     }
+}
+
+fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Each change is a single insertion or removal, so nothing is half done after a panic.
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,5 +1,6 @@
 //! A server of this program, and a client of it.
 
+use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Stdio};
@@ -74,7 +75,7 @@ impl Served {
         let has_host = headers.iter().any(|header| header.starts_with("Host:"));
         let mut head = format!("{line} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
         for header in headers.iter().copied().chain((!has_host).then_some(host.as_str())) {
-            head += &format!("{header}\r\n");
+            let _ = write!(head, "{header}\r\n");
         }
         // A server that refuses the head need not read the body.
         let _ = stream.write_all(format!("{head}\r\n{body}").as_bytes());

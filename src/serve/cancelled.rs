@@ -1,0 +1,53 @@
+//! The keys whose runs were cancelled, so that no later server continues them.
+//!
+//! The input is the tasks of keys. The output is a file with one on each line, and whether a task is among them. A journal does not tell a
+//! run that was cancelled from one whose server was stopped.
+
+use std::collections::HashSet;
+use std::fs::{File, OpenOptions};
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use super::error::ServeError;
+use crate::files::check_own;
+
+/// The name of the file.
+const FILE: &str = "cancelled.txt";
+
+/// The cancelled keys of a folder.
+#[derive(Debug)]
+pub(super) struct CancelledKeys {
+    file: File,
+    tasks: HashSet<String>,
+}
+
+impl CancelledKeys {
+    /// Reads the cancelled keys of a folder.
+    pub(super) fn open(folder: &Path) -> Result<Self, ServeError> {
+        let path = folder.join(FILE);
+        let wrong = |source| ServeError::Folder { path: path.clone(), source };
+        check_own(&path).map_err(wrong)?;
+        let mut file =
+            OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(&path).map_err(wrong)?;
+        let mut text = String::new();
+        file.read_to_string(&mut text).map_err(wrong)?;
+        // A line that a crash has cut is the task of no key, and its run was not reported as cancelled.
+        let tasks = text.lines().map(str::to_owned).collect();
+        Ok(Self { file, tasks })
+    }
+
+    /// Adds the task of a key. It is durable when this returns.
+    pub(super) fn add(&mut self, task: &str) -> std::io::Result<()> {
+        if self.tasks.insert(task.to_owned()) {
+            self.file.write_all(format!("{task}\n").as_bytes())?;
+            self.file.sync_data()?;
+        }
+        Ok(())
+    }
+
+    /// Returns whether the run of a key was cancelled.
+    pub(super) fn has(&self, task: &str) -> bool {
+        self.tasks.contains(task)
+    }
+}

@@ -1,0 +1,62 @@
+//! Connections: accepted, bounded in the time that their heads may take, and ended when the server ends.
+//!
+//! The input is a listening socket and a router. The output is answers. A connection that sends its head too slowly is closed, so that
+//! strangers cannot hold connections by saying nothing.
+
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::TcpListener;
+
+/// The time in which the head of a request must have come, and after which an idle connection is closed.
+const HEAD_MAX: Duration = Duration::from_secs(30);
+
+/// The pause after an error of the system, such as too many open files.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The time that clients have to read their last bytes once the server has stopped.
+const LAST_BYTES: Duration = Duration::from_secs(5);
+
+/// Accepts connections until `stop` comes. Then idle ones are closed, and the others after their answers.
+pub(super) async fn listen(
+    listener: TcpListener,
+    router: Router,
+    stop: impl Future<Output = ()>,
+    ended: impl Future<Output = ()>,
+) {
+    let graceful = GracefulShutdown::new();
+    let service = TowerToHyperService::new(router);
+    let mut stop = std::pin::pin!(stop);
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = &mut stop => break,
+        };
+        let stream = match accepted {
+            Ok((stream, _)) => stream,
+            Err(why) => {
+                tracing::warn!("a connection cannot be accepted: {why}");
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
+        };
+        // A small answer is not to wait for the rest of a packet.
+        let _ = stream.set_nodelay(true);
+        let mut connection = http1::Builder::new();
+        connection.timer(TokioTimer::new()).header_read_timeout(HEAD_MAX);
+        let connection = connection.serve_connection(TokioIo::new(stream), service.clone());
+        let connection = graceful.watch(connection);
+        tokio::spawn(async move {
+            if let Err(why) = connection.await {
+                tracing::debug!("a connection ended: {why}");
+            }
+        });
+    }
+    drop(listener);
+    ended.await;
+    let _ = tokio::time::timeout(LAST_BYTES, graceful.shutdown()).await;
+}
