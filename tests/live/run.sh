@@ -21,8 +21,8 @@
 #                              both interpreters; further words go to tests/live/programs.py
 #   tests/live/run.sh ways OUT_DIR TASKS.jsonl N [...]     words against a program: solver_programmer beside solver_checker on
 #                              the first N tasks; further words go to `consensus batch`
-#   tests/live/run.sh code OUT_DIR HumanEval.jsonl.gz [N]  planner_coder on the first N tasks (default 30), with and without the
-#                              task's own tests as its check
+#   tests/live/run.sh code OUT_DIR HumanEval.jsonl.gz [N [FROM]]  planner_coder on N tasks (default 30) from number FROM on, with
+#                              and without the task's own tests as its check; tests/live/rows/code.csv gets a row for each run
 #   tests/live/run.sh bank DIR TASKS.jsonl ROLESET WORDS PROGRAMS [...]     so many samples of each task in words and by programs,
 #                              drawn once; tests/live/votes.py makes tasks of public sets; further words go to `consensus batch`
 #   tests/live/run.sh votes DIR TASKS.jsonl OUT_DIR        what each stop of a vote is worth at equal tokens, over such a bank; no model
@@ -143,11 +143,11 @@ case ${1:-} in
         count=${4:-30}
         source=$(realpath "$3")
         mkdir -p "$2"
-        "$py" "$root/tests/live/humaneval.py" "$source" "$2" "$count"
+        "$py" "$root/tests/live/humaneval.py" "$source" "$2" "$count" "${5:-0}"
         cd "$2"
         test='python3 tests/{task}.py {file}'
-        # Ten tasks at a time, so that a sweep that was cut off compares the same ones.
-        for ((upto = 10; upto < count + 10; upto += 10)); do
+        # Five tasks at a time, so that a sweep that was cut off compares the same ones.
+        for ((upto = 5; upto < count + 5; upto += 5)); do
             for arm in plain checked; do
                 check=()
                 if [[ $arm == checked ]]; then check=(--check "$test"); fi
@@ -156,6 +156,8 @@ case ${1:-} in
                     --retry failed --max-tokens-total "${TOKENS:-40000}" --model "$(basename "$model" .gguf)" || [[ $? =~ ^[56]$ ]]
             done
         done
+        "$bin" results out --format csv | "$py" "$root/tests/live/code_rows.py" add "$root/tests/live/rows/code.csv"
+        "$py" "$root/tests/live/code_rows.py" report "$root/tests/live/rows/code.csv"
         report out --by arm --versus plain ;;
     panel)
         prepare
