@@ -191,6 +191,11 @@ impl BatchError {
     }
 
     /// Returns a function that turns a system error into a [`BatchError::Io`] with this action and path.
+    /// Returns true if no run can go on, because their journal or their results cannot be read or written.
+    pub(super) fn is_of_all(&self) -> bool {
+        !matches!(self, Self::Engine(why) if !matches!(why, EngineError::Journal(_)))
+    }
+
     pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { action, path, source }

@@ -54,6 +54,10 @@ pub trait Watcher {
     fn so_far(&self, figures: &BatchStats);
     /// Reports a run that was put down on request before its end.
     fn put_down(&self, _run: Uuid) {}
+    /// Reports a run that had ended before, and has its line of results now.
+    fn had_ended(&self, _run: Uuid) {}
+    /// Reports a run that cannot go on, where that ends no other.
+    fn broken(&self, _run: Uuid, _why: &BatchError) {}
 }
 
 /// Runs all cells of a shard. Ends early, with running runs interrupted, once `stop` says so.
@@ -156,6 +160,10 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
     /// Begins the run of a cell, if anything is left to do. Returns whether it is under way.
     fn begin(&mut self, work: Work) -> Result<bool, BatchError> {
         let stop = work.stop.clone().unwrap_or_else(|| self.stop.clone());
+        if work.stop.is_some() && *stop.borrow() != StopRequest::None {
+            self.watcher.put_down(work.run);
+            return Ok(false);
+        }
         let common = Arc::clone(self.common);
         match begin(self.shard, &work, self.common) {
             Ok(Next::Go { writer, start, made_of }) => {
@@ -185,7 +193,7 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
                 });
                 return Ok(true);
             }
-            Ok(Next::Done) => {}
+            Ok(Next::Done) => self.watcher.had_ended(work.run),
             Ok(Next::Left(why)) => self.left = Some(why),
             Err(Unfit::Line(why)) => {
                 // The other cells of the line would fail for the same reason.
@@ -258,7 +266,15 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
             Err(put_down) if put_down.is_cancelled() => return Ok(()),
             Err(panic) => std::panic::resume_unwind(panic.into_panic()),
         };
-        match done? {
+        let done = match done {
+            // A single run that cannot be read or called ends no other run of a server. A journal that cannot be written ends all.
+            Err(why) if !self.common.options.gives_up && !why.is_of_all() => {
+                self.watcher.broken(work.run, &why);
+                return Ok(());
+            }
+            done => done?,
+        };
+        match done {
             Some(Done::Run { ended, made_of, is_new }) => self.add(&work, made_of, *ended, is_new)?,
             Some(Done::GradeAgain { known, grades }) => {
                 rescore(self.shard, &work, self.common, &known, *grades)?;
@@ -280,8 +296,12 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
         let mut figures = self.common.figures();
         figures.ended.add(row.result.outcome, row.right);
         figures.before += u64::from(!is_new);
+        // The watcher may look at the figures.
+        drop(figures);
         if is_new {
             self.watcher.ended(&row);
+        } else {
+            self.watcher.had_ended(work.run);
         }
         Ok(())
     }

@@ -174,14 +174,14 @@ impl Shard {
         })
     }
 
-    /// Returns the specifications of the runs that have begun and not ended.
+    /// Returns the specifications of the runs without a final line of results, each with whether the run has ended all the same.
     ///
     /// # Errors
     ///
     /// Returns [`BatchError::Io`] or [`BatchError::Journal`].
-    pub fn unfinished(&self) -> Result<Vec<RunSpec>, BatchError> {
-        let unfinished = self.begun.values().filter(|begun| begun.ended.is_none());
-        let first = unfinished.filter_map(|begun| begun.lines.first()).map(|line| self.record(line));
+    pub fn unfinished(&self) -> Result<Vec<(RunSpec, bool)>, BatchError> {
+        let unfinished = self.begun.values().filter(|begun| begun.ended.is_none() || !begun.is_told);
+        let first = unfinished.filter_map(|begun| Some((begun.lines.first()?, begun.ended.is_some())));
         let opening = |record: Record| match record.event {
             Entry::Opened(spec) => Some(*spec),
             Entry::Asked(_)
@@ -191,7 +191,11 @@ impl Shard {
             | Entry::Resumed { .. }
             | Entry::Stopped { .. } => None,
         };
-        first.filter_map(|record| record.map(opening).transpose()).collect()
+        let spec = |(line, has_ended)| {
+            let spec = self.record(line).map(opening).transpose()?;
+            Some(spec.map(|spec| (spec, has_ended)))
+        };
+        first.filter_map(spec).collect()
     }
 
     /// Reads the record at this place.

@@ -33,6 +33,12 @@ impl ApiError {
         Self::new(StatusCode::BAD_REQUEST, "invalid_request_error", code, message)
     }
 
+    /// A method that a path does not know.
+    pub(super) fn method() -> Self {
+        let why = "the path does not know this method";
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "invalid_request_error", "method_not_allowed", why)
+    }
+
     /// A thing that is not there.
     pub(super) fn unknown(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "invalid_request_error", code, message)
@@ -50,8 +56,20 @@ impl ApiError {
         Self::new(StatusCode::FORBIDDEN, "invalid_request_error", "host_not_allowed", why)
     }
 
+    /// A page of another site, in a browser.
+    pub(super) fn foreign_page() -> Self {
+        let why = "pages of other sites may not call this server";
+        Self::new(StatusCode::FORBIDDEN, "invalid_request_error", "origin_not_allowed", why)
+    }
+
+    /// A body that does not say that it is JSON. A page of another site can send such a body without asking first.
+    pub(super) fn not_json() -> Self {
+        let why = "send the body with the header `Content-Type: application/json`";
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid_request_error", "not_json", why)
+    }
+
     /// A key that has come before with another request.
-    pub(super) fn other_body() -> Self {
+    pub(super) fn other_request() -> Self {
         let why = "this `Idempotency-Key` belongs to another request; send a new key";
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_request_error", "idempotency_key_reused", why)
     }
@@ -79,16 +97,31 @@ impl ApiError {
     }
 
     /// A run whose models could not be called. Clients repeat 408, 409, 429 and 5xx by themselves and would pay twice, so only a run that
-    /// got no reply may be repeated.
-    pub(super) fn provider(reason: &str, calls: u64) -> Self {
-        let status = if calls == 0 { StatusCode::BAD_GATEWAY } else { StatusCode::FAILED_DEPENDENCY };
+    /// got no reply may be repeated. With a key the same failure would come again.
+    pub(super) fn provider(reason: &str, is_repeatable: bool) -> Self {
+        let status = if is_repeatable { StatusCode::BAD_GATEWAY } else { StatusCode::FAILED_DEPENDENCY };
         Self::new(status, "api_error", "provider_failed", reason)
     }
 
-    /// A run that was put down before its end.
-    pub(super) fn put_down() -> Self {
-        let why = "the run was stopped before its end; with the same `Idempotency-Key` it goes on once the server is back";
+    /// A run that was put down before its end, because the server stops.
+    pub(super) fn put_down(has_key: bool) -> Self {
+        let why = if has_key {
+            "the server stops; the same `Idempotency-Key` finds the run again once the server is back"
+        } else {
+            "the server stops, and has put the run down; send the request again once the server is back"
+        };
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "api_error", "stopped", why)
+    }
+
+    /// A run that only the next server continues.
+    pub(super) fn left() -> Self {
+        let why = "the run of this key was stopped, and goes on when the server is started again";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "api_error", "stopped", why)
+    }
+
+    /// A run that cannot go on.
+    pub(super) fn broken(why: &dyn std::fmt::Display) -> Self {
+        Self::new(StatusCode::FAILED_DEPENDENCY, "api_error", "run_broken", why.to_string())
     }
 
     /// A run that a client has cancelled.
@@ -97,7 +130,7 @@ impl ApiError {
             StatusCode::GONE,
             "invalid_request_error",
             "cancelled",
-            "the run of this key was cancelled; send a new key",
+            "the run was cancelled; send the request anew, with another `Idempotency-Key` or without one",
         )
     }
 

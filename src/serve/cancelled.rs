@@ -19,6 +19,8 @@ const FILE: &str = "cancelled.txt";
 #[derive(Debug)]
 pub(super) struct CancelledKeys {
     file: File,
+    /// The length of the whole lines, in bytes.
+    whole: u64,
     tasks: HashSet<String>,
 }
 
@@ -32,17 +34,27 @@ impl CancelledKeys {
             OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(&path).map_err(wrong)?;
         let mut text = String::new();
         file.read_to_string(&mut text).map_err(wrong)?;
-        // A line that a crash has cut is the task of no key, and its run was not reported as cancelled.
-        let tasks = text.lines().map(str::to_owned).collect();
-        Ok(Self { file, tasks })
+        // A line that was cut off is the task of no key, its run was not reported as cancelled, and no other line may follow it.
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        file.set_len(whole as u64).map_err(wrong)?;
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(wrong)?;
+        let tasks = text[..whole].lines().map(str::to_owned).collect();
+        Ok(Self { file, whole: whole as u64, tasks })
     }
 
     /// Adds the task of a key. It is durable when this returns.
     pub(super) fn add(&mut self, task: &str) -> std::io::Result<()> {
-        if self.tasks.insert(task.to_owned()) {
-            self.file.write_all(format!("{task}\n").as_bytes())?;
-            self.file.sync_data()?;
+        if self.has(task) {
+            return Ok(());
         }
+        let line = format!("{task}\n");
+        if let Err(why) = self.file.write_all(line.as_bytes()).and_then(|()| self.file.sync_data()) {
+            // A part of the line would swallow the next one.
+            let _ = self.file.set_len(self.whole);
+            return Err(why);
+        }
+        self.whole += line.len() as u64;
+        self.tasks.insert(task.to_owned());
         Ok(())
     }
 

@@ -64,7 +64,13 @@ pub(super) struct ChatReply {
 
 impl ChatReply {
     /// Makes the answer of a run from its line of results.
-    pub(super) fn new(run: &str, model: &str, created: u64, row: &Value) -> Result<Self, ApiError> {
+    pub(super) fn new(
+        run: &str,
+        model: &str,
+        created: u64,
+        has_key: bool,
+        row: &Value,
+    ) -> Result<Self, ApiError> {
         let told = Told::deserialize(row).map_err(|why| ApiError::internal(&why))?;
         let Told { outcome, reason, text, blind_vote, usage } = told;
         let reason = reason.unwrap_or_else(|| "the run ended without agreement".to_owned());
@@ -73,8 +79,8 @@ impl ChatReply {
             // The vote over blind drafts is the best that the run has.
             OutcomeKind::NoAgreement | OutcomeKind::Budget => (blind_vote.text, Some(reason)),
             OutcomeKind::Abstained | OutcomeKind::Vetoed => (None, Some(reason)),
-            OutcomeKind::Failed => return Err(ApiError::provider(&reason, usage.calls)),
-            OutcomeKind::Interrupted => return Err(ApiError::put_down()),
+            OutcomeKind::Failed => return Err(ApiError::provider(&reason, usage.calls == 0 && !has_key)),
+            OutcomeKind::Interrupted => return Err(ApiError::put_down(has_key)),
         };
         let said = content.as_ref().map_or(0, |text| Usage::estimate(0, text.len()).completion);
         let findings = FINDINGS.iter().map(|name| ((*name).to_owned(), row[name].clone())).collect();
@@ -163,8 +169,9 @@ mod tests {
 
     #[test]
     fn an_agreement_is_the_content_and_its_tokens_are_those_of_all_calls() {
-        let whole =
-            ChatReply::new("r", "consensus/x", 1, &row("agreed", Some("four"), None, 4)).unwrap().whole();
+        let whole = ChatReply::new("r", "consensus/x", 1, false, &row("agreed", Some("four"), None, 4))
+            .unwrap()
+            .whole();
         let message = &whole["choices"][0]["message"];
         assert_eq!((&message["content"], &message["refusal"]), (&json!("four"), &Value::Null));
         assert_eq!(whole["id"], "chatcmpl-r");
@@ -176,7 +183,8 @@ mod tests {
     #[test]
     fn no_agreement_is_an_answer_with_its_reason_and_a_veto_has_no_content() {
         let said = |row: &Value| {
-            ChatReply::new("r", "m", 1, row).map(|reply| reply.whole()["choices"][0]["message"].clone())
+            ChatReply::new("r", "m", 1, false, row)
+                .map(|reply| reply.whole()["choices"][0]["message"].clone())
         };
         let leads = said(&row("no_agreement", None, Some("five"), 4)).unwrap();
         assert_eq!((&leads["content"], &leads["refusal"]), (&json!("five"), &json!("why")));
@@ -187,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_stream_ends_with_its_reason_and_with_the_usage_if_that_was_asked_for() {
-        let reply = ChatReply::new("r", "m", 1, &row("agreed", Some("four"), None, 4)).unwrap();
+        let reply = ChatReply::new("r", "m", 1, false, &row("agreed", Some("four"), None, 4)).unwrap();
         let chunks = reply.chunks(true);
         assert_eq!(chunks.len(), 3);
         assert_eq!(chunks[0]["choices"][0]["delta"]["content"], "four");

@@ -5,9 +5,10 @@
 //! instruction of the protocol. Settings of one sample, such as the temperature, belong to the roleset, and are ignored.
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::api_error::ApiError;
+use crate::crypto::Digest;
 use crate::protocol::Document;
 use crate::text::{CanonicalKind, CanonicalRule};
 
@@ -19,6 +20,18 @@ const SYSTEM: &str = "notes of the application";
 
 /// The end of a message about a field that this server has no use for.
 const TOOLS: &str = "agents that agree on a text call no tools; send `tools` to a single model, and its findings to this server";
+
+/// The beginning of the name of each model.
+pub(super) const PREFIX: &str = "consensus/";
+
+/// The longest name of a model, in bytes.
+const MODEL_BYTES_MAX: usize = 256;
+
+/// The number of seeds. Larger numbers are not the same in every reader of JSON.
+const SEEDS: i64 = 1 << 52;
+
+/// The most choices of an answer.
+const CHOICES_MAX: usize = 1000;
 
 /// A task, and how it is to be answered.
 #[derive(Clone, Debug)]
@@ -99,6 +112,9 @@ struct Message {
     role: Role,
     #[serde(default)]
     content: Option<Content>,
+    /// The reason that an earlier answer gave in place of a text.
+    #[serde(default)]
+    refusal: Option<String>,
 }
 
 #[derive(Clone, Copy, Deserialize, Eq, PartialEq)]
@@ -125,13 +141,29 @@ struct Part {
     kind: String,
     #[serde(default)]
     text: Option<String>,
+    #[serde(default)]
+    refusal: Option<String>,
 }
 
 impl ChatCompletionRequest {
+    /// Returns the SHA-256 of what decides about the run. Whether its answer is streamed does not.
+    pub(super) fn digest(&self) -> Digest {
+        let Self { model, prompt, documents, canonical, seed, reply_tokens, stream: _, include_usage: _ } =
+            self;
+        let model = model.strip_prefix(PREFIX).unwrap_or(model);
+        Digest::new(json!([model, prompt, documents, canonical, seed, reply_tokens]).to_string().as_bytes())
+    }
+
     /// Reads the body of a request.
     pub(super) fn parse(body: &[u8]) -> Result<Self, ApiError> {
-        let body: Body = serde_json::from_slice(body)
-            .map_err(|why| ApiError::bad("invalid_json", format!("the request cannot be read: {why}")))?;
+        let body: Body = serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_slice(body))
+            .map_err(|why| unreadable(&why))?;
+        if body.model.len() > MODEL_BYTES_MAX || body.model.contains(char::is_control) {
+            return Err(ApiError::field(
+                "model",
+                "the name of a model has 256 bytes at most, all of them visible",
+            ));
+        }
         let is_list = |list: &Option<Vec<Value>>| list.as_ref().is_some_and(|list| !list.is_empty());
         if is_list(&body.tools) || is_list(&body.functions) {
             return Err(ApiError::field("tools", TOOLS));
@@ -156,12 +188,20 @@ impl ChatCompletionRequest {
             prompt,
             documents,
             canonical,
-            seed: body.seed.map(i64::unsigned_abs),
+            seed: body.seed.map(|seed| seed.rem_euclid(SEEDS).unsigned_abs()),
             reply_tokens,
             stream: body.stream.unwrap_or_default(),
             include_usage: body.stream_options.is_some_and(|options| options.include_usage),
         })
     }
+}
+
+/// Returns the error for a body that cannot be read, with the field that is to blame.
+fn unreadable(why: &serde_path_to_error::Error<serde_json::Error>) -> ApiError {
+    let (field, inner) = (why.path().to_string(), why.inner());
+    let is_form = inner.is_data() && field != ".";
+    let what = format!("the request cannot be read: {inner}");
+    if is_form { ApiError::field(&field, what) } else { ApiError::bad("invalid_json", what) }
 }
 
 /// Returns the rule for which differences between texts do not count, if the request has one.
@@ -177,6 +217,12 @@ fn canonical(
         Some(ResponseFormat::JsonObject) => Some(CanonicalKind::Json),
         Some(ResponseFormat::Text) | None => None,
     };
+    let is_twice =
+        |(at, choice): (usize, &String)| choices[..at].contains(choice) || choice.trim().is_empty();
+    if choices.len() > CHOICES_MAX || choices.iter().enumerate().any(is_twice) {
+        let why = format!("the choices are {CHOICES_MAX} different texts at most, none of them empty");
+        return Err(ApiError::field("consensus.choices", why));
+    }
     match (kind, canonical, choices.is_empty()) {
         (Some(_), None, true) => Ok(kind.map(Into::into)),
         (Some(_), ..) => {
@@ -198,8 +244,9 @@ fn canonical(
 /// Returns the task of a conversation, and its data.
 fn conversation(messages: Vec<Message>) -> Result<(String, Vec<Document>), ApiError> {
     let mut texts = Vec::new();
-    for (at, Message { role, content }) in messages.into_iter().enumerate() {
-        texts.push((role, text(at, content)?));
+    for (at, Message { role, content, refusal }) in messages.into_iter().enumerate() {
+        let said = text(at, content)?;
+        texts.push((role, if said.is_empty() { refusal.unwrap_or_default() } else { said }));
     }
     let Some((Role::User, prompt)) = texts.pop() else {
         return Err(ApiError::field("messages", "the last message is to be the user's, which is the task"));
@@ -236,7 +283,9 @@ fn text(at: usize, content: Option<Content>) -> Result<String, ApiError> {
         Some(Content::Parts(parts)) => parts,
     };
     let text = |part: Part| match part {
-        Part { kind, text: Some(text) } if kind == "text" || kind == "refusal" => Ok(text),
+        Part { kind, text, refusal } if kind == "text" || kind == "refusal" => {
+            Ok(text.or(refusal).unwrap_or_default())
+        }
         Part { kind, .. } => {
             let why = format!(
                 "a part of the type `{}` cannot be read; send text",
@@ -250,8 +299,6 @@ fn text(at: usize, content: Option<Content>) -> Result<String, ApiError> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn parse(body: &Value) -> Result<ChatCompletionRequest, ApiError> {

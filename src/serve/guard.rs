@@ -1,11 +1,11 @@
 //! The guard of the server: which requests are heard at all.
 //!
 //! The input is the headers of a request. The output is the caller, or a refusal. A page in a browser can send requests to a server on
-//! its own machine under a name of its choice, so the name in `Host` must be one of the server's. A token is compared in a time that does
-//! not depend on it.
+//! its own machine, under a name of its choice or across sites. So the name in `Host` must be one of the server's, or an address, and a
+//! page that sends a request must come from the server too. A token is compared in a time that does not depend on it.
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
 use axum::http::{HeaderMap, header};
@@ -48,7 +48,7 @@ impl Tokens {
 }
 
 /// The caller of a request: the digest of its token, or zeros where no token is wanted. Keys of different callers are different keys.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Caller(pub(super) Digest);
 
 /// The rules by which requests are heard.
@@ -71,18 +71,28 @@ impl Guard {
         }
         let own =
             ["localhost".to_owned(), "127.0.0.1".to_owned(), "[::1]".to_owned(), bare(&address.to_string())];
-        let hosts = own.into_iter().chain(hosts.iter().map(|host| host.to_ascii_lowercase())).collect();
+        let hosts = own.into_iter().chain(hosts.iter().map(|host| bare(host))).collect();
         Ok(Self { tokens, hosts })
     }
 
     /// Refuses a request that calls the server by the name of another one.
     pub(super) fn require_host(&self, headers: &HeaderMap) -> Result<(), ApiError> {
-        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).map(bare);
-        if host.is_some_and(|host| self.hosts.contains(&host)) {
-            Ok(())
-        } else {
-            Err(ApiError::foreign_host())
+        let mut hosts = headers.get_all(header::HOST).iter();
+        let (Some(host), None) = (hosts.next(), hosts.next()) else { return Err(ApiError::foreign_host()) };
+        if !self.is_own(host.to_str().unwrap_or_default()) {
+            return Err(ApiError::foreign_host());
         }
+        let origin = headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or_default());
+        match origin.map(|origin| origin.split_once("://").unwrap_or_default().1) {
+            Some(page) if !self.is_own(page) => Err(ApiError::foreign_page()),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Returns whether this is a name of the server. An address is no name that a stranger could have chosen.
+    fn is_own(&self, host: &str) -> bool {
+        let name = bare(host);
+        self.hosts.contains(&name) || name.trim_matches(['[', ']']).parse::<IpAddr>().is_ok()
     }
 
     /// Returns the caller of a request.
@@ -135,8 +145,27 @@ mod tests {
         for other in ["evil.example", "localhost.evil.example:8700", "127.0.0.1.evil.example", ""] {
             assert!(!is_heard(&guard(&[]), other), "{other}");
         }
-        assert!(is_heard(&guard(&["gpu7.cluster"]), "gpu7.cluster:8700"));
+        for named in ["gpu7.cluster", "GPU7.cluster:8700"] {
+            assert!(is_heard(&guard(&[named]), "gpu7.cluster:8700"), "{named}");
+        }
+        assert!(is_heard(&guard(&[]), "192.0.2.7:8700"), "an address is no name");
+        let mut twice = HeaderMap::new();
+        for name in ["localhost", "evil.example"] {
+            twice.append(header::HOST, name.parse().unwrap());
+        }
+        assert!(guard(&[]).require_host(&twice).is_err(), "two names");
         assert!(guard(&[]).require_host(&HeaderMap::new()).is_err(), "no name at all");
+    }
+
+    #[test]
+    fn a_page_of_another_site_is_refused() {
+        let is_heard = |origin: &str| {
+            let headers = [(header::HOST, "localhost:8700"), (header::ORIGIN, origin)];
+            let headers = headers.map(|(name, value)| (name, value.parse().unwrap()));
+            guard(&[]).require_host(&headers.into_iter().collect()).is_ok()
+        };
+        assert!(is_heard("http://localhost:8700") && is_heard("http://127.0.0.1:8700"));
+        assert!(!is_heard("https://evil.example") && !is_heard("null") && !is_heard(""));
     }
 
     #[test]

@@ -8,28 +8,30 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::body::{Body, Bytes};
-use axum::extract::{Path, Request, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::extract::{FromRef, Path, Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
 use futures_util::stream::{self, Stream, StreamExt as _};
+use http_body_util::LengthLimitError;
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
 
 use super::api_error::ApiError;
+use super::attached::Attached;
 use super::chat_reply::{ChatReply, chunk, completion_id};
 use super::chat_request::ChatCompletionRequest;
 use super::guard::Caller;
-use super::intake::DEPTH_HEADER;
-use super::live_run::{Attached, RunEnd};
-use super::service::{Service, Submission, Taken};
+use super::intake::{CALLER_LABEL, DEPTH_HEADER};
+use super::live_run::{RunEnd, RunOrigin};
+use super::service::Service;
+use super::submission::{Submission, Taken};
 use crate::core::VERSION;
-use crate::crypto::Hasher;
-use crate::engine::StopRequest;
+use crate::crypto::{Digest, Hasher};
 
 /// The time in which the body of a request must have come.
 const BODY_MAX: Duration = Duration::from_mins(1);
@@ -43,22 +45,41 @@ const KEEP_ALIVE: Duration = Duration::from_secs(5);
 /// The longest `Idempotency-Key`, in bytes.
 const KEY_BYTES_MAX: usize = 255;
 
+/// The parts of the server that handlers reach.
+#[derive(Clone, Debug)]
+pub(super) struct Front {
+    pub(super) service: Arc<Service>,
+    pub(super) submissions: mpsc::Sender<Submission>,
+}
+
+impl FromRef<Front> for Arc<Service> {
+    fn from_ref(front: &Front) -> Self {
+        Self::clone(&front.service)
+    }
+}
+
+impl FromRef<Front> for mpsc::Sender<Submission> {
+    fn from_ref(front: &Front) -> Self {
+        front.submissions.clone()
+    }
+}
+
 /// Returns the router of a server.
-pub(super) fn router(service: Arc<Service>) -> Router {
+pub(super) fn router(front: Front) -> Router {
     let open = Router::new().route("/health", get(health));
     let guarded = Router::new()
         .route("/v1/chat/completions", post(chat))
         .route("/v1/models", get(models))
         .route("/v1/models/{*name}", get(model))
         .route("/v1/runs/{run}", get(run).delete(cancel))
-        .route_layer(middleware::from_fn_with_state(Arc::clone(&service), guarded));
+        .route_layer(middleware::from_fn_with_state(Arc::clone(&front.service), guarded));
     open.merge(guarded)
         .fallback(async || {
             ApiError::unknown("not_found", "there is no such path; /v1/chat/completions is one")
         })
-        .method_not_allowed_fallback(async || StatusCode::METHOD_NOT_ALLOWED)
-        .layer(middleware::from_fn_with_state(Arc::clone(&service), called_by_its_name))
-        .with_state(service)
+        .method_not_allowed_fallback(async || ApiError::method())
+        .layer(middleware::from_fn_with_state(Arc::clone(&front.service), called_by_its_name))
+        .with_state(front)
 }
 
 async fn called_by_its_name(
@@ -66,7 +87,7 @@ async fn called_by_its_name(
     request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
-    service.guard.require_host(request.headers())?;
+    service.rules.guard.require_host(request.headers())?;
     Ok(next.run(request).await)
 }
 
@@ -75,7 +96,7 @@ async fn guarded(
     mut request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
-    let caller = service.guard.caller(request.headers())?;
+    let caller = service.rules.guard.caller(request.headers())?;
     request.extensions_mut().insert(caller);
     Ok(next.run(request).await)
 }
@@ -85,7 +106,7 @@ async fn health() -> Json<Value> {
 }
 
 async fn models(State(service): State<Arc<Service>>) -> Json<Value> {
-    let models: Vec<Value> = service.models.iter().map(|name| as_model(name)).collect();
+    let models: Vec<Value> = service.rules.models.iter().map(|name| as_model(name)).collect();
     Json(json!({"object": "list", "data": models}))
 }
 
@@ -93,7 +114,7 @@ async fn model(
     State(service): State<Arc<Service>>,
     Path(name): Path<String>,
 ) -> Result<Json<Value>, ApiError> {
-    let known = service.models.iter().find(|known| **known == name);
+    let known = service.rules.models.iter().find(|known| **known == name);
     let known = known.ok_or_else(|| ApiError::unknown("model_not_found", "there is no such model"))?;
     Ok(Json(as_model(known)))
 }
@@ -104,6 +125,7 @@ fn as_model(name: &str) -> Value {
 
 async fn chat(
     State(service): State<Arc<Service>>,
+    State(submissions): State<mpsc::Sender<Submission>>,
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
     body: Body,
@@ -112,20 +134,23 @@ async fn chat(
         let why = "an agent of this program sent the request: a server cannot be the model of its own agents";
         return Err(ApiError::bad("recursion", why));
     }
-    let body = whole(body).await?;
-    let request = ChatCompletionRequest::parse(&body)?;
-    let key = key(caller, &headers, &body)?;
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    if !kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json")) {
+        return Err(ApiError::not_json());
+    }
+    let chat = ChatCompletionRequest::parse(&whole(body).await?)?;
+    let key = task_of_key(caller, &headers)?.map(|task| (task, chat.digest()));
     let created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let (stream, include_usage, model) = (request.stream, request.include_usage, request.model.clone());
+    let (stream, include_usage, model) = (chat.stream, chat.include_usage, chat.model.clone());
     let (sender, taken) = oneshot::channel();
-    let submission = Submission { chat: request, key, created, taken: sender };
-    service.submissions.try_send(submission).map_err(|_| ApiError::full())?;
-    let mut attached = match taken.await.map_err(|_| ApiError::put_down())?? {
-        Taken::Live(live) => Attached::new(live),
+    let submission = Submission { chat, caller, key, created, taken: sender };
+    submissions.try_send(submission).map_err(|_| ApiError::full())?;
+    let mut attached = match taken.await.map_err(|_| ApiError::put_down(false))?? {
+        Taken::Live(attached) => attached,
         Taken::Ended(run) => {
             let row =
                 service.ended().line_of(run).map_err(|why| ApiError::internal(&why))?.unwrap_or_default();
-            let reply = ChatReply::new(&run.to_string(), &model, created, &row)?;
+            let reply = ChatReply::new(&run.to_string(), &model, created, true, &row)?;
             return Ok(if stream {
                 at_once(&reply, include_usage)
             } else {
@@ -144,15 +169,14 @@ async fn chat(
 async fn whole(body: Body) -> Result<Bytes, ApiError> {
     let read = axum::body::to_bytes(body, BODY_BYTES_MAX);
     let read = tokio::time::timeout(BODY_MAX, read).await.map_err(|_| ApiError::slow_body())?;
-    read.map_err(|_| ApiError::long_body(BODY_BYTES_MAX))
+    read.map_err(|why| match why.into_inner().downcast::<LengthLimitError>() {
+        Ok(_) => ApiError::long_body(BODY_BYTES_MAX),
+        Err(why) => ApiError::bad("broken_body", format!("the body broke off: {why}")),
+    })
 }
 
-/// Returns the task of a request with a key, and the digest of its body.
-fn key(
-    caller: Caller,
-    headers: &HeaderMap,
-    body: &[u8],
-) -> Result<Option<(String, crate::crypto::Digest)>, ApiError> {
+/// Returns the task of a request with a key.
+fn task_of_key(caller: Caller, headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let Some(key) = headers.get("idempotency-key") else { return Ok(None) };
     if key.is_empty() || key.len() > KEY_BYTES_MAX {
         let why = format!("an `Idempotency-Key` has 1 to {KEY_BYTES_MAX} bytes");
@@ -160,14 +184,14 @@ fn key(
     }
     // A key of one caller is not that of another.
     let task = Hasher::default().part(caller.0.as_bytes()).part(key.as_bytes()).finish();
-    Ok(Some((format!("key-{task}"), crate::crypto::Digest::new(body))))
+    Ok(Some(format!("key-{task}")))
 }
 
 /// Returns the answer of a run that has ended.
 fn reply(attached: &Attached, end: RunEnd) -> Result<ChatReply, ApiError> {
-    let live = &attached.live;
+    let RunOrigin { run, model, created, keyed, .. } = &attached.live.origin;
     match end {
-        RunEnd::Told(row) => ChatReply::new(&live.run.to_string(), &live.model, live.created, &row),
+        RunEnd::Told(row) => ChatReply::new(&run.to_string(), model, *created, keyed.is_some(), &row),
         RunEnd::Without(why) => Err(why),
     }
 }
@@ -192,8 +216,8 @@ fn at_once(reply: &ChatReply, include_usage: bool) -> Response {
 /// Returns the stream of an answer that is to come: its beginning at once, the story of the run as reasoning, and the answer once it is
 /// final.
 fn as_it_comes(attached: Attached, include_usage: bool) -> Response {
-    let live = Arc::clone(&attached.live);
-    let (id, model, created) = (completion_id(&live.run.to_string()), live.model.clone(), live.created);
+    let RunOrigin { run, model, created, .. } = attached.live.origin.clone();
+    let id = completion_id(&run.to_string());
     let begin = event(&chunk(&id, &model, created, &json!({"role": "assistant", "content": ""})));
     let news = stream::unfold(Some(attached), move |attached| {
         let (id, model) = (id.clone(), model.clone());
@@ -219,26 +243,46 @@ fn as_it_comes(attached: Attached, include_usage: bool) -> Response {
     sent(stream::iter([begin]).chain(news))
 }
 
-async fn run(State(service): State<Arc<Service>>, Path(run): Path<String>) -> Result<Json<Value>, ApiError> {
+async fn run(
+    State(service): State<Arc<Service>>,
+    Extension(caller): Extension<Caller>,
+    Path(run): Path<String>,
+) -> Result<Json<Value>, ApiError> {
     let id = run_id(&run)?;
-    if let Some(live) = service.live().get(&id) {
+    let live = service.live().get(&id).map(Arc::clone);
+    if let Some(live) = live.filter(|live| live.origin.caller == caller) {
         let status = if live.is_stopping() { "stopping" } else { "running" };
         return Ok(Json(json!({"run": id, "status": status})));
     }
-    let row = service.ended().line_of(id).map_err(|why| ApiError::internal(&why))?;
-    let mut row = row.ok_or_else(no_run)?;
+    let mut row = ended_row(&service, caller, id)?.ok_or_else(no_run)?;
     row["status"] = json!("ended");
     Ok(Json(row))
 }
 
-async fn cancel(State(service): State<Arc<Service>>, Path(run): Path<String>) -> Result<Response, ApiError> {
+async fn cancel(
+    State(service): State<Arc<Service>>,
+    Extension(caller): Extension<Caller>,
+    Path(run): Path<String>,
+) -> Result<Response, ApiError> {
     let id = run_id(&run)?;
-    let live = service.live().get(&id).map(Arc::clone).ok_or_else(no_run)?;
-    if live.keyed.is_some() {
-        service.cancelled().add(&live.task).map_err(|why| ApiError::internal(&why))?;
-    }
-    live.stop(StopRequest::Abort);
+    let live = service.live().get(&id).map(Arc::clone).filter(|live| live.origin.caller == caller);
+    let Some(live) = live else {
+        let has_ended = ended_row(&service, caller, id)?.is_some();
+        return Err(if has_ended {
+            ApiError::bad("run_ended", "the run has ended already")
+        } else {
+            no_run()
+        });
+    };
+    service.cancel(&live).map_err(|why| ApiError::internal(&why))?;
     Ok((StatusCode::ACCEPTED, Json(json!({"run": id, "status": "stopping"}))).into_response())
+}
+
+/// Returns the line of results of a run of this caller, if there is one.
+fn ended_row(service: &Service, caller: Caller, run: Uuid) -> Result<Option<Value>, ApiError> {
+    let row = service.ended().line_of(run).map_err(|why| ApiError::internal(&why))?;
+    let of = |row: &Value| row["meta"][CALLER_LABEL].as_str().map_or(Ok(Digest::ZERO), str::parse);
+    Ok(row.filter(|row| of(row).is_ok_and(|of| of == caller.0)))
 }
 
 /// Returns the id of a run, with or without the beginning that it has as the id of a completion.

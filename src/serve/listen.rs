@@ -3,6 +3,7 @@
 //! The input is a listening socket and a router. The output is answers. A connection that sends its head too slowly is closed, so that
 //! strangers cannot hold connections by saying nothing.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -10,16 +11,29 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 
 /// The time in which the head of a request must have come, and after which an idle connection is closed.
-const HEAD_MAX: Duration = Duration::from_secs(30);
+const HEAD_MAX: Duration = Duration::from_secs(15);
+
+/// The most connections at once, if the system allows as many files.
+const CONNECTIONS_MAX: usize = 16_384;
 
 /// The pause after an error of the system, such as too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The time that clients have to read their last bytes once the server has stopped.
 const LAST_BYTES: Duration = Duration::from_secs(5);
+
+/// Returns the most connections at once. Files that runs need are left over.
+fn connections_max() -> usize {
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap_or((1024, 1024));
+    // Where the limit cannot be raised, the present one holds.
+    let files = setrlimit(Resource::RLIMIT_NOFILE, hard, hard).map_or(soft, |()| hard);
+    usize::try_from(files / 2).unwrap_or(usize::MAX).clamp(16, CONNECTIONS_MAX)
+}
 
 /// Accepts connections until `stop` comes. Then idle ones are closed, and the others after their answers.
 pub(super) async fn listen(
@@ -31,7 +45,12 @@ pub(super) async fn listen(
     let graceful = GracefulShutdown::new();
     let service = TowerToHyperService::new(router);
     let mut stop = std::pin::pin!(stop);
+    let room = Arc::new(Semaphore::new(connections_max()));
     loop {
+        let place = tokio::select! {
+            place = Arc::clone(&room).acquire_owned() => place,
+            () = &mut stop => break,
+        };
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = &mut stop => break,
@@ -54,6 +73,7 @@ pub(super) async fn listen(
             if let Err(why) = connection.await {
                 tracing::debug!("a connection ended: {why}");
             }
+            drop(place);
         });
     }
     drop(listener);

@@ -1,17 +1,17 @@
 //! A run that requests wait for.
 //!
 //! The input is the events of the run, from its worker thread, and its end. The output is the same for every request that is attached
-//! to it, from the beginning of the run, however late the request came. A run that no request waits for any more is put down at the next
-//! call boundary, unless it has a key by which a request may come back to it.
+//! to it, from the beginning of the run, however late the request came.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use uuid::Uuid;
 
 use super::api_error::ApiError;
+use super::guard::Caller;
 use crate::crypto::Digest;
 use crate::engine::{RunEvent, StopRequest};
 use crate::protocol::Step;
@@ -37,9 +37,9 @@ pub(super) struct Progress {
     pub(super) end: Option<RunEnd>,
 }
 
-/// A run that is waiting or under way.
-#[derive(Debug)]
-pub(super) struct LiveRun {
+/// The origin of a run.
+#[derive(Clone, Debug)]
+pub(super) struct RunOrigin {
     pub(super) run: Uuid,
     /// The id of its task.
     pub(super) task: String,
@@ -47,26 +47,32 @@ pub(super) struct LiveRun {
     pub(super) model: String,
     /// The time of the first request, in seconds since 1970.
     pub(super) created: u64,
-    /// The digest of the request's body, if the request had a key.
+    /// The caller whose run it is.
+    pub(super) caller: Caller,
+    /// The digest of the request, if it had a key.
     pub(super) keyed: Option<Digest>,
+}
+
+/// A run that is waiting or under way.
+#[derive(Debug)]
+pub(super) struct LiveRun {
+    pub(super) origin: RunOrigin,
     progress: watch::Sender<Progress>,
     stop: watch::Sender<StopRequest>,
     attached: AtomicUsize,
+    is_cancelled: AtomicBool,
     /// The place of the run among those that may wait or be under way.
     _place: Option<OwnedSemaphorePermit>,
 }
 
 impl LiveRun {
     pub(super) fn new(
-        (run, task): (Uuid, String),
-        model: String,
-        created: u64,
-        keyed: Option<Digest>,
+        origin: RunOrigin,
         stop: watch::Sender<StopRequest>,
         place: Option<OwnedSemaphorePermit>,
     ) -> Self {
-        let (progress, attached) = (watch::Sender::default(), AtomicUsize::new(0));
-        Self { run, task, model, created, keyed, progress, stop, attached, _place: place }
+        let (attached, is_cancelled) = (AtomicUsize::new(0), AtomicBool::new(false));
+        Self { origin, progress: watch::Sender::default(), stop, attached, is_cancelled, _place: place }
     }
 
     /// Takes an event of the run.
@@ -99,55 +105,33 @@ impl LiveRun {
             is_more
         });
     }
-}
 
-/// A request that waits for a run.
-#[derive(Debug)]
-pub(super) struct Attached {
-    pub(super) live: Arc<LiveRun>,
-    progress: watch::Receiver<Progress>,
-    /// The number of lines that the request has seen.
-    seen: usize,
-}
-
-impl Attached {
-    pub(super) fn new(live: Arc<LiveRun>) -> Self {
-        live.attached.fetch_add(1, Ordering::SeqCst);
-        let progress = live.progress.subscribe();
-        Self { live, progress, seen: 0 }
+    /// Asks the run to stop for good.
+    pub(super) fn cancel(&self) {
+        self.is_cancelled.store(true, Ordering::SeqCst);
+        self.stop(StopRequest::Abort);
     }
 
-    /// Waits for news: the lines that the request has not seen, and the end if it has come.
-    pub(super) async fn news(&mut self) -> (Vec<Arc<str>>, Option<RunEnd>) {
-        let seen = self.seen;
-        let is_new = |progress: &Progress| progress.lines.len() > seen || progress.end.is_some();
-        match self.progress.wait_for(is_new).await {
-            Ok(progress) => {
-                let (lines, end) = (progress.lines[seen..].to_vec(), progress.end.clone());
-                self.seen += lines.len();
-                (lines, end)
-            }
-            // The sender lives as long as `live` does.
-            Err(_) => (Vec::new(), Some(RunEnd::Without(ApiError::put_down()))),
-        }
+    /// Returns the end of a run that was put down.
+    pub(super) fn put_down(&self) -> RunEnd {
+        let is_cancelled = self.is_cancelled.load(Ordering::SeqCst);
+        RunEnd::Without(if is_cancelled {
+            ApiError::cancelled()
+        } else {
+            ApiError::put_down(self.origin.keyed.is_some())
+        })
     }
 
-    /// Waits for the end.
-    pub(super) async fn ended(&mut self) -> RunEnd {
-        loop {
-            if let (_, Some(end)) = self.news().await {
-                return end;
-            }
-        }
+    /// Adds a request that waits for the run.
+    pub(super) fn attach(&self) -> watch::Receiver<Progress> {
+        self.attached.fetch_add(1, Ordering::SeqCst);
+        self.progress.subscribe()
     }
-}
 
-impl Drop for Attached {
-    fn drop(&mut self) {
-        let is_last = self.live.attached.fetch_sub(1, Ordering::SeqCst) == 1;
-        if is_last && self.live.keyed.is_none() {
-            self.live.stop(StopRequest::Finish);
-        }
+    /// Takes a request away. Returns whether it was the last one, and none can come back to the run.
+    pub(super) fn detach(&self) -> bool {
+        let is_last = self.attached.fetch_sub(1, Ordering::SeqCst) == 1;
+        is_last && self.origin.keyed.is_none()
     }
 }
 
@@ -162,8 +146,7 @@ fn line(event: &RunEvent<'_>) -> Option<String> {
                 Step::Choose => "chose",
                 Step::Weigh => "compared two texts",
             };
-            let tokens = counted(usize::try_from(usage.completion).unwrap_or(usize::MAX), "token");
-            Some(format!("{agent} {what} ({tokens})"))
+            Some(format!("{agent} {what} ({})", counted(usage.completion, "token")))
         }
         RunEvent::Executed { executed, .. } => {
             let end = executed.result.end;

@@ -13,6 +13,7 @@
 //! Nothing here calls a model, decides anything about agreement, or has a thread for a request.
 
 mod api_error;
+mod attached;
 mod cancelled;
 mod chat_reply;
 mod chat_request;
@@ -24,6 +25,7 @@ mod listen;
 mod live_run;
 mod server;
 mod service;
+mod submission;
 
 pub use error::ServeError;
 pub use guard::{Guard, Tokens};

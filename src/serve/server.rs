@@ -3,19 +3,24 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::cancelled::CancelledKeys;
+use super::chat_request::PREFIX;
 use super::error::ServeError;
 use super::guard::Guard;
-use super::http::router;
-use super::intake::{Intake, PREFIX};
+use super::http::{Front, router};
+use super::intake::Intake;
 use super::listen::listen;
-use super::service::Service;
+use super::service::{Rules, Service};
 use crate::batch::{BatchStats, Column, Columns, OpenColumns, Options, ResultPlaces, Shard, TaskReader, run};
 use crate::engine::StopRequest;
+
+/// The time that open calls have after the first request to stop.
+const GRACE: Duration = Duration::from_secs(30);
 
 /// Everything that a server starts from.
 #[derive(Debug)]
@@ -26,6 +31,8 @@ pub struct ServeRequest {
     pub guard: Guard,
     /// The names of the rolesets that are served.
     pub rolesets: Vec<String>,
+    /// The names of the models on which callers may put a roleset; `*` stands for all.
+    pub allowed: Vec<String>,
     /// The most runs that wait for their turn.
     pub queue: usize,
     /// The options of the runs.
@@ -63,41 +70,47 @@ pub async fn serve(
     listener: TcpListener,
     mut stop: watch::Receiver<StopRequest>,
 ) -> Result<Served, ServeError> {
-    let ServeRequest { folder, guard, rolesets, queue, options } = request;
+    let ServeRequest { folder, guard, rolesets, allowed, queue, options } = request;
     let ended = ResultPlaces::open(&folder, options.shard.index)?;
     let cancelled = CancelledKeys::open(&folder)?;
     let unfinished = shard.unfinished()?;
     let places = queue + options.concurrency;
     let (submissions_in, submissions) = mpsc::channel(places);
-    // Each run in the channel has one of the places.
-    let (lines_in, lines) = mpsc::channel(places + unfinished.len());
+    let (lines_in, lines) = mpsc::channel(1);
     let models = rolesets.iter().map(|name| format!("{PREFIX}{name}")).collect();
-    let service = Arc::new(Service::new(guard, submissions_in, places, models, ended, cancelled));
+    let rules = Rules { guard, models, allowed };
+    let service = Arc::new(Service::new(rules, places, ended, cancelled));
     let options =
         Options { onlooker: Some(Arc::<Service>::clone(&service) as _), gives_up: false, ..options };
-    let intake =
-        Intake { service: Arc::clone(&service), columns, known: HashMap::new(), lines: lines_in, count: 0 };
+    let intake = Intake { service: Arc::clone(&service), columns, known: HashMap::new(), count: 0 };
     let mut stopping = stop.clone();
     let stopped = async move { drop(stopping.wait_for(|request| *request != StopRequest::None).await) };
     let (runs_ended, all_ended) = oneshot::channel::<()>();
     let all_ended = async { drop(all_ended.await) };
-    let answers = tokio::spawn(listen(listener, router(Arc::clone(&service)), stopped, all_ended));
+    let answers = tokio::spawn(listen(
+        listener,
+        router(Front { service: Arc::clone(&service), submissions: submissions_in }),
+        stopped,
+        all_ended,
+    ));
     let runs = run(shard, TaskReader::new(lines), &NoColumns, options, stop.clone(), &service);
     let told_to_stop = async {
-        while stop.changed().await.is_ok() {
-            service.stop_all(*stop.borrow_and_update());
-        }
+        let request = stop.wait_for(|request| *request != StopRequest::None).await;
+        service.stop_all(request.map_or(StopRequest::Abort, |request| *request));
+        // A model that never answers does not keep the server.
+        let _ = tokio::time::timeout(GRACE, stop.wait_for(|request| *request == StopRequest::Abort)).await;
+        service.stop_all(StopRequest::Abort);
         std::future::pending::<()>().await;
     };
+    let beside =
+        async { tokio::join!(intake.run(unfinished, submissions), service.feed(lines_in), told_to_stop) };
     let figures = tokio::select! {
         figures = runs => figures,
-        () = async { tokio::join!(intake.run(unfinished, submissions), told_to_stop); } => unreachable!("it never ends"),
+        _ = beside => unreachable!("it never ends"),
     };
     // Requests learn of the ends of their runs before the connections are closed.
     service.end_all();
     drop(runs_ended);
-    let left = service.left().len() as u64;
-    let figures = figures?;
     let _ = answers.await;
-    Ok(Served { figures, left })
+    Ok(Served { figures: figures?, left: service.left().len() as u64 })
 }

@@ -1,50 +1,38 @@
 //! The state that the requests, the intake and the runs of a server share.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{Notify, Semaphore, mpsc};
 use uuid::Uuid;
 
 use super::api_error::ApiError;
 use super::cancelled::CancelledKeys;
-use super::chat_request::ChatCompletionRequest;
 use super::guard::Guard;
 use super::live_run::{LiveRun, RunEnd};
-use crate::batch::{BatchStats, Onlooker, ResultLine, ResultPlaces, Watcher};
-use crate::crypto::Digest;
+use crate::batch::{BatchError, BatchStats, Line, Onlooker, ResultLine, ResultPlaces, Watcher};
 use crate::engine::{RunEvent, StopRequest};
 
-/// A request that is to become a run.
+/// The rules of a server, which do not change while it runs.
 #[derive(Debug)]
-pub(super) struct Submission {
-    pub(super) chat: ChatCompletionRequest,
-    /// The id of the task, and the digest of the body, if the request has a key.
-    pub(super) key: Option<(String, Digest)>,
-    pub(super) created: u64,
-    /// The way back to the request.
-    pub(super) taken: oneshot::Sender<Result<Taken, ApiError>>,
-}
-
-/// The run that a request has become.
-#[derive(Debug)]
-pub(super) enum Taken {
-    /// A run that is waiting or under way.
-    Live(Arc<LiveRun>),
-    /// A run that has ended before.
-    Ended(Uuid),
+pub(super) struct Rules {
+    pub(super) guard: Guard,
+    /// The names of the models.
+    pub(super) models: Vec<String>,
+    /// The names of the models on which callers may put a roleset.
+    pub(super) allowed: Vec<String>,
 }
 
 /// The state that all parts of the server share.
 #[derive(Debug)]
 pub(super) struct Service {
-    pub(super) guard: Guard,
-    pub(super) submissions: mpsc::Sender<Submission>,
+    pub(super) rules: Rules,
     /// The places for runs that wait or are under way.
     pub(super) places: Arc<Semaphore>,
-    /// The names of the models.
-    pub(super) models: Vec<String>,
     live: Mutex<HashMap<Uuid, Arc<LiveRun>>>,
+    /// The lines of runs that wait for their turn, oldest first.
+    waiting: Mutex<VecDeque<(Uuid, Line)>>,
+    has_come: Notify,
     ended: Mutex<ResultPlaces>,
     /// The tasks of runs with a key that were put down. Only the next server continues them.
     left: Mutex<HashSet<String>>,
@@ -52,18 +40,17 @@ pub(super) struct Service {
 }
 
 impl Service {
-    pub(super) fn new(
-        guard: Guard,
-        submissions: mpsc::Sender<Submission>,
-        places: usize,
-        models: Vec<String>,
-        ended: ResultPlaces,
-        cancelled: CancelledKeys,
-    ) -> Self {
-        let places = Arc::new(Semaphore::new(places));
-        let (live, left) = (Mutex::default(), Mutex::default());
-        let (ended, cancelled) = (Mutex::new(ended), Mutex::new(cancelled));
-        Self { guard, submissions, places, models, live, ended, left, cancelled }
+    pub(super) fn new(rules: Rules, places: usize, ended: ResultPlaces, cancelled: CancelledKeys) -> Self {
+        Self {
+            rules,
+            places: Arc::new(Semaphore::new(places)),
+            live: Mutex::default(),
+            waiting: Mutex::default(),
+            has_come: Notify::new(),
+            ended: Mutex::new(ended),
+            left: Mutex::default(),
+            cancelled: Mutex::new(cancelled),
+        }
     }
 
     /// Returns the runs that wait or are under way.
@@ -86,6 +73,57 @@ impl Service {
         locked(&self.left)
     }
 
+    /// Adds a run that waits for its turn.
+    pub(super) fn add(&self, added: Arc<LiveRun>, line: Line) {
+        let run = added.origin.run;
+        self.live().insert(run, added);
+        locked(&self.waiting).push_back((run, line));
+        self.has_come.notify_one();
+    }
+
+    /// Hands the lines of waiting runs to the scheduler, one whenever it can take one.
+    pub(super) async fn feed(&self, lines: mpsc::Sender<std::io::Result<Line>>) {
+        while let Ok(room) = lines.reserve().await {
+            let line = loop {
+                let come = self.has_come.notified();
+                let next = locked(&self.waiting).pop_front();
+                match next {
+                    Some((_, line)) => break line,
+                    None => come.await,
+                }
+            };
+            room.send(Ok(line));
+        }
+    }
+
+    /// Asks a run to stop. One that still waits ends at once, and its place is free.
+    pub(super) fn stop(self: &Arc<Self>, live: &LiveRun, request: StopRequest) {
+        live.stop(request);
+        self.end_if_waiting(live);
+    }
+
+    /// Ends a run for good.
+    pub(super) fn cancel(self: &Arc<Self>, live: &LiveRun) -> std::io::Result<()> {
+        if live.origin.keyed.is_some() {
+            self.cancelled().add(&live.origin.task)?;
+        }
+        live.cancel();
+        self.end_if_waiting(live);
+        Ok(())
+    }
+
+    fn end_if_waiting(self: &Arc<Self>, live: &LiveRun) {
+        let run = live.origin.run;
+        let mut waiting = locked(&self.waiting);
+        let before = waiting.len();
+        waiting.retain(|(other, _)| *other != run);
+        let was_waiting = waiting.len() < before;
+        drop(waiting);
+        if was_waiting {
+            self.put_down(run);
+        }
+    }
+
     /// Asks all runs to stop.
     pub(super) fn stop_all(&self, request: StopRequest) {
         for live in self.live().values() {
@@ -97,16 +135,16 @@ impl Service {
     pub(super) fn end_all(&self) {
         let waiting = std::mem::take(&mut *self.live());
         for live in waiting.into_values() {
-            live.end(RunEnd::Without(ApiError::put_down()));
+            live.end(live.put_down());
         }
     }
 
     /// Ends the wait of all requests for a run.
-    fn end(&self, run: Uuid, end: RunEnd) {
+    fn end(&self, run: Uuid, end: impl FnOnce(&LiveRun) -> RunEnd) {
         // The run has left the list before its place is free for another.
         let live = self.live().remove(&run);
         if let Some(live) = live {
-            live.end(end);
+            live.end(end(&live));
         }
     }
 }
@@ -126,35 +164,40 @@ impl Onlooker for Service {
 
 impl Watcher for Arc<Service> {
     fn refused(&self, _number: u64, id: Option<&str>, why: &str) {
-        let run = self.live().values().find(|live| id == Some(live.task.as_str())).map(|live| live.run);
+        let is_it = |live: &&Arc<LiveRun>| id == Some(live.origin.task.as_str());
+        let run = self.live().values().find(is_it).map(|live| live.origin.run);
         if let Some(run) = run {
-            self.end(run, RunEnd::Without(ApiError::bad("invalid_task", why)));
+            self.end(run, |_| RunEnd::Without(ApiError::bad("invalid_task", why)));
         }
     }
 
     fn ended(&self, row: &ResultLine) {
-        let found = self.as_ref().ended().read_new();
-        if let Err(why) = found {
-            tracing::error!("{why}");
+        if let Ok(run) = row.result.run.parse() {
+            self.had_ended(run);
         }
-        let Ok(run) = row.result.run.parse() else { return };
-        let row = serde_json::to_value(row);
-        self.end(
-            run,
-            match row {
-                Ok(row) => RunEnd::Told(Arc::new(row)),
-                Err(why) => RunEnd::Without(ApiError::internal(&why)),
-            },
-        );
+    }
+
+    fn had_ended(&self, run: Uuid) {
+        let mut ended = self.as_ref().ended();
+        let row = ended.read_new().and_then(|()| ended.line_of(run));
+        drop(ended);
+        self.end(run, |_| match row {
+            Ok(row) => RunEnd::Told(Arc::new(row.unwrap_or_default())),
+            Err(why) => RunEnd::Without(ApiError::internal(&why)),
+        });
     }
 
     fn put_down(&self, run: Uuid) {
-        let keyed = self.live().get(&run).filter(|live| live.keyed.is_some()).map(|live| live.task.clone());
-        if keyed.as_ref().is_some_and(|task| self.as_ref().cancelled().has(task)) {
-            return self.end(run, RunEnd::Without(ApiError::cancelled()));
-        }
-        self.left().extend(keyed);
-        self.end(run, RunEnd::Without(ApiError::put_down()));
+        let keyed = self.live().get(&run).filter(|live| live.origin.keyed.is_some()).map(Arc::clone);
+        self.left().extend(keyed.map(|live| live.origin.task.clone()));
+        self.end(run, LiveRun::put_down);
+    }
+
+    fn broken(&self, run: Uuid, why: &BatchError) {
+        let keyed = self.live().get(&run).filter(|live| live.origin.keyed.is_some()).map(Arc::clone);
+        self.left().extend(keyed.map(|live| live.origin.task.clone()));
+        tracing::error!(%run, "{why}");
+        self.end(run, |_| RunEnd::Without(ApiError::broken(why)));
     }
 
     fn so_far(&self, figures: &BatchStats) {

@@ -13,7 +13,7 @@ use crate::cli::completion;
 
 const AFTER_HELP: &str = "\
 A client of OpenAI's interface needs one change: its base URL is http://127.0.0.1:8700/v1. The model is a roleset, such as \
-consensus/vote_number, or a roleset on a model, such as consensus/solver_checker@ollama:llama3.1.
+consensus/vote_number, or with --allow-model a roleset on a model, such as consensus/solver_checker@ollama:llama3.1.
 
 Examples:
   consensus serve --model ollama:llama3.1 -o served
@@ -46,6 +46,10 @@ pub(crate) struct ServeArgs {
     /// Answer requests that call the server by this name; repeatable.
     #[arg(long, value_name = "NAME")]
     pub(crate) allow_host: Vec<String>,
+    /// Let callers put a roleset on this model, as in `consensus/vote_number@NAME`; repeatable. `*` lets them name every model that
+    /// the server can reach, with its keys.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) allow_model: Vec<String>,
     /// The number of runs that wait for their turn before further requests are refused.
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(0..=100_000))]
     pub(crate) queue: u32,

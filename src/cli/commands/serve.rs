@@ -12,9 +12,10 @@ use crate::cli::error::UsageError;
 use crate::cli::output::Output;
 use crate::cli::runtime::block_on;
 use crate::cli::signals::{self, Leaves};
-use crate::config::{FileConfig, list_rolesets};
+use crate::config::{FileConfig, Roleset, find_roleset, list_rolesets, load_roleset};
 use crate::core::ExitCode;
 use crate::files::private_folder;
+use crate::protocol::ProtocolParams as _;
 use crate::provider::Flow;
 use crate::provider::launch::Launched;
 use crate::run::rolesets_folders;
@@ -43,9 +44,7 @@ async fn serve_all(args: &ServeArgs, output: &Output) -> anyhow::Result<ExitCode
     let made = private_folder(out);
     made.map_err(|why| UsageError(format!("cannot make the folder `{}`: {why}", out.display())))?;
     let sandbox = Sandbox::new(args.sandbox.confinement(&file))?;
-    let known = list_rolesets(&rolesets_folders(args.rolesets.rolesets_dir.as_ref(), &file));
-    let all = || known.into_iter().map(|found| found.name).collect();
-    let rolesets = if args.roleset.is_empty() { all() } else { args.roleset.clone() };
+    let rolesets = rolesets(args, &file)?;
     let mut shard = Shard::open(out, ShardOf::default())?;
     let log = out.join("server.log");
     let (columns, server) = OpenColumns::open(args.columns(), file, None, &log, output).await?;
@@ -55,8 +54,15 @@ async fn serve_all(args: &ServeArgs, output: &Output) -> anyhow::Result<ExitCode
     tokio::spawn(tell_stopping(stop.clone(), *output));
     output.line(&format!("http://{}/v1", socket.local_addr()?))?;
     let options = Options { lifeline: server.as_ref().map(Launched::lifeline), ..options(args, sandbox) };
-    let request = ServeRequest { folder: out.clone(), guard, rolesets, queue: args.queue as usize, options };
-    let ended = answer(request, &mut shard, &columns, socket, stop).await;
+    let request = ServeRequest {
+        folder: out.clone(),
+        guard,
+        rolesets,
+        allowed: args.allow_model.clone(),
+        queue: args.queue as usize,
+        options,
+    };
+    let ended = Box::pin(answer(request, &mut shard, &columns, socket, stop)).await;
     if let Some(server) = server {
         server.end().await;
     }
@@ -74,6 +80,26 @@ async fn serve_all(args: &ServeArgs, output: &Output) -> anyhow::Result<ExitCode
     };
     output.status(&format!("stopped after {}{and}", counted(ended, "run")));
     Ok(ExitCode::Success)
+}
+
+/// Returns the names of the rolesets that are served. Those of reviewers decide on changes, and those that redact have tokens in their
+/// answers; neither is of use to a client.
+fn rolesets(args: &ServeArgs, file: &FileConfig) -> anyhow::Result<Vec<String>> {
+    let folders = rolesets_folders(args.rolesets.rolesets_dir.as_ref(), file);
+    let is_served = |roleset: &Roleset| roleset.params.protocol() != "approval" && !roleset.redact;
+    if args.roleset.is_empty() {
+        let all = list_rolesets(&folders).into_iter();
+        let served = all.filter(|found| load_roleset(found).is_ok_and(|(roleset, _)| is_served(&roleset)));
+        return Ok(served.map(|found| found.name).collect());
+    }
+    for name in &args.roleset {
+        let (roleset, _) = load_roleset(&find_roleset(name, &folders)?)?;
+        if !is_served(&roleset) {
+            let why = format!("`{name}` cannot be served: it is for reviewers, or it redacts");
+            return Err(UsageError(why).into());
+        }
+    }
+    Ok(args.roleset.clone())
 }
 
 /// Returns the options of a server's runs.

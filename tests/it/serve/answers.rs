@@ -78,7 +78,7 @@ fn a_stream_begins_before_the_run_ends_and_has_the_answer_only_at_its_end() {
     let mut ask = body("writer_physicist", "How much is 2+2?");
     ask["stream"] = true.into();
     ask["stream_options"] = json!({"include_usage": true});
-    let stream = served.send("POST /v1/chat/completions", &[], &ask.to_string());
+    let stream = served.send_chat(&[], &ask);
     // The head comes while no model has said anything.
     let mut head = [0; 4096];
     let count = stream.peek(&mut head).unwrap();
@@ -162,11 +162,7 @@ fn a_request_that_goes_stops_its_run_unless_it_has_a_key() {
         let (folder, door) = (Folder::new(), Arc::new(Door::default()));
         let llm = behind(&door);
         let served = Served::start(&folder, &["--base-url", &llm.url(), "--model", "m"]);
-        let stream = served.send(
-            "POST /v1/chat/completions",
-            &headers,
-            &body("writer_physicist", "How much is 2+2?").to_string(),
-        );
+        let stream = served.send_chat(&headers, &body("writer_physicist", "How much is 2+2?"));
         // The run is on record once its first calls have come.
         while llm.chats().len() < 2 {
             std::thread::yield_now();
@@ -203,11 +199,11 @@ fn more_requests_than_may_wait_are_told_to_come_later() {
     let llm = behind(&door);
     let words = ["--base-url", &llm.url(), "--model", "m", "--runs-at-once", "1", "--queue", "1"];
     let served = Served::start(&folder, &words);
-    let ask = body("writer_physicist", "How much is 2+2?").to_string();
-    let waiting: Vec<_> = (0..2).map(|_| served.send("POST /v1/chat/completions", &[], &ask)).collect();
+    let ask = body("writer_physicist", "How much is 2+2?");
+    let waiting: Vec<_> = (0..2).map(|_| served.send_chat(&[], &ask)).collect();
     let refused = loop {
         // The two take their places in their own time; the third then finds none.
-        let said = served.send("POST /v1/chat/completions", &["Idempotency-Key: third"], &ask);
+        let said = served.send_chat(&["Idempotency-Key: third"], &ask);
         said.set_read_timeout(Some(std::time::Duration::from_secs(2))).unwrap();
         let said = answer(said);
         if said.status != 0 {
@@ -216,8 +212,21 @@ fn more_requests_than_may_wait_are_told_to_come_later() {
     };
     assert_eq!(refused.status, 429, "{refused:?}");
     assert!(refused.head.to_ascii_lowercase().contains("retry-after:"), "{refused:?}");
+    // A request that goes gives its place to another, whether its run has begun or not.
+    let [first, second] = waiting.try_into().unwrap();
+    drop(second);
+    let keyed = ["Idempotency-Key: fourth"];
+    let fourth = loop {
+        let said = served.send_chat(&keyed, &ask);
+        said.set_read_timeout(Some(std::time::Duration::from_millis(300))).unwrap();
+        let mut byte = [0];
+        if said.peek(&mut byte).is_err() {
+            said.set_read_timeout(None).unwrap();
+            break said;
+        }
+    };
     door.open();
-    for stream in waiting {
+    for stream in [first, fourth] {
         assert_eq!(answer(stream).status, 200);
     }
 }
@@ -237,7 +246,7 @@ fn a_run_that_is_cancelled_has_no_answer() {
     let served = Served::start(&folder, &["--base-url", &llm.url(), "--model", "m"]);
     let mut ask = body("writer_physicist", "How much is 2+2?");
     ask["stream"] = true.into();
-    let stream = served.send("POST /v1/chat/completions", &[], &ask.to_string());
+    let stream = served.send_chat(&[], &ask);
     let mut seen = [0; 4096];
     let id = loop {
         let count = stream.peek(&mut seen).unwrap();
@@ -249,13 +258,13 @@ fn a_run_that_is_cancelled_has_no_answer() {
     let said = served.ask(&format!("DELETE /v1/runs/chatcmpl-{id}"), &[], "");
     assert_eq!(said.status, 202, "{said:?}");
     let events = answer(stream).events();
-    assert_eq!(events.last().unwrap()["error"]["code"], "stopped");
+    assert_eq!(events.last().unwrap()["error"]["code"], "cancelled");
 
     // A run with a key stays cancelled, for this server and for the next.
     let keyed = ["Idempotency-Key: k"];
     let before = llm.chats().len();
     let ask = body("writer_physicist", "How much is 3+3?");
-    let stream = served.send("POST /v1/chat/completions", &keyed, &ask.to_string());
+    let stream = served.send_chat(&keyed, &ask);
     while llm.chats().len() == before {
         std::thread::yield_now();
     }

@@ -9,7 +9,7 @@ use nix::unistd::Pid;
 use serde_json::json;
 
 use super::body;
-use crate::support::{Finished, Folder, Request, SENSIBLE, Served, Server, consensus, model};
+use crate::support::{Act, Finished, Folder, Request, SENSIBLE, Served, Server, consensus, http, model};
 
 /// A model server that sends a signal to a process before it answers the request with this number, from 0.
 fn signalling(signal: Signal, at: usize) -> (Server, Arc<AtomicI32>) {
@@ -73,6 +73,61 @@ fn a_server_that_is_killed_at_any_reply_asks_for_no_durable_reply_again() {
         served.end(Signal::SIGTERM);
         Finished::of(consensus(&folder).args(["verify", "served"])).exits(0);
     }
+}
+
+#[test]
+fn a_run_that_ended_without_its_line_of_results_is_answered_by_the_next_server() {
+    let folder = Folder::new();
+    let words = ["--mock", "--answer", "4"];
+    let ask = body("solver_checker", "How much is 2+2?");
+    let keyed = ["Idempotency-Key: k"];
+    let served = Served::start(&folder, &words);
+    let first = served.chat(&keyed, &ask).json();
+    served.end(Signal::SIGKILL);
+    // The journal is written first, so a server may die between the two.
+    let results = folder.path().join("served/results-0.jsonl");
+    let line = std::fs::read(&results).unwrap();
+    std::fs::write(&results, &line[..line.len() - 10]).unwrap();
+    let served = Served::start(&folder, &words);
+    let other = served.chat(&keyed, &body("solver_checker", "How much is 3+3?"));
+    assert_eq!(other.status, 422, "{other:?}");
+    let again = served.chat(&keyed, &ask).json();
+    assert_eq!((&first["id"], &first["consensus"]), (&again["id"], &again["consensus"]));
+    served.end(Signal::SIGTERM);
+    Finished::of(consensus(&folder).args(["verify", "served"])).exits(0);
+}
+
+#[test]
+fn a_cancelled_key_that_was_cut_off_swallows_no_other() {
+    let folder = Folder::new();
+    let words = ["--mock", "--answer", "4"];
+    drop(Served::start(&folder, &words));
+    let path = folder.path().join("served/cancelled.txt");
+    std::fs::write(&path, "key-whole\nkey-0123").unwrap();
+    let served = Served::start(&folder, &words);
+    assert_eq!(served.ask("GET /health", &[], "").status, 200);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "key-whole\n");
+}
+
+#[test]
+fn a_run_whose_models_cannot_be_called_ends_no_other_and_its_key_says_so_again() {
+    let folder = Folder::new();
+    let llm = Server::start(|request: &Request| {
+        if request.path.ends_with("/chat/completions") && request.body.contains("refused") {
+            return vec![Act::Send(http("401 Unauthorized", "", b"{\"error\":{\"message\":\"bad key\"}}"))];
+        }
+        model(SENSIBLE)(request)
+    });
+    let served = Served::start(&folder, &["--base-url", &llm.url(), "--model", "m"]);
+    let ask = body("writer_physicist", "How much is 2+2, refused?");
+    // Without a key a client may ask again by itself, since nothing was paid for.
+    assert_eq!(served.chat(&[], &ask).status, 502);
+    let keyed = ["Idempotency-Key: k"];
+    for _ in 0..2 {
+        let failed = served.chat(&keyed, &ask);
+        assert_eq!((failed.status, &failed.json()["error"]["code"]), (424, &json!("provider_failed")));
+    }
+    assert_eq!(served.chat(&[], &body("writer_physicist", "How much is 2+2?")).status, 200);
 }
 
 /// How often the journal has a reply to each call.

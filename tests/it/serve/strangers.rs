@@ -13,11 +13,17 @@ fn a_server_is_called_by_its_own_names_alone() {
         let said = served.ask("GET /v1/models", &[&format!("Host: {host}")], "");
         assert_eq!(said.status, status, "{host}: {said:?}");
     }
-    let said = served.ask("GET /v1/models", &["Origin: https://evil.example"], "");
-    assert!(
-        !said.head.to_ascii_lowercase().contains("access-control"),
-        "no page of another site may read: {said:?}"
-    );
+    // A page of another site may not even begin a run, and a form of it cannot say that it sends JSON.
+    let ask = body("solver_checker", "How much is 2+2?");
+    let crossed = served.chat(&["Origin: https://evil.example"], &ask);
+    assert_eq!((crossed.status, &crossed.json()["error"]["code"]), (403, &json!("origin_not_allowed")));
+    for kind in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"] {
+        let form =
+            served.ask("POST /v1/chat/completions", &[&format!("Content-Type: {kind}")], &ask.to_string());
+        assert_eq!(form.status, 415, "{kind}: {form:?}");
+    }
+    assert_eq!(served.chat(&["Origin: http://localhost:8700"], &ask).status, 200);
+    assert!(!served.chat(&[], &ask).head.to_ascii_lowercase().contains("access-control"));
 }
 
 #[test]
@@ -53,6 +59,62 @@ fn the_key_of_one_caller_is_not_that_of_another() {
         served.chat(&headers, &body("solver_checker", "How much is 2+2?")).json()["id"].clone()
     };
     assert_ne!(id("a-token-of-sixteen"), id("b-token-of-sixteen"));
+    // Nor is its run.
+    let run = id("a-token-of-sixteen");
+    let of = |line: &str, token: &str| {
+        served.ask(
+            &format!("{line} /v1/runs/{}", run.as_str().unwrap()),
+            &[&format!("Authorization: Bearer {token}")],
+            "",
+        )
+    };
+    assert_eq!(of("GET", "a-token-of-sixteen").status, 200);
+    assert_eq!(
+        (of("GET", "b-token-of-sixteen").status, of("DELETE", "b-token-of-sixteen").status),
+        (404, 404)
+    );
+    assert_eq!(of("DELETE", "a-token-of-sixteen").json()["error"]["code"], "run_ended");
+}
+
+#[test]
+fn a_caller_chooses_no_model_that_the_server_does_not_allow() {
+    let folder = Folder::new();
+    let llm = Server::start(model(SENSIBLE));
+    let words = ["--base-url", &llm.url(), "--model", "m", "--allow-model", "tiny-model"];
+    let served = Served::start(&folder, &words);
+    let status = |name: &str| served.chat(&[], &body(name, "How much is 2+2?")).status;
+    assert_eq!(status("writer_physicist@tiny-model"), 200);
+    assert_eq!(llm.chats()[0].json()["model"], "tiny-model");
+    let asked = llm.chats().len();
+    for other in ["openai:gpt-5", "bedrock:x", "m2", "", "tiny-model2"] {
+        assert_eq!(status(&format!("writer_physicist@{other}")), 400, "{other}");
+    }
+    assert_eq!(status(&"x".repeat(10_000)), 400);
+    assert_eq!(llm.chats().len(), asked);
+}
+
+#[test]
+fn rolesets_of_no_use_to_a_client_are_not_served() {
+    let folder = Folder::new();
+    folder.write("rolesets/packs/p.md", "You count.");
+    let agent = |name: &str| json!({"name": name, "domain": "d", "pack": "p.md"});
+    let private = json!({"v": 1, "protocol": "pair", "redact": true, "agents": [agent("Ann"), agent("Bob")]});
+    folder.write("rolesets/private.json", &private.to_string());
+    let served = Served::start(&folder, &["--mock", "--answer", "4", "--rolesets-dir", "rolesets"]);
+    let models = served.ask("GET /v1/models", &[], "").body;
+    assert!(!models.contains("reviewers") && !models.contains("private"), "{models}");
+    for name in ["private", "reviewers_f1"] {
+        assert_eq!(served.chat(&[], &body(name, "How much is 2+2?")).status, 404, "{name}");
+    }
+    let named = Finished::of(consensus(&folder).args([
+        "serve",
+        "--mock",
+        "--roleset",
+        "reviewers_f1",
+        "-o",
+        "other",
+    ]));
+    assert!(named.exits(2).stderr.contains("reviewers"));
 }
 
 #[test]
@@ -71,7 +133,8 @@ fn an_agent_of_the_server_cannot_ask_the_server() {
 fn a_request_that_makes_no_sense_is_refused_by_its_field_and_harms_no_other() {
     let folder = Folder::new();
     let served = Served::start(&folder, &["--mock", "--answer", "4"]);
-    let raw = |text: &str| served.ask("POST /v1/chat/completions", &[], text);
+    let json = ["Content-Type: application/json"];
+    let raw = |text: &str| served.ask("POST /v1/chat/completions", &json, text);
     for text in ["", "{", "[]", "{\"model\": 1}", "\u{0}", "{\"model\":\"solver_checker\"}"] {
         assert_eq!(raw(text).status, 400, "{text:?}");
     }

@@ -67,6 +67,13 @@ impl Served {
         self.child.wait().unwrap().code()
     }
 
+    /// Asks for a chat completion, and does not wait for it.
+    #[track_caller]
+    pub fn send_chat(&self, headers: &[&str], body: &Value) -> TcpStream {
+        let headers = [headers, &["Content-Type: application/json"]].concat();
+        self.send("POST /v1/chat/completions", &headers, &body.to_string())
+    }
+
     /// Opens a connection and sends a request on it.
     #[track_caller]
     pub fn send(&self, line: &str, headers: &[&str], body: &str) -> TcpStream {
@@ -91,7 +98,7 @@ impl Served {
     /// Asks for a chat completion.
     #[track_caller]
     pub fn chat(&self, headers: &[&str], body: &Value) -> Answer {
-        self.ask("POST /v1/chat/completions", headers, &body.to_string())
+        answer(self.send_chat(headers, body))
     }
 }
 

@@ -1,0 +1,31 @@
+//! A request on its way to a run.
+
+use tokio::sync::oneshot;
+use uuid::Uuid;
+
+use super::api_error::ApiError;
+use super::attached::Attached;
+use super::chat_request::ChatCompletionRequest;
+use super::guard::Caller;
+use crate::crypto::Digest;
+
+/// A request that is to become a run.
+#[derive(Debug)]
+pub(super) struct Submission {
+    pub(super) chat: ChatCompletionRequest,
+    pub(super) caller: Caller,
+    /// The id of the task, and the digest of the request, if the request has a key.
+    pub(super) key: Option<(String, Digest)>,
+    pub(super) created: u64,
+    /// The way back to the request.
+    pub(super) taken: oneshot::Sender<Result<Taken, ApiError>>,
+}
+
+/// The run that a request has become.
+#[derive(Debug)]
+pub(super) enum Taken {
+    /// A run that is waiting or under way. A request that has gone away meanwhile is detached from it again.
+    Live(Attached),
+    /// A run that has ended before.
+    Ended(Uuid),
+}
