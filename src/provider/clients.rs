@@ -4,20 +4,27 @@
 //! client is created when it is first needed. Runs on several threads share it: a server on a person's own machine
 //! serves few connections, and does not wait for one thread to give one up.
 
+use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::bank::Bank;
+use super::load::Admission;
 use super::{Flow, ProviderError, bedrock, openai};
 use crate::core::{BankEndpoint, BedrockEndpoint, Endpoint, OpenAiEndpoint};
 
 /// Things by what each was made for. A list is enough, because a batch has a handful of endpoints.
 type Known<E, C> = Mutex<Vec<(E, Arc<C>)>>;
 
+/// The addresses of servers with the same models, and the limit of requests that their configuration sets.
+type Servers = (Vec<String>, Option<NonZeroU32>);
+
 /// The clients, by endpoint.
 #[derive(Debug, Default)]
 pub struct Clients {
     flow: Option<Flow>,
     openai: Known<OpenAiEndpoint, openai::Client>,
+    /// The admissions to servers. All models on the same servers share one.
+    admissions: Known<Servers, Option<Admission>>,
     bedrock: Known<BedrockEndpoint, bedrock::BedrockConnection>,
     /// The banks, by their folders.
     banks: Known<String, Bank>,
@@ -62,7 +69,12 @@ impl Clients {
 
     /// Returns the client for an OpenAI-compatible endpoint.
     pub(super) fn openai(&self, endpoint: &OpenAiEndpoint) -> Result<Arc<openai::Client>, ProviderError> {
-        shared(&self.openai, endpoint, |endpoint| openai::Client::new(endpoint, self.flow))
+        shared(&self.openai, endpoint, |endpoint| {
+            let servers = (endpoint.base_urls().map(str::to_owned).collect(), endpoint.calls_at_once);
+            let admission = |_| Ok(openai::admission(&endpoint, self.flow));
+            let admission = shared(&self.admissions, &servers, admission)?;
+            openai::Client::new(endpoint, admission)
+        })
     }
 
     /// Returns the client for a model of Bedrock.

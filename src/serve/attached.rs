@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::live_run::{LiveRun, Progress, RunEnd};
+use super::live_run::{LiveRun, RunEnd, RunProgress};
 use super::service::Service;
 use crate::engine::StopRequest;
 
@@ -16,7 +16,7 @@ use crate::engine::StopRequest;
 pub(super) struct Attached {
     pub(super) live: Arc<LiveRun>,
     service: Arc<Service>,
-    progress: watch::Receiver<Progress>,
+    progress: watch::Receiver<RunProgress>,
     /// The number of lines that the request has seen.
     seen: usize,
 }
@@ -31,7 +31,7 @@ impl Attached {
     /// Waits for news: the lines that the request has not seen, and the end if it has come.
     pub(super) async fn news(&mut self) -> (Vec<Arc<str>>, Option<RunEnd>) {
         let seen = self.seen;
-        let is_new = |progress: &Progress| progress.lines.len() > seen || progress.end.is_some();
+        let is_new = |progress: &RunProgress| progress.lines.len() > seen || progress.end.is_some();
         match self.progress.wait_for(is_new).await {
             Ok(progress) => {
                 let (lines, end) = (progress.lines[seen..].to_vec(), progress.end.clone());

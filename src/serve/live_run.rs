@@ -31,7 +31,7 @@ pub(super) enum RunEnd {
 
 /// The state of a run, as far as requests see it.
 #[derive(Debug, Default)]
-pub(super) struct Progress {
+pub(super) struct RunProgress {
     /// The lines of its story.
     pub(super) lines: Vec<Arc<str>>,
     pub(super) end: Option<RunEnd>,
@@ -57,7 +57,7 @@ pub(super) struct RunOrigin {
 #[derive(Debug)]
 pub(super) struct LiveRun {
     pub(super) origin: RunOrigin,
-    progress: watch::Sender<Progress>,
+    progress: watch::Sender<RunProgress>,
     stop: watch::Sender<StopRequest>,
     attached: AtomicUsize,
     is_cancelled: AtomicBool,
@@ -123,7 +123,7 @@ impl LiveRun {
     }
 
     /// Adds a request that waits for the run.
-    pub(super) fn attach(&self) -> watch::Receiver<Progress> {
+    pub(super) fn attach(&self) -> watch::Receiver<RunProgress> {
         self.attached.fetch_add(1, Ordering::SeqCst);
         self.progress.subscribe()
     }

@@ -15,7 +15,7 @@ use super::guard::Guard;
 use super::http::{Front, router};
 use super::intake::Intake;
 use super::listen::listen;
-use super::service::{Rules, Service};
+use super::service::{ServerRules, Service};
 use crate::batch::{BatchStats, Column, Columns, OpenColumns, Options, ResultPlaces, Shard, TaskReader, run};
 use crate::engine::StopRequest;
 
@@ -78,7 +78,7 @@ pub async fn serve(
     let (submissions_in, submissions) = mpsc::channel(places);
     let (lines_in, lines) = mpsc::channel(1);
     let models = rolesets.iter().map(|name| format!("{PREFIX}{name}")).collect();
-    let rules = Rules { guard, models, allowed };
+    let rules = ServerRules { guard, models, allowed };
     let service = Arc::new(Service::new(rules, places, ended, cancelled));
     let options =
         Options { onlooker: Some(Arc::<Service>::clone(&service) as _), gives_up: false, ..options };

@@ -15,7 +15,7 @@ use crate::engine::{RunEvent, StopRequest};
 
 /// The rules of a server, which do not change while it runs.
 #[derive(Debug)]
-pub(super) struct Rules {
+pub(super) struct ServerRules {
     pub(super) guard: Guard,
     /// The names of the models.
     pub(super) models: Vec<String>,
@@ -26,7 +26,7 @@ pub(super) struct Rules {
 /// The state that all parts of the server share.
 #[derive(Debug)]
 pub(super) struct Service {
-    pub(super) rules: Rules,
+    pub(super) rules: ServerRules,
     /// The places for runs that wait or are under way.
     pub(super) places: Arc<Semaphore>,
     live: Mutex<HashMap<Uuid, Arc<LiveRun>>>,
@@ -40,7 +40,12 @@ pub(super) struct Service {
 }
 
 impl Service {
-    pub(super) fn new(rules: Rules, places: usize, ended: ResultPlaces, cancelled: CancelledKeys) -> Self {
+    pub(super) fn new(
+        rules: ServerRules,
+        places: usize,
+        ended: ResultPlaces,
+        cancelled: CancelledKeys,
+    ) -> Self {
         Self {
             rules,
             places: Arc::new(Semaphore::new(places)),

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -52,20 +52,32 @@ const REQUEST_ID: &str = "x-request-id";
 /// The time that a body has to end once its content is over. The end mostly comes with the content, or right behind it.
 const END_WAIT: Duration = Duration::from_millis(100);
 
+/// Returns the admission to the servers of an endpoint, if there is anything to decide.
+pub(in crate::provider) fn admission(endpoint: &OpenAiEndpoint, flow: Option<Flow>) -> Option<Admission> {
+    Admission::new(endpoint.base_urls(), flow, endpoint.calls_at_once)
+}
+
 /// A connection to one server.
 #[derive(Debug)]
 pub(in crate::provider) struct Client {
     /// The servers, of which the first is asked about itself.
     servers: Vec<Http>,
-    admission: Option<Admission>,
+    admission: Arc<Option<Admission>>,
     endpoint: OpenAiEndpoint,
     manners: Mutex<Manners>,
 }
 
 impl Client {
+    /// Creates a client that shares nothing with others.
+    pub(super) fn alone(endpoint: OpenAiEndpoint) -> Result<Self, ProviderError> {
+        let admission = Arc::new(admission(&endpoint, None));
+        Self::new(endpoint, admission)
+    }
+
+    /// Creates a client that shares the admission to its servers with the clients of other models on them.
     pub(in crate::provider) fn new(
         endpoint: OpenAiEndpoint,
-        flow: Option<Flow>,
+        admission: Arc<Option<Admission>>,
     ) -> Result<Self, ProviderError> {
         let mut headers = HeaderMap::new();
         let key = read_key(&endpoint)?;
@@ -82,7 +94,6 @@ impl Client {
         let denied = "; check the API key (OPENAI_API_KEY or `api_key_env`)";
         let server = |url| Http::new(url, endpoint.timeouts, headers.clone(), key.clone(), denied);
         let servers = endpoint.base_urls().map(server).collect::<Result<Vec<Http>, ProviderError>>()?;
-        let admission = Admission::new(endpoint.base_urls(), flow, endpoint.calls_at_once);
         let manners = Manners { structured: Structured::JsonSchema, new_limit_name: false, measures: true };
         Ok(Self { servers, admission, endpoint, manners: Mutex::new(manners) })
     }
@@ -124,7 +135,7 @@ impl Client {
 
     /// Returns the admission to the servers, if there is anything to decide.
     pub(in crate::provider) fn admission(&self) -> Option<&Admission> {
-        self.admission.as_ref()
+        self.admission.as_ref().as_ref()
     }
 
     /// Returns the error of a request that was never sent, because the run is being ended.

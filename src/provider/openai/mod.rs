@@ -27,7 +27,7 @@ use crate::protocol::{Ask, ReplyShape};
 
 pub use info::ServerInfo;
 
-pub(super) use client::Client;
+pub(super) use client::{Client, admission};
 
 /// The wait between two questions to a server that is loading its model.
 const LOADING_WAIT: Duration = Duration::from_secs(1);
@@ -51,7 +51,7 @@ impl OpenAi {
     ///
     /// [`ProviderError::Setup`].
     pub fn new(endpoint: OpenAiEndpoint) -> Result<Self, ProviderError> {
-        Ok(Self::with_client(Arc::new(Client::new(endpoint, None)?)))
+        Ok(Self::with_client(Arc::new(Client::alone(endpoint)?)))
     }
 
     /// Creates a provider that calls a server over shared connections.
@@ -234,7 +234,7 @@ impl Probe {
     ///
     /// [`ProviderError::Setup`].
     pub fn new(base_url: &str) -> Result<Self, ProviderError> {
-        Ok(Self(Client::new(OpenAiEndpoint::bare(base_url), None)?))
+        Ok(Self(Client::alone(OpenAiEndpoint::bare(base_url))?))
     }
 
     /// Returns true if the server answers and has loaded its model.

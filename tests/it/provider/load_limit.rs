@@ -14,7 +14,10 @@ fn batch(folder: &Folder, tasks: usize, words: &[&str], code: i32) -> Value {
     folder.write("tasks.jsonl", &(1..=tasks).map(line).collect::<String>());
     let mut command = consensus(folder);
     command.args(["batch", "tasks.jsonl", "--out", "out", "--format", "json", "--quiet"]);
-    command.args(["--roleset", "writer_physicist", "--model", "tiny-model"]).args(words);
+    command.args(["--roleset", "writer_physicist"]).args(words);
+    if !words.contains(&"--model") {
+        command.args(["--model", "tiny-model"]);
+    }
     serde_json::from_str::<Value>(&Finished::of(&mut command).exits(code).stdout).unwrap()["figures"].take()
 }
 
@@ -64,6 +67,26 @@ fn a_limit_of_requests_at_once_holds_for_all_runs_together() {
     assert_eq!(done["ended"]["agreed"], 30, "{done}");
     assert!(most.load(Ordering::SeqCst) <= 3, "{most:?}");
     assert!(server.connections.load(Ordering::SeqCst) <= 3 + 2, "no more connections than requests");
+}
+
+#[test]
+fn a_limit_of_requests_at_once_holds_for_all_models_of_a_server_together() {
+    let (busy, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let say = model(SENSIBLE);
+    let server = {
+        let most = Arc::clone(&most);
+        Server::start(move |request: &Request| {
+            most.fetch_max(busy.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            std::thread::sleep(Duration::from_millis(2));
+            busy.fetch_sub(1, Ordering::SeqCst);
+            say(request)
+        })
+    };
+    let words = ["--base-url", &server.url(), "--concurrency", "30", "--requests-at-once", "2"];
+    let words = [&words[..], &["--model", "one,two,three"]].concat();
+    let done = batch(&Folder::new(), 10, &words, 0);
+    assert_eq!(done["ended"]["agreed"], 30, "{done}");
+    assert!(most.load(Ordering::SeqCst) <= 2, "{most:?}");
 }
 
 /// Which servers each conversation was on.
