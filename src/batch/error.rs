@@ -190,12 +190,12 @@ impl BatchError {
         }
     }
 
-    /// Returns a function that turns a system error into a [`BatchError::Io`] with this action and path.
     /// Returns true if no run can go on, because their journal or their results cannot be read or written.
-    pub(super) fn is_of_all(&self) -> bool {
+    pub(super) fn is_systemic(&self) -> bool {
         !matches!(self, Self::Engine(why) if !matches!(why, EngineError::Journal(_)))
     }
 
+    /// Returns a function that turns a system error into a [`BatchError::Io`] with this action and path.
     pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { action, path, source }

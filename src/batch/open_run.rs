@@ -111,7 +111,7 @@ impl Common {
 
     /// Returns the figures of the batch.
     pub(super) fn figures(&self) -> MutexGuard<'_, BatchStats> {
-        // Each change of the figures is a single addition, so they are whole even if a thread panicked.
+        // The figures are counts, so they are whole even if a thread panicked.
         self.figures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

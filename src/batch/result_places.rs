@@ -22,14 +22,15 @@ use crate::files::read_line;
 pub struct ResultPlaces {
     path: PathBuf,
     file: File,
-    /// The number of bytes that were read.
+    /// The number of bytes that were read, and that of lines.
     read: u64,
+    count: u64,
     rows: HashMap<Uuid, (u64, usize)>,
     runs: HashMap<String, Uuid>,
 }
 
 #[derive(Deserialize)]
-struct Row {
+struct PlacedResult {
     task: String,
     run: Uuid,
 }
@@ -43,7 +44,7 @@ impl ResultPlaces {
     pub fn open(folder: &Path, index: u64) -> Result<Self, BatchError> {
         let path = results_file(folder, index);
         let file = File::open(&path).map_err(BatchError::io("open", &path))?;
-        let mut places = Self { path, file, read: 0, rows: HashMap::new(), runs: HashMap::new() };
+        let mut places = Self { path, file, read: 0, count: 0, rows: HashMap::new(), runs: HashMap::new() };
         places.read_new()?;
         Ok(places)
     }
@@ -54,7 +55,8 @@ impl ResultPlaces {
     ///
     /// Returns [`BatchError::Io`] or [`BatchError::Results`].
     pub fn read_new(&mut self) -> Result<(), BatchError> {
-        let io = |why| BatchError::io("read", &self.path)(why);
+        let path = self.path.clone();
+        let io = |why| BatchError::io("read", &path)(why);
         (&self.file).seek(SeekFrom::Start(self.read)).map_err(io)?;
         let mut lines = BufReader::new(&self.file);
         let mut line = Vec::new();
@@ -65,12 +67,9 @@ impl ResultPlaces {
             if line.pop_if(|last| *last == b'\n').is_none() {
                 return Ok(());
             }
-            let wrong = |why: serde_json::Error| BatchError::Results {
-                path: self.path.clone(),
-                line: 0,
-                why: why.to_string(),
-            };
-            let Row { task, run } = serde_json::from_slice(&line).map_err(wrong)?;
+            self.count += 1;
+            let PlacedResult { task, run } =
+                serde_json::from_slice(&line).map_err(|why| self.wrong(self.count, &why))?;
             self.rows.insert(run, (self.read, line.len()));
             self.runs.insert(task, run);
             self.read += count as u64;
@@ -92,11 +91,11 @@ impl ResultPlaces {
         let Some((offset, bytes)) = self.rows.get(&run) else { return Ok(None) };
         let mut line = vec![0; *bytes];
         self.file.read_exact_at(&mut line, *offset).map_err(BatchError::io("read", &self.path))?;
-        let wrong = |why: serde_json::Error| BatchError::Results {
-            path: self.path.clone(),
-            line: 0,
-            why: why.to_string(),
-        };
-        serde_json::from_slice(&line).map(Some).map_err(wrong)
+        // The line was read before, so the file has been changed since then.
+        serde_json::from_slice(&line).map(Some).map_err(|why| self.wrong(0, &why))
+    }
+
+    fn wrong(&self, line: u64, why: &serde_json::Error) -> BatchError {
+        BatchError::Results { path: self.path.clone(), line, why: why.to_string() }
     }
 }

@@ -203,6 +203,9 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
                 });
                 self.refuse(line.unwrap_or_default(), Some(&work.task.id), &why);
             }
+            Err(Unfit::Batch(why)) if !self.common.options.gives_up && !why.is_systemic() => {
+                self.watcher.broken(work.run, &why);
+            }
             Err(Unfit::Batch(why)) => return Err(why),
         }
         Ok(false)
@@ -268,7 +271,7 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
         };
         let done = match done {
             // A single run that cannot be read or called ends no other run of a server. A journal that cannot be written ends all.
-            Err(why) if !self.common.options.gives_up && !why.is_of_all() => {
+            Err(why) if !self.common.options.gives_up && !why.is_systemic() => {
                 self.watcher.broken(work.run, &why);
                 return Ok(());
             }

@@ -13,7 +13,7 @@ use super::{Flow, ProviderError, bedrock, openai};
 use crate::core::{BankEndpoint, BedrockEndpoint, Endpoint, OpenAiEndpoint};
 
 /// Things by what each was made for. A list is enough, because a batch has a handful of endpoints.
-type Known<E, C> = Mutex<Vec<(E, Arc<C>)>>;
+type ByEndpoint<E, C> = Mutex<Vec<(E, Arc<C>)>>;
 
 /// The addresses of servers with the same models, and the limit of requests that their configuration sets.
 type Servers = (Vec<String>, Option<NonZeroU32>);
@@ -22,12 +22,12 @@ type Servers = (Vec<String>, Option<NonZeroU32>);
 #[derive(Debug, Default)]
 pub struct Clients {
     flow: Option<Flow>,
-    openai: Known<OpenAiEndpoint, openai::Client>,
+    openai: ByEndpoint<OpenAiEndpoint, openai::Client>,
     /// The admissions to servers. All models on the same servers share one.
-    admissions: Known<Servers, Option<Admission>>,
-    bedrock: Known<BedrockEndpoint, bedrock::BedrockConnection>,
+    admissions: ByEndpoint<Servers, Option<Admission>>,
+    bedrock: ByEndpoint<BedrockEndpoint, bedrock::BedrockConnection>,
     /// The banks, by their folders.
-    banks: Known<String, Bank>,
+    banks: ByEndpoint<String, Bank>,
     /// The batches whose replies are used again in place of calls.
     reused: Arc<[Bank]>,
 }
@@ -92,7 +92,7 @@ impl Clients {
 }
 
 fn shared<E: Clone + PartialEq, C>(
-    known: &Known<E, C>,
+    known: &ByEndpoint<E, C>,
     endpoint: &E,
     make: impl FnOnce(E) -> Result<C, ProviderError>,
 ) -> Result<Arc<C>, ProviderError> {

@@ -84,9 +84,9 @@ impl ApiError {
         )
     }
 
-    /// A body that is too long, or that broke off.
+    /// A body that is too long.
     pub(super) fn long_body(max: usize) -> Self {
-        let why = format!("the body is longer than {} MiB, or it broke off", max >> 20);
+        let why = format!("the body is longer than {} MiB", max >> 20);
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "invalid_request_error", "body_too_long", why)
     }
 

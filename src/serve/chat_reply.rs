@@ -12,7 +12,7 @@ use crate::protocol::OutcomeKind;
 
 /// The parts of a line of results that an answer has.
 #[derive(Deserialize)]
-struct Told {
+struct ReplyFields {
     outcome: OutcomeKind,
     reason: Option<String>,
     text: Option<String>,
@@ -71,11 +71,12 @@ impl ChatReply {
         has_key: bool,
         row: &Value,
     ) -> Result<Self, ApiError> {
-        let told = Told::deserialize(row).map_err(|why| ApiError::internal(&why))?;
-        let Told { outcome, reason, text, blind_vote, usage } = told;
+        let fields = ReplyFields::deserialize(row).map_err(|why| ApiError::internal(&why))?;
+        let ReplyFields { outcome, reason, text, blind_vote, usage } = fields;
         let reason = reason.unwrap_or_else(|| "the run ended without agreement".to_owned());
         let (content, refusal) = match outcome {
             OutcomeKind::Agreed => (text, None),
+            OutcomeKind::Budget if usage.calls == 0 => return Err(ApiError::bad("budget", reason)),
             // The vote over blind drafts is the best that the run has.
             OutcomeKind::NoAgreement | OutcomeKind::Budget => (blind_vote.text, Some(reason)),
             OutcomeKind::Abstained | OutcomeKind::Vetoed => (None, Some(reason)),

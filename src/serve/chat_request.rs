@@ -165,8 +165,10 @@ impl ChatCompletionRequest {
             ));
         }
         let is_list = |list: &Option<Vec<Value>>| list.as_ref().is_some_and(|list| !list.is_empty());
-        if is_list(&body.tools) || is_list(&body.functions) {
-            return Err(ApiError::field("tools", TOOLS));
+        for (field, list) in [("tools", &body.tools), ("functions", &body.functions)] {
+            if is_list(list) {
+                return Err(ApiError::field(field, TOOLS));
+            }
         }
         if body.n.is_some_and(|n| n != 1) {
             return Err(ApiError::field("n", "an agreement is one answer; leave `n` out"));

@@ -18,6 +18,7 @@ use axum::{Extension, Json, Router};
 use futures_util::stream::{self, Stream, StreamExt as _};
 use http_body_util::LengthLimitError;
 use serde_json::{Value, json};
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
 
@@ -144,7 +145,10 @@ async fn chat(
     let (stream, include_usage, model) = (chat.stream, chat.include_usage, chat.model.clone());
     let (sender, taken) = oneshot::channel();
     let submission = Submission { chat, caller, key, created, taken: sender };
-    submissions.try_send(submission).map_err(|_| ApiError::full())?;
+    submissions.try_send(submission).map_err(|why| match why {
+        TrySendError::Full(_) => ApiError::full(),
+        TrySendError::Closed(_) => ApiError::put_down(false),
+    })?;
     let mut attached = match taken.await.map_err(|_| ApiError::put_down(false))?? {
         Taken::Live(attached) => attached,
         Taken::Ended(run) => {
@@ -189,10 +193,11 @@ fn task_of_key(caller: Caller, headers: &HeaderMap) -> Result<Option<String>, Ap
 
 /// Returns the answer of a run that has ended.
 fn reply(attached: &Attached, end: RunEnd) -> Result<ChatReply, ApiError> {
-    let RunOrigin { run, model, created, keyed, .. } = &attached.live.origin;
+    let RunOrigin { run, keyed, .. } = &attached.live.origin;
+    let (model, created) = (&attached.model, attached.created);
     match end {
-        RunEnd::Told(row) => ChatReply::new(&run.to_string(), model, *created, keyed.is_some(), &row),
-        RunEnd::Without(why) => Err(why),
+        RunEnd::WithResult(row) => ChatReply::new(&run.to_string(), model, created, keyed.is_some(), &row),
+        RunEnd::WithoutResult(why) => Err(why),
     }
 }
 
@@ -216,8 +221,8 @@ fn at_once(reply: &ChatReply, include_usage: bool) -> Response {
 /// Returns the stream of an answer that is to come: its beginning at once, the story of the run as reasoning, and the answer once it is
 /// final.
 fn as_it_comes(attached: Attached, include_usage: bool) -> Response {
-    let RunOrigin { run, model, created, .. } = attached.live.origin.clone();
-    let id = completion_id(&run.to_string());
+    let id = completion_id(&attached.live.origin.run.to_string());
+    let (model, created) = (attached.model.clone(), attached.created);
     let begin = event(&chunk(&id, &model, created, &json!({"role": "assistant", "content": ""})));
     let news = stream::unfold(Some(attached), move |attached| {
         let (id, model) = (id.clone(), model.clone());

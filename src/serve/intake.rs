@@ -4,7 +4,7 @@
 //! scheduler, and for each submission its run. One with a key that is known gets the run of that key. A roleset on a model is read when it
 //! is first asked for, and kept as it was then.
 
-use std::collections::hash_map::Entry as Slot;
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ impl Intake<'_> {
         mut submissions: mpsc::Receiver<Submission>,
     ) {
         for (spec, has_ended) in unfinished {
-            self.resume(spec, has_ended);
+            self.resume(spec, has_ended).await;
         }
         while let Some(submission) = submissions.recv().await {
             let Submission { taken, .. } = &submission;
@@ -68,7 +68,7 @@ impl Intake<'_> {
     }
 
     /// Lets a run go on that an earlier server has left, if a request may come back to it. A run that has ended only gets its result.
-    fn resume(&mut self, spec: RunSpec, has_ended: bool) {
+    async fn resume(&mut self, spec: RunSpec, has_ended: bool) {
         let RunSetup { task: Task { prompt, documents, .. }, seed, canonical, .. } = spec.setup.clone();
         let Some(cell) = spec.cell else { return };
         let keyed = cell.meta.get(REQUEST_LABEL).and_then(|digest| digest.parse().ok());
@@ -79,19 +79,21 @@ impl Intake<'_> {
         let caller =
             cell.meta.get(CALLER_LABEL).and_then(|digest| digest.parse().ok()).unwrap_or(Digest::ZERO);
         let setup = RunSetup { task: Task::default(), seed: 0, ..spec.setup };
-        let on = if cell.model.is_empty() { String::new() } else { format!("@{}", cell.model) };
-        let model = format!("{PREFIX}{}{on}", setup.roleset);
-        let column = Column::new(cell.model, setup, spec.endpoints).in_arm(&cell.arm);
+        let is_default = self.columns.all().iter().any(|column| column.model == cell.model);
+        let on = if is_default { String::new() } else { format!("@{}", cell.model) };
+        // Its models may be at another address by now.
+        let now = self.column(&format!("{}{on}", setup.roleset)).await.map(|column| column.endpoints);
+        let endpoints = now.ok().filter(|now| now.len() == spec.endpoints.len()).unwrap_or(spec.endpoints);
+        let column = Column::new(cell.model, setup, endpoints).in_arm(&cell.arm);
         let task = task(cell.task, prompt, documents, Some(canonical), cell.meta);
-        let own = own_cell(column, seed);
-        self.begin(task, own, (model, 0), Caller(caller), keyed, None);
+        self.begin(task, own_cell(column, seed), Caller(caller), keyed, None);
     }
 
     /// Turns a request into a run, or finds the run that it has become before.
     async fn take(&mut self, submission: &Submission) -> Result<Taken, ApiError> {
-        let Submission { chat, caller, key, created, .. } = submission;
+        let Submission { chat, caller, key, .. } = submission;
         if let Some((task, digest)) = key
-            && let Some(known) = self.known_run(task, *digest)?
+            && let Some(known) = self.known_run(submission, task, *digest)?
         {
             return Ok(known);
         }
@@ -110,27 +112,36 @@ impl Intake<'_> {
         let task =
             task(id, chat.prompt.clone(), chat.documents.clone(), chat.canonical.clone(), meta.collect());
         let own = own_cell(column, seed);
-        let live = self.begin(task, own, (chat.model.clone(), *created), *caller, keyed, Some(place));
-        Ok(Taken::Live(self.attached(live)))
+        let live = self.begin(task, own, *caller, keyed, Some(place));
+        Ok(Taken::Live(self.attached(submission, live)))
     }
 
-    fn attached(&self, live: Arc<LiveRun>) -> Attached {
-        Attached::new(live, Arc::clone(&self.service))
+    fn attached(&self, submission: &Submission, live: Arc<LiveRun>) -> Attached {
+        let model = submission.chat.model.clone();
+        Attached::new(live, Arc::clone(&self.service), model, submission.created)
     }
 
     /// Returns the run of a key, if there is one.
-    fn known_run(&self, task: &str, digest: Digest) -> Result<Option<Taken>, ApiError> {
+    fn known_run(
+        &self,
+        submission: &Submission,
+        task: &str,
+        digest: Digest,
+    ) -> Result<Option<Taken>, ApiError> {
         let live = self.service.live().values().find(|live| live.origin.task == task).map(Arc::clone);
         if let Some(live) = live {
             let is_same = live.origin.keyed == Some(digest);
             return if is_same {
-                Ok(Some(Taken::Live(self.attached(live))))
+                Ok(Some(Taken::Live(self.attached(submission, live))))
             } else {
                 Err(ApiError::other_request())
             };
         }
         if self.service.cancelled().has(task) {
             return Err(ApiError::cancelled());
+        }
+        if let Some(why) = self.service.broken(task) {
+            return Err(why);
         }
         if self.service.left().contains(task) {
             return Err(ApiError::left());
@@ -146,10 +157,10 @@ impl Intake<'_> {
     async fn column(&mut self, name: &str) -> Result<Column, ApiError> {
         let count = self.known.len();
         match self.known.entry(name.to_owned()) {
-            Slot::Occupied(known) => Ok(known.get().clone()),
-            Slot::Vacant(slot) => {
+            Entry::Occupied(known) => Ok(known.get().clone()),
+            Entry::Vacant(place) => {
                 let column = served(&self.service, self.columns, name).await?;
-                if count < COLUMNS_MAX { Ok(slot.insert(column).clone()) } else { Ok(column) }
+                if count < COLUMNS_MAX { Ok(place.insert(column).clone()) } else { Ok(column) }
             }
         }
     }
@@ -159,13 +170,11 @@ impl Intake<'_> {
         &mut self,
         task: TaskLine,
         (own, stop): (OwnCell, watch::Sender<StopRequest>),
-        (model, created): (String, u64),
         caller: Caller,
         keyed: Option<Digest>,
         place: Option<OwnedSemaphorePermit>,
     ) -> Arc<LiveRun> {
-        let origin =
-            RunOrigin { run: own.run(&task.id), task: task.id.clone(), model, created, caller, keyed };
+        let origin = RunOrigin { run: own.run(&task.id), task: task.id.clone(), caller, keyed };
         let live = Arc::new(LiveRun::new(origin, stop, place));
         self.count += 1;
         self.service.add(Arc::clone(&live), Line { number: self.count, task: Ok(task), own: Some(own) });

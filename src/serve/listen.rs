@@ -35,7 +35,8 @@ fn connections_max() -> usize {
     usize::try_from(files / 2).unwrap_or(usize::MAX).clamp(16, CONNECTIONS_MAX)
 }
 
-/// Accepts connections until `stop` comes. Then idle ones are closed, and the others after their answers.
+/// Accepts connections until `stop` comes. Then idle ones are closed at once, and the others after their answers, or soon after
+/// `ended`.
 pub(super) async fn listen(
     listener: TcpListener,
     router: Router,
@@ -77,6 +78,9 @@ pub(super) async fn listen(
         });
     }
     drop(listener);
-    ended.await;
-    let _ = tokio::time::timeout(LAST_BYTES, graceful.shutdown()).await;
+    let mut closed = std::pin::pin!(graceful.shutdown());
+    tokio::select! {
+        () = &mut closed => {}
+        () = ended => drop(tokio::time::timeout(LAST_BYTES, closed).await),
+    }
 }

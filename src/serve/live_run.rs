@@ -3,8 +3,8 @@
 //! The input is the events of the run, from its worker thread, and its end. The output is the same for every request that is attached
 //! to it, from the beginning of the run, however late the request came.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, watch};
@@ -24,9 +24,9 @@ const LINES_MAX: usize = 10_000;
 #[derive(Clone, Debug)]
 pub(super) enum RunEnd {
     /// It has a line of results.
-    Told(Arc<Value>),
+    WithResult(Arc<Value>),
     /// It has none, for this reason.
-    Without(ApiError),
+    WithoutResult(ApiError),
 }
 
 /// The state of a run, as far as requests see it.
@@ -43,10 +43,6 @@ pub(super) struct RunOrigin {
     pub(super) run: Uuid,
     /// The id of its task.
     pub(super) task: String,
-    /// The name of the model, as the request gave it.
-    pub(super) model: String,
-    /// The time of the first request, in seconds since 1970.
-    pub(super) created: u64,
     /// The caller whose run it is.
     pub(super) caller: Caller,
     /// The digest of the request, if it had a key.
@@ -62,7 +58,7 @@ pub(super) struct LiveRun {
     attached: AtomicUsize,
     is_cancelled: AtomicBool,
     /// The place of the run among those that may wait or be under way.
-    _place: Option<OwnedSemaphorePermit>,
+    place: Mutex<Option<OwnedSemaphorePermit>>,
 }
 
 impl LiveRun {
@@ -72,7 +68,8 @@ impl LiveRun {
         place: Option<OwnedSemaphorePermit>,
     ) -> Self {
         let (attached, is_cancelled) = (AtomicUsize::new(0), AtomicBool::new(false));
-        Self { origin, progress: watch::Sender::default(), stop, attached, is_cancelled, _place: place }
+        let (progress, place) = (watch::Sender::default(), Mutex::new(place));
+        Self { origin, progress, stop, attached, is_cancelled, place }
     }
 
     /// Takes an event of the run.
@@ -87,8 +84,9 @@ impl LiveRun {
         });
     }
 
-    /// Takes the end of the run.
+    /// Takes the end of the run, whose place is then free. A request may still read what the run has left.
     pub(super) fn end(&self, end: RunEnd) {
+        drop(self.place.lock().unwrap_or_else(PoisonError::into_inner).take());
         self.progress.send_modify(|progress| progress.end = Some(end));
     }
 
@@ -106,6 +104,11 @@ impl LiveRun {
         });
     }
 
+    /// Returns whether the run was asked to stop for good.
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.is_cancelled.load(Ordering::SeqCst)
+    }
+
     /// Asks the run to stop for good.
     pub(super) fn cancel(&self) {
         self.is_cancelled.store(true, Ordering::SeqCst);
@@ -114,8 +117,7 @@ impl LiveRun {
 
     /// Returns the end of a run that was put down.
     pub(super) fn put_down(&self) -> RunEnd {
-        let is_cancelled = self.is_cancelled.load(Ordering::SeqCst);
-        RunEnd::Without(if is_cancelled {
+        RunEnd::WithoutResult(if self.is_cancelled() {
             ApiError::cancelled()
         } else {
             ApiError::put_down(self.origin.keyed.is_some())

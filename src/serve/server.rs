@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 
 use super::cancelled::CancelledKeys;
 use super::chat_request::PREFIX;
@@ -83,16 +83,17 @@ pub async fn serve(
     let options =
         Options { onlooker: Some(Arc::<Service>::clone(&service) as _), gives_up: false, ..options };
     let intake = Intake { service: Arc::clone(&service), columns, known: HashMap::new(), count: 0 };
-    let mut stopping = stop.clone();
-    let stopped = async move { drop(stopping.wait_for(|request| *request != StopRequest::None).await) };
-    let (runs_ended, all_ended) = oneshot::channel::<()>();
-    let all_ended = async { drop(all_ended.await) };
-    let answers = tokio::spawn(listen(
-        listener,
-        router(Front { service: Arc::clone(&service), submissions: submissions_in }),
-        stopped,
-        all_ended,
-    ));
+    let (over, mut is_over) = watch::channel(false);
+    let (mut stopping, mut ending) = (stop.clone(), is_over.clone());
+    let stopped = async move {
+        tokio::select! {
+            _ = stopping.wait_for(|request| *request != StopRequest::None) => {}
+            _ = ending.wait_for(|is_over| *is_over) => {}
+        }
+    };
+    let all_ended = async move { drop(is_over.wait_for(|is_over| *is_over).await) };
+    let front = Front { service: Arc::clone(&service), submissions: submissions_in };
+    let answers = tokio::spawn(listen(listener, router(front), stopped, all_ended));
     let runs = run(shard, TaskReader::new(lines), &NoColumns, options, stop.clone(), &service);
     let told_to_stop = async {
         let request = stop.wait_for(|request| *request != StopRequest::None).await;
@@ -110,7 +111,7 @@ pub async fn serve(
     };
     // Requests learn of the ends of their runs before the connections are closed.
     service.end_all();
-    drop(runs_ended);
+    over.send_replace(true);
     let _ = answers.await;
     Ok(Served { figures: figures?, left: service.left().len() as u64 })
 }

@@ -36,6 +36,8 @@ pub(super) struct Service {
     ended: Mutex<ResultPlaces>,
     /// The tasks of runs with a key that were put down. Only the next server continues them.
     left: Mutex<HashSet<String>>,
+    /// The tasks of runs with a key that cannot go on, and why.
+    broken: Mutex<HashMap<String, ApiError>>,
     cancelled: Mutex<CancelledKeys>,
 }
 
@@ -54,6 +56,7 @@ impl Service {
             has_come: Notify::new(),
             ended: Mutex::new(ended),
             left: Mutex::default(),
+            broken: Mutex::default(),
             cancelled: Mutex::new(cancelled),
         }
     }
@@ -76,6 +79,11 @@ impl Service {
     /// Returns the tasks whose runs go on when the next server starts.
     pub(super) fn left(&self) -> MutexGuard<'_, HashSet<String>> {
         locked(&self.left)
+    }
+
+    /// Returns why the run of this task cannot go on, if it cannot.
+    pub(super) fn broken(&self, task: &str) -> Option<ApiError> {
+        locked(&self.broken).get(task).cloned()
     }
 
     /// Adds a run that waits for its turn.
@@ -129,8 +137,12 @@ impl Service {
         }
     }
 
-    /// Asks all runs to stop.
-    pub(super) fn stop_all(&self, request: StopRequest) {
+    /// Asks all runs to stop. Those that still wait end at once.
+    pub(super) fn stop_all(self: &Arc<Self>, request: StopRequest) {
+        let waiting = std::mem::take(&mut *locked(&self.waiting));
+        for (run, _) in waiting {
+            self.end(run, LiveRun::put_down);
+        }
         for live in self.live().values() {
             live.stop(request);
         }
@@ -172,7 +184,7 @@ impl Watcher for Arc<Service> {
         let is_it = |live: &&Arc<LiveRun>| id == Some(live.origin.task.as_str());
         let run = self.live().values().find(is_it).map(|live| live.origin.run);
         if let Some(run) = run {
-            self.end(run, |_| RunEnd::Without(ApiError::bad("invalid_task", why)));
+            self.end(run, |_| RunEnd::WithoutResult(ApiError::bad("invalid_task", why)));
         }
     }
 
@@ -187,22 +199,24 @@ impl Watcher for Arc<Service> {
         let row = ended.read_new().and_then(|()| ended.line_of(run));
         drop(ended);
         self.end(run, |_| match row {
-            Ok(row) => RunEnd::Told(Arc::new(row.unwrap_or_default())),
-            Err(why) => RunEnd::Without(ApiError::internal(&why)),
+            Ok(row) => RunEnd::WithResult(Arc::new(row.unwrap_or_default())),
+            Err(why) => RunEnd::WithoutResult(ApiError::internal(&why)),
         });
     }
 
     fn put_down(&self, run: Uuid) {
-        let keyed = self.live().get(&run).filter(|live| live.origin.keyed.is_some()).map(Arc::clone);
-        self.left().extend(keyed.map(|live| live.origin.task.clone()));
+        let live = self.live().get(&run).map(Arc::clone);
+        let is_left = |live: &Arc<LiveRun>| live.origin.keyed.is_some() && !live.is_cancelled();
+        self.left().extend(live.filter(is_left).map(|live| live.origin.task.clone()));
         self.end(run, LiveRun::put_down);
     }
 
     fn broken(&self, run: Uuid, why: &BatchError) {
-        let keyed = self.live().get(&run).filter(|live| live.origin.keyed.is_some()).map(Arc::clone);
-        self.left().extend(keyed.map(|live| live.origin.task.clone()));
         tracing::error!(%run, "{why}");
-        self.end(run, |_| RunEnd::Without(ApiError::broken(why)));
+        let why = ApiError::broken(why);
+        let live = self.live().get(&run).filter(|live| live.origin.keyed.is_some()).map(Arc::clone);
+        locked(&self.broken).extend(live.map(|live| (live.origin.task.clone(), why.clone())));
+        self.end(run, |_| RunEnd::WithoutResult(why));
     }
 
     fn so_far(&self, figures: &BatchStats) {
@@ -211,6 +225,6 @@ impl Watcher for Arc<Service> {
 }
 
 fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Each change is a single insertion or removal, so nothing is half done after a panic.
+    // No code that holds one of these locks panics.
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }

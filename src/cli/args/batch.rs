@@ -135,6 +135,9 @@ pub(crate) struct ReuseArgs {
     pub(crate) reuse: Vec<PathBuf>,
 }
 
+/// The fewest runs at once for which one more thread is of use.
+const RUNS_A_THREAD: u32 = 32;
+
 /// The amount of work that is under way at once.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct FlowArgs {
@@ -146,7 +149,7 @@ pub(crate) struct FlowArgs {
     /// It has fewer while it refuses calls (429, 503) or is slow to begin its answers.
     #[arg(long, alias = "requests-at-once", value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) calls_at_once: u32,
-    /// The number of threads that work on runs [default: one a core].
+    /// The number of threads that work on runs [default: one for each 32 runs at once, at most one a core].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: Option<u16>,
 }
@@ -154,7 +157,11 @@ pub(crate) struct FlowArgs {
 impl FlowArgs {
     /// Returns the number of threads that work on runs.
     pub(crate) fn threads(&self) -> usize {
-        self.threads.map_or_else(|| available_parallelism().map_or(1, NonZero::get), usize::from)
+        // A reply on one thread frees its connection for another a moment later. For few runs that costs more connections than a
+        // second thread gains, and a small server has few.
+        let useful = (self.runs_at_once / RUNS_A_THREAD).max(1) as usize;
+        let default = || available_parallelism().map_or(1, NonZero::get).min(useful);
+        self.threads.map_or_else(default, usize::from)
     }
 }
 
