@@ -3,7 +3,7 @@
 //! The input is signals and the time. The output is a request to stop, or the end of the process. Until a command declares that it
 //! begins, nothing has been asked or decided, and the first signal or the deadline ends the process. From then on the first signal asks
 //! the command to stop after its open calls, and the second ends the process at once. A launched server needs no message from here: it
-//! ends when a pipe of this process closes. No command ends with success once a signal has come.
+//! ends when a pipe of this process closes. No command but a server ends with success once a signal has come.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
