@@ -140,7 +140,7 @@ impl Intake<'_> {
         if self.service.cancelled().has(task) {
             return Err(ApiError::cancelled());
         }
-        if let Some(why) = self.service.broken(task) {
+        if let Some(why) = self.service.why_broken(task) {
             return Err(why);
         }
         if self.service.left().contains(task) {

@@ -82,7 +82,7 @@ impl Service {
     }
 
     /// Returns why the run of this task cannot go on, if it cannot.
-    pub(super) fn broken(&self, task: &str) -> Option<ApiError> {
+    pub(super) fn why_broken(&self, task: &str) -> Option<ApiError> {
         locked(&self.broken).get(task).cloned()
     }
 

@@ -49,19 +49,32 @@ fn a_server_that_refuses_what_is_too_much_is_given_what_it_can_do_and_no_run_fai
     assert!(refused > 0 && refused < asked / 2, "{refused} of {asked} refused");
 }
 
+/// A server that takes a while, and the most requests that it has had at once.
+fn counting() -> (Server, Arc<AtomicUsize>) {
+    let (busy, most) = (AtomicUsize::new(0), Arc::new(AtomicUsize::new(0)));
+    let (say, highest) = (model(SENSIBLE), Arc::clone(&most));
+    let server = Server::start(move |request: &Request| {
+        highest.fetch_max(busy.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        std::thread::sleep(Duration::from_millis(2));
+        busy.fetch_sub(1, Ordering::SeqCst);
+        say(request)
+    });
+    (server, most)
+}
+
+#[test]
+fn a_limit_of_requests_at_once_holds_for_runs_on_several_threads() {
+    let (server, most) = counting();
+    let words =
+        ["--base-url", &server.url(), "--concurrency", "30", "--requests-at-once", "3", "--threads", "4"];
+    let done = batch(&Folder::new(), 30, &words, 0);
+    assert_eq!(done["ended"]["agreed"], 30, "{done}");
+    assert!(most.load(Ordering::SeqCst) <= 3, "{most:?}");
+}
+
 #[test]
 fn a_limit_of_requests_at_once_holds_for_all_runs_together() {
-    let (busy, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let say = model(SENSIBLE);
-    let server = {
-        let most = Arc::clone(&most);
-        Server::start(move |request: &Request| {
-            most.fetch_max(busy.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-            std::thread::sleep(Duration::from_millis(2));
-            busy.fetch_sub(1, Ordering::SeqCst);
-            say(request)
-        })
-    };
+    let (server, most) = counting();
     let words = ["--base-url", &server.url(), "--concurrency", "30", "--requests-at-once", "3"];
     let done = batch(&Folder::new(), 30, &words, 0);
     assert_eq!(done["ended"]["agreed"], 30, "{done}");
@@ -71,17 +84,7 @@ fn a_limit_of_requests_at_once_holds_for_all_runs_together() {
 
 #[test]
 fn a_limit_of_requests_at_once_holds_for_all_models_of_a_server_together() {
-    let (busy, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let say = model(SENSIBLE);
-    let server = {
-        let most = Arc::clone(&most);
-        Server::start(move |request: &Request| {
-            most.fetch_max(busy.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-            std::thread::sleep(Duration::from_millis(2));
-            busy.fetch_sub(1, Ordering::SeqCst);
-            say(request)
-        })
-    };
+    let (server, most) = counting();
     let words = ["--base-url", &server.url(), "--concurrency", "30", "--requests-at-once", "2"];
     let words = [&words[..], &["--model", "one,two,three"]].concat();
     let done = batch(&Folder::new(), 10, &words, 0);

@@ -76,6 +76,22 @@ fn a_server_that_is_killed_at_any_reply_asks_for_no_durable_reply_again() {
 }
 
 #[test]
+fn a_run_that_goes_on_calls_its_models_where_they_are_now() {
+    let folder = Folder::new();
+    let (old, pid) = signalling(Signal::SIGKILL, 2);
+    let ask = body("writer_physicist", "How much is 2+2?");
+    let keyed = ["Idempotency-Key: k"];
+    let served = Served::start(&folder, &["--base-url", &old.url(), "--model", "m"]);
+    pid.store(served.pid().as_raw(), Ordering::SeqCst);
+    assert_eq!(served.chat(&keyed, &ask).status, 0);
+    let (asked, new) = (old.chats().len(), Server::start(model(SENSIBLE)));
+    let served = Served::start(&folder, &["--base-url", &new.url(), "--model", "m"]);
+    assert_eq!(served.chat(&keyed, &ask).json()["consensus"]["outcome"], "agreed");
+    assert_eq!(old.chats().len(), asked, "the old server is not asked");
+    assert!(!new.chats().is_empty());
+}
+
+#[test]
 fn a_run_that_ended_without_its_line_of_results_is_answered_by_the_next_server() {
     let folder = Folder::new();
     let words = ["--mock", "--answer", "4"];
