@@ -1,6 +1,7 @@
 //! A server that dies, and one that is asked to stop.
 
 use std::collections::BTreeMap;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
@@ -110,6 +111,29 @@ fn a_run_that_ended_without_its_line_of_results_is_answered_by_the_next_server()
     let again = served.chat(&keyed, &ask).json();
     assert_eq!((&first["id"], &first["consensus"]), (&again["id"], &again["consensus"]));
     served.end(Signal::SIGTERM);
+    Finished::of(consensus(&folder).args(["verify", "served"])).exits(0);
+}
+
+#[test]
+fn a_server_whose_journal_is_full_ends_with_an_error_and_tells_its_clients() {
+    let folder = Folder::new();
+    // Room for a few runs, in blocks of 1024 bytes.
+    let full = format!("trap '' XFSZ; ulimit -f 24; exec '{}' \"$@\"", env!("CARGO_BIN_EXE_consensus"));
+    let like = consensus(&folder);
+    let mut command = Command::new("bash");
+    command.current_dir(folder.path()).args(["-c", &full, "bash"]);
+    for (name, value) in like.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let served = Served::of(command, &["--mock", "--answer", "4"]);
+    let ask = body("solver_checker", "How much is 2+2?");
+    let refused = (0..100).map(|_| served.chat(&[], &ask)).find(|said| said.status != 200);
+    let refused = refused.expect("the disk is full at some time");
+    assert_eq!((refused.status, &refused.json()["error"]["code"]), (503, &json!("stopped")), "{refused:?}");
+    assert_ne!(served.ended(), Some(0));
     Finished::of(consensus(&folder).args(["verify", "served"])).exits(0);
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -46,7 +46,12 @@ impl Served {
     /// Starts a server in `folder` with its runs in `served`, and waits until it listens.
     #[track_caller]
     pub fn start(folder: &Folder, words: &[&str]) -> Self {
-        let mut command = consensus(folder);
+        Self::of(consensus(folder), words)
+    }
+
+    /// Starts a server by this command, which runs the program, and waits until it listens.
+    #[track_caller]
+    pub fn of(mut command: Command, words: &[&str]) -> Self {
         command.args(["serve", "--quiet", "--listen", "127.0.0.1:0", "--output", "served"]).args(words);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
         let mut line = String::new();
@@ -58,6 +63,11 @@ impl Served {
 
     pub fn pid(&self) -> Pid {
         Pid::from_raw(i32::try_from(self.child.id()).unwrap())
+    }
+
+    /// Waits until the server ends by itself, and returns its exit code.
+    pub fn ended(mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
     }
 
     /// Ends the server by a signal, and returns its exit code.
