@@ -76,6 +76,8 @@ impl Home {
         };
         self.0.set(Some(permit.server));
         let result = send(Some(&permit)).await;
+        // The connection is free again once its own task has run. Then the next request finds it, and opens no other.
+        tokio::task::yield_now().await;
         permit.end(&result);
         Some(result)
     }
