@@ -112,6 +112,7 @@ fn in_shard(
                     head: Digest::ZERO,
                     whole_bytes: 0,
                     torn_bytes: 0,
+                    is_excerpt: true,
                 };
                 runs.insert(record.run.clone(), PickedRun { cell, journal });
             }

@@ -1,12 +1,10 @@
 //! The places of a shard's results, so that a result can be read again while the shard goes on.
 //!
-//! The input is the file of results, which only grows. The output is the last line of a run, or the run of a task. The lines themselves
-//! are not kept.
+//! The input is the file of results, which only grows. The output is the last line of a run, or the run of a task, or the runs in the order
+//! of their ends. The lines themselves are not kept.
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{BufReader, Seek as _, SeekFrom};
-use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -15,18 +13,26 @@ use uuid::Uuid;
 
 use super::error::BatchError;
 use super::layout::results_file;
-use crate::files::read_line;
+use crate::files::{GrowingFile, LinePlace};
 
 /// The places of the results of one shard.
 #[derive(Debug)]
 pub struct ResultPlaces {
     path: PathBuf,
-    file: File,
-    /// The number of bytes that were read, and that of lines.
-    read: u64,
+    file: GrowingFile,
+    /// The number of lines that were read.
     count: u64,
-    rows: HashMap<Uuid, (u64, usize)>,
+    /// The runs in the order of their first lines.
+    order: Vec<Uuid>,
+    rows: HashMap<Uuid, RowPlace>,
     runs: HashMap<String, Uuid>,
+}
+
+/// The place of the last line of a run, and that of the run in the order.
+#[derive(Clone, Copy, Debug)]
+struct RowPlace {
+    line: LinePlace,
+    number: usize,
 }
 
 #[derive(Deserialize)]
@@ -35,45 +41,53 @@ struct PlacedResult {
     run: Uuid,
 }
 
+/// The reason why new lines cannot be read.
+enum Failure {
+    Io(std::io::Error),
+    Json(serde_json::Error),
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(why: std::io::Error) -> Self {
+        Self::Io(why)
+    }
+}
+
 impl ResultPlaces {
-    /// Reads the results of a shard that is open.
+    /// Opens the results of a shard that is open. None is read yet.
     ///
     /// # Errors
     ///
-    /// Returns [`BatchError::Io`] or [`BatchError::Results`].
+    /// Returns [`BatchError::Io`].
     pub fn open(folder: &Path, index: u64) -> Result<Self, BatchError> {
         let path = results_file(folder, index);
-        let file = File::open(&path).map_err(BatchError::io("open", &path))?;
-        let mut places = Self { path, file, read: 0, count: 0, rows: HashMap::new(), runs: HashMap::new() };
-        places.read_new()?;
-        Ok(places)
+        let file = GrowingFile::new(File::open(&path).map_err(BatchError::io("open", &path))?);
+        Ok(Self { path, file, count: 0, order: Vec::new(), rows: HashMap::new(), runs: HashMap::new() })
     }
 
-    /// Reads the lines that were added since the last time.
+    /// Reads the lines that were added since the last time, and passes the first line of each run to `each`.
     ///
     /// # Errors
     ///
     /// Returns [`BatchError::Io`] or [`BatchError::Results`].
-    pub fn read_new(&mut self) -> Result<(), BatchError> {
-        let path = self.path.clone();
-        let io = |why| BatchError::io("read", &path)(why);
-        (&self.file).seek(SeekFrom::Start(self.read)).map_err(io)?;
-        let mut lines = BufReader::new(&self.file);
-        let mut line = Vec::new();
-        loop {
-            line.clear();
-            let count = read_line(&mut lines, &mut line).map_err(io)?;
-            // A line without its end is still being written.
-            if line.pop_if(|last| *last == b'\n').is_none() {
-                return Ok(());
+    pub fn read_new(&mut self, mut each: impl FnMut(&[u8])) -> Result<(), BatchError> {
+        let Self { file, count, order, rows, runs, .. } = self;
+        let read = file.read_new(|line, bytes| {
+            *count += 1;
+            let PlacedResult { task, run } = serde_json::from_slice(bytes).map_err(Failure::Json)?;
+            let number = rows.get(&run).map_or(order.len(), |known| known.number);
+            if number == order.len() {
+                order.push(run);
+                each(bytes);
             }
-            self.count += 1;
-            let PlacedResult { task, run } =
-                serde_json::from_slice(&line).map_err(|why| self.wrong(self.count, &why))?;
-            self.rows.insert(run, (self.read, line.len()));
-            self.runs.insert(task, run);
-            self.read += count as u64;
-        }
+            rows.insert(run, RowPlace { line, number });
+            runs.insert(task, run);
+            Ok(())
+        });
+        read.map_err(|why| match why {
+            Failure::Io(why) => BatchError::io("read", &self.path)(why),
+            Failure::Json(why) => self.wrong(self.count, &why),
+        })
     }
 
     /// Returns the run of a task, if it has ended.
@@ -82,15 +96,23 @@ impl ResultPlaces {
         self.runs.get(task).copied()
     }
 
+    /// Returns the runs that ended before this one, or all runs; the last one first. An unknown run has none before it.
+    pub fn before(&self, run: Option<Uuid>) -> impl Iterator<Item = Uuid> {
+        let number = match run {
+            Some(run) => self.rows.get(&run).map_or(0, |row| row.number),
+            None => self.order.len(),
+        };
+        self.order[..number].iter().rev().copied()
+    }
+
     /// Reads the last line of a run, if the run has ended.
     ///
     /// # Errors
     ///
     /// Returns [`BatchError::Io`] or [`BatchError::Results`].
     pub fn line_of(&self, run: Uuid) -> Result<Option<Value>, BatchError> {
-        let Some((offset, bytes)) = self.rows.get(&run) else { return Ok(None) };
-        let mut line = vec![0; *bytes];
-        self.file.read_exact_at(&mut line, *offset).map_err(BatchError::io("read", &self.path))?;
+        let Some(row) = self.rows.get(&run) else { return Ok(None) };
+        let line = self.file.line_at(row.line).map_err(BatchError::io("read", &self.path))?;
         // The line was read before, so the file has been changed since then.
         serde_json::from_slice(&line).map(Some).map_err(|why| self.wrong(0, &why))
     }

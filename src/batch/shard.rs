@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::error::BatchError;
@@ -21,7 +22,7 @@ use super::shard_id::ShardOf;
 use crate::crypto::Digest;
 use crate::files::{check_own, read_line};
 use crate::journal::{
-    Entry, JournalError, LockedJournal, PlacedRecord, Record, RunSpec, RunWriter, SharedJournal,
+    Entry, JournalError, LockedJournal, PlacedRecord, Record, RunPlaces, RunSpec, RunWriter, SharedJournal,
 };
 use crate::protocol::OutcomeKind;
 
@@ -196,6 +197,21 @@ impl Shard {
             Some(spec.map(|spec| (spec, has_ended)))
         };
         first.filter_map(spec).collect()
+    }
+
+    /// Returns the lines of each run in the journal, as they are written.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`BatchError::Journal`].
+    pub fn run_places(&self) -> Result<RunPlaces, BatchError> {
+        Ok(RunPlaces::open(&self.journal_path)?)
+    }
+
+    /// Returns the number of lines of the journal that are written, as it grows.
+    #[must_use]
+    pub fn written(&self) -> watch::Receiver<u64> {
+        self.journal.written()
     }
 
     /// Reads the record at this place.

@@ -15,6 +15,7 @@ use super::evidence::ResultLines;
 use super::matrix::run_id;
 use super::shard_id::ShardOf;
 use super::{layout, strays};
+use crate::crypto::Digest;
 use crate::engine::RunState;
 use crate::journal::{Entry, Record, read_shared};
 use crate::protocol::Outcome;
@@ -52,6 +53,8 @@ pub type Examine<'a> = dyn FnMut(&RunState) -> Result<(), String> + 'a;
 /// A run that can still continue.
 struct Open {
     state: RunState,
+    /// The SHA-256 of its last line.
+    head: Digest,
     /// Whether its line of results states its end, and no record has come since then.
     is_told: bool,
 }
@@ -93,6 +96,10 @@ fn verify_shard(
     read_shared(&journal, |record: Record, line| {
         let run: Uuid =
             record.run.parse().map_err(|_| "its `run` is not the id of a batch run".to_owned())?;
+        let head = open.get(&run).map_or(Digest::ZERO, |this| this.head);
+        if record.run_prev.is_some_and(|before| before != head) {
+            return Err("its `run_prev` is not the digest of the line before it of the same run".to_owned());
+        }
         let this = match open.entry(run) {
             Slot::Occupied(slot) => {
                 let this = slot.into_mut();
@@ -102,10 +109,10 @@ fn verify_shard(
             Slot::Vacant(slot) => {
                 let state = RunState::open(&record).map_err(|why| why.to_string())?;
                 is_of(run, &state, which)?;
-                slot.insert(Open { state, is_told: false })
+                slot.insert(Open { state, head, is_told: false })
             }
         };
-        this.is_told = false;
+        (this.head, this.is_told) = (line.sha256, false);
         if let Entry::Stopped { outcome } = &record.event {
             let told = claims.check(run, &this.state, line.sha256);
             this.is_told = told.unwrap_or_else(|why| {

@@ -8,6 +8,7 @@ mod bounded;
 mod bundle;
 mod closed;
 mod folder;
+mod growing;
 mod own;
 mod scratch;
 mod whole;
@@ -16,6 +17,7 @@ pub use bounded::{LARGE_BYTES_MAX, LINE_BYTES_MAX, SMALL_BYTES_MAX, read, read_l
 pub use bundle::write_bundle;
 pub use closed::remove_tree;
 pub use folder::private_folder;
+pub use growing::{GrowingFile, LinePlace};
 pub use own::check_own;
 pub use scratch::Scratch;
 pub use whole::write_whole;

@@ -18,6 +18,17 @@ pub(super) struct Chain {
     pub(super) head: Digest,
 }
 
+/// The digests that make lines a chain.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Links {
+    /// Each line follows from the line before it in its file.
+    OfFile,
+    /// Each line follows from the line before it of the same run.
+    OfRun,
+    /// The first line says which of the two it is.
+    AsFirst,
+}
+
 impl Default for Chain {
     fn default() -> Self {
         Self { lines: 0, head: Digest::ZERO }
@@ -29,11 +40,13 @@ impl Chain {
     pub(super) fn append<E: Serialize>(
         &mut self,
         run: &str,
+        run_prev: Option<Digest>,
         event: E,
         out: &mut Vec<u8>,
     ) -> std::io::Result<Record<E>> {
         let at = humantime::format_rfc3339_micros(SystemTime::now()).to_string();
-        let record = Record { v: VERSION, run: run.to_owned(), seq: self.lines, at, event, prev: self.head };
+        let run = run.to_owned();
+        let record = Record { v: VERSION, run, seq: self.lines, at, event, prev: self.head, run_prev };
         let start = out.len();
         if let Err(why) = serde_json::to_writer(&mut *out, &record) {
             out.truncate(start);
@@ -44,8 +57,12 @@ impl Chain {
         Ok(record)
     }
 
-    /// Takes the next line, without its line break, if it continues the chain. Otherwise returns what is wrong.
-    pub(super) fn check<E: DeserializeOwned>(&mut self, line: &[u8]) -> Result<Record<E>, String> {
+    /// Takes the next line, without its line break, if it continues the chain of these links. Otherwise returns what is wrong.
+    pub(super) fn check<E: DeserializeOwned>(
+        &mut self,
+        line: &[u8],
+        links: Links,
+    ) -> Result<Record<E>, String> {
         let text = std::str::from_utf8(line).map_err(|_| "it is not UTF-8".to_owned())?;
         if !check_depth(text) {
             return Err("its JSON is nested too deeply".to_owned());
@@ -54,10 +71,24 @@ impl Chain {
         if record.v != VERSION {
             return Err(format!("its format is version {}; this program reads version {VERSION}", record.v));
         }
-        if record.prev != self.head {
-            return Err("it does not follow from the line before it: the chain is broken".to_owned());
+        let is_of_run = match links {
+            Links::OfFile => false,
+            Links::OfRun => true,
+            Links::AsFirst => record.run_prev.is_some(),
+        };
+        let before = if is_of_run { record.run_prev } else { Some(record.prev) };
+        match before {
+            Some(before) if before == self.head => {}
+            Some(_) => {
+                return Err("it does not follow from the line before it: the chain is broken".to_owned());
+            }
+            None => {
+                let why = "version 0.1 wrote it, so it can be checked only in the whole journal of its batch";
+                return Err(why.to_owned());
+            }
         }
-        if record.seq != self.lines {
+        // Lines of other runs were between those of one run.
+        if !is_of_run && record.seq != self.lines {
             return Err(format!("its sequence number {} is out of order", record.seq));
         }
         *self = Self { lines: self.lines + 1, head: Digest::new(line) };

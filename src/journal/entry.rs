@@ -27,6 +27,10 @@ pub struct Record<E = Entry> {
     pub event: E,
     /// The SHA-256 of the previous line.
     pub prev: Digest,
+    /// The SHA-256 of the previous line of the same run, or zeros without one. Only lines of a shared journal have it, and no
+    /// earlier version wrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_prev: Option<Digest>,
 }
 
 /// An event in a run.

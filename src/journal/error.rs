@@ -26,6 +26,14 @@ pub enum JournalError {
         /// The path of the journal.
         path: PathBuf,
     },
+    /// The journal is an excerpt from that of many runs.
+    #[error(
+        "`{path}` holds a run's lines from the journal of a batch or a server; the run goes on only there"
+    )]
+    Excerpt {
+        /// The path of the journal.
+        path: PathBuf,
+    },
     /// The journal is damaged.
     #[error("`{path}` line {line}: {why}")]
     Damaged {
@@ -44,7 +52,7 @@ impl JournalError {
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Damaged { .. } => ExitCode::Integrity,
-            Self::Locked { .. } => ExitCode::Usage,
+            Self::Locked { .. } | Self::Excerpt { .. } => ExitCode::Usage,
             Self::Io { source, .. } if is_unusable(source.kind()) => ExitCode::Usage,
             Self::Io { .. } => ExitCode::Internal,
         }

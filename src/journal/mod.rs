@@ -11,7 +11,8 @@
 //! other damage is an error with the number of the line.
 //!
 //! Many runs at once can share one file ([`SharedJournal`]), whose lines then form one chain of all their records.
-//! Lines wait there for a common write, except those of calls. In every journal a call is handed to the system before
+//! Each of these lines also holds `run_prev`, the SHA-256 of the line before it of the same run, so the lines of one run are a chain
+//! by themselves. Lines wait there for a common write, except those of calls. In every journal a call is handed to the system before
 //! its request leaves: even if the process dies, a call that was paid for is on record.
 //!
 //! This module never interprets a record: the engine's run state decides what follows from one.
@@ -26,6 +27,7 @@ mod entry;
 mod error;
 mod log;
 mod reader;
+mod run_places;
 mod shared;
 mod writer;
 
@@ -36,6 +38,7 @@ pub use entry::{
 pub use error::JournalError;
 pub use log::Log;
 pub use reader::{Journal, PlacedRecord, read, read_shared};
+pub use run_places::RunPlaces;
 pub use shared::{LockedJournal, RunWriter, SharedJournal};
 pub use writer::Writer;
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 
-use super::chain::Chain;
+use super::chain::{Chain, Links};
 use super::{Entry, JournalError, Record};
 use crate::crypto::Digest;
 use crate::files::read_line;
@@ -24,6 +24,8 @@ pub struct Journal<E = Entry> {
     pub whole_bytes: u64,
     /// The length of a torn last line, which does not count, in bytes; 0 if every line is whole.
     pub torn_bytes: u64,
+    /// Whether the lines are an excerpt from the journal of many runs, whose chain is that of the run alone.
+    pub is_excerpt: bool,
 }
 
 /// The place of a line in its file.
@@ -49,7 +51,7 @@ pub(super) struct Walked {
     pub(super) torn_bytes: u64,
 }
 
-/// Reads the journal of one run at `path` and checks its chain.
+/// Reads the journal of one run at `path` and checks its chain. The file may also be the lines of one run from a shared journal.
 ///
 /// # Errors
 ///
@@ -62,7 +64,7 @@ pub fn read<E: DeserializeOwned>(path: &Path) -> Result<Journal<E>, JournalError
         source,
     })?;
     let mut records: Vec<Record<E>> = Vec::new();
-    let walked = walk(&file, path, |record, _| {
+    let walked = walk(&file, path, Links::AsFirst, |record, _| {
         if records.first().is_some_and(|first| first.run != record.run) {
             return Err("it belongs to another run or repository".to_owned());
         }
@@ -75,7 +77,8 @@ pub fn read<E: DeserializeOwned>(path: &Path) -> Result<Journal<E>, JournalError
         return Err(JournalError::Damaged { path: path.to_owned(), line: 1, why });
     }
     let Walked { chain, whole_bytes, torn_bytes } = walked;
-    Ok(Journal { path: path.to_owned(), records, head: chain.head, whole_bytes, torn_bytes })
+    let is_excerpt = records[0].run_prev.is_some();
+    Ok(Journal { path: path.to_owned(), records, head: chain.head, whole_bytes, torn_bytes, is_excerpt })
 }
 
 /// Reads a journal that many runs share at `path`, record by record, and checks its chain. Only one line is in memory
@@ -89,13 +92,14 @@ pub fn read_shared<E: DeserializeOwned>(
     each: impl FnMut(Record<E>, PlacedRecord) -> Result<(), String>,
 ) -> Result<(), JournalError> {
     let io = |source| JournalError::Io { action: "read", path: path.to_owned(), source };
-    walk(&File::open(path).map_err(io)?, path, each).map(drop)
+    walk(&File::open(path).map_err(io)?, path, Links::OfFile, each).map(drop)
 }
 
 /// Reads a file from its current position to its end, and passes each record to `each`.
 pub(super) fn walk<E: DeserializeOwned>(
     file: &File,
     path: &Path,
+    mut links: Links,
     mut each: impl FnMut(Record<E>, PlacedRecord) -> Result<(), String>,
 ) -> Result<Walked, JournalError> {
     let mut lines = BufReader::with_capacity(1 << 16, file);
@@ -111,7 +115,10 @@ pub(super) fn walk<E: DeserializeOwned>(
         }
         let number = walked.chain.lines + 1;
         let damaged = |why: String| JournalError::Damaged { path: path.to_owned(), line: number, why };
-        let record = walked.chain.check(&line).map_err(damaged)?;
+        let record = walked.chain.check(&line, links).map_err(damaged)?;
+        if links == Links::AsFirst {
+            links = if record.run_prev.is_some() { Links::OfRun } else { Links::OfFile };
+        }
         let (offset, bytes, sha256) = (walked.whole_bytes, line.len(), walked.chain.head);
         each(record, PlacedRecord { number, offset, bytes, sha256 }).map_err(damaged)?;
         walked.whole_bytes += count as u64;

@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
-use super::chain::Chain;
+use super::chain::{Chain, Links};
 use super::reader::{PlacedRecord, walk};
 use super::writer::{create_file, open_file, settle};
 use super::{JournalError, Record};
@@ -53,6 +53,8 @@ struct Shared {
     /// The lock for writing: only its holder takes lines and writes them, so the file keeps the order of the chain.
     turn: Mutex<()>,
     state: Mutex<State>,
+    /// The number of lines of the chain that are written.
+    written: watch::Sender<u64>,
     /// The signal that there is work to do.
     work: Condvar,
 }
@@ -62,8 +64,6 @@ struct State {
     chain: Chain,
     /// The lines that are not written yet.
     pending: Vec<u8>,
-    /// The number of lines of the chain that are written.
-    written: u64,
     /// The runs that wait until all lines appended by now are durable.
     waiting: Vec<oneshot::Sender<Result<(), Failure>>>,
     is_closed: bool,
@@ -121,7 +121,7 @@ impl LockedJournal {
         each: impl FnMut(Record<E>, PlacedRecord) -> Result<(), String>,
     ) -> Result<SharedJournal, JournalError> {
         let Self { mut file, path } = self;
-        let walked = walk(&file, &path, each)?;
+        let walked = walk(&file, &path, Links::OfFile, each)?;
         settle(&mut file, &path, &walked)?;
         SharedJournal::start(file, path, walked.chain)
     }
@@ -141,12 +141,13 @@ impl SharedJournal {
     }
 
     fn start(file: File, path: PathBuf, chain: Chain) -> Result<Self, JournalError> {
-        let state = Mutex::new(State { chain, written: chain.lines, ..State::default() });
+        let state = Mutex::new(State { chain, ..State::default() });
         let shared = Arc::new(Shared {
             path: path.clone(),
             file,
             turn: Mutex::default(),
             state,
+            written: watch::Sender::new(chain.lines),
             work: Condvar::new(),
         });
         let of_thread = Arc::clone(&shared);
@@ -157,6 +158,12 @@ impl SharedJournal {
             source,
         })?;
         Ok(Self { shared, thread: Some(thread) })
+    }
+
+    /// Returns the number of lines that are written, as it grows.
+    #[must_use]
+    pub fn written(&self) -> watch::Receiver<u64> {
+        self.shared.written.subscribe()
     }
 
     /// Returns the writer of one run; `head` is the SHA-256 of the run's last line, or zeros if it has none yet.
@@ -190,7 +197,9 @@ impl RunWriter {
             return Err(self.shared.error(&failure));
         }
         let State { chain, pending, .. } = &mut *state;
-        let record = chain.append(&self.run, event, pending).map_err(|source| self.shared.io(source))?;
+        let record = chain
+            .append(&self.run, Some(self.head), event, pending)
+            .map_err(|source| self.shared.io(source))?;
         (self.head, self.lines) = (chain.head, chain.lines);
         Ok(record)
     }
@@ -203,7 +212,7 @@ impl RunWriter {
     pub async fn written(&self) -> Result<(), JournalError> {
         // Runs that were woken by one sync append first, and the first of them writes for all.
         tokio::task::yield_now().await;
-        if self.shared.lock().written >= self.lines {
+        if *self.shared.written.borrow() >= self.lines {
             return Ok(());
         }
         self.shared.write_pending().map_err(|failure| self.shared.error(&failure))
@@ -284,7 +293,7 @@ impl Shared {
         let (lines, count) = (std::mem::take(&mut state.pending), state.chain.lines);
         drop(state);
         (&self.file).write_all(&lines).map_err(|why| self.fail(&why))?;
-        self.lock().written = count;
+        self.written.send_replace(count);
         Ok(())
     }
 

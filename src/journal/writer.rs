@@ -86,6 +86,9 @@ impl Writer {
     /// Continues a file that is locked.
     fn go_on<E: DeserializeOwned>(mut file: File, path: PathBuf) -> Result<(Self, Journal<E>), JournalError> {
         let journal: Journal<E> = read(&path)?;
+        if journal.is_excerpt {
+            return Err(JournalError::Excerpt { path });
+        }
         let chain = Chain { lines: journal.records.len() as u64, head: journal.head };
         settle(
             &mut file,
@@ -106,7 +109,7 @@ impl Writer {
         let io = |source| JournalError::Io { action: "write to", path: self.path.clone(), source };
         self.line.clear();
         let mut chain = self.chain;
-        let record = chain.append(&self.run, event, &mut self.line).map_err(io)?;
+        let record = chain.append(&self.run, None, event, &mut self.line).map_err(io)?;
         self.file.write_all(&self.line).map_err(io)?;
         self.chain = chain;
         Ok(record)

@@ -3,10 +3,82 @@
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde_json::{Value, json};
+use serde::Serialize;
+use utoipa::{IntoResponses, ToSchema};
 
 /// The seconds after which a client may ask again when the queue is full.
-const RETRY_AFTER: HeaderValue = HeaderValue::from_static("5");
+const QUEUE_SECONDS: u64 = 5;
+
+/// The body of a refusal.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ErrorBody {
+    error: ErrorDetail,
+}
+
+/// The reason of a refusal.
+#[derive(Serialize, ToSchema)]
+struct ErrorDetail {
+    /// The reason in words.
+    message: String,
+    /// The kind, as OpenAI's clients know it.
+    #[serde(rename = "type")]
+    kind: &'static str,
+    /// The field of the request that is to blame, if one is.
+    param: Option<String>,
+    /// A word by which a program tells the error from others.
+    code: &'static str,
+}
+
+/// The refusals of the server, for its description.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only the description is made of it")]
+pub(super) enum Refusals {
+    /// The request makes no sense.
+    #[response(status = 400)]
+    Bad(ErrorBody),
+    /// A token is wanted.
+    #[response(status = 401)]
+    Unauthorized(ErrorBody),
+    /// The server is called by a strange name, or by a page of another site.
+    #[response(status = 403)]
+    Foreign(ErrorBody),
+    /// There is no such model, run or path.
+    #[response(status = 404)]
+    Unknown(ErrorBody),
+    /// The path does not know the method.
+    #[response(status = 405)]
+    Method(ErrorBody),
+    /// The body took too long to come.
+    #[response(status = 408)]
+    SlowBody(ErrorBody),
+    /// The run was cancelled.
+    #[response(status = 410)]
+    Cancelled(ErrorBody),
+    /// The body is too long.
+    #[response(status = 413)]
+    LongBody(ErrorBody),
+    /// The body does not say that it is JSON.
+    #[response(status = 415)]
+    NotJson(ErrorBody),
+    /// The `Idempotency-Key` belongs to another request.
+    #[response(status = 422)]
+    OtherRequest(ErrorBody),
+    /// The run could not go on.
+    #[response(status = 424)]
+    Broken(ErrorBody),
+    /// Too many runs wait, or the day's allowance is used up.
+    #[response(status = 429)]
+    Full(ErrorBody),
+    /// The server cannot read or write its own files.
+    #[response(status = 500)]
+    Internal(ErrorBody),
+    /// The models could not be called at all.
+    #[response(status = 502)]
+    Provider(ErrorBody),
+    /// The server stops.
+    #[response(status = 503)]
+    Stopped(ErrorBody),
+}
 
 /// A refusal of a request.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -20,6 +92,8 @@ pub(super) struct ApiError {
     /// The field of the request that is to blame, if one is.
     param: Option<String>,
     message: String,
+    /// The seconds after which the client may ask again, if it may.
+    retry_seconds: Option<u64>,
 }
 
 impl ApiError {
@@ -93,7 +167,17 @@ impl ApiError {
     /// More requests than may wait.
     pub(super) fn full() -> Self {
         let why = "too many requests wait already; ask again later";
-        Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", "queue_full", why)
+        let full = Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", "queue_full", why);
+        Self { retry_seconds: Some(QUEUE_SECONDS), ..full }
+    }
+
+    /// A caller that has used up its allowance for the day, of which `seconds` are left.
+    pub(super) fn used_up(what: &str, seconds: u64) -> Self {
+        let why = format!(
+            "the {what} that this token may use in a day are used up; the next day begins at midnight UTC"
+        );
+        let used_up = Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", "allowance_used_up", why);
+        Self { retry_seconds: Some(seconds), ..used_up }
     }
 
     /// A run whose models could not be called. Clients repeat 408, 409, 429 and 5xx by themselves and would pay twice, so only a run that
@@ -140,25 +224,24 @@ impl ApiError {
     }
 
     fn new(status: StatusCode, kind: &'static str, code: &'static str, message: impl Into<String>) -> Self {
-        Self { status, kind, code, param: None, message: message.into() }
+        Self { status, kind, code, param: None, message: message.into(), retry_seconds: None }
     }
 
     /// Returns the body of the answer.
-    pub(super) fn to_json(&self) -> Value {
+    pub(super) fn body(&self) -> ErrorBody {
         let Self { kind, code, param, message, .. } = self;
-        json!({"error": {"message": message, "type": kind, "param": param, "code": code}})
+        ErrorBody { error: ErrorDetail { message: message.clone(), kind, param: param.clone(), code } }
     }
 }
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let header = match self.status {
-            StatusCode::TOO_MANY_REQUESTS => Some((header::RETRY_AFTER, RETRY_AFTER)),
-            StatusCode::UNAUTHORIZED => Some((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))),
-            _ => None,
-        };
-        let mut response = (self.status, Json(self.to_json())).into_response();
-        response.headers_mut().extend(header);
+        let mut response = (self.status, Json(self.body())).into_response();
+        let headers = response.headers_mut();
+        headers.extend(self.retry_seconds.map(|seconds| (header::RETRY_AFTER, seconds.into())));
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
         response
     }
 }

@@ -15,10 +15,6 @@ use crate::engine::StopRequest;
 #[derive(Debug)]
 pub(super) struct Attached {
     pub(super) live: Arc<LiveRun>,
-    /// The name of the model, as this request gave it.
-    pub(super) model: String,
-    /// The time of this request, in seconds since 1970.
-    pub(super) created: u64,
     service: Arc<Service>,
     progress: watch::Receiver<RunProgress>,
     /// The number of lines that the request has seen.
@@ -27,9 +23,9 @@ pub(super) struct Attached {
 
 impl Attached {
     /// Attaches a request to a run.
-    pub(super) fn new(live: Arc<LiveRun>, service: Arc<Service>, model: String, created: u64) -> Self {
+    pub(super) fn new(live: Arc<LiveRun>, service: Arc<Service>) -> Self {
         let progress = live.attach();
-        Self { live, model, created, service, progress, seen: 0 }
+        Self { live, service, progress, seen: 0 }
     }
 
     /// Waits for news: the lines that the request has not seen, and the end if it has come.

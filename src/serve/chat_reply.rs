@@ -1,207 +1,217 @@
 //! The answer to a chat completion: whole, or in the chunks of a stream.
 //!
-//! The input is the line of results of a run. The output is JSON in OpenAI's form, with this program's own findings in the field
-//! `consensus`. A run without agreement is an answer too: its content is the text that leads, if one does, and the reason is its refusal.
+//! The input is the answer of a run. The output is JSON in OpenAI's form, with this program's own findings in the field `consensus`.
 
-use serde::Deserialize;
+use axum::response::sse::Event;
+use serde::Serialize;
 use serde_json::{Value, json};
+use utoipa::ToSchema;
 
 use super::api_error::ApiError;
-use crate::core::Usage;
-use crate::protocol::OutcomeKind;
+use super::reply_form::ReplyForm;
+use super::run_reply::{RunReply, TokenUse};
 
-/// The parts of a line of results that an answer has.
-#[derive(Deserialize)]
-struct ReplyFields {
-    outcome: OutcomeKind,
-    reason: Option<String>,
-    text: Option<String>,
-    blind_vote: BlindVote,
-    usage: Used,
-}
-
-#[derive(Deserialize)]
-struct BlindVote {
-    text: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Used {
-    prompt: u64,
-    cached: u64,
-    completion: u64,
-    calls: u64,
-}
-
-/// The parts of the line that go into the answer as they are.
-const FINDINGS: [&str; 12] = [
-    "run",
-    "protocol",
-    "roleset",
-    "outcome",
-    "reason",
-    "how",
-    "confidence",
-    "rounds",
-    "blind_vote",
-    "dissent",
-    "degraded",
-    "journal_head",
-];
-
-/// The answer to a request.
-#[derive(Debug)]
-pub(super) struct ChatReply {
+/// A chat completion.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ChatCompletion {
+    /// The id of the run, behind `chatcmpl-`.
     id: String,
-    model: String,
+    object: &'static str,
     /// The time of the request, in seconds since 1970.
     created: u64,
-    content: Option<String>,
-    refusal: Option<String>,
-    usage: Value,
-    findings: Value,
+    model: String,
+    /// The one choice.
+    choices: Vec<ChatChoice>,
+    usage: CompletionUsage,
+    /// What the result of the run says about the answer.
+    #[schema(value_type = Object)]
+    consensus: Value,
 }
 
-impl ChatReply {
-    /// Makes the answer of a run from its line of results.
-    pub(super) fn new(
-        run: &str,
-        model: &str,
-        created: u64,
-        has_key: bool,
-        row: &Value,
-    ) -> Result<Self, ApiError> {
-        let fields = ReplyFields::deserialize(row).map_err(|why| ApiError::internal(&why))?;
-        let ReplyFields { outcome, reason, text, blind_vote, usage } = fields;
-        let reason = reason.unwrap_or_else(|| "the run ended without agreement".to_owned());
-        let (content, refusal) = match outcome {
-            OutcomeKind::Agreed => (text, None),
-            OutcomeKind::Budget if usage.calls == 0 => return Err(ApiError::bad("budget", reason)),
-            // The vote over blind drafts is the best that the run has.
-            OutcomeKind::NoAgreement | OutcomeKind::Budget => (blind_vote.text, Some(reason)),
-            OutcomeKind::Abstained | OutcomeKind::Vetoed => (None, Some(reason)),
-            OutcomeKind::Failed => return Err(ApiError::provider(&reason, usage.calls == 0 && !has_key)),
-            OutcomeKind::Interrupted => return Err(ApiError::put_down(has_key)),
-        };
-        let said = content.as_ref().map_or(0, |text| Usage::estimate(0, text.len()).completion);
-        let findings = FINDINGS.iter().map(|name| ((*name).to_owned(), row[name].clone())).collect();
-        Ok(Self {
-            id: completion_id(run),
-            model: model.to_owned(),
-            created,
-            content,
-            refusal,
-            usage: json!({
-                "prompt_tokens": usage.prompt,
-                "completion_tokens": usage.completion,
-                "total_tokens": usage.prompt + usage.completion,
-                "prompt_tokens_details": {"cached_tokens": usage.cached},
-                // Everything but the final text is work on the way to it.
-                "completion_tokens_details": {"reasoning_tokens": usage.completion.saturating_sub(said)},
-            }),
-            findings: Value::Object(findings),
-        })
+/// The choice of a completion.
+#[derive(Serialize, ToSchema)]
+struct ChatChoice {
+    index: u32,
+    message: ChatMessage,
+    logprobs: Option<Value>,
+    /// `length` if a limit of the run was reached, else `stop`.
+    finish_reason: &'static str,
+}
+
+/// The message of a choice.
+#[derive(Serialize, ToSchema)]
+struct ChatMessage {
+    role: &'static str,
+    /// The agreed text; without agreement the text that leads, or null.
+    content: Option<String>,
+    /// The reason why there is no agreement.
+    refusal: Option<String>,
+}
+
+/// The tokens of all calls of the run.
+#[derive(Serialize, ToSchema)]
+struct CompletionUsage {
+    prompt_tokens: u64,
+    completion_tokens: u64,
+    total_tokens: u64,
+    prompt_tokens_details: CachedTokens,
+    completion_tokens_details: ReasoningTokens,
+}
+
+/// The tokens that servers had computed before.
+#[derive(Serialize, ToSchema)]
+struct CachedTokens {
+    cached_tokens: u64,
+}
+
+/// All tokens of replies but those of the final text.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ReasoningTokens {
+    pub(super) reasoning_tokens: u64,
+}
+
+impl From<TokenUse> for CompletionUsage {
+    fn from(usage: TokenUse) -> Self {
+        Self {
+            prompt_tokens: usage.prompt,
+            completion_tokens: usage.completion,
+            total_tokens: usage.prompt + usage.completion,
+            prompt_tokens_details: CachedTokens { cached_tokens: usage.cached },
+            completion_tokens_details: ReasoningTokens { reasoning_tokens: usage.reasoning },
+        }
+    }
+}
+
+/// The form of a chat completion.
+#[derive(Debug)]
+pub(super) struct ChatForm {
+    pub(super) run: String,
+    pub(super) model: String,
+    /// The time of the request, in seconds since 1970.
+    pub(super) created: u64,
+    /// Whether a stream ends with the usage.
+    pub(super) include_usage: bool,
+}
+
+impl ChatForm {
+    fn id(&self) -> String {
+        format!("chatcmpl-{}", self.run)
     }
 
-    /// Returns the whole answer.
-    pub(super) fn whole(&self) -> Value {
-        let Self { id, model, created, content, refusal, usage, findings } = self;
+    /// Returns one chunk of a stream.
+    fn chunk(&self, delta: &Value) -> Value {
         json!({
-            "id": id,
-            "object": "chat.completion",
-            "created": created,
-            "model": model,
-            "choices": [{
-                "index": 0,
-                "message": {"role": "assistant", "content": content, "refusal": refusal},
-                "logprobs": null,
-                "finish_reason": "stop",
+            "id": self.id(),
+            "object": "chat.completion.chunk",
+            "created": self.created,
+            "model": self.model,
+            "choices": [{"index": 0, "delta": delta, "logprobs": null, "finish_reason": null}],
+        })
+    }
+}
+
+fn finish_reason(reply: &RunReply) -> &'static str {
+    if reply.is_cut { "length" } else { "stop" }
+}
+
+impl ReplyForm for ChatForm {
+    fn whole(&self, reply: &RunReply) -> Value {
+        let RunReply { content, refusal, usage, findings, .. } = reply;
+        let message = ChatMessage { role: "assistant", content: content.clone(), refusal: refusal.clone() };
+        json!(ChatCompletion {
+            id: self.id(),
+            object: "chat.completion",
+            created: self.created,
+            model: self.model.clone(),
+            choices: vec![ChatChoice {
+                index: 0,
+                message,
+                logprobs: None,
+                finish_reason: finish_reason(reply)
             }],
-            "usage": usage,
-            "consensus": findings,
+            usage: (*usage).into(),
+            consensus: findings.clone(),
         })
     }
 
-    /// Returns the chunks that end a stream.
-    pub(super) fn chunks(&self, include_usage: bool) -> Vec<Value> {
-        let Self { id, model, created, content, refusal, usage, findings } = self;
-        let delta = |delta: Value| chunk(id, model, *created, &delta);
+    fn begin(&mut self) -> Vec<Value> {
+        vec![self.chunk(&json!({"role": "assistant", "content": ""}))]
+    }
+
+    fn progress(&mut self, line: &str) -> Vec<Value> {
+        let text = format!("{line}\n");
+        // Servers and clients do not agree on the name of this field.
+        vec![self.chunk(&json!({"reasoning": text, "reasoning_content": text}))]
+    }
+
+    fn end(&mut self, reply: &RunReply) -> Vec<Value> {
+        let RunReply { content, refusal, usage, findings, .. } = reply;
         let mut chunks = Vec::new();
-        chunks.extend(content.as_ref().map(|content| delta(json!({"content": content}))));
-        chunks.extend(refusal.as_ref().map(|refusal| delta(json!({"refusal": refusal}))));
-        let mut end = delta(json!({}));
-        end["choices"][0]["finish_reason"] = json!("stop");
+        chunks.extend(content.as_ref().map(|content| self.chunk(&json!({"content": content}))));
+        chunks.extend(refusal.as_ref().map(|refusal| self.chunk(&json!({"refusal": refusal}))));
+        let mut end = self.chunk(&json!({}));
+        end["choices"][0]["finish_reason"] = json!(finish_reason(reply));
         end["consensus"] = findings.clone();
         chunks.push(end);
-        if include_usage {
-            let mut last = delta(json!({}));
+        if self.include_usage {
+            let mut last = self.chunk(&json!({}));
             last["choices"] = json!([]);
-            last["usage"] = usage.clone();
+            last["usage"] = json!(CompletionUsage::from(*usage));
             chunks.push(last);
         }
         chunks
     }
-}
 
-/// Returns the id of an answer.
-pub(super) fn completion_id(run: &str) -> String {
-    format!("chatcmpl-{run}")
-}
+    fn failed(&mut self, why: &ApiError) -> Vec<Value> {
+        vec![json!(why.body())]
+    }
 
-/// Returns one chunk of a stream.
-pub(super) fn chunk(id: &str, model: &str, created: u64, delta: &Value) -> Value {
-    json!({
-        "id": id,
-        "object": "chat.completion.chunk",
-        "created": created,
-        "model": model,
-        "choices": [{"index": 0, "delta": delta, "logprobs": null, "finish_reason": null}],
-    })
+    fn event(&self, value: &Value) -> Event {
+        Event::default().data(value.to_string())
+    }
+
+    fn last(&self) -> Option<Event> {
+        Some(Event::default().data("[DONE]"))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn row(outcome: &str, text: Option<&str>, blind: Option<&str>, calls: u64) -> Value {
-        json!({"run": "r", "outcome": outcome, "reason": "why", "text": text, "blind_vote": {"text": blind},
-            "usage": {"prompt": 70, "cached": 30, "completion": 20, "calls": calls}, "journal_head": "h"})
+    fn form(include_usage: bool) -> ChatForm {
+        ChatForm { run: "r".to_owned(), model: "consensus/x".to_owned(), created: 1, include_usage }
+    }
+
+    fn reply() -> RunReply {
+        RunReply {
+            content: Some("four".to_owned()),
+            refusal: None,
+            is_cut: false,
+            usage: TokenUse { prompt: 70, cached: 30, completion: 20, reasoning: 18 },
+            findings: json!({"journal_head": "h"}),
+        }
     }
 
     #[test]
-    fn an_agreement_is_the_content_and_its_tokens_are_those_of_all_calls() {
-        let whole = ChatReply::new("r", "consensus/x", 1, false, &row("agreed", Some("four"), None, 4))
-            .unwrap()
-            .whole();
-        let message = &whole["choices"][0]["message"];
-        assert_eq!((&message["content"], &message["refusal"]), (&json!("four"), &Value::Null));
+    fn an_answer_has_its_run_its_text_and_the_tokens_of_all_calls() {
+        let whole = form(false).whole(&reply());
         assert_eq!(whole["id"], "chatcmpl-r");
+        assert_eq!(whole["choices"][0]["message"]["content"], "four");
         assert_eq!(whole["usage"]["total_tokens"], 90);
         assert_eq!(whole["usage"]["completion_tokens_details"]["reasoning_tokens"], 18);
         assert_eq!(whole["consensus"]["journal_head"], "h");
-    }
-
-    #[test]
-    fn no_agreement_is_an_answer_with_its_reason_and_a_veto_has_no_content() {
-        let said = |row: &Value| {
-            ChatReply::new("r", "m", 1, false, row)
-                .map(|reply| reply.whole()["choices"][0]["message"].clone())
-        };
-        let leads = said(&row("no_agreement", None, Some("five"), 4)).unwrap();
-        assert_eq!((&leads["content"], &leads["refusal"]), (&json!("five"), &json!("why")));
-        let vetoed = said(&row("vetoed", None, Some("five"), 4)).unwrap();
-        assert_eq!((&vetoed["content"], &vetoed["refusal"]), (&Value::Null, &json!("why")));
-        assert!(said(&row("failed", None, None, 0)).is_err());
+        let cut = form(false).whole(&RunReply { is_cut: true, ..reply() });
+        assert_eq!(cut["choices"][0]["finish_reason"], "length");
     }
 
     #[test]
     fn a_stream_ends_with_its_reason_and_with_the_usage_if_that_was_asked_for() {
-        let reply = ChatReply::new("r", "m", 1, false, &row("agreed", Some("four"), None, 4)).unwrap();
-        let chunks = reply.chunks(true);
+        let chunks = form(true).end(&reply());
         assert_eq!(chunks.len(), 3);
         assert_eq!(chunks[0]["choices"][0]["delta"]["content"], "four");
         assert_eq!(chunks[1]["choices"][0]["finish_reason"], "stop");
         assert_eq!((&chunks[2]["choices"], &chunks[2]["usage"]["prompt_tokens"]), (&json!([]), &json!(70)));
-        assert_eq!(reply.chunks(false).len(), 2);
+        assert_eq!(form(false).end(&reply()).len(), 2);
     }
 }

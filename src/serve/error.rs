@@ -37,6 +37,9 @@ pub enum ServeError {
         /// The cause.
         source: std::io::Error,
     },
+    /// The figures cannot be kept.
+    #[error("the figures of the server cannot be kept: {0}")]
+    Figures(#[from] prometheus::Error),
     /// The runs cannot go on.
     #[error(transparent)]
     Runs(#[from] BatchError),
@@ -49,7 +52,7 @@ impl ServeError {
         match self {
             Self::Listen { .. } | Self::Open(_) | Self::Tokens { .. } => ExitCode::Usage,
             Self::Folder { source, .. } if is_unusable(source.kind()) => ExitCode::Usage,
-            Self::Folder { .. } => ExitCode::Internal,
+            Self::Folder { .. } | Self::Figures(_) => ExitCode::Internal,
             Self::Runs(why) => why.exit_code(),
         }
     }

@@ -11,6 +11,7 @@ use std::path::Path;
 use axum::http::{HeaderMap, header};
 use subtle::ConstantTimeEq as _;
 
+use super::allowances::Allowance;
 use super::api_error::ApiError;
 use super::error::ServeError;
 use crate::crypto::Digest;
@@ -19,32 +20,53 @@ use crate::files::{SMALL_BYTES_MAX, read_text};
 /// The shortest token, in characters.
 const TOKEN_CHARS_MIN: usize = 16;
 
-/// The tokens of a server, as digests; without any, each request is heard.
+/// The words that limit what a token may use in a day.
+const RUNS_A_DAY: &str = "runs-a-day";
+const TOKENS_A_DAY: &str = "tokens-a-day";
+
+/// The tokens of a server, as digests, with what each may use in a day; without any, each request is heard.
 #[derive(Clone, Debug, Default)]
-pub struct Tokens(Vec<Digest>);
+pub struct Tokens(Vec<(Digest, Allowance)>);
 
 impl Tokens {
-    /// Reads a file with a token on each line. Empty lines and lines that begin with `#` do not count.
+    /// Reads a file with a token on each line, and behind it `runs-a-day=N` or `tokens-a-day=N` if it has such a limit. Empty lines and
+    /// lines that begin with `#` do not count.
     ///
     /// # Errors
     ///
-    /// [`ServeError::Tokens`] if the file cannot be read, has no token, or has a short one.
+    /// [`ServeError::Tokens`] if the file cannot be read, has no token or a short one, or a word that is no limit.
     pub fn read(path: &Path) -> Result<Self, ServeError> {
         let wrong = |why: String| ServeError::Tokens { path: path.to_owned(), why };
         let text = read_text(path, SMALL_BYTES_MAX).map_err(|why| wrong(why.to_string()))?;
         let lines = text.lines().map(str::trim).enumerate();
-        let tokens: Vec<_> = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')).collect();
-        if let Some((at, _)) = tokens.iter().find(|(_, token)| token.chars().count() < TOKEN_CHARS_MIN) {
-            return Err(wrong(format!(
-                "the token in line {} has fewer than {TOKEN_CHARS_MIN} characters",
-                at + 1
-            )));
-        }
+        let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+        let token = |(at, line)| token(line).map_err(|why| wrong(format!("line {}: {why}", at + 1)));
+        let tokens: Vec<_> = lines.map(token).collect::<Result<_, _>>()?;
         if tokens.is_empty() {
             return Err(wrong("it has no token".to_owned()));
         }
-        Ok(Self(tokens.into_iter().map(|(_, token)| Digest::new(token.as_bytes())).collect()))
+        Ok(Self(tokens))
     }
+}
+
+/// Reads a token and its limits.
+fn token(line: &str) -> Result<(Digest, Allowance), String> {
+    let mut words = line.split_whitespace();
+    let token = words.next().unwrap_or_default();
+    if token.chars().count() < TOKEN_CHARS_MIN {
+        return Err(format!("the token has fewer than {TOKEN_CHARS_MIN} characters"));
+    }
+    let mut allowance = Allowance::default();
+    for word in words {
+        let (name, most) = word.split_once('=').unwrap_or((word, ""));
+        let place = match name {
+            RUNS_A_DAY => &mut allowance.runs,
+            TOKENS_A_DAY => &mut allowance.tokens,
+            _ => return Err(format!("a token is followed by `{RUNS_A_DAY}=N` or `{TOKENS_A_DAY}=N` alone")),
+        };
+        *place = Some(most.parse().map_err(|_| format!("`{name}` needs a number, as in `{name}=1000`"))?);
+    }
+    Ok((Digest::new(token.as_bytes()), allowance))
 }
 
 /// The caller of a request: the digest of its token, or zeros where no token is wanted. Keys of different callers are different keys.
@@ -107,13 +129,22 @@ impl Guard {
         let (scheme, token) = given.and_then(|given| given.split_once(' ')).unwrap_or_default();
         let given = Digest::new(token.trim().as_bytes());
         // Every token is compared, so that the time says nothing about which one it is.
-        let is_known = |known, token: &Digest| known | bool::from(token.as_bytes().ct_eq(given.as_bytes()));
+        let is_known =
+            |known, (token, _): &(Digest, _)| known | bool::from(token.as_bytes().ct_eq(given.as_bytes()));
         let is_known = self.tokens.0.iter().fold(false, is_known);
         if is_known && scheme.eq_ignore_ascii_case("bearer") {
             Ok(Caller(given))
         } else {
             Err(ApiError::unauthorized())
         }
+    }
+}
+
+impl Guard {
+    /// Returns what a caller may use in a day.
+    pub(super) fn allowance(&self, caller: Caller) -> Allowance {
+        let of = self.tokens.0.iter().find(|(token, _)| *token == caller.0);
+        of.map_or_else(Allowance::default, |(_, allowance)| *allowance)
     }
 }
 

@@ -7,15 +7,16 @@
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use uuid::Uuid;
 
 use super::api_error::ApiError;
 use super::attached::Attached;
-use super::chat_request::PREFIX;
 use super::guard::Caller;
 use super::live_run::{LiveRun, RunOrigin};
+use super::requested_run::{PREFIX, RequestedRun};
 use super::service::Service;
 use super::submission::{Submission, Taken};
 use crate::batch::{Column, DocumentLine, Grader, Line, OpenColumns, OwnCell, TaskLine};
@@ -91,48 +92,43 @@ impl Intake<'_> {
 
     /// Turns a request into a run, or finds the run that it has become before.
     async fn take(&mut self, submission: &Submission) -> Result<Taken, ApiError> {
-        let Submission { chat, caller, key, .. } = submission;
+        let Submission { run: asked, caller, key, .. } = submission;
         if let Some((task, digest)) = key
-            && let Some(known) = self.known_run(submission, task, *digest)?
+            && let Some(known) = self.known_run(task, *digest)?
         {
             return Ok(known);
         }
-        let column = self.column(&chat.model).await?;
-        let column = match chat.reply_tokens {
+        let column = self.column(&asked.model).await?;
+        let column = match asked.reply_tokens {
             Some(max) => column.with_reply_tokens(max),
             None => column,
         };
         let place = Arc::clone(&self.service.places).try_acquire_owned().map_err(|_| ApiError::full())?;
+        self.service.charge(*caller, SystemTime::now())?;
         let id = key.as_ref().map_or_else(|| Uuid::now_v7().to_string(), |(task, _)| task.clone());
-        let seed = chat.seed.unwrap_or_else(|| Digest::new(id.as_bytes()).leading_u64() >> 33);
+        let seed = asked.seed.unwrap_or_else(|| Digest::new(id.as_bytes()).leading_u64() >> 33);
         let keyed = key.as_ref().map(|(_, digest)| *digest);
         let of_caller = (caller.0 != Digest::ZERO).then(|| (CALLER_LABEL.to_owned(), caller.0.to_string()));
         let meta =
             keyed.map(|digest| (REQUEST_LABEL.to_owned(), digest.to_string())).into_iter().chain(of_caller);
-        let task =
-            task(id, chat.prompt.clone(), chat.documents.clone(), chat.canonical.clone(), meta.collect());
+        let RequestedRun { prompt, documents, canonical, .. } = asked.clone();
+        let task = task(id, prompt, documents, canonical, meta.collect());
         let own = own_cell(column, seed);
         let live = self.begin(task, own, *caller, keyed, Some(place));
-        Ok(Taken::Live(self.attached(submission, live)))
+        Ok(Taken::Live(self.attached(live)))
     }
 
-    fn attached(&self, submission: &Submission, live: Arc<LiveRun>) -> Attached {
-        let model = submission.chat.model.clone();
-        Attached::new(live, Arc::clone(&self.service), model, submission.created)
+    fn attached(&self, live: Arc<LiveRun>) -> Attached {
+        Attached::new(live, Arc::clone(&self.service))
     }
 
     /// Returns the run of a key, if there is one.
-    fn known_run(
-        &self,
-        submission: &Submission,
-        task: &str,
-        digest: Digest,
-    ) -> Result<Option<Taken>, ApiError> {
+    fn known_run(&self, task: &str, digest: Digest) -> Result<Option<Taken>, ApiError> {
         let live = self.service.live().values().find(|live| live.origin.task == task).map(Arc::clone);
         if let Some(live) = live {
             let is_same = live.origin.keyed == Some(digest);
             return if is_same {
-                Ok(Some(Taken::Live(self.attached(submission, live))))
+                Ok(Some(Taken::Live(self.attached(live))))
             } else {
                 Err(ApiError::other_request())
             };

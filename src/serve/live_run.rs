@@ -34,6 +34,8 @@ pub(super) enum RunEnd {
 pub(super) struct RunProgress {
     /// The lines of its story.
     pub(super) lines: Vec<Arc<str>>,
+    /// The number of lines that the journal had with the last record of the run.
+    pub(super) recorded: u64,
     pub(super) end: Option<RunEnd>,
 }
 
@@ -57,6 +59,8 @@ pub(super) struct LiveRun {
     stop: watch::Sender<StopRequest>,
     attached: AtomicUsize,
     is_cancelled: AtomicBool,
+    /// Whether a record of the run is written.
+    has_begun: AtomicBool,
     /// The place of the run among those that may wait or be under way.
     place: Mutex<Option<OwnedSemaphorePermit>>,
 }
@@ -67,13 +71,18 @@ impl LiveRun {
         stop: watch::Sender<StopRequest>,
         place: Option<OwnedSemaphorePermit>,
     ) -> Self {
-        let (attached, is_cancelled) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let (attached, is_cancelled, has_begun) =
+            (AtomicUsize::new(0), AtomicBool::new(false), AtomicBool::new(false));
         let (progress, place) = (watch::Sender::default(), Mutex::new(place));
-        Self { origin, progress, stop, attached, is_cancelled, place }
+        Self { origin, progress, stop, attached, is_cancelled, has_begun, place }
     }
 
     /// Takes an event of the run.
     pub(super) fn take(&self, event: &RunEvent<'_>) {
+        if let RunEvent::Written(record) = event {
+            self.has_begun.store(true, Ordering::SeqCst);
+            self.progress.send_modify(|progress| progress.recorded = record.seq + 1);
+        }
         let Some(line) = line(event) else { return };
         self.progress.send_if_modified(|progress| {
             let has_room = progress.lines.len() < LINES_MAX;
@@ -104,6 +113,11 @@ impl LiveRun {
         });
     }
 
+    /// Returns whether a record of the run is written.
+    pub(super) fn has_begun(&self) -> bool {
+        self.has_begun.load(Ordering::SeqCst)
+    }
+
     /// Returns whether the run was asked to stop for good.
     pub(super) fn is_cancelled(&self) -> bool {
         self.is_cancelled.load(Ordering::SeqCst)
@@ -122,6 +136,11 @@ impl LiveRun {
         } else {
             ApiError::put_down(self.origin.keyed.is_some())
         })
+    }
+
+    /// Returns the progress of the run for a request that only looks on.
+    pub(super) fn look_on(&self) -> watch::Receiver<RunProgress> {
+        self.progress.subscribe()
     }
 
     /// Adds a request that waits for the run.

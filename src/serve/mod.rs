@@ -12,17 +12,26 @@
 //!
 //! Nothing here calls a model, decides anything about agreement, or has a thread for a request.
 
+mod allowances;
+mod answering;
 mod api_error;
 mod attached;
 mod cancelled;
 mod chat_reply;
 mod chat_request;
 mod error;
+mod figures;
 mod guard;
 mod http;
 mod intake;
 mod listen;
 mod live_run;
+mod reply_form;
+mod requested_run;
+mod response_reply;
+mod response_request;
+mod run_reply;
+mod runs;
 mod server;
 mod service;
 mod submission;

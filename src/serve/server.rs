@@ -9,13 +9,13 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 
 use super::cancelled::CancelledKeys;
-use super::chat_request::PREFIX;
 use super::error::ServeError;
 use super::guard::Guard;
 use super::http::{Front, router};
 use super::intake::Intake;
 use super::listen::listen;
-use super::service::{ServerRules, Service};
+use super::requested_run::PREFIX;
+use super::service::{Kept, ServerRules, Service};
 use crate::batch::{BatchStats, Column, Columns, OpenColumns, Options, ResultPlaces, Shard, TaskReader, run};
 use crate::engine::StopRequest;
 
@@ -73,13 +73,14 @@ pub async fn serve(
     let ServeRequest { folder, guard, rolesets, allowed, queue, options } = request;
     let ended = ResultPlaces::open(&folder, options.shard.index)?;
     let cancelled = CancelledKeys::open(&folder)?;
+    let kept = Kept { ended, records: shard.run_places()?, written: shard.written(), cancelled };
     let unfinished = shard.unfinished()?;
     let places = queue + options.concurrency;
     let (submissions_in, submissions) = mpsc::channel(places);
     let (lines_in, lines) = mpsc::channel(1);
     let models = rolesets.iter().map(|name| format!("{PREFIX}{name}")).collect();
     let rules = ServerRules { guard, models, allowed };
-    let service = Arc::new(Service::new(rules, places, ended, cancelled));
+    let service = Arc::new(Service::new(rules, places, kept)?);
     let options =
         Options { onlooker: Some(Arc::<Service>::clone(&service) as _), gives_up: false, ..options };
     let intake = Intake { service: Arc::clone(&service), columns, known: HashMap::new(), count: 0 };

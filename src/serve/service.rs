@@ -2,16 +2,21 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use tokio::sync::{Notify, Semaphore, mpsc};
+use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use uuid::Uuid;
 
+use super::allowances::{Spending, date};
 use super::api_error::ApiError;
 use super::cancelled::CancelledKeys;
-use super::guard::Guard;
+use super::error::ServeError;
+use super::figures::ServerFigures;
+use super::guard::{Caller, Guard};
 use super::live_run::{LiveRun, RunEnd};
 use crate::batch::{BatchError, BatchStats, Line, Onlooker, ResultLine, ResultPlaces, Watcher};
 use crate::engine::{RunEvent, StopRequest};
+use crate::journal::RunPlaces;
 
 /// The rules of a server, which do not change while it runs.
 #[derive(Debug)]
@@ -21,6 +26,19 @@ pub(super) struct ServerRules {
     pub(super) models: Vec<String>,
     /// The names of the models on which callers may put a roleset.
     pub(super) allowed: Vec<String>,
+}
+
+/// The seconds of a day.
+const DAY_SECONDS: u64 = 86_400;
+
+/// The files of the folder, as far as the server reads them while runs go on.
+#[derive(Debug)]
+pub(super) struct Kept {
+    pub(super) ended: ResultPlaces,
+    pub(super) records: RunPlaces,
+    /// The number of lines of the journal that are written.
+    pub(super) written: watch::Receiver<u64>,
+    pub(super) cancelled: CancelledKeys,
 }
 
 /// The state that all parts of the server share.
@@ -34,6 +52,11 @@ pub(super) struct Service {
     waiting: Mutex<VecDeque<(Uuid, Line)>>,
     has_come: Notify,
     ended: Mutex<ResultPlaces>,
+    records: Mutex<RunPlaces>,
+    /// The number of lines of the journal that are written.
+    written: watch::Receiver<u64>,
+    pub(super) figures: ServerFigures,
+    spending: Mutex<Spending>,
     /// The tasks of runs with a key that were put down. Only the next server continues them.
     left: Mutex<HashSet<String>>,
     /// The tasks of runs with a key that cannot go on, and why.
@@ -45,25 +68,63 @@ impl Service {
     pub(super) fn new(
         rules: ServerRules,
         places: usize,
-        ended: ResultPlaces,
-        cancelled: CancelledKeys,
-    ) -> Self {
-        Self {
+        Kept { mut ended, records, written, cancelled }: Kept,
+    ) -> Result<Self, ServeError> {
+        let figures = ServerFigures::new()?;
+        let mut spending = Spending::default();
+        figures.read(&mut ended, |row| spending.recall(row))?;
+        Ok(Self {
             rules,
             places: Arc::new(Semaphore::new(places)),
             live: Mutex::default(),
             waiting: Mutex::default(),
             has_come: Notify::new(),
             ended: Mutex::new(ended),
+            records: Mutex::new(records),
+            written,
+            figures,
+            spending: Mutex::new(spending),
             left: Mutex::default(),
             broken: Mutex::default(),
             cancelled: Mutex::new(cancelled),
-        }
+        })
     }
 
     /// Returns the runs that wait or are under way.
     pub(super) fn live(&self) -> MutexGuard<'_, HashMap<Uuid, Arc<LiveRun>>> {
         locked(&self.live)
+    }
+
+    /// Returns the run with this id, if it waits or is under way and is this caller's.
+    pub(super) fn live_of(&self, run: Uuid, caller: Caller) -> Option<Arc<LiveRun>> {
+        self.live().get(&run).map(Arc::clone).filter(|live| live.origin.caller == caller)
+    }
+
+    /// Returns the lines of each run in the journal.
+    pub(super) fn records(&self) -> MutexGuard<'_, RunPlaces> {
+        locked(&self.records)
+    }
+
+    /// Returns the number of lines of the journal that are written, as it grows.
+    pub(super) fn written(&self) -> watch::Receiver<u64> {
+        self.written.clone()
+    }
+
+    /// Returns the figures of the server as text.
+    pub(super) fn figures_text(&self) -> Result<String, prometheus::Error> {
+        let waiting = locked(&self.waiting).len();
+        self.figures.text(waiting, self.live().len().saturating_sub(waiting))
+    }
+
+    /// Counts a run that a caller begins at this time, unless its allowance for the day is used up.
+    pub(super) fn charge(&self, caller: Caller, now: SystemTime) -> Result<(), ApiError> {
+        let allowance = self.rules.guard.allowance(caller);
+        let today = humantime::format_rfc3339_seconds(now).to_string();
+        let charged = locked(&self.spending).begin(caller.0, allowance, date(&today));
+        charged.map_err(|what| {
+            let since = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+            ApiError::used_up(what, DAY_SECONDS - since % DAY_SECONDS)
+        })
     }
 
     /// Returns the places of the results of ended runs.
@@ -109,10 +170,10 @@ impl Service {
         }
     }
 
-    /// Asks a run to stop. One that still waits ends at once, and its place is free.
+    /// Asks a run to stop. One that has not begun ends at once, and its place is free.
     pub(super) fn stop(self: &Arc<Self>, live: &LiveRun, request: StopRequest) {
         live.stop(request);
-        self.end_if_waiting(live);
+        self.end_unless_begun(live);
     }
 
     /// Ends a run for good.
@@ -121,18 +182,15 @@ impl Service {
             self.cancelled().add(&live.origin.task)?;
         }
         live.cancel();
-        self.end_if_waiting(live);
+        self.end_unless_begun(live);
         Ok(())
     }
 
-    fn end_if_waiting(self: &Arc<Self>, live: &LiveRun) {
+    fn end_unless_begun(self: &Arc<Self>, live: &LiveRun) {
         let run = live.origin.run;
-        let mut waiting = locked(&self.waiting);
-        let before = waiting.len();
-        waiting.retain(|(other, _)| *other != run);
-        let was_waiting = waiting.len() < before;
-        drop(waiting);
-        if was_waiting {
+        locked(&self.waiting).retain(|(other, _)| *other != run);
+        // The scheduler may hold its line already, and begins no run that is stopped.
+        if !live.has_begun() {
             self.put_down(run);
         }
     }
@@ -169,7 +227,7 @@ impl Service {
 impl Onlooker for Service {
     fn on_event(&self, run: Uuid, event: &RunEvent<'_>) {
         // A streamed token is not worth a lock.
-        if matches!(event, RunEvent::Streaming { .. } | RunEvent::Writing | RunEvent::Written(_)) {
+        if matches!(event, RunEvent::Streaming { .. } | RunEvent::Writing) {
             return;
         }
         let live = self.live().get(&run).map(Arc::clone);
@@ -196,7 +254,8 @@ impl Watcher for Arc<Service> {
 
     fn had_ended(&self, run: Uuid) {
         let mut ended = self.as_ref().ended();
-        let row = ended.read_new().and_then(|()| ended.line_of(run));
+        let read = self.figures.read(&mut ended, |row| locked(&self.spending).end(row));
+        let row = read.and_then(|()| ended.line_of(run));
         drop(ended);
         self.end(run, |_| match row {
             Ok(row) => RunEnd::WithResult(Arc::new(row.unwrap_or_default())),

@@ -5,18 +5,17 @@ use uuid::Uuid;
 
 use super::api_error::ApiError;
 use super::attached::Attached;
-use super::chat_request::ChatCompletionRequest;
 use super::guard::Caller;
+use super::requested_run::RequestedRun;
 use crate::crypto::Digest;
 
 /// A request that is to become a run.
 #[derive(Debug)]
 pub(super) struct Submission {
-    pub(super) chat: ChatCompletionRequest,
+    pub(super) run: RequestedRun,
     pub(super) caller: Caller,
     /// The id of the task, and the digest of the request, if the request has a key.
     pub(super) key: Option<(String, Digest)>,
-    pub(super) created: u64,
     /// The way back to the request.
     pub(super) taken: oneshot::Sender<Result<Taken, ApiError>>,
 }
@@ -28,4 +27,14 @@ pub(super) enum Taken {
     Live(Attached),
     /// A run that has ended before.
     Ended(Uuid),
+}
+
+impl Taken {
+    /// Returns the id of the run.
+    pub(super) fn run(&self) -> Uuid {
+        match self {
+            Self::Live(attached) => attached.live.origin.run,
+            Self::Ended(run) => *run,
+        }
+    }
 }

@@ -27,3 +27,11 @@ await assert.rejects(client.chat.completions.create({ model: "gpt-5", messages }
 const keyed = { headers: { "Idempotency-Key": "node" } };
 const again = async () => (await client.chat.completions.create({ model: "consensus/solver_checker", messages }, keyed)).id;
 assert.equal(await again(), await again());
+
+const response = await client.responses.create({ model: "consensus/solver_checker", input: "How much is 2+2?" });
+assert.equal(response.output_text, "4");
+let spoken = "";
+for await (const event of await client.responses.create({ model: "consensus/vote_number", input: messages, stream: true })) {
+  if (event.type === "response.output_text.delta") spoken += event.delta;
+}
+assert.equal(spoken, "4");

@@ -15,6 +15,8 @@ import tempfile
 import openai
 from openai.types import Model
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
+from openai.types.responses import Response, ResponseStreamEvent
+from pydantic import TypeAdapter
 
 QUESTION = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "How much is 2+2?"}]
 
@@ -61,6 +63,22 @@ def streamed(client, **more):
     return text, reasoning, end, usage
 
 
+def responses(client):
+    """The newer of the two forms, whole and streamed."""
+    ask = {"model": "consensus/solver_checker", "instructions": "Be brief.", "input": "How much is 2+2?"}
+    said = client.responses.create(**ask)
+    Response.model_validate(said.model_dump(), strict=True)
+    assert (said.output_text, said.status) == ("4", "completed"), said
+    events = list(client.responses.create(stream=True, **ask))
+    for event in events:
+        TypeAdapter(ResponseStreamEvent).validate_python(event.model_dump(), strict=True)
+    assert [event.sequence_number for event in events] == list(range(len(events)))
+    text = "".join(event.delta for event in events if event.type == "response.output_text.delta")
+    story = "".join(event.delta for event in events if event.type == "response.reasoning_summary_text.delta")
+    assert text == "4" and "wrote a draft" in story, (text, story)
+    assert events[-1].response.output_text == "4", events[-1]
+
+
 def mock(binary, modules):
     with Server(binary, "--mock", "--answer", "4") as server:
         client = openai.OpenAI(base_url=server.url, api_key="none", max_retries=0)
@@ -80,6 +98,8 @@ def mock(binary, modules):
         choice = client.chat.completions.create(model="consensus/mcq_reasoner_auditor", messages=QUESTION,
                                                 extra_body={"consensus": {"choices": ["3", "4"]}})
         assert choice.choices[0].message.content == "4", choice
+
+        responses(client)
 
         def key(content):
             return client.chat.completions.create(model="consensus/solver_checker", extra_headers={"Idempotency-Key": "k"},

@@ -20,7 +20,7 @@ use crate::core::ExitCode;
 use crate::crypto::Digest;
 use crate::engine::RunState;
 use crate::files::LARGE_BYTES_MAX;
-use crate::journal::{Entry, FILE_NAME, Journal, REDACTIONS_FILE, read};
+use crate::journal::{Entry, FILE_NAME, Journal, REDACTIONS_FILE, Record, read};
 use crate::protocol::Outcome;
 use crate::report::{RESULT_FILE, RunResult};
 use crate::run::{SessionError, folder_of_runs};
@@ -342,7 +342,8 @@ fn is_result_of(stored: &str, journal: &Journal) -> bool {
     let head: Option<Digest> = value["journal_head"].as_str().and_then(|text| text.parse().ok());
     let Some(head) = head else { return false };
     // A record names the head of all records before it.
-    let mut heads = journal.records.iter().skip(1).map(|record| record.prev).chain([journal.head]);
+    let before = |record: &Record| record.run_prev.unwrap_or(record.prev);
+    let mut heads = journal.records.iter().skip(1).map(before).chain([journal.head]);
     let Some(count) = heads.position(|h| h == head).map(|index| index + 1) else { return false };
     let earlier = RunState::replay(&journal.records[..count]);
     earlier.is_ok_and(|state| state.outcome().is_some() && stored == RunResult::new(&state, head).to_json())

@@ -59,10 +59,16 @@ pub(super) fn run(journal: &[u8], draw: &mut Rng) -> (Vec<u8>, String) {
         }
     };
     let (mut prev, mut text) = (Digest::ZERO, String::new());
+    let mut heads: BTreeMap<String, Digest> = BTreeMap::new();
     for mut record in records {
+        let head = heads.entry(record["run"].to_string()).or_insert(Digest::ZERO);
         record["prev"] = json!(prev);
+        if record.get("run_prev").is_some() {
+            record["run_prev"] = json!(head);
+        }
         let line = record.to_string();
         prev = Digest::new(line.as_bytes());
+        *head = prev;
         text.extend([&line, "\n"]);
     }
     (text.into_bytes(), format!("{place} of line {number}, with a chain computed anew"))

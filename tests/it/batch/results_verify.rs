@@ -252,6 +252,7 @@ fn a_batch_of_the_first_version_verifies_and_its_names_cannot_be_changed_either(
             record["event"]["cell"]["task"] = json!("forged");
         }
         record["prev"] = json!(prev);
+        record["run_prev"] = json!(heads.get(&run_of(&record)).copied().unwrap_or(Digest::ZERO));
         let line = record.to_string();
         prev = Digest::new(line.as_bytes());
         heads.insert(run_of(&record), prev);

@@ -1,42 +1,13 @@
 //! The answers that a client gets.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::Arc;
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use super::body;
+use super::{Door, behind, body};
 use crate::support::{Act, Finished, Folder, Request, SENSIBLE, Served, Server, answer, consensus, model};
-
-/// A door that a test opens.
-#[derive(Default)]
-struct Door {
-    is_open: Mutex<bool>,
-    opened: Condvar,
-}
-
-impl Door {
-    fn open(&self) {
-        *self.is_open.lock().unwrap() = true;
-        self.opened.notify_all();
-    }
-
-    fn pass(&self) {
-        drop(self.opened.wait_while(self.is_open.lock().unwrap(), |is_open| !*is_open).unwrap());
-    }
-}
-
-/// A model server whose answers wait behind a door.
-fn behind(door: &Arc<Door>) -> Server {
-    let door = Arc::clone(door);
-    Server::start(move |request: &Request| {
-        if request.path.ends_with("/chat/completions") {
-            door.pass();
-        }
-        model(SENSIBLE)(request)
-    })
-}
 
 #[test]
 fn the_content_is_the_agreed_text_and_the_usage_that_of_all_calls() {

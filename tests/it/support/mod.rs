@@ -19,5 +19,5 @@ pub use process::{Finished, Folder, consensus, fake_llm, mask, trust};
 pub use project::Project;
 pub use reader::{READER, document_shown};
 pub use run::{Play, Tiny, envelope, form, in_round, mark, member, review, shown};
-pub use served::{Served, answer};
+pub use served::{Answer, Served, answer};
 pub use server::{Act, Request, Server, chunked, completion, http, stream};

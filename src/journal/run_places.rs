@@ -1,0 +1,67 @@
+//! The places of each run's lines in a shared journal, so that they can be read while it grows.
+//!
+//! The input is the file, whose only writer is this process. The output is the lines of one run as they stand. Their chain is not checked:
+//! the writer has just made it.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::JournalError;
+use crate::files::{GrowingFile, LinePlace};
+
+/// The places of the lines of all runs of a journal.
+#[derive(Debug)]
+pub struct RunPlaces {
+    path: PathBuf,
+    file: GrowingFile,
+    lines: HashMap<String, Vec<LinePlace>>,
+}
+
+/// The part of a line that says whose it is.
+#[derive(Deserialize)]
+struct Whose<'a> {
+    #[serde(borrow)]
+    run: &'a str,
+    #[serde(rename = "event")]
+    _event: IgnoredAny,
+}
+
+impl RunPlaces {
+    /// Opens a shared journal. None of its lines is read yet.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError::Io`].
+    pub fn open(path: &Path) -> Result<Self, JournalError> {
+        let file = File::open(path).map_err(io(path))?;
+        Ok(Self { path: path.to_owned(), file: GrowingFile::new(file), lines: HashMap::new() })
+    }
+
+    /// Reads the lines of a run that are written by now, without the first `skipped` ones.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError::Io`].
+    pub fn lines_of(&mut self, run: &str, skipped: usize) -> Result<Vec<Vec<u8>>, JournalError> {
+        let Self { path, file, lines } = self;
+        let new = |place: LinePlace, line: &[u8]| {
+            let Whose { run, .. } = serde_json::from_slice(line)?;
+            match lines.get_mut(run) {
+                Some(places) => places.push(place),
+                None => drop(lines.insert(run.to_owned(), vec![place])),
+            }
+            Ok::<(), std::io::Error>(())
+        };
+        file.read_new(new).map_err(io(path))?;
+        let places = lines.get(run).and_then(|places| places.get(skipped..)).unwrap_or_default();
+        places.iter().map(|place| file.line_at(*place).map_err(io(path))).collect()
+    }
+}
+
+fn io(path: &Path) -> impl Fn(std::io::Error) -> JournalError {
+    move |source| JournalError::Io { action: "read", path: path.to_owned(), source }
+}

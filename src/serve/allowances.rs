@@ -1,0 +1,157 @@
+//! What each token may use in a day.
+//!
+//! The input is the beginnings and the ends of runs, each with its day and its caller. The output is whether a caller may begin another
+//! run. A day is one of UTC. The tokens of a run count on the day on which it ends, so the runs that are under way may exceed a limit. No
+//! clock is read here.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+
+use super::intake::CALLER_LABEL;
+use crate::crypto::Digest;
+
+/// The limits of a caller for one day. A missing limit does not bind.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) struct Allowance {
+    /// The most runs that begin.
+    pub(super) runs: Option<u64>,
+    /// The most tokens of prompts and replies.
+    pub(super) tokens: Option<u64>,
+}
+
+/// What a caller has used on a day.
+#[derive(Clone, Copy, Debug, Default)]
+struct Spent {
+    runs: u64,
+    tokens: u64,
+}
+
+/// What all callers have used on the last day that was seen.
+#[derive(Debug, Default)]
+pub(super) struct Spending {
+    /// The day, as its date is written.
+    day: String,
+    of: HashMap<Digest, Spent>,
+}
+
+/// The parts of a row of results that say who has used what, and when.
+#[derive(Deserialize)]
+struct Charged {
+    #[serde(default)]
+    meta: HashMap<String, String>,
+    usage: ChargedUse,
+    timing: ChargedTimes,
+}
+
+#[derive(Deserialize)]
+struct ChargedUse {
+    prompt: u64,
+    completion: u64,
+}
+
+#[derive(Deserialize)]
+struct ChargedTimes {
+    started_at: String,
+    ended_at: String,
+}
+
+impl Spending {
+    /// Counts a run that begins. Returns the limit that the caller has reached, if it has reached one.
+    pub(super) fn begin(
+        &mut self,
+        caller: Digest,
+        allowance: Allowance,
+        today: &str,
+    ) -> Result<(), &'static str> {
+        let spent = self.on(today, caller);
+        let has_reached = |spent: u64, most: Option<u64>| most.is_some_and(|most| spent >= most);
+        if has_reached(spent.runs, allowance.runs) {
+            return Err("runs");
+        }
+        if has_reached(spent.tokens, allowance.tokens) {
+            return Err("tokens");
+        }
+        spent.runs += 1;
+        Ok(())
+    }
+
+    /// Charges the tokens of a run that has ended, from its row of results.
+    pub(super) fn end(&mut self, row: &[u8]) {
+        let Some((caller, charged)) = charged(row) else { return };
+        let ChargedUse { prompt, completion } = charged.usage;
+        let spent = self.on(date(&charged.timing.ended_at), caller);
+        spent.tokens = spent.tokens.saturating_add(prompt).saturating_add(completion);
+    }
+
+    /// Charges a run of an earlier server, from its row of results: its tokens, and its beginning.
+    pub(super) fn recall(&mut self, row: &[u8]) {
+        self.end(row);
+        let Some((caller, charged)) = charged(row) else { return };
+        if date(&charged.timing.started_at) == self.day {
+            self.of.entry(caller).or_default().runs += 1;
+        }
+    }
+
+    /// Returns what a caller has used on a day. A later day begins with nothing used; an earlier one counts as the present.
+    fn on(&mut self, day: &str, caller: Digest) -> &mut Spent {
+        if *day > *self.day {
+            day.clone_into(&mut self.day);
+            self.of.clear();
+        }
+        self.of.entry(caller).or_default()
+    }
+}
+
+fn charged(row: &[u8]) -> Option<(Digest, Charged)> {
+    // A row that is no result is found by `consensus verify`.
+    let charged: Charged = serde_json::from_slice(row).ok()?;
+    // Without a token there is no limit.
+    let caller = charged.meta.get(CALLER_LABEL)?.parse().ok()?;
+    Some((caller, charged))
+}
+
+/// Returns the date of a time.
+pub(super) fn date(time: &str) -> &str {
+    time.split('T').next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn row(caller: Digest, started_at: &str, ended_at: &str, tokens: u64) -> Vec<u8> {
+        let row = json!({"meta": {"caller": caller}, "usage": {"prompt": tokens, "completion": 0},
+            "timing": {"started_at": started_at, "ended_at": ended_at}});
+        row.to_string().into_bytes()
+    }
+
+    #[test]
+    fn a_limit_binds_for_its_day_and_its_caller_alone() {
+        let (one, other) = (Digest::new(b"one"), Digest::new(b"other"));
+        let allowance = Allowance { runs: Some(2), tokens: Some(100) };
+        let mut spending = Spending::default();
+        assert!(spending.begin(one, allowance, "2026-01-01").is_ok());
+        spending.end(&row(one, "2026-01-01T10:00:00Z", "2026-01-01T10:00:01Z", 60));
+        assert!(spending.begin(one, allowance, "2026-01-01").is_ok());
+        assert_eq!(spending.begin(one, allowance, "2026-01-01"), Err("runs"));
+        assert!(spending.begin(other, allowance, "2026-01-01").is_ok());
+        assert!(spending.begin(one, allowance, "2026-01-02").is_ok(), "a day begins with nothing used");
+        spending.end(&row(one, "2026-01-01T23:59:59Z", "2026-01-02T00:00:01Z", 100));
+        assert_eq!(spending.begin(one, allowance, "2026-01-02"), Err("tokens"));
+    }
+
+    #[test]
+    fn the_rows_of_earlier_servers_count() {
+        let one = Digest::new(b"one");
+        let mut spending = Spending::default();
+        spending.recall(&row(one, "2026-01-01T10:00:00Z", "2026-01-01T10:00:01Z", 60));
+        spending.recall(&row(one, "2026-01-02T10:00:00Z", "2026-01-02T10:00:01Z", 60));
+        let allowance = |runs, tokens| Allowance { runs, tokens };
+        assert_eq!(spending.begin(one, allowance(Some(1), None), "2026-01-02"), Err("runs"));
+        assert_eq!(spending.begin(one, allowance(None, Some(60)), "2026-01-02"), Err("tokens"));
+        assert!(spending.begin(one, allowance(Some(2), Some(61)), "2026-01-02").is_ok());
+    }
+}

@@ -1,0 +1,237 @@
+//! The requests that ask for an answer, in each of the forms that clients know.
+//!
+//! The input is a request. The output is the answer of its run, whole or as a stream. A handler waits for its run and does nothing else.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{HeaderMap, header};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse as _, Response};
+use axum::{Extension, Json};
+use futures_util::stream::{self, Stream, StreamExt as _};
+use http_body_util::LengthLimitError;
+use serde_json::json;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{mpsc, oneshot};
+use uuid::Uuid;
+
+use super::api_error::{ApiError, Refusals};
+use super::attached::Attached;
+use super::chat_reply::{ChatCompletion, ChatForm};
+use super::chat_request::{AskedChat, ChatCompletionRequest};
+use super::guard::Caller;
+use super::intake::DEPTH_HEADER;
+use super::live_run::RunEnd;
+use super::reply_form::ReplyForm;
+use super::requested_run::RequestedRun;
+use super::response_reply::{ResponseForm, WholeResponse};
+use super::response_request::{AskedResponse, ResponseRequest};
+use super::run_reply::RunReply;
+use super::service::Service;
+use super::submission::{Submission, Taken};
+use crate::crypto::Hasher;
+
+/// The time in which the body of a request must have come.
+const BODY_MAX: Duration = Duration::from_mins(1);
+
+/// The longest body of a request, in bytes.
+const BODY_BYTES_MAX: usize = 8 << 20;
+
+/// The time between two signs of life in a stream. Proxies and clients cut a stream that is silent for a minute.
+const KEEP_ALIVE: Duration = Duration::from_secs(5);
+
+/// The longest `Idempotency-Key`, in bytes.
+const KEY_BYTES_MAX: usize = 255;
+
+/// Asks for a chat completion: several agents agree on the answer to the last message of the user.
+#[utoipa::path(
+    post,
+    path = "/v1/chat/completions",
+    tag = "answers",
+    request_body = ChatCompletionRequest,
+    params(("Idempotency-Key" = Option<String>, Header, description = "Requests with the same key are one run.")),
+    responses(
+        (status = 200, description = "The answer; a stream of chunks if `stream` is set", content(
+            (ChatCompletion = "application/json"), (String = "text/event-stream"))),
+        Refusals,
+    )
+)]
+pub(super) async fn chat(
+    State(service): State<Arc<Service>>,
+    State(submissions): State<mpsc::Sender<Submission>>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let AskedChat { run, stream, include_usage } = AskedChat::parse(&json_body(&headers, body).await?)?;
+    let (model, created) = (run.model.clone(), now());
+    let taken = submit(&submissions, caller, &headers, run).await?;
+    let form = ChatForm { run: taken.run().to_string(), model, created, include_usage };
+    answer(&service, taken, Box::new(form), stream).await
+}
+
+/// Asks for a response: the same in the newer of OpenAI's two forms.
+#[utoipa::path(
+    post,
+    path = "/v1/responses",
+    tag = "answers",
+    request_body = ResponseRequest,
+    params(("Idempotency-Key" = Option<String>, Header, description = "Requests with the same key are one run.")),
+    responses(
+        (status = 200, description = "The answer; a stream of events if `stream` is set", content(
+            (WholeResponse = "application/json"), (String = "text/event-stream"))),
+        Refusals,
+    )
+)]
+pub(super) async fn responses(
+    State(service): State<Arc<Service>>,
+    State(submissions): State<mpsc::Sender<Submission>>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let asked = AskedResponse::parse(&json_body(&headers, body).await?)?;
+    let AskedResponse { run, stream, instructions, metadata, is_json } = asked;
+    let (model, max_output_tokens, created) = (run.model.clone(), run.reply_tokens, now());
+    let taken = submit(&submissions, caller, &headers, run).await?;
+    let form = ResponseForm {
+        run: taken.run().to_string(),
+        model,
+        created,
+        instructions,
+        max_output_tokens,
+        metadata: metadata.unwrap_or_else(|| json!({})),
+        is_json,
+        sent: 0,
+        story: String::new(),
+    };
+    answer(&service, taken, Box::new(form), stream).await
+}
+
+/// Returns the present time, in seconds since 1970.
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// Reads the body of a request, which says that it is JSON.
+async fn json_body(headers: &HeaderMap, body: Body) -> Result<Bytes, ApiError> {
+    if headers.contains_key(DEPTH_HEADER) {
+        let why = "an agent of this program sent the request: a server cannot be the model of its own agents";
+        return Err(ApiError::bad("recursion", why));
+    }
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    if !kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json")) {
+        return Err(ApiError::not_json());
+    }
+    let read = axum::body::to_bytes(body, BODY_BYTES_MAX);
+    let read = tokio::time::timeout(BODY_MAX, read).await.map_err(|_| ApiError::slow_body())?;
+    read.map_err(|why| match why.into_inner().downcast::<LengthLimitError>() {
+        Ok(_) => ApiError::long_body(BODY_BYTES_MAX),
+        Err(why) => ApiError::bad("broken_body", format!("the body broke off: {why}")),
+    })
+}
+
+/// Sends a request on its way to a run, and returns the run.
+async fn submit(
+    submissions: &mpsc::Sender<Submission>,
+    caller: Caller,
+    headers: &HeaderMap,
+    run: RequestedRun,
+) -> Result<Taken, ApiError> {
+    let key = task_of_key(caller, headers)?.map(|task| (task, run.digest()));
+    let (sender, taken) = oneshot::channel();
+    let submission = Submission { run, caller, key, taken: sender };
+    submissions.try_send(submission).map_err(|why| match why {
+        TrySendError::Full(_) => ApiError::full(),
+        TrySendError::Closed(_) => ApiError::put_down(false),
+    })?;
+    taken.await.map_err(|_| ApiError::put_down(false))?
+}
+
+/// Returns the task of a request with a key.
+fn task_of_key(caller: Caller, headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+    let Some(key) = headers.get("idempotency-key") else { return Ok(None) };
+    if key.is_empty() || key.len() > KEY_BYTES_MAX {
+        let why = format!("an `Idempotency-Key` has 1 to {KEY_BYTES_MAX} bytes");
+        return Err(ApiError::bad("invalid_idempotency_key", why));
+    }
+    // A key of one caller is not that of another.
+    let task = Hasher::default().part(caller.0.as_bytes()).part(key.as_bytes()).finish();
+    Ok(Some(format!("key-{task}")))
+}
+
+/// Answers a request in this form.
+async fn answer(
+    service: &Service,
+    taken: Taken,
+    form: Box<dyn ReplyForm>,
+    stream: bool,
+) -> Result<Response, ApiError> {
+    let mut attached = match taken {
+        Taken::Live(attached) => attached,
+        Taken::Ended(run) => {
+            let reply = ended(service, run)?;
+            return Ok(if stream { at_once(form, &reply) } else { Json(form.whole(&reply)).into_response() });
+        }
+    };
+    if stream {
+        return Ok(as_it_comes(attached, form));
+    }
+    let end = attached.ended().await;
+    Ok(Json(form.whole(&reply(&attached, end)?)).into_response())
+}
+
+/// Returns the answer of a run with a key that has ended.
+fn ended(service: &Service, run: Uuid) -> Result<RunReply, ApiError> {
+    let row = service.ended().line_of(run).map_err(|why| ApiError::internal(&why))?;
+    RunReply::new(true, &row.unwrap_or_default())
+}
+
+/// Returns the answer of a run that has just ended.
+fn reply(attached: &Attached, end: RunEnd) -> Result<RunReply, ApiError> {
+    match end {
+        RunEnd::WithResult(row) => RunReply::new(attached.live.origin.keyed.is_some(), &row),
+        RunEnd::WithoutResult(why) => Err(why),
+    }
+}
+
+/// Returns a stream of these events.
+pub(super) fn sent(events: impl Stream<Item = Event> + Send + 'static) -> Response {
+    let keep_alive = KeepAlive::new().interval(KEEP_ALIVE).text("keep-alive");
+    Sse::new(events.map(Ok::<Event, Infallible>)).keep_alive(keep_alive).into_response()
+}
+
+/// Returns the stream of an answer that is there.
+fn at_once(mut form: Box<dyn ReplyForm>, reply: &RunReply) -> Response {
+    let mut values = form.begin();
+    values.extend(form.end(reply));
+    let events: Vec<Event> = values.iter().map(|value| form.event(value)).chain(form.last()).collect();
+    sent(stream::iter(events))
+}
+
+/// Returns the stream of an answer that is to come: its beginning at once, the story of the run as it goes, and the answer once it is
+/// final.
+fn as_it_comes(attached: Attached, mut form: Box<dyn ReplyForm>) -> Response {
+    let begin: Vec<Event> = form.begin().iter().map(|value| form.event(value)).collect();
+    let news = stream::unfold(Some((attached, form)), |waiting| async {
+        let (mut attached, mut form) = waiting?;
+        let (lines, end) = attached.news().await;
+        let mut values: Vec<_> = lines.iter().flat_map(|line| form.progress(line)).collect();
+        let has_ended = end.is_some();
+        if let Some(end) = end {
+            values.extend(match reply(&attached, end) {
+                Ok(reply) => form.end(&reply),
+                // The head of the answer is sent already.
+                Err(why) => form.failed(&why),
+            });
+        }
+        let last = if has_ended { form.last() } else { None };
+        let events: Vec<Event> = values.iter().map(|value| form.event(value)).chain(last).collect();
+        Some((events, (!has_ended).then_some((attached, form))))
+    });
+    sent(stream::iter(begin).chain(news.flat_map(stream::iter)))
+}

@@ -1,0 +1,251 @@
+//! The run that a request asks for, in whatever form the request came.
+//!
+//! The input is the messages of a conversation and the caller's wishes. The output is a task with its data, or the field that is to blame.
+//! The last message of the user is the task. Earlier messages are data that the task may refer to, whatever their role: a caller's text
+//! never becomes an instruction of the protocol.
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use super::api_error::ApiError;
+use crate::crypto::Digest;
+use crate::protocol::Document;
+use crate::text::{CanonicalKind, CanonicalRule, escape};
+
+/// The name of the document with the earlier messages of a conversation.
+const CONVERSATION: &str = "earlier in this conversation";
+
+/// The name of the document with the caller's general instructions.
+const SYSTEM: &str = "notes of the application";
+
+/// The message about tools.
+const TOOLS: &str = "agents that agree on a text call no tools; send `tools` to a single model, and its findings to this server";
+
+/// The beginning of the name of each model.
+pub(super) const PREFIX: &str = "consensus/";
+
+/// The longest name of a model, in bytes.
+const MODEL_BYTES_MAX: usize = 256;
+
+/// The number of seeds. Larger numbers are not the same in every reader of JSON.
+const SEEDS: i64 = 1 << 52;
+
+/// The most choices of an answer.
+const CHOICES_MAX: usize = 1000;
+
+/// A task, and how it is to be answered.
+#[derive(Clone, Debug)]
+pub(super) struct RequestedRun {
+    /// The name of the model: a roleset, and where it says so its model.
+    pub(super) model: String,
+    /// The task.
+    pub(super) prompt: String,
+    /// The data of the task.
+    pub(super) documents: Vec<Document>,
+    /// The rule for which differences between texts do not count, if it is not that of the roleset.
+    pub(super) canonical: Option<CanonicalRule>,
+    /// The seed.
+    pub(super) seed: Option<u64>,
+    /// The most tokens of one reply.
+    pub(super) reply_tokens: Option<u32>,
+}
+
+/// The wishes that only this server understands. A mistake in them is not ignored.
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Extension {
+    /// The allowed answers.
+    #[serde(default)]
+    choices: Vec<String>,
+    /// The kind of the answer, which says which differences between texts do not count.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, example = "number")]
+    canonical: Option<CanonicalKind>,
+}
+
+/// The form that the answer is to have.
+#[derive(Deserialize, ToSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum AnswerFormat {
+    /// Any text.
+    Text,
+    /// A JSON object.
+    JsonObject,
+    /// JSON by a schema, which is refused.
+    JsonSchema,
+}
+
+/// The speaker of a message.
+#[derive(Clone, Copy, Deserialize, Eq, PartialEq, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Role {
+    System,
+    Developer,
+    User,
+    Assistant,
+    Tool,
+    Function,
+}
+
+/// The content of a message.
+#[derive(Deserialize, ToSchema)]
+#[serde(untagged)]
+pub(super) enum Content {
+    Whole(String),
+    Parts(Vec<Part>),
+}
+
+/// A part of a message.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct Part {
+    /// The type of the part: `text`, `input_text`, `output_text` or `refusal`.
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    text: Option<String>,
+    #[serde(default)]
+    refusal: Option<String>,
+}
+
+/// A message of a conversation.
+pub(super) struct Said {
+    pub(super) role: Role,
+    pub(super) text: String,
+}
+
+/// The wishes that requests of each form have.
+pub(super) struct Wishes<'a> {
+    pub(super) model: String,
+    pub(super) seed: Option<i64>,
+    /// The most tokens of one reply, and the name of its field.
+    pub(super) reply_tokens: (Option<u32>, &'a str),
+    /// The form of the answer, and the name of its field.
+    pub(super) format: (Option<AnswerFormat>, &'a str),
+    pub(super) tools: Option<Vec<Value>>,
+    pub(super) extension: Option<Extension>,
+}
+
+impl RequestedRun {
+    /// Makes a run of a conversation, whose field has this name, and of wishes.
+    pub(super) fn new(wishes: Wishes<'_>, said: Vec<Said>, field: &str) -> Result<Self, ApiError> {
+        let Wishes { model, seed, reply_tokens: (reply_tokens, tokens_field), format, tools, extension } =
+            wishes;
+        if model.len() > MODEL_BYTES_MAX || model.contains(char::is_control) {
+            let why = "the name of a model has 256 bytes at most, all of them visible";
+            return Err(ApiError::field("model", why));
+        }
+        if tools.is_some_and(|tools| !tools.is_empty()) {
+            return Err(ApiError::field("tools", TOOLS));
+        }
+        if reply_tokens == Some(0) {
+            return Err(ApiError::field(tokens_field, "a reply of no tokens is no reply"));
+        }
+        let canonical = canonical(format, extension.unwrap_or_default())?;
+        let (prompt, documents) = conversation(said, field)?;
+        let seed = seed.map(|seed| seed.rem_euclid(SEEDS).unsigned_abs());
+        Ok(Self { model, prompt, documents, canonical, seed, reply_tokens })
+    }
+
+    /// Returns the SHA-256 of what decides about the run. Whether its answer is streamed does not.
+    pub(super) fn digest(&self) -> Digest {
+        let Self { model, prompt, documents, canonical, seed, reply_tokens } = self;
+        let model = model.strip_prefix(PREFIX).unwrap_or(model);
+        Digest::new(json!([model, prompt, documents, canonical, seed, reply_tokens]).to_string().as_bytes())
+    }
+}
+
+/// Reads the body of a request. The error names the field that is to blame.
+pub(super) fn read_body<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
+    let read = serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_slice(body));
+    read.map_err(|why: serde_path_to_error::Error<serde_json::Error>| {
+        let (field, inner) = (why.path().to_string(), why.inner());
+        let is_form = inner.is_data() && field != ".";
+        let what = format!("the request cannot be read: {inner}");
+        if is_form { ApiError::field(&field, what) } else { ApiError::bad("invalid_json", what) }
+    })
+}
+
+/// Returns the text of the content of a field.
+pub(super) fn text(content: Option<Content>, field: &str) -> Result<String, ApiError> {
+    let parts = match content {
+        None => return Ok(String::new()),
+        Some(Content::Whole(text)) => return Ok(text),
+        Some(Content::Parts(parts)) => parts,
+    };
+    let text = |Part { kind, text, refusal }: Part| match kind.as_str() {
+        "text" | "input_text" | "output_text" | "refusal" => Ok(text.or(refusal).unwrap_or_default()),
+        _ => {
+            let why = format!("a part of the type `{}` cannot be read; send text", escape::excerpt(&kind));
+            Err(ApiError::field(field, why))
+        }
+    };
+    parts.into_iter().map(text).collect::<Result<Vec<String>, ApiError>>().map(|texts| texts.join("\n"))
+}
+
+/// Returns the rule for which differences between texts do not count, if the request has one.
+fn canonical(
+    (format, field): (Option<AnswerFormat>, &str),
+    Extension { choices, canonical }: Extension,
+) -> Result<Option<CanonicalRule>, ApiError> {
+    let kind = match format {
+        Some(AnswerFormat::JsonSchema) => {
+            let why = "agents cannot be held to a schema of the caller yet; use `json_object`, and describe the form in the task";
+            return Err(ApiError::field(field, why));
+        }
+        Some(AnswerFormat::JsonObject) => Some(CanonicalKind::Json),
+        Some(AnswerFormat::Text) | None => None,
+    };
+    let is_twice =
+        |(at, choice): (usize, &String)| choices[..at].contains(choice) || choice.trim().is_empty();
+    if choices.len() > CHOICES_MAX || choices.iter().enumerate().any(is_twice) {
+        let why = format!("the choices are {CHOICES_MAX} different texts at most, none of them empty");
+        return Err(ApiError::field("consensus.choices", why));
+    }
+    match (kind, canonical, choices.is_empty()) {
+        (Some(_), None, true) => Ok(kind.map(Into::into)),
+        (Some(_), ..) => {
+            Err(ApiError::field("consensus", format!("`{field}` already says what form the answer has")))
+        }
+        (None, None | Some(CanonicalKind::Choice), false) => {
+            Ok(Some(CanonicalRule { kind: CanonicalKind::Choice, choices, decimal: None }))
+        }
+        (None, Some(CanonicalKind::Choice), true) => {
+            Err(ApiError::field("consensus.choices", "an answer of kind `choice` needs `choices`"))
+        }
+        (None, Some(_), false) => {
+            Err(ApiError::field("consensus.choices", "`choices` go with the kind `choice` alone"))
+        }
+        (None, canonical, true) => Ok(canonical.map(Into::into)),
+    }
+}
+
+/// Returns the task of a conversation, and its data.
+fn conversation(mut said: Vec<Said>, field: &str) -> Result<(String, Vec<Document>), ApiError> {
+    let Some(Said { role: Role::User, text: prompt }) = said.pop() else {
+        return Err(ApiError::field(field, "the last message is to be the user's, which is the task"));
+    };
+    if prompt.trim().is_empty() {
+        return Err(ApiError::field(field, "the last message of the user is empty"));
+    }
+    let is_general = |said: &&Said| matches!(said.role, Role::System | Role::Developer);
+    let general: Vec<&str> = said.iter().filter(is_general).map(|said| said.text.as_str()).collect();
+    let earlier = said.iter().filter(|said| !is_general(said));
+    let earlier: Vec<String> =
+        earlier.map(|Said { role, text }| format!("{}: {text}", speaker(*role))).collect();
+    let document =
+        |name: &str, text: String| Document { name: name.to_owned(), text: text.into(), redacted: false };
+    let parts = [(SYSTEM, general.join("\n\n")), (CONVERSATION, earlier.join("\n\n"))];
+    let documents = parts.into_iter().filter(|(_, text)| !text.trim().is_empty());
+    Ok((prompt, documents.map(|(name, text)| document(name, text)).collect()))
+}
+
+fn speaker(role: Role) -> &'static str {
+    match role {
+        Role::System | Role::Developer => "Application",
+        Role::User => "User",
+        Role::Assistant => "Assistant",
+        Role::Tool | Role::Function => "Tool",
+    }
+}

@@ -1,0 +1,139 @@
+//! The answer of a run, before it has the form of an interface.
+//!
+//! The input is the line of results of a run. The output is its text, or the reason why there is none, its usage, and this program's own
+//! findings. A run without agreement is an answer too: its content is the text that leads, if one does, and the reason is its refusal.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::api_error::ApiError;
+use crate::core::Usage;
+use crate::protocol::OutcomeKind;
+
+/// The parts of a line of results that an answer has.
+#[derive(Deserialize)]
+struct ReplyFields {
+    outcome: OutcomeKind,
+    reason: Option<String>,
+    text: Option<String>,
+    blind_vote: BlindVote,
+    usage: Used,
+}
+
+#[derive(Deserialize)]
+struct BlindVote {
+    text: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Used {
+    prompt: u64,
+    cached: u64,
+    completion: u64,
+    calls: u64,
+}
+
+/// The parts of the line that go into the answer as they are.
+const FINDINGS: [&str; 12] = [
+    "run",
+    "protocol",
+    "roleset",
+    "outcome",
+    "reason",
+    "how",
+    "confidence",
+    "rounds",
+    "blind_vote",
+    "dissent",
+    "degraded",
+    "journal_head",
+];
+
+/// The tokens of all calls of a run.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct TokenUse {
+    pub(super) prompt: u64,
+    pub(super) cached: u64,
+    pub(super) completion: u64,
+    /// All tokens of replies but those of the final text: they are work on the way to it.
+    pub(super) reasoning: u64,
+}
+
+/// The answer of a run.
+#[derive(Debug)]
+pub(super) struct RunReply {
+    pub(super) content: Option<String>,
+    pub(super) refusal: Option<String>,
+    /// Whether a limit of the run was reached before its end.
+    pub(super) is_cut: bool,
+    pub(super) usage: TokenUse,
+    pub(super) findings: Value,
+}
+
+impl RunReply {
+    /// Makes the answer of a run from its line of results.
+    pub(super) fn new(has_key: bool, row: &Value) -> Result<Self, ApiError> {
+        let fields = ReplyFields::deserialize(row).map_err(|why| ApiError::internal(&why))?;
+        let ReplyFields { outcome, reason, text, blind_vote, usage } = fields;
+        let reason = reason.unwrap_or_else(|| "the run ended without agreement".to_owned());
+        let (content, refusal) = match outcome {
+            OutcomeKind::Agreed => (text, None),
+            OutcomeKind::Budget if usage.calls == 0 => return Err(ApiError::bad("budget", reason)),
+            // The vote over blind drafts is the best that the run has.
+            OutcomeKind::NoAgreement | OutcomeKind::Budget => (blind_vote.text, Some(reason)),
+            OutcomeKind::Abstained | OutcomeKind::Vetoed => (None, Some(reason)),
+            OutcomeKind::Failed => return Err(ApiError::provider(&reason, usage.calls == 0 && !has_key)),
+            OutcomeKind::Interrupted => return Err(ApiError::put_down(has_key)),
+        };
+        let said = content.as_ref().map_or(0, |text| Usage::estimate(0, text.len()).completion);
+        let findings = FINDINGS.iter().map(|name| ((*name).to_owned(), row[name].clone())).collect();
+        Ok(Self {
+            content,
+            refusal,
+            is_cut: outcome == OutcomeKind::Budget,
+            usage: TokenUse {
+                prompt: usage.prompt,
+                cached: usage.cached,
+                completion: usage.completion,
+                reasoning: usage.completion.saturating_sub(said),
+            },
+            findings: Value::Object(findings),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn row(outcome: &str, text: Option<&str>, blind: Option<&str>, calls: u64) -> Value {
+        json!({"run": "r", "outcome": outcome, "reason": "why", "text": text, "blind_vote": {"text": blind},
+            "usage": {"prompt": 70, "cached": 30, "completion": 20, "calls": calls}, "journal_head": "h"})
+    }
+
+    #[test]
+    fn an_agreement_is_the_content_and_its_tokens_are_those_of_all_calls() {
+        let reply = RunReply::new(false, &row("agreed", Some("four"), None, 4)).unwrap();
+        assert_eq!((reply.content.as_deref(), reply.refusal), (Some("four"), None));
+        assert_eq!(reply.usage, TokenUse { prompt: 70, cached: 30, completion: 20, reasoning: 18 });
+        assert_eq!((reply.is_cut, &reply.findings["journal_head"]), (false, &json!("h")));
+    }
+
+    #[test]
+    fn no_agreement_is_an_answer_with_its_reason_and_a_veto_has_no_content() {
+        let said = |row: &Value| RunReply::new(false, row).map(|reply| (reply.content, reply.refusal));
+        let leads = said(&row("no_agreement", None, Some("five"), 4)).unwrap();
+        assert_eq!(leads, (Some("five".to_owned()), Some("why".to_owned())));
+        let vetoed = said(&row("vetoed", None, Some("five"), 4)).unwrap();
+        assert_eq!(vetoed, (None, Some("why".to_owned())));
+        assert!(said(&row("failed", None, None, 0)).is_err());
+    }
+
+    #[test]
+    fn a_run_that_reached_a_limit_says_that_it_was_cut() {
+        assert!(RunReply::new(false, &row("budget", None, Some("five"), 4)).unwrap().is_cut);
+        assert!(RunReply::new(false, &row("budget", None, None, 0)).is_err());
+    }
+}

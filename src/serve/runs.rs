@@ -1,0 +1,320 @@
+//! The requests about runs: which there are, how they stand, what is on record of them, and that one is to stop.
+//!
+//! The input is the id of a run. The output is its row of results, or the lines of its journal, whole or as they come. A caller sees its
+//! own runs alone.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::sse::Event;
+use axum::response::{IntoResponse as _, Response};
+use axum::{Extension, Json};
+use futures_util::stream::{self, StreamExt as _};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
+
+use super::answering::sent;
+use super::api_error::{ApiError, Refusals};
+use super::guard::Caller;
+use super::intake::CALLER_LABEL;
+use super::live_run::{LiveRun, RunProgress};
+use super::service::Service;
+use crate::crypto::Digest;
+
+/// The number of ended runs on a page, unless the request says otherwise, and the most of them.
+const PAGE: usize = 20;
+const PAGE_MAX: usize = 100;
+
+/// The most ended runs that are looked at for one page. Those of other callers count too.
+const LOOKED_AT_MAX: usize = 1000;
+
+/// The parts of a row of results that a list has.
+const LISTED: [&str; 9] =
+    ["run", "roleset", "model", "outcome", "how", "rounds", "usage", "timing", "journal_head"];
+
+/// The page of a list.
+#[derive(Deserialize, IntoParams)]
+pub(super) struct Page {
+    /// The most ended runs on the page, 1 to 100.
+    limit: Option<usize>,
+    /// The run after which the page begins: the last one of the page before.
+    after: Option<String>,
+}
+
+/// A list of runs.
+#[derive(Serialize, ToSchema)]
+pub(super) struct RunList {
+    object: &'static str,
+    /// The runs that wait or are under way, on the first page, and the ended ones behind them, the last one first.
+    #[schema(value_type = Vec<Object>)]
+    data: Vec<Value>,
+    /// The `after` of the next page; null if this is the last one.
+    next: Option<Uuid>,
+}
+
+/// The state of a run that is under way.
+#[derive(Serialize, ToSchema)]
+pub(super) struct RunState {
+    run: Uuid,
+    /// `running`, also for a run that waits for its turn, or `stopping`.
+    status: &'static str,
+}
+
+/// Lists the runs of the caller.
+#[utoipa::path(get, path = "/v1/runs", tag = "runs", params(Page), responses((status = 200, body = RunList), Refusals))]
+pub(super) async fn list(
+    State(service): State<Arc<Service>>,
+    Extension(caller): Extension<Caller>,
+    page: Result<Query<Page>, axum::extract::rejection::QueryRejection>,
+) -> Result<Json<RunList>, ApiError> {
+    let Query(Page { limit, after }) = page.map_err(|why| ApiError::bad("invalid_value", why.body_text()))?;
+    let limit = limit.unwrap_or(PAGE);
+    if !(1..=PAGE_MAX).contains(&limit) {
+        return Err(ApiError::field("limit", format!("a page has 1 to {PAGE_MAX} runs")));
+    }
+    let after = after.as_deref().map(run_id).transpose()?;
+    let mut data = Vec::new();
+    if after.is_none() {
+        data.extend(service.live().values().filter(|live| live.origin.caller == caller).map(state));
+    }
+    let ended = service.ended();
+    let (mut next, mut count) = (None, 0);
+    let mut before = ended.before(after).peekable();
+    for _ in 0..LOOKED_AT_MAX {
+        if count == limit {
+            break;
+        }
+        let Some(run) = before.next() else { break };
+        next = Some(run);
+        let row = ended.line_of(run).map_err(|why| ApiError::internal(&why))?.unwrap_or_default();
+        if is_of(&row, caller) {
+            let mut listed = json!({"status": "ended"});
+            LISTED.iter().for_each(|name| listed[*name] = row[*name].clone());
+            data.push(listed);
+            count += 1;
+        }
+    }
+    let next = next.filter(|_| before.peek().is_some());
+    Ok(Json(RunList { object: "list", data, next }))
+}
+
+/// Reads the row of results of a run, or its state if it has not ended.
+#[utoipa::path(
+    get,
+    path = "/v1/runs/{run}",
+    tag = "runs",
+    params(("run", description = "The id of the run, or of its answer")),
+    responses((status = 200, description = "The row of results of a run that has ended, with the status `ended`, or a state", body = Object), Refusals)
+)]
+pub(super) async fn one(
+    State(service): State<Arc<Service>>,
+    Extension(caller): Extension<Caller>,
+    Path(run): Path<String>,
+) -> Result<Json<Value>, ApiError> {
+    let id = run_id(&run)?;
+    if let Some(live) = service.live_of(id, caller) {
+        return Ok(Json(state(&live)));
+    }
+    let mut row = ended_row(&service, caller, id)?.ok_or_else(no_run)?;
+    row["status"] = json!("ended");
+    Ok(Json(row))
+}
+
+/// Stops a run for good.
+#[utoipa::path(
+    delete,
+    path = "/v1/runs/{run}",
+    tag = "runs",
+    params(("run", description = "The id of the run, or of its answer")),
+    responses((status = 202, description = "The run is stopping", body = RunState), Refusals)
+)]
+pub(super) async fn cancel(
+    State(service): State<Arc<Service>>,
+    Extension(caller): Extension<Caller>,
+    Path(run): Path<String>,
+) -> Result<Response, ApiError> {
+    let id = run_id(&run)?;
+    let Some(live) = service.live_of(id, caller) else {
+        let has_ended = ended_row(&service, caller, id)?.is_some();
+        return Err(if has_ended {
+            ApiError::bad("run_ended", "the run has ended already")
+        } else {
+            no_run()
+        });
+    };
+    service.cancel(&live).map_err(|why| ApiError::internal(&why))?;
+    Ok((StatusCode::ACCEPTED, Json(RunState { run: id, status: "stopping" })).into_response())
+}
+
+/// Reads the lines of a run in the journal. They are a chain of their own, which `consensus verify` checks.
+#[utoipa::path(
+    get,
+    path = "/v1/runs/{run}/journal",
+    tag = "runs",
+    params(("run", description = "The id of the run, or of its answer")),
+    responses(
+        (status = 200, description = "The records that are written by now, one on each line", content_type = "application/x-ndjson", body = String),
+        Refusals,
+    )
+)]
+pub(super) async fn journal(
+    State(service): State<Arc<Service>>,
+    Extension(caller): Extension<Caller>,
+    Path(run): Path<String>,
+) -> Result<Response, ApiError> {
+    let id = run_id(&run)?;
+    if service.live_of(id, caller).is_none() && ended_row(&service, caller, id)?.is_none() {
+        return Err(no_run());
+    }
+    let lines = lines_of(&service, id, 0).await?;
+    let whole: Vec<u8> = lines.into_iter().flat_map(|line| line.into_iter().chain([b'\n'])).collect();
+    Ok(([(header::CONTENT_TYPE, "application/x-ndjson")], Body::from(whole)).into_response())
+}
+
+/// Streams the records of a run as they are written, from its beginning or from behind the one that `Last-Event-ID` names.
+#[utoipa::path(
+    get,
+    path = "/v1/runs/{run}/events",
+    tag = "runs",
+    params(
+        ("run", description = "The id of the run, or of its answer"),
+        ("Last-Event-ID" = Option<u32>, Header, description = "The number of the last record that the client has"),
+    ),
+    responses(
+        (status = 200, description = "A record in each event, until the run ends", content_type = "text/event-stream", body = String),
+        (status = 204, description = "The run has ended, and the client has all its records"),
+        Refusals,
+    )
+)]
+pub(super) async fn events(
+    State(service): State<Arc<Service>>,
+    Extension(caller): Extension<Caller>,
+    Path(run): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let id = run_id(&run)?;
+    let seen = match headers.get("last-event-id").map(|id| id.to_str().map(str::parse::<u32>)) {
+        None => 0,
+        Some(Ok(Ok(last))) => last as usize + 1,
+        Some(_) => return Err(ApiError::bad("invalid_value", "`Last-Event-ID` is the number of an event")),
+    };
+    let progress = service.live_of(id, caller).map(|live| live.look_on());
+    if progress.is_none() {
+        ended_row(&service, caller, id)?.ok_or_else(no_run)?;
+        if lines_of(&service, id, seen).await?.is_empty() {
+            // A browser that is told this does not come again.
+            return Ok(StatusCode::NO_CONTENT.into_response());
+        }
+    }
+    let follower = Follower { service, run: id, progress, seen };
+    let news = stream::unfold(Some(follower), |follower| async {
+        let mut follower = follower?;
+        let (events, has_ended) = follower.news().await;
+        Some((events, (!has_ended).then_some(follower)))
+    });
+    Ok(sent(news.flat_map(stream::iter)))
+}
+
+/// A request that follows the records of a run.
+struct Follower {
+    service: Arc<Service>,
+    run: Uuid,
+    /// The progress of the run, unless it had ended when the request came.
+    progress: Option<watch::Receiver<RunProgress>>,
+    /// The number of records that the client has.
+    seen: usize,
+}
+
+impl Follower {
+    /// Waits for records that the client does not have. Returns them, and whether they are the last ones.
+    async fn news(&mut self) -> (Vec<Event>, bool) {
+        // What is on record once the run has ended is all that there is.
+        let has_ended =
+            self.progress.as_mut().is_none_or(|progress| progress.borrow_and_update().end.is_some());
+        let lines = match lines_of(&self.service, self.run, self.seen).await {
+            Ok(lines) => lines,
+            // The head of the answer is sent already.
+            Err(why) => {
+                return (vec![Event::default().event("error").data(json!(why.body()).to_string())], true);
+            }
+        };
+        let first = self.seen;
+        self.seen += lines.len();
+        let events = lines.iter().enumerate().map(|(at, line)| as_event(first + at, line)).collect();
+        if !has_ended && lines.is_empty() {
+            self.written().await;
+        }
+        (events, has_ended)
+    }
+
+    /// Waits until the run has one more record on file, or has ended.
+    async fn written(&mut self) {
+        let Some(progress) = &mut self.progress else { return };
+        if progress.changed().await.is_err() {
+            return;
+        }
+        let recorded = progress.borrow().recorded;
+        let mut written = self.service.written();
+        tokio::select! {
+            _ = written.wait_for(|written| *written >= recorded) => {}
+            _ = progress.wait_for(|progress| progress.end.is_some()) => {}
+        }
+    }
+}
+
+/// Returns a record as an event, whose id is its number in the run.
+fn as_event(number: usize, line: &[u8]) -> Event {
+    #[derive(Deserialize)]
+    struct Typed {
+        event: Kind,
+    }
+    #[derive(Deserialize)]
+    struct Kind {
+        r#type: String,
+    }
+    let kind =
+        serde_json::from_slice(line).map_or_else(|_| "record".to_owned(), |Typed { event }| event.r#type);
+    Event::default().id(number.to_string()).event(kind).data(String::from_utf8_lossy(line))
+}
+
+/// Reads the lines of a run that are written by now, without the first `skipped` ones.
+async fn lines_of(service: &Arc<Service>, run: Uuid, skipped: usize) -> Result<Vec<Vec<u8>>, ApiError> {
+    let service = Arc::clone(service);
+    // The first time, the whole journal is read.
+    let read = tokio::task::spawn_blocking(move || service.records().lines_of(&run.to_string(), skipped));
+    let read = read.await.map_err(|why| ApiError::internal(&why))?;
+    read.map_err(|why| ApiError::internal(&why))
+}
+
+/// Returns the state of a run that waits or is under way.
+fn state(live: &Arc<LiveRun>) -> Value {
+    let status = if live.is_stopping() { "stopping" } else { "running" };
+    json!(RunState { run: live.origin.run, status })
+}
+
+/// Returns the line of results of a run of this caller, if there is one.
+fn ended_row(service: &Service, caller: Caller, run: Uuid) -> Result<Option<Value>, ApiError> {
+    let row = service.ended().line_of(run).map_err(|why| ApiError::internal(&why))?;
+    Ok(row.filter(|row| is_of(row, caller)))
+}
+
+/// Returns whether a line of results is that of a run of this caller.
+fn is_of(row: &Value, caller: Caller) -> bool {
+    let of = row["meta"][CALLER_LABEL].as_str().map_or(Ok(Digest::ZERO), str::parse);
+    of.is_ok_and(|of| of == caller.0)
+}
+
+/// Returns the id of a run, with or without the beginning that it has as the id of an answer.
+fn run_id(text: &str) -> Result<Uuid, ApiError> {
+    let bare = ["chatcmpl-", "resp_"].iter().find_map(|prefix| text.strip_prefix(prefix));
+    bare.unwrap_or(text).parse().map_err(|_| no_run())
+}
+
+fn no_run() -> ApiError {
+    ApiError::unknown("run_not_found", "there is no such run")
+}

@@ -1,0 +1,66 @@
+//! What a server counts: the figures for Prometheus, and what each token may use in a day.
+
+use serde_json::json;
+
+use super::body;
+use crate::support::{Finished, Folder, Served, consensus};
+
+#[test]
+fn the_figures_are_those_of_all_runs_of_the_folder_and_of_the_server() {
+    let folder = Folder::new();
+    let words = ["--mock", "--answer", "4"];
+    let served = Served::start(&folder, &words);
+    let ask = body("solver_checker", "How much is 2+2?");
+    served.chat(&[], &ask);
+    drop(served);
+    let served = Served::start(&folder, &words);
+    served.chat(&[], &ask);
+    served.ask("GET /nowhere/of/a/stranger", &[], "");
+    let figures = served.ask("GET /metrics", &[], "").body;
+    for line in [
+        r#"consensus_runs{outcome="agreed",protocol="pair",roleset="solver_checker"} 2"#,
+        r#"consensus_calls{protocol="pair",roleset="solver_checker"} 8"#,
+        r#"consensus_server_requests{path="/v1/chat/completions",status="200"} 1"#,
+        r#"consensus_server_requests{path="other",status="404"} 1"#,
+        r#"consensus_server_runs{state="under_way"} 0"#,
+    ] {
+        assert!(figures.lines().any(|found| found == line), "{line}\n{figures}");
+    }
+}
+
+#[test]
+fn a_token_begins_no_more_runs_and_uses_no_more_tokens_in_a_day_than_it_may() {
+    let folder = Folder::new();
+    folder.write(
+        "tokens",
+        "a-token-of-sixteen runs-a-day=2\nb-token-of-sixteen tokens-a-day=10\nc-token-of-sixteen\n",
+    );
+    let words = ["--mock", "--answer", "4", "--token-file", "tokens"];
+    let mut served = Served::start(&folder, &words);
+    let ask = body("solver_checker", "How much is 2+2?");
+    let key = |token: &str| format!("Authorization: Bearer {token}-token-of-sixteen");
+    let status = |served: &Served, token: &str, headers: &[&str]| {
+        let of = key(token);
+        let headers = [headers, &[of.as_str()]].concat();
+        served.chat(&headers, &ask).status
+    };
+    assert_eq!(status(&served, "a", &["Idempotency-Key: k"]), 200);
+    assert_eq!(status(&served, "a", &["Idempotency-Key: k"]), 200, "the same run is no second one");
+    assert_eq!(status(&served, "b", &[]), 200);
+    for _ in 0..2 {
+        let refused = served.chat(&[&key("b")], &ask);
+        assert_eq!((refused.status, &refused.json()["error"]["code"]), (429, &json!("allowance_used_up")));
+        assert!(refused.head.to_ascii_lowercase().contains("retry-after:"), "{}", refused.head);
+        // A server that begins anew remembers the day.
+        drop(served);
+        served = Served::start(&folder, &words);
+    }
+    assert_eq!(status(&served, "a", &[]), 200);
+    assert_eq!(status(&served, "a", &[]), 429);
+    assert_eq!(status(&served, "c", &[]), 200, "a token without a limit has none");
+    folder.write("wrong", "a-token-of-sixteen tokens=10\n");
+    let wrong =
+        Finished::of(consensus(&folder).args(["serve", "--mock", "--token-file", "wrong", "-o", "other"]));
+    let wrong = wrong.exits(2);
+    assert!(wrong.stderr.contains("line 1") && wrong.stderr.contains("tokens-a-day=N"), "{}", wrong.stderr);
+}

@@ -1,0 +1,151 @@
+//! What a server says of its runs: the list, the lines of their journal, and the lines as they come.
+
+use std::sync::Arc;
+
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+
+use super::{Door, behind, body};
+use crate::support::{Answer, Finished, Folder, Served, answer, consensus};
+
+/// An event of a stream of records.
+#[derive(Debug, PartialEq)]
+struct Recorded {
+    id: usize,
+    kind: String,
+    record: Value,
+}
+
+/// Returns the events of a stream of records.
+#[track_caller]
+fn recorded(said: &Answer) -> Vec<Recorded> {
+    let field = |event: &str, name: &str| {
+        let value = event.lines().find_map(|line| line.strip_prefix(&format!("{name}: ")).map(str::to_owned));
+        value.unwrap_or_else(|| panic!("no {name}: {event}"))
+    };
+    let whole = said.body.split("\n\n").filter(|event| !event.is_empty() && !event.starts_with(':'));
+    whole
+        .map(|event| Recorded {
+            id: field(event, "id").parse().unwrap(),
+            kind: field(event, "event"),
+            record: serde_json::from_str(&field(event, "data")).unwrap(),
+        })
+        .collect()
+}
+
+#[test]
+fn the_journal_of_a_run_can_be_verified_by_the_client_that_asked_for_it() {
+    let folder = Folder::new();
+    let served = Served::start(&folder, &["--mock", "--answer", "4"]);
+    // The lines of three runs are mixed in the file of the server.
+    let ask = body("solver_checker", "How much is 2+2?");
+    let said: Vec<Answer> = std::thread::scope(|scope| {
+        let asked: Vec<_> = (0..3).map(|_| scope.spawn(|| served.chat(&[], &ask))).collect();
+        asked.into_iter().map(|asked| asked.join().unwrap()).collect()
+    });
+    for said in said {
+        let said = said.json();
+        let journal = served.ask(&format!("GET /v1/runs/{}/journal", said["id"].as_str().unwrap()), &[], "");
+        assert!(journal.head.contains("application/x-ndjson"), "{}", journal.head);
+        folder.write("mine/journal.jsonl", &journal.body);
+        let verified = Finished::of(consensus(&folder).args(["verify", "mine"])).exits(0);
+        let head = said["consensus"]["journal_head"].as_str().unwrap();
+        assert!(verified.stdout.contains(head), "the answer names the head of what was verified");
+        Finished::of(consensus(&folder).args(["show", "mine"])).exits(0);
+        // The run goes on at the server alone.
+        let resumed = Finished::of(consensus(&folder).args(["resume", "mine"])).exits(2);
+        assert!(resumed.stderr.contains("the run goes on only there"), "{}", resumed.stderr);
+
+        // A line that is changed, or left out, is seen.
+        let lines: Vec<&str> = journal.body.lines().collect();
+        folder.write("mine/journal.jsonl", &journal.body.replacen("2+2", "2+3", 1));
+        Finished::of(consensus(&folder).args(["verify", "mine"])).exits(7);
+        folder.write("mine/journal.jsonl", &[&lines[..1], &lines[2..], &[""]].concat().join("\n"));
+        Finished::of(consensus(&folder).args(["verify", "mine"])).exits(7);
+    }
+    assert_eq!(served.end(Signal::SIGTERM), Some(0));
+    Finished::of(consensus(&folder).args(["verify", "served"])).exits(0);
+}
+
+#[test]
+fn the_records_of_a_run_come_as_they_are_written_and_go_on_where_a_client_left() {
+    let (folder, door) = (Folder::new(), Arc::new(Door::default()));
+    let llm = behind(&door);
+    let served = Served::start(&folder, &["--base-url", &llm.url(), "--model", "m"]);
+    let asked = served.send_chat(&[], &body("writer_physicist", "How much is 2+2?"));
+    // The list names the run while its first calls are in the air.
+    let run = loop {
+        let list = served.ask("GET /v1/runs", &[], "").json();
+        if let Some(run) = list["data"][0]["run"].as_str() {
+            assert_eq!(list["data"][0]["status"], "running");
+            break run.to_owned();
+        }
+    };
+    while llm.chats().len() < 2 {
+        std::thread::yield_now();
+    }
+    let early = served.send(&format!("GET /v1/runs/{run}/events"), &[], "");
+    let mut seen = vec![0; 1 << 16];
+    let mut has_come = || {
+        let count = early.peek(&mut seen).unwrap();
+        String::from_utf8_lossy(&seen[..count]).contains("event: asked")
+    };
+    while !has_come() {
+        std::thread::yield_now();
+    }
+    door.open();
+    assert_eq!(answer(asked).status, 200);
+    let all = recorded(&answer(early));
+    assert_eq!(all.iter().map(|event| event.id).collect::<Vec<_>>(), (0..all.len()).collect::<Vec<_>>());
+    assert_eq!((all[0].kind.as_str(), all[all.len() - 1].kind.as_str()), ("opened", "stopped"));
+    let journal = served.ask(&format!("GET /v1/runs/{run}/journal"), &[], "").body;
+    let lines: Vec<Value> = journal.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(all.iter().map(|event| event.record.clone()).collect::<Vec<_>>(), lines);
+
+    // A client that comes again gets the rest, and one that has all is told not to come again.
+    let from = |last: usize| {
+        served.ask(&format!("GET /v1/runs/{run}/events"), &[&format!("Last-Event-ID: {last}")], "")
+    };
+    assert_eq!(recorded(&from(1)), all[2..]);
+    assert_eq!(from(all.len() - 1).status, 204);
+    assert_eq!(served.ask(&format!("GET /v1/runs/{run}/events"), &["Last-Event-ID: x"], "").status, 400);
+}
+
+#[test]
+fn the_list_of_runs_has_pages_and_shows_each_caller_its_own() {
+    let folder = Folder::new();
+    folder.write("tokens", "a-token-of-sixteen\nb-token-of-sixteen\n");
+    let served = Served::start(&folder, &["--mock", "--answer", "4", "--token-file", "tokens"]);
+    let of = |token: &str| format!("Authorization: Bearer {token}-token-of-sixteen");
+    let asked: Vec<Value> = ["a", "a", "b", "a"]
+        .iter()
+        .map(|token| served.chat(&[&of(token)], &body("solver_checker", "How much is 2+2?")).json())
+        .collect();
+    let run = |at: usize| asked[at]["consensus"]["run"].clone();
+    let page =
+        |token: &str, query: &str| served.ask(&format!("GET /v1/runs{query}"), &[&of(token)], "").json();
+    let runs = |page: &Value| {
+        page["data"].as_array().unwrap().iter().map(|row| row["run"].clone()).collect::<Vec<_>>()
+    };
+    let first = page("a", "?limit=2");
+    assert_eq!(runs(&first), [run(3), run(1)]);
+    assert_eq!(
+        (&first["data"][0]["status"], &first["data"][0]["outcome"]),
+        (&json!("ended"), &json!("agreed"))
+    );
+    let second = page("a", &format!("?limit=2&after={}", first["next"].as_str().unwrap()));
+    assert_eq!((runs(&second), &second["next"]), (vec![run(0)], &Value::Null));
+    assert_eq!(runs(&page("b", "")), [run(2)]);
+    for path in ["/journal", "/events"] {
+        let other = format!("GET /v1/runs/{}{path}", run(2).as_str().unwrap());
+        assert_eq!(served.ask(&other, &[&of("a")], "").status, 404);
+    }
+    for query in ["?limit=0", "?limit=101", "?limit=x"] {
+        assert_eq!(served.ask(&format!("GET /v1/runs{query}"), &[&of("a")], "").status, 400, "{query}");
+    }
+    // The next server on the folder knows the same runs.
+    drop(served);
+    let served = Served::start(&folder, &["--mock", "--answer", "4", "--token-file", "tokens"]);
+    let list = served.ask("GET /v1/runs", &[&of("a")], "").json();
+    assert_eq!(runs(&list), [run(3), run(1), run(0)]);
+}
