@@ -17,9 +17,11 @@ use crate::core::Endpoint;
 use crate::crypto::Digest;
 use crate::engine::{PreparedRun, Redaction, RunBuilder, Sought, require_plain_id};
 use crate::journal::{Executed, InBatch, Limits};
-use crate::protocol::{Document, RunSetup, Task};
+use crate::protocol::{Document, ProtocolParams as _, RunSetup, Task};
 use crate::run::{ReadCalibration, add_spoken_rules};
-use crate::text::{Canonical, CanonicalRule, Canonicalizer, DecimalSign, NotCanonical, Reading, escape};
+use crate::text::{
+    Canonical, CanonicalRule, Canonicalizer, Constraint, DecimalSign, NotCanonical, Reading, escape,
+};
 
 /// A roleset on a model, ready to run.
 #[derive(Clone, Debug)]
@@ -97,6 +99,15 @@ impl Column {
         let everybody = setup.agents.iter_mut().chain(&mut setup.arbiter);
         everybody.for_each(|agent| agent.max_tokens = max);
         Self { sha256: Digest::new(text.as_bytes()), setup, ..self }
+    }
+
+    /// Returns the same column with one more rule for its answers, or none if its protocol knows no rules.
+    #[must_use]
+    pub fn with_rule(self, rule: Constraint) -> Option<Self> {
+        let text = json!([self.sha256, "rule", rule]).to_string();
+        let mut setup = self.setup;
+        setup.params.constraints_mut()?.push(rule);
+        Some(Self { sha256: Digest::new(text.as_bytes()), setup, ..self })
     }
 
     /// Returns the same column whose models are called with one more header.

@@ -35,6 +35,14 @@ pub struct Roleset {
     pub interpreter: Interpreter,
 }
 
+impl Roleset {
+    /// Returns whether its runs execute anything: a check, or programs of agents.
+    #[must_use]
+    pub fn executes(&self) -> bool {
+        self.check.is_some() || self.agents.iter().any(|agent| agent.method == Method::Program)
+    }
+}
+
 /// The longest time for a check if nothing else is said, in milliseconds.
 pub const CHECK_TIMEOUT_MS: u64 = 30_000;
 

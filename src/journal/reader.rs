@@ -99,7 +99,7 @@ pub fn read_shared<E: DeserializeOwned>(
 pub(super) fn walk<E: DeserializeOwned>(
     file: &File,
     path: &Path,
-    mut links: Links,
+    mut by: Links,
     mut each: impl FnMut(Record<E>, PlacedRecord) -> Result<(), String>,
 ) -> Result<Walked, JournalError> {
     let mut lines = BufReader::with_capacity(1 << 16, file);
@@ -115,9 +115,9 @@ pub(super) fn walk<E: DeserializeOwned>(
         }
         let number = walked.chain.lines + 1;
         let damaged = |why: String| JournalError::Damaged { path: path.to_owned(), line: number, why };
-        let record = walked.chain.check(&line, links).map_err(damaged)?;
-        if links == Links::AsFirst {
-            links = if record.run_prev.is_some() { Links::OfRun } else { Links::OfFile };
+        let record = walked.chain.check(&line, by).map_err(damaged)?;
+        if by == Links::AsFirst {
+            by = if record.run_prev.is_some() { Links::OfRun } else { Links::OfFile };
         }
         let (offset, bytes, sha256) = (walked.whole_bytes, line.len(), walked.chain.head);
         each(record, PlacedRecord { number, offset, bytes, sha256 }).map_err(damaged)?;

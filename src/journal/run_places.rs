@@ -1,6 +1,6 @@
 //! The places of each run's lines in a shared journal, so that they can be read while it grows.
 //!
-//! The input is the file, whose only writer is this process. The output is the lines of one run as they stand. Their chain is not checked:
+//! The input is the file, whose only writer is this process. The output is the lines of one run, unchanged. Their chain is not checked:
 //! the writer has just made it.
 
 use std::collections::HashMap;

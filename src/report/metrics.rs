@@ -21,7 +21,9 @@ const STEPS: [f64; 10] = [0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 180.0, 600
 pub fn metrics(runs: &[Counted], decisions: &[DecisionMetrics]) -> Result<String, prometheus::Error> {
     let registry = Registry::new();
     let figures = RunFigures::new(&registry)?;
-    runs.iter().for_each(|run| figures.add(run));
+    for run in runs {
+        figures.add(run);
+    }
     if !decisions.is_empty() {
         of_decisions(&registry, decisions)?;
     }

@@ -1,7 +1,7 @@
 //! The figures of runs, for Prometheus.
 //!
-//! The input is the results of runs, one after another. The output is figures in a registry. A result is counted as it stands, so the same
-//! results give the same figures.
+//! The input is the results of runs, one after another. The output is figures in a registry. The same results always give the
+//! same figures.
 
 use prometheus::{HistogramOpts, HistogramVec, IntGauge, IntGaugeVec, Opts, Registry};
 use serde::Deserialize;

@@ -16,9 +16,10 @@ use tokio::process::Command;
 use super::interpreter::{NAME, VERSION};
 use super::job::{CommandJob, Confinement, Ran, Sandbox, policy_text};
 use super::{SandboxError, WallLimits, WallPolicy};
-use crate::core::{CommandEnd, InterpreterNote};
+use crate::core::{CommandEnd, ExitCode, InterpreterNote};
 use crate::crypto::Digest;
 use crate::files::Scratch;
+use crate::text::one_line;
 
 /// The longest time that a program may take.
 pub const PROGRAM_TIME_MAX: Duration = Duration::from_secs(5);
@@ -100,9 +101,15 @@ impl Sandbox {
         if status.signal().is_some_and(|signal| STOP_SIGNALS.contains(&signal)) {
             return Err(SandboxError::GuardLost);
         }
-        // A process that could not tell its end ran out of memory.
-        let end = serde_json::from_str(told.trim()).unwrap_or(CommandEnd::Memory);
-        Ok(ran(end, output, began))
+        match serde_json::from_str(told.trim()) {
+            Ok(end) => Ok(ran(end, output, began)),
+            // The wall was not built, so the program never began.
+            Err(_) if status.code() == Some(ExitCode::Usage as i32) => {
+                Err(SandboxError::Unavailable(one_line(told.trim())))
+            }
+            // A process that could not tell its end ran out of memory.
+            Err(_) => Ok(ran(CommandEnd::Memory, output, began)),
+        }
     }
 
     /// Runs a program by the `python3` of this machine. Returns its version too.

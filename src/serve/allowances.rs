@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use serde::Deserialize;
 
-use super::intake::CALLER_LABEL;
+use super::caller::CALLER_LABEL;
 use crate::crypto::Digest;
 
 /// The limits of a caller for one day. A missing limit does not bind.

@@ -17,13 +17,14 @@ use http_body_util::LengthLimitError;
 use serde_json::json;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::api_error::{ApiError, Refusals};
 use super::attached::Attached;
+use super::caller::Caller;
 use super::chat_reply::{ChatCompletion, ChatForm};
 use super::chat_request::{AskedChat, ChatCompletionRequest};
-use super::guard::Caller;
 use super::intake::DEPTH_HEADER;
 use super::live_run::RunEnd;
 use super::reply_form::ReplyForm;
@@ -47,6 +48,18 @@ const KEEP_ALIVE: Duration = Duration::from_secs(5);
 /// The longest `Idempotency-Key`, in bytes.
 const KEY_BYTES_MAX: usize = 255;
 
+/// An event of a stream, for the description.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "only the description is made of it")]
+pub(super) struct SentEvent {
+    /// The number of a record in its run; absent in the stream of an answer.
+    id: Option<String>,
+    /// The type of the event, if it has one.
+    event: Option<String>,
+    /// JSON, or `[DONE]` behind the last chunk of a chat completion.
+    data: String,
+}
+
 /// Asks for a chat completion: several agents agree on the answer to the last message of the user.
 #[utoipa::path(
     post,
@@ -56,7 +69,7 @@ const KEY_BYTES_MAX: usize = 255;
     params(("Idempotency-Key" = Option<String>, Header, description = "Requests with the same key are one run.")),
     responses(
         (status = 200, description = "The answer; a stream of chunks if `stream` is set", content(
-            (ChatCompletion = "application/json"), (String = "text/event-stream"))),
+            (ChatCompletion = "application/json"), (SentEvent = "text/event-stream"))),
         Refusals,
     )
 )]
@@ -83,7 +96,7 @@ pub(super) async fn chat(
     params(("Idempotency-Key" = Option<String>, Header, description = "Requests with the same key are one run.")),
     responses(
         (status = 200, description = "The answer; a stream of events if `stream` is set", content(
-            (WholeResponse = "application/json"), (String = "text/event-stream"))),
+            (WholeResponse = "application/json"), (SentEvent = "text/event-stream"))),
         Refusals,
     )
 )]
@@ -95,7 +108,7 @@ pub(super) async fn responses(
     body: Body,
 ) -> Result<Response, ApiError> {
     let asked = AskedResponse::parse(&json_body(&headers, body).await?)?;
-    let AskedResponse { run, stream, instructions, metadata, is_json } = asked;
+    let AskedResponse { run, stream, instructions, metadata, format } = asked;
     let (model, max_output_tokens, created) = (run.model.clone(), run.reply_tokens, now());
     let taken = submit(&submissions, caller, &headers, run).await?;
     let form = ResponseForm {
@@ -105,7 +118,7 @@ pub(super) async fn responses(
         instructions,
         max_output_tokens,
         metadata: metadata.unwrap_or_else(|| json!({})),
-        is_json,
+        format,
         sent: 0,
         story: String::new(),
     };

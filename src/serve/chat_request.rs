@@ -9,13 +9,14 @@ use utoipa::ToSchema;
 
 use super::api_error::ApiError;
 use super::requested_run::{
-    AnswerFormat, Content, Extension, RequestedRun, Role, Said, Wishes, read_body, text,
+    AnswerFormat, Extension, GivenContent, RequestedRun, Speaker, Spoken, Wishes, read_body, text,
 };
 
 /// A request for a chat completion. Clients send many fields that mean nothing here, and servers ignore fields that they do not know.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct ChatCompletionRequest {
     /// A roleset, such as `consensus/vote_number`, and behind `@` its model.
+    #[schema(example = "consensus/vote_number")]
     model: String,
     /// The conversation. The last message is the user's, and is the task.
     messages: Vec<Message>,
@@ -61,9 +62,9 @@ struct StreamOptions {
 /// A message of a conversation.
 #[derive(Deserialize, ToSchema)]
 struct Message {
-    role: Role,
+    role: Speaker,
     #[serde(default)]
-    content: Option<Content>,
+    content: Option<GivenContent>,
     /// The reason that an earlier answer gave in place of a text.
     #[serde(default)]
     refusal: Option<String>,
@@ -96,7 +97,10 @@ impl AskedChat {
         let mut said = Vec::new();
         for (at, Message { role, content, refusal }) in body.messages.into_iter().enumerate() {
             let text = text(content, &format!("messages[{at}].content"))?;
-            said.push(Said { role, text: if text.is_empty() { refusal.unwrap_or_default() } else { text } });
+            said.push(Spoken {
+                role,
+                text: if text.is_empty() { refusal.unwrap_or_default() } else { text },
+            });
         }
         let wishes = Wishes {
             model: body.model,

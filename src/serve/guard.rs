@@ -13,6 +13,7 @@ use subtle::ConstantTimeEq as _;
 
 use super::allowances::Allowance;
 use super::api_error::ApiError;
+use super::caller::Caller;
 use super::error::ServeError;
 use crate::crypto::Digest;
 use crate::files::{SMALL_BYTES_MAX, read_text};
@@ -68,10 +69,6 @@ fn token(line: &str) -> Result<(Digest, Allowance), String> {
     }
     Ok((Digest::new(token.as_bytes()), allowance))
 }
-
-/// The caller of a request: the digest of its token, or zeros where no token is wanted. Keys of different callers are different keys.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Caller(pub(super) Digest);
 
 /// The rules by which requests are heard.
 #[derive(Clone, Debug)]
@@ -208,7 +205,7 @@ mod tests {
     fn an_address_that_others_reach_needs_a_token() {
         let open = Guard::new("0.0.0.0:8700".parse().unwrap(), Tokens::default(), &[]);
         assert!(matches!(open, Err(ServeError::Open(_))));
-        let tokens = Tokens(vec![Digest::new(b"a-token-of-sixteen")]);
+        let tokens = Tokens(vec![(Digest::new(b"a-token-of-sixteen"), Allowance::default())]);
         let guard = Guard::new("0.0.0.0:8700".parse().unwrap(), tokens, &[]).unwrap();
         let caller = |value: &str| {
             guard.caller(&HeaderMap::from_iter([(header::AUTHORIZATION, value.parse().unwrap())])).is_ok()

@@ -15,12 +15,11 @@ use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
-use utoipa::openapi::{InfoBuilder, OpenApi, OpenApiBuilder};
-use utoipa::{Modify, ToSchema};
+use utoipa::{Modify, OpenApi, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::api_error::{ApiError, Refusals};
+use super::api_error::{ApiError, ErrorBody, Refusals};
 use super::service::Service;
 use super::submission::Submission;
 use super::{answering, runs};
@@ -51,7 +50,7 @@ pub(super) fn router(front: Front) -> Router {
     let (open, of_open) = OpenApiRouter::<Front>::new().routes(routes!(health)).split_for_parts();
     description.merge(of_open);
     let paths = std::mem::take(&mut description.paths.paths);
-    // The router's word for a name with slashes is none of OpenAPI.
+    // OpenAPI does not know the router's form of a name with slashes.
     description.paths.paths = paths.into_iter().map(|(path, item)| (path.replace("{*", "{"), item)).collect();
     let description = Arc::new(description);
     let with_guard = middleware::from_fn_with_state(Arc::clone(&front.service), guarded_by_token);
@@ -70,12 +69,7 @@ pub(super) fn router(front: Front) -> Router {
 
 /// Returns the paths that ask for a token, with their description.
 fn described() -> OpenApiRouter<Front> {
-    let info = InfoBuilder::new().title("consensus").version(VERSION).description(Some(
-        "Agreement as a model: each request is a run of several agents, behind OpenAI's interface.",
-    ));
-    let mut description = OpenApiBuilder::new().info(info.build()).build();
-    ByToken.modify(&mut description);
-    OpenApiRouter::with_openapi(description)
+    OpenApiRouter::with_openapi(Description::openapi())
         .routes(routes!(answering::chat))
         .routes(routes!(answering::responses))
         .routes(routes!(models))
@@ -87,11 +81,24 @@ fn described() -> OpenApiRouter<Front> {
         .routes(routes!(metrics))
 }
 
+/// The description of the server, to which each handler adds its path.
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "consensus",
+        version = VERSION,
+        description = "Agreement as a model: each request is a run of several agents, behind OpenAI's interface.",
+    ),
+    components(schemas(ErrorBody)),
+    modifiers(&ByToken)
+)]
+struct Description;
+
 /// Says in the description that a token may be wanted.
 struct ByToken;
 
 impl Modify for ByToken {
-    fn modify(&self, description: &mut OpenApi) {
+    fn modify(&self, description: &mut utoipa::openapi::OpenApi) {
         let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
         let components = description.components.get_or_insert_default();
         components.add_security_scheme("token", SecurityScheme::Http(bearer));

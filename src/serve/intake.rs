@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::api_error::ApiError;
 use super::attached::Attached;
-use super::guard::Caller;
+use super::caller::{CALLER_LABEL, Caller};
 use super::live_run::{LiveRun, RunOrigin};
 use super::requested_run::{PREFIX, RequestedRun};
 use super::service::Service;
@@ -24,14 +24,13 @@ use crate::crypto::Digest;
 use crate::engine::StopRequest;
 use crate::journal::RunSpec;
 use crate::protocol::{Document, ProtocolParams as _, RunSetup, Task};
-use crate::text::{CanonicalRule, escape};
+use crate::text::{CanonicalRule, Constraint, escape};
 
 /// The header by which a server recognises requests of its own agents.
 pub(super) const DEPTH_HEADER: &str = "x-consensus-depth";
 
-/// The labels of a run: the digest of its request, if it has a key, and that of its caller's token, if it has one.
+/// The label of a run with the digest of its request, if it has a key.
 const REQUEST_LABEL: &str = "request_sha256";
-pub(super) const CALLER_LABEL: &str = "caller";
 
 /// The most rolesets on models that are kept.
 const COLUMNS_MAX: usize = 256;
@@ -101,6 +100,17 @@ impl Intake<'_> {
         let column = self.column(&asked.model).await?;
         let column = match asked.reply_tokens {
             Some(max) => column.with_reply_tokens(max),
+            None => column,
+        };
+        let column = match &asked.schema {
+            Some(schema) => {
+                column.with_rule(Constraint::Schema { schema: schema.clone() }).ok_or_else(|| {
+                    ApiError::field(
+                        "response_format",
+                        "the roleset knows no rules for its answers; choose another one",
+                    )
+                })?
+            }
             None => column,
         };
         let place = Arc::clone(&self.service.places).try_acquire_owned().map_err(|_| ApiError::full())?;

@@ -11,7 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use uuid::Uuid;
 
 use super::api_error::ApiError;
-use super::guard::Caller;
+use super::caller::Caller;
 use crate::crypto::Digest;
 use crate::engine::{RunEvent, StopRequest};
 use crate::protocol::Step;

@@ -16,6 +16,7 @@ mod allowances;
 mod answering;
 mod api_error;
 mod attached;
+mod caller;
 mod cancelled;
 mod chat_reply;
 mod chat_request;

@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use super::api_error::ApiError;
 use crate::crypto::Digest;
 use crate::protocol::Document;
-use crate::text::{CanonicalKind, CanonicalRule, escape};
+use crate::text::{AnswerSchema, CanonicalKind, CanonicalRule, escape};
 
 /// The name of the document with the earlier messages of a conversation.
 const CONVERSATION: &str = "earlier in this conversation";
@@ -46,6 +46,8 @@ pub(super) struct RequestedRun {
     pub(super) documents: Vec<Document>,
     /// The rule for which differences between texts do not count, if it is not that of the roleset.
     pub(super) canonical: Option<CanonicalRule>,
+    /// The schema of the answer, if the caller gives one.
+    pub(super) schema: Option<AnswerSchema>,
     /// The seed.
     pub(super) seed: Option<u64>,
     /// The most tokens of one reply.
@@ -73,14 +75,33 @@ pub(super) enum AnswerFormat {
     Text,
     /// A JSON object.
     JsonObject,
-    /// JSON by a schema, which is refused.
-    JsonSchema,
+    /// JSON that a schema accepts.
+    JsonSchema {
+        /// The schema with its name, in requests for a chat completion.
+        #[serde(default)]
+        json_schema: Option<GivenSchema>,
+        /// The name of the schema, in requests for a response.
+        #[serde(default)]
+        name: Option<String>,
+        /// The schema, in requests for a response.
+        #[serde(default)]
+        #[schema(value_type = Option<Object>)]
+        schema: Option<Value>,
+    },
+}
+
+/// A schema with its name, which does not matter.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct GivenSchema {
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    schema: Option<Value>,
 }
 
 /// The speaker of a message.
 #[derive(Clone, Copy, Deserialize, Eq, PartialEq, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Role {
+pub(super) enum Speaker {
     System,
     Developer,
     User,
@@ -92,7 +113,7 @@ pub(super) enum Role {
 /// The content of a message.
 #[derive(Deserialize, ToSchema)]
 #[serde(untagged)]
-pub(super) enum Content {
+pub(super) enum GivenContent {
     Whole(String),
     Parts(Vec<Part>),
 }
@@ -110,8 +131,8 @@ pub(super) struct Part {
 }
 
 /// A message of a conversation.
-pub(super) struct Said {
-    pub(super) role: Role,
+pub(super) struct Spoken {
+    pub(super) role: Speaker,
     pub(super) text: String,
 }
 
@@ -129,7 +150,7 @@ pub(super) struct Wishes<'a> {
 
 impl RequestedRun {
     /// Makes a run of a conversation, whose field has this name, and of wishes.
-    pub(super) fn new(wishes: Wishes<'_>, said: Vec<Said>, field: &str) -> Result<Self, ApiError> {
+    pub(super) fn new(wishes: Wishes<'_>, said: Vec<Spoken>, field: &str) -> Result<Self, ApiError> {
         let Wishes { model, seed, reply_tokens: (reply_tokens, tokens_field), format, tools, extension } =
             wishes;
         if model.len() > MODEL_BYTES_MAX || model.contains(char::is_control) {
@@ -142,17 +163,59 @@ impl RequestedRun {
         if reply_tokens == Some(0) {
             return Err(ApiError::field(tokens_field, "a reply of no tokens is no reply"));
         }
-        let canonical = canonical(format, extension.unwrap_or_default())?;
+        let (format, format_field) = format;
+        let kind = format.as_ref().and_then(AnswerFormat::kind);
+        let canonical = canonical(kind, format_field, extension.unwrap_or_default())?;
+        let schema = format.map(|format| format.schema(format_field)).transpose()?.flatten();
         let (prompt, documents) = conversation(said, field)?;
         let seed = seed.map(|seed| seed.rem_euclid(SEEDS).unsigned_abs());
-        Ok(Self { model, prompt, documents, canonical, seed, reply_tokens })
+        Ok(Self { model, prompt, documents, canonical, schema, seed, reply_tokens })
     }
 
     /// Returns the SHA-256 of what decides about the run. Whether its answer is streamed does not.
     pub(super) fn digest(&self) -> Digest {
-        let Self { model, prompt, documents, canonical, seed, reply_tokens } = self;
+        let Self { model, prompt, documents, canonical, schema, seed, reply_tokens } = self;
         let model = model.strip_prefix(PREFIX).unwrap_or(model);
-        Digest::new(json!([model, prompt, documents, canonical, seed, reply_tokens]).to_string().as_bytes())
+        let mut of = vec![
+            json!(model),
+            json!(prompt),
+            json!(documents),
+            json!(canonical),
+            json!(seed),
+            json!(reply_tokens),
+        ];
+        of.extend(schema.as_ref().map(|schema| json!(schema)));
+        Digest::new(json!(of).to_string().as_bytes())
+    }
+}
+
+impl AnswerFormat {
+    /// Returns the kind of the answer, if this says one.
+    fn kind(&self) -> Option<CanonicalKind> {
+        match self {
+            Self::Text => None,
+            Self::JsonObject | Self::JsonSchema { .. } => Some(CanonicalKind::Json),
+        }
+    }
+
+    /// Returns the format as a response repeats it.
+    pub(super) fn repeated(&self) -> Value {
+        match self {
+            Self::Text => json!({"type": "text"}),
+            Self::JsonObject => json!({"type": "json_object"}),
+            Self::JsonSchema { name, schema, .. } => {
+                json!({"type": "json_schema", "name": name.as_deref().unwrap_or("answer"), "schema": schema})
+            }
+        }
+    }
+
+    /// Returns the schema of the answer, if this gives one.
+    fn schema(self, field: &str) -> Result<Option<AnswerSchema>, ApiError> {
+        let Self::JsonSchema { json_schema, schema, .. } = self else { return Ok(None) };
+        let schema = schema.or(json_schema.and_then(|named| named.schema));
+        let why = "the type `json_schema` needs a `schema`";
+        let schema = schema.ok_or_else(|| ApiError::field(field, why))?;
+        AnswerSchema::try_from(schema).map(Some).map_err(|why| ApiError::field(field, why))
     }
 }
 
@@ -168,11 +231,11 @@ pub(super) fn read_body<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError>
 }
 
 /// Returns the text of the content of a field.
-pub(super) fn text(content: Option<Content>, field: &str) -> Result<String, ApiError> {
+pub(super) fn text(content: Option<GivenContent>, field: &str) -> Result<String, ApiError> {
     let parts = match content {
         None => return Ok(String::new()),
-        Some(Content::Whole(text)) => return Ok(text),
-        Some(Content::Parts(parts)) => parts,
+        Some(GivenContent::Whole(text)) => return Ok(text),
+        Some(GivenContent::Parts(parts)) => parts,
     };
     let text = |Part { kind, text, refusal }: Part| match kind.as_str() {
         "text" | "input_text" | "output_text" | "refusal" => Ok(text.or(refusal).unwrap_or_default()),
@@ -186,17 +249,10 @@ pub(super) fn text(content: Option<Content>, field: &str) -> Result<String, ApiE
 
 /// Returns the rule for which differences between texts do not count, if the request has one.
 fn canonical(
-    (format, field): (Option<AnswerFormat>, &str),
+    kind: Option<CanonicalKind>,
+    field: &str,
     Extension { choices, canonical }: Extension,
 ) -> Result<Option<CanonicalRule>, ApiError> {
-    let kind = match format {
-        Some(AnswerFormat::JsonSchema) => {
-            let why = "agents cannot be held to a schema of the caller yet; use `json_object`, and describe the form in the task";
-            return Err(ApiError::field(field, why));
-        }
-        Some(AnswerFormat::JsonObject) => Some(CanonicalKind::Json),
-        Some(AnswerFormat::Text) | None => None,
-    };
     let is_twice =
         |(at, choice): (usize, &String)| choices[..at].contains(choice) || choice.trim().is_empty();
     if choices.len() > CHOICES_MAX || choices.iter().enumerate().any(is_twice) {
@@ -222,18 +278,18 @@ fn canonical(
 }
 
 /// Returns the task of a conversation, and its data.
-fn conversation(mut said: Vec<Said>, field: &str) -> Result<(String, Vec<Document>), ApiError> {
-    let Some(Said { role: Role::User, text: prompt }) = said.pop() else {
+fn conversation(mut said: Vec<Spoken>, field: &str) -> Result<(String, Vec<Document>), ApiError> {
+    let Some(Spoken { role: Speaker::User, text: prompt }) = said.pop() else {
         return Err(ApiError::field(field, "the last message is to be the user's, which is the task"));
     };
     if prompt.trim().is_empty() {
         return Err(ApiError::field(field, "the last message of the user is empty"));
     }
-    let is_general = |said: &&Said| matches!(said.role, Role::System | Role::Developer);
+    let is_general = |said: &&Spoken| matches!(said.role, Speaker::System | Speaker::Developer);
     let general: Vec<&str> = said.iter().filter(is_general).map(|said| said.text.as_str()).collect();
     let earlier = said.iter().filter(|said| !is_general(said));
     let earlier: Vec<String> =
-        earlier.map(|Said { role, text }| format!("{}: {text}", speaker(*role))).collect();
+        earlier.map(|Spoken { role, text }| format!("{}: {text}", speaker(*role))).collect();
     let document =
         |name: &str, text: String| Document { name: name.to_owned(), text: text.into(), redacted: false };
     let parts = [(SYSTEM, general.join("\n\n")), (CONVERSATION, earlier.join("\n\n"))];
@@ -241,11 +297,11 @@ fn conversation(mut said: Vec<Said>, field: &str) -> Result<(String, Vec<Documen
     Ok((prompt, documents.map(|(name, text)| document(name, text)).collect()))
 }
 
-fn speaker(role: Role) -> &'static str {
+fn speaker(role: Speaker) -> &'static str {
     match role {
-        Role::System | Role::Developer => "Application",
-        Role::User => "User",
-        Role::Assistant => "Assistant",
-        Role::Tool | Role::Function => "Tool",
+        Speaker::System | Speaker::Developer => "Application",
+        Speaker::User => "User",
+        Speaker::Assistant => "Assistant",
+        Speaker::Tool | Speaker::Function => "Tool",
     }
 }

@@ -94,8 +94,8 @@ pub(super) struct ResponseForm {
     pub(super) instructions: Option<String>,
     pub(super) max_output_tokens: Option<u32>,
     pub(super) metadata: Value,
-    /// Whether the answer is JSON.
-    pub(super) is_json: bool,
+    /// The format of the answer.
+    pub(super) format: Value,
     /// The number of events sent.
     pub(super) sent: u64,
     /// The story of the run, as it was streamed.
@@ -115,7 +115,6 @@ impl ResponseForm {
 
     /// Returns the response in a state before or at its end.
     fn response(&self, status: &'static str, output: Vec<Value>) -> WholeResponse {
-        let format = if self.is_json { "json_object" } else { "text" };
         WholeResponse {
             id: format!("resp_{}", self.run),
             object: "response",
@@ -133,7 +132,7 @@ impl ResponseForm {
             previous_response_id: None,
             store: false,
             temperature: None,
-            text: json!({"format": {"type": format}}),
+            text: json!({"format": self.format}),
             tool_choice: "none",
             tools: Vec::new(),
             top_p: None,
@@ -156,10 +155,7 @@ impl ResponseForm {
     }
 
     fn reasoning(&self) -> Value {
-        let summary: &[Value] = &match self.story.is_empty() {
-            true => Vec::new(),
-            false => vec![self.summary()],
-        };
+        let summary: Vec<Value> = (!self.story.is_empty()).then(|| self.summary()).into_iter().collect();
         json!({"id": format!("rs_{}", self.run), "type": "reasoning", "summary": summary})
     }
 
@@ -296,7 +292,7 @@ mod tests {
             instructions: None,
             max_output_tokens: None,
             metadata: json!({}),
-            is_json: false,
+            format: json!({"type": "text"}),
             sent: 0,
             story: String::new(),
         }

@@ -9,13 +9,14 @@ use utoipa::ToSchema;
 
 use super::api_error::ApiError;
 use super::requested_run::{
-    AnswerFormat, Content, Extension, RequestedRun, Role, Said, Wishes, read_body, text,
+    AnswerFormat, Extension, GivenContent, RequestedRun, Speaker, Spoken, Wishes, read_body, text,
 };
 
 /// A request for a response.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct ResponseRequest {
     /// A roleset, such as `consensus/vote_number`, and behind `@` its model.
+    #[schema(example = "consensus/vote_number")]
     model: String,
     /// The conversation. The last message is the user's, and is the task.
     input: Input,
@@ -65,9 +66,9 @@ struct Item {
     #[serde(default, rename = "type")]
     kind: Option<String>,
     #[serde(default)]
-    role: Option<Role>,
+    role: Option<Speaker>,
     #[serde(default)]
-    content: Option<Content>,
+    content: Option<GivenContent>,
 }
 
 /// The wishes for the text of the answer.
@@ -85,8 +86,8 @@ pub(super) struct AskedResponse {
     pub(super) stream: bool,
     pub(super) instructions: Option<String>,
     pub(super) metadata: Option<Value>,
-    /// Whether the answer is JSON.
-    pub(super) is_json: bool,
+    /// The format of the answer.
+    pub(super) format: Value,
 }
 
 impl AskedResponse {
@@ -105,9 +106,9 @@ impl AskedResponse {
             return Err(ApiError::field("background", why));
         }
         let mut said = Vec::new();
-        said.extend(body.instructions.clone().map(|text| Said { role: Role::System, text }));
+        said.extend(body.instructions.clone().map(|text| Spoken { role: Speaker::System, text }));
         match body.input {
-            Input::Text(text) => said.push(Said { role: Role::User, text }),
+            Input::Text(text) => said.push(Spoken { role: Speaker::User, text }),
             Input::Items(items) => {
                 for (at, item) in items.into_iter().enumerate() {
                     said.extend(item_said(item, at)?);
@@ -115,7 +116,7 @@ impl AskedResponse {
             }
         }
         let format = body.text.and_then(|wishes| wishes.format);
-        let is_json = matches!(format, Some(AnswerFormat::JsonObject));
+        let repeated = format.as_ref().unwrap_or(&AnswerFormat::Text).repeated();
         let wishes = Wishes {
             model: body.model,
             seed: body.seed,
@@ -129,17 +130,17 @@ impl AskedResponse {
             stream: body.stream.unwrap_or_default(),
             instructions: body.instructions,
             metadata: body.metadata,
-            is_json,
+            format: repeated,
         })
     }
 }
 
 /// Returns the message of an item, if it is one.
-fn item_said(Item { kind, role, content }: Item, at: usize) -> Result<Option<Said>, ApiError> {
+fn item_said(Item { kind, role, content }: Item, at: usize) -> Result<Option<Spoken>, ApiError> {
     match (kind.as_deref().unwrap_or("message"), role) {
         ("message", Some(role)) => {
             let text = text(content, &format!("input[{at}].content"))?;
-            Ok(Some(Said { role, text }))
+            Ok(Some(Spoken { role, text }))
         }
         ("message", None) => Err(ApiError::field(&format!("input[{at}].role"), "a message says whose it is")),
         ("reasoning", _) => Ok(None),

@@ -1,6 +1,6 @@
 //! The answer of a run, before it has the form of an interface.
 //!
-//! The input is the line of results of a run. The output is its text, or the reason why there is none, its usage, and this program's own
+//! The input is the line of results of a run. The output is its text, or the reason for its absence, its usage, and this program's own
 //! findings. A run without agreement is an answer too: its content is the text that leads, if one does, and the reason is its refusal.
 
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! The requests about runs: which there are, how they stand, what is on record of them, and that one is to stop.
+//! The requests about runs: for the list of them, for the state and the records of one, and for its end.
 //!
 //! The input is the id of a run. The output is its row of results, or the lines of its journal, whole or as they come. A caller sees its
 //! own runs alone.
@@ -18,10 +18,9 @@ use tokio::sync::watch;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
-use super::answering::sent;
+use super::answering::{SentEvent, sent};
 use super::api_error::{ApiError, Refusals};
-use super::guard::Caller;
-use super::intake::CALLER_LABEL;
+use super::caller::{CALLER_LABEL, Caller};
 use super::live_run::{LiveRun, RunProgress};
 use super::service::Service;
 use crate::crypto::Digest;
@@ -59,7 +58,7 @@ pub(super) struct RunList {
 
 /// The state of a run that is under way.
 #[derive(Serialize, ToSchema)]
-pub(super) struct RunState {
+pub(super) struct OpenRunState {
     run: Uuid,
     /// `running`, also for a run that waits for its turn, or `stopping`.
     status: &'static str,
@@ -94,7 +93,9 @@ pub(super) async fn list(
         let row = ended.line_of(run).map_err(|why| ApiError::internal(&why))?.unwrap_or_default();
         if is_of(&row, caller) {
             let mut listed = json!({"status": "ended"});
-            LISTED.iter().for_each(|name| listed[*name] = row[*name].clone());
+            for name in LISTED {
+                listed[name] = row[name].clone();
+            }
             data.push(listed);
             count += 1;
         }
@@ -108,7 +109,7 @@ pub(super) async fn list(
     get,
     path = "/v1/runs/{run}",
     tag = "runs",
-    params(("run", description = "The id of the run, or of its answer")),
+    params(("run" = String, Path, description = "The id of the run, or of its answer")),
     responses((status = 200, description = "The row of results of a run that has ended, with the status `ended`, or a state", body = Object), Refusals)
 )]
 pub(super) async fn one(
@@ -130,8 +131,8 @@ pub(super) async fn one(
     delete,
     path = "/v1/runs/{run}",
     tag = "runs",
-    params(("run", description = "The id of the run, or of its answer")),
-    responses((status = 202, description = "The run is stopping", body = RunState), Refusals)
+    params(("run" = String, Path, description = "The id of the run, or of its answer")),
+    responses((status = 202, description = "The run is stopping", body = OpenRunState), Refusals)
 )]
 pub(super) async fn cancel(
     State(service): State<Arc<Service>>,
@@ -148,7 +149,7 @@ pub(super) async fn cancel(
         });
     };
     service.cancel(&live).map_err(|why| ApiError::internal(&why))?;
-    Ok((StatusCode::ACCEPTED, Json(RunState { run: id, status: "stopping" })).into_response())
+    Ok((StatusCode::ACCEPTED, Json(OpenRunState { run: id, status: "stopping" })).into_response())
 }
 
 /// Reads the lines of a run in the journal. They are a chain of their own, which `consensus verify` checks.
@@ -156,7 +157,7 @@ pub(super) async fn cancel(
     get,
     path = "/v1/runs/{run}/journal",
     tag = "runs",
-    params(("run", description = "The id of the run, or of its answer")),
+    params(("run" = String, Path, description = "The id of the run, or of its answer")),
     responses(
         (status = 200, description = "The records that are written by now, one on each line", content_type = "application/x-ndjson", body = String),
         Refusals,
@@ -182,11 +183,11 @@ pub(super) async fn journal(
     path = "/v1/runs/{run}/events",
     tag = "runs",
     params(
-        ("run", description = "The id of the run, or of its answer"),
+        ("run" = String, Path, description = "The id of the run, or of its answer"),
         ("Last-Event-ID" = Option<u32>, Header, description = "The number of the last record that the client has"),
     ),
     responses(
-        (status = 200, description = "A record in each event, until the run ends", content_type = "text/event-stream", body = String),
+        (status = 200, description = "A record in each event, until the run ends", content_type = "text/event-stream", body = SentEvent),
         (status = 204, description = "The run has ended, and the client has all its records"),
         Refusals,
     )
@@ -207,7 +208,7 @@ pub(super) async fn events(
     if progress.is_none() {
         ended_row(&service, caller, id)?.ok_or_else(no_run)?;
         if lines_of(&service, id, seen).await?.is_empty() {
-            // A browser that is told this does not come again.
+            // A browser that receives this status does not come again.
             return Ok(StatusCode::NO_CONTENT.into_response());
         }
     }
@@ -233,7 +234,7 @@ struct Follower {
 impl Follower {
     /// Waits for records that the client does not have. Returns them, and whether they are the last ones.
     async fn news(&mut self) -> (Vec<Event>, bool) {
-        // What is on record once the run has ended is all that there is.
+        // After the end of a run, no further record comes.
         let has_ended =
             self.progress.as_mut().is_none_or(|progress| progress.borrow_and_update().end.is_some());
         let lines = match lines_of(&self.service, self.run, self.seen).await {
@@ -294,7 +295,7 @@ async fn lines_of(service: &Arc<Service>, run: Uuid, skipped: usize) -> Result<V
 /// Returns the state of a run that waits or is under way.
 fn state(live: &Arc<LiveRun>) -> Value {
     let status = if live.is_stopping() { "stopping" } else { "running" };
-    json!(RunState { run: live.origin.run, status })
+    json!(OpenRunState { run: live.origin.run, status })
 }
 
 /// Returns the line of results of a run of this caller, if there is one.

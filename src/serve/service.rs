@@ -9,10 +9,11 @@ use uuid::Uuid;
 
 use super::allowances::{Spending, date};
 use super::api_error::ApiError;
+use super::caller::Caller;
 use super::cancelled::CancelledKeys;
 use super::error::ServeError;
 use super::figures::ServerFigures;
-use super::guard::{Caller, Guard};
+use super::guard::Guard;
 use super::live_run::{LiveRun, RunEnd};
 use crate::batch::{BatchError, BatchStats, Line, Onlooker, ResultLine, ResultPlaces, Watcher};
 use crate::engine::{RunEvent, StopRequest};

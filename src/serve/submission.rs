@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::api_error::ApiError;
 use super::attached::Attached;
-use super::guard::Caller;
+use super::caller::Caller;
 use super::requested_run::RequestedRun;
 use crate::crypto::Digest;
 

@@ -10,6 +10,7 @@ use serde_json::Value;
 use thiserror::Error;
 use unicode_segmentation::UnicodeSegmentation;
 
+use super::answer_schema::AnswerSchema;
 use super::evidence::{Answers, Quotes, Said};
 use super::{escape, shape};
 
@@ -51,6 +52,11 @@ pub enum Constraint {
     Keys {
         /// The keys that must be present.
         keys: Vec<String>,
+    },
+    /// The text must be JSON that this schema accepts.
+    Schema {
+        /// The schema.
+        schema: AnswerSchema,
     },
     /// The text must be a JSON list of sentences of a document. Rolesets and users cannot ask for this.
     #[serde(skip)]
@@ -99,6 +105,7 @@ impl Constraint {
             Self::Quotes(quotes) => (quotes.schema(), Quotes::EXAMPLE),
             Self::Answers(answers) => (answers.schema(), Answers::EXAMPLE),
             Self::Keys { keys } => (shape::with_keys(keys), "…"),
+            Self::Schema { schema } => (schema.form(), "…"),
             Self::Sentences(_)
             | Self::Words(_)
             | Self::Characters(_)
@@ -125,6 +132,7 @@ impl Constraint {
             | Self::Characters(_)
             | Self::Lines(_)
             | Self::Integer
+            | Self::Schema { .. }
             | Self::Quotes(_)
             | Self::Answers(_) => Vec::new(),
         }
@@ -152,10 +160,15 @@ impl Constraint {
             "starts_with" => Self::StartsWith { text: literal()? },
             "ends_with" => Self::EndsWith { text: literal()? },
             "keys" => Self::Keys { keys: literal()?.split(',').map(|k| k.trim().to_owned()).collect() },
+            "schema" => {
+                let value = serde_json::from_str::<Value>(&literal()?)
+                    .map_err(|why| format!("the schema is not JSON: {why}"))?;
+                Self::Schema { schema: value.try_into()? }
+            }
             "integer" if value.is_empty() => Self::Integer,
             _ => {
                 return Err(format!(
-                    "`{}` is no constraint; write one of sentences=N, words=MIN..MAX, characters=..MAX, lines=N, contains=TEXT, excludes=TEXT, starts_with=TEXT, ends_with=TEXT, keys=A,B, integer",
+                    "`{}` is no constraint; write one of sentences=N, words=MIN..MAX, characters=..MAX, lines=N, contains=TEXT, excludes=TEXT, starts_with=TEXT, ends_with=TEXT, keys=A,B, schema=JSON, integer",
                     escape::excerpt(text)
                 ));
             }
@@ -184,6 +197,12 @@ impl Constraint {
                 self.holds_if(!digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
             }
             Self::Keys { keys } => self.check_keys(keys, text),
+            Self::Schema { schema } => {
+                let fault = schema.fault(text);
+                fault.map_or(Ok(()), |why| {
+                    Err(Broken(format!("the schema of the answer does not accept it: {why}")))
+                })
+            }
             Self::Quotes(quotes) => self.holds_if(quotes.holds(text)),
             Self::Answers(answers) => answers.fault(text).map_or(Ok(()), |why| Err(Broken(why))),
         }
@@ -202,6 +221,7 @@ impl Constraint {
             | Self::EndsWith { .. }
             | Self::Integer
             | Self::Keys { .. }
+            | Self::Schema { .. }
             | Self::Quotes(_)
             | Self::Answers(_) => false,
         }
@@ -236,6 +256,7 @@ impl fmt::Display for Constraint {
             Self::EndsWith { text } => write!(f, "it must end with {text:?}"),
             Self::Integer => f.write_str("it must be a whole number"),
             Self::Keys { keys } => write!(f, "it must be a JSON object with the keys {}", keys.join(", ")),
+            Self::Schema { schema } => write!(f, "it must be JSON that this schema accepts: {schema}"),
             Self::Quotes(quotes) => quotes.fmt(f),
             Self::Answers(answers) => answers.fmt(f),
         }
@@ -277,6 +298,7 @@ fn example(kind: &str) -> &'static str {
         "sentences" | "lines" => "3",
         "words" | "characters" => "10..40",
         "keys" => "name,year",
+        "schema" => r#"{"type":"object"}"#,
         _ => "Dear",
     }
 }

@@ -9,6 +9,7 @@
 //! refused with a [`Violation`], whose words are sent back to its author. Nothing is ever filled in or mended on an
 //! agent's behalf.
 
+mod answer_schema;
 mod canonical;
 mod constraint;
 mod counted;
@@ -34,6 +35,7 @@ pub mod vacuity;
 mod verbatim;
 mod violation;
 
+pub use answer_schema::AnswerSchema;
 pub use canonical::{Canonical, CanonicalKind, CanonicalRule, Canonicalizer, NotCanonical, Reading};
 pub use constraint::{Bounds, Broken, Constraint};
 pub(crate) use counted::{counted, grouped, percent};

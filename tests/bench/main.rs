@@ -1,7 +1,7 @@
 //! Measures one run, beside a bare HTTP loop that sends the same bytes to the same server.
 //!
 //! `cargo bench` prints the table. `cargo bench --bench bench -- quorum` prints the rows on decisions by quorum alone, `-- batch`
-//! those on batches, `-- votes` those on votes and banks, `-- eval` those on evaluations, `-- redaction` those on redaction, and
+//! those on batches, `-- served` those on a server, `-- votes` those on votes and banks, `-- eval` those on evaluations, `-- redaction` those on redaction, and
 //! `-- long` those that take minutes. `tests/bench/batch.sh` prints those on what others write in Python.
 //! `-- quick` prints the first rows after one run each, which shows that the measurement works, and is no measurement.
 //!
@@ -28,6 +28,7 @@ mod long;
 mod quorum;
 mod redaction;
 mod rivals;
+mod served;
 mod votes;
 
 use std::collections::BTreeSet;
@@ -81,13 +82,14 @@ fn main() -> Result<()> {
     {
         return batch::serve(Duration::from_millis(delay_ms.parse()?));
     }
-    let parts: [(&str, Part); 7] = [
+    let parts: [(&str, Part); 8] = [
         ("quorum", quorum::measure),
         ("batch", batch::measure),
         ("votes", votes::measure),
         ("eval", eval::measure),
         ("redaction", redaction::measure),
         ("rivals", rivals::measure),
+        ("served", served::measure),
         ("long", long::measure),
     ];
     if let Some((_, measure)) = parts.iter().find(|(name, _)| arguments.iter().any(|word| word == name)) {

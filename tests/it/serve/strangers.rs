@@ -153,3 +153,29 @@ fn a_request_that_makes_no_sense_is_refused_by_its_field_and_harms_no_other() {
     assert_eq!(served.ask("GET /v1/chat/completions", &[], "").status, 405);
     assert_eq!(served.chat(&[], &body("solver_checker", "How much is 2+2?")).status, 200);
 }
+
+#[test]
+fn the_check_of_a_roleset_cannot_read_what_several_callers_asked() {
+    let folder = Folder::new();
+    folder.write("tokens", "a-token-of-sixteen\n");
+    let roleset = json!({"v": 1, "protocol": "pair", "check": "cat served/*", "agents": [
+        {"name": "Solver", "domain": "sums", "pack": "p.md"}, {"name": "Checker", "domain": "doubt", "pack": "p.md"},
+    ]});
+    folder.write("rolesets/packs/p.md", "You count.");
+    folder.write("rolesets/checked.json", &roleset.to_string());
+    Finished::of(consensus(&folder).arg("trust")).exits(0);
+    let refused = Finished::of(consensus(&folder).args([
+        "serve",
+        "--mock",
+        "--rolesets-dir",
+        "rolesets",
+        "--roleset",
+        "checked",
+        "--token-file",
+        "tokens",
+        "-o",
+        "served",
+    ]));
+    let refused = refused.exits(2);
+    assert!(refused.stderr.contains("start the server in another folder"), "{}", refused.stderr);
+}
