@@ -61,7 +61,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
                 return ExitCode::Success.into();
             }
             if wants_json(&arguments, "--log-format") {
-                output::log_as_json(error.to_string().trim());
+                output::log_as_json("ERROR", error.to_string().trim());
             } else {
                 let _ = error.print();
             }
@@ -146,6 +146,7 @@ fn dispatch(cli: &Cli, words: &[OsString], output: &Output) -> anyhow::Result<Ex
         Command::Results(args) => commands::results::tell(args, output),
         Command::Eval(args) => commands::eval::eval(args, output),
         Command::Serve(args) => commands::serve::serve(args, output),
+        Command::Health(args) => commands::health::health(args, output),
         Command::Calibrate(args) => commands::calibrate::calibrate(args, output),
         Command::Pilot(args) => commands::pilot::pilot(args, output),
         Command::Approve(args) => commands::approve::approve(args, output),

@@ -143,11 +143,16 @@ impl Output {
 
     /// Prints a line that matters even with `--quiet`. On a terminal it is broken between words.
     pub(super) fn warn(&self, text: &str) {
+        self.tell("INFO", text);
+    }
+
+    /// Prints a line of the story. Its level is in the log of JSON alone.
+    fn tell(&self, level: &str, text: &str) {
         let text = match self.story {
             StoryForm::Terminal => wrapped(text, self.columns()),
             StoryForm::Plain => text.to_owned(),
             StoryForm::Timed => format!("{} {text}", now()),
-            StoryForm::Json => return log_as_json(text),
+            StoryForm::Json => return log_as_json(level, text),
         };
         say(&text);
     }
@@ -177,7 +182,7 @@ impl Output {
     pub(super) fn error(&self, error: &anyhow::Error, code: ExitCode) {
         // Messages may quote files, servers and models.
         let message = escape::terminal(&format!("{error:#}"));
-        self.warn(&format!("{}: {message}", self.paint("error", "1;31")));
+        self.tell("ERROR", &format!("{}: {message}", self.paint("error", "1;31")));
         if self.format != Format::Text {
             json_error(&message, code);
         }
@@ -229,9 +234,9 @@ fn glued(text: &str, width: usize) -> String {
 }
 
 /// Writes a line of the story to stderr as a JSON object.
-pub(super) fn log_as_json(text: &str) {
+pub(super) fn log_as_json(level: &str, text: &str) {
     let message = console::strip_ansi_codes(text);
-    let line = json!({"timestamp": now().to_string(), "level": "INFO", "message": message.trim()});
+    let line = json!({"timestamp": now().to_string(), "level": level, "message": message.trim()});
     say(&line.to_string());
 }
 

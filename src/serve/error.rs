@@ -40,6 +40,14 @@ pub enum ServeError {
     /// The figures cannot be kept.
     #[error("the figures of the server cannot be kept: {0}")]
     Figures(#[from] prometheus::Error),
+    /// There is no server at the address, or it does not answer.
+    #[error("there is no server at {address}: {why}")]
+    NotThere {
+        /// The address.
+        address: String,
+        /// The cause.
+        why: String,
+    },
     /// The runs cannot go on.
     #[error(transparent)]
     Runs(#[from] BatchError),
@@ -53,6 +61,7 @@ impl ServeError {
             Self::Listen { .. } | Self::Open(_) | Self::Tokens { .. } => ExitCode::Usage,
             Self::Folder { source, .. } if is_unusable(source.kind()) => ExitCode::Usage,
             Self::Folder { .. } | Self::Figures(_) => ExitCode::Internal,
+            Self::NotThere { .. } => ExitCode::Provider,
             Self::Runs(why) => why.exit_code(),
         }
     }

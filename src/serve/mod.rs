@@ -23,6 +23,7 @@ mod chat_request;
 mod error;
 mod figures;
 mod guard;
+mod health;
 mod http;
 mod intake;
 mod listen;
@@ -39,4 +40,5 @@ mod submission;
 
 pub use error::ServeError;
 pub use guard::{Guard, Tokens};
+pub use health::ask_health;
 pub use server::{ServeRequest, Served, serve};

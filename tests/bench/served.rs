@@ -72,8 +72,9 @@ struct Load {
 }
 
 impl Load {
-    fn percentile(&self, share: f64) -> f64 {
-        let at = ((self.sorted.len() as f64 * share) as usize).min(self.sorted.len().saturating_sub(1));
+    /// Returns the time within which so many of a hundred answers came, in milliseconds.
+    fn percentile(&self, percent: usize) -> f64 {
+        let at = (self.sorted.len() * percent / 100).min(self.sorted.len().saturating_sub(1));
         self.sorted.get(at).copied().map_or(f64::NAN, ms)
     }
 }
@@ -83,18 +84,23 @@ pub(super) fn measure() -> Result<()> {
     let time = Duration::from_secs(if is_quick() { 2 } else { 60 });
     let folder = Folder::new()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    println!("\n{CLIENTS} clients for {} s, replies after 50 ms, {CALLS} calls a vote, journal on\n", time.as_secs());
+    println!(
+        "\n{CLIENTS} clients for {} s, replies after 50 ms, {CALLS} calls a vote, journal on\n",
+        time.as_secs()
+    );
     println!("{:52} {:>12} {:>12} {:>8}", "quantity", "consensus", "bare calls", "ratio");
     let models = Slow::start(50)?;
-    let bare = runtime.block_on(load(&models.url, &json!({"messages": [{"content": "`Answer:`"}]}), CALLS, time))?;
+    let bare =
+        runtime.block_on(load(&models.url, &json!({"messages": [{"content": "`Answer:`"}]}), CALLS, time))?;
     let served = Served::start(&models, &folder.0.join("served"), CLIENTS)?;
-    let ask = json!({"model": "vote_number", "messages": [{"role": "user", "content": "How much is 17 * 23?"}]});
+    let ask =
+        json!({"model": "vote_number", "messages": [{"role": "user", "content": "How much is 17 * 23?"}]});
     let begun = runtime.block_on(load(&served.url, &ask, 1, time / 3))?;
     let early = served.resident()?;
     let ours = runtime.block_on(load(&served.url, &ask, 1, time))?;
     row("votes/s", ours.a_second, Some(bare.a_second));
-    row("time of a vote, ms p50", ours.percentile(0.5), Some(bare.percentile(0.5)));
-    row("time of a vote, ms p99", ours.percentile(0.99), Some(bare.percentile(0.99)));
+    row("time of a vote, ms p50", ours.percentile(50), Some(bare.percentile(50)));
+    row("time of a vote, ms p99", ours.percentile(99), Some(bare.percentile(99)));
     let votes = begun.sorted.len() + ours.sorted.len();
     row(&format!("resident MiB after {} votes", begun.sorted.len()), early, None);
     row(&format!("resident MiB after {votes} votes"), served.resident()?, None);
@@ -102,7 +108,11 @@ pub(super) fn measure() -> Result<()> {
     let place = served.url.trim_start_matches("http://").trim_end_matches("/v1").to_owned();
     let stalled: Vec<TcpStream> = (0..STALLED).map(|_| stall(&place)).collect::<Result<_>>()?;
     let beside = runtime.block_on(load(&served.url, &ask, 1, time / 3))?;
-    row(&format!("beside {STALLED} clients that do not read, ms p50"), beside.percentile(0.5), Some(bare.percentile(0.5)));
+    row(
+        &format!("beside {STALLED} clients that do not read, ms p50"),
+        beside.percentile(50),
+        Some(bare.percentile(50)),
+    );
     row(&format!("beside {STALLED} clients that do not read, MiB"), served.resident()?, None);
     drop(stalled);
 
@@ -156,7 +166,9 @@ async fn streams(served: &Served) -> Result<(usize, f64)> {
     let client = bare_client()?;
     let ask = json!({"model": "vote_number", "stream": true, "messages": [{"role": "user", "content": "How much is 17 * 23?"}]});
     let open = async |_: usize| -> Result<_> {
-        let request = client.post(format!("{}/chat/completions", served.url)).header("content-type", "application/json");
+        let request = client
+            .post(format!("{}/chat/completions", served.url))
+            .header("content-type", "application/json");
         let answer = request.body(ask.to_string()).send().await?.error_for_status()?;
         let mut events = answer.bytes_stream();
         let head = events.next().await.ok_or("the stream ended")??;

@@ -10,6 +10,10 @@
 #   tests/live/run.sh inspect    a log of results, read by inspect_ai; no model
 #   tests/live/run.sh openai     OpenAI's own clients, for Python and for Node, against `consensus serve`; no model
 #   tests/live/run.sh openai-real      one of them against `consensus serve` with this model
+#   tests/live/run.sh clients    LangChain, LiteLLM and inspect_ai against `consensus serve`; no model
+#   tests/live/run.sh promptfoo  promptfoo from npm against `consensus serve`; no model
+#   tests/live/run.sh described [N]    the description of the server against what it does, by schemathesis: N cases for each
+#                              operation and phase at most (default 450: over 5,000 cases); no model
 #   tests/live/run.sh bedrock    the signatures of requests to Amazon Bedrock, held against AWS's own library; no model
 #   tests/live/run.sh cache      how much of a growing prompt the server reuses (at least 80 %)
 #   tests/live/run.sh conformance      the tests of the provider against this server

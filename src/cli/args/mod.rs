@@ -79,6 +79,8 @@ pub(crate) enum Command {
     Eval(Box<EvalArgs>),
     /// Serve agreement as a model, for any client of OpenAI's interface.
     Serve(Box<ServeArgs>),
+    /// Ask whether a server of this program is there.
+    Health(HealthArgs),
     /// Find out from runs with known answers how far an answer can be trusted, and when to give none.
     Calibrate(CalibrateArgs),
     /// Find out on your own tasks whether a vote should draw programs, and keep the finding.
@@ -260,6 +262,14 @@ pub(crate) enum SchemaName {
     Result,
     /// One line of a journal.
     Record,
+}
+
+/// Arguments of `health`.
+#[derive(Args, Debug)]
+pub(crate) struct HealthArgs {
+    /// The address of the server.
+    #[arg(value_name = "ADDRESS", default_value = "127.0.0.1:8700")]
+    pub(crate) address: String,
 }
 
 #[derive(Args, Debug)]

@@ -14,6 +14,7 @@ pub(super) mod eval;
 mod eval_jobs;
 pub(super) mod export;
 pub(super) mod generate;
+pub(super) mod health;
 mod inspect_log;
 pub(super) mod keys;
 pub(super) mod persona;

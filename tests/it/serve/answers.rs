@@ -73,6 +73,18 @@ fn a_stream_begins_before_the_run_ends_and_has_the_answer_only_at_its_end() {
 }
 
 #[test]
+fn a_supervisor_asks_whether_a_server_is_there() {
+    let folder = Folder::new();
+    let served = Served::start(&folder, &["--mock", "--answer", "4"]);
+    let there = Finished::of(consensus(&folder).args(["health", &served.place])).exits(0);
+    assert!(there.stdout.contains(&served.place), "{}", there.stdout);
+    let place = served.place.clone();
+    assert_eq!(served.end(Signal::SIGTERM), Some(0));
+    let gone = Finished::of(consensus(&folder).args(["health", &place])).exits(6);
+    assert!(gone.stderr.contains("there is no server at"), "{}", gone.stderr);
+}
+
+#[test]
 fn a_run_without_agreement_is_an_answer_and_not_an_error() {
     let folder = Folder::new();
     let insists = |agent: &str, answer: &str| {

@@ -1,0 +1,61 @@
+//! The question whether a server is there, as a supervisor of processes asks it.
+//!
+//! The input is the address of a server. The output is its version, or the reason why there is no answer.
+
+use std::time::Duration;
+
+use axum::http::{Request, StatusCode, header};
+use http_body_util::{BodyExt as _, Empty, Limited};
+use hyper::body::Bytes;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use serde::Deserialize;
+use tokio::net::TcpStream;
+
+use super::error::ServeError;
+
+/// The longest wait for an answer.
+const WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// The longest body of an answer, in bytes.
+const BODY_BYTES_MAX: usize = 4096;
+
+#[derive(Deserialize)]
+struct Healthy {
+    version: String,
+}
+
+/// Asks a server whether it is there, and returns its version. It is not asked whether its models are.
+///
+/// # Errors
+///
+/// [`ServeError::NotThere`].
+pub async fn ask_health(address: &str) -> Result<String, ServeError> {
+    let not_there = |why: String| ServeError::NotThere { address: address.to_owned(), why };
+    let asked = tokio::time::timeout(WAIT_MAX, ask(address)).await;
+    let asked = asked.map_err(|_| not_there(format!("no answer came within {} s", WAIT_MAX.as_secs())))?;
+    asked.map_err(|why| not_there(format!("{why:#}")))
+}
+
+async fn ask(address: &str) -> anyhow::Result<String> {
+    let stream = TcpStream::connect(address).await?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    let request = Request::get("/health").header(header::HOST, "localhost").body(Empty::<Bytes>::new())?;
+    // The connection is driven as long as the answer is awaited.
+    let (answer, _) = tokio::join!(
+        async {
+            let answer = sender.send_request(request).await?;
+            anyhow::ensure!(
+                answer.status() == StatusCode::OK,
+                "the answer has the status {}",
+                answer.status()
+            );
+            let body = Limited::new(answer.into_body(), BODY_BYTES_MAX).collect().await;
+            let body = body.map_err(|why| anyhow::anyhow!("the answer cannot be read: {why}"))?.to_bytes();
+            drop(sender);
+            Ok(serde_json::from_slice::<Healthy>(&body)?.version)
+        },
+        connection
+    );
+    answer
+}
