@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use axum::body::Bytes;
 use axum::extract::{FromRef, MatchedPath, Path, Request, State};
 use axum::http::header;
 use axum::middleware::{self, Next};
@@ -52,10 +53,12 @@ pub(super) fn router(front: Front) -> Router {
     let paths = std::mem::take(&mut description.paths.paths);
     // OpenAPI does not know the router's form of a name with slashes.
     description.paths.paths = paths.into_iter().map(|(path, item)| (path.replace("{*", "{"), item)).collect();
-    let description = Arc::new(description);
+    // It is the same for every request.
+    let description = Bytes::from(serde_json::to_vec(&description).unwrap_or_default());
+    let as_json = [(header::CONTENT_TYPE, "application/json")];
     let with_guard = middleware::from_fn_with_state(Arc::clone(&front.service), guarded_by_token);
     let guarded = guarded
-        .route("/openapi.json", get(async move || Json(Arc::clone(&description)).into_response()))
+        .route("/openapi.json", get(async move || (as_json, description.clone())))
         .route_layer(with_guard);
     open.merge(guarded)
         .fallback(async || {

@@ -8,6 +8,7 @@ mod approvals;
 mod batches;
 mod peers;
 mod runs;
+mod servers;
 
 use std::collections::BTreeSet;
 use std::path::Path;

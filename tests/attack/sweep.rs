@@ -30,6 +30,7 @@ pub(crate) const KILLED_RUNS: Size = Size { bounded: 96, full: 324 };
 pub(crate) const KILLED_BATCHES: Size = Size { bounded: 24, full: 60 };
 pub(crate) const KILLED_APPROVALS: Size = Size { bounded: 24, full: 60 };
 pub(crate) const KILLED_PEERS: Size = Size { bounded: 10, full: 70 };
+pub(crate) const KILLED_SERVERS: Size = Size { bounded: 8, full: 30 };
 
 impl Size {
     /// Returns how many cases are wanted of those that there are.
