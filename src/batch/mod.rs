@@ -76,7 +76,7 @@ pub use results::{
     share_in_words,
 };
 pub use scheduler::{Columns, Watcher, run};
-pub use shard::{Retry, Shard};
+pub use shard::{Retry, Shard, UnfinishedRun};
 pub use shard_id::ShardOf;
 pub use status::{Progress, ShardStatus, State, status};
 pub use strays::strays;

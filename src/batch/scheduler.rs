@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::task::{AbortOnDropHandle, LocalPoolHandle};
+use tracing::Instrument as _;
 use uuid::Uuid;
 
 use super::batch_stats::BatchStats;
@@ -52,8 +53,8 @@ pub trait Watcher {
     fn ended(&self, row: &ResultLine);
     /// Reports the current figures.
     fn so_far(&self, figures: &BatchStats);
-    /// Reports a run that was put down on request before its end.
-    fn put_down(&self, _run: Uuid) {}
+    /// Reports a run that was put down on request before its end. If it has begun, `_so_far` is the line that it would have now.
+    fn put_down(&self, _run: Uuid, _so_far: Option<&ResultLine>) {}
     /// Reports a run that had ended before, and has its line of results now.
     fn had_ended(&self, _run: Uuid) {}
     /// Reports a run that cannot go on, where that ends no other.
@@ -161,7 +162,7 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
     fn begin(&mut self, work: Work) -> Result<bool, BatchError> {
         let stop = work.stop.clone().unwrap_or_else(|| self.stop.clone());
         if work.stop.is_some() && *stop.borrow() != StopRequest::None {
-            self.watcher.put_down(work.run);
+            self.watcher.put_down(work.run, None);
             return Ok(false);
         }
         let common = Arc::clone(self.common);
@@ -219,7 +220,9 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
     ) -> AbortHandle {
         self.common.figures().under_way += 1;
         let work = async move || {
-            let done = go(&work).await;
+            // The lines of the log name the run that they are about.
+            let span = tracing::info_span!("run", run = %work.run);
+            let done = go(&work).instrument(span).await;
             (work, done)
         };
         self.running.spawn(AbortOnDropHandle::new(self.workers.spawn_pinned(work)))
@@ -292,7 +295,7 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
         let task = as_written(work, self.shard)?;
         let row = ResultLine::new(&Cell { task: &task, ..work.cell() }, made_of, ended);
         if row.result.outcome == OutcomeKind::Interrupted {
-            self.watcher.put_down(work.run);
+            self.watcher.put_down(work.run, Some(&row));
             return Ok(());
         }
         self.shard.add(&row)?;

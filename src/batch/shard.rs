@@ -22,7 +22,8 @@ use super::shard_id::ShardOf;
 use crate::crypto::Digest;
 use crate::files::{check_own, read_line};
 use crate::journal::{
-    Entry, JournalError, LockedJournal, PlacedRecord, Record, RunPlaces, RunSpec, RunWriter, SharedJournal,
+    Entry, JournalError, LockedJournal, PlacedRecord, Record, Replied, RunPlaces, RunSpec, RunWriter,
+    SharedJournal,
 };
 use crate::protocol::OutcomeKind;
 
@@ -75,6 +76,21 @@ struct Place {
     bytes: u32,
     /// The beginning of the SHA-256 of the record with which the run ended.
     head: u64,
+}
+
+/// A run without a final line of results.
+#[derive(Clone, Debug)]
+pub struct UnfinishedRun {
+    /// The start of the run.
+    pub spec: RunSpec,
+    /// Whether the run has ended all the same.
+    pub has_ended: bool,
+    /// The tokens of its replies and their prompts.
+    pub tokens: u64,
+    /// The time of its first record.
+    pub began_at: String,
+    /// The time of its last record.
+    pub last_at: String,
 }
 
 /// The places of a run's records.
@@ -175,28 +191,37 @@ impl Shard {
         })
     }
 
-    /// Returns the specifications of the runs without a final line of results, each with whether the run has ended all the same.
+    /// Returns the runs without a final line of results.
     ///
     /// # Errors
     ///
     /// Returns [`BatchError::Io`] or [`BatchError::Journal`].
-    pub fn unfinished(&self) -> Result<Vec<(RunSpec, bool)>, BatchError> {
-        let unfinished = self.begun.values().filter(|begun| begun.ended.is_none() || !begun.is_told);
-        let first = unfinished.filter_map(|begun| Some((begun.lines.first()?, begun.ended.is_some())));
-        let opening = |record: Record| match record.event {
-            Entry::Opened(spec) => Some(*spec),
-            Entry::Asked(_)
-            | Entry::Replied(_)
-            | Entry::Found(_)
-            | Entry::Executed(_)
-            | Entry::Resumed { .. }
-            | Entry::Stopped { .. } => None,
-        };
-        let spec = |(line, has_ended)| {
-            let spec = self.record(line).map(opening).transpose()?;
-            Some(spec.map(|spec| (spec, has_ended)))
-        };
-        first.filter_map(spec).collect()
+    pub fn unfinished(&self) -> Result<Vec<UnfinishedRun>, BatchError> {
+        let mut unfinished = Vec::new();
+        for begun in self.begun.values().filter(|begun| begun.ended.is_none() || !begun.is_told) {
+            let (mut spec, mut tokens, mut times) = (None, 0_u64, Vec::new());
+            for line in &begun.lines {
+                let record = self.record(line)?;
+                times.push(record.at);
+                match record.event {
+                    Entry::Opened(opened) => spec = Some(*opened),
+                    Entry::Replied(Replied { usage, .. }) => {
+                        tokens = tokens.saturating_add(usage.prompt).saturating_add(usage.completion);
+                    }
+                    Entry::Asked(_)
+                    | Entry::Found(_)
+                    | Entry::Executed(_)
+                    | Entry::Resumed { .. }
+                    | Entry::Stopped { .. } => {}
+                }
+            }
+            let (began_at, last_at) = (times.first().cloned(), times.pop());
+            let has_ended = begun.ended.is_some();
+            unfinished.extend(spec.zip(began_at).zip(last_at).map(|((spec, began_at), last_at)| {
+                UnfinishedRun { spec, has_ended, tokens, began_at, last_at }
+            }));
+        }
+        Ok(unfinished)
     }
 
     /// Returns the lines of each run in the journal, as they are written.

@@ -1,14 +1,15 @@
 //! What each token may use in a day.
 //!
 //! The input is the beginnings and the ends of runs, each with its day and its caller. The output is whether a caller may begin another
-//! run. A day is one of UTC. The tokens of a run count on the day on which it ends, so the runs that are under way may exceed a limit. No
-//! clock is read here.
+//! run. A day is one of UTC. The tokens of a run count on the day on which it ends or is put down, so the runs that are under way may exceed
+//! a limit. No clock is read here.
 
 use std::collections::HashMap;
 
 use serde::Deserialize;
 
 use super::caller::CALLER_LABEL;
+use crate::batch::UnfinishedRun;
 use crate::crypto::Digest;
 
 /// The limits of a caller for one day. A missing limit does not bind.
@@ -89,6 +90,17 @@ impl Spending {
         self.end(row);
         let Some((caller, charged)) = charged(row) else { return };
         if date(&charged.timing.started_at) == self.day {
+            self.of.entry(caller).or_default().runs += 1;
+        }
+    }
+
+    /// Charges a run of an earlier server that was put down or died, from its records.
+    pub(super) fn recall_cut(&mut self, run: &UnfinishedRun) {
+        let caller = run.spec.cell.as_ref().and_then(|cell| cell.meta.get(CALLER_LABEL)?.parse().ok());
+        let Some(caller) = caller else { return };
+        let spent = self.on(date(&run.last_at), caller);
+        spent.tokens = spent.tokens.saturating_add(run.tokens);
+        if date(&run.began_at) == self.day {
             self.of.entry(caller).or_default().runs += 1;
         }
     }

@@ -173,15 +173,13 @@ impl ApiError {
 
     /// A caller that has used up its allowance for the day, of which `seconds` are left.
     pub(super) fn used_up(what: &str, seconds: u64) -> Self {
-        let why = format!(
-            "the {what} that this token may use in a day are used up; the next day begins at midnight UTC"
-        );
+        let why = format!("the caller may use no more {what} today; the next day begins at midnight UTC");
         let used_up = Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", "allowance_used_up", why);
         Self { retry_seconds: Some(seconds), ..used_up }
     }
 
     /// A run whose models could not be called. Clients repeat 408, 409, 429 and 5xx by themselves and would pay twice, so only a run that
-    /// got no reply may be repeated. With a key the same failure would come again.
+    /// got no reply may be repeated.
     pub(super) fn provider(reason: &str, is_repeatable: bool) -> Self {
         let status = if is_repeatable { StatusCode::BAD_GATEWAY } else { StatusCode::FAILED_DEPENDENCY };
         Self::new(status, "api_error", "provider_failed", reason)

@@ -32,7 +32,12 @@ struct Healthy {
 /// [`ServeError::NotThere`].
 pub async fn ask_health(address: &str) -> Result<String, ServeError> {
     let not_there = |why: String| ServeError::NotThere { address: address.to_owned(), why };
-    let asked = tokio::time::timeout(WAIT_MAX, ask(address)).await;
+    // The base URL that a server prints is taken too.
+    let bare = address.trim_start_matches("http://").split('/').next().unwrap_or_default();
+    if !bare.contains(':') {
+        return Err(not_there("an address is HOST:PORT, such as 127.0.0.1:8700".to_owned()));
+    }
+    let asked = tokio::time::timeout(WAIT_MAX, ask(bare)).await;
     let asked = asked.map_err(|_| not_there(format!("no answer came within {} s", WAIT_MAX.as_secs())))?;
     asked.map_err(|why| not_there(format!("{why:#}")))
 }

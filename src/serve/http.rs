@@ -112,8 +112,11 @@ async fn counted(State(service): State<Arc<Service>>, request: Request, next: Ne
     let began = Instant::now();
     // A path that a stranger made up is no name of a figure.
     let path = request.extensions().get::<MatchedPath>().map_or("other", MatchedPath::as_str).to_owned();
+    let method = request.method().clone();
     let response = next.run(request).await;
-    service.figures.answered(&path, response.status().as_u16(), began.elapsed());
+    let (status, took) = (response.status().as_u16(), began.elapsed());
+    tracing::info!(%method, path, status, seconds = took.as_secs_f64(), "request");
+    service.figures.answered(&path, status, took);
     response
 }
 

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use uuid::Uuid;
 
@@ -19,11 +20,11 @@ use super::live_run::{LiveRun, RunOrigin};
 use super::requested_run::{PREFIX, RequestedRun};
 use super::service::Service;
 use super::submission::{Submission, Taken};
-use crate::batch::{Column, DocumentLine, Grader, Line, OpenColumns, OwnCell, TaskLine};
+use crate::batch::{Column, DocumentLine, Grader, Line, OpenColumns, OwnCell, TaskLine, UnfinishedRun};
 use crate::crypto::Digest;
 use crate::engine::StopRequest;
 use crate::journal::RunSpec;
-use crate::protocol::{Document, ProtocolParams as _, RunSetup, Task};
+use crate::protocol::{Document, OutcomeKind, ProtocolParams as _, RunSetup, Task};
 use crate::text::{CanonicalRule, Constraint, escape};
 
 /// The header by which a server recognises requests of its own agents.
@@ -51,10 +52,10 @@ impl Intake<'_> {
     /// Takes submissions until none can come.
     pub(super) async fn run(
         mut self,
-        unfinished: Vec<(RunSpec, bool)>,
+        unfinished: Vec<UnfinishedRun>,
         mut submissions: mpsc::Receiver<Submission>,
     ) {
-        for (spec, has_ended) in unfinished {
+        for UnfinishedRun { spec, has_ended, .. } in unfinished {
             self.resume(spec, has_ended).await;
         }
         while let Some(submission) = submissions.recv().await {
@@ -92,11 +93,12 @@ impl Intake<'_> {
     /// Turns a request into a run, or finds the run that it has become before.
     async fn take(&mut self, submission: &Submission) -> Result<Taken, ApiError> {
         let Submission { run: asked, caller, key, .. } = submission;
-        if let Some((task, digest)) = key
-            && let Some(known) = self.known_run(task, *digest)?
-        {
-            return Ok(known);
-        }
+        let known = key.as_ref().map(|(task, digest)| self.known_run(task, *digest)).transpose()?;
+        let id = match known {
+            Some(OfKey::Taken(known)) => return Ok(known),
+            Some(OfKey::Next(id)) => id,
+            None => Uuid::now_v7().to_string(),
+        };
         let column = self.column(&asked.model).await?;
         let column = match asked.reply_tokens {
             Some(max) => column.with_reply_tokens(max),
@@ -115,7 +117,6 @@ impl Intake<'_> {
         };
         let place = Arc::clone(&self.service.places).try_acquire_owned().map_err(|_| ApiError::full())?;
         self.service.charge(*caller, SystemTime::now())?;
-        let id = key.as_ref().map_or_else(|| Uuid::now_v7().to_string(), |(task, _)| task.clone());
         let seed = asked.seed.unwrap_or_else(|| Digest::new(id.as_bytes()).leading_u64() >> 33);
         let keyed = key.as_ref().map(|(_, digest)| *digest);
         let of_caller = (caller.0 != Digest::ZERO).then(|| (CALLER_LABEL.to_owned(), caller.0.to_string()));
@@ -132,8 +133,22 @@ impl Intake<'_> {
         Attached::new(live, Arc::clone(&self.service))
     }
 
-    /// Returns the run of a key, if there is one.
-    fn known_run(&self, task: &str, digest: Digest) -> Result<Option<Taken>, ApiError> {
+    /// Returns the run of a key, or the id of the task that the key may begin now. A run whose models could not be called at all has paid
+    /// for nothing, and the key begins another.
+    fn known_run(&self, key: &str, digest: Digest) -> Result<OfKey, ApiError> {
+        let mut task = key.to_owned();
+        for attempt in 2_u64.. {
+            match self.attempt(&task, digest)? {
+                Some(known) => return Ok(OfKey::Taken(known)),
+                None if self.service.ended().run_of(&task).is_none() => break,
+                None => task = format!("{key}-{attempt}"),
+            }
+        }
+        Ok(OfKey::Next(task))
+    }
+
+    /// Returns the run of this attempt, if there is one and it has paid for something.
+    fn attempt(&self, task: &str, digest: Digest) -> Result<Option<Taken>, ApiError> {
         let live = self.service.live().values().find(|live| live.origin.task == task).map(Arc::clone);
         if let Some(live) = live {
             let is_same = live.origin.keyed == Some(digest);
@@ -155,8 +170,10 @@ impl Intake<'_> {
         let ended = self.service.ended();
         let Some(run) = ended.run_of(task) else { return Ok(None) };
         let row = ended.line_of(run).map_err(|why| ApiError::internal(&why))?.unwrap_or_default();
-        let is_same = row["meta"][REQUEST_LABEL] == digest.to_string();
-        if is_same { Ok(Some(Taken::Ended(run))) } else { Err(ApiError::other_request()) }
+        if row["meta"][REQUEST_LABEL] != digest.to_string() {
+            return Err(ApiError::other_request());
+        }
+        Ok((!paid_for_nothing(&row)).then_some(Taken::Ended(run)))
     }
 
     /// Returns the roleset on its model that a request names.
@@ -186,6 +203,17 @@ impl Intake<'_> {
         self.service.add(Arc::clone(&live), Line { number: self.count, task: Ok(task), own: Some(own) });
         live
     }
+}
+
+/// The run of a key, or the id of the task that the key begins.
+enum OfKey {
+    Taken(Taken),
+    Next(String),
+}
+
+/// Returns whether a run failed because its models could not be called at all.
+fn paid_for_nothing(row: &Value) -> bool {
+    row["outcome"] == OutcomeKind::Failed.name() && row["usage"]["calls"] == 0
 }
 
 /// Reads the roleset of a model that is served, and finds the models of its agents.

@@ -211,8 +211,13 @@ impl AnswerFormat {
 
     /// Returns the schema of the answer, if this gives one.
     fn schema(self, field: &str) -> Result<Option<AnswerSchema>, ApiError> {
-        let Self::JsonSchema { json_schema, schema, .. } = self else { return Ok(None) };
-        let schema = schema.or(json_schema.and_then(|named| named.schema));
+        let schema = match self {
+            Self::Text => return Ok(None),
+            Self::JsonObject => Some(json!({"type": "object"})),
+            Self::JsonSchema { json_schema, schema, .. } => {
+                schema.or(json_schema.and_then(|named| named.schema))
+            }
+        };
         let why = "the type `json_schema` needs a `schema`";
         let schema = schema.ok_or_else(|| ApiError::field(field, why))?;
         AnswerSchema::try_from(schema).map(Some).map_err(|why| ApiError::field(field, why))

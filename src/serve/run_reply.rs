@@ -76,13 +76,17 @@ impl RunReply {
         let fields = ReplyFields::deserialize(row).map_err(|why| ApiError::internal(&why))?;
         let ReplyFields { outcome, reason, text, blind_vote, usage } = fields;
         let reason = reason.unwrap_or_else(|| "the run ended without agreement".to_owned());
+        let reason = match loss(row).filter(|_| outcome == OutcomeKind::NoAgreement) {
+            Some(loss) => format!("{reason}; {loss}"),
+            None => reason,
+        };
         let (content, refusal) = match outcome {
             OutcomeKind::Agreed => (text, None),
             OutcomeKind::Budget if usage.calls == 0 => return Err(ApiError::bad("budget", reason)),
             // The vote over blind drafts is the best that the run has.
             OutcomeKind::NoAgreement | OutcomeKind::Budget => (blind_vote.text, Some(reason)),
             OutcomeKind::Abstained | OutcomeKind::Vetoed => (None, Some(reason)),
-            OutcomeKind::Failed => return Err(ApiError::provider(&reason, usage.calls == 0 && !has_key)),
+            OutcomeKind::Failed => return Err(ApiError::provider(&reason, usage.calls == 0)),
             OutcomeKind::Interrupted => return Err(ApiError::put_down(has_key)),
         };
         let said = content.as_ref().map_or(0, |text| Usage::estimate(0, text.len()).completion);
@@ -100,6 +104,13 @@ impl RunReply {
             findings: Value::Object(findings),
         })
     }
+}
+
+/// Returns why the last sample of a vote was no vote, or else the first loss of the run, if there is any.
+fn loss(row: &Value) -> Option<&str> {
+    let samples = row["vote"]["samples"].as_array().into_iter().flatten();
+    let no_vote = samples.filter_map(|sample| sample["no_vote"].as_str()).next_back();
+    no_vote.or(row["degraded"][0]["detail"].as_str())
 }
 
 #[cfg(test)]
@@ -129,6 +140,9 @@ mod tests {
         let vetoed = said(&row("vetoed", None, Some("five"), 4)).unwrap();
         assert_eq!(vetoed, (None, Some("why".to_owned())));
         assert!(said(&row("failed", None, None, 0)).is_err());
+        let mut void = row("no_agreement", None, None, 4);
+        void["vote"] = json!({"samples": [{"no_vote": "it is no number"}, {"no_vote": null}]});
+        assert_eq!(said(&void).unwrap().1.as_deref(), Some("why; it is no number"));
     }
 
     #[test]

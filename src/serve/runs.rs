@@ -28,6 +28,7 @@ use crate::crypto::Digest;
 /// The number of ended runs on a page, unless the request says otherwise, and the most of them.
 const PAGE: usize = 20;
 const PAGE_MAX: usize = 100;
+const LIMIT: &str = "a page has 1 to 100 runs";
 
 /// The most ended runs that are looked at for one page. Those of other callers count too.
 const LOOKED_AT_MAX: usize = 1000;
@@ -71,10 +72,10 @@ pub(super) async fn list(
     Extension(caller): Extension<Caller>,
     page: Result<Query<Page>, axum::extract::rejection::QueryRejection>,
 ) -> Result<Json<RunList>, ApiError> {
-    let Query(Page { limit, after }) = page.map_err(|why| ApiError::bad("invalid_value", why.body_text()))?;
+    let Query(Page { limit, after }) = page.map_err(|_| ApiError::field("limit", LIMIT))?;
     let limit = limit.unwrap_or(PAGE);
     if !(1..=PAGE_MAX).contains(&limit) {
-        return Err(ApiError::field("limit", format!("a page has 1 to {PAGE_MAX} runs")));
+        return Err(ApiError::field("limit", LIMIT));
     }
     let after = after.as_deref().map(run_id).transpose()?;
     let mut data = Vec::new();

@@ -80,7 +80,7 @@ pub async fn serve(
     let (lines_in, lines) = mpsc::channel(1);
     let models = rolesets.iter().map(|name| format!("{PREFIX}{name}")).collect();
     let rules = ServerRules { guard, models, allowed };
-    let service = Arc::new(Service::new(rules, places, kept)?);
+    let service = Arc::new(Service::new(rules, places, kept, &unfinished)?);
     let options =
         Options { onlooker: Some(Arc::<Service>::clone(&service) as _), gives_up: false, ..options };
     let intake = Intake { service: Arc::clone(&service), columns, known: HashMap::new(), count: 0 };

@@ -15,7 +15,9 @@ use super::error::ServeError;
 use super::figures::ServerFigures;
 use super::guard::Guard;
 use super::live_run::{LiveRun, RunEnd};
-use crate::batch::{BatchError, BatchStats, Line, Onlooker, ResultLine, ResultPlaces, Watcher};
+use crate::batch::{
+    BatchError, BatchStats, Line, Onlooker, ResultLine, ResultPlaces, UnfinishedRun, Watcher,
+};
 use crate::engine::{RunEvent, StopRequest};
 use crate::journal::RunPlaces;
 
@@ -70,10 +72,12 @@ impl Service {
         rules: ServerRules,
         places: usize,
         Kept { mut ended, records, written, cancelled }: Kept,
+        unfinished: &[UnfinishedRun],
     ) -> Result<Self, ServeError> {
         let figures = ServerFigures::new()?;
         let mut spending = Spending::default();
         figures.read(&mut ended, |row| spending.recall(row))?;
+        unfinished.iter().filter(|run| !run.has_ended).for_each(|run| spending.recall_cut(run));
         Ok(Self {
             rules,
             places: Arc::new(Semaphore::new(places)),
@@ -192,7 +196,7 @@ impl Service {
         locked(&self.waiting).retain(|(other, _)| *other != run);
         // The scheduler may hold its line already, and begins no run that is stopped.
         if !live.has_begun() {
-            self.put_down(run);
+            self.put_down(run, None);
         }
     }
 
@@ -264,10 +268,17 @@ impl Watcher for Arc<Service> {
         });
     }
 
-    fn put_down(&self, run: Uuid) {
+    fn put_down(&self, run: Uuid, so_far: Option<&ResultLine>) {
         let live = self.live().get(&run).map(Arc::clone);
-        let is_left = |live: &Arc<LiveRun>| live.origin.keyed.is_some() && !live.is_cancelled();
-        self.left().extend(live.filter(is_left).map(|live| live.origin.task.clone()));
+        let is_left = |live: &&Arc<LiveRun>| live.origin.keyed.is_some() && !live.is_cancelled();
+        let left = live.as_ref().filter(is_left).map(|live| live.origin.task.clone());
+        // A run that goes on is charged at its end.
+        if let Some(row) = so_far.filter(|_| left.is_none())
+            && let Ok(row) = serde_json::to_vec(row)
+        {
+            locked(&self.spending).end(&row);
+        }
+        self.left().extend(left);
         self.end(run, LiveRun::put_down);
     }
 

@@ -267,8 +267,8 @@ pub(crate) enum SchemaName {
 /// Arguments of `health`.
 #[derive(Args, Debug)]
 pub(crate) struct HealthArgs {
-    /// The address of the server.
-    #[arg(value_name = "ADDRESS", default_value = "127.0.0.1:8700")]
+    /// The address of the server, or the base URL that it prints.
+    #[arg(value_name = "HOST:PORT", default_value = "127.0.0.1:8700")]
     pub(crate) address: String,
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -150,24 +150,39 @@ fn a_cancelled_key_that_was_cut_off_swallows_no_other() {
 }
 
 #[test]
-fn a_run_whose_models_cannot_be_called_ends_no_other_and_its_key_says_so_again() {
+fn a_run_whose_models_cannot_be_called_ends_no_other_and_its_key_tries_again() {
     let folder = Folder::new();
-    let llm = Server::start(|request: &Request| {
-        if request.path.ends_with("/chat/completions") && request.body.contains("refused") {
-            return vec![Act::Send(http("401 Unauthorized", "", b"{\"error\":{\"message\":\"bad key\"}}"))];
+    let is_back = Arc::new(AtomicBool::new(false));
+    let llm = Server::start({
+        let is_back = Arc::clone(&is_back);
+        move |request: &Request| {
+            let is_refused = request.body.contains("refused") && !is_back.load(Ordering::SeqCst);
+            if request.path.ends_with("/chat/completions") && is_refused {
+                let why = b"{\"error\":{\"message\":\"bad key\"}}";
+                return vec![Act::Send(http("401 Unauthorized", "", why))];
+            }
+            model(SENSIBLE)(request)
         }
-        model(SENSIBLE)(request)
     });
     let served = Served::start(&folder, &["--base-url", &llm.url(), "--model", "m"]);
     let ask = body("writer_physicist", "How much is 2+2, refused?");
-    // Without a key a client may ask again by itself, since nothing was paid for.
+    // A client may ask again by itself, since nothing was paid for.
     assert_eq!(served.chat(&[], &ask).status, 502);
     let keyed = ["Idempotency-Key: k"];
     for _ in 0..2 {
         let failed = served.chat(&keyed, &ask);
-        assert_eq!((failed.status, &failed.json()["error"]["code"]), (424, &json!("provider_failed")));
+        assert_eq!((failed.status, &failed.json()["error"]["code"]), (502, &json!("provider_failed")));
     }
     assert_eq!(served.chat(&[], &body("writer_physicist", "How much is 2+2?")).status, 200);
+    is_back.store(true, Ordering::SeqCst);
+    let said = served.chat(&keyed, &ask);
+    assert_eq!(said.status, 200, "{said:?}");
+    let asked = llm.chats().len();
+    assert_eq!(served.chat(&keyed, &ask).json()["id"], said.json()["id"]);
+    assert_eq!(llm.chats().len(), asked, "an answer is paid for once");
+    assert_eq!(served.chat(&keyed, &body("writer_physicist", "How much is 3+3?")).status, 422);
+    drop(served);
+    Finished::of(consensus(&folder).args(["verify", "served"])).exits(0);
 }
 
 /// How often the journal has a reply to each call.

@@ -1,9 +1,13 @@
 //! What a server counts: the figures for Prometheus, and what each token may use in a day.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use nix::sys::signal::Signal;
 use serde_json::json;
 
 use super::body;
-use crate::support::{Finished, Folder, Served, consensus};
+use crate::support::{Finished, Folder, Request, SENSIBLE, Served, Server, consensus, model};
 
 #[test]
 fn the_figures_are_those_of_all_runs_of_the_folder_and_of_the_server() {
@@ -63,4 +67,41 @@ fn a_token_begins_no_more_runs_and_uses_no_more_tokens_in_a_day_than_it_may() {
         Finished::of(consensus(&folder).args(["serve", "--mock", "--token-file", "wrong", "-o", "other"]));
     let wrong = wrong.exits(2);
     assert!(wrong.stderr.contains("line 1") && wrong.stderr.contains("tokens-a-day=N"), "{}", wrong.stderr);
+}
+
+#[test]
+fn a_caller_that_hangs_up_pays_for_the_replies_that_it_caused() {
+    let folder = Folder::new();
+    folder.write("tokens", "a-token-of-sixteen tokens-a-day=10\n");
+    // The third call of a run waits until its client has gone.
+    let (door, count) = (Arc::new(Mutex::new(())), Arc::new(AtomicUsize::new(0)));
+    let closed = door.lock().unwrap();
+    let llm = Server::start({
+        let (door, count) = (Arc::clone(&door), Arc::clone(&count));
+        move |request: &Request| {
+            if request.path.ends_with("/chat/completions") && count.fetch_add(1, Ordering::SeqCst) >= 2 {
+                drop(door.lock());
+            }
+            model(SENSIBLE)(request)
+        }
+    });
+    let url = llm.url();
+    let words = ["--base-url", &url, "--model", "m", "--token-file", "tokens"];
+    let served = Served::start(&folder, &words);
+    let (key, ask) =
+        ("Authorization: Bearer a-token-of-sixteen", body("writer_physicist", "How much is 2+2?"));
+    let stream = served.send_chat(&[key], &ask);
+    while count.load(Ordering::SeqCst) < 3 {
+        std::thread::yield_now();
+    }
+    let runs = || served.ask("GET /v1/runs", &[key], "").json()["data"].as_array().unwrap().len();
+    drop(stream);
+    drop(closed);
+    while runs() > 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!(served.chat(&[key], &ask).status, 429);
+    assert_eq!(served.end(Signal::SIGTERM), Some(0));
+    let served = Served::start(&folder, &words);
+    assert_eq!(served.chat(&[key], &ask).status, 429, "the next server remembers it");
 }
