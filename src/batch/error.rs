@@ -34,6 +34,9 @@ pub enum BatchError {
     /// There is no batch in the folder.
     #[error("there is no batch in `{0}`: it has no file `batch.json`")]
     NoBatch(PathBuf),
+    /// A run met a fault of this program.
+    #[error("a fault of this program ended the run: {0}; please report it")]
+    Panic(String),
     /// The tasks cannot be read to their end.
     #[error("the tasks cannot be read any further")]
     Tasks(#[source] std::io::Error),
@@ -174,7 +177,7 @@ impl BatchError {
             Self::Grader { source, .. } => source.exit_code(),
             Self::Io { source, .. } if is_unusable(source.kind()) => ExitCode::Usage,
             Self::Tasks(source) if source.kind() == std::io::ErrorKind::InvalidData => ExitCode::Usage,
-            Self::Io { .. } | Self::Tasks(_) => ExitCode::Internal,
+            Self::Io { .. } | Self::Tasks(_) | Self::Panic(_) => ExitCode::Internal,
             Self::Results { .. }
             | Self::Evidence { .. }
             | Self::Stray { .. }
@@ -192,7 +195,8 @@ impl BatchError {
 
     /// Returns true if no run can go on, because their journal or their results cannot be read or written.
     pub(super) fn is_systemic(&self) -> bool {
-        !matches!(self, Self::Engine(why) if !matches!(why, EngineError::Journal(_)))
+        let is_of_journal = matches!(self, Self::Engine(EngineError::Journal(_)));
+        is_of_journal || !matches!(self, Self::Engine(_) | Self::Panic(_))
     }
 
     /// Returns a function that turns a system error into a [`BatchError::Io`] with this action and path.

@@ -6,9 +6,11 @@
 //! The scheduler has a thread of its own for tasks and results. The runs are spread over worker threads, each with an event loop,
 //! and a run never moves to another thread. Nothing else starts threads for runs.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior};
@@ -53,8 +55,8 @@ pub trait Watcher {
     fn ended(&self, row: &ResultLine);
     /// Reports the current figures.
     fn so_far(&self, figures: &BatchStats);
-    /// Reports a run that was put down on request before its end. If it has begun, `_so_far` is the line that it would have now.
-    fn put_down(&self, _run: Uuid, _so_far: Option<&ResultLine>) {}
+    /// Reports a run that was put down on request before its end.
+    fn put_down(&self, _run: Uuid) {}
     /// Reports a run that had ended before, and has its line of results now.
     fn had_ended(&self, _run: Uuid) {}
     /// Reports a run that cannot go on, where that ends no other.
@@ -162,7 +164,7 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
     fn begin(&mut self, work: Work) -> Result<bool, BatchError> {
         let stop = work.stop.clone().unwrap_or_else(|| self.stop.clone());
         if work.stop.is_some() && *stop.borrow() != StopRequest::None {
-            self.watcher.put_down(work.run, None);
+            self.watcher.put_down(work.run);
             return Ok(false);
         }
         let common = Arc::clone(self.common);
@@ -219,10 +221,21 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
         go: impl AsyncFnOnce(&Work) -> Result<Option<Done>, BatchError> + Send + 'static,
     ) -> AbortHandle {
         self.common.figures().under_way += 1;
+        let gives_up = self.common.options.gives_up;
         let work = async move || {
             // The lines of the log name the run that they are about.
             let span = tracing::info_span!("run", run = %work.run);
-            let done = go(&work).instrument(span).await;
+            let done = AssertUnwindSafe(go(&work).instrument(span)).catch_unwind().await;
+            let done = match done {
+                Ok(done) => done,
+                // One run of a server ends no other.
+                Err(panic) if !gives_up => {
+                    let why = panic.downcast_ref::<&str>().map(|why| (*why).to_owned());
+                    let why = why.or(panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+                    Err(BatchError::Panic(why))
+                }
+                Err(panic) => std::panic::resume_unwind(panic),
+            };
             (work, done)
         };
         self.running.spawn(AbortOnDropHandle::new(self.workers.spawn_pinned(work)))
@@ -295,7 +308,7 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
         let task = as_written(work, self.shard)?;
         let row = ResultLine::new(&Cell { task: &task, ..work.cell() }, made_of, ended);
         if row.result.outcome == OutcomeKind::Interrupted {
-            self.watcher.put_down(work.run, Some(&row));
+            self.watcher.put_down(work.run);
             return Ok(());
         }
         self.shard.add(&row)?;

@@ -1,5 +1,6 @@
 //! The lines of a journal as a chain: each line holds the digest of the line before it.
 
+use std::io::ErrorKind;
 use std::time::SystemTime;
 
 use serde::Serialize;
@@ -52,6 +53,11 @@ impl Chain {
             out.truncate(start);
             return Err(why.into());
         }
+        // A line that no reader takes would make all lines after it worthless.
+        if !std::str::from_utf8(&out[start..]).is_ok_and(check_depth) {
+            out.truncate(start);
+            return Err(std::io::Error::new(ErrorKind::InvalidData, "a record is nested too deeply"));
+        }
         *self = Self { lines: self.lines + 1, head: Digest::new(&out[start..]) };
         out.push(b'\n');
         Ok(record)
@@ -77,13 +83,15 @@ impl Chain {
             Links::AsFirst => record.run_prev.is_some(),
         };
         let before = if is_of_run { record.run_prev } else { Some(record.prev) };
-        match before {
+        let is_cut_out = links == Links::AsFirst && !is_of_run && record.seq > 0;
+        match before.filter(|_| !is_cut_out) {
             Some(before) if before == self.head => {}
             Some(_) => {
                 return Err("it does not follow from the line before it: the chain is broken".to_owned());
             }
             None => {
-                let why = "version 0.1 wrote it, so it can be checked only in the whole journal of its batch";
+                let why =
+                    "it has no `run_prev`, so it can be checked only in the whole journal that it is from";
                 return Err(why.to_owned());
             }
         }

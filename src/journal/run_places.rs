@@ -13,6 +13,9 @@ use serde::de::IgnoredAny;
 use super::JournalError;
 use crate::files::{GrowingFile, LinePlace};
 
+/// The most bytes that are read at a time, unless one line is longer.
+const PART_BYTES_MAX: u64 = 1 << 20;
+
 /// The places of the lines of all runs of a journal.
 #[derive(Debug)]
 pub struct RunPlaces {
@@ -41,7 +44,8 @@ impl RunPlaces {
         Ok(Self { path: path.to_owned(), file: GrowingFile::new(file), lines: HashMap::new() })
     }
 
-    /// Reads the lines of a run that are written by now, without the first `skipped` ones.
+    /// Reads the lines of a run that are written by now, without the first `skipped` ones: at least one if there is one, and further ones
+    /// up to 1 MiB.
     ///
     /// # Errors
     ///
@@ -58,7 +62,13 @@ impl RunPlaces {
         };
         file.read_new(new).map_err(io(path))?;
         let places = lines.get(run).and_then(|places| places.get(skipped..)).unwrap_or_default();
-        places.iter().map(|place| file.line_at(*place).map_err(io(path))).collect()
+        let mut bytes = 0;
+        let fit = places.iter().take_while(|place| {
+            let is_first = bytes == 0;
+            bytes += u64::from(place.bytes) + 1;
+            is_first || bytes <= PART_BYTES_MAX
+        });
+        fit.map(|place| file.line_at(*place).map_err(io(path))).collect()
     }
 }
 

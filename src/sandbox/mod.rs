@@ -45,6 +45,7 @@ pub use interpreter::interpret;
 pub use job::{Access, CommandJob, Confinement, Ran, Sandbox};
 pub use policy::{WallLimits, WallPolicy};
 pub use program::{PRINTED_BYTES_MAX, PROGRAM_TIME_MAX, PYTHON3, embedded_interpreter};
+pub use system::system_paths;
 
 /// Builds a wall around this process, and becomes the command. Returns only on failure.
 ///

@@ -4,6 +4,8 @@
 //! folder with files of a user, no socket, and no file of another process. Paths that a system does not have are
 //! skipped.
 
+use std::path::PathBuf;
+
 /// Files and folders that every walled command may read and execute.
 pub(super) const READ: [&str; 48] = [
     "/usr",
@@ -58,3 +60,8 @@ pub(super) const READ: [&str; 48] = [
 
 /// Devices that every walled command may read and write.
 pub(super) const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+
+/// Returns the files and folders of the system that every walled command may read.
+pub fn system_paths() -> impl Iterator<Item = PathBuf> {
+    READ.iter().map(PathBuf::from)
+}

@@ -1,8 +1,8 @@
 //! What each token may use in a day.
 //!
-//! The input is the beginnings and the ends of runs, each with its day and its caller. The output is whether a caller may begin another
-//! run. A day is one of UTC. The tokens of a run count on the day on which it ends or is put down, so the runs that are under way may exceed
-//! a limit. No clock is read here.
+//! The input is the beginnings of runs and their replies, each with its day and its caller. The output is whether a caller may begin another
+//! run. A day is one of UTC. The tokens of a reply count when it comes, so the calls that are in the air may exceed a limit. The runs of
+//! earlier servers count on the day on which they ended. No clock is read here.
 
 use std::collections::HashMap;
 
@@ -77,31 +77,42 @@ impl Spending {
         Ok(())
     }
 
-    /// Charges the tokens of a run that has ended, from its row of results.
-    pub(super) fn end(&mut self, row: &[u8]) {
-        let Some((caller, charged)) = charged(row) else { return };
-        let ChargedUse { prompt, completion } = charged.usage;
-        let spent = self.on(date(&charged.timing.ended_at), caller);
-        spent.tokens = spent.tokens.saturating_add(prompt).saturating_add(completion);
+    /// Returns whether a caller has tokens left.
+    pub(super) fn has_tokens(&mut self, caller: Digest, allowance: Allowance, today: &str) -> bool {
+        allowance.tokens.is_none_or(|most| self.on(today, caller).tokens < most)
     }
 
-    /// Charges a run of an earlier server, from its row of results: its tokens, and its beginning.
+    /// Charges the tokens of a reply.
+    pub(super) fn charge(&mut self, caller: Digest, tokens: u64, today: &str) {
+        let spent = self.on(today, caller);
+        spent.tokens = spent.tokens.saturating_add(tokens);
+    }
+
+    /// Charges a run of an earlier server, from its row of results.
     pub(super) fn recall(&mut self, row: &[u8]) {
-        self.end(row);
-        let Some((caller, charged)) = charged(row) else { return };
-        if date(&charged.timing.started_at) == self.day {
-            self.of.entry(caller).or_default().runs += 1;
+        // A row that is no result is found by `consensus verify`, and without a token there is no limit.
+        let Ok(Charged { meta, usage, timing }) = serde_json::from_slice(row) else { return };
+        let Some(caller) = meta.get(CALLER_LABEL).and_then(|caller| caller.parse().ok()) else { return };
+        let tokens = usage.prompt.saturating_add(usage.completion);
+        self.recall_run(caller, tokens, &timing.started_at, &timing.ended_at);
+    }
+
+    /// Charges a run of an earlier server that has no row of results, from its records.
+    pub(super) fn recall_cut(&mut self, run: &UnfinishedRun) {
+        let caller = run.spec.cell.as_ref().and_then(|cell| cell.meta.get(CALLER_LABEL)?.parse().ok());
+        if let Some(caller) = caller {
+            self.recall_run(caller, run.tokens, &run.began_at, &run.last_at);
         }
     }
 
-    /// Charges a run of an earlier server that was put down or died, from its records.
-    pub(super) fn recall_cut(&mut self, run: &UnfinishedRun) {
-        let caller = run.spec.cell.as_ref().and_then(|cell| cell.meta.get(CALLER_LABEL)?.parse().ok());
-        let Some(caller) = caller else { return };
-        let spent = self.on(date(&run.last_at), caller);
-        spent.tokens = spent.tokens.saturating_add(run.tokens);
-        if date(&run.began_at) == self.day {
-            self.of.entry(caller).or_default().runs += 1;
+    fn recall_run(&mut self, caller: Digest, tokens: u64, began_at: &str, ended_at: &str) {
+        let ended = date(ended_at);
+        if *ended < *self.day {
+            return;
+        }
+        self.charge(caller, tokens, ended);
+        if date(began_at) == ended {
+            self.on(ended, caller).runs += 1;
         }
     }
 
@@ -113,14 +124,6 @@ impl Spending {
         }
         self.of.entry(caller).or_default()
     }
-}
-
-fn charged(row: &[u8]) -> Option<(Digest, Charged)> {
-    // A row that is no result is found by `consensus verify`.
-    let charged: Charged = serde_json::from_slice(row).ok()?;
-    // Without a token there is no limit.
-    let caller = charged.meta.get(CALLER_LABEL)?.parse().ok()?;
-    Some((caller, charged))
 }
 
 /// Returns the date of a time.
@@ -146,12 +149,13 @@ mod tests {
         let allowance = Allowance { runs: Some(2), tokens: Some(100) };
         let mut spending = Spending::default();
         assert!(spending.begin(one, allowance, "2026-01-01").is_ok());
-        spending.end(&row(one, "2026-01-01T10:00:00Z", "2026-01-01T10:00:01Z", 60));
+        spending.charge(one, 60, "2026-01-01");
         assert!(spending.begin(one, allowance, "2026-01-01").is_ok());
         assert_eq!(spending.begin(one, allowance, "2026-01-01"), Err("runs"));
         assert!(spending.begin(other, allowance, "2026-01-01").is_ok());
         assert!(spending.begin(one, allowance, "2026-01-02").is_ok(), "a day begins with nothing used");
-        spending.end(&row(one, "2026-01-01T23:59:59Z", "2026-01-02T00:00:01Z", 100));
+        spending.charge(one, 100, "2026-01-02");
+        assert!(!spending.has_tokens(one, allowance, "2026-01-02"));
         assert_eq!(spending.begin(one, allowance, "2026-01-02"), Err("tokens"));
     }
 

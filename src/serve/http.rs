@@ -15,7 +15,7 @@ use axum::{Json, Router};
 use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::{Modify, OpenApi, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -105,6 +105,9 @@ impl Modify for ByToken {
         let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
         let components = description.components.get_or_insert_default();
         components.add_security_scheme("token", SecurityScheme::Http(bearer));
+        // A server without tokens wants none.
+        let by_token = SecurityRequirement::new::<_, [&str; 0], &str>("token", []);
+        description.security = Some(vec![by_token, SecurityRequirement::default()]);
     }
 }
 
@@ -147,7 +150,13 @@ struct Health {
 }
 
 /// Says that the server is there. It needs no token.
-#[utoipa::path(get, path = "/health", tag = "server", responses((status = 200, body = Health), Refusals))]
+#[utoipa::path(
+    get,
+    path = "/health",
+    tag = "server",
+    security(()),
+    responses((status = 200, body = Health), (status = 403, body = ErrorBody))
+)]
 async fn health() -> Json<Health> {
     Json(Health { status: "ok", version: VERSION })
 }

@@ -197,7 +197,9 @@ impl Intake<'_> {
         keyed: Option<Digest>,
         place: Option<OwnedSemaphorePermit>,
     ) -> Arc<LiveRun> {
-        let origin = RunOrigin { run: own.run(&task.id), task: task.id.clone(), caller, keyed };
+        // A run that is asked for now has a place.
+        let is_old = place.is_none();
+        let origin = RunOrigin { run: own.run(&task.id), task: task.id.clone(), caller, keyed, is_old };
         let live = Arc::new(LiveRun::new(origin, stop, place));
         self.count += 1;
         self.service.add(Arc::clone(&live), Line { number: self.count, task: Ok(task), own: Some(own) });

@@ -14,9 +14,13 @@ use hyper_util::service::TowerToHyperService;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
+use tokio_io_timeout::TimeoutStream;
 
 /// The time in which the head of a request must have come, and after which an idle connection is closed.
 const HEAD_MAX: Duration = Duration::from_secs(15);
+
+/// The time after which a connection is closed whose client reads nothing of its answer.
+const WRITE_MAX: Duration = Duration::from_mins(1);
 
 /// The most connections at once, if the system allows as many files.
 const CONNECTIONS_MAX: usize = 16_384;
@@ -68,7 +72,9 @@ pub(super) async fn listen(
         let _ = stream.set_nodelay(true);
         let mut connection = http1::Builder::new();
         connection.timer(TokioTimer::new()).header_read_timeout(HEAD_MAX);
-        let connection = connection.serve_connection(TokioIo::new(stream), service.clone());
+        let mut stream = TimeoutStream::new(stream);
+        stream.set_write_timeout(Some(WRITE_MAX));
+        let connection = connection.serve_connection(TokioIo::new(Box::pin(stream)), service.clone());
         let connection = graceful.watch(connection);
         tokio::spawn(async move {
             if let Err(why) = connection.await {

@@ -49,6 +49,8 @@ pub(super) struct RunOrigin {
     pub(super) caller: Caller,
     /// The digest of the request, if it had a key.
     pub(super) keyed: Option<Digest>,
+    /// Whether an earlier server has begun the run.
+    pub(super) is_old: bool,
 }
 
 /// A run that is waiting or under way.

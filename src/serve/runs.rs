@@ -31,7 +31,7 @@ const PAGE_MAX: usize = 100;
 const LIMIT: &str = "a page has 1 to 100 runs";
 
 /// The most ended runs that are looked at for one page. Those of other callers count too.
-const LOOKED_AT_MAX: usize = 1000;
+const LOOKED_AT_MAX: usize = 200;
 
 /// The parts of a row of results that a list has.
 const LISTED: [&str; 9] =
@@ -39,8 +39,10 @@ const LISTED: [&str; 9] =
 
 /// The page of a list.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct Page {
-    /// The most ended runs on the page, 1 to 100.
+    /// The most ended runs on the page.
+    #[param(minimum = 1, maximum = 100)]
     limit: Option<usize>,
     /// The run after which the page begins: the last one of the page before.
     after: Option<String>,
@@ -173,9 +175,18 @@ pub(super) async fn journal(
     if service.live_of(id, caller).is_none() && ended_row(&service, caller, id)?.is_none() {
         return Err(no_run());
     }
-    let lines = lines_of(&service, id, 0).await?;
-    let whole: Vec<u8> = lines.into_iter().flat_map(|line| line.into_iter().chain([b'\n'])).collect();
-    Ok(([(header::CONTENT_TYPE, "application/x-ndjson")], Body::from(whole)).into_response())
+    // A part is read once the client has taken the one before it.
+    let first = lines_of(&service, id, 0).await?;
+    let parts = stream::try_unfold((service, 0, Some(first)), move |(service, seen, read)| async move {
+        let lines = match read {
+            Some(lines) => lines,
+            None => lines_of(&service, id, seen).await?,
+        };
+        let part: Vec<u8> = lines.iter().flat_map(|line| line.iter().copied().chain([b'\n'])).collect();
+        let next = (service, seen + lines.len(), None);
+        Ok::<_, ApiError>((!lines.is_empty()).then_some((part, next)))
+    });
+    Ok(([(header::CONTENT_TYPE, "application/x-ndjson")], Body::from_stream(parts)).into_response())
 }
 
 /// Streams the records of a run as they are written, from its beginning or from behind the one that `Last-Event-ID` names.
@@ -235,6 +246,7 @@ struct Follower {
 impl Follower {
     /// Waits for records that the client does not have. Returns them, and whether they are the last ones.
     async fn news(&mut self) -> (Vec<Event>, bool) {
+        self.written().await;
         // After the end of a run, no further record comes.
         let has_ended =
             self.progress.as_mut().is_none_or(|progress| progress.borrow_and_update().end.is_some());
@@ -248,19 +260,17 @@ impl Follower {
         let first = self.seen;
         self.seen += lines.len();
         let events = lines.iter().enumerate().map(|(at, line)| as_event(first + at, line)).collect();
-        if !has_ended && lines.is_empty() {
-            self.written().await;
+        if let Some(progress) = self.progress.as_mut().filter(|_| !has_ended && lines.is_empty()) {
+            // The sender lives as long as the run does.
+            let _ = progress.changed().await;
         }
-        (events, has_ended)
+        (events, has_ended && lines.is_empty())
     }
 
-    /// Waits until the run has one more record on file, or has ended.
+    /// Waits until the last record of the run is on file, or the run has ended.
     async fn written(&mut self) {
         let Some(progress) = &mut self.progress else { return };
-        if progress.changed().await.is_err() {
-            return;
-        }
-        let recorded = progress.borrow().recorded;
+        let recorded = progress.borrow_and_update().recorded;
         let mut written = self.service.written();
         tokio::select! {
             _ = written.wait_for(|written| *written >= recorded) => {}

@@ -77,7 +77,9 @@ impl Service {
         let figures = ServerFigures::new()?;
         let mut spending = Spending::default();
         figures.read(&mut ended, |row| spending.recall(row))?;
-        unfinished.iter().filter(|run| !run.has_ended).for_each(|run| spending.recall_cut(run));
+        for run in unfinished {
+            spending.recall_cut(run);
+        }
         Ok(Self {
             rules,
             places: Arc::new(Semaphore::new(places)),
@@ -124,12 +126,21 @@ impl Service {
     /// Counts a run that a caller begins at this time, unless its allowance for the day is used up.
     pub(super) fn charge(&self, caller: Caller, now: SystemTime) -> Result<(), ApiError> {
         let allowance = self.rules.guard.allowance(caller);
-        let today = humantime::format_rfc3339_seconds(now).to_string();
-        let charged = locked(&self.spending).begin(caller.0, allowance, date(&today));
-        charged.map_err(|what| {
-            let since = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-            ApiError::used_up(what, DAY_SECONDS - since % DAY_SECONDS)
-        })
+        let charged = locked(&self.spending).begin(caller.0, allowance, &today(now));
+        charged.map_err(|what| used_up(what, now))
+    }
+
+    /// Returns why a run that has waited may not begin any more, if its caller has used up its tokens meanwhile.
+    fn is_late(&self, run: Uuid) -> Option<ApiError> {
+        let origin = self.live().get(&run).map(|waiting| waiting.origin.clone())?;
+        if origin.is_old {
+            // It has begun before, and goes on.
+            return None;
+        }
+        let (caller, now) = (origin.caller, SystemTime::now());
+        let allowance = self.rules.guard.allowance(caller);
+        let has_room = locked(&self.spending).has_tokens(caller.0, allowance, &today(now));
+        (!has_room).then(|| used_up("tokens", now))
     }
 
     /// Returns the places of the results of ended runs.
@@ -166,9 +177,13 @@ impl Service {
             let line = loop {
                 let come = self.has_come.notified();
                 let next = locked(&self.waiting).pop_front();
-                match next {
-                    Some((_, line)) => break line,
-                    None => come.await,
+                let Some((run, line)) = next else {
+                    come.await;
+                    continue;
+                };
+                match self.is_late(run) {
+                    Some(why) => self.end(run, |_| RunEnd::WithoutResult(why)),
+                    None => break line,
                 }
             };
             room.send(Ok(line));
@@ -196,18 +211,20 @@ impl Service {
         locked(&self.waiting).retain(|(other, _)| *other != run);
         // The scheduler may hold its line already, and begins no run that is stopped.
         if !live.has_begun() {
-            self.put_down(run, None);
+            self.put_down(run);
         }
     }
 
     /// Asks all runs to stop. Those that still wait end at once.
     pub(super) fn stop_all(self: &Arc<Self>, request: StopRequest) {
-        let waiting = std::mem::take(&mut *locked(&self.waiting));
-        for (run, _) in waiting {
-            self.end(run, LiveRun::put_down);
-        }
-        for live in self.live().values() {
+        locked(&self.waiting).clear();
+        let live: Vec<Arc<LiveRun>> = self.live().values().map(Arc::clone).collect();
+        for live in live {
             live.stop(request);
+            // The scheduler begins no run that is stopped.
+            if !live.has_begun() {
+                self.end(live.origin.run, LiveRun::put_down);
+            }
         }
     }
 
@@ -236,9 +253,14 @@ impl Onlooker for Service {
             return;
         }
         let live = self.live().get(&run).map(Arc::clone);
-        if let Some(live) = live {
-            live.take(event);
+        let Some(live) = live else { return };
+        if let RunEvent::Answered { usage, .. } = event
+            && live.origin.caller != Caller::ANYONE
+        {
+            let tokens = usage.prompt.saturating_add(usage.completion);
+            locked(&self.spending).charge(live.origin.caller.0, tokens, &today(SystemTime::now()));
         }
+        live.take(event);
     }
 }
 
@@ -259,8 +281,7 @@ impl Watcher for Arc<Service> {
 
     fn had_ended(&self, run: Uuid) {
         let mut ended = self.as_ref().ended();
-        let read = self.figures.read(&mut ended, |row| locked(&self.spending).end(row));
-        let row = read.and_then(|()| ended.line_of(run));
+        let row = self.figures.read(&mut ended, |_| ()).and_then(|()| ended.line_of(run));
         drop(ended);
         self.end(run, |_| match row {
             Ok(row) => RunEnd::WithResult(Arc::new(row.unwrap_or_default())),
@@ -268,16 +289,10 @@ impl Watcher for Arc<Service> {
         });
     }
 
-    fn put_down(&self, run: Uuid, so_far: Option<&ResultLine>) {
+    fn put_down(&self, run: Uuid) {
         let live = self.live().get(&run).map(Arc::clone);
         let is_left = |live: &&Arc<LiveRun>| live.origin.keyed.is_some() && !live.is_cancelled();
         let left = live.as_ref().filter(is_left).map(|live| live.origin.task.clone());
-        // A run that goes on is charged at its end.
-        if let Some(row) = so_far.filter(|_| left.is_none())
-            && let Ok(row) = serde_json::to_vec(row)
-        {
-            locked(&self.spending).end(&row);
-        }
         self.left().extend(left);
         self.end(run, LiveRun::put_down);
     }
@@ -293,6 +308,17 @@ impl Watcher for Arc<Service> {
     fn so_far(&self, figures: &BatchStats) {
         tracing::debug!(under_way = figures.under_way, ended = figures.ended.all(), "runs");
     }
+}
+
+/// Returns the date of a time, as it is written.
+fn today(now: SystemTime) -> String {
+    let now = humantime::format_rfc3339_seconds(now).to_string();
+    date(&now).to_owned()
+}
+
+fn used_up(what: &str, now: SystemTime) -> ApiError {
+    let since = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    ApiError::used_up(what, DAY_SECONDS - since % DAY_SECONDS)
 }
 
 fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {

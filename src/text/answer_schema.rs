@@ -1,29 +1,86 @@
 //! A JSON Schema that a user gives for the answer.
 //!
-//! The input is an untrusted schema. The output is a rule for texts, and the form that servers are asked to force. References
-//! within the schema are replaced by what they stand for, up to a size, and a reference that contains itself is refused. So a check takes
-//! time in proportion to the schema and the text, whatever both are. Patterns have no back-references, for the same reason.
+//! The input is an untrusted schema. The output is a rule for texts, and the form that servers are asked to force. Only keywords whose
+//! check takes time in proportion to the schema and the text are taken, so no schema can hold up a run. References within the schema are
+//! replaced by what they stand for, and a reference that contains itself is refused. Size, depth and patterns have limits.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
 use jsonschema::{Draft, PatternOptions, Validator};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::escape;
 use super::memo::Memo;
+use super::strict_json::nests_at_most;
 
-/// The longest schema as JSON without spaces, in bytes. Agents read it in each prompt.
+/// The longest schema, as JSON without spaces, in bytes. Agents read it in each prompt.
 const BYTES_MAX: usize = 16 << 10;
 
-/// The most values in a schema once its references are replaced.
-const NODES_MAX: usize = 2000;
+/// The longest schema before its references are replaced, in bytes.
+const GIVEN_BYTES_MAX: usize = 64 << 10;
+
+/// The most schemas within a schema once its references are replaced.
+const SCHEMAS_MAX: usize = 1000;
+
+/// The deepest nesting of schemas, and of brackets. A line of a journal may nest to 64, and some of it is around the schema.
+const DEPTH_MAX: usize = 12;
+const NESTING_MAX: usize = 40;
+
+/// The most patterns, and the most memory of each, in bytes.
+const PATTERNS_MAX: usize = 16;
+const PATTERN_BYTES_MAX: usize = 128 << 10;
 
 /// The places of a schema to which a reference may point.
-const PLACES: [&str; 2] = ["#/$defs/", "#/definitions/"];
+const PLACES: [&str; 2] = ["$defs", "definitions"];
 
-/// Schemas ready for use. Few are kept, because a schema may take a megabyte.
+/// The keywords whose value is a schema, a list of schemas, or schemas by names.
+const OF_SCHEMA: [&str; 7] = ["items", "additionalProperties", "not", "if", "then", "else", "propertyNames"];
+const OF_LIST: [&str; 4] = ["anyOf", "oneOf", "allOf", "prefixItems"];
+const OF_NAMES: [&str; 2] = ["properties", "patternProperties"];
+
+/// The keywords whose value is data.
+const OF_DATA: [&str; 22] = [
+    "type",
+    "enum",
+    "const",
+    "required",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+    "minProperties",
+    "maxProperties",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+    "pattern",
+    "format",
+    "dependentRequired",
+    "title",
+    "description",
+    "$comment",
+];
+
+/// The keywords that only say something about a schema. They are left out.
+const LEFT_OUT: [&str; 9] = [
+    "default",
+    "examples",
+    "example",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
+    "discriminator",
+    "$schema",
+    "nullable",
+];
+
+/// Schemas ready for use. Few are kept, because a schema may take megabytes.
 static READY: LazyLock<Memo<Option<Arc<Validator>>>> = LazyLock::new(|| Memo::new(32));
 
 /// A schema for an answer that is an object or a list.
@@ -39,16 +96,28 @@ impl TryFrom<Value> for AnswerSchema {
     /// # Errors
     ///
     /// A sentence that says what is wrong with the schema.
-    fn try_from(schema: Value) -> Result<Self, String> {
-        let mut top = schema.clone();
-        for name in ["$schema", "$defs", "definitions"] {
-            top.as_object_mut().and_then(|top| top.shift_remove(name));
+    fn try_from(mut given: Value) -> Result<Self, String> {
+        if given.to_string().len() > GIVEN_BYTES_MAX {
+            return Err(format!("the schema has more than {GIVEN_BYTES_MAX} bytes"));
         }
-        let whole = inlined(&top, &definitions(&schema), &mut Vec::new(), &mut 0)?;
+        let mut definitions = HashMap::new();
+        for place in PLACES {
+            let all = given.as_object_mut().and_then(|given| given.shift_remove(place));
+            if let Some(Value::Object(all)) = all {
+                definitions
+                    .extend(all.into_iter().map(|(name, schema)| (format!("#/{place}/{name}"), schema)));
+            }
+        }
+        let mut inlining = Inlining { definitions: &definitions, open: Vec::new(), schemas: 0, patterns: 0 };
+        let whole = inlining.schema(&given, 0)?;
         if !matches!(whole["type"].as_str(), Some("object" | "array")) {
             return Err("the schema of an answer has the `type` `object` or `array` at its top".to_owned());
         }
-        if whole.to_string().len() > BYTES_MAX {
+        let text = whole.to_string();
+        if !nests_at_most(&text, NESTING_MAX) {
+            return Err(format!("the brackets of the schema are nested more than {NESTING_MAX} times"));
+        }
+        if text.len() > BYTES_MAX {
             return Err(format!(
                 "the schema has more than {BYTES_MAX} bytes once its references are replaced"
             ));
@@ -90,90 +159,151 @@ impl fmt::Display for AnswerSchema {
 }
 
 fn ready(schema: &Value) -> Result<Validator, String> {
-    let options = jsonschema::options().with_draft(Draft::Draft202012);
-    let built = options.with_pattern_options(PatternOptions::regex().size_limit(1 << 20)).build(schema);
-    built.map_err(|why| format!("the schema is not valid: {}", escape::excerpt(&why.to_string())))
+    let patterns = PatternOptions::regex().size_limit(PATTERN_BYTES_MAX).dfa_size_limit(PATTERN_BYTES_MAX);
+    let options = jsonschema::options().with_draft(Draft::Draft202012).with_pattern_options(patterns);
+    options
+        .build(schema)
+        .map_err(|why| format!("the schema is not valid: {}", escape::excerpt(&why.to_string())))
 }
 
-/// Returns the schemas to which references may point, by their references.
-fn definitions(schema: &Value) -> Vec<(String, &Value)> {
-    let at = |place: &'static str| {
-        let name = place.trim_start_matches("#/").trim_end_matches('/');
-        let all = schema.get(name).and_then(Value::as_object).into_iter().flatten();
-        all.map(move |(name, schema)| (format!("{place}{name}"), schema))
-    };
-    PLACES.into_iter().flat_map(at).collect()
+/// The replacement of the references of a schema.
+struct Inlining<'a> {
+    /// The schemas to which references may point, by their references.
+    definitions: &'a HashMap<String, Value>,
+    /// The references that are being replaced.
+    open: Vec<&'a str>,
+    /// The numbers of schemas and of patterns that were seen.
+    schemas: usize,
+    patterns: usize,
 }
 
-/// Returns a schema with its references replaced by what they stand for.
-fn inlined<'a>(
-    schema: &'a Value,
-    definitions: &[(String, &'a Value)],
-    open: &mut Vec<&'a str>,
-    nodes: &mut usize,
-) -> Result<Value, String> {
-    *nodes += 1;
-    if *nodes > NODES_MAX {
-        return Err(format!("the schema has more than {NODES_MAX} values once its references are replaced"));
-    }
-    let fields = match schema {
-        Value::Array(items) => {
-            let items = items.iter().map(|item| inlined(item, definitions, open, nodes));
-            return Ok(Value::Array(items.collect::<Result<_, _>>()?));
+impl<'a> Inlining<'a> {
+    /// Returns a schema with its references replaced by what they stand for.
+    fn schema(&mut self, schema: &'a Value, depth: usize) -> Result<Value, String> {
+        self.schemas += 1;
+        if self.schemas > SCHEMAS_MAX {
+            return Err(format!(
+                "the schema has more than {SCHEMAS_MAX} parts once its references are replaced"
+            ));
         }
-        Value::Object(fields) => fields,
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return Ok(schema.clone()),
-    };
-    let mut whole = Map::new();
-    for (name, value) in fields {
-        match (name.as_str(), value) {
-            ("$ref", Value::String(place)) => {
-                let Some((_, target)) = definitions.iter().find(|(known, _)| known == place) else {
-                    let place = escape::excerpt(place);
-                    return Err(format!("the reference `{place}` points to nothing in the schema's `$defs`"));
-                };
-                if open.contains(&place.as_str()) {
-                    let place = escape::excerpt(place);
-                    return Err(format!(
-                        "the reference `{place}` contains itself, and such a schema is not taken"
-                    ));
-                }
-                open.push(place);
-                let target = inlined(target, definitions, open, nodes)?;
-                open.pop();
-                // The fields beside a reference count too.
-                if let Value::Object(target) = target {
-                    for (name, value) in target {
-                        whole.entry(name).or_insert(value);
-                    }
-                }
+        if depth > DEPTH_MAX {
+            return Err(format!(
+                "the schema is nested more than {DEPTH_MAX} times once its references are replaced"
+            ));
+        }
+        let fields = match schema {
+            Value::Object(fields) => fields,
+            Value::Bool(_) => return Ok(schema.clone()),
+            Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                return Err("a schema within the schema is neither an object nor a boolean".to_owned());
             }
-            ("$ref" | "$dynamicRef" | "$recursiveRef" | "$id", _) => {
-                return Err(format!("the schema of an answer has no `{name}` of this kind"));
+        };
+        let mut whole = Map::new();
+        for (name, value) in fields.iter().filter(|(name, _)| *name != "$ref") {
+            if let Some(value) = self.keyword(name, value, depth)? {
+                whole.insert(name.clone(), value);
             }
-            _ => drop(whole.insert(name.clone(), inlined(value, definitions, open, nodes)?)),
+        }
+        let Some(place) = fields.get("$ref") else { return Ok(Value::Object(whole)) };
+        let target = self.target(place, depth)?;
+        let only_words =
+            whole.keys().all(|name| matches!(name.as_str(), "title" | "description" | "$comment"));
+        match (target, only_words) {
+            (Value::Object(target), true) => {
+                // The words beside a reference are about this use of it.
+                let mut target = target;
+                target.extend(whole);
+                Ok(Value::Object(target))
+            }
+            (target, true) => Ok(target),
+            (target, false) => {
+                let all = whole.entry("allOf").or_insert_with(|| json!([]));
+                if let Some(all) = all.as_array_mut() {
+                    all.push(target);
+                }
+                Ok(Value::Object(whole))
+            }
         }
     }
-    Ok(Value::Object(whole))
+
+    /// Returns the value of a keyword, or `None` for one that only says something about the schema.
+    fn keyword(&mut self, name: &str, value: &'a Value, depth: usize) -> Result<Option<Value>, String> {
+        let below = depth + 1;
+        if LEFT_OUT.contains(&name) {
+            return Ok(None);
+        }
+        if OF_DATA.contains(&name) {
+            self.count_patterns(usize::from(name == "pattern"))?;
+            return Ok(Some(value.clone()));
+        }
+        if OF_SCHEMA.contains(&name) {
+            return self.schema(value, below).map(Some);
+        }
+        if let Value::Array(list) = value
+            && OF_LIST.contains(&name)
+        {
+            let list = list.iter().map(|schema| self.schema(schema, below));
+            return Ok(Some(Value::Array(list.collect::<Result<_, _>>()?)));
+        }
+        if let Value::Object(named) = value
+            && OF_NAMES.contains(&name)
+        {
+            self.count_patterns(if name == "patternProperties" { named.len() } else { 0 })?;
+            let named = named.iter().map(|(name, schema)| Ok((name.clone(), self.schema(schema, below)?)));
+            return Ok(Some(Value::Object(named.collect::<Result<_, String>>()?)));
+        }
+        Err(format!("`{}` cannot be used in the schema of an answer", escape::excerpt(name)))
+    }
+
+    fn count_patterns(&mut self, more: usize) -> Result<(), String> {
+        self.patterns += more;
+        if self.patterns > PATTERNS_MAX {
+            return Err(format!(
+                "the schema has more than {PATTERNS_MAX} patterns once its references are replaced"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Returns what a reference stands for.
+    fn target(&mut self, place: &'a Value, depth: usize) -> Result<Value, String> {
+        let place = place.as_str().unwrap_or_default();
+        let shown = escape::excerpt(place);
+        let Some(target) = self.definitions.get(place) else {
+            return Err(format!("the reference `{shown}` points to nothing in the schema's `$defs`"));
+        };
+        if self.open.contains(&place) {
+            return Err(format!("the reference `{shown}` contains itself, and such a schema is not taken"));
+        }
+        self.open.push(place);
+        let target = self.schema(target, depth + 1);
+        self.open.pop();
+        target
+    }
 }
 
 /// Returns a schema without its patterns, and without the bounds that hold only beside them.
 fn without_patterns(schema: &Value) -> Value {
-    match schema {
-        Value::Object(fields) => {
-            let has_names = fields.contains_key("patternProperties");
-            let is_dropped = |name: &str, value: &Value| match name {
-                "pattern" => value.is_string(),
-                "patternProperties" => true,
-                "additionalProperties" => has_names,
-                _ => false,
-            };
-            let kept = fields.iter().filter(|(name, value)| !is_dropped(name, value));
-            Value::Object(kept.map(|(name, value)| (name.clone(), without_patterns(value))).collect())
-        }
-        Value::Array(items) => items.iter().map(without_patterns).collect(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => schema.clone(),
+    let Value::Object(fields) = schema else { return schema.clone() };
+    let has_names = fields.contains_key("patternProperties");
+    let mut form = Map::new();
+    for (name, value) in fields {
+        let value = match (name.as_str(), value) {
+            ("pattern" | "patternProperties", _) => continue,
+            ("additionalProperties", _) if has_names => continue,
+            (name, Value::Array(list)) if OF_LIST.contains(&name) => {
+                list.iter().map(without_patterns).collect()
+            }
+            ("properties", Value::Object(named)) => {
+                let named = named.iter().map(|(name, schema)| (name.clone(), without_patterns(schema)));
+                Value::Object(named.collect())
+            }
+            (name, value) if OF_SCHEMA.contains(&name) => without_patterns(value),
+            (_, value) => value.clone(),
+        };
+        form.insert(name.clone(), value);
     }
+    Value::Object(form)
 }
 
 #[cfg(test)]
@@ -216,10 +346,20 @@ mod tests {
             json!({"$defs": all, "type": "object", "properties": {"a": {"$ref": "#/$defs/0"}}})
         };
         assert!(schema(doubled(3)).is_ok());
+        let many: Map<String, Value> =
+            (0..40).map(|at| (at.to_string(), json!({"$ref": "#/$defs/a"}))).collect();
+        let wide = json!({"$defs": {"a": {"anyOf": vec![true; 40]}}, "type": "object", "properties": many});
+        let nested = |keyword: &str| {
+            let wrap = |inner: Value, _| json!({"type": "object", keyword: inner});
+            (0..30).fold(json!({}), wrap)
+        };
         for (wrong, why) in [
-            (doubled(40), "more than 2000 values"),
+            (wide, "more than 1000 parts"),
+            (doubled(40), "nested more than 12 times"),
+            (nested("not"), "nested more than 12 times"),
+            (nested("unevaluatedProperties"), "`unevaluatedProperties` cannot be used"),
             (
-                json!({"$defs": {"a": {"$ref": "#/$defs/a"}}, "type": "object", "properties": {"a": {"$ref": "#/$defs/a"}}}),
+                json!({"$defs": {"a": {"properties": {"b": {"$ref": "#/$defs/a"}}}}, "type": "object", "properties": {"a": {"$ref": "#/$defs/a"}}}),
                 "contains itself",
             ),
             (
@@ -230,13 +370,38 @@ mod tests {
                 json!({"type": "object", "properties": {"a": {"type": "string", "pattern": "(a)\\1"}}}),
                 "not valid",
             ),
+            (
+                json!({"type": "object", "properties": {"a": {"type": "string", "pattern": "\\p{L}{200}"}}}),
+                "not valid",
+            ),
+            (json!({"type": "object", "anyOf": vec![json!({"pattern": "a"}); 17]}), "more than 16 patterns"),
             (json!({"type": "object", "properties": {"a": {"type": "word"}}}), "not valid"),
             (json!({"type": "object", "description": "x".repeat(20_000)}), "more than 16384 bytes"),
+            (json!({"type": "object", "description": "x".repeat(70_000)}), "more than 65536 bytes"),
             (json!({"type": "string"}), "`object` or `array`"),
             (json!(true), "`object` or `array`"),
         ] {
             let said = schema(wrong).unwrap_err();
             assert!(said.contains(why), "{why}: {said}");
         }
+    }
+
+    #[test]
+    fn a_rule_beside_a_reference_adds_to_it_and_data_is_left_alone() {
+        let of = |beside: Value| {
+            let mut a = json!({"$ref": "#/$defs/long"});
+            a.as_object_mut().unwrap().extend(beside.as_object().unwrap().clone());
+            schema(json!({"$defs": {"long": {"type": "string", "minLength": 3}, "never": false}, "type": "object", "properties": {"a": a}})).unwrap()
+        };
+        assert!(of(json!({})).fault(r#"{"a": "x"}"#).is_some());
+        assert!(of(json!({"minLength": 0})).fault(r#"{"a": "x"}"#).is_some(), "the stricter rule holds");
+        assert!(of(json!({"maxLength": 4})).fault(r#"{"a": "abcde"}"#).is_some());
+        assert_eq!(of(json!({"maxLength": 4, "allOf": [{"minLength": 4}]})).fault(r#"{"a": "abcd"}"#), None);
+        let never = json!({"$defs": {"never": false}, "type": "object", "properties": {"a": {"$ref": "#/$defs/never"}}});
+        assert!(schema(never).unwrap().fault(r#"{"a": 1}"#).is_some());
+        let data =
+            schema(json!({"type": "object", "properties": {"pattern": {"const": {"$ref": "x"}}}})).unwrap();
+        assert_eq!(data.fault(r#"{"pattern": {"$ref": "x"}}"#), None);
+        assert_eq!(data.form(), Value::from(data.clone()));
     }
 }

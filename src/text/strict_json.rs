@@ -14,6 +14,11 @@ pub const DEPTH_MAX: usize = 64;
 /// The check is one pass over the bytes before any parser sees them, so hostile nesting costs no stack.
 #[must_use]
 pub fn check_depth(text: &str) -> bool {
+    nests_at_most(text, DEPTH_MAX)
+}
+
+/// Returns false if brackets outside strings nest deeper than `most`.
+pub(super) fn nests_at_most(text: &str, most: usize) -> bool {
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
     for byte in text.bytes() {
         match byte {
@@ -22,7 +27,7 @@ pub fn check_depth(text: &str) -> bool {
             b'"' => in_string = !in_string,
             b'{' | b'[' if !in_string => {
                 depth += 1;
-                if depth > DEPTH_MAX {
+                if depth > most {
                     return false;
                 }
             }

@@ -1,5 +1,6 @@
 //! `consensus serve`: agreement as a model, for any client of OpenAI's interface.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -18,8 +19,8 @@ use crate::files::private_folder;
 use crate::protocol::ProtocolParams as _;
 use crate::provider::Flow;
 use crate::provider::launch::Launched;
-use crate::run::rolesets_folders;
-use crate::sandbox::{Sandbox, SandboxError};
+use crate::run::{CheckChange, add_configured_check, rolesets_folders};
+use crate::sandbox::{Confinement, Sandbox, SandboxError, system_paths};
 use crate::serve::{Guard, ServeError, ServeRequest, Served, Tokens, serve as answer};
 use crate::text::counted;
 
@@ -45,6 +46,8 @@ async fn serve_all(args: &ServeArgs, output: &Output) -> anyhow::Result<ExitCode
     made.map_err(|why| UsageError(format!("cannot make the folder `{}`: {why}", out.display())))?;
     let sandbox = Sandbox::new(args.sandbox.confinement(&file))?;
     let rolesets = rolesets(args, &file, sandbox.probe().await, output)?;
+    require_elsewhere(args, &file, &rolesets)?;
+    let rolesets = rolesets.into_iter().map(|(name, _)| name).collect();
     let mut shard = Shard::open(out, ShardOf::default())?;
     let log = out.join("server.log");
     let (columns, server) = OpenColumns::open(args.columns(), file, None, &log, output).await?;
@@ -91,12 +94,17 @@ fn rolesets(
     file: &FileConfig,
     sandbox: Result<(), SandboxError>,
     output: &Output,
-) -> anyhow::Result<Vec<String>> {
+) -> anyhow::Result<Vec<(String, Roleset)>> {
     let folders = rolesets_folders(args.rolesets.rolesets_dir.as_ref(), file);
     let is_served = |roleset: &Roleset| roleset.params.protocol() != "approval" && !roleset.redact;
     let (mut served, mut left_out) = (Vec::new(), Vec::new());
+    let with_check = |mut roleset: Roleset| {
+        add_configured_check(&mut roleset, &CheckChange::default(), file);
+        roleset
+    };
     for found in list_rolesets(&folders) {
         let Ok((roleset, _)) = load_roleset(&found) else { continue };
+        let roleset = with_check(roleset);
         if args.roleset.is_empty() && is_served(&roleset) {
             let to = if roleset.executes() && sandbox.is_err() { &mut left_out } else { &mut served };
             to.push((found.name, roleset));
@@ -108,7 +116,7 @@ fn rolesets(
             let why = format!("`{name}` cannot be served: it is for reviewers, or it redacts");
             return Err(UsageError(why).into());
         }
-        served.push((name.clone(), roleset));
+        served.push((name.clone(), with_check(roleset)));
     }
     if let Err(why) = sandbox {
         if served.iter().any(|(_, roleset)| roleset.executes()) {
@@ -120,22 +128,31 @@ fn rolesets(
             output.warn(&format!("not served, because they run programs or checks: {names}; {why}"));
         }
     }
-    if let Some((name, _)) = served.iter().find(|(_, roleset)| roleset.check.is_some()) {
-        require_elsewhere(name, args)?;
-    }
-    Ok(served.into_iter().map(|(name, _)| name).collect())
+    Ok(served)
 }
 
-/// Refuses to serve a roleset with a check to several callers if the check could read what they asked. A check may read the folder in
-/// which it starts.
-fn require_elsewhere(roleset: &str, args: &ServeArgs) -> anyhow::Result<()> {
-    let Some(tokens) = args.token_file.as_deref().filter(|_| !args.sandbox.no_sandbox) else { return Ok(()) };
-    let here = std::env::current_dir().and_then(|folder| folder.canonicalize())?;
+/// Refuses to serve a roleset with a check to several callers if the check could read what they asked.
+fn require_elsewhere(
+    args: &ServeArgs,
+    file: &FileConfig,
+    served: &[(String, Roleset)],
+) -> anyhow::Result<()> {
+    let Some((name, _)) = served.iter().find(|(_, roleset)| roleset.check.is_some()) else { return Ok(()) };
+    let (Some(tokens), Confinement::Walled(access)) = (&args.token_file, args.sandbox.confinement(file))
+    else {
+        return Ok(());
+    };
+    // A check may read the folder in which it starts.
+    let given = access.read.into_iter().chain(access.write).chain([".".into()]);
+    let readable = given.chain(system_paths()).filter_map(|path| path.canonicalize().ok());
+    let readable: Vec<PathBuf> = readable.collect();
     for path in [tokens, &args.output] {
-        if path.canonicalize().is_ok_and(|path| path.starts_with(&here)) {
-            let (path, here) = (path.display(), here.display());
+        let real = path.canonicalize().with_context(|| format!("cannot find `{}`", path.display()))?;
+        let is_in = |folder: &&PathBuf| real.starts_with(folder);
+        if let Some(folder) = readable.iter().find(is_in) {
+            let (path, folder) = (path.display(), folder.display());
             let why = format!(
-                "`{path}` is in `{here}`, which the check of the roleset `{roleset}` may read; start the server in another folder"
+                "`{path}` is in `{folder}`, which the check of the roleset `{name}` may read; name another place, or start the server in another folder"
             );
             return Err(UsageError(why).into());
         }

@@ -1,7 +1,7 @@
 //! A server is killed under load, and started again until all its clients have their answers.
 //!
-//! In: clients with keys, all at once, and a moment. Out: what `kills` promises, and for each key one run, whose answer is the same
-//! however often it is asked for.
+//! The input is clients with keys, all at once, and a moment. The output is that of all kills, and for each key one run, whose answer is
+//! the same however often it is asked for.
 
 use std::net::TcpStream;
 

@@ -94,10 +94,13 @@ fn a_caller_that_hangs_up_pays_for_the_replies_that_it_caused() {
     while count.load(Ordering::SeqCst) < 3 {
         std::thread::yield_now();
     }
-    let runs = || served.ask("GET /v1/runs", &[key], "").json()["data"].as_array().unwrap().len();
+    let status = || served.ask("GET /v1/runs", &[key], "").json()["data"][0]["status"].clone();
     drop(stream);
+    while status() != "stopping" {
+        std::thread::yield_now();
+    }
     drop(closed);
-    while runs() > 0 {
+    while status() == "stopping" {
         std::thread::yield_now();
     }
     assert_eq!(served.chat(&[key], &ask).status, 429);

@@ -82,4 +82,10 @@ fn every_path_is_described() {
     );
     let chat = &description["paths"]["/v1/chat/completions"]["post"];
     assert!(chat["responses"]["429"].is_object() && chat["requestBody"].is_object(), "{chat}");
+    let page = &description["paths"]["/v1/runs"]["get"]["parameters"];
+    assert_eq!((&page[0]["name"], &page[0]["in"]), (&json!("limit"), &json!("query")), "{page}");
+    assert!(
+        description["security"].is_array()
+            && description["paths"]["/health"]["get"]["security"] == json!([{}])
+    );
 }

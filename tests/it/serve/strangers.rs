@@ -178,4 +178,63 @@ fn the_check_of_a_roleset_cannot_read_what_several_callers_asked() {
     ]));
     let refused = refused.exits(2);
     assert!(refused.stderr.contains("start the server in another folder"), "{}", refused.stderr);
+
+    // The same holds for the check of the user's own configuration, and for a place that every check may read.
+    let own = |place: &str| {
+        let folder = Folder::new();
+        let config = folder.path().join("home/.config/consensus");
+        std::fs::create_dir_all(&config).unwrap();
+        std::fs::write(config.join("config.toml"), "check = \"true\"\n").unwrap();
+        std::fs::create_dir_all(folder.path().join("work")).unwrap();
+        std::fs::create_dir_all(folder.path().join("data")).unwrap();
+        folder.write("data/tokens", "a-token-of-sixteen\n");
+        let mut command = consensus(&folder);
+        command
+            .current_dir(folder.path().join("work"))
+            .env("XDG_CONFIG_HOME", folder.path().join("home/.config"));
+        command.args(["serve", "--mock", "--listen", "127.0.0.1:0", "--token-file", "../data/tokens"]);
+        command.args(["--sandbox-read", place, "-o", "../data/served"]);
+        Finished::of(&mut command)
+    };
+    let refused = own("../data").exits(2);
+    assert!(refused.stderr.contains("which the check of the roleset"), "{}", refused.stderr);
+}
+
+#[test]
+fn a_schema_of_a_stranger_harms_no_run_and_no_journal() {
+    let folder = Folder::new();
+    let served = Served::start(&folder, &["--mock", "--answer", "4"]);
+    let wrapped = |keyword: &str, times: usize| {
+        let inner = json!({"type": "string"});
+        (0..times)
+            .fold(inner, |inner, _| json!({keyword: if keyword == "anyOf" { json!([inner]) } else { inner }}))
+    };
+    let chained = |times: usize| {
+        let link = |at: usize| (format!("d{at}"), json!({"not": {"$ref": format!("#/$defs/d{}", at + 1)}}));
+        let mut all: serde_json::Map<String, serde_json::Value> = (0..times).map(link).collect();
+        all.insert(format!("d{times}"), json!({"type": "string"}));
+        json!({"type": "object", "$defs": all, "properties": {"a": {"$ref": "#/$defs/d0"}}})
+    };
+    let of = |a: serde_json::Value| json!({"type": "object", "properties": {"a": a}});
+    for schema in [
+        of(wrapped("not", 30)),
+        of(wrapped("anyOf", 30)),
+        of(wrapped("unevaluatedProperties", 2)),
+        chained(450),
+        of(json!({"const": (0..60).fold(json!(1), |inner, _| json!([inner]))})),
+        of(json!({"allOf": vec![json!({"pattern": "\\p{L}{20}"}); 60]})),
+    ] {
+        let mut ask = body("solver_checker", "How much is 2+2?");
+        ask["response_format"] =
+            json!({"type": "json_schema", "json_schema": {"name": "a", "schema": schema}});
+        let refused = served.chat(&[], &ask);
+        assert_eq!(
+            (refused.status, &refused.json()["error"]["param"]),
+            (400, &json!("response_format")),
+            "{refused:?}"
+        );
+    }
+    assert_eq!(served.chat(&[], &body("solver_checker", "How much is 2+2?")).status, 200);
+    assert_eq!(served.end(nix::sys::signal::Signal::SIGTERM), Some(0));
+    Finished::of(consensus(&folder).args(["verify", "served"])).exits(0);
 }
