@@ -25,7 +25,9 @@ pub struct ResultPlaces {
     /// The runs in the order of their first lines.
     order: Vec<Uuid>,
     rows: HashMap<Uuid, RowPlace>,
+    /// The runs of the tasks that are looked for, of which there may be far fewer.
     runs: HashMap<String, Uuid>,
+    is_looked_for: fn(&str) -> bool,
 }
 
 /// The place of the last line of a run, and that of the run in the order.
@@ -54,15 +56,16 @@ impl From<std::io::Error> for Failure {
 }
 
 impl ResultPlaces {
-    /// Opens the results of a shard that is open. None is read yet.
+    /// Opens the results of a shard that is open. None is read yet. Only runs of tasks that are looked for can be found by their task.
     ///
     /// # Errors
     ///
     /// Returns [`BatchError::Io`].
-    pub fn open(folder: &Path, index: u64) -> Result<Self, BatchError> {
+    pub fn open(folder: &Path, index: u64, is_looked_for: fn(&str) -> bool) -> Result<Self, BatchError> {
         let path = results_file(folder, index);
         let file = GrowingFile::new(File::open(&path).map_err(BatchError::io("open", &path))?);
-        Ok(Self { path, file, count: 0, order: Vec::new(), rows: HashMap::new(), runs: HashMap::new() })
+        let (order, rows, runs) = (Vec::new(), HashMap::new(), HashMap::new());
+        Ok(Self { path, file, count: 0, order, rows, runs, is_looked_for })
     }
 
     /// Reads the lines that were added since the last time, and passes the first line of each run to `each`.
@@ -71,7 +74,7 @@ impl ResultPlaces {
     ///
     /// Returns [`BatchError::Io`] or [`BatchError::Results`].
     pub fn read_new(&mut self, mut each: impl FnMut(&[u8])) -> Result<(), BatchError> {
-        let Self { file, count, order, rows, runs, .. } = self;
+        let Self { file, count, order, rows, runs, is_looked_for, .. } = self;
         let read = file.read_new(|line, bytes| {
             *count += 1;
             let PlacedResult { task, run } = serde_json::from_slice(bytes).map_err(Failure::Json)?;
@@ -81,7 +84,9 @@ impl ResultPlaces {
                 each(bytes);
             }
             rows.insert(run, RowPlace { line, number });
-            runs.insert(task, run);
+            if is_looked_for(&task) {
+                runs.insert(task, run);
+            }
             Ok(())
         });
         read.map_err(|why| match why {

@@ -225,7 +225,9 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
         let work = async move || {
             // The lines of the log name the run that they are about.
             let span = tracing::info_span!("run", run = %work.run);
-            let done = AssertUnwindSafe(go(&work).instrument(span)).catch_unwind().await;
+            // A run is large, and each wrapper around it would hold it once more.
+            let run = Box::pin(go(&work)).instrument(span);
+            let done = AssertUnwindSafe(run).catch_unwind().await;
             let done = match done {
                 Ok(done) => done,
                 // One run of a server ends no other.

@@ -25,7 +25,7 @@ use super::attached::Attached;
 use super::caller::Caller;
 use super::chat_reply::{ChatCompletion, ChatForm};
 use super::chat_request::{AskedChat, ChatCompletionRequest};
-use super::intake::DEPTH_HEADER;
+use super::intake::{DEPTH_HEADER, KEYED};
 use super::live_run::RunEnd;
 use super::reply_form::ReplyForm;
 use super::requested_run::RequestedRun;
@@ -174,7 +174,7 @@ fn task_of_key(caller: Caller, headers: &HeaderMap) -> Result<Option<String>, Ap
     }
     // A key of one caller is not that of another.
     let task = Hasher::default().part(caller.0.as_bytes()).part(key.as_bytes()).finish();
-    Ok(Some(format!("key-{task}")))
+    Ok(Some(format!("{KEYED}{task}")))
 }
 
 /// Answers a request in this form.

@@ -33,6 +33,9 @@ pub(super) const DEPTH_HEADER: &str = "x-consensus-depth";
 /// The label of a run with the digest of its request, if it has a key.
 const REQUEST_LABEL: &str = "request_sha256";
 
+/// The beginning of the id of a task whose request has a key.
+pub(super) const KEYED: &str = "key-";
+
 /// The most rolesets on models that are kept.
 const COLUMNS_MAX: usize = 256;
 

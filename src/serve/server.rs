@@ -12,7 +12,7 @@ use super::cancelled::CancelledKeys;
 use super::error::ServeError;
 use super::guard::Guard;
 use super::http::{Front, router};
-use super::intake::Intake;
+use super::intake::{Intake, KEYED};
 use super::listen::listen;
 use super::requested_run::PREFIX;
 use super::service::{Kept, ServerRules, Service};
@@ -71,7 +71,7 @@ pub async fn serve(
     mut stop: watch::Receiver<StopRequest>,
 ) -> Result<Served, ServeError> {
     let ServeRequest { folder, guard, rolesets, allowed, queue, options } = request;
-    let ended = ResultPlaces::open(&folder, options.shard.index)?;
+    let ended = ResultPlaces::open(&folder, options.shard.index, |task| task.starts_with(KEYED))?;
     let cancelled = CancelledKeys::open(&folder)?;
     let kept = Kept { ended, records: shard.run_places()?, written: shard.written(), cancelled };
     let unfinished = shard.unfinished()?;
