@@ -13,7 +13,7 @@
 #   tests/live/run.sh clients    LangChain, LiteLLM and inspect_ai against `consensus serve`; no model
 #   tests/live/run.sh promptfoo  promptfoo from npm against `consensus serve`; no model
 #   tests/live/run.sh described [N]    the description of the server against what it does, by schemathesis: N cases for each
-#                              operation and phase at most (default 450: over 5,000 cases); no model
+#                              operation and phase at most (default 600: over 5,000 cases); no model
 #   tests/live/run.sh bedrock    the signatures of requests to Amazon Bedrock, held against AWS's own library; no model
 #   tests/live/run.sh cache      how much of a growing prompt the server reuses (at least 80 %)
 #   tests/live/run.sh conformance      the tests of the provider against this server
@@ -236,7 +236,7 @@ case ${1:-} in
         build
         # schemathesis leaves a folder of its own where it runs.
         cd "$scratch"
-        attend "$py" "$root/tests/live/described.py" "$bin" "${2:-450}" ;;
+        attend "$py" "$root/tests/live/described.py" "$bin" "${2:-600}" ;;
     openai-real)
         prepare
         install openai "$openai"
