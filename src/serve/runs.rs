@@ -248,8 +248,7 @@ impl Follower {
     async fn news(&mut self) -> (Vec<Event>, bool) {
         self.written().await;
         // After the end of a run, no further record comes.
-        let has_ended =
-            self.progress.as_mut().is_none_or(|progress| progress.borrow_and_update().end.is_some());
+        let has_ended = self.progress.as_ref().is_none_or(|progress| progress.borrow().end.is_some());
         let lines = match lines_of(&self.service, self.run, self.seen).await {
             Ok(lines) => lines,
             // The head of the answer is sent already.
@@ -261,7 +260,7 @@ impl Follower {
         self.seen += lines.len();
         let events = lines.iter().enumerate().map(|(at, line)| as_event(first + at, line)).collect();
         if let Some(progress) = self.progress.as_mut().filter(|_| !has_ended && lines.is_empty()) {
-            // The sender lives as long as the run does.
+            // Any change since the records were counted wakes it. The sender lives as long as the run does.
             let _ = progress.changed().await;
         }
         (events, has_ended && lines.is_empty())
@@ -271,10 +270,11 @@ impl Follower {
     async fn written(&mut self) {
         let Some(progress) = &mut self.progress else { return };
         let recorded = progress.borrow_and_update().recorded;
-        let mut written = self.service.written();
+        // A receiver that waits has seen all changes meanwhile, so another one waits for the end.
+        let (mut written, mut end) = (self.service.written(), progress.clone());
         tokio::select! {
             _ = written.wait_for(|written| *written >= recorded) => {}
-            _ = progress.wait_for(|progress| progress.end.is_some()) => {}
+            _ = end.wait_for(|progress| progress.end.is_some()) => {}
         }
     }
 }
