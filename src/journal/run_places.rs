@@ -8,7 +8,6 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 
 use super::JournalError;
 use crate::files::{GrowingFile, LinePlace};
@@ -29,8 +28,6 @@ pub struct RunPlaces {
 struct Whose<'a> {
     #[serde(borrow)]
     run: &'a str,
-    #[serde(rename = "event")]
-    _event: IgnoredAny,
 }
 
 impl RunPlaces {
@@ -53,7 +50,7 @@ impl RunPlaces {
     pub fn lines_of(&mut self, run: &str, skipped: usize) -> Result<Vec<Vec<u8>>, JournalError> {
         let Self { path, file, lines } = self;
         let new = |place: LinePlace, line: &[u8]| {
-            let Whose { run, .. } = serde_json::from_slice(line)?;
+            let Whose { run } = serde_json::from_slice(line)?;
             match lines.get_mut(run) {
                 Some(places) => places.push(place),
                 None => drop(lines.insert(run.to_owned(), vec![place])),

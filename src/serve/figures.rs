@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder};
 
-use crate::batch::{BatchError, ResultPlaces};
 use crate::report::{Counted, RunFigures};
 
 /// The upper bounds of the buckets for times, in seconds.
@@ -40,19 +39,12 @@ impl ServerFigures {
         Ok(Self { runs: RunFigures::new(&registry)?, registry, requests, seconds, live })
     }
 
-    /// Reads the rows of results that are new, and counts their runs.
-    pub(super) fn read(
-        &self,
-        places: &mut ResultPlaces,
-        mut each: impl FnMut(&[u8]),
-    ) -> Result<(), BatchError> {
-        places.read_new(|row| {
-            // A row that is no result is found by `consensus verify`.
-            if let Ok(run) = serde_json::from_slice::<Counted>(row) {
-                self.runs.add(&run);
-            }
-            each(row);
-        })
+    /// Counts a run, from its row of results.
+    pub(super) fn ended(&self, row: &[u8]) {
+        // A row that is no result is found by `consensus verify`.
+        if let Ok(run) = serde_json::from_slice::<Counted>(row) {
+            self.runs.add(&run);
+        }
     }
 
     /// Counts a request that was answered.

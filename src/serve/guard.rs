@@ -135,9 +135,7 @@ impl Guard {
             Err(ApiError::unauthorized())
         }
     }
-}
 
-impl Guard {
     /// Returns what a caller may use in a day.
     pub(super) fn allowance(&self, caller: Caller) -> Allowance {
         let of = self.tokens.0.iter().find(|(token, _)| *token == caller.0);

@@ -1,7 +1,7 @@
 //! The paths of the server, and what every request passes on its way to a handler.
 //!
 //! The input is HTTP requests. The output is answers, and the description of all paths, which is made of the handlers. Each request passes
-//! the guard first. Everything that a handler waits for is a run; no handler works itself.
+//! the guard first. A handler waits for a run, or looks something up; the work on an answer is never done here.
 
 use std::sync::Arc;
 

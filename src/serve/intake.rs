@@ -109,12 +109,9 @@ impl Intake<'_> {
         };
         let column = match &asked.schema {
             Some(schema) => {
-                column.with_rule(Constraint::Schema { schema: schema.clone() }).ok_or_else(|| {
-                    ApiError::field(
-                        "response_format",
-                        "the roleset knows no rules for its answers; choose another one",
-                    )
-                })?
+                let rule = Constraint::Schema { schema: schema.clone() };
+                let why = "the roleset knows no rules for its answers; choose another one";
+                column.with_rule(rule).ok_or_else(|| ApiError::field("model", why))?
             }
             None => column,
         };

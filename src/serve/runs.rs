@@ -28,7 +28,7 @@ use crate::crypto::Digest;
 /// The number of ended runs on a page, unless the request says otherwise, and the most of them.
 const PAGE: usize = 20;
 const PAGE_MAX: usize = 100;
-const LIMIT: &str = "a page has 1 to 100 runs";
+const LIMIT: &str = "`limit` is a number from 1 to 100, and `after` is the id of a run";
 
 /// The most ended runs that are looked at for one page. Those of other callers count too.
 const LOOKED_AT_MAX: usize = 200;

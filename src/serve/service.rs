@@ -76,7 +76,10 @@ impl Service {
     ) -> Result<Self, ServeError> {
         let figures = ServerFigures::new()?;
         let mut spending = Spending::default();
-        figures.read(&mut ended, |row| spending.recall(row))?;
+        ended.read_new(|row| {
+            figures.ended(row);
+            spending.recall(row);
+        })?;
         for run in unfinished {
             spending.recall_cut(run);
         }
@@ -281,7 +284,7 @@ impl Watcher for Arc<Service> {
 
     fn had_ended(&self, run: Uuid) {
         let mut ended = self.as_ref().ended();
-        let row = self.figures.read(&mut ended, |_| ()).and_then(|()| ended.line_of(run));
+        let row = ended.read_new(|row| self.figures.ended(row)).and_then(|()| ended.line_of(run));
         drop(ended);
         self.end(run, |_| match row {
             Ok(row) => RunEnd::WithResult(Arc::new(row.unwrap_or_default())),

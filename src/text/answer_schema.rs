@@ -4,7 +4,7 @@
 //! check takes time in proportion to the schema and the text are taken, so no schema can hold up a run. References within the schema are
 //! replaced by what they stand for, and a reference that contains itself is refused. Size, depth and patterns have limits.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
@@ -42,7 +42,7 @@ const OF_LIST: [&str; 4] = ["anyOf", "oneOf", "allOf", "prefixItems"];
 const OF_NAMES: [&str; 2] = ["properties", "patternProperties"];
 
 /// The keywords whose value is data.
-const OF_DATA: [&str; 22] = [
+const OF_DATA: [&str; 19] = [
     "type",
     "enum",
     "const",
@@ -62,10 +62,10 @@ const OF_DATA: [&str; 22] = [
     "pattern",
     "format",
     "dependentRequired",
-    "title",
-    "description",
-    "$comment",
 ];
+
+/// The keywords that are words for people and models.
+const OF_WORDS: [&str; 3] = ["title", "description", "$comment"];
 
 /// The keywords that only say something about a schema. They are left out.
 const LEFT_OUT: [&str; 9] = [
@@ -100,7 +100,7 @@ impl TryFrom<Value> for AnswerSchema {
         if given.to_string().len() > GIVEN_BYTES_MAX {
             return Err(format!("the schema has more than {GIVEN_BYTES_MAX} bytes"));
         }
-        let mut definitions = HashMap::new();
+        let mut definitions = BTreeMap::new();
         for place in PLACES {
             let all = given.as_object_mut().and_then(|given| given.shift_remove(place));
             if let Some(Value::Object(all)) = all {
@@ -169,7 +169,7 @@ fn ready(schema: &Value) -> Result<Validator, String> {
 /// The replacement of the references of a schema.
 struct Inlining<'a> {
     /// The schemas to which references may point, by their references.
-    definitions: &'a HashMap<String, Value>,
+    definitions: &'a BTreeMap<String, Value>,
     /// The references that are being replaced.
     open: Vec<&'a str>,
     /// The numbers of schemas and of patterns that were seen.
@@ -206,12 +206,10 @@ impl<'a> Inlining<'a> {
         }
         let Some(place) = fields.get("$ref") else { return Ok(Value::Object(whole)) };
         let target = self.target(place, depth)?;
-        let only_words =
-            whole.keys().all(|name| matches!(name.as_str(), "title" | "description" | "$comment"));
+        let only_words = whole.keys().all(|name| OF_WORDS.contains(&name.as_str()));
         match (target, only_words) {
-            (Value::Object(target), true) => {
+            (Value::Object(mut target), true) => {
                 // The words beside a reference are about this use of it.
-                let mut target = target;
                 target.extend(whole);
                 Ok(Value::Object(target))
             }
@@ -232,7 +230,7 @@ impl<'a> Inlining<'a> {
         if LEFT_OUT.contains(&name) {
             return Ok(None);
         }
-        if OF_DATA.contains(&name) {
+        if OF_DATA.contains(&name) || OF_WORDS.contains(&name) {
             self.count_patterns(usize::from(name == "pattern"))?;
             return Ok(Some(value.clone()));
         }

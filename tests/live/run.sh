@@ -16,6 +16,7 @@
 #                              operation and phase at most (default 600: over 5,000 cases); no model
 #   tests/live/run.sh bedrock    the signatures of requests to Amazon Bedrock, held against AWS's own library; no model
 #   tests/live/run.sh cache      how much of a growing prompt the server reuses (at least 80 %)
+#   tests/live/run.sh loader [N]       a batch of N votes (default 10) beside a bare loader that sends the same requests
 #   tests/live/run.sh conformance      the tests of the provider against this server
 #   tests/live/run.sh tasks OUT.jsonl [...]   the suite of tasks, and how often the agents agree and are right;
 #                              further words go to tests/live/agreement.py
@@ -230,6 +231,13 @@ case ${1:-} in
             --prefix "$npm_packages" "promptfoo@$promptfoo_npm" "@libsql/linux-$("$node/bin/node" -p process.arch)-gnu@$libsql_npm" ||
             exit "$unavailable"
         attend "$py" "$root/tests/live/promptfoo.py" "$bin" "$npm_packages/node_modules" ;;
+    loader)
+        SLOTS=${SLOTS:-4}
+        prepare
+        build
+        start_server
+        attend "$py" "$root/tests/live/loader.py" "$bin" "$url/v1" "$(basename "$model" .gguf)" "$SLOTS" "${2:-10}"
+        sha256sum "$model" ;;
     described)
         install openai "$openai"
         install schemathesis "$schemathesis"

@@ -102,10 +102,11 @@ fn rolesets(
         add_configured_check(&mut roleset, &CheckChange::default(), file);
         roleset
     };
-    for found in list_rolesets(&folders) {
+    let all = if args.roleset.is_empty() { list_rolesets(&folders) } else { Vec::new() };
+    for found in all {
         let Ok((roleset, _)) = load_roleset(&found) else { continue };
         let roleset = with_check(roleset);
-        if args.roleset.is_empty() && is_served(&roleset) {
+        if is_served(&roleset) {
             let to = if roleset.executes() && sandbox.is_err() { &mut left_out } else { &mut served };
             to.push((found.name, roleset));
         }
