@@ -160,6 +160,16 @@ mod tests {
     }
 
     #[test]
+    fn an_earlier_day_is_not_charged_to_a_later_one_in_whatever_order_its_runs_are_read() {
+        let one = Digest::new(b"one");
+        let mut spending = Spending::default();
+        spending.recall(&row(one, "2026-01-02T10:00:00Z", "2026-01-02T10:00:01Z", 60));
+        spending.recall(&row(one, "2026-01-01T10:00:00Z", "2026-01-01T10:00:01Z", 60));
+        let allowance = Allowance { runs: Some(2), tokens: Some(61) };
+        assert!(spending.begin(one, allowance, "2026-01-02").is_ok());
+    }
+
+    #[test]
     fn the_rows_of_earlier_servers_count() {
         let one = Digest::new(b"one");
         let mut spending = Spending::default();

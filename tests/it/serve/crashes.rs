@@ -223,3 +223,38 @@ fn a_server_that_is_asked_to_stop_ends_well_and_the_next_one_continues_its_runs(
     assert_eq!(said["consensus"]["outcome"], "agreed");
     assert_eq!(llm.chats().len() - asked, journal(&folder).len() - asked);
 }
+
+#[test]
+fn a_key_gives_the_answer_of_its_run_after_a_restart_with_another_model() {
+    let folder = Folder::new();
+    let (keyed, ask) = (["Idempotency-Key: k"], body("solver_checker", "How much is 2+2?"));
+    let served = Served::start(&folder, &["--mock", "--answer", "4"]);
+    let first = served.chat(&keyed, &ask).json();
+    assert_eq!(served.end(Signal::SIGTERM), Some(0));
+    let served = Served::start(&folder, &["--mock", "--answer", "5"]);
+    let again = served.chat(&keyed, &ask).json();
+    assert_eq!((&again["id"], &again["choices"][0]["message"]["content"]), (&first["id"], &json!("4")));
+    assert_eq!(served.chat(&[], &ask).json()["choices"][0]["message"]["content"], "5");
+}
+
+#[test]
+fn a_server_whose_model_never_answers_ends_when_it_is_told_twice() {
+    let folder = Folder::new();
+    let llm = Server::start(|request: &Request| {
+        let is_chat = request.path.ends_with("/chat/completions");
+        if is_chat { vec![Act::Pause(std::time::Duration::from_secs(600))] } else { model(SENSIBLE)(request) }
+    });
+    let served = Served::start(&folder, &["--base-url", &llm.url(), "--model", "m"]);
+    let stream = served.send_chat(&["Idempotency-Key: k"], &body("writer_physicist", "How much is 2+2?"));
+    while llm.chats().len() < 2 {
+        std::thread::yield_now();
+    }
+    // The first signal waits for the open calls, and the second one does not.
+    kill(served.pid(), Signal::SIGTERM).unwrap();
+    while std::net::TcpStream::connect(&served.place).is_ok() {
+        std::thread::yield_now();
+    }
+    assert_eq!(served.end(Signal::SIGTERM), Some(130), "a second signal does not wait");
+    drop(stream);
+    Finished::of(consensus(&folder).args(["verify", "served"])).exits(0);
+}

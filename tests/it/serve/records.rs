@@ -149,3 +149,37 @@ fn the_list_of_runs_has_pages_and_shows_each_caller_its_own() {
     let list = served.ask("GET /v1/runs", &[&of("a")], "").json();
     assert_eq!(runs(&list), [run(3), run(1), run(0)]);
 }
+
+#[test]
+fn a_run_that_an_earlier_version_wrote_is_not_called_changed_but_unprovable_by_itself() {
+    let folder = Folder::new();
+    let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/v0.1/batch/journal-0.jsonl");
+    let journal = std::fs::read_to_string(fixture).unwrap();
+    let run = |line: &str| serde_json::from_str::<Value>(line).unwrap()["run"].clone();
+    let first = run(journal.lines().next().unwrap());
+    let other = journal.lines().map(run).find(|run| *run != first).unwrap();
+    let lines: Vec<&str> = journal.lines().filter(|line| run(line) == other).chain([""]).collect();
+    folder.write("old/journal.jsonl", &lines.join("\n"));
+    let refused = Finished::of(consensus(&folder).args(["verify", "old"])).exits(7);
+    assert!(refused.stderr.contains("it has no `run_prev`"), "{}", refused.stderr);
+}
+
+#[test]
+fn the_commands_on_batches_read_the_folder_of_a_server_that_runs_and_a_cancelled_run_is_unknown() {
+    let (folder, door) = (Folder::new(), Arc::new(Door::default()));
+    let llm = behind(&door);
+    let served = Served::start(&folder, &["--base-url", &llm.url(), "--model", "m"]);
+    let stream = served.send_chat(&[], &body("writer_physicist", "How much is 2+2?"));
+    while llm.chats().len() < 2 {
+        std::thread::yield_now();
+    }
+    let run = served.ask("GET /v1/runs", &[], "").json()["data"][0]["run"].as_str().unwrap().to_owned();
+    Finished::of(consensus(&folder).args(["runs", "served"])).exits(0);
+    Finished::of(consensus(&folder).args(["show", "served", &run])).exits(0);
+    assert_eq!(served.ask(&format!("DELETE /v1/runs/{run}"), &[], "").status, 202);
+    door.open();
+    assert_eq!(answer(stream).status, 410);
+    for line in ["GET", "DELETE"] {
+        assert_eq!(served.ask(&format!("{line} /v1/runs/{run}"), &[], "").status, 404);
+    }
+}

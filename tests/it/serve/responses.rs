@@ -89,3 +89,26 @@ fn every_path_is_described() {
             && description["paths"]["/health"]["get"]["security"] == json!([{}])
     );
 }
+
+#[test]
+fn a_failure_after_the_beginning_of_a_stream_is_told_in_the_form_of_the_stream() {
+    let folder = Folder::new();
+    let served = Served::start(&folder, &["--mock", "--answer", "4", "--max-tokens-total", "10"]);
+    let json = ["Content-Type: application/json"];
+    let ask = json!({"model": "solver_checker", "input": "How much is 2+2?"});
+    let whole = served.ask("POST /v1/responses", &json, &ask.to_string());
+    assert_eq!(
+        (whole.status, &whole.json()["error"]["code"]),
+        (400, &json!("budget")),
+        "no call fits the limit"
+    );
+    let mut streamed = ask.clone();
+    streamed["stream"] = true.into();
+    let events = events(&served.ask("POST /v1/responses", &json, &streamed.to_string()).body);
+    let last = &events[events.len() - 1];
+    assert_eq!((&last["type"], &last["response"]["status"]), (&json!("response.failed"), &json!("failed")));
+    let mut chat = body("solver_checker", "How much is 2+2?");
+    chat["stream"] = true.into();
+    let events = served.chat(&[], &chat).events();
+    assert_eq!(events[events.len() - 1]["error"]["code"], "budget");
+}
