@@ -1,4 +1,4 @@
-//! The limits of each token for a day, and what is left of them.
+//! The limits of each token for a day, and their use.
 //!
 //! The input is the beginnings of runs and their replies, each with its day and its caller. The output is whether a caller may begin another
 //! run. A day is one of UTC. The tokens of a reply count when it comes, so the calls that are in the air may exceed a limit. The runs of

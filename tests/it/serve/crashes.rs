@@ -242,7 +242,7 @@ fn a_server_whose_model_never_answers_ends_when_it_is_told_twice() {
     let folder = Folder::new();
     let llm = Server::start(|request: &Request| {
         let is_chat = request.path.ends_with("/chat/completions");
-        if is_chat { vec![Act::Pause(std::time::Duration::from_secs(600))] } else { model(SENSIBLE)(request) }
+        if is_chat { vec![Act::Pause(std::time::Duration::from_mins(10))] } else { model(SENSIBLE)(request) }
     });
     let served = Served::start(&folder, &["--base-url", &llm.url(), "--model", "m"]);
     let stream = served.send_chat(&["Idempotency-Key: k"], &body("writer_physicist", "How much is 2+2?"));
