@@ -45,7 +45,11 @@ impl Blocks {
         }
         parts.retain(|part| !part.text.trim().is_empty());
         for part in &mut parts {
-            part.text = escape::terminal(part.text.trim_matches('\n'));
+            let text = part.text.trim_matches('\n');
+            part.text = match part.kind {
+                BlockKind::Plain => escape::terminal(&text.replace("**", "")),
+                BlockKind::Heading | BlockKind::Quote => escape::terminal(text),
+            };
         }
         Self { parts }
     }
@@ -56,7 +60,12 @@ fn block(line: &str) -> (BlockKind, &str) {
         return (BlockKind::Quote, text.strip_prefix(' ').unwrap_or(text));
     }
     let heading = line.strip_prefix("## ").or_else(|| line.strip_prefix("# "));
-    heading.map_or((BlockKind::Plain, line), |text| (BlockKind::Heading, text))
+    let plain = || {
+        // An emphasis of a whole line says nothing on a page that sets quotes apart.
+        let bare = line.strip_prefix('*').and_then(|line| line.strip_suffix('*'));
+        (BlockKind::Plain, bare.unwrap_or(line))
+    };
+    heading.map_or_else(plain, |text| (BlockKind::Heading, text))
 }
 
 #[cfg(test)]
@@ -65,7 +74,7 @@ mod tests {
 
     #[test]
     fn what_a_model_says_is_set_apart_from_the_transcripts_own_words() {
-        let transcript = "# Run 1\n\n> a\n> ## b\n\n*note*\n".to_owned();
+        let transcript = "# Run 1\n\n> a\n> ## **b**\n\n*note*\nStatus **SOLVED**.\n".to_owned();
         let blocks = Blocks::new(&transcript);
         let found: Vec<(BlockKind, &str)> =
             blocks.parts.iter().map(|part| (part.kind, part.text.as_str())).collect();
@@ -73,8 +82,8 @@ mod tests {
             found
                 == [
                     (BlockKind::Heading, "Run 1"),
-                    (BlockKind::Quote, "a\n## b"),
-                    (BlockKind::Plain, "*note*")
+                    (BlockKind::Quote, "a\n## **b**"),
+                    (BlockKind::Plain, "note\nStatus SOLVED.")
                 ]
         );
     }

@@ -22,6 +22,9 @@ pub use scale::{LogScale, Scale, Tick};
 /// The name of the style sheet, the only template that is no HTML.
 const LOOK: &str = "look.css";
 
+/// The style sheet of all pages.
+pub const LOOK_OF_PAGES: &str = include_str!("look.css");
+
 /// Returns the environment of all pages.
 ///
 /// # Panics
@@ -33,7 +36,7 @@ pub fn environment() -> Environment<'static> {
     environment
         .set_auto_escape_callback(|name| if name == LOOK { AutoEscape::None } else { AutoEscape::Html });
     let templates = [
-        (LOOK, include_str!("look.css")),
+        (LOOK, LOOK_OF_PAGES),
         ("head.html", include_str!("head.html")),
         ("marks.html", include_str!("marks.html")),
     ];

@@ -71,7 +71,7 @@ pub fn check_in_words(check: &CheckVerdicts) -> String {
 }
 
 /// Returns the outcome in one line.
-fn ending(result: &RunResult) -> String {
+pub(super) fn ending(result: &RunResult) -> String {
     let outcome = result.outcome.name().replace('_', " ");
     match (&result.how, &result.reason) {
         (Some(how), _) => format!("{outcome} ({})", how.name()),

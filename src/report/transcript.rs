@@ -1,4 +1,7 @@
 //! The transcript: a run as Markdown, in the order in which it happened.
+//!
+//! The input is records. The output is a step for each of them that has something to say, or all of them as one text. Text by models is
+//! quoted line by line, so nothing in it can pass for the transcript's own words.
 
 use std::fmt::Write as _;
 
@@ -17,45 +20,89 @@ use crate::protocol::{
 };
 use crate::text::{Envelope, escape};
 
+/// A step of a run, as its transcript tells it.
+#[derive(Clone, Debug)]
+pub(super) struct TranscriptStep {
+    /// The heading, if the step has one.
+    pub(super) heading: Option<String>,
+    /// The text below it.
+    pub(super) text: String,
+}
+
 /// Returns the transcript of a whole journal.
-///
-/// Text by models is quoted line by line, so nothing in it can pass for the transcript's own words.
 ///
 /// # Errors
 ///
 /// [`ReplayError`] if the records do not fit together.
 pub fn transcript(records: &[Record]) -> Result<String, ReplayError> {
-    let first = records.first().ok_or(ReplayError { line: 1, why: Mismatch::NotOpened })?;
-    let mut state = RunState::open(first).map_err(|why| ReplayError { line: 1, why })?;
-    let mut out = opening(&state);
-    for record in &records[1..] {
-        state.apply(record).map_err(|why| ReplayError { line: record.seq + 1, why })?;
-        match &record.event {
-            Entry::Replied(replied) => {
-                reply(&mut out, &state, replied);
-                no_vote(&mut out, &state, replied.call);
-                if let Some(remark) = state.remark() {
-                    let _ = writeln!(out, "*{}: {remark}.*\n", state.agent_name(replied.call.agent));
-                }
-            }
-            Entry::Found(found) => passages(&mut out, found),
-            Entry::Executed(_) => {
-                if let Some((what, executed)) = state.executions_made().last() {
-                    execution(&mut out, what, executed);
-                }
-            }
-            Entry::Stopped { outcome } => end(&mut out, outcome),
-            Entry::Resumed { program, .. } => {
-                let _ = writeln!(out, "*Resumed by {program} at {}.*\n", record.at);
-            }
-            Entry::Opened(_) | Entry::Asked(_) => {}
+    let mut steps = String::new();
+    let state = walk(records, |_, _, TranscriptStep { heading, text }| {
+        if let Some(heading) = heading {
+            let _ = writeln!(steps, "## {heading}\n");
         }
-    }
+        steps.push_str(&text);
+    })?;
+    let mut out = opening(&state);
+    out.push_str(&steps);
     ranking(&mut out, &state);
     reviews(&mut out, &state);
     facts(&mut out, &state);
     remainder(&mut out, &state);
     Ok(out)
+}
+
+/// Follows a run record by record, and passes each step to `each`, with its record and the state after it. Returns the last state.
+///
+/// # Errors
+///
+/// [`ReplayError`] if the records do not fit together.
+pub(super) fn walk(
+    records: &[Record],
+    mut each: impl FnMut(&RunState, &Record, TranscriptStep),
+) -> Result<RunState, ReplayError> {
+    let first = records.first().ok_or(ReplayError { line: 1, why: Mismatch::NotOpened })?;
+    let mut state = RunState::open(first).map_err(|why| ReplayError { line: 1, why })?;
+    for record in &records[1..] {
+        state.apply(record).map_err(|why| ReplayError { line: record.seq + 1, why })?;
+        if let Some(step) = step(&state, record) {
+            each(&state, record, step);
+        }
+    }
+    Ok(state)
+}
+
+/// Returns the step of a record, if it has something to say.
+fn step(state: &RunState, record: &Record) -> Option<TranscriptStep> {
+    let mut text = String::new();
+    let heading = match &record.event {
+        Entry::Replied(replied) => {
+            reply(&mut text, state, replied);
+            no_vote(&mut text, state, replied.call);
+            if let Some(remark) = state.remark() {
+                let _ = writeln!(text, "*{}: {remark}.*\n", state.agent_name(replied.call.agent));
+            }
+            Some(heading(state, replied.call))
+        }
+        Entry::Found(found) => {
+            passages(&mut text, found);
+            Some(format!("Round {}: {} passages found", found.round, found.passages.len()))
+        }
+        Entry::Executed(_) => {
+            let (what, executed) = state.executions_made().last()?;
+            execution(&mut text, what, executed);
+            None
+        }
+        Entry::Stopped { outcome } => {
+            end(&mut text, outcome);
+            Some(format!("Outcome: {}", outcome.name()))
+        }
+        Entry::Resumed { program, .. } => {
+            let _ = writeln!(text, "*Resumed by {program} at {}.*\n", record.at);
+            None
+        }
+        Entry::Opened(_) | Entry::Asked(_) => return None,
+    };
+    Some(TranscriptStep { heading, text })
 }
 
 fn opening(state: &RunState) -> String {
@@ -79,7 +126,6 @@ fn opening(state: &RunState) -> String {
 
 fn reply(out: &mut String, state: &RunState, replied: &Replied) {
     let call = replied.call;
-    let _ = writeln!(out, "## {}\n", heading(state, call));
     let is_vote = matches!(state.opened().setup.params, Params::Vote(_));
     if is_vote && replied.reply.text.trim().is_empty() {
         out.push_str("(empty)\n");
@@ -198,7 +244,6 @@ fn execution(out: &mut String, execution: &Execution, executed: &Executed) {
 }
 
 fn passages(out: &mut String, found: &Found) {
-    let _ = writeln!(out, "## Round {}: {} passages found\n", found.round, found.passages.len());
     for Passage { document, start, text, .. } in &found.passages {
         let _ = writeln!(out, "{}, from byte {start}:\n", escape::json_string(document));
         quoted(out, text);
@@ -256,7 +301,7 @@ fn sample(state: &RunState, call: CallId) -> Option<SampleReport> {
 }
 
 /// Returns true if no agent knows what another wrote in the round of this call.
-fn is_blind(state: &RunState, call: CallId) -> bool {
+pub(super) fn is_blind(state: &RunState, call: CallId) -> bool {
     let drafted = CallId { part: 0, step: Step::Envelope, ..call };
     CallPhase::of(&state.opened().setup.params, drafted) == CallPhase::Blind
 }
@@ -304,7 +349,6 @@ fn parsed(out: &mut String, envelope: &Envelope) {
 }
 
 fn end(out: &mut String, outcome: &Outcome) {
-    let _ = writeln!(out, "## Outcome: {}\n", outcome.name());
     match outcome {
         Outcome::Agreed { how, text, sha256 } => {
             let _ = writeln!(out, "How: {}. SHA-256 of the canonical text: `{sha256}`.\n", how.name());

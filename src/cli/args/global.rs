@@ -44,7 +44,7 @@ pub(crate) enum OwnFormat {
     Csv,
     /// A row for each call, for `results`.
     Calls,
-    /// A page, for `results`.
+    /// A page, for `results` and `show`.
     Html,
     /// A log of `inspect_ai`, for `results`.
     Inspect,

@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap_complete::ArgValueCompleter;
 
+use super::global::{Format, OwnFormat};
 use super::run::EndArgs;
 use super::shared::{LimitArgs, SandboxArgs};
 use crate::batch::{Pick, is_batch};
@@ -70,6 +72,9 @@ pub(crate) struct ShowArgs {
     /// Print the story again, line by line, as the run printed it.
     #[arg(long, conflicts_with = "full")]
     pub(crate) replay: bool,
+    /// The format of stdout: the answer and who said what, the result (json), the records (jsonl), or a page that loads nothing (html).
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = shown())]
+    pub(crate) format: Format,
     /// The folder with run folders.
     #[arg(long, value_name = "DIR", env = "CONSENSUS_RUNS_DIR", hide_env_values = true)]
     pub(crate) runs_dir: Option<PathBuf>,
@@ -87,6 +92,16 @@ pub(crate) struct ShowArgs {
     pub(crate) seed: Option<u64>,
 }
 
+/// Returns a parser for the formats of a run.
+fn shown() -> impl TypedValueParser<Value = Format> {
+    PossibleValuesParser::new(["text", "json", "jsonl", "html"]).map(|name| match name.as_str() {
+        "json" => Format::Json,
+        "jsonl" => Format::Jsonl,
+        "html" => Format::Own(OwnFormat::Html),
+        _ => Format::Text,
+    })
+}
+
 impl ShowArgs {
     /// Returns the arguments for this text: an id, a folder, or the folder of a batch with a run or a task in it.
     pub(crate) fn of(text: &str) -> Self {
@@ -96,8 +111,8 @@ impl ShowArgs {
             None => (text.to_owned(), None),
         };
         let (roleset, model, arm, seed) = (None, None, None, None);
-        let (last, full, replay, runs_dir) = (false, false, false, None);
-        Self { run: Some(run), task, last, full, replay, runs_dir, roleset, model, arm, seed }
+        let (last, full, replay, format, runs_dir) = (false, false, false, Format::Text, None);
+        Self { run: Some(run), task, last, full, replay, format, runs_dir, roleset, model, arm, seed }
     }
 
     /// Returns the folder of a batch that the arguments name, if they name one.

@@ -38,7 +38,7 @@ pub(crate) fn replay(args: &ShowArgs, output: &Output) -> anyhow::Result<ExitCod
         {
             story.executed(executed, execution);
         }
-        if output.format == Format::Jsonl {
+        if args.format == Format::Jsonl {
             output.line(&serde_json::to_string(record)?)?;
         }
     }

@@ -9,7 +9,7 @@ use crate::cli::output::Output;
 use crate::cli::pager;
 use crate::core::ExitCode;
 use crate::engine::RunState;
-use crate::report::{RunResult, summary, transcript, worth};
+use crate::report::{PageForm, RunResult, run_page, summary, transcript, worth};
 use crate::run::restore;
 use crate::text::escape;
 
@@ -18,7 +18,7 @@ pub(crate) fn show(args: &ShowArgs, output: &Output) -> anyhow::Result<ExitCode>
         return replay::replay(args, output);
     }
     let OpenedRun { journal, redactions, .. } = journals::open(args)?;
-    match output.format {
+    match args.format {
         Format::Text if args.full => {
             pager::print(&escape::terminal(&transcript(&journal.records)?), output)?;
         }
@@ -41,7 +41,10 @@ pub(crate) fn show(args: &ShowArgs, output: &Output) -> anyhow::Result<ExitCode>
                 output.status(&worth);
             }
         }
-        Format::Json | Format::Own(_) => {
+        Format::Own(_) => {
+            output.print(&run_page(&journal.records, journal.head, PageForm::Whole)?)?;
+        }
+        Format::Json => {
             let state = RunState::replay(&journal.records)?;
             output.print(&RunResult::new(&state, journal.head).to_json())?;
         }

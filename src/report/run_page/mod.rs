@@ -1,0 +1,260 @@
+//! The page of a run: what each agent said in each round, side by side, who moved and why, and what the answer rests on.
+//!
+//! ```text
+//!  records ──► steps of the transcript ──► rounds and cells ─┐
+//!          ──► result ──► figures, votes, citations ─────────┴─► a template
+//! ```
+//!
+//! The input is the records of a run, which may still be under way. The output is HTML: a whole page that loads nothing and runs nothing, or
+//! its body alone. Every text is shown as plain text. A quote of the answer leads to its place in the source.
+
+mod rounds;
+mod sources;
+
+use minijinja::value::Serde;
+use serde::Serialize;
+
+use self::rounds::{At, Moves, Round, rounds};
+use self::sources::{QuoteShown, ShownSource, sources};
+use super::result::RunResult;
+use super::summary::{check_in_words, ending};
+use super::transcript::{TranscriptStep, walk};
+use super::vote::stop_in_words;
+use super::worth::worth;
+use crate::core::Endpoint;
+use crate::crypto::Digest;
+use crate::engine::{ReplayError, RunState};
+use crate::journal::{Entry, Record};
+use crate::page::environment;
+use crate::protocol::vote::VoteSection;
+use crate::protocol::{BlindVote, OutcomeKind, Section};
+use crate::text::{counted, escape, grouped};
+
+/// The most characters of the task in the heading.
+const HEADING_CHARS: usize = 120;
+
+/// The style sheet of a run, besides that of all pages.
+pub const RUN_LOOK: &str = include_str!("run.css");
+
+/// The form of a page.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum PageForm {
+    /// A file that stands for itself.
+    Whole,
+    /// The part that another page shows.
+    Body,
+}
+
+/// The values of the template.
+#[derive(Serialize)]
+struct RunPage {
+    run: String,
+    heading: String,
+    task: String,
+    documents: Vec<String>,
+    roleset: String,
+    protocol: &'static str,
+    /// The outcome, for colours: `agreed`, `open`, or another one.
+    outcome: &'static str,
+    /// The outcome in one line.
+    ending: String,
+    is_open: bool,
+    answer: Option<String>,
+    worth: Option<String>,
+    figures: Vec<(&'static str, String)>,
+    agents: Vec<ShownAgent>,
+    tally_heading: &'static str,
+    tally: Vec<Tallied>,
+    stop: Option<String>,
+    rounds: Vec<Round>,
+    citations: Vec<QuoteShown>,
+    sources: Vec<ShownSource>,
+    dissent: Vec<(String, String, String)>,
+    degraded: Vec<String>,
+    check: Option<String>,
+    head: String,
+}
+
+/// An agent and the answer that it held last.
+#[derive(Serialize)]
+struct ShownAgent {
+    name: String,
+    model: String,
+    changes: u32,
+    text: Option<String>,
+}
+
+/// An answer and its votes.
+#[derive(Serialize)]
+struct Tallied {
+    text: String,
+    votes: u32,
+    /// The share of all votes, in percent.
+    share: f64,
+    is_agreed: bool,
+}
+
+/// Returns the page of a run from its records. `head` is the SHA-256 of the last one.
+///
+/// # Errors
+///
+/// [`ReplayError`] if the records do not fit together.
+///
+/// # Panics
+///
+/// Never panics: the template is read by the program's tests.
+pub fn run_page(records: &[Record], head: Digest, form: PageForm) -> Result<String, ReplayError> {
+    let mut steps: Vec<(At, TranscriptStep)> = Vec::new();
+    let mut moves = Moves::default();
+    let state = walk(records, |state, record, step| {
+        // The end of the run is at the top of the page.
+        let is_end = matches!(&record.event, Entry::Stopped { outcome } if outcome.is_final());
+        if !is_end {
+            steps.push((moves.place(state, record), step));
+        }
+    })?;
+    let page = RunPage::new(&state, records, head, steps);
+    let mut environment = environment();
+    let templates = [
+        ("run.html", include_str!("run.html")),
+        ("run.css", RUN_LOOK),
+        ("body.html", include_str!("body.html")),
+    ];
+    for (name, template) in templates {
+        environment.add_template(name, template).expect("the built-in templates are read by the tests");
+    }
+    let name = match form {
+        PageForm::Whole => "run.html",
+        PageForm::Body => "body.html",
+    };
+    let template = environment.get_template(name).expect("the template was just added");
+    Ok(template.render(Serde(&page)).expect("the template has all its values"))
+}
+
+impl RunPage {
+    fn new(state: &RunState, records: &[Record], head: Digest, steps: Vec<(At, TranscriptStep)>) -> Self {
+        let result = RunResult::new(state, head);
+        let setup = &state.opened().setup;
+        let is_open = state.outcome().is_none();
+        let task = &setup.task;
+        let (tally_heading, tally, stop) = tally(&result);
+        let (citations, sources) = sources(state, records, &result.section);
+        Self {
+            run: result.run.clone(),
+            heading: heading(&task.prompt),
+            task: escape::terminal(&task.prompt),
+            documents: task.documents.iter().map(|document| escape::terminal(&document.name)).collect(),
+            roleset: result.roleset.clone(),
+            protocol: result.protocol,
+            outcome: if is_open { "open" } else { result.outcome.name() },
+            ending: if is_open { "under way".to_owned() } else { escape::terminal(&ending(&result)) },
+            is_open,
+            answer: result.text.as_deref().map(escape::terminal),
+            worth: worth(&result, state.endpoints()).filter(|_| !is_open),
+            figures: figures(&result),
+            agents: agents(&result, state.endpoints()),
+            tally_heading,
+            tally,
+            stop,
+            rounds: rounds(state, steps),
+            citations,
+            sources,
+            dissent: result
+                .dissent
+                .iter()
+                .map(|other| {
+                    (other.agent.clone(), escape::terminal(&other.text), escape::terminal(&other.why))
+                })
+                .collect(),
+            degraded: result.degraded.iter().map(|loss| escape::terminal(&loss.detail)).collect(),
+            check: result.check.as_ref().map(|check| escape::terminal(&check_in_words(check))),
+            head: result.journal_head.to_string(),
+        }
+    }
+}
+
+/// Returns the beginning of the task, in one line.
+fn heading(task: &str) -> String {
+    let line = escape::one_line(task);
+    match line.char_indices().nth(HEADING_CHARS) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+fn figures(result: &RunResult) -> Vec<(&'static str, String)> {
+    let usage = &result.usage;
+    let mut figures = vec![
+        ("rounds", result.rounds.to_string()),
+        ("calls", usage.calls.to_string()),
+        ("prompt tokens", grouped(usage.prompt)),
+        ("reply tokens", grouped(usage.completion)),
+        ("seconds", format!("{:.1}", result.timing.total_ms as f64 / 1e3)),
+    ];
+    figures.extend(
+        usage
+            .cost_micro_usd
+            .filter(|micro| *micro > 0)
+            .map(|micro| ("USD", format!("{:.4}", micro as f64 / 1e6))),
+    );
+    figures
+}
+
+fn agents(result: &RunResult, endpoints: &[Endpoint]) -> Vec<ShownAgent> {
+    let shown = |(at, agent): (usize, &super::result::AgentResult)| ShownAgent {
+        name: agent.report.name.clone(),
+        model: endpoints.get(at).map(Endpoint::label).unwrap_or_default(),
+        changes: agent.report.changes,
+        text: agent.report.text.as_deref().map(escape::terminal),
+    };
+    result.agents.iter().enumerate().map(shown).collect()
+}
+
+/// The votes for each answer, with their heading and a remark.
+struct Counts<'a> {
+    heading: &'static str,
+    votes: Vec<(&'a str, u32, Digest)>,
+    remark: Option<String>,
+}
+
+impl<'a> Counts<'a> {
+    fn of_vote(vote: &'a VoteSection) -> Self {
+        let votes = vote.answers.iter().map(|answer| (answer.text.as_str(), answer.votes, answer.sha256));
+        Self { heading: "Votes", votes: votes.collect(), remark: Some(stop_in_words(vote)) }
+    }
+
+    fn of_drafts(BlindVote { tally, missing, .. }: &'a BlindVote) -> Self {
+        let votes = tally.iter().map(|answer| (answer.text.as_str(), answer.votes, answer.sha256));
+        let lost = (*missing > 0).then(|| format!("{} came to nothing", counted(*missing, "blind draft")));
+        Self { heading: "Blind drafts", votes: votes.collect(), remark: lost }
+    }
+}
+
+/// Returns the answers with their votes: those of a vote, or else those of the blind drafts.
+fn tally(result: &RunResult) -> (&'static str, Vec<Tallied>, Option<String>) {
+    let Counts { heading, votes, remark } = if let Section::Vote(vote) = &result.section {
+        Counts::of_vote(vote)
+    } else {
+        Counts::of_drafts(&result.blind_vote)
+    };
+    let all: u32 = votes.iter().map(|(_, votes, _)| votes).sum();
+    let agreed = result.sha256.filter(|_| result.outcome == OutcomeKind::Agreed);
+    let tallied = |(text, votes, sha256): (&str, u32, Digest)| Tallied {
+        text: escape::terminal(text),
+        votes,
+        share: f64::from(votes) * 100.0 / f64::from(all.max(1)),
+        is_agreed: agreed == Some(sha256),
+    };
+    (heading, votes.into_iter().map(tallied).collect(), remark)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_task_is_cut_in_the_heading() {
+        assert_eq!(heading("How much\nis 2+2?"), "How much is 2+2?");
+        assert_eq!(heading(&"a".repeat(200)).chars().count(), HEADING_CHARS + 1);
+    }
+}

@@ -1,0 +1,216 @@
+//! The sources that an answer quotes, and the quotes in them.
+//!
+//! The input is the state of a run and the section of its protocol. The output is the quotes of the answer, and each quoted source with its
+//! quotes marked, so that a quote on the page leads to its place. Of a long source only the surroundings of its quotes are shown.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use serde::Serialize;
+
+use crate::engine::RunState;
+use crate::journal::{Entry, Record};
+use crate::protocol::map_reduce::Fact;
+use crate::protocol::{Passage, Section};
+use crate::text::escape;
+
+/// The title of the task as a source.
+const TASK: &str = "the task";
+
+/// The longest source that is shown whole, in bytes.
+const WHOLE_BYTES_MAX: usize = 4_000;
+
+/// The bytes that are shown before and after a quote of a longer source.
+const AROUND: usize = 400;
+
+/// A quote of the answer.
+#[derive(Serialize)]
+pub(super) struct QuoteShown {
+    number: usize,
+    source: String,
+    quote: String,
+    /// Whether the place of the quote is on the page.
+    has_place: bool,
+}
+
+/// A source with the quotes in it.
+#[derive(Serialize)]
+pub(super) struct ShownSource {
+    name: String,
+    parts: Vec<Part>,
+}
+
+/// A part of a source: a quote, if it has the number of one.
+#[derive(Debug, Eq, PartialEq, Serialize)]
+struct Part {
+    quote: Option<usize>,
+    text: String,
+}
+
+/// A text that may be quoted.
+struct SourceText<'a> {
+    name: &'a str,
+    /// The offset of the text in its document.
+    start: usize,
+    text: Cow<'a, str>,
+}
+
+/// Returns the quotes of the answer, and the sources with these quotes.
+pub(super) fn sources(
+    state: &RunState,
+    records: &[Record],
+    section: &Section,
+) -> (Vec<QuoteShown>, Vec<ShownSource>) {
+    let quotes = quotes(section);
+    let texts = texts(state, records);
+    let mut places: Vec<Vec<(usize, Range<usize>)>> = vec![Vec::new(); texts.len()];
+    let mut citations = Vec::new();
+    for (index, (source, quote, span)) in quotes.into_iter().enumerate() {
+        let number = index + 1;
+        let place = place(&texts, &source, &quote, &span);
+        citations.push(QuoteShown {
+            number,
+            source: escape::terminal(&source),
+            quote: escape::terminal(&quote),
+            has_place: place.is_some(),
+        });
+        if let Some((at, range)) = place {
+            places[at].push((number, range));
+        }
+    }
+    let with_quotes = texts.iter().zip(places).filter(|(_, places)| !places.is_empty());
+    let shown = with_quotes.map(|(text, places)| ShownSource {
+        name: escape::terminal(text.name),
+        parts: parts(&text.text, places),
+    });
+    (citations, shown.collect())
+}
+
+/// Returns the quotes of the answer: the source, the words, and the bytes in the source.
+fn quotes(section: &Section) -> Vec<(String, String, Range<usize>)> {
+    match section {
+        Section::Council(council) => council
+            .citations
+            .iter()
+            .map(|evidence| (evidence.title.clone(), evidence.quote.clone(), evidence.span.clone()))
+            .collect(),
+        Section::MapReduce(section) => section
+            .findings
+            .iter()
+            .map(|Fact { document, start, end, quote }| (document.clone(), quote.clone(), *start..*end))
+            .collect(),
+        Section::Pair(_) | Section::Panel(_) | Section::Approval(_) | Section::Vote(_) => Vec::new(),
+    }
+}
+
+/// Returns the texts that may be quoted: the documents of the task, and the passages that were found.
+fn texts<'a>(state: &'a RunState, records: &'a [Record]) -> Vec<SourceText<'a>> {
+    let task = &state.opened().setup.task;
+    // The task is quoted as the agents saw it.
+    let asked = SourceText { name: TASK, start: 0, text: escape::plain(task.prompt.trim()).into() };
+    let documents = task.documents.iter().map(|document| SourceText {
+        name: &document.name,
+        start: 0,
+        text: Cow::from(&*document.text),
+    });
+    let found = records.iter().filter_map(|record| match &record.event {
+        Entry::Found(found) => Some(&found.passages),
+        Entry::Opened(_)
+        | Entry::Asked(_)
+        | Entry::Replied(_)
+        | Entry::Executed(_)
+        | Entry::Stopped { .. }
+        | Entry::Resumed { .. } => None,
+    });
+    let found = found.flatten().map(|Passage { document, start, text, .. }| SourceText {
+        name: document,
+        start: *start,
+        text: text.into(),
+    });
+    [asked].into_iter().chain(documents).chain(found).collect()
+}
+
+/// Returns the place of a quote: the number of its text, and the bytes in it.
+fn place(
+    texts: &[SourceText<'_>],
+    source: &str,
+    quote: &str,
+    span: &Range<usize>,
+) -> Option<(usize, Range<usize>)> {
+    texts.iter().enumerate().find_map(|(at, text)| {
+        let start = span.start.checked_sub(text.start)?;
+        let range = start..start.checked_add(span.len())?;
+        let is_it = text.name == source && text.text.get(range.clone()) == Some(quote);
+        is_it.then_some((at, range))
+    })
+}
+
+/// Divides a text at its quotes. Where two overlap, the first one is marked.
+fn parts(text: &str, mut places: Vec<(usize, Range<usize>)>) -> Vec<Part> {
+    places.sort_by_key(|(_, range)| range.start);
+    let is_whole = text.len() <= WHOLE_BYTES_MAX;
+    let (mut parts, mut at) = (Vec::new(), 0);
+    let plain = |parts: &mut Vec<Part>, range: Range<usize>| {
+        if !range.is_empty() {
+            parts.push(Part { quote: None, text: escape::terminal(&text[range]) });
+        }
+    };
+    let gap = || Part { quote: None, text: " … ".to_owned() };
+    for (number, range) in places {
+        if range.start < at {
+            continue;
+        }
+        let from = if is_whole { at } else { floor(text, range.start.saturating_sub(AROUND)).max(at) };
+        if from > at {
+            // The text behind the quote before is shown too.
+            let to = floor(text, at + if at == 0 { 0 } else { AROUND }).min(from);
+            plain(&mut parts, at..to);
+            if to < from {
+                parts.push(gap());
+            }
+        }
+        plain(&mut parts, from..range.start);
+        parts.push(Part { quote: Some(number), text: escape::terminal(&text[range.clone()]) });
+        at = range.end;
+    }
+    let end = if is_whole { text.len() } else { floor(text, at + AROUND) };
+    plain(&mut parts, at..end);
+    if end < text.len() {
+        parts.push(gap());
+    }
+    parts
+}
+
+/// Returns the last beginning of a character at or before this byte.
+fn floor(text: &str, byte: usize) -> usize {
+    text.floor_char_boundary(byte.min(text.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(text: &str, places: Vec<(usize, Range<usize>)>) -> Vec<(Option<usize>, String)> {
+        parts(text, places).into_iter().map(|part| (part.quote, part.text)).collect()
+    }
+
+    #[test]
+    fn a_short_source_is_shown_whole_with_its_quotes_marked() {
+        let shown = told("one two three", vec![(2, 8..13), (1, 4..7)]);
+        let part = |quote, text: &str| (quote, text.to_owned());
+        assert_eq!(
+            shown,
+            [part(None, "one "), part(Some(1), "two"), part(None, " "), part(Some(2), "three")]
+        );
+        assert_eq!(told("one two", vec![(1, 0..7), (2, 4..7)]), [part(Some(1), "one two")]);
+    }
+
+    #[test]
+    fn of_a_long_source_the_surroundings_of_its_quotes_are_shown() {
+        let text = format!("{}QUOTE{}", "ä".repeat(3_000), "z".repeat(3_000));
+        let shown = told(&text, vec![(1, 6_000..6_005)]);
+        let lengths: Vec<usize> = shown.iter().map(|(_, text)| text.len()).collect();
+        assert_eq!((shown[2].0, shown[2].1.as_str()), (Some(1), "QUOTE"));
+        assert_eq!(lengths, [" … ".len(), AROUND, 5, AROUND, " … ".len()]);
+    }
+}
