@@ -66,6 +66,6 @@ pub use recheck::Examined;
 pub use record::{DecisionRecord, Verified, VotedFor};
 pub use replica::ReviewingNode;
 pub use request::{ApprovalRequest, CutOff, ReviewRequest};
-pub use reviewed::{ChangeReview, ReadChange};
+pub use reviewed::{ChangeReview, ReadChange, read_diff};
 pub use verification::{Checked, CommandVerification};
 pub use watcher::ApprovalWatcher;

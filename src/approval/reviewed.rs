@@ -4,7 +4,7 @@
 //! of each reviewer, and whether a quorum of them approves. The review is a run like any other, with a journal that proves it.
 //! A patch needs no repository.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use tokio::sync::watch;
@@ -50,10 +50,7 @@ impl<'a> ReadChange<'a> {
         file: &'a FileConfig,
         notices: &dyn Notices,
     ) -> Result<Self, ApprovalError> {
-        let diff = match patch(&request.change)? {
-            Some(patch) => patch,
-            None => difference(request, notices)?,
-        };
+        let diff = read_diff(&request.repo, &request.change, &request.base, notices)?;
         Ok(Self { request, file, diff })
     }
 
@@ -92,10 +89,31 @@ impl<'a> ReadChange<'a> {
     }
 }
 
+/// Returns a change as a diff: a file with a patch, or else the difference between `base` and a branch, tag or commit of the repository.
+///
+/// # Errors
+///
+/// [`ApprovalError`] if there is no such change.
+pub fn read_diff(
+    repo: &Path,
+    change: &str,
+    base: &str,
+    notices: &dyn Notices,
+) -> Result<Vec<u8>, ApprovalError> {
+    match patch(change)? {
+        Some(patch) => Ok(patch),
+        None => difference(repo, change, base, notices),
+    }
+}
+
 /// Returns the difference that a branch, tag or commit has made since it left its base. A clone may know the base only by its
 /// remote.
-fn difference(request: &ReviewRequest, notices: &dyn Notices) -> Result<Vec<u8>, ApprovalError> {
-    let ReviewRequest { repo, change, base, .. } = request;
+fn difference(
+    repo: &Path,
+    change: &str,
+    base: &str,
+    notices: &dyn Notices,
+) -> Result<Vec<u8>, ApprovalError> {
     let repository = match Repository::open(repo) {
         Err(RepositoryError::NotARepository(folder)) => {
             return Err(ApprovalError::Usage(format!(
@@ -112,7 +130,7 @@ fn difference(request: &ReviewRequest, notices: &dyn Notices) -> Result<Vec<u8>,
             notices.status(&format!("compared with `{remote}`: there is no `{base}` here"));
             remote
         }
-        found => found.map(|_| base.clone())?,
+        found => found.map(|_| base.to_owned())?,
     };
     Ok(repository.candidate(&base, ChangeSource::Branch(change))?.diff)
 }

@@ -71,7 +71,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
             return ExitCode::Usage.into();
         }
     };
-    let is_server = matches!(&cli.command, Command::Serve(_));
+    let is_server = matches!(&cli.command, Command::Serve(_) | Command::Mcp(_));
     let is_service = is_server || matches!(&cli.command, Command::Approve(args) if args.replica.is_some());
     let output = Output::new(&cli.global);
     let output = if is_service { output.with_times() } else { output };
@@ -146,6 +146,7 @@ fn dispatch(cli: &Cli, words: &[OsString], output: &Output) -> anyhow::Result<Ex
         Command::Results(args) => commands::results::tell(args, output),
         Command::Eval(args) => commands::eval::eval(args, output),
         Command::Serve(args) => commands::serve::serve(args, output),
+        Command::Mcp(args) => commands::mcp::mcp(args, output),
         Command::Health(args) => commands::health::health(args, output),
         Command::Calibrate(args) => commands::calibrate::calibrate(args, output),
         Command::Pilot(args) => commands::pilot::pilot(args, output),

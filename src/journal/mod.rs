@@ -37,7 +37,7 @@ pub use entry::{
 };
 pub use error::JournalError;
 pub use log::Log;
-pub use reader::{Journal, PlacedRecord, read, read_shared};
+pub use reader::{Journal, PlacedRecord, read, read_from, read_shared};
 pub use run_places::RunPlaces;
 pub use shared::{LockedJournal, RunWriter, SharedJournal};
 pub use writer::Writer;

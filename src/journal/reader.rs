@@ -1,7 +1,7 @@
 //! Reading a journal back. Nothing in it is trusted until its chain has been checked.
 
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
@@ -63,8 +63,17 @@ pub fn read<E: DeserializeOwned>(path: &Path) -> Result<Journal<E>, JournalError
         path: path.to_owned(),
         source,
     })?;
+    read_from(file, path)
+}
+
+/// Reads the journal of one run from its lines, as [`read`] does. Errors call them by `path`.
+///
+/// # Errors
+///
+/// Those of [`read`].
+pub fn read_from<E: DeserializeOwned>(lines: impl Read, path: &Path) -> Result<Journal<E>, JournalError> {
     let mut records: Vec<Record<E>> = Vec::new();
-    let walked = walk(&file, path, Links::AsFirst, |record, _| {
+    let walked = walk(lines, path, Links::AsFirst, |record, _| {
         if records.first().is_some_and(|first| first.run != record.run) {
             return Err("it belongs to another run or repository".to_owned());
         }
@@ -97,7 +106,7 @@ pub fn read_shared<E: DeserializeOwned>(
 
 /// Reads a file from its current position to its end, and passes each record to `each`.
 pub(super) fn walk<E: DeserializeOwned>(
-    file: &File,
+    file: impl Read,
     path: &Path,
     mut by: Links,
     mut each: impl FnMut(Record<E>, PlacedRecord) -> Result<(), String>,

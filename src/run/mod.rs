@@ -45,7 +45,7 @@ pub use error::RunError;
 pub use finish::{FinishedRun, drive, note_in_session, restore};
 pub use folders::{find_run, folder_name, folder_of_runs, rolesets_folders, run_folders, runs_folder};
 pub use launch::{SERVER_LOG, launch};
-pub use notices::{Notices, Waiting};
+pub use notices::{Notices, Traced, Waiting};
 pub use parameters::{CheckChange, FlagOverride, ParamChanges, refuse};
 pub use pilots::{BY_PILOT, modes_of_pilot, named_models, planned_modes};
 pub use prepare::{ReadyRun, RunDraft, draft, introduce, prepare};

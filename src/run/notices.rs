@@ -14,6 +14,41 @@ pub trait Notices {
     fn wait_for(&self, what: &str) -> Box<dyn Waiting + '_>;
 }
 
+/// A receiver that sends notices to the log.
+#[derive(Clone, Copy, Debug)]
+pub struct Traced;
+
+impl Notices for Traced {
+    fn status(&self, line: &str) {
+        tracing::info!("{line}");
+    }
+
+    fn warn(&self, line: &str) {
+        tracing::warn!("{line}");
+    }
+
+    fn wait_for(&self, what: &str) -> Box<dyn Waiting + '_> {
+        tracing::info!("{what}");
+        Box::new(Self)
+    }
+}
+
+impl Waiting for Traced {
+    fn now(&self, what: &str) {
+        tracing::debug!("{what}");
+    }
+
+    fn tell(&self, line: &str) {
+        tracing::info!("{line}");
+    }
+
+    fn since(&self, _after: Duration) {}
+
+    fn done(self: Box<Self>, line: &str) {
+        tracing::info!("{line}");
+    }
+}
+
 /// A wait for something outside the program.
 pub trait Waiting {
     /// Reports the current reason for the wait.

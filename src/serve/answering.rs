@@ -3,7 +3,6 @@
 //! The input is a request. The output is the answer of its run, whole or as a stream. A handler waits for its run and does nothing else.
 
 use std::convert::Infallible;
-use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::body::{Body, Bytes};
@@ -15,8 +14,6 @@ use axum::{Extension, Json};
 use futures_util::stream::{self, Stream, StreamExt as _};
 use http_body_util::LengthLimitError;
 use serde_json::json;
-use tokio::sync::mpsc::error::TrySendError;
-use tokio::sync::{mpsc, oneshot};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -25,15 +22,15 @@ use super::attached::Attached;
 use super::caller::Caller;
 use super::chat_reply::{ChatCompletion, ChatForm};
 use super::chat_request::{AskedChat, ChatCompletionRequest};
+use super::front::Front;
 use super::intake::{DEPTH_HEADER, KEYED};
 use super::live_run::RunEnd;
 use super::reply_form::ReplyForm;
-use super::requested_run::RequestedRun;
 use super::response_reply::{ResponseForm, WholeResponse};
 use super::response_request::{AskedResponse, ResponseRequest};
 use super::run_reply::RunReply;
 use super::service::Service;
-use super::submission::{Submission, Taken};
+use super::submission::Taken;
 use crate::crypto::Hasher;
 
 /// The time in which the body of a request must have come.
@@ -74,17 +71,16 @@ pub(super) struct SentEvent {
     )
 )]
 pub(super) async fn chat(
-    State(service): State<Arc<Service>>,
-    State(submissions): State<mpsc::Sender<Submission>>,
+    State(front): State<Front>,
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
     let AskedChat { run, stream, include_usage } = AskedChat::parse(&json_body(&headers, body).await?)?;
     let (model, created) = (run.model.clone(), now());
-    let taken = submit(&submissions, caller, &headers, run).await?;
+    let taken = front.submit(caller, task_of_key(caller, &headers)?, run).await?;
     let form = ChatForm { run: taken.run().to_string(), model, created, include_usage };
-    answer(&service, taken, Box::new(form), stream).await
+    answer(&front.service, taken, Box::new(form), stream).await
 }
 
 /// Asks for a response: the same in the newer of OpenAI's two forms.
@@ -101,8 +97,7 @@ pub(super) async fn chat(
     )
 )]
 pub(super) async fn responses(
-    State(service): State<Arc<Service>>,
-    State(submissions): State<mpsc::Sender<Submission>>,
+    State(front): State<Front>,
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
     body: Body,
@@ -110,7 +105,7 @@ pub(super) async fn responses(
     let asked = AskedResponse::parse(&json_body(&headers, body).await?)?;
     let AskedResponse { run, stream, instructions, metadata, format } = asked;
     let (model, max_output_tokens, created) = (run.model.clone(), run.reply_tokens, now());
-    let taken = submit(&submissions, caller, &headers, run).await?;
+    let taken = front.submit(caller, task_of_key(caller, &headers)?, run).await?;
     let form = ResponseForm {
         run: taken.run().to_string(),
         model,
@@ -122,7 +117,7 @@ pub(super) async fn responses(
         sent: 0,
         story: String::new(),
     };
-    answer(&service, taken, Box::new(form), stream).await
+    answer(&front.service, taken, Box::new(form), stream).await
 }
 
 /// Returns the present time, in seconds since 1970.
@@ -146,23 +141,6 @@ async fn json_body(headers: &HeaderMap, body: Body) -> Result<Bytes, ApiError> {
         Ok(_) => ApiError::long_body(BODY_BYTES_MAX),
         Err(why) => ApiError::bad("broken_body", format!("the body broke off: {why}")),
     })
-}
-
-/// Sends a request on its way to a run, and returns the run.
-async fn submit(
-    submissions: &mpsc::Sender<Submission>,
-    caller: Caller,
-    headers: &HeaderMap,
-    run: RequestedRun,
-) -> Result<Taken, ApiError> {
-    let key = task_of_key(caller, headers)?.map(|task| (task, run.digest()));
-    let (sender, taken) = oneshot::channel();
-    let submission = Submission { run, caller, key, taken: sender };
-    submissions.try_send(submission).map_err(|why| match why {
-        TrySendError::Full(_) => ApiError::full(),
-        TrySendError::Closed(_) => ApiError::put_down(false),
-    })?;
-    taken.await.map_err(|_| ApiError::put_down(false))?
 }
 
 /// Returns the task of a request with a key.

@@ -216,6 +216,16 @@ impl ApiError {
         )
     }
 
+    /// Returns whether it is about a run that a client has cancelled.
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.status == StatusCode::GONE
+    }
+
+    /// Returns whether it is about a run that goes on when the server is started again.
+    pub(super) fn is_put_down(&self) -> bool {
+        self.status == StatusCode::SERVICE_UNAVAILABLE
+    }
+
     /// A fault of this program or its disk.
     pub(super) fn internal(why: &dyn std::fmt::Display) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "api_error", "internal", why.to_string())

@@ -70,8 +70,8 @@ fn token(line: &str) -> Result<(Digest, Allowance), String> {
     Ok((Digest::new(token.as_bytes()), allowance))
 }
 
-/// The rules by which requests are heard.
-#[derive(Clone, Debug)]
+/// The rules by which requests are heard; by default those of a single client that no one else can reach.
+#[derive(Clone, Debug, Default)]
 pub struct Guard {
     tokens: Tokens,
     /// The names under which the server may be called, in lower case and without a port.

@@ -6,14 +6,13 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::{FromRef, MatchedPath, Path, Request, State};
+use axum::extract::{MatchedPath, Path, Request, State};
 use axum::http::header;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use serde::Serialize;
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::{Modify, OpenApi, ToSchema};
@@ -21,29 +20,11 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::api_error::{ApiError, ErrorBody, Refusals};
+use super::front::Front;
+use super::mcp::over_http;
 use super::service::Service;
-use super::submission::Submission;
 use super::{answering, runs};
 use crate::core::VERSION;
-
-/// The parts of the server that handlers reach.
-#[derive(Clone, Debug)]
-pub(super) struct Front {
-    pub(super) service: Arc<Service>,
-    pub(super) submissions: mpsc::Sender<Submission>,
-}
-
-impl FromRef<Front> for Arc<Service> {
-    fn from_ref(front: &Front) -> Self {
-        Self::clone(&front.service)
-    }
-}
-
-impl FromRef<Front> for mpsc::Sender<Submission> {
-    fn from_ref(front: &Front) -> Self {
-        front.submissions.clone()
-    }
-}
 
 /// Returns the router of a server.
 pub(super) fn router(front: Front) -> Router {
@@ -59,6 +40,7 @@ pub(super) fn router(front: Front) -> Router {
     let with_guard = middleware::from_fn_with_state(Arc::clone(&front.service), guarded_by_token);
     let guarded = guarded
         .route("/openapi.json", get(async move || (as_json, description.clone())))
+        .route_service("/mcp", over_http(front.clone()))
         .route_layer(with_guard);
     open.merge(guarded)
         .fallback(async || {
@@ -180,7 +162,7 @@ struct ModelList {
 /// Lists the models.
 #[utoipa::path(get, path = "/v1/models", tag = "models", responses((status = 200, body = ModelList), Refusals))]
 async fn models(State(service): State<Arc<Service>>) -> Json<ModelList> {
-    let data = service.rules.models.iter().map(|name| as_model(name)).collect();
+    let data = service.rules.models().map(|name| as_model(&name)).collect();
     Json(ModelList { object: "list", data })
 }
 
@@ -196,9 +178,9 @@ async fn model(
     State(service): State<Arc<Service>>,
     Path(name): Path<String>,
 ) -> Result<Json<Model>, ApiError> {
-    let known = service.rules.models.iter().find(|known| **known == name);
+    let known = service.rules.models().find(|known| *known == name);
     let known = known.ok_or_else(|| ApiError::unknown("model_not_found", "there is no such model"))?;
-    Ok(Json(as_model(known)))
+    Ok(Json(as_model(&known)))
 }
 
 fn as_model(name: &str) -> Model {

@@ -1,7 +1,7 @@
 //! The intake: turns requests into runs.
 //!
-//! The input is submissions, one after another, and the runs that an earlier server has left without a result. The output is lines for the
-//! scheduler, and for each submission its run. One with a key that is known gets the run of that key. A roleset on a model is read when it
+//! The input is requests, one after another, and the runs that an earlier server has left without a result. The output is lines for the
+//! scheduler, and for each request its run, or the setup of it. One with a key that is known gets the run of that key. A roleset on a model is read when it
 //! is first asked for, and kept as it was then.
 
 use std::collections::hash_map::Entry;
@@ -17,9 +17,10 @@ use super::api_error::ApiError;
 use super::attached::Attached;
 use super::caller::{CALLER_LABEL, Caller};
 use super::live_run::{LiveRun, RunOrigin};
-use super::requested_run::{PREFIX, RequestedRun};
+use super::requested_run::RequestedRun;
+use super::rules::PREFIX;
 use super::service::Service;
-use super::submission::{Submission, Taken};
+use super::submission::{IntakeRequest, PlannedRun, Submission, Taken};
 use crate::batch::{Column, DocumentLine, Grader, Line, OpenColumns, OwnCell, TaskLine, UnfinishedRun};
 use crate::crypto::Digest;
 use crate::engine::StopRequest;
@@ -39,6 +40,9 @@ pub(super) const KEYED: &str = "key-";
 /// The most rolesets on models that are kept.
 const COLUMNS_MAX: usize = 256;
 
+/// The protocol of rolesets that review changes.
+pub(super) const REVIEW: &str = "approval";
+
 /// The word that allows every model.
 pub(super) const EVERY_MODEL: &str = "*";
 
@@ -46,27 +50,30 @@ pub(super) const EVERY_MODEL: &str = "*";
 pub(super) struct Intake<'a> {
     pub(super) service: Arc<Service>,
     pub(super) columns: &'a OpenColumns,
-    /// The rolesets on models that were asked for, by the name of the model.
-    pub(super) known: HashMap<String, Column>,
+    /// The rolesets on models that were asked for, by the name of the model, and by whether they review changes.
+    pub(super) known: HashMap<(String, bool), Column>,
     pub(super) count: u64,
 }
 
 impl Intake<'_> {
-    /// Takes submissions until none can come.
+    /// Takes requests until none can come.
     pub(super) async fn run(
         mut self,
         unfinished: Vec<UnfinishedRun>,
-        mut submissions: mpsc::Receiver<Submission>,
+        mut asked: mpsc::Receiver<IntakeRequest>,
     ) {
         for UnfinishedRun { spec, has_ended, .. } in unfinished {
             self.resume(spec, has_ended).await;
         }
-        while let Some(submission) = submissions.recv().await {
-            let Submission { taken, .. } = &submission;
-            // A request that has gone away begins no run.
-            if !taken.is_closed() {
-                let result = self.take(&submission).await;
-                drop(submission.taken.send(result));
+        while let Some(asked) = asked.recv().await {
+            match asked {
+                // A request that has gone away begins no run.
+                IntakeRequest::Run(submission) if submission.taken.is_closed() => {}
+                IntakeRequest::Run(submission) => {
+                    let result = self.take(&submission).await;
+                    drop(submission.taken.send(result));
+                }
+                IntakeRequest::Plan { run, planned } => drop(planned.send(self.plan(run).await)),
             }
         }
     }
@@ -86,7 +93,9 @@ impl Intake<'_> {
         let is_default = self.columns.all().iter().any(|column| column.model == cell.model);
         let on = if is_default { String::new() } else { format!("@{}", cell.model) };
         // Its models may be at another address by now.
-        let now = self.column(&format!("{}{on}", setup.roleset)).await.map(|column| column.endpoints);
+        let is_review = setup.params.protocol() == REVIEW;
+        let now = self.column(&format!("{}{on}", setup.roleset), is_review).await;
+        let now = now.map(|column| column.endpoints);
         let endpoints = now.ok().filter(|now| now.len() == spec.endpoints.len()).unwrap_or(spec.endpoints);
         let column = Column::new(cell.model, setup, endpoints).in_arm(&cell.arm);
         let task = task(cell.task, prompt, documents, Some(canonical), cell.meta);
@@ -102,19 +111,7 @@ impl Intake<'_> {
             Some(OfKey::Next(id)) => id,
             None => Uuid::now_v7().to_string(),
         };
-        let column = self.column(&asked.model).await?;
-        let column = match asked.reply_tokens {
-            Some(max) => column.with_reply_tokens(max),
-            None => column,
-        };
-        let column = match &asked.schema {
-            Some(schema) => {
-                let rule = Constraint::Schema { schema: schema.clone() };
-                let why = "the roleset knows no rules for its answers; choose another one";
-                column.with_rule(rule).ok_or_else(|| ApiError::field("model", why))?
-            }
-            None => column,
-        };
+        let column = self.wished(asked).await?;
         let place = Arc::clone(&self.service.places).try_acquire_owned().map_err(|_| ApiError::full())?;
         self.service.charge(*caller, SystemTime::now())?;
         let seed = asked.seed.unwrap_or_else(|| Digest::new(id.as_bytes()).leading_u64() >> 33);
@@ -127,6 +124,29 @@ impl Intake<'_> {
         let own = own_cell(column, seed);
         let live = self.begin(task, own, *caller, keyed, Some(place));
         Ok(Taken::Live(self.attached(live)))
+    }
+
+    /// Returns the run that a request would become.
+    async fn plan(&mut self, asked: RequestedRun) -> Result<PlannedRun, ApiError> {
+        let Column { setup, endpoints, .. } = self.wished(&asked).await?;
+        let RequestedRun { prompt, documents, canonical, .. } = asked;
+        let canonical = canonical.unwrap_or_else(|| setup.canonical.clone());
+        let setup = RunSetup { task: Task { prompt, documents, is_searched: false }, canonical, ..setup };
+        setup.check().map_err(|why| ApiError::bad("invalid_task", why.to_string()))?;
+        Ok(PlannedRun { setup, endpoints })
+    }
+
+    /// Returns the roleset of a request, as the request wishes it.
+    async fn wished(&mut self, asked: &RequestedRun) -> Result<Column, ApiError> {
+        let column = self.column(&asked.model, asked.is_review).await?;
+        let column = match asked.reply_tokens {
+            Some(max) => column.with_reply_tokens(max),
+            None => column,
+        };
+        let Some(schema) = &asked.schema else { return Ok(column) };
+        let rule = Constraint::Schema { schema: schema.clone() };
+        let why = "the roleset knows no rules for its answers; choose another one";
+        column.with_rule(rule).ok_or_else(|| ApiError::field("model", why))
     }
 
     fn attached(&self, live: Arc<LiveRun>) -> Attached {
@@ -177,12 +197,12 @@ impl Intake<'_> {
     }
 
     /// Returns the roleset on its model that a request names.
-    async fn column(&mut self, name: &str) -> Result<Column, ApiError> {
+    async fn column(&mut self, name: &str, is_review: bool) -> Result<Column, ApiError> {
         let count = self.known.len();
-        match self.known.entry(name.to_owned()) {
+        match self.known.entry((name.to_owned(), is_review)) {
             Entry::Occupied(known) => Ok(known.get().clone()),
             Entry::Vacant(place) => {
-                let column = served(&self.service, self.columns, name).await?;
+                let column = served(&self.service, self.columns, name, is_review).await?;
                 if count < COLUMNS_MAX { Ok(place.insert(column).clone()) } else { Ok(column) }
             }
         }
@@ -219,12 +239,22 @@ fn paid_for_nothing(row: &Value) -> bool {
 }
 
 /// Reads the roleset of a model that is served, and finds the models of its agents.
-async fn served(service: &Service, columns: &OpenColumns, name: &str) -> Result<Column, ApiError> {
+async fn served(
+    service: &Service,
+    columns: &OpenColumns,
+    name: &str,
+    is_review: bool,
+) -> Result<Column, ApiError> {
     let bare = name.strip_prefix(PREFIX).unwrap_or(name);
     let (roleset, model) =
         bare.split_once('@').map_or((bare, None), |(roleset, model)| (roleset, Some(model)));
-    if !service.rules.models.iter().any(|known| known.strip_prefix(PREFIX) == Some(roleset)) {
-        let why = format!("there is no model `{}`; GET /v1/models lists all", escape::excerpt(name));
+    if !service.rules.rolesets(is_review).any(|served| served.name == roleset) {
+        let name = escape::excerpt(name);
+        let why = if is_review {
+            format!("there is no roleset `{name}` of reviewers")
+        } else {
+            format!("there is no model `{name}`; GET /v1/models lists all")
+        };
         return Err(ApiError::unknown("model_not_found", why));
     }
     let is_allowed =
@@ -238,11 +268,10 @@ async fn served(service: &Service, columns: &OpenColumns, name: &str) -> Result<
     }
     let column = columns.one(roleset, model).await;
     let column = column.map_err(|why| ApiError::field("model", format!("{:#}", anyhow::Error::from(why))))?;
-    if column.setup.params.protocol() == "approval" {
-        return Err(ApiError::field(
-            "model",
-            "reviewers decide on changes, by `consensus approve`, not here",
-        ));
+    if (column.setup.params.protocol() == REVIEW) != is_review {
+        // The file of the roleset was changed since the server was started.
+        let why = "the roleset has another protocol by now; start the server again";
+        return Err(ApiError::field("model", why));
     }
     if column.sought.is_some() {
         let why = "the roleset redacts, and a server does not put the originals back; use `consensus run`";

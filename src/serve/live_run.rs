@@ -5,6 +5,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, watch};
@@ -57,6 +58,8 @@ pub(super) struct RunOrigin {
 #[derive(Debug)]
 pub(super) struct LiveRun {
     pub(super) origin: RunOrigin,
+    /// The time at which the server began to know it.
+    pub(super) since: SystemTime,
     progress: watch::Sender<RunProgress>,
     stop: watch::Sender<StopRequest>,
     attached: AtomicUsize,
@@ -76,7 +79,7 @@ impl LiveRun {
         let (attached, is_cancelled, has_begun) =
             (AtomicUsize::new(0), AtomicBool::new(false), AtomicBool::new(false));
         let (progress, place) = (watch::Sender::default(), Mutex::new(place));
-        Self { origin, progress, stop, attached, is_cancelled, has_begun, place }
+        Self { origin, since: SystemTime::now(), progress, stop, attached, is_cancelled, has_begun, place }
     }
 
     /// Takes an event of the run.

@@ -1,9 +1,9 @@
-//! Agreement as a model: a server with OpenAI's interface, where each request is a run.
+//! Agreement as a model and as tools: a server with OpenAI's interface and that of the Model Context Protocol, where each request is a run.
 //!
 //! ```text
-//!  request ──► http ──► chat request ──► intake ──► scheduler of the batch ──► runs on worker threads
-//!                ▲                          │                                       │
-//!                └── progress, answer ◄─ live run ◄──────────── events ─────────────┘
+//!  request ──► http, mcp ──► front ──► intake ──► scheduler of the batch ──► runs on worker threads
+//!                  ▲                     │                                        │
+//!                  └─ progress, answer ◄─ live run ◄───────────── events ─────────┘
 //! ```
 //!
 //! The input is requests, the rolesets of the command line, and a folder. The output is answers, and in the folder a journal and results
@@ -22,16 +22,20 @@ mod chat_reply;
 mod chat_request;
 mod error;
 mod figures;
+mod front;
 mod guard;
 mod health;
 mod http;
 mod intake;
+mod known_run;
 mod listen;
 mod live_run;
+mod mcp;
 mod reply_form;
 mod requested_run;
 mod response_reply;
 mod response_request;
+mod rules;
 mod run_reply;
 mod runs;
 mod server;
@@ -41,4 +45,5 @@ mod submission;
 pub use error::ServeError;
 pub use guard::{Guard, Tokens};
 pub use health::ask_health;
-pub use server::{ServeRequest, Served, serve};
+pub use rules::ServedRoleset;
+pub use server::{ServeRequest, Served, WayIn, serve};

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::api_error::ApiError;
+use super::rules::PREFIX;
 use crate::crypto::Digest;
 use crate::protocol::Document;
 use crate::text::{AnswerSchema, CanonicalKind, CanonicalRule, escape};
@@ -22,9 +23,6 @@ const SYSTEM: &str = "notes of the application";
 
 /// The message about tools.
 const TOOLS: &str = "agents that agree on a text call no tools; send `tools` to a single model, and its findings to this server";
-
-/// The beginning of the name of each model.
-pub(super) const PREFIX: &str = "consensus/";
 
 /// The longest name of a model, in bytes.
 const MODEL_BYTES_MAX: usize = 256;
@@ -40,6 +38,8 @@ const CHOICES_MAX: usize = 1000;
 pub(super) struct RequestedRun {
     /// The name of the model: a roleset, and where it says so its model.
     pub(super) model: String,
+    /// Whether the task is to review a change.
+    pub(super) is_review: bool,
     /// The task.
     pub(super) prompt: String,
     /// The data of the task.
@@ -169,12 +169,12 @@ impl RequestedRun {
         let schema = format.map(|format| format.schema(format_field)).transpose()?.flatten();
         let (prompt, documents) = conversation(said, field)?;
         let seed = seed.map(|seed| seed.rem_euclid(SEEDS).unsigned_abs());
-        Ok(Self { model, prompt, documents, canonical, schema, seed, reply_tokens })
+        Ok(Self { model, is_review: false, prompt, documents, canonical, schema, seed, reply_tokens })
     }
 
     /// Returns the SHA-256 of what decides about the run. Whether its answer is streamed does not.
     pub(super) fn digest(&self) -> Digest {
-        let Self { model, prompt, documents, canonical, schema, seed, reply_tokens } = self;
+        let Self { model, is_review, prompt, documents, canonical, schema, seed, reply_tokens } = self;
         let model = model.strip_prefix(PREFIX).unwrap_or(model);
         let mut of = vec![
             json!(model),
@@ -185,6 +185,7 @@ impl RequestedRun {
             json!(reply_tokens),
         ];
         of.extend(schema.as_ref().map(|schema| json!(schema)));
+        of.extend(is_review.then(|| json!("review")));
         Digest::new(json!(of).to_string().as_bytes())
     }
 }
@@ -258,27 +259,34 @@ fn canonical(
     field: &str,
     Extension { choices, canonical }: Extension,
 ) -> Result<Option<CanonicalRule>, ApiError> {
+    match kind {
+        Some(kind) if choices.is_empty() && canonical.is_none() => Ok(Some(kind.into())),
+        Some(_) => {
+            Err(ApiError::field("consensus", format!("`{field}` already says what form the answer has")))
+        }
+        None => canonical_of(choices, canonical, "consensus."),
+    }
+}
+
+/// Returns the rule of these choices, or of this kind. `of` is the place of both fields in the request.
+pub(super) fn canonical_of(
+    choices: Vec<String>,
+    canonical: Option<CanonicalKind>,
+    of: &str,
+) -> Result<Option<CanonicalRule>, ApiError> {
+    let wrong = |why: String| Err(ApiError::field(&format!("{of}choices"), why));
     let is_twice =
         |(at, choice): (usize, &String)| choices[..at].contains(choice) || choice.trim().is_empty();
     if choices.len() > CHOICES_MAX || choices.iter().enumerate().any(is_twice) {
-        let why = format!("the choices are {CHOICES_MAX} different texts at most, none of them empty");
-        return Err(ApiError::field("consensus.choices", why));
+        return wrong(format!("the choices are {CHOICES_MAX} different texts at most, none of them empty"));
     }
-    match (kind, canonical, choices.is_empty()) {
-        (Some(_), None, true) => Ok(kind.map(Into::into)),
-        (Some(_), ..) => {
-            Err(ApiError::field("consensus", format!("`{field}` already says what form the answer has")))
-        }
-        (None, None | Some(CanonicalKind::Choice), false) => {
+    match (canonical, choices.is_empty()) {
+        (None | Some(CanonicalKind::Choice), false) => {
             Ok(Some(CanonicalRule { kind: CanonicalKind::Choice, choices, decimal: None }))
         }
-        (None, Some(CanonicalKind::Choice), true) => {
-            Err(ApiError::field("consensus.choices", "an answer of kind `choice` needs `choices`"))
-        }
-        (None, Some(_), false) => {
-            Err(ApiError::field("consensus.choices", "`choices` go with the kind `choice` alone"))
-        }
-        (None, canonical, true) => Ok(canonical.map(Into::into)),
+        (Some(CanonicalKind::Choice), true) => wrong("an answer of kind `choice` needs `choices`".to_owned()),
+        (Some(_), false) => wrong("`choices` go with the kind `choice` alone".to_owned()),
+        (canonical, true) => Ok(canonical.map(Into::into)),
     }
 }
 

@@ -20,18 +20,15 @@ use uuid::Uuid;
 
 use super::answering::{SentEvent, sent};
 use super::api_error::{ApiError, Refusals};
-use super::caller::{CALLER_LABEL, Caller};
-use super::live_run::{LiveRun, RunProgress};
+use super::caller::Caller;
+use super::known_run::{self, CallersRun, OpenRunState, ended_runs, find, lines_of, run_id};
+use super::live_run::RunProgress;
 use super::service::Service;
-use crate::crypto::Digest;
 
 /// The number of ended runs on a page, unless the request says otherwise, and the most of them.
 const PAGE: usize = 20;
 const PAGE_MAX: usize = 100;
 const LIMIT: &str = "`limit` is a number from 1 to 100, and `after` is the id of a run";
-
-/// The most ended runs that are looked at for one page. Those of other callers count too.
-const LOOKED_AT_MAX: usize = 200;
 
 /// The parts of a row of results that a list has.
 const LISTED: [&str; 9] =
@@ -59,14 +56,6 @@ pub(super) struct RunList {
     next: Option<Uuid>,
 }
 
-/// The state of a run that is under way.
-#[derive(Serialize, ToSchema)]
-pub(super) struct OpenRunState {
-    run: Uuid,
-    /// `running`, also for a run that waits for its turn, or `stopping`.
-    status: &'static str,
-}
-
 /// Lists the runs of the caller.
 #[utoipa::path(get, path = "/v1/runs", tag = "runs", params(Page), responses((status = 200, body = RunList), Refusals))]
 pub(super) async fn list(
@@ -82,29 +71,22 @@ pub(super) async fn list(
     let after = after.as_deref().map(run_id).transpose()?;
     let mut data = Vec::new();
     if after.is_none() {
-        data.extend(service.live().values().filter(|live| live.origin.caller == caller).map(state));
+        let live = service.live();
+        let own = live.values().filter(|live| live.origin.caller == caller);
+        data.extend(own.map(|live| json!(OpenRunState::new(live))));
     }
-    let ended = service.ended();
-    let (mut next, mut count) = (None, 0);
-    let mut before = ended.before(after).peekable();
-    for _ in 0..LOOKED_AT_MAX {
-        if count == limit {
-            break;
-        }
-        let Some(run) = before.next() else { break };
-        next = Some(run);
-        let row = ended.line_of(run).map_err(|why| ApiError::internal(&why))?.unwrap_or_default();
-        if is_of(&row, caller) {
-            let mut listed = json!({"status": "ended"});
-            for name in LISTED {
-                listed[name] = row[name].clone();
-            }
-            data.push(listed);
-            count += 1;
-        }
-    }
-    let next = next.filter(|_| before.peek().is_some());
+    let (rows, next) = ended_runs(&service, caller, after, limit)?;
+    data.extend(rows.iter().map(listed));
     Ok(Json(RunList { object: "list", data, next }))
+}
+
+/// Returns the parts of a row of results that a list has.
+fn listed(row: &Value) -> Value {
+    let mut listed = json!({"status": "ended"});
+    for name in LISTED {
+        listed[name] = row[name].clone();
+    }
+    listed
 }
 
 /// Reads the row of results of a run, or its state if it has not ended.
@@ -120,13 +102,14 @@ pub(super) async fn one(
     Extension(caller): Extension<Caller>,
     Path(run): Path<String>,
 ) -> Result<Json<Value>, ApiError> {
-    let id = run_id(&run)?;
-    if let Some(live) = service.live_of(id, caller) {
-        return Ok(Json(state(&live)));
-    }
-    let mut row = ended_row(&service, caller, id)?.ok_or_else(no_run)?;
-    row["status"] = json!("ended");
-    Ok(Json(row))
+    let state = match find(&service, caller, run_id(&run)?)? {
+        CallersRun::Live(live) => json!(OpenRunState::new(&live)),
+        CallersRun::Ended(mut row) => {
+            row["status"] = json!("ended");
+            row
+        }
+    };
+    Ok(Json(state))
 }
 
 /// Stops a run for good.
@@ -143,15 +126,7 @@ pub(super) async fn cancel(
     Path(run): Path<String>,
 ) -> Result<Response, ApiError> {
     let id = run_id(&run)?;
-    let Some(live) = service.live_of(id, caller) else {
-        let has_ended = ended_row(&service, caller, id)?.is_some();
-        return Err(if has_ended {
-            ApiError::bad("run_ended", "the run has ended already")
-        } else {
-            no_run()
-        });
-    };
-    service.cancel(&live).map_err(|why| ApiError::internal(&why))?;
+    known_run::cancel(&service, caller, id)?;
     Ok((StatusCode::ACCEPTED, Json(OpenRunState { run: id, status: "stopping" })).into_response())
 }
 
@@ -172,9 +147,7 @@ pub(super) async fn journal(
     Path(run): Path<String>,
 ) -> Result<Response, ApiError> {
     let id = run_id(&run)?;
-    if service.live_of(id, caller).is_none() && ended_row(&service, caller, id)?.is_none() {
-        return Err(no_run());
-    }
+    find(&service, caller, id)?;
     // A part is read once the client has taken the one before it.
     let first = lines_of(&service, id, 0).await?;
     let parts = stream::try_unfold((service, 0, Some(first)), move |(service, seen, read)| async move {
@@ -216,13 +189,13 @@ pub(super) async fn events(
         Some(Ok(Ok(last))) => last as usize + 1,
         Some(_) => return Err(ApiError::bad("invalid_value", "`Last-Event-ID` is the number of an event")),
     };
-    let progress = service.live_of(id, caller).map(|live| live.look_on());
-    if progress.is_none() {
-        ended_row(&service, caller, id)?.ok_or_else(no_run)?;
-        if lines_of(&service, id, seen).await?.is_empty() {
-            // A browser that receives this status does not come again.
-            return Ok(StatusCode::NO_CONTENT.into_response());
-        }
+    let progress = match find(&service, caller, id)? {
+        CallersRun::Live(live) => Some(live.look_on()),
+        CallersRun::Ended(_) => None,
+    };
+    if progress.is_none() && lines_of(&service, id, seen).await?.is_empty() {
+        // A browser that receives this status does not come again.
+        return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let follower = Follower { service, run: id, progress, seen };
     let news = stream::unfold(Some(follower), |follower| async {
@@ -292,41 +265,4 @@ fn as_event(number: usize, line: &[u8]) -> Event {
     let kind =
         serde_json::from_slice(line).map_or_else(|_| "record".to_owned(), |Typed { event }| event.r#type);
     Event::default().id(number.to_string()).event(kind).data(String::from_utf8_lossy(line))
-}
-
-/// Reads the lines of a run that are written by now, without the first `skipped` ones.
-async fn lines_of(service: &Arc<Service>, run: Uuid, skipped: usize) -> Result<Vec<Vec<u8>>, ApiError> {
-    let service = Arc::clone(service);
-    // The first time, the whole journal is read.
-    let read = tokio::task::spawn_blocking(move || service.records().lines_of(&run.to_string(), skipped));
-    let read = read.await.map_err(|why| ApiError::internal(&why))?;
-    read.map_err(|why| ApiError::internal(&why))
-}
-
-/// Returns the state of a run that waits or is under way.
-fn state(live: &Arc<LiveRun>) -> Value {
-    let status = if live.is_stopping() { "stopping" } else { "running" };
-    json!(OpenRunState { run: live.origin.run, status })
-}
-
-/// Returns the line of results of a run of this caller, if there is one.
-fn ended_row(service: &Service, caller: Caller, run: Uuid) -> Result<Option<Value>, ApiError> {
-    let row = service.ended().line_of(run).map_err(|why| ApiError::internal(&why))?;
-    Ok(row.filter(|row| is_of(row, caller)))
-}
-
-/// Returns whether a line of results is that of a run of this caller.
-fn is_of(row: &Value, caller: Caller) -> bool {
-    let of = row["meta"][CALLER_LABEL].as_str().map_or(Ok(Digest::ZERO), str::parse);
-    of.is_ok_and(|of| of == caller.0)
-}
-
-/// Returns the id of a run, with or without the beginning that it has as the id of an answer.
-fn run_id(text: &str) -> Result<Uuid, ApiError> {
-    let bare = ["chatcmpl-", "resp_"].iter().find_map(|prefix| text.strip_prefix(prefix));
-    bare.unwrap_or(text).parse().map_err(|_| no_run())
-}
-
-fn no_run() -> ApiError {
-    ApiError::unknown("run_not_found", "there is no such run")
 }

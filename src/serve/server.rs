@@ -7,15 +7,18 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
 
 use super::cancelled::CancelledKeys;
 use super::error::ServeError;
+use super::front::Front;
 use super::guard::Guard;
-use super::http::{Front, router};
+use super::http::router;
 use super::intake::{Intake, KEYED};
 use super::listen::listen;
-use super::requested_run::PREFIX;
-use super::service::{Kept, ServerRules, Service};
+use super::mcp::over_stdio;
+use super::rules::{ServedRoleset, ServerRules};
+use super::service::{Kept, Service};
 use crate::batch::{BatchStats, Column, Columns, OpenColumns, Options, ResultPlaces, Shard, TaskReader, run};
 use crate::engine::StopRequest;
 
@@ -29,14 +32,33 @@ pub struct ServeRequest {
     pub folder: PathBuf,
     /// The rules by which requests are heard.
     pub guard: Guard,
-    /// The names of the rolesets that are served.
-    pub rolesets: Vec<String>,
+    /// The rolesets that are served.
+    pub rolesets: Vec<ServedRoleset>,
     /// The names of the models on which callers may put a roleset; `*` stands for all.
     pub allowed: Vec<String>,
     /// The most runs that wait for their turn.
     pub queue: usize,
     /// The options of the runs.
     pub options: Options,
+}
+
+/// The way by which requests come.
+#[derive(Debug)]
+pub enum WayIn {
+    /// Many clients over HTTP.
+    Http(TcpListener),
+    /// One client of the Model Context Protocol, on standard input and output. The server stops when it has gone.
+    Stdio,
+}
+
+impl WayIn {
+    /// Lets requests come until `stopped`. Those under way are answered until `ended`.
+    async fn open(self, front: Front, stopped: impl Future<Output = ()>, ended: impl Future<Output = ()>) {
+        match self {
+            Self::Http(listener) => listen(listener, router(front), stopped, ended).await,
+            Self::Stdio => over_stdio(front, ended).await,
+        }
+    }
 }
 
 /// The columns of a batch all of whose lines bring their own.
@@ -67,8 +89,8 @@ pub async fn serve(
     request: ServeRequest,
     shard: &mut Shard,
     columns: &OpenColumns,
-    listener: TcpListener,
-    mut stop: watch::Receiver<StopRequest>,
+    way_in: WayIn,
+    asked_to_stop: watch::Receiver<StopRequest>,
 ) -> Result<Served, ServeError> {
     let ServeRequest { folder, guard, rolesets, allowed, queue, options } = request;
     let ended = ResultPlaces::open(&folder, options.shard.index, |task| task.starts_with(KEYED))?;
@@ -76,14 +98,14 @@ pub async fn serve(
     let kept = Kept { ended, records: shard.run_places()?, written: shard.written(), cancelled };
     let unfinished = shard.unfinished()?;
     let places = queue + options.concurrency;
-    let (submissions_in, submissions) = mpsc::channel(places);
+    let (asked_in, asked) = mpsc::channel(places);
     let (lines_in, lines) = mpsc::channel(1);
-    let models = rolesets.iter().map(|name| format!("{PREFIX}{name}")).collect();
-    let rules = ServerRules { guard, models, allowed };
+    let rules = ServerRules { guard, rolesets, allowed };
     let service = Arc::new(Service::new(rules, places, kept, &unfinished)?);
     let options =
         Options { onlooker: Some(Arc::<Service>::clone(&service) as _), gives_up: false, ..options };
     let intake = Intake { service: Arc::clone(&service), columns, known: HashMap::new(), count: 0 };
+    let (stop_in, stop) = watch::channel(StopRequest::None);
     let (over, mut is_over) = watch::channel(false);
     let (mut stopping, mut ending) = (stop.clone(), is_over.clone());
     let stopped = async move {
@@ -93,19 +115,13 @@ pub async fn serve(
         }
     };
     let all_ended = async move { drop(is_over.wait_for(|is_over| *is_over).await) };
-    let front = Front { service: Arc::clone(&service), submissions: submissions_in };
-    let answers = tokio::spawn(listen(listener, router(front), stopped, all_ended));
+    let front = Front { service: Arc::clone(&service), asked: asked_in };
+    let mut answers = tokio::spawn(way_in.open(front, stopped, all_ended));
     let runs = run(shard, TaskReader::new(lines), &NoColumns, options, stop.clone(), &service);
-    let told_to_stop = async {
-        let request = stop.wait_for(|request| *request != StopRequest::None).await;
-        service.stop_all(request.map_or(StopRequest::Abort, |request| *request));
-        // A model that never answers does not keep the server.
-        let _ = tokio::time::timeout(GRACE, stop.wait_for(|request| *request == StopRequest::Abort)).await;
-        service.stop_all(StopRequest::Abort);
-        std::future::pending::<()>().await;
+    let beside = async {
+        let stopping = (stop_when_asked(asked_to_stop, &mut answers, stop_in), put_down(&service, stop));
+        tokio::join!(intake.run(unfinished, asked), service.feed(lines_in), stopping.0, stopping.1)
     };
-    let beside =
-        async { tokio::join!(intake.run(unfinished, submissions), service.feed(lines_in), told_to_stop) };
     let figures = tokio::select! {
         figures = runs => figures,
         _ = beside => unreachable!("it never ends"),
@@ -113,6 +129,36 @@ pub async fn serve(
     // Requests learn of the ends of their runs before the connections are closed.
     service.end_all();
     over.send_replace(true);
-    let _ = answers.await;
+    if !answers.is_finished() {
+        let _ = answers.await;
+    }
     Ok(Served { figures: figures?, left: service.left().len() as u64 })
+}
+
+/// Passes requests to stop on. No request can come any more once the way in is closed, so that is a request to stop too. It never ends.
+async fn stop_when_asked(
+    mut asked: watch::Receiver<StopRequest>,
+    way_in: &mut JoinHandle<()>,
+    stop: watch::Sender<StopRequest>,
+) {
+    let mut is_closed = false;
+    loop {
+        tokio::select! {
+            _ = &mut *way_in, if !is_closed => is_closed = true,
+            // Its sender lives as long as the process.
+            _ = asked.changed() => {}
+        }
+        let asked = *asked.borrow_and_update();
+        stop.send_replace(if is_closed { asked.max(StopRequest::Finish) } else { asked });
+    }
+}
+
+/// Puts the runs down once the server is to stop. It never ends.
+async fn put_down(service: &Arc<Service>, mut stop: watch::Receiver<StopRequest>) {
+    let request = stop.wait_for(|request| *request != StopRequest::None).await;
+    service.stop_all(request.map_or(StopRequest::Abort, |request| *request));
+    // A model that never answers does not keep the server.
+    let _ = tokio::time::timeout(GRACE, stop.wait_for(|request| *request == StopRequest::Abort)).await;
+    service.stop_all(StopRequest::Abort);
+    std::future::pending::<()>().await;
 }

@@ -13,23 +13,13 @@ use super::caller::Caller;
 use super::cancelled::CancelledKeys;
 use super::error::ServeError;
 use super::figures::ServerFigures;
-use super::guard::Guard;
 use super::live_run::{LiveRun, RunEnd};
+use super::rules::ServerRules;
 use crate::batch::{
     BatchError, BatchStats, Line, Onlooker, ResultLine, ResultPlaces, UnfinishedRun, Watcher,
 };
 use crate::engine::{RunEvent, StopRequest};
 use crate::journal::RunPlaces;
-
-/// The rules of a server, which do not change while it runs.
-#[derive(Debug)]
-pub(super) struct ServerRules {
-    pub(super) guard: Guard,
-    /// The names of the models.
-    pub(super) models: Vec<String>,
-    /// The names of the models on which callers may put a roleset.
-    pub(super) allowed: Vec<String>,
-}
 
 /// The seconds of a day.
 const DAY_SECONDS: u64 = 86_400;
@@ -65,6 +55,8 @@ pub(super) struct Service {
     /// The tasks of runs with a key that cannot go on, and why.
     broken: Mutex<HashMap<String, ApiError>>,
     cancelled: Mutex<CancelledKeys>,
+    /// The runs that were cancelled since the server was started, and whose they were.
+    cancelled_runs: Mutex<HashMap<Uuid, Caller>>,
 }
 
 impl Service {
@@ -97,6 +89,7 @@ impl Service {
             left: Mutex::default(),
             broken: Mutex::default(),
             cancelled: Mutex::new(cancelled),
+            cancelled_runs: Mutex::default(),
         })
     }
 
@@ -156,6 +149,11 @@ impl Service {
         locked(&self.cancelled)
     }
 
+    /// Returns whether a caller has cancelled this run since the server was started.
+    pub(super) fn was_cancelled(&self, run: Uuid, caller: Caller) -> bool {
+        locked(&self.cancelled_runs).get(&run) == Some(&caller)
+    }
+
     /// Returns the tasks whose runs go on when the next server starts.
     pub(super) fn left(&self) -> MutexGuard<'_, HashSet<String>> {
         locked(&self.left)
@@ -204,6 +202,7 @@ impl Service {
         if live.origin.keyed.is_some() {
             self.cancelled().add(&live.origin.task)?;
         }
+        locked(&self.cancelled_runs).insert(live.origin.run, live.origin.caller);
         live.cancel();
         self.end_unless_begun(live);
         Ok(())

@@ -7,7 +7,22 @@ use super::api_error::ApiError;
 use super::attached::Attached;
 use super::caller::Caller;
 use super::requested_run::RequestedRun;
+use crate::core::Endpoint;
 use crate::crypto::Digest;
+use crate::protocol::RunSetup;
+
+/// A request to the part of the server that knows the rolesets and their models.
+#[derive(Debug)]
+pub(super) enum IntakeRequest {
+    /// A run is to begin.
+    Run(Submission),
+    /// The setup of a run is wanted, and nothing begins.
+    Plan {
+        run: RequestedRun,
+        /// The way back to the request.
+        planned: oneshot::Sender<Result<PlannedRun, ApiError>>,
+    },
+}
 
 /// A request that is to become a run.
 #[derive(Debug)]
@@ -18,6 +33,14 @@ pub(super) struct Submission {
     pub(super) key: Option<(String, Digest)>,
     /// The way back to the request.
     pub(super) taken: oneshot::Sender<Result<Taken, ApiError>>,
+}
+
+/// A run that could begin.
+#[derive(Debug)]
+pub(super) struct PlannedRun {
+    pub(super) setup: RunSetup,
+    /// The endpoint of each agent's model.
+    pub(super) endpoints: Vec<Endpoint>,
 }
 
 /// The run that a request has become.

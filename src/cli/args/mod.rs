@@ -36,7 +36,7 @@ pub(crate) use review::ReviewArgs;
 pub(crate) use rolesets::{PersonaAction, PersonaArgs, RolesetAction, RolesetArgs};
 pub(crate) use run::{EndArgs, RunArgs};
 pub(crate) use runs::{ExportArgs, ResumeArgs, RunsArgs, ShowArgs, VerifyArgs};
-pub(crate) use serve::ServeArgs;
+pub(crate) use serve::{HostingArgs, McpArgs, ServeArgs};
 pub(crate) use sessions::{ChatArgs, SessionsAction, SessionsArgs};
 pub(crate) use shared::{RolesetsArgs, ServerArgs};
 pub(crate) use task_form::GraderArg;
@@ -79,6 +79,8 @@ pub(crate) enum Command {
     Eval(Box<EvalArgs>),
     /// Serve agreement as a model, for any client of OpenAI's interface.
     Serve(Box<ServeArgs>),
+    /// Offer agreement as tools to an agent, by the Model Context Protocol on standard input and output.
+    Mcp(Box<McpArgs>),
     /// Ask whether a server of this program is there.
     Health(HealthArgs),
     /// Find out from runs with known answers how far an answer can be trusted, and when to give none.

@@ -1,4 +1,4 @@
-//! The flags of `consensus serve`.
+//! The flags of `consensus serve` and `consensus mcp`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,13 +13,22 @@ use crate::cli::completion;
 
 const AFTER_HELP: &str = "\
 A client of OpenAI's interface needs one change: its base URL is http://127.0.0.1:8700/v1. The model is a roleset, such as \
-consensus/vote_number, or with --allow-model a roleset on a model, such as consensus/solver_checker@ollama:llama3.1.
+consensus/vote_number, or with --allow-model a roleset on a model, such as consensus/solver_checker@ollama:llama3.1. Clients of the \
+Model Context Protocol connect to http://127.0.0.1:8700/mcp.
 
 Examples:
   consensus serve --model ollama:llama3.1 -o served
   consensus serve --base-url http://gpu7:8000/v1 -o served --runs-at-once 64
   consensus serve --mock --answer 4 -o served      (no model at all)
   consensus results served";
+
+const AFTER_HELP_MCP: &str = "\
+A client starts the command itself, and speaks to it on standard input and output. The command ends when the client does. Runs that \
+are under way then go on when it is started again.
+
+Examples:
+  claude mcp add consensus -- consensus mcp --model ollama:llama3.1
+  consensus mcp --mock --answer 4                  (no model at all)";
 
 /// Arguments of `serve`.
 #[derive(Args, Debug)]
@@ -31,6 +40,31 @@ pub(crate) struct ServeArgs {
     /// The folder for the journal and the results, in the form of a batch.
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: PathBuf,
+    /// A file with a token on each line, one of which each request must bring.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Answer requests that call the server by this name; repeatable.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) allow_host: Vec<String>,
+    #[command(flatten)]
+    pub(crate) hosting: HostingArgs,
+}
+
+/// Arguments of `mcp`.
+#[derive(Args, Debug)]
+#[command(after_help = AFTER_HELP_MCP)]
+pub(crate) struct McpArgs {
+    /// The folder for the journal and the results, in the form of a batch. [default: a folder of the user's own, which no other such
+    /// command is using]
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) hosting: HostingArgs,
+}
+
+/// The rolesets of a server, and how it runs them.
+#[derive(Args, Debug)]
+pub(crate) struct HostingArgs {
     /// The rolesets that are served, separated by commas. [default: all]
     #[arg(short, long, value_delimiter = ',', value_name = "A,B,…", add = ArgValueCompleter::new(completion::rolesets))]
     pub(crate) roleset: Vec<String>,
@@ -40,14 +74,8 @@ pub(crate) struct ServeArgs {
     pub(crate) server: ServerArgs,
     #[command(flatten)]
     pub(crate) scripted: ScriptedArgs,
-    /// A file with a token on each line, one of which each request must bring.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) token_file: Option<PathBuf>,
-    /// Answer requests that call the server by this name; repeatable.
-    #[arg(long, value_name = "NAME")]
-    pub(crate) allow_host: Vec<String>,
-    /// Let callers put a roleset on this model, as in `consensus/vote_number@NAME`; repeatable. `*` lets them name every model that
-    /// the server can reach, with its keys.
+    /// Let callers put a roleset on this model, as in `vote_number@NAME`; repeatable. `*` lets them name every model that the server can
+    /// reach, with its keys.
     #[arg(long, value_name = "NAME")]
     pub(crate) allow_model: Vec<String>,
     /// The number of runs that wait for their turn before further requests are refused.
@@ -63,7 +91,7 @@ pub(crate) struct ServeArgs {
     pub(crate) sandbox: SandboxArgs,
 }
 
-impl ServeArgs {
+impl HostingArgs {
     /// Returns the request for the models of all rolesets.
     pub(crate) fn columns(&self) -> ColumnRequest {
         ColumnRequest {

@@ -3,6 +3,7 @@
 mod answers;
 mod crashes;
 mod limits;
+mod mcp;
 mod records;
 mod responses;
 mod strangers;

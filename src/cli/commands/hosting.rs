@@ -1,0 +1,180 @@
+//! The parts that `consensus serve` and `consensus mcp` have in common: the rolesets, their models, and the end.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use anyhow::Context as _;
+use tokio::sync::watch;
+
+use super::batch::tell_stopping;
+use crate::batch::{OpenColumns, Options, Progress, Retry, Shard, ShardOf, State};
+use crate::cli::args::HostingArgs;
+use crate::cli::error::UsageError;
+use crate::cli::output::Output;
+use crate::cli::signals::Leaves;
+use crate::config::{FileConfig, Roleset, find_roleset, list_rolesets, load_roleset};
+use crate::core::ExitCode;
+use crate::engine::StopRequest;
+use crate::files::private_folder;
+use crate::protocol::Params;
+use crate::provider::Flow;
+use crate::provider::launch::Launched;
+use crate::run::{CheckChange, add_configured_check, rolesets_folders};
+use crate::sandbox::{Sandbox, SandboxError};
+use crate::serve::{Guard, ServeRequest, Served, ServedRoleset, WayIn, serve};
+use crate::text::counted;
+
+/// The messages of a server that is stopped.
+pub(super) const LEAVES: Leaves = Leaves {
+    unbegun: "before the server began; nothing was asked",
+    begun: "all replies received are kept; runs with a key go on when the same command starts again",
+};
+
+/// A server that is ready to begin.
+pub(super) struct Hosting<'a> {
+    folder: &'a Path,
+    shard: Shard,
+    columns: OpenColumns,
+    launched: Option<Launched>,
+    rolesets: Vec<ServedRoleset>,
+    options: Options,
+    allowed: Vec<String>,
+    queue: usize,
+}
+
+impl<'a> Hosting<'a> {
+    /// Finds the models of the rolesets, and starts their server if one is to be started.
+    pub(super) async fn open(
+        args: &HostingArgs,
+        file: FileConfig,
+        (rolesets, sandbox): (Vec<(String, Roleset)>, Sandbox),
+        (folder, shard): (&'a Path, Shard),
+        output: &Output,
+    ) -> anyhow::Result<Self> {
+        let log = folder.join("server.log");
+        let (columns, launched) = OpenColumns::open(args.columns(), file, None, &log, output).await?;
+        let options =
+            Options { lifeline: launched.as_ref().map(Launched::lifeline), ..options(args, folder, sandbox) };
+        let rolesets = rolesets.into_iter().map(|(name, roleset)| ServedRoleset {
+            name,
+            is_for_changes: matches!(roleset.params, Params::Approval(_)),
+            description: roleset.description,
+        });
+        Ok(Self {
+            folder,
+            shard,
+            columns,
+            launched,
+            rolesets: rolesets.collect(),
+            options,
+            allowed: args.allow_model.clone(),
+            queue: args.queue as usize,
+        })
+    }
+
+    /// Serves until a signal comes, or no request can come any more.
+    pub(super) async fn serve(
+        self,
+        guard: Guard,
+        way_in: WayIn,
+        stop: watch::Receiver<StopRequest>,
+        output: &Output,
+    ) -> anyhow::Result<ExitCode> {
+        let Self { folder, mut shard, columns, launched, rolesets, options, allowed, queue } = self;
+        tokio::spawn(tell_stopping(stop.clone(), *output));
+        let request = ServeRequest { folder: folder.to_owned(), guard, rolesets, allowed, queue, options };
+        let ended = Box::pin(serve(request, &mut shard, &columns, way_in, stop)).await;
+        if let Some(server) = launched {
+            server.end().await;
+        }
+        let Served { figures, left } = ended?;
+        let state = if left == 0 { State::Ended } else { State::Stopped };
+        let ended = figures.ended.all() - figures.before;
+        let progress = Progress::new(ShardOf::default(), state, SystemTime::now(), figures);
+        progress
+            .write(folder, ShardOf::default())
+            .with_context(|| format!("cannot write into `{}`", folder.display()))?;
+        let and = if left == 0 {
+            String::new()
+        } else {
+            format!("; the next start continues {}", counted(left, "run"))
+        };
+        output.status(&format!("stopped after {}{and}", counted(ended, "run")));
+        Ok(ExitCode::Success)
+    }
+}
+
+/// Makes the folder of a server's runs.
+pub(super) fn make_folder(folder: &Path) -> anyhow::Result<()> {
+    let made = private_folder(folder);
+    Ok(made.map_err(|why| UsageError(format!("cannot make the folder `{}`: {why}", folder.display())))?)
+}
+
+/// Returns the rolesets that are served. Those that redact have tokens in their answers, and are of no use to a client.
+///
+/// Where the sandbox does not work, rolesets that execute something are left out, or refused if they were named.
+pub(super) fn rolesets(
+    args: &HostingArgs,
+    file: &FileConfig,
+    sandbox: Result<(), SandboxError>,
+    output: &Output,
+) -> anyhow::Result<Vec<(String, Roleset)>> {
+    let folders = rolesets_folders(args.rolesets.rolesets_dir.as_ref(), file);
+    let (mut served, mut left_out) = (Vec::new(), Vec::new());
+    let with_check = |mut roleset: Roleset| {
+        add_configured_check(&mut roleset, &CheckChange::default(), file);
+        roleset
+    };
+    let all = if args.roleset.is_empty() { list_rolesets(&folders) } else { Vec::new() };
+    for found in all {
+        let Ok((roleset, _)) = load_roleset(&found) else { continue };
+        let roleset = with_check(roleset);
+        if !roleset.redact {
+            let to = if roleset.executes() && sandbox.is_err() { &mut left_out } else { &mut served };
+            to.push((found.name, roleset));
+        }
+    }
+    for name in &args.roleset {
+        let (roleset, _) = load_roleset(&find_roleset(name, &folders)?)?;
+        if roleset.redact {
+            let why = format!(
+                "`{name}` cannot be served: it redacts, and a server does not put the originals back"
+            );
+            return Err(UsageError(why).into());
+        }
+        served.push((name.clone(), with_check(roleset)));
+    }
+    if let Err(why) = sandbox {
+        if served.iter().any(|(_, roleset)| roleset.executes()) {
+            return Err(why.into());
+        }
+        let names: Vec<&str> = left_out.iter().map(|(name, _)| name.as_str()).collect();
+        if !names.is_empty() {
+            let names = names.join(", ");
+            output.warn(&format!("not served, because they run programs or checks: {names}; {why}"));
+        }
+    }
+    Ok(served)
+}
+
+/// Returns the options of a server's runs.
+fn options(args: &HostingArgs, folder: &Path, sandbox: Sandbox) -> Options {
+    Options {
+        shard: ShardOf::default(),
+        seeds: 0..0,
+        concurrency: args.flow.runs_at_once as usize,
+        threads: args.flow.threads(),
+        flow: Flow { max: args.flow.calls_at_once as usize },
+        reused: Arc::default(),
+        limits: args.limits.limits(),
+        retry: Retry::default(),
+        documents: folder.to_owned(),
+        tasks_lines: None,
+        sandbox,
+        grader: None,
+        lifeline: None,
+        gives_up: false,
+        onlooker: None,
+    }
+}

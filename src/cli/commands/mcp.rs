@@ -1,0 +1,60 @@
+//! `consensus mcp`: agreement as tools, for an agent that starts this command. Standard output belongs to the protocol.
+
+use std::path::PathBuf;
+
+use super::hosting::{Hosting, LEAVES, make_folder, rolesets};
+use crate::batch::{BatchError, Shard, ShardOf};
+use crate::cli::args::McpArgs;
+use crate::cli::error::UsageError;
+use crate::cli::output::Output;
+use crate::cli::runtime::block_on;
+use crate::cli::signals;
+use crate::config::{FileConfig, state_folder};
+use crate::core::ExitCode;
+use crate::journal::JournalError;
+use crate::sandbox::Sandbox;
+use crate::serve::{Guard, WayIn};
+
+/// The folder of the folders of such commands, in the user's own.
+const FOLDERS: &str = "mcp";
+
+/// The most commands that can use folders of the user's own at once.
+const FOLDERS_MAX: u32 = 64;
+
+pub(crate) fn mcp(args: &McpArgs, output: &Output) -> anyhow::Result<ExitCode> {
+    block_on(serve(args, output))?
+}
+
+async fn serve(args: &McpArgs, output: &Output) -> anyhow::Result<ExitCode> {
+    let listening = signals::listen(LEAVES, None, output)?;
+    let file = FileConfig::load()?;
+    let sandbox = Sandbox::new(args.hosting.sandbox.confinement(&file))?;
+    let rolesets = rolesets(&args.hosting, &file, sandbox.probe().await, output)?;
+    let (out, shard) = match &args.output {
+        Some(out) => {
+            make_folder(out)?;
+            (out.clone(), Shard::open(out, ShardOf::default())?)
+        }
+        None => free_folder()?,
+    };
+    let hosting = Hosting::open(&args.hosting, file, (rolesets, sandbox), (&out, shard), output).await?;
+    output.status(&format!("the runs are in `{}`", out.display()));
+    hosting.serve(Guard::default(), WayIn::Stdio, listening.begin(), output).await
+}
+
+/// Opens the first folder of the user's own that no other such command is using. Runs that were left in it go on.
+fn free_folder() -> anyhow::Result<(PathBuf, Shard)> {
+    let why = || UsageError("there is no home folder for the runs; give -o DIR".to_owned());
+    let folders = state_folder().ok_or_else(why)?.join(FOLDERS);
+    for number in 1..=FOLDERS_MAX {
+        let folder = folders.join(number.to_string());
+        make_folder(&folder)?;
+        match Shard::open(&folder, ShardOf::default()) {
+            Err(BatchError::Journal(JournalError::Locked { .. })) => {}
+            opened => return Ok((folder, opened?)),
+        }
+    }
+    let why =
+        format!("{FOLDERS_MAX} other such commands use the folders in `{}`; give -o DIR", folders.display());
+    Err(UsageError(why).into())
+}

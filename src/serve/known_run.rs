@@ -1,0 +1,144 @@
+//! The runs that a caller may see: those that wait or are under way, and those that have ended.
+//!
+//! The input is a caller and the id of a run. The output is the run and its records, or that there is no such run. A caller sees its own
+//! runs alone.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::api_error::ApiError;
+use super::caller::{CALLER_LABEL, Caller};
+use super::live_run::LiveRun;
+use super::service::Service;
+use crate::crypto::Digest;
+use crate::journal::{Journal, read_from};
+
+/// A run of a caller.
+#[derive(Debug)]
+pub(super) enum CallersRun {
+    /// It waits or is under way.
+    Live(Arc<LiveRun>),
+    /// It has ended with this line of results.
+    Ended(Value),
+}
+
+/// The state of a run that is under way.
+#[derive(Serialize, ToSchema)]
+pub(super) struct OpenRunState {
+    pub(super) run: Uuid,
+    /// `running`, also for a run that waits for its turn, or `stopping`.
+    pub(super) status: &'static str,
+}
+
+impl OpenRunState {
+    /// Returns the state of a run that waits or is under way.
+    pub(super) fn new(live: &LiveRun) -> Self {
+        let status = if live.is_stopping() { "stopping" } else { "running" };
+        Self { run: live.origin.run, status }
+    }
+}
+
+/// The name of the records in an error.
+pub(super) const RECORDS: &str = "the records of the run";
+
+/// The most ended runs that are looked at for one page. Those of other callers count too.
+const LOOKED_AT_MAX: usize = 200;
+
+/// Returns the run of a caller.
+pub(super) fn find(service: &Service, caller: Caller, run: Uuid) -> Result<CallersRun, ApiError> {
+    if let Some(live) = service.live_of(run, caller) {
+        return Ok(CallersRun::Live(live));
+    }
+    let row = service.ended().line_of(run).map_err(|why| ApiError::internal(&why))?;
+    let own = row.filter(|row| is_of(row, caller)).map(CallersRun::Ended);
+    own.ok_or_else(|| if service.was_cancelled(run, caller) { ApiError::cancelled() } else { no_run() })
+}
+
+/// Returns the lines of results of a caller's runs that ended before `after`, or of all, the last one first: `limit` at most. Returns also
+/// the run before which the next page begins, unless this is the last one.
+pub(super) fn ended_runs(
+    service: &Service,
+    caller: Caller,
+    after: Option<Uuid>,
+    limit: usize,
+) -> Result<(Vec<Value>, Option<Uuid>), ApiError> {
+    let ended = service.ended();
+    let (mut next, mut own) = (None, Vec::new());
+    let mut before = ended.before(after).peekable();
+    for _ in 0..LOOKED_AT_MAX {
+        if own.len() == limit {
+            break;
+        }
+        let Some(run) = before.next() else { break };
+        next = Some(run);
+        let row = ended.line_of(run).map_err(|why| ApiError::internal(&why))?.unwrap_or_default();
+        if is_of(&row, caller) {
+            own.push(row);
+        }
+    }
+    Ok((own, next.filter(|_| before.peek().is_some())))
+}
+
+/// Stops a run for good.
+pub(super) fn cancel(service: &Arc<Service>, caller: Caller, run: Uuid) -> Result<(), ApiError> {
+    match find(service, caller, run)? {
+        CallersRun::Live(live) => service.cancel(&live).map_err(|why| ApiError::internal(&why)),
+        CallersRun::Ended(_) => Err(ApiError::bad("run_ended", "the run has ended already")),
+    }
+}
+
+/// Returns whether a line of results is that of a run of this caller.
+pub(super) fn is_of(row: &Value, caller: Caller) -> bool {
+    let of = row["meta"][CALLER_LABEL].as_str().map_or(Ok(Digest::ZERO), str::parse);
+    of.is_ok_and(|of| of == caller.0)
+}
+
+/// Returns the id of a run, with or without the beginning that it has as the id of an answer.
+pub(super) fn run_id(text: &str) -> Result<Uuid, ApiError> {
+    let bare = ["chatcmpl-", "resp_"].iter().find_map(|prefix| text.strip_prefix(prefix));
+    bare.unwrap_or(text).parse().map_err(|_| no_run())
+}
+
+/// Reads lines of a run that are written by now, without the first `skipped` ones: at least one if there is one, and further ones up to
+/// 1 MiB.
+pub(super) async fn lines_of(
+    service: &Arc<Service>,
+    run: Uuid,
+    skipped: usize,
+) -> Result<Vec<Vec<u8>>, ApiError> {
+    let service = Arc::clone(service);
+    // The first time, the whole journal is read.
+    let read = tokio::task::spawn_blocking(move || service.records().lines_of(&run.to_string(), skipped));
+    let read = read.await.map_err(|why| ApiError::internal(&why))?;
+    read.map_err(|why| ApiError::internal(&why))
+}
+
+/// Reads all lines of a run that are written by now.
+pub(super) async fn all_lines(service: &Arc<Service>, run: Uuid) -> Result<Vec<u8>, ApiError> {
+    let (mut all, mut count) = (Vec::new(), 0);
+    loop {
+        let lines = lines_of(service, run, count).await?;
+        if lines.is_empty() {
+            return Ok(all);
+        }
+        count += lines.len();
+        for line in lines {
+            all.extend_from_slice(&line);
+            all.push(b'\n');
+        }
+    }
+}
+
+/// Reads the journal of a run.
+pub(super) fn journal_of(lines: &[u8]) -> Result<Journal, ApiError> {
+    read_from(lines, Path::new(RECORDS)).map_err(|why| ApiError::internal(&why))
+}
+
+fn no_run() -> ApiError {
+    ApiError::unknown("run_not_found", "there is no such run")
+}

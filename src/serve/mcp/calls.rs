@@ -1,0 +1,147 @@
+//! The calls of the tools.
+//!
+//! The input is a call and its arguments. The output is a report, a task, or an error that the calling model can act on. A call that asks
+//! for an answer begins a run that goes on without it, unless the client takes the call back.
+
+use std::sync::Arc;
+
+use rmcp::RoleServer;
+use rmcp::model::{CallToolResponse, CallToolResult, CreateTaskResult, JsonObject};
+use rmcp::service::RequestContext;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::arguments::{AskArguments, ReviewArguments, RunArguments, new_task};
+use super::evidence::{ended_report, verify};
+use super::reports::{PlanReport, ToolReport, told};
+use super::tasks::open_task;
+use super::tools::ToolName;
+use super::waiting::{Waited, wait_for};
+use crate::serve::api_error::ApiError;
+use crate::serve::caller::Caller;
+use crate::serve::front::Front;
+use crate::serve::known_run::{CallersRun, all_lines, cancel, find};
+use crate::serve::live_run::{LiveRun, RunEnd};
+use crate::serve::requested_run::{RequestedRun, read_body};
+use crate::serve::submission::Taken;
+
+/// A call of a tool.
+pub(super) struct ToolCall<'a> {
+    pub(super) front: &'a Front,
+    pub(super) caller: Caller,
+    /// Whether the client is on this machine, with the rights of its user.
+    pub(super) is_local: bool,
+    pub(super) context: &'a RequestContext<RoleServer>,
+}
+
+impl ToolCall<'_> {
+    /// Answers the call.
+    pub(super) async fn answer(
+        &self,
+        tool: ToolName,
+        arguments: JsonObject,
+    ) -> Result<CallToolResponse, ApiError> {
+        match tool {
+            ToolName::Run => self.run(self.asked(arguments)?).await,
+            ToolName::ReviewChange => {
+                let change: ReviewArguments = read(arguments)?;
+                self.run(change.requested(&self.front.service.rules, self.is_local)?).await
+            }
+            ToolName::Start => {
+                let live = self.begin(self.asked(arguments)?).await?;
+                Ok(told(&ToolReport::open(&live)).into())
+            }
+            ToolName::Status => Ok(self.status(run_of(arguments)?).await?.into()),
+            ToolName::Result => Ok(self.result(run_of(arguments)?).await?.into()),
+            ToolName::Cancel => {
+                let run = run_of(arguments)?;
+                let known = find(&self.front.service, self.caller, run)?;
+                cancel(&self.front.service, self.caller, run)?;
+                Ok(self.report(run, &known).await?.into())
+            }
+            ToolName::Plan => {
+                let planned = self.front.plan(self.asked(arguments)?).await?;
+                Ok(told(&PlanReport::new(&planned)).into())
+            }
+            ToolName::Verify => {
+                let run = run_of(arguments)?;
+                let known = find(&self.front.service, self.caller, run)?;
+                let lines = all_lines(&self.front.service, run).await?;
+                Ok(told(&verify(run, &lines, &known)).into())
+            }
+        }
+    }
+
+    fn asked(&self, arguments: JsonObject) -> Result<RequestedRun, ApiError> {
+        read::<AskArguments>(arguments)?.requested(&self.front.service.rules)
+    }
+
+    /// Begins a run that outlives the call.
+    async fn begin(&self, run: RequestedRun) -> Result<Arc<LiveRun>, ApiError> {
+        match self.front.submit(self.caller, Some(new_task()), run).await? {
+            Taken::Live(attached) => Ok(Arc::clone(&attached.live)),
+            Taken::Ended(_) => Err(ApiError::internal(&"a new run has the key of an old one")),
+        }
+    }
+
+    /// Begins a run, and waits for it as long as the client does.
+    async fn run(&self, run: RequestedRun) -> Result<CallToolResponse, ApiError> {
+        let live = self.begin(run).await?;
+        let waited = wait_for(&live, self.context).await;
+        let knows_tasks = || self.context.client_capabilities().is_some_and(|client| client.supports_tasks());
+        match waited {
+            // Some clients know tasks, but not in place of a result that is soon there.
+            Waited::Open if knows_tasks() => {
+                return Ok(CallToolResponse::Task(CreateTaskResult::new(open_task(&live))));
+            }
+            Waited::TakenBack => {
+                self.front.service.cancel(&live).map_err(|why| ApiError::internal(&why))?;
+            }
+            Waited::Open | Waited::Ended(_) => {}
+        }
+        Ok(self.waited(&live, waited).await?.into())
+    }
+
+    /// Waits for the end of a run, as long as the client does.
+    async fn result(&self, run: Uuid) -> Result<CallToolResult, ApiError> {
+        match find(&self.front.service, self.caller, run)? {
+            CallersRun::Live(live) => {
+                let waited = wait_for(&live, self.context).await;
+                self.waited(&live, waited).await
+            }
+            known @ CallersRun::Ended(_) => self.report(run, &known).await,
+        }
+    }
+
+    async fn status(&self, run: Uuid) -> Result<CallToolResult, ApiError> {
+        self.report(run, &find(&self.front.service, self.caller, run)?).await
+    }
+
+    async fn waited(&self, live: &LiveRun, waited: Waited) -> Result<CallToolResult, ApiError> {
+        match waited {
+            Waited::Ended(RunEnd::WithResult(row)) => self.ended(live.origin.run, &row).await,
+            Waited::Ended(RunEnd::WithoutResult(why)) => Err(why),
+            Waited::Open | Waited::TakenBack => Ok(told(&ToolReport::open(live))),
+        }
+    }
+
+    async fn report(&self, run: Uuid, known: &CallersRun) -> Result<CallToolResult, ApiError> {
+        match known {
+            CallersRun::Live(live) => Ok(told(&ToolReport::open(live))),
+            CallersRun::Ended(row) => self.ended(run, row).await,
+        }
+    }
+
+    async fn ended(&self, run: Uuid, row: &Value) -> Result<CallToolResult, ApiError> {
+        ended_report(&self.front.service, run, row).await.map(|report| told(&report))
+    }
+}
+
+fn read<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, ApiError> {
+    read_body(Value::Object(arguments).to_string().as_bytes())
+}
+
+fn run_of(arguments: JsonObject) -> Result<Uuid, ApiError> {
+    read::<RunArguments>(arguments)?.id()
+}

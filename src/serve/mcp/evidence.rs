@@ -1,0 +1,73 @@
+//! What the records of a run prove.
+//!
+//! The input is the lines of a run. The output is its journal, once its chain is checked, and everything that follows from it. Nothing is
+//! taken from the line of results but what is compared with it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::reports::{ToolReport, VerifyReport};
+use crate::engine::RunState;
+use crate::journal::read_from;
+use crate::protocol::Section;
+use crate::report::{RunResult, review_text};
+use crate::serve::api_error::ApiError;
+use crate::serve::intake::REVIEW;
+use crate::serve::known_run::{CallersRun, RECORDS, all_lines, journal_of};
+use crate::serve::service::Service;
+
+/// Returns the report of a run that has ended with this line of results.
+pub(super) async fn ended_report(
+    service: &Arc<Service>,
+    run: Uuid,
+    row: &Value,
+) -> Result<ToolReport, ApiError> {
+    let findings = if row["protocol"] == REVIEW { findings(service, run).await? } else { None };
+    ToolReport::ended(run, row, findings)
+}
+
+/// Returns the findings of a review from its records; `None` for a run that is no review.
+async fn findings(service: &Arc<Service>, run: Uuid) -> Result<Option<String>, ApiError> {
+    let journal = journal_of(&all_lines(service, run).await?)?;
+    let state = RunState::replay(&journal.records).map_err(|why| ApiError::internal(&why))?;
+    let result = RunResult::new(&state, journal.head);
+    let Section::Approval(section) = &result.section else { return Ok(None) };
+    Ok(Some(review_text(section, result.outcome)))
+}
+
+/// Derives a run again from its records, and compares it with its line of results.
+pub(super) fn verify(run: Uuid, lines: &[u8], known: &CallersRun) -> VerifyReport {
+    let mut report = VerifyReport {
+        run: run.to_string(),
+        verified: false,
+        fault: None,
+        outcome: "open".to_owned(),
+        records: 0,
+        journal_head: String::new(),
+    };
+    if let Err(why) = derive(lines, known, &mut report) {
+        report.fault = Some(why);
+    }
+    report.verified = report.fault.is_none();
+    report
+}
+
+fn derive(lines: &[u8], known: &CallersRun, report: &mut VerifyReport) -> Result<(), String> {
+    let journal = read_from(lines, Path::new(RECORDS)).map_err(|why| why.to_string())?;
+    report.records = journal.records.len() as u64;
+    report.journal_head = journal.head.to_string();
+    let state = RunState::replay(&journal.records).map_err(|why| why.to_string())?;
+    let result = RunResult::new(&state, journal.head);
+    if state.outcome().is_some() {
+        result.outcome.name().clone_into(&mut report.outcome);
+    }
+    let CallersRun::Ended(row) = known else { return Ok(()) };
+    let Value::Object(derived) = json!(result) else { return Ok(()) };
+    match derived.iter().find(|(name, value)| row.get(name.as_str()) != Some(*value)) {
+        Some((name, _)) => Err(format!("the result has another `{name}` than the records lead to")),
+        None => Ok(()),
+    }
+}

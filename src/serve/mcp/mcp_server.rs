@@ -1,0 +1,129 @@
+//! The server of the protocol: which request goes where.
+
+use rmcp::handler::server::ServerHandler;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, GetPromptRequestParams, GetPromptResponse,
+    GetTaskParams, GetTaskResult, Implementation, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
+    ReadResourceResponse, ServerCapabilities, ServerConfig,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer};
+
+use super::calls::ToolCall;
+use super::tools::{PURPOSE, ToolName, tools};
+use super::{mcp_error, prompts, resources, tasks};
+use crate::core::VERSION;
+use crate::serve::caller::Caller;
+use crate::serve::front::Front;
+
+/// A server of the protocol, for one client or for all at an address.
+#[derive(Clone, Debug)]
+pub(in crate::serve) struct McpServer {
+    pub(super) front: Front,
+    /// Whether the client is on this machine, with the rights of its user.
+    pub(super) is_local: bool,
+}
+
+/// Returns the caller of a request. One over HTTP has passed the guard, which has put it there.
+fn caller(context: &RequestContext<RoleServer>) -> Caller {
+    let request = context.extensions.get::<http::request::Parts>();
+    request.and_then(|request| request.extensions.get::<Caller>()).copied().unwrap_or(Caller::ANYONE)
+}
+
+impl ServerHandler for McpServer {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_resources()
+            .enable_prompts()
+            .enable_tasks()
+            .build();
+        ServerConfig::new(capabilities)
+            .with_server_info(Implementation::new("consensus", VERSION))
+            .with_instructions(PURPOSE)
+    }
+
+    async fn list_tools(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(tools(&self.front.service.rules)))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let CallToolRequestParams { name, arguments, .. } = request;
+        let tool = ToolName::named(&name);
+        let tool =
+            tool.ok_or_else(|| ErrorData::invalid_params(format!("there is no tool `{name}`"), None))?;
+        let caller = caller(&context);
+        let call = ToolCall { front: &self.front, caller, is_local: self.is_local, context: &context };
+        let answer = call.answer(tool, arguments.unwrap_or_default()).await;
+        Ok(answer.unwrap_or_else(|why| mcp_error::told(&why).into()))
+    }
+
+    async fn list_resources(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let listed = resources::list(&self.front.service, caller(&context))?;
+        Ok(ListResourcesResult::with_all_items(listed))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let read = resources::read(&self.front.service, caller(&context), &request.uri).await?;
+        Ok(read.into())
+    }
+
+    async fn list_prompts(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Ok(ListPromptsResult::with_all_items(prompts::prompts(&self.front.service.rules)))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let rules = &self.front.service.rules;
+        Ok(prompts::prompt(rules, &request.name, request.arguments.as_ref())?.into())
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        let task = tasks::task(&self.front, caller(&context), &request.task_id).await?;
+        Ok(GetTaskResult::new(task))
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        tasks::cancel_task(&self.front, caller(&context), &request.task_id)
+    }
+}

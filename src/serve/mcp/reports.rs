@@ -1,0 +1,207 @@
+//! What the tools report, as clients get it.
+//!
+//! The input is runs, plans and verifications. The output is small objects with a schema, which suffice for the next step. The whole result,
+//! the transcript and the journal are resources. A text that is too long for a client is left to its resource.
+
+use rmcp::model::{CallToolResult, ContentBlock, Resource};
+use rmcp::schemars::{self, JsonSchema};
+use serde::Serialize;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::resources::{RunPart, uri};
+use crate::core::{Endpoint, Price};
+use crate::protocol::RunSetup;
+use crate::run::at_once;
+use crate::serve::api_error::ApiError;
+use crate::serve::known_run::OpenRunState;
+use crate::serve::live_run::LiveRun;
+use crate::serve::run_reply::RunReply;
+use crate::serve::submission::PlannedRun;
+
+/// The longest text of a report, in bytes. Clients cut off or refuse a much longer one.
+const TEXT_BYTES_MAX: usize = 20_000;
+
+/// The most lines of the story of a run that is under way.
+const STORY_LINES: usize = 8;
+
+/// A run, as far as it has come.
+#[derive(Default, Serialize, JsonSchema)]
+pub(super) struct ToolReport {
+    /// The id of the run.
+    run: String,
+    /// `running`, `stopping` or `ended`.
+    status: String,
+    /// Of a run that has ended: `agreed`, `no_agreement`, `abstained`, `vetoed` or `budget`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<String>,
+    /// The kind of agreement: `independent` is worth most, since the agents found the same answer apart from each other.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    how: Option<String>,
+    /// The agreed text, or without agreement the one that leads; of a review, its findings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    /// The reason why there is no agreed text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    /// The share of right answers among such answers, if the server has a calibration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confidence: Option<f64>,
+    /// Other answers, and who held them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    dissent: Vec<String>,
+    /// Losses on the way that make the result worth less.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    degraded: Vec<String>,
+    /// All tokens of prompts and replies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tokens: Option<u64>,
+    /// The SHA-256 of the last record, by which the journal is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    journal_head: Option<String>,
+    /// The resource with the whole text, if it is too long for here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    whole: Option<String>,
+    /// The last steps of a run that is under way.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    story: Vec<String>,
+    /// The next call, if the run is under way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+/// The least and the most that a run can use.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct PlanReport {
+    roleset: String,
+    /// The models of the agents.
+    models: Vec<String>,
+    /// The use if the agents agree at once; absent where that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at_once: Option<PlannedUse>,
+    /// The use if every round is needed and every reply is as long as it may be.
+    at_most: PlannedUse,
+}
+
+/// Calls, tokens, and their cost.
+#[derive(Serialize, JsonSchema)]
+struct PlannedUse {
+    calls: u64,
+    prompt_tokens: u64,
+    completion_tokens: u64,
+    /// In US dollars; absent if the price of a model is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<f64>,
+}
+
+/// The verification of a run.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct VerifyReport {
+    pub(super) run: String,
+    /// Whether each record follows from those before it, and all of them lead to the result.
+    pub(super) verified: bool,
+    /// The first fault, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) fault: Option<String>,
+    /// The outcome that the records lead to; `open` if the run has not ended.
+    pub(super) outcome: String,
+    pub(super) records: u64,
+    pub(super) journal_head: String,
+}
+
+impl ToolReport {
+    /// Returns the report of a run that is under way.
+    pub(super) fn open(live: &LiveRun) -> Self {
+        let OpenRunState { run, status } = OpenRunState::new(live);
+        let progress = live.look_on();
+        let progress = progress.borrow();
+        let skipped = progress.lines.len().saturating_sub(STORY_LINES);
+        let next = format!("the run goes on; call `result` with the run {run}");
+        Self {
+            run: run.to_string(),
+            status: status.to_owned(),
+            story: progress.lines[skipped..].iter().map(ToString::to_string).collect(),
+            next: Some(next),
+            ..Self::default()
+        }
+    }
+
+    /// Returns the report of a run that has ended with this line of results. A review has findings in place of a text.
+    pub(super) fn ended(run: Uuid, row: &Value, findings: Option<String>) -> Result<Self, ApiError> {
+        let RunReply { content, refusal, usage, findings: known, .. } = RunReply::new(true, row)?;
+        let text = findings.or(content);
+        let is_long = text.as_ref().is_some_and(|text| text.len() > TEXT_BYTES_MAX);
+        let words = |name: &str| known[name].as_str().map(str::to_owned);
+        let each = |name: &str| known[name].as_array().cloned().unwrap_or_default();
+        let told = |dissent: &Value| {
+            let [agent, text, why] =
+                ["agent", "text", "why"].map(|name| dissent[name].as_str().unwrap_or_default());
+            cut(&format!("{agent}: {text} ({why})"))
+        };
+        let detail = |loss: &Value| loss["detail"].as_str().unwrap_or_default().to_owned();
+        Ok(Self {
+            run: run.to_string(),
+            status: "ended".to_owned(),
+            outcome: words("outcome"),
+            how: words("how"),
+            text: text.map(|text| if is_long { cut(&text) } else { text }),
+            reason: refusal,
+            confidence: known["confidence"]["value"].as_f64(),
+            dissent: each("dissent").iter().map(told).collect(),
+            degraded: each("degraded").iter().map(detail).collect(),
+            tokens: Some(usage.prompt + usage.completion),
+            journal_head: words("journal_head"),
+            whole: is_long.then(|| uri(run, RunPart::Result)),
+            ..Self::default()
+        })
+    }
+}
+
+/// The most characters of a text that is cut.
+const CUT_CHARS: usize = 500;
+
+/// Returns the beginning of a text.
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(CUT_CHARS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+impl PlanReport {
+    /// Returns the plan of a run.
+    pub(super) fn new(PlannedRun { setup, endpoints }: &PlannedRun) -> Self {
+        // The dearest model bounds the cost.
+        let prices: Option<Vec<_>> = endpoints.iter().map(Endpoint::price).collect();
+        let usage = |calls, prompt_tokens, completion_tokens| {
+            let cost = |price: &Price| price.cost_micro_usd(prompt_tokens, 0, completion_tokens);
+            let micro = prices.as_ref().map(|prices| prices.iter().map(cost).max().unwrap_or(0));
+            PlannedUse {
+                calls,
+                prompt_tokens,
+                completion_tokens,
+                cost: micro.map(|micro| micro as f64 / 1e6),
+            }
+        };
+        let most = RunSetup::worst_case(setup);
+        Self {
+            roleset: setup.roleset.clone(),
+            models: endpoints.iter().map(Endpoint::label).collect(),
+            at_once: at_once(setup)
+                .map(|least| usage(least.calls, least.prompt_tokens, least.completion_tokens)),
+            at_most: usage(most.calls, most.prompt_tokens, most.completion_tokens),
+        }
+    }
+}
+
+/// Returns a report as the result of a call. The text is for clients that read no structured results.
+pub(super) fn told(report: &impl Serialize) -> CallToolResult {
+    let value = json!(report);
+    let mut content = vec![ContentBlock::text(value.to_string())];
+    if let Some(whole) = value["whole"].as_str() {
+        content.push(ContentBlock::resource_link(Resource::new(whole, "the whole result")));
+    }
+    let mut result = CallToolResult::success(content);
+    result.structured_content = Some(value);
+    result
+}

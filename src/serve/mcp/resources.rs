@@ -1,0 +1,123 @@
+//! The resources of a run: its result, its transcript and its journal.
+//!
+//! The input is the address of a resource. The output is its text. A result that is too long for the report of a tool is read here.
+
+use std::sync::Arc;
+
+use rmcp::ErrorData;
+use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::mcp_error::refused;
+use crate::report::transcript;
+use crate::serve::api_error::ApiError;
+use crate::serve::caller::Caller;
+use crate::serve::known_run::{CallersRun, all_lines, ended_runs, find, journal_of, run_id};
+use crate::serve::service::Service;
+
+/// The beginning of each address.
+const RUNS: &str = "consensus://runs/";
+
+/// The number of runs in the list.
+const LISTED: usize = 20;
+
+/// A part of a run.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum RunPart {
+    Result,
+    Transcript,
+    Journal,
+}
+
+impl RunPart {
+    const ALL: [Self; 3] = [Self::Result, Self::Transcript, Self::Journal];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Result => "result",
+            Self::Transcript => "transcript",
+            Self::Journal => "journal",
+        }
+    }
+
+    const fn mime(self) -> &'static str {
+        match self {
+            Self::Result => "application/json",
+            Self::Transcript => "text/markdown",
+            Self::Journal => "application/x-ndjson",
+        }
+    }
+
+    const fn description(self) -> &'static str {
+        match self {
+            Self::Result => "All that a run came to, by the schema of its result.",
+            Self::Transcript => "The run as it happened, for people.",
+            Self::Journal => "The records that prove the run; `consensus verify` takes them.",
+        }
+    }
+}
+
+/// Returns the address of a part of a run.
+pub(super) fn uri(run: Uuid, part: RunPart) -> String {
+    format!("{RUNS}{run}/{}", part.name())
+}
+
+/// Returns the forms of all addresses.
+pub(super) fn templates() -> Vec<ResourceTemplate> {
+    let template = |part: RunPart| {
+        ResourceTemplate::new(format!("{RUNS}{{run}}/{}", part.name()), part.name())
+            .with_description(part.description())
+            .with_mime_type(part.mime())
+    };
+    RunPart::ALL.map(template).into()
+}
+
+/// Returns the results of the last runs of a caller.
+pub(super) fn list(service: &Service, caller: Caller) -> Result<Vec<Resource>, ErrorData> {
+    let (rows, _) = ended_runs(service, caller, None, LISTED).map_err(|why| refused(&why))?;
+    let resource = |row: &Value| {
+        let run: Uuid = row["run"].as_str()?.parse().ok()?;
+        let [roleset, outcome] = ["roleset", "outcome"].map(|name| row[name].as_str().unwrap_or_default());
+        let resource = Resource::new(uri(run, RunPart::Result), format!("{roleset}, {outcome}"));
+        Some(resource.with_mime_type(RunPart::Result.mime()))
+    };
+    Ok(rows.iter().filter_map(resource).collect())
+}
+
+/// Reads a resource.
+pub(super) async fn read(
+    service: &Arc<Service>,
+    caller: Caller,
+    address: &str,
+) -> Result<ReadResourceResult, ErrorData> {
+    let (run, part) = parts(address).ok_or_else(|| {
+        let why = format!("an address is {RUNS}ID/result, {RUNS}ID/transcript or {RUNS}ID/journal");
+        ErrorData::resource_not_found(why, None)
+    })?;
+    let text = text(service, caller, run, part).await.map_err(|why| refused(&why))?;
+    let contents = ResourceContents::text(text, address).with_mime_type(part.mime());
+    Ok(ReadResourceResult::new(vec![contents]))
+}
+
+fn parts(address: &str) -> Option<(Uuid, RunPart)> {
+    let (run, name) = address.strip_prefix(RUNS)?.split_once('/')?;
+    let part = RunPart::ALL.into_iter().find(|part| part.name() == name)?;
+    Some((run_id(run).ok()?, part))
+}
+
+async fn text(service: &Arc<Service>, caller: Caller, run: Uuid, part: RunPart) -> Result<String, ApiError> {
+    let known = find(service, caller, run)?;
+    let lines = match (part, known) {
+        (RunPart::Result, CallersRun::Ended(row)) => return Ok(format!("{row:#}")),
+        (RunPart::Result, CallersRun::Live(_)) => {
+            return Err(ApiError::bad("run_open", "the run has not ended"));
+        }
+        (RunPart::Transcript | RunPart::Journal, _) => all_lines(service, run).await?,
+    };
+    if part == RunPart::Transcript {
+        let journal = journal_of(&lines)?;
+        return transcript(&journal.records).map_err(|why| ApiError::internal(&why));
+    }
+    String::from_utf8(lines).map_err(|why| ApiError::internal(&why))
+}

@@ -1,0 +1,79 @@
+//! Runs as the tasks of a client.
+//!
+//! The input is a run. The output is its state as a task, whose id is that of the run, so that a client finds it again after the server
+//! was started anew. No store of tasks is kept: the journal is the store.
+
+use std::time::SystemTime;
+
+use rmcp::ErrorData;
+use rmcp::model::{CallToolResult, DetailedTask, JsonObject, Task, TaskPayload, TaskStatus};
+use serde_json::{Value, json};
+
+use super::evidence::ended_report;
+use super::{mcp_error, reports};
+use crate::serve::api_error::ApiError;
+use crate::serve::caller::Caller;
+use crate::serve::front::Front;
+use crate::serve::known_run::{CallersRun, cancel, find, run_id};
+use crate::serve::live_run::LiveRun;
+
+/// The time after which a client may ask again, in milliseconds.
+const POLL_MS: u64 = 2_000;
+
+/// Returns a run that is under way as a task.
+pub(super) fn open_task(live: &LiveRun) -> Task {
+    let now = SystemTime::now();
+    let task = Task::new(live.origin.run, TaskStatus::Working, written(live.since), written(now));
+    let task = task.with_poll_interval_ms(POLL_MS);
+    let progress = live.look_on();
+    let last = progress.borrow().lines.last().map(ToString::to_string);
+    match last {
+        Some(step) => task.with_status_message(step),
+        None => task,
+    }
+}
+
+/// Returns the state of a task.
+pub(super) async fn task(front: &Front, caller: Caller, id: &str) -> Result<DetailedTask, ErrorData> {
+    let refused = |why: ApiError| mcp_error::refused(&why);
+    let run = run_id(id).map_err(refused)?;
+    let known = match find(&front.service, caller, run) {
+        Ok(known) => known,
+        Err(why) if why.is_cancelled() => {
+            let now = written(SystemTime::now());
+            let task = Task::new(run, TaskStatus::Cancelled, now.clone(), now);
+            return Ok(DetailedTask::new(task, TaskPayload::Cancelled));
+        }
+        Err(why) => return Err(refused(why)),
+    };
+    let row = match known {
+        CallersRun::Live(live) => return Ok(DetailedTask::new(open_task(&live), TaskPayload::Working)),
+        CallersRun::Ended(row) => row,
+    };
+    let result = match ended_report(&front.service, run, &row).await {
+        Ok(report) => reports::told(&report),
+        Err(why) => mcp_error::told(&why),
+    };
+    let [began, ended] = ["started_at", "ended_at"].map(|name| time(&row["timing"][name]));
+    let task = Task::new(run, TaskStatus::Completed, began, ended);
+    Ok(DetailedTask::new(task, TaskPayload::Completed { result: object(&result) }))
+}
+
+/// Stops a task for good.
+pub(super) fn cancel_task(front: &Front, caller: Caller, id: &str) -> Result<(), ErrorData> {
+    let cancelled = run_id(id).and_then(|run| cancel(&front.service, caller, run));
+    cancelled.map_err(|why| mcp_error::refused(&why))
+}
+
+fn written(time: SystemTime) -> String {
+    humantime::format_rfc3339_millis(time).to_string()
+}
+
+fn time(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn object(result: &CallToolResult) -> JsonObject {
+    // The result of a call is an object.
+    serde_json::from_value(json!(result)).unwrap_or_default()
+}

@@ -1,0 +1,279 @@
+//! Agreement as tools, by messages as a client writes them.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{Door, behind};
+use crate::support::{Finished, Folder, Served, consensus, git};
+
+const MOCK: [&str; 3] = ["--mock", "--answer", "4"];
+const QUESTION: &str = "How much is 2+2?";
+
+/// A client of `consensus mcp`, which ends with it.
+struct Client {
+    child: Child,
+    to: Option<ChildStdin>,
+    from: BufReader<ChildStdout>,
+    count: u64,
+}
+
+impl Client {
+    /// Starts the command and says hello.
+    #[track_caller]
+    fn start(folder: &Folder, words: &[&str]) -> Self {
+        let mut command = consensus(folder);
+        command.args(["mcp", "--quiet"]).args(words).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.stderr(Stdio::inherit()).spawn().unwrap();
+        let (to, from) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
+        let mut client = Self { child, to, from, count: 0 };
+        let about = json!({"name": "test", "version": "1"});
+        client.ask(
+            "initialize",
+            &json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": about}),
+        );
+        client.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        client
+    }
+
+    fn say(&mut self, message: &Value) {
+        writeln!(self.to.as_ref().unwrap(), "{message}").unwrap();
+    }
+
+    /// Sends a request and does not wait for its answer.
+    fn send(&mut self, method: &str, params: &Value) -> u64 {
+        self.count += 1;
+        self.say(&json!({"jsonrpc": "2.0", "id": self.count, "method": method, "params": params}));
+        self.count
+    }
+
+    /// Reads the next message. Each line of standard output is one.
+    #[track_caller]
+    fn read(&mut self) -> Value {
+        let mut line = String::new();
+        self.from.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap_or_else(|why| panic!("{why}: {line:?}"))
+    }
+
+    #[track_caller]
+    fn ask(&mut self, method: &str, params: &Value) -> Value {
+        let id = self.send(method, params);
+        let answer = self.read();
+        assert_eq!(answer["id"], id, "{answer}");
+        answer
+    }
+
+    /// Calls a tool and returns its report, or its error as a text.
+    #[track_caller]
+    fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+        let answer = self.ask("tools/call", &json!({"name": tool, "arguments": arguments}));
+        let result = &answer["result"];
+        if result["isError"] == true {
+            result["content"][0]["text"].clone()
+        } else {
+            result["structuredContent"].clone()
+        }
+    }
+
+    /// Closes standard input and returns the exit code.
+    fn end(mut self) -> Option<i32> {
+        drop(self.to.take());
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn an_agent_runs_verifies_and_reads_an_agreement_on_standard_input_and_output() {
+    let folder = Folder::new();
+    let mut client = Client::start(&folder, &[&MOCK[..], &["-o", "runs"]].concat());
+    let ran = client.call("run", &json!({"task": QUESTION, "canonical": "number"}));
+    assert_eq!(
+        [&ran["status"], &ran["outcome"], &ran["how"], &ran["text"]],
+        ["ended", "agreed", "independent", "4"]
+    );
+    let verified = client.call("verify", &json!({"run": ran["run"]}));
+    assert_eq!((&verified["verified"], &verified["journal_head"]), (&json!(true), &ran["journal_head"]));
+    let planned = client.call("plan", &json!({"task": QUESTION, "canonical": "number"}));
+    assert_eq!((&planned["roleset"], &planned["at_once"]["calls"]), (&json!("solver_checker"), &json!(4)));
+    let uri = |part: &str| format!("consensus://runs/{}/{part}", ran["run"].as_str().unwrap());
+    let mut read = |part: &str| {
+        let read = client.ask("resources/read", &json!({"uri": uri(part)}));
+        read["result"]["contents"][0]["text"].as_str().unwrap().to_owned()
+    };
+    assert!(read("transcript").contains("## Outcome: agreed"));
+    let row: Value = serde_json::from_str(&read("result")).unwrap();
+    assert_eq!(row["journal_head"], ran["journal_head"]);
+    folder.write("mine/journal.jsonl", &read("journal"));
+    Finished::of(consensus(&folder).args(["verify", "mine"])).exits(0);
+    assert_eq!(client.end(), Some(0), "the command ends with its client");
+    Finished::of(consensus(&folder).args(["verify", "runs"])).exits(0);
+}
+
+#[test]
+fn a_tool_that_is_called_wrongly_says_what_to_do() {
+    let folder = Folder::new();
+    let mut client =
+        Client::start(&folder, &[&MOCK[..], &["-o", "runs", "--roleset", "vote_number,single"]].concat());
+    let mut told =
+        |tool: &str, arguments: Value| client.call(tool, &arguments).as_str().unwrap_or_default().to_owned();
+    let wrong = told("run", json!({"task": QUESTION, "roleset": "solver_checker"}));
+    assert_eq!(wrong, "there is no roleset `solver_checker`; the rolesets are: vote_number, single");
+    assert!(told("run", json!({"tasks": QUESTION})).contains("unknown field `tasks`"));
+    assert_eq!(told("run", json!({"task": " "})), "the task is empty");
+    assert!(told("run", json!({"task": "2+2", "choices": ["a", "a"]})).contains("1000 different texts"));
+    assert_eq!(told("status", json!({"run": "nix"})), "there is no such run");
+    assert!(told("review_change", json!({"diff": "x"})).contains("this server has no reviewers"));
+    let unknown = client.ask("tools/call", &json!({"name": "nix", "arguments": {}}));
+    assert!(unknown["error"]["message"].as_str().unwrap().contains("there is no tool `nix`"), "{unknown}");
+    let tools = client.ask("tools/list", &json!({}));
+    let names: Vec<&Value> =
+        tools["result"]["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
+    assert!(!names.contains(&&json!("review_change")), "it is not offered without reviewers: {names:?}");
+}
+
+#[test]
+fn a_run_outlives_its_client_and_goes_on_where_the_command_is_started_again() {
+    let (folder, door) = (Folder::new(), Arc::new(Door::default()));
+    let llm = behind(&door);
+    let url = llm.url();
+    let words = ["--base-url", &url, "--model", "m", "-o", "runs", "--roleset", "writer_physicist"];
+    let mut client = Client::start(&folder, &words);
+    let run = client.call("start", &json!({"task": QUESTION}))["run"].clone();
+    assert_eq!(client.call("status", &json!({"run": run}))["status"], "running");
+    while llm.chats().len() < 2 {
+        std::thread::yield_now();
+    }
+    drop(client);
+    door.open();
+    let mut client = Client::start(&folder, &words);
+    let ended = client.call("result", &json!({"run": run}));
+    assert_eq!((&ended["run"], &ended["status"]), (&run, &json!("ended")), "{ended}");
+    assert_eq!(client.call("verify", &json!({"run": run}))["verified"], true);
+    assert_eq!(client.end(), Some(0));
+}
+
+#[test]
+fn a_call_that_is_taken_back_cancels_its_run_and_no_other() {
+    let (folder, door) = (Folder::new(), Arc::new(Door::default()));
+    let llm = behind(&door);
+    let words = ["--base-url", &llm.url(), "--model", "m", "-o", "runs", "--roleset", "writer_physicist"];
+    let mut client = Client::start(&folder, &words);
+    let other = client.call("start", &json!({"task": QUESTION}))["run"].clone();
+    let id = client.send("tools/call", &json!({"name": "run", "arguments": {"task": "How much is 3+3?"}}));
+    while llm.chats().len() < 4 {
+        std::thread::yield_now();
+    }
+    let cancelled = json!({"requestId": id, "reason": "the user pressed Esc"});
+    client.say(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled}));
+    // The run that was taken back ends although its model never answers.
+    loop {
+        let listed = client.call("plan", &json!({"task": QUESTION}));
+        assert_eq!(listed["roleset"], "writer_physicist");
+        let state = std::fs::read_to_string(folder.path().join("runs/cancelled.txt")).unwrap_or_default();
+        if state.lines().count() == 1 {
+            break;
+        }
+    }
+    assert_eq!(client.call("status", &json!({"run": other}))["status"], "running");
+    door.open();
+    assert_eq!(client.call("result", &json!({"run": other}))["status"], "ended");
+}
+
+#[test]
+fn a_change_is_read_from_files_for_the_user_of_this_machine_alone() {
+    let folder = Folder::new();
+    let repository = folder.path();
+    git(repository, &["init", "--quiet", "--initial-branch", "main"]);
+    folder.write("x", "a\n");
+    git(repository, &["add", "x"]);
+    git(repository, &["-c", "user.name=A", "-c", "user.email=a@example.org", "commit", "--quiet", "-m", "x"]);
+    folder.write("x", "b\n");
+    folder.write("change.patch", &git(repository, &["diff"]));
+    let words = ["--mock", "--answer", "approve", "-o", "runs"];
+    let mut client = Client::start(&folder, &words);
+    let reviewed = client.call("review_change", &json!({"change": "change.patch"}));
+    assert!(reviewed["text"].as_str().unwrap().starts_with("approved: 4 of 4"), "{reviewed}");
+    assert!(client.call("review_change", &json!({"change": "nix"})).as_str().unwrap().contains("nix"));
+    let wire = client.call("review_change", &json!({"change": "-"}));
+    assert_eq!(wire, "standard input belongs to the client; give `diff`");
+    assert!(client.call("review_change", &json!({})).as_str().unwrap().contains("either `diff` or `change`"));
+    assert_eq!(client.end(), Some(0));
+
+    let served = Served::start(&folder, &["--mock", "--answer", "approve"]);
+    let told = over_http(&served, &[], "review_change", &json!({"change": "change.patch"}));
+    assert!(told["content"][0]["text"].as_str().unwrap().contains("over standard input alone"), "{told}");
+}
+
+#[test]
+fn clients_over_http_need_a_token_and_see_their_own_runs() {
+    let folder = Folder::new();
+    folder.write("tokens", "a-token-of-sixteen\nb-token-of-sixteen\n");
+    let served = Served::start(&folder, &["--mock", "--answer", "4", "--token-file", "tokens"]);
+    let of = |token: &str| format!("Authorization: Bearer {token}-token-of-sixteen");
+    let ran = over_http(&served, &[&of("a")], "run", &json!({"task": QUESTION}));
+    let run = ran["structuredContent"]["run"].clone();
+    let own = over_http(&served, &[&of("a")], "status", &json!({"run": run}));
+    assert_eq!(own["structuredContent"]["text"], "4", "{own}");
+    for tool in ["status", "result", "verify", "cancel"] {
+        let other = over_http(&served, &[&of("b")], tool, &json!({"run": run}));
+        assert_eq!(other["content"][0]["text"], "there is no such run", "{tool}");
+    }
+    let page = ["Content-Type: application/json", "Accept: application/json, text/event-stream"];
+    assert_eq!(served.ask("POST /mcp", &page, "{}").status, 401);
+    let own = of("a");
+    let foreign = [&page[..], &[&own, "Origin: https://evil.example"]].concat();
+    assert_eq!(served.ask("POST /mcp", &foreign, "{}").status, 403);
+}
+
+/// Calls a tool over HTTP and returns its result.
+#[track_caller]
+fn over_http(served: &Served, headers: &[&str], tool: &str, arguments: &Value) -> Value {
+    let headers = [
+        headers,
+        &[
+            "Content-Type: application/json",
+            "Accept: application/json, text/event-stream",
+            "MCP-Protocol-Version: 2025-11-25",
+        ],
+    ]
+    .concat();
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}});
+    let said = served.ask("POST /mcp", &headers, &call.to_string());
+    assert_eq!(said.status, 200, "{said:?}");
+    let data = said.body.lines().filter_map(|line| line.strip_prefix("data: "));
+    let messages: Vec<Value> = data.filter_map(|data| serde_json::from_str(data).ok()).collect();
+    messages.into_iter().find(|message| message["id"] == 1).unwrap_or_else(|| panic!("{said:?}"))["result"]
+        .clone()
+}
+
+#[test]
+fn commands_beside_each_other_have_folders_of_their_own() {
+    let folder = Folder::new();
+    let (mut first, mut second) = (Client::start(&folder, &MOCK), Client::start(&folder, &MOCK));
+    let run = first.call("run", &json!({"task": QUESTION}))["run"].clone();
+    assert_eq!(second.call("status", &json!({"run": run})), "there is no such run");
+    assert_eq!((first.end(), second.end()), (Some(0), Some(0)));
+    // The next one takes the first folder again.
+    let mut third = Client::start(&folder, &MOCK);
+    assert_eq!(third.call("status", &json!({"run": run}))["text"], "4");
+}
+
+#[test]
+fn a_client_that_speaks_something_else_ends_the_command() {
+    let folder = Folder::new();
+    let mut command = consensus(&folder);
+    command.args(["mcp", "--quiet", "-o", "runs"]).args(MOCK).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"GET / HTTP/1.1\r\n\r\n\xff\xfe{]\n").unwrap();
+    let ended = Finished::with(child.wait_with_output().unwrap()).exits(0);
+    assert_eq!(ended.stdout, "", "nothing but messages is on standard output");
+}
