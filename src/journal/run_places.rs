@@ -41,6 +41,17 @@ impl RunPlaces {
         Ok(Self { path: path.to_owned(), file: GrowingFile::new(file), lines: HashMap::new() })
     }
 
+    /// Reads the first line of a run, if it is written by now.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError::Io`].
+    pub fn first_line_of(&mut self, run: &str) -> Result<Option<Vec<u8>>, JournalError> {
+        self.read_new()?;
+        let first = self.lines.get(run).and_then(|places| places.first());
+        first.map(|place| self.file.line_at(*place).map_err(io(&self.path))).transpose()
+    }
+
     /// Reads the lines of a run that are written by now, without the first `skipped` ones: at least one if there is one, and further ones
     /// up to 1 MiB.
     ///
@@ -48,6 +59,20 @@ impl RunPlaces {
     ///
     /// [`JournalError::Io`].
     pub fn lines_of(&mut self, run: &str, skipped: usize) -> Result<Vec<Vec<u8>>, JournalError> {
+        self.read_new()?;
+        let Self { path, file, lines } = self;
+        let places = lines.get(run).and_then(|places| places.get(skipped..)).unwrap_or_default();
+        let mut bytes = 0;
+        let fit = places.iter().take_while(|place| {
+            let is_first = bytes == 0;
+            bytes += u64::from(place.bytes) + 1;
+            is_first || bytes <= PART_BYTES_MAX
+        });
+        fit.map(|place| file.line_at(*place).map_err(io(path))).collect()
+    }
+
+    /// Reads the places of the lines that were added since the last time.
+    fn read_new(&mut self) -> Result<(), JournalError> {
         let Self { path, file, lines } = self;
         let new = |place: LinePlace, line: &[u8]| {
             let Whose { run } = serde_json::from_slice(line)?;
@@ -57,15 +82,7 @@ impl RunPlaces {
             }
             Ok::<(), std::io::Error>(())
         };
-        file.read_new(new).map_err(io(path))?;
-        let places = lines.get(run).and_then(|places| places.get(skipped..)).unwrap_or_default();
-        let mut bytes = 0;
-        let fit = places.iter().take_while(|place| {
-            let is_first = bytes == 0;
-            bytes += u64::from(place.bytes) + 1;
-            is_first || bytes <= PART_BYTES_MAX
-        });
-        fit.map(|place| file.line_at(*place).map_err(io(path))).collect()
+        file.read_new(new).map_err(io(path))
     }
 }
 

@@ -23,7 +23,7 @@ use super::api_error::{ApiError, ErrorBody, Refusals};
 use super::front::Front;
 use super::mcp::over_http;
 use super::service::Service;
-use super::{answering, runs};
+use super::{answering, page, runs};
 use crate::core::VERSION;
 
 /// Returns the router of a server.
@@ -41,8 +41,11 @@ pub(super) fn router(front: Front) -> Router {
     let guarded = guarded
         .route("/openapi.json", get(async move || (as_json, description.clone())))
         .route_service("/mcp", over_http(front.clone()))
+        .route("/page/runs", get(page::list))
+        .route("/page/runs/{run}", get(page::run))
         .route_layer(with_guard);
     open.merge(guarded)
+        .merge(page::shell())
         .fallback(async || {
             ApiError::unknown("not_found", "there is no such path; /openapi.json describes all")
         })

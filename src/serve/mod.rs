@@ -31,6 +31,7 @@ mod known_run;
 mod listen;
 mod live_run;
 mod mcp;
+mod page;
 mod reply_form;
 mod requested_run;
 mod response_reply;

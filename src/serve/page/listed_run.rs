@@ -1,0 +1,141 @@
+//! The runs in the list of the page.
+//!
+//! The input is the runs of a caller. The output is a row for each: those under way first, then the ended ones, the last one first.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::serve::api_error::ApiError;
+use crate::serve::caller::Caller;
+use crate::serve::known_run::{OpenRunState, is_of};
+use crate::serve::service::Service;
+use crate::text::{escape, grouped};
+
+/// The most runs in the list.
+const LISTED_MAX: usize = 1_000;
+
+/// The most ended runs that are looked at. Those of other callers count too.
+const LOOKED_AT_MAX: usize = 4_000;
+
+/// A run in the list.
+#[derive(Serialize)]
+pub(super) struct ListedRun {
+    run: Uuid,
+    /// The beginning of the task; empty if no record of the run is written yet.
+    task: String,
+    roleset: String,
+    outcome: String,
+    how: String,
+    answer: String,
+    tokens: String,
+    seconds: String,
+    began: String,
+    /// The words by which the list is filtered.
+    flags: String,
+}
+
+/// The parts of a run's first record that the list has.
+#[derive(Deserialize)]
+struct First {
+    at: String,
+    event: Opened,
+}
+
+#[derive(Deserialize)]
+struct Opened {
+    setup: Setup,
+}
+
+#[derive(Deserialize)]
+struct Setup {
+    roleset: String,
+    task: Task,
+}
+
+#[derive(Deserialize)]
+struct Task {
+    prompt: String,
+}
+
+/// Returns the runs of a caller.
+pub(super) fn listed_runs(service: &Service, caller: Caller) -> Result<Vec<ListedRun>, ApiError> {
+    let open: Vec<OpenRunState> = {
+        let live = service.live();
+        live.values()
+            .filter(|live| live.origin.caller == caller)
+            .map(|live| OpenRunState::new(live))
+            .collect()
+    };
+    let mut listed =
+        open.into_iter().map(|state| open_run(service, &state)).collect::<Result<Vec<_>, _>>()?;
+    listed.sort_by(|a, b| b.began.cmp(&a.began));
+    let ended: Vec<Uuid> = service.ended().before(None).take(LOOKED_AT_MAX).collect();
+    for run in ended {
+        if listed.len() >= LISTED_MAX {
+            break;
+        }
+        // Other requests take their turn between two rows.
+        let row = service.ended().line_of(run).map_err(|why| ApiError::internal(&why))?.unwrap_or_default();
+        if is_of(&row, caller) {
+            listed.push(ended_run(service, run, &row)?);
+        }
+    }
+    Ok(listed)
+}
+
+/// Returns the beginning of a run's first record.
+fn first(service: &Service, run: Uuid) -> Result<Option<First>, ApiError> {
+    let line = service.records().first_line_of(&run.to_string());
+    let line = line.map_err(|why| ApiError::internal(&why))?;
+    Ok(line.and_then(|line| serde_json::from_slice(&line).ok()))
+}
+
+fn open_run(service: &Service, state: &OpenRunState) -> Result<ListedRun, ApiError> {
+    let (task, roleset, began) = match first(service, state.run)? {
+        Some(First { at, event: Opened { setup } }) => {
+            (escape::excerpt(&setup.task.prompt), setup.roleset, minute(&at))
+        }
+        None => (String::new(), String::new(), String::new()),
+    };
+    Ok(ListedRun {
+        run: state.run,
+        task,
+        roleset,
+        outcome: state.status.to_owned(),
+        how: String::new(),
+        answer: String::new(),
+        tokens: String::new(),
+        seconds: String::new(),
+        began,
+        flags: "open".to_owned(),
+    })
+}
+
+fn ended_run(service: &Service, run: Uuid, row: &Value) -> Result<ListedRun, ApiError> {
+    let task = first(service, run)?.map(|first| escape::excerpt(&first.event.setup.task.prompt));
+    let words = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let has = |name: &str| row[name].as_array().is_some_and(|list| !list.is_empty());
+    let moved = row["agents"].as_array().into_iter().flatten().any(|agent| agent["changes"] != 0);
+    let flags = [("degraded", has("degraded")), ("dissent", has("dissent")), ("moved", moved)];
+    let flags: Vec<&str> = flags.into_iter().filter_map(|(name, is_so)| is_so.then_some(name)).collect();
+    let tokens = ["prompt", "completion"].map(|name| row["usage"][name].as_u64().unwrap_or_default());
+    let seconds = row["timing"]["total_ms"].as_f64().unwrap_or_default() / 1e3;
+    Ok(ListedRun {
+        run,
+        task: task.unwrap_or_default(),
+        roleset: words(&row["roleset"]),
+        outcome: words(&row["outcome"]),
+        how: words(&row["how"]),
+        answer: row["text"].as_str().map(escape::excerpt).unwrap_or_default(),
+        tokens: grouped(tokens[0] + tokens[1]),
+        seconds: format!("{seconds:.1}"),
+        began: minute(row["timing"]["started_at"].as_str().unwrap_or_default()),
+        flags: flags.join(" "),
+    })
+}
+
+/// Returns a time in UTC up to its second.
+fn minute(at: &str) -> String {
+    at.chars().take(19).collect::<String>().replace('T', " ")
+}

@@ -1,0 +1,88 @@
+//! The page for people: the runs as they go, each run as it is now, and a form that begins one.
+//!
+//! The input is requests of a browser. The output is a frame that is the same for everybody, and parts that it fetches with the token of its
+//! user: a list, or the body of a run. The frame follows the records of a run and fetches the body anew with each. All texts are put into the
+//! parts here, and none of them can run anything: the only script is that of this program.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::http::{HeaderName, header};
+use axum::response::{Html, IntoResponse, Response};
+use axum::routing::get;
+use axum::{Extension, Router};
+use minijinja::context;
+use minijinja::value::Serde;
+
+use self::listed_run::listed_runs;
+use super::api_error::ApiError;
+use super::caller::Caller;
+use super::front::Front;
+use super::known_run::{all_lines, find, journal_of, run_id};
+use super::service::Service;
+use crate::page::{LOOK_OF_PAGES, environment};
+use crate::report::{PageForm, RUN_LOOK, run_page};
+
+mod listed_run;
+
+/// The rules of the frame for the browser: only the program's own script and style sheet count, and it asks this server alone.
+const RULES: [(HeaderName, &str); 3] = [
+    (
+        header::CONTENT_SECURITY_POLICY,
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'none'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
+    ),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::REFERRER_POLICY, "no-referrer"),
+];
+
+/// Returns the paths of the frame. They have no texts of runs, and need no token.
+pub(super) fn shell() -> Router<Front> {
+    let style = format!("{LOOK_OF_PAGES}{RUN_LOOK}{}", include_str!("page.css"));
+    let file = |kind: &'static str, text: String| get(async move || ([(header::CONTENT_TYPE, kind)], text));
+    Router::new()
+        .route("/", get(async || (RULES, Html(include_str!("frame.html")))))
+        .route("/page.js", file("text/javascript; charset=utf-8", include_str!("page.js").to_owned()))
+        .route("/page.css", file("text/css; charset=utf-8", style))
+}
+
+/// Returns the runs of the caller, as a part of the page.
+pub(super) async fn list(
+    State(service): State<Arc<Service>>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Response, ApiError> {
+    let runs = in_background(move || listed_runs(&service, caller)).await?;
+    let rendered =
+        environment().render_named_str("list.html", include_str!("list.html"), context!(runs => Serde(runs)));
+    Ok(part(rendered.expect("the template names only what it is given")))
+}
+
+/// Returns a run of the caller as it is now, as a part of the page.
+pub(super) async fn run(
+    State(service): State<Arc<Service>>,
+    Extension(caller): Extension<Caller>,
+    Path(run): Path<String>,
+) -> Result<Response, ApiError> {
+    let run = run_id(&run)?;
+    find(&service, caller, run)?;
+    let lines = all_lines(&service, run).await?;
+    if lines.is_empty() {
+        return Ok(part(include_str!("waiting.html").to_owned()));
+    }
+    let body = in_background(move || {
+        let journal = journal_of(&lines)?;
+        run_page(&journal.records, journal.head, PageForm::Body).map_err(|why| ApiError::internal(&why))
+    });
+    Ok(part(body.await?))
+}
+
+/// Does work that takes a while on a thread of its own.
+async fn in_background<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
+) -> Result<T, ApiError> {
+    tokio::task::spawn_blocking(work).await.map_err(|why| ApiError::internal(&why))?
+}
+
+fn part(html: String) -> Response {
+    ([(header::CACHE_CONTROL, "no-store"), (header::X_CONTENT_TYPE_OPTIONS, "nosniff")], Html(html))
+        .into_response()
+}

@@ -1,0 +1,267 @@
+#!/usr/bin/env python3
+"""The page of `consensus serve` in a real browser, by Playwright: a run is begun in the form, watched to its end, opened and looked at.
+
+    live_page.py BIN NODE_MODULES [FOLDER]
+
+NODE_MODULES has the npm package `axe-core`. With FOLDER, screenshots are left there. The browser is the system's Chromium, and without
+one the exit status is 69. Exit status 1: the page says something else, a hostile text runs, axe finds a violation, or it is too slow.
+"""
+
+import concurrent.futures
+import http.server
+import json
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+
+from openai_client import Server
+from playwright.sync_api import sync_playwright
+
+UNAVAILABLE = 69  # EX_UNAVAILABLE
+WIDTHS = [1280, 800, 360]
+HOSTILE = "<img src=x onerror='window.ran = 1'><script>window.ran = 1</script>"
+TOKEN = "a-token-of-sixteen"
+
+# The time in which an event is to be on the page, and in which 1,000 runs are to be listed, in seconds.
+EVENT_MAX = 0.2
+LIST_MAX = 1.0
+
+
+class Gated(http.server.BaseHTTPRequestHandler):
+    """A model whose answers wait until they are let go."""
+
+    protocol_version = "HTTP/1.1"
+    answers = threading.Semaphore(0)
+    replied = []
+
+    def do_GET(self):
+        self.answer({"object": "list", "data": [{"id": "gated", "object": "model"}]})
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        Gated.answers.acquire()
+        message = {"role": "assistant", "content": f"It follows from {HOSTILE}.\nAnswer: 4"}
+        usage = {"prompt_tokens": 100, "completion_tokens": 12, "total_tokens": 112}
+        choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
+        Gated.replied.append(time.monotonic())
+        self.answer({"id": "c", "object": "chat.completion", "created": 1, "model": "gated", "choices": choices, "usage": usage})
+
+    def answer(self, value):
+        body = json.dumps(value).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+class Forms(Gated):
+    """A model that fills in the forms of a council at once."""
+
+    def do_POST(self):
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        form = request.get("response_format", {}).get("json_schema", {}).get("name")
+        filled = {
+            "framing": {"framing": "The rent.", "search": "rent", "reasoning": "it says so", "confidence": 0.9},
+            "response": {
+                "response": "830 euros",
+                "citations": [{"source": "D1", "quote": "The rent is 830 euros."}],
+                "reasoning": "it says so",
+                "confidence": 0.9,
+            },
+            "verification": {
+                "checks": [{"claim": "830 euros", "source": "D1", "quote": "The rent is 830 euros.", "verdict": "holds"}],
+                "reasoning": "it holds",
+                "veto": False,
+                "confidence": 0.9,
+            },
+        }.get(form)
+        message = {"role": "assistant", "content": json.dumps(filled) if filled else "I think so."}
+        usage = {"prompt_tokens": 100, "completion_tokens": 12, "total_tokens": 112}
+        choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
+        self.answer({"id": "c", "object": "chat.completion", "created": 1, "model": "forms", "choices": choices, "usage": usage})
+
+
+def model(handler):
+    """The address of a model."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return f"http://127.0.0.1:{server.server_port}/v1"
+
+
+class Browser:
+    """A page of a browser that remembers what went wrong on it."""
+
+    def __init__(self, browser, axe, **more):
+        self.context = browser.new_context(**more)
+        self.page = self.context.new_page()
+        self.axe = axe
+        self.wrong = []
+        self.page.on("console", lambda said: self.wrong.append(said.text) if said.type in ("error", "warning") else None)
+        self.page.on("pageerror", lambda why: self.wrong.append(str(why)))
+
+    def violations(self):
+        """What axe finds."""
+        self.page.evaluate(self.axe)
+        found = self.page.evaluate("axe.run().then(found => found.violations.map(v => [v.id, v.nodes.map(n => n.html).slice(0, 3)]))")
+        return found
+
+    def fits(self):
+        """Whether nothing reaches beyond the width of the page."""
+        return self.page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+
+def looks(browser, axe, url, places, folder, token=None):
+    """Each place at each width, light and dark."""
+    for scheme in ["light", "dark"]:
+        for width in WIDTHS:
+            shown = Browser(browser, axe, viewport={"width": width, "height": 900}, color_scheme=scheme)
+            for name, place in places.items():
+                shown.page.goto(f"{url}/{place}")
+                shown.page.wait_for_selector("main h1")
+                assert shown.fits(), (name, width, scheme)
+                assert shown.violations() == [], (name, width, scheme, shown.violations())
+                if folder:
+                    shown.page.screenshot(path=f"{folder}/{name}-{scheme}-{width}.png", full_page=True)
+            assert shown.wrong == [], shown.wrong
+            shown.context.close()
+
+
+def begun_in_the_form(browser, axe, binary):
+    """A run that a person begins, watches and opens, by a model whose words are hostile."""
+    with Server(binary, "--base-url", model(Gated), "--model", "gated", "--roleset", "self_consistency,single") as server:
+        url = server.url.removesuffix("/v1")
+        shown = Browser(browser, axe)
+        page = shown.page
+        page.goto(f"{url}/#new")
+        page.get_by_label("Task").fill(f"How much is 2+2? {HOSTILE}")
+        page.locator("select[name=model]").select_option(label="self_consistency")
+        page.get_by_role("button", name="Begin").click()
+        page.wait_for_selector(".outcome.open")
+        delays = []
+        for count in range(1, 6):
+            Gated.answers.release()
+            page.locator(".cell").nth(count - 1).or_(page.locator("#answer")).first.wait_for()
+            delays.append(time.monotonic() - Gated.replied[-1])
+        Gated.answers.release(20)
+        page.wait_for_selector("#answer")
+        assert page.inner_text("#answer") == "4", page.inner_text("#answer")
+        assert HOSTILE in page.inner_text("main"), "a hostile text is shown as text"
+        page.goto(f"{url}/#")
+        page.wait_for_selector("#runs tbody tr")
+        assert HOSTILE[:20] in page.inner_text("#runs"), page.inner_text("#runs")
+        page.get_by_role("button", name="not agreed", exact=True).click()
+        assert page.inner_text("#count") == "0 runs", page.inner_text("#count")
+        page.get_by_role("button", name="agreed", exact=True).click()
+        # By the keyboard alone.
+        page.locator("#runs tbody tr a").focus()
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#votes")
+        assert page.evaluate("window.ran") is None, "nothing that a model or a task says can run"
+        assert shown.wrong == [], shown.wrong
+        shown.context.close()
+        return delays
+
+
+def cites(browser, axe, binary, folder):
+    """An answer with a citation, which leads to its place; as a file that loads nothing."""
+    folder = pathlib.Path(folder)
+    document = folder / "lease.txt"
+    document.write_text("The Moon is a rock.\n" * 400 + f"{HOSTILE} The rent is 830 euros.\n" + "The Moon is a rock.\n" * 400)
+    words = ["run", "--quiet", "--roleset", "council_tripartite", "--runs-dir", folder / "runs", "-f", document]
+    url = model(Forms)
+    subprocess.run([binary, *words, "--base-url", url, "--model", "forms", "How much is the rent?"], check=True, capture_output=True)
+    words = ["show", "--runs-dir", folder / "runs", "--format", "html"]
+    (folder / "run.html").write_text(subprocess.run([binary, *words], check=True, capture_output=True, text=True).stdout)
+    shown = Browser(browser, axe)
+    loaded = []
+    shown.page.on("request", lambda request: loaded.append(request.url))
+    shown.page.goto((folder / "run.html").as_uri())
+    link = shown.page.locator("#citations a").first
+    assert link.inner_text() == "“The rent is 830 euros.”", link.inner_text()
+    link.click()
+    mark = shown.page.locator("mark:target")
+    assert mark.inner_text() == "The rent is 830 euros.", mark.inner_text()
+    assert HOSTILE in shown.page.inner_text(".source") and shown.page.evaluate("window.ran") is None
+    assert all(url.startswith("file:") for url in loaded), loaded
+    assert shown.violations() == [] and shown.wrong == [], (shown.violations(), shown.wrong)
+    shown.context.close()
+
+
+def guarded(browser, axe, binary):
+    """A server that wants a token: the page asks for it."""
+    with tempfile.NamedTemporaryFile("w") as tokens:
+        tokens.write(TOKEN + "\n")
+        tokens.flush()
+        with Server(binary, "--mock", "--answer", "4", "--token-file", tokens.name) as server:
+            shown = Browser(browser, axe)
+            shown.page.goto(server.url.removesuffix("/v1"))
+            shown.page.get_by_label("Token").fill(TOKEN)
+            shown.page.get_by_role("button", name="Continue").click()
+            shown.page.wait_for_selector("text=There is no run yet")
+            shown.page.get_by_label("Token").wait_for(state="detached")
+            shown.context.close()
+
+
+def many(browser, axe, binary, folder):
+    """A list of 1,000 runs, and pages at each width."""
+    def asked(number, roleset="solver_checker"):
+        body = {"model": f"consensus/{roleset}", "messages": [{"role": "user", "content": f"How much is {number} + {4 - number}?"}]}
+        request = urllib.request.Request(f"{server.url}/chat/completions", json.dumps(body).encode(), {"Content-Type": "application/json"})
+        return json.loads(urllib.request.urlopen(request).read())["consensus"]["run"]
+
+    with Server(binary, "--mock", "--answer", "4", "--queue", "2000") as server:
+        url = server.url.removesuffix("/v1")
+        with concurrent.futures.ThreadPoolExecutor(32) as pool:
+            list(pool.map(asked, range(1000)))
+        shown = Browser(browser, axe)
+        shown.page.goto(f"{url}/#new")
+        took = []
+        for _ in range(5):
+            shown.page.goto(f"{url}/#new")
+            shown.page.wait_for_selector("form")
+            began = time.monotonic()
+            shown.page.goto(f"{url}/#")
+            shown.page.locator("#runs tbody tr").nth(999).wait_for(state="attached")
+            took.append(time.monotonic() - began)
+        shown.context.close()
+    with Server(binary, "--mock", "--answer", "4") as server:
+        url = server.url.removesuffix("/v1")
+        pair, vote, panel = (asked(number, roleset) for number, roleset in enumerate(["solver_checker", "vote_number", "panel_personas"]))
+        places = {"list": "#", "new": "#new", "pair": f"#run={pair}", "vote": f"#run={vote}", "panel": f"#run={panel}"}
+        looks(browser, axe, url, places, folder)
+        return took
+
+
+def main(binary, modules, folder=None):
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        print("there is no Chromium here", file=sys.stderr)
+        return UNAVAILABLE
+    axe = (pathlib.Path(modules) / "axe-core/axe.min.js").read_text()
+    with sync_playwright() as playwright, tempfile.TemporaryDirectory() as scratch:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        delays = begun_in_the_form(browser, axe, binary)
+        print(f"a run was begun in the form and watched to its end; its replies were on the page after {statistics.median(delays):.3f} s "
+              f"at the median, {max(delays):.3f} s at most")
+        cites(browser, axe, binary, scratch)
+        print("a citation leads to its place, on a page that loads nothing")
+        guarded(browser, axe, binary)
+        took = many(browser, axe, binary, folder)
+        print(f"1,000 runs were listed within {statistics.median(took):.2f} s at the median; axe finds nothing at {WIDTHS}, light and dark")
+        assert statistics.median(delays) < EVENT_MAX and statistics.median(took) < LIST_MAX, (delays, took)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
