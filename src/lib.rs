@@ -42,6 +42,7 @@
 //! - [`repository`]: changes on a git repository: their trees, their diffs, and how they land.
 //! - [`engine`]: the state of a run, folded from its records; its complete specification; the loop that drives it.
 //! - [`report`]: `result.json` and the transcript.
+//! - [`otlp`]: traces of runs, for collectors of OpenTelemetry.
 //! - [`config`]: environment, files and rolesets turned into a setup.
 //! - [`run`]: one run, from the request of a person to its result.
 //! - [`approval`]: a change is reviewed, decided on and landed. The module holds keys, the log of a repository's
@@ -50,7 +51,8 @@
 //! - [`batch`]: many runs, as a matrix of tasks, rolesets, models and seeds. It is divided into shards, and the runs
 //!   of a shard share a journal.
 //! - [`eval`]: ways of agreeing, compared at the same number of tokens.
-//! - [`serve`]: agreement as a model, behind the interface of OpenAI.
+//! - [`serve`]: agreement as a model, behind the interface of OpenAI; as tools, by the Model Context Protocol; and on a
+//!   page for people.
 //! - [`api`]: a run as one call from Rust, and sessions.
 //! - [`cli`]: the command line. Its `args` turn flags into requests, and `commands` has a file for each subcommand.
 //!
@@ -65,6 +67,7 @@
 //! api  batch  approval
 //! run
 //! config
+//! otlp
 //! report
 //! engine
 //! provider  retrieval  repository  sandbox
@@ -147,6 +150,7 @@ pub mod engine;
 pub mod eval;
 pub mod files;
 pub mod journal;
+pub mod otlp;
 pub mod page;
 pub mod process;
 pub mod protocol;

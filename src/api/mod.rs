@@ -118,7 +118,7 @@ impl ConsensusEngine {
         let mut engine = Engine::start(&dir, &id.to_string(), prepared, &NoObserver)?;
         // Nothing asks the run to stop.
         let (_stopper, stop) = watch::channel(StopRequest::None);
-        let FinishedRun { result, written } = drive(&mut engine, None, stop, &dir).await?;
+        let FinishedRun { result, written, .. } = drive(&mut engine, None, stop, &dir).await?;
         written?;
         if let Some(mut session) = session {
             session.add(engine.state().opened(), &result)?;

@@ -72,7 +72,7 @@ pub(super) async fn review(
         }
         None => Engine::start(dir, &id.to_string(), prepared.counted_from(began), &*observer)?,
     };
-    let FinishedRun { result, written } = drive(&mut engine, server, stop, dir).await?;
+    let FinishedRun { result, written, .. } = drive(&mut engine, server, stop, dir).await?;
     // A review that had ended was made where its journal says, even if models are called elsewhere today.
     let endpoints = engine.state().endpoints().to_vec();
     drop(engine);

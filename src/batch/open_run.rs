@@ -28,6 +28,7 @@ use crate::engine::{
     StopRequest,
 };
 use crate::journal::{Entry, Limits, Record, RunWriter};
+use crate::otlp::SpanQueue;
 use crate::protocol::{RunSetup, Task};
 use crate::provider::launch::Lifeline;
 use crate::provider::{Bank, Clients, Flow};
@@ -64,6 +65,8 @@ pub struct Options {
     pub lifeline: Option<Lifeline>,
     /// Whether the batch ends once further calls would fail, because a server is gone or refuses the key.
     pub gives_up: bool,
+    /// The queue of runs whose spans are sent to a collector, if there is one.
+    pub spans: Option<SpanQueue>,
     /// The onlooker of every run.
     pub onlooker: Option<Arc<dyn Onlooker>>,
 }

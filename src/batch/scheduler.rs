@@ -314,6 +314,9 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
             return Ok(());
         }
         self.shard.add(&row)?;
+        if let Some(spans) = &self.common.options.spans {
+            spans.add(work.run);
+        }
         let mut figures = self.common.figures();
         figures.ended.add(row.result.outcome, row.right);
         figures.before += u64::from(!is_new);

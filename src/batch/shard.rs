@@ -233,6 +233,12 @@ impl Shard {
         Ok(RunPlaces::open(&self.journal_path)?)
     }
 
+    /// Returns the path of the journal.
+    #[must_use]
+    pub fn journal_path(&self) -> &Path {
+        &self.journal_path
+    }
+
     /// Returns the number of lines of the journal that are written, as it grows.
     #[must_use]
     pub fn written(&self) -> watch::Receiver<u64> {

@@ -12,6 +12,8 @@ use super::progress::ProgressPrinter;
 use crate::core::ExitCode;
 use crate::engine::{Engine, StopRequest};
 use crate::journal::REDACTIONS_FILE;
+use crate::otlp::Collector;
+use crate::protocol::{Outcome, OutcomeKind};
 use crate::provider::launch::Launched;
 use crate::run::{AnswerFile, FinishedRun, drive, note_in_session, restore};
 
@@ -22,6 +24,8 @@ pub(super) struct Ending<'a> {
     pub(super) story: &'a ProgressPrinter,
     pub(super) copy: &'a mut AnswerFile,
     pub(super) args: &'a EndArgs,
+    /// The collector of the run's trace, if there is one.
+    pub(super) collector: Option<Collector>,
     pub(super) output: &'a Output,
 }
 
@@ -33,10 +37,11 @@ impl Ending<'_> {
         server: Option<Launched>,
         stop: watch::Receiver<StopRequest>,
     ) -> anyhow::Result<ExitCode> {
-        let Self { dir, story, copy, args, output } = self;
+        let Self { dir, story, copy, args, collector, output } = self;
+        let had_ended = engine.state().outcome().is_some_and(Outcome::is_final);
         let ended = drive(engine, server, stop, dir).await;
         story.finish();
-        let FinishedRun { result, written } = ended?;
+        let FinishedRun { result, records, written } = ended?;
         let state = engine.state();
         tell_result(output, &result, dir, state.endpoints());
         let result = restore(result, state, &dir.join(REDACTIONS_FILE), output);
@@ -45,6 +50,13 @@ impl Ending<'_> {
         copy.write(&result)?;
         note_in_session(state, &result, dir, output);
         written?;
+        // The trace of a run is sent once, when it has ended for good.
+        if let Some(collector) =
+            collector.filter(|_| !had_ended && result.outcome != OutcomeKind::Interrupted)
+            && let Err(why) = collector.send(&records).await
+        {
+            output.warn(&why.to_string());
+        }
         metrics::write(args.metrics.metrics_file.as_deref(), dir, output);
         Ok(code)
     }

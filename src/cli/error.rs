@@ -10,6 +10,7 @@ use crate::core::ExitCode;
 use crate::engine::{EngineError, ReplayError};
 use crate::eval::EvalError;
 use crate::journal::JournalError;
+use crate::otlp::OtlpError;
 use crate::provider::ProviderError;
 use crate::provider::launch::LaunchError;
 use crate::repository::RepositoryError;
@@ -50,6 +51,7 @@ fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<ExitCode> {
         .or_else(|| own(ExitCode::Integrity, cause.is::<IntegrityError>()))
         .or_else(|| cause.downcast_ref().map(ApprovalError::exit_code))
         .or_else(|| cause.downcast_ref().map(RunError::exit_code))
+        .or_else(|| cause.downcast_ref().map(OtlpError::exit_code))
         .or_else(|| own(ExitCode::Usage, cause.is::<RosterFault>()))
         .or_else(|| cause.is::<ReplayError>().then_some(ExitCode::Integrity))
         .or_else(|| cause.downcast_ref().map(ConfigError::exit_code))

@@ -457,6 +457,16 @@ fn is_overflow(body: &str) -> bool {
     .any(|sign| lower.contains(sign))
 }
 
+/// Returns a client for a service that is no model server. It follows no redirects.
+///
+/// # Errors
+///
+/// [`reqwest::Error`] if the certificates of the system cannot be used.
+pub fn plain_client(wait: Duration) -> reqwest::Result<Client> {
+    install_crypto();
+    Client::builder().timeout(wait).redirect(reqwest::redirect::Policy::none()).build()
+}
+
 /// Returns a client for a service that hands out credentials.
 pub(super) fn for_credentials(host: &str, wait: Duration) -> reqwest::Result<Client> {
     install_crypto();

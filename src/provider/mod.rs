@@ -26,7 +26,7 @@ pub use bedrock::Bedrock;
 pub use clients::Clients;
 pub use completion::{CallProgress, Completion, OnProgress, Quitting, TextSoFar};
 pub use error::ProviderError;
-pub use http::is_loopback;
+pub use http::{is_loopback, plain_client};
 pub use load::Flow;
 pub use mock::{Mock, MockScript, ScriptError, agreeing};
 pub use openai::{OpenAi, Probe, ServerInfo};

@@ -9,7 +9,7 @@ use super::folders::folder_of_runs;
 use super::notices::Notices;
 use super::session::Session;
 use crate::engine::{Engine, Redaction, RunState, StopRequest};
-use crate::journal::{FILE_NAME, read};
+use crate::journal::{FILE_NAME, Record, read};
 use crate::provider::launch::Launched;
 use crate::report::{RunResult, write_run};
 use crate::text::CanonicalKind;
@@ -19,6 +19,8 @@ use crate::text::CanonicalKind;
 pub struct FinishedRun {
     /// The result of the run.
     pub result: RunResult,
+    /// The records of the run.
+    pub records: Vec<Record>,
     /// Whether its files could be written. An answer that was paid for is printed in any case.
     pub written: Result<(), RunError>,
 }
@@ -44,7 +46,7 @@ pub async fn drive(
     let (outcome, dir) = (result.outcome, dir.to_owned());
     let written = write_run(&dir, &result, &records);
     let written = written.map_err(|source| RunError::Files { dir, outcome, source });
-    Ok(FinishedRun { result, written })
+    Ok(FinishedRun { result, records, written })
 }
 
 /// Adds the answer with the original text in place of tokens, if it has any, for its reader alone. `table` is the file with the

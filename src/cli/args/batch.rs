@@ -8,7 +8,9 @@ use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use clap_complete::ArgValueCompleter;
 
 use super::run::{ParamArgs, SeatArgs};
-use super::shared::{CalibrationArgs, LimitArgs, RedactArgs, RolesetsArgs, ScriptedArgs, ServerArgs};
+use super::shared::{
+    CalibrationArgs, LimitArgs, OtlpArgs, RedactArgs, RolesetsArgs, ScriptedArgs, ServerArgs,
+};
 use super::task_form::TaskFormArgs;
 use crate::batch::{ColumnRequest, Draws, ShardOf};
 use crate::cli::completion;
@@ -115,6 +117,8 @@ pub(crate) struct BatchArgs {
     pub(crate) reuse: ReuseArgs,
     #[command(flatten)]
     pub(crate) flow: FlowArgs,
+    #[command(flatten)]
+    pub(crate) otlp: OtlpArgs,
     /// Run part I, from 0, of N parts of the batch; `auto` takes both from a Slurm array.
     #[arg(long, value_name = "I/N|auto", value_parser = shard, default_value = "0/1")]
     pub(crate) shard: ShardOf,

@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use super::batch::{BatchArgs, FlowArgs, RetryArg, ReuseArgs, shard};
 use super::run::{CanonicalArg, ParamArgs, SeatArgs};
 use super::shared::{
-    CalibrationArgs, LimitArgs, MockArgs, RedactArgs, RolesetsArgs, ScriptedArgs, ServerArgs,
+    CalibrationArgs, LimitArgs, MockArgs, OtlpArgs, RedactArgs, RolesetsArgs, ScriptedArgs, ServerArgs,
 };
 use super::task_form::TaskFormArgs;
 use crate::batch::{Draws, ShardOf};
@@ -217,6 +217,7 @@ impl EvalArgs {
             from_bank: bank,
             reuse: self.reuse.clone(),
             flow: self.flow,
+            otlp: OtlpArgs::default(),
             shard: ShardOf { index: 0, count: 1 },
             retry: self.retry.clone(),
             limits: self.limits,

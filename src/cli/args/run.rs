@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use clap_complete::{ArgValueCandidates, ArgValueCompleter};
 
 use super::shared::{
-    CalibrationArgs, CheckArgs, LONG, LimitArgs, MetricsArgs, OUTPUT, PANELS, PROTOCOL, RedactArgs,
+    CalibrationArgs, CheckArgs, LONG, LimitArgs, MetricsArgs, OUTPUT, OtlpArgs, PANELS, PROTOCOL, RedactArgs,
     RolesetsArgs, RunsDirArgs, SANDBOX, SandboxArgs, ScriptedArgs, ServerArgs, TASK, VOTES,
 };
 
@@ -109,6 +109,8 @@ pub(crate) struct RunArgs {
 pub(crate) struct EndArgs {
     #[command(flatten)]
     pub(crate) metrics: MetricsArgs,
+    #[command(flatten)]
+    pub(crate) otlp: OtlpArgs,
     /// Exit with code 8 if the agents agree but the result is degraded.
     #[arg(long, help_heading = OUTPUT, hide_short_help = true)]
     pub(crate) fail_on_degraded: bool,

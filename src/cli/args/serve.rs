@@ -7,7 +7,9 @@ use clap::Args;
 use clap_complete::ArgValueCompleter;
 
 use super::batch::FlowArgs;
-use super::shared::{CalibrationArgs, LimitArgs, RolesetsArgs, SandboxArgs, ScriptedArgs, ServerArgs};
+use super::shared::{
+    CalibrationArgs, LimitArgs, OtlpArgs, RolesetsArgs, SandboxArgs, ScriptedArgs, ServerArgs,
+};
 use crate::batch::ColumnRequest;
 use crate::cli::completion;
 
@@ -85,6 +87,8 @@ pub(crate) struct HostingArgs {
     pub(crate) calibration: CalibrationArgs,
     #[command(flatten)]
     pub(crate) flow: FlowArgs,
+    #[command(flatten)]
+    pub(crate) otlp: OtlpArgs,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
     #[command(flatten)]

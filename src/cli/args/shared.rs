@@ -7,6 +7,7 @@ use clap::Args;
 
 use crate::config::{Chosen, FileConfig, NameCheck};
 use crate::journal::Limits;
+use crate::otlp::{Collector, HEADERS_VARIABLE, OtlpError};
 use crate::run::{CalibrationRequest, CheckChange, MockChoice, RedactRequest};
 use crate::sandbox::{Access, Confinement};
 
@@ -29,6 +30,28 @@ pub(crate) struct RunsDirArgs {
     /// The folder for run folders.
     #[arg(long, value_name = "DIR", env = "CONSENSUS_RUNS_DIR", hide_env_values = true, help_heading = OUTPUT, hide_short_help = true)]
     pub(crate) runs_dir: Option<PathBuf>,
+}
+
+/// The collector of traces.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct OtlpArgs {
+    /// Send a trace of each run that has ended to this collector of OpenTelemetry, such as <http://localhost:4318>.
+    ///
+    /// `OTEL_EXPORTER_OTLP_HEADERS` has the headers of each request, such as a key.
+    #[arg(long, value_name = "URL", help_heading = OUTPUT, hide_short_help = true)]
+    pub(crate) otlp: Option<String>,
+    /// Put the texts of prompts and replies into the trace.
+    #[arg(long, requires = "otlp", help_heading = OUTPUT, hide_short_help = true)]
+    pub(crate) otlp_content: bool,
+}
+
+impl OtlpArgs {
+    /// Returns the collector, if there is one.
+    pub(crate) fn collector(&self) -> Result<Option<Collector>, OtlpError> {
+        let headers = std::env::var(HEADERS_VARIABLE).ok();
+        let collector = |url: &String| Collector::new(url, headers.as_deref(), self.otlp_content);
+        self.otlp.as_ref().map(collector).transpose()
+    }
 }
 
 /// The file for figures.

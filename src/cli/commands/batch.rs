@@ -25,6 +25,7 @@ use crate::core::{ExitCode, VERSION};
 use crate::engine::StopRequest;
 use crate::files::private_folder;
 use crate::journal::Limits;
+use crate::otlp::SpanQueue;
 use crate::provider::launch::{Launched, Lifeline};
 use crate::provider::{Bank, Flow};
 use crate::sandbox::{Confinement, Sandbox};
@@ -142,12 +143,17 @@ pub(super) async fn run_batch(
         BatchNote { shards, command: command(), columns: columns_noted, data, keep_old: args.keep_old };
     note(out, &noted).map_err(|why| of_bank(args, why))?;
     let (sandbox, grader) = sandbox_and_grader(args, &columns, confinement).await?;
+    let traced = args.otlp.collector()?.map(|to| SpanQueue::start(shard.journal_path(), to)).transpose()?;
+    let (spans, sending) = traced.unzip();
     let stop = begin();
     let lifeline = server.as_ref().map(Launched::lifeline);
-    let options = Options { reused, ..options(args, documents, lines, (sandbox, grader), lifeline) };
+    let options = Options { reused, spans, ..options(args, documents, lines, (sandbox, grader), lifeline) };
     let story = BatchStory::new(*output, out, args.shard)?;
     let tasks = feed(source, args.form.form(tasks, args.grader_command.as_ref()));
     let ended = Box::pin(run(&mut shard, tasks, &columns, options, stop.clone(), &story)).await;
+    if let Some(sending) = sending {
+        sending.end().await;
+    }
     // Servers describe themselves after the runs, so that a slow one delays no run.
     if ended.is_ok() && *stop.borrow() == StopRequest::None {
         note_servers(out, &columns.servers().await)?;
@@ -183,6 +189,7 @@ fn options(
         grader,
         lifeline,
         gives_up: true,
+        spans: None,
         onlooker: None,
     }
 }

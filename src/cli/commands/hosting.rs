@@ -17,6 +17,7 @@ use crate::config::{FileConfig, Roleset, find_roleset, list_rolesets, load_roles
 use crate::core::ExitCode;
 use crate::engine::StopRequest;
 use crate::files::private_folder;
+use crate::otlp::{Sending, SpanQueue};
 use crate::protocol::Params;
 use crate::provider::Flow;
 use crate::provider::launch::Launched;
@@ -39,6 +40,8 @@ pub(super) struct Hosting<'a> {
     launched: Option<Launched>,
     rolesets: Vec<ServedRoleset>,
     options: Options,
+    /// The task that sends spans, if there is a collector.
+    sending: Option<Sending>,
     allowed: Vec<String>,
     queue: usize,
 }
@@ -52,10 +55,13 @@ impl<'a> Hosting<'a> {
         (folder, shard): (&'a Path, Shard),
         output: &Output,
     ) -> anyhow::Result<Self> {
+        let collector = args.otlp.collector()?;
         let log = folder.join("server.log");
         let (columns, launched) = OpenColumns::open(args.columns(), file, None, &log, output).await?;
-        let options =
-            Options { lifeline: launched.as_ref().map(Launched::lifeline), ..options(args, folder, sandbox) };
+        let (spans, sending) =
+            collector.map(|to| SpanQueue::start(shard.journal_path(), to)).transpose()?.unzip();
+        let lifeline = launched.as_ref().map(Launched::lifeline);
+        let options = Options { lifeline, spans, ..options(args, folder, sandbox) };
         let rolesets = rolesets.into_iter().map(|(name, roleset)| ServedRoleset {
             name,
             is_for_changes: matches!(roleset.params, Params::Approval(_)),
@@ -68,6 +74,7 @@ impl<'a> Hosting<'a> {
             launched,
             rolesets: rolesets.collect(),
             options,
+            sending,
             allowed: args.allow_model.clone(),
             queue: args.queue as usize,
         })
@@ -81,10 +88,13 @@ impl<'a> Hosting<'a> {
         stop: watch::Receiver<StopRequest>,
         output: &Output,
     ) -> anyhow::Result<ExitCode> {
-        let Self { folder, mut shard, columns, launched, rolesets, options, allowed, queue } = self;
+        let Self { folder, mut shard, columns, launched, rolesets, options, sending, allowed, queue } = self;
         tokio::spawn(tell_stopping(stop.clone(), *output));
         let request = ServeRequest { folder: folder.to_owned(), guard, rolesets, allowed, queue, options };
         let ended = Box::pin(serve(request, &mut shard, &columns, way_in, stop)).await;
+        if let Some(sending) = sending {
+            sending.end().await;
+        }
         if let Some(server) = launched {
             server.end().await;
         }
@@ -175,6 +185,7 @@ fn options(args: &HostingArgs, folder: &Path, sandbox: Sandbox) -> Options {
         grader: None,
         lifeline: None,
         gives_up: false,
+        spans: None,
         onlooker: None,
     }
 }

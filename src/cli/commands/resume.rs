@@ -22,6 +22,7 @@ pub(crate) fn resume(args: &ResumeArgs, output: &Output) -> anyhow::Result<ExitC
     let listening =
         signals::listen(Leaves { unbegun: UNCHANGED, begun: RESUMABLE }, args.limits.deadline, output)?;
     let file = FileConfig::load()?;
+    let collector = args.ending.otlp.collector()?;
     let dir = args.which.folder(&file)?;
     block_on(async {
         let (writer, journal) = Writer::reopen(&dir)?;
@@ -38,7 +39,8 @@ pub(crate) fn resume(args: &ResumeArgs, output: &Output) -> anyhow::Result<ExitC
         if has_ended {
             output.status("the run has ended already; this is its result");
         }
-        let ending = Ending { dir: &dir, story: &story, copy: &mut copy, args: &args.ending, output };
+        let ending =
+            Ending { dir: &dir, story: &story, copy: &mut copy, args: &args.ending, collector, output };
         ending.reach(&mut engine, server, stop).await
     })?
 }

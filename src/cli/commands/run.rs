@@ -26,6 +26,7 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
         signals::listen(Leaves { unbegun: UNBEGUN, begun: RESUMABLE }, args.limits.deadline, output)?;
     let file = FileConfig::load()?;
     let id = RunId::new();
+    let collector = args.ending.otlp.collector()?;
     let request = args.request(&file, id.seed());
     let dir = request.runs_dir.join(id.to_string());
     block_on(async {
@@ -39,7 +40,8 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
         }
         let story = ProgressPrinter::new(*output);
         let mut engine = Engine::start(&dir, &id.to_string(), prepared.counted_from(began), &story)?;
-        let ending = Ending { dir: &dir, story: &story, copy: &mut copy, args: &args.ending, output };
+        let ending =
+            Ending { dir: &dir, story: &story, copy: &mut copy, args: &args.ending, collector, output };
         ending.reach(&mut engine, server, stop).await
     })?
 }

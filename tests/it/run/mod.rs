@@ -11,4 +11,5 @@ mod redaction_round_trip;
 mod resume_after_kill;
 mod session_chat;
 mod session_memory;
+mod traces;
 mod votes;

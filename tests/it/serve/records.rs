@@ -165,7 +165,7 @@ fn a_run_that_an_earlier_version_wrote_is_not_called_changed_but_unprovable_by_i
 }
 
 #[test]
-fn the_commands_on_batches_read_the_folder_of_a_server_that_runs_and_a_cancelled_run_is_unknown() {
+fn the_commands_on_batches_read_the_folder_of_a_server_that_runs_and_a_cancelled_run_is_gone() {
     let (folder, door) = (Folder::new(), Arc::new(Door::default()));
     let llm = behind(&door);
     let served = Served::start(&folder, &["--base-url", &llm.url(), "--model", "m"]);
@@ -180,6 +180,6 @@ fn the_commands_on_batches_read_the_folder_of_a_server_that_runs_and_a_cancelled
     door.open();
     assert_eq!(answer(stream).status, 410);
     for line in ["GET", "DELETE"] {
-        assert_eq!(served.ask(&format!("{line} /v1/runs/{run}"), &[], "").status, 404);
+        assert_eq!(served.ask(&format!("{line} /v1/runs/{run}"), &[], "").status, 410);
     }
 }

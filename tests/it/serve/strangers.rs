@@ -110,11 +110,13 @@ fn rolesets_of_no_use_to_a_client_are_not_served() {
         "serve",
         "--mock",
         "--roleset",
-        "reviewers_f1",
+        "private",
+        "--rolesets-dir",
+        "rolesets",
         "-o",
         "other",
     ]));
-    assert!(named.exits(2).stderr.contains("reviewers"));
+    assert!(named.exits(2).stderr.contains("it redacts"));
 }
 
 #[test]

@@ -24,6 +24,8 @@ pub struct Request {
     pub path: String,
     pub head: String,
     pub body: String,
+    /// The body as it came.
+    pub bytes: Vec<u8>,
     /// How many requests came before it.
     pub index: usize,
     /// How many of these came on the same connection.
@@ -130,12 +132,19 @@ fn receive(stream: &mut TcpStream, pending: &mut Vec<u8>) -> std::io::Result<Opt
     loop {
         if let Some(end) = pending.windows(4).position(|w| w == b"\r\n\r\n") {
             let head = String::from_utf8_lossy(&pending[..end]).into_owned();
-            let mut request =
-                Request { path: String::new(), head, body: String::new(), index: 0, earlier: 0 };
+            let mut request = Request {
+                path: String::new(),
+                head,
+                body: String::new(),
+                bytes: Vec::new(),
+                index: 0,
+                earlier: 0,
+            };
             request.path = request.head.split(' ').nth(1).unwrap_or_default().to_owned();
             let length: usize = request.header("content-length").and_then(|v| v.parse().ok()).unwrap_or(0);
             if pending.len() >= end + 4 + length {
-                request.body = String::from_utf8_lossy(&pending[end + 4..end + 4 + length]).into_owned();
+                request.bytes = pending[end + 4..end + 4 + length].to_vec();
+                request.body = String::from_utf8_lossy(&request.bytes).into_owned();
                 pending.drain(..end + 4 + length);
                 return Ok(Some(request));
             }

@@ -1,0 +1,343 @@
+//! The spans of a run, by the conventions of OpenTelemetry for generative AI.
+//!
+//! The input is the records of a run. The output is the request that a collector takes: a span for the run, one for each agent in it, and
+//! one for each reply in that. The ids are digests of the run and of the record, so the same records always give the same spans. A call
+//! without a reply has none. The texts of prompts and replies are in them only if they are wanted.
+//!
+//! The names of attributes are those of `open-telemetry/semantic-conventions-genai` in November 2026. The constants for them in Rust are
+//! deprecated, since the conventions have moved there.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
+
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::common::v1::any_value::Value as OneValue;
+use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, InstrumentationScope, KeyValue};
+use opentelemetry_proto::tonic::resource::v1::Resource;
+use opentelemetry_proto::tonic::trace::v1::span::{Event as SpanEvent, SpanKind};
+use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
+use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span, Status};
+use serde_json::json;
+
+use crate::core::{Endpoint, VERSION};
+use crate::crypto::{Digest, Hasher};
+use crate::engine::{Mismatch, ReplayError, RunState};
+use crate::journal::{Entry, Record, Replied};
+use crate::protocol::{Ask, CallId, Finish, Message, Outcome, ProtocolParams as _};
+use crate::report::RunResult;
+
+/// The place of the conventions.
+const SCHEMA: &str = "https://opentelemetry.io/schemas/gen-ai/1.42.0";
+
+/// Returns the spans of a run.
+///
+/// # Errors
+///
+/// [`ReplayError`] if the records do not fit together.
+pub fn spans(records: &[Record], has_content: bool) -> Result<ExportTraceServiceRequest, ReplayError> {
+    let first = records.first().ok_or(ReplayError { line: 1, why: Mismatch::NotOpened })?;
+    let mut state = RunState::open(first).map_err(|why| ReplayError { line: 1, why })?;
+    let mut traced = Traced::new(&first.run, has_content);
+    for record in &records[1..] {
+        if let Entry::Asked(asked) = &record.event {
+            // The prompt of a call is known until the call is on record.
+            let ask = state.to_ask().find(|ask| ask.call == asked.call).cloned();
+            traced.asked.insert(asked.call.to_string(), (nanos(&record.at), ask));
+        }
+        state.apply(record).map_err(|why| ReplayError { line: record.seq + 1, why })?;
+        traced.take(&state, record);
+    }
+    let last = records.last().unwrap_or(first);
+    // No span has the head of the journal.
+    let result = RunResult::new(&state, Digest::ZERO);
+    let run = traced.run_span(&state, &result, (&first.at, &last.at));
+    let agents = traced.agent_spans(&state);
+    let spans: Vec<Span> = [run].into_iter().chain(agents).chain(traced.calls).collect();
+    Ok(request(spans))
+}
+
+fn request(spans: Vec<Span>) -> ExportTraceServiceRequest {
+    let scope = InstrumentationScope {
+        name: "consensus".to_owned(),
+        version: VERSION.to_owned(),
+        ..InstrumentationScope::default()
+    };
+    let resource = Resource {
+        attributes: vec![text("service.name", "consensus"), text("service.version", VERSION)],
+        ..Resource::default()
+    };
+    let spans = ScopeSpans { scope: Some(scope), spans, schema_url: SCHEMA.to_owned() };
+    let spans =
+        ResourceSpans { resource: Some(resource), scope_spans: vec![spans], schema_url: SCHEMA.to_owned() };
+    ExportTraceServiceRequest { resource_spans: vec![spans] }
+}
+
+/// The spans of a run, as far as it was followed.
+struct Traced<'a> {
+    run: &'a str,
+    has_content: bool,
+    calls: Vec<Span>,
+    /// The time at which each open call was made last, and its prompt.
+    asked: BTreeMap<String, (u64, Option<Ask>)>,
+    /// The first and the last moment of each agent.
+    agents: BTreeMap<usize, (u64, u64)>,
+    events: Vec<SpanEvent>,
+}
+
+impl<'a> Traced<'a> {
+    fn new(run: &'a str, has_content: bool) -> Self {
+        Self {
+            run,
+            has_content,
+            calls: Vec::new(),
+            asked: BTreeMap::new(),
+            agents: BTreeMap::new(),
+            events: Vec::new(),
+        }
+    }
+
+    fn trace_id(&self) -> Vec<u8> {
+        Digest::new(self.run.as_bytes()).as_bytes()[..16].to_vec()
+    }
+
+    /// Returns the id of a span, which is that of its step in this run.
+    fn span_id(&self, step: &str) -> Vec<u8> {
+        let digest = Hasher::default().part(self.run.as_bytes()).part(step.as_bytes()).finish();
+        digest.as_bytes()[..8].to_vec()
+    }
+
+    fn agent_id(&self, agent: usize) -> Vec<u8> {
+        self.span_id(&format!("agent {agent}"))
+    }
+
+    fn take(&mut self, state: &RunState, record: &Record) {
+        let at = nanos(&record.at);
+        match &record.event {
+            Entry::Replied(replied) => self.replied(state, record, replied),
+            Entry::Executed(executed) => {
+                let is_check = matches!(executed.by, crate::journal::Executor::Command(_));
+                let what = if is_check { "check" } else { "program" };
+                let end = executed.result.end;
+                let attributes = vec![
+                    text("consensus.execution", what),
+                    text("consensus.end", &end.to_string()),
+                    truth("consensus.success", end.is_success()),
+                ];
+                self.event(at, "consensus.execution", attributes);
+            }
+            Entry::Resumed { program, .. } => {
+                self.event(at, "consensus.resumed", vec![text("consensus.program", program)]);
+            }
+            Entry::Opened(_) | Entry::Asked(_) | Entry::Found(_) | Entry::Stopped { .. } => {}
+        }
+    }
+
+    fn event(&mut self, at: u64, name: &str, attributes: Vec<KeyValue>) {
+        let event =
+            SpanEvent { time_unix_nano: at, name: name.to_owned(), attributes, ..SpanEvent::default() };
+        self.events.push(event);
+    }
+
+    fn replied(&mut self, state: &RunState, record: &Record, replied: &Replied) {
+        let (call, end) = (replied.call, nanos(&record.at));
+        let (begin, prompt) = self.asked.remove(&call.to_string()).unwrap_or((end, None));
+        let endpoint = state.endpoints().get(call.agent);
+        let mut attributes = call_attributes(state, endpoint, call, replied);
+        if let Some(ask) = &prompt {
+            attributes.push(whole("gen_ai.request.max_tokens", ask.max_tokens.into()));
+        }
+        if self.has_content {
+            let messages = prompt.map(|ask| ask.messages.iter().map(|one| message(one)).collect::<Vec<_>>());
+            attributes.extend(messages.map(|all| text("gen_ai.input.messages", &json!(all).to_string())));
+            let said =
+                json!([{"role": "assistant", "parts": [{"type": "text", "content": replied.reply.text}]}]);
+            attributes.push(text("gen_ai.output.messages", &said.to_string()));
+        }
+        let moments = self.agents.entry(call.agent).or_insert((begin, end));
+        *moments = (moments.0.min(begin), moments.1.max(end));
+        let model = endpoint.map(Endpoint::model).unwrap_or_default();
+        self.calls.push(Span {
+            trace_id: self.trace_id(),
+            span_id: self.span_id(&format!("record {}", record.seq)),
+            parent_span_id: self.agent_id(call.agent),
+            name: format!("chat {model}").trim_end().to_owned(),
+            kind: SpanKind::Client.into(),
+            start_time_unix_nano: begin,
+            end_time_unix_nano: end,
+            attributes,
+            ..Span::default()
+        });
+    }
+
+    fn agent_spans(&self, state: &RunState) -> Vec<Span> {
+        let span = |(agent, (begin, end)): (&usize, &(u64, u64))| {
+            let name = state.agent_name(*agent);
+            Span {
+                trace_id: self.trace_id(),
+                span_id: self.agent_id(*agent),
+                parent_span_id: self.span_id("run"),
+                name: format!("invoke_agent {name}"),
+                kind: SpanKind::Internal.into(),
+                start_time_unix_nano: *begin,
+                end_time_unix_nano: *end,
+                attributes: vec![
+                    text("gen_ai.operation.name", "invoke_agent"),
+                    text("gen_ai.agent.name", name),
+                ],
+                ..Span::default()
+            }
+        };
+        self.agents.iter().map(span).collect()
+    }
+
+    fn run_span(&mut self, state: &RunState, result: &RunResult, (began, ended): (&str, &str)) -> Span {
+        let setup = &state.opened().setup;
+        let end = nanos(ended);
+        let mut attributes = vec![
+            text("gen_ai.operation.name", "invoke_workflow"),
+            text("gen_ai.workflow.name", &setup.roleset),
+            text("gen_ai.conversation.id", conversation(state)),
+            text("consensus.run", self.run),
+            text("consensus.protocol", setup.params.protocol()),
+            text("consensus.outcome", result.outcome.name()),
+            whole("consensus.rounds", result.rounds.into()),
+            whole("gen_ai.request.seed", setup.seed),
+        ];
+        attributes.extend(result.how.map(|how| text("consensus.how", how.name())));
+        let mut evaluation = vec![
+            text("gen_ai.evaluation.name", "agreement"),
+            text("gen_ai.evaluation.score.label", result.outcome.name()),
+        ];
+        evaluation.extend(
+            result
+                .confidence
+                .as_ref()
+                .map(|known| number("gen_ai.evaluation.score.value", known.value.value())),
+        );
+        evaluation.extend(result.reason.as_ref().map(|why| text("gen_ai.evaluation.explanation", why)));
+        self.event(end, "gen_ai.evaluation.result", evaluation);
+        let status = match state.outcome() {
+            Some(Outcome::Failed { cause }) => {
+                attributes.push(text("error.type", "failed"));
+                Status { code: StatusCode::Error.into(), message: cause.clone() }
+            }
+            _ => Status::default(),
+        };
+        Span {
+            trace_id: self.trace_id(),
+            span_id: self.span_id("run"),
+            name: format!("invoke_workflow {}", setup.roleset),
+            kind: SpanKind::Internal.into(),
+            start_time_unix_nano: nanos(began),
+            end_time_unix_nano: end,
+            attributes,
+            events: std::mem::take(&mut self.events),
+            status: Some(status),
+            ..Span::default()
+        }
+    }
+}
+
+/// Returns the session of a run, or else its own id.
+fn conversation(state: &RunState) -> &str {
+    state.opened().session.as_ref().map_or_else(|| state.run(), |place| &place.name)
+}
+
+fn call_attributes(
+    state: &RunState,
+    endpoint: Option<&Endpoint>,
+    call: CallId,
+    replied: &Replied,
+) -> Vec<KeyValue> {
+    let usage = &replied.usage;
+    let mut attributes = vec![
+        text("gen_ai.operation.name", "chat"),
+        text("gen_ai.agent.name", state.agent_name(call.agent)),
+        text("consensus.call", &call.to_string()),
+        whole("gen_ai.usage.input_tokens", usage.prompt),
+        whole("gen_ai.usage.output_tokens", usage.completion),
+        whole("gen_ai.usage.cache_read.input_tokens", usage.cached),
+        list("gen_ai.response.finish_reasons", &[finish(replied.reply.finish)]),
+        whole("consensus.attempts", replied.attempts.into()),
+    ];
+    if let Some(endpoint) = endpoint {
+        attributes.push(text("gen_ai.provider.name", provider(endpoint)));
+        attributes.push(text("gen_ai.request.model", endpoint.model()));
+        if let Some((host, port)) = server(endpoint) {
+            attributes.push(text("server.address", &host));
+            attributes.extend(port.map(|port| whole("server.port", port.into())));
+        }
+    }
+    attributes.extend(
+        state
+            .opened()
+            .setup
+            .everybody()
+            .nth(call.agent)
+            .map(|agent| number("gen_ai.request.temperature", agent.temperature)),
+    );
+    attributes
+}
+
+/// Returns the name of the provider as the conventions have it.
+fn provider(endpoint: &Endpoint) -> &str {
+    match endpoint {
+        Endpoint::Bedrock(_) => "aws.bedrock",
+        Endpoint::Mock(_) => "mock",
+        Endpoint::Bank(_) => "bank",
+        // Whatever serves the interface of OpenAI.
+        Endpoint::OpenAi(known) if known.provider().is_empty() => "openai",
+        Endpoint::OpenAi(known) => known.provider(),
+    }
+}
+
+/// Returns the host and the port of a server.
+fn server(endpoint: &Endpoint) -> Option<(String, Option<u16>)> {
+    let url: reqwest::Url = endpoint.place().split(',').next()?.parse().ok()?;
+    Some((url.host_str()?.to_owned(), url.port_or_known_default()))
+}
+
+/// Returns the reason for the end of a reply as the conventions have it.
+fn finish(finish: Finish) -> &'static str {
+    match finish {
+        Finish::Stop => "stop",
+        Finish::Length => "length",
+        Finish::Refused => "content_filter",
+    }
+}
+
+fn message(message: &Message) -> serde_json::Value {
+    json!({"role": message.role, "parts": [{"type": "text", "content": message.content}]})
+}
+
+/// Returns a time stamp in nanoseconds since 1970; 0 for one that cannot be read.
+fn nanos(at: &str) -> u64 {
+    let time = humantime::parse_rfc3339(at).unwrap_or(SystemTime::UNIX_EPOCH);
+    let since: Duration = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn attribute(key: &str, value: OneValue) -> KeyValue {
+    KeyValue { key: key.to_owned(), value: Some(AnyValue { value: Some(value) }), ..KeyValue::default() }
+}
+
+fn text(key: &str, value: &str) -> KeyValue {
+    attribute(key, OneValue::StringValue(value.to_owned()))
+}
+
+fn whole(key: &str, value: u64) -> KeyValue {
+    attribute(key, OneValue::IntValue(i64::try_from(value).unwrap_or(i64::MAX)))
+}
+
+fn number(key: &str, value: f64) -> KeyValue {
+    attribute(key, OneValue::DoubleValue(value))
+}
+
+fn truth(key: &str, value: bool) -> KeyValue {
+    attribute(key, OneValue::BoolValue(value))
+}
+
+fn list(key: &str, values: &[&str]) -> KeyValue {
+    let one = |value: &&str| AnyValue { value: Some(OneValue::StringValue((*value).to_owned())) };
+    attribute(key, OneValue::ArrayValue(ArrayValue { values: values.iter().map(one).collect() }))
+}
