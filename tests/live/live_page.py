@@ -8,7 +8,6 @@ one the exit status is 69. Exit status 1: the page says something else, a hostil
 """
 
 import concurrent.futures
-import http.server
 import json
 import pathlib
 import shutil
@@ -20,6 +19,7 @@ import threading
 import time
 import urllib.request
 
+from model_server import Model, served
 from openai_client import Server
 from playwright.sync_api import sync_playwright
 
@@ -33,70 +33,35 @@ EVENT_MAX = 0.2
 LIST_MAX = 1.0
 
 
-class Gated(http.server.BaseHTTPRequestHandler):
-    """A model whose answers wait until they are let go."""
+class Gated(Model):
+    """A model whose answers wait until they are let go, and are hostile."""
 
-    protocol_version = "HTTP/1.1"
     answers = threading.Semaphore(0)
     replied = []
 
-    def do_GET(self):
-        self.answer({"object": "list", "data": [{"id": "gated", "object": "model"}]})
-
-    def do_POST(self):
-        self.rfile.read(int(self.headers["Content-Length"]))
+    def said(self, _request):
         Gated.answers.acquire()
-        message = {"role": "assistant", "content": f"It follows from {HOSTILE}.\nAnswer: 4"}
-        usage = {"prompt_tokens": 100, "completion_tokens": 12, "total_tokens": 112}
-        choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
         Gated.replied.append(time.monotonic())
-        self.answer({"id": "c", "object": "chat.completion", "created": 1, "model": "gated", "choices": choices, "usage": usage})
-
-    def answer(self, value):
-        body = json.dumps(value).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        pass
+        return f"It follows from {HOSTILE}.\nAnswer: 4"
 
 
-class Forms(Gated):
-    """A model that fills in the forms of a council at once."""
+class Forms(Model):
+    """A model that fills in the forms of a council."""
 
-    def do_POST(self):
-        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+    def said(self, request):
         form = request.get("response_format", {}).get("json_schema", {}).get("name")
+        quote = {"source": "D1", "quote": "The rent is 830 euros."}
         filled = {
             "framing": {"framing": "The rent.", "search": "rent", "reasoning": "it says so", "confidence": 0.9},
-            "response": {
-                "response": "830 euros",
-                "citations": [{"source": "D1", "quote": "The rent is 830 euros."}],
-                "reasoning": "it says so",
-                "confidence": 0.9,
-            },
+            "response": {"response": "830 euros", "citations": [quote], "reasoning": "it says so", "confidence": 0.9},
             "verification": {
-                "checks": [{"claim": "830 euros", "source": "D1", "quote": "The rent is 830 euros.", "verdict": "holds"}],
+                "checks": [{"claim": "830 euros", "verdict": "holds", **quote}],
                 "reasoning": "it holds",
                 "veto": False,
                 "confidence": 0.9,
             },
         }.get(form)
-        message = {"role": "assistant", "content": json.dumps(filled) if filled else "I think so."}
-        usage = {"prompt_tokens": 100, "completion_tokens": 12, "total_tokens": 112}
-        choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
-        self.answer({"id": "c", "object": "chat.completion", "created": 1, "model": "forms", "choices": choices, "usage": usage})
-
-
-def model(handler):
-    """The address of a model."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    return f"http://127.0.0.1:{server.server_port}/v1"
+        return json.dumps(filled) if filled else "I think so."
 
 
 class Browser:
@@ -139,7 +104,7 @@ def looks(browser, axe, url, places, folder, token=None):
 
 def begun_in_the_form(browser, axe, binary):
     """A run that a person begins, watches and opens, by a model whose words are hostile."""
-    with Server(binary, "--base-url", model(Gated), "--model", "gated", "--roleset", "self_consistency,single") as server:
+    with Server(binary, "--base-url", served(Gated)[1], "--model", "test", "--roleset", "self_consistency,single") as server:
         url = server.url.removesuffix("/v1")
         shown = Browser(browser, axe)
         page = shown.page
@@ -179,8 +144,8 @@ def cites(browser, axe, binary, folder):
     document = folder / "lease.txt"
     document.write_text("The Moon is a rock.\n" * 400 + f"{HOSTILE} The rent is 830 euros.\n" + "The Moon is a rock.\n" * 400)
     words = ["run", "--quiet", "--roleset", "council_tripartite", "--runs-dir", folder / "runs", "-f", document]
-    url = model(Forms)
-    subprocess.run([binary, *words, "--base-url", url, "--model", "forms", "How much is the rent?"], check=True, capture_output=True)
+    _, url = served(Forms)
+    subprocess.run([binary, *words, "--base-url", url, "--model", "test", "How much is the rent?"], check=True, capture_output=True)
     words = ["show", "--runs-dir", folder / "runs", "--format", "html"]
     (folder / "run.html").write_text(subprocess.run([binary, *words], check=True, capture_output=True, text=True).stdout)
     shown = Browser(browser, axe)

@@ -18,8 +18,8 @@ import time
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
+from model_server import served
 from openai_client import Server
-from slow_model import slow_model
 
 MOCK = ["--mock", "--answer", "4"]
 TOOLS = ["run", "start", "status", "result", "cancel", "plan", "verify", "review_change"]
@@ -98,7 +98,7 @@ async def resources_and_prompts(session, run):
 async def outlives(binary, seconds):
     """A run that is longer than the patience of its client, or than its client and its server live."""
     with tempfile.TemporaryDirectory() as folder:
-        model, url = slow_model(seconds)
+        model, url = served(seconds=seconds)
         words = ["--roleset", "single", "--base-url", url, "--model", "slow", "-o", folder]
         began = time.monotonic()
         async with stdio(binary, *words) as session:
@@ -127,7 +127,7 @@ async def outlives(binary, seconds):
 def as_task(binary, seconds):
     """A long run as the task of a client that knows tasks, written by hand: neither Python's client nor Node's knows them."""
     with tempfile.TemporaryDirectory() as folder:
-        _, url = slow_model(seconds)
+        _, url = served(seconds=seconds)
         command = [binary, "mcp", "--quiet", "--roleset", "single", "--base-url", url, "--model", "slow", "-o", folder]
         server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         numbers = itertools.count()

@@ -20,9 +20,9 @@ import threading
 import time
 import urllib.request
 
+from model_server import served
 from openai_client import Server
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest, ExportTraceServiceResponse
-from slow_model import slow_model
 
 
 class Receiver(http.server.BaseHTTPRequestHandler):
@@ -95,7 +95,7 @@ def texts(spans):
 
 def killed_and_resumed(binary, folder, collector, url):
     """A run that dies in the middle and goes on: each span comes once."""
-    model, base = slow_model(0.3)
+    model, base = served(seconds=0.3)
     flags = ["--otlp", url, "--runs-dir", f"{folder}/runs", "--quiet"]
     words = [binary, "run", *flags, "--roleset", "self_consistency", "--base-url", base, "--model", "slow"]
     run = subprocess.Popen([*words, "How much is 2+2?"], stdout=subprocess.DEVNULL)

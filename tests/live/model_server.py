@@ -1,4 +1,4 @@
-"""A model server on this machine that answers `4` after a while."""
+"""Model servers on this machine for tests, in OpenAI's form."""
 
 import contextlib
 import http.server
@@ -7,21 +7,24 @@ import threading
 import time
 
 
-class Slow(http.server.BaseHTTPRequestHandler):
-    """A model that answers after `server.seconds`."""
+class Model(http.server.BaseHTTPRequestHandler):
+    """A model that says `self.said(request)` after `server.seconds`."""
 
     protocol_version = "HTTP/1.1"
 
     def do_GET(self):
-        self.answer({"object": "list", "data": [{"id": "slow", "object": "model"}]})
+        self.answer({"object": "list", "data": [{"id": "test", "object": "model"}]})
 
     def do_POST(self):
-        self.rfile.read(int(self.headers["Content-Length"]))
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         time.sleep(self.server.seconds)
-        message = {"role": "assistant", "content": "It follows from the task.\nAnswer: 4"}
+        message = {"role": "assistant", "content": self.said(request)}
         usage = {"prompt_tokens": 100, "completion_tokens": 12, "total_tokens": 112}
         choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
-        self.answer({"id": "c", "object": "chat.completion", "created": 1, "model": "slow", "choices": choices, "usage": usage})
+        self.answer({"id": "c", "object": "chat.completion", "created": 1, "model": "test", "choices": choices, "usage": usage})
+
+    def said(self, _request):
+        return "It follows from the task.\nAnswer: 4"
 
     def answer(self, value):
         body = json.dumps(value).encode()
@@ -29,6 +32,7 @@ class Slow(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
+        # A caller that was killed reads nothing.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self.wfile.write(body)
 
@@ -36,9 +40,9 @@ class Slow(http.server.BaseHTTPRequestHandler):
         pass
 
 
-def slow_model(seconds):
-    """A model that answers after so many seconds, and its address."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Slow)
+def served(handler=Model, seconds=0.0):
+    """A model server and its address."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads, server.seconds = True, seconds
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server, f"http://127.0.0.1:{server.server_port}/v1"
