@@ -17,7 +17,7 @@ use crate::core::Endpoint;
 use crate::crypto::Digest;
 use crate::engine::{PreparedRun, Redaction, RunBuilder, Sought, require_plain_id};
 use crate::journal::{Executed, InBatch, Limits};
-use crate::protocol::{Document, ProtocolParams as _, RunSetup, Task};
+use crate::protocol::{Document, OnDisagreement, ProtocolParams as _, RunSetup, Task, VoteOverride};
 use crate::run::{ReadCalibration, add_spoken_rules};
 use crate::text::{
     Canonical, CanonicalRule, Canonicalizer, Constraint, DecimalSign, NotCanonical, Reading, escape,
@@ -91,6 +91,12 @@ impl Column {
         Self { sha256: Digest::new(text.as_bytes()), calibration: Some(calibration), ..self }
     }
 
+    /// Returns whether its answers get a confidence.
+    #[must_use]
+    pub fn is_calibrated(&self) -> bool {
+        self.calibration.is_some()
+    }
+
     /// Returns the same column with at most this many tokens in a reply.
     #[must_use]
     pub fn with_reply_tokens(self, max: u32) -> Self {
@@ -108,6 +114,15 @@ impl Column {
         let mut setup = self.setup;
         setup.params.constraints_mut()?.push(rule);
         Some(Self { sha256: Digest::new(text.as_bytes()), setup, ..self })
+    }
+
+    /// Returns the same column with this answer of a vote that does not settle, or none if its protocol is no vote.
+    #[must_use]
+    pub fn with_on_disagreement(self, answer: OnDisagreement) -> Option<Self> {
+        let text = json!([self.sha256, "on disagreement", answer]).to_string();
+        let mut setup = self.setup;
+        let is_vote = setup.params.apply(&VoteOverride::OnDisagreement(answer).into());
+        is_vote.then(|| Self { sha256: Digest::new(text.as_bytes()), setup, ..self })
     }
 
     /// Returns the same column whose models are called with one more header.

@@ -143,6 +143,18 @@ impl Intake<'_> {
             Some(max) => column.with_reply_tokens(max),
             None => column,
         };
+        let column = match asked.on_disagreement {
+            Some(_) if column.is_calibrated() => {
+                let why = "the server has a calibration, which holds for its own settings alone";
+                return Err(ApiError::field("consensus.on_disagreement", why));
+            }
+            Some(answer) => {
+                let why = "the roleset is no vote; leave this out, or choose one such as `vote_number`";
+                let column = column.with_on_disagreement(answer);
+                column.ok_or_else(|| ApiError::field("consensus.on_disagreement", why))?
+            }
+            None => column,
+        };
         let Some(schema) = &asked.schema else { return Ok(column) };
         let rule = Constraint::Schema { schema: schema.clone() };
         let why = "the roleset knows no rules for its answers; choose another one";

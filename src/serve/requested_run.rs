@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use super::api_error::ApiError;
 use super::rules::PREFIX;
 use crate::crypto::Digest;
-use crate::protocol::Document;
+use crate::protocol::{Document, OnDisagreement};
 use crate::text::{AnswerSchema, CanonicalKind, CanonicalRule, escape};
 
 /// The name of the document with the earlier messages of a conversation.
@@ -46,6 +46,8 @@ pub(super) struct RequestedRun {
     pub(super) documents: Vec<Document>,
     /// The rule for which differences between texts do not count, if it is not that of the roleset.
     pub(super) canonical: Option<CanonicalRule>,
+    /// The answer of a vote that does not settle, if it is not that of the roleset.
+    pub(super) on_disagreement: Option<OnDisagreement>,
     /// The schema of the answer, if the caller gives one.
     pub(super) schema: Option<AnswerSchema>,
     /// The seed.
@@ -65,6 +67,10 @@ pub(super) struct Extension {
     #[serde(default)]
     #[schema(value_type = Option<String>, example = "number")]
     canonical: Option<CanonicalKind>,
+    /// The answer of a vote that does not settle: `abstain` for none, or `leader`.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, example = "leader")]
+    on_disagreement: Option<OnDisagreement>,
 }
 
 /// The form that the answer is to have.
@@ -165,16 +171,37 @@ impl RequestedRun {
         }
         let (format, format_field) = format;
         let kind = format.as_ref().and_then(AnswerFormat::kind);
-        let canonical = canonical(kind, format_field, extension.unwrap_or_default())?;
+        let Extension { choices, canonical: asked_kind, on_disagreement } = extension.unwrap_or_default();
+        let canonical = canonical(kind, format_field, choices, asked_kind)?;
         let schema = format.map(|format| format.schema(format_field)).transpose()?.flatten();
         let (prompt, documents) = conversation(said, field)?;
         let seed = seed.map(|seed| seed.rem_euclid(SEEDS).unsigned_abs());
-        Ok(Self { model, is_review: false, prompt, documents, canonical, schema, seed, reply_tokens })
+        Ok(Self {
+            model,
+            is_review: false,
+            prompt,
+            documents,
+            canonical,
+            on_disagreement,
+            schema,
+            seed,
+            reply_tokens,
+        })
     }
 
     /// Returns the SHA-256 of what decides about the run. Whether its answer is streamed does not.
     pub(super) fn digest(&self) -> Digest {
-        let Self { model, is_review, prompt, documents, canonical, schema, seed, reply_tokens } = self;
+        let Self {
+            model,
+            is_review,
+            prompt,
+            documents,
+            canonical,
+            on_disagreement,
+            schema,
+            seed,
+            reply_tokens,
+        } = self;
         let model = model.strip_prefix(PREFIX).unwrap_or(model);
         let mut of = vec![
             json!(model),
@@ -186,6 +213,7 @@ impl RequestedRun {
         ];
         of.extend(schema.as_ref().map(|schema| json!(schema)));
         of.extend(is_review.then(|| json!("review")));
+        of.extend(on_disagreement.map(|answer| json!(["on_disagreement", answer])));
         Digest::new(json!(of).to_string().as_bytes())
     }
 }
@@ -257,7 +285,8 @@ pub(super) fn text(content: Option<GivenContent>, field: &str) -> Result<String,
 fn canonical(
     kind: Option<CanonicalKind>,
     field: &str,
-    Extension { choices, canonical }: Extension,
+    choices: Vec<String>,
+    canonical: Option<CanonicalKind>,
 ) -> Result<Option<CanonicalRule>, ApiError> {
     match kind {
         Some(kind) if choices.is_empty() && canonical.is_none() => Ok(Some(kind.into())),

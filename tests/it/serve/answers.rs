@@ -7,7 +7,9 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use super::{Door, behind, body};
-use crate::support::{Act, Finished, Folder, Request, SENSIBLE, Served, Server, answer, consensus, model};
+use crate::support::{
+    Act, Finished, Folder, Request, SENSIBLE, Served, Server, answer, completion, consensus, model,
+};
 
 #[test]
 fn the_content_is_the_agreed_text_and_the_usage_that_of_all_calls() {
@@ -298,4 +300,33 @@ fn an_answer_by_a_schema_of_the_caller_is_accepted_by_it() {
     let said = says(r#"{"sum": -4}"#).chat(&[], &ask).json();
     assert_ne!(said["consensus"]["outcome"], "agreed", "{said}");
     Finished::of(consensus(&folder).args(["verify", "served"])).exits(0);
+}
+
+#[test]
+fn a_request_says_what_a_vote_that_does_not_settle_answers() {
+    // Each sample finds another number.
+    let count = std::sync::atomic::AtomicUsize::new(0);
+    let llm = Server::start(move |request: &Request| {
+        if request.path.ends_with("/chat/completions") {
+            let number = count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            return vec![Act::Send(completion(&format!("It follows.\nAnswer: {number}")))];
+        }
+        model(SENSIBLE)(request)
+    });
+    let folder = Folder::new();
+    let served = Served::start(&folder, &["--base-url", &llm.url(), "--model", "m"]);
+    let mut ask = body("vote_short", "How much is 2+2?");
+    let said = served.chat(&[], &ask).json();
+    assert_eq!(said["consensus"]["outcome"], "no_agreement", "{said}");
+    ask["consensus"] = json!({"on_disagreement": "leader"});
+    let said = served.chat(&[], &ask).json();
+    assert_eq!(said["consensus"]["outcome"], "agreed", "{said}");
+    assert_eq!(said["consensus"]["degraded"][0]["kind"], "unsettled", "{said}");
+    let mut pair = body("solver_checker", "How much is 2+2?");
+    pair["consensus"] = json!({"on_disagreement": "leader"});
+    let refused = served.chat(&[], &pair);
+    assert_eq!(
+        (refused.status, &refused.json()["error"]["param"]),
+        (400, &json!("consensus.on_disagreement"))
+    );
 }
