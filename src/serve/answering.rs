@@ -128,13 +128,17 @@ fn now() -> u64 {
 /// Reads the body of a request, which says that it is JSON.
 async fn json_body(headers: &HeaderMap, body: Body) -> Result<Bytes, ApiError> {
     if headers.contains_key(DEPTH_HEADER) {
-        let why = "an agent of this program sent the request: a server cannot be the model of its own agents";
-        return Err(ApiError::bad("recursion", why));
+        return Err(ApiError::recursion());
     }
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     if !kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json")) {
         return Err(ApiError::not_json());
     }
+    whole_body(body).await
+}
+
+/// Reads the body of a request, within a time and a length.
+pub(super) async fn whole_body(body: Body) -> Result<Bytes, ApiError> {
     let read = axum::body::to_bytes(body, BODY_BYTES_MAX);
     let read = tokio::time::timeout(BODY_MAX, read).await.map_err(|_| ApiError::slow_body())?;
     read.map_err(|why| match why.into_inner().downcast::<LengthLimitError>() {

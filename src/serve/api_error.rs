@@ -185,6 +185,12 @@ impl ApiError {
         Self::new(status, "api_error", "provider_failed", reason)
     }
 
+    /// A request of an agent of such a server.
+    pub(super) fn recursion() -> Self {
+        let why = "an agent of this program sent the request: a server cannot be the model of its own agents";
+        Self::bad("recursion", why)
+    }
+
     /// A run that was put down before its end, because the server stops.
     pub(super) fn put_down(has_key: bool) -> Self {
         let why = if has_key {

@@ -37,10 +37,12 @@ pub(super) fn router(front: Front) -> Router {
     // It is the same for every request.
     let description = Bytes::from(serde_json::to_vec(&description).unwrap_or_default());
     let as_json = [(header::CONTENT_TYPE, "application/json")];
+    let tools = Router::new().route_service("/mcp", over_http(front.clone()));
+    let tools = tools.layer(middleware::from_fn(with_whole_body));
     let with_guard = middleware::from_fn_with_state(Arc::clone(&front.service), guarded_by_token);
     let guarded = guarded
         .route("/openapi.json", get(async move || (as_json, description.clone())))
-        .route_service("/mcp", over_http(front.clone()))
+        .merge(tools)
         .route("/page/runs", get(page::list))
         .route("/page/runs/{run}", get(page::run))
         .route_layer(with_guard);
@@ -115,6 +117,13 @@ async fn called_by_its_name(
 ) -> Result<Response, ApiError> {
     service.rules.guard.require_host(request.headers())?;
     Ok(next.run(request).await)
+}
+
+/// Reads the body of a request before the request goes on, within a time and a length.
+async fn with_whole_body(request: Request, next: Next) -> Result<Response, ApiError> {
+    let (head, body) = request.into_parts();
+    let body = answering::whole_body(body).await?;
+    Ok(next.run(Request::from_parts(head, body.into())).await)
 }
 
 async fn guarded_by_token(

@@ -139,6 +139,13 @@ pub(super) fn journal_of(lines: &[u8]) -> Result<Journal, ApiError> {
     read_from(lines, Path::new(RECORDS)).map_err(|why| ApiError::internal(&why))
 }
 
+/// Does work that takes a while on a thread of its own.
+pub(super) async fn in_background<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
+) -> Result<T, ApiError> {
+    tokio::task::spawn_blocking(work).await.map_err(|why| ApiError::internal(&why))?
+}
+
 fn no_run() -> ApiError {
     ApiError::unknown("run_not_found", "there is no such run")
 }

@@ -159,10 +159,7 @@ impl RequestedRun {
     pub(super) fn new(wishes: Wishes<'_>, said: Vec<Spoken>, field: &str) -> Result<Self, ApiError> {
         let Wishes { model, seed, reply_tokens: (reply_tokens, tokens_field), format, tools, extension } =
             wishes;
-        if model.len() > MODEL_BYTES_MAX || model.contains(char::is_control) {
-            let why = "the name of a model has 256 bytes at most, all of them visible";
-            return Err(ApiError::field("model", why));
-        }
+        require_name(&model, "model")?;
         if tools.is_some_and(|tools| !tools.is_empty()) {
             return Err(ApiError::field("tools", TOOLS));
         }
@@ -251,6 +248,15 @@ impl AnswerFormat {
         let schema = schema.ok_or_else(|| ApiError::field(field, why))?;
         AnswerSchema::try_from(schema).map(Some).map_err(|why| ApiError::field(field, why))
     }
+}
+
+/// Refuses a name that no model has.
+pub(super) fn require_name(model: &str, field: &str) -> Result<(), ApiError> {
+    if model.len() > MODEL_BYTES_MAX || model.contains(char::is_control) {
+        let why = "the name of a model has 256 bytes at most, all of them visible";
+        return Err(ApiError::field(field, why));
+    }
+    Ok(())
 }
 
 /// Reads the body of a request. The error names the field that is to blame.

@@ -26,8 +26,16 @@ TOOLS = ["run", "start", "status", "result", "cancel", "plan", "verify", "review
 QUESTION = {"task": "How much is 2+2?", "canonical": "number"}
 CHANGE = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n"
 
+# The calls of a long run, one after another. A server that says nothing for five minutes is given up.
+CALLS = 5
+
 # Clients give up a call after this time, unless they are told otherwise.
 PATIENCE = 60
+
+
+def one_by_one(url):
+    """The flags of a server whose runs make their calls one after another."""
+    return ["--roleset", "self_consistency", "--calls-at-once", "1", "--base-url", url, "--model", "slow"]
 
 
 @contextlib.asynccontextmanager
@@ -98,8 +106,8 @@ async def resources_and_prompts(session, run):
 async def outlives(binary, seconds):
     """A run that is longer than the patience of its client, or than its client and its server live."""
     with tempfile.TemporaryDirectory() as folder:
-        model, url = served(seconds=seconds)
-        words = ["--roleset", "single", "--base-url", url, "--model", "slow", "-o", folder]
+        model, url = served(seconds=seconds / CALLS)
+        words = [*one_by_one(url), "-o", folder]
         began = time.monotonic()
         async with stdio(binary, *words) as session:
             ran = await called(session, "run", task="How much is 2+2?")
@@ -112,7 +120,7 @@ async def outlives(binary, seconds):
             stopped = await called(session, "start", task="How much is 3+1?")
             cancelled = await called(session, "cancel", run=stopped["run"])
             assert cancelled["status"] == "stopping", cancelled
-        model.seconds = 0.5
+        model.seconds = 0.1
         async with stdio(binary, *words) as session:
             left = await called(session, "start", task="How much is 1+3?")
         # The client has gone, and the server with it.
@@ -127,8 +135,8 @@ async def outlives(binary, seconds):
 def as_task(binary, seconds):
     """A long run as the task of a client that knows tasks, written by hand: neither Python's client nor Node's knows them."""
     with tempfile.TemporaryDirectory() as folder:
-        _, url = served(seconds=seconds)
-        command = [binary, "mcp", "--quiet", "--roleset", "single", "--base-url", url, "--model", "slow", "-o", folder]
+        _, url = served(seconds=seconds / CALLS)
+        command = [binary, "mcp", "--quiet", *one_by_one(url), "-o", folder]
         server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         numbers = itertools.count()
 

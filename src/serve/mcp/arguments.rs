@@ -4,6 +4,7 @@
 //! model that calls a tool, which pays for each word of them.
 
 use std::path::Path;
+use std::time::Duration;
 
 use rmcp::schemars::{self, JsonSchema};
 use serde::Deserialize;
@@ -15,13 +16,16 @@ use crate::protocol::Document;
 use crate::run::Traced;
 use crate::serve::api_error::ApiError;
 use crate::serve::intake::KEYED;
-use crate::serve::known_run::run_id;
-use crate::serve::requested_run::{RequestedRun, canonical_of};
+use crate::serve::known_run::{in_background, run_id};
+use crate::serve::requested_run::{RequestedRun, canonical_of, require_name};
 use crate::serve::rules::ServerRules;
 use crate::text::{CanonicalKind, escape};
 
 /// The task of reviewers.
 const REVIEW_TASK: &str = "Decide whether this change may be applied.";
+
+/// The time in which a change must have been read.
+const READ_MAX: Duration = Duration::from_secs(30);
 
 /// The branch that a change is compared with, unless the call names another.
 const BASE: &str = "main";
@@ -112,6 +116,7 @@ impl AskArguments {
 
 /// Returns the name of a roleset, with or without its model, if the roleset is served.
 fn known(rules: &ServerRules, named: String, is_for_changes: bool) -> Result<String, ApiError> {
+    require_name(&named, "roleset")?;
     let bare = named.split('@').next().unwrap_or_default();
     let served: Vec<&str> = rules.rolesets(is_for_changes).map(|served| served.name.as_str()).collect();
     if served.contains(&bare) {
@@ -133,11 +138,15 @@ fn usual(rules: &ServerRules, choices: &[String], canonical: Option<CanonicalKin
 
 impl ReviewArguments {
     /// Returns the run in which the change is reviewed. Where the client is not this machine's user, `is_local` is false and no file is read.
-    pub(super) fn requested(self, rules: &ServerRules, is_local: bool) -> Result<RequestedRun, ApiError> {
+    pub(super) async fn requested(
+        self,
+        rules: &ServerRules,
+        is_local: bool,
+    ) -> Result<RequestedRun, ApiError> {
         let Self { diff, change, base, roleset } = self;
         let text = match (diff, change) {
             (Some(diff), None) => diff,
-            (None, Some(change)) if is_local => named_diff(&change, base.as_deref())?,
+            (None, Some(change)) if is_local => named_diff(change, base).await?,
             (None, Some(_)) => {
                 let why = "a client at another place sends the `diff` itself; a change is read from files over standard input alone";
                 return Err(ApiError::field("change", why));
@@ -169,11 +178,15 @@ impl ReviewArguments {
 }
 
 /// Reads a change of the folder in which the server runs.
-fn named_diff(change: &str, base: Option<&str>) -> Result<String, ApiError> {
+async fn named_diff(change: String, base: Option<String>) -> Result<String, ApiError> {
     if change == "-" {
         return Err(ApiError::field("change", "standard input belongs to the client; give `diff`"));
     }
-    let diff = read_diff(Path::new("."), change, base.unwrap_or(BASE), &Traced);
+    let base = base.unwrap_or_else(|| BASE.to_owned());
+    let read = in_background(move || Ok(read_diff(Path::new("."), &change, &base, &Traced)));
+    // A file such as a terminal may never end.
+    let slow = |_| ApiError::field("change", "the change could not be read within half a minute");
+    let diff = tokio::time::timeout(READ_MAX, read).await.map_err(slow)??;
     let diff = diff.map_err(|why| ApiError::field("change", format!("{:#}", anyhow::Error::from(why))))?;
     Ok(String::from_utf8_lossy(&diff).into_owned())
 }

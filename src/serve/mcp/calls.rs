@@ -21,7 +21,7 @@ use super::waiting::{Waited, wait_for};
 use crate::serve::api_error::ApiError;
 use crate::serve::caller::Caller;
 use crate::serve::front::Front;
-use crate::serve::known_run::{CallersRun, all_lines, cancel, find};
+use crate::serve::known_run::{CallersRun, all_lines, cancel, find, in_background};
 use crate::serve::live_run::{LiveRun, RunEnd};
 use crate::serve::requested_run::{RequestedRun, read_body};
 use crate::serve::submission::Taken;
@@ -32,6 +32,8 @@ pub(super) struct ToolCall<'a> {
     pub(super) caller: Caller,
     /// Whether the client is on this machine, with the rights of its user.
     pub(super) is_local: bool,
+    /// Whether an agent of a server like this one makes the call.
+    pub(super) is_recursive: bool,
     pub(super) context: &'a RequestContext<RoleServer>,
 }
 
@@ -46,7 +48,7 @@ impl ToolCall<'_> {
             ToolName::Run => self.run(self.asked(arguments)?).await,
             ToolName::ReviewChange => {
                 let change: ReviewArguments = read(arguments)?;
-                self.run(change.requested(&self.front.service.rules, self.is_local)?).await
+                self.run(change.requested(&self.front.service.rules, self.is_local).await?).await
             }
             ToolName::Start => {
                 let live = self.begin(self.asked(arguments)?).await?;
@@ -68,7 +70,8 @@ impl ToolCall<'_> {
                 let run = run_of(arguments)?;
                 let known = find(&self.front.service, self.caller, run)?;
                 let lines = all_lines(&self.front.service, run).await?;
-                Ok(told(&verify(run, &lines, &known)).into())
+                let report = in_background(move || Ok(verify(run, &lines, &known))).await?;
+                Ok(told(&report).into())
             }
         }
     }
@@ -79,6 +82,9 @@ impl ToolCall<'_> {
 
     /// Begins a run that outlives the call.
     async fn begin(&self, run: RequestedRun) -> Result<Arc<LiveRun>, ApiError> {
+        if self.is_recursive {
+            return Err(ApiError::recursion());
+        }
         match self.front.submit(self.caller, Some(new_task()), run).await? {
             Taken::Live(attached) => Ok(Arc::clone(&attached.live)),
             Taken::Ended(_) => Err(ApiError::internal(&"a new run has the key of an old one")),

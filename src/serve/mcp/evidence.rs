@@ -16,7 +16,7 @@ use crate::protocol::Section;
 use crate::report::{RunResult, review_text};
 use crate::serve::api_error::ApiError;
 use crate::serve::intake::REVIEW;
-use crate::serve::known_run::{CallersRun, RECORDS, all_lines, journal_of};
+use crate::serve::known_run::{CallersRun, RECORDS, all_lines, in_background, journal_of};
 use crate::serve::service::Service;
 
 /// Returns the report of a run that has ended with this line of results.
@@ -31,11 +31,15 @@ pub(super) async fn ended_report(
 
 /// Returns the findings of a review from its records; `None` for a run that is no review.
 async fn findings(service: &Arc<Service>, run: Uuid) -> Result<Option<String>, ApiError> {
-    let journal = journal_of(&all_lines(service, run).await?)?;
-    let state = RunState::replay(&journal.records).map_err(|why| ApiError::internal(&why))?;
-    let result = RunResult::new(&state, journal.head);
-    let Section::Approval(section) = &result.section else { return Ok(None) };
-    Ok(Some(review_text(section, result.outcome)))
+    let lines = all_lines(service, run).await?;
+    let found = move || {
+        let journal = journal_of(&lines)?;
+        let state = RunState::replay(&journal.records).map_err(|why| ApiError::internal(&why))?;
+        let result = RunResult::new(&state, journal.head);
+        let Section::Approval(section) = &result.section else { return Ok(None) };
+        Ok(Some(review_text(section, result.outcome)))
+    };
+    in_background(found).await
 }
 
 /// Derives a run again from its records, and compares it with its line of results.

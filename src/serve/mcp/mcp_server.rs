@@ -5,7 +5,7 @@ use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelTaskParams, GetPromptRequestParams, GetPromptResponse,
     GetTaskParams, GetTaskResult, Implementation, ListPromptsResult, ListResourceTemplatesResult,
     ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
-    ReadResourceResponse, ServerCapabilities, ServerConfig,
+    ReadResourceResponse, ServerCapabilities, ServerConfig, UpdateTaskParams,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
@@ -16,6 +16,7 @@ use super::{mcp_error, prompts, resources, tasks};
 use crate::core::VERSION;
 use crate::serve::caller::Caller;
 use crate::serve::front::Front;
+use crate::serve::intake::DEPTH_HEADER;
 
 /// A server of the protocol, for one client or for all at an address.
 #[derive(Clone, Debug)]
@@ -62,7 +63,10 @@ impl ServerHandler for McpServer {
         let tool =
             tool.ok_or_else(|| ErrorData::invalid_params(format!("there is no tool `{name}`"), None))?;
         let caller = caller(&context);
-        let call = ToolCall { front: &self.front, caller, is_local: self.is_local, context: &context };
+        let request = context.extensions.get::<http::request::Parts>();
+        let is_recursive = request.is_some_and(|request| request.headers.contains_key(DEPTH_HEADER));
+        let (front, is_local) = (&self.front, self.is_local);
+        let call = ToolCall { front, caller, is_local, is_recursive, context: &context };
         let answer = call.answer(tool, arguments.unwrap_or_default()).await;
         Ok(answer.unwrap_or_else(|why| mcp_error::told(&why).into()))
     }
@@ -117,6 +121,15 @@ impl ServerHandler for McpServer {
     ) -> Result<GetTaskResult, ErrorData> {
         let task = tasks::task(&self.front, caller(&context), &request.task_id).await?;
         Ok(GetTaskResult::new(task))
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        // A run asks its client for nothing, so there is nothing to take.
+        tasks::task(&self.front, caller(&context), &request.task_id).await.map(drop)
     }
 
     async fn cancel_task(

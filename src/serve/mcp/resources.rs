@@ -13,7 +13,7 @@ use super::mcp_error::refused;
 use crate::report::transcript;
 use crate::serve::api_error::ApiError;
 use crate::serve::caller::Caller;
-use crate::serve::known_run::{CallersRun, all_lines, ended_runs, find, journal_of, run_id};
+use crate::serve::known_run::{CallersRun, all_lines, ended_runs, find, in_background, journal_of, run_id};
 use crate::serve::service::Service;
 
 /// The beginning of each address.
@@ -116,8 +116,11 @@ async fn text(service: &Arc<Service>, caller: Caller, run: Uuid, part: RunPart) 
         (RunPart::Transcript | RunPart::Journal, _) => all_lines(service, run).await?,
     };
     if part == RunPart::Transcript {
-        let journal = journal_of(&lines)?;
-        return transcript(&journal.records).map_err(|why| ApiError::internal(&why));
+        let told = move || {
+            let journal = journal_of(&lines)?;
+            transcript(&journal.records).map_err(|why| ApiError::internal(&why))
+        };
+        return in_background(told).await;
     }
     String::from_utf8(lines).map_err(|why| ApiError::internal(&why))
 }

@@ -1,11 +1,17 @@
 //! The ways by which messages of the protocol come and go: standard input and output, or HTTP.
 
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use rmcp::ServiceExt as _;
 use rmcp::transport::io::stdio_pipes;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::sync::watch;
 
 use super::mcp_server::McpServer;
 use crate::serve::front::Front;
@@ -16,18 +22,52 @@ const KEEP_ALIVE: Duration = Duration::from_secs(5);
 /// The longest body of a request, in bytes.
 const BODY_BYTES_MAX: usize = 8 << 20;
 
+/// The time that a client which says no more has for its last answers.
+const LAST_ANSWERS: Duration = Duration::from_secs(5);
+
 /// Serves the client on standard input until it has gone, or `ended` comes.
 pub(in crate::serve) async fn over_stdio(front: Front, ended: impl Future<Output = ()>) {
     let server = McpServer { front, is_local: true };
+    let (input, output) = stdio_pipes();
+    let (gone, mut is_gone) = watch::channel(false);
+    let input = Input { from: Box::pin(input), gone };
     let begun = async {
-        match server.serve(stdio_pipes()).await {
+        match server.serve((input, output)).await {
             Ok(client) => drop(client.waiting().await),
             Err(why) => tracing::warn!("the client on standard input does not speak MCP: {why}"),
         }
     };
+    // A client that has gone, and reads nothing any more, holds the server up no longer.
+    let left = async {
+        let _ = is_gone.wait_for(|is_gone| *is_gone).await;
+        tokio::time::sleep(LAST_ANSWERS).await;
+    };
     tokio::select! {
         () = begun => {}
+        () = left => {}
         () = ended => {}
+    }
+}
+
+/// Standard input, which reports its end.
+struct Input<R> {
+    from: Pin<Box<R>>,
+    gone: watch::Sender<bool>,
+}
+
+impl<R: AsyncRead> AsyncRead for Input<R> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let filled = buffer.filled().len();
+        let read = self.from.as_mut().poll_read(context, buffer);
+        let is_end = matches!(read, Poll::Ready(Ok(()))) && buffer.filled().len() == filled;
+        if is_end || matches!(read, Poll::Ready(Err(_))) {
+            self.gone.send_replace(true);
+        }
+        read
     }
 }
 

@@ -18,7 +18,7 @@ use self::listed_run::listed_runs;
 use super::api_error::ApiError;
 use super::caller::Caller;
 use super::front::Front;
-use super::known_run::{all_lines, find, journal_of, run_id};
+use super::known_run::{all_lines, find, in_background, journal_of, run_id};
 use super::service::Service;
 use crate::page::{LOOK_OF_PAGES, environment};
 use crate::report::{PageForm, RUN_LOOK, run_page};
@@ -73,13 +73,6 @@ pub(super) async fn run(
         run_page(&journal.records, journal.head, PageForm::Body).map_err(|why| ApiError::internal(&why))
     });
     Ok(part(body.await?))
-}
-
-/// Does work that takes a while on a thread of its own.
-async fn in_background<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
-) -> Result<T, ApiError> {
-    tokio::task::spawn_blocking(work).await.map_err(|why| ApiError::internal(&why))?
 }
 
 fn part(html: String) -> Response {

@@ -7,7 +7,12 @@ let filter = "";
 // Whatever belongs to the part that is shown ends with it.
 let shown = new AbortController();
 
-class Refused extends Error {}
+class Refused extends Error {
+  constructor(message, status) {
+    super(message);
+    this.status = status;
+  }
+}
 
 async function ask(path, options = {}) {
   const headers = { ...options.headers };
@@ -15,11 +20,11 @@ async function ask(path, options = {}) {
   const answer = await fetch(path, { ...options, headers, signal: options.signal ?? shown.signal });
   if (answer.status === 401) {
     askForToken();
-    throw new Refused("a token is needed");
+    throw new Refused("a token is needed", 401);
   }
   if (!answer.ok) {
     const said = await answer.json().catch(() => null);
-    throw new Refused(said?.error?.message ?? `the server answered ${answer.status}`);
+    throw new Refused(said?.error?.message ?? `the server answered ${answer.status}`, answer.status);
   }
   return answer;
 }
@@ -95,11 +100,13 @@ async function run(id, { signal }) {
     const html = await (await ask(`/page/runs/${id}`, { signal })).text();
     const open = [...view.querySelectorAll("details[open]")].map((details) => details.id);
     const focused = document.activeElement?.closest("[id]")?.id;
+    const acting = document.activeElement?.closest(".actions") !== null;
     view.innerHTML = html;
     for (const details of open) document.getElementById(details)?.setAttribute("open", "");
     if (focused && focused !== "view") document.querySelector(`#${CSS.escape(focused)} summary`)?.focus();
     for (const link of view.querySelectorAll('a[href^="#quote-"]')) link.addEventListener("click", jump);
     actions(id);
+    if (acting) view.querySelector(".actions button")?.focus();
   };
   // While one answer is on its way, any number of records ask for one more.
   const redraw = () => {
@@ -109,7 +116,7 @@ async function run(id, { signal }) {
         again = false;
         await draw();
       }
-    })().catch(tell).finally(() => (fetching = null));
+    })().finally(() => (fetching = null));
     return fetching;
   };
   await redraw();
@@ -121,7 +128,7 @@ async function run(id, { signal }) {
       if (event.id === undefined) continue;
       records = Number(event.id) + 1;
       news.textContent = `record ${records}: ${event.event}`;
-      redraw();
+      redraw().catch(tell);
     }
     if (view.querySelector(".outcome.open") === null) break;
     await pause(200, signal);
@@ -231,19 +238,41 @@ async function send(form) {
   }
 }
 
+// A part goes on when the server is back.
+async function keepOn(part, signal) {
+  while (!signal.aborted) {
+    try {
+      return await part();
+    } catch (why) {
+      tell(why);
+      if (why instanceof Refused) return end(why);
+      await pause(2000, signal).catch(() => null);
+    }
+  }
+}
+
+// A run that was stopped, or is unknown, has no page.
+function end(why) {
+  if (why.status !== 404 && why.status !== 410) return;
+  const heading = document.createElement("h1");
+  heading.textContent = why.status === 410 ? "The run was stopped" : "There is no such run";
+  view.replaceChildren(heading);
+  news.textContent = "";
+}
+
 function route() {
   shown.abort();
   shown = new AbortController();
   const signal = shown.signal;
-  const place = decodeURIComponent(location.hash.slice(1));
+  const place = location.hash.slice(1);
   for (const link of document.querySelectorAll("nav a")) {
     if (link.hash.slice(1) === place) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
   news.textContent = "";
   const id = /^run=([0-9a-f-]{36})$/.exec(place)?.[1];
-  const part = id ? run(id, { signal }) : place === "new" ? begin() : list({ signal });
-  part.catch(tell);
+  const part = () => (id ? run(id, { signal }) : place === "new" ? begin() : list({ signal }));
+  keepOn(part, signal);
 }
 
 addEventListener("hashchange", route);

@@ -256,6 +256,32 @@ fn over_http(served: &Served, headers: &[&str], tool: &str, arguments: &Value) -
 }
 
 #[test]
+fn a_request_of_an_agent_or_with_an_endless_name_begins_nothing() {
+    let folder = Folder::new();
+    let served = Served::start(&folder, &["--mock", "--answer", "4"]);
+    let told = over_http(&served, &["x-consensus-depth: 1"], "run", &json!({"task": QUESTION}));
+    assert!(told["content"][0]["text"].as_str().unwrap().contains("its own agents"), "{told}");
+    let long = format!("single@{}", "x".repeat(1 << 16));
+    let told = over_http(&served, &[], "plan", &json!({"task": QUESTION, "roleset": long}));
+    assert!(told["content"][0]["text"].as_str().unwrap().contains("256 bytes at most"), "{told}");
+    let headers = ["Content-Type: application/json", "Accept: application/json, text/event-stream"];
+    let body = format!("{{\"x\": \"{}\"}}", "x".repeat(9 << 20));
+    assert_eq!(served.ask("POST /mcp", &headers, &body).status, 413);
+    assert_eq!(served.ask("GET /v1/runs", &[], "").json()["data"], json!([]));
+}
+
+#[test]
+fn a_client_that_leaves_without_reading_its_answers_does_not_keep_the_command() {
+    let folder = Folder::new();
+    let mut client = Client::start(&folder, &[&MOCK[..], &["-o", "runs"]].concat());
+    // More answers than a pipe holds.
+    for _ in 0..100 {
+        client.send("tools/list", &json!({}));
+    }
+    assert_eq!(client.end(), Some(0));
+}
+
+#[test]
 fn commands_beside_each_other_have_folders_of_their_own() {
     let folder = Folder::new();
     let (mut first, mut second) = (Client::start(&folder, &MOCK), Client::start(&folder, &MOCK));
