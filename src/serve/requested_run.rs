@@ -320,7 +320,7 @@ pub(super) fn canonical_of(
             Ok(Some(CanonicalRule { kind: CanonicalKind::Choice, choices, decimal: None }))
         }
         (Some(CanonicalKind::Choice), true) => wrong("an answer of kind `choice` needs `choices`".to_owned()),
-        (Some(_), false) => wrong("`choices` go with the kind `choice` alone".to_owned()),
+        (Some(_), false) => wrong("leave the kind of the answer out when you give `choices`".to_owned()),
         (canonical, true) => Ok(canonical.map(Into::into)),
     }
 }

@@ -113,7 +113,7 @@ pub fn run_page(records: &[Record], head: Digest, form: PageForm) -> Result<Stri
             steps.push((moves.place(state, record), step));
         }
     })?;
-    let page = RunPage::new(&state, records, head, steps);
+    let page = RunPage::new(&state, (records, head), steps, form);
     let mut environment = environment();
     let templates = [
         ("run.html", include_str!("run.html")),
@@ -132,10 +132,16 @@ pub fn run_page(records: &[Record], head: Digest, form: PageForm) -> Result<Stri
 }
 
 impl RunPage {
-    fn new(state: &RunState, records: &[Record], head: Digest, steps: Vec<(At, TranscriptStep)>) -> Self {
+    fn new(
+        state: &RunState,
+        (records, head): (&[Record], Digest),
+        steps: Vec<(At, TranscriptStep)>,
+        form: PageForm,
+    ) -> Self {
         let result = RunResult::new(state, head);
         let setup = &state.opened().setup;
-        let is_open = state.outcome().is_none();
+        // A file tells nothing of a run that is under way somewhere, and a server knows that it is.
+        let is_open = state.outcome().is_none() && form == PageForm::Body;
         let task = &setup.task;
         let (tally_heading, tally, stop) = tally(&result);
         let (citations, sources) = sources(state, records, &result.section);
@@ -175,7 +181,7 @@ impl RunPage {
 
 /// Returns the beginning of the task, in one line.
 fn heading(task: &str) -> String {
-    let line = escape::one_line(task);
+    let line = escape::terminal(&escape::one_line(task));
     match line.char_indices().nth(HEADING_CHARS) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,

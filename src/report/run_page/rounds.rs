@@ -73,8 +73,11 @@ impl Moves {
         let Entry::Replied(replied) = &record.event else { return at };
         let call = replied.call;
         (at.call, at.tokens) = (Some(call), Some(replied.usage.completion));
-        // The samples of a vote are all blind.
-        if call.step == Step::Envelope && is_blind(state, call) && !is_vote(state) {
+        // The samples of a vote are all blind, and none of them is a change of another.
+        if is_vote(state) {
+            return at;
+        }
+        if call.step == Step::Envelope && is_blind(state, call) {
             at.marks.push(StepMark { kind: "blind", words: "blind".to_owned() });
         }
         let report = state.report();

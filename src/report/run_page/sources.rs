@@ -29,8 +29,8 @@ pub(super) struct QuoteShown {
     number: usize,
     source: String,
     quote: String,
-    /// Whether the place of the quote is on the page.
-    has_place: bool,
+    /// The number of the mark that is its place; `None` if the place is not on the page.
+    place: Option<usize>,
 }
 
 /// A source with the quotes in it.
@@ -72,18 +72,22 @@ pub(super) fn sources(
             number,
             source: escape::terminal(&source),
             quote: escape::terminal(&quote),
-            has_place: place.is_some(),
+            place: None,
         });
         if let Some((at, range)) = place {
             places[at].push((number, range));
         }
     }
     let with_quotes = texts.iter().zip(places).filter(|(_, places)| !places.is_empty());
-    let shown = with_quotes.map(|(text, places)| ShownSource {
-        name: escape::terminal(text.name),
-        parts: parts(&text.text, places),
-    });
-    (citations, shown.collect())
+    let mut shown = Vec::new();
+    for (text, places) in with_quotes {
+        let (parts, marks) = parts(&text.text, places);
+        for (number, mark) in marks {
+            citations[number - 1].place = Some(mark);
+        }
+        shown.push(ShownSource { name: escape::terminal(text.name), parts });
+    }
+    (citations, shown)
 }
 
 /// Returns the quotes of the answer: the source, the words, and the bytes in the source.
@@ -145,11 +149,11 @@ fn place(
     })
 }
 
-/// Divides a text at its quotes. Where two overlap, the first one is marked.
-fn parts(text: &str, mut places: Vec<(usize, Range<usize>)>) -> Vec<Part> {
+/// Divides a text at its quotes, and returns the number of the mark for each quote. Where two overlap, the first one is the mark of both.
+fn parts(text: &str, mut places: Vec<(usize, Range<usize>)>) -> (Vec<Part>, Vec<(usize, usize)>) {
     places.sort_by_key(|(_, range)| range.start);
     let is_whole = text.len() <= WHOLE_BYTES_MAX;
-    let (mut parts, mut at) = (Vec::new(), 0);
+    let (mut parts, mut marks, mut at) = (Vec::new(), Vec::new(), 0);
     let plain = |parts: &mut Vec<Part>, range: Range<usize>| {
         if !range.is_empty() {
             parts.push(Part { quote: None, text: escape::terminal(&text[range]) });
@@ -157,9 +161,11 @@ fn parts(text: &str, mut places: Vec<(usize, Range<usize>)>) -> Vec<Part> {
     };
     let gap = || Part { quote: None, text: " … ".to_owned() };
     for (number, range) in places {
-        if range.start < at {
+        if let Some((_, last)) = marks.last().copied().filter(|_| range.start < at) {
+            marks.push((number, last));
             continue;
         }
+        marks.push((number, number));
         let from = if is_whole { at } else { floor(text, range.start.saturating_sub(AROUND)).max(at) };
         if from > at {
             // The text behind the quote before is shown too.
@@ -178,7 +184,7 @@ fn parts(text: &str, mut places: Vec<(usize, Range<usize>)>) -> Vec<Part> {
     if end < text.len() {
         parts.push(gap());
     }
-    parts
+    (parts, marks)
 }
 
 /// Returns the last beginning of a character at or before this byte.
@@ -191,7 +197,7 @@ mod tests {
     use super::*;
 
     fn told(text: &str, places: Vec<(usize, Range<usize>)>) -> Vec<(Option<usize>, String)> {
-        parts(text, places).into_iter().map(|part| (part.quote, part.text)).collect()
+        parts(text, places).0.into_iter().map(|part| (part.quote, part.text)).collect()
     }
 
     #[test]
@@ -203,6 +209,7 @@ mod tests {
             [part(None, "one "), part(Some(1), "two"), part(None, " "), part(Some(2), "three")]
         );
         assert_eq!(told("one two", vec![(1, 0..7), (2, 4..7)]), [part(Some(1), "one two")]);
+        assert_eq!(parts("one two", vec![(1, 0..7), (2, 4..7)]).1, [(1, 1), (2, 1)], "both lead to one mark");
     }
 
     #[test]

@@ -122,6 +122,10 @@ fn known(rules: &ServerRules, named: String, is_for_changes: bool) -> Result<Str
     if served.contains(&bare) {
         return Ok(named);
     }
+    if !is_for_changes && rules.rolesets(true).any(|reviewers| reviewers.name == bare) {
+        let why = format!("the agents of `{bare}` review changes; call `review_change`");
+        return Err(ApiError::field("roleset", why));
+    }
     let all = served.join(", ");
     let why = format!("there is no roleset `{}`; the rolesets are: {all}", escape::excerpt(bare));
     Err(ApiError::field("roleset", why))

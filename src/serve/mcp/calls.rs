@@ -4,6 +4,7 @@
 //! for an answer begins a run that goes on without it, unless the client takes the call back.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rmcp::RoleServer;
 use rmcp::model::{CallToolResponse, CallToolResult, CreateTaskResult, JsonObject};
@@ -26,6 +27,9 @@ use crate::serve::live_run::{LiveRun, RunEnd};
 use crate::serve::requested_run::{RequestedRun, read_body};
 use crate::serve::submission::Taken;
 
+/// The time that a call waits for the first record of its run. A run that waits for its turn has none for longer.
+const BEGIN_MAX: Duration = Duration::from_secs(2);
+
 /// A call of a tool.
 pub(super) struct ToolCall<'a> {
     pub(super) front: &'a Front,
@@ -45,6 +49,16 @@ impl ToolCall<'_> {
         arguments: JsonObject,
     ) -> Result<CallToolResponse, ApiError> {
         match tool {
+            ToolName::Status | ToolName::Result | ToolName::Cancel => {
+                let run = run_of(arguments)?;
+                let told_of = self.about(tool, run).await;
+                // A run that was cancelled is no mistake of the caller.
+                Ok(told_of
+                    .or_else(|why| {
+                        if why.is_cancelled() { Ok(told(&ToolReport::cancelled(run))) } else { Err(why) }
+                    })?
+                    .into())
+            }
             ToolName::Run => self.run(self.asked(arguments)?).await,
             ToolName::ReviewChange => {
                 let change: ReviewArguments = read(arguments)?;
@@ -53,14 +67,6 @@ impl ToolCall<'_> {
             ToolName::Start => {
                 let live = self.begin(self.asked(arguments)?).await?;
                 Ok(told(&ToolReport::open(&live)).into())
-            }
-            ToolName::Status => Ok(self.status(run_of(arguments)?).await?.into()),
-            ToolName::Result => Ok(self.result(run_of(arguments)?).await?.into()),
-            ToolName::Cancel => {
-                let run = run_of(arguments)?;
-                let known = find(&self.front.service, self.caller, run)?;
-                cancel(&self.front.service, self.caller, run)?;
-                Ok(self.report(run, &known).await?.into())
             }
             ToolName::Plan => {
                 let planned = self.front.plan(self.asked(arguments)?).await?;
@@ -76,6 +82,18 @@ impl ToolCall<'_> {
         }
     }
 
+    /// Answers a call about a run.
+    async fn about(&self, tool: ToolName, run: Uuid) -> Result<CallToolResult, ApiError> {
+        if tool == ToolName::Result {
+            return self.result(run).await;
+        }
+        let known = find(&self.front.service, self.caller, run)?;
+        if tool == ToolName::Cancel {
+            cancel(&self.front.service, self.caller, run)?;
+        }
+        self.report(run, &known).await
+    }
+
     fn asked(&self, arguments: JsonObject) -> Result<RequestedRun, ApiError> {
         read::<AskArguments>(arguments)?.requested(&self.front.service.rules)
     }
@@ -86,7 +104,14 @@ impl ToolCall<'_> {
             return Err(ApiError::recursion());
         }
         match self.front.submit(self.caller, Some(new_task()), run).await? {
-            Taken::Live(attached) => Ok(Arc::clone(&attached.live)),
+            Taken::Live(attached) => {
+                let live = Arc::clone(&attached.live);
+                // A client that leaves with the id finds the run again, since it is on record.
+                let mut progress = live.look_on();
+                let on_record = progress.wait_for(|progress| progress.recorded > 0 || progress.end.is_some());
+                let _ = tokio::time::timeout(BEGIN_MAX, on_record).await;
+                Ok(live)
+            }
             Taken::Ended(_) => Err(ApiError::internal(&"a new run has the key of an old one")),
         }
     }
@@ -118,10 +143,6 @@ impl ToolCall<'_> {
             }
             known @ CallersRun::Ended(_) => self.report(run, &known).await,
         }
-    }
-
-    async fn status(&self, run: Uuid) -> Result<CallToolResult, ApiError> {
-        self.report(run, &find(&self.front.service, self.caller, run)?).await
     }
 
     async fn waited(&self, live: &LiveRun, waited: Waited) -> Result<CallToolResult, ApiError> {

@@ -50,7 +50,7 @@ impl ServerHandler for McpServer {
         _page: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(tools(&self.front.service.rules)))
+        Ok(ListToolsResult::with_all_items(tools(&self.front.service.rules, self.is_local)))
     }
 
     async fn call_tool(

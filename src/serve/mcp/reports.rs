@@ -30,7 +30,7 @@ const STORY_LINES: usize = 8;
 pub(super) struct ToolReport {
     /// The id of the run.
     run: String,
-    /// `running`, `stopping` or `ended`.
+    /// `running`, `stopping`, `ended` or `cancelled`.
     status: String,
     /// Of a run that has ended: `agreed`, `no_agreement`, `abstained`, `vetoed` or `budget`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -116,14 +116,20 @@ impl ToolReport {
         let progress = live.look_on();
         let progress = progress.borrow();
         let skipped = progress.lines.len().saturating_sub(STORY_LINES);
-        let next = format!("the run goes on; call `result` with the run {run}");
+        let next =
+            (!live.is_stopping()).then(|| format!("the run goes on; call `result` with the run {run}"));
         Self {
             run: run.to_string(),
             status: status.to_owned(),
             story: progress.lines[skipped..].iter().map(ToString::to_string).collect(),
-            next: Some(next),
+            next,
             ..Self::default()
         }
+    }
+
+    /// Returns the report of a run that was cancelled.
+    pub(super) fn cancelled(run: Uuid) -> Self {
+        Self { run: run.to_string(), status: "cancelled".to_owned(), ..Self::default() }
     }
 
     /// Returns the report of a run that has ended with this line of results. A review has findings in place of a text.

@@ -80,12 +80,12 @@ impl ToolName {
         }
     }
 
-    fn tool(self, rules: &ServerRules) -> Tool {
+    fn tool(self, rules: &ServerRules, is_local: bool) -> Tool {
         let (description, input, output) = match self {
             Self::Run => (RUN, asked(rules, true), output::<ToolReport>()),
             Self::Start => (START, asked(rules, false), output::<ToolReport>()),
             Self::Plan => (PLAN, asked(rules, false), output::<PlanReport>()),
-            Self::ReviewChange => (REVIEW, reviewed(rules), output::<ToolReport>()),
+            Self::ReviewChange => (REVIEW, reviewed(rules, is_local), output::<ToolReport>()),
             Self::Status => (STATUS, input::<RunArguments>(), output::<ToolReport>()),
             Self::Result => (RESULT, input::<RunArguments>(), output::<ToolReport>()),
             Self::Cancel => (CANCEL, input::<RunArguments>(), output::<ToolReport>()),
@@ -100,10 +100,10 @@ impl ToolName {
 }
 
 /// Returns the tools of a server. One without reviewers has none for changes.
-pub(super) fn tools(rules: &ServerRules) -> Vec<Tool> {
+pub(super) fn tools(rules: &ServerRules, is_local: bool) -> Vec<Tool> {
     let has_reviewers = rules.rolesets(true).next().is_some();
     let offered = ToolName::ALL.into_iter().filter(|tool| has_reviewers || *tool != ToolName::ReviewChange);
-    offered.map(|tool| tool.tool(rules)).collect()
+    offered.map(|tool| tool.tool(rules, is_local)).collect()
 }
 
 fn input<T: JsonSchema + 'static>() -> Arc<JsonObject> {
@@ -153,12 +153,21 @@ fn asked(rules: &ServerRules, is_listed: bool) -> Arc<JsonObject> {
     with_roleset(input::<AskArguments>(), &list)
 }
 
-fn reviewed(rules: &ServerRules) -> Arc<JsonObject> {
+/// Returns the form of arguments that ask for a review. A client at another place can only send the change itself.
+fn reviewed(rules: &ServerRules, is_local: bool) -> Arc<JsonObject> {
+    let mut form = input::<ReviewArguments>();
+    if !is_local {
+        let form = Arc::make_mut(&mut form);
+        if let Some(Value::Object(fields)) = form.get_mut("properties") {
+            fields.retain(|name, _| !["change", "base"].contains(&name.as_str()));
+        }
+        form.insert("required".to_owned(), json!(["diff"]));
+    }
     let mut list = String::from("The reviewers:");
     for served in rules.rolesets(true) {
         let _ = write!(list, "\n{}: {}", served.name, served.description);
     }
-    with_roleset(input::<ReviewArguments>(), &list)
+    with_roleset(form, &list)
 }
 
 /// Returns a form in which the field `roleset` has this description.

@@ -35,8 +35,11 @@ function fill(name) {
 }
 
 function askForToken() {
+  const isWrong = token !== null;
+  token = null;
   sessionStorage.removeItem("token");
   const form = fill("token");
+  if (isWrong) form.querySelector(".error").textContent = "The server does not know this token.";
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     token = form.elements.token.value.trim();
@@ -245,7 +248,7 @@ async function keepOn(part, signal) {
       return await part();
     } catch (why) {
       tell(why);
-      if (why instanceof Refused) return end(why);
+      if (why instanceof Refused && why.status < 429) return end(why);
       await pause(2000, signal).catch(() => null);
     }
   }

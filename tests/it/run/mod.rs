@@ -9,6 +9,7 @@ mod redaction_corpus;
 mod redaction_in_linear_time;
 mod redaction_round_trip;
 mod resume_after_kill;
+mod run_page;
 mod session_chat;
 mod session_memory;
 mod traces;
