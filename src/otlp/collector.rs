@@ -23,7 +23,7 @@ pub const HEADERS_VARIABLE: &str = "OTEL_EXPORTER_OTLP_HEADERS";
 const PATH: &str = "v1/traces";
 
 /// The time of one request.
-const WAIT: Duration = Duration::from_secs(10);
+const WAIT: Duration = Duration::from_secs(5);
 
 /// The most requests for the spans of one run.
 const TIMES: usize = 4;
