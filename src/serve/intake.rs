@@ -65,6 +65,7 @@ impl Intake<'_> {
         for UnfinishedRun { spec, has_ended, .. } in unfinished {
             self.resume(spec, has_ended).await;
         }
+        self.service.know_all();
         while let Some(asked) = asked.recv().await {
             match asked {
                 // A request that has gone away begins no run.

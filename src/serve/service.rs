@@ -57,6 +57,8 @@ pub(super) struct Service {
     cancelled: Mutex<CancelledKeys>,
     /// The runs that were cancelled since the server was started, and whose they were.
     cancelled_runs: Mutex<HashMap<Uuid, Caller>>,
+    /// Whether the runs that an earlier server has left are known.
+    knows_all: watch::Sender<bool>,
 }
 
 impl Service {
@@ -90,6 +92,7 @@ impl Service {
             broken: Mutex::default(),
             cancelled: Mutex::new(cancelled),
             cancelled_runs: Mutex::default(),
+            knows_all: watch::Sender::new(false),
         })
     }
 
@@ -147,6 +150,17 @@ impl Service {
     /// Returns the cancelled keys.
     pub(super) fn cancelled(&self) -> MutexGuard<'_, CancelledKeys> {
         locked(&self.cancelled)
+    }
+
+    /// Declares that the runs that an earlier server has left are known.
+    pub(super) fn know_all(&self) {
+        self.knows_all.send_replace(true);
+    }
+
+    /// Waits until the runs that an earlier server has left are known. Before that, no run can be called unknown.
+    pub(super) async fn known(&self) {
+        // The sender lives as long as this does.
+        let _ = self.knows_all.subscribe().wait_for(|knows_all| *knows_all).await;
     }
 
     /// Returns whether a caller has cancelled this run since the server was started.
