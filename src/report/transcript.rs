@@ -25,6 +25,10 @@ use crate::text::{Envelope, escape};
 pub(super) struct TranscriptStep {
     /// The heading, if the step has one.
     pub(super) heading: Option<String>,
+    /// The purpose of the call, if the step is a reply: the part of the heading that names neither the round nor the agent.
+    pub(super) purpose: Option<String>,
+    /// Whether the step is a reply that does not count.
+    pub(super) is_refused: bool,
     /// The text below it.
     pub(super) text: String,
 }
@@ -36,7 +40,7 @@ pub(super) struct TranscriptStep {
 /// [`ReplayError`] if the records do not fit together.
 pub fn transcript(records: &[Record]) -> Result<String, ReplayError> {
     let mut steps = String::new();
-    let state = walk(records, |_, _, TranscriptStep { heading, text }| {
+    let state = walk(records, |_, _, TranscriptStep { heading, text, .. }| {
         if let Some(heading) = heading {
             let _ = writeln!(steps, "## {heading}\n");
         }
@@ -73,10 +77,12 @@ pub(super) fn walk(
 
 /// Returns the step of a record, if it has something to say.
 fn step(state: &RunState, record: &Record) -> Option<TranscriptStep> {
-    let mut text = String::new();
+    let (mut text, mut name, mut is_refused) = (String::new(), None, false);
     let heading = match &record.event {
         Entry::Replied(replied) => {
-            reply(&mut text, state, replied);
+            is_refused = reply(&mut text, state, replied);
+            let (what, again) = purpose(state, replied.call);
+            name = Some(what + &again);
             no_vote(&mut text, state, replied.call);
             if let Some(remark) = state.remark() {
                 let _ = writeln!(text, "*{}: {remark}.*\n", state.agent_name(replied.call.agent));
@@ -102,7 +108,7 @@ fn step(state: &RunState, record: &Record) -> Option<TranscriptStep> {
         }
         Entry::Opened(_) | Entry::Asked(_) => return None,
     };
-    Some(TranscriptStep { heading, text })
+    Some(TranscriptStep { heading, purpose: name, is_refused, text })
 }
 
 fn opening(state: &RunState) -> String {
@@ -124,7 +130,8 @@ fn opening(state: &RunState) -> String {
     out
 }
 
-fn reply(out: &mut String, state: &RunState, replied: &Replied) {
+/// Writes a reply. Returns whether it does not count.
+fn reply(out: &mut String, state: &RunState, replied: &Replied) -> bool {
     let call = replied.call;
     let is_vote = matches!(state.opened().setup.params, Params::Vote(_));
     if is_vote && replied.reply.text.trim().is_empty() {
@@ -143,11 +150,13 @@ fn reply(out: &mut String, state: &RunState, replied: &Replied) {
             && ask.call.draft == call.draft
             && ask.call.attempt == call.attempt + 1
     });
-    if let Some(message) = refused.and_then(|ask| ask.messages.last()) {
+    let answered = refused.and_then(|ask| ask.messages.last());
+    if let Some(message) = answered {
         out.push_str("\nNot counted. The agent received:\n\n");
         quoted(out, &message.content);
     }
     out.push('\n');
+    answered.is_some()
 }
 
 /// Writes a ballot with the names behind its labels. Returns false if this is not a ballot, or one that does not
@@ -253,8 +262,17 @@ fn passages(out: &mut String, found: &Found) {
 
 /// Returns the heading of a reply, with its author and its purpose.
 fn heading(state: &RunState, call: CallId) -> String {
-    let name = state.agent_name(call.agent);
-    let setup = &state.opened().setup;
+    let (name, (what, again)) = (state.agent_name(call.agent), purpose(state, call));
+    if matches!(state.opened().setup.params, Params::Vote(_)) {
+        return format!("Sample {} of {name}, {what}{again}", call.draft + 1);
+    }
+    let blind = if is_blind(state, call) { ", blind" } else { "" };
+    let part = if call.part > 0 { format!("Part {}, round", call.part) } else { "Round".to_owned() };
+    format!("{part} {}: {name}, {what}{blind}{again}", call.round)
+}
+
+/// Returns the purpose of a call in words, and how often it was made before.
+fn purpose(state: &RunState, call: CallId) -> (String, String) {
     let again = match (call.step, call.attempt) {
         (_, 0) => String::new(),
         (Step::Weigh, _) => ", in the other order".to_owned(),
@@ -267,12 +285,7 @@ fn heading(state: &RunState, call: CallId) -> String {
         Step::Choose => "arbiter's choice",
         Step::Weigh => "private comparison",
     };
-    if matches!(setup.params, Params::Vote(_)) {
-        return format!("Sample {} of {name}, {what}{}{again}", call.draft + 1, seen_order(state, call));
-    }
-    let blind = if is_blind(state, call) { ", blind" } else { "" };
-    let part = if call.part > 0 { format!("Part {}, round", call.part) } else { "Round".to_owned() };
-    format!("{part} {}: {name}, {what}{blind}{again}", call.round)
+    (format!("{what}{}", seen_order(state, call)), again)
 }
 
 /// Returns the order in which a sample of a vote saw the options, in words.

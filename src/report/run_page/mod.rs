@@ -58,7 +58,6 @@ struct RunPage {
     outcome: &'static str,
     /// The outcome in one line.
     ending: String,
-    is_open: bool,
     answer: Option<String>,
     worth: Option<String>,
     figures: Vec<(&'static str, String)>,
@@ -154,7 +153,6 @@ impl RunPage {
             protocol: result.protocol,
             outcome: if is_open { "open" } else { result.outcome.name() },
             ending: if is_open { "under way".to_owned() } else { escape::terminal(&ending(&result)) },
-            is_open,
             answer: result.text.as_deref().map(escape::terminal),
             worth: worth(&result, state.endpoints()).filter(|_| !is_open),
             figures: figures(&result),

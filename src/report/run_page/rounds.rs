@@ -116,14 +116,11 @@ pub(super) fn rounds(state: &RunState, steps: Vec<(At, TranscriptStep)>) -> Vec<
         });
         let round = &mut rounds[place].1;
         let call = at.call;
-        let mut shown = ShownStep::new(at, step);
+        let shown = ShownStep::new(at, step);
         match call {
             None => round.others.push(shown),
             Some(call) => {
                 let agent = state.agent_name(call.agent);
-                let heading =
-                    shown.heading.take().map(|heading| short(&heading, state.agent_name(call.agent)));
-                let shown = ShownStep { heading, ..shown };
                 let agent =
                     if is_vote { format!("Sample {}, {agent}", call.draft + 1) } else { agent.to_owned() };
                 match round.cells.iter_mut().find(|cell| cell.agent == agent) {
@@ -136,11 +133,9 @@ pub(super) fn rounds(state: &RunState, steps: Vec<(At, TranscriptStep)>) -> Vec<
     rounds.into_iter().map(|(_, round)| round).collect()
 }
 
-/// Returns the part of a heading that its cell does not say already.
-fn short(heading: &str, agent: &str) -> String {
-    let rest = heading.split_once(&format!("{agent}, ")).map_or(heading, |(_, rest)| rest);
-    let rest = rest.strip_suffix(", blind").unwrap_or(rest);
-    let mut chars = rest.chars();
+/// Returns a text that begins with a capital letter.
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
@@ -156,16 +151,19 @@ fn name((part, round): (u32, u32), is_vote: bool) -> String {
 impl ShownStep {
     fn new(
         At { record, call, mut marks, tokens }: At,
-        TranscriptStep { heading, text }: TranscriptStep,
+        TranscriptStep { heading, purpose, is_refused, text }: TranscriptStep,
     ) -> Self {
-        let is_refused = text.contains("\nNot counted. The agent received:\n");
         if is_refused {
             marks.push(StepMark { kind: "refused", words: "not counted".to_owned() });
         }
         let is_private = call.is_some_and(|call| matches!(call.step, Step::Think | Step::Weigh));
         Self {
             record,
-            heading: heading.map(|heading| escape::terminal(&heading)),
+            // The cell names the agent, and its round has a heading.
+            heading: purpose
+                .map(|purpose| capital(&purpose))
+                .or(heading)
+                .map(|words| escape::terminal(&words)),
             marks,
             tokens,
             is_folded: is_private || is_refused,
