@@ -26,9 +26,6 @@ use super::service::Service;
 use super::{answering, page, runs};
 use crate::core::VERSION;
 
-/// The beginnings of the paths that are about runs.
-const OF_RUNS: [&str; 2] = ["/v1/runs", "/page/runs"];
-
 /// Returns the router of a server.
 pub(super) fn router(front: Front) -> Router {
     let (guarded, mut description) = described().split_for_parts();
@@ -135,9 +132,6 @@ async fn guarded_by_token(
     next: Next,
 ) -> Result<Response, ApiError> {
     let caller = service.rules.guard.caller(request.headers())?;
-    if OF_RUNS.iter().any(|path| request.uri().path().starts_with(path)) {
-        service.known().await;
-    }
     request.extensions_mut().insert(caller);
     Ok(next.run(request).await)
 }

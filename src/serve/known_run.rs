@@ -49,8 +49,9 @@ pub(super) const RECORDS: &str = "the records of the run";
 /// The most ended runs that are looked at for one page. Those of other callers count too.
 const LOOKED_AT_MAX: usize = 200;
 
-/// Returns the run of a caller.
-pub(super) fn find(service: &Service, caller: Caller, run: Uuid) -> Result<CallersRun, ApiError> {
+/// Returns the run of a caller. Before those that an earlier server has left are known, no run can be called unknown.
+pub(super) async fn find(service: &Service, caller: Caller, run: Uuid) -> Result<CallersRun, ApiError> {
+    service.known().await;
     if let Some(live) = service.live_of(run, caller) {
         return Ok(CallersRun::Live(live));
     }
@@ -85,8 +86,8 @@ pub(super) fn ended_runs(
 }
 
 /// Stops a run for good.
-pub(super) fn cancel(service: &Arc<Service>, caller: Caller, run: Uuid) -> Result<(), ApiError> {
-    match find(service, caller, run)? {
+pub(super) async fn cancel(service: &Arc<Service>, caller: Caller, run: Uuid) -> Result<(), ApiError> {
+    match find(service, caller, run).await? {
         CallersRun::Live(live) => service.cancel(&live).map_err(|why| ApiError::internal(&why)),
         CallersRun::Ended(_) => Err(ApiError::bad("run_ended", "the run has ended already")),
     }

@@ -102,7 +102,7 @@ pub(super) async fn one(
     Extension(caller): Extension<Caller>,
     Path(run): Path<String>,
 ) -> Result<Json<Value>, ApiError> {
-    let state = match find(&service, caller, run_id(&run)?)? {
+    let state = match find(&service, caller, run_id(&run)?).await? {
         CallersRun::Live(live) => json!(OpenRunState::new(&live)),
         CallersRun::Ended(mut row) => {
             row["status"] = json!("ended");
@@ -126,7 +126,7 @@ pub(super) async fn cancel(
     Path(run): Path<String>,
 ) -> Result<Response, ApiError> {
     let id = run_id(&run)?;
-    known_run::cancel(&service, caller, id)?;
+    known_run::cancel(&service, caller, id).await?;
     Ok((StatusCode::ACCEPTED, Json(OpenRunState { run: id, status: "stopping" })).into_response())
 }
 
@@ -147,7 +147,7 @@ pub(super) async fn journal(
     Path(run): Path<String>,
 ) -> Result<Response, ApiError> {
     let id = run_id(&run)?;
-    find(&service, caller, id)?;
+    find(&service, caller, id).await?;
     // A part is read once the client has taken the one before it.
     let first = lines_of(&service, id, 0).await?;
     let parts = stream::try_unfold((service, 0, Some(first)), move |(service, seen, read)| async move {
@@ -189,7 +189,7 @@ pub(super) async fn events(
         Some(Ok(Ok(last))) => last as usize + 1,
         Some(_) => return Err(ApiError::bad("invalid_value", "`Last-Event-ID` is the number of an event")),
     };
-    let progress = match find(&service, caller, id)? {
+    let progress = match find(&service, caller, id).await? {
         CallersRun::Live(live) => Some(live.look_on()),
         CallersRun::Ended(_) => None,
     };

@@ -157,7 +157,7 @@ impl Service {
         self.knows_all.send_replace(true);
     }
 
-    /// Waits until the runs that an earlier server has left are known. Before that, no run can be called unknown.
+    /// Waits until the runs that an earlier server has left are known.
     pub(super) async fn known(&self) {
         // The sender lives as long as this does.
         let _ = self.knows_all.subscribe().wait_for(|knows_all| *knows_all).await;

@@ -74,7 +74,7 @@ impl ToolCall<'_> {
             }
             ToolName::Verify => {
                 let run = run_of(arguments)?;
-                let known = find(&self.front.service, self.caller, run)?;
+                let known = find(&self.front.service, self.caller, run).await?;
                 let lines = all_lines(&self.front.service, run).await?;
                 let report = in_background(move || Ok(verify(run, &lines, &known))).await?;
                 Ok(told(&report).into())
@@ -87,9 +87,9 @@ impl ToolCall<'_> {
         if tool == ToolName::Result {
             return self.result(run).await;
         }
-        let known = find(&self.front.service, self.caller, run)?;
+        let known = find(&self.front.service, self.caller, run).await?;
         if tool == ToolName::Cancel {
-            cancel(&self.front.service, self.caller, run)?;
+            cancel(&self.front.service, self.caller, run).await?;
         }
         self.report(run, &known).await
     }
@@ -136,7 +136,7 @@ impl ToolCall<'_> {
 
     /// Waits for the end of a run, as long as the client does.
     async fn result(&self, run: Uuid) -> Result<CallToolResult, ApiError> {
-        match find(&self.front.service, self.caller, run)? {
+        match find(&self.front.service, self.caller, run).await? {
             CallersRun::Live(live) => {
                 let waited = wait_for(&live, self.context).await;
                 self.waited(&live, waited).await

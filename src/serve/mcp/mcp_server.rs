@@ -62,7 +62,6 @@ impl ServerHandler for McpServer {
         let tool = ToolName::named(&name);
         let tool =
             tool.ok_or_else(|| ErrorData::invalid_params(format!("there is no tool `{name}`"), None))?;
-        self.front.service.known().await;
         let caller = caller(&context);
         let request = context.extensions.get::<http::request::Parts>();
         let is_recursive = request.is_some_and(|request| request.headers.contains_key(DEPTH_HEADER));
@@ -94,7 +93,6 @@ impl ServerHandler for McpServer {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        self.front.service.known().await;
         let read = resources::read(&self.front.service, caller(&context), &request.uri).await?;
         Ok(read.into())
     }
@@ -121,7 +119,6 @@ impl ServerHandler for McpServer {
         request: GetTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
-        self.front.service.known().await;
         let task = tasks::task(&self.front, caller(&context), &request.task_id).await?;
         Ok(GetTaskResult::new(task))
     }
@@ -140,7 +137,6 @@ impl ServerHandler for McpServer {
         request: CancelTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.front.service.known().await;
-        tasks::cancel_task(&self.front, caller(&context), &request.task_id)
+        tasks::cancel_task(&self.front, caller(&context), &request.task_id).await
     }
 }

@@ -108,7 +108,7 @@ fn parts(address: &str) -> Option<(Uuid, RunPart)> {
 }
 
 async fn text(service: &Arc<Service>, caller: Caller, run: Uuid, part: RunPart) -> Result<String, ApiError> {
-    let known = find(service, caller, run)?;
+    let known = find(service, caller, run).await?;
     let lines = match (part, known) {
         (RunPart::Result, CallersRun::Ended(row)) => return Ok(format!("{row:#}")),
         (RunPart::Result, CallersRun::Live(_)) => {

@@ -37,7 +37,7 @@ pub(super) fn open_task(live: &LiveRun) -> Task {
 pub(super) async fn task(front: &Front, caller: Caller, id: &str) -> Result<DetailedTask, ErrorData> {
     let refused = |why: ApiError| mcp_error::refused(&why);
     let run = run_id(id).map_err(refused)?;
-    let known = match find(&front.service, caller, run) {
+    let known = match find(&front.service, caller, run).await {
         Ok(known) => known,
         Err(why) if why.is_cancelled() => {
             let now = written(SystemTime::now());
@@ -60,9 +60,9 @@ pub(super) async fn task(front: &Front, caller: Caller, id: &str) -> Result<Deta
 }
 
 /// Stops a task for good.
-pub(super) fn cancel_task(front: &Front, caller: Caller, id: &str) -> Result<(), ErrorData> {
-    let cancelled = run_id(id).and_then(|run| cancel(&front.service, caller, run));
-    cancelled.map_err(|why| mcp_error::refused(&why))
+pub(super) async fn cancel_task(front: &Front, caller: Caller, id: &str) -> Result<(), ErrorData> {
+    let refused = |why: ApiError| mcp_error::refused(&why);
+    cancel(&front.service, caller, run_id(id).map_err(refused)?).await.map_err(refused)
 }
 
 fn written(time: SystemTime) -> String {

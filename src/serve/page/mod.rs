@@ -63,7 +63,7 @@ pub(super) async fn run(
     Path(run): Path<String>,
 ) -> Result<Response, ApiError> {
     let run = run_id(&run)?;
-    find(&service, caller, run)?;
+    find(&service, caller, run).await?;
     let lines = all_lines(&service, run).await?;
     if lines.is_empty() {
         return Ok(part(include_str!("waiting.html").to_owned()));
