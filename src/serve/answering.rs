@@ -37,10 +37,10 @@ use crate::crypto::Hasher;
 const BODY_MAX: Duration = Duration::from_mins(1);
 
 /// The longest body of a request, in bytes.
-const BODY_BYTES_MAX: usize = 8 << 20;
+pub(super) const BODY_BYTES_MAX: usize = 8 << 20;
 
 /// The time between two signs of life in a stream. Proxies and clients cut a stream that is silent for a minute.
-const KEEP_ALIVE: Duration = Duration::from_secs(5);
+pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(5);
 
 /// The longest `Idempotency-Key`, in bytes.
 const KEY_BYTES_MAX: usize = 255;

@@ -1,8 +1,8 @@
 //! The intake: turns requests into runs.
 //!
 //! The input is requests, one after another, and the runs that an earlier server has left without a result. The output is lines for the
-//! scheduler, and for each request its run, or the setup of it. One with a key that is known gets the run of that key. A roleset on a model is read when it
-//! is first asked for, and kept as it was then.
+//! scheduler, and for each request its run, or the setup of it. One with a key that is known gets the run of that key. A roleset on a
+//! model is read when it is first asked for, and kept as it was then.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -18,7 +18,7 @@ use super::attached::Attached;
 use super::caller::{CALLER_LABEL, Caller};
 use super::live_run::{LiveRun, RunOrigin};
 use super::requested_run::RequestedRun;
-use super::rules::PREFIX;
+use super::rules::{PREFIX, ServerRules};
 use super::service::Service;
 use super::submission::{IntakeRequest, PlannedRun, Submission, Taken};
 use crate::batch::{Column, DocumentLine, Grader, Line, OpenColumns, OwnCell, TaskLine, UnfinishedRun};
@@ -50,8 +50,8 @@ pub(super) const EVERY_MODEL: &str = "*";
 pub(super) struct Intake<'a> {
     pub(super) service: Arc<Service>,
     pub(super) columns: &'a OpenColumns,
-    /// The rolesets on models that were asked for, by the name of the model, and by whether they review changes.
-    pub(super) known: HashMap<(String, bool), Column>,
+    /// The rolesets on models that were asked for, by the name of the model.
+    pub(super) known: HashMap<String, Column>,
     pub(super) count: u64,
 }
 
@@ -211,11 +211,12 @@ impl Intake<'_> {
 
     /// Returns the roleset on its model that a request names.
     async fn column(&mut self, name: &str, is_review: bool) -> Result<Column, ApiError> {
+        require_served(&self.service.rules, name, is_review)?;
         let count = self.known.len();
-        match self.known.entry((name.to_owned(), is_review)) {
+        match self.known.entry(name.to_owned()) {
             Entry::Occupied(known) => Ok(known.get().clone()),
             Entry::Vacant(place) => {
-                let column = served(&self.service, self.columns, name, is_review).await?;
+                let column = served(&self.service.rules, self.columns, name, is_review).await?;
                 if count < COLUMNS_MAX { Ok(place.insert(column).clone()) } else { Ok(column) }
             }
         }
@@ -251,27 +252,36 @@ fn paid_for_nothing(row: &Value) -> bool {
     row["outcome"] == OutcomeKind::Failed.name() && row["usage"]["calls"] == 0
 }
 
+/// Returns the roleset and the model that a name stands for.
+fn parts(name: &str) -> (&str, Option<&str>) {
+    let bare = name.strip_prefix(PREFIX).unwrap_or(name);
+    bare.split_once('@').map_or((bare, None), |(roleset, model)| (roleset, Some(model)))
+}
+
+/// Refuses the name of a roleset that is not served for this purpose.
+fn require_served(rules: &ServerRules, name: &str, is_review: bool) -> Result<(), ApiError> {
+    let (roleset, _) = parts(name);
+    if rules.rolesets(is_review).any(|served| served.name == roleset) {
+        return Ok(());
+    }
+    let name = escape::excerpt(name);
+    let why = if is_review {
+        format!("there is no roleset `{name}` of reviewers")
+    } else {
+        format!("there is no model `{name}`; GET /v1/models lists all")
+    };
+    Err(ApiError::unknown("model_not_found", why))
+}
+
 /// Reads the roleset of a model that is served, and finds the models of its agents.
 async fn served(
-    service: &Service,
+    rules: &ServerRules,
     columns: &OpenColumns,
     name: &str,
     is_review: bool,
 ) -> Result<Column, ApiError> {
-    let bare = name.strip_prefix(PREFIX).unwrap_or(name);
-    let (roleset, model) =
-        bare.split_once('@').map_or((bare, None), |(roleset, model)| (roleset, Some(model)));
-    if !service.rules.rolesets(is_review).any(|served| served.name == roleset) {
-        let name = escape::excerpt(name);
-        let why = if is_review {
-            format!("there is no roleset `{name}` of reviewers")
-        } else {
-            format!("there is no model `{name}`; GET /v1/models lists all")
-        };
-        return Err(ApiError::unknown("model_not_found", why));
-    }
-    let is_allowed =
-        |model: &str| service.rules.allowed.iter().any(|known| known == model || known == EVERY_MODEL);
+    let (roleset, model) = parts(name);
+    let is_allowed = |model: &str| rules.allowed.iter().any(|known| known == model || known == EVERY_MODEL);
     if let Some(model) = model.filter(|model| !is_allowed(model)) {
         let why = format!(
             "the server does not let callers choose the model `{}`; it is started with --allow-model NAME for that",

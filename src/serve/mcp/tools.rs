@@ -17,9 +17,9 @@ use crate::serve::rules::ServerRules;
 
 /// The purpose of the server, for a client that shows it to its model.
 pub(super) const PURPOSE: &str = "Several agents answer a task apart from each other, examine each other's answers and end with one \
-    text, or without. A journal proves it. It takes 4 to 11 times the tokens of one answer. Use it where a wrong answer costs more than \
-    that, and answers can be compared: a number, a choice, a short fact, JSON, or code with a test. Do not use it for matters of taste, for what a \
-    tool can look up, or for what you can check yourself.";
+    text, or without. A journal proves it. Use it where a wrong answer costs more than several times the tokens of one answer, and \
+    answers can be compared: a number, a choice, a short fact or JSON. Do not use it for matters of taste, for facts that a tool can \
+    look up, or for answers that you can check yourself.";
 
 const RUN: &str = "Has several agents agree on the answer to a task. It costs about 4 to 11 times the tokens of one answer, and `plan` \
     says how many. Agents of one model share its errors, so an agreement is no proof: look at `outcome`, `how` and `dissent`. After 45 \

@@ -9,18 +9,12 @@ use rmcp::ServiceExt as _;
 use rmcp::transport::io::stdio_pipes;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
-
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::sync::watch;
 
 use super::mcp_server::McpServer;
+use crate::serve::answering::{BODY_BYTES_MAX, KEEP_ALIVE};
 use crate::serve::front::Front;
-
-/// The time between two signs of life in an answer.
-const KEEP_ALIVE: Duration = Duration::from_secs(5);
-
-/// The longest body of a request, in bytes.
-const BODY_BYTES_MAX: usize = 8 << 20;
 
 /// The time that a client which says no more has for its last answers.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);

@@ -103,7 +103,7 @@ async function run(id, { signal }) {
     const html = await (await ask(`/page/runs/${id}`, { signal })).text();
     const open = [...view.querySelectorAll("details[open]")].map((details) => details.id);
     const focused = document.activeElement?.closest("[id]")?.id;
-    const acting = document.activeElement?.closest(".actions") !== null;
+    const acting = Boolean(document.activeElement?.closest(".actions"));
     view.innerHTML = html;
     for (const details of open) document.getElementById(details)?.setAttribute("open", "");
     if (focused && focused !== "view") document.querySelector(`#${CSS.escape(focused)} summary`)?.focus();
@@ -203,8 +203,9 @@ async function* events(body) {
 }
 
 async function begin() {
-  const form = fill("new");
+  // The form comes when its rolesets are there, so that nothing is typed into one that is replaced.
   const { data } = await (await ask("/v1/models")).json();
+  const form = fill("new");
   const { model, task } = form.elements;
   for (const { id } of data) model.add(new Option(id.replace(/^consensus\//, ""), id));
   model.value = [...model.options].find((option) => option.text === "generalist_critic")?.value ?? model.value;
