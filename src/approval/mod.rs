@@ -67,5 +67,6 @@ pub use record::{DecisionRecord, Verified, VotedFor};
 pub use replica::ReviewingNode;
 pub use request::{ApprovalRequest, CutOff, ReviewRequest};
 pub use reviewed::{ChangeReview, ReadChange, read_diff};
+pub use reviewers::review_task;
 pub use verification::{Checked, CommandVerification};
 pub use watcher::ApprovalWatcher;

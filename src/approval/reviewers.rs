@@ -23,6 +23,14 @@ const ROLESET: &str = "reviewers_f1";
 /// The task of the reviewers. The author's own words about a change are not part of it.
 const TASK: &str = "Decide whether this change may be applied.";
 
+/// Returns the task of reviewers who read this diff.
+#[must_use]
+pub fn review_task(diff: &[u8]) -> Task {
+    let text = String::from_utf8_lossy(diff).into();
+    let document = Document { name: "change.diff".to_owned(), text, redacted: false };
+    Task { prompt: TASK.to_owned(), documents: vec![document], is_searched: false }
+}
+
 /// The reviewers of a roleset.
 pub(super) struct Reviewers {
     pub(super) name: String,
@@ -105,9 +113,7 @@ impl Reviewers {
         diff: &[u8],
         id: RunId,
     ) -> Result<RunBuilder, ApprovalError> {
-        let text = String::from_utf8_lossy(diff).into();
-        let document = Document { name: "change.diff".to_owned(), text, redacted: false };
-        let task = Task { prompt: TASK.to_owned(), documents: vec![document], is_searched: false };
+        let task = review_task(diff);
         let seed = asked.seed.unwrap_or_else(|| id.seed());
         let builder = RunBuilder::new(self.roleset.setup(&self.name, &self.packs, task, seed));
         builder.map_err(|why| ApprovalError::Usage(format!("this change cannot be reviewed: {why}")))

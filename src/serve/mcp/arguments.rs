@@ -10,9 +10,9 @@ use rmcp::schemars::{self, JsonSchema};
 use serde::Deserialize;
 use uuid::Uuid;
 
-use crate::approval::read_diff;
+use crate::approval::{read_diff, review_task};
 use crate::config::{Hints, default_roleset};
-use crate::protocol::Document;
+use crate::protocol::{Document, Task};
 use crate::run::Traced;
 use crate::serve::api_error::ApiError;
 use crate::serve::intake::KEYED;
@@ -20,9 +20,6 @@ use crate::serve::known_run::{in_background, run_id};
 use crate::serve::requested_run::{RequestedRun, canonical_of, require_name};
 use crate::serve::rules::ServerRules;
 use crate::text::{CanonicalKind, escape};
-
-/// The task of reviewers.
-const REVIEW_TASK: &str = "Decide whether this change may be applied.";
 
 /// The time in which a change must have been read.
 const READ_MAX: Duration = Duration::from_secs(30);
@@ -148,8 +145,8 @@ impl ReviewArguments {
         is_local: bool,
     ) -> Result<RequestedRun, ApiError> {
         let Self { diff, change, base, roleset } = self;
-        let text = match (diff, change) {
-            (Some(diff), None) => diff,
+        let diff = match (diff, change) {
+            (Some(diff), None) => diff.into_bytes(),
             (None, Some(change)) if is_local => named_diff(change, base).await?,
             (None, Some(_)) => {
                 let why = "a client at another place sends the `diff` itself; a change is read from files over standard input alone";
@@ -166,12 +163,12 @@ impl ReviewArguments {
             let why = "this server has no reviewers; start it with a roleset of `approval` in --roleset";
             first.ok_or_else(|| ApiError::field("roleset", why))?.name.clone()
         };
-        let document = Document { name: "change.diff".to_owned(), text: text.into(), redacted: false };
+        let Task { prompt, documents, .. } = review_task(&diff);
         Ok(RequestedRun {
             model,
             is_review: true,
-            prompt: REVIEW_TASK.to_owned(),
-            documents: vec![document],
+            prompt,
+            documents,
             canonical: None,
             on_disagreement: None,
             schema: None,
@@ -182,7 +179,7 @@ impl ReviewArguments {
 }
 
 /// Reads a change of the folder in which the server runs.
-async fn named_diff(change: String, base: Option<String>) -> Result<String, ApiError> {
+async fn named_diff(change: String, base: Option<String>) -> Result<Vec<u8>, ApiError> {
     if change == "-" {
         return Err(ApiError::field("change", "standard input belongs to the client; give `diff`"));
     }
@@ -191,8 +188,7 @@ async fn named_diff(change: String, base: Option<String>) -> Result<String, ApiE
     // A file such as a terminal may never end.
     let slow = |_| ApiError::field("change", "the change could not be read within half a minute");
     let diff = tokio::time::timeout(READ_MAX, read).await.map_err(slow)??;
-    let diff = diff.map_err(|why| ApiError::field("change", format!("{:#}", anyhow::Error::from(why))))?;
-    Ok(String::from_utf8_lossy(&diff).into_owned())
+    diff.map_err(|why| ApiError::field("change", format!("{:#}", anyhow::Error::from(why))))
 }
 
 impl RunArguments {
