@@ -71,6 +71,26 @@ impl RunPlaces {
         fit.map(|place| file.line_at(*place).map_err(io(path))).collect()
     }
 
+    /// Reads all lines of a run that are written by now, each with its line break.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError::Io`].
+    pub fn all_lines_of(&mut self, run: &str) -> Result<Vec<u8>, JournalError> {
+        let (mut all, mut count) = (Vec::new(), 0);
+        loop {
+            let lines = self.lines_of(run, count)?;
+            if lines.is_empty() {
+                return Ok(all);
+            }
+            count += lines.len();
+            for line in lines {
+                all.extend_from_slice(&line);
+                all.push(b'\n');
+            }
+        }
+    }
+
     /// Reads the places of the lines that were added since the last time.
     fn read_new(&mut self) -> Result<(), JournalError> {
         let Self { path, file, lines } = self;

@@ -71,16 +71,6 @@ async fn send_all(mut places: RunPlaces, mut runs: mpsc::UnboundedReceiver<Uuid>
 }
 
 fn records_of(places: &mut RunPlaces, run: Uuid) -> Result<Vec<Record>, OtlpError> {
-    let (mut lines, mut count) = (Vec::new(), 0);
-    loop {
-        let more = places.lines_of(&run.to_string(), count)?;
-        if more.is_empty() {
-            return Ok(read_from(&*lines, Path::new(RECORDS))?.records);
-        }
-        count += more.len();
-        for line in more {
-            lines.extend_from_slice(&line);
-            lines.push(b'\n');
-        }
-    }
+    let lines = places.all_lines_of(&run.to_string())?;
+    Ok(read_from(&*lines, Path::new(RECORDS))?.records)
 }

@@ -114,25 +114,15 @@ pub(super) async fn lines_of(
 ) -> Result<Vec<Vec<u8>>, ApiError> {
     let service = Arc::clone(service);
     // The first time, the whole journal is read.
-    let read = tokio::task::spawn_blocking(move || service.records().lines_of(&run.to_string(), skipped));
-    let read = read.await.map_err(|why| ApiError::internal(&why))?;
-    read.map_err(|why| ApiError::internal(&why))
+    let read = move || service.records().lines_of(&run.to_string(), skipped);
+    in_background(move || read().map_err(|why| ApiError::internal(&why))).await
 }
 
 /// Reads all lines of a run that are written by now.
 pub(super) async fn all_lines(service: &Arc<Service>, run: Uuid) -> Result<Vec<u8>, ApiError> {
-    let (mut all, mut count) = (Vec::new(), 0);
-    loop {
-        let lines = lines_of(service, run, count).await?;
-        if lines.is_empty() {
-            return Ok(all);
-        }
-        count += lines.len();
-        for line in lines {
-            all.extend_from_slice(&line);
-            all.push(b'\n');
-        }
-    }
+    let service = Arc::clone(service);
+    let all = move || service.records().all_lines_of(&run.to_string());
+    in_background(move || all().map_err(|why| ApiError::internal(&why))).await
 }
 
 /// Reads the journal of a run.
