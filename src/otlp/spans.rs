@@ -4,8 +4,8 @@
 //! one for each reply in that. The ids are digests of the run and of the record, so the same records always give the same spans. A call
 //! without a reply has none. The texts of prompts and replies are in them only if they are wanted.
 //!
-//! The names of attributes are those of `open-telemetry/semantic-conventions-genai` in November 2026. The constants for them in Rust are
-//! deprecated, since the conventions have moved there.
+//! The names of attributes are those of `open-telemetry/semantic-conventions-genai` v0.1.0, in which a workflow has the name of an agent.
+//! The constants for them in Rust are deprecated, since the conventions have moved there.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
@@ -22,12 +22,9 @@ use serde_json::json;
 use crate::core::{Endpoint, VERSION};
 use crate::crypto::{Digest, Hasher};
 use crate::engine::{Mismatch, ReplayError, RunState};
-use crate::journal::{Entry, Record, Replied};
+use crate::journal::{Entry, Executor, Record, Replied};
 use crate::protocol::{Ask, CallId, Finish, Message, Outcome, ProtocolParams as _};
 use crate::report::RunResult;
-
-/// The place of the conventions.
-const SCHEMA: &str = "https://opentelemetry.io/schemas/gen-ai/1.42.0";
 
 /// Returns the spans of a run.
 ///
@@ -37,22 +34,22 @@ const SCHEMA: &str = "https://opentelemetry.io/schemas/gen-ai/1.42.0";
 pub fn spans(records: &[Record], has_content: bool) -> Result<ExportTraceServiceRequest, ReplayError> {
     let first = records.first().ok_or(ReplayError { line: 1, why: Mismatch::NotOpened })?;
     let mut state = RunState::open(first).map_err(|why| ReplayError { line: 1, why })?;
-    let mut traced = Traced::new(&first.run, has_content);
+    let mut trace = RunTrace::new(&first.run, has_content);
     for record in &records[1..] {
         if let Entry::Asked(asked) = &record.event {
             // The prompt of a call is known until the call is on record.
             let ask = state.to_ask().find(|ask| ask.call == asked.call).cloned();
-            traced.asked.insert(asked.call.to_string(), (nanos(&record.at), ask));
+            trace.asked.insert(asked.call.to_string(), (nanos(&record.at), ask));
         }
         state.apply(record).map_err(|why| ReplayError { line: record.seq + 1, why })?;
-        traced.take(&state, record);
+        trace.take(&state, record);
     }
     let last = records.last().unwrap_or(first);
     // No span has the head of the journal.
     let result = RunResult::new(&state, Digest::ZERO);
-    let run = traced.run_span(&state, &result, (&first.at, &last.at));
-    let agents = traced.agent_spans(&state);
-    let spans: Vec<Span> = [run].into_iter().chain(agents).chain(traced.calls).collect();
+    let run = trace.run_span(&state, &result, (&first.at, &last.at));
+    let agents = trace.agent_spans(&state);
+    let spans: Vec<Span> = [run].into_iter().chain(agents).chain(trace.calls).collect();
     Ok(request(spans))
 }
 
@@ -66,14 +63,14 @@ fn request(spans: Vec<Span>) -> ExportTraceServiceRequest {
         attributes: vec![text("service.name", "consensus"), text("service.version", VERSION)],
         ..Resource::default()
     };
-    let spans = ScopeSpans { scope: Some(scope), spans, schema_url: SCHEMA.to_owned() };
+    let spans = ScopeSpans { scope: Some(scope), spans, ..ScopeSpans::default() };
     let spans =
-        ResourceSpans { resource: Some(resource), scope_spans: vec![spans], schema_url: SCHEMA.to_owned() };
+        ResourceSpans { resource: Some(resource), scope_spans: vec![spans], ..ResourceSpans::default() };
     ExportTraceServiceRequest { resource_spans: vec![spans] }
 }
 
 /// The spans of a run, as far as it was followed.
-struct Traced<'a> {
+struct RunTrace<'a> {
     run: &'a str,
     has_content: bool,
     calls: Vec<Span>,
@@ -84,7 +81,7 @@ struct Traced<'a> {
     events: Vec<SpanEvent>,
 }
 
-impl<'a> Traced<'a> {
+impl<'a> RunTrace<'a> {
     fn new(run: &'a str, has_content: bool) -> Self {
         Self {
             run,
@@ -115,7 +112,7 @@ impl<'a> Traced<'a> {
         match &record.event {
             Entry::Replied(replied) => self.replied(state, record, replied),
             Entry::Executed(executed) => {
-                let is_check = matches!(executed.by, crate::journal::Executor::Command(_));
+                let is_check = matches!(executed.by, Executor::Command(_));
                 let what = if is_check { "check" } else { "program" };
                 let end = executed.result.end;
                 let attributes = vec![
@@ -195,13 +192,13 @@ impl<'a> Traced<'a> {
         let end = nanos(ended);
         let mut attributes = vec![
             text("gen_ai.operation.name", "invoke_workflow"),
-            text("gen_ai.workflow.name", &setup.roleset),
+            text("gen_ai.agent.name", &setup.roleset),
             text("gen_ai.conversation.id", conversation(state)),
             text("consensus.run", self.run),
             text("consensus.protocol", setup.params.protocol()),
             text("consensus.outcome", result.outcome.name()),
             whole("consensus.rounds", result.rounds.into()),
-            whole("gen_ai.request.seed", setup.seed),
+            whole("consensus.seed", setup.seed),
         ];
         attributes.extend(result.how.map(|how| text("consensus.how", how.name())));
         let mut evaluation = vec![
