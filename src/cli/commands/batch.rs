@@ -120,6 +120,12 @@ pub(super) fn exit_code(figures: &BatchStats, is_stopped: bool, is_late: bool) -
     }
 }
 
+/// Makes the folder of a batch, or of a server's runs.
+pub(super) fn make_folder(folder: &Path) -> anyhow::Result<()> {
+    let made = private_folder(folder);
+    Ok(made.map_err(|why| UsageError(format!("cannot make the folder `{}`: {why}", folder.display())))?)
+}
+
 /// Runs a batch to its end or until it is stopped. `begin` declares that it begins, and returns the receiver of requests to stop.
 pub(super) async fn run_batch(
     args: &BatchArgs,
@@ -131,8 +137,7 @@ pub(super) async fn run_batch(
 ) -> anyhow::Result<BatchEnd> {
     let BatchNeeds { file, running, reused } = given;
     let OpenTasks { source, data, lines, documents } = open(tasks)?;
-    let made = private_folder(out);
-    made.map_err(|why| UsageError(format!("cannot make the folder `{}`: {why}", out.display())))?;
+    make_folder(out)?;
     let mut shard = Shard::open(out, args.shard)?;
     let log = out.join(args.shard.file_name("server", "log"));
     let confinement = args.params.sandbox.confinement(&file);

@@ -16,7 +16,6 @@ use crate::cli::signals::Leaves;
 use crate::config::{FileConfig, Roleset, find_roleset, list_rolesets, load_roleset};
 use crate::core::ExitCode;
 use crate::engine::StopRequest;
-use crate::files::private_folder;
 use crate::otlp::{Sending, SpanQueue};
 use crate::protocol::Params;
 use crate::provider::Flow;
@@ -113,12 +112,6 @@ impl<'a> Hosting<'a> {
         output.status(&format!("stopped after {}{and}", counted(ended, "run")));
         Ok(ExitCode::Success)
     }
-}
-
-/// Makes the folder of a server's runs.
-pub(super) fn make_folder(folder: &Path) -> anyhow::Result<()> {
-    let made = private_folder(folder);
-    Ok(made.map_err(|why| UsageError(format!("cannot make the folder `{}`: {why}", folder.display())))?)
 }
 
 /// Returns the rolesets that are served. Those that redact have tokens in their answers, and are of no use to a client.

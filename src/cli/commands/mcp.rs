@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::hosting::{Hosting, LEAVES, make_folder, rolesets};
+use super::batch::make_folder;
+use super::hosting::{Hosting, LEAVES, rolesets};
 use crate::batch::{BatchError, Shard, ShardOf};
 use crate::cli::args::McpArgs;
 use crate::cli::error::UsageError;

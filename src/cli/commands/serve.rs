@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use tokio::net::TcpListener;
 
-use super::hosting::{Hosting, LEAVES, make_folder, rolesets};
+use super::batch::make_folder;
+use super::hosting::{Hosting, LEAVES, rolesets};
 use crate::batch::{Shard, ShardOf};
 use crate::cli::args::ServeArgs;
 use crate::cli::error::UsageError;
