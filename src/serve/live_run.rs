@@ -64,7 +64,7 @@ pub(super) struct LiveRun {
     stop: watch::Sender<StopRequest>,
     attached: AtomicUsize,
     is_cancelled: AtomicBool,
-    /// Whether a record of the run is written.
+    /// Whether the run has made a record.
     has_begun: AtomicBool,
     /// The place of the run among those that may wait or be under way.
     place: Mutex<Option<OwnedSemaphorePermit>>,
@@ -118,7 +118,7 @@ impl LiveRun {
         });
     }
 
-    /// Returns whether a record of the run is written.
+    /// Returns whether the run has made a record.
     pub(super) fn has_begun(&self) -> bool {
         self.has_begun.load(Ordering::SeqCst)
     }

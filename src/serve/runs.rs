@@ -219,7 +219,9 @@ struct Follower {
 impl Follower {
     /// Waits for records that the client does not have. Returns them, and whether they are the last ones.
     async fn news(&mut self) -> (Vec<Event>, bool) {
-        self.written().await;
+        if let Some(progress) = &mut self.progress {
+            self.service.recorded(progress).await;
+        }
         // After the end of a run, no further record comes.
         let has_ended = self.progress.as_ref().is_none_or(|progress| progress.borrow().end.is_some());
         let lines = match lines_of(&self.service, self.run, self.seen).await {
@@ -237,18 +239,6 @@ impl Follower {
             let _ = progress.changed().await;
         }
         (events, has_ended && lines.is_empty())
-    }
-
-    /// Waits until the last record of the run is on file, or the run has ended.
-    async fn written(&mut self) {
-        let Some(progress) = &mut self.progress else { return };
-        let recorded = progress.borrow_and_update().recorded;
-        // A receiver that waits has seen all changes meanwhile, so another one waits for the end.
-        let (mut written, mut end) = (self.service.written(), progress.clone());
-        tokio::select! {
-            _ = written.wait_for(|written| *written >= recorded) => {}
-            _ = end.wait_for(|progress| progress.end.is_some()) => {}
-        }
     }
 }
 

@@ -13,7 +13,7 @@ use super::caller::Caller;
 use super::cancelled::CancelledKeys;
 use super::error::ServeError;
 use super::figures::ServerFigures;
-use super::live_run::{LiveRun, RunEnd};
+use super::live_run::{LiveRun, RunEnd, RunProgress};
 use super::rules::ServerRules;
 use crate::batch::{
     BatchError, BatchStats, Line, Onlooker, ResultLine, ResultPlaces, UnfinishedRun, Watcher,
@@ -111,9 +111,15 @@ impl Service {
         locked(&self.records)
     }
 
-    /// Returns the number of lines of the journal that are written, as it grows.
-    pub(super) fn written(&self) -> watch::Receiver<u64> {
-        self.written.clone()
+    /// Waits until the last record of a run is in the journal, or the run has ended.
+    pub(super) async fn recorded(&self, progress: &mut watch::Receiver<RunProgress>) {
+        let recorded = progress.borrow_and_update().recorded;
+        // A receiver that waits has seen all changes meanwhile, so another one waits for the end.
+        let (mut written, mut end) = (self.written.clone(), progress.clone());
+        tokio::select! {
+            _ = written.wait_for(|written| *written >= recorded) => {}
+            _ = end.wait_for(|progress| progress.end.is_some()) => {}
+        }
     }
 
     /// Returns the figures of the server as text.

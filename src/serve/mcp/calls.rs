@@ -108,7 +108,10 @@ impl ToolCall<'_> {
                 let live = Arc::clone(&attached.live);
                 // A client that leaves with the id finds the run again, since it is on record.
                 let mut progress = live.look_on();
-                let on_record = progress.wait_for(|progress| progress.recorded > 0 || progress.end.is_some());
+                let on_record = async {
+                    drop(progress.wait_for(|now| now.recorded > 0 || now.end.is_some()).await);
+                    self.front.service.recorded(&mut progress).await;
+                };
                 let _ = tokio::time::timeout(BEGIN_MAX, on_record).await;
                 Ok(live)
             }

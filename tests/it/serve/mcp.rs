@@ -1,13 +1,15 @@
 //! Agreement as tools, by messages as a client writes them.
 
+use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
 use super::{Door, behind};
-use crate::support::{Finished, Folder, Served, consensus, git};
+use crate::support::{Finished, Folder, Request, SENSIBLE, Served, Server, consensus, git, model};
 
 const MOCK: [&str; 3] = ["--mock", "--answer", "4"];
 const QUESTION: &str = "How much is 2+2?";
@@ -23,7 +25,7 @@ struct Client {
 impl Client {
     /// Starts the command and says hello.
     #[track_caller]
-    fn start(folder: &Folder, words: &[&str]) -> Self {
+    fn start(folder: &Folder, words: &[impl AsRef<OsStr>]) -> Self {
         let mut command = consensus(folder);
         command.args(["mcp", "--quiet"]).args(words).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.stderr(Stdio::inherit()).spawn().unwrap();
@@ -184,8 +186,66 @@ fn a_call_that_is_taken_back_cancels_its_run_and_no_other() {
         }
     }
     assert_eq!(client.call("status", &json!({"run": other}))["status"], "running");
+    // A run that is cancelled is a state and no error, and nothing tells the agent to go on with it.
+    let third = client.call("start", &json!({"task": "How much is 4+4?"}))["run"].clone();
+    let stopping = client.call("cancel", &json!({"run": third}));
+    assert_eq!((&stopping["status"], &stopping["next"]), (&json!("stopping"), &Value::Null), "{stopping}");
+    while client.call("status", &json!({"run": third}))["status"] != "cancelled" {
+        std::thread::yield_now();
+    }
+    assert_eq!(client.call("result", &json!({"run": third})), json!({"run": third, "status": "cancelled"}));
+    assert_eq!(client.call("verify", &json!({"run": third})), "the run was cancelled");
     door.open();
     assert_eq!(client.call("result", &json!({"run": other}))["status"], "ended");
+}
+
+#[test]
+fn a_run_is_found_from_its_id_on_though_the_command_is_killed() {
+    let (folder, door) = (Folder::new(), Arc::new(Door::default()));
+    let llm = behind(&door);
+    let url = llm.url();
+    let words = ["--base-url", &url, "-o", "runs", "--roleset", "single", "--runs-at-once", "200"];
+    let mut client = Client::start(&folder, &words);
+    let runs: Vec<Value> = (0..100)
+        .map(|n| client.call("start", &json!({"task": format!("{n} + 1?")}))["run"].clone())
+        .collect();
+    drop(client);
+    let mut client = Client::start(&folder, &words);
+    for run in runs.iter().rev() {
+        let state = client.call("status", &json!({"run": run}));
+        assert_eq!(state["status"], "running", "{state}");
+    }
+    door.open();
+}
+
+#[test]
+fn no_run_is_called_unknown_before_those_left_over_are_known() {
+    let (folder, door) = (Folder::new(), Arc::new(Door::default()));
+    let words = |url: &str| ["--base-url", url, "-o", "runs", "--roleset", "single"].map(str::to_owned);
+    let first = behind(&door);
+    let mut client = Client::start(&folder, &words(&first.url()));
+    let run = client.call("start", &json!({"task": QUESTION}))["run"].clone();
+    drop(client);
+
+    // The command asks which models there are when it starts, and again for the run that is left over.
+    let asked = AtomicUsize::new(0);
+    let shut = Arc::clone(&door);
+    let second = Server::start(move |request: &Request| {
+        if asked.fetch_add(1, Ordering::SeqCst) > 0 {
+            shut.pass();
+        }
+        model(SENSIBLE)(request)
+    });
+    let mut client = Client::start(&folder, &words(&second.url()));
+    let status = client.send("tools/call", &json!({"name": "status", "arguments": {"run": run}}));
+    client.ask("ping", &json!({}));
+    door.open();
+    let state = client.read();
+    assert_eq!(
+        (&state["id"], &state["result"]["structuredContent"]["status"]),
+        (&json!(status), &json!("running")),
+        "{state}"
+    );
 }
 
 #[test]
@@ -209,6 +269,16 @@ fn a_change_is_read_from_files_for_the_user_of_this_machine_alone() {
     assert_eq!(client.end(), Some(0));
 
     let served = Served::start(&folder, &["--mock", "--answer", "approve"]);
+    let offered = |served: &Served| {
+        let list = rpc(served, &[], "tools/list", &json!({}))["tools"].clone();
+        let tools = list.as_array().unwrap().clone();
+        tools.into_iter().find(|tool| tool["name"] == "review_change").unwrap()["inputSchema"].clone()
+    };
+    assert_eq!(
+        offered(&served)["properties"]["change"],
+        Value::Null,
+        "it is not offered where it is refused"
+    );
     let told = over_http(&served, &[], "review_change", &json!({"change": "change.patch"}));
     assert!(told["content"][0]["text"].as_str().unwrap().contains("over standard input alone"), "{told}");
 }
@@ -237,6 +307,12 @@ fn clients_over_http_need_a_token_and_see_their_own_runs() {
 /// Calls a tool over HTTP and returns its result.
 #[track_caller]
 fn over_http(served: &Served, headers: &[&str], tool: &str, arguments: &Value) -> Value {
+    rpc(served, headers, "tools/call", &json!({"name": tool, "arguments": arguments}))
+}
+
+/// Sends a request over HTTP and returns its result.
+#[track_caller]
+fn rpc(served: &Served, headers: &[&str], method: &str, params: &Value) -> Value {
     let headers = [
         headers,
         &[
@@ -246,7 +322,7 @@ fn over_http(served: &Served, headers: &[&str], tool: &str, arguments: &Value) -
         ],
     ]
     .concat();
-    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}});
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
     let said = served.ask("POST /mcp", &headers, &call.to_string());
     assert_eq!(said.status, 200, "{said:?}");
     let data = said.body.lines().filter_map(|line| line.strip_prefix("data: "));
