@@ -47,12 +47,19 @@ impl Blocks {
         for part in &mut parts {
             let text = part.text.trim_matches('\n');
             part.text = match part.kind {
-                BlockKind::Plain => escape::terminal(&text.replace("**", "")),
+                BlockKind::Plain => escape::terminal(&bare(text)),
                 BlockKind::Heading | BlockKind::Quote => escape::terminal(text),
             };
         }
         Self { parts }
     }
+}
+
+/// Returns words without the marks of Markdown, and without empty lines.
+fn bare(text: &str) -> String {
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    let lines: Vec<&str> = lines.map(|line| line.strip_prefix("- ").unwrap_or(line)).collect();
+    lines.join("\n").replace("**", "")
 }
 
 fn block(line: &str) -> (BlockKind, &str) {
@@ -74,7 +81,7 @@ mod tests {
 
     #[test]
     fn what_a_model_says_is_set_apart_from_the_transcripts_own_words() {
-        let transcript = "# Run 1\n\n> a\n> ## **b**\n\n*note*\nStatus **SOLVED**.\n".to_owned();
+        let transcript = "# Run 1\n\n> a\n> ## **b**\n\n*note*\n\n- Status **SOLVED**.\n".to_owned();
         let blocks = Blocks::new(&transcript);
         let found: Vec<(BlockKind, &str)> =
             blocks.parts.iter().map(|part| (part.kind, part.text.as_str())).collect();

@@ -5,6 +5,7 @@
 //! the same bytes.
 
 mod decision;
+mod form;
 mod metrics;
 mod outcome;
 mod panel;
@@ -20,6 +21,7 @@ mod withheld;
 mod worth;
 
 pub use decision::{DECISION_METRICS_FILE, DecisionMetrics, DecisionOutcome};
+pub use form::reply_so_far;
 pub use metrics::metrics;
 pub use outcome::ConsensusOutcome;
 pub use result::{AgentResult, CheckVerdicts, RefusedText, RunResult, Timing, UsageResult, write_run};

@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 
+use super::form::{form_in_words, quoted};
 use super::vote::{stop_in_words, votes_in_words};
 use super::withheld::{confidence_in_words, withheld};
 use crate::bft::Opinion;
@@ -137,11 +138,6 @@ fn reply(out: &mut String, state: &RunState, replied: &Replied) -> bool {
     if is_vote && replied.reply.text.trim().is_empty() {
         out.push_str("(empty)\n");
     }
-    match Envelope::parse(&replied.reply.text) {
-        Ok(envelope) if call.step == Step::Envelope => parsed(out, &envelope),
-        Ok(_) | Err(_) if call.step == Step::Envelope && ballot(out, state, call) => {}
-        Ok(_) | Err(_) => quoted(out, &replied.reply.text),
-    }
     let refused = state.to_ask().find(|ask| {
         ask.call.part == call.part
             && ask.call.agent == call.agent
@@ -151,12 +147,26 @@ fn reply(out: &mut String, state: &RunState, replied: &Replied) -> bool {
             && ask.call.attempt == call.attempt + 1
     });
     let answered = refused.and_then(|ask| ask.messages.last());
+    match Envelope::parse(&replied.reply.text) {
+        Ok(envelope) if call.step == Step::Envelope => parsed(out, &envelope),
+        Ok(_) | Err(_) if call.step == Step::Envelope && ballot(out, state, call) => {}
+        // A form that does not count is shown as it was written, and so is an answer that may be an object itself.
+        Ok(_) | Err(_) if answered.is_none() && !is_vote => form_or_words(out, &replied.reply.text),
+        Ok(_) | Err(_) => quoted(out, &replied.reply.text),
+    }
     if let Some(message) = answered {
         out.push_str("\nNot counted. The agent received:\n\n");
         quoted(out, &message.content);
     }
     out.push('\n');
     answered.is_some()
+}
+
+fn form_or_words(out: &mut String, text: &str) {
+    match form_in_words(text) {
+        Some(form) => out.push_str(&form),
+        None => quoted(out, text),
+    }
 }
 
 /// Writes a ballot with the names behind its labels. Returns false if this is not a ballot, or one that does not
@@ -422,11 +432,5 @@ fn dissent(out: &mut String, others: &[Dissent]) {
         let _ = writeln!(out, "{} ({}):\n", other.agent, other.stage);
         quoted(out, &other.text);
         out.push('\n');
-    }
-}
-
-fn quoted(out: &mut String, text: &str) {
-    for line in escape::plain(text).lines() {
-        let _ = writeln!(out, "> {line}");
     }
 }

@@ -22,6 +22,7 @@ use utoipa_axum::routes;
 use super::api_error::{ApiError, ErrorBody, Refusals};
 use super::front::Front;
 use super::mcp::over_http;
+use super::rules::ServedRoleset;
 use super::service::Service;
 use super::{answering, page, runs};
 use crate::core::VERSION;
@@ -45,6 +46,7 @@ pub(super) fn router(front: Front) -> Router {
         .merge(tools)
         .route("/page/runs", get(page::list))
         .route("/page/runs/{run}", get(page::run))
+        .route("/page/runs/{run}/now", get(page::now))
         .route_layer(with_guard);
     open.merge(guarded)
         .merge(page::shell())
@@ -162,6 +164,8 @@ struct Model {
     object: &'static str,
     created: u64,
     owned_by: &'static str,
+    /// The description of the roleset, by its author.
+    description: String,
 }
 
 /// A list of models.
@@ -174,7 +178,7 @@ struct ModelList {
 /// Lists the models.
 #[utoipa::path(get, path = "/v1/models", tag = "models", responses((status = 200, body = ModelList), Refusals))]
 async fn models(State(service): State<Arc<Service>>) -> Json<ModelList> {
-    let data = service.rules.models().map(|name| as_model(&name)).collect();
+    let data = service.rules.models().map(as_model).collect();
     Json(ModelList { object: "list", data })
 }
 
@@ -190,13 +194,14 @@ async fn model(
     State(service): State<Arc<Service>>,
     Path(name): Path<String>,
 ) -> Result<Json<Model>, ApiError> {
-    let known = service.rules.models().find(|known| *known == name);
+    let known = service.rules.models().find(|(known, _)| *known == name);
     let known = known.ok_or_else(|| ApiError::unknown("model_not_found", "there is no such model"))?;
-    Ok(Json(as_model(&known)))
+    Ok(Json(as_model(known)))
 }
 
-fn as_model(name: &str) -> Model {
-    Model { id: name.to_owned(), object: "model", created: 0, owned_by: "consensus" }
+fn as_model((id, served): (String, &ServedRoleset)) -> Model {
+    let description = served.description.clone();
+    Model { id, object: "model", created: 0, owned_by: "consensus", description }
 }
 
 /// Returns the figures of all runs and of the server, for Prometheus.

@@ -12,6 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use uuid::Uuid;
 
 use super::api_error::ApiError;
+use super::at_work::AtWork;
 use super::caller::Caller;
 use crate::crypto::Digest;
 use crate::engine::{RunEvent, StopRequest};
@@ -61,6 +62,7 @@ pub(super) struct LiveRun {
     /// The time at which the server began to know it.
     pub(super) since: SystemTime,
     progress: watch::Sender<RunProgress>,
+    at_work: watch::Sender<AtWork>,
     stop: watch::Sender<StopRequest>,
     attached: AtomicUsize,
     is_cancelled: AtomicBool,
@@ -78,12 +80,17 @@ impl LiveRun {
     ) -> Self {
         let (attached, is_cancelled, has_begun) =
             (AtomicUsize::new(0), AtomicBool::new(false), AtomicBool::new(false));
-        let (progress, place) = (watch::Sender::default(), Mutex::new(place));
-        Self { origin, since: SystemTime::now(), progress, stop, attached, is_cancelled, has_begun, place }
+        let (progress, at_work) = (watch::Sender::default(), watch::Sender::default());
+        let (since, place) = (SystemTime::now(), Mutex::new(place));
+        Self { origin, since, progress, at_work, stop, attached, is_cancelled, has_begun, place }
     }
 
     /// Takes an event of the run.
     pub(super) fn take(&self, event: &RunEvent<'_>) {
+        // The words of a reply are worth nothing unless somebody reads them.
+        if !matches!(event, RunEvent::Streaming { .. }) || self.at_work.receiver_count() > 0 {
+            self.at_work.send_if_modified(|at_work| at_work.take(event));
+        }
         if let RunEvent::Written(record) = event {
             self.has_begun.store(true, Ordering::SeqCst);
             self.progress.send_modify(|progress| progress.recorded = record.seq + 1);
@@ -146,6 +153,11 @@ impl LiveRun {
     /// Returns the progress of the run for a request that only looks on.
     pub(super) fn look_on(&self) -> watch::Receiver<RunProgress> {
         self.progress.subscribe()
+    }
+
+    /// Returns the agents that are at work.
+    pub(super) fn at_work(&self) -> watch::Receiver<AtWork> {
+        self.at_work.subscribe()
     }
 
     /// Adds a request that waits for the run.

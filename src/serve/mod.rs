@@ -15,6 +15,7 @@
 mod allowances;
 mod answering;
 mod api_error;
+mod at_work;
 mod attached;
 mod caller;
 mod cancelled;

@@ -31,8 +31,8 @@ impl ServerRules {
         self.rolesets.iter().filter(move |served| served.is_for_changes == is_for_changes)
     }
 
-    /// Returns the names of the models.
-    pub(super) fn models(&self) -> impl Iterator<Item = String> {
-        self.rolesets(false).map(|served| format!("{PREFIX}{}", served.name))
+    /// Returns the names of the models, each with its roleset.
+    pub(super) fn models(&self) -> impl Iterator<Item = (String, &ServedRoleset)> {
+        self.rolesets(false).map(|served| (format!("{PREFIX}{}", served.name), served))
     }
 }

@@ -8,6 +8,7 @@ one the exit status is 69. Exit status 1: the page says something else, a hostil
 """
 
 import concurrent.futures
+import contextlib
 import json
 import pathlib
 import shutil
@@ -43,6 +44,36 @@ class Gated(Model):
         Gated.answers.acquire()
         Gated.replied.append(time.monotonic())
         return f"It follows from {HOSTILE}.\nAnswer: 4"
+
+
+class Writing(Model):
+    """A model whose words come one by one, for as long as a test wants."""
+
+    is_over = threading.Event()
+    # When each word was first written.
+    wrote = {}
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.chunk({"content": f"It follows from {HOSTILE} "})
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            number = 0
+            while not self.is_over.wait(0.02):
+                self.chunk({"content": f"word{number} "})
+                Writing.wrote.setdefault(number, time.monotonic())
+                number += 1
+            self.chunk({"content": "\nAnswer: 4"}, "stop")
+            self.wfile.write(b"data: [DONE]\n\n")
+        self.close_connection = True
+
+    def chunk(self, delta, finish=None):
+        value = {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+        self.wfile.write(f"data: {json.dumps(value)}\n\n".encode())
+        self.wfile.flush()
 
 
 class Forms(Model):
@@ -116,10 +147,11 @@ def begun_in_the_form(browser, axe, binary):
         delays = []
         for count in range(1, 6):
             Gated.answers.release()
-            page.locator(".cell").nth(count - 1).or_(page.locator("#answer")).first.wait_for()
+            page.locator(".round:not(#now) .cell").nth(count - 1).or_(page.locator("#answer")).first.wait_for()
             delays.append(time.monotonic() - Gated.replied[-1])
         Gated.answers.release(20)
         page.wait_for_selector("#answer")
+        assert page.title().endswith("· consensus") and "2+2" in page.title(), page.title()
         assert page.inner_text("#answer") == "4", page.inner_text("#answer")
         assert HOSTILE in page.inner_text("main"), "a hostile text is shown as text"
         page.goto(f"{url}/#")
@@ -136,6 +168,41 @@ def begun_in_the_form(browser, axe, binary):
         assert shown.wrong == [], shown.wrong
         shown.context.close()
         return delays
+
+
+def written(browser, axe, binary, folder):
+    """A run whose words are on the page while they come. Returns how far the page is behind the model."""
+    with Server(binary, "--base-url", served(Writing)[1], "--model", "test") as server:
+        url = server.url.removesuffix("/v1")
+        body = {"model": "consensus/self_consistency", "messages": [{"role": "user", "content": "How much is 2+2?"}]}
+        with concurrent.futures.ThreadPoolExecutor(1) as pool, contextlib.ExitStack() as last:
+            # Whatever happens, the model comes to its end.
+            last.callback(Writing.is_over.set)
+            asked = pool.submit(asked_of, server, body)
+            shown = Browser(browser, axe, viewport={"width": 1280, "height": 900})
+            page = shown.page
+            page.goto(f"{url}/#")
+            page.locator("#runs tbody tr a").first.click()
+            delays = []
+            for number in range(50, 300, 50):
+                page.locator("#now .cell", has_text=f"word{number} ").first.wait_for()
+                delays.append(time.monotonic() - Writing.wrote[number])
+            assert shown.violations() == [], shown.violations()
+            if folder:
+                page.screenshot(path=f"{folder}/now.png", full_page=True)
+            Writing.is_over.set()
+            page.wait_for_selector("#answer")
+            assert page.locator("#now").count() == 0, "a run that has ended has nobody at work"
+            assert asked.result()["consensus"]["outcome"] == "agreed"
+            assert shown.wrong == [] and page.evaluate("window.ran") is None, shown.wrong
+            shown.context.close()
+        return delays
+
+
+def asked_of(server, body):
+    """The answer of a server."""
+    request = urllib.request.Request(f"{server.url}/chat/completions", json.dumps(body).encode(), {"Content-Type": "application/json"})
+    return json.loads(urllib.request.urlopen(request).read())
 
 
 def cites(browser, axe, binary, folder):
@@ -182,8 +249,7 @@ def many(browser, axe, binary, folder):
     """A list of 1,000 runs, and pages at each width."""
     def asked(number, roleset="solver_checker"):
         body = {"model": f"consensus/{roleset}", "messages": [{"role": "user", "content": f"How much is {number} + {4 - number}?"}]}
-        request = urllib.request.Request(f"{server.url}/chat/completions", json.dumps(body).encode(), {"Content-Type": "application/json"})
-        return json.loads(urllib.request.urlopen(request).read())["consensus"]["run"]
+        return asked_of(server, body)["consensus"]["run"]
 
     with Server(binary, "--mock", "--answer", "4", "--queue", "2000") as server:
         url = server.url.removesuffix("/v1")
@@ -202,8 +268,9 @@ def many(browser, axe, binary, folder):
         shown.context.close()
     with Server(binary, "--mock", "--answer", "4") as server:
         url = server.url.removesuffix("/v1")
-        pair, vote, panel = (asked(number, roleset) for number, roleset in enumerate(["solver_checker", "vote_number", "panel_personas"]))
-        places = {"list": "#", "new": "#new", "pair": f"#run={pair}", "vote": f"#run={vote}", "panel": f"#run={panel}"}
+        rolesets = {"pair": "solver_checker", "vote": "vote_number", "panel": "panel_personas", "council": "council_tripartite"}
+        runs = {name: f"#run={asked(number, roleset)}" for number, (name, roleset) in enumerate(rolesets.items())}
+        places = {"list": "#", "new": "#new", **runs}
         looks(browser, axe, url, places, folder)
         return took
 
@@ -219,6 +286,8 @@ def main(binary, modules, folder=None):
         delays = begun_in_the_form(browser, axe, binary)
         print(f"a run was begun in the form and watched to its end; its replies were on the page after {statistics.median(delays):.3f} s "
               f"at the median, {max(delays):.3f} s at most")
+        behind = written(browser, axe, binary, folder)
+        print(f"the words of a reply were on the page while they came, {statistics.median(behind):.2f} s behind the model at the median")
         cites(browser, axe, binary, scratch)
         print("a citation leads to its place, on a page that loads nothing")
         guarded(browser, axe, binary)

@@ -20,7 +20,7 @@ const MODES: [&str; 4] = ["new file mode ", "deleted file mode ", "old mode ", "
 
 /// The kind of a line in a diff.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum DiffSign {
+pub enum DiffSign {
     /// The line is added.
     Added,
     /// The line is removed.
@@ -33,13 +33,15 @@ pub(super) enum DiffSign {
 
 /// A line of a diff.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct DiffLine {
-    pub(super) path: String,
+pub struct DiffLine {
+    /// The file.
+    pub path: String,
     /// The number of the line, from 1: in the old file for a removed line, else in the new file. It is 0 for the diff's own lines.
-    pub(super) number: u64,
-    pub(super) sign: DiffSign,
+    pub number: u64,
+    /// The kind of the line.
+    pub sign: DiffSign,
     /// The line as it is shown, with its sign. Nothing in it can pass for structure.
-    pub(super) shown: String,
+    pub shown: String,
 }
 
 /// The lines that are read at once.
@@ -87,10 +89,16 @@ impl DiffPart {
     }
 }
 
+/// Returns the lines of a diff, as reviewers see them.
+#[must_use]
+pub fn diff_lines(diff: &str) -> Vec<DiffLine> {
+    files(diff).into_iter().flat_map(|file| file.lines).collect()
+}
+
 /// Returns the lines that a diff adds, each with its file and its number there, from 1.
 #[must_use]
 pub fn added_lines(diff: &str) -> Vec<(String, u64)> {
-    let lines = files(diff).into_iter().flat_map(|file| file.lines);
+    let lines = diff_lines(diff).into_iter();
     let mut added: Vec<(String, u64)> =
         lines.filter(|line| line.sign == DiffSign::Added).map(|line| (line.path, line.number)).collect();
     // A long line that is shown as several counts once.

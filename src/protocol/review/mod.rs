@@ -39,7 +39,7 @@ use std::ops::RangeInclusive;
 use super::contract::{Override, ProtocolParams, Setup, Task, Thinking, WorstCase};
 use crate::text::Constraint;
 
-pub use diff::{PARTS_MAX, added_lines};
+pub use diff::{DiffLine, DiffSign, PARTS_MAX, added_lines, diff_lines};
 pub use form::Finding;
 pub use params::{ApprovalParams, REVIEWERS_MAX, ReviewSetup};
 pub use report::{ApprovalSection, Reviewed};

@@ -8,12 +8,14 @@
 //! The input is the records of a run, which may still be under way. The output is HTML: a whole page that loads nothing and runs nothing, or
 //! its body alone. Every text is shown as plain text. A quote of the answer leads to its place in the source.
 
+mod change;
 mod rounds;
 mod sources;
 
 use minijinja::value::Serde;
 use serde::Serialize;
 
+use self::change::{ShownLine, change};
 use self::rounds::{At, Moves, Round, rounds};
 use self::sources::{QuoteShown, ShownSource, sources};
 use super::result::RunResult;
@@ -26,6 +28,7 @@ use crate::crypto::Digest;
 use crate::engine::{ReplayError, RunState};
 use crate::journal::{Entry, Record};
 use crate::page::environment;
+use crate::protocol::review::ApprovalSection;
 use crate::protocol::vote::VoteSection;
 use crate::protocol::{BlindVote, OutcomeKind, Section};
 use crate::text::{counted, escape, grouped};
@@ -66,6 +69,7 @@ struct RunPage {
     tally: Vec<Tallied>,
     stop: Option<String>,
     rounds: Vec<Round>,
+    change: Vec<ShownLine>,
     citations: Vec<QuoteShown>,
     sources: Vec<ShownSource>,
     dissent: Vec<(String, String, String)>,
@@ -161,11 +165,14 @@ impl RunPage {
             tally,
             stop,
             rounds: rounds(state, steps),
+            change: change(&task.documents, &result.section),
             citations,
             sources,
+            // The findings of reviewers are at the lines of the change.
             dissent: result
                 .dissent
                 .iter()
+                .filter(|_| !matches!(result.section, Section::Approval(_)))
                 .map(|other| {
                     (other.agent.clone(), escape::terminal(&other.text), escape::terminal(&other.why))
                 })
@@ -232,14 +239,21 @@ impl<'a> Counts<'a> {
         let lost = (*missing > 0).then(|| format!("{} came to nothing", counted(*missing, "blind draft")));
         Self { heading: "Blind drafts", votes: votes.collect(), remark: lost }
     }
+
+    fn of_review(review: &ApprovalSection, drafts: &'a BlindVote) -> Self {
+        let remark = format!("The quorum is {} of {} reviewers.", review.quorum, review.reviewers);
+        Self { heading: "Verdicts", remark: Some(remark), ..Self::of_drafts(drafts) }
+    }
 }
 
-/// Returns the answers with their votes: those of a vote, or else those of the blind drafts.
+/// Returns the answers with their votes: those of a vote, the verdicts of reviewers, or else the blind drafts.
 fn tally(result: &RunResult) -> (&'static str, Vec<Tallied>, Option<String>) {
-    let Counts { heading, votes, remark } = if let Section::Vote(vote) = &result.section {
-        Counts::of_vote(vote)
-    } else {
-        Counts::of_drafts(&result.blind_vote)
+    let Counts { heading, votes, remark } = match &result.section {
+        Section::Vote(vote) => Counts::of_vote(vote),
+        Section::Approval(review) => Counts::of_review(review, &result.blind_vote),
+        Section::Pair(_) | Section::Council(_) | Section::Panel(_) | Section::MapReduce(_) => {
+            Counts::of_drafts(&result.blind_vote)
+        }
     };
     let all: u32 = votes.iter().map(|(_, votes, _)| votes).sum();
     let agreed = result.sha256.filter(|_| result.outcome == OutcomeKind::Agreed);

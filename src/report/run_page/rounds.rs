@@ -12,6 +12,7 @@ use crate::engine::RunState;
 use crate::journal::{Entry, Record};
 use crate::page::Blocks;
 use crate::protocol::{CallId, Params, Step};
+use crate::report::form::capital;
 use crate::report::transcript::{TranscriptStep, is_blind};
 use crate::text::escape;
 
@@ -131,12 +132,6 @@ pub(super) fn rounds(state: &RunState, steps: Vec<(At, TranscriptStep)>) -> Vec<
         }
     }
     rounds.into_iter().map(|(_, round)| round).collect()
-}
-
-/// Returns a text that begins with a capital letter.
-fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
 fn name((part, round): (u32, u32), is_vote: bool) -> String {

@@ -58,6 +58,13 @@ struct Task {
     prompt: String,
 }
 
+impl ListedRun {
+    /// Returns whether it is known if the answer of the run is right.
+    pub(super) fn is_graded(&self) -> bool {
+        self.flags.split(' ').any(|flag| matches!(flag, "right" | "wrong"))
+    }
+}
+
 /// Returns the runs of a caller.
 pub(super) fn listed_runs(service: &Service, caller: Caller) -> Result<Vec<ListedRun>, ApiError> {
     let open: Vec<OpenRunState> = {
@@ -115,10 +122,6 @@ fn open_run(service: &Service, state: &OpenRunState) -> Result<ListedRun, ApiErr
 fn ended_run(service: &Service, run: Uuid, row: &Value) -> Result<ListedRun, ApiError> {
     let task = first(service, run)?.map(|first| escape::excerpt(&first.event.setup.task.prompt));
     let words = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let has = |name: &str| row[name].as_array().is_some_and(|list| !list.is_empty());
-    let moved = row["agents"].as_array().into_iter().flatten().any(|agent| agent["changes"] != 0);
-    let flags = [("degraded", has("degraded")), ("dissent", has("dissent")), ("moved", moved)];
-    let flags: Vec<&str> = flags.into_iter().filter_map(|(name, is_so)| is_so.then_some(name)).collect();
     let tokens = ["prompt", "completion"].map(|name| row["usage"][name].as_u64().unwrap_or_default());
     let seconds = row["timing"]["total_ms"].as_f64().unwrap_or_default() / 1e3;
     Ok(ListedRun {
@@ -131,11 +134,56 @@ fn ended_run(service: &Service, run: Uuid, row: &Value) -> Result<ListedRun, Api
         tokens: grouped(tokens[0] + tokens[1]),
         seconds: format!("{seconds:.1}"),
         began: minute(row["timing"]["started_at"].as_str().unwrap_or_default()),
-        flags: flags.join(" "),
+        flags: flags(row),
     })
+}
+
+/// Returns the words by which a list with this row of results is filtered.
+fn flags(row: &Value) -> String {
+    let has = |name: &str| row[name].as_array().is_some_and(|list| !list.is_empty());
+    let moved = row["agents"].as_array().into_iter().flatten().any(|agent| agent["changes"] != 0);
+    let [blind, end] = ["blind_right", "right"].map(|name| row[name].as_bool());
+    let flags = [
+        ("degraded", has("degraded")),
+        ("dissent", has("dissent")),
+        ("moved", moved),
+        ("right", end == Some(true)),
+        ("wrong", end == Some(false)),
+        ("to_right", (blind, end) == (Some(false), Some(true))),
+        ("to_wrong", (blind, end) == (Some(true), Some(false))),
+        (
+            "dissent_right",
+            end == Some(false) && blind == Some(true) && dissents(row, &row["blind_vote"]["sha256"]),
+        ),
+    ];
+    let flags: Vec<&str> = flags.into_iter().filter_map(|(name, is_so)| is_so.then_some(name)).collect();
+    flags.join(" ")
+}
+
+/// Returns whether an agent held this answer against the others, in its first draft or to the end.
+fn dissents(row: &Value, sha256: &Value) -> bool {
+    row["dissent"].as_array().is_some_and(|all| all.iter().any(|dissent| dissent["sha256"] == *sha256))
 }
 
 /// Returns a time in UTC up to its second.
 fn minute(at: &str) -> String {
     at.chars().take(19).collect::<String>().replace('T', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_right_answer_that_was_given_up_is_found_by_the_filters() {
+        let row = |blind: Option<bool>, end: Option<bool>| {
+            json!({"blind_right": blind, "right": end, "blind_vote": {"sha256": "a"}, "dissent": [{"sha256": "a"}],
+                "agents": [{"changes": 1}], "degraded": []})
+        };
+        assert_eq!(flags(&row(None, None)), "dissent moved");
+        assert_eq!(flags(&row(Some(true), Some(false))), "dissent moved wrong to_wrong dissent_right");
+        assert_eq!(flags(&row(Some(false), Some(true))), "dissent moved right to_right");
+    }
 }

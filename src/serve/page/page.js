@@ -49,6 +49,12 @@ function askForToken() {
   form.elements.token.focus();
 }
 
+// The tab is called after what it shows.
+function entitle() {
+  const heading = view.querySelector("h1")?.textContent;
+  document.title = heading ? `${heading} · consensus` : "consensus";
+}
+
 function tell(why) {
   if (why.name === "AbortError") return;
   news.textContent = why instanceof Refused ? why.message : "the server cannot be reached";
@@ -70,6 +76,7 @@ async function list({ signal }) {
       const key = focused?.dataset.run ?? focused?.dataset.filter;
       view.innerHTML = html;
       before = html;
+      entitle();
       for (const button of view.querySelectorAll("[data-filter]")) {
         button.addEventListener("click", () => ((filter = button.dataset.filter), sift()));
         if (key === button.dataset.filter && focused.matches("button")) button.focus();
@@ -99,12 +106,30 @@ async function run(id, { signal }) {
   let records = 0;
   let fetching = null;
   let again = false;
+  let now = "";
+  let watching = null;
+  const place = () => {
+    const part = document.getElementById("now");
+    if (part) part.innerHTML = now;
+  };
+  // Who is at work comes anew with each word, beside the records.
+  const watch = async () => {
+    const answer = await ask(`/page/runs/${id}/now`, { signal });
+    if (answer.status === 204) return;
+    for await (const event of events(answer.body)) {
+      if (!event.data) continue;
+      now = JSON.parse(event.data);
+      place();
+    }
+  };
   const draw = async () => {
     const html = await (await ask(`/page/runs/${id}`, { signal })).text();
     const open = [...view.querySelectorAll("details[open]")].map((details) => details.id);
     const focused = document.activeElement?.closest("[id]")?.id;
     const acting = Boolean(document.activeElement?.closest(".actions"));
     view.innerHTML = html;
+    entitle();
+    place();
     for (const details of open) document.getElementById(details)?.setAttribute("open", "");
     if (focused && focused !== "view") document.querySelector(`#${CSS.escape(focused)} summary`)?.focus();
     for (const link of view.querySelectorAll('a[href^="#quote-"]')) link.addEventListener("click", jump);
@@ -127,6 +152,7 @@ async function run(id, { signal }) {
     const headers = records > 0 ? { "Last-Event-ID": String(records - 1) } : {};
     const answer = await ask(`/v1/runs/${id}/events`, { headers, signal });
     if (answer.status === 204) break;
+    watching ??= watch().catch(tell).finally(() => (watching = null));
     for await (const event of events(answer.body)) {
       if (event.id === undefined) continue;
       records = Number(event.id) + 1;
@@ -206,9 +232,16 @@ async function begin() {
   // The form comes when its rolesets are there, so that nothing is typed into one that is replaced.
   const { data } = await (await ask("/v1/models")).json();
   const form = fill("new");
+  entitle();
   const { model, task } = form.elements;
   for (const { id } of data) model.add(new Option(id.replace(/^consensus\//, ""), id));
+  const describe = () => {
+    const chosen = data.find(({ id }) => id === model.value);
+    document.getElementById("about").textContent = chosen?.description ?? "";
+  };
+  model.addEventListener("change", describe);
   model.value = [...model.options].find((option) => option.text === "generalist_critic")?.value ?? model.value;
+  describe();
   task.focus();
   form.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -279,5 +312,10 @@ function route() {
   keepOn(part, signal);
 }
 
-addEventListener("hashchange", route);
+addEventListener("hashchange", () => {
+  // A screen reader and the keyboard go on in the new part.
+  view.focus({ preventScroll: true });
+  scrollTo(0, 0);
+  route();
+});
 route();

@@ -4,6 +4,7 @@ mod answers;
 mod crashes;
 mod limits;
 mod mcp;
+mod page;
 mod records;
 mod responses;
 mod strangers;
