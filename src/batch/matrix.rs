@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::bank::DrawnSamples;
 use super::grader::{Given, Grader};
 use super::task::TaskLine;
-use crate::core::Endpoint;
+use crate::core::{BasisPoints, Endpoint};
 use crate::crypto::Digest;
 use crate::engine::{PreparedRun, Redaction, RunBuilder, Sought, require_plain_id};
 use crate::journal::{Executed, InBatch, Limits};
@@ -44,6 +44,10 @@ pub struct Column {
     pub sought: Option<Sought>,
     /// The calibration that gives its answers a confidence, if there is one.
     pub(super) calibration: Option<Arc<ReadCalibration>>,
+    /// The least confidence of an answer that is given, if the calibration does not ask for more.
+    pub(super) min_confidence: Option<BasisPoints>,
+    /// The limits of its runs, besides those of all runs.
+    pub(super) limits: Limits,
     /// The samples that the replies of its runs come from, if they come from a bank.
     pub(super) drawn: Option<Arc<DrawnSamples>>,
 }
@@ -73,6 +77,8 @@ impl Column {
             has_spoken_rules: true,
             sought: None,
             calibration: None,
+            min_confidence: None,
+            limits: Limits::default(),
             drawn: None,
         }
     }
@@ -123,6 +129,24 @@ impl Column {
         let mut setup = self.setup;
         let is_vote = setup.params.apply(&VoteOverride::OnDisagreement(answer).into());
         is_vote.then(|| Self { sha256: Digest::new(text.as_bytes()), setup, ..self })
+    }
+
+    /// Returns the same column, which withholds answers that are less sure than this, or none if it has no calibration.
+    #[must_use]
+    pub fn with_min_confidence(self, confidence: BasisPoints) -> Option<Self> {
+        let text = json!([self.sha256, "min confidence", confidence]).to_string();
+        let is_known = self.is_calibrated();
+        is_known.then(|| Self {
+            sha256: Digest::new(text.as_bytes()),
+            min_confidence: Some(confidence),
+            ..self
+        })
+    }
+
+    /// Returns the same column whose runs keep these limits too.
+    #[must_use]
+    pub fn with_limits(self, limits: Limits) -> Self {
+        Self { limits: self.limits.and(limits), ..self }
     }
 
     /// Returns the same column whose models are called with one more header.
@@ -245,6 +269,7 @@ impl Cell<'_> {
     ) -> Result<PreparedRun, String> {
         let task = Task { prompt: self.task.prompt.clone(), documents, is_searched: false };
         let canonical = self.canonical().clone();
+        let limits = limits.and(self.column.limits);
         self.check_answer()?;
         self.check_id()?;
         let mut setup = RunSetup { task, canonical, seed: self.seed, ..self.column.setup.clone() };
@@ -262,7 +287,12 @@ impl Cell<'_> {
         let of_run =
             |calibration: &Arc<ReadCalibration>| calibration.of_run(builder.setup(), &endpoints, limits);
         let calibration = self.column.calibration.as_ref().map(of_run).transpose();
-        let builder = builder.calibrated(calibration.map_err(|why| why.to_string())?);
+        let calibration = calibration.map_err(|why| why.to_string())?;
+        let calibration = calibration.map(|applied| match self.column.min_confidence {
+            Some(least) => applied.at_least(least),
+            None => applied,
+        });
+        let builder = builder.calibrated(calibration);
         let (task, model) = (self.task.id.clone(), self.column.model.clone());
         let (arm, meta) = (self.column.arm.clone(), self.meta());
         let cell = InBatch { task, model, made_of: self.made_of(), arm, meta };

@@ -80,7 +80,12 @@ pub trait Onlooker: std::fmt::Debug + Send + Sync {
 /// The starting point of a run.
 pub(super) enum Start {
     New(Box<PreparedRun>),
-    Again(Vec<Record>, Vec<Endpoint>, Option<Box<Redaction>>),
+    Again {
+        records: Vec<Record>,
+        endpoints: Vec<Endpoint>,
+        limits: Limits,
+        redaction: Option<Box<Redaction>>,
+    },
 }
 
 /// The next step for a cell.
@@ -221,7 +226,12 @@ pub(super) fn begin(shard: &mut Shard, work: &Work, common: &Common) -> Result<N
             let (writer, records) = shard.take(run)?;
             let made_of = made_of(&records);
             let redaction = gone_on_with(shard, run, sought.is_some()).map_err(Unfit::Line)?;
-            let start = Start::Again(records, cell.column.endpoints.clone(), redaction.map(Box::new));
+            let start = Start::Again {
+                records,
+                endpoints: cell.column.endpoints.clone(),
+                limits: options.limits.and(cell.column.limits),
+                redaction: redaction.map(Box::new),
+            };
             Ok(Next::Go { writer, start, made_of })
         }
         CellState::Unreported => {
@@ -360,7 +370,7 @@ pub(super) async fn run_cell(
     let Common { options, clients, .. } = common;
     let endpoints = match &start {
         Start::New(prepared) => prepared.spec().endpoints.clone(),
-        Start::Again(_, endpoints, _) => endpoints.clone(),
+        Start::Again { endpoints, .. } => endpoints.clone(),
     };
     let meter = Meter { common, run, endpoints };
     let mut engine = match start {
@@ -369,8 +379,8 @@ pub(super) async fn run_cell(
             let prepared = prepared.with_sandbox(Some(options.sandbox.clone()));
             Engine::start_shared(writer, prepared, clients, &meter)?
         }
-        Start::Again(records, endpoints, redaction) => {
-            let now = Resumption::new(options.limits, endpoints).on_server(options.lifeline.clone());
+        Start::Again { records, endpoints, limits, redaction } => {
+            let now = Resumption::new(limits, endpoints).on_server(options.lifeline.clone());
             let now = now.with_sandbox(Some(options.sandbox.clone()));
             let now = now.with_redaction(redaction.map(|redaction| *redaction));
             Engine::resume_shared(writer, &records, now, clients, &meter)?

@@ -53,6 +53,13 @@ pub struct Confidence {
 }
 
 impl AppliedCalibration {
+    /// Returns the same calibration, under which an answer is withheld that is less sure than this.
+    #[must_use]
+    pub fn at_least(self, confidence: BasisPoints) -> Self {
+        let threshold = self.threshold.map_or(confidence, |threshold| threshold.max(confidence));
+        Self { threshold: Some(threshold), ..self }
+    }
+
     /// Returns the digest of everything that decides about an answer. A calibration that is made again from the same runs has the same.
     #[must_use]
     pub fn rule_sha256(&self) -> Digest {

@@ -161,6 +161,17 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// Returns the limits that keep both these and others.
+    #[must_use]
+    pub fn and(self, others: Self) -> Self {
+        let least = |one: Option<u64>, other: Option<u64>| one.into_iter().chain(other).min();
+        Self {
+            tokens_total_max: least(self.tokens_total_max, others.tokens_total_max),
+            cost_micro_usd_max: least(self.cost_micro_usd_max, others.cost_micro_usd_max),
+            deadline_ms: least(self.deadline_ms, others.deadline_ms),
+        }
+    }
+
     /// Returns the limits on tokens and cost, as a calibration knows them.
     #[must_use]
     pub fn on_resources(self) -> RunLimits {

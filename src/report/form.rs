@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::text::{StrictValue, escape, extract, read_one};
 
-/// The most characters of a value that stands on the line of its name.
+/// The most characters of a value on the line of its name.
 const WORD_CHARS_MAX: usize = 30;
 
 /// Returns the fields of a form, or `None` if the reply is not a form.
@@ -21,7 +21,7 @@ pub(super) fn form_in_words(reply: &str) -> Option<String> {
     Some(out)
 }
 
-/// Returns a reply as far as it has come: its words, or the fields of a form that are there. Of a long one only the end is told, up to
+/// Returns a reply as far as it has come: its words, or the fields of a form that are there. Of a long one only the end is returned, up to
 /// this many bytes.
 #[must_use]
 pub fn reply_so_far(reply: &str, bytes_max: usize) -> String {
@@ -53,7 +53,7 @@ fn value(read: &JsonValue<'_>) -> Value {
         JsonValue::Object(entries) => {
             entries.iter().map(|(key, read)| (key.to_string(), value(read))).collect()
         }
-        _ => Value::Null,
+        JsonValue::Null | JsonValue::BigInt(_) => Value::Null,
     }
 }
 
@@ -135,7 +135,8 @@ mod tests {
 
     #[test]
     fn of_a_long_reply_the_end_is_told_in_whole_lines() {
-        let text: String = (0..100).map(|line| format!("line {line}\n")).collect();
+        let lines: Vec<String> = (0..100).map(|line| format!("line {line}")).collect();
+        let text = lines.join("\n");
         let told = reply_so_far(&text, 50);
         assert_eq!(told, "…\n\n> line 96\n> line 97\n> line 98\n> line 99\n");
     }

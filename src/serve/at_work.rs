@@ -1,4 +1,4 @@
-//! The agents of a run that are at work, and their words so far.
+//! The agents of a run that are at work, and the words that they have written.
 //!
 //! The input is the events of a run. The output is its open calls, in order. Nothing of it is kept: once a reply is on record, its call is
 //! not here any more. The words of a reply are taken only while a page looks on.

@@ -24,8 +24,9 @@ use super::submission::{IntakeRequest, PlannedRun, Submission, Taken};
 use crate::batch::{Column, DocumentLine, Grader, Line, OpenColumns, OwnCell, TaskLine, UnfinishedRun};
 use crate::crypto::Digest;
 use crate::engine::StopRequest;
-use crate::journal::RunSpec;
+use crate::journal::{Limits, RunSpec};
 use crate::protocol::{Document, OutcomeKind, ProtocolParams as _, RunSetup, Task};
+use crate::run::check_prices;
 use crate::text::{CanonicalRule, Constraint, escape};
 
 /// The header by which a server recognises requests of its own agents.
@@ -41,7 +42,7 @@ pub(super) const KEYED: &str = "key-";
 const COLUMNS_MAX: usize = 256;
 
 /// The protocol of rolesets that review changes.
-pub(super) const REVIEW: &str = "approval";
+const REVIEW: &str = "approval";
 
 /// The word that allows every model.
 pub(super) const EVERY_MODEL: &str = "*";
@@ -98,7 +99,7 @@ impl Intake<'_> {
         let now = self.column(&format!("{}{on}", setup.roleset), is_review).await;
         let now = now.map(|column| column.endpoints);
         let endpoints = now.ok().filter(|now| now.len() == spec.endpoints.len()).unwrap_or(spec.endpoints);
-        let column = Column::new(cell.model, setup, endpoints).in_arm(&cell.arm);
+        let column = Column::new(cell.model, setup, endpoints).in_arm(&cell.arm).with_limits(spec.limits);
         let task = task(cell.task, prompt, documents, Some(canonical), cell.meta);
         self.begin(task, own_cell(column, seed), Caller(caller), keyed, None);
     }
@@ -144,11 +145,24 @@ impl Intake<'_> {
             Some(max) => column.with_reply_tokens(max),
             None => column,
         };
-        let column = match asked.on_disagreement {
-            Some(_) if column.is_calibrated() => {
-                let why = "the server has a calibration, which holds for its own settings alone";
-                return Err(ApiError::field("consensus.on_disagreement", why));
+        if column.is_calibrated() {
+            within_calibration(asked)?;
+        }
+        let column = match asked.min_confidence {
+            Some(least) => {
+                let why = "the server has no calibration, so no answer has a confidence; it is started with --calibration for that";
+                let column = column.with_min_confidence(least);
+                column.ok_or_else(|| ApiError::field("consensus.min_confidence", why))?
             }
+            None => column,
+        };
+        let needs_prices = |_| {
+            let why = "the server does not know the prices of these models; give `tokens`";
+            ApiError::field("consensus.budget.usd", why)
+        };
+        check_prices(asked.limits, &column.endpoints).map_err(needs_prices)?;
+        let column = column.with_limits(asked.limits);
+        let column = match asked.on_disagreement {
             Some(answer) => {
                 let why = "the roleset is no vote; leave this out, or choose one such as `vote_number`";
                 let column = column.with_on_disagreement(answer);
@@ -271,6 +285,17 @@ fn require_served(rules: &ServerRules, name: &str, is_review: bool) -> Result<()
         format!("there is no model `{name}`; GET /v1/models lists all")
     };
     Err(ApiError::unknown("model_not_found", why))
+}
+
+/// Refuses wishes under which the server's calibration would not hold.
+fn within_calibration(asked: &RequestedRun) -> Result<(), ApiError> {
+    let why = "the server has a calibration, which holds for its own settings alone";
+    let field = match asked {
+        RequestedRun { on_disagreement: Some(_), .. } => "consensus.on_disagreement",
+        RequestedRun { limits, .. } if *limits != Limits::default() => "consensus.budget",
+        _ => return Ok(()),
+    };
+    Err(ApiError::field(field, why))
 }
 
 /// Reads the roleset of a model that is served, and finds the models of its agents.

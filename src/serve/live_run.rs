@@ -87,7 +87,7 @@ impl LiveRun {
 
     /// Takes an event of the run.
     pub(super) fn take(&self, event: &RunEvent<'_>) {
-        // The words of a reply are worth nothing unless somebody reads them.
+        // The words of a reply are worth nothing unless a page shows them.
         if !matches!(event, RunEvent::Streaming { .. }) || self.at_work.receiver_count() > 0 {
             self.at_work.send_if_modified(|at_work| at_work.take(event));
         }

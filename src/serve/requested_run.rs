@@ -11,7 +11,10 @@ use utoipa::ToSchema;
 
 use super::api_error::ApiError;
 use super::rules::PREFIX;
+use crate::config::micro_usd;
+use crate::core::BasisPoints;
 use crate::crypto::Digest;
+use crate::journal::Limits;
 use crate::protocol::{Document, OnDisagreement};
 use crate::text::{AnswerSchema, CanonicalKind, CanonicalRule, escape};
 
@@ -48,6 +51,10 @@ pub(super) struct RequestedRun {
     pub(super) canonical: Option<CanonicalRule>,
     /// The answer of a vote that does not settle, if it is not that of the roleset.
     pub(super) on_disagreement: Option<OnDisagreement>,
+    /// The least confidence of an answer that is given, if the caller asks for one.
+    pub(super) min_confidence: Option<BasisPoints>,
+    /// The most that the run may use.
+    pub(super) limits: Limits,
     /// The schema of the answer, if the caller gives one.
     pub(super) schema: Option<AnswerSchema>,
     /// The seed.
@@ -71,6 +78,25 @@ pub(super) struct Extension {
     #[serde(default)]
     #[schema(value_type = Option<String>, example = "leader")]
     on_disagreement: Option<OnDisagreement>,
+    /// The least confidence of an answer that is given, 0 to 1, where the server has a calibration.
+    #[serde(default)]
+    #[schema(minimum = 0, maximum = 1)]
+    min_confidence: Option<f64>,
+    /// The most that the run may use, within the limits of the server.
+    #[serde(default)]
+    budget: Option<GivenBudget>,
+}
+
+/// The most that a run may use.
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct GivenBudget {
+    /// The tokens of all calls, of prompts and replies.
+    #[serde(default)]
+    tokens: Option<u64>,
+    /// The cost of all calls, in US dollars.
+    #[serde(default)]
+    usd: Option<f64>,
 }
 
 /// The form that the answer is to have.
@@ -168,7 +194,12 @@ impl RequestedRun {
         }
         let (format, format_field) = format;
         let kind = format.as_ref().and_then(AnswerFormat::kind);
-        let Extension { choices, canonical: asked_kind, on_disagreement } = extension.unwrap_or_default();
+        let Extension { choices, canonical: asked_kind, on_disagreement, min_confidence, budget } =
+            extension.unwrap_or_default();
+        let min_confidence = min_confidence.map(|value| {
+            let why = "a confidence is a share from 0 to 1";
+            BasisPoints::new(value).ok_or_else(|| ApiError::field("consensus.min_confidence", why))
+        });
         let canonical = canonical(kind, format_field, choices, asked_kind)?;
         let schema = format.map(|format| format.schema(format_field)).transpose()?.flatten();
         let (prompt, documents) = conversation(said, field)?;
@@ -180,6 +211,8 @@ impl RequestedRun {
             documents,
             canonical,
             on_disagreement,
+            min_confidence: min_confidence.transpose()?,
+            limits: budget.unwrap_or_default().limits()?,
             schema,
             seed,
             reply_tokens,
@@ -195,6 +228,8 @@ impl RequestedRun {
             documents,
             canonical,
             on_disagreement,
+            min_confidence,
+            limits,
             schema,
             seed,
             reply_tokens,
@@ -211,7 +246,21 @@ impl RequestedRun {
         of.extend(schema.as_ref().map(|schema| json!(schema)));
         of.extend(is_review.then(|| json!("review")));
         of.extend(on_disagreement.map(|answer| json!(["on_disagreement", answer])));
+        of.extend(min_confidence.map(|least| json!(["min_confidence", least])));
+        of.extend((*limits != Limits::default()).then(|| json!(["limits", limits])));
         Digest::new(json!(of).to_string().as_bytes())
+    }
+}
+
+impl GivenBudget {
+    /// Returns the budget as limits of a run.
+    fn limits(self) -> Result<Limits, ApiError> {
+        let Self { tokens, usd } = self;
+        let why = "a cost is a number of US dollars from 0 to 1e9";
+        let micro = |usd: f64| micro_usd(usd).ok_or_else(|| ApiError::field("consensus.budget.usd", why));
+        let cost = usd.map(micro);
+        let cost_micro_usd_max = cost.transpose()?;
+        Ok(Limits { tokens_total_max: tokens, cost_micro_usd_max, deadline_ms: None })
     }
 }
 

@@ -278,7 +278,7 @@ impl Service {
 
 impl Onlooker for Service {
     fn on_event(&self, run: Uuid, event: &RunEvent<'_>) {
-        // A streamed token is not worth a lock while nobody reads it.
+        // A streamed token is not worth a lock while no page shows it.
         let is_read = || Arc::strong_count(&self.readers) > 1;
         if matches!(event, RunEvent::Writing) || matches!(event, RunEvent::Streaming { .. }) && !is_read() {
             return;

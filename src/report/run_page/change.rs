@@ -104,8 +104,9 @@ mod tests {
     }
 
     fn diff(lines: usize) -> Vec<Document> {
-        let added: String = (1..=lines).map(|line| format!("+line {line}\n")).collect();
-        let text = format!("diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -0,0 +1,{lines} @@\n{added}");
+        let added: Vec<String> = (1..=lines).map(|line| format!("+line {line}")).collect();
+        let added = added.join("\n");
+        let text = format!("diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -0,0 +1,{lines} @@\n{added}\n");
         vec![Document { name: "change.diff".to_owned(), text: text.into(), redacted: false }]
     }
 

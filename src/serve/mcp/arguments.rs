@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use crate::approval::{read_diff, review_task};
 use crate::config::{Hints, default_roleset};
+use crate::journal::Limits;
 use crate::protocol::{Document, Task};
 use crate::run::Traced;
 use crate::serve::api_error::ApiError;
@@ -104,6 +105,8 @@ impl AskArguments {
             documents: documents.into_iter().map(document).collect(),
             canonical: canonical_of(choices, canonical, "")?,
             on_disagreement: None,
+            min_confidence: None,
+            limits: Limits::default(),
             schema: None,
             seed: seed.map(u64::from),
             reply_tokens: None,
@@ -171,6 +174,8 @@ impl ReviewArguments {
             documents,
             canonical: None,
             on_disagreement: None,
+            min_confidence: None,
+            limits: Limits::default(),
             schema: None,
             seed: None,
             reply_tokens: None,

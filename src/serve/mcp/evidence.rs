@@ -9,13 +9,12 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::reports::{ToolReport, VerifyReport};
+use super::reports::{Derived, ToolReport, VerifyReport};
 use crate::engine::RunState;
 use crate::journal::read_from;
 use crate::protocol::Section;
-use crate::report::{RunResult, review_text};
+use crate::report::{RunResult, review_text, worth};
 use crate::serve::api_error::ApiError;
-use crate::serve::intake::REVIEW;
 use crate::serve::known_run::{CallersRun, RECORDS, all_lines, in_background, journal_of};
 use crate::serve::service::Service;
 
@@ -25,21 +24,24 @@ pub(super) async fn ended_report(
     run: Uuid,
     row: &Value,
 ) -> Result<ToolReport, ApiError> {
-    let findings = if row["protocol"] == REVIEW { findings(service, run).await? } else { None };
-    ToolReport::ended(run, row, findings)
+    let lines = all_lines(service, run).await?;
+    ToolReport::ended(run, row, in_background(move || derived(&lines)).await?)
 }
 
-/// Returns the findings of a review from its records; `None` for a run that is no review.
-async fn findings(service: &Arc<Service>, run: Uuid) -> Result<Option<String>, ApiError> {
-    let lines = all_lines(service, run).await?;
-    let found = move || {
-        let journal = journal_of(&lines)?;
-        let state = RunState::replay(&journal.records).map_err(|why| ApiError::internal(&why))?;
-        let result = RunResult::new(&state, journal.head);
-        let Section::Approval(section) = &result.section else { return Ok(None) };
-        Ok(Some(review_text(section, result.outcome)))
+/// Returns what the records of a run say that its line of results does not.
+fn derived(lines: &[u8]) -> Result<Derived, ApiError> {
+    let journal = journal_of(lines)?;
+    let state = RunState::replay(&journal.records).map_err(|why| ApiError::internal(&why))?;
+    let result = RunResult::new(&state, journal.head);
+    let findings = match &result.section {
+        Section::Approval(section) => Some(review_text(section, result.outcome)),
+        Section::Pair(_)
+        | Section::Council(_)
+        | Section::Panel(_)
+        | Section::Vote(_)
+        | Section::MapReduce(_) => None,
     };
-    in_background(found).await
+    Ok(Derived { findings, worth: worth(&result, state.endpoints()) })
 }
 
 /// Derives a run again from its records, and compares it with its line of results.

@@ -38,6 +38,9 @@ pub(super) struct ToolReport {
     /// The kind of agreement: `independent` is worth most, since the agents found the same answer apart from each other.
     #[serde(skip_serializing_if = "Option::is_none")]
     how: Option<String>,
+    /// The strength of the agreement, and its reasons.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    worth: Option<String>,
     /// The agreed text, or without agreement the one that leads; of a review, its findings.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
@@ -109,6 +112,14 @@ pub(super) struct VerifyReport {
     pub(super) journal_head: String,
 }
 
+/// What the records of a run say that its line of results does not.
+pub(super) struct Derived {
+    /// The findings, if the run is a review. They are its text.
+    pub(super) findings: Option<String>,
+    /// The strength of the agreement, and its reasons.
+    pub(super) worth: Option<String>,
+}
+
 impl ToolReport {
     /// Returns the report of a run that is under way.
     pub(super) fn open(live: &LiveRun) -> Self {
@@ -132,8 +143,9 @@ impl ToolReport {
         Self { run: run.to_string(), status: "cancelled".to_owned(), ..Self::default() }
     }
 
-    /// Returns the report of a run that has ended with this line of results. A review has findings in place of a text.
-    pub(super) fn ended(run: Uuid, row: &Value, findings: Option<String>) -> Result<Self, ApiError> {
+    /// Returns the report of a run that has ended with this line of results, and whose records say more.
+    pub(super) fn ended(run: Uuid, row: &Value, derived: Derived) -> Result<Self, ApiError> {
+        let Derived { findings, worth } = derived;
         let RunReply { content, refusal, usage, findings: known, .. } = RunReply::new(true, row)?;
         let text = findings.or(content);
         let is_long = text.as_ref().is_some_and(|text| text.len() > TEXT_BYTES_MAX);
@@ -150,6 +162,7 @@ impl ToolReport {
             status: "ended".to_owned(),
             outcome: words("outcome"),
             how: words("how"),
+            worth,
             text: text.map(|text| if is_long { cut(&text) } else { text }),
             reason: refusal,
             confidence: known["confidence"]["value"].as_f64(),

@@ -83,12 +83,12 @@ impl ToolName {
     fn tool(self, rules: &ServerRules, is_local: bool) -> Tool {
         let (description, input, output) = match self {
             Self::Run => (RUN, asked(rules, true), output::<ToolReport>()),
-            Self::Start => (START, asked(rules, false), output::<ToolReport>()),
+            Self::Start => (START, asked(rules, false), output_of_run()),
             Self::Plan => (PLAN, asked(rules, false), output::<PlanReport>()),
-            Self::ReviewChange => (REVIEW, reviewed(rules, is_local), output::<ToolReport>()),
-            Self::Status => (STATUS, input::<RunArguments>(), output::<ToolReport>()),
-            Self::Result => (RESULT, input::<RunArguments>(), output::<ToolReport>()),
-            Self::Cancel => (CANCEL, input::<RunArguments>(), output::<ToolReport>()),
+            Self::ReviewChange => (REVIEW, reviewed(rules, is_local), output_of_run()),
+            Self::Status => (STATUS, input::<RunArguments>(), output_of_run()),
+            Self::Result => (RESULT, input::<RunArguments>(), output_of_run()),
+            Self::Cancel => (CANCEL, input::<RunArguments>(), output_of_run()),
             Self::Verify => (VERIFY, input::<RunArguments>(), output::<VerifyReport>()),
         };
         let reads = matches!(self, Self::Status | Self::Result | Self::Plan | Self::Verify);
@@ -113,6 +113,16 @@ fn input<T: JsonSchema + 'static>() -> Arc<JsonObject> {
 
 fn output<T: JsonSchema + 'static>() -> Arc<JsonObject> {
     short(schema_for_output::<T>())
+}
+
+/// Returns the form of a report on a run, whose fields the tool `run` describes. A model pays for no word twice.
+fn output_of_run() -> Arc<JsonObject> {
+    let mut schema = output::<ToolReport>();
+    let fields = Arc::make_mut(&mut schema).get_mut("properties").and_then(Value::as_object_mut);
+    for field in fields.into_iter().flat_map(|fields| fields.values_mut()).filter_map(Value::as_object_mut) {
+        field.remove("description");
+    }
+    schema
 }
 
 /// Returns a schema without the parts that tell a model nothing. It pays for each of them in every conversation.

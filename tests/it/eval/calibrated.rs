@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::support::{Act, Finished, Folder, Server, consensus, fake_llm, http, lines, model, trust};
+use crate::support::{Act, Finished, Folder, Served, Server, consensus, fake_llm, http, lines, model, trust};
 
 /// A vote that always has an answer.
 const VOTE: [&str; 8] =
@@ -112,6 +112,39 @@ fn a_run_that_was_cut_off_abstains_after_it_is_resumed() {
     let run = runs[0]["run"].as_str().unwrap();
     Finished::of(consensus(&folder).args(["resume", run, "--base-url", &server.url()])).exits(3);
     Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
+}
+
+#[test]
+fn a_request_to_a_server_can_ask_for_more_confidence() {
+    let (folder, server) = (Folder::new(), Server::start(model(GUESSES)));
+    sums(&folder, 400);
+    let url = server.url();
+    let on = ["--base-url", &url, "--model", "tiny-model", "--roleset", "self_consistency"];
+    let batch = ["batch", "sums.jsonl", "--output", "known", "--quiet"];
+    Finished::of(consensus(&folder).args(batch).args(on)).exits(0);
+    calibrated(&folder, &[], 0);
+    let words = ["--calibration", "known/calibration.json"];
+    let front = Served::start(&folder, &[&on[..], &words].concat());
+    let asked = |seed: u64, extension: Value| {
+        let messages = json!([{"role": "user", "content": "A hard sum: how much is 7 - 7 + 4?"}]);
+        let model = "consensus/self_consistency";
+        let body = json!({"model": model, "messages": messages, "seed": seed, "consensus": extension});
+        front.chat(&[], &body).json()
+    };
+    // Most guesses have a winner, and it is not sure.
+    let is_agreed =
+        |seed: &u64| asked(*seed, json!({"canonical": "number"}))["consensus"]["outcome"] == "agreed";
+    let seed = (1..20).find(is_agreed).expect("some guesses agree");
+    let strict = asked(seed, json!({"canonical": "number", "min_confidence": 0.99}));
+    assert_eq!(strict["consensus"]["outcome"], "abstained", "{strict}");
+    assert!(strict["choices"][0]["message"]["content"].is_null(), "{strict}");
+    let limited = asked(seed, json!({"canonical": "number", "budget": {"tokens": 100_000}}));
+    assert_eq!(
+        limited["error"]["param"], "consensus.budget",
+        "a calibration holds for its own limits: {limited}"
+    );
+    drop(front);
+    Finished::of(consensus(&folder).args(["verify", "served"])).exits(0);
 }
 
 #[test]

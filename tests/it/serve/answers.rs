@@ -303,6 +303,44 @@ fn an_answer_by_a_schema_of_the_caller_is_accepted_by_it() {
 }
 
 #[test]
+fn a_request_bounds_what_its_run_may_use() {
+    let (folder, llm) = (Folder::new(), Server::start(model(SENSIBLE)));
+    let served = Served::start(&folder, &["--base-url", &llm.url(), "--model", "m"]);
+    let asked = |budget: Value| {
+        let mut ask = body("solver_checker", "How much is 2+2?");
+        ask["consensus"] = json!({"budget": budget});
+        served.chat(&[], &ask)
+    };
+    let refused = asked(json!({"tokens": 10}));
+    assert_eq!((refused.status, &refused.json()["error"]["code"]), (400, &json!("budget")), "{refused:?}");
+    let cut = asked(json!({"tokens": 3_000})).json();
+    assert_eq!(cut["consensus"]["outcome"], "budget", "{cut}");
+    assert!(cut["usage"]["total_tokens"].as_u64().unwrap() <= 3_000, "{cut}");
+    assert_ne!(asked(json!({"tokens": 1_000_000})).json()["consensus"]["outcome"], "budget");
+    for (budget, field) in
+        [(json!({"usd": 0.1}), "consensus.budget.usd"), (json!({"usd": -1}), "consensus.budget.usd")]
+    {
+        let refused = asked(budget);
+        assert_eq!((refused.status, &refused.json()["error"]["param"]), (400, &json!(field)), "{refused:?}");
+    }
+    drop(served);
+    Finished::of(consensus(&folder).args(["verify", "served"])).exits(0);
+}
+
+#[test]
+fn a_server_without_a_calibration_promises_no_confidence() {
+    let folder = Folder::new();
+    let served = Served::start(&folder, &["--mock", "--answer", "4"]);
+    let mut ask = body("vote_number", "How much is 2+2?");
+    for confidence in [0.9, 1.5] {
+        ask["consensus"] = json!({"min_confidence": confidence});
+        let refused = served.chat(&[], &ask);
+        let param = json!("consensus.min_confidence");
+        assert_eq!((refused.status, &refused.json()["error"]["param"]), (400, &param), "{refused:?}");
+    }
+}
+
+#[test]
 fn a_request_says_what_a_vote_that_does_not_settle_answers() {
     // Each sample finds another number.
     let count = std::sync::atomic::AtomicUsize::new(0);

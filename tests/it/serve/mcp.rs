@@ -102,6 +102,8 @@ fn an_agent_runs_verifies_and_reads_an_agreement_on_standard_input_and_output() 
         [&ran["status"], &ran["outcome"], &ran["how"], &ran["text"]],
         ["ended", "agreed", "independent", "4"]
     );
+    let worth = ran["worth"].as_str().unwrap();
+    assert!(worth.contains("agreement:"), "it says how much that is worth: {worth}");
     let verified = client.call("verify", &json!({"run": ran["run"]}));
     assert_eq!((&verified["verified"], &verified["journal_head"]), (&json!(true), &ran["journal_head"]));
     let planned = client.call("plan", &json!({"task": QUESTION, "canonical": "number"}));
