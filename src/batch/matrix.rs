@@ -131,7 +131,7 @@ impl Column {
         is_vote.then(|| Self { sha256: Digest::new(text.as_bytes()), setup, ..self })
     }
 
-    /// Returns the same column, which withholds answers that are less sure than this, or none if it has no calibration.
+    /// Returns the same column, withholding answers below this confidence, or `None` without a calibration.
     #[must_use]
     pub fn with_min_confidence(self, confidence: BasisPoints) -> Option<Self> {
         let text = json!([self.sha256, "min confidence", confidence]).to_string();
@@ -146,7 +146,12 @@ impl Column {
     /// Returns the same column whose runs keep these limits too.
     #[must_use]
     pub fn with_limits(self, limits: Limits) -> Self {
-        Self { limits: self.limits.and(limits), ..self }
+        Self { limits: self.limits.stricter(limits), ..self }
+    }
+
+    /// Returns the limits of its runs, where `of_all` are those of all runs.
+    pub(super) fn limits_of_run(&self, of_all: Limits) -> Limits {
+        self.limits.stricter(of_all)
     }
 
     /// Returns the same column whose models are called with one more header.
@@ -269,7 +274,7 @@ impl Cell<'_> {
     ) -> Result<PreparedRun, String> {
         let task = Task { prompt: self.task.prompt.clone(), documents, is_searched: false };
         let canonical = self.canonical().clone();
-        let limits = limits.and(self.column.limits);
+        let limits = self.column.limits_of_run(limits);
         self.check_answer()?;
         self.check_id()?;
         let mut setup = RunSetup { task, canonical, seed: self.seed, ..self.column.setup.clone() };

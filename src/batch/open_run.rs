@@ -229,7 +229,7 @@ pub(super) fn begin(shard: &mut Shard, work: &Work, common: &Common) -> Result<N
             let start = Start::Again {
                 records,
                 endpoints: cell.column.endpoints.clone(),
-                limits: options.limits.and(cell.column.limits),
+                limits: cell.column.limits_of_run(options.limits),
                 redaction: redaction.map(Box::new),
             };
             Ok(Next::Go { writer, start, made_of })

@@ -53,11 +53,14 @@ pub struct Confidence {
 }
 
 impl AppliedCalibration {
-    /// Returns the same calibration, under which an answer is withheld that is less sure than this.
+    /// Returns the same calibration, under which an answer is withheld that is less sure than this. A risk is certified for its own
+    /// threshold alone, so a higher one promises none.
     #[must_use]
     pub fn at_least(self, confidence: BasisPoints) -> Self {
-        let threshold = self.threshold.map_or(confidence, |threshold| threshold.max(confidence));
-        Self { threshold: Some(threshold), ..self }
+        if self.threshold.is_some_and(|threshold| threshold >= confidence) {
+            return self;
+        }
+        Self { threshold: Some(confidence), risk: None, ..self }
     }
 
     /// Returns the digest of everything that decides about an answer. A calibration that is made again from the same runs has the same.

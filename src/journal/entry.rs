@@ -161,9 +161,9 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Returns the limits that keep both these and others.
+    /// Returns the stricter of two limits for each resource.
     #[must_use]
-    pub fn and(self, others: Self) -> Self {
+    pub fn stricter(self, others: Self) -> Self {
         let least = |one: Option<u64>, other: Option<u64>| one.into_iter().chain(other).min();
         Self {
             tokens_total_max: least(self.tokens_total_max, others.tokens_total_max),

@@ -52,11 +52,13 @@ impl<'a> TextSoFar<'a> {
         Self(make)
     }
 
-    /// Returns the text up to the last whole word, because a key that is still arriving cannot be recognised yet.
+    /// Returns the text up to the last whole word, because a key that is still arriving cannot be recognised yet. No key has a character
+    /// beyond ASCII, so such a character ends a word too.
     #[must_use]
     pub fn whole_words(&self) -> String {
         let mut text = (self.0)();
-        let end = text.rfind(char::is_whitespace).unwrap_or(0);
+        let last = text.char_indices().rfind(|(_, c)| c.is_whitespace() || !c.is_ascii());
+        let end = last.map_or(0, |(at, c)| if c.is_whitespace() { at } else { at + c.len_utf8() });
         text.truncate(end);
         text
     }

@@ -1,57 +1,96 @@
-//! A reply that is a form, told field by field.
+//! A reply that is a form, field by field.
 //!
-//! The input is the text of a reply, whole or as far as it has come. The output is Markdown with the name of each field and its value, in
-//! the order in which they were written. A text by a model is quoted line by line, so nothing in it can pass for other words.
+//! The input is the text of a reply, whole or the part of it that has arrived. The output is Markdown with the name of each field and its
+//! value, in their order. A text by a model is quoted line by line, and a name is one of the plain names of forms. So nothing in it can
+//! pass for the words of a transcript.
 
 use std::fmt::Write as _;
 
-use jiter::{JsonValue, PartialMode};
+use jiter::{JsonError, JsonErrorType, JsonValue, PartialMode};
 use serde_json::{Map, Value};
 
 use crate::text::{StrictValue, escape, extract, read_one};
 
-/// The most characters of a value on the line of its name.
-const WORD_CHARS_MAX: usize = 30;
+/// The most characters of the name of a field, and of a value beside it.
+const WORD_CHARS_MAX: usize = 40;
 
-/// Returns the fields of a form, or `None` if the reply is not a form.
+/// The most items of a list that are written one by one, and how deep a field may be in others. Any other value is quoted as it is.
+const ITEMS_MAX: usize = 50;
+const DEPTH_MAX: usize = 3;
+
+/// The longest reply in bytes that is read as a form before it is recorded.
+const BEGUN_BYTES_MAX: usize = 64 << 10;
+
+/// Returns the thoughts before a form and its fields, or `None` if the reply is not a form.
 pub(super) fn form_in_words(reply: &str) -> Option<String> {
-    let StrictValue(value) = read_one(extract(reply).ok()?.object).ok()?;
+    let form = extract(reply).ok()?;
+    let StrictValue(value) = read_one(form.object).ok()?;
+    let object = value.as_object().filter(|object| object.keys().all(|name| is_name(name)))?;
     let mut out = String::new();
-    fields(&mut out, value.as_object()?);
+    quoted(&mut out, form.reasoning.unwrap_or_default());
+    fields(&mut out, object, 0);
     Some(out)
 }
 
-/// Returns a reply as far as it has come: its words, or the fields of a form that are there. Of a long one only the end is returned, up to
-/// this many bytes.
+/// Returns the part of a reply that has arrived: its words, or the fields of a form that are there. At most its last `bytes_max` bytes are
+/// returned.
 #[must_use]
 pub fn reply_so_far(reply: &str, bytes_max: usize) -> String {
-    let begun = reply.trim_start().strip_prefix('{').map(|_| reply.trim_start().as_bytes());
-    let form =
-        begun.and_then(|form| JsonValue::parse_with_config(form, false, PartialMode::TrailingStrings).ok());
     let mut out = String::new();
-    match form.as_ref().map(value) {
-        Some(Value::Object(object)) => fields(&mut out, &object),
-        Some(_) | None => quoted(&mut out, reply),
+    let form = Some(reply).filter(|reply| reply.len() <= BEGUN_BYTES_MAX).and_then(begun_form);
+    match form {
+        Some(object) => fields(&mut out, &object, 0),
+        None => quoted(&mut out, &reply[reply.ceil_char_boundary(reply.len().saturating_sub(bytes_max))..]),
     }
     let surplus = out.ceil_char_boundary(out.len().saturating_sub(bytes_max));
     if surplus == 0 {
         return out;
     }
-    // A line that is cut has lost the mark of a quote.
-    let line = out[surplus..].find('\n').map_or(surplus, |end| surplus + end + 1);
-    format!("…\n\n{}", &out[line..])
+    // The rest of a line has lost the mark of a quote.
+    let (rest, lines) = out[surplus..].split_once('\n').unwrap_or((&out[surplus..], ""));
+    format!("…\n\n> {rest}\n{lines}")
 }
 
-/// Returns a value that may be a part of one. A number that is larger than any of a form is left out.
-fn value(read: &JsonValue<'_>) -> Value {
+/// Returns the fields of a form whose end has not come.
+fn begun_form(reply: &str) -> Option<Map<String, Value>> {
+    let behind_thoughts = reply.rsplit_once("</think>").map_or(reply, |(_, form)| form).trim_start();
+    let form = behind_thoughts.trim_start_matches("```json").trim_start();
+    if !form.starts_with('{') {
+        return None;
+    }
+    let mode = match JsonValue::parse(form.as_bytes(), false) {
+        Ok(_) => PartialMode::Off,
+        Err(why) if is_open(&why) => PartialMode::TrailingStrings,
+        // Words that begin with a brace are words.
+        Err(_) => return None,
+    };
+    let read = JsonValue::parse_with_config(form.as_bytes(), false, mode).ok()?;
+    let Value::Object(object) = as_json(&read) else { return None };
+    object.keys().all(|name| is_name(name)).then_some(object)
+}
+
+/// Returns whether the text ended before its value did.
+fn is_open(why: &JsonError) -> bool {
+    use JsonErrorType as Kind;
+    let kinds = [
+        Kind::EofWhileParsingList,
+        Kind::EofWhileParsingObject,
+        Kind::EofWhileParsingString,
+        Kind::EofWhileParsingValue,
+    ];
+    kinds.contains(&why.error_type)
+}
+
+/// Converts a value that may be incomplete. A number beyond 64 bits is left out.
+fn as_json(read: &JsonValue<'_>) -> Value {
     match read {
         JsonValue::Bool(is_so) => Value::from(*is_so),
         JsonValue::Int(number) => Value::from(*number),
         JsonValue::Float(number) => Value::from(*number),
         JsonValue::Str(text) => Value::from(&**text),
-        JsonValue::Array(items) => items.iter().map(value).collect(),
+        JsonValue::Array(items) => items.iter().map(as_json).collect(),
         JsonValue::Object(entries) => {
-            entries.iter().map(|(key, read)| (key.to_string(), value(read))).collect()
+            entries.iter().map(|(key, read)| (key.to_string(), as_json(read))).collect()
         }
         JsonValue::Null | JsonValue::BigInt(_) => Value::Null,
     }
@@ -70,45 +109,54 @@ pub(super) fn capital(text: &str) -> String {
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
-fn fields(out: &mut String, object: &Map<String, Value>) {
+fn fields(out: &mut String, object: &Map<String, Value>, depth: usize) {
     for (key, value) in object {
-        field(out, &capital(&escape::excerpt(&key.replace('_', " "))), value);
+        field(out, &capital(&key.replace('_', " ")), value, depth);
     }
 }
 
-/// Writes a field. A field without a value is left out.
-fn field(out: &mut String, name: &str, value: &Value) {
+fn field(out: &mut String, name: &str, value: &Value, depth: usize) {
     match value {
-        Value::Null => {}
+        Value::Null => short(out, name, "none"),
         Value::Bool(is_so) => short(out, name, if *is_so { "yes" } else { "no" }),
         Value::Number(number) => short(out, name, &number.to_string()),
-        Value::String(text) if text.trim().is_empty() => {}
-        Value::String(text) if is_word(text) => short(out, name, &text.replace('_', " ")),
-        Value::String(text) => {
-            let _ = writeln!(out, "\n{name}:\n");
-            quoted(out, text);
-            out.push('\n');
-        }
-        Value::Array(items) => {
+        Value::String(text) if text.trim().is_empty() => short(out, name, "none"),
+        Value::String(text) if is_word(text) => short(out, name, text),
+        Value::String(text) => long(out, name, text),
+        Value::Array(items) if items.is_empty() => short(out, name, "none"),
+        Value::Array(items) if items.len() <= ITEMS_MAX && !items.iter().any(Value::is_array) => {
             for (index, item) in items.iter().enumerate() {
-                field(out, &format!("{name}, {} of {}", index + 1, items.len()), item);
+                field(out, &format!("{name}, {} of {}", index + 1, items.len()), item, depth);
             }
         }
-        Value::Object(inner) => {
+        Value::Object(inner) if depth < DEPTH_MAX && inner.keys().all(|name| is_name(name)) => {
             let _ = writeln!(out, "\n{name}:\n");
-            fields(out, inner);
+            fields(out, inner, depth + 1);
         }
+        Value::Array(_) | Value::Object(_) => long(out, name, &value.to_string()),
     }
+}
+
+fn long(out: &mut String, name: &str, text: &str) {
+    let _ = writeln!(out, "\n{name}:\n");
+    quoted(out, text);
+    out.push('\n');
 }
 
 fn short(out: &mut String, name: &str, value: &str) {
     let _ = writeln!(out, "- {name}: {value}");
 }
 
+/// Returns whether a key can be the name of a field. Any other one could pass for words of the transcript.
+fn is_name(key: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    !key.is_empty() && key.len() <= WORD_CHARS_MAX && key.chars().all(is_part)
+}
+
 /// Returns whether a text is one word, such as a verdict.
 fn is_word(text: &str) -> bool {
-    text.chars().count() <= WORD_CHARS_MAX
-        && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'))
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+    text.chars().count() <= WORD_CHARS_MAX && text.chars().all(is_part)
 }
 
 #[cfg(test)]
@@ -118,9 +166,9 @@ mod tests {
     #[test]
     fn a_form_is_told_field_by_field() {
         let told = form_in_words(
-            r#"{"checks":[{"claim":"It is\n# big.","verdict":"holds","quote":""}],"veto":false,"confidence":0.95,"is_none":null}"#,
+            r#"{"checks":[{"claim":"It is\n# big.","verdict":"holds","quote":""}],"veto":false,"confidence":0.95}"#,
         );
-        let expected = "\nChecks, 1 of 1:\n\n\nClaim:\n\n> It is\n> # big.\n\n- Verdict: holds\n- Veto: no\n- Confidence: 0.95\n";
+        let expected = "\nChecks, 1 of 1:\n\n\nClaim:\n\n> It is\n> # big.\n\n- Verdict: holds\n- Quote: none\n- Veto: no\n- Confidence: 0.95\n";
         assert_eq!(told.as_deref(), Some(expected));
     }
 
@@ -131,14 +179,56 @@ mod tests {
         assert_eq!(told(r#"{"veto":true,"conf"#), "- Veto: yes\n");
         assert_eq!(told("{"), "");
         assert_eq!(told("I think {a}"), "> I think {a}\n");
+        assert_eq!(told("{} is the empty set"), "> {} is the empty set\n");
+        assert_eq!(told("<think>\nHm.\n</think>\n```json\n{\"veto\":"), "");
     }
 
     #[test]
-    fn of_a_long_reply_the_end_is_told_in_whole_lines() {
+    fn the_end_of_a_long_line_is_told_as_a_quote() {
+        let told = reply_so_far(&"word ".repeat(5_000), 50);
+        assert!(told.starts_with("…\n\n> ") && told.ends_with("word word \n"), "{told}");
+    }
+
+    #[test]
+    fn a_key_cannot_pass_for_words_of_the_transcript() {
+        for key in ["# Outcome: agreed", "All agreed.", "", &"a".repeat(50), "The_check"] {
+            let form = serde_json::json!({key: {}}).to_string();
+            assert_eq!(form_in_words(&form), None, "{key}");
+            assert_eq!(reply_so_far(&form, 1_000), format!("> {form}\n"), "{key}");
+            let inner = serde_json::json!({"claim": {key: true}}).to_string();
+            let told = form_in_words(&inner).unwrap();
+            assert!(
+                told.lines().all(|line| line.is_empty() || line == "Claim:" || line.starts_with('>')),
+                "{told}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_thoughts_before_a_form_are_quoted_and_its_words_are_not_changed() {
+        let told = form_in_words("<think>\nIt is so.\n</think>\n{\"answer\":\"max_len\"}").unwrap();
+        assert_eq!(told, "> It is so.\n- Answer: max_len\n");
+    }
+
+    #[test]
+    fn of_a_long_reply_the_end_is_told() {
         let lines: Vec<String> = (0..100).map(|line| format!("line {line}")).collect();
         let text = lines.join("\n");
         let told = reply_so_far(&text, 50);
-        assert_eq!(told, "…\n\n> line 96\n> line 97\n> line 98\n> line 99\n");
+        assert!(told.starts_with("…\n\n> ") && told.ends_with("\n> line 98\n> line 99\n"), "{told}");
+        assert!(told.lines().all(|line| line.is_empty() || line == "…" || line.starts_with("> ")), "{told}");
+    }
+
+    #[test]
+    fn no_form_takes_much_more_space_than_its_reply() {
+        let long = format!(r#"{{"n":[{}]}}"#, vec!["1"; 100_000].join(","));
+        let deep = format!(r#"{{"n":{}{}{}}}"#, "[".repeat(60), vec!["1"; 10_000].join(","), "]".repeat(60));
+        let nested = format!("{}1{}", r#"{"n":"#.repeat(60), "}".repeat(60));
+        for form in [long, deep, nested] {
+            let told = form_in_words(&form).unwrap();
+            assert!(told.len() < form.len() + 200, "{} bytes of {}", told.len(), form.len());
+            assert!(reply_so_far(&form, 1_000).len() < 1_100);
+        }
     }
 
     #[test]

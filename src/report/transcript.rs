@@ -138,6 +138,8 @@ fn reply(out: &mut String, state: &RunState, replied: &Replied) -> bool {
     if is_vote && replied.reply.text.trim().is_empty() {
         out.push_str("(empty)\n");
     }
+    // An answer of a vote may be an object itself, and thoughts are words.
+    let is_form = matches!(call.step, Step::Envelope | Step::Choose) && !is_vote;
     let refused = state.to_ask().find(|ask| {
         ask.call.part == call.part
             && ask.call.agent == call.agent
@@ -150,8 +152,8 @@ fn reply(out: &mut String, state: &RunState, replied: &Replied) -> bool {
     match Envelope::parse(&replied.reply.text) {
         Ok(envelope) if call.step == Step::Envelope => parsed(out, &envelope),
         Ok(_) | Err(_) if call.step == Step::Envelope && ballot(out, state, call) => {}
-        // A form that does not count is shown as it was written, and so is an answer that may be an object itself.
-        Ok(_) | Err(_) if answered.is_none() && !is_vote => form_or_words(out, &replied.reply.text),
+        // A form that does not count is shown as it was written.
+        Ok(_) | Err(_) if is_form && answered.is_none() => form_or_words(out, &replied.reply.text),
         Ok(_) | Err(_) => quoted(out, &replied.reply.text),
     }
     if let Some(message) = answered {

@@ -144,10 +144,7 @@ impl Worth {
                 "one member wrote this answer, and the council's confidence reached the threshold",
             ),
             How::Arbitrated => (Strength::Weak, "the members left the answer open, and one arbiter chose it"),
-            How::Scored => (
-                Strength::Medium,
-                "one member wrote this answer, and the others' scores reached the threshold",
-            ),
+            How::Scored => (Strength::Medium, "the others' scores of this answer reached the threshold"),
             How::Voted => match self.group {
                 Group::Voters(Some(StopClass::A)) => {
                     (Strength::Strong, "blind samples of several voters lead clearly to this answer")
@@ -204,7 +201,7 @@ mod tests {
             (How::Endorsed, Group::Pair, "weak agreement: one agent wrote this text"),
             (How::Weighed, Group::Council, "medium agreement: one member wrote this answer"),
             (How::Arbitrated, Group::Council, "weak agreement: the members left the answer open"),
-            (How::Scored, Group::Panel, "medium agreement: one member wrote this answer"),
+            (How::Scored, Group::Panel, "medium agreement: the others' scores of this answer"),
             (How::Independent, Group::Reviewers, "strong agreement: a quorum of reviewers approved"),
         ] {
             let said = said(how, group, Voices::Several, false);

@@ -1,12 +1,14 @@
 //! The agents of a run that are at work, and the words that they have written.
 //!
-//! The input is the events of a run. The output is its open calls, in order. Nothing of it is kept: once a reply is on record, its call is
-//! not here any more. The words of a reply are taken only while a page looks on.
+//! The input is the events of a run. The output is its open calls, in order. A call is removed once its reply is recorded. The words of a
+//! reply are read only while a page shows them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::engine::RunEvent;
+use crate::journal::Entry;
 use crate::protocol::{CallId, Step};
 
 /// The time between two looks at the words of a reply.
@@ -15,52 +17,70 @@ pub(super) const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// The open calls and executions of a run.
 #[derive(Debug, Default)]
 pub(super) struct AtWork {
-    pub(super) calls: BTreeMap<CallId, OpenCall>,
+    calls: BTreeMap<CallId, OpenCall>,
     /// The number of checks and programs that are running.
-    pub(super) executions: usize,
+    executions: usize,
 }
 
 /// A call whose reply is awaited.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct OpenCall {
     pub(super) agent: String,
     /// The number of parts received, about one per token.
     pub(super) tokens: u64,
     /// The words received, up to the last whole one.
-    pub(super) words: String,
+    pub(super) words: Arc<str>,
+    step: Step,
     /// Whether the last request failed, and another one has brought nothing yet.
     has_failed: bool,
+    /// The time of the last look at the words.
     looked: Option<Instant>,
 }
 
 impl AtWork {
-    /// Takes an event of the run. Returns whether anything is different.
+    /// Returns the open calls, and the number of checks and programs that are running.
+    pub(super) fn now(&self) -> (Vec<OpenCall>, usize) {
+        (self.calls.values().cloned().collect(), self.executions)
+    }
+
+    /// Returns whether it is time for another look at the words of a call.
+    pub(super) fn is_due(&self, call: CallId) -> bool {
+        let open = self.calls.get(&call);
+        open.is_some_and(|open| open.looked.is_none_or(|at| at.elapsed() >= LOOK_EVERY))
+    }
+
+    /// Takes the words of a reply that is arriving.
+    pub(super) fn read(&mut self, call: CallId, tokens: u64, words: Arc<str>) {
+        let Some(open) = self.calls.get_mut(&call) else { return };
+        (open.tokens, open.words, open.has_failed) = (tokens, words, false);
+        open.looked = Some(Instant::now());
+    }
+
+    /// Takes any other event of the run. Returns whether it made a difference.
     pub(super) fn take(&mut self, event: &RunEvent<'_>) -> bool {
         match event {
             RunEvent::Calling { agent, ask } => {
-                let agent = (*agent).to_owned();
-                let call =
-                    OpenCall { agent, tokens: 0, words: String::new(), has_failed: false, looked: None };
-                self.calls.insert(ask.call, call);
-                true
-            }
-            RunEvent::Streaming { call, tokens, text } => {
-                let is_due = |open: &&mut OpenCall| open.looked.is_none_or(|at| at.elapsed() >= LOOK_EVERY);
-                let Some(open) = self.calls.get_mut(call).filter(is_due) else { return false };
-                (open.tokens, open.words, open.has_failed) = (*tokens, text.whole_words(), false);
-                open.looked = Some(Instant::now());
+                self.calls.insert(ask.call, OpenCall::new(agent, ask.call.step));
                 true
             }
             RunEvent::Again { call, .. } => {
                 if let Some(open) = self.calls.get_mut(call) {
-                    (open.tokens, open.words, open.has_failed) = (0, String::new(), true);
+                    (open.tokens, open.words, open.has_failed) = (0, "".into(), true);
                 }
                 true
             }
-            RunEvent::Answered { replied, .. } => self.calls.remove(&replied.call).is_some(),
             RunEvent::Failed { call, .. } | RunEvent::Cancelled { call, .. } => {
                 self.calls.remove(call).is_some()
             }
+            RunEvent::Written(record) => match &record.event {
+                Entry::Replied(replied) => self.calls.remove(&replied.call).is_some(),
+                Entry::Opened(_)
+                | Entry::Asked(_)
+                | Entry::Found(_)
+                | Entry::Executed(_)
+                | Entry::Stopped { .. }
+                | Entry::Resumed { .. } => false,
+            },
             RunEvent::Executing { .. } => {
                 self.executions += 1;
                 true
@@ -70,7 +90,8 @@ impl AtWork {
                 true
             }
             RunEvent::Writing
-            | RunEvent::Written(_)
+            | RunEvent::Streaming { .. }
+            | RunEvent::Answered { .. }
             | RunEvent::Remarked { .. }
             | RunEvent::Stopping { .. } => false,
         }
@@ -78,9 +99,14 @@ impl AtWork {
 }
 
 impl OpenCall {
-    /// Returns what the author of this call is doing, in words. `step` is the step of the call.
-    pub(super) fn doing(&self, step: Step) -> &'static str {
-        match step {
+    fn new(agent: &str, step: Step) -> Self {
+        let agent = agent.to_owned();
+        Self { agent, tokens: 0, words: "".into(), step, has_failed: false, looked: None }
+    }
+
+    /// Returns the activity of the agent in words.
+    pub(super) fn activity(&self) -> &'static str {
+        match self.step {
             _ if self.has_failed => "is asked again after a fault",
             Step::Think => "thinks",
             Step::Sample => "gives a sample",

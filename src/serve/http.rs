@@ -46,7 +46,7 @@ pub(super) fn router(front: Front) -> Router {
         .merge(tools)
         .route("/page/runs", get(page::list))
         .route("/page/runs/{run}", get(page::run))
-        .route("/page/runs/{run}/now", get(page::now))
+        .route("/page/runs/{run}/news", get(page::news))
         .route_layer(with_guard);
     open.merge(guarded)
         .merge(page::shell())

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use uuid::Uuid;
 
@@ -31,6 +31,9 @@ use crate::text::{CanonicalRule, Constraint, escape};
 
 /// The header by which a server recognises requests of its own agents.
 pub(super) const DEPTH_HEADER: &str = "x-consensus-depth";
+
+/// The label of a run with the budget of its request.
+const BUDGET_LABEL: &str = "budget";
 
 /// The label of a run with the digest of its request, if it has a key.
 const REQUEST_LABEL: &str = "request_sha256";
@@ -85,7 +88,8 @@ impl Intake<'_> {
         let RunSetup { task: Task { prompt, documents, .. }, seed, canonical, .. } = spec.setup.clone();
         let Some(cell) = spec.cell else { return };
         let keyed = cell.meta.get(REQUEST_LABEL).and_then(|digest| digest.parse().ok());
-        let is_wanted = keyed.is_some() && !self.service.cancelled().has(&cell.task);
+        let is_of_key = keyed.is_some() && cell.task.starts_with(KEYED);
+        let is_wanted = is_of_key && !self.service.cancelled().has(&cell.task);
         if !is_wanted && !has_ended {
             return;
         }
@@ -99,7 +103,10 @@ impl Intake<'_> {
         let now = self.column(&format!("{}{on}", setup.roleset), is_review).await;
         let now = now.map(|column| column.endpoints);
         let endpoints = now.ok().filter(|now| now.len() == spec.endpoints.len()).unwrap_or(spec.endpoints);
-        let column = Column::new(cell.model, setup, endpoints).in_arm(&cell.arm).with_limits(spec.limits);
+        // The limits of the earlier server are not those of this one.
+        let budget = cell.meta.get(BUDGET_LABEL).and_then(|budget| serde_json::from_str(budget).ok());
+        let column = Column::new(cell.model, setup, endpoints).in_arm(&cell.arm);
+        let column = column.with_limits(budget.unwrap_or_default());
         let task = task(cell.task, prompt, documents, Some(canonical), cell.meta);
         self.begin(task, own_cell(column, seed), Caller(caller), keyed, None);
     }
@@ -119,8 +126,10 @@ impl Intake<'_> {
         let seed = asked.seed.unwrap_or_else(|| Digest::new(id.as_bytes()).leading_u64() >> 33);
         let keyed = key.as_ref().map(|(_, digest)| *digest);
         let of_caller = (caller.0 != Digest::ZERO).then(|| (CALLER_LABEL.to_owned(), caller.0.to_string()));
-        let meta =
-            keyed.map(|digest| (REQUEST_LABEL.to_owned(), digest.to_string())).into_iter().chain(of_caller);
+        let is_bounded = asked.limits != Limits::default();
+        let budget = is_bounded.then(|| (BUDGET_LABEL.to_owned(), json!(asked.limits).to_string()));
+        let of_request = keyed.map(|digest| (REQUEST_LABEL.to_owned(), digest.to_string()));
+        let meta = of_request.into_iter().chain(of_caller).chain(budget);
         let RequestedRun { prompt, documents, canonical, .. } = asked.clone();
         let task = task(id, prompt, documents, canonical, meta.collect());
         let own = own_cell(column, seed);
@@ -290,12 +299,13 @@ fn require_served(rules: &ServerRules, name: &str, is_review: bool) -> Result<()
 /// Refuses wishes under which the server's calibration would not hold.
 fn within_calibration(asked: &RequestedRun) -> Result<(), ApiError> {
     let why = "the server has a calibration, which holds for its own settings alone";
-    let field = match asked {
-        RequestedRun { on_disagreement: Some(_), .. } => "consensus.on_disagreement",
-        RequestedRun { limits, .. } if *limits != Limits::default() => "consensus.budget",
-        _ => return Ok(()),
-    };
-    Err(ApiError::field(field, why))
+    if asked.on_disagreement.is_some() {
+        return Err(ApiError::field("consensus.on_disagreement", why));
+    }
+    if asked.limits != Limits::default() {
+        return Err(ApiError::field("consensus.budget", why));
+    }
+    Ok(())
 }
 
 /// Reads the roleset of a model that is served, and finds the models of its agents.

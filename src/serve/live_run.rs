@@ -87,10 +87,15 @@ impl LiveRun {
 
     /// Takes an event of the run.
     pub(super) fn take(&self, event: &RunEvent<'_>) {
-        // The words of a reply are worth nothing unless a page shows them.
-        if !matches!(event, RunEvent::Streaming { .. }) || self.at_work.receiver_count() > 0 {
-            self.at_work.send_if_modified(|at_work| at_work.take(event));
+        if let RunEvent::Streaming { call, tokens, text } = event {
+            // The words of a reply are worth nothing unless a page shows them.
+            if self.at_work.receiver_count() > 0 && self.at_work.borrow().is_due(*call) {
+                let words = text.whole_words().into();
+                self.at_work.send_modify(|at_work| at_work.read(*call, *tokens, words));
+            }
+            return;
         }
+        self.at_work.send_if_modified(|at_work| at_work.take(event));
         if let RunEvent::Written(record) = event {
             self.has_begun.store(true, Ordering::SeqCst);
             self.progress.send_modify(|progress| progress.recorded = record.seq + 1);
@@ -173,7 +178,7 @@ impl LiveRun {
     }
 }
 
-/// Returns the line that tells of an event. It has no text of a draft: nothing is shown that another agent may still refuse.
+/// Returns the line that tells of an event. It has no text of a draft: a client is sent nothing that another agent may still refuse.
 fn line(event: &RunEvent<'_>) -> Option<String> {
     match event {
         RunEvent::Answered { agent, replied, usage, .. } => {

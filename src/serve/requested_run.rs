@@ -65,7 +65,7 @@ pub(super) struct RequestedRun {
 
 /// The wishes that only this server understands. A mistake in them is not ignored.
 #[derive(Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 pub(super) struct Extension {
     /// The allowed answers.
     #[serde(default)]
@@ -89,7 +89,7 @@ pub(super) struct Extension {
 
 /// The most that a run may use.
 #[derive(Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 pub(super) struct GivenBudget {
     /// The tokens of all calls, of prompts and replies.
     #[serde(default)]
@@ -196,10 +196,9 @@ impl RequestedRun {
         let kind = format.as_ref().and_then(AnswerFormat::kind);
         let Extension { choices, canonical: asked_kind, on_disagreement, min_confidence, budget } =
             extension.unwrap_or_default();
-        let min_confidence = min_confidence.map(|value| {
-            let why = "a confidence is a share from 0 to 1";
-            BasisPoints::new(value).ok_or_else(|| ApiError::field("consensus.min_confidence", why))
-        });
+        let share = |value| {
+            BasisPoints::exactly(value).map_err(|why| ApiError::field("consensus.min_confidence", why))
+        };
         let canonical = canonical(kind, format_field, choices, asked_kind)?;
         let schema = format.map(|format| format.schema(format_field)).transpose()?.flatten();
         let (prompt, documents) = conversation(said, field)?;
@@ -211,7 +210,7 @@ impl RequestedRun {
             documents,
             canonical,
             on_disagreement,
-            min_confidence: min_confidence.transpose()?,
+            min_confidence: min_confidence.map(share).transpose()?,
             limits: budget.unwrap_or_default().limits()?,
             schema,
             seed,

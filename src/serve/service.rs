@@ -57,8 +57,6 @@ pub(super) struct Service {
     cancelled: Mutex<CancelledKeys>,
     /// The runs that were cancelled since the server was started, and whose they were.
     cancelled_runs: Mutex<HashMap<Uuid, Caller>>,
-    /// The original of a token that each reader of words holds.
-    readers: Arc<()>,
     /// Whether the runs that an earlier server has left are known.
     knows_all: watch::Sender<bool>,
 }
@@ -94,7 +92,6 @@ impl Service {
             broken: Mutex::default(),
             cancelled: Mutex::new(cancelled),
             cancelled_runs: Mutex::default(),
-            readers: Arc::new(()),
             knows_all: watch::Sender::new(false),
         })
     }
@@ -149,11 +146,6 @@ impl Service {
         let allowance = self.rules.guard.allowance(caller);
         let has_room = locked(&self.spending).has_tokens(caller.0, allowance, &today(now));
         (!has_room).then(|| used_up("tokens", now))
-    }
-
-    /// Returns a token. While it is held, the runs pass on the words of replies as they come.
-    pub(super) fn reader(&self) -> Arc<()> {
-        Arc::clone(&self.readers)
     }
 
     /// Returns the places of the results of ended runs.
@@ -278,9 +270,7 @@ impl Service {
 
 impl Onlooker for Service {
     fn on_event(&self, run: Uuid, event: &RunEvent<'_>) {
-        // A streamed token is not worth a lock while no page shows it.
-        let is_read = || Arc::strong_count(&self.readers) > 1;
-        if matches!(event, RunEvent::Writing) || matches!(event, RunEvent::Streaming { .. }) && !is_read() {
+        if matches!(event, RunEvent::Writing) {
             return;
         }
         let live = self.live().get(&run).map(Arc::clone);

@@ -147,7 +147,7 @@ def begun_in_the_form(browser, axe, binary):
         delays = []
         for count in range(1, 6):
             Gated.answers.release()
-            page.locator(".round:not(#now) .cell").nth(count - 1).or_(page.locator("#answer")).first.wait_for()
+            page.locator(".round:not(#at-work) .cell").nth(count - 1).or_(page.locator("#answer")).first.wait_for()
             delays.append(time.monotonic() - Gated.replied[-1])
         Gated.answers.release(20)
         page.wait_for_selector("#answer")
@@ -185,14 +185,14 @@ def written(browser, axe, binary, folder):
             page.locator("#runs tbody tr a").first.click()
             delays = []
             for number in range(50, 300, 50):
-                page.locator("#now .cell", has_text=f"word{number} ").first.wait_for()
+                page.locator("#at-work .cell", has_text=f"word{number} ").first.wait_for()
                 delays.append(time.monotonic() - Writing.wrote[number])
             assert shown.violations() == [], shown.violations()
             if folder:
                 page.screenshot(path=f"{folder}/now.png", full_page=True)
             Writing.is_over.set()
             page.wait_for_selector("#answer")
-            assert page.locator("#now").count() == 0, "a run that has ended has nobody at work"
+            assert page.locator("#at-work").count() == 0, "a run that has ended has nobody at work"
             assert asked.result()["consensus"]["outcome"] == "agreed"
             assert shown.wrong == [] and page.evaluate("window.ran") is None, shown.wrong
             shown.context.close()

@@ -101,9 +101,12 @@ impl<'a> Hosting<'a> {
         let state = if left == 0 { State::Ended } else { State::Stopped };
         let ended = figures.ended.all() - figures.before;
         let progress = Progress::new(ShardOf::default(), state, SystemTime::now(), figures);
-        progress
-            .write(folder, ShardOf::default())
-            .with_context(|| format!("cannot write into `{}`", folder.display()))?;
+        // A server that was only looked at leaves the report of a batch as it is.
+        if ended > 0 || left > 0 {
+            progress
+                .write(folder, ShardOf::default())
+                .with_context(|| format!("cannot write into `{}`", folder.display()))?;
+        }
         let and = if left == 0 {
             String::new()
         } else {

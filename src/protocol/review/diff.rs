@@ -3,6 +3,8 @@
 //! The input is documents that are unified diffs. The output is parts of whole lines, each line with its file, its number and its sign. The
 //! counts of a hunk separate its lines from the diff's own lines: a removed line may look like a header.
 
+use std::sync::Arc;
+
 use crate::protocol::contract::Document;
 use crate::text::escape;
 
@@ -34,8 +36,8 @@ pub enum DiffSign {
 /// A line of a diff.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct DiffLine {
-    /// The file.
-    pub path: String,
+    /// The path of the file: the new one, or the old one of a deleted file.
+    pub path: Arc<str>,
     /// The number of the line, from 1: in the old file for a removed line, else in the new file. It is 0 for the diff's own lines.
     pub number: u64,
     /// The kind of the line.
@@ -99,8 +101,10 @@ pub fn diff_lines(diff: &str) -> Vec<DiffLine> {
 #[must_use]
 pub fn added_lines(diff: &str) -> Vec<(String, u64)> {
     let lines = diff_lines(diff).into_iter();
-    let mut added: Vec<(String, u64)> =
-        lines.filter(|line| line.sign == DiffSign::Added).map(|line| (line.path, line.number)).collect();
+    let mut added: Vec<(String, u64)> = lines
+        .filter(|line| line.sign == DiffSign::Added)
+        .map(|line| (line.path.to_string(), line.number))
+        .collect();
     // A long line that is shown as several counts once.
     added.dedup();
     added
@@ -123,7 +127,7 @@ pub(super) fn parts(documents: &[Document], tokens_max: u64) -> Vec<DiffPart> {
         let head = file
             .lines
             .first()
-            .map(|line| head(&line.path, format!("(more of {})", escape::visible(&line.path))));
+            .map(|line| head(Arc::clone(&line.path), format!("(more of {})", escape::visible(&line.path))));
         let mut bytes = 0;
         for line in file.lines {
             if bytes + line.shown.len() >= bytes_max && !open.lines.is_empty() {
@@ -142,8 +146,8 @@ pub(super) fn parts(documents: &[Document], tokens_max: u64) -> Vec<DiffPart> {
     parts
 }
 
-fn head(path: &str, shown: String) -> DiffLine {
-    DiffLine { path: path.to_owned(), number: 0, sign: DiffSign::Head, shown }
+fn head(path: Arc<str>, shown: String) -> DiffLine {
+    DiffLine { path, number: 0, sign: DiffSign::Head, shown }
 }
 
 /// A place in a hunk: the next numbers of both files, and how many lines of each are left.
@@ -191,7 +195,8 @@ impl Hunk {
 /// Reads a diff, file by file.
 fn files(diff: &str) -> Vec<DiffPart> {
     let mut files: Vec<DiffPart> = Vec::new();
-    let (mut path, mut hunk, mut is_binary) = (String::new(), None::<Hunk>, false);
+    // All lines of a file share its path, which may be long.
+    let (mut path, mut hunk, mut is_binary) = (Arc::<str>::from(""), None::<Hunk>, false);
     // Any other character that might end a line is a part of the line.
     for line in diff.strip_suffix('\n').unwrap_or(diff).split('\n') {
         let in_hunk = hunk.as_mut().filter(|hunk| !hunk.is_over());
@@ -214,11 +219,11 @@ fn files(diff: &str) -> Vec<DiffPart> {
             let named = line.strip_prefix("+++ ").or_else(|| line.strip_prefix("--- "));
             let named = named.map(|name| name.split('\t').next().unwrap_or(name));
             if let Some(name) = named.filter(|name| *name != "/dev/null") {
-                unprefixed(name).clone_into(&mut path);
+                path = unprefixed(name).into();
             } else if let Some((_, name)) =
                 line.strip_prefix("diff --git ").and_then(|names| names.split_once(" b/"))
             {
-                name.clone_into(&mut path);
+                path = name.into();
             }
             hunk = Hunk::read(line).or(hunk);
             let has_name = files.last().is_some_and(|file| !file.lines.is_empty());
@@ -226,14 +231,15 @@ fn files(diff: &str) -> Vec<DiffPart> {
         }
         let shown = if is_binary { BINARY } else { line };
         if let Some(file) = files.last_mut() {
-            let line = |shown| DiffLine { path: path.clone(), number, sign, shown };
+            let line = |shown| DiffLine { path: Arc::clone(&path), number, sign, shown };
             file.lines.extend(wrapped(shown).into_iter().map(line));
         }
     }
     // A name that comes after the first lines of its file applies to those lines too.
     for file in &mut files {
-        let name = file.lines.last().map(|line| line.path.clone()).unwrap_or_default();
-        file.lines.iter_mut().for_each(|line| line.path.clone_from(&name));
+        let Some(last) = file.lines.last() else { continue };
+        let name = Arc::clone(&last.path);
+        file.lines.iter_mut().for_each(|line| line.path = Arc::clone(&name));
     }
     files.retain(|file| !file.lines.is_empty());
     files
@@ -276,7 +282,7 @@ mod tests {
         let parts = parts(&documents(DIFF), 1500);
         assert_eq!(parts.len(), 1);
         let found: Vec<(&str, u64, &str)> =
-            parts[0].faultable().map(|line| (line.path.as_str(), line.number, line.shown.as_str())).collect();
+            parts[0].faultable().map(|line| (&*line.path, line.number, line.shown.as_str())).collect();
         assert_eq!(
             found,
             [
@@ -304,7 +310,7 @@ mod tests {
         }
         assert!(part.lines.iter().all(|line| line.shown.chars().count() <= LINE_CHARS_MAX + 2));
         let last = part.faultable().last().unwrap();
-        assert_eq!((last.path.as_str(), last.number, last.shown.as_str()), ("y", 1, "+y"));
+        assert_eq!((&*last.path, last.number, last.shown.as_str()), ("y", 1, "+y"));
     }
 
     #[test]

@@ -150,7 +150,7 @@ fn finding(at: usize, written: WrittenFinding, part: &DiffPart) -> Result<Findin
             escape::excerpt(&line)
         ),
     })?;
-    Ok(Finding { path: path.clone(), line: *number, quote: shown.clone(), problem, severity })
+    Ok(Finding { path: path.to_string(), line: *number, quote: shown.clone(), problem, severity })
 }
 
 /// Reads a reviewer's words, which must say something and must not be too long.

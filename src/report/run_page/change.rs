@@ -1,13 +1,15 @@
 //! The change that reviewers have read, with their findings at its lines.
 //!
-//! The input is the documents of a review and its findings. The output is the lines of the change, each with the findings on it. Of a long
-//! change only the surroundings of its findings are shown.
+//! The input is the documents of a review and its findings. The output is the files of the change with their lines, each line with the
+//! findings on it. Of a long change only the surroundings of its findings are shown.
+
+use std::collections::HashMap;
 
 use serde::Serialize;
 
-use crate::protocol::review::{ApprovalSection, DiffLine, DiffSign, Finding, diff_lines};
+use crate::protocol::review::{ApprovalSection, DiffLine, DiffSign, Finding, Reviewed, diff_lines};
 use crate::protocol::{Document, Section};
-use crate::text::escape;
+use crate::text::{counted, escape};
 
 /// The longest change that is shown whole, in lines.
 const WHOLE_LINES_MAX: usize = 1_000;
@@ -15,15 +17,33 @@ const WHOLE_LINES_MAX: usize = 1_000;
 /// The number of lines that are shown before and after a finding in a longer change.
 const AROUND: usize = 5;
 
-/// A line of a change.
+/// A file of the change.
 #[derive(Debug, Serialize)]
-pub(super) struct ShownLine {
-    /// `added`, `removed`, `kept`, `head`, or `gap` for lines that are left out.
-    kind: &'static str,
+pub(super) struct ShownFile {
+    pub(super) path: String,
+    lines: Vec<ShownLine>,
+}
+
+/// A line of a file.
+#[derive(Debug, Serialize)]
+struct ShownLine {
+    kind: LineKind,
     /// The number of the line in its file; `None` for a line of the diff itself.
     number: Option<u64>,
     text: String,
     findings: Vec<ShownFinding>,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum LineKind {
+    Added,
+    Removed,
+    Kept,
+    /// A line of the diff itself.
+    Head,
+    /// Lines that are left out.
+    Gap,
 }
 
 /// A finding on a line.
@@ -34,52 +54,79 @@ struct ShownFinding {
     problem: String,
 }
 
-/// Returns the lines of the change, or none if the run is no review.
-pub(super) fn change(documents: &[Document], section: &Section) -> Vec<ShownLine> {
+/// The findings in a file with their reviewers, by the numbers of their lines.
+type Findings<'a> = HashMap<u64, Vec<(&'a str, &'a Finding)>>;
+
+/// Returns the files of the change, or none if the run is no review. A long change without findings has none to show.
+pub(super) fn change(documents: &[Document], section: &Section) -> Vec<ShownFile> {
     let Section::Approval(section) = section else { return Vec::new() };
     let lines: Vec<DiffLine> = documents.iter().flat_map(|document| diff_lines(&document.text)).collect();
-    let found: Vec<Vec<ShownFinding>> = lines.iter().map(|line| findings(section, line)).collect();
     let is_whole = lines.len() <= WHOLE_LINES_MAX;
-    let is_near = |at: usize| {
-        let near = at.saturating_sub(AROUND)..found.len().min(at + AROUND + 1);
-        found[near].iter().any(|findings| !findings.is_empty())
-    };
-    let is_shown: Vec<bool> = (0..lines.len()).map(|at| is_whole || is_near(at)).collect();
-    let mut shown: Vec<ShownLine> = Vec::new();
-    for ((line, findings), is_shown) in lines.into_iter().zip(found).zip(is_shown) {
-        if is_shown {
-            shown.push(ShownLine::new(&line, findings));
-        } else if shown.last().is_none_or(|last| last.kind != "gap") {
-            shown.push(ShownLine { kind: "gap", number: None, text: "…".to_owned(), findings: Vec::new() });
-        }
-    }
-    shown
+    let files = lines.chunk_by(|one, other| one.path == other.path);
+    let shown = files.map(|lines| ShownFile {
+        path: escape::terminal(&lines[0].path),
+        lines: shown_lines(lines, &findings(section, &lines[0].path), is_whole),
+    });
+    shown.filter(|file| !file.lines.is_empty()).collect()
 }
 
-fn findings(section: &ApprovalSection, line: &DiffLine) -> Vec<ShownFinding> {
-    let is_on = |finding: &&Finding| {
-        (&finding.path, finding.line, &finding.quote) == (&line.path, line.number, &line.shown)
-    };
-    let of_all = section.reviews.iter().flat_map(|review| {
-        review.findings.iter().filter(is_on).map(|finding| ShownFinding {
-            reviewer: escape::terminal(&review.reviewer),
-            severity: finding.severity.to_string(),
-            problem: escape::terminal(&finding.problem),
-        })
-    });
-    of_all.collect()
+fn findings<'a>(section: &'a ApprovalSection, path: &str) -> Findings<'a> {
+    let mut of_file = Findings::new();
+    for Reviewed { reviewer, findings, .. } in &section.reviews {
+        for finding in findings.iter().filter(|finding| finding.path == path) {
+            of_file.entry(finding.line).or_default().push((reviewer.as_str(), finding));
+        }
+    }
+    of_file
+}
+
+/// Returns the lines of a file: all of them, or those around its findings.
+fn shown_lines(lines: &[DiffLine], findings: &Findings<'_>, is_whole: bool) -> Vec<ShownLine> {
+    let mut is_shown = vec![is_whole; lines.len()];
+    let shown: Vec<ShownLine> = lines.iter().map(|line| ShownLine::new(line, findings)).collect();
+    for at in (0..shown.len()).filter(|at| !shown[*at].findings.is_empty()) {
+        is_shown[at.saturating_sub(AROUND)..shown.len().min(at + AROUND + 1)].fill(true);
+    }
+    if !is_shown.contains(&true) {
+        return Vec::new();
+    }
+    let mut kept = Vec::new();
+    let mut left_out = 0;
+    for (line, is_shown) in shown.into_iter().zip(is_shown) {
+        if !is_shown {
+            left_out += 1;
+            continue;
+        }
+        kept.extend(ShownLine::gap(std::mem::take(&mut left_out)));
+        kept.push(line);
+    }
+    kept.extend(ShownLine::gap(left_out));
+    kept
 }
 
 impl ShownLine {
-    fn new(line: &DiffLine, findings: Vec<ShownFinding>) -> Self {
+    fn new(line: &DiffLine, findings: &Findings<'_>) -> Self {
         let kind = match line.sign {
-            DiffSign::Added => "added",
-            DiffSign::Removed => "removed",
-            DiffSign::Kept => "kept",
-            DiffSign::Head => "head",
+            DiffSign::Added => LineKind::Added,
+            DiffSign::Removed => LineKind::Removed,
+            DiffSign::Kept => LineKind::Kept,
+            DiffSign::Head => LineKind::Head,
         };
         let number = (line.sign != DiffSign::Head).then_some(line.number);
-        Self { kind, number, text: escape::terminal(&line.shown), findings }
+        let of_number = findings.get(&line.number).into_iter().flatten();
+        let of_line = of_number.filter(|(_, finding)| finding.quote == line.shown);
+        let findings = of_line.map(|(reviewer, finding)| ShownFinding {
+            reviewer: escape::terminal(reviewer),
+            severity: finding.severity.to_string(),
+            problem: escape::terminal(&finding.problem),
+        });
+        Self { kind, number, text: escape::terminal(&line.shown), findings: findings.collect() }
+    }
+
+    /// Returns the line in place of so many others, if there are any.
+    fn gap(left_out: u64) -> Option<Self> {
+        let text = format!("… {} left out", counted(left_out, "line"));
+        (left_out > 0).then(|| Self { kind: LineKind::Gap, number: None, text, findings: Vec::new() })
     }
 }
 
@@ -87,11 +134,10 @@ impl ShownLine {
 mod tests {
     use super::*;
     use crate::bft::{Opinion, Severity};
-    use crate::protocol::review::Reviewed;
 
     fn section(line: u64, quote: &str) -> Section {
         let finding = Finding {
-            path: "a".to_owned(),
+            path: "b".to_owned(),
             line,
             quote: quote.to_owned(),
             problem: "It is wrong.".to_owned(),
@@ -103,27 +149,41 @@ mod tests {
         Section::Approval(Box::new(ApprovalSection { reviewers: 4, faults: 1, quorum: 3, parts: 1, reviews }))
     }
 
+    /// Returns a diff that adds so many lines to each of two files.
     fn diff(lines: usize) -> Vec<Document> {
         let added: Vec<String> = (1..=lines).map(|line| format!("+line {line}")).collect();
         let added = added.join("\n");
-        let text = format!("diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -0,0 +1,{lines} @@\n{added}\n");
+        let file = |name| {
+            format!(
+                "diff --git a/{name} b/{name}\n--- a/{name}\n+++ b/{name}\n@@ -0,0 +1,{lines} @@\n{added}\n"
+            )
+        };
+        let text = [file("a"), file("b")].concat();
         vec![Document { name: "change.diff".to_owned(), text: text.into(), redacted: false }]
     }
 
     #[test]
-    fn a_finding_is_at_its_line() {
+    fn a_finding_is_at_its_line_in_its_file() {
         let shown = change(&diff(3), &section(2, "+line 2"));
-        let with_findings: Vec<_> = shown.iter().filter(|line| !line.findings.is_empty()).collect();
-        assert_eq!(with_findings.len(), 1, "{shown:?}");
-        assert_eq!((with_findings[0].number, with_findings[0].text.as_str()), (Some(2), "+line 2"));
-        assert_eq!(shown.last().map(|line| line.kind), Some("added"), "a short change is shown whole");
+        let [first, second] = &shown[..] else { panic!("a short change is shown whole: {shown:?}") };
+        assert!(first.lines.iter().all(|line| line.findings.is_empty()), "{first:?}");
+        let found = second.lines.iter().find(|line| !line.findings.is_empty()).unwrap();
+        assert_eq!((second.path.as_str(), found.number, found.text.as_str()), ("b", Some(2), "+line 2"));
+        assert_eq!(second.lines.last().map(|line| line.kind), Some(LineKind::Added));
     }
 
     #[test]
     fn of_a_long_change_the_surroundings_of_its_findings_are_shown() {
         let shown = change(&diff(2_000), &section(1_000, "+line 1000"));
-        let numbers: Vec<u64> = shown.iter().filter_map(|line| line.number).collect();
-        assert_eq!(numbers, (995..=1_005).collect::<Vec<_>>());
-        assert_eq!(shown.iter().filter(|line| line.kind == "gap").count(), 2);
+        let [file] = &shown[..] else { panic!("only one file has a finding: {}", shown.len()) };
+        let numbers: Vec<u64> = file.lines.iter().filter_map(|line| line.number).collect();
+        assert_eq!((file.path.as_str(), numbers), ("b", (995..=1_005).collect()));
+        let gaps: Vec<&str> = file
+            .lines
+            .iter()
+            .filter(|line| line.kind == LineKind::Gap)
+            .map(|line| line.text.as_str())
+            .collect();
+        assert_eq!(gaps, ["… 998 lines left out", "… 995 lines left out"]);
     }
 }

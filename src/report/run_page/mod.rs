@@ -15,7 +15,7 @@ mod sources;
 use minijinja::value::Serde;
 use serde::Serialize;
 
-use self::change::{ShownLine, change};
+use self::change::{ShownFile, change};
 use self::rounds::{At, Moves, Round, rounds};
 use self::sources::{QuoteShown, ShownSource, sources};
 use super::result::RunResult;
@@ -30,7 +30,7 @@ use crate::journal::{Entry, Record};
 use crate::page::environment;
 use crate::protocol::review::ApprovalSection;
 use crate::protocol::vote::VoteSection;
-use crate::protocol::{BlindVote, OutcomeKind, Section};
+use crate::protocol::{BlindVote, Outcome, OutcomeKind, Section};
 use crate::text::{counted, escape, grouped};
 
 /// The most characters of the task in the heading.
@@ -69,7 +69,7 @@ struct RunPage {
     tally: Vec<Tallied>,
     stop: Option<String>,
     rounds: Vec<Round>,
-    change: Vec<ShownLine>,
+    change: Vec<ShownFile>,
     citations: Vec<QuoteShown>,
     sources: Vec<ShownSource>,
     dissent: Vec<(String, String, String)>,
@@ -147,16 +147,22 @@ impl RunPage {
         let is_open = state.outcome().is_none() && form == PageForm::Body;
         let task = &setup.task;
         let (tally_heading, tally, stop) = tally(&result);
+        let change = change(&task.documents, &result.section);
         let (citations, sources) = sources(state, records, &result.section);
         Self {
             run: result.run.clone(),
-            heading: heading(&task.prompt),
+            heading: review_heading(&change).unwrap_or_else(|| heading(&task.prompt)),
             task: escape::terminal(&task.prompt),
             documents: task.documents.iter().map(|document| escape::terminal(&document.name)).collect(),
             roleset: result.roleset.clone(),
             protocol: result.protocol,
             outcome: if is_open { "open" } else { result.outcome.name() },
-            ending: if is_open { "under way".to_owned() } else { escape::terminal(&ending(&result)) },
+            ending: match state.outcome() {
+                _ if is_open => "under way".to_owned(),
+                // A server shows no run that may be resumed.
+                Some(Outcome::Interrupted) if form == PageForm::Body => "stopped".to_owned(),
+                Some(_) | None => escape::terminal(&ending(&result)),
+            },
             answer: result.text.as_deref().map(escape::terminal),
             worth: worth(&result, state.endpoints()).filter(|_| !is_open),
             figures: figures(&result),
@@ -165,14 +171,14 @@ impl RunPage {
             tally,
             stop,
             rounds: rounds(state, steps),
-            change: change(&task.documents, &result.section),
+            change,
             citations,
             sources,
-            // The findings of reviewers are at the lines of the change.
+            // A review is in its cell, and its findings are at the lines of the change.
             dissent: result
                 .dissent
                 .iter()
-                .filter(|_| !matches!(result.section, Section::Approval(_)))
+                .filter(|other| other.stage != "review")
                 .map(|other| {
                     (other.agent.clone(), escape::terminal(&other.text), escape::terminal(&other.why))
                 })
@@ -191,6 +197,17 @@ fn heading(task: &str) -> String {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,
     }
+}
+
+/// Returns the heading of a review, which has no task of its own; `None` for any other run.
+fn review_heading(change: &[ShownFile]) -> Option<String> {
+    let (first, others) = change.split_first()?;
+    let more = if others.is_empty() {
+        String::new()
+    } else {
+        format!(" and {}", counted(others.len(), "more file"))
+    };
+    Some(format!("Review of {}{more}", first.path))
 }
 
 fn figures(result: &RunResult) -> Vec<(&'static str, String)> {
@@ -241,8 +258,10 @@ impl<'a> Counts<'a> {
     }
 
     fn of_review(review: &ApprovalSection, drafts: &'a BlindVote) -> Self {
-        let remark = format!("The quorum is {} of {} reviewers.", review.quorum, review.reviewers);
-        Self { heading: "Verdicts", remark: Some(remark), ..Self::of_drafts(drafts) }
+        let of_drafts = Self::of_drafts(drafts);
+        let quorum = format!("{} of {} reviewers must approve", review.quorum, review.reviewers);
+        let remark = of_drafts.remark.into_iter().chain([quorum]).collect::<Vec<_>>().join("; ");
+        Self { heading: "Verdicts", remark: Some(remark), ..of_drafts }
     }
 }
 

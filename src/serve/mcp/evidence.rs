@@ -24,11 +24,15 @@ pub(super) async fn ended_report(
     run: Uuid,
     row: &Value,
 ) -> Result<ToolReport, ApiError> {
-    let lines = all_lines(service, run).await?;
-    ToolReport::ended(run, row, in_background(move || derived(&lines)).await?)
+    let derived = match all_lines(service, run).await {
+        Ok(lines) => in_background(move || derived(&lines)).await,
+        Err(why) => Err(why),
+    };
+    // The result is known, whatever became of the records. `verify` says what is wrong with them.
+    ToolReport::ended(run, row, derived.unwrap_or_default())
 }
 
-/// Returns what the records of a run say that its line of results does not.
+/// Returns the parts of a report that only the records of a run hold.
 fn derived(lines: &[u8]) -> Result<Derived, ApiError> {
     let journal = journal_of(lines)?;
     let state = RunState::replay(&journal.records).map_err(|why| ApiError::internal(&why))?;

@@ -112,7 +112,8 @@ pub(super) struct VerifyReport {
     pub(super) journal_head: String,
 }
 
-/// What the records of a run say that its line of results does not.
+/// The parts of a report that only the records of a run hold.
+#[derive(Default)]
 pub(super) struct Derived {
     /// The findings, if the run is a review. They are its text.
     pub(super) findings: Option<String>,

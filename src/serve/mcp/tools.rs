@@ -21,8 +21,8 @@ pub(super) const PURPOSE: &str = "Several agents answer a task apart from each o
     answers can be compared: a number, a choice, a short fact or JSON. Do not use it for matters of taste, for facts that a tool can \
     look up, or for answers that you can check yourself.";
 
-const RUN: &str = "Has several agents agree on the answer to a task. It costs about 4 to 11 times the tokens of one answer, and `plan` \
-    says how many. Agents of one model share its errors, so an agreement is no proof: look at `outcome`, `how` and `dissent`. After 45 \
+const RUN: &str = "Has several agents agree on the answer to a task. It costs about 4 to 11 times the tokens of one answer, a \
+    council or a panel more; `plan` says how many. Agents of one model share its errors, so an agreement is no proof: look at `outcome`, `how` and `dissent`. After 45 \
     seconds it returns the id of the run, which goes on; then call `result`.";
 const START: &str =
     "Begins a run like `run`, and returns its id at once. Use it to do something else meanwhile.";
@@ -115,7 +115,7 @@ fn output<T: JsonSchema + 'static>() -> Arc<JsonObject> {
     short(schema_for_output::<T>())
 }
 
-/// Returns the form of a report on a run, whose fields the tool `run` describes. A model pays for no word twice.
+/// Returns the schema of a report on a run. Its fields are described once, by the tool `run`, since a model pays for each word.
 fn output_of_run() -> Arc<JsonObject> {
     let mut schema = output::<ToolReport>();
     let fields = Arc::make_mut(&mut schema).get_mut("properties").and_then(Value::as_object_mut);

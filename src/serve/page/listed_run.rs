@@ -2,6 +2,8 @@
 //!
 //! The input is the runs of a caller. The output is a row for each: those under way first, then the ended ones, the last one first.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
@@ -31,6 +33,9 @@ pub(super) struct ListedRun {
     tokens: String,
     seconds: String,
     began: String,
+    /// Whether it is known if the answer is right.
+    pub(super) is_graded: bool,
+    is_right: bool,
     /// The words by which the list is filtered.
     flags: String,
 }
@@ -58,13 +63,6 @@ struct Task {
     prompt: String,
 }
 
-impl ListedRun {
-    /// Returns whether it is known if the answer of the run is right.
-    pub(super) fn is_graded(&self) -> bool {
-        self.flags.split(' ').any(|flag| matches!(flag, "right" | "wrong"))
-    }
-}
-
 /// Returns the runs of a caller.
 pub(super) fn listed_runs(service: &Service, caller: Caller) -> Result<Vec<ListedRun>, ApiError> {
     let open: Vec<OpenRunState> = {
@@ -78,17 +76,50 @@ pub(super) fn listed_runs(service: &Service, caller: Caller) -> Result<Vec<Liste
         open.into_iter().map(|state| open_run(service, &state)).collect::<Result<Vec<_>, _>>()?;
     listed.sort_by(|a, b| b.began.cmp(&a.began));
     let ended: Vec<Uuid> = service.ended().before(None).take(LOOKED_AT_MAX).collect();
+    let mut rows: Vec<(Uuid, Value)> = Vec::new();
     for run in ended {
-        if listed.len() >= LISTED_MAX {
+        if listed.len() + rows.len() >= LISTED_MAX {
             break;
         }
         // Other requests take their turn between two rows.
         let row = service.ended().line_of(run).map_err(|why| ApiError::internal(&why))?.unwrap_or_default();
         if is_of(&row, caller) {
-            listed.push(ended_run(service, run, &row)?);
+            rows.push((run, row));
         }
     }
+    let right = RightAnswers::new(rows.iter().map(|(_, row)| row));
+    for (run, row) in &rows {
+        listed.push(ended_run(service, *run, row, &right)?);
+    }
     Ok(listed)
+}
+
+/// The answers that a grader called right, for each task.
+#[derive(Default)]
+struct RightAnswers(HashSet<(String, String)>);
+
+impl RightAnswers {
+    fn new<'a>(rows: impl Iterator<Item = &'a Value>) -> Self {
+        let mut known = HashSet::new();
+        for row in rows {
+            let graded =
+                [(&row["right"], &row["sha256"]), (&row["blind_right"], &row["blind_vote"]["sha256"])];
+            let right = graded.into_iter().filter(|(is_right, _)| **is_right == Value::Bool(true));
+            known.extend(right.map(|(_, sha256)| (words(&row["task"]), words(sha256))));
+        }
+        Self(known)
+    }
+
+    /// Returns whether an agent held such an answer against the others, in its first draft or to the end.
+    fn are_among_dissent(&self, row: &Value) -> bool {
+        let dissent = row["dissent"].as_array().into_iter().flatten();
+        let mut held = dissent.map(|dissent| (words(&row["task"]), words(&dissent["sha256"])));
+        held.any(|answer| self.0.contains(&answer))
+    }
+}
+
+fn words(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
 }
 
 /// Returns the beginning of a run's first record.
@@ -115,31 +146,38 @@ fn open_run(service: &Service, state: &OpenRunState) -> Result<ListedRun, ApiErr
         tokens: String::new(),
         seconds: String::new(),
         began,
+        is_graded: false,
+        is_right: false,
         flags: "open".to_owned(),
     })
 }
 
-fn ended_run(service: &Service, run: Uuid, row: &Value) -> Result<ListedRun, ApiError> {
+fn ended_run(service: &Service, run: Uuid, row: &Value, right: &RightAnswers) -> Result<ListedRun, ApiError> {
     let task = first(service, run)?.map(|first| escape::excerpt(&first.event.setup.task.prompt));
-    let words = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let tokens = ["prompt", "completion"].map(|name| row["usage"][name].as_u64().unwrap_or_default());
     let seconds = row["timing"]["total_ms"].as_f64().unwrap_or_default() / 1e3;
     Ok(ListedRun {
         run,
         task: task.unwrap_or_default(),
-        roleset: words(&row["roleset"]),
+        roleset: [words(&row["roleset"]), words(&row["arm"])]
+            .into_iter()
+            .filter(|name| !name.is_empty())
+            .collect::<Vec<_>>()
+            .join(", "),
         outcome: words(&row["outcome"]),
         how: words(&row["how"]),
         answer: row["text"].as_str().map(escape::excerpt).unwrap_or_default(),
         tokens: grouped(tokens[0] + tokens[1]),
         seconds: format!("{seconds:.1}"),
         began: minute(row["timing"]["started_at"].as_str().unwrap_or_default()),
-        flags: flags(row),
+        is_graded: row["right"].is_boolean(),
+        is_right: row["right"] == true,
+        flags: flags(row, right),
     })
 }
 
 /// Returns the words by which a list with this row of results is filtered.
-fn flags(row: &Value) -> String {
+fn flags(row: &Value, right_answers: &RightAnswers) -> String {
     let has = |name: &str| row[name].as_array().is_some_and(|list| !list.is_empty());
     let moved = row["agents"].as_array().into_iter().flatten().any(|agent| agent["changes"] != 0);
     let [blind, end] = ["blind_right", "right"].map(|name| row[name].as_bool());
@@ -148,21 +186,14 @@ fn flags(row: &Value) -> String {
         ("dissent", has("dissent")),
         ("moved", moved),
         ("right", end == Some(true)),
-        ("wrong", end == Some(false)),
+        // A run without an answer has none that is wrong.
+        ("wrong", end == Some(false) && row["text"].is_string()),
         ("to_right", (blind, end) == (Some(false), Some(true))),
         ("to_wrong", (blind, end) == (Some(true), Some(false))),
-        (
-            "dissent_right",
-            end == Some(false) && blind == Some(true) && dissents(row, &row["blind_vote"]["sha256"]),
-        ),
+        ("dissent_right", end == Some(false) && right_answers.are_among_dissent(row)),
     ];
     let flags: Vec<&str> = flags.into_iter().filter_map(|(name, is_so)| is_so.then_some(name)).collect();
     flags.join(" ")
-}
-
-/// Returns whether an agent held this answer against the others, in its first draft or to the end.
-fn dissents(row: &Value, sha256: &Value) -> bool {
-    row["dissent"].as_array().is_some_and(|all| all.iter().any(|dissent| dissent["sha256"] == *sha256))
 }
 
 /// Returns a time in UTC up to its second.
@@ -179,11 +210,16 @@ mod tests {
     #[test]
     fn a_right_answer_that_was_given_up_is_found_by_the_filters() {
         let row = |blind: Option<bool>, end: Option<bool>| {
-            json!({"blind_right": blind, "right": end, "blind_vote": {"sha256": "a"}, "dissent": [{"sha256": "a"}],
-                "agents": [{"changes": 1}], "degraded": []})
+            json!({"task": "t", "blind_right": blind, "right": end, "text": "4", "sha256": "b", "blind_vote": {"sha256": "b"},
+                "dissent": [{"sha256": "a"}], "agents": [{"changes": 1}], "degraded": []})
         };
-        assert_eq!(flags(&row(None, None)), "dissent moved");
-        assert_eq!(flags(&row(Some(true), Some(false))), "dissent moved wrong to_wrong dissent_right");
-        assert_eq!(flags(&row(Some(false), Some(true))), "dissent moved right to_right");
+        let none = RightAnswers::default();
+        assert_eq!(flags(&row(None, None), &none), "dissent moved");
+        assert_eq!(flags(&row(Some(true), Some(false)), &none), "dissent moved wrong to_wrong");
+        assert_eq!(flags(&row(Some(false), Some(true)), &none), "dissent moved right to_right");
+        // Another run has shown that the answer of the minority was right.
+        let other = json!({"task": "t", "right": true, "sha256": "a"});
+        let known = RightAnswers::new([&other].into_iter());
+        assert_eq!(flags(&row(Some(false), Some(false)), &known), "dissent moved wrong dissent_right");
     }
 }

@@ -1,8 +1,8 @@
 //! The page for people: the runs as they go, each run as it is now, and a form that begins one.
 //!
 //! The input is requests of a browser. The output is a frame that is the same for everybody, and parts that it fetches with the token of its
-//! user: a list, the body of a run, and the agents at work. The frame follows the records of a run and fetches the body anew with each. All texts are put into the
-//! parts here, and none of them can run anything: the only script is that of this program.
+//! user: a list, the body of a run, and the agents at work. The frame follows the news of a run and fetches the body anew with each record.
+//! All texts are put into the parts here, and none of them can run anything: the only script is that of this program.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use axum::{Extension, Router};
 use minijinja::context;
 use minijinja::value::Serde;
 
-use self::listed_run::{ListedRun, listed_runs};
+use self::listed_run::listed_runs;
 use super::api_error::ApiError;
 use super::caller::Caller;
 use super::front::Front;
@@ -24,9 +24,9 @@ use crate::page::{LOOK_OF_PAGES, environment};
 use crate::report::{PageForm, RUN_LOOK, run_page};
 
 mod listed_run;
-mod now;
+mod news;
 
-pub(super) use self::now::now;
+pub(super) use self::news::news;
 
 /// The rules of the frame for the browser: only the program's own script and style sheet count, and it asks this server alone.
 const RULES: [(HeaderName, &str); 3] = [
@@ -54,7 +54,7 @@ pub(super) async fn list(
     Extension(caller): Extension<Caller>,
 ) -> Result<Response, ApiError> {
     let runs = in_background(move || listed_runs(&service, caller)).await?;
-    let is_graded = runs.iter().any(ListedRun::is_graded);
+    let is_graded = runs.iter().any(|run| run.is_graded);
     let values = context!(runs => Serde(runs), is_graded);
     let rendered = environment().render_named_str("list.html", include_str!("list.html"), values);
     Ok(part(rendered.expect("the template names only what it is given")))
@@ -67,7 +67,13 @@ pub(super) async fn run(
     Path(run): Path<String>,
 ) -> Result<Response, ApiError> {
     let run = run_id(&run)?;
-    find(&service, caller, run).await?;
+    let known = find(&service, caller, run).await;
+    // A run that was stopped has no result, but its records can be read until the server ends.
+    if let Err(why) = known
+        && !why.is_cancelled()
+    {
+        return Err(why);
+    }
     let lines = all_lines(&service, run).await?;
     if lines.is_empty() {
         return Ok(part(include_str!("waiting.html").to_owned()));

@@ -4,6 +4,8 @@ const view = document.getElementById("view");
 const news = document.getElementById("news");
 let token = sessionStorage.getItem("token");
 let filter = "";
+// Whether the part that comes next was opened by a link.
+let isNew = false;
 // Whatever belongs to the part that is shown ends with it.
 let shown = new AbortController();
 
@@ -31,6 +33,7 @@ async function ask(path, options = {}) {
 
 function fill(name) {
   view.replaceChildren(document.getElementById(name).content.cloneNode(true));
+  settle();
   return view.querySelector("form");
 }
 
@@ -49,10 +52,15 @@ function askForToken() {
   form.elements.token.focus();
 }
 
-// The tab is called after what it shows.
-function entitle() {
-  const heading = view.querySelector("h1")?.textContent;
-  document.title = heading ? `${heading} · consensus` : "consensus";
+// The title of the tab is the heading of the part. A part that was just opened is read from its heading on.
+function settle() {
+  const heading = view.querySelector("h1");
+  document.title = heading ? `${heading.textContent} · consensus` : "consensus";
+  if (!isNew || !heading) return;
+  isNew = false;
+  heading.tabIndex = -1;
+  heading.focus({ preventScroll: true });
+  scrollTo(0, 0);
 }
 
 function tell(why) {
@@ -76,7 +84,7 @@ async function list({ signal }) {
       const key = focused?.dataset.run ?? focused?.dataset.filter;
       view.innerHTML = html;
       before = html;
-      entitle();
+      settle();
       for (const button of view.querySelectorAll("[data-filter]")) {
         button.addEventListener("click", () => ((filter = button.dataset.filter), sift()));
         if (key === button.dataset.filter && focused.matches("button")) button.focus();
@@ -103,24 +111,12 @@ function sift() {
 
 // A run is fetched anew with each of its records.
 async function run(id, { signal }) {
-  let records = 0;
   let fetching = null;
   let again = false;
-  let now = "";
-  let watching = null;
-  const place = () => {
-    const part = document.getElementById("now");
-    if (part) part.innerHTML = now;
-  };
-  // Who is at work comes anew with each word, beside the records.
-  const watch = async () => {
-    const answer = await ask(`/page/runs/${id}/now`, { signal });
-    if (answer.status === 204) return;
-    for await (const event of events(answer.body)) {
-      if (!event.data) continue;
-      now = JSON.parse(event.data);
-      place();
-    }
+  let working = "";
+  const showAtWork = () => {
+    const part = document.getElementById("at-work");
+    if (part) part.innerHTML = working;
   };
   const draw = async () => {
     const html = await (await ask(`/page/runs/${id}`, { signal })).text();
@@ -128,8 +124,8 @@ async function run(id, { signal }) {
     const focused = document.activeElement?.closest("[id]")?.id;
     const acting = Boolean(document.activeElement?.closest(".actions"));
     view.innerHTML = html;
-    entitle();
-    place();
+    settle();
+    showAtWork();
     for (const details of open) document.getElementById(details)?.setAttribute("open", "");
     if (focused && focused !== "view") document.querySelector(`#${CSS.escape(focused)} summary`)?.focus();
     for (const link of view.querySelectorAll('a[href^="#quote-"]')) link.addEventListener("click", jump);
@@ -149,15 +145,16 @@ async function run(id, { signal }) {
   };
   await redraw();
   while (!signal.aborted) {
-    const headers = records > 0 ? { "Last-Event-ID": String(records - 1) } : {};
-    const answer = await ask(`/v1/runs/${id}/events`, { headers, signal });
+    const answer = await ask(`/page/runs/${id}/news`, { signal });
     if (answer.status === 204) break;
-    watching ??= watch().catch(tell).finally(() => (watching = null));
-    for await (const event of events(answer.body)) {
-      if (event.id === undefined) continue;
-      records = Number(event.id) + 1;
-      news.textContent = `record ${records}: ${event.event}`;
-      redraw().catch(tell);
+    for await (const { event, data } of events(answer.body)) {
+      if (event === "record") {
+        news.textContent = data;
+        redraw().catch(tell);
+      } else if (event === "at_work") {
+        working = JSON.parse(data);
+        showAtWork();
+      }
     }
     if (view.querySelector(".outcome.open") === null) break;
     await pause(200, signal);
@@ -232,7 +229,6 @@ async function begin() {
   // The form comes when its rolesets are there, so that nothing is typed into one that is replaced.
   const { data } = await (await ask("/v1/models")).json();
   const form = fill("new");
-  entitle();
   const { model, task } = form.elements;
   for (const { id } of data) model.add(new Option(id.replace(/^consensus\//, ""), id));
   const describe = () => {
@@ -294,6 +290,7 @@ function end(why) {
   const heading = document.createElement("h1");
   heading.textContent = why.status === 410 ? "The run was stopped" : "There is no such run";
   view.replaceChildren(heading);
+  settle();
   news.textContent = "";
 }
 
@@ -313,9 +310,7 @@ function route() {
 }
 
 addEventListener("hashchange", () => {
-  // A screen reader and the keyboard go on in the new part.
-  view.focus({ preventScroll: true });
-  scrollTo(0, 0);
+  isNew = true;
   route();
 });
 route();

@@ -180,7 +180,7 @@ fn the_last_line_of_a_run_says_what_its_agreement_is_worth() {
             vec![honest.clone()],
             &["--roleset", "panel_personas"],
             "scored",
-            "medium agreement: one member wrote",
+            "medium agreement: the others' scores",
         ),
         (
             vec![honest],

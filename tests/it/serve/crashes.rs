@@ -77,6 +77,25 @@ fn a_server_that_is_killed_at_any_reply_asks_for_no_durable_reply_again() {
 }
 
 #[test]
+fn a_run_that_goes_on_keeps_the_budget_of_its_request_and_no_limit_of_the_dead_server() {
+    for (budget, outcome) in [(json!({}), "agreed"), (json!({"tokens": 3_000}), "budget")] {
+        let folder = Folder::new();
+        let (llm, pid) = signalling(Signal::SIGKILL, 1);
+        let mut ask = body("writer_physicist", "How much is 2+2?");
+        ask["consensus"] = json!({"budget": budget});
+        let words = ["--base-url", &llm.url(), "--model", "m", "--max-tokens-total"];
+        let served = Served::start(&folder, &[&words[..], &["3500"]].concat());
+        pid.store(served.pid().as_raw(), Ordering::SeqCst);
+        assert_eq!(served.chat(&["Idempotency-Key: k"], &ask).status, 0);
+        let served = Served::start(&folder, &[&words[..], &["1000000"]].concat());
+        let said = served.chat(&["Idempotency-Key: k"], &ask).json();
+        assert_eq!(said["consensus"]["outcome"], outcome, "{budget}: {said}");
+        served.end(Signal::SIGTERM);
+        Finished::of(consensus(&folder).args(["verify", "served"])).exits(0);
+    }
+}
+
+#[test]
 fn a_run_that_goes_on_calls_its_models_where_they_are_now() {
     let folder = Folder::new();
     let (old, pid) = signalling(Signal::SIGKILL, 2);

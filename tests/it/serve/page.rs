@@ -13,45 +13,80 @@ fn chunk(text: &str) -> String {
     format!("data: {}\n\n", json!({"choices": [{"index": 0, "delta": {"content": text}}]}))
 }
 
-#[test]
-fn the_page_shows_who_is_at_work_and_its_words_as_they_come() {
-    // A model that writes a word now and then, and never ends.
-    let llm = Server::start(|_| {
+/// A model that writes a word now and then, for longer than any test waits.
+fn slow_model() -> Server {
+    Server::start(|_| {
         let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
         let first = Act::Send([head, &chunk("It is <b>big</b> because ")].concat().into_bytes());
         let more = (0..2_000).flat_map(|word| {
             [Act::Pause(Duration::from_millis(20)), Act::Send(chunk(&format!("word{word} ")).into_bytes())]
         });
         [first].into_iter().chain(more).collect()
+    })
+}
+
+/// Returns the id of the first run of a server, once it is known.
+fn first_run(served: &Served, headers: &[&str]) -> String {
+    let found = (0..1_000).find_map(|_| {
+        let list = served.ask("GET /v1/runs", headers, "").json();
+        list["data"][0]["run"].as_str().map(str::to_owned)
     });
-    let folder = Folder::new();
-    let served = Served::start(&folder, &["--base-url", &llm.url(), "--model", "m"]);
-    let _asked = served.send_chat(&[], &body("writer_physicist", "How much is 2+2?"));
-    let run = loop {
-        let list = served.ask("GET /v1/runs", &[], "").json();
-        if let Some(run) = list["data"][0]["run"].as_str() {
-            break run.to_owned();
+    found.expect("the run is in the list")
+}
+
+/// Returns the events of a run's news, each with its type, until the stream ends.
+fn news(served: &Served, run: &str) -> impl Iterator<Item = (String, String)> + use<> {
+    let stream = BufReader::new(served.send(&format!("GET /page/runs/{run}/news"), &[], ""));
+    let mut kind = String::new();
+    stream.lines().map_while(Result::ok).filter_map(move |line| {
+        if let Some(named) = line.strip_prefix("event: ") {
+            named.clone_into(&mut kind);
         }
-    };
-    let now = BufReader::new(served.send(&format!("GET /page/runs/{run}/now"), &[], ""));
-    let parts = now.lines().map_while(Result::ok).filter_map(|line| {
-        let data = line.strip_prefix("data: ")?.to_owned();
-        serde_json::from_str::<Value>(&data).ok()?.as_str().map(str::to_owned)
-    });
-    let part = parts.into_iter().find(|part| part.contains("word")).expect("the words come");
-    assert!(part.contains("<h3>Writer</h3>") && part.contains("<h3>Physicist</h3>"), "{part}");
-    assert!(part.contains("&lt;b&gt;big") && !part.contains("<b>"), "{part}");
-    served.ask(&format!("DELETE /v1/runs/{run}"), &[], "");
+        line.strip_prefix("data: ").map(|data| (kind.clone(), data.to_owned()))
+    })
+}
+
+/// Returns who is at work, if an event says it.
+fn at_work((kind, data): (String, String)) -> Option<String> {
+    (kind == "at_work").then(|| serde_json::from_str::<Value>(&data).unwrap().as_str().unwrap().to_owned())
 }
 
 #[test]
-fn a_run_that_has_ended_has_nobody_at_work() {
+fn the_page_shows_who_is_at_work_and_the_words_as_they_come() {
+    let (folder, llm) = (Folder::new(), slow_model());
+    let served = Served::start(&folder, &["--base-url", &llm.url(), "--model", "m"]);
+    let _asked = served.send_chat(&[], &body("writer_physicist", "How much is 2+2?"));
+    let run = first_run(&served, &[]);
+    let mut parts = news(&served, &run).filter_map(at_work);
+    let part = parts.find(|part| part.contains("word")).expect("the words come");
+    assert!(part.contains("<h3>Writer</h3>") && part.contains("<h3>Physicist</h3>"), "{part}");
+    assert!(part.contains("&lt;b&gt;big") && !part.contains("<b>"), "{part}");
+    served.ask(&format!("DELETE /v1/runs/{run}"), &[], "");
+    assert!(parts.count() < 1_000, "the stream ends with its run");
+}
+
+#[test]
+fn the_news_of_a_run_are_for_its_caller_alone() {
+    let (folder, llm) = (Folder::new(), slow_model());
+    folder.write("tokens", "the-token-of-alice\nthe-token-of-bob\n");
+    let words = ["--token-file", "tokens", "--base-url", &llm.url(), "--model", "m"];
+    let served = Served::start(&folder, &words);
+    let [alice, bob] = ["alice", "bob"].map(|name| format!("Authorization: Bearer the-token-of-{name}"));
+    let _asked = served.send_chat(&[&alice], &body("writer_physicist", "How much is 2+2?"));
+    let run = first_run(&served, &[&alice]);
+    let path = format!("GET /page/runs/{run}/news");
+    assert_eq!(served.ask(&path, &[&bob], "").status, 404);
+    assert_eq!(served.ask(&path, &[], "").status, 401);
+}
+
+#[test]
+fn a_run_that_has_ended_has_no_news() {
     let folder = Folder::new();
     let served = Served::start(&folder, &["--mock", "--answer", "4"]);
     let said = served.chat(&[], &body("solver_checker", "How much is 2+2?")).json();
     let run = said["consensus"]["run"].as_str().unwrap();
-    assert_eq!(served.ask(&format!("GET /page/runs/{run}/now"), &[], "").status, 204);
-    assert_eq!(served.ask("GET /page/runs/7262cc5d-eca1-8f99-b7db-67a31687b80d/now", &[], "").status, 404);
+    assert_eq!(served.ask(&format!("GET /page/runs/{run}/news"), &[], "").status, 204);
+    assert_eq!(served.ask("GET /page/runs/7262cc5d-eca1-8f99-b7db-67a31687b80d/news", &[], "").status, 404);
 }
 
 #[test]
