@@ -12,7 +12,7 @@ use crate::journal::Entry;
 use crate::protocol::{CallId, Step};
 
 /// The time between two looks at the words of a reply.
-pub(super) const LOOK_EVERY: Duration = Duration::from_millis(100);
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// The open calls and executions of a run.
 #[derive(Debug, Default)]

@@ -27,6 +27,13 @@ from playwright.sync_api import sync_playwright
 UNAVAILABLE = 69  # EX_UNAVAILABLE
 WIDTHS = [1280, 800, 360]
 HOSTILE = "<img src=x onerror='window.ran = 1'><script>window.ran = 1</script>"
+# Waits until a word is in the first cell of those at work. A locator would look only now and then.
+APPEARS = """word => new Promise(resolve => {
+  const seen = () => document.querySelector("#at-work .cell")?.textContent.includes(word);
+  if (seen()) return resolve();
+  const watch = new MutationObserver(() => seen() && (watch.disconnect(), resolve()));
+  watch.observe(document.getElementById("view"), {subtree: true, childList: true});
+})"""
 TOKEN = "a-token-of-sixteen"
 
 # The time in which an event is to be on the page, and in which 1,000 runs are to be listed, in seconds.
@@ -185,7 +192,7 @@ def written(browser, axe, binary, folder):
             page.locator("#runs tbody tr a").first.click()
             delays = []
             for number in range(50, 300, 50):
-                page.locator("#at-work .cell", has_text=f"word{number} ").first.wait_for()
+                page.evaluate(APPEARS, f"word{number} ")
                 delays.append(time.monotonic() - Writing.wrote[number])
             assert shown.violations() == [], shown.violations()
             if folder:
@@ -293,6 +300,7 @@ def main(binary, modules, folder=None):
         guarded(browser, axe, binary)
         took = many(browser, axe, binary, folder)
         print(f"1,000 runs were listed within {statistics.median(took):.2f} s at the median; axe finds nothing at {WIDTHS}, light and dark")
+        assert statistics.median(behind) < EVENT_MAX, behind
         assert statistics.median(delays) < EVENT_MAX and statistics.median(took) < LIST_MAX, (delays, took)
     return 0
 
