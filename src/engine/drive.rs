@@ -306,7 +306,7 @@ impl<'a> Engine<'a> {
             self.observer.on_event(RunEvent::Calling { agent: self.state.agent_name(call.agent), ask: &ask });
             let (handle, registration) = AbortHandle::new_pair();
             flight.handles.insert(call, handle);
-            flight.calls.push(Abortable::new(begin(ask), registration));
+            flight.calls.push(Box::pin(Abortable::new(begin(ask), registration)));
             has_asked = true;
         }
         // No request leaves before its record is written: calls begin only when they are awaited.

@@ -1,6 +1,7 @@
 //! The calls of a run that are in the air, and the reason why no more are made.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::pin::Pin;
 
 use futures_util::future::{AbortHandle, Abortable, LocalBoxFuture};
 use futures_util::stream::FuturesUnordered;
@@ -24,7 +25,8 @@ pub enum StopRequest {
 
 /// The calls in the air, and the reason why no more are made.
 pub(super) struct Flight<'a, F> {
-    pub(super) calls: FuturesUnordered<Abortable<F>>,
+    /// Each is in a box, since a set holds the room for one more.
+    pub(super) calls: FuturesUnordered<Pin<Box<Abortable<F>>>>,
     /// The executions under way, with their keys.
     pub(super) executions: FuturesUnordered<LocalBoxFuture<'a, Result<Executed, SandboxError>>>,
     pub(super) executing: BTreeSet<Digest>,

@@ -118,10 +118,17 @@ pub(super) fn measure() -> Result<()> {
 
     // The models answer long after the streams are counted.
     let models = Slow::start(600_000)?;
-    let served = Served::start(&models, &folder.0.join("idle"), STREAMS)?;
-    let (heads, resident) = runtime.block_on(streams(&served))?;
-    row(&format!("streams that have begun, of {STREAMS}"), heads as f64, None);
-    row("resident MiB with them", resident, None);
+    for (at_once, what) in [(16, "wait for their turn"), (STREAMS, "have calls in the air")] {
+        let out = folder.0.join(format!("idle-{at_once}"));
+        let served = Served::start(&models, &out, at_once)?;
+        let open = runtime.block_on(streams(&served))?;
+        // Each run that is under way has its first record and that of a call.
+        while std::fs::read_to_string(out.join("journal-0.jsonl"))?.lines().count() < 2 * at_once {
+            std::thread::yield_now();
+        }
+        row(&format!("streams of {STREAMS} that {what}"), open.len() as f64, None);
+        row("resident MiB with them", served.resident()?, None);
+    }
     Ok(())
 }
 
@@ -161,8 +168,8 @@ fn stall(place: &str) -> Result<TcpStream> {
     Ok(stream)
 }
 
-/// Opens streams whose runs take long. Returns how many have begun, and the memory of the server, in MiB.
-async fn streams(served: &Served) -> Result<(usize, f64)> {
+/// Opens streams whose runs take long. Returns those that have begun.
+async fn streams(served: &Served) -> Result<Vec<impl Sized>> {
     let client = bare_client()?;
     let ask = json!({"model": "vote_number", "stream": true, "messages": [{"role": "user", "content": "How much is 17 * 23?"}]});
     let open = async |_: usize| -> Result<_> {
@@ -175,6 +182,5 @@ async fn streams(served: &Served) -> Result<(usize, f64)> {
         Ok((head, events))
     };
     let open = join_all((0..STREAMS).map(open)).await;
-    let open: Vec<_> = open.into_iter().filter_map(std::result::Result::ok).collect();
-    Ok((open.len(), served.resident()?))
+    Ok(open.into_iter().filter_map(std::result::Result::ok).collect())
 }
