@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::ProviderError;
+use super::secret::Secrets;
 use crate::core::{Receipt, Structured, Usage};
 use crate::protocol::Reply;
 
@@ -44,20 +45,23 @@ pub enum CallProgress<'a> {
 
 /// The text of a reply that is still arriving, which is made only if it is needed.
 #[derive(Clone, Copy)]
-pub struct TextSoFar<'a>(&'a dyn Fn() -> String);
+pub struct TextSoFar<'a> {
+    make: &'a dyn Fn() -> String,
+    secrets: &'a Secrets,
+}
 
 impl<'a> TextSoFar<'a> {
-    /// Wraps the text that `make` returns, which holds no key.
-    pub(super) fn new(make: &'a dyn Fn() -> String) -> Self {
-        Self(make)
+    /// Wraps the text that `make` returns, from which these keys are removed.
+    pub(super) fn new(make: &'a dyn Fn() -> String, secrets: &'a Secrets) -> Self {
+        Self { make, secrets }
     }
 
-    /// Returns the text up to the last whole word, because a key that is still arriving cannot be recognised yet. No key has a character
-    /// beyond ASCII, so such a character ends a word too.
+    /// Returns the text up to the last whole word, because a key that is still arriving cannot be recognised yet. A character that no key
+    /// has ends a word too, as in a language without spaces.
     #[must_use]
     pub fn whole_words(&self) -> String {
-        let mut text = (self.0)();
-        let last = text.char_indices().rfind(|(_, c)| c.is_whitespace() || !c.is_ascii());
+        let mut text = (self.make)();
+        let last = text.char_indices().rfind(|(_, c)| !self.secrets.may_contain(*c));
         let end = last.map_or(0, |(at, c)| if c.is_whitespace() { at } else { at + c.len_utf8() });
         text.truncate(end);
         text
@@ -75,3 +79,32 @@ pub type OnProgress<'a> = &'a dyn Fn(CallProgress<'_>);
 
 /// A signal that becomes true when no further call is to be made. Calls under way are still awaited.
 pub type Quitting = tokio::sync::watch::Receiver<bool>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_that_is_still_arriving_is_held_back_in_every_language() {
+        let whole = |arrived: &str, secrets: &Secrets| {
+            let make = || arrived.to_owned();
+            TextSoFar::new(&make, secrets).whole_words()
+        };
+        let secrets = Secrets::new(["sk-1234567890123456"]);
+        for (arrived, expected) in [
+            ("", ""),
+            ("sk-123", ""),
+            ("The key is sk-12", "The key is"),
+            ("答案是四", "答案是四"),
+            ("密钥sk-12", "密钥"),
+            ("sk-12\u{200b}34", ""),
+        ] {
+            assert_eq!(whole(arrived, &secrets), expected);
+        }
+        assert_eq!(
+            whole("schlüs", &Secrets::new(["schlüssel-beyond-ascii"])),
+            "",
+            "a key is held back whole"
+        );
+    }
+}

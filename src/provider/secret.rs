@@ -68,6 +68,8 @@ pub(super) struct Secrets {
     whole: Vec<String>,
     /// The short keys.
     short: Vec<String>,
+    /// Whether a key has a character beyond ASCII, which no issuer's key has.
+    beyond_ascii: bool,
 }
 
 impl fmt::Debug for Secrets {
@@ -81,6 +83,7 @@ impl Secrets {
     pub(super) fn new<'k>(keys: impl IntoIterator<Item = &'k str>) -> Self {
         let mut secrets = Self::default();
         for key in keys.into_iter().filter(|key| !key.is_empty()) {
+            secrets.beyond_ascii |= !key.is_ascii();
             let prefix = prefix(key);
             let secret = &key.as_bytes()[prefix.len()..];
             if key.len() < LONG_BYTES {
@@ -103,6 +106,11 @@ impl Secrets {
             }
         }
         secrets
+    }
+
+    /// Returns whether a character can be in the middle of a key. An invisible one can, because the text is shown without it.
+    pub(super) fn may_contain(&self, c: char) -> bool {
+        !c.is_whitespace() && (c.is_ascii() || escape::is_invisible(c) || self.beyond_ascii)
     }
 
     /// Removes long keys and their pieces from a text that a model or its server wrote as a reply.

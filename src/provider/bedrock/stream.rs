@@ -34,7 +34,10 @@ pub(super) async fn collect(
                     read(http, &message, &mut collected)?;
                     let secrets = http.secrets();
                     let text = || collected.shown(&secrets);
-                    progress(CallProgress::Received { tokens: collected.parts, text: TextSoFar::new(&text) });
+                    progress(CallProgress::Received {
+                        tokens: collected.parts,
+                        text: TextSoFar::new(&text, &secrets),
+                    });
                 }
             }
         }

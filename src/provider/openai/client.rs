@@ -222,7 +222,7 @@ async fn collect(
         }
         collected.add(&data, &secrets).map_err(|why| unusable(http, why))?;
         let text = || collected.shown(&secrets);
-        progress(CallProgress::Received { tokens: collected.parts, text: TextSoFar::new(&text) });
+        progress(CallProgress::Received { tokens: collected.parts, text: TextSoFar::new(&text, &secrets) });
     }
     if !collected.is_complete() {
         let why = "the stream ended in the middle of a reply".to_owned();
