@@ -58,13 +58,14 @@ fn begun_form(reply: &str) -> Option<Map<String, Value>> {
     if !form.starts_with('{') {
         return None;
     }
-    let mode = match JsonValue::parse(form.as_bytes(), false) {
-        Ok(_) => PartialMode::Off,
-        Err(why) if is_open(&why) => PartialMode::TrailingStrings,
-        // Words that begin with a brace are words.
-        Err(_) => return None,
+    let read = match JsonValue::parse(form.as_bytes(), false) {
+        Err(why) if is_open(&why) => {
+            JsonValue::parse_with_config(form.as_bytes(), false, PartialMode::TrailingStrings)
+        }
+        read => read,
     };
-    let read = JsonValue::parse_with_config(form.as_bytes(), false, mode).ok()?;
+    // Words that begin with a brace are words.
+    let read = read.ok()?;
     let Value::Object(object) = as_json(&read) else { return None };
     object.keys().all(|name| is_name(name)).then_some(object)
 }

@@ -2,7 +2,7 @@
 //!
 //! The input is a [`RunState`](crate::engine::RunState) and the head of the journal. The output is `result.json`, the
 //! transcript, the answer, a sentence on its worth, and the metrics of many results. The same journal always gives
-//! the same bytes.
+//! the same bytes. A reply that is still arriving is written as the transcript will have it.
 
 mod decision;
 mod form;

@@ -149,6 +149,7 @@ def begun_in_the_form(browser, axe, binary):
         page.goto(f"{url}/#new")
         page.get_by_label("Task").fill(f"How much is 2+2? {HOSTILE}")
         page.locator("select[name=model]").select_option(label="self_consistency")
+        assert page.inner_text("#about").startswith("Five blind samples"), page.inner_text("#about")
         page.get_by_role("button", name="Begin").click()
         page.wait_for_selector(".outcome.open")
         delays = []
@@ -171,6 +172,7 @@ def begun_in_the_form(browser, axe, binary):
         page.locator("#runs tbody tr a").focus()
         page.keyboard.press("Enter")
         page.wait_for_selector("#votes")
+        assert page.evaluate("document.activeElement.tagName") == "H1", "the new part is read from its heading on"
         assert page.evaluate("window.ran") is None, "nothing that a model or a task says can run"
         assert shown.wrong == [], shown.wrong
         shown.context.close()
@@ -195,6 +197,7 @@ def written(browser, axe, binary, folder):
                 page.evaluate(APPEARS, f"word{number} ")
                 delays.append(time.monotonic() - Writing.wrote[number])
             assert shown.violations() == [], shown.violations()
+            assert HOSTILE in page.inner_text("#at-work"), "a hostile text is shown as text"
             if folder:
                 page.screenshot(path=f"{folder}/now.png", full_page=True)
             Writing.is_over.set()

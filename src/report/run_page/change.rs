@@ -57,7 +57,7 @@ struct ShownFinding {
 /// The findings in a file with their reviewers, by the numbers of their lines.
 type Findings<'a> = HashMap<u64, Vec<(&'a str, &'a Finding)>>;
 
-/// Returns the files of the change, or none if the run is no review. A long change without findings has none to show.
+/// Returns the files of the change, or none if the run is no review.
 pub(super) fn change(documents: &[Document], section: &Section) -> Vec<ShownFile> {
     let Section::Approval(section) = section else { return Vec::new() };
     let lines: Vec<DiffLine> = documents.iter().flat_map(|document| diff_lines(&document.text)).collect();
@@ -67,7 +67,7 @@ pub(super) fn change(documents: &[Document], section: &Section) -> Vec<ShownFile
         path: escape::terminal(&lines[0].path),
         lines: shown_lines(lines, &findings(section, &lines[0].path), is_whole),
     });
-    shown.filter(|file| !file.lines.is_empty()).collect()
+    shown.collect()
 }
 
 fn findings<'a>(section: &'a ApprovalSection, path: &str) -> Findings<'a> {
@@ -86,9 +86,6 @@ fn shown_lines(lines: &[DiffLine], findings: &Findings<'_>, is_whole: bool) -> V
     let shown: Vec<ShownLine> = lines.iter().map(|line| ShownLine::new(line, findings)).collect();
     for at in (0..shown.len()).filter(|at| !shown[*at].findings.is_empty()) {
         is_shown[at.saturating_sub(AROUND)..shown.len().min(at + AROUND + 1)].fill(true);
-    }
-    if !is_shown.contains(&true) {
-        return Vec::new();
     }
     let mut kept = Vec::new();
     let mut left_out = 0;
@@ -175,7 +172,8 @@ mod tests {
     #[test]
     fn of_a_long_change_the_surroundings_of_its_findings_are_shown() {
         let shown = change(&diff(2_000), &section(1_000, "+line 1000"));
-        let [file] = &shown[..] else { panic!("only one file has a finding: {}", shown.len()) };
+        let [other, file] = &shown[..] else { panic!("each file is named: {}", shown.len()) };
+        assert_eq!((other.path.as_str(), other.lines.len()), ("a", 1));
         let numbers: Vec<u64> = file.lines.iter().filter_map(|line| line.number).collect();
         assert_eq!((file.path.as_str(), numbers), ("b", (995..=1_005).collect()));
         let gaps: Vec<&str> = file

@@ -30,7 +30,7 @@ use crate::journal::{Entry, Record};
 use crate::page::environment;
 use crate::protocol::review::ApprovalSection;
 use crate::protocol::vote::VoteSection;
-use crate::protocol::{BlindVote, Outcome, OutcomeKind, Section};
+use crate::protocol::{BlindVote, OutcomeKind, Section};
 use crate::text::{counted, escape, grouped};
 
 /// The most characters of the task in the heading.
@@ -157,11 +157,13 @@ impl RunPage {
             roleset: result.roleset.clone(),
             protocol: result.protocol,
             outcome: if is_open { "open" } else { result.outcome.name() },
-            ending: match state.outcome() {
-                _ if is_open => "under way".to_owned(),
-                // A server shows no run that may be resumed.
-                Some(Outcome::Interrupted) if form == PageForm::Body => "stopped".to_owned(),
-                Some(_) | None => escape::terminal(&ending(&result)),
+            ending: if is_open {
+                "under way".to_owned()
+            } else if result.outcome == OutcomeKind::Interrupted && form == PageForm::Body {
+                // A server shows such a run only if its caller has stopped it for good.
+                "stopped".to_owned()
+            } else {
+                escape::terminal(&ending(&result))
             },
             answer: result.text.as_deref().map(escape::terminal),
             worth: worth(&result, state.endpoints()).filter(|_| !is_open),

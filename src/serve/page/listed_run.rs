@@ -33,9 +33,8 @@ pub(super) struct ListedRun {
     tokens: String,
     seconds: String,
     began: String,
-    /// Whether it is known if the answer is right.
-    pub(super) is_graded: bool,
-    is_right: bool,
+    /// Whether the answer is right, if that is known.
+    pub(super) right: Option<bool>,
     /// The words by which the list is filtered.
     flags: String,
 }
@@ -87,9 +86,9 @@ pub(super) fn listed_runs(service: &Service, caller: Caller) -> Result<Vec<Liste
             rows.push((run, row));
         }
     }
-    let right = RightAnswers::new(rows.iter().map(|(_, row)| row));
+    let right_answers = RightAnswers::new(rows.iter().map(|(_, row)| row));
     for (run, row) in &rows {
-        listed.push(ended_run(service, *run, row, &right)?);
+        listed.push(ended_run(service, *run, row, &right_answers)?);
     }
     Ok(listed)
 }
@@ -146,33 +145,35 @@ fn open_run(service: &Service, state: &OpenRunState) -> Result<ListedRun, ApiErr
         tokens: String::new(),
         seconds: String::new(),
         began,
-        is_graded: false,
-        is_right: false,
+        right: None,
         flags: "open".to_owned(),
     })
 }
 
-fn ended_run(service: &Service, run: Uuid, row: &Value, right: &RightAnswers) -> Result<ListedRun, ApiError> {
+fn ended_run(
+    service: &Service,
+    run: Uuid,
+    row: &Value,
+    right_answers: &RightAnswers,
+) -> Result<ListedRun, ApiError> {
     let task = first(service, run)?.map(|first| escape::excerpt(&first.event.setup.task.prompt));
     let tokens = ["prompt", "completion"].map(|name| row["usage"][name].as_u64().unwrap_or_default());
     let seconds = row["timing"]["total_ms"].as_f64().unwrap_or_default() / 1e3;
     Ok(ListedRun {
         run,
         task: task.unwrap_or_default(),
-        roleset: [words(&row["roleset"]), words(&row["arm"])]
-            .into_iter()
-            .filter(|name| !name.is_empty())
-            .collect::<Vec<_>>()
-            .join(", "),
+        roleset: match row["arm"].as_str() {
+            Some(arm) => format!("{}, {arm}", words(&row["roleset"])),
+            None => words(&row["roleset"]),
+        },
         outcome: words(&row["outcome"]),
         how: words(&row["how"]),
         answer: row["text"].as_str().map(escape::excerpt).unwrap_or_default(),
         tokens: grouped(tokens[0] + tokens[1]),
         seconds: format!("{seconds:.1}"),
         began: minute(row["timing"]["started_at"].as_str().unwrap_or_default()),
-        is_graded: row["right"].is_boolean(),
-        is_right: row["right"] == true,
-        flags: flags(row, right),
+        right: row["right"].as_bool(),
+        flags: flags(row, right_answers),
     })
 }
 

@@ -54,7 +54,7 @@ pub(super) async fn list(
     Extension(caller): Extension<Caller>,
 ) -> Result<Response, ApiError> {
     let runs = in_background(move || listed_runs(&service, caller)).await?;
-    let is_graded = runs.iter().any(|run| run.is_graded);
+    let is_graded = runs.iter().any(|run| run.right.is_some());
     let values = context!(runs => Serde(runs), is_graded);
     let rendered = environment().render_named_str("list.html", include_str!("list.html"), values);
     Ok(part(rendered.expect("the template names only what it is given")))
@@ -68,14 +68,13 @@ pub(super) async fn run(
 ) -> Result<Response, ApiError> {
     let run = run_id(&run)?;
     let known = find(&service, caller, run).await;
-    // A run that was stopped has no result, but its records can be read until the server ends.
-    if let Err(why) = known
-        && !why.is_cancelled()
-    {
-        return Err(why);
-    }
-    let lines = all_lines(&service, run).await?;
+    let lines = match &known {
+        Err(why) if !why.is_cancelled() => Vec::new(),
+        // A run that was stopped has no result, but its records can be read until the server ends.
+        Ok(_) | Err(_) => all_lines(&service, run).await?,
+    };
     if lines.is_empty() {
+        known?;
         return Ok(part(include_str!("waiting.html").to_owned()));
     }
     let body = in_background(move || {

@@ -58,9 +58,13 @@ function settle() {
   document.title = heading ? `${heading.textContent} · consensus` : "consensus";
   if (!isNew || !heading) return;
   isNew = false;
+  focusOn(heading);
+  scrollTo(0, 0);
+}
+
+function focusOn(heading) {
   heading.tabIndex = -1;
   heading.focus({ preventScroll: true });
-  scrollTo(0, 0);
 }
 
 function tell(why) {
@@ -123,8 +127,10 @@ async function run(id, { signal }) {
     const open = [...view.querySelectorAll("details[open]")].map((details) => details.id);
     const focused = document.activeElement?.closest("[id]")?.id;
     const acting = Boolean(document.activeElement?.closest(".actions"));
+    const isAtHeading = Boolean(document.activeElement?.matches("h1"));
     view.innerHTML = html;
     settle();
+    if (isAtHeading) focusOn(view.querySelector("h1"));
     showAtWork();
     for (const details of open) document.getElementById(details)?.setAttribute("open", "");
     if (focused && focused !== "view") document.querySelector(`#${CSS.escape(focused)} summary`)?.focus();

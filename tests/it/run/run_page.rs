@@ -33,3 +33,26 @@ fn a_page_has_a_cell_for_each_agent_and_each_sample() {
     assert!(vote.contains("<h3>Sample 1, Solver</h3>") && vote.contains("% certain after"), "{vote}");
     assert!(!vote.contains("moved from"), "samples are no changes of each other: {vote}");
 }
+
+#[test]
+fn a_page_tells_the_form_of_a_council_field_by_field() {
+    let page = page("council_tripartite", "How much is 2+2?");
+    assert!(page.contains("Confidence: 0.95") && page.contains("Veto: no"), "{page}");
+    assert!(!page.contains("&quot;confidence&quot;"), "no form is shown as JSON: {page}");
+}
+
+#[test]
+fn a_page_of_a_review_shows_the_change_with_each_finding_at_its_line() {
+    let folder = Folder::new();
+    let change = "--- a/a.rs\n+++ b/a.rs\n@@ -1 +1 @@\n-fn b() {}\n+fn b() { <b>panic</b> }\n";
+    folder.write("change.patch", change);
+    let words = ["review", "--change", "change.patch", "--mock", "--verdict", "reject"];
+    Finished::of(consensus(&folder).args(words)).exits(3);
+    let page = Finished::of(consensus(&folder).args(["show", "--last", "--format", "html"])).exits(0).stdout;
+    assert!(page.contains("<h1>Review of a.rs</h1>"), "{page}");
+    let (_, behind) = page.split_once("class=\"line added\"").unwrap_or_else(|| panic!("{page}"));
+    let (line, findings) = behind.split_once("</div>").unwrap();
+    assert!(line.contains("+fn b() { &lt;b&gt;panic"), "{line}");
+    assert!(findings.trim_start().starts_with("<div class=\"finding\"><b>Quality</b>"), "{findings}");
+    assert!(page.contains("3 of 4 reviewers must approve"), "{page}");
+}

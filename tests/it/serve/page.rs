@@ -3,10 +3,11 @@
 use std::io::{BufRead as _, BufReader};
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use super::body;
-use crate::support::{Act, Finished, Folder, Served, Server, consensus};
+use crate::support::{Act, Finished, Folder, Served, Server, consensus, http};
 
 /// Returns a chunk of a stream with this text.
 fn chunk(text: &str) -> String {
@@ -62,7 +63,61 @@ fn the_page_shows_who_is_at_work_and_the_words_as_they_come() {
     assert!(part.contains("<h3>Writer</h3>") && part.contains("<h3>Physicist</h3>"), "{part}");
     assert!(part.contains("&lt;b&gt;big") && !part.contains("<b>"), "{part}");
     served.ask(&format!("DELETE /v1/runs/{run}"), &[], "");
-    assert!(parts.count() < 1_000, "the stream ends with its run");
+    // The model goes on for hundreds of parts.
+    assert!(parts.count() < 50, "the stream ends with its run");
+}
+
+#[test]
+fn the_page_says_that_a_model_is_asked_again() {
+    let folder = Folder::new();
+    let llm =
+        Server::start(|_| vec![Act::Send(http("503 Service Unavailable", "retry-after: 1\r\n", b"{}"))]);
+    let served = Served::start(&folder, &["--base-url", &llm.url(), "--model", "m"]);
+    let _asked = served.send_chat(&[], &body("writer_physicist", "How much is 2+2?"));
+    let run = first_run(&served, &[]);
+    let mut parts = news(&served, &run).filter_map(at_work);
+    assert!(parts.any(|part| part.contains("is asked again after a fault")));
+    served.ask(&format!("DELETE /v1/runs/{run}"), &[], "");
+}
+
+#[test]
+fn a_run_that_was_stopped_keeps_its_page_until_the_server_ends() {
+    let (folder, llm) = (Folder::new(), slow_model());
+    let words = ["--base-url", &llm.url(), "--model", "m", "--runs-at-once", "1"];
+    let served = Served::start(&folder, &words);
+    let _asked = served.send_chat(&[], &body("writer_physicist", "How much is 2+2?"));
+    let run = first_run(&served, &[]);
+    let mut parts = news(&served, &run).filter_map(at_work);
+    assert!(parts.any(|part| part.contains("word")));
+    served.ask(&format!("DELETE /v1/runs/{run}"), &[], "");
+    assert!(parts.count() < 50);
+    let page = served.ask(&format!("GET /page/runs/{run}"), &[], "");
+    assert_eq!(page.status, 200);
+    assert!(page.body.contains(">stopped</span>") && page.body.contains("How much is 2+2?"), "{}", page.body);
+    assert_eq!(served.ask(&format!("GET /page/runs/{run}/news"), &[], "").status, 204);
+    drop(served);
+    let served = Served::start(&folder, &words);
+    assert_eq!(served.ask(&format!("GET /page/runs/{run}"), &[], "").status, 404);
+}
+
+#[test]
+fn a_run_that_was_stopped_before_it_began_has_no_page() {
+    let (folder, llm) = (Folder::new(), slow_model());
+    let words = ["--base-url", &llm.url(), "--model", "m", "--runs-at-once", "1"];
+    let served = Served::start(&folder, &words);
+    let _first = served.send_chat(&[], &body("writer_physicist", "How much is 2+2?"));
+    let first = first_run(&served, &[]);
+    assert!(news(&served, &first).filter_map(at_work).any(|part| part.contains("word")), "it is under way");
+    let _second = served.send_chat(&[], &body("writer_physicist", "How much is 3+3?"));
+    let second = (0..1_000).find_map(|_| {
+        let list = served.ask("GET /v1/runs", &[], "").json();
+        let runs = list["data"].as_array().unwrap().clone();
+        runs.into_iter().map(|row| row["run"].as_str().unwrap().to_owned()).find(|run| *run != first)
+    });
+    let second = second.expect("the second run waits");
+    assert!(served.ask(&format!("GET /page/runs/{second}"), &[], "").body.contains("A run that waits"));
+    served.ask(&format!("DELETE /v1/runs/{second}"), &[], "");
+    assert_eq!(served.ask(&format!("GET /page/runs/{second}"), &[], "").status, 410);
 }
 
 #[test]
@@ -100,6 +155,7 @@ fn a_batch_whose_folder_is_served_can_be_sifted_by_what_was_right() {
     let words =
         ["batch", "tasks.jsonl", "--grader", "number", "--output", "served", "--mock", "--answer", "4"];
     Finished::of(consensus(&folder).args(words)).exits(0);
+    let progress = std::fs::read_to_string(folder.path().join("served/progress.json")).unwrap();
     let served = Served::start(&folder, &["--mock", "--answer", "4"]);
     let list = served.ask("GET /page/runs", &[], "").body;
     let flags = |task: &str| {
@@ -109,4 +165,10 @@ fn a_batch_whose_folder_is_served_can_be_sifted_by_what_was_right() {
     assert_eq!(flags("How much is 1?"), "right agreed");
     assert_eq!(flags("How much is 2?"), "wrong agreed");
     assert!(list.contains("data-filter=\"to_wrong\""), "{list}");
+    assert_eq!(served.end(Signal::SIGTERM), Some(0));
+    assert_eq!(
+        std::fs::read_to_string(folder.path().join("served/progress.json")).unwrap(),
+        progress,
+        "a batch that was looked at is as it was"
+    );
 }
