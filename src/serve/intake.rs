@@ -157,26 +157,18 @@ impl Intake<'_> {
         if column.is_calibrated() {
             within_calibration(asked)?;
         }
-        let column = match asked.min_confidence {
-            Some(least) => {
-                let why = "the server has no calibration, so no answer has a confidence; it is started with --calibration for that";
-                let column = column.with_min_confidence(least);
-                column.ok_or_else(|| ApiError::field("consensus.min_confidence", why))?
-            }
-            None => column,
-        };
         let needs_prices = |_| {
             let why = "the server does not know the prices of these models; give `tokens`";
             ApiError::field("consensus.budget.usd", why)
         };
         check_prices(asked.limits, &column.endpoints).map_err(needs_prices)?;
         let column = column.with_limits(asked.limits);
+        let column = match asked.min_confidence {
+            Some(least) => column.with_min_confidence(least).ok_or_else(no_confidence)?,
+            None => column,
+        };
         let column = match asked.on_disagreement {
-            Some(answer) => {
-                let why = "the roleset is no vote; leave this out, or choose one such as `vote_number`";
-                let column = column.with_on_disagreement(answer);
-                column.ok_or_else(|| ApiError::field("consensus.on_disagreement", why))?
-            }
+            Some(answer) => column.with_on_disagreement(answer).ok_or_else(no_vote)?,
             None => column,
         };
         let Some(schema) = &asked.schema else { return Ok(column) };
@@ -294,6 +286,16 @@ fn require_served(rules: &ServerRules, name: &str, is_review: bool) -> Result<()
         format!("there is no model `{name}`; GET /v1/models lists all")
     };
     Err(ApiError::unknown("model_not_found", why))
+}
+
+fn no_confidence() -> ApiError {
+    let why = "the server has no calibration, so no answer has a confidence; it is started with --calibration for that";
+    ApiError::field("consensus.min_confidence", why)
+}
+
+fn no_vote() -> ApiError {
+    let why = "the roleset is no vote; leave this out, or choose one such as `vote_number`";
+    ApiError::field("consensus.on_disagreement", why)
 }
 
 /// Refuses wishes under which the server's calibration would not hold.

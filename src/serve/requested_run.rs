@@ -37,7 +37,7 @@ const SEEDS: i64 = 1 << 52;
 const CHOICES_MAX: usize = 1000;
 
 /// A task, and how it is to be answered.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct RequestedRun {
     /// The name of the model: a roleset, and where it says so its model.
     pub(super) model: String,

@@ -12,7 +12,6 @@ use uuid::Uuid;
 
 use crate::approval::{read_diff, review_task};
 use crate::config::{Hints, default_roleset};
-use crate::journal::Limits;
 use crate::protocol::{Document, Task};
 use crate::run::Traced;
 use crate::serve::api_error::ApiError;
@@ -100,16 +99,11 @@ impl AskArguments {
         let document = |GivenText { name, text }| Document { name, text: text.into(), redacted: false };
         Ok(RequestedRun {
             model,
-            is_review: false,
             prompt: task,
             documents: documents.into_iter().map(document).collect(),
             canonical: canonical_of(choices, canonical, "")?,
-            on_disagreement: None,
-            min_confidence: None,
-            limits: Limits::default(),
-            schema: None,
             seed: seed.map(u64::from),
-            reply_tokens: None,
+            ..RequestedRun::default()
         })
     }
 }
@@ -167,19 +161,7 @@ impl ReviewArguments {
             first.ok_or_else(|| ApiError::field("roleset", why))?.name.clone()
         };
         let Task { prompt, documents, .. } = review_task(&diff);
-        Ok(RequestedRun {
-            model,
-            is_review: true,
-            prompt,
-            documents,
-            canonical: None,
-            on_disagreement: None,
-            min_confidence: None,
-            limits: Limits::default(),
-            schema: None,
-            seed: None,
-            reply_tokens: None,
-        })
+        Ok(RequestedRun { model, is_review: true, prompt, documents, ..RequestedRun::default() })
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::reports::{Derived, ToolReport, VerifyReport};
+use super::reports::{RecordedParts, ToolReport, VerifyReport};
 use crate::engine::RunState;
 use crate::journal::read_from;
 use crate::protocol::Section;
@@ -24,16 +24,20 @@ pub(super) async fn ended_report(
     run: Uuid,
     row: &Value,
 ) -> Result<ToolReport, ApiError> {
-    let derived = match all_lines(service, run).await {
-        Ok(lines) => in_background(move || derived(&lines)).await,
+    let recorded = match all_lines(service, run).await {
+        Ok(lines) => in_background(move || recorded_parts(&lines)).await,
         Err(why) => Err(why),
     };
     // The result is known, whatever became of the records. `verify` says what is wrong with them.
-    ToolReport::ended(run, row, derived.unwrap_or_default())
+    let recorded = recorded.unwrap_or_else(|why| {
+        tracing::warn!(%run, "its records cannot be read: {why}");
+        RecordedParts::default()
+    });
+    ToolReport::ended(run, row, recorded)
 }
 
 /// Returns the parts of a report that only the records of a run hold.
-fn derived(lines: &[u8]) -> Result<Derived, ApiError> {
+fn recorded_parts(lines: &[u8]) -> Result<RecordedParts, ApiError> {
     let journal = journal_of(lines)?;
     let state = RunState::replay(&journal.records).map_err(|why| ApiError::internal(&why))?;
     let result = RunResult::new(&state, journal.head);
@@ -45,7 +49,7 @@ fn derived(lines: &[u8]) -> Result<Derived, ApiError> {
         | Section::Vote(_)
         | Section::MapReduce(_) => None,
     };
-    Ok(Derived { findings, worth: worth(&result, state.endpoints()) })
+    Ok(RecordedParts { findings, worth: worth(&result, state.endpoints()) })
 }
 
 /// Derives a run again from its records, and compares it with its line of results.

@@ -114,7 +114,7 @@ pub(super) struct VerifyReport {
 
 /// The parts of a report that only the records of a run hold.
 #[derive(Default)]
-pub(super) struct Derived {
+pub(super) struct RecordedParts {
     /// The findings, if the run is a review. They are its text.
     pub(super) findings: Option<String>,
     /// The strength of the agreement, and its reasons.
@@ -144,9 +144,9 @@ impl ToolReport {
         Self { run: run.to_string(), status: "cancelled".to_owned(), ..Self::default() }
     }
 
-    /// Returns the report of a run that has ended with this line of results, and whose records say more.
-    pub(super) fn ended(run: Uuid, row: &Value, derived: Derived) -> Result<Self, ApiError> {
-        let Derived { findings, worth } = derived;
+    /// Returns the report of a run that has ended with this line of results.
+    pub(super) fn ended(run: Uuid, row: &Value, recorded: RecordedParts) -> Result<Self, ApiError> {
+        let RecordedParts { findings, worth } = recorded;
         let RunReply { content, refusal, usage, findings: known, .. } = RunReply::new(true, row)?;
         let text = findings.or(content);
         let is_long = text.as_ref().is_some_and(|text| text.len() > TEXT_BYTES_MAX);

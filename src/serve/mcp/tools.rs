@@ -1,7 +1,7 @@
 //! The tools: their names, their descriptions, and the forms of their arguments and reports.
 //!
 //! The input is the rules of the server. The output is what a client shows to its model, which decides by it whether agreement is worth
-//! its tokens. The figures in it are those of the guide “Which way to agree”.
+//! its tokens.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -21,9 +21,9 @@ pub(super) const PURPOSE: &str = "Several agents answer a task apart from each o
     answers can be compared: a number, a choice, a short fact or JSON. Do not use it for matters of taste, for facts that a tool can \
     look up, or for answers that you can check yourself.";
 
-const RUN: &str = "Has several agents agree on the answer to a task. It costs about 4 to 11 times the tokens of one answer, a \
-    council or a panel more; `plan` says how many. Agents of one model share its errors, so an agreement is no proof: look at `outcome`, `how` and `dissent`. After 45 \
-    seconds it returns the id of the run, which goes on; then call `result`.";
+const RUN: &str = "Has several agents agree on the answer to a task. It costs several times the tokens of one answer, and most for a \
+    council or a panel; `plan` says how many. Agents of one model share its errors, so an agreement is no proof: look at `outcome`, \
+    `how` and `dissent`. After 45 seconds it returns the id of the run, which goes on; then call `result`.";
 const START: &str =
     "Begins a run like `run`, and returns its id at once. Use it to do something else meanwhile.";
 const STATUS: &str = "Says how far a run has come, without waiting.";
