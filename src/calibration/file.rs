@@ -366,6 +366,14 @@ mod tests {
         let unseen = Outcome::Abstained { confidence: None, threshold };
         assert_eq!(applied.judge(agreed.clone(), None), unseen, "an answer of a class that was never seen");
         assert_eq!(applied.judge(Outcome::Interrupted, None), Outcome::Interrupted);
+        let stricter = BasisPoints::of_ten_thousand(threshold.ten_thousandths() + 1);
+        let raised = applied.clone().at_least(stricter);
+        assert_eq!(
+            (raised.threshold, raised.risk),
+            (Some(stricter), None),
+            "the risk is of its own threshold"
+        );
+        assert_eq!(applied.clone().at_least(below), applied, "a lower wish changes nothing");
         let without_risk = calibration.applied(Digest::ZERO, None).unwrap();
         assert_eq!(without_risk.judge(agreed.clone(), None), agreed);
     }

@@ -136,6 +136,7 @@ fn models_are_the_rolesets_and_an_unknown_one_is_named() {
     let names: Vec<&str> =
         models["data"].as_array().unwrap().iter().map(|model| model["id"].as_str().unwrap()).collect();
     assert_eq!(names, ["consensus/solver_checker", "consensus/vote_number"]);
+    assert_eq!(models["data"][0]["description"], "Exact numeric answers, each worked out by two routes.");
     assert_eq!(served.ask("GET /v1/models/consensus/vote_number", &[], "").json()["object"], "model");
     let unknown = served.chat(&[], &body("gpt-5", "How much is 2+2?"));
     assert_eq!((unknown.status, &unknown.json()["error"]["code"]), (404, &json!("model_not_found")));

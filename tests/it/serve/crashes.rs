@@ -96,6 +96,29 @@ fn a_run_that_goes_on_keeps_the_budget_of_its_request_and_no_limit_of_the_dead_s
 }
 
 #[test]
+fn a_run_of_a_batch_is_left_to_the_batch_whatever_its_labels_say() {
+    let folder = Folder::new();
+    let (llm, pid) = signalling(Signal::SIGKILL, 1);
+    let label = "ab".repeat(32);
+    let task = json!({"id": 1, "prompt": "How much is 2+2?", "meta": {"request_sha256": label}});
+    folder.write("tasks.jsonl", &task.to_string());
+    let on = ["--base-url", &llm.url(), "--model", "m"];
+    let mut batch = consensus(&folder);
+    batch.args(["batch", "tasks.jsonl", "--output", "served", "--quiet", "--roleset", "writer_physicist"]);
+    let mut batch = batch.args(on).spawn().unwrap();
+    pid.store(i32::try_from(batch.id()).unwrap(), Ordering::SeqCst);
+    assert!(!batch.wait().unwrap().success(), "it was killed");
+    let asked = llm.chats().len();
+    let served = Served::start(&folder, &on);
+    // A run is found, or not, once those that were left are known.
+    let unknown = served.ask("GET /v1/runs/7262cc5d-eca1-8f99-b7db-67a31687b80d", &[], "");
+    assert_eq!(unknown.status, 404);
+    assert_eq!(served.ask("GET /v1/runs", &[], "").json()["data"], json!([]));
+    assert_eq!(served.end(Signal::SIGTERM), Some(0));
+    assert_eq!(llm.chats().len(), asked, "no call was made for the batch");
+}
+
+#[test]
 fn a_run_that_goes_on_calls_its_models_where_they_are_now() {
     let folder = Folder::new();
     let (old, pid) = signalling(Signal::SIGKILL, 2);

@@ -142,6 +142,14 @@ fn a_tool_that_is_called_wrongly_says_what_to_do() {
     let names: Vec<&Value> =
         tools["result"]["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
     assert!(!names.contains(&&json!("review_change")), "it is not offered without reviewers: {names:?}");
+    let described = |tool: &str| {
+        let tool = tools["result"]["tools"].as_array().unwrap().iter().find(|known| known["name"] == tool);
+        tool.unwrap()["outputSchema"]["properties"]["outcome"]["description"].is_string()
+    };
+    assert_eq!(
+        ["run", "start", "status", "result", "cancel"].map(described),
+        [true, false, false, false, false]
+    );
 }
 
 #[test]
