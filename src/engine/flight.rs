@@ -25,7 +25,7 @@ pub enum StopRequest {
 
 /// The calls in the air, and the reason why no more are made.
 pub(super) struct Flight<'a, F> {
-    /// Each is in a box, since a set holds the room for one more.
+    /// Each is in a box, because even an empty set has the room of one.
     pub(super) calls: FuturesUnordered<Pin<Box<Abortable<F>>>>,
     /// The executions under way, with their keys.
     pub(super) executions: FuturesUnordered<LocalBoxFuture<'a, Result<Executed, SandboxError>>>,
