@@ -18,7 +18,7 @@ use crate::crypto::Digest;
 use crate::engine::{PreparedRun, Redaction, RunBuilder, Sought, require_plain_id};
 use crate::journal::{Executed, InBatch, Limits};
 use crate::protocol::{Document, OnDisagreement, ProtocolParams as _, RunSetup, Task, VoteOverride};
-use crate::run::{ReadCalibration, add_spoken_rules};
+use crate::run::{ReadCalibration, RunError, add_spoken_rules};
 use crate::text::{
     Canonical, CanonicalRule, Canonicalizer, Constraint, DecimalSign, NotCanonical, Reading, escape,
 };
@@ -292,7 +292,10 @@ impl Cell<'_> {
         let of_run =
             |calibration: &Arc<ReadCalibration>| calibration.of_run(builder.setup(), &endpoints, limits);
         let calibration = self.column.calibration.as_ref().map(of_run).transpose();
-        let calibration = calibration.map_err(|why| why.to_string())?;
+        let calibration = calibration.map_err(|why| {
+            // A caller of a server is not told of its files.
+            if let RunError::Calibration { why, .. } = why { format!("the calibration: {why}") } else { why.to_string() }
+        })?;
         let calibration = calibration.map(|applied| match self.column.min_confidence {
             Some(least) => applied.at_least(least),
             None => applied,

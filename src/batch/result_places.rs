@@ -1,7 +1,7 @@
 //! The places of a shard's results, so that a result can be read again while the shard goes on.
 //!
-//! The input is the file of results, which only grows. The output is the last line of a run, or the run of a task, or the runs in the order
-//! of their ends. The lines themselves are not kept.
+//! The input is the file of results, which only grows. The output is the last line of a run, or the run of a task. The lines themselves are
+//! not kept.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -22,19 +22,11 @@ pub struct ResultPlaces {
     file: GrowingFile,
     /// The number of lines that were read.
     count: u64,
-    /// The runs in the order of their first lines.
-    order: Vec<Uuid>,
-    rows: HashMap<Uuid, RowPlace>,
+    /// The last line of each run.
+    rows: HashMap<Uuid, LinePlace>,
     /// The runs of the tasks that are looked for, of which there may be far fewer.
     runs: HashMap<String, Uuid>,
     is_looked_for: fn(&str) -> bool,
-}
-
-/// The place of the last line of a run, and that of the run in the order.
-#[derive(Clone, Copy, Debug)]
-struct RowPlace {
-    line: LinePlace,
-    number: usize,
 }
 
 #[derive(Deserialize)]
@@ -64,8 +56,7 @@ impl ResultPlaces {
     pub fn open(folder: &Path, index: u64, is_looked_for: fn(&str) -> bool) -> Result<Self, BatchError> {
         let path = results_file(folder, index);
         let file = GrowingFile::new(File::open(&path).map_err(BatchError::io("open", &path))?);
-        let (order, rows, runs) = (Vec::new(), HashMap::new(), HashMap::new());
-        Ok(Self { path, file, count: 0, order, rows, runs, is_looked_for })
+        Ok(Self { path, file, count: 0, rows: HashMap::new(), runs: HashMap::new(), is_looked_for })
     }
 
     /// Reads the lines that were added since the last time, and passes the first line of each run to `each`.
@@ -74,16 +65,13 @@ impl ResultPlaces {
     ///
     /// Returns [`BatchError::Io`] or [`BatchError::Results`].
     pub fn read_new(&mut self, mut each: impl FnMut(&[u8])) -> Result<(), BatchError> {
-        let Self { file, count, order, rows, runs, is_looked_for, .. } = self;
+        let Self { file, count, rows, runs, is_looked_for, .. } = self;
         let read = file.read_new(|line, bytes| {
             *count += 1;
             let PlacedResult { task, run } = serde_json::from_slice(bytes).map_err(Failure::Json)?;
-            let number = rows.get(&run).map_or(order.len(), |known| known.number);
-            if number == order.len() {
-                order.push(run);
+            if rows.insert(run, line).is_none() {
                 each(bytes);
             }
-            rows.insert(run, RowPlace { line, number });
             if is_looked_for(&task) {
                 runs.insert(task, run);
             }
@@ -101,23 +89,14 @@ impl ResultPlaces {
         self.runs.get(task).copied()
     }
 
-    /// Returns the runs that ended before this one, or all runs; the last one first. An unknown run has none before it.
-    pub fn before(&self, run: Option<Uuid>) -> impl Iterator<Item = Uuid> {
-        let number = match run {
-            Some(run) => self.rows.get(&run).map_or(0, |row| row.number),
-            None => self.order.len(),
-        };
-        self.order[..number].iter().rev().copied()
-    }
-
     /// Reads the last line of a run, if the run has ended.
     ///
     /// # Errors
     ///
     /// Returns [`BatchError::Io`] or [`BatchError::Results`].
     pub fn line_of(&self, run: Uuid) -> Result<Option<Value>, BatchError> {
-        let Some(row) = self.rows.get(&run) else { return Ok(None) };
-        let line = self.file.line_at(row.line).map_err(BatchError::io("read", &self.path))?;
+        let Some(place) = self.rows.get(&run) else { return Ok(None) };
+        let line = self.file.line_at(*place).map_err(BatchError::io("read", &self.path))?;
         // The line was read before, so the file has been changed since then.
         serde_json::from_slice(&line).map(Some).map_err(|why| self.wrong(0, &why))
     }

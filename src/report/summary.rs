@@ -11,10 +11,13 @@ use super::vote::{stop_in_words, votes_in_words};
 use crate::protocol::{Dissent, RunSetup, Section};
 use crate::text::{counted, escape, excerpts, grouped};
 
-/// Returns the summary of a run.
+/// The first line of the summary of a run that is under way.
+const UNDER_WAY: &str = "open: the run is under way, and this is on record so far";
+
+/// Returns the summary of a run, which may still be under way.
 #[must_use]
-pub fn summary(setup: &RunSetup, result: &RunResult) -> String {
-    let mut out = ending(result) + "\n";
+pub fn summary(setup: &RunSetup, result: &RunResult, is_under_way: bool) -> String {
+    let mut out = if is_under_way { UNDER_WAY.to_owned() } else { ending(result) } + "\n";
     if let Section::Approval(section) = &result.section {
         let _ = writeln!(out, "\n{}", review_text(section, result.outcome).trim_end());
     } else {

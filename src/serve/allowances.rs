@@ -77,6 +77,15 @@ impl Spending {
         Ok(())
     }
 
+    /// Counts a run no more that was counted on this day and never began.
+    pub(super) fn take_back(&mut self, caller: Digest, day: &str) {
+        if *day == *self.day
+            && let Some(spent) = self.of.get_mut(&caller)
+        {
+            spent.runs = spent.runs.saturating_sub(1);
+        }
+    }
+
     /// Returns whether a caller has tokens left.
     pub(super) fn has_tokens(&mut self, caller: Digest, allowance: Allowance, today: &str) -> bool {
         allowance.tokens.is_none_or(|most| self.on(today, caller).tokens < most)
@@ -157,6 +166,19 @@ mod tests {
         spending.charge(one, 100, "2026-01-02");
         assert!(!spending.has_tokens(one, allowance, "2026-01-02"));
         assert_eq!(spending.begin(one, allowance, "2026-01-02"), Err("tokens"));
+    }
+
+    #[test]
+    fn a_run_that_never_began_is_taken_back_from_its_own_day_alone() {
+        let one = Digest::new(b"one");
+        let allowance = Allowance { runs: Some(1), tokens: None };
+        let mut spending = Spending::default();
+        assert!(spending.begin(one, allowance, "2026-01-01").is_ok());
+        spending.take_back(one, "2026-01-01");
+        assert!(spending.begin(one, allowance, "2026-01-01").is_ok());
+        assert!(spending.begin(one, allowance, "2026-01-02").is_ok());
+        spending.take_back(one, "2026-01-01");
+        assert_eq!(spending.begin(one, allowance, "2026-01-02"), Err("runs"));
     }
 
     #[test]

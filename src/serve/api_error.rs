@@ -207,9 +207,10 @@ impl ApiError {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "api_error", "stopped", why)
     }
 
-    /// A run that cannot go on.
-    pub(super) fn broken(why: &dyn std::fmt::Display) -> Self {
-        Self::new(StatusCode::FAILED_DEPENDENCY, "api_error", "run_broken", why.to_string())
+    /// A run that cannot go on after calls that may have been paid for.
+    pub(super) fn broken() -> Self {
+        let why = "the run cannot go on, and the log of the server says why; a new `Idempotency-Key` begins another";
+        Self::new(StatusCode::FAILED_DEPENDENCY, "api_error", "run_broken", why)
     }
 
     /// A run that a client has cancelled.
@@ -232,9 +233,11 @@ impl ApiError {
         self.status == StatusCode::SERVICE_UNAVAILABLE
     }
 
-    /// A fault of this program or its disk.
-    pub(super) fn internal(why: &dyn std::fmt::Display) -> Self {
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "api_error", "internal", why.to_string())
+    /// A fault of this program or its disk. Files are of no concern to a caller, so the log alone names them.
+    pub(super) fn internal(cause: &dyn std::fmt::Display) -> Self {
+        tracing::error!("{cause}");
+        let why = "the server has met a fault of its own, and its log says which";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "api_error", "internal", why)
     }
 
     fn new(status: StatusCode, kind: &'static str, code: &'static str, message: impl Into<String>) -> Self {

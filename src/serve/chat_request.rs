@@ -14,6 +14,7 @@ use super::requested_run::{
 
 /// A request for a chat completion. Clients send many fields that mean nothing here, and servers ignore fields that they do not know.
 #[derive(Deserialize, ToSchema)]
+#[serde(expecting = "an object")]
 pub(super) struct ChatCompletionRequest {
     /// A roleset, such as `consensus/vote_number`, and behind `@` its model.
     #[schema(example = "consensus/vote_number")]

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{MatchedPath, Path, Request, State};
 use axum::http::header;
 use axum::middleware::{self, Next};
@@ -192,9 +193,10 @@ async fn models(State(service): State<Arc<Service>>) -> Json<ModelList> {
 )]
 async fn model(
     State(service): State<Arc<Service>>,
-    Path(name): Path<String>,
+    name: Result<Path<String>, PathRejection>,
 ) -> Result<Json<Model>, ApiError> {
-    let known = service.rules.models().find(|(known, _)| *known == name);
+    let is_it = |known: &str| name.as_ref().is_ok_and(|Path(name)| *name == known);
+    let known = service.rules.models().find(|(known, _)| is_it(known));
     let known = known.ok_or_else(|| ApiError::unknown("model_not_found", "there is no such model"))?;
     Ok(Json(as_model(known)))
 }

@@ -2,13 +2,16 @@
 //!
 //! The input is requests, one after another, and the runs that an earlier server has left without a result. The output is lines for the
 //! scheduler, and for each request its run, or the setup of it. One with a key that is known gets the run of that key. A roleset on a
-//! model is read when it is first asked for, and kept as it was then.
+//! model is read when it is first asked for, and kept as it was then. A model server that is slow to name its models delays the requests
+//! for them and no others.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use uuid::Uuid;
@@ -22,11 +25,13 @@ use super::rules::{PREFIX, ServerRules};
 use super::service::Service;
 use super::submission::{IntakeRequest, PlannedRun, Submission, Taken};
 use crate::batch::{Column, DocumentLine, Grader, Line, OpenColumns, OwnCell, TaskLine, UnfinishedRun};
+use crate::config::ConfigError;
+use crate::core::{Endpoint, ExitCode};
 use crate::crypto::Digest;
 use crate::engine::StopRequest;
 use crate::journal::{Limits, RunSpec};
 use crate::protocol::{Document, OutcomeKind, ProtocolParams as _, RunSetup, Task};
-use crate::run::check_prices;
+use crate::run::{RunError, check_prices};
 use crate::text::{CanonicalRule, Constraint, escape};
 
 /// The header by which a server recognises requests of its own agents.
@@ -52,39 +57,130 @@ pub(super) const EVERY_MODEL: &str = "*";
 
 /// The part of the server that turns submissions into runs.
 pub(super) struct Intake<'a> {
-    pub(super) service: Arc<Service>,
-    pub(super) columns: &'a OpenColumns,
+    service: Arc<Service>,
+    columns: &'a OpenColumns,
     /// The rolesets on models that were asked for, by the name of the model.
-    pub(super) known: HashMap<String, Column>,
-    pub(super) count: u64,
+    known: HashMap<String, Column>,
+    /// The requests for rolesets on models that are being looked up, by the name of the model.
+    awaiting: HashMap<String, Vec<IntakeRequest>>,
+    /// The most requests that await a look-up.
+    awaiting_max: usize,
+    count: u64,
 }
 
-impl Intake<'_> {
+/// The name of a model that is to be looked up, and whether it is to review changes.
+type Wanted = (String, bool);
+
+impl<'a> Intake<'a> {
+    /// Makes the intake of a server. `places` is the most runs that wait or are under way.
+    pub(super) fn new(service: Arc<Service>, columns: &'a OpenColumns, places: usize) -> Self {
+        let (known, awaiting) = (HashMap::new(), HashMap::new());
+        Self { service, columns, known, awaiting, awaiting_max: places, count: 0 }
+    }
+
     /// Takes requests until none can come.
     pub(super) async fn run(
         mut self,
         unfinished: Vec<UnfinishedRun>,
         mut asked: mpsc::Receiver<IntakeRequest>,
     ) {
+        let mut endpoints = HashMap::new();
         for UnfinishedRun { spec, has_ended, .. } in unfinished {
-            self.resume(spec, has_ended).await;
+            self.resume(spec, has_ended, &mut endpoints).await;
         }
         self.service.know_all();
-        while let Some(asked) = asked.recv().await {
-            match asked {
-                // A request that has gone away begins no run.
-                IntakeRequest::Run(submission) if submission.taken.is_closed() => {}
-                IntakeRequest::Run(submission) => {
-                    let result = self.take(&submission).await;
-                    drop(submission.taken.send(result));
-                }
-                IntakeRequest::Plan { run, planned } => drop(planned.send(self.plan(run).await)),
+        let (service, columns) = (Arc::clone(&self.service), self.columns);
+        let rules = &service.rules;
+        let look_up = |(name, is_review): Wanted| async move {
+            let found = served(rules, columns, &name, is_review).await;
+            (name, found)
+        };
+        let mut looked_up = FuturesUnordered::new();
+        loop {
+            tokio::select! {
+                Some(request) = asked.recv() => looked_up.extend(self.hear(request).map(&look_up)),
+                Some((name, found)) = looked_up.next() => self.found(&name, found),
+                else => break,
             }
         }
     }
 
+    /// Answers a request, or lets it wait for its roleset. Returns the roleset if it has to be looked up now.
+    fn hear(&mut self, request: IntakeRequest) -> Option<Wanted> {
+        match request {
+            // A request that has gone away begins no run.
+            IntakeRequest::Run(submission) if submission.taken.is_closed() => None,
+            IntakeRequest::Run(submission) => match self.take(&submission) {
+                Ok(None) => self.wait(IntakeRequest::Run(submission)),
+                Ok(Some(taken)) => {
+                    drop(submission.taken.send(Ok(taken)));
+                    None
+                }
+                Err(why) => {
+                    drop(submission.taken.send(Err(why)));
+                    None
+                }
+            },
+            IntakeRequest::Plan { run, planned } => match self.plan(&run) {
+                Ok(None) => self.wait(IntakeRequest::Plan { run, planned }),
+                Ok(Some(plan)) => {
+                    drop(planned.send(Ok(plan)));
+                    None
+                }
+                Err(why) => {
+                    drop(planned.send(Err(why)));
+                    None
+                }
+            },
+        }
+    }
+
+    /// Lets a request wait for its roleset. Returns the roleset if no other request waits for it.
+    fn wait(&mut self, request: IntakeRequest) -> Option<Wanted> {
+        if self.awaiting.values().map(Vec::len).sum::<usize>() >= self.awaiting_max {
+            request.refuse(ApiError::full());
+            return None;
+        }
+        let RequestedRun { model, is_review, .. } = request.run();
+        let wanted = (model.clone(), *is_review);
+        match self.awaiting.entry(model.clone()) {
+            Entry::Occupied(mut waiting) => {
+                waiting.get_mut().push(request);
+                None
+            }
+            Entry::Vacant(place) => {
+                place.insert(vec![request]);
+                Some(wanted)
+            }
+        }
+    }
+
+    /// Takes a roleset that was looked up, and the requests that wait for it.
+    fn found(&mut self, name: &str, found: Result<Column, ApiError>) {
+        let waiting = self.awaiting.remove(name).unwrap_or_default();
+        match found {
+            Ok(column) => {
+                if self.known.len() >= COLUMNS_MAX {
+                    self.known.clear();
+                }
+                self.known.insert(name.to_owned(), column);
+                for request in waiting {
+                    // The roleset is known, so there is nothing to look up.
+                    self.hear(request);
+                }
+            }
+            Err(why) => waiting.into_iter().for_each(|request| request.refuse(why.clone())),
+        }
+    }
+
     /// Lets a run go on that an earlier server has left, if a request may come back to it. A run that has ended only gets its result.
-    async fn resume(&mut self, spec: RunSpec, has_ended: bool) {
+    /// `known` keeps the endpoints that were found for each model, if they were.
+    async fn resume(
+        &mut self,
+        spec: RunSpec,
+        has_ended: bool,
+        known: &mut HashMap<String, Option<Vec<Endpoint>>>,
+    ) {
         let RunSetup { task: Task { prompt, documents, .. }, seed, canonical, .. } = spec.setup.clone();
         let Some(cell) = spec.cell else { return };
         let keyed = cell.meta.get(REQUEST_LABEL).and_then(|digest| digest.parse().ok());
@@ -100,9 +196,14 @@ impl Intake<'_> {
         let on = if is_default { String::new() } else { format!("@{}", cell.model) };
         // Its models may be at another address by now.
         let is_review = setup.params.protocol() == REVIEW;
-        let now = self.column(&format!("{}{on}", setup.roleset), is_review).await;
-        let now = now.map(|column| column.endpoints);
-        let endpoints = now.ok().filter(|now| now.len() == spec.endpoints.len()).unwrap_or(spec.endpoints);
+        let name = format!("{}{on}", setup.roleset);
+        let now = if let Some(known) = known.get(&name) {
+            known.clone()
+        } else {
+            let found = self.look_up(&name, is_review).await.ok().map(|column| column.endpoints);
+            known.entry(name).or_insert(found).clone()
+        };
+        let endpoints = now.filter(|now| now.len() == spec.endpoints.len()).unwrap_or(spec.endpoints);
         // The limits of the earlier server are not those of this one.
         let budget = cell.meta.get(BUDGET_LABEL).and_then(|budget| serde_json::from_str(budget).ok());
         let column = Column::new(cell.model, setup, endpoints).in_arm(&cell.arm);
@@ -111,16 +212,16 @@ impl Intake<'_> {
         self.begin(task, own_cell(column, seed), Caller(caller), keyed, None);
     }
 
-    /// Turns a request into a run, or finds the run that it has become before.
-    async fn take(&mut self, submission: &Submission) -> Result<Taken, ApiError> {
+    /// Turns a request into a run, or finds the run that it has become before. Returns `None` if its roleset has to be looked up first.
+    fn take(&mut self, submission: &Submission) -> Result<Option<Taken>, ApiError> {
         let Submission { run: asked, caller, key, .. } = submission;
         let known = key.as_ref().map(|(task, digest)| self.known_run(task, *digest)).transpose()?;
         let id = match known {
-            Some(OfKey::Taken(known)) => return Ok(known),
+            Some(OfKey::Taken(known)) => return Ok(Some(known)),
             Some(OfKey::Next(id)) => id,
             None => Uuid::now_v7().to_string(),
         };
-        let column = self.wished(asked).await?;
+        let Some(column) = self.wished(asked)? else { return Ok(None) };
         let place = Arc::clone(&self.service.places).try_acquire_owned().map_err(|_| ApiError::full())?;
         self.service.charge(*caller, SystemTime::now())?;
         let seed = asked.seed.unwrap_or_else(|| Digest::new(id.as_bytes()).leading_u64() >> 33);
@@ -134,47 +235,23 @@ impl Intake<'_> {
         let task = task(id, prompt, documents, canonical, meta.collect());
         let own = own_cell(column, seed);
         let live = self.begin(task, own, *caller, keyed, Some(place));
-        Ok(Taken::Live(self.attached(live)))
+        Ok(Some(Taken::Live(self.attached(live))))
     }
 
-    /// Returns the run that a request would become.
-    async fn plan(&mut self, asked: RequestedRun) -> Result<PlannedRun, ApiError> {
-        let Column { setup, endpoints, .. } = self.wished(&asked).await?;
-        let RequestedRun { prompt, documents, canonical, .. } = asked;
+    /// Returns the run that a request would become, or `None` if its roleset has to be looked up first.
+    fn plan(&self, asked: &RequestedRun) -> Result<Option<PlannedRun>, ApiError> {
+        let Some(Column { setup, endpoints, .. }) = self.wished(asked)? else { return Ok(None) };
+        let RequestedRun { prompt, documents, canonical, .. } = asked.clone();
         let canonical = canonical.unwrap_or_else(|| setup.canonical.clone());
         let setup = RunSetup { task: Task { prompt, documents, is_searched: false }, canonical, ..setup };
         setup.check().map_err(|why| ApiError::bad("invalid_task", why.to_string()))?;
-        Ok(PlannedRun { setup, endpoints })
+        Ok(Some(PlannedRun { setup, endpoints }))
     }
 
-    /// Returns the roleset of a request, as the request wishes it.
-    async fn wished(&mut self, asked: &RequestedRun) -> Result<Column, ApiError> {
-        let column = self.column(&asked.model, asked.is_review).await?;
-        let column = match asked.reply_tokens {
-            Some(max) => column.with_reply_tokens(max),
-            None => column,
-        };
-        if column.is_calibrated() {
-            within_calibration(asked)?;
-        }
-        let needs_prices = |_| {
-            let why = "the server does not know the prices of these models; give `tokens`";
-            ApiError::field("consensus.budget.usd", why)
-        };
-        check_prices(asked.limits, &column.endpoints).map_err(needs_prices)?;
-        let column = column.with_limits(asked.limits);
-        let column = match asked.min_confidence {
-            Some(least) => column.with_min_confidence(least).ok_or_else(no_confidence)?,
-            None => column,
-        };
-        let column = match asked.on_disagreement {
-            Some(answer) => column.with_on_disagreement(answer).ok_or_else(no_vote)?,
-            None => column,
-        };
-        let Some(schema) = &asked.schema else { return Ok(column) };
-        let rule = Constraint::Schema { schema: schema.clone() };
-        let why = "the roleset knows no rules for its answers; choose another one";
-        column.with_rule(rule).ok_or_else(|| ApiError::field("model", why))
+    /// Returns the roleset of a request, as the request wishes it, or `None` if it has to be looked up first.
+    fn wished(&self, asked: &RequestedRun) -> Result<Option<Column>, ApiError> {
+        require_served(&self.service.rules, &asked.model, asked.is_review)?;
+        self.known.get(&asked.model).map(|column| wished(column.clone(), asked)).transpose()
     }
 
     fn attached(&self, live: Arc<LiveRun>) -> Attached {
@@ -206,9 +283,6 @@ impl Intake<'_> {
                 Err(ApiError::other_request())
             };
         }
-        if self.service.cancelled().has(task) {
-            return Err(ApiError::cancelled());
-        }
         if let Some(why) = self.service.why_broken(task) {
             return Err(why);
         }
@@ -216,7 +290,10 @@ impl Intake<'_> {
             return Err(ApiError::left());
         }
         let ended = self.service.ended();
-        let Some(run) = ended.run_of(task) else { return Ok(None) };
+        let Some(run) = ended.run_of(task) else {
+            // A run that had ended when it was cancelled has its result all the same.
+            return if self.service.cancelled().has(task) { Err(ApiError::cancelled()) } else { Ok(None) };
+        };
         let row = ended.line_of(run).map_err(|why| ApiError::internal(&why))?.unwrap_or_default();
         if row["meta"][REQUEST_LABEL] != digest.to_string() {
             return Err(ApiError::other_request());
@@ -224,17 +301,10 @@ impl Intake<'_> {
         Ok((!paid_for_nothing(&row)).then_some(Taken::Ended(run)))
     }
 
-    /// Returns the roleset on its model that a request names.
-    async fn column(&mut self, name: &str, is_review: bool) -> Result<Column, ApiError> {
+    /// Looks up a roleset on its model.
+    async fn look_up(&self, name: &str, is_review: bool) -> Result<Column, ApiError> {
         require_served(&self.service.rules, name, is_review)?;
-        let count = self.known.len();
-        match self.known.entry(name.to_owned()) {
-            Entry::Occupied(known) => Ok(known.get().clone()),
-            Entry::Vacant(place) => {
-                let column = served(&self.service.rules, self.columns, name, is_review).await?;
-                if count < COLUMNS_MAX { Ok(place.insert(column).clone()) } else { Ok(column) }
-            }
-        }
+        served(&self.service.rules, self.columns, name, is_review).await
     }
 
     /// Lets a task wait for its turn, and returns its run.
@@ -288,6 +358,35 @@ fn require_served(rules: &ServerRules, name: &str, is_review: bool) -> Result<()
     Err(ApiError::unknown("model_not_found", why))
 }
 
+/// Returns a roleset as a request wishes it.
+fn wished(column: Column, asked: &RequestedRun) -> Result<Column, ApiError> {
+    if column.is_calibrated() {
+        within_calibration(asked, &column.setup)?;
+    }
+    let column = match asked.reply_tokens {
+        Some(max) => column.with_reply_tokens(max),
+        None => column,
+    };
+    let needs_prices = |_| {
+        let why = "the server does not know the prices of these models; give `tokens`";
+        ApiError::field("consensus.budget.usd", why)
+    };
+    check_prices(asked.limits, &column.endpoints).map_err(needs_prices)?;
+    let column = column.with_limits(asked.limits);
+    let column = match asked.min_confidence {
+        Some(least) => column.with_min_confidence(least).ok_or_else(no_confidence)?,
+        None => column,
+    };
+    let column = match asked.on_disagreement {
+        Some(answer) => column.with_on_disagreement(answer).ok_or_else(no_vote)?,
+        None => column,
+    };
+    let Some(schema) = &asked.schema else { return Ok(column) };
+    let rule = Constraint::Schema { schema: schema.clone() };
+    let why = "the roleset knows no rules for its answers; choose another one";
+    column.with_rule(rule).ok_or_else(|| ApiError::field("model", why))
+}
+
 fn no_confidence() -> ApiError {
     let why = "the server has no calibration, so no answer has a confidence; it is started with --calibration for that";
     ApiError::field("consensus.min_confidence", why)
@@ -299,8 +398,11 @@ fn no_vote() -> ApiError {
 }
 
 /// Refuses wishes under which the server's calibration would not hold.
-fn within_calibration(asked: &RequestedRun) -> Result<(), ApiError> {
+fn within_calibration(asked: &RequestedRun, setup: &RunSetup) -> Result<(), ApiError> {
     let why = "the server has a calibration, which holds for its own settings alone";
+    if asked.reply_tokens.is_some_and(|max| setup.everybody().any(|agent| agent.max_tokens != max)) {
+        return Err(ApiError::field("max_completion_tokens", why));
+    }
     if asked.on_disagreement.is_some() {
         return Err(ApiError::field("consensus.on_disagreement", why));
     }
@@ -326,8 +428,7 @@ async fn served(
         );
         return Err(ApiError::field("model", why));
     }
-    let column = columns.one(roleset, model).await;
-    let column = column.map_err(|why| ApiError::field("model", format!("{:#}", anyhow::Error::from(why))))?;
+    let column = columns.one(roleset, model).await.map_err(unusable)?;
     if (column.setup.params.protocol() == REVIEW) != is_review {
         // The file of the roleset was changed since the server was started.
         let why = "the roleset has another protocol by now; start the server again";
@@ -338,6 +439,24 @@ async fn served(
         return Err(ApiError::field("model", why));
     }
     Ok(column.with_header(DEPTH_HEADER, "1"))
+}
+
+/// Returns the refusal of a request whose roleset cannot be run. Files are of no concern to a caller, so the log alone names them.
+fn unusable(why: RunError) -> ApiError {
+    let is_of_files = !matches!(
+        why,
+        RunError::Usage(_) | RunError::Config(ConfigError::Usage(_) | ConfigError::NoRoleset { .. })
+    );
+    let is_of_provider = why.exit_code() == ExitCode::Provider;
+    let why = format!("{:#}", anyhow::Error::from(why));
+    if is_of_provider {
+        return ApiError::provider(&why, true);
+    }
+    if is_of_files {
+        tracing::error!("{why}");
+        return ApiError::field("model", "the server cannot run this roleset; its log says why");
+    }
+    ApiError::field("model", why)
 }
 
 /// Returns what a task is run with, and the means to stop its run.

@@ -3,9 +3,10 @@
 //! The input is a caller and the id of a run. The output is the run and its records, or that there is no such run. A caller sees its own
 //! runs alone.
 
-use std::path::Path;
 use std::sync::Arc;
 
+use axum::extract::{FromRequestParts, Path};
+use axum::http::request::Parts;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -15,6 +16,7 @@ use super::api_error::ApiError;
 use super::caller::{CALLER_LABEL, Caller};
 use super::live_run::LiveRun;
 use super::service::Service;
+use crate::batch::BatchError;
 use crate::crypto::Digest;
 use crate::journal::{Journal, read_from};
 
@@ -46,9 +48,6 @@ impl OpenRunState {
 /// The name of the records in an error.
 pub(super) const RECORDS: &str = "the records of the run";
 
-/// The most ended runs that are looked at for one page. Those of other callers count too.
-const LOOKED_AT_MAX: usize = 200;
-
 /// Returns the run of a caller. Before those that an earlier server has left are known, no run can be called unknown.
 pub(super) async fn find(service: &Service, caller: Caller, run: Uuid) -> Result<CallersRun, ApiError> {
     service.known().await;
@@ -68,21 +67,11 @@ pub(super) fn ended_runs(
     after: Option<Uuid>,
     limit: usize,
 ) -> Result<(Vec<Value>, Option<Uuid>), ApiError> {
+    let (runs, has_more) = service.own_ended(caller, after, limit);
     let ended = service.ended();
-    let (mut next, mut own) = (None, Vec::new());
-    let mut before = ended.before(after).peekable();
-    for _ in 0..LOOKED_AT_MAX {
-        if own.len() == limit {
-            break;
-        }
-        let Some(run) = before.next() else { break };
-        next = Some(run);
-        let row = ended.line_of(run).map_err(|why| ApiError::internal(&why))?.unwrap_or_default();
-        if is_of(&row, caller) {
-            own.push(row);
-        }
-    }
-    Ok((own, next.filter(|_| before.peek().is_some())))
+    let rows = runs.iter().map(|run| Ok(ended.line_of(*run)?.unwrap_or_default()));
+    let rows = rows.collect::<Result<_, BatchError>>().map_err(|why| ApiError::internal(&why))?;
+    Ok((rows, runs.last().copied().filter(|_| has_more)))
 }
 
 /// Stops a run for good.
@@ -103,6 +92,18 @@ pub(super) fn is_of(row: &Value, caller: Caller) -> bool {
 pub(super) fn run_id(text: &str) -> Result<Uuid, ApiError> {
     let bare = ["chatcmpl-", "resp_"].iter().find_map(|prefix| text.strip_prefix(prefix));
     bare.unwrap_or(text).parse().map_err(|_| no_run())
+}
+
+/// The id of a run in the path of a request, which may be that of an answer.
+pub(super) struct PathRun(pub(super) Uuid);
+
+impl<S: Send + Sync> FromRequestParts<S> for PathRun {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let Path(run) = Path::<String>::from_request_parts(parts, state).await.map_err(|_| no_run())?;
+        run_id(&run).map(Self)
+    }
 }
 
 /// Reads lines of a run that are written by now, without the first `skipped` ones: at least one if there is one, and further ones up to
@@ -127,7 +128,7 @@ pub(super) async fn all_lines(service: &Arc<Service>, run: Uuid) -> Result<Vec<u
 
 /// Reads the journal of a run.
 pub(super) fn journal_of(lines: &[u8]) -> Result<Journal, ApiError> {
-    read_from(lines, Path::new(RECORDS)).map_err(|why| ApiError::internal(&why))
+    read_from(lines, RECORDS.as_ref()).map_err(|why| ApiError::internal(&why))
 }
 
 /// Does work that takes a while on a thread of its own.

@@ -135,6 +135,11 @@ impl LiveRun {
         self.has_begun.load(Ordering::SeqCst)
     }
 
+    /// Returns whether the journal has records of the run, by this server or an earlier one.
+    pub(super) fn is_on_record(&self) -> bool {
+        self.origin.is_old || self.has_begun()
+    }
+
     /// Returns whether the run was asked to stop for good.
     pub(super) fn is_cancelled(&self) -> bool {
         self.is_cancelled.load(Ordering::SeqCst)

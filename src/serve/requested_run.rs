@@ -144,7 +144,7 @@ pub(super) enum Speaker {
 
 /// The content of a message.
 #[derive(Deserialize, ToSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a text or a list of parts")]
 pub(super) enum GivenContent {
     Whole(String),
     Parts(Vec<Part>),

@@ -14,6 +14,7 @@ use super::requested_run::{
 
 /// A request for a response.
 #[derive(Deserialize, ToSchema)]
+#[serde(expecting = "an object")]
 pub(super) struct ResponseRequest {
     /// A roleset, such as `consensus/vote_number`, and behind `@` its model.
     #[schema(example = "consensus/vote_number")]
@@ -53,7 +54,7 @@ pub(super) struct ResponseRequest {
 
 /// The conversation.
 #[derive(Deserialize, ToSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a text or a list of messages")]
 enum Input {
     Text(String),
     Items(Vec<Item>),

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::sse::Event;
 use axum::response::{IntoResponse as _, Response};
@@ -21,7 +21,7 @@ use uuid::Uuid;
 use super::answering::{SentEvent, sent};
 use super::api_error::{ApiError, Refusals};
 use super::caller::Caller;
-use super::known_run::{self, CallersRun, OpenRunState, ended_runs, find, lines_of, run_id};
+use super::known_run::{self, CallersRun, OpenRunState, PathRun, ended_runs, find, lines_of, run_id};
 use super::live_run::RunProgress;
 use super::service::Service;
 
@@ -100,9 +100,9 @@ fn listed(row: &Value) -> Value {
 pub(super) async fn one(
     State(service): State<Arc<Service>>,
     Extension(caller): Extension<Caller>,
-    Path(run): Path<String>,
+    PathRun(run): PathRun,
 ) -> Result<Json<Value>, ApiError> {
-    let state = match find(&service, caller, run_id(&run)?).await? {
+    let state = match find(&service, caller, run).await? {
         CallersRun::Live(live) => json!(OpenRunState::new(&live)),
         CallersRun::Ended(mut row) => {
             row["status"] = json!("ended");
@@ -123,11 +123,10 @@ pub(super) async fn one(
 pub(super) async fn cancel(
     State(service): State<Arc<Service>>,
     Extension(caller): Extension<Caller>,
-    Path(run): Path<String>,
+    PathRun(run): PathRun,
 ) -> Result<Response, ApiError> {
-    let id = run_id(&run)?;
-    known_run::cancel(&service, caller, id).await?;
-    Ok((StatusCode::ACCEPTED, Json(OpenRunState { run: id, status: "stopping" })).into_response())
+    known_run::cancel(&service, caller, run).await?;
+    Ok((StatusCode::ACCEPTED, Json(OpenRunState { run, status: "stopping" })).into_response())
 }
 
 /// Reads the lines of a run in the journal. They are a chain of their own, which `consensus verify` checks.
@@ -144,16 +143,15 @@ pub(super) async fn cancel(
 pub(super) async fn journal(
     State(service): State<Arc<Service>>,
     Extension(caller): Extension<Caller>,
-    Path(run): Path<String>,
+    PathRun(run): PathRun,
 ) -> Result<Response, ApiError> {
-    let id = run_id(&run)?;
-    find(&service, caller, id).await?;
+    find(&service, caller, run).await?;
     // A part is read once the client has taken the one before it.
-    let first = lines_of(&service, id, 0).await?;
+    let first = lines_of(&service, run, 0).await?;
     let parts = stream::try_unfold((service, 0, Some(first)), move |(service, seen, read)| async move {
         let lines = match read {
             Some(lines) => lines,
-            None => lines_of(&service, id, seen).await?,
+            None => lines_of(&service, run, seen).await?,
         };
         let part: Vec<u8> = lines.iter().flat_map(|line| line.iter().copied().chain([b'\n'])).collect();
         let next = (service, seen + lines.len(), None);
@@ -180,24 +178,23 @@ pub(super) async fn journal(
 pub(super) async fn events(
     State(service): State<Arc<Service>>,
     Extension(caller): Extension<Caller>,
-    Path(run): Path<String>,
+    PathRun(run): PathRun,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let id = run_id(&run)?;
     let seen = match headers.get("last-event-id").map(|id| id.to_str().map(str::parse::<u32>)) {
         None => 0,
         Some(Ok(Ok(last))) => last as usize + 1,
         Some(_) => return Err(ApiError::bad("invalid_value", "`Last-Event-ID` is the number of an event")),
     };
-    let progress = match find(&service, caller, id).await? {
+    let progress = match find(&service, caller, run).await? {
         CallersRun::Live(live) => Some(live.look_on()),
         CallersRun::Ended(_) => None,
     };
-    if progress.is_none() && lines_of(&service, id, seen).await?.is_empty() {
+    if progress.is_none() && lines_of(&service, run, seen).await?.is_empty() {
         // A browser that receives this status does not come again.
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let follower = Follower { service, run: id, progress, seen };
+    let follower = Follower { service, run, progress, seen };
     let news = stream::unfold(Some(follower), |follower| async {
         let mut follower = follower?;
         let (events, has_ended) = follower.news().await;

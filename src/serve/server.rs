@@ -1,6 +1,5 @@
 //! The server from its start to its end.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -104,7 +103,7 @@ pub async fn serve(
     let service = Arc::new(Service::new(rules, places, kept, &unfinished)?);
     let options =
         Options { onlooker: Some(Arc::<Service>::clone(&service) as _), gives_up: false, ..options };
-    let intake = Intake { service: Arc::clone(&service), columns, known: HashMap::new(), count: 0 };
+    let intake = Intake::new(Arc::clone(&service), columns, places);
     let (stop_in, stop) = watch::channel(StopRequest::None);
     let (over, mut is_over) = watch::channel(false);
     let (mut stopping, mut ending) = (stop.clone(), is_over.clone());

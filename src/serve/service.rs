@@ -4,12 +4,13 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use serde::Deserialize;
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use uuid::Uuid;
 
 use super::allowances::{Spending, date};
 use super::api_error::ApiError;
-use super::caller::Caller;
+use super::caller::{CALLER_LABEL, Caller};
 use super::cancelled::CancelledKeys;
 use super::error::ServeError;
 use super::figures::ServerFigures;
@@ -18,7 +19,8 @@ use super::rules::ServerRules;
 use crate::batch::{
     BatchError, BatchStats, Line, Onlooker, ResultLine, ResultPlaces, UnfinishedRun, Watcher,
 };
-use crate::engine::{RunEvent, StopRequest};
+use crate::crypto::Digest;
+use crate::engine::{EngineError, RunEvent, StopRequest};
 use crate::journal::RunPlaces;
 
 /// The seconds of a day.
@@ -45,6 +47,8 @@ pub(super) struct Service {
     waiting: Mutex<VecDeque<(Uuid, Line)>>,
     has_come: Notify,
     ended: Mutex<ResultPlaces>,
+    /// The runs of each caller in the order of their ends.
+    own_ended: Mutex<HashMap<Digest, Vec<Uuid>>>,
     records: Mutex<RunPlaces>,
     /// The number of lines of the journal that are written.
     written: watch::Receiver<u64>,
@@ -70,9 +74,11 @@ impl Service {
     ) -> Result<Self, ServeError> {
         let figures = ServerFigures::new()?;
         let mut spending = Spending::default();
+        let mut own_ended = HashMap::new();
         ended.read_new(|row| {
             figures.ended(row);
             spending.recall(row);
+            note_owner(&mut own_ended, row);
         })?;
         for run in unfinished {
             spending.recall_cut(run);
@@ -84,6 +90,7 @@ impl Service {
             waiting: Mutex::default(),
             has_come: Notify::new(),
             ended: Mutex::new(ended),
+            own_ended: Mutex::new(own_ended),
             records: Mutex::new(records),
             written,
             figures,
@@ -151,6 +158,19 @@ impl Service {
     /// Returns the places of the results of ended runs.
     pub(super) fn ended(&self) -> MutexGuard<'_, ResultPlaces> {
         locked(&self.ended)
+    }
+
+    /// Returns the runs of a caller that ended before `after`, or all, the last one first: `limit` at most. Returns also whether there are
+    /// more. Before a run that is not the caller's there are none.
+    pub(super) fn own_ended(&self, caller: Caller, after: Option<Uuid>, limit: usize) -> (Vec<Uuid>, bool) {
+        let own_ended = locked(&self.own_ended);
+        let own = own_ended.get(&caller.0).map_or(&[][..], Vec::as_slice);
+        let before = match after {
+            Some(after) => own.iter().rposition(|run| *run == after).unwrap_or_default(),
+            None => own.len(),
+        };
+        let first = before.saturating_sub(limit);
+        (own[first..before].iter().rev().copied().collect(), first > 0)
     }
 
     /// Returns the cancelled keys.
@@ -263,6 +283,10 @@ impl Service {
         // The run has left the list before its place is free for another.
         let live = self.live().remove(&run);
         if let Some(live) = live {
+            if !live.is_on_record() {
+                let day = today(live.since);
+                locked(&self.spending).take_back(live.origin.caller.0, &day);
+            }
             live.end(end(&live));
         }
     }
@@ -302,7 +326,11 @@ impl Watcher for Arc<Service> {
 
     fn had_ended(&self, run: Uuid) {
         let mut ended = self.as_ref().ended();
-        let row = ended.read_new(|row| self.figures.ended(row)).and_then(|()| ended.line_of(run));
+        let read = ended.read_new(|row| {
+            self.figures.ended(row);
+            note_owner(&mut locked(&self.own_ended), row);
+        });
+        let row = read.and_then(|()| ended.line_of(run));
         drop(ended);
         self.end(run, |_| match row {
             Ok(row) => RunEnd::WithResult(Arc::new(row.unwrap_or_default())),
@@ -320,14 +348,40 @@ impl Watcher for Arc<Service> {
 
     fn broken(&self, run: Uuid, why: &BatchError) {
         tracing::error!(%run, "{why}");
-        let why = ApiError::broken(why);
-        let live = self.live().get(&run).filter(|live| live.origin.keyed.is_some()).map(Arc::clone);
-        locked(&self.broken).extend(live.map(|live| (live.origin.task.clone(), why.clone())));
+        let Some(live) = self.live().get(&run).map(Arc::clone) else { return };
+        // A run that is not on record has paid for nothing, so its key may begin another.
+        let why = if live.is_on_record() {
+            ApiError::broken()
+        } else if matches!(why, BatchError::Engine(EngineError::Provider { .. })) {
+            ApiError::provider(&why.to_string(), true)
+        } else {
+            ApiError::internal(why)
+        };
+        if live.is_on_record() && live.origin.keyed.is_some() {
+            locked(&self.broken).insert(live.origin.task.clone(), why.clone());
+        }
         self.end(run, |_| RunEnd::WithoutResult(why));
     }
 
     fn so_far(&self, figures: &BatchStats) {
         tracing::debug!(under_way = figures.under_way, ended = figures.ended.all(), "runs");
+    }
+}
+
+/// The part of a row of results that says whose it is.
+#[derive(Deserialize)]
+struct Owned {
+    run: Uuid,
+    #[serde(default)]
+    meta: HashMap<String, String>,
+}
+
+/// Notes whose run a row of results is. A row that is no result is found by `consensus verify`.
+fn note_owner(own_ended: &mut HashMap<Digest, Vec<Uuid>>, row: &[u8]) {
+    let Ok(Owned { run, meta }) = serde_json::from_slice(row) else { return };
+    let owner = meta.get(CALLER_LABEL).map_or(Ok(Digest::ZERO), |caller| caller.parse());
+    if let Ok(owner) = owner {
+        own_ended.entry(owner).or_default().push(run);
     }
 }
 

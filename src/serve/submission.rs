@@ -24,6 +24,24 @@ pub(super) enum IntakeRequest {
     },
 }
 
+impl IntakeRequest {
+    /// Returns the run that is wanted.
+    pub(super) fn run(&self) -> &RequestedRun {
+        match self {
+            Self::Run(submission) => &submission.run,
+            Self::Plan { run, .. } => run,
+        }
+    }
+
+    /// Refuses the request, which may have gone away.
+    pub(super) fn refuse(self, why: ApiError) {
+        match self {
+            Self::Run(submission) => drop(submission.taken.send(Err(why))),
+            Self::Plan { planned, .. } => drop(planned.send(Err(why))),
+        }
+    }
+}
+
 /// A request that is to become a run.
 #[derive(Debug)]
 pub(super) struct Submission {

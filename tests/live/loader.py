@@ -23,7 +23,7 @@ TURNS = 3
 
 
 def ask(url, body):
-    """The usage of one reply."""
+    """One reply, as JSON."""
     request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
     with urllib.request.urlopen(request, timeout=600) as answer:
         return answer.read()
@@ -62,7 +62,7 @@ def recorder(url, bodies):
 
 
 def batch(binary, url, model, slots, tasks):
-    """The tokens of replies a second of a batch."""
+    """The tokens of replies a second of a batch, and the share of its prompts that the server had in its cache."""
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder) / "out"
         command = [binary, "batch", str(tasks), "--output", str(out), "--roleset", "vote_number", "--samples-max", "4", "--stop", "none",
@@ -70,13 +70,14 @@ def batch(binary, url, model, slots, tasks):
         began = time.monotonic()
         subprocess.run(command, check=True)
         took = time.monotonic() - began
-        rows = [json.loads(line) for line in (out / "results-0.jsonl").read_text(encoding="utf-8").splitlines()]
-    return sum(row["usage"]["completion"] for row in rows) / took
+        usages = [json.loads(line)["usage"] for line in (out / "results-0.jsonl").read_text(encoding="utf-8").splitlines()]
+    total = {part: sum(usage[part] or 0 for usage in usages) for part in ("prompt", "cached", "completion")}
+    return total["completion"] / took, total["cached"] / total["prompt"]
 
 
 def load(url, bodies, slots):
-    """The tokens of replies a second of the bare loader."""
-    waiting, tokens = queue.SimpleQueue(), []
+    """The same two of the bare loader."""
+    waiting, usages = queue.SimpleQueue(), []
     for body in bodies:
         waiting.put(body)
 
@@ -86,7 +87,7 @@ def load(url, bodies, slots):
                 body = waiting.get_nowait()
             except queue.Empty:
                 return
-            tokens.append(json.loads(ask(url + "/chat/completions", body))["usage"]["completion_tokens"])
+            usages.append(json.loads(ask(url + "/chat/completions", body))["usage"])
 
     began = time.monotonic()
     threads = [threading.Thread(target=work) for _ in range(slots)]
@@ -94,22 +95,26 @@ def load(url, bodies, slots):
         thread.start()
     for thread in threads:
         thread.join()
-    return sum(tokens) / (time.monotonic() - began)
+    took = time.monotonic() - began
+    cached = sum((usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0 for usage in usages)
+    return sum(usage["completion_tokens"] for usage in usages) / took, cached / sum(usage["prompt_tokens"] for usage in usages)
 
 
 def main(binary, url, model, slots, count):
     slots, bodies = int(slots), []
     with tempfile.TemporaryDirectory() as folder:
         tasks = pathlib.Path(folder) / "tasks.jsonl"
-        questions = (f"A shop sells {n + 3} boxes with {n + 5} pens each, and {n} pens are lost. How many pens are left?" for n in range(int(count)))
+        questions = (f"How much is {n + 13} + {n + 5}?" for n in range(int(count)))
         tasks.write_text("".join(json.dumps({"id": f"t{n}", "prompt": question}) + "\n" for n, question in enumerate(questions)), encoding="utf-8")
         batch(binary, recorder(url, bodies), model, slots, tasks)
         ours, bare = [], []
         for _ in range(TURNS):
             bare.append(load(url, bodies, slots))
             ours.append(batch(binary, url, model, slots, tasks))
-            print(f"loader {bare[-1]:.1f} tokens/s, batch {ours[-1]:.1f} tokens/s", flush=True)
-    print(f"{len(bodies)} requests, {slots} at once: the batch has {100 * max(ours) / max(bare):.0f} % of the loader's tokens a second")
+            for name, (speed, cached) in (("loader", bare[-1]), ("batch", ours[-1])):
+                print(f"{name}: {speed:.1f} tokens/s, {100 * cached:.0f} % of its prompts were in the server's cache", flush=True)
+    share = max(ours)[0] / max(bare)[0]
+    print(f"{len(bodies)} requests, {slots} at once: the batch has {100 * share:.0f} % of the loader's tokens a second")
 
 
 if __name__ == "__main__":

@@ -134,8 +134,13 @@ pub(super) fn rolesets(
     };
     let all = if args.roleset.is_empty() { list_rolesets(&folders) } else { Vec::new() };
     for found in all {
-        let Ok((roleset, _)) = load_roleset(&found) else { continue };
-        let roleset = with_check(roleset);
+        let roleset = match load_roleset(&found) {
+            Ok((roleset, _)) => with_check(roleset),
+            Err(why) => {
+                output.warn(&format!("not served: {why}"));
+                continue;
+            }
+        };
         if !roleset.redact {
             let to = if roleset.executes() && sandbox.is_err() { &mut left_out } else { &mut served };
             to.push((found.name, roleset));

@@ -9,6 +9,7 @@ use crate::cli::output::Output;
 use crate::cli::pager;
 use crate::core::ExitCode;
 use crate::engine::RunState;
+use crate::journal::LockedJournal;
 use crate::report::{PageForm, RunResult, run_page, summary, transcript, worth};
 use crate::run::restore;
 use crate::text::escape;
@@ -27,7 +28,8 @@ pub(crate) fn show(args: &ShowArgs, output: &Output) -> anyhow::Result<ExitCode>
             let result = RunResult::new(&state, journal.head);
             let worth = worth(&result, state.endpoints());
             let result = restore(result, &state, &redactions, output);
-            let text = escape::terminal(&summary(&state.opened().setup, &result));
+            let is_under_way = state.outcome().is_none() && LockedJournal::is_held(&journal.path);
+            let text = escape::terminal(&summary(&state.opened().setup, &result, is_under_way));
             pager::print(&bold_first_line(&text), output)?;
             let run = &result.run;
             let (shown, verified) = match args.batch() {

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderName, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
@@ -18,7 +18,7 @@ use self::listed_run::listed_runs;
 use super::api_error::ApiError;
 use super::caller::Caller;
 use super::front::Front;
-use super::known_run::{all_lines, find, in_background, journal_of, run_id};
+use super::known_run::{PathRun, all_lines, find, in_background, journal_of};
 use super::service::Service;
 use crate::page::{LOOK_OF_PAGES, environment};
 use crate::report::{PageForm, RUN_LOOK, run_page};
@@ -64,9 +64,8 @@ pub(super) async fn list(
 pub(super) async fn run(
     State(service): State<Arc<Service>>,
     Extension(caller): Extension<Caller>,
-    Path(run): Path<String>,
+    PathRun(run): PathRun,
 ) -> Result<Response, ApiError> {
-    let run = run_id(&run)?;
     let known = find(&service, caller, run).await;
     let lines = match &known {
         Err(why) if !why.is_cancelled() => Vec::new(),

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use axum::Extension;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::sse::Event;
 use axum::response::{IntoResponse as _, Response};
@@ -24,7 +24,7 @@ use crate::serve::answering::sent;
 use crate::serve::api_error::ApiError;
 use crate::serve::at_work::{AtWork, LOOK_EVERY, OpenCall};
 use crate::serve::caller::Caller;
-use crate::serve::known_run::{CallersRun, find, run_id};
+use crate::serve::known_run::{CallersRun, PathRun, find};
 use crate::serve::live_run::RunProgress;
 use crate::serve::service::Service;
 use crate::text::escape;
@@ -45,9 +45,9 @@ struct ShownCall {
 pub(in crate::serve) async fn news(
     State(service): State<Arc<Service>>,
     Extension(caller): Extension<Caller>,
-    Path(run): Path<String>,
+    PathRun(run): PathRun,
 ) -> Result<Response, ApiError> {
-    let live = match find(&service, caller, run_id(&run)?).await {
+    let live = match find(&service, caller, run).await {
         Ok(CallersRun::Live(live)) => live,
         Ok(CallersRun::Ended(_)) => return Ok(StatusCode::NO_CONTENT.into_response()),
         Err(why) if why.is_cancelled() => return Ok(StatusCode::NO_CONTENT.into_response()),

@@ -222,6 +222,19 @@ fn a_second_process_is_refused_while_the_first_writes() {
 }
 
 #[test]
+fn a_run_is_shown_as_under_way_while_another_process_writes_it() {
+    let folder = finished_run();
+    let whole = String::from_utf8(journal_of(&folder)).unwrap();
+    let first: Vec<&str> = whole.lines().take(3).chain([""]).collect();
+    std::fs::write(folder.run().join(FILE_NAME), first.join("\n")).unwrap();
+    let shown = || Finished::of(consensus(&folder).args(["show", "--last"])).exits(0).stdout;
+    let (writer, _) = Writer::reopen::<Entry>(&folder.run()).unwrap();
+    assert!(shown().starts_with("open: the run is under way"), "{}", shown());
+    drop(writer);
+    assert!(shown().starts_with("interrupted: "), "{}", shown());
+}
+
+#[test]
 fn files_are_private() {
     use std::os::unix::fs::PermissionsExt;
     let folder = finished_run();

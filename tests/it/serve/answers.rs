@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
@@ -208,6 +209,38 @@ fn more_requests_than_may_wait_are_told_to_come_later() {
     for stream in [first, third] {
         assert_eq!(answer(stream).status, 200);
     }
+}
+
+#[test]
+fn a_model_server_that_is_slow_to_name_its_models_delays_no_other_request() {
+    let (folder, door, is_slow) = (Folder::new(), Arc::new(Door::default()), Arc::new(AtomicBool::new(false)));
+    let llm = Server::start({
+        let (door, is_slow) = (Arc::clone(&door), Arc::clone(&is_slow));
+        move |request: &Request| {
+            if request.path.ends_with("/models") && is_slow.load(Ordering::SeqCst) {
+                door.pass();
+            }
+            model(SENSIBLE)(request)
+        }
+    });
+    let served = Served::start(&folder, &["--base-url", &llm.url()]);
+    let ask = |roleset: &str| body(roleset, "How much is 2+2?");
+    assert_eq!(served.chat(&[], &ask("writer_physicist")).status, 200);
+    is_slow.store(true, Ordering::SeqCst);
+    let known = llm.requests().len();
+    let slow = ["generalist_critic", "generalist_critic"].map(|roleset| served.send_chat(&[], &ask(roleset)));
+    while llm.requests().len() == known {
+        std::thread::yield_now();
+    }
+    // The list is being waited for, and a roleset that is known needs none.
+    assert_eq!(served.chat(&[], &ask("writer_physicist")).status, 200);
+    door.open();
+    for slow in slow {
+        assert_eq!(answer(slow).status, 200);
+    }
+    drop(llm);
+    let gone = served.chat(&[], &ask("translator_reviewer"));
+    assert_eq!((gone.status, &gone.json()["error"]["code"]), (502, &json!("provider_failed")));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::body;
 use crate::support::{Act, Finished, Folder, Request, SENSIBLE, Served, Server, consensus, http, model};
@@ -58,16 +58,17 @@ fn a_server_that_is_killed_at_any_reply_asks_for_no_durable_reply_again() {
         pid.store(served.pid().as_raw(), Ordering::SeqCst);
         let cut = served.chat(&["Idempotency-Key: k"], &ask);
         assert_eq!(cut.status, 0, "killed at {at}: {cut:?}");
-        let asked = llm.chats().len();
         let durable = journal(&folder);
-        let served = Served::start(&folder, &words);
+        // A request of the dead server may still arrive, so the next one has a model server of its own.
+        let llm = Server::start(model(SENSIBLE));
+        let served = Served::start(&folder, &["--base-url", &llm.url(), "--model", "m"]);
         let said = served.chat(&["Idempotency-Key: k"], &ask);
         assert_eq!(said.status, 200, "killed at {at}: {said:?}");
         assert_eq!(said.json()["consensus"]["outcome"], "agreed");
         let replies = journal(&folder);
         assert!(replies.values().all(|times| *times == 1), "killed at {at}: {replies:?}");
         assert_eq!(
-            llm.chats().len() - asked,
+            llm.chats().len(),
             replies.len() - durable.len(),
             "killed at {at}: each missing reply is asked for once"
         );
@@ -225,6 +226,32 @@ fn a_run_whose_models_cannot_be_called_ends_no_other_and_its_key_tries_again() {
     assert_eq!(served.chat(&keyed, &body("writer_physicist", "How much is 3+3?")).status, 422);
     drop(served);
     Finished::of(consensus(&folder).args(["verify", "served"])).exits(0);
+}
+
+#[test]
+fn a_run_that_could_not_begin_may_be_asked_for_again_with_the_same_key() {
+    let folder = Folder::new();
+    let served = Served::start(&folder, &["--model", "openrouter:x"]);
+    for _ in 0..2 {
+        let failed = served.chat(&["Idempotency-Key: k"], &body("solver_checker", "How much is 2+2?"));
+        assert_eq!((failed.status, &failed.json()["error"]["code"]), (502, &json!("provider_failed")));
+        assert!(failed.body.contains("OPENROUTER_API_KEY"), "{failed:?}");
+    }
+}
+
+#[test]
+fn a_key_that_was_cancelled_after_the_end_of_its_run_still_has_the_answer() {
+    let folder = Folder::new();
+    let (words, key) = (["--mock", "--answer", "4"], ["Idempotency-Key: k"]);
+    let served = Served::start(&folder, &words);
+    let ask = body("solver_checker", "How much is 2+2?");
+    let said = served.chat(&key, &ask).json();
+    drop(served);
+    let rows = std::fs::read_to_string(folder.path().join("served/results-0.jsonl")).unwrap();
+    let row: Value = serde_json::from_str(rows.lines().next().unwrap()).unwrap();
+    folder.write("served/cancelled.txt", &format!("{}\n", row["task"].as_str().unwrap()));
+    let served = Served::start(&folder, &words);
+    assert_eq!(served.chat(&key, &ask).json()["id"], said["id"]);
 }
 
 /// How often the journal has a reply to each call.

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use nix::sys::signal::Signal;
 use serde_json::json;
 
-use super::body;
-use crate::support::{Finished, Folder, Request, SENSIBLE, Served, Server, consensus, model};
+use super::{Door, behind, body};
+use crate::support::{Finished, Folder, Request, SENSIBLE, Served, Server, answer, consensus, model};
 
 #[test]
 fn the_figures_are_those_of_all_runs_of_the_folder_and_of_the_server() {
@@ -67,6 +67,37 @@ fn a_token_begins_no_more_runs_and_uses_no_more_tokens_in_a_day_than_it_may() {
         Finished::of(consensus(&folder).args(["serve", "--mock", "--token-file", "wrong", "-o", "other"]));
     let wrong = wrong.exits(2);
     assert!(wrong.stderr.contains("line 1") && wrong.stderr.contains("tokens-a-day=N"), "{}", wrong.stderr);
+}
+
+#[test]
+fn a_run_that_never_began_counts_for_no_token() {
+    let folder = Folder::new();
+    folder.write("tokens", "a-token-of-sixteen runs-a-day=2\n");
+    let door = Arc::new(Door::default());
+    let llm = behind(&door);
+    let words =
+        ["--base-url", &llm.url(), "--model", "m", "--token-file", "tokens", "--runs-at-once", "1"];
+    let served = Served::start(&folder, &words);
+    let (key, ask) =
+        ("Authorization: Bearer a-token-of-sixteen", body("writer_physicist", "How much is 2+2?"));
+    let runs = || served.ask("GET /v1/runs", &[key], "").json()["data"].as_array().unwrap().len();
+    let first = served.send_chat(&[key], &ask);
+    while llm.chats().is_empty() {
+        std::thread::yield_now();
+    }
+    let waiting = served.send_chat(&[key], &ask);
+    while runs() < 2 {
+        std::thread::yield_now();
+    }
+    assert_eq!(served.chat(&[key], &ask).status, 429, "two runs are counted");
+    drop(waiting);
+    while runs() > 1 {
+        std::thread::yield_now();
+    }
+    let second = served.send_chat(&[key], &ask);
+    door.open();
+    assert_eq!((answer(first).status, answer(second).status), (200, 200));
+    assert_eq!(served.chat(&[key], &ask).status, 429);
 }
 
 #[test]

@@ -114,7 +114,7 @@ fn the_records_of_a_run_come_as_they_are_written_and_go_on_where_a_client_left()
 #[test]
 fn the_list_of_runs_has_pages_and_shows_each_caller_its_own() {
     let folder = Folder::new();
-    folder.write("tokens", "a-token-of-sixteen\nb-token-of-sixteen\n");
+    folder.write("tokens", "a-token-of-sixteen\nb-token-of-sixteen\nc-token-of-sixteen\n");
     let served = Served::start(&folder, &["--mock", "--answer", "4", "--token-file", "tokens"]);
     let of = |token: &str| format!("Authorization: Bearer {token}-token-of-sixteen");
     let asked: Vec<Value> = ["a", "a", "b", "a"]
@@ -136,6 +136,10 @@ fn the_list_of_runs_has_pages_and_shows_each_caller_its_own() {
     let second = page("a", &format!("?limit=2&after={}", first["next"].as_str().unwrap()));
     assert_eq!((runs(&second), &second["next"]), (vec![run(0)], &Value::Null));
     assert_eq!(runs(&page("b", "")), [run(2)]);
+    // A page says nothing of the runs of others, and no page begins at one.
+    assert_eq!(page("b", "?limit=1")["next"], Value::Null);
+    assert_eq!(page("c", "")["next"], Value::Null);
+    assert_eq!(runs(&page("b", &format!("?after={}", run(3).as_str().unwrap()))), [json!(null); 0]);
     for path in ["/journal", "/events"] {
         let other = format!("GET /v1/runs/{}{path}", run(2).as_str().unwrap());
         assert_eq!(served.ask(&other, &[&of("a")], "").status, 404);

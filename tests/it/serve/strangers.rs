@@ -117,6 +117,11 @@ fn rolesets_of_no_use_to_a_client_are_not_served() {
         "other",
     ]));
     assert!(named.exits(2).stderr.contains("it redacts"));
+    // A file that cannot be used is named, and the others are served.
+    folder.write("rolesets/torn.json", "{");
+    let words = ["mcp", "--mock", "--answer", "4", "--rolesets-dir", "rolesets", "-o", "more"];
+    let torn = Finished::of(consensus(&folder).args(words)).exits(0).stderr;
+    assert!(torn.contains("not served: ") && torn.contains("torn.json"), "{torn}");
 }
 
 #[test]
@@ -140,6 +145,13 @@ fn a_request_that_makes_no_sense_is_refused_by_its_field_and_harms_no_other() {
     for text in ["", "{", "[]", "{\"model\": 1}", "\u{0}", "{\"model\":\"solver_checker\"}"] {
         assert_eq!(raw(text).status, 400, "{text:?}");
     }
+    for (text, part) in [
+        ("[]", "expected an object"),
+        (r#"{"model":"solver_checker","messages":[{"role":"user","content":5}]}"#, "a text or a list of parts"),
+    ] {
+        let message = raw(text).json()["error"]["message"].to_string();
+        assert!(message.contains(part) && !message.contains("struct"), "{message}");
+    }
     assert_eq!(raw(&"x".repeat(9 << 20)).status, 413);
     let mut tools = body("solver_checker", "2+2?");
     tools["tools"] = json!([{"type": "function", "function": {"name": "f"}}]);
@@ -151,6 +163,10 @@ fn a_request_that_makes_no_sense_is_refused_by_its_field_and_harms_no_other() {
         ["/v1/runs/..%2f..%2fetc%2fpasswd", "/v1/runs/x", "/v1/models/../../etc/passwd", "/etc/passwd"]
     {
         assert_eq!(served.ask(&format!("GET {path}"), &[], "").status, 404, "{path}");
+    }
+    for path in ["/v1/runs/%ff", "/v1/runs/%ff/events", "/v1/models/%ff", "/page/runs/%ff"] {
+        let said = served.ask(&format!("GET {path}"), &[], "");
+        assert_eq!((said.status, &said.json()["error"]["type"]), (404, &json!("invalid_request_error")), "{path}");
     }
     assert_eq!(served.ask("GET /v1/chat/completions", &[], "").status, 405);
     assert_eq!(served.chat(&[], &body("solver_checker", "How much is 2+2?")).status, 200);
