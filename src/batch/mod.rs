@@ -32,6 +32,7 @@ mod picked;
 mod pilot;
 mod plan;
 mod prompts_and_times;
+mod prune;
 mod public_row;
 mod result_line;
 mod result_places;
@@ -68,6 +69,7 @@ pub use picked::{CellLabel, Pick, PickedRun, pick};
 pub use pilot::pilots;
 pub use plan::{BatchPlan, ColumnPlan, Sum};
 pub use prompts_and_times::prompts_and_times;
+pub use prune::{Pruned, prune};
 pub use result_line::ResultLine;
 pub use result_places::ResultPlaces;
 pub use results::{

@@ -33,6 +33,8 @@ pub struct VerifiedBatch {
     pub unlabelled: u64,
     /// The shards without any file.
     pub absent_shards: u64,
+    /// The places in the journals where old runs were removed.
+    pub gaps: u64,
 }
 
 impl VerifiedBatch {
@@ -93,7 +95,7 @@ fn verify_shard(
     }
     let mut open: HashMap<Uuid, Open> = HashMap::new();
     let mut differs = None;
-    read_shared(&journal, |record: Record, line| {
+    verified.gaps += read_shared(&journal, |record: Record, line| {
         let run: Uuid =
             record.run.parse().map_err(|_| "its `run` is not the id of a batch run".to_owned())?;
         let head = open.get(&run).map_or(Digest::ZERO, |this| this.head);

@@ -6,6 +6,7 @@ use std::time::SystemTime;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::gaps::Gaps;
 use super::{Record, VERSION};
 use crate::crypto::Digest;
 use crate::text::check_depth;
@@ -13,7 +14,7 @@ use crate::text::check_depth;
 /// The end of a chain.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chain {
-    /// The number of lines in the chain.
+    /// The number of lines in the chain, with those that were removed.
     pub(super) lines: u64,
     /// The SHA-256 of the last line.
     pub(super) head: Digest,
@@ -63,11 +64,13 @@ impl Chain {
         Ok(record)
     }
 
-    /// Takes the next line, without its line break, if it continues the chain of these links. Otherwise returns what is wrong.
+    /// Takes the next line, without its line break, if it continues the chain of these links, or that of the file behind one of these gaps.
+    /// Otherwise returns what is wrong.
     pub(super) fn check<E: DeserializeOwned>(
         &mut self,
         line: &[u8],
         links: Links,
+        gaps: &Gaps,
     ) -> Result<Record<E>, String> {
         let text = std::str::from_utf8(line).map_err(|_| "it is not UTF-8".to_owned())?;
         if !check_depth(text) {
@@ -83,6 +86,9 @@ impl Chain {
             Links::AsFirst => record.run_prev.is_some(),
         };
         let before = if is_of_run { record.run_prev } else { Some(record.prev) };
+        if !is_of_run && gaps.are_before(record.seq, record.prev) {
+            *self = Self { lines: record.seq, head: record.prev };
+        }
         let is_cut_out = links == Links::AsFirst && !is_of_run && record.seq > 0;
         match before.filter(|_| !is_cut_out) {
             Some(before) if before == self.head => {}

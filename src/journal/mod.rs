@@ -15,6 +15,9 @@
 //! by themselves. Lines wait there for a common write, except those of calls. In every journal a call is handed to the system before
 //! its request leaves: even if the process dies, a call that was paid for is on record.
 //!
+//! The lines of old runs can be removed from a shared journal. The others keep their bytes, and a list beside the journal names the gaps
+//! in its chain.
+//!
 //! This module never interprets a record: the engine's run state decides what follows from one.
 //!
 //! # Compatibility
@@ -25,6 +28,7 @@
 mod chain;
 mod entry;
 mod error;
+mod gaps;
 mod log;
 mod reader;
 mod run_places;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 
 use super::chain::{Chain, Links};
+use super::gaps::Gaps;
 use super::{Entry, JournalError, Record};
 use crate::crypto::Digest;
 use crate::files::read_line;
@@ -45,6 +46,10 @@ pub struct PlacedRecord {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Walked {
     pub(super) chain: Chain,
+    /// The number of whole lines in the file.
+    pub(super) lines: u64,
+    /// The number of places where lines were removed.
+    pub(super) gaps: u64,
     /// The length of all whole lines, in bytes.
     pub(super) whole_bytes: u64,
     /// The length of a torn last line, in bytes.
@@ -73,7 +78,7 @@ pub fn read<E: DeserializeOwned>(path: &Path) -> Result<Journal<E>, JournalError
 /// Those of [`read`].
 pub fn read_from<E: DeserializeOwned>(lines: impl Read, path: &Path) -> Result<Journal<E>, JournalError> {
     let mut records: Vec<Record<E>> = Vec::new();
-    let walked = walk(lines, path, Links::AsFirst, |record, _| {
+    let walked = walk(lines, path, Links::AsFirst, &Gaps::default(), |record, _| {
         if records.first().is_some_and(|first| first.run != record.run) {
             return Err("it belongs to another run or repository".to_owned());
         }
@@ -85,13 +90,13 @@ pub fn read_from<E: DeserializeOwned>(lines: impl Read, path: &Path) -> Result<J
             "the journal has no complete record, so no model was called yet; start the run again".to_owned();
         return Err(JournalError::Damaged { path: path.to_owned(), line: 1, why });
     }
-    let Walked { chain, whole_bytes, torn_bytes } = walked;
+    let Walked { chain, whole_bytes, torn_bytes, .. } = walked;
     let is_excerpt = records[0].run_prev.is_some();
     Ok(Journal { path: path.to_owned(), records, head: chain.head, whole_bytes, torn_bytes, is_excerpt })
 }
 
 /// Reads a journal that many runs share at `path`, record by record, and checks its chain. Only one line is in memory
-/// at a time. A torn last line does not count.
+/// at a time. A torn last line does not count. Returns the number of places where the lines of old runs were removed.
 ///
 /// # Errors
 ///
@@ -99,9 +104,11 @@ pub fn read_from<E: DeserializeOwned>(lines: impl Read, path: &Path) -> Result<J
 pub fn read_shared<E: DeserializeOwned>(
     path: &Path,
     each: impl FnMut(Record<E>, PlacedRecord) -> Result<(), String>,
-) -> Result<(), JournalError> {
+) -> Result<u64, JournalError> {
     let io = |source| JournalError::Io { action: "read", path: path.to_owned(), source };
-    walk(&File::open(path).map_err(io)?, path, Links::OfFile, each).map(drop)
+    let file = File::open(path).map_err(io)?;
+    // A journal that is replaced at this moment has its new list already, which has the old gaps too.
+    walk(&file, path, Links::OfFile, &Gaps::of(path)?, each).map(|walked| walked.gaps)
 }
 
 /// Reads a file from its current position to its end, and passes each record to `each`.
@@ -109,6 +116,7 @@ pub(super) fn walk<E: DeserializeOwned>(
     file: impl Read,
     path: &Path,
     mut by: Links,
+    gaps: &Gaps,
     mut each: impl FnMut(Record<E>, PlacedRecord) -> Result<(), String>,
 ) -> Result<Walked, JournalError> {
     let mut lines = BufReader::with_capacity(1 << 16, file);
@@ -122,14 +130,17 @@ pub(super) fn walk<E: DeserializeOwned>(
             walked.torn_bytes = count as u64;
             return Ok(walked);
         }
-        let number = walked.chain.lines + 1;
+        let number = walked.lines + 1;
         let damaged = |why: String| JournalError::Damaged { path: path.to_owned(), line: number, why };
-        let record = walked.chain.check(&line, by).map_err(damaged)?;
+        let next = walked.chain.lines;
+        let record = walked.chain.check(&line, by, gaps).map_err(damaged)?;
         if by == Links::AsFirst {
             by = if record.run_prev.is_some() { Links::OfRun } else { Links::OfFile };
         }
         let (offset, bytes, sha256) = (walked.whole_bytes, line.len(), walked.chain.head);
+        walked.gaps += u64::from(by == Links::OfFile && record.seq != next);
         each(record, PlacedRecord { number, offset, bytes, sha256 }).map_err(damaged)?;
+        walked.lines = number;
         walked.whole_bytes += count as u64;
     }
 }

@@ -6,6 +6,7 @@
 //! writes that line itself, with the waiting lines of all other runs. No record is ever reported as durable before it
 //! is, and once the file cannot be written, no run continues.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -18,6 +19,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::{oneshot, watch};
 
 use super::chain::{Chain, Links};
+use super::gaps::{Gaps, remove};
 use super::reader::{PlacedRecord, walk};
 use super::writer::{create_file, open_file, settle};
 use super::{JournalError, Record};
@@ -96,6 +98,15 @@ impl LockedJournal {
         }
     }
 
+    /// Removes all lines of these runs. Returns the number of bytes that are gone.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError`]; the journal is then as it was.
+    pub fn remove(self, runs: &HashSet<String>) -> Result<u64, JournalError> {
+        remove(self.file, &self.path, runs)
+    }
+
     /// Locks the journal at `path`, and creates it if it does not exist.
     ///
     /// # Errors
@@ -121,8 +132,8 @@ impl LockedJournal {
         each: impl FnMut(Record<E>, PlacedRecord) -> Result<(), String>,
     ) -> Result<SharedJournal, JournalError> {
         let Self { mut file, path } = self;
-        let walked = walk(&file, &path, Links::OfFile, each)?;
-        settle(&mut file, &path, &walked)?;
+        let walked = walk(&file, &path, Links::OfFile, &Gaps::of(&path)?, each)?;
+        settle(&mut file, &path, walked.whole_bytes, walked.torn_bytes)?;
         SharedJournal::start(file, path, walked.chain)
     }
 }

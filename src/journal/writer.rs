@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,7 +10,6 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::chain::Chain;
-use super::reader::Walked;
 use super::{FILE_NAME, Journal, JournalError, Record, read};
 use crate::crypto::Digest;
 use crate::files::private_folder;
@@ -90,11 +89,7 @@ impl Writer {
             return Err(JournalError::Excerpt { path });
         }
         let chain = Chain { lines: journal.records.len() as u64, head: journal.head };
-        settle(
-            &mut file,
-            &path,
-            &Walked { chain, whole_bytes: journal.whole_bytes, torn_bytes: journal.torn_bytes },
-        )?;
+        settle(&mut file, &path, journal.whole_bytes, journal.torn_bytes)?;
         let run = journal.records[0].run.clone();
         Ok((Self::at(file, path, run, chain), journal))
     }
@@ -166,21 +161,33 @@ pub(super) fn create_file(path: &Path) -> Result<File, JournalError> {
 
 /// Opens a journal's file for reading and appending, locked; returns `None` if it does not exist.
 pub(super) fn open_file(path: &Path) -> Result<Option<File>, JournalError> {
-    let file = match OpenOptions::new().read(true).append(true).open(path) {
-        Ok(file) => file,
-        Err(why) if why.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(JournalError::Io { action: "open", path: path.to_owned(), source }),
-    };
-    lock(&file, path)?;
-    Ok(Some(file))
+    let io = |source| JournalError::Io { action: "open", path: path.to_owned(), source };
+    loop {
+        let file = match OpenOptions::new().read(true).append(true).open(path) {
+            Ok(file) => file,
+            Err(why) if why.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(io(source)),
+        };
+        lock(&file, path)?;
+        // The process that had the lock may have put another file in the place of this one.
+        let (own, now) = (file.metadata().map_err(io)?, path.metadata());
+        if now.is_ok_and(|now| (now.dev(), now.ino()) == (own.dev(), own.ino())) {
+            return Ok(Some(file));
+        }
+    }
 }
 
 /// Cuts a torn last line off a file that was walked through, and makes the rest durable. Its writer may have died
 /// before doing so, and the consequences of these records come next.
-pub(super) fn settle(file: &mut File, path: &Path, walked: &Walked) -> Result<(), JournalError> {
+pub(super) fn settle(
+    file: &mut File,
+    path: &Path,
+    whole_bytes: u64,
+    torn_bytes: u64,
+) -> Result<(), JournalError> {
     let io = |action| move |source| JournalError::Io { action, path: path.to_owned(), source };
-    if walked.torn_bytes > 0 {
-        file.set_len(walked.whole_bytes).map_err(io("cut the torn last line of"))?;
+    if torn_bytes > 0 {
+        file.set_len(whole_bytes).map_err(io("cut the torn last line of"))?;
         file.seek(SeekFrom::End(0)).map_err(io("seek in"))?;
     }
     file.sync_data().map_err(io("sync"))
@@ -204,7 +211,7 @@ fn lock(file: &File, path: &Path) -> Result<(), JournalError> {
 }
 
 /// Makes a folder's entries durable, and those of the folders above it, which may be new as well.
-fn sync_folder(dir: &Path) -> std::io::Result<()> {
+pub(super) fn sync_folder(dir: &Path) -> std::io::Result<()> {
     let named = dir.ancestors().take(5).filter(|folder| !folder.as_os_str().is_empty());
     named.map(File::open).try_for_each(|folder| folder?.sync_all())
 }

@@ -48,4 +48,4 @@ pub use error::ServeError;
 pub use guard::{Guard, Tokens};
 pub use health::ask_health;
 pub use rules::ServedRoleset;
-pub use server::{ServeRequest, Served, WayIn, serve};
+pub use server::{ServeRequest, Served, WayIn, prune, serve};

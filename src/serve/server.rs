@@ -1,12 +1,13 @@
 //! The server from its start to its end.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
+use uuid::Uuid;
 
 use super::cancelled::CancelledKeys;
 use super::error::ServeError;
@@ -18,7 +19,9 @@ use super::listen::listen;
 use super::mcp::over_stdio;
 use super::rules::{ServedRoleset, ServerRules};
 use super::service::{Kept, Service};
-use crate::batch::{BatchStats, Column, Columns, OpenColumns, Options, ResultPlaces, Shard, TaskReader, run};
+use crate::batch::{
+    BatchError, BatchStats, Column, Columns, OpenColumns, Options, Pruned, ResultPlaces, Shard, TaskReader, run,
+};
 use crate::engine::StopRequest;
 
 /// The time that open calls have after the first request to stop.
@@ -76,6 +79,16 @@ pub struct Served {
     pub figures: BatchStats,
     /// The number of runs that were put down, and go on when the next server starts.
     pub left: u64,
+}
+
+/// Removes the runs of requests whose last record is older than `before` from the folder of a server that does not run.
+///
+/// # Errors
+///
+/// [`BatchError`], also if another process has the folder open.
+pub fn prune(folder: &Path, before: SystemTime) -> Result<Pruned, BatchError> {
+    // A task is a request's if its id is that of a key, or made up by the server.
+    crate::batch::prune(folder, before, |task| task.starts_with(KEYED) || Uuid::try_parse(task).is_ok())
 }
 
 /// Serves requests until `stop` says so. Runs that are under way then are put down after their open calls, and those with a key go on

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use clap_complete::ArgValueCompleter;
@@ -32,6 +33,8 @@ Examples:
   claude mcp add consensus -- consensus mcp --model ollama:llama3.1
   consensus mcp --mock --answer 4                  (no model at all)";
 
+const DAY: Duration = Duration::from_hours(24);
+
 /// Arguments of `serve`.
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
@@ -42,6 +45,10 @@ pub(crate) struct ServeArgs {
     /// The folder for the journal and the results, in the form of a batch.
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: PathBuf,
+    /// Remove the runs whose last record is older than this at the start, such as 30d. They are gone for good, and a key of one of them
+    /// begins another run. At least a day.
+    #[arg(long, value_name = "DURATION", value_parser = kept)]
+    pub(crate) keep: Option<Duration>,
     /// A file with a token on each line, one of which each request must bring.
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
@@ -50,6 +57,12 @@ pub(crate) struct ServeArgs {
     pub(crate) allow_host: Vec<String>,
     #[command(flatten)]
     pub(crate) hosting: HostingArgs,
+}
+
+/// Reads for how long runs are kept. The limits of tokens for a day follow from its runs, so these are kept.
+fn kept(text: &str) -> Result<Duration, String> {
+    let kept = super::duration(text)?;
+    if kept < DAY { Err("keep the runs of at least a day, as 1d".to_owned()) } else { Ok(kept) }
 }
 
 /// Arguments of `mcp`.

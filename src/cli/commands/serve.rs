@@ -1,13 +1,14 @@
 //! `consensus serve`: agreement as a model, for any client of OpenAI's interface, and as tools.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use anyhow::Context as _;
 use tokio::net::TcpListener;
 
 use super::batch::make_folder;
 use super::hosting::{Hosting, LEAVES, rolesets};
-use crate::batch::{Shard, ShardOf};
+use crate::batch::{Pruned, Shard, ShardOf};
 use crate::cli::args::ServeArgs;
 use crate::cli::error::UsageError;
 use crate::cli::output::Output;
@@ -16,7 +17,8 @@ use crate::cli::signals;
 use crate::config::{FileConfig, Roleset};
 use crate::core::ExitCode;
 use crate::sandbox::{Confinement, Sandbox, system_paths};
-use crate::serve::{Guard, ServeError, Tokens, WayIn};
+use crate::serve::{Guard, ServeError, Tokens, WayIn, prune};
+use crate::text::{counted, grouped};
 
 pub(crate) fn serve(args: &ServeArgs, output: &Output) -> anyhow::Result<ExitCode> {
     block_on(serve_all(args, output))?
@@ -32,6 +34,9 @@ async fn serve_all(args: &ServeArgs, output: &Output) -> anyhow::Result<ExitCode
     let sandbox = Sandbox::new(args.hosting.sandbox.confinement(&file))?;
     let rolesets = rolesets(&args.hosting, &file, sandbox.probe().await, output)?;
     require_elsewhere(args, &file, &rolesets)?;
+    if let Some(keep) = args.keep {
+        remove_old(out, keep, output)?;
+    }
     let shard = Shard::open(out, ShardOf::default())?;
     let hosting = Hosting::open(&args.hosting, file, (rolesets, sandbox), (out, shard), output).await?;
     let socket = TcpListener::bind(args.listen).await;
@@ -39,6 +44,17 @@ async fn serve_all(args: &ServeArgs, output: &Output) -> anyhow::Result<ExitCode
     let stop = listening.begin();
     output.line(&format!("http://{}/v1", socket.local_addr()?))?;
     hosting.serve(guard, WayIn::Http(socket), stop, output).await
+}
+
+/// Removes the runs whose last record is older than `keep`.
+fn remove_old(folder: &Path, keep: Duration, output: &Output) -> anyhow::Result<()> {
+    let Some(before) = SystemTime::now().checked_sub(keep) else { return Ok(()) };
+    let Pruned { runs, bytes } = prune(folder, before)?;
+    if runs > 0 {
+        let keep = humantime::format_duration(keep);
+        output.status(&format!("removed {} older than {keep}: {} bytes", counted(runs as u64, "run"), grouped(bytes)));
+    }
+    Ok(())
 }
 
 /// Refuses to serve a roleset with a check to several callers if the check could read what they asked.

@@ -77,6 +77,9 @@ fn verify_batch(args: &VerifyArgs, folder: &Path, output: &Output) -> anyhow::Re
     if verified.open > 0 {
         output.line(&format!("  {} more under way or cut off", verified.open))?;
     }
+    if verified.gaps > 0 {
+        output.line("  old runs were removed from the journal; each of the others is whole")?;
+    }
     if verified.absent_shards > 0 {
         output.line(&format!("  {} shards have not begun, or are missing here", verified.absent_shards))?;
     }

@@ -1,7 +1,9 @@
 //! What a server says of its runs: the list, the lines of their journal, and the lines as they come.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
+use consensus::serve::prune;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
@@ -152,6 +154,52 @@ fn the_list_of_runs_has_pages_and_shows_each_caller_its_own() {
     let served = Served::start(&folder, &["--mock", "--answer", "4", "--token-file", "tokens"]);
     let list = served.ask("GET /v1/runs", &[&of("a")], "").json();
     assert_eq!(runs(&list), [run(3), run(1), run(0)]);
+}
+
+#[test]
+fn old_runs_are_removed_when_that_is_asked_for_and_the_others_stay_as_they_were() {
+    let folder = Folder::new();
+    let words = ["--mock", "--answer", "4"];
+    let start = |words: &[&str]| Served::start(&folder, words);
+    let ask = |served: &Served, key: &str| {
+        let key = format!("Idempotency-Key: {key}");
+        served.chat(&[&key], &body("solver_checker", "How much is 2+2?")).json()
+    };
+    let served = start(&words);
+    let old = ask(&served, "old");
+    served.chat(&[], &body("solver_checker", "How much is 3+3?"));
+    assert_eq!(served.end(Signal::SIGTERM), Some(0));
+    let then = SystemTime::now();
+    let served = start(&words);
+    let new = ask(&served, "new");
+    assert_eq!(ask(&served, "old")["id"], old["id"]);
+    let held = prune(&folder.path().join("served"), then);
+    assert!(held.is_err(), "a server has the folder open");
+    assert_eq!(served.end(Signal::SIGTERM), Some(0));
+
+    let pruned = prune(&folder.path().join("served"), then).unwrap();
+    assert_eq!(pruned.runs, 2);
+    let verified = Finished::of(consensus(&folder).args(["verify", "served"])).exits(0);
+    assert!(verified.stdout.contains("old runs were removed"), "{}", verified.stdout);
+    let served = start(&[&words[..], &["--keep", "30d"]].concat());
+    let again = ask(&served, "new");
+    assert_eq!((&again["id"], &again["consensus"]), (&new["id"], &new["consensus"]));
+    let journal = served.ask(&format!("GET /v1/runs/{}/journal", new["id"].as_str().unwrap()), &[], "");
+    folder.write("mine/journal.jsonl", &journal.body);
+    let verified = Finished::of(consensus(&folder).args(["verify", "mine"])).exits(0);
+    assert!(verified.stdout.contains(new["consensus"]["journal_head"].as_str().unwrap()));
+    let head = |said: &Value| said["consensus"]["journal_head"].clone();
+    assert_ne!(head(&ask(&served, "old")), head(&old), "the key begins another run");
+    assert_eq!(served.end(Signal::SIGTERM), Some(0));
+    Finished::of(consensus(&folder).args(["verify", "served"])).exits(0);
+
+    // A batch makes its runs again, so nothing of it is removed.
+    folder.write("tasks.jsonl", "{\"id\": \"a\", \"prompt\": \"How much is 2+2?\"}\n");
+    let batch = ["batch", "tasks.jsonl", "-o", "batch", "--mock", "--answer", "4"];
+    Finished::of(consensus(&folder).args(batch)).exits(0);
+    assert_eq!(prune(&folder.path().join("batch"), SystemTime::now()).unwrap().runs, 0);
+    let day = Finished::of(consensus(&folder).args(["serve", "-o", "served", "--keep", "1h"])).exits(2);
+    assert!(day.stderr.contains("at least a day"), "{}", day.stderr);
 }
 
 #[test]
