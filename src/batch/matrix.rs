@@ -294,7 +294,11 @@ impl Cell<'_> {
         let calibration = self.column.calibration.as_ref().map(of_run).transpose();
         let calibration = calibration.map_err(|why| {
             // A caller of a server is not told of its files.
-            if let RunError::Calibration { why, .. } = why { format!("the calibration: {why}") } else { why.to_string() }
+            if let RunError::Calibration { why, .. } = why {
+                format!("the calibration: {why}")
+            } else {
+                why.to_string()
+            }
         })?;
         let calibration = calibration.map(|applied| match self.column.min_confidence {
             Some(least) => applied.at_least(least),

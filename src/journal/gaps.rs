@@ -1,36 +1,21 @@
 //! The gaps in a journal that many runs share: the places where lines of old runs were removed.
 //!
-//! ```text
-//!  journal, runs to remove ──► the other lines, byte for byte ──► journal
-//!                          └─► the lines behind what was removed ──► list of gaps
-//! ```
-//!
-//! A line that stays keeps its bytes. The chain of its own run is therefore whole, and a digest that a caller has kept is still that of a
-//! line. The chain of the file is broken where lines were removed, and a reader takes such a break only behind a gap that the list beside
-//! the journal names. The list proves nothing about the lines that are gone: a program that may write the journal may write the list too.
-//!
-//! The new list is durable before the new journal takes the place of the old one, and names the gaps of both. A process that dies in
-//! between leaves a journal that is whole.
+//! The list of gaps is a file beside the journal, which names each gap by the line behind it. A reader takes a break of the chain at these
+//! lines alone. The list proves nothing about the lines that are gone: a program that may write the journal may write the list too.
 
 use std::collections::HashSet;
-use std::fs::{File, OpenOptions};
-use std::io::{BufWriter, ErrorKind, Seek as _, Write as _};
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
-use uuid::Uuid;
 
-use super::chain::Links;
-use super::reader::walk;
-use super::writer::sync_folder;
-use super::{JournalError, Record, VERSION};
+use super::{JournalError, VERSION};
 use crate::crypto::Digest;
 use crate::files::write_whole;
 
 /// The file mode: only the owner may read and write.
-const PRIVATE: u32 = 0o600;
+pub(super) const PRIVATE: u32 = 0o600;
 
 /// A place where lines were removed.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
@@ -82,7 +67,13 @@ impl Gaps {
         self.0.contains(&Gap { seq, prev })
     }
 
-    fn write(self, journal: &Path) -> std::io::Result<()> {
+    /// Adds the gap before the line with this number, which followed from this digest.
+    pub(super) fn add(&mut self, seq: u64, prev: Digest) {
+        self.0.insert(Gap { seq, prev });
+    }
+
+    /// Writes the list of this journal, durably.
+    pub(super) fn write(self, journal: &Path) -> std::io::Result<()> {
         let mut gaps: Vec<Gap> = self.0.into_iter().collect();
         gaps.sort_by_key(|gap| gap.seq);
         let text = serde_json::to_string(&GapList { v: VERSION, gaps })? + "\n";
@@ -93,138 +84,6 @@ impl Gaps {
 }
 
 /// Returns the path of the list of gaps: that of the journal with the ending `gaps.json`.
-fn list_of(journal: &Path) -> PathBuf {
+pub(super) fn list_of(journal: &Path) -> PathBuf {
     journal.with_extension("gaps.json")
-}
-
-/// Removes all lines of these runs from a journal that is locked. Returns the number of bytes that are gone. The lock is that of the old
-/// file, and ends with it.
-///
-/// # Errors
-///
-/// [`JournalError`]; the journal is then as it was.
-pub(super) fn remove(mut file: File, path: &Path, runs: &HashSet<String>) -> Result<u64, JournalError> {
-    let io = |action| move |source| JournalError::Io { action, path: path.to_owned(), source };
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let temporary = folder.join(format!(".{}.new", Uuid::new_v4()));
-    let new = OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(&temporary);
-    let mut new = BufWriter::new(new.map_err(io("write beside"))?);
-    file.rewind().map_err(io("read"))?;
-    let mut gaps = Gaps::of(path)?;
-    let (mut found, mut written) = (HashSet::new(), Ok(()));
-    let (mut next, mut head, mut removed) = (0, Digest::ZERO, 0);
-    walk(&file, path, Links::OfFile, &gaps, |record: Record<IgnoredAny>, line| {
-        let bytes = line.bytes + 1;
-        if runs.contains(&record.run) {
-            removed += bytes as u64;
-            return Ok(());
-        }
-        if (record.seq, record.prev) != (next, head) {
-            found.insert(Gap { seq: record.seq, prev: record.prev });
-        }
-        (next, head) = (record.seq + 1, line.sha256);
-        let mut copied = vec![0; bytes];
-        let copy = || file.read_exact_at(&mut copied, line.offset).and_then(|()| new.write_all(&copied));
-        if written.is_ok() {
-            written = { copy }();
-        }
-        Ok(())
-    })?;
-    gaps.0.extend(found);
-    let replace = || {
-        new.flush()?;
-        new.get_ref().sync_all()?;
-        gaps.write(path)?;
-        sync_folder(folder)?;
-        std::fs::rename(&temporary, path)?;
-        sync_folder(folder)
-    };
-    written.and_then(|()| { replace }()).map_err(|source| {
-        // The new file is useless now, and may be gone; the first error is the one that matters.
-        let _ = std::fs::remove_file(&temporary);
-        JournalError::Io { action: "write beside", path: path.to_owned(), source }
-    })?;
-    Ok(removed)
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::files::Scratch;
-    use crate::journal::chain::Chain;
-    use crate::journal::{LockedJournal, SharedJournal, read_shared};
-
-    fn append(path: &Path, runs: &[u8]) {
-        drop(SharedJournal::open(path, |_: Record<u8>, _| Ok(())).unwrap());
-        let mut chain = Chain::default();
-        read_shared(path, |record: Record<u8>, line| {
-            chain = Chain { lines: record.seq + 1, head: line.sha256 };
-            Ok(())
-        })
-        .unwrap();
-        let mut lines = Vec::new();
-        for run in runs {
-            chain.append(&run.to_string(), None, *run, &mut lines).unwrap();
-        }
-        OpenOptions::new().append(true).open(path).unwrap().write_all(&lines).unwrap();
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(64))]
-
-        /// Lines are removed twice, and others come in between and afterwards.
-        #[test]
-        fn the_lines_that_stay_keep_their_bytes_and_the_journal_goes_on(
-            parts in proptest::collection::vec(proptest::collection::vec(0_u8..5, 0..12), 3),
-            removed in proptest::collection::vec(proptest::collection::hash_set(0_u8..5, 0..4), 2),
-        ) {
-            let scratch = Scratch::new(&std::env::temp_dir(), "gaps").unwrap();
-            let path = scratch.path().join("journal-0.jsonl");
-            File::create(&path).unwrap();
-            append(&path, &parts[0]);
-            for (runs, part) in removed.iter().zip(&parts[1..]) {
-                let before = std::fs::read_to_string(&path).unwrap();
-                let runs: HashSet<String> = runs.iter().map(u8::to_string).collect();
-                let gone = LockedJournal::take(&path).unwrap().remove(&runs).unwrap();
-                let after = std::fs::read_to_string(&path).unwrap();
-                let stays = |line: &&str| {
-                    let record: Record<u8> = serde_json::from_str(line).unwrap();
-                    !runs.contains(&record.run)
-                };
-                let kept: String = before.split_inclusive('\n').filter(stays).collect();
-                prop_assert_eq!(&after, &kept);
-                prop_assert_eq!(gone, (before.len() - after.len()) as u64);
-                append(&path, part);
-                read_shared(&path, |_: Record<u8>, _| Ok(())).unwrap();
-            }
-            let names = std::fs::read_dir(scratch.path()).unwrap().count();
-            prop_assert!(names <= 2, "the journal and its list");
-        }
-    }
-
-    #[test]
-    fn a_line_that_is_missing_without_a_gap_in_the_list_is_seen() {
-        let scratch = Scratch::new(&std::env::temp_dir(), "gaps").unwrap();
-        let path = scratch.path().join("journal-0.jsonl");
-        File::create(&path).unwrap();
-        append(&path, &[1, 2, 1, 3, 1]);
-        let whole = std::fs::read_to_string(&path).unwrap();
-        LockedJournal::take(&path).unwrap().remove(&["2".to_owned()].into()).unwrap();
-        let gaps = || read_shared(&path, |_: Record<u8>, _| Ok(()));
-        assert_eq!(gaps().unwrap(), 1);
-        // The process died before the journal was replaced.
-        std::fs::write(&path, &whole).unwrap();
-        assert_eq!(gaps().unwrap(), 0);
-        let without = |cut: usize| {
-            let lines = whole.split_inclusive('\n').enumerate().filter(|(at, _)| *at != cut);
-            std::fs::write(&path, lines.map(|(_, line)| line).collect::<String>()).unwrap();
-        };
-        without(3);
-        assert!(matches!(gaps(), Err(JournalError::Damaged { line: 4, .. })), "{:?}", gaps());
-        std::fs::remove_file(list_of(&path)).unwrap();
-        without(1);
-        assert!(matches!(gaps(), Err(JournalError::Damaged { line: 2, .. })), "{:?}", gaps());
-    }
 }

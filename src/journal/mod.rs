@@ -31,6 +31,7 @@ mod error;
 mod gaps;
 mod log;
 mod reader;
+mod removal;
 mod run_places;
 mod shared;
 mod writer;

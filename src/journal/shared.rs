@@ -19,8 +19,9 @@ use serde::de::DeserializeOwned;
 use tokio::sync::{oneshot, watch};
 
 use super::chain::{Chain, Links};
-use super::gaps::{Gaps, remove};
+use super::gaps::Gaps;
 use super::reader::{PlacedRecord, walk};
+use super::removal::remove;
 use super::writer::{create_file, open_file, settle};
 use super::{JournalError, Record};
 use crate::crypto::Digest;

@@ -12,7 +12,7 @@ use crate::protocol::{Dissent, RunSetup, Section};
 use crate::text::{counted, escape, excerpts, grouped};
 
 /// The first line of the summary of a run that is under way.
-const UNDER_WAY: &str = "open: the run is under way, and this is on record so far";
+const UNDER_WAY: &str = "open: the run is under way, and this is its record until now";
 
 /// Returns the summary of a run, which may still be under way.
 #[must_use]

@@ -69,7 +69,8 @@ pub(super) struct RequestedRun {
 pub(super) struct Extension {
     /// The allowed answers.
     #[serde(default)]
-    choices: Vec<String>,
+    #[schema(min_items = 1)]
+    choices: Option<Vec<String>>,
     /// The kind of the answer, which says which differences between texts do not count.
     #[serde(default)]
     #[schema(value_type = Option<String>, example = "number")]
@@ -199,7 +200,10 @@ impl RequestedRun {
         let share = |value| {
             BasisPoints::exactly(value).map_err(|why| ApiError::field("consensus.min_confidence", why))
         };
-        let canonical = canonical(kind, format_field, choices, asked_kind)?;
+        if choices.as_ref().is_some_and(Vec::is_empty) {
+            return Err(ApiError::field("consensus.choices", "name the choices, or leave the field out"));
+        }
+        let canonical = canonical(kind, format_field, choices.unwrap_or_default(), asked_kind)?;
         let schema = format.map(|format| format.schema(format_field)).transpose()?.flatten();
         let (prompt, documents) = conversation(said, field)?;
         let seed = seed.map(|seed| seed.rem_euclid(SEEDS).unsigned_abs());

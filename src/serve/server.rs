@@ -20,7 +20,8 @@ use super::mcp::over_stdio;
 use super::rules::{ServedRoleset, ServerRules};
 use super::service::{Kept, Service};
 use crate::batch::{
-    BatchError, BatchStats, Column, Columns, OpenColumns, Options, Pruned, ResultPlaces, Shard, TaskReader, run,
+    BatchError, BatchStats, Column, Columns, OpenColumns, Options, Pruned, ResultPlaces, Shard, TaskReader,
+    run,
 };
 use crate::engine::StopRequest;
 

@@ -131,8 +131,11 @@ impl Service {
 
     /// Returns the figures of the server as text.
     pub(super) fn figures_text(&self) -> Result<String, prometheus::Error> {
-        let waiting = locked(&self.waiting).len();
-        self.figures.text(waiting, self.live().len().saturating_sub(waiting))
+        let (all, begun) = {
+            let live = self.live();
+            (live.len(), live.values().filter(|live| live.has_begun()).count())
+        };
+        self.figures.text(all - begun, begun)
     }
 
     /// Counts a run that a caller begins at this time, unless its allowance for the day is used up.
@@ -161,7 +164,7 @@ impl Service {
     }
 
     /// Returns the runs of a caller that ended before `after`, or all, the last one first: `limit` at most. Returns also whether there are
-    /// more. Before a run that is not the caller's there are none.
+    /// more. There is no run before one of another caller.
     pub(super) fn own_ended(&self, caller: Caller, after: Option<Uuid>, limit: usize) -> (Vec<Uuid>, bool) {
         let own_ended = locked(&self.own_ended);
         let own = own_ended.get(&caller.0).map_or(&[][..], Vec::as_slice);
@@ -283,11 +286,15 @@ impl Service {
         // The run has left the list before its place is free for another.
         let live = self.live().remove(&run);
         if let Some(live) = live {
-            if !live.is_on_record() {
-                let day = today(live.since);
-                locked(&self.spending).take_back(live.origin.caller.0, &day);
+            let end = end(&live);
+            let is_free = match &end {
+                RunEnd::WithResult(row) => row["usage"]["calls"] == 0,
+                RunEnd::WithoutResult(_) => !live.is_on_record(),
+            };
+            if is_free {
+                locked(&self.spending).take_back(live.origin.caller.0, &today(live.since));
             }
-            live.end(end(&live));
+            live.end(end);
         }
     }
 }

@@ -90,11 +90,8 @@ fn is_visible_ascii(text: &str) -> bool {
 pub fn plain(text: &str) -> String {
     // Invisible characters go first, so that dropping one cannot join the parts of a token.
     let is_kept = |c: &char| matches!(c, '\n' | '\t') || !is_invisible(*c);
-    let visible = if is_visible_ascii(text) {
-        Cow::Borrowed(text)
-    } else {
-        text.chars().filter(is_kept).collect()
-    };
+    let visible =
+        if is_visible_ascii(text) { Cow::Borrowed(text) } else { text.chars().filter(is_kept).collect() };
     let mut out = String::with_capacity(visible.len());
     let mut copied = 0;
     for (at, opening) in visible.match_indices(['<', '[']) {

@@ -41,6 +41,9 @@ pub(crate) use sessions::{ChatArgs, SessionsAction, SessionsArgs};
 pub(crate) use shared::{RolesetsArgs, ServerArgs};
 pub(crate) use task_form::GraderArg;
 
+/// The shortest time for which a server keeps its runs.
+const DAY: Duration = Duration::from_hours(24);
+
 const AFTER_HELP: &str = "\
 Examples:
   consensus run --mock --task \"2+2\" --answer \"4\"
@@ -148,6 +151,12 @@ pub(crate) enum Command {
 fn duration(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text)
         .map_err(|_| "give a number with a unit, such as 90s, 10m or 2h".to_owned())
+}
+
+/// Reads for how long runs are kept. The limits of tokens for a day follow from its runs, so these stay.
+fn kept(text: &str) -> Result<Duration, String> {
+    let kept = duration(text)?;
+    if kept < DAY { Err("keep the runs of at least a day, as 1d".to_owned()) } else { Ok(kept) }
 }
 
 /// Reads a share that is neither nothing nor all.

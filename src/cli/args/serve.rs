@@ -13,6 +13,7 @@ use super::shared::{
 };
 use crate::batch::ColumnRequest;
 use crate::cli::completion;
+use crate::config::Chosen;
 
 const AFTER_HELP: &str = "\
 A client of OpenAI's interface needs one change: its base URL is http://127.0.0.1:8700/v1. The model is a roleset, such as \
@@ -33,8 +34,6 @@ Examples:
   claude mcp add consensus -- consensus mcp --model ollama:llama3.1
   consensus mcp --mock --answer 4                  (no model at all)";
 
-const DAY: Duration = Duration::from_hours(24);
-
 /// Arguments of `serve`.
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
@@ -47,7 +46,7 @@ pub(crate) struct ServeArgs {
     pub(crate) output: PathBuf,
     /// Remove the runs whose last record is older than this at the start, such as 30d. They are gone for good, and a key of one of them
     /// begins another run. At least a day.
-    #[arg(long, value_name = "DURATION", value_parser = kept)]
+    #[arg(long, value_name = "DURATION", value_parser = super::kept)]
     pub(crate) keep: Option<Duration>,
     /// A file with a token on each line, one of which each request must bring.
     #[arg(long, value_name = "FILE")]
@@ -57,12 +56,6 @@ pub(crate) struct ServeArgs {
     pub(crate) allow_host: Vec<String>,
     #[command(flatten)]
     pub(crate) hosting: HostingArgs,
-}
-
-/// Reads for how long runs are kept. The limits of tokens for a day follow from its runs, so these are kept.
-fn kept(text: &str) -> Result<Duration, String> {
-    let kept = super::duration(text)?;
-    if kept < DAY { Err("keep the runs of at least a day, as 1d".to_owned()) } else { Ok(kept) }
 }
 
 /// Arguments of `mcp`.
@@ -114,7 +107,8 @@ impl HostingArgs {
         ColumnRequest {
             rolesets: self.roleset.first().cloned().into_iter().collect(),
             rolesets_dir: self.rolesets.rolesets_dir.clone(),
-            servers: self.server.chosen(),
+            // A client asks again by itself, and a person waits.
+            servers: Chosen { refused_at_once: true, ..self.server.chosen() },
             mock: self.scripted.choice(),
             calibration: self.calibration.request(),
             limits: self.limits.limits(),

@@ -126,6 +126,10 @@ pub(super) fn rolesets(
     sandbox: Result<(), SandboxError>,
     output: &Output,
 ) -> anyhow::Result<Vec<(String, Roleset)>> {
+    if args.calibration.calibration.is_some() && args.roleset.len() != 1 {
+        let why = "a calibration holds for one roleset: name that one with --roleset, and no other";
+        return Err(UsageError(why.to_owned()).into());
+    }
     let folders = rolesets_folders(args.rolesets.rolesets_dir.as_ref(), file);
     let (mut served, mut left_out) = (Vec::new(), Vec::new());
     let with_check = |mut roleset: Roleset| {

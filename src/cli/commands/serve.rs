@@ -52,7 +52,11 @@ fn remove_old(folder: &Path, keep: Duration, output: &Output) -> anyhow::Result<
     let Pruned { runs, bytes } = prune(folder, before)?;
     if runs > 0 {
         let keep = humantime::format_duration(keep);
-        output.status(&format!("removed {} older than {keep}: {} bytes", counted(runs as u64, "run"), grouped(bytes)));
+        output.status(&format!(
+            "removed {} older than {keep}: {} bytes",
+            counted(runs as u64, "run"),
+            grouped(bytes)
+        ));
     }
     Ok(())
 }

@@ -213,7 +213,8 @@ fn more_requests_than_may_wait_are_told_to_come_later() {
 
 #[test]
 fn a_model_server_that_is_slow_to_name_its_models_delays_no_other_request() {
-    let (folder, door, is_slow) = (Folder::new(), Arc::new(Door::default()), Arc::new(AtomicBool::new(false)));
+    let (folder, door, is_slow) =
+        (Folder::new(), Arc::new(Door::default()), Arc::new(AtomicBool::new(false)));
     let llm = Server::start({
         let (door, is_slow) = (Arc::clone(&door), Arc::clone(&is_slow));
         move |request: &Request| {

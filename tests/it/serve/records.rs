@@ -173,8 +173,8 @@ fn old_runs_are_removed_when_that_is_asked_for_and_the_others_stay_as_they_were(
     let served = start(&words);
     let new = ask(&served, "new");
     assert_eq!(ask(&served, "old")["id"], old["id"]);
-    let held = prune(&folder.path().join("served"), then);
-    assert!(held.is_err(), "a server has the folder open");
+    let in_use = prune(&folder.path().join("served"), then);
+    assert!(in_use.is_err(), "a server has the folder open");
     assert_eq!(served.end(Signal::SIGTERM), Some(0));
 
     let pruned = prune(&folder.path().join("served"), then).unwrap();

@@ -117,6 +117,13 @@ fn rolesets_of_no_use_to_a_client_are_not_served() {
         "other",
     ]));
     assert!(named.exits(2).stderr.contains("it redacts"));
+    // A calibration holds for one roleset, and no other could ever answer.
+    for rolesets in ["", "--roleset=vote_number,solver_checker"] {
+        let words = ["serve", "--mock", "-o", "other", "--calibration", "c.json"];
+        let words = words.into_iter().chain(Some(rolesets).filter(|words| !words.is_empty()));
+        let refused = Finished::of(consensus(&folder).args(words)).exits(2).stderr;
+        assert!(refused.contains("--roleset, and no other"), "{refused}");
+    }
     // A file that cannot be used is named, and the others are served.
     folder.write("rolesets/torn.json", "{");
     let words = ["mcp", "--mock", "--answer", "4", "--rolesets-dir", "rolesets", "-o", "more"];
@@ -147,7 +154,14 @@ fn a_request_that_makes_no_sense_is_refused_by_its_field_and_harms_no_other() {
     }
     for (text, part) in [
         ("[]", "expected an object"),
-        (r#"{"model":"solver_checker","messages":[{"role":"user","content":5}]}"#, "a text or a list of parts"),
+        (
+            r#"{"model":"solver_checker","messages":[{"role":"user","content":"x"}],"consensus":{"choices":[]}}"#,
+            "name the choices",
+        ),
+        (
+            r#"{"model":"solver_checker","messages":[{"role":"user","content":5}]}"#,
+            "a text or a list of parts",
+        ),
     ] {
         let message = raw(text).json()["error"]["message"].to_string();
         assert!(message.contains(part) && !message.contains("struct"), "{message}");
@@ -166,7 +180,11 @@ fn a_request_that_makes_no_sense_is_refused_by_its_field_and_harms_no_other() {
     }
     for path in ["/v1/runs/%ff", "/v1/runs/%ff/events", "/v1/models/%ff", "/page/runs/%ff"] {
         let said = served.ask(&format!("GET {path}"), &[], "");
-        assert_eq!((said.status, &said.json()["error"]["type"]), (404, &json!("invalid_request_error")), "{path}");
+        assert_eq!(
+            (said.status, &said.json()["error"]["type"]),
+            (404, &json!("invalid_request_error")),
+            "{path}"
+        );
     }
     assert_eq!(served.ask("GET /v1/chat/completions", &[], "").status, 405);
     assert_eq!(served.chat(&[], &body("solver_checker", "How much is 2+2?")).status, 200);
