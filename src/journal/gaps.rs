@@ -36,7 +36,7 @@ struct GapList {
 }
 
 /// The gaps of one journal.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Gaps(HashSet<Gap>);
 
 impl Gaps {

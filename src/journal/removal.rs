@@ -34,46 +34,58 @@ use crate::crypto::Digest;
 ///
 /// [`JournalError`]; the journal is then as it was.
 pub(super) fn remove(mut file: File, path: &Path, runs: &HashSet<String>) -> Result<u64, JournalError> {
-    let io = |action| move |source| JournalError::Io { action, path: path.to_owned(), source };
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let temporary = folder.join(format!(".{}.new", Uuid::new_v4()));
-    let new = OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(&temporary);
-    let mut new = BufWriter::new(new.map_err(io("write beside"))?);
-    file.rewind().map_err(io("read"))?;
-    let (known, mut gaps) = (Gaps::of(path)?, Gaps::of(path)?);
-    let mut written = Ok(());
+    let io = |source| JournalError::Io { action: "write beside", path: path.to_owned(), source };
+    file.rewind().map_err(io)?;
+    let temporary = path.with_file_name(format!(".{}.new", Uuid::new_v4()));
+    let removed = copy_others(&file, path, runs, &temporary).and_then(|(gaps, removed)| {
+        replace(path, &temporary, gaps).map_err(io)?;
+        Ok(removed)
+    });
+    removed.inspect_err(|_| {
+        // The new file is useless now, and may be gone; the first error is the one that matters.
+        let _ = std::fs::remove_file(&temporary);
+    })
+}
+
+/// Copies the lines of all other runs into a new file. Returns the gaps of both files, and the number of bytes that are left out.
+fn copy_others(
+    file: &File,
+    path: &Path,
+    runs: &HashSet<String>,
+    temporary: &Path,
+) -> Result<(Gaps, u64), JournalError> {
+    let io = |source| JournalError::Io { action: "write beside", path: path.to_owned(), source };
+    let new = OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(temporary);
+    let mut new = BufWriter::new(new.map_err(io)?);
+    let known = Gaps::of(path)?;
+    let (mut gaps, mut copied) = (known.clone(), Ok(()));
     let (mut next, mut head, mut removed) = (0, Digest::ZERO, 0);
-    walk(&file, path, Links::OfFile, &known, |record: Record<IgnoredAny>, line| {
-        let bytes = line.bytes + 1;
+    walk(file, path, Links::OfFile, &known, |record: Record<IgnoredAny>, line| {
+        let mut bytes = vec![0; line.bytes + 1];
         if runs.contains(&record.run) {
-            removed += bytes as u64;
+            removed += bytes.len() as u64;
             return Ok(());
         }
         if (record.seq, record.prev) != (next, head) {
             gaps.add(record.seq, record.prev);
         }
         (next, head) = (record.seq + 1, line.sha256);
-        let mut copied = vec![0; bytes];
-        let copy = || file.read_exact_at(&mut copied, line.offset).and_then(|()| new.write_all(&copied));
-        if written.is_ok() {
-            written = { copy }();
+        if copied.is_ok() {
+            copied = file.read_exact_at(&mut bytes, line.offset).and_then(|()| new.write_all(&bytes));
         }
         Ok(())
     })?;
-    let replace = || {
-        new.flush()?;
-        new.get_ref().sync_all()?;
-        gaps.write(path)?;
-        sync_folder(folder)?;
-        std::fs::rename(&temporary, path)?;
-        sync_folder(folder)
-    };
-    written.and_then(|()| { replace }()).map_err(|source| {
-        // The new file is useless now, and may be gone; the first error is the one that matters.
-        let _ = std::fs::remove_file(&temporary);
-        JournalError::Io { action: "write beside", path: path.to_owned(), source }
-    })?;
-    Ok(removed)
+    copied.and_then(|()| new.flush()).and_then(|()| new.get_ref().sync_all()).map_err(io)?;
+    Ok((gaps, removed))
+}
+
+/// Puts the new file in the place of the journal, once its gaps are on disk.
+fn replace(path: &Path, temporary: &Path, gaps: Gaps) -> std::io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    gaps.write(path)?;
+    sync_folder(folder)?;
+    std::fs::rename(temporary, path)?;
+    sync_folder(folder)
 }
 
 #[cfg(test)]
