@@ -160,6 +160,15 @@ pub fn is_of_first_version(folder: &Path) -> Result<bool, BatchError> {
     Ok(!manifest.contains_key("columns"))
 }
 
+/// Returns whether commands on batches have made runs in this folder.
+///
+/// # Errors
+///
+/// Returns [`BatchError::Io`] or [`BatchError::Manifest`].
+pub fn has_commands(folder: &Path) -> Result<bool, BatchError> {
+    Ok(read_manifest(folder)?.contains_key("commands"))
+}
+
 /// The provenance of the results in a folder.
 #[derive(Clone, Debug)]
 pub struct Provenance {

@@ -13,7 +13,6 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use serde::Deserialize;
-use uuid::Uuid;
 
 use super::error::BatchError;
 use super::layout::{PRIVATE, journal_file, results_file};
@@ -33,11 +32,13 @@ pub struct Pruned {
 /// A run of the journal.
 #[derive(Default)]
 struct Seen {
-    is_of_request: bool,
+    /// The request whose run it is, if it is that of a request.
+    request: Option<String>,
     last_at: String,
 }
 
-/// Removes the runs of requests whose last record is older than `before`. Requests are recognised by the ids of their tasks.
+/// Removes the runs of requests all of whose records are older than `before`. `request_of` returns the request of a task by its id, or `None`
+/// for the task of a batch.
 ///
 /// # Errors
 ///
@@ -45,7 +46,7 @@ struct Seen {
 pub fn prune(
     folder: &Path,
     before: SystemTime,
-    is_of_request: fn(&str) -> bool,
+    request_of: fn(&str) -> Option<&str>,
 ) -> Result<Pruned, BatchError> {
     let index = ShardOf::default().index;
     let (journal_path, results_path) = (journal_file(folder, index), results_file(folder, index));
@@ -58,15 +59,17 @@ pub fn prune(
         let seen = runs.entry(record.run).or_default();
         seen.last_at = record.at;
         if let Entry::Opened(spec) = record.event {
-            seen.is_of_request = spec.cell.is_some_and(|cell| is_of_request(&cell.task));
+            seen.request = spec.cell.and_then(|cell| request_of(&cell.task).map(str::to_owned));
         }
         Ok(())
     })?;
-    let is_old = |seen: &Seen| {
-        seen.is_of_request && humantime::parse_rfc3339(&seen.last_at).is_ok_and(|last_at| last_at < before)
-    };
+    let is_old = |seen: &&Seen| humantime::parse_rfc3339(&seen.last_at).is_ok_and(|at| at < before);
+    let recent: HashSet<String> =
+        runs.values().filter(|seen| !is_old(seen)).filter_map(|seen| seen.request.clone()).collect();
+    // A later attempt of a request is found by way of the earlier ones, so all of them stay.
+    let is_removed = |seen: &Seen| seen.request.as_ref().is_some_and(|request| !recent.contains(request));
     let old: HashSet<String> =
-        runs.into_iter().filter(|(_, seen)| is_old(seen)).map(|(run, _)| run).collect();
+        runs.into_iter().filter(|(_, seen)| is_removed(seen)).map(|(run, _)| run).collect();
     if old.is_empty() {
         return Ok(Pruned::default());
     }
@@ -81,8 +84,11 @@ fn remove_rows(path: &Path, runs: &HashSet<String>) -> std::io::Result<u64> {
     struct Row {
         run: String,
     }
-    let temporary = path.with_file_name(format!(".{}.new", Uuid::new_v4()));
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let temporary = path.with_file_name(format!(".{name}.new"));
     let copied = || {
+        // A process that died may have left its file.
+        let _ = std::fs::remove_file(&temporary);
         let new = OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(&temporary)?;
         let (mut old, mut new) = (BufReader::new(File::open(path)?), BufWriter::new(new));
         let (mut line, mut removed) = (Vec::new(), 0);

@@ -17,7 +17,7 @@ use super::shard_id::ShardOf;
 use super::{layout, strays};
 use crate::crypto::Digest;
 use crate::engine::RunState;
-use crate::journal::{Entry, Record, read_shared};
+use crate::journal::{Entry, Record, has_gaps, read_shared};
 use crate::protocol::Outcome;
 
 /// The result of a verification.
@@ -33,8 +33,8 @@ pub struct VerifiedBatch {
     pub unlabelled: u64,
     /// The shards without any file.
     pub absent_shards: u64,
-    /// The places in the journals where old runs were removed.
-    pub gaps: u64,
+    /// The shards from whose journals runs were removed.
+    pub shards_with_gaps: u64,
 }
 
 impl VerifiedBatch {
@@ -95,7 +95,8 @@ fn verify_shard(
     }
     let mut open: HashMap<Uuid, Open> = HashMap::new();
     let mut differs = None;
-    verified.gaps += read_shared(&journal, |record: Record, line| {
+    verified.shards_with_gaps += u64::from(has_gaps(&journal));
+    read_shared(&journal, |record: Record, line| {
         let run: Uuid =
             record.run.parse().map_err(|_| "its `run` is not the id of a batch run".to_owned())?;
         let head = open.get(&run).map_or(Digest::ZERO, |this| this.head);

@@ -86,7 +86,8 @@ impl Chain {
             Links::AsFirst => record.run_prev.is_some(),
         };
         let before = if is_of_run { record.run_prev } else { Some(record.prev) };
-        if !is_of_run && gaps.are_before(record.seq, record.prev) {
+        // A gap skips lines, so no other line takes the place of one that is gone.
+        if !is_of_run && record.seq > self.lines && gaps.are_before(record.seq, record.prev) {
             *self = Self { lines: record.seq, head: record.prev };
         }
         let is_cut_out = links == Links::AsFirst && !is_of_run && record.seq > 0;

@@ -4,18 +4,22 @@
 //! lines alone. The list proves nothing about the lines that are gone: a program that may write the journal may write the list too.
 
 use std::collections::HashSet;
-use std::fs::File;
-use std::io::ErrorKind;
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::{JournalError, VERSION};
 use crate::crypto::Digest;
-use crate::files::write_whole;
+use crate::files::read_text;
 
 /// The file mode: only the owner may read and write.
-pub(super) const PRIVATE: u32 = 0o600;
+const PRIVATE: u32 = 0o600;
+
+/// The most bytes of a list.
+const LIST_BYTES_MAX: u64 = 1 << 28;
 
 /// A place where lines were removed.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
@@ -36,7 +40,7 @@ struct GapList {
 }
 
 /// The gaps of one journal.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Gaps(HashSet<Gap>);
 
 impl Gaps {
@@ -47,7 +51,7 @@ impl Gaps {
     /// [`JournalError::Io`], and [`JournalError::Damaged`] if the list is not what this program writes.
     pub(super) fn of(path: &Path) -> Result<Self, JournalError> {
         let list = list_of(path);
-        let text = match std::fs::read_to_string(&list) {
+        let text = match read_text(&list, LIST_BYTES_MAX) {
             Ok(text) => text,
             Err(why) if why.kind() == ErrorKind::NotFound => return Ok(Self::default()),
             Err(source) => return Err(JournalError::Io { action: "read", path: list, source }),
@@ -77,10 +81,33 @@ impl Gaps {
         let mut gaps: Vec<Gap> = self.0.into_iter().collect();
         gaps.sort_by_key(|gap| gap.seq);
         let text = serde_json::to_string(&GapList { v: VERSION, gaps })? + "\n";
-        let list = list_of(journal);
-        write_whole(&list, &text, PRIVATE)?;
-        File::open(&list)?.sync_all()
+        let (list, new) = (list_of(journal), new_file(&list_of(journal)));
+        let mut file = create_new(&new)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        std::fs::rename(&new, &list)
     }
+}
+
+/// Returns the path of the file that is to take the place of this one.
+pub(super) fn new_file(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.new"))
+}
+
+/// Makes a file for the user alone, in the place of one that a process left when it died.
+pub(super) fn create_new(path: &Path) -> std::io::Result<File> {
+    match std::fs::remove_file(path) {
+        Err(why) if why.kind() != ErrorKind::NotFound => return Err(why),
+        Ok(()) | Err(_) => {}
+    }
+    OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(path)
+}
+
+/// Returns whether runs were removed from the journal at `path`.
+#[must_use]
+pub fn has_gaps(path: &Path) -> bool {
+    list_of(path).exists()
 }
 
 /// Returns the path of the list of gaps: that of the journal with the ending `gaps.json`.

@@ -41,6 +41,7 @@ pub use entry::{
     Asked, Entry, Executed, Executor, Found, InBatch, InSession, Library, Limits, Record, Replied, RunSpec,
 };
 pub use error::JournalError;
+pub use gaps::has_gaps;
 pub use log::Log;
 pub use reader::{Journal, PlacedRecord, read, read_from, read_shared};
 pub use run_places::RunPlaces;

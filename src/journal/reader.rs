@@ -48,8 +48,6 @@ pub(super) struct Walked {
     pub(super) chain: Chain,
     /// The number of whole lines in the file.
     pub(super) lines: u64,
-    /// The number of places where lines were removed.
-    pub(super) gaps: u64,
     /// The length of all whole lines, in bytes.
     pub(super) whole_bytes: u64,
     /// The length of a torn last line, in bytes.
@@ -96,7 +94,7 @@ pub fn read_from<E: DeserializeOwned>(lines: impl Read, path: &Path) -> Result<J
 }
 
 /// Reads a journal that many runs share at `path`, record by record, and checks its chain. Only one line is in memory
-/// at a time. A torn last line does not count. Returns the number of places where the lines of old runs were removed.
+/// at a time. A torn last line does not count.
 ///
 /// # Errors
 ///
@@ -104,11 +102,11 @@ pub fn read_from<E: DeserializeOwned>(lines: impl Read, path: &Path) -> Result<J
 pub fn read_shared<E: DeserializeOwned>(
     path: &Path,
     each: impl FnMut(Record<E>, PlacedRecord) -> Result<(), String>,
-) -> Result<u64, JournalError> {
+) -> Result<(), JournalError> {
     let io = |source| JournalError::Io { action: "read", path: path.to_owned(), source };
     let file = File::open(path).map_err(io)?;
     // A journal that is replaced at this moment has its new list already, which has the old gaps too.
-    walk(&file, path, Links::OfFile, &Gaps::of(path)?, each).map(|walked| walked.gaps)
+    walk(&file, path, Links::OfFile, &Gaps::of(path)?, each).map(drop)
 }
 
 /// Reads a file from its current position to its end, and passes each record to `each`.
@@ -132,13 +130,11 @@ pub(super) fn walk<E: DeserializeOwned>(
         }
         let number = walked.lines + 1;
         let damaged = |why: String| JournalError::Damaged { path: path.to_owned(), line: number, why };
-        let next = walked.chain.lines;
         let record = walked.chain.check(&line, by, gaps).map_err(damaged)?;
         if by == Links::AsFirst {
             by = if record.run_prev.is_some() { Links::OfRun } else { Links::OfFile };
         }
         let (offset, bytes, sha256) = (walked.whole_bytes, line.len(), walked.chain.head);
-        walked.gaps += u64::from(by == Links::OfFile && record.seq != next);
         each(record, PlacedRecord { number, offset, bytes, sha256 }).map_err(damaged)?;
         walked.lines = number;
         walked.whole_bytes += count as u64;

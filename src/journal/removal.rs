@@ -12,16 +12,15 @@
 //! between leaves a journal that is whole.
 
 use std::collections::HashSet;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{BufWriter, Seek as _, Write as _};
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use serde::de::IgnoredAny;
-use uuid::Uuid;
 
 use super::chain::Links;
-use super::gaps::{Gaps, PRIVATE};
+use super::gaps::{Gaps, create_new, new_file};
 use super::reader::walk;
 use super::writer::sync_folder;
 use super::{JournalError, Record};
@@ -36,7 +35,7 @@ use crate::crypto::Digest;
 pub(super) fn remove(mut file: File, path: &Path, runs: &HashSet<String>) -> Result<u64, JournalError> {
     let io = |source| JournalError::Io { action: "write beside", path: path.to_owned(), source };
     file.rewind().map_err(io)?;
-    let temporary = path.with_file_name(format!(".{}.new", Uuid::new_v4()));
+    let temporary = new_file(path);
     let removed = copy_others(&file, path, runs, &temporary).and_then(|(gaps, removed)| {
         replace(path, &temporary, gaps).map_err(io)?;
         Ok(removed)
@@ -55,21 +54,24 @@ fn copy_others(
     temporary: &Path,
 ) -> Result<(Gaps, u64), JournalError> {
     let io = |source| JournalError::Io { action: "write beside", path: path.to_owned(), source };
-    let new = OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(temporary);
-    let mut new = BufWriter::new(new.map_err(io)?);
-    let known = Gaps::of(path)?;
-    let (mut gaps, mut copied) = (known.clone(), Ok(()));
-    let (mut next, mut head, mut removed) = (0, Digest::ZERO, 0);
-    walk(file, path, Links::OfFile, &known, |record: Record<IgnoredAny>, line| {
+    let mut new = BufWriter::new(create_new(temporary).map_err(io)?);
+    let (mut gaps, mut copied, mut removed) = (Gaps::default(), Ok(()), 0);
+    // The number and the digest that the next line has without a gap: in the old file, and in the new one.
+    let mut expected = [(0, Digest::ZERO); 2];
+    walk(file, path, Links::OfFile, &Gaps::of(path)?, |record: Record<IgnoredAny>, line| {
         let mut bytes = vec![0; line.bytes + 1];
-        if runs.contains(&record.run) {
+        let (is_removed, follows) = (runs.contains(&record.run), (record.seq, record.prev));
+        let files = if is_removed { &mut expected[..1] } else { &mut expected[..] };
+        for expected in files {
+            if *expected != follows {
+                gaps.add(record.seq, record.prev);
+            }
+            *expected = (record.seq + 1, line.sha256);
+        }
+        if is_removed {
             removed += bytes.len() as u64;
             return Ok(());
         }
-        if (record.seq, record.prev) != (next, head) {
-            gaps.add(record.seq, record.prev);
-        }
-        (next, head) = (record.seq + 1, line.sha256);
         if copied.is_ok() {
             copied = file.read_exact_at(&mut bytes, line.offset).and_then(|()| new.write_all(&bytes));
         }
@@ -90,6 +92,8 @@ fn replace(path: &Path, temporary: &Path, gaps: Gaps) -> std::io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::OpenOptions;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -142,7 +146,7 @@ mod tests {
                 read_shared(&path, |_: Record<u8>, _| Ok(())).unwrap();
             }
             let names = std::fs::read_dir(scratch.path()).unwrap().count();
-            prop_assert!(names <= 2, "the journal and its list");
+            prop_assert!(names == 2, "the journal and its list");
         }
     }
 
@@ -154,19 +158,25 @@ mod tests {
         append(&path, &[1, 2, 1, 3, 1]);
         let whole = std::fs::read_to_string(&path).unwrap();
         LockedJournal::take(&path).unwrap().remove(&["2".to_owned()].into()).unwrap();
-        let gaps = || read_shared(&path, |_: Record<u8>, _| Ok(()));
-        assert_eq!(gaps().unwrap(), 1);
+        let read = || read_shared(&path, |_: Record<u8>, _| Ok(()));
+        read().unwrap();
         // The process died before the journal was replaced.
         std::fs::write(&path, &whole).unwrap();
-        assert_eq!(gaps().unwrap(), 0);
+        read().unwrap();
         let without = |cut: usize| {
             let lines = whole.split_inclusive('\n').enumerate().filter(|(at, _)| *at != cut);
             std::fs::write(&path, lines.map(|(_, line)| line).collect::<String>()).unwrap();
         };
         without(3);
-        assert!(matches!(gaps(), Err(JournalError::Damaged { line: 4, .. })), "{:?}", gaps());
+        assert!(matches!(read(), Err(JournalError::Damaged { line: 4, .. })), "{:?}", read());
+        // A line in the place of one that is gone is no gap.
+        let other = whole.split_inclusive('\n').nth(1).unwrap().replace("\"run\":\"2\"", "\"run\":\"4\"");
+        let forged =
+            whole.split_inclusive('\n').enumerate().map(|(at, line)| if at == 1 { &other } else { line });
+        std::fs::write(&path, forged.collect::<String>()).unwrap();
+        assert!(matches!(read(), Err(JournalError::Damaged { line: 3, .. })), "{:?}", read());
         std::fs::remove_file(list_of(&path)).unwrap();
         without(1);
-        assert!(matches!(gaps(), Err(JournalError::Damaged { line: 2, .. })), "{:?}", gaps());
+        assert!(matches!(read(), Err(JournalError::Damaged { line: 2, .. })), "{:?}", read());
     }
 }

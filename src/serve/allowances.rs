@@ -1,7 +1,7 @@
 //! The limits of each token for a day, and their use.
 //!
 //! The input is the beginnings of runs and their replies, each with its day and its caller. The output is whether a caller may begin another
-//! run. A run that got no reply counts no more once it has ended. A day is one of UTC. The tokens of a reply count when it comes, so the calls that are in the air may exceed a limit. The runs of
+//! run. A run without a record counts no more once it has ended. A day is one of UTC. The tokens of a reply count when it comes, so the calls that are in the air may exceed a limit. The runs of
 //! earlier servers count on the day on which they ended. No clock is read here.
 
 use std::collections::HashMap;
@@ -47,7 +47,6 @@ struct Charged {
 
 #[derive(Deserialize)]
 struct ChargedUse {
-    calls: u64,
     prompt: u64,
     completion: u64,
 }
@@ -78,7 +77,7 @@ impl Spending {
         Ok(())
     }
 
-    /// Counts a run no more that was counted on this day and has paid for nothing.
+    /// Counts a run no more that was counted on this day and never began.
     pub(super) fn take_back(&mut self, caller: Digest, day: &str) {
         if *day == *self.day
             && let Some(spent) = self.of.get_mut(&caller)
@@ -104,9 +103,7 @@ impl Spending {
         let Ok(Charged { meta, usage, timing }) = serde_json::from_slice(row) else { return };
         let Some(caller) = meta.get(CALLER_LABEL).and_then(|caller| caller.parse().ok()) else { return };
         let tokens = usage.prompt.saturating_add(usage.completion);
-        if usage.calls > 0 {
-            self.recall_run(caller, tokens, &timing.started_at, &timing.ended_at);
-        }
+        self.recall_run(caller, tokens, &timing.started_at, &timing.ended_at);
     }
 
     /// Charges a run of an earlier server that has no row of results, from its records.
@@ -150,7 +147,7 @@ mod tests {
     use super::*;
 
     fn row(caller: Digest, started_at: &str, ended_at: &str, tokens: u64) -> Vec<u8> {
-        let row = json!({"meta": {"caller": caller}, "usage": {"calls": 1, "prompt": tokens, "completion": 0},
+        let row = json!({"meta": {"caller": caller}, "usage": {"prompt": tokens, "completion": 0},
             "timing": {"started_at": started_at, "ended_at": ended_at}});
         row.to_string().into_bytes()
     }
@@ -172,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_paid_for_nothing_is_taken_back_from_its_own_day_alone() {
+    fn a_run_that_never_began_is_taken_back_from_its_own_day_alone() {
         let one = Digest::new(b"one");
         let allowance = Allowance { runs: Some(1), tokens: None };
         let mut spending = Spending::default();

@@ -137,6 +137,7 @@ impl<'a> Intake<'a> {
 
     /// Lets a request wait for its roleset. Returns the roleset if no other request waits for it.
     fn wait(&mut self, request: IntakeRequest) -> Option<Wanted> {
+        self.awaiting.values_mut().for_each(|waiting| waiting.retain(|request| !request.is_gone()));
         if self.awaiting.values().map(Vec::len).sum::<usize>() >= self.awaiting_max {
             request.refuse(ApiError::full());
             return None;
@@ -209,7 +210,7 @@ impl<'a> Intake<'a> {
         let column = Column::new(cell.model, setup, endpoints).in_arm(&cell.arm);
         let column = column.with_limits(budget.unwrap_or_default());
         let task = task(cell.task, prompt, documents, Some(canonical), cell.meta);
-        self.begin(task, own_cell(column, seed), Caller(caller), keyed, None);
+        self.begin(task, own_cell(column, seed), (Caller(caller), SystemTime::now()), keyed, None);
     }
 
     /// Turns a request into a run, or finds the run that it has become before. Returns `None` if its roleset has to be looked up first.
@@ -223,7 +224,8 @@ impl<'a> Intake<'a> {
         };
         let Some(column) = self.wished(asked)? else { return Ok(None) };
         let place = Arc::clone(&self.service.places).try_acquire_owned().map_err(|_| ApiError::full())?;
-        self.service.charge(*caller, SystemTime::now())?;
+        let now = SystemTime::now();
+        self.service.charge(*caller, now)?;
         let seed = asked.seed.unwrap_or_else(|| Digest::new(id.as_bytes()).leading_u64() >> 33);
         let keyed = key.as_ref().map(|(_, digest)| *digest);
         let of_caller = (caller.0 != Digest::ZERO).then(|| (CALLER_LABEL.to_owned(), caller.0.to_string()));
@@ -234,7 +236,7 @@ impl<'a> Intake<'a> {
         let RequestedRun { prompt, documents, canonical, .. } = asked.clone();
         let task = task(id, prompt, documents, canonical, meta.collect());
         let own = own_cell(column, seed);
-        let live = self.begin(task, own, *caller, keyed, Some(place));
+        let live = self.begin(task, own, (*caller, now), keyed, Some(place));
         Ok(Some(Taken::Live(self.attached(live))))
     }
 
@@ -312,14 +314,14 @@ impl<'a> Intake<'a> {
         &mut self,
         task: TaskLine,
         (own, stop): (OwnCell, watch::Sender<StopRequest>),
-        caller: Caller,
+        (caller, since): (Caller, SystemTime),
         keyed: Option<Digest>,
         place: Option<OwnedSemaphorePermit>,
     ) -> Arc<LiveRun> {
         // A run that is asked for now has a place.
         let is_old = place.is_none();
         let origin = RunOrigin { run: own.run(&task.id), task: task.id.clone(), caller, keyed, is_old };
-        let live = Arc::new(LiveRun::new(origin, stop, place));
+        let live = Arc::new(LiveRun::new(origin, since, stop, place));
         self.count += 1;
         self.service.add(Arc::clone(&live), Line { number: self.count, task: Ok(task), own: Some(own) });
         live
@@ -428,7 +430,7 @@ async fn served(
         );
         return Err(ApiError::field("model", why));
     }
-    let column = columns.one(roleset, model).await.map_err(unusable)?;
+    let column = columns.one(roleset, model).await.map_err(|why| unusable(why, model.is_some()))?;
     if (column.setup.params.protocol() == REVIEW) != is_review {
         // The file of the roleset was changed since the server was started.
         let why = "the roleset has another protocol by now; start the server again";
@@ -441,22 +443,21 @@ async fn served(
     Ok(column.with_header(DEPTH_HEADER, "1"))
 }
 
-/// Returns the refusal of a request whose roleset cannot be run. Files are of no concern to a caller, so the log alone names them.
-fn unusable(why: RunError) -> ApiError {
-    let is_of_files = !matches!(
-        why,
-        RunError::Usage(_) | RunError::Config(ConfigError::Usage(_) | ConfigError::NoRoleset { .. })
-    );
+/// Returns the refusal of a request whose roleset cannot be run. A caller that has chosen the model learns what is wrong with it. Files are
+/// of no concern to callers, so the log alone names them.
+fn unusable(why: RunError, has_chosen: bool) -> ApiError {
+    let is_of_choice =
+        has_chosen && matches!(why, RunError::Usage(_) | RunError::Config(ConfigError::Usage(_)));
     let is_of_provider = why.exit_code() == ExitCode::Provider;
     let why = format!("{:#}", anyhow::Error::from(why));
     if is_of_provider {
         return ApiError::provider(&why, true);
     }
-    if is_of_files {
-        tracing::error!("{why}");
-        return ApiError::field("model", "the server cannot run this roleset; its log says why");
+    if is_of_choice {
+        return ApiError::field("model", why);
     }
-    ApiError::field("model", why)
+    tracing::error!("{why}");
+    ApiError::field("model", "the server cannot run this roleset; its log says why")
 }
 
 /// Returns what a task is run with, and the means to stop its run.

@@ -75,13 +75,14 @@ pub(super) struct LiveRun {
 impl LiveRun {
     pub(super) fn new(
         origin: RunOrigin,
+        since: SystemTime,
         stop: watch::Sender<StopRequest>,
         place: Option<OwnedSemaphorePermit>,
     ) -> Self {
         let (attached, is_cancelled, has_begun) =
             (AtomicUsize::new(0), AtomicBool::new(false), AtomicBool::new(false));
         let (progress, at_work) = (watch::Sender::default(), watch::Sender::default());
-        let (since, place) = (SystemTime::now(), Mutex::new(place));
+        let place = Mutex::new(place);
         Self { origin, since, progress, at_work, stop, attached, is_cancelled, has_begun, place }
     }
 

@@ -88,8 +88,15 @@ pub struct Served {
 ///
 /// [`BatchError`], also if another process has the folder open.
 pub fn prune(folder: &Path, before: SystemTime) -> Result<Pruned, BatchError> {
-    // A task is a request's if its id is that of a key, or made up by the server.
-    crate::batch::prune(folder, before, |task| task.starts_with(KEYED) || Uuid::try_parse(task).is_ok())
+    crate::batch::prune(folder, before, request_of)
+}
+
+/// Returns the request of a task, whose id is that of a key or made up by the server. The attempts of one key are one request.
+fn request_of(task: &str) -> Option<&str> {
+    match task.strip_prefix(KEYED) {
+        Some(attempt) => Some(attempt.split('-').next().unwrap_or(attempt)),
+        None => Uuid::try_parse(task).is_ok().then_some(task),
+    }
 }
 
 /// Serves requests until `stop` says so. Runs that are under way then are put down after their open calls, and those with a key go on
@@ -174,4 +181,18 @@ async fn put_down(service: &Arc<Service>, mut stop: watch::Receiver<StopRequest>
     let _ = tokio::time::timeout(GRACE, stop.wait_for(|request| *request == StopRequest::Abort)).await;
     service.stop_all(StopRequest::Abort);
     std::future::pending::<()>().await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_attempts_of_a_key_are_one_request_and_the_tasks_of_a_batch_are_none() {
+        assert_eq!(request_of("key-0a1b"), request_of("key-0a1b-2"));
+        assert_ne!(request_of("key-0a1b"), request_of("key-0a1c"));
+        let made_up = Uuid::now_v7().to_string();
+        assert_eq!(request_of(&made_up), Some(made_up.as_str()));
+        assert_eq!(request_of("gsm8k-7"), None);
+    }
 }

@@ -286,15 +286,10 @@ impl Service {
         // The run has left the list before its place is free for another.
         let live = self.live().remove(&run);
         if let Some(live) = live {
-            let end = end(&live);
-            let is_free = match &end {
-                RunEnd::WithResult(row) => row["usage"]["calls"] == 0,
-                RunEnd::WithoutResult(_) => !live.is_on_record(),
-            };
-            if is_free {
+            if !live.is_on_record() {
                 locked(&self.spending).take_back(live.origin.caller.0, &today(live.since));
             }
-            live.end(end);
+            live.end(end(&live));
         }
     }
 }
@@ -360,7 +355,8 @@ impl Watcher for Arc<Service> {
         let why = if live.is_on_record() {
             ApiError::broken()
         } else if matches!(why, BatchError::Engine(EngineError::Provider { .. })) {
-            ApiError::provider(&why.to_string(), true)
+            let why = "the models cannot be called, and the log of the server says why";
+            ApiError::provider(why, true)
         } else {
             ApiError::internal(why)
         };

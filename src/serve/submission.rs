@@ -33,6 +33,14 @@ impl IntakeRequest {
         }
     }
 
+    /// Returns whether the request has gone away.
+    pub(super) fn is_gone(&self) -> bool {
+        match self {
+            Self::Run(submission) => submission.taken.is_closed(),
+            Self::Plan { planned, .. } => planned.is_closed(),
+        }
+    }
+
     /// Refuses the request, which may have gone away.
     pub(super) fn refuse(self, why: ApiError) {
         match self {

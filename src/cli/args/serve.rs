@@ -13,7 +13,6 @@ use super::shared::{
 };
 use crate::batch::ColumnRequest;
 use crate::cli::completion;
-use crate::config::Chosen;
 
 const AFTER_HELP: &str = "\
 A client of OpenAI's interface needs one change: its base URL is http://127.0.0.1:8700/v1. The model is a roleset, such as \
@@ -107,8 +106,7 @@ impl HostingArgs {
         ColumnRequest {
             rolesets: self.roleset.first().cloned().into_iter().collect(),
             rolesets_dir: self.rolesets.rolesets_dir.clone(),
-            // A client asks again by itself, and a person waits.
-            servers: Chosen { refused_at_once: true, ..self.server.chosen() },
+            servers: self.server.chosen(),
             mock: self.scripted.choice(),
             calibration: self.calibration.request(),
             limits: self.limits.limits(),

@@ -235,7 +235,6 @@ fn a_run_that_could_not_begin_may_be_asked_for_again_with_the_same_key() {
     for _ in 0..2 {
         let failed = served.chat(&["Idempotency-Key: k"], &body("solver_checker", "How much is 2+2?"));
         assert_eq!((failed.status, &failed.json()["error"]["code"]), (502, &json!("provider_failed")));
-        assert!(failed.body.contains("OPENROUTER_API_KEY"), "{failed:?}");
     }
 }
 

@@ -180,7 +180,7 @@ fn old_runs_are_removed_when_that_is_asked_for_and_the_others_stay_as_they_were(
     let pruned = prune(&folder.path().join("served"), then).unwrap();
     assert_eq!(pruned.runs, 2);
     let verified = Finished::of(consensus(&folder).args(["verify", "served"])).exits(0);
-    assert!(verified.stdout.contains("old runs were removed"), "{}", verified.stdout);
+    assert!(verified.stdout.contains("runs were removed"), "{}", verified.stdout);
     let served = start(&[&words[..], &["--keep", "30d"]].concat());
     let again = ask(&served, "new");
     assert_eq!((&again["id"], &again["consensus"]), (&new["id"], &new["consensus"]));
@@ -198,6 +198,9 @@ fn old_runs_are_removed_when_that_is_asked_for_and_the_others_stay_as_they_were(
     let batch = ["batch", "tasks.jsonl", "-o", "batch", "--mock", "--answer", "4"];
     Finished::of(consensus(&folder).args(batch)).exits(0);
     assert_eq!(prune(&folder.path().join("batch"), SystemTime::now()).unwrap().runs, 0);
+    let words = ["serve", "-o", "batch", "--keep", "30d", "--mock", "--answer", "4"];
+    let kept = Finished::of(consensus(&folder).args(words)).exits(2).stderr;
+    assert!(kept.contains("the folder of a batch"), "{kept}");
     let day = Finished::of(consensus(&folder).args(["serve", "-o", "served", "--keep", "1h"])).exits(2);
     assert!(day.stderr.contains("at least a day"), "{}", day.stderr);
 }
