@@ -10,6 +10,7 @@ mod closed;
 mod folder;
 mod growing;
 mod own;
+mod replacement;
 mod scratch;
 mod whole;
 
@@ -19,5 +20,6 @@ pub use closed::remove_tree;
 pub use folder::private_folder;
 pub use growing::{GrowingFile, LinePlace};
 pub use own::check_own;
+pub use replacement::Replacement;
 pub use scratch::Scratch;
 pub use whole::write_whole;

@@ -4,19 +4,14 @@
 //! lines alone. The list proves nothing about the lines that are gone: a program that may write the journal may write the list too.
 
 use std::collections::HashSet;
-use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::{JournalError, VERSION};
 use crate::crypto::Digest;
-use crate::files::read_text;
-
-/// The file mode: only the owner may read and write.
-const PRIVATE: u32 = 0o600;
+use crate::files::{Replacement, read_text};
 
 /// The most bytes of a list.
 const LIST_BYTES_MAX: u64 = 1 << 28;
@@ -81,27 +76,10 @@ impl Gaps {
         let mut gaps: Vec<Gap> = self.0.into_iter().collect();
         gaps.sort_by_key(|gap| gap.seq);
         let text = serde_json::to_string(&GapList { v: VERSION, gaps })? + "\n";
-        let (list, new) = (list_of(journal), new_file(&list_of(journal)));
-        let mut file = create_new(&new)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        std::fs::rename(&new, &list)
+        let mut list = Replacement::of(&list_of(journal))?;
+        list.write_all(text.as_bytes())?;
+        list.commit()
     }
-}
-
-/// Returns the path of the file that is to take the place of this one.
-pub(super) fn new_file(path: &Path) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!(".{name}.new"))
-}
-
-/// Makes a file for the user alone, in the place of one that a process left when it died.
-pub(super) fn create_new(path: &Path) -> std::io::Result<File> {
-    match std::fs::remove_file(path) {
-        Err(why) if why.kind() != ErrorKind::NotFound => return Err(why),
-        Ok(()) | Err(_) => {}
-    }
-    OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(path)
 }
 
 /// Returns whether runs were removed from the journal at `path`.

@@ -13,18 +13,18 @@
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::{BufWriter, Seek as _, Write as _};
+use std::io::{Seek as _, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use serde::de::IgnoredAny;
 
 use super::chain::Links;
-use super::gaps::{Gaps, create_new, new_file};
+use super::gaps::Gaps;
 use super::reader::walk;
-use super::writer::sync_folder;
 use super::{JournalError, Record};
 use crate::crypto::Digest;
+use crate::files::Replacement;
 
 /// Removes all lines of these runs from a journal that is locked. Returns the number of bytes that are gone. The lock is that of the old
 /// file, and ends with it.
@@ -35,30 +35,11 @@ use crate::crypto::Digest;
 pub(super) fn remove(mut file: File, path: &Path, runs: &HashSet<String>) -> Result<u64, JournalError> {
     let io = |source| JournalError::Io { action: "write beside", path: path.to_owned(), source };
     file.rewind().map_err(io)?;
-    let temporary = new_file(path);
-    let removed = copy_others(&file, path, runs, &temporary).and_then(|(gaps, removed)| {
-        replace(path, &temporary, gaps).map_err(io)?;
-        Ok(removed)
-    });
-    removed.inspect_err(|_| {
-        // The new file is useless now, and may be gone; the first error is the one that matters.
-        let _ = std::fs::remove_file(&temporary);
-    })
-}
-
-/// Copies the lines of all other runs into a new file. Returns the gaps of both files, and the number of bytes that are left out.
-fn copy_others(
-    file: &File,
-    path: &Path,
-    runs: &HashSet<String>,
-    temporary: &Path,
-) -> Result<(Gaps, u64), JournalError> {
-    let io = |source| JournalError::Io { action: "write beside", path: path.to_owned(), source };
-    let mut new = BufWriter::new(create_new(temporary).map_err(io)?);
+    let mut new = Replacement::of(path).map_err(io)?;
     let (mut gaps, mut copied, mut removed) = (Gaps::default(), Ok(()), 0);
     // The number and the digest that the next line has without a gap: in the old file, and in the new one.
     let mut expected = [(0, Digest::ZERO); 2];
-    walk(file, path, Links::OfFile, &Gaps::of(path)?, |record: Record<IgnoredAny>, line| {
+    walk(&file, path, Links::OfFile, &Gaps::of(path)?, |record: Record<IgnoredAny>, line| {
         let mut bytes = vec![0; line.bytes + 1];
         let (is_removed, follows) = (runs.contains(&record.run), (record.seq, record.prev));
         let files = if is_removed { &mut expected[..1] } else { &mut expected[..] };
@@ -70,24 +51,13 @@ fn copy_others(
         }
         if is_removed {
             removed += bytes.len() as u64;
-            return Ok(());
-        }
-        if copied.is_ok() {
+        } else if copied.is_ok() {
             copied = file.read_exact_at(&mut bytes, line.offset).and_then(|()| new.write_all(&bytes));
         }
         Ok(())
     })?;
-    copied.and_then(|()| new.flush()).and_then(|()| new.get_ref().sync_all()).map_err(io)?;
-    Ok((gaps, removed))
-}
-
-/// Puts the new file in the place of the journal, once its gaps are on disk.
-fn replace(path: &Path, temporary: &Path, gaps: Gaps) -> std::io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    gaps.write(path)?;
-    sync_folder(folder)?;
-    std::fs::rename(temporary, path)?;
-    sync_folder(folder)
+    copied.and_then(|()| gaps.write(path)).and_then(|()| new.commit()).map_err(io)?;
+    Ok(removed)
 }
 
 #[cfg(test)]

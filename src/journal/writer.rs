@@ -18,6 +18,9 @@ use crate::files::private_folder;
 /// holds the lock for less.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// The most times that a journal is opened again because another file has taken its place.
+const REPLACED_MAX: usize = 3;
+
 /// The only writer of a run's journal. It holds the lock of the run until it is dropped.
 #[derive(Debug)]
 pub struct Writer {
@@ -162,7 +165,7 @@ pub(super) fn create_file(path: &Path) -> Result<File, JournalError> {
 /// Opens a journal's file for reading and appending, locked; returns `None` if it does not exist.
 pub(super) fn open_file(path: &Path) -> Result<Option<File>, JournalError> {
     let io = |source| JournalError::Io { action: "open", path: path.to_owned(), source };
-    loop {
+    for _ in 0..REPLACED_MAX {
         let file = match OpenOptions::new().read(true).append(true).open(path) {
             Ok(file) => file,
             Err(why) if why.kind() == ErrorKind::NotFound => return Ok(None),
@@ -175,6 +178,7 @@ pub(super) fn open_file(path: &Path) -> Result<Option<File>, JournalError> {
             return Ok(Some(file));
         }
     }
+    Err(JournalError::Locked { path: path.to_owned() })
 }
 
 /// Cuts a torn last line off a file that was walked through, and makes the rest durable. Its writer may have died
@@ -211,7 +215,7 @@ fn lock(file: &File, path: &Path) -> Result<(), JournalError> {
 }
 
 /// Makes a folder's entries durable, and those of the folders above it, which may be new as well.
-pub(super) fn sync_folder(dir: &Path) -> std::io::Result<()> {
+fn sync_folder(dir: &Path) -> std::io::Result<()> {
     let named = dir.ancestors().take(5).filter(|folder| !folder.as_os_str().is_empty());
     named.map(File::open).try_for_each(|folder| folder?.sync_all())
 }
