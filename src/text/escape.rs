@@ -76,11 +76,9 @@ pub fn json_string(text: &str) -> String {
     out
 }
 
-/// Returns true if every byte is a visible character of its own, as in most texts.
-fn is_visible_ascii(text: &str) -> bool {
-    let is_visible = |byte: &u8| matches!(byte, b'\n' | b'\t' | b' '..=b'~');
-    // A block without a branch for each byte is compared with vector instructions.
-    text.as_bytes().chunks(64).all(|block| block.iter().fold(true, |all, byte| all & is_visible(byte)))
+/// Returns true if a byte is a visible character of its own. In most texts all bytes are.
+fn is_visible_ascii(byte: u8) -> bool {
+    matches!(byte, b'\n' | b'\t' | b' '..=b'~')
 }
 
 /// Returns `text` for display as plain prose, with role tokens broken and invisible characters dropped.
@@ -90,8 +88,11 @@ fn is_visible_ascii(text: &str) -> bool {
 pub fn plain(text: &str) -> String {
     // Invisible characters go first, so that dropping one cannot join the parts of a token.
     let is_kept = |c: &char| matches!(c, '\n' | '\t') || !is_invisible(*c);
-    let visible =
-        if is_visible_ascii(text) { Cow::Borrowed(text) } else { text.chars().filter(is_kept).collect() };
+    let visible = if text.bytes().all(is_visible_ascii) {
+        Cow::Borrowed(text)
+    } else {
+        text.chars().filter(is_kept).collect()
+    };
     let mut out = String::with_capacity(visible.len());
     let mut copied = 0;
     for (at, opening) in visible.match_indices(['<', '[']) {
