@@ -34,6 +34,9 @@ pub enum BatchError {
     /// There is no batch in the folder.
     #[error("there is no batch in `{0}`: it has no file `batch.json`")]
     NoBatch(PathBuf),
+    /// Runs of a batch are not removed, because the next command would make them again.
+    #[error("`{}` is the folder of a batch, which would make its runs again; only the runs of a server can be removed", .0.display())]
+    OfBatch(PathBuf),
     /// A run met a fault of this program.
     #[error("a fault of this program ended the run: {0}; please report it")]
     Panic(String),
@@ -184,6 +187,7 @@ impl BatchError {
             | Self::Manifest { .. }
             | Self::Transcript { .. } => ExitCode::Integrity,
             Self::NoBatch(_)
+            | Self::OfBatch(_)
             | Self::Settings { .. }
             | Self::Shards { .. }
             | Self::Redactions { .. }

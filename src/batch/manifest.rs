@@ -165,7 +165,7 @@ pub fn is_of_first_version(folder: &Path) -> Result<bool, BatchError> {
 /// # Errors
 ///
 /// Returns [`BatchError::Io`] or [`BatchError::Manifest`].
-pub fn has_commands(folder: &Path) -> Result<bool, BatchError> {
+pub(super) fn has_commands(folder: &Path) -> Result<bool, BatchError> {
     Ok(read_manifest(folder)?.contains_key("commands"))
 }
 

@@ -60,7 +60,7 @@ pub use grader::Grader;
 pub use grading::CommandGrader;
 pub use layout::{is_batch, redactions_file};
 pub use manifest::{
-    BatchNote, ColumnNote, CommandNote, DataNote, Provenance, ServerNote, check_settings, has_commands,
+    BatchNote, ColumnNote, CommandNote, DataNote, Provenance, ServerNote, check_settings,
     is_of_first_version, mixed_columns, note, note_servers, provenance,
 };
 pub use matrix::{Column, require_answer, text_is_right};

@@ -6,18 +6,19 @@
 //! next command would make them again.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::{File, OpenOptions};
-use std::io::{BufReader, BufWriter, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs::File;
+use std::io::{BufReader, Write as _};
 use std::path::Path;
 use std::time::SystemTime;
 
 use serde::Deserialize;
 
 use super::error::BatchError;
-use super::layout::{PRIVATE, journal_file, results_file};
+use super::layout::{journal_file, results_file};
+use super::manifest::has_commands;
+use super::shard::Shard;
 use super::shard_id::ShardOf;
-use crate::files::read_line;
+use crate::files::{Replacement, read_line};
 use crate::journal::{Entry, LockedJournal, Record, read_shared};
 
 /// The runs that were removed.
@@ -37,21 +38,28 @@ struct Seen {
     last_at: String,
 }
 
-/// Removes the runs of requests all of whose records are older than `before`. `request_of` returns the request of a task by its id, or `None`
-/// for the task of a batch.
+/// Removes the runs of requests all of whose records are older than `before`. `request_of` returns the request of a task by its id, or
+/// `None` for the task of a batch.
 ///
 /// # Errors
 ///
-/// [`BatchError::Journal`], also if another process has the folder open, and [`BatchError::Io`].
+/// [`BatchError::OfBatch`] for the folder of a batch, the errors of [`Shard::open`], also if another process has the folder open, and
+/// [`BatchError::Io`].
 pub fn prune(
     folder: &Path,
     before: SystemTime,
     request_of: fn(&str) -> Option<&str>,
 ) -> Result<Pruned, BatchError> {
-    let index = ShardOf::default().index;
+    let which = ShardOf::default();
+    let index = which.index;
     let (journal_path, results_path) = (journal_file(folder, index), results_file(folder, index));
     if !journal_path.exists() {
         return Ok(Pruned::default());
+    }
+    // Nothing is removed from a folder that would be refused.
+    drop(Shard::open(folder, which)?);
+    if has_commands(folder)? {
+        return Err(BatchError::OfBatch(folder.to_owned()));
     }
     let journal = LockedJournal::take(&journal_path)?;
     let mut runs: HashMap<String, Seen> = HashMap::new();
@@ -73,8 +81,7 @@ pub fn prune(
     if old.is_empty() {
         return Ok(Pruned::default());
     }
-    let rows = if results_path.exists() { remove_rows(&results_path, &old) } else { Ok(0) };
-    let rows = rows.map_err(BatchError::io("write beside", &results_path))?;
+    let rows = remove_rows(&results_path, &old).map_err(BatchError::io("write beside", &results_path))?;
     Ok(Pruned { runs: old.len(), bytes: rows + journal.remove(&old)? })
 }
 
@@ -84,33 +91,21 @@ fn remove_rows(path: &Path, runs: &HashSet<String>) -> std::io::Result<u64> {
     struct Row {
         run: String,
     }
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let temporary = path.with_file_name(format!(".{name}.new"));
-    let copied = || {
-        // A process that died may have left its file.
-        let _ = std::fs::remove_file(&temporary);
-        let new = OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(&temporary)?;
-        let (mut old, mut new) = (BufReader::new(File::open(path)?), BufWriter::new(new));
-        let (mut line, mut removed) = (Vec::new(), 0);
-        loop {
-            line.clear();
-            let bytes = read_line(&mut old, &mut line)?;
-            if bytes == 0 {
-                break;
-            }
-            // A line that is no result is named when the folder is opened.
-            match serde_json::from_slice(&line) {
-                Ok(Row { run }) if runs.contains(&run) => removed += bytes as u64,
-                Ok(_) | Err(_) => new.write_all(&line)?,
-            }
+    let (mut old, mut new) = (BufReader::new(File::open(path)?), Replacement::of(path)?);
+    let (mut line, mut removed) = (Vec::new(), 0);
+    loop {
+        line.clear();
+        let bytes = read_line(&mut old, &mut line)?;
+        if bytes == 0 {
+            break;
         }
-        new.flush()?;
-        new.get_ref().sync_all()?;
-        std::fs::rename(&temporary, path)?;
-        Ok(removed)
-    };
-    copied().inspect_err(|_| {
-        // The new file is useless now, and may not be there; the first error is the one that matters.
-        let _ = std::fs::remove_file(&temporary);
-    })
+        let Row { run } = serde_json::from_slice(&line)?;
+        if runs.contains(&run) {
+            removed += bytes as u64;
+        } else {
+            new.write_all(&line)?;
+        }
+    }
+    new.commit()?;
+    Ok(removed)
 }

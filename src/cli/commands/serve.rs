@@ -8,7 +8,7 @@ use tokio::net::TcpListener;
 
 use super::batch::make_folder;
 use super::hosting::{Hosting, LEAVES, rolesets};
-use crate::batch::{Pruned, Shard, ShardOf, has_commands};
+use crate::batch::{Pruned, Shard, ShardOf};
 use crate::cli::args::ServeArgs;
 use crate::cli::error::UsageError;
 use crate::cli::output::Output;
@@ -35,8 +35,6 @@ async fn serve_all(args: &ServeArgs, output: &Output) -> anyhow::Result<ExitCode
     let rolesets = rolesets(&args.hosting, &file, sandbox.probe().await, output)?;
     require_elsewhere(args, &file, &rolesets)?;
     if let Some(keep) = args.keep {
-        // Nothing is removed from a folder that would be refused.
-        drop(Shard::open(out, ShardOf::default())?);
         remove_old(out, keep, output)?;
     }
     let shard = Shard::open(out, ShardOf::default())?;
@@ -50,13 +48,6 @@ async fn serve_all(args: &ServeArgs, output: &Output) -> anyhow::Result<ExitCode
 
 /// Removes the runs whose last record is older than `keep`.
 fn remove_old(folder: &Path, keep: Duration, output: &Output) -> anyhow::Result<()> {
-    if has_commands(folder)? {
-        let why = format!(
-            "`{}` is the folder of a batch, which would make its runs again; --keep is for the folder of a server alone",
-            folder.display()
-        );
-        return Err(UsageError(why).into());
-    }
     let Some(before) = SystemTime::now().checked_sub(keep) else { return Ok(()) };
     let Pruned { runs, bytes } = prune(folder, before)?;
     if runs > 0 {

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
+use std::time::SystemTime;
 
+use consensus::serve::prune;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
@@ -236,6 +238,33 @@ fn a_run_that_could_not_begin_may_be_asked_for_again_with_the_same_key() {
         let failed = served.chat(&["Idempotency-Key: k"], &body("solver_checker", "How much is 2+2?"));
         assert_eq!((failed.status, &failed.json()["error"]["code"]), (502, &json!("provider_failed")));
     }
+}
+
+#[test]
+fn a_key_whose_first_attempt_failed_keeps_its_answer_when_old_runs_are_removed() {
+    let folder = Folder::new();
+    let is_back = Arc::new(AtomicBool::new(false));
+    let llm = Server::start({
+        let is_back = Arc::clone(&is_back);
+        move |request: &Request| {
+            if request.path.ends_with("/chat/completions") && !is_back.load(Ordering::SeqCst) {
+                return vec![Act::Send(http("401 Unauthorized", "", b"{}"))];
+            }
+            model(SENSIBLE)(request)
+        }
+    });
+    let words = ["--base-url", &llm.url(), "--model", "m"];
+    let (key, ask) = (["Idempotency-Key: k"], body("writer_physicist", "How much is 2+2?"));
+    let served = Served::start(&folder, &words);
+    assert_eq!(served.chat(&key, &ask).status, 502);
+    let then = SystemTime::now();
+    is_back.store(true, Ordering::SeqCst);
+    let said = served.chat(&key, &ask);
+    assert_eq!((said.status, served.end(Signal::SIGTERM)), (200, Some(0)));
+    assert_eq!(prune(&folder.path().join("served"), then).unwrap().runs, 0);
+    let (served, asked) = (Served::start(&folder, &words), llm.chats().len());
+    assert_eq!(served.chat(&key, &ask).json()["id"], said.json()["id"]);
+    assert_eq!(llm.chats().len(), asked, "an answer is paid for once");
 }
 
 #[test]

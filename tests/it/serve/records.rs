@@ -193,14 +193,25 @@ fn old_runs_are_removed_when_that_is_asked_for_and_the_others_stay_as_they_were(
     assert_eq!(served.end(Signal::SIGTERM), Some(0));
     Finished::of(consensus(&folder).args(["verify", "served"])).exits(0);
 
-    // A batch makes its runs again, so nothing of it is removed.
+    // A batch makes its runs again, so that of a batch is left as it is.
     folder.write("tasks.jsonl", "{\"id\": \"a\", \"prompt\": \"How much is 2+2?\"}\n");
     let batch = ["batch", "tasks.jsonl", "-o", "batch", "--mock", "--answer", "4"];
     Finished::of(consensus(&folder).args(batch)).exits(0);
-    assert_eq!(prune(&folder.path().join("batch"), SystemTime::now()).unwrap().runs, 0);
+    assert!(prune(&folder.path().join("batch"), SystemTime::now()).is_err());
     let words = ["serve", "-o", "batch", "--keep", "30d", "--mock", "--answer", "4"];
     let kept = Finished::of(consensus(&folder).args(words)).exits(2).stderr;
     assert!(kept.contains("the folder of a batch"), "{kept}");
+    let served = folder.path().join("served");
+    let files =
+        || ["journal-0.jsonl", "results-0.jsonl"].map(|name| std::fs::read(served.join(name)).unwrap());
+    let (whole, manifest) = (files(), std::fs::read(served.join("batch.json")).unwrap());
+    folder.write("served/batch.json", "{\"v\":1,\"shards\":2}");
+    assert!(prune(&served, SystemTime::now()).is_err(), "a folder that would be refused");
+    assert_eq!(files(), whole);
+    std::fs::write(served.join("batch.json"), manifest).unwrap();
+    assert_eq!(prune(&served, SystemTime::now()).unwrap().runs, 2);
+    assert_eq!(files(), [b"", b""]);
+    Finished::of(consensus(&folder).args(["verify", "served"])).exits(0);
     let day = Finished::of(consensus(&folder).args(["serve", "-o", "served", "--keep", "1h"])).exits(2);
     assert!(day.stderr.contains("at least a day"), "{}", day.stderr);
 }
