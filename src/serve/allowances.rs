@@ -1,8 +1,9 @@
 //! The limits of each token for a day, and their use.
 //!
-//! The input is the beginnings of runs and their replies, each with its day and its caller. The output is whether a caller may begin another
-//! run. A run without a record counts no more once it has ended. A day is one of UTC. The tokens of a reply count when it comes, so the calls that are in the air may exceed a limit. The runs of
-//! earlier servers count on the day on which they ended. No clock is read here.
+//! The input is the beginnings of runs and their replies, each with its day and its caller. The output is whether a caller may begin
+//! another run. A run that ends before its first record counts no more. A day is one of UTC. The tokens of a reply count when it comes, so
+//! the calls that are in the air may exceed a limit. The runs of earlier servers count on the day on which they ended. No clock is read
+//! here.
 
 use std::collections::HashMap;
 
@@ -77,7 +78,7 @@ impl Spending {
         Ok(())
     }
 
-    /// Counts a run no more that was counted on this day and never began.
+    /// Takes back a run that was counted on this day, and has ended before its first record.
     pub(super) fn take_back(&mut self, caller: Digest, day: &str) {
         if *day == *self.day
             && let Some(spent) = self.of.get_mut(&caller)

@@ -12,4 +12,9 @@ pub(super) struct Caller(pub(super) Digest);
 impl Caller {
     /// The caller where no token is wanted.
     pub(super) const ANYONE: Self = Self(Digest::ZERO);
+
+    /// Returns the caller that this label names. A run without the label is anyone's, and one with another text in it has no caller.
+    pub(super) fn of_label(label: Option<impl AsRef<str>>) -> Option<Self> {
+        label.map_or(Some(Self::ANYONE), |label| label.as_ref().parse().ok().map(Self))
+    }
 }

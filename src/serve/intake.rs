@@ -110,25 +110,17 @@ impl<'a> Intake<'a> {
         match request {
             // A request that has gone away begins no run.
             IntakeRequest::Run(submission) if submission.taken.is_closed() => None,
-            IntakeRequest::Run(submission) => match self.take(&submission) {
-                Ok(None) => self.wait(IntakeRequest::Run(submission)),
-                Ok(Some(taken)) => {
-                    drop(submission.taken.send(Ok(taken)));
-                    None
-                }
-                Err(why) => {
-                    drop(submission.taken.send(Err(why)));
+            IntakeRequest::Run(submission) => match self.take(&submission).transpose() {
+                None => self.wait(IntakeRequest::Run(submission)),
+                Some(result) => {
+                    drop(submission.taken.send(result));
                     None
                 }
             },
-            IntakeRequest::Plan { run, planned } => match self.plan(&run) {
-                Ok(None) => self.wait(IntakeRequest::Plan { run, planned }),
-                Ok(Some(plan)) => {
-                    drop(planned.send(Ok(plan)));
-                    None
-                }
-                Err(why) => {
-                    drop(planned.send(Err(why)));
+            IntakeRequest::Plan { run, planned } => match self.plan(&run).transpose() {
+                None => self.wait(IntakeRequest::Plan { run, planned }),
+                Some(result) => {
+                    drop(planned.send(result));
                     None
                 }
             },
@@ -175,12 +167,12 @@ impl<'a> Intake<'a> {
     }
 
     /// Lets a run go on that an earlier server has left, if a request may come back to it. A run that has ended only gets its result.
-    /// `known` keeps the endpoints that were found for each model, if they were.
+    /// `looked_up` keeps the endpoints that were found for each model, if they were.
     async fn resume(
         &mut self,
         spec: RunSpec,
         has_ended: bool,
-        known: &mut HashMap<String, Option<Vec<Endpoint>>>,
+        looked_up: &mut HashMap<String, Option<Vec<Endpoint>>>,
     ) {
         let RunSetup { task: Task { prompt, documents, .. }, seed, canonical, .. } = spec.setup.clone();
         let Some(cell) = spec.cell else { return };
@@ -190,19 +182,18 @@ impl<'a> Intake<'a> {
         if !is_wanted && !has_ended {
             return;
         }
-        let caller =
-            cell.meta.get(CALLER_LABEL).and_then(|digest| digest.parse().ok()).unwrap_or(Digest::ZERO);
+        let caller = Caller::of_label(cell.meta.get(CALLER_LABEL)).unwrap_or(Caller::ANYONE);
         let setup = RunSetup { task: Task::default(), seed: 0, ..spec.setup };
         let is_default = self.columns.all().iter().any(|column| column.model == cell.model);
         let on = if is_default { String::new() } else { format!("@{}", cell.model) };
         // Its models may be at another address by now.
         let is_review = setup.params.protocol() == REVIEW;
         let name = format!("{}{on}", setup.roleset);
-        let now = if let Some(known) = known.get(&name) {
-            known.clone()
+        let now = if let Some(found) = looked_up.get(&name) {
+            found.clone()
         } else {
             let found = self.look_up(&name, is_review).await.ok().map(|column| column.endpoints);
-            known.entry(name).or_insert(found).clone()
+            looked_up.entry(name).or_insert(found).clone()
         };
         let endpoints = now.filter(|now| now.len() == spec.endpoints.len()).unwrap_or(spec.endpoints);
         // The limits of the earlier server are not those of this one.
@@ -210,7 +201,7 @@ impl<'a> Intake<'a> {
         let column = Column::new(cell.model, setup, endpoints).in_arm(&cell.arm);
         let column = column.with_limits(budget.unwrap_or_default());
         let task = task(cell.task, prompt, documents, Some(canonical), cell.meta);
-        self.begin(task, own_cell(column, seed), (Caller(caller), SystemTime::now()), keyed, None);
+        self.begin(task, own_cell(column, seed), (caller, SystemTime::now()), keyed, None);
     }
 
     /// Turns a request into a run, or finds the run that it has become before. Returns `None` if its roleset has to be looked up first.

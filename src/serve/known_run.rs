@@ -17,7 +17,6 @@ use super::caller::{CALLER_LABEL, Caller};
 use super::live_run::LiveRun;
 use super::service::Service;
 use crate::batch::BatchError;
-use crate::crypto::Digest;
 use crate::journal::{Journal, read_from};
 
 /// A run of a caller.
@@ -84,8 +83,7 @@ pub(super) async fn cancel(service: &Arc<Service>, caller: Caller, run: Uuid) ->
 
 /// Returns whether a line of results is that of a run of this caller.
 pub(super) fn is_of(row: &Value, caller: Caller) -> bool {
-    let of = row["meta"][CALLER_LABEL].as_str().map_or(Ok(Digest::ZERO), str::parse);
-    of.is_ok_and(|of| of == caller.0)
+    Caller::of_label(row["meta"][CALLER_LABEL].as_str()) == Some(caller)
 }
 
 /// Returns the id of a run, with or without the beginning that it has as the id of an answer.

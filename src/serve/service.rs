@@ -382,9 +382,8 @@ struct Owned {
 /// Notes whose run a row of results is. A row that is no result is found by `consensus verify`.
 fn note_owner(own_ended: &mut HashMap<Digest, Vec<Uuid>>, row: &[u8]) {
     let Ok(Owned { run, meta }) = serde_json::from_slice(row) else { return };
-    let owner = meta.get(CALLER_LABEL).map_or(Ok(Digest::ZERO), |caller| caller.parse());
-    if let Ok(owner) = owner {
-        own_ended.entry(owner).or_default().push(run);
+    if let Some(owner) = Caller::of_label(meta.get(CALLER_LABEL)) {
+        own_ended.entry(owner.0).or_default().push(run);
     }
 }
 

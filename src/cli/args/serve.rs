@@ -43,8 +43,8 @@ pub(crate) struct ServeArgs {
     /// The folder for the journal and the results, in the form of a batch.
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: PathBuf,
-    /// Remove the runs whose last record is older than this at the start, such as 30d. They are gone for good, and a key of one of them
-    /// begins another run. At least a day.
+    /// At the start, remove the runs whose last record is older than this, such as 30d, and at least 1d. They are gone for good, and
+    /// their keys begin other runs.
     #[arg(long, value_name = "DURATION", value_parser = super::kept)]
     pub(crate) keep: Option<Duration>,
     /// A file with a token on each line, one of which each request must bring.

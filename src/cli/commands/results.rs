@@ -301,7 +301,7 @@ fn warnings(args: &ResultsArgs, groups: &[Group]) -> anyhow::Result<Vec<String>>
     let cut_off: u64 = groups.iter().map(|group| group.ended.all() - group.ended.by_protocol()).sum();
     if cut_off > 0 {
         warnings.push(format!(
-            "{cut_off} runs failed or reached a limit, and are in no share; those of a batch are continued by `consensus batch … --retry failed,budget`"
+            "{cut_off} runs failed or reached a limit, and are in no share; `consensus batch … --retry failed,budget` continues those of a batch"
         ));
     }
     let is_few =

@@ -78,7 +78,7 @@ fn verify_batch(args: &VerifyArgs, folder: &Path, output: &Output) -> anyhow::Re
         output.line(&format!("  {} more under way or cut off", verified.open))?;
     }
     if verified.shards_with_gaps > 0 {
-        output.line("  runs were removed from the journal; which ones, it does not say")?;
+        output.line("  runs were removed from the journal, which does not say which")?;
     }
     if verified.absent_shards > 0 {
         output.line(&format!("  {} shards have not begun, or are missing here", verified.absent_shards))?;

@@ -28,12 +28,8 @@ pub(super) async fn ended_report(
         Ok(lines) => in_background(move || recorded_parts(&lines)).await,
         Err(why) => Err(why),
     };
-    // The result is known, whatever became of the records. `verify` says what is wrong with them.
-    let recorded = recorded.unwrap_or_else(|why| {
-        tracing::warn!(%run, "its records cannot be read: {why}");
-        RecordedParts::default()
-    });
-    ToolReport::ended(run, row, recorded)
+    // The result is known, whatever became of the records. The log and `verify` say what is wrong with them.
+    ToolReport::ended(run, row, recorded.unwrap_or_default())
 }
 
 /// Returns the parts of a report that only the records of a run hold.

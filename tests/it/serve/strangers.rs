@@ -117,6 +117,17 @@ fn rolesets_of_no_use_to_a_client_are_not_served() {
         "other",
     ]));
     assert!(named.exits(2).stderr.contains("it redacts"));
+    drop(served);
+    // A caller learns nothing of files: this one was changed after the start.
+    folder.write(
+        "rolesets/open.json",
+        &json!({"v": 1, "protocol": "pair", "agents": [agent("Ann"), agent("Bob")]}).to_string(),
+    );
+    let served = Served::start(&folder, &["--mock", "--answer", "4", "--rolesets-dir", "rolesets"]);
+    folder.write("rolesets/open.json", "{");
+    let broken = served.chat(&[], &body("open", "How much is 2+2?"));
+    assert_eq!((broken.status, &broken.json()["error"]["param"]), (400, &json!("model")));
+    assert!(broken.body.contains("its log says why") && !broken.body.contains("open.json"), "{broken:?}");
     // A calibration holds for one roleset, and no other could ever answer.
     for rolesets in ["", "--roleset=vote_number,solver_checker"] {
         let words = ["serve", "--mock", "-o", "other", "--calibration", "c.json"];
