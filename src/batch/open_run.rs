@@ -30,8 +30,8 @@ use crate::engine::{
 use crate::journal::{Entry, Limits, Record, RunWriter};
 use crate::otlp::SpanQueue;
 use crate::protocol::{RunSetup, Task};
+use crate::provider::Clients;
 use crate::provider::launch::Lifeline;
-use crate::provider::{Bank, Clients, Flow};
 use crate::sandbox::Sandbox;
 
 /// The options of a batch.
@@ -45,10 +45,8 @@ pub struct Options {
     pub concurrency: usize,
     /// The most threads that work on runs.
     pub threads: usize,
-    /// The most requests that one server receives at once.
-    pub flow: Flow,
-    /// The batches whose replies are used again in place of calls.
-    pub reused: Arc<[Bank]>,
+    /// The connections of all runs, and the replies that are used again in place of calls.
+    pub clients: Arc<Clients>,
     /// The limits of each run.
     pub limits: Limits,
     /// The ends that are tried again.
@@ -105,7 +103,6 @@ pub(super) enum Next {
 /// The state that all runs share, on whatever thread they are.
 pub(super) struct Common {
     pub(super) options: Options,
-    clients: Clients,
     figures: Mutex<BatchStats>,
     breaker: Mutex<CircuitBreaker>,
 }
@@ -113,8 +110,7 @@ pub(super) struct Common {
 impl Common {
     /// Returns the state at the start.
     pub(super) fn new(options: Options) -> Self {
-        let clients = Clients::new(options.flow).reusing(Arc::clone(&options.reused));
-        Self { options, clients, figures: Mutex::new(BatchStats::new()), breaker: Mutex::default() }
+        Self { options, figures: Mutex::new(BatchStats::new()), breaker: Mutex::default() }
     }
 
     /// Returns the figures of the batch.
@@ -132,7 +128,7 @@ impl Common {
         if !self.options.gives_up {
             return None;
         }
-        self.breaker().verdict(&column.endpoints, &self.clients)
+        self.breaker().verdict(&column.endpoints, &self.options.clients)
     }
 }
 
@@ -367,7 +363,7 @@ pub(super) async fn run_cell(
     common: &Common,
     stop: watch::Receiver<StopRequest>,
 ) -> Result<EndedRun, BatchError> {
-    let Common { options, clients, .. } = common;
+    let Common { options, .. } = common;
     let endpoints = match &start {
         Start::New(prepared) => prepared.spec().endpoints.clone(),
         Start::Again { endpoints, .. } => endpoints.clone(),
@@ -377,13 +373,13 @@ pub(super) async fn run_cell(
         Start::New(prepared) => {
             let prepared = prepared.on_server(options.lifeline.clone());
             let prepared = prepared.with_sandbox(Some(options.sandbox.clone()));
-            Engine::start_shared(writer, prepared, clients, &meter)?
+            Engine::start_shared(writer, prepared, &options.clients, &meter)?
         }
         Start::Again { records, endpoints, limits, redaction } => {
             let now = Resumption::new(limits, endpoints).on_server(options.lifeline.clone());
             let now = now.with_sandbox(Some(options.sandbox.clone()));
             let now = now.with_redaction(redaction.map(|redaction| *redaction));
-            Engine::resume_shared(writer, &records, now, clients, &meter)?
+            Engine::resume_shared(writer, &records, now, &options.clients, &meter)?
         }
     };
     engine.run(stop).await?;

@@ -6,6 +6,7 @@
 
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use super::bank::Bank;
 use super::load::Admission;
@@ -54,14 +55,26 @@ impl Clients {
     /// worked.
     #[must_use]
     pub fn lost(&self, endpoint: &Endpoint, outs: u32) -> Option<String> {
+        self.of_servers(endpoint, |servers| servers.lost(outs))
+    }
+
+    /// Returns the time after which one of an endpoint's servers is tried again, if none works at present. A new call
+    /// would only wait for that. The time is zero while a server is being tried.
+    #[must_use]
+    pub fn outage(&self, endpoint: &Endpoint) -> Option<Duration> {
+        self.of_servers(endpoint, Admission::outage)
+    }
+
+    /// Returns what is known of an endpoint's servers, if any was called.
+    fn of_servers<T>(&self, endpoint: &Endpoint, known: impl FnOnce(&Admission) -> Option<T>) -> Option<T> {
         match endpoint {
             Endpoint::OpenAi(endpoint) => {
-                let known = locked(&self.openai);
-                known.iter().find(|(of, _)| of == &**endpoint)?.1.admission()?.lost(outs)
+                let clients = locked(&self.openai);
+                known(clients.iter().find(|(of, _)| of == &**endpoint)?.1.admission()?)
             }
             Endpoint::Bedrock(endpoint) => {
-                let known = locked(&self.bedrock);
-                known.iter().find(|(of, _)| of == &**endpoint)?.1.admission()?.lost(outs)
+                let clients = locked(&self.bedrock);
+                known(clients.iter().find(|(of, _)| of == &**endpoint)?.1.admission()?)
             }
             Endpoint::Mock(_) | Endpoint::Bank(_) => None,
         }

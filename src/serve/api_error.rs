@@ -1,5 +1,7 @@
 //! An error in the form of OpenAI's interface.
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -183,6 +185,13 @@ impl ApiError {
     pub(super) fn provider(reason: &str, is_repeatable: bool) -> Self {
         let status = if is_repeatable { StatusCode::BAD_GATEWAY } else { StatusCode::FAILED_DEPENDENCY };
         Self::new(status, "api_error", "provider_failed", reason)
+    }
+
+    /// A run that would only wait for a model server, which is tried again after this time.
+    pub(super) fn outage(wait: Duration) -> Self {
+        let why = "no server of the models answers at present; ask again later";
+        // A second that has begun counts as a whole one.
+        Self { retry_seconds: Some(wait.as_secs() + 1), ..Self::provider(why, true) }
     }
 
     /// A request of an agent of such a server.

@@ -31,6 +31,7 @@ use crate::crypto::Digest;
 use crate::engine::StopRequest;
 use crate::journal::{Limits, RunSpec};
 use crate::protocol::{Document, OutcomeKind, ProtocolParams as _, RunSetup, Task};
+use crate::provider::Clients;
 use crate::run::{RunError, check_prices};
 use crate::text::{CanonicalRule, Constraint, escape};
 
@@ -59,6 +60,7 @@ pub(super) const EVERY_MODEL: &str = "*";
 pub(super) struct Intake<'a> {
     service: Arc<Service>,
     columns: &'a OpenColumns,
+    clients: Arc<Clients>,
     /// The rolesets on models that were asked for, by the name of the model.
     known: HashMap<String, Column>,
     /// The requests for rolesets on models that are being looked up, by the name of the model.
@@ -73,9 +75,14 @@ type Wanted = (String, bool);
 
 impl<'a> Intake<'a> {
     /// Makes the intake of a server. `places` is the most runs that wait or are under way.
-    pub(super) fn new(service: Arc<Service>, columns: &'a OpenColumns, places: usize) -> Self {
+    pub(super) fn new(
+        service: Arc<Service>,
+        columns: &'a OpenColumns,
+        clients: Arc<Clients>,
+        places: usize,
+    ) -> Self {
         let (known, awaiting) = (HashMap::new(), HashMap::new());
-        Self { service, columns, known, awaiting, awaiting_max: places, count: 0 }
+        Self { service, columns, clients, known, awaiting, awaiting_max: places, count: 0 }
     }
 
     /// Takes requests until none can come.
@@ -214,6 +221,7 @@ impl<'a> Intake<'a> {
             None => Uuid::now_v7().to_string(),
         };
         let Some(column) = self.wished(asked)? else { return Ok(None) };
+        self.require_server(&column)?;
         let place = Arc::clone(&self.service.places).try_acquire_owned().map_err(|_| ApiError::full())?;
         let now = SystemTime::now();
         self.service.charge(*caller, now)?;
@@ -245,6 +253,14 @@ impl<'a> Intake<'a> {
     fn wished(&self, asked: &RequestedRun) -> Result<Option<Column>, ApiError> {
         require_served(&self.service.rules, &asked.model, asked.is_review)?;
         self.known.get(&asked.model).map(|column| wished(column.clone(), asked)).transpose()
+    }
+
+    /// Refuses a run that would only wait for a model server that is gone. One run at a time shows whether it is back.
+    fn require_server(&self, column: &Column) -> Result<(), ApiError> {
+        // A server that this program has launched is waited for while it restarts.
+        let mut others = column.endpoints.iter().filter(|endpoint| !endpoint.is_launched());
+        let outage = others.find_map(|endpoint| self.clients.outage(endpoint));
+        outage.map_or(Ok(()), |wait| Err(ApiError::outage(wait)))
     }
 
     fn attached(&self, live: Arc<LiveRun>) -> Attached {

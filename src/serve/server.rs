@@ -124,7 +124,7 @@ pub async fn serve(
     let service = Arc::new(Service::new(rules, places, kept, &unfinished)?);
     let options =
         Options { onlooker: Some(Arc::<Service>::clone(&service) as _), gives_up: false, ..options };
-    let intake = Intake::new(Arc::clone(&service), columns, places);
+    let intake = Intake::new(Arc::clone(&service), columns, Arc::clone(&options.clients), places);
     let (stop_in, stop) = watch::channel(StopRequest::None);
     let (over, mut is_over) = watch::channel(false);
     let (mut stopping, mut ending) = (stop.clone(), is_over.clone());

@@ -15,6 +15,7 @@ use super::task_form::TaskFormArgs;
 use crate::batch::{ColumnRequest, Draws, ShardOf};
 use crate::cli::completion;
 use crate::config::Chosen;
+use crate::provider::{Clients, Flow};
 
 const AFTER_HELP: &str = "\
 A line of TASKS is a JSON object: {\"id\": …, \"prompt\": …}. It may also have \"documents\" (paths, or {\"name\", \"text\"}), \
@@ -166,6 +167,11 @@ impl FlowArgs {
         let useful = (self.runs_at_once / RUNS_A_THREAD).max(1) as usize;
         let default = || available_parallelism().map_or(1, NonZero::get).min(useful);
         self.threads.map_or_else(default, usize::from)
+    }
+
+    /// Returns connections that send one server at most this many calls at once.
+    pub(crate) fn clients(&self) -> Clients {
+        Clients::new(Flow { max: self.calls_at_once as usize })
     }
 }
 

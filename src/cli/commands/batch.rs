@@ -26,8 +26,8 @@ use crate::engine::StopRequest;
 use crate::files::private_folder;
 use crate::journal::Limits;
 use crate::otlp::SpanQueue;
+use crate::provider::Bank;
 use crate::provider::launch::{Launched, Lifeline};
-use crate::provider::{Bank, Flow};
 use crate::sandbox::{Confinement, Sandbox};
 use crate::text::escape;
 
@@ -152,7 +152,8 @@ pub(super) async fn run_batch(
     let (spans, sending) = traced.unzip();
     let stop = begin();
     let lifeline = server.as_ref().map(Launched::lifeline);
-    let options = Options { reused, spans, ..options(args, documents, lines, (sandbox, grader), lifeline) };
+    let clients = Arc::new(args.flow.clients().reusing(reused));
+    let options = Options { clients, spans, ..options(args, documents, lines, (sandbox, grader), lifeline) };
     let story = BatchStory::new(*output, out, args.shard)?;
     let tasks = feed(source, args.form.form(tasks, args.grader_command.as_ref()));
     let ended = Box::pin(run(&mut shard, tasks, &columns, options, stop.clone(), &story)).await;
@@ -180,8 +181,7 @@ fn options(
         seeds: args.first_seed..args.first_seed + args.seeds,
         concurrency: args.flow.runs_at_once as usize,
         threads: args.flow.threads(),
-        flow: Flow { max: args.flow.calls_at_once as usize },
-        reused: Arc::default(),
+        clients: Arc::default(),
         // The deadline is for the whole batch.
         limits: Limits { deadline_ms: None, ..args.limits.limits() },
         retry: Retry {

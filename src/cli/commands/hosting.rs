@@ -18,7 +18,6 @@ use crate::core::ExitCode;
 use crate::engine::StopRequest;
 use crate::otlp::{Sending, SpanQueue};
 use crate::protocol::Params;
-use crate::provider::Flow;
 use crate::provider::launch::Launched;
 use crate::run::{CheckChange, add_configured_check, rolesets_folders};
 use crate::sandbox::{Sandbox, SandboxError};
@@ -180,8 +179,7 @@ fn options(args: &HostingArgs, folder: &Path, sandbox: Sandbox) -> Options {
         seeds: 0..0,
         concurrency: args.flow.runs_at_once as usize,
         threads: args.flow.threads(),
-        flow: Flow { max: args.flow.calls_at_once as usize },
-        reused: Arc::default(),
+        clients: Arc::new(args.flow.clients()),
         limits: args.limits.limits(),
         retry: Retry::default(),
         documents: folder.to_owned(),

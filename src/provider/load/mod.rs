@@ -112,6 +112,11 @@ impl Admission {
         (self.pool().outs() >= outs).then(fault)
     }
 
+    /// Returns the time after which a server is tried again, if none works at present.
+    pub(super) fn outage(&self) -> Option<Duration> {
+        self.pool().outage(Instant::now())
+    }
+
     /// Waits for permission to send a request of a conversation that was on the server `home`.
     async fn enter(&self, home: Option<usize>) -> Permit<'_> {
         let _first = self.line.lock().await;

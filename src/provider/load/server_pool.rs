@@ -20,6 +20,9 @@ const OUT_FOR: Duration = Duration::from_secs(1);
 /// The longest time for which a server is left out.
 const OUT_FOR_MAX: Duration = Duration::from_secs(30);
 
+/// The number of times that every server must have been left out for an outage. The first time may be a short fault.
+const OUTAGE_OUTS: u32 = 2;
+
 /// The fullness up to which a server takes a conversation from a full one.
 const EMPTY_ENOUGH: f64 = 0.75;
 
@@ -104,6 +107,14 @@ impl Pool {
         self.0.iter().map(|server| server.outs).min().unwrap_or_default()
     }
 
+    /// Returns the time after which a server is tried again, if none works at present. It is zero during such a trial.
+    pub(super) fn outage(&self, now: Instant) -> Option<Duration> {
+        let until = |server: &Server| server.out_until.filter(|_| server.fullness(now) >= 1.0);
+        let until: Option<Vec<Instant>> = self.0.iter().map(until).collect();
+        let first = until.filter(|_| self.outs() >= OUTAGE_OUTS)?.into_iter().min()?;
+        Some(first.saturating_duration_since(now))
+    }
+
     /// Returns the time when the next server that was left out is tried again.
     pub(super) fn next_trial(&self, now: Instant) -> Option<Instant> {
         self.0.iter().filter_map(|server| server.out_until.filter(|until| *until > now)).min()
@@ -171,6 +182,40 @@ mod tests {
         assert_eq!(pool.take(now, Some(0)), Some(0));
         pool.give(0, now, now, FINE);
         assert_eq!((0..8).map(|_| pool.take(now, Some(0))).filter(|at| *at == Some(0)).count(), 8);
+    }
+
+    #[test]
+    fn an_outage_lasts_from_a_failed_trial_until_the_next_one_goes_well() {
+        let (mut pool, mut now) = (pool(1, 8), Instant::now());
+        let fail = |pool: &mut Pool, now| {
+            let at = pool.take(now, None).unwrap();
+            pool.give(at, now, now, End::Ill);
+        };
+        for _ in 0..3 {
+            assert_eq!(pool.outage(now), None);
+            fail(&mut pool, now);
+        }
+        assert_eq!(pool.outage(now), None, "a fault may be short");
+        now += OUT_FOR;
+        fail(&mut pool, now);
+        assert_eq!(pool.outage(now), Some(OUT_FOR * 2));
+        now += OUT_FOR * 2;
+        assert_eq!(pool.outage(now), None, "it is time for a trial");
+        assert_eq!(pool.take(now, None), Some(0));
+        assert_eq!(pool.outage(now), Some(Duration::ZERO), "one trial is enough");
+        pool.give(0, now, now, FINE);
+        assert_eq!(pool.outage(now), None);
+    }
+
+    #[test]
+    fn one_server_that_works_is_no_outage() {
+        let (mut pool, mut now) = (pool(2, 8), Instant::now());
+        for _ in 0..8 {
+            assert_eq!(pool.take(now, Some(0)), Some(0));
+            pool.give(0, now, now, End::Ill);
+            now = pool.next_trial(now).unwrap_or(now);
+        }
+        assert_eq!(pool.outage(now - OUT_FOR), None);
     }
 
     #[test]

@@ -231,6 +231,39 @@ fn a_run_whose_models_cannot_be_called_ends_no_other_and_its_key_tries_again() {
 }
 
 #[test]
+fn while_no_model_server_works_requests_are_refused_at_once_and_told_when_to_come_back() {
+    let (folder, is_back) = (Folder::new(), Arc::new(AtomicBool::new(false)));
+    let llm = Server::start({
+        let is_back = Arc::clone(&is_back);
+        move |request: &Request| {
+            if request.path.ends_with("/chat/completions") && !is_back.load(Ordering::SeqCst) {
+                return vec![Act::Send(http("500 Internal Server Error", "", b"{}"))];
+            }
+            model(SENSIBLE)(request)
+        }
+    });
+    folder.write("consensus.toml", "retries = 1\n");
+    let served = Served::start(&folder, &["--base-url", &llm.url(), "--model", "m"]);
+    let ask = body("writer_physicist", "How much is 2+2?");
+    // Two calls of a run can fail at the same time, which is one sign and not two.
+    let unsent = (0..3).find_map(|_| {
+        let (asked, failed) = (llm.chats().len(), served.chat(&[], &ask));
+        assert_eq!((failed.status, &failed.json()["error"]["code"]), (502, &json!("provider_failed")));
+        (llm.chats().len() == asked).then_some(failed)
+    });
+    let refused = unsent.expect("a request of which nothing was sent");
+    assert!(refused.head.to_ascii_lowercase().contains("retry-after:"), "{}", refused.head);
+    let asked = llm.chats().len();
+    is_back.store(true, Ordering::SeqCst);
+    while served.chat(&[], &ask).status == 502 {
+        assert_eq!(llm.chats().len(), asked, "a request that reaches the server has its answer");
+    }
+    assert!(llm.chats().len() > asked);
+    drop(served);
+    Finished::of(consensus(&folder).args(["verify", "served"])).exits(0);
+}
+
+#[test]
 fn a_run_that_could_not_begin_may_be_asked_for_again_with_the_same_key() {
     let folder = Folder::new();
     let served = Served::start(&folder, &["--model", "openrouter:x"]);
