@@ -58,7 +58,7 @@ impl Clients {
         self.of_servers(endpoint, |servers| servers.lost(outs))
     }
 
-    /// Returns the time after which one of an endpoint's servers is tried again, if none works at present. A new call
+    /// Returns the time after which one of an endpoint's servers is tried again, if all are gone at present. A new call
     /// would only wait for that. The time is zero while a server is being tried.
     #[must_use]
     pub fn outage(&self, endpoint: &Endpoint) -> Option<Duration> {
@@ -69,8 +69,8 @@ impl Clients {
     fn of_servers<T>(&self, endpoint: &Endpoint, known: impl FnOnce(&Admission) -> Option<T>) -> Option<T> {
         match endpoint {
             Endpoint::OpenAi(endpoint) => {
-                let clients = locked(&self.openai);
-                known(clients.iter().find(|(of, _)| of == &**endpoint)?.1.admission()?)
+                let (admissions, servers) = (locked(&self.admissions), servers(endpoint));
+                known(admissions.iter().find(|(of, _)| *of == servers)?.1.as_ref().as_ref()?)
             }
             Endpoint::Bedrock(endpoint) => {
                 let clients = locked(&self.bedrock);
@@ -83,9 +83,8 @@ impl Clients {
     /// Returns the client for an OpenAI-compatible endpoint.
     pub(super) fn openai(&self, endpoint: &OpenAiEndpoint) -> Result<Arc<openai::Client>, ProviderError> {
         shared(&self.openai, endpoint, |endpoint| {
-            let servers = (endpoint.base_urls().map(str::to_owned).collect(), endpoint.calls_at_once);
             let admission = |_| Ok(openai::admission(&endpoint, self.flow));
-            let admission = shared(&self.admissions, &servers, admission)?;
+            let admission = shared(&self.admissions, &servers(&endpoint), admission)?;
             openai::Client::new(endpoint, admission)
         })
     }
@@ -102,6 +101,10 @@ impl Clients {
     pub(super) fn bank(&self, endpoint: &BankEndpoint) -> Result<Arc<Bank>, ProviderError> {
         shared(&self.banks, &endpoint.folder, |folder| Bank::open(folder.as_ref()))
     }
+}
+
+fn servers(endpoint: &OpenAiEndpoint) -> Servers {
+    (endpoint.base_urls().map(str::to_owned).collect(), endpoint.calls_at_once)
 }
 
 fn shared<E: Clone + PartialEq, C>(

@@ -112,7 +112,7 @@ impl Admission {
         (self.pool().outs() >= outs).then(fault)
     }
 
-    /// Returns the time after which a server is tried again, if none works at present.
+    /// Returns the time after which a server is tried again, if all are gone at present.
     pub(super) fn outage(&self) -> Option<Duration> {
         self.pool().outage(Instant::now())
     }
@@ -162,7 +162,7 @@ impl Permit<'_> {
                 if is_its_own && self.admission.pool().is_choice() { End::Ill } else { end }
             }
         });
-        if let (Some(End::Ill), Err(error)) = (self.end, result) {
+        if let (Some(End::Ill | End::Gone), Err(error)) = (self.end, result) {
             *self.admission.fault.lock().unwrap_or_else(PoisonError::into_inner) = error.to_string();
         }
     }
@@ -181,9 +181,8 @@ impl Drop for Permit<'_> {
 fn end_of(error: &ProviderError) -> End {
     match error {
         ProviderError::Status { status: 429 | 503 | 529, .. } => End::Well(LoadSign::Refused),
-        ProviderError::Status { status: 500.., .. }
-        | ProviderError::Unreachable { .. }
-        | ProviderError::TimedOut { .. } => End::Ill,
+        ProviderError::Unreachable { .. } => End::Gone,
+        ProviderError::Status { status: 500.., .. } | ProviderError::TimedOut { .. } => End::Ill,
         ProviderError::Status { .. }
         | ProviderError::Setup(_)
         | ProviderError::Launch(_)

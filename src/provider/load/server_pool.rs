@@ -31,8 +31,10 @@ const EMPTY_ENOUGH: f64 = 0.75;
 pub(super) enum End {
     /// The server was there.
     Well(LoadSign),
-    /// The server was not there, or was broken.
+    /// The server was broken.
     Ill,
+    /// There was no connection to the server, or it broke.
+    Gone,
 }
 
 /// The servers of one provider.
@@ -48,12 +50,15 @@ struct Server {
     /// The number of times that the server was left out since it last worked.
     outs: u32,
     out_until: Option<Instant>,
+    /// Whether the last fault was that of a server that is gone.
+    is_gone: bool,
 }
 
 impl Pool {
     /// Creates a pool with one server for each of these limits.
     pub(super) fn new(limits: impl IntoIterator<Item = Limit>) -> Self {
-        let server = |limit| Server { limit, under_way: 0, faults: 0, outs: 0, out_until: None };
+        let server =
+            |limit| Server { limit, under_way: 0, faults: 0, outs: 0, out_until: None, is_gone: false };
         Self(limits.into_iter().map(server).collect())
     }
 
@@ -84,7 +89,8 @@ impl Pool {
                     (server.faults, server.outs, server.out_until) = (0, 0, None);
                 }
             }
-            End::Ill => {
+            End::Ill | End::Gone => {
+                server.is_gone = end == End::Gone;
                 server.faults += 1;
                 let is_out = server.out_until.is_some_and(|until| until > now);
                 if server.faults >= FAULTS_MAX && !is_out {
@@ -107,9 +113,11 @@ impl Pool {
         self.0.iter().map(|server| server.outs).min().unwrap_or_default()
     }
 
-    /// Returns the time after which a server is tried again, if none works at present. It is zero during such a trial.
+    /// Returns the time after which a server is tried again, if all are gone at present. It is zero during such a
+    /// trial. A server that is broken may be so for one model alone.
     pub(super) fn outage(&self, now: Instant) -> Option<Duration> {
-        let until = |server: &Server| server.out_until.filter(|_| server.fullness(now) >= 1.0);
+        let until =
+            |server: &Server| server.out_until.filter(|_| server.is_gone && server.fullness(now) >= 1.0);
         let until: Option<Vec<Instant>> = self.0.iter().map(until).collect();
         let first = until.filter(|_| self.outs() >= OUTAGE_OUTS)?.into_iter().min()?;
         Some(first.saturating_duration_since(now))
@@ -187,19 +195,22 @@ mod tests {
     #[test]
     fn an_outage_lasts_from_a_failed_trial_until_the_next_one_goes_well() {
         let (mut pool, mut now) = (pool(1, 8), Instant::now());
-        let fail = |pool: &mut Pool, now| {
+        let fail = |pool: &mut Pool, now, end| {
             let at = pool.take(now, None).unwrap();
-            pool.give(at, now, now, End::Ill);
+            pool.give(at, now, now, end);
         };
         for _ in 0..3 {
             assert_eq!(pool.outage(now), None);
-            fail(&mut pool, now);
+            fail(&mut pool, now, End::Gone);
         }
         assert_eq!(pool.outage(now), None, "a fault may be short");
         now += OUT_FOR;
-        fail(&mut pool, now);
-        assert_eq!(pool.outage(now), Some(OUT_FOR * 2));
+        fail(&mut pool, now, End::Ill);
+        assert_eq!(pool.outage(now), None, "it is there again");
         now += OUT_FOR * 2;
+        fail(&mut pool, now, End::Gone);
+        assert_eq!(pool.outage(now), Some(OUT_FOR * 4));
+        now += OUT_FOR * 4;
         assert_eq!(pool.outage(now), None, "it is time for a trial");
         assert_eq!(pool.take(now, None), Some(0));
         assert_eq!(pool.outage(now), Some(Duration::ZERO), "one trial is enough");
@@ -212,7 +223,7 @@ mod tests {
         let (mut pool, mut now) = (pool(2, 8), Instant::now());
         for _ in 0..8 {
             assert_eq!(pool.take(now, Some(0)), Some(0));
-            pool.give(0, now, now, End::Ill);
+            pool.give(0, now, now, End::Gone);
             now = pool.next_trial(now).unwrap_or(now);
         }
         assert_eq!(pool.outage(now - OUT_FOR), None);

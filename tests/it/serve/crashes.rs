@@ -231,13 +231,13 @@ fn a_run_whose_models_cannot_be_called_ends_no_other_and_its_key_tries_again() {
 }
 
 #[test]
-fn while_no_model_server_works_requests_are_refused_at_once_and_told_when_to_come_back() {
+fn while_the_model_server_is_gone_requests_are_refused_at_once_and_told_when_to_come_back() {
     let (folder, is_back) = (Folder::new(), Arc::new(AtomicBool::new(false)));
     let llm = Server::start({
         let is_back = Arc::clone(&is_back);
         move |request: &Request| {
             if request.path.ends_with("/chat/completions") && !is_back.load(Ordering::SeqCst) {
-                return vec![Act::Send(http("500 Internal Server Error", "", b"{}"))];
+                return vec![Act::Close];
             }
             model(SENSIBLE)(request)
         }
