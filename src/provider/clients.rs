@@ -59,7 +59,7 @@ impl Clients {
     }
 
     /// Returns the time after which one of an endpoint's servers is tried again, if all are gone at present. A new call
-    /// would only wait for that. The time is zero while a server is being tried.
+    /// would only wait for that.
     #[must_use]
     pub fn outage(&self, endpoint: &Endpoint) -> Option<Duration> {
         self.of_servers(endpoint, Admission::outage)

@@ -255,7 +255,8 @@ impl<'a> Intake<'a> {
         self.known.get(&asked.model).map(|column| wished(column.clone(), asked)).transpose()
     }
 
-    /// Refuses a run that would only wait for a model server that is gone. One run at a time shows whether it is back.
+    /// Refuses a run that would only wait for a model server that is gone. A run that comes when the server is due to be tried shows
+    /// whether it is back.
     fn require_server(&self, column: &Column) -> Result<(), ApiError> {
         // A server that this program has launched is waited for while it restarts.
         let mut others = column.endpoints.iter().filter(|endpoint| !endpoint.is_launched());

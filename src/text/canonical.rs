@@ -131,6 +131,11 @@ pub enum NotCanonical {
     /// The text is not one of the choices.
     #[error("it must be exactly one of: {0}")]
     NotAChoice(String),
+    /// There are no choices, so no text is one of them.
+    #[error(
+        "an answer of kind `choice` needs `choices`, such as \"canonical\": {{\"kind\": \"choice\", \"choices\": [\"A\", \"B\"]}}"
+    )]
+    NoChoices,
 }
 
 /// The rules of one run, ready to apply.
@@ -237,6 +242,9 @@ impl Canonicalizer {
         let folded = fold_choice(text, self.reading);
         if self.choices.iter().any(|(_, choice)| *choice == folded) {
             return Ok(folded);
+        }
+        if self.choices.is_empty() {
+            return Err(NotCanonical::NoChoices);
         }
         Err(NotCanonical::NotAChoice(self.choices().collect::<Vec<_>>().join(", ")))
     }

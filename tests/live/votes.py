@@ -56,7 +56,8 @@ def tasks_of(kind, path, count, every):
             yield {"id": row["ID"], "prompt": question, "answer": row["Answer"]}
         else:
             lines = [f"{letter}) {choice}" for letter, choice in zip("ABCD", row["choices"])]
-            yield {"id": row["id"], "prompt": "\n".join([row["question"], *lines]), "answer": "ABCD"[row["answer"]]}
+            rule = {"kind": "choice", "choices": [line[0] for line in lines]}
+            yield {"id": row["id"], "prompt": "\n".join([row["question"], *lines]), "answer": "ABCD"[row["answer"]], "canonical": rule}
 
 
 def read(path):

@@ -61,7 +61,7 @@ pub(crate) struct RunArgs {
     ///
     /// `CONSENSUS_ROLESET` sets it too.
     /// [default: by the question: the one whose agents a mock script names, `mcq_reasoner_auditor` for --choices,
-    /// `solver_checker` for --canonical number, `json_author_auditor` for --canonical json, or else `generalist_critic`]
+    /// `vote_number` for --canonical number, `json_author_auditor` for --canonical json, or else `generalist_critic`]
     #[arg(short, long, env = "CONSENSUS_ROLESET", hide_env = true, help_heading = PROTOCOL, add = ArgValueCompleter::new(completion::rolesets))]
     pub(crate) roleset: Option<String>,
     #[command(flatten)]

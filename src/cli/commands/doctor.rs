@@ -11,7 +11,7 @@ use crate::cli::args::{DoctorArgs, Format};
 use crate::cli::output::Output;
 use crate::cli::runtime::block_on;
 use crate::config::{
-    Chosen, FileConfig, Hints, Origin, Roleset, RolesetAgent, Sourced, default_roleset, explain,
+    Chosen, FileConfig, Hints, Origin, Roleset, RolesetAgent, Sourced, better_vote, default_roleset, explain,
     launch_command,
 };
 use crate::core::{Endpoint, ExitCode, Structured};
@@ -48,6 +48,11 @@ pub(crate) fn doctor(args: &DoctorArgs, output: &Output) -> anyhow::Result<ExitC
                 output.status(&escape::terminal(&format!("examining {} …", endpoint.label())));
                 let mut report = examine(endpoint).await;
                 report["settings"] = [&named].into_iter().chain(&values).map(sourced).collect();
+                if let (Some(vote), Some(advice)) =
+                    (better_vote(&named.value), report["advice"].as_array_mut())
+                {
+                    advice.push(advice_of_vote(&named.value, vote).into());
+                }
                 reports.push(report);
             }
         }
@@ -148,6 +153,12 @@ async fn schema_enforcement(server: &Provider) -> String {
         Ok(_) => "refused".to_owned(),
         Err(why) => why.to_string(),
     }
+}
+
+fn advice_of_vote(roleset: &str, vote: &str) -> String {
+    format!(
+        "a model of 1.5B was right less often with `{roleset}` than with `{vote}`, for three times the tokens; `consensus eval` compares them on your tasks"
+    )
 }
 
 fn advice(

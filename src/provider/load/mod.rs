@@ -181,7 +181,9 @@ impl Drop for Permit<'_> {
 fn end_of(error: &ProviderError) -> End {
     match error {
         ProviderError::Status { status: 429 | 503 | 529, .. } => End::Well(LoadSign::Refused),
-        ProviderError::Unreachable { .. } => End::Gone,
+        ProviderError::Unreachable { .. } | ProviderError::TimedOut { setting: "connect_ms", .. } => {
+            End::Gone
+        }
         ProviderError::Status { status: 500.., .. } | ProviderError::TimedOut { .. } => End::Ill,
         ProviderError::Status { .. }
         | ProviderError::Setup(_)

@@ -113,11 +113,11 @@ impl Pool {
         self.0.iter().map(|server| server.outs).min().unwrap_or_default()
     }
 
-    /// Returns the time after which a server is tried again, if all are gone at present. It is zero during such a
-    /// trial. A server that is broken may be so for one model alone.
+    /// Returns the time after which a server is tried again, if all are gone at present. There is none during such a
+    /// trial, because a reply of a server that is back may take long. A server that is broken may be so for one model
+    /// alone, and is not gone.
     pub(super) fn outage(&self, now: Instant) -> Option<Duration> {
-        let until =
-            |server: &Server| server.out_until.filter(|_| server.is_gone && server.fullness(now) >= 1.0);
+        let until = |server: &Server| server.out_until.filter(|until| server.is_gone && *until > now);
         let until: Option<Vec<Instant>> = self.0.iter().map(until).collect();
         let first = until.filter(|_| self.outs() >= OUTAGE_OUTS)?.into_iter().min()?;
         Some(first.saturating_duration_since(now))
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_lasts_from_a_failed_trial_until_the_next_one_goes_well() {
+    fn an_outage_lasts_from_a_failed_trial_until_the_next_one() {
         let (mut pool, mut now) = (pool(1, 8), Instant::now());
         let fail = |pool: &mut Pool, now, end| {
             let at = pool.take(now, None).unwrap();
@@ -213,7 +213,7 @@ mod tests {
         now += OUT_FOR * 4;
         assert_eq!(pool.outage(now), None, "it is time for a trial");
         assert_eq!(pool.take(now, None), Some(0));
-        assert_eq!(pool.outage(now), Some(Duration::ZERO), "one trial is enough");
+        assert_eq!(pool.outage(now), None, "the server may be back");
         pool.give(0, now, now, FINE);
         assert_eq!(pool.outage(now), None);
     }

@@ -42,7 +42,7 @@ fn the_question_chooses_the_roleset_and_the_first_line_says_why() {
         (&[][..], "Yes.", ANY),
         (&["--canonical", "lines"], "Yes.", ANY),
         (&["--choices", "yes,no"], "yes", "mcq_reasoner_auditor (for --choices), seed 1, mock"),
-        (&["--canonical", "number"], "4", "solver_checker (for --canonical number), seed 1, mock"),
+        (&["--canonical", "number"], "4", "vote_number (for --canonical number), seed 1, mock"),
         (&["--canonical", "json"], "{\"a\":4}", "json_author_auditor (for --canonical json), seed 1, mock"),
         // A name needs no reason.
         (&["--roleset", "planner_coder", "--canonical", "json"], "4", "planner_coder, seed 1, mock"),
@@ -113,7 +113,7 @@ fn a_plan_is_of_the_roleset_that_the_run_would_take() {
     let planned: Value = serde_json::from_str(&planned.stdout).unwrap();
     assert_eq!(planned["roleset"], "mcq_reasoner_auditor");
     let dry = answered(&folder, "4", &["--canonical", "number", "--dry-run"]).exits(0);
-    assert!(dry.stdout.starts_with("solver_checker (for --canonical number): Solver ("), "{}", dry.stdout);
+    assert!(dry.stdout.starts_with("vote_number (for --canonical number): Solver ("), "{}", dry.stdout);
 }
 
 #[test]

@@ -42,6 +42,14 @@ fn a_row_that_cannot_be_used_is_named_by_its_file_and_line() {
 }
 
 #[test]
+fn choices_that_are_not_listed_are_asked_for() {
+    let folder = Folder::new();
+    folder.write("data.jsonl", "{\"id\": 1, \"prompt\": \"Which?\\nA) one\\nB) two\", \"answer\": \"B\"}\n");
+    let told = refused(&folder, "data.jsonl", &["--arm", "vote", "--canonical", "choice"]);
+    assert!(told.contains("line 1 of `data.jsonl`") && told.contains("needs `choices`"), "{told}");
+}
+
+#[test]
 fn a_file_that_cannot_be_used_is_named() {
     let folder = Folder::new();
     folder.write("empty.jsonl", "");

@@ -100,14 +100,14 @@ fn an_agent_runs_verifies_and_reads_an_agreement_on_standard_input_and_output() 
     let ran = client.call("run", &json!({"task": QUESTION, "canonical": "number"}));
     assert_eq!(
         [&ran["status"], &ran["outcome"], &ran["how"], &ran["text"]],
-        ["ended", "agreed", "independent", "4"]
+        ["ended", "agreed", "voted", "4"]
     );
     let worth = ran["worth"].as_str().unwrap();
     assert!(worth.contains("agreement:"), "it says how much that is worth: {worth}");
     let verified = client.call("verify", &json!({"run": ran["run"]}));
     assert_eq!((&verified["verified"], &verified["journal_head"]), (&json!(true), &ran["journal_head"]));
     let planned = client.call("plan", &json!({"task": QUESTION, "canonical": "number"}));
-    assert_eq!((&planned["roleset"], &planned["at_once"]["calls"]), (&json!("solver_checker"), &json!(4)));
+    assert_eq!((&planned["roleset"], &planned["at_once"]["calls"]), (&json!("vote_number"), &json!(3)));
     let uri = |part: &str| format!("consensus://runs/{}/{part}", ran["run"].as_str().unwrap());
     let mut read = |part: &str| {
         let read = client.ask("resources/read", &json!({"uri": uri(part)}));
