@@ -2,8 +2,8 @@
 //!
 //! The input is what a command line reveals about the question. The output is the name of a built-in roleset, and a short reason for
 //! the first line of the run. The words of the question are never read, since code cannot distinguish a sum from a story. No file is
-//! read, so the same command makes the same choice everywhere. Where a way of agreeing lost to another at equal tokens on a kind of
-//! answer, the other one is the default of that kind: the page "Ways of agreeing" of the book has the figures.
+//! read, so the same command makes the same choice everywhere. A way of agreeing that lost at equal tokens on a kind of answer is not
+//! the default of that kind. The page "Ways of agreeing" of the book has the figures.
 
 use super::embedded::EMBEDDED_ROLESETS;
 use super::roleset::Roleset;

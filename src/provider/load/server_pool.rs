@@ -113,9 +113,9 @@ impl Pool {
         self.0.iter().map(|server| server.outs).min().unwrap_or_default()
     }
 
-    /// Returns the time after which a server is tried again, if all are gone at present. There is none during such a
-    /// trial, because a reply of a server that is back may take long. A server that is broken may be so for one model
-    /// alone, and is not gone.
+    /// Returns the time after which a server is tried again, if all are gone at present. A server that is being
+    /// tried does not count as gone, because the reply of one that is back may take long. Nor does a server that is
+    /// broken, because it may be so for one model alone.
     pub(super) fn outage(&self, now: Instant) -> Option<Duration> {
         let until = |server: &Server| server.out_until.filter(|until| server.is_gone && *until > now);
         let until: Option<Vec<Instant>> = self.0.iter().map(until).collect();
