@@ -122,7 +122,9 @@ pub fn refuse(roleset: &Roleset, flag: &str, takes: impl Fn(&Params) -> bool) ->
     let of: Vec<&str> =
         Params::defaults().iter().filter(|params| takes(params)).map(Params::protocol).collect();
     let (of, protocol) = (of.join("` or `"), roleset.params.protocol());
-    let why = format!("{flag} goes with rolesets of `{of}` only; this one is of `{protocol}`, and --roleset names another");
+    let why = format!(
+        "{flag} goes with rolesets of `{of}` only; this one is of `{protocol}`, and --roleset names another"
+    );
     Err(RunError::Usage(why))
 }
 

@@ -290,7 +290,10 @@ fn what_does_not_go_with_pieces_is_refused() {
     let run = ["run", "--mock", "--answer", "4", "--prompt", "x", "--map-reduce"];
     for (words, why) in [
         (&[][..], "there is no document"),
-        (&["-f", "book.txt", "--roleset", "solver_checker", "--canonical", "number"], "and so does not go with --constraint"),
+        (
+            &["-f", "book.txt", "--roleset", "solver_checker", "--canonical", "number"],
+            "and so does not go with --constraint",
+        ),
         (&["-f", "book.txt", "--redact"], "does not go with redaction"),
         (&["-f", "book.txt", "--redact-pattern", "x"], "does not go with redaction"),
         (&["-f", "blank.txt"], "no document with any text"),

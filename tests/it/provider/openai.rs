@@ -325,6 +325,17 @@ fn doctor_tells_enforced_from_ignored() {
 }
 
 #[test]
+fn doctor_names_the_vote_that_did_better_than_a_pair() {
+    let server = Server::start(model(SENSIBLE));
+    for (roleset, is_advised) in [("solver_checker", true), ("vote_number", false)] {
+        let doctor = ["doctor", "--roleset", roleset, "--format", "json", "--base-url"];
+        let finished = Finished::of(consensus(&Folder::new()).args(doctor).arg(server.url())).exits(0);
+        let report: Value = serde_json::from_str(&finished.stdout).unwrap();
+        assert_eq!(report[0]["advice"].to_string().contains("`vote_number`"), is_advised, "{report}");
+    }
+}
+
+#[test]
 fn what_a_kind_of_server_wants_is_sent_to_it() {
     let server = Server::start(model(SENSIBLE));
     let place = format!("base_url = \"{}\"\n", server.url());
