@@ -103,6 +103,7 @@ impl Clients {
     }
 }
 
+/// Returns the servers of an endpoint, whatever its model.
 fn servers(endpoint: &OpenAiEndpoint) -> Servers {
     (endpoint.base_urls().map(str::to_owned).collect(), endpoint.calls_at_once)
 }

@@ -146,9 +146,8 @@ impl ProviderError {
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
-            Self::Unreachable { .. } => true,
             // Without a connection, nothing was sent yet.
-            Self::TimedOut { setting, .. } => *setting == "connect_ms",
+            Self::Unreachable { .. } | Self::TimedOut { .. } => self.is_of_connection(),
             // Loading a model takes minutes, which is too long to wait by the rule for passing faults.
             Self::Status { status, .. } => matches!(status, 408 | 429 | 500..=599) && !self.is_loading(),
             Self::Setup(_)
@@ -160,6 +159,12 @@ impl ProviderError {
             | Self::AmbiguousInBank { .. }
             | Self::TooLarge { .. } => false,
         }
+    }
+
+    /// Returns true if there was no connection to the server, or it broke.
+    #[must_use]
+    pub fn is_of_connection(&self) -> bool {
+        matches!(self, Self::Unreachable { .. } | Self::TimedOut { setting: "connect_ms", .. })
     }
 
     /// Returns true if no program listens where the server should be.

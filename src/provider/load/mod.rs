@@ -181,10 +181,10 @@ impl Drop for Permit<'_> {
 fn end_of(error: &ProviderError) -> End {
     match error {
         ProviderError::Status { status: 429 | 503 | 529, .. } => End::Well(LoadSign::Refused),
-        ProviderError::Unreachable { .. } | ProviderError::TimedOut { setting: "connect_ms", .. } => {
-            End::Gone
-        }
-        ProviderError::Status { status: 500.., .. } | ProviderError::TimedOut { .. } => End::Ill,
+        error if error.is_of_connection() => End::Gone,
+        ProviderError::Status { status: 500.., .. }
+        | ProviderError::Unreachable { .. }
+        | ProviderError::TimedOut { .. } => End::Ill,
         ProviderError::Status { .. }
         | ProviderError::Setup(_)
         | ProviderError::Launch(_)
@@ -201,5 +201,24 @@ async fn at(time: Option<Instant>) {
     match time {
         Some(time) => tokio::time::sleep_until(time.max(Instant::now() + Duration::from_millis(1))).await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_without_a_connection_is_gone_and_one_that_is_slow_or_broken_is_not() {
+        let timed_out = |setting| ProviderError::TimedOut {
+            url: String::new(),
+            what: "answer",
+            after: Duration::from_secs(1),
+            setting,
+        };
+        assert_eq!(end_of(&timed_out("connect_ms")), End::Gone);
+        assert_eq!(end_of(&timed_out("idle_ms")), End::Ill);
+        let broken = ProviderError::Unreachable { url: String::new(), why: String::new(), is_refused: false };
+        assert_eq!(end_of(&broken), End::Gone);
     }
 }

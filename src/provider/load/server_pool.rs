@@ -3,7 +3,8 @@
 //! The input is the server of each request, and its outcome. The output is the server for the next one. A conversation
 //! stays on the server that has its beginning in its cache, while that server has room; otherwise it goes to the server
 //! with the most room. A server that fails three times in a row is left out for a while, and then gets one request to
-//! show that it works again. No clock is read here.
+//! show that it works again. The pool also says whether all servers are gone, so that a caller need not wait for one.
+//! No clock is read here.
 
 use std::time::Duration;
 
