@@ -243,11 +243,13 @@ fn while_the_model_server_is_gone_requests_are_refused_at_once_and_told_when_to_
         }
     });
     folder.write("consensus.toml", "retries = 1\n");
-    let served = Served::start(&folder, &["--base-url", &llm.url(), "--model", "m"]);
-    let ask = body("writer_physicist", "How much is 2+2?");
-    // Two calls of a run can fail at the same time, which is one sign and not two.
-    let unsent = (0..3).find_map(|_| {
-        let (asked, failed) = (llm.chats().len(), served.chat(&[], &ask));
+    let served = Served::start(&folder, &["--base-url", &llm.url(), "--model", "m", "--allow-model", "*"]);
+    let ask = |roleset: &str| body(roleset, "How much is 2+2?");
+    assert_eq!(served.chat(&[], &ask("writer_physicist")).status, 502);
+    // A server that is gone is so for all of its models. Two calls of a run can fail at the same time, which is one sign and not two.
+    let unsent = (0..3).find_map(|n| {
+        let other = format!("writer_physicist@other{n}");
+        let (asked, failed) = (llm.chats().len(), served.chat(&[], &ask(&other)));
         assert_eq!((failed.status, &failed.json()["error"]["code"]), (502, &json!("provider_failed")));
         (llm.chats().len() == asked).then_some(failed)
     });
@@ -255,7 +257,7 @@ fn while_the_model_server_is_gone_requests_are_refused_at_once_and_told_when_to_
     assert!(refused.head.to_ascii_lowercase().contains("retry-after:"), "{}", refused.head);
     let asked = llm.chats().len();
     is_back.store(true, Ordering::SeqCst);
-    while served.chat(&[], &ask).status == 502 {
+    while served.chat(&[], &ask("writer_physicist")).status == 502 {
         assert_eq!(llm.chats().len(), asked, "a request that reaches the server has its answer");
     }
     assert!(llm.chats().len() > asked);
