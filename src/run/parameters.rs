@@ -123,7 +123,7 @@ pub fn refuse(roleset: &Roleset, flag: &str, takes: impl Fn(&Params) -> bool) ->
         Params::defaults().iter().filter(|params| takes(params)).map(Params::protocol).collect();
     let (of, protocol) = (of.join("` or `"), roleset.params.protocol());
     let why = format!(
-        "{flag} goes with rolesets of `{of}` only; this one is of `{protocol}`, and --roleset names another"
+        "{flag} goes with rolesets of `{of}` only; this one is of `{protocol}`, so choose another roleset"
     );
     Err(RunError::Usage(why))
 }
