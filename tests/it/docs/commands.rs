@@ -29,6 +29,13 @@ fn blocks<'a>(text: &'a str, language: &str) -> Vec<Vec<&'a str>> {
     found
 }
 
+/// Answers like `SENSIBLE`, but a voter is right whatever the seed of its request is.
+fn sure(request: &Value) -> String {
+    let mut request = request.clone();
+    request.as_object_mut().expect("a request is an object").remove("seed");
+    SENSIBLE(&request)
+}
+
 /// Agrees at once with a text that fits whatever is asked for.
 fn agreeable(request: &Request) -> Vec<Act> {
     let body = request.json();
@@ -38,7 +45,7 @@ fn agreeable(request: &Request) -> Vec<Act> {
     }
     let fields = &fields["anyOf"][0]["properties"];
     if fields.is_null() {
-        return model(SENSIBLE)(request);
+        return model(sure)(request);
     }
     let pattern =
         fields["final_solution"]["properties"]["canonical_text"]["pattern"].as_str().unwrap_or_default();
