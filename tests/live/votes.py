@@ -2,7 +2,7 @@
 """Votes of a real model: what each stop is worth at equal tokens, played over one bank of samples.
 
     votes.py tasks KIND FILE N [--every K] >TASKS.jsonl    tasks from a public set: gsm8k, svamp or mmlu-redux
-    votes.py suite KIND FOLDER >TASKS.jsonl                tasks from those of tests/live/tasks: number, choice, json or text
+    votes.py suite KIND >TASKS.jsonl                       those of tests/live/tasks with an answer: number, choice, json or text
     votes.py arms BIN BANK TASKS.jsonl OUT                 plays the arms from the bank; no model is called
     votes.py report BANK TASKS.jsonl OUT                   prints accuracy, tokens, and paired differences at equal tokens
     votes.py keep BANK TASKS.jsonl >KEPT.jsonl             the samples of each task, without its question: answer, whether it is right,
@@ -45,7 +45,9 @@ ARMS = {
     },
 }
 
-RULES = {"number": "number", "json": "json", "choice": {"kind": "choice", "choices": ["A", "B", "C", "D"]}}
+SUITE = pathlib.Path(__file__).resolve().parent / "tasks"
+# How answers of a kind are compared. The suite's other kinds, such as facts and translations, are texts.
+RULES = {"number": "number", "json": "json", "choice": {"kind": "choice", "choices": list("ABCD")}, "text": "text"}
 
 
 def tasks_of(kind, path, count, every):
@@ -60,20 +62,18 @@ def tasks_of(kind, path, count, every):
             yield {"id": row["ID"], "prompt": question, "answer": row["Answer"]}
         else:
             lines = [f"{letter}) {choice}" for letter, choice in zip("ABCD", row["choices"])]
-            rule = {"kind": "choice", "choices": [line[0] for line in lines]}
-            yield {"id": row["id"], "prompt": "\n".join([row["question"], *lines]), "answer": "ABCD"[row["answer"]], "canonical": rule}
+            yield {"id": row["id"], "prompt": "\n".join([row["question"], *lines]), "answer": "ABCD"[row["answer"]], "canonical": RULES["choice"]}
 
 
-def suite(kind, folder):
-    """Yields the tasks of the suite of this kind that have an answer; all but the first three kinds are texts."""
-    lines = [line for path in sorted(pathlib.Path(folder).glob("*.jsonl")) for line in path.read_text("utf-8").splitlines()]
-    for row in filter(lambda row: "answer" in row, map(json.loads, lines)):
-        if kind != (row["kind"] if row["kind"] in RULES else "text"):
-            continue
-        task = {"id": row["id"], "prompt": row["prompt"], "answer": row["answer"], "canonical": RULES.get(kind, "text")}
-        if isinstance(task["answer"], list):
-            task |= {"answer": "^(?:" + "|".join(map(re.escape, task["answer"])) + ")$", "grader": "regex"}
-        yield task
+def suite(kind):
+    for path in sorted(SUITE.glob("*.jsonl")):
+        for row in read(path):
+            if "answer" not in row or kind != (row["kind"] if row["kind"] in RULES else "text"):
+                continue
+            task = {"id": row["id"], "prompt": row["prompt"], "answer": row["answer"], "canonical": RULES[kind]}
+            if isinstance(row["answer"], list):
+                task |= {"answer": "^(?:" + "|".join(map(re.escape, row["answer"])) + ")$", "grader": "regex"}
+            yield task
 
 
 def read(path):
@@ -344,7 +344,8 @@ def main():
     tasks.add_argument("file")
     tasks.add_argument("count", type=int)
     tasks.add_argument("--every", type=int, default=1)
-    rest = {"suite": ["kind", "folder"], "arms": ["binary", "bank", "tasks", "out"], "report": ["bank", "tasks", "out"], "keep": ["bank", "tasks"], "curve": ["kept"]}
+    what.add_parser("suite").add_argument("kind", choices=RULES)
+    rest = {"arms": ["binary", "bank", "tasks", "out"], "report": ["bank", "tasks", "out"], "keep": ["bank", "tasks"], "curve": ["kept"]}
     for name, places in rest.items():
         parser = what.add_parser(name)
         for place in places:
@@ -353,11 +354,8 @@ def main():
             parser.add_argument("--prompts", default="0,0")
             parser.add_argument("--tasks")
     given = words.parse_args()
-    if given.what == "tasks":
-        for task in tasks_of(given.kind, given.file, given.count, given.every):
-            print(json.dumps(task, ensure_ascii=False))
-    elif given.what == "suite":
-        for task in suite(given.kind, given.folder):
+    if given.what in ("tasks", "suite"):
+        for task in suite(given.kind) if given.what == "suite" else tasks_of(given.kind, given.file, given.count, given.every):
             print(json.dumps(task, ensure_ascii=False))
     elif given.what == "arms":
         arms(given.binary, given.bank, given.tasks, given.out)
