@@ -167,7 +167,8 @@ case ${1:-} in
     eval)
         with_results "$@"
         [[ $# -ge 4 ]] || die "name the tasks and the arms: tests/live/run.sh eval OUT_DIR TASKS.jsonl --arm ARM [...]"
-        attend "$bin" eval "$3" --out "$2" --runs-at-once "${SLOTS:-2}" --calls-at-once "${SLOTS:-2}" --model "$(basename "$model" .gguf)" "${@:4}"
+        attend "$bin" eval "$3" --out "$2" --runs-at-once "${SLOTS:-2}" --calls-at-once "${SLOTS:-2}" \
+            --model "$(basename "$model" .gguf)" "${@:4}"
         sha256sum "$model" ;;
     code)
         # A talk about code that fails its tests grows long, so each run has a limit, the same both ways. A run that fails all the same
