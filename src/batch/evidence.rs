@@ -12,18 +12,17 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::error::BatchError;
 use super::matrix::run_id;
-use super::result_line::phases;
+use super::result_line::derived;
 use super::results::lines;
 use crate::crypto::Digest;
 use crate::engine::RunState;
 use crate::journal::{Executed, Executor};
 use crate::protocol::{OUTPUT_BYTES_MAX, TAIL_BYTES_MAX};
-use crate::report::RunResult;
 
 /// The fields that say whether a run and its blind vote are right, each with the path of the digest of its text, and with the field
 /// that holds the record of the grader's command.
@@ -191,34 +190,6 @@ fn check_grades(said: &Map<String, Value>) -> Result<(), String> {
         known = Some(grade);
     }
     Ok(())
-}
-
-/// Returns the fields of a run's line that its records determine. The journal of a run that version 0.1 began does not hold the
-/// names of its task and model. The run's id is made of these names, so they are taken from the line and compared with the id.
-fn derived(said: &Map<String, Value>, state: &RunState, head: Digest) -> Map<String, Value> {
-    let result = serde_json::to_value(RunResult::new(state, head)).unwrap_or_default();
-    let mut derived = match result {
-        Value::Object(fields) => fields,
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),
-    };
-    let opened = state.opened();
-    derived.insert("seed".to_owned(), opened.setup.seed.into());
-    let labels = match &opened.cell {
-        Some(cell) => [
-            ("task", Some(cell.task.clone().into())),
-            ("model", Some(cell.model.clone().into())),
-            ("made_of", Some(cell.made_of.to_string().into())),
-            ("arm", Some(cell.arm.clone().into()).filter(|_| !cell.arm.is_empty())),
-            ("meta", Some(json!(cell.meta)).filter(|_| !cell.meta.is_empty())),
-        ],
-        None => ["task", "model", "made_of", "arm", "meta"].map(|name| (name, said.get(name).cloned())),
-    };
-    // Lines of earlier versions do not have the field.
-    if said.contains_key("phases") {
-        derived.insert("phases".to_owned(), json!(phases(state)));
-    }
-    derived.extend(labels.into_iter().filter_map(|(name, label)| Some((name.to_owned(), label?))));
-    derived
 }
 
 /// Returns whether the run's id is made of the names in the line.

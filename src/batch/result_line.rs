@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::grader::Given;
@@ -71,8 +72,40 @@ impl EndedRun {
 }
 
 /// Returns the usage of each phase of a run, by its name.
-pub(super) fn phases(state: &RunState) -> BTreeMap<&'static str, PhaseUsage> {
+fn phases(state: &RunState) -> BTreeMap<&'static str, PhaseUsage> {
     state.phases().iter().map(|(phase, used)| (phase.name(), *used)).collect()
+}
+
+/// Returns the fields of a run's line that its records determine. The journal of a run that version 0.1 began does not hold the
+/// names of its task and model. The run's id is made of these names, so they are taken from the line and compared with the id.
+pub(in crate::batch) fn derived(
+    said: &Map<String, Value>,
+    state: &RunState,
+    head: Digest,
+) -> Map<String, Value> {
+    let result = serde_json::to_value(RunResult::new(state, head)).unwrap_or_default();
+    let mut derived = match result {
+        Value::Object(fields) => fields,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),
+    };
+    let opened = state.opened();
+    derived.insert("seed".to_owned(), opened.setup.seed.into());
+    let labels = match &opened.cell {
+        Some(cell) => [
+            ("task", Some(cell.task.clone().into())),
+            ("model", Some(cell.model.clone().into())),
+            ("made_of", Some(cell.made_of.to_string().into())),
+            ("arm", Some(cell.arm.clone().into()).filter(|_| !cell.arm.is_empty())),
+            ("meta", Some(json!(cell.meta)).filter(|_| !cell.meta.is_empty())),
+        ],
+        None => ["task", "model", "made_of", "arm", "meta"].map(|name| (name, said.get(name).cloned())),
+    };
+    // Lines of earlier versions do not have the field.
+    if said.contains_key("phases") {
+        derived.insert("phases".to_owned(), json!(phases(state)));
+    }
+    derived.extend(labels.into_iter().filter_map(|(name, label)| Some((name.to_owned(), label?))));
+    derived
 }
 
 /// The fields of a line that are needed to resume a batch.

@@ -38,7 +38,11 @@ pub struct RiskStep {
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum NotCertifiable {
     /// There are too few answers, even if none were wrong.
-    #[error("at least {} without an error are needed, and there are {found}", counted(*needed, "answer"))]
+    #[error(
+        "at least {} without an error are needed, and the half of the tasks that certifies has {found}; it takes {} tasks or more",
+        counted(*needed, "answer"),
+        2 * needed
+    )]
     TooFew {
         /// The fewest answers that are needed.
         needed: u32,
@@ -161,7 +165,10 @@ mod tests {
         assert_eq!(threshold(&sure(58), 0.05), Err(NotCertifiable::TooFew { needed: 59, found: 58 }));
         assert_eq!(threshold(&sure(59), 0.05).map(|step| step.answered), Ok(59));
         let why = threshold(&[], 0.05).unwrap_err().to_string();
-        assert_eq!(why, "at least 59 answers without an error are needed, and there are 0");
+        assert_eq!(
+            why,
+            "at least 59 answers without an error are needed, and the half of the tasks that certifies has 0; it takes 118 tasks or more"
+        );
     }
 
     /// The table in the guide.
@@ -194,7 +201,10 @@ mod tests {
         assert_eq!((found.from.value(), found.answered, found.errors), (0.97, 155, 2));
         assert_eq!(percent(found.bound()), "4.01 %");
         let why = threshold(&known, 0.01).unwrap_err().to_string();
-        assert_eq!(why, "at least 299 answers without an error are needed, and there are 165");
+        assert_eq!(
+            why,
+            "at least 299 answers without an error are needed, and the half of the tasks that certifies has 165; it takes 598 tasks or more"
+        );
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub enum CalibrationError {
     Version(u32),
     /// Too few runs have an answer.
     #[error(
-        "{answered} of its runs have both an answer and a known right one, and a calibration needs at least {needed}"
+        "{answered} of the runs have both an answer and a known right one, and a calibration needs at least {needed}; run more tasks with known answers"
     )]
     TooFew {
         /// The runs with an answer.
@@ -24,7 +24,9 @@ pub enum CalibrationError {
         needed: usize,
     },
     /// Its runs have not all ended. Those that end first are the easy ones.
-    #[error("`{0}` is not complete, and the runs that end first are the easy ones; continue it first")]
+    #[error(
+        "`{0}` is not complete, and the runs that end first are the easy ones; continue it with the command that began it"
+    )]
     Incomplete(String),
     /// Its runs were made in several ways.
     #[error("its runs were made in different ways: {0}")]

@@ -46,7 +46,9 @@ pub use catalog::{
 pub use check::check_meaning;
 pub use chosen::{Chosen, NameCheck};
 pub use claim::{TrustClaim, TrustState};
-pub use default_roleset::{ANY_VOTE, DefaultRoleset, Hints, better_vote, default_roleset, vote_roleset};
+pub use default_roleset::{
+    ANY_VOTE, BetterVote, DefaultRoleset, Hints, better_vote, default_roleset, vote_roleset,
+};
 pub use document::Setting;
 pub use embedded::{EMBEDDED_ROLESETS, ROLESET_SCHEMA};
 pub use endpoints::{ModelRef, expected_price, launch_command, resolve_endpoints};

@@ -69,18 +69,22 @@ impl Bar {
             Measure::RightWhenAnswered => ("right when answered", |arm| &arm.right_when_answered),
         };
         let low = arm.and_then(|arm| of(arm).interval).map_or(0.0, |interval| interval.low);
-        let words = format!(
-            "{}: {name} may be as low as {:.1} %, and the bar is {:.1} %",
-            summary.primary,
-            low * 100.0,
-            self.least * 100.0
-        );
+        let [found, least] = apart(low * 100.0, self.least * 100.0);
         JudgedBar {
-            name: format!("{name} at least {:.1} %", self.least * 100.0),
+            name: format!("{name} at least {least} %"),
             is_reached: low >= self.least,
-            words,
+            words: format!(
+                "{}: {name} may be as low as {found} %, and the bar is {least} %",
+                summary.primary
+            ),
         }
     }
+}
+
+/// Returns two numbers in words, with as many digits as tell them apart.
+fn apart(one: f64, other: f64) -> [String; 2] {
+    let written = |digits: usize| [one, other].map(|number| format!("{number:.digits$}"));
+    (1..=6).map(written).find(|[one, other]| one != other).unwrap_or_else(|| written(1))
 }
 
 /// The comparison of an evaluation with an earlier one, item by item.
@@ -106,26 +110,26 @@ impl SinceBaseline {
         (plan, tasks, results): (&EvalPlan, &[TaskLine], &EvalResults),
         (old_plan, old_tasks, old): (&EvalPlan, &[TaskLine], &EvalResults),
     ) -> Result<Self, EvalError> {
-        let before: HashMap<&str, (&TaskLine, bool)> = right(old_plan, old_tasks, old)
-            .map(|(task, is_right)| (task.id.as_str(), (task, is_right)))
+        let before: HashMap<&str, Graded> =
+            graded(old_plan, old_tasks, old).map(|of_task| (of_task.task.id.as_str(), of_task)).collect();
+        let pairs: Vec<(Graded, bool)> = graded(plan, tasks, results)
+            .filter_map(|now| {
+                let was = before.get(now.task.id.as_str()).filter(|was| was.task == now.task)?;
+                Some((now, was.is_right))
+            })
             .collect();
-        let share = |is_right: bool| f64::from(is_right);
-        let mut rows = UnitRows::new(2);
-        let (mut better, mut worse) = (0, 0);
-        for (task, is_right) in right(plan, tasks, results) {
-            let known = before.get(task.id.as_str()).filter(|(known, _)| *known == task);
-            if let Some((_, was_right)) = known {
-                rows.push(&[share(is_right) - share(*was_right), 1.0]);
-                better += u64::from(is_right && !was_right);
-                worse += u64::from(!is_right && *was_right);
-            }
-        }
+        let better = pairs.iter().filter(|(now, was_right)| now.is_right && !was_right).count() as u64;
+        let worse = pairs.iter().filter(|(now, was_right)| !now.is_right && *was_right).count() as u64;
+        let rows = pairs.iter().map(|(now, was_right)| {
+            (now.cluster, vec![f64::from(now.is_right) - f64::from(*was_right), 1.0])
+        });
+        let rows = UnitRows::of_items(2, rows);
         let mean = |sums: &[f64]| sums[0] / sums[1];
         let found = rows.resampled(plan.seed, |sums, figures| figures.push(mean(sums)));
         let other = || EvalError::OtherData { now: plan.data.clone(), before: old_plan.data.clone() };
         let found = *found.first().ok_or_else(other)?;
         let exact = PairedTest::new(better, worse);
-        Ok(Self { items: rows.len(), difference: mean(&rows.sums()), found, exact })
+        Ok(Self { items: pairs.len(), difference: mean(&rows.sums()), found, exact })
     }
 
     /// Returns true if the whole interval is below zero, and the exact test does not take that for chance.
@@ -150,20 +154,36 @@ impl SinceBaseline {
     }
 }
 
-/// Returns whether the primary arm is right, for each task whose run has ended.
-fn right<'a>(
+/// A task, with whether the primary arm is right.
+struct Graded<'a> {
+    task: &'a TaskLine,
+    cluster: Option<&'a str>,
+    is_right: bool,
+}
+
+/// Returns each task whose run of the primary arm has ended.
+fn graded<'a>(
     plan: &EvalPlan,
     tasks: &'a [TaskLine],
     results: &'a EvalResults,
-) -> impl Iterator<Item = (&'a TaskLine, bool)> {
+) -> impl Iterator<Item = Graded<'a>> {
     let at = plan.arms.iter().position(|arm| arm.name == plan.primary);
     let of_arm = move |arms: &[Option<ArmItem>]| Some(arms.get(at?)?.as_ref()?.is_right);
-    tasks.iter().zip(&results.items).filter_map(move |(task, item)| Some((task, of_arm(&item.arms)?)))
+    tasks.iter().zip(&results.items).filter_map(move |(task, item)| {
+        Some(Graded { task, cluster: item.cluster.as_deref(), is_right: of_arm(&item.arms)? })
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_bar_that_is_missed_by_little_says_by_how_much() {
+        assert_eq!(apart(86.2, 80.0), ["86.2", "80.0"]);
+        assert_eq!(apart(86.202_380, 86.202_400), ["86.20238", "86.20240"]);
+        assert_eq!(apart(80.0, 80.0), ["80.0", "80.0"]);
+    }
 
     #[test]
     fn a_bar_names_a_measure_and_a_share() {

@@ -180,21 +180,8 @@ impl Columns {
 
     /// Returns a row for each item, or for each cluster of items.
     fn rows(&self, plan: &EvalPlan, items: &[&Item]) -> UnitRows {
-        let mut rows = UnitRows::new(self.doubt + 1);
-        let mut clusters: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-        for item in items {
-            let row = self.row(plan, item);
-            match &item.cluster {
-                None => rows.push(&row),
-                Some(name) => {
-                    let sums = clusters.entry(name).or_insert_with(|| vec![0.0; row.len()]);
-                    sums.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
-                }
-            }
-        }
-        for sums in clusters.values() {
-            rows.push(sums);
-        }
+        let of_items = items.iter().map(|item| (item.cluster.as_deref(), self.row(plan, item)));
+        let mut rows = UnitRows::of_items(self.doubt + 1, of_items);
         let mut doubt = vec![0.0; self.doubt + 1];
         doubt[self.doubt] = items.len() as f64 / rows.len() as f64;
         rows.push(&doubt);

@@ -46,7 +46,9 @@ pub enum EvalError {
         why: std::io::Error,
     },
     /// The folder has no evaluation.
-    #[error("`{0}` has no evaluation: there is no plan.json in it")]
+    #[error(
+        "`{0}` has no evaluation, since there is no plan.json in it; name a folder that `consensus eval` made"
+    )]
     NoPlan(PathBuf),
     /// The folder has no evaluation, and is not empty.
     #[error(
@@ -60,6 +62,24 @@ pub enum EvalError {
         path: PathBuf,
         /// The fault.
         why: String,
+    },
+    /// A folder of an evaluation where one batch is wanted.
+    #[error("`{folder}` is an evaluation; its batches are `{folder}/arms` and `{folder}/bank`, or those of its parts", folder = .0.display())]
+    SeveralBatches(PathBuf),
+    /// An evaluation without its tasks.
+    #[error("`{0}` is missing; the command that began the evaluation writes it again")]
+    NoTasks(PathBuf),
+    /// An evaluation that is compared or judged before all of its items are complete. What ends first is what is easy.
+    #[error(
+        "the evaluation in `{folder}` has {items} of its {planned} items, and a part says little about the whole; first complete it with the command that began it"
+    )]
+    Incomplete {
+        /// The folder.
+        folder: PathBuf,
+        /// The items that are complete.
+        items: usize,
+        /// The items of its plan.
+        planned: usize,
     },
     /// A baseline is about other items.
     #[error("the baseline is on `{before}`, this evaluation is on `{now}`, and no task is the same in both")]
@@ -103,6 +123,9 @@ impl EvalError {
             | Self::Row { .. }
             | Self::Empty(_)
             | Self::NoPlan(_)
+            | Self::NoTasks(_)
+            | Self::SeveralBatches(_)
+            | Self::Incomplete { .. }
             | Self::NotEmpty(_)
             | Self::Plan { .. }
             | Self::OtherData { .. }

@@ -4,6 +4,7 @@
 //! they are used, so that their digest is that of the questions and the right answers.
 
 use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::error::EvalError;
@@ -16,6 +17,20 @@ const TASKS: &str = "tasks.jsonl";
 
 /// The mode of the files.
 const PRIVATE: u32 = 0o600;
+
+/// Waits until no other process changes the files of an evaluation, and returns what keeps others waiting until it is dropped.
+///
+/// Parts that end at once would otherwise remove each other's pages. On a file system without locks, the last one wins.
+///
+/// # Errors
+///
+/// Returns [`EvalError::Io`] if the folder cannot be opened.
+pub fn hold(folder: &Path) -> Result<File, EvalError> {
+    let lock =
+        File::open(folder).map_err(|why| EvalError::Io { action: "open", path: folder.to_owned(), why })?;
+    let _ = lock.lock();
+    Ok(lock)
+}
 
 /// Returns the file of tasks in a folder.
 #[must_use]
@@ -39,11 +54,15 @@ pub fn write_tasks<'a>(
 ///
 /// # Errors
 ///
-/// Returns [`EvalError::Io`] or [`EvalError::Row`].
+/// Returns [`EvalError::NoTasks`], [`EvalError::Io`] or [`EvalError::Row`].
 pub(super) fn read_tasks(folder: &Path) -> Result<Vec<TaskLine>, EvalError> {
     let path = tasks_file(folder);
     let wrong = |why| EvalError::Io { action: "read", path: path.clone(), why };
-    let mut lines = feed(File::open(&path).map_err(wrong)?, TaskForm::default());
+    let file = match File::open(&path) {
+        Err(why) if why.kind() == ErrorKind::NotFound => return Err(EvalError::NoTasks(path)),
+        opened => opened.map_err(wrong)?,
+    };
+    let mut lines = feed(file, TaskForm::default());
     let mut tasks = Vec::new();
     while let Some(line) = lines.blocking_next() {
         let Line { number, task, .. } = line.map_err(wrong)?;

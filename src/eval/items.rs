@@ -55,6 +55,8 @@ pub struct BankItem {
 pub struct ArmItem {
     /// The run's id.
     pub run: String,
+    /// The number of the item's cluster, if items are drawn together.
+    pub cluster: Option<usize>,
     /// The models of its agents.
     pub models: BTreeSet<String>,
     /// The end of the run.
@@ -146,6 +148,8 @@ impl EvalResults {
             arms: vec![None; plan.arms.len()],
         };
         let mut items: Vec<Item> = tasks.iter().map(of_plan).collect();
+        let clusters: BTreeSet<String> = items.iter().filter_map(|item| item.cluster.clone()).collect();
+        let clusters: HashMap<String, usize> = clusters.into_iter().zip(0..).collect();
         for part in Self::parts(folder, plan) {
             for (at, bank) in plan.banks.iter().enumerate() {
                 each(&part.join(&bank.folder), |told| {
@@ -159,7 +163,9 @@ impl EvalResults {
             each(&part.join(ARMS), |told| {
                 if let (Some(item), Some(arm)) = (place.get(told.task.as_str()), arms.get(told.arm.as_str()))
                 {
-                    items[*item].arms[*arm] = arm_item(told, &tasks[*item]);
+                    let cluster = items[*item].cluster.as_ref().and_then(|name| clusters.get(name).copied());
+                    let of_arm = arm_item(told, &tasks[*item]);
+                    items[*item].arms[*arm] = of_arm.map(|run| ArmItem { cluster, ..run });
                 }
             })?;
         }
@@ -222,6 +228,11 @@ fn arm_item(told: Told, task: &TaskLine) -> Option<ArmItem> {
         return None;
     }
     let blind = blind(&told, task);
+    // The answer is graded here, as samples are, so that the line of results is not believed.
+    let is_right = task
+        .canonical
+        .as_ref()
+        .is_some_and(|rule| text_is_right(task, rule, told.text.as_deref(), told.sha256));
     let class = told.vote.as_ref().and_then(|vote| vote.class.clone());
     let can_talk = told.vote.is_none();
     Some(ArmItem {
@@ -230,7 +241,7 @@ fn arm_item(told: Told, task: &TaskLine) -> Option<ArmItem> {
         grounds: class.or(told.how),
         certainty: told.vote.as_ref().map(|vote| vote.certainty_value),
         answer: told.text.map(|text| text.chars().take(ANSWER_CHARS_MAX).collect()),
-        is_right: told.right == Some(true),
+        is_right,
         blind: can_talk.then_some(blind),
         rounds: told.rounds,
         prompt: told.usage.prompt,
@@ -240,5 +251,6 @@ fn arm_item(told: Told, task: &TaskLine) -> Option<ArmItem> {
         milliseconds: told.timing.total_ms,
         cost_micro_usd: told.usage.cost_micro_usd,
         run: told.run,
+        cluster: None,
     })
 }

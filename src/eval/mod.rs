@@ -35,7 +35,7 @@ pub use comparison::{Against, Curve, CurvePoint, TalkOfArm};
 pub use curve::DrawnSample;
 pub use data::{EvalData, read_data, require_clusters};
 pub use error::EvalError;
-pub use folder::{digest, tasks_file, write_tasks};
+pub use folder::{digest, hold, tasks_file, write_tasks};
 pub use items::{ARMS, ArmItem, BankItem, BlindLead, EvalResults, Item};
 pub use junit::{is_junit, junit};
 pub use notes::{notes, p_in_words, points};

@@ -68,7 +68,7 @@ pub fn notes(summary: &Summary) -> Vec<String> {
     }
     if summary.is_public {
         notes.push(format!(
-            "`{}` is a public set, which models may have read while they were trained",
+            "`{}` has the name of a public set, which models may have read while they were trained",
             summary.data
         ));
     }

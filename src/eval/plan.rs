@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::data::EvalData;
 use super::error::EvalError;
-use super::folder::{digest, read_tasks, write, write_tasks};
+use super::folder::{digest, hold, read_tasks, write, write_tasks};
 use crate::batch::TaskLine;
 use crate::crypto::Digest;
 use crate::files::{LARGE_BYTES_MAX, read_text};
@@ -110,9 +110,11 @@ impl EvalPlan {
     /// Returns [`EvalError::OtherPlan`] if the folder has another plan, [`EvalError::NotEmpty`] if it has no plan and other files, and
     /// [`EvalError`] if files cannot be read or written.
     pub fn put(&self, folder: &Path, tasks: &[TaskLine]) -> Result<(), EvalError> {
+        let _held = hold(folder)?;
         self.require_room(folder, tasks)?;
-        write_tasks(folder, tasks)?;
-        write(&folder.join(FILE), &(serde_json::to_string_pretty(self).unwrap_or_default() + "\n"))
+        // A folder with a plan and no tasks yet is taken up by the same command.
+        write(&folder.join(FILE), &(serde_json::to_string_pretty(self).unwrap_or_default() + "\n"))?;
+        write_tasks(folder, tasks)
     }
 
     /// Refuses a folder that has another plan, or no plan and other files.
@@ -193,6 +195,15 @@ impl EvalPlan {
         Err(EvalError::OtherData { now: data.note.name.clone(), before: self.data.clone() })
     }
 
+    /// Refuses the folder of an evaluation where one batch is wanted.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`EvalError::SeveralBatches`].
+    pub fn require_batch(folder: &Path) -> Result<(), EvalError> {
+        if Self::is_in(folder) { Err(EvalError::SeveralBatches(folder.to_owned())) } else { Ok(()) }
+    }
+
     /// Returns the folder of a part of the evaluation in `folder`: that folder itself if there is one part.
     #[must_use]
     pub fn part(&self, folder: &Path, part: u64) -> PathBuf {
@@ -206,6 +217,11 @@ impl EvalPlan {
         };
         let [cluster, old_cluster] = [self, known].map(|plan| plan.cluster.as_deref().unwrap_or("none"));
         let is_lost = |arm: &&PlannedArm| !self.arms.contains(arm);
+        let is_named = |lost: &PlannedArm| self.arms.iter().any(|arm| arm.name == lost.name);
+        let lost = |arm: &PlannedArm| match is_named(arm) {
+            true => format!("the arm `{}` has another model or roleset there", arm.name),
+            false => format!("the arm `{}` is missing here", arm.name),
+        };
         let mut banks = known.banks.iter().zip(&self.banks);
         let is_grown = self.banks.len() >= known.banks.len() && banks.all(PlannedBank::is_grown);
         // A person who may add items whenever the verdict is not yet the wanted one will reach it.
@@ -224,7 +240,7 @@ impl EvalPlan {
             value("the number of samples", self.samples == known.samples, &known.samples, &self.samples),
             value("the primary arm", self.primary == known.primary, &known.primary, &self.primary),
             value("the smallest effect of interest", same_effect, &known.effect, &self.effect),
-            known.arms.iter().find(is_lost).map(|arm| format!("the arm `{}` is missing here", arm.name)),
+            known.arms.iter().find(is_lost).map(lost),
             (!is_grown).then(|| "the banks have other samples".to_owned()),
             // The items of a pilot may become a part of the whole, but not the other way round.
             (self.pilot && !known.pilot).then(|| "it is no pilot there".to_owned()),

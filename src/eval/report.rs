@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fmt::Write as _;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use serde::Serialize;
@@ -113,8 +114,11 @@ fn write_items(
     private_folder(&items).map_err(wrong)?;
     for entry in std::fs::read_dir(&items).map_err(wrong)? {
         let entry = entry.map_err(wrong)?;
-        if is_page(&entry.file_name()) {
-            std::fs::remove_file(entry.path()).map_err(wrong)?;
+        if is_page(&entry.file_name())
+            && let Err(why) = std::fs::remove_file(entry.path())
+            && why.kind() != ErrorKind::NotFound
+        {
+            return Err(wrong(why));
         }
     }
     let runs = flips.iter().flat_map(|(at, _)| &results.items[*at].arms).flatten();

@@ -14,7 +14,7 @@ use super::items::{ArmItem, BlindLead, EvalResults, Item};
 use super::plan::EvalPlan;
 use super::verdict::{EvalVerdict, JudgedArm};
 use crate::protocol::OutcomeKind;
-use crate::statistics::{Interval, wilson};
+use crate::statistics::{Interval, wilson, wilson_of_clusters};
 use crate::text::CanonicalKind;
 
 /// The number of bins of a calibration, from one half to one.
@@ -97,7 +97,7 @@ pub struct ArmSummary {
     pub flips: BTreeMap<u32, Flips>,
 }
 
-/// A share of items, with the interval of Wilson.
+/// A share of items, with the interval of Wilson, or that for clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ShareOf {
     /// The items that count.
@@ -123,8 +123,8 @@ pub struct CostOf {
     pub completion: f64,
     /// The calls.
     pub calls: f64,
-    /// The seconds of a run from begin to end; for an arm that counts the samples of a bank, those of counting.
-    pub seconds: f64,
+    /// The seconds of a run from begin to end; null for an arm that counts the samples of a bank.
+    pub seconds: Option<f64>,
     /// The cost in US dollars; null if a price is not known.
     pub usd: Option<f64>,
 }
@@ -170,14 +170,25 @@ pub struct Flips {
 }
 
 impl ShareOf {
-    fn new(count: usize, of: usize) -> Self {
-        let share = (of > 0).then(|| count as f64 / of as f64);
-        Self { count, of, share, interval: share.map(|share| wilson(share, of as f64)) }
-    }
-
     fn of<'a>(items: impl Iterator<Item = &'a ArmItem>, counts: impl Fn(&ArmItem) -> bool) -> Self {
-        let (count, of) = items.fold((0, 0), |(count, of), item| (count + usize::from(counts(item)), of + 1));
-        Self::new(count, of)
+        let (mut count, mut of) = (0, 0);
+        let mut clusters: BTreeMap<usize, (f64, f64)> = BTreeMap::new();
+        for item in items {
+            let is_counted = counts(item);
+            count += usize::from(is_counted);
+            of += 1;
+            if let Some(cluster) = item.cluster {
+                let sums = clusters.entry(cluster).or_default();
+                *sums = (sums.0 + f64::from(is_counted), sums.1 + 1.0);
+            }
+        }
+        let share = (of > 0).then(|| count as f64 / of as f64);
+        let clusters: Vec<(f64, f64)> = clusters.into_values().collect();
+        let interval = share.map(|share| match clusters.as_slice() {
+            [] => wilson(share, of as f64),
+            clusters => wilson_of_clusters(clusters),
+        });
+        Self { count, of, share, interval }
     }
 }
 
@@ -257,7 +268,7 @@ fn arm(
         right: ShareOf::of(all(), |item| item.is_right),
         answered: ShareOf::of(all(), |item| item.answer.is_some()),
         right_when_answered: ShareOf::of(answered(), |item| item.is_right),
-        cost: CostOf::new(items),
+        cost: CostOf::new(items, planned.bank.is_some()),
         against,
         p,
         verdict: None,
@@ -271,7 +282,7 @@ fn arm(
 }
 
 impl CostOf {
-    fn new(items: &[&ArmItem]) -> Self {
+    fn new(items: &[&ArmItem], is_counted: bool) -> Self {
         let n = items.len().max(1) as f64;
         let mean = |of: fn(&ArmItem) -> u64| items.iter().fold(0.0, |sum, item| sum + of(item) as f64) / n;
         let (prompt, completion) = (mean(|item| item.prompt), mean(|item| item.completion));
@@ -282,8 +293,8 @@ impl CostOf {
             cached: mean(|item| item.cached),
             completion,
             calls: mean(|item| item.calls),
-            seconds: mean(|item| item.milliseconds) / 1000.0,
-            usd: costs.map(|costs| costs.iter().map(|cost| *cost as f64).sum::<f64>() / n / 1e6),
+            seconds: (!is_counted).then(|| mean(|item| item.milliseconds) / 1000.0),
+            usd: costs.map(|costs| costs.iter().fold(0.0, |sum, cost| sum + *cost as f64) / n / 1e6),
         }
     }
 }
@@ -331,16 +342,16 @@ fn vetoes(items: &[&ArmItem]) -> Option<Vetoes> {
 }
 
 fn calibration(items: &[&ArmItem]) -> Vec<Bin> {
-    let mut bins: BTreeMap<usize, Vec<(f64, bool)>> = BTreeMap::new();
+    let mut bins: BTreeMap<usize, Vec<&ArmItem>> = BTreeMap::new();
     for item in items.iter().filter(|item| item.answer.is_some()) {
         let Some(certainty) = item.certainty else { continue };
         let is_above = |bin: &usize| (certainty - 0.5) * 2.0 * BINS as f64 >= *bin as f64;
         let place = (1..BINS).filter(is_above).count();
-        bins.entry(place).or_default().push((certainty, item.is_right));
+        bins.entry(place).or_default().push(item);
     }
-    let bin = |of: Vec<(f64, bool)>| Bin {
-        certainty: of.iter().map(|(certainty, _)| certainty).sum::<f64>() / of.len() as f64,
-        right: ShareOf::new(of.iter().filter(|(_, is_right)| *is_right).count(), of.len()),
+    let bin = |of: Vec<&ArmItem>| Bin {
+        certainty: of.iter().filter_map(|item| item.certainty).sum::<f64>() / of.len() as f64,
+        right: ShareOf::of(of.into_iter(), |item| item.is_right),
     };
     bins.into_values().map(bin).collect()
 }
@@ -356,18 +367,18 @@ fn risk(items: &[&ArmItem]) -> Vec<RiskPoint> {
     };
     let mut answered: Vec<&ArmItem> = items.iter().copied().filter(|item| item.answer.is_some()).collect();
     answered.sort_by(|one, other| sureness(other).total_cmp(&sureness(one)));
-    let (mut covered, mut errors) = (0, 0);
+    let mut covered = 0;
     let mut points = Vec::new();
     for group in answered.chunk_by(|one, other| sureness(one).total_cmp(&sureness(other)).is_eq()) {
         covered += group.len();
-        errors += group.iter().filter(|item| !item.is_right).count();
         let from = match group[0].certainty {
             Some(certainty) => format!("{:.1} % certain", certainty * 100.0),
             None if is_independent(group[0]) => "independent".to_owned(),
             None => format!("within {} rounds", group[0].rounds),
         };
         let coverage = covered as f64 / items.len() as f64;
-        points.push(RiskPoint { from, coverage, errors: ShareOf::new(errors, covered) });
+        let errors = ShareOf::of(answered[..covered].iter().copied(), |item| !item.is_right);
+        points.push(RiskPoint { from, coverage, errors });
     }
     points
 }

@@ -4,6 +4,8 @@
 //! output is the interval between the percentiles 2.5 and 97.5 of each figure over many selections of as many units, drawn with replacement.
 //! A figure is computed from the sums of the rows of a selection, so that figures of one selection belong together.
 
+use std::collections::BTreeMap;
+
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng as _, SeedableRng as _};
 use serde::Serialize;
@@ -38,6 +40,21 @@ impl UnitRows {
     #[must_use]
     pub fn new(width: usize) -> Self {
         Self { width, values: Vec::new() }
+    }
+
+    /// Makes a table of rows of items. The rows of items of the same cluster are added up; an item without one is a unit of its own.
+    #[must_use]
+    pub fn of_items<'a>(width: usize, items: impl Iterator<Item = (Option<&'a str>, Vec<f64>)>) -> Self {
+        let mut rows = Self::new(width);
+        let mut clusters: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+        for (cluster, row) in items {
+            match cluster {
+                None => rows.push(&row),
+                Some(name) => add(clusters.entry(name).or_insert_with(|| vec![0.0; width]), &row),
+            }
+        }
+        clusters.values().for_each(|sums| rows.push(sums));
+        rows
     }
 
     /// Adds the row of a unit. It must have the table's width.

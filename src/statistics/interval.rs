@@ -28,6 +28,24 @@ pub fn wilson(share: f64, n: f64) -> Interval {
     Interval { low: (middle - half).max(0.0), high: (middle + half).min(1.0) }
 }
 
+/// Returns the 95 % interval for a share of items that depend on each other within clusters: that of Wilson at the effective number of items
+/// of Korn and Graubard (Survey Methodology 1998). Each cluster is given as the items that count and all of its items, which are above 0.
+///
+/// The interval of a single cluster is from 0 to 1. If all items are alike, nothing tells how far the items of a cluster depend on each
+/// other, so each cluster then counts as one item.
+#[must_use]
+pub fn wilson_of_clusters(clusters: &[(f64, f64)]) -> Interval {
+    let groups = clusters.len() as f64;
+    let (count, of) = clusters.iter().fold((0.0, 0.0), |(count, of), one| (count + one.0, of + one.1));
+    let share = count / of;
+    let Ok(student) = StudentsT::new(0.0, 1.0, groups - 1.0) else { return Interval { low: 0.0, high: 1.0 } };
+    let squares: f64 = clusters.iter().map(|(count, of)| (count - share * of).powi(2)).sum();
+    let variance = squares * groups / (groups - 1.0) / (of * of);
+    let is_alike = count <= 0.0 || count >= of;
+    let effective = if is_alike { groups } else { (share * (1.0 - share) / variance).min(of) };
+    wilson(share, effective * (Z / student.inverse_cdf(0.975)).powi(2))
+}
+
 /// Returns the 95 % interval of Student (1908) for the mean of these values, or `None` for fewer than two.
 #[must_use]
 pub fn student(values: &[f64]) -> Option<Interval> {
@@ -75,6 +93,20 @@ pub fn count_within(of: u64, share: f64, doubt: f64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The bar of a continuous integration must not pass by what 200 items of ten texts seem to say.
+    #[test]
+    fn items_that_depend_on_each_other_count_as_fewer() {
+        let halves: Vec<(f64, f64)> = (0..10).map(|cluster| (f64::from(cluster % 2) * 20.0, 20.0)).collect();
+        let Interval { low, high } = wilson_of_clusters(&halves);
+        assert!((0.15..0.25).contains(&low) && (0.75..0.85).contains(&high), "{low} {high}");
+        let alike: Vec<(f64, f64)> = (0..10).map(|_| (10.0, 20.0)).collect();
+        let (dependent, plain) = (wilson_of_clusters(&alike), wilson(0.5, 200.0));
+        assert!(dependent.low < plain.low && dependent.low > plain.low - 0.02, "{dependent:?} {plain:?}");
+        let right = wilson_of_clusters(&[(20.0, 20.0); 10]);
+        assert!(right.low < wilson(1.0, 10.0).low && right.high > 0.999, "{right:?}");
+        assert_eq!(wilson_of_clusters(&[(20.0, 20.0)]), Interval { low: 0.0, high: 1.0 });
+    }
 
     fn near(found: f64, wanted: f64) -> bool {
         (found - wanted).abs() < 1e-6

@@ -2,18 +2,23 @@
 //!
 //! The input is the results of all shards. The output is one row per run. A run that was tried again counts by its last end.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::hash_map::Entry as Slot;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::batch::error::BatchError;
 use crate::batch::layout;
+use crate::batch::result_line::derived;
 use crate::core::Endpoint;
 use crate::crypto::Digest;
+use crate::engine::RunState;
 use crate::files::read_line;
+use crate::journal::{Entry, Record, read_shared};
 use crate::protocol::OutcomeKind;
 
 /// A run, as its row states it.
@@ -43,9 +48,13 @@ pub struct Told {
     pub reason: Option<String>,
     /// The agreed text.
     pub text: Option<String>,
+    /// The digest of its canonical form.
+    pub sha256: Option<Digest>,
     /// Whether the run came to the right answer, if that is known.
+    #[serde(default)]
     pub right: Option<bool>,
     /// Whether the plain vote over blind drafts is right, if that is known.
+    #[serde(default)]
     pub blind_right: Option<bool>,
     /// The confidence in the answer, by a calibration.
     #[serde(default)]
@@ -228,6 +237,9 @@ impl Told {
 
 /// Reads all results of the batch in a folder, and passes each run to `each`, in the order of its shard's file.
 ///
+/// If the results of a shard are missing, they are derived from its journal. Whether a run is right is then not known, since no journal
+/// holds the right answer.
+///
 /// # Errors
 ///
 /// Returns [`BatchError`], for example if there is no batch.
@@ -235,6 +247,7 @@ pub fn results(folder: &Path, mut each: impl FnMut(Told)) -> Result<(), BatchErr
     for index in 0..layout::count(folder)? {
         let path = layout::results_file(folder, index);
         if !path.exists() {
+            from_journal(folder, index, &mut each)?;
             continue;
         }
         // The number of each run's last line, which is the one that counts.
@@ -250,6 +263,45 @@ pub fn results(folder: &Path, mut each: impl FnMut(Told)) -> Result<(), BatchErr
             Ok(())
         })?;
     }
+    Ok(())
+}
+
+/// Passes each run of a shard that has ended to `each`, as its records tell it.
+fn from_journal(folder: &Path, index: u64, each: &mut impl FnMut(Told)) -> Result<(), BatchError> {
+    let journal = layout::journal_file(folder, index);
+    if !journal.exists() {
+        return Ok(());
+    }
+    let mut open: HashMap<String, RunState> = HashMap::new();
+    let mut unfinished: BTreeMap<String, Told> = BTreeMap::new();
+    read_shared(&journal, |record: Record, line| {
+        unfinished.remove(&record.run);
+        let state = match open.entry(record.run.clone()) {
+            Slot::Occupied(slot) => {
+                let state = slot.into_mut();
+                state.apply(&record).map_err(|why| why.to_string())?;
+                state
+            }
+            Slot::Vacant(slot) => slot.insert(RunState::open(&record).map_err(|why| why.to_string())?),
+        };
+        // Version 0.1 put no names of task and model into its journals.
+        let is_named = state.opened().cell.is_some();
+        if let Entry::Stopped { outcome } = &record.event
+            && is_named
+        {
+            let told = Value::Object(derived(&Map::new(), state, line.sha256));
+            let told: Told = serde_json::from_value(told).map_err(|why| why.to_string())?;
+            let told = Told { folder: folder.display().to_string(), ..told };
+            if outcome.is_final() {
+                each(told);
+                open.remove(&record.run);
+            } else {
+                unfinished.insert(record.run, told);
+            }
+        }
+        Ok(())
+    })?;
+    unfinished.into_values().for_each(each);
     Ok(())
 }
 

@@ -109,7 +109,7 @@ pub(crate) struct BarArgs {
     pub(crate) fail_under: Vec<Bar>,
     /// Fail with exit code 9 if the primary arm is worse than that of this evaluation, over the tasks that are the same.
     ///
-    /// It is worse if the whole interval of the paired difference is below zero.
+    /// It is worse if the whole interval of the paired difference is below zero, and the exact test is below 5 %.
     #[arg(long, value_name = "DIR", help_heading = BARS)]
     pub(crate) baseline: Option<PathBuf>,
     /// Write the bars and all items as test cases into this file, for CI systems that read `JUnit`.
@@ -234,8 +234,9 @@ fn flags(settings: &[(String, String)]) -> Result<ArmFlags, UsageError> {
     let flags = settings.iter().map(|(name, value)| format!("--{name}={value}"));
     let read = ArmFlags::try_parse_from(flags).map_err(|why| {
         let why = why.to_string();
-        let first = why.lines().next().unwrap_or_default();
-        UsageError(format!("a setting of an arm: {}", first.trim_start_matches("error: ")))
+        // The lines after the first blank one speak of `--help`, which an arm does not have.
+        let first: Vec<&str> = why.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
+        UsageError(format!("a setting of an arm: {}", first.join(" ").trim_start_matches("error: ")))
     })?;
     Ok(read)
 }
@@ -256,6 +257,8 @@ mod tests {
         assert_eq!(read.modes.len(), 2);
         let why = flags(&[setting("thinkng", "none")]).unwrap_err().to_string();
         assert!(why.contains("a setting of an arm: unexpected argument '--thinkng'"), "{why}");
+        let why = flags(&[setting("risk", "0.2")]).unwrap_err().to_string();
+        assert!(why.contains("required") && why.contains("--calibration"), "{why}");
         let why = flags(&[setting("max-rounds", "0")]).unwrap_err().to_string();
         assert!(why.contains("invalid value '0' for '--max-rounds"), "{why}");
     }

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use serde_json::{Value, json};
 
-use crate::batch::{GradedRuns, ShardStatus, status};
+use crate::batch::{GradedRuns, ShardStatus, is_batch, status};
 use crate::calibration::{Calibration, CalibrationError, ItemsNote, KnownParts, RiskStep};
 use crate::cli::args::{CalibrateArgs, Format};
 use crate::cli::error::UsageError;
@@ -29,6 +29,9 @@ const RISKS: [f64; 5] = [0.01, 0.02, 0.05, 0.1, 0.2];
 pub(crate) fn calibrate(args: &CalibrateArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let batches = batches(&args.dir)?;
     for batch in &batches {
+        if !is_batch(batch) && EvalPlan::is_in(&args.dir) {
+            return Err(CalibrationError::Incomplete(args.dir.display().to_string()).into());
+        }
         if !status(batch)?.iter().all(ShardStatus::has_ended) {
             return Err(CalibrationError::Incomplete(batch.display().to_string()).into());
         }
@@ -37,7 +40,8 @@ pub(crate) fn calibrate(args: &CalibrateArgs, output: &Output) -> anyhow::Result
     if graded.columns.is_empty() {
         let dir = args.dir.display();
         return Err(UsageError(format!(
-            "no run in `{dir}` has ended and fits; `consensus results {dir}` shows them"
+            "no run in `{dir}` has ended and fits --only; `consensus results {}` shows its runs",
+            batches.first().map_or(args.dir.as_path(), PathBuf::as_path).display()
         ))
         .into());
     }

@@ -11,8 +11,8 @@ use crate::cli::args::{DoctorArgs, Format};
 use crate::cli::output::Output;
 use crate::cli::runtime::block_on;
 use crate::config::{
-    Chosen, FileConfig, Hints, Origin, Roleset, RolesetAgent, Sourced, better_vote, default_roleset, explain,
-    launch_command,
+    BetterVote, Chosen, FileConfig, Hints, Origin, Roleset, RolesetAgent, Sourced, better_vote,
+    default_roleset, explain, launch_command,
 };
 use crate::core::{Endpoint, ExitCode, Structured};
 use crate::protocol::{Ask, CallId, Conversation, ReplyShape, Role, Step};
@@ -51,7 +51,7 @@ pub(crate) fn doctor(args: &DoctorArgs, output: &Output) -> anyhow::Result<ExitC
                 if let (Some(vote), Some(advice)) =
                     (better_vote(&named.value), report["advice"].as_array_mut())
                 {
-                    advice.push(advice_of_vote(&named.value, vote).into());
+                    advice.push(advice_of_vote(&named.value, &vote).into());
                 }
                 reports.push(report);
             }
@@ -155,9 +155,10 @@ async fn schema_enforcement(server: &Provider) -> String {
     }
 }
 
-fn advice_of_vote(roleset: &str, vote: &str) -> String {
+fn advice_of_vote(roleset: &str, vote: &BetterVote) -> String {
+    let BetterVote { name, tasks, times } = vote;
     format!(
-        "a model of 1.5B was right less often with `{roleset}` than with `{vote}`, for three times the tokens; `consensus eval` compares them on your tasks"
+        "on {tasks}, a model of 1.5B was right less often with `{roleset}` than with `{name}`, for {times} times the tokens; `consensus eval` compares them on your tasks"
     )
 }
 

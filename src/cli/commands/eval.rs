@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::batch::{stopped_by, tell_stopping};
 use super::eval_jobs::{own_tasks, run_all, tell_plan};
-use crate::batch::{Pick, PickedRun, TaskLine, pick};
+use crate::batch::{Pick, PickedRun, TaskLine, is_batch, pick};
 use crate::cli::args::{BarArgs, EvalArgs, EvalCommand, Format};
 use crate::cli::error::UsageError;
 use crate::cli::eval_plan::planned;
@@ -24,8 +24,8 @@ use crate::config::FileConfig;
 use crate::core::ExitCode;
 use crate::engine::StopRequest;
 use crate::eval::{
-    ARMS, EvalData, EvalError, EvalPlan, EvalResults, JudgedBar, SinceBaseline, Summary, is_junit, item_json,
-    junit, notes, read_data, write_report, write_tasks,
+    ARMS, EvalData, EvalError, EvalPlan, EvalResults, JudgedBar, SinceBaseline, Summary, hold, is_junit,
+    item_json, junit, notes, read_data, write_report, write_tasks,
 };
 use crate::files::{LARGE_BYTES_MAX, private_folder, read_text, write_whole};
 use crate::report::transcript;
@@ -54,7 +54,7 @@ fn evaluate(args: &EvalArgs, data: &Path, out: &Path, output: &Output) -> anyhow
     let plan = planned(args, &data, out, &file)?;
     require_apart(args, out)?;
     if let Some(baseline) = &args.bars.baseline {
-        EvalPlan::load(baseline)?.require_shared(baseline, &data)?;
+        Baseline::load(baseline)?.plan.require_shared(baseline, &data)?;
     }
     if args.dry_run {
         plan.require_room(out, &data.tasks)?;
@@ -83,8 +83,14 @@ fn evaluate(args: &EvalArgs, data: &Path, out: &Path, output: &Output) -> anyhow
         })
     })??;
     let (results, summary) = tell(out, &plan, &data.tasks, output)?;
-    let judged = judge(&args.bars, (&plan, &data.tasks, &results), &summary, args.shard.count > 1, output)?;
-    Ok(if code == ExitCode::Success { judged } else { code })
+    let judged = judge(&args.bars, (&plan, &data.tasks, &results), &summary, output)?;
+    let is_part = args.shard.count > 1 && !summary.is_complete();
+    Ok(match code {
+        // The bars are for the whole, which the part that ends last completes.
+        ExitCode::Success if is_part => ExitCode::Success,
+        ExitCode::Success => judged,
+        code => code,
+    })
 }
 
 /// Removes the `JUnit` file of an earlier evaluation, which is then not taken for one of this, however this one ends. Any other file is
@@ -103,39 +109,61 @@ fn discard_junit(path: &Path) -> anyhow::Result<()> {
 
 /// Refuses data and a baseline that the files of the evaluation would replace.
 fn require_apart(args: &EvalArgs, out: &Path) -> anyhow::Result<()> {
-    let same = |one: &Path| {
-        one.canonicalize().ok().zip(out.canonicalize().ok()).is_some_and(|(one, out)| one == out)
-    };
-    let within = |data: &Path| data.canonicalize().ok().and_then(|data| Some(same(data.parent()?)));
+    let within = |data: &Path| data.canonicalize().ok().and_then(|data| Some(is_same(data.parent()?, out)));
     if args.data.as_deref().and_then(within) == Some(true) {
         return Err(
             UsageError("the data is in the folder of the evaluation; give another --out".to_owned()).into()
         );
     }
-    if let Some(baseline) = &args.bars.baseline {
-        EvalPlan::load(baseline)?;
-        if same(baseline) {
-            return Err(
-                UsageError("the baseline is the evaluation itself; give another --out".to_owned()).into()
-            );
-        }
+    require_other(&args.bars, out)
+}
+
+/// Refuses a baseline that is the evaluation itself.
+fn require_other(bars: &BarArgs, out: &Path) -> anyhow::Result<()> {
+    if bars.baseline.as_deref().is_some_and(|baseline| is_same(baseline, out)) {
+        return Err(
+            UsageError("the baseline is the evaluation itself; name another folder".to_owned()).into()
+        );
     }
     Ok(())
 }
 
-/// Holds an evaluation against the bars that were given, and tells how it compares. Only a complete one reaches them; a part is not judged.
+/// Returns true if both paths lead to the same place.
+fn is_same(one: &Path, other: &Path) -> bool {
+    one.canonicalize().ok().zip(other.canonicalize().ok()).is_some_and(|(one, other)| one == other)
+}
+
+/// An evaluation with which another one is compared.
+struct Baseline {
+    plan: EvalPlan,
+    tasks: Vec<TaskLine>,
+    results: EvalResults,
+}
+
+impl Baseline {
+    /// Reads a baseline, which must be complete: what ends first is what is easy.
+    fn load(folder: &Path) -> Result<Self, EvalError> {
+        let plan = EvalPlan::load(folder)?;
+        let tasks = plan.load_tasks(folder)?;
+        let results = EvalResults::read(folder, &plan, &tasks)?;
+        let items = results.complete(&plan).count();
+        if items < plan.items {
+            return Err(EvalError::Incomplete { folder: folder.to_owned(), items, planned: plan.items });
+        }
+        Ok(Self { plan, tasks, results })
+    }
+}
+
+/// Holds an evaluation against the bars that were given, and tells how it compares. Only a complete one is judged.
 fn judge(
     bars: &BarArgs,
     of: (&EvalPlan, &[TaskLine], &EvalResults),
     summary: &Summary,
-    is_part: bool,
     output: &Output,
 ) -> anyhow::Result<ExitCode> {
     let mut judged: Vec<JudgedBar> = bars.fail_under.iter().map(|bar| bar.judge(summary)).collect();
     if let Some(baseline) = &bars.baseline {
-        let plan = EvalPlan::load(baseline)?;
-        let tasks = plan.load_tasks(baseline)?;
-        let results = EvalResults::read(baseline, &plan, &tasks)?;
+        let Baseline { plan, tasks, results } = Baseline::load(baseline)?;
         judged
             .push(SinceBaseline::new(of, (&plan, &tasks, &results))?.judge(&summary.primary, &plan.primary));
     }
@@ -144,9 +172,11 @@ fn judge(
             .map_err(|why| UsageError(format!("cannot write `{}`: {why}", path.display())))?;
     }
     if !judged.is_empty() && !summary.is_complete() {
-        output
-            .warn("no bar is judged until every item is complete; `consensus eval report` judges the whole");
-        return Ok(if is_part { ExitCode::Success } else { ExitCode::Missed });
+        output.warn(&format!(
+            "no bar is judged, because {} of {} items are complete; complete the evaluation with the command that began it",
+            summary.items, summary.planned
+        ));
+        return Ok(ExitCode::Usage);
     }
     for JudgedBar { is_reached, words, .. } in &judged {
         let words = escape::terminal(words);
@@ -171,12 +201,13 @@ fn part(args: &EvalArgs, plan: &EvalPlan, out: &Path, data: &EvalData) -> anyhow
 /// Computes the report again from the results on record.
 fn report(dir: &Path, bars: &BarArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let plan = EvalPlan::load(dir)?;
+    require_other(bars, dir)?;
     let tasks = plan.load_tasks(dir)?;
     if let Some(path) = &bars.junit {
         discard_junit(path)?;
     }
     let (results, summary) = tell(dir, &plan, &tasks, output)?;
-    judge(bars, (&plan, &tasks, &results), &summary, false, output)
+    judge(bars, (&plan, &tasks, &results), &summary, output)
 }
 
 /// Writes the report's files, and prints its table.
@@ -186,9 +217,11 @@ fn tell(
     tasks: &[TaskLine],
     output: &Output,
 ) -> anyhow::Result<(EvalResults, Summary)> {
+    let held = hold(dir)?;
     let results = EvalResults::read(dir, plan, tasks)?;
     let summary = Summary::new(plan, &results);
     write_report(dir, plan, tasks, &results, &summary)?;
+    drop(held);
     if output.format != Format::Text {
         output.json(&json!(summary))?;
         return Ok((results, summary));
@@ -212,14 +245,20 @@ fn show(dir: &Path, id: &str, output: &Output) -> anyhow::Result<ExitCode> {
     let results = EvalResults::read(dir, &plan, &tasks)?;
     let found = tasks.iter().zip(&results.items).find(|(task, _)| task.id == id);
     let Some((task, item)) = found else {
-        return Err(UsageError(format!("the evaluation has no item `{}`", escape::excerpt(id))).into());
+        let dir = dir.display();
+        return Err(UsageError(format!(
+            "`{dir}` has no item `{}`; the ids are in `{dir}/tasks.jsonl`",
+            escape::excerpt(id)
+        ))
+        .into());
     };
     if output.format != Format::Text {
         output.json(&item_json(&plan, task, item))?;
         return Ok(ExitCode::Success);
     }
     let mut text = item_lines(&plan, task, item).join("\n");
-    for folder in EvalResults::parts(dir, &plan).iter().map(|part| part.join(ARMS)) {
+    let begun = EvalResults::parts(dir, &plan).into_iter().map(|part| part.join(ARMS));
+    for folder in begun.filter(|folder| is_batch(folder)) {
         let wanted = Pick { name: id.to_owned(), ..Pick::default() };
         for PickedRun { cell, journal, .. } in pick(&folder, &wanted)? {
             let _ = write!(text, "\n\n--- arm {} ---\n\n{}", cell.arm, transcript(&journal.records)?);

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
-use std::path::PathBuf;
 use std::time::SystemTime;
 
 use console::{Term, measure_text_width};
@@ -38,7 +37,7 @@ pub(crate) fn tell(args: &ResultsArgs, output: &Output) -> anyhow::Result<ExitCo
     if args.tasks.is_some() && !matches!(args.format, Format::Own(OwnFormat::Inspect)) {
         return Err(UsageError("--tasks is for a log only: add --format inspect".to_owned()).into());
     }
-    require_batches(&args.dirs)?;
+    args.dirs.iter().try_for_each(|dir| EvalPlan::require_batch(dir))?;
     require_fitting(&args.only, &args.dirs)?;
     match args.format {
         Format::Text
@@ -61,15 +60,6 @@ pub(crate) fn tell(args: &ResultsArgs, output: &Output) -> anyhow::Result<ExitCo
         }
     }
     Ok(ExitCode::Success)
-}
-
-/// Refuses the folder of an evaluation, which holds several batches.
-fn require_batches(dirs: &[PathBuf]) -> Result<(), UsageError> {
-    let Some(dir) = dirs.iter().find(|dir| EvalPlan::is_in(dir)) else { return Ok(()) };
-    let dir = dir.display();
-    Err(UsageError(format!(
-        "`{dir}` is an evaluation; its batches are `{dir}/arms` and `{dir}/bank`, or those of its parts"
-    )))
 }
 
 /// The printer of rows as they come. A program receives them unchanged. On a terminal they are escaped, so that the words of models

@@ -19,6 +19,7 @@ use crate::config::FileConfig;
 use crate::core::ExitCode;
 use crate::crypto::Digest;
 use crate::engine::RunState;
+use crate::eval::EvalPlan;
 use crate::files::LARGE_BYTES_MAX;
 use crate::journal::{Entry, FILE_NAME, Journal, REDACTIONS_FILE, Record, read};
 use crate::protocol::Outcome;
@@ -37,6 +38,7 @@ pub(crate) fn verify(args: &VerifyArgs, output: &Output) -> anyhow::Result<ExitC
     let file =
         args.which.run.as_ref().map(Path::new).filter(|path| path.is_file() && !path.ends_with(FILE_NAME));
     let folder = args.which.run.as_ref().map(Path::new).filter(|path| batch::is_batch(path));
+    args.which.run.as_ref().map_or(Ok(()), |path| EvalPlan::require_batch(Path::new(path)))?;
     match (file, folder) {
         (Some(file), _) => verify_record(file, args.keys.as_deref(), output),
         (None, Some(folder)) => verify_batch(args, folder, output),

@@ -39,6 +39,8 @@ pub use overrides::{OnDisagreement, Override, StopRule, VoteOverride};
 pub use parameters::ProtocolParams;
 pub use report::{AgentReport, BlindVote, Degraded, DegradedKind, Dissent, Report, Tally};
 pub use rules_version::RulesVersion;
-pub(crate) use rules_version::{Brevity, FindRule, Opening, PlaceRule, Settling, TieRule, UsageRule};
+pub(crate) use rules_version::{
+    Brevity, FindRule, LabelRule, Opening, PlaceRule, Settling, TieRule, UsageRule,
+};
 pub use setup::{AgentSetup, BadSetup, Interpreter, Method, Setup, Thinking};
 pub use task::{Document, Task};

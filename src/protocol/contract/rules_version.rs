@@ -48,6 +48,8 @@ pub(crate) struct Rules {
     pub(crate) places: PlaceRule,
     /// The answer of a vote that is to answer in any case, if several answers have the most votes.
     pub(crate) ties: TieRule,
+    /// The letters that label the answers on a ballot of `panel`.
+    pub(crate) labels: LabelRule,
 }
 
 /// The instructions that an agent reads before it has seen another agent's text.
@@ -117,6 +119,16 @@ pub(crate) enum TieRule {
     First,
 }
 
+/// The letters that label the answers on a ballot of `panel`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum LabelRule {
+    /// The first letters of the alphabet. Where these are choices too, the answer `B` stood under a label such as `D`. A model of 1.5 billion
+    /// parameters then scored an answer 9 of 36 points higher if its label was the right choice.
+    First,
+    /// Letters that are no choice, from P on.
+    NoChoice,
+}
+
 /// The token counts from a server that are believed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum UsageRule {
@@ -127,7 +139,7 @@ pub(crate) enum UsageRule {
 }
 
 /// The rules of each version, the first version first.
-const TABLE: [Rules; 4] = [
+const TABLE: [Rules; 5] = [
     Rules {
         opening: Opening::All,
         echo: EchoRule::Whole,
@@ -140,6 +152,7 @@ const TABLE: [Rules; 4] = [
         finding: FindRule::Loose,
         places: PlaceRule::Letters,
         ties: TieRule::None,
+        labels: LabelRule::First,
     },
     Rules {
         opening: Opening::Alone,
@@ -153,6 +166,7 @@ const TABLE: [Rules; 4] = [
         finding: FindRule::Loose,
         places: PlaceRule::Letters,
         ties: TieRule::None,
+        labels: LabelRule::First,
     },
     Rules {
         opening: Opening::Alone,
@@ -166,6 +180,7 @@ const TABLE: [Rules; 4] = [
         finding: FindRule::Loose,
         places: PlaceRule::Letters,
         ties: TieRule::None,
+        labels: LabelRule::First,
     },
     Rules {
         opening: Opening::Alone,
@@ -179,6 +194,21 @@ const TABLE: [Rules; 4] = [
         finding: FindRule::Strict,
         places: PlaceRule::LettersAndOrder,
         ties: TieRule::First,
+        labels: LabelRule::First,
+    },
+    Rules {
+        opening: Opening::Alone,
+        echo: EchoRule::Words,
+        vacuous_max: Some(2),
+        usage: UsageRule::Bounded,
+        reading: Reading::Strict,
+        brevity: Brevity::Brief,
+        settling: Settling::ByLead,
+        chance: Chance::SeedAndTask,
+        finding: FindRule::Strict,
+        places: PlaceRule::LettersAndOrder,
+        ties: TieRule::First,
+        labels: LabelRule::NoChoice,
     },
 ];
 
@@ -187,7 +217,7 @@ impl RulesVersion {
     pub const FIRST: Self = Self(1);
 
     /// The version of new runs.
-    pub const NEWEST: Self = Self(4);
+    pub const NEWEST: Self = Self(5);
 
     /// Returns true for the first version, which journals do not name.
     #[must_use]
@@ -236,9 +266,9 @@ mod tests {
     #[test]
     fn every_version_has_its_row_and_no_other_number_is_read() {
         assert_eq!(RulesVersion::NEWEST.0 as usize, TABLE.len());
-        for number in [0, 5, u32::MAX] {
+        for number in [0, 6, u32::MAX] {
             let message = RulesVersion::try_from(number).unwrap_err();
-            assert!(message.contains("knows versions 1 to 4"), "{message}");
+            assert!(message.contains("knows versions 1 to 5"), "{message}");
         }
         assert_eq!(serde_json::from_str::<RulesVersion>("2").unwrap().rules(), TABLE[1]);
     }

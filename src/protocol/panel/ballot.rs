@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     fn lineup() -> Lineup {
-        Lineup::draw(1, 1, 0, &[1, 2])
+        Lineup::draw(1, 1, 0, &[1, 2], &['A', 'B'])
     }
 
     fn entry(score: i64) -> Value {

@@ -1,20 +1,38 @@
 //! The labels and the order under which one evaluator sees the answers of the others.
 //!
-//! The input is the run's seed, the iteration, the evaluator, and the authors of the answers. The output is an order, and a label for each
-//! place in it. Order and labels are drawn separately: a model that favours the first place does not favour the same answer as one that
-//! favours the letter A. The draw follows from its inputs alone, so that a replay draws the same. Removing one evaluator changes no other
-//! evaluator's draw.
+//! The input is the run's seed, the iteration, the evaluator, the authors of the answers, and the labels in use. The output is an order, and
+//! a label for each place in it. No label is a choice of the question, since a model takes such a label for the answer. Order and labels are
+//! drawn separately: a model that favours the first place does not favour the same answer as one that favours one letter. The draw follows
+//! from its inputs alone, so that a replay draws the same. Removing one evaluator changes no other evaluator's draw.
 
 use crate::crypto::Hasher;
+use crate::protocol::contract::LabelRule;
+
+/// Returns the letters that label answers, the first in use first.
+///
+/// There are 26. A letter that is a choice comes last, so it labels an answer only if the others are not enough.
+pub(super) fn labels(rule: LabelRule, choices: &[String]) -> Vec<char> {
+    match rule {
+        LabelRule::First => ('A'..='Z').collect(),
+        LabelRule::NoChoice => {
+            let is_choice =
+                |letter: &char| choices.iter().any(|choice| choice.eq_ignore_ascii_case(&letter.to_string()));
+            let (choices, others): (Vec<char>, Vec<char>) = ('P'..='Z').chain('A'..='O').partition(is_choice);
+            [others, choices].concat()
+        }
+    }
+}
 
 /// The answers that one evaluator sees: members in the order in which their answers are shown, each with its label.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Lineup(Vec<(char, usize)>);
 
 impl Lineup {
-    /// Draws the line-up of `targets`, the members whose answers are judged.
+    /// Draws the line-up of `targets`, the members whose answers are judged, under the first of `labels`.
+    ///
+    /// There are as many labels as answers, at the least.
     #[must_use]
-    pub fn draw(seed: u64, iteration: u32, evaluator: usize, targets: &[usize]) -> Self {
+    pub fn draw(seed: u64, iteration: u32, evaluator: usize, targets: &[usize], labels: &[char]) -> Self {
         let lot = |what: &str, of: usize| {
             let mut hasher = Hasher::default();
             hasher.part(what.as_bytes()).part(&seed.to_be_bytes()).part(&iteration.to_be_bytes());
@@ -23,7 +41,7 @@ impl Lineup {
         };
         let mut order = targets.to_vec();
         order.sort_by_key(|&target| lot("order", target));
-        let mut labels: Vec<char> = ('A'..='Z').take(order.len()).collect();
+        let mut labels: Vec<char> = labels.iter().copied().take(order.len()).collect();
         labels.sort_by_key(|&label| lot("label", label as usize));
         Self(labels.into_iter().zip(order).collect())
     }
@@ -66,25 +84,36 @@ mod tests {
             seed: u64, iteration in 1..20_u32, evaluator in 0..16_usize, count in 1..16_usize
         ) {
             let targets: Vec<usize> = (0..count).collect();
-            let lineup = Lineup::draw(seed, iteration, evaluator, &targets);
+            let alphabet: Vec<char> = ('A'..='Z').collect();
+            let lineup = Lineup::draw(seed, iteration, evaluator, &targets, &alphabet);
             let mut members: Vec<usize> = lineup.shown().map(|(_, member)| member).collect();
             members.sort_unstable();
             prop_assert_eq!(&members, &targets);
-            let letters: Vec<char> = ('A'..='Z').take(count).collect();
-            prop_assert_eq!(lineup.labels(), letters);
+            prop_assert_eq!(lineup.labels(), &alphabet[..count]);
             for (place, (label, member)) in lineup.shown().enumerate() {
                 prop_assert_eq!(lineup.member(label), Some(member));
                 prop_assert_eq!(lineup.place(member), Some(place));
             }
-            prop_assert_eq!(Lineup::draw(seed, iteration, evaluator, &targets), lineup);
+            prop_assert_eq!(Lineup::draw(seed, iteration, evaluator, &targets, &alphabet), lineup);
         }
+    }
+
+    #[test]
+    fn no_choice_of_the_question_is_a_label_while_other_letters_are_left() {
+        let choices = |from: char, to: char| (from..=to).map(String::from).collect::<Vec<_>>();
+        let all = |choices: &[String]| labels(LabelRule::NoChoice, choices).into_iter().collect::<String>();
+        assert_eq!(all(&[]), "PQRSTUVWXYZABCDEFGHIJKLMNO");
+        assert_eq!(all(&choices('A', 'D')), "PQRSTUVWXYZEFGHIJKLMNOABCD");
+        assert_eq!(all(&["q".into(), "yes".into(), "R".into()]), "PSTUVWXYZABCDEFGHIJKLMNOQR");
+        assert_eq!(all(&choices('A', 'Z')), "PQRSTUVWXYZABCDEFGHIJKLMNO");
+        assert!(labels(LabelRule::First, &choices('A', 'D')).starts_with(&['A', 'B', 'C', 'D']));
     }
 
     #[test]
     fn every_place_and_every_label_falls_to_every_member_about_as_often() {
         let (mut places, mut labels) = ([[0_u32; 4]; 4], [[0_u32; 4]; 4]);
         for seed in 0..4000 {
-            let lineup = Lineup::draw(seed, 1, 7, &[0, 1, 2, 3]);
+            let lineup = Lineup::draw(seed, 1, 7, &[0, 1, 2, 3], &['A', 'B', 'C', 'D']);
             for (place, (label, member)) in lineup.shown().enumerate() {
                 places[member][place] += 1;
                 labels[member][label as usize - 'A' as usize] += 1;

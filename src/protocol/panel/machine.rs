@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::ballot::{self, Mark};
-use super::lineup::Lineup;
+use super::lineup::{Lineup, labels};
 use super::params::PanelParams;
 use super::report::PanelSection;
 use super::state::{Ballot, Iteration, Panel, PanelPhase};
@@ -46,6 +46,7 @@ impl Panel {
     fn evaluate(&mut self) -> Vec<Action> {
         self.phase = PanelPhase::Evaluation;
         let (seed, iteration, members) = (self.setup.seed, self.iteration(), self.setup.agents.len());
+        let labels = labels(self.setup.rules_version.rules().labels, &self.setup.canonical.choices);
         let now = self.now();
         let answered = now.answered();
         for evaluator in 0..members {
@@ -53,7 +54,7 @@ impl Panel {
             if others.is_empty() {
                 now.ballots[evaluator] = Ballot::NotNeeded;
             }
-            now.lineups.push(Lineup::draw(seed, iteration, evaluator, &others));
+            now.lineups.push(Lineup::draw(seed, iteration, evaluator, &others, &labels));
         }
         let open = (0..members).filter(|&evaluator| now.ballots[evaluator] == Ballot::Open);
         let waiting = open.collect();
@@ -164,7 +165,7 @@ impl Panel {
     fn check(&self, member: usize, text: &str) -> Result<Valid<Form>, Violation> {
         if self.phase == PanelPhase::Evaluation {
             let lineup = self.iterations.last().and_then(|now| now.lineups.get(member));
-            let none = Lineup::draw(0, 0, 0, &[]);
+            let none = Lineup::default();
             let Valid { content, object } = ballot::read(text, lineup.unwrap_or(&none))?;
             return Ok(Valid { content: Form::Ballot(content), object });
         }

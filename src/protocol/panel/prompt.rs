@@ -94,7 +94,7 @@ pub(super) fn evaluation(
 pub(super) fn own(setup: &PanelSetup) -> [String; 4] {
     let call = CallId { part: 0, round: 1, agent: 0, draft: 0, step: Step::Think, attempt: 0 };
     let (answering, judging) =
-        (generation(setup, call, &[]), evaluation(setup, call, &Lineup::draw(0, 0, 0, &[]), &[]));
+        (generation(setup, call, &[]), evaluation(setup, call, &Lineup::default(), &[]));
     [answering.think, answering.write, judging.think, judging.write]
 }
 

@@ -230,7 +230,7 @@ fn a_risk_that_cannot_be_certified_says_how_many_answers_it_needs() {
         told.stdout
     );
     assert!(
-        told.stderr.contains("at least 59 answers without an error are needed, and there are 30"),
+        told.stderr.contains("at least 59 answers without an error are needed, and the half of the tasks that certifies has 30; it takes 118"),
         "{}",
         told.stderr
     );

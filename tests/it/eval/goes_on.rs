@@ -1,5 +1,6 @@
 //! An evaluation that is killed goes on, and its report follows from its results alone.
 
+use std::collections::BTreeMap;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -14,6 +15,23 @@ fn timeless(mut summary: Value) -> Value {
         arm["cost"]["seconds"].take();
     }
     summary
+}
+
+/// Returns how many replies the journals of an evaluation hold of each call of each run.
+fn replies(folder: &Folder) -> BTreeMap<(String, String), usize> {
+    let mut replies = BTreeMap::new();
+    for batch in ["bank", "bank-2", "arms"] {
+        let journal = folder.path().join("study").join(batch).join("journal-0.jsonl");
+        for line in std::fs::read_to_string(journal).unwrap_or_default().lines() {
+            let record: Value = serde_json::from_str(line).unwrap();
+            if record["event"]["type"] == "replied" {
+                let call = (record["run"].to_string(), record["event"]["call"].to_string());
+                *replies.entry(call).or_default() += 1;
+            }
+        }
+    }
+    assert!(!replies.is_empty());
+    replies
 }
 
 #[test]
@@ -58,8 +76,12 @@ fn an_evaluation_that_is_killed_again_and_again_asks_nothing_twice() {
         child.wait().unwrap();
     }
     assert_eq!(timeless(evaluated(&folder, &server, &["--concurrency", "4"], 0)), undisturbed);
+    // A call is made again only if its reply was on its way when the program was killed: every reply on record is the only one.
+    let (kept, wanted) = (replies(&folder), replies(&whole));
+    assert_eq!(kept.len(), wanted.len());
+    assert!(kept.values().all(|count| *count == 1), "{kept:?}");
     let more = server.chats().len() - asked - asked;
-    assert!(more <= kills * 8, "{more} of {asked} calls were made again");
+    assert!(more <= kills * 8 && more < asked, "{more} of {asked} calls were made again");
 }
 
 #[test]
@@ -81,6 +103,63 @@ fn parts_make_the_whole() {
     };
     assert_eq!(report("right=0.99").status.code(), Some(9));
     assert_eq!(report("right=0.01").status.code(), Some(0));
+}
+
+/// Parts of a Slurm array end when they like.
+#[test]
+fn parts_that_end_at_once_do_not_disturb_each_other() {
+    let server = sums_model();
+    let folder = Folder::new();
+    sums(&folder, 32);
+    let part = |shard: String| {
+        let words = [&ARMS[..], &["--shard", &shard]].concat();
+        let mut command = eval(&folder, &server, &words);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let parts: Vec<_> = (0..4).map(|index| part(format!("{index}/4"))).collect();
+    for child in parts {
+        let told = child.wait_with_output().unwrap();
+        assert_eq!(told.status.code(), Some(0), "{}", String::from_utf8_lossy(&told.stderr));
+    }
+    let reports: Vec<_> = (0..6)
+        .map(|_| {
+            let mut report = consensus(&folder);
+            report
+                .args(["eval", "report", "study", "--format", "json"])
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    let told = reports.into_iter().map(|child| child.wait_with_output().unwrap());
+    for told in told {
+        assert_eq!(told.status.code(), Some(0), "{}", String::from_utf8_lossy(&told.stderr));
+        let summary: Value = serde_json::from_slice(&told.stdout).unwrap();
+        assert_eq!(summary["items"], 32);
+    }
+}
+
+#[test]
+fn a_report_believes_journals_and_not_what_was_made_of_them() {
+    let (folder, server) = (Folder::new(), sums_model());
+    sums(&folder, 8);
+    let before = evaluated(&folder, &server, &[], 0);
+    let report = || {
+        let mut report = consensus(&folder);
+        let told = Finished::of(report.args(["eval", "report", "study", "--format", "json"])).exits(0).stdout;
+        serde_json::from_str::<Value>(&told).unwrap()
+    };
+    // A verdict in the results is not taken over: the answers are graded again.
+    let results = folder.path().join("study/arms/results-0.jsonl");
+    let told = std::fs::read_to_string(&results).unwrap();
+    let changed = told.replace("\"right\":true", "\"right\":false");
+    assert_ne!(told, changed);
+    std::fs::write(&results, changed).unwrap();
+    assert_eq!(report(), before);
+    // Without any results, everything comes from the journals.
+    std::fs::remove_file(&results).unwrap();
+    std::fs::remove_file(folder.path().join("study/bank/results-0.jsonl")).unwrap();
+    assert_eq!(report(), before);
 }
 
 #[test]

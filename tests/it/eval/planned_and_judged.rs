@@ -60,7 +60,7 @@ fn bars_are_cases_of_junit() {
     // Bars of an evaluation that is not complete are not judged.
     std::fs::remove_dir_all(folder.path().join("study/arms")).unwrap();
     let report = ["eval", "report", "study", "--fail-under", "answered=0.5", "--junit", "bars.xml"];
-    Finished::of(consensus(&folder).args(report)).exits(9);
+    Finished::of(consensus(&folder).args(report)).exits(2);
     let xml = read();
     assert!(
         xml.contains("<testsuite name=\"bars\" tests=\"2\" skipped=\"1\" errors=\"0\" failures=\"1\">"),
@@ -114,6 +114,44 @@ fn a_plan_for_one_part_is_of_that_part() {
     let words = [&super::ARMS[..], &["--dry-run", "--seed", "7"]].concat();
     let told = Finished::of(&mut eval(&folder, &server, &words)).exits(2).stderr;
     assert!(told.contains("the seed is 1 there and 7 here"), "{told}");
+}
+
+/// What ends first is what is easy, so a part of a baseline or of an evaluation is no measure.
+#[test]
+fn neither_a_part_nor_the_evaluation_itself_is_judged() {
+    let (folder, server) = (Folder::new(), sums_model());
+    sums(&folder, 8);
+    let first = ["--arm", "vote", "--shard", "0/2"];
+    Finished::of(&mut eval(&folder, &server, &first)).exits(0);
+    let report = |words: &[&str]| {
+        let told = Finished::of(consensus(&folder).args(["eval", "report", "study"]).args(words)).exits(2);
+        told.stderr
+    };
+    let told = report(&["--fail-under", "right=0.01"]);
+    assert!(told.contains("no bar is judged, because 4 of 8 items are complete"), "{told}");
+    assert!(report(&["--baseline", "study"]).contains("the baseline is the evaluation itself"));
+    std::fs::rename(folder.path().join("study"), folder.path().join("old")).unwrap();
+    let asked = server.chats().len();
+    let against = ["--arm", "vote", "--baseline", "old"];
+    let told = Finished::of(&mut eval(&folder, &server, &against)).exits(2).stderr;
+    assert!(told.contains("`old` has 4 of its 8 items") && told.contains("first complete it"), "{told}");
+    assert_eq!(server.chats().len(), asked, "nothing was asked");
+}
+
+/// Two hundred items of ten texts are not two hundred independent ones.
+#[test]
+fn clusters_widen_every_interval_of_a_share() {
+    let (folder, server) = (Folder::new(), sums_model());
+    sums(&folder, 48);
+    let width = |words: &[&str]| {
+        let summary = evaluated(&folder, &server, words, 0);
+        let interval = summary["arms"][0]["right"]["interval"].clone();
+        std::fs::remove_dir_all(folder.path().join("study")).unwrap();
+        (summary["units"].clone(), interval["high"].as_f64().unwrap() - interval["low"].as_f64().unwrap())
+    };
+    let ((items, plain), (clusters, clustered)) = (width(&[]), width(&["--cluster", "subject"]));
+    assert_eq!((items, clusters), (48.into(), 12.into()));
+    assert!(clustered > plain, "{clustered} {plain}");
 }
 
 #[test]

@@ -119,6 +119,7 @@ fn plan() -> EvalPlan {
 fn run(is_right: bool, blind: Option<BlindLead>, tokens: u64) -> ArmItem {
     ArmItem {
         run: String::new(),
+        cluster: None,
         models: BTreeSet::new(),
         outcome: OutcomeKind::Agreed,
         grounds: None,

@@ -32,6 +32,19 @@ fn a_panel_of_personas_answers_on_the_command_line() {
     assert!(shown.contains(", by Analyst: **36** (accuracy 9") && shown.contains("## Ranking"), "{shown}");
 }
 
+/// A judge that sees the answer B under the label D takes the label for the answer.
+#[test]
+fn no_answer_stands_under_a_label_that_is_a_choice() {
+    let folder = Folder::new();
+    let run =
+        ["run", "--mock", "--answer", "B", "--roleset", "panel_personas", "--choices", "A,B,C,D", "--prompt"];
+    Finished::of(consensus(&folder).args(run).arg("Which is even?\nA) 1\nB) 2\nC) 3\nD) 5")).exits(0);
+    let result = folder.result();
+    let evaluations = result["panel"]["evaluations"].as_array().unwrap();
+    let labels: BTreeSet<&str> = evaluations.iter().map(|one| one["label"].as_str().unwrap()).collect();
+    assert_eq!(labels.into_iter().collect::<String>(), "PQRST");
+}
+
 #[test]
 fn who_sits_on_a_panel_can_be_said_with_flags() {
     let seated = |words: &[&str]| {
@@ -221,7 +234,7 @@ fn replies_after_the_verdict_are_not_awaited() {
             Some("answer") => json!({"response": if is_first(&text) { "bad" } else { "worse" }}).to_string(),
             Some(_) => {
                 let lines: Vec<&str> = text.split("\\n").collect();
-                let marks: serde_json::Map<String, Value> = ["A", "B", "C", "D"]
+                let marks: serde_json::Map<String, Value> = ["P", "Q", "R", "S"]
                     .iter()
                     .map(|label| {
                         let is_best =

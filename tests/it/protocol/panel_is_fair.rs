@@ -67,7 +67,7 @@ fn every_ballot_draws_its_labels_and_its_order_anew() {
             let order: Vec<(String, String)> = shown(ask);
             let mut labels: Vec<&str> = order.iter().map(|(label, _)| label.as_str()).collect();
             labels.sort_unstable();
-            assert_eq!(labels, ["A", "B", "C", "D"]);
+            assert_eq!(labels, ["P", "Q", "R", "S"]);
             lineups.insert((ask.call.round, order));
         }
         // Something new each time, so that all three iterations are needed.

@@ -325,13 +325,25 @@ fn doctor_tells_enforced_from_ignored() {
 }
 
 #[test]
-fn doctor_names_the_vote_that_did_better_than_a_pair() {
+fn doctor_names_the_vote_that_did_better_on_a_small_model() {
     let server = Server::start(model(SENSIBLE));
-    for (roleset, is_advised) in [("solver_checker", true), ("vote_number", false)] {
+    for (roleset, better) in [
+        ("solver_checker", Some(("numbers", "vote_number"))),
+        ("panel_personas", Some(("choices", "vote_choice"))),
+        ("mcq_reasoner_auditor", None),
+        ("vote_number", None),
+    ] {
         let doctor = ["doctor", "--roleset", roleset, "--format", "json", "--base-url"];
         let finished = Finished::of(consensus(&Folder::new()).args(doctor).arg(server.url())).exits(0);
         let report: Value = serde_json::from_str(&finished.stdout).unwrap();
-        assert_eq!(report[0]["advice"].to_string().contains("`vote_number`"), is_advised, "{report}");
+        let advice = report[0]["advice"].to_string();
+        assert_eq!(advice.contains("right less often"), better.is_some(), "{roleset}: {report}");
+        if let Some((tasks, vote)) = better {
+            let measured = format!(
+                "on {tasks}, a model of 1.5B was right less often with `{roleset}` than with `{vote}`"
+            );
+            assert!(advice.contains(&measured), "{report}");
+        }
     }
 }
 
