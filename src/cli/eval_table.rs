@@ -110,6 +110,7 @@ pub(super) fn item_lines(plan: &EvalPlan, task: &TaskLine, item: &Item) -> Vec<S
             answer.unwrap_or_else(|| "no answer".to_owned()),
             run.before_in_words()
         ));
+        lines.extend(run.drafts_in_words().map(|drafts| format!("  drafts: {drafts}")));
     }
     lines
 }

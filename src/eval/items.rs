@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use super::curve::DrawnSample;
 use super::error::EvalError;
 use super::plan::EvalPlan;
-use crate::batch::{TaskLine, Told, WORDS_ARM, is_batch, results, text_is_right};
+use crate::batch::{TallyTold, TaskLine, Told, WORDS_ARM, is_batch, results, text_is_right};
 use crate::protocol::OutcomeKind;
+use crate::text::escape;
 
 /// The folder of the batch with the runs of all arms.
 pub const ARMS: &str = "arms";
@@ -69,6 +70,8 @@ pub struct ArmItem {
     pub answer: Option<String>,
     /// Whether the answer is right; a run without an answer is not.
     pub is_right: bool,
+    /// The answers among its blind drafts, the most votes first.
+    pub drafts: Vec<DraftAnswer>,
     /// The plain vote over its blind drafts, for a run whose agents can talk.
     pub blind: Option<BlindLead>,
     /// The number of rounds.
@@ -85,6 +88,17 @@ pub struct ArmItem {
     pub milliseconds: u64,
     /// The cost in millionths of a US dollar, if it is known.
     pub cost_micro_usd: Option<u64>,
+}
+
+/// An answer among the blind drafts of a run.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct DraftAnswer {
+    /// The beginning of the answer.
+    pub answer: String,
+    /// The number of drafts with it.
+    pub votes: u32,
+    /// Whether it is right.
+    pub is_right: bool,
 }
 
 /// The answers that lead the plain vote over blind drafts.
@@ -119,6 +133,17 @@ impl ArmItem {
     #[must_use]
     pub fn tokens(&self) -> u64 {
         self.prompt.saturating_add(self.completion)
+    }
+
+    /// Returns the answers among its drafts in words; `None` without a draft.
+    #[must_use]
+    pub fn drafts_in_words(&self) -> Option<String> {
+        let words = |DraftAnswer { answer, votes, is_right }: &DraftAnswer| {
+            let right = if *is_right { "right" } else { "wrong" };
+            format!("{votes} × “{}”, {right}", escape::excerpt(answer))
+        };
+        let words: Vec<String> = self.drafts.iter().map(words).collect();
+        (!words.is_empty()).then(|| words.join("; "))
     }
 
     /// Returns in words what the plain vote over the drafts was, if there are drafts.
@@ -208,18 +233,32 @@ fn bank_item(told: &Told, task: &TaskLine) -> Option<BankItem> {
     })
 }
 
-/// Returns the answers that lead the plain vote over the blind drafts of a run.
-fn blind(told: &Told, task: &TaskLine) -> BlindLead {
-    let tally = &told.blind_vote.tally;
-    let most = tally.iter().map(|one| one.votes).max();
+/// Returns the answers among the blind drafts of a run.
+fn drafts(told: &Told, task: &TaskLine) -> Vec<DraftAnswer> {
+    let draft = |one: &TallyTold| DraftAnswer {
+        answer: beginning(&one.text),
+        votes: one.votes,
+        is_right: task
+            .canonical
+            .as_ref()
+            .is_some_and(|rule| text_is_right(task, rule, Some(&one.text), Some(one.sha256))),
+    };
+    told.blind_vote.tally.iter().map(draft).collect()
+}
+
+/// Returns the answers that lead the plain vote over blind drafts.
+fn lead(drafts: &[DraftAnswer]) -> BlindLead {
+    let most = drafts.iter().map(|one| one.votes).max();
     let mut lead = BlindLead { right: 0, of: 0 };
-    for one in tally.iter().filter(|one| Some(one.votes) == most) {
-        let rule = task.canonical.as_ref();
-        let is_right = rule.is_some_and(|rule| text_is_right(task, rule, Some(&one.text), Some(one.sha256)));
-        lead.right += u32::from(is_right);
+    for one in drafts.iter().filter(|one| Some(one.votes) == most) {
+        lead.right += u32::from(one.is_right);
         lead.of += 1;
     }
     lead
+}
+
+fn beginning(text: &str) -> String {
+    text.chars().take(ANSWER_CHARS_MAX).collect()
 }
 
 fn arm_item(told: Told, task: &TaskLine) -> Option<ArmItem> {
@@ -227,7 +266,8 @@ fn arm_item(told: Told, task: &TaskLine) -> Option<ArmItem> {
     if !told.outcome.is_final() && told.outcome != OutcomeKind::Budget {
         return None;
     }
-    let blind = blind(&told, task);
+    let drafts = drafts(&told, task);
+    let blind = lead(&drafts);
     // The answer is graded here, as samples are, so that the line of results is not believed.
     let is_right = task
         .canonical
@@ -240,8 +280,9 @@ fn arm_item(told: Told, task: &TaskLine) -> Option<ArmItem> {
         outcome: told.outcome,
         grounds: class.or(told.how),
         certainty: told.vote.as_ref().map(|vote| vote.certainty_value),
-        answer: told.text.map(|text| text.chars().take(ANSWER_CHARS_MAX).collect()),
+        answer: told.text.as_deref().map(beginning),
         is_right,
+        drafts,
         blind: can_talk.then_some(blind),
         rounds: told.rounds,
         prompt: told.usage.prompt,

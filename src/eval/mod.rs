@@ -36,7 +36,7 @@ pub use curve::DrawnSample;
 pub use data::{EvalData, read_data, require_clusters};
 pub use error::EvalError;
 pub use folder::{digest, hold, tasks_file, write_tasks};
-pub use items::{ARMS, ArmItem, BankItem, BlindLead, EvalResults, Item};
+pub use items::{ARMS, ArmItem, BankItem, BlindLead, DraftAnswer, EvalResults, Item};
 pub use junit::{is_junit, junit};
 pub use notes::{notes, p_in_words, points};
 pub use plan::{EvalPlan, PlannedArm, PlannedBank};

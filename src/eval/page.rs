@@ -137,12 +137,14 @@ pub(super) fn item_page(
     struct ArmOfItem {
         name: String,
         words: String,
+        drafts: Option<String>,
         kind: &'static str,
         transcript: Option<Blocks>,
     }
     let arms = plan.arms.iter().zip(&item.arms).zip(transcripts).map(|((arm, run), transcript)| ArmOfItem {
         name: escape::terminal(&arm.name),
         words: run.as_ref().map_or("no run has ended".to_owned(), answer_in_words),
+        drafts: run.as_ref().and_then(ArmItem::drafts_in_words),
         kind: match run {
             Some(run) if run.is_right => "helps",
             Some(_) => "hurts",

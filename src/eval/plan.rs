@@ -218,9 +218,9 @@ impl EvalPlan {
         let [cluster, old_cluster] = [self, known].map(|plan| plan.cluster.as_deref().unwrap_or("none"));
         let is_lost = |arm: &&PlannedArm| !self.arms.contains(arm);
         let is_named = |lost: &PlannedArm| self.arms.iter().any(|arm| arm.name == lost.name);
-        let lost = |arm: &PlannedArm| match is_named(arm) {
-            true => format!("the arm `{}` has another model or roleset there", arm.name),
-            false => format!("the arm `{}` is missing here", arm.name),
+        let lost = |arm: &PlannedArm| {
+            let how = if is_named(arm) { "has another model or roleset there" } else { "is missing here" };
+            format!("the arm `{}` {how}", arm.name)
         };
         let mut banks = known.banks.iter().zip(&self.banks);
         let is_grown = self.banks.len() >= known.banks.len() && banks.all(PlannedBank::is_grown);

@@ -53,7 +53,9 @@ impl UnitRows {
                 Some(name) => add(clusters.entry(name).or_insert_with(|| vec![0.0; width]), &row),
             }
         }
-        clusters.values().for_each(|sums| rows.push(sums));
+        for sums in clusters.values() {
+            rows.push(sums);
+        }
         rows
     }
 

@@ -22,3 +22,43 @@ pub use interval::{
 };
 pub use logistic::{logistic_fit, logistic_value};
 pub use paired::{PairedTest, items_for_equivalence, items_needed};
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    /// The random cases that `tests/live/figures.py vectors` has computed with scipy and statsmodels.
+    fn cases(kind: &str) -> Vec<[f64; 4]> {
+        let told: Value = serde_json::from_str(include_str!("../../tests/fixtures/statistics.json")).unwrap();
+        let cases: Vec<[f64; 4]> = serde_json::from_value(told[kind].clone()).unwrap();
+        assert!(cases.len() >= 200, "{kind}");
+        cases
+    }
+
+    fn near(found: f64, wanted: f64) -> bool {
+        (found - wanted).abs() < 1e-8
+    }
+
+    #[test]
+    fn intervals_and_tests_are_those_of_independent_libraries() {
+        for case @ [count, of, low, high] in cases("wilson") {
+            let found = wilson(count / of, of);
+            assert!(near(found.low, low) && near(found.high, high), "{case:?} {found:?}");
+        }
+        for case @ [count, of, doubt, upper] in cases("clopper_pearson_upper") {
+            let found = clopper_pearson_upper(count, of, doubt);
+            assert!(near(found, upper), "{case:?} {found}");
+        }
+        for case @ [better, worse, p, mid_p] in cases("mcnemar") {
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "they are small counts"
+            )]
+            let found = PairedTest::new(better as u64, worse as u64);
+            assert!(near(found.p, p) && near(found.mid_p, mid_p), "{case:?} {found:?}");
+        }
+    }
+}

@@ -2,11 +2,13 @@
 """Holds the figures of `consensus eval` against independent libraries: scipy, statsmodels and pandas.
 
     figures.py BIN
+    figures.py vectors        writes tests/fixtures/statistics.json
 
 A server that answers sums with some skill, by the request alone, is evaluated with several arms. Every share, interval, p-value and point
 of the curve in summary.json is computed again from the rows of the bank and of items.jsonl, by other code: intervals of Wilson and exact
 tests by statsmodels, the bootstrap with scipy's, the curve by drawing subsets. items.jsonl and the CSV of results are read with pandas. A
-calibration is made again from the rows of its batch, with scipy's minimum and its beta distribution.
+calibration is made again from the rows of its batch, with scipy's minimum and its beta distribution. The program's own tests hold its
+intervals and tests against random cases in tests/fixtures/statistics.json, which these libraries have computed; here they do so again.
 """
 
 import hashlib
@@ -27,6 +29,8 @@ from scipy import optimize, stats
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
+
+VECTORS = pathlib.Path(__file__).resolve().parents[1] / "fixtures/statistics.json"
 
 ITEMS = 150
 SAMPLES = 6
@@ -194,6 +198,34 @@ def random_intervals(program, folder):
         assert len(frame) == of and int(frame["right"].sum()) == right, frame
 
 
+def vectors():
+    """Random cases with their values by scipy and statsmodels."""
+    drawn = random.Random(17)
+    told = {"wilson": [], "clopper_pearson_upper": [], "mcnemar": []}
+    for _ in range(200):
+        of = drawn.randint(1, 2000)
+        count = drawn.choice([0, of, drawn.randint(0, of)])
+        low, high = proportion_confint(count, of, method="wilson")
+        told["wilson"].append([count, of, float(low), float(high)])
+        doubt = drawn.choice([0.01, 0.05, 0.1])
+        upper = 1.0 if count == of else float(proportion_confint(count, of, alpha=2 * doubt, method="beta")[1])
+        told["clopper_pearson_upper"].append([count, of, doubt, upper])
+        better, worse = drawn.randint(0, 60), drawn.randint(0, 60)
+        p = float(mcnemar([[0, better], [worse, 0]], exact=True).pvalue)
+        even = stats.binom(better + worse, 0.5)
+        mid = min(1.0, 2 * even.cdf(min(better, worse)) - even.pmf(min(better, worse)))
+        told["mcnemar"].append([better, worse, p, float(mid)])
+    return told
+
+
+def check_vectors():
+    for name, cases in vectors().items():
+        known = json.loads(VECTORS.read_text())[name]
+        assert len(known) == len(cases), name
+        for own, other in zip(known, cases):
+            assert numpy.allclose(own, other, rtol=0, atol=1e-12), f"{name}: {own} and {other}"
+
+
 def features(row, classes):
     """The numbers of an answer that a calibration is fitted to."""
     vote, tally = row["vote"], row["blind_vote"]["tally"]
@@ -263,6 +295,11 @@ def check_calibration(program, folder, server_flags):
 
 
 def main():
+    if sys.argv[1] == "vectors":
+        kinds = [f'"{name}": [\n' + ",\n".join(map(json.dumps, cases)) + "\n]" for name, cases in vectors().items()]
+        VECTORS.write_text("{\n" + ",\n".join(kinds) + "\n}\n")
+        return
+    check_vectors()
     program = str(pathlib.Path(sys.argv[1]).resolve())
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)

@@ -28,7 +28,7 @@ WIDTHS = [1280, 1000, 400, 360]
 
 DRAWINGS = ["rates", "differences", "rounds", "tokens", "seconds"]
 
-EVAL_DRAWINGS = ["differences", "tokens", "risk", "grounds", "calibration"]
+EVAL_DRAWINGS = ["differences", "tokens", "risk", "grounds", "calibration", "flips-4"]
 
 # A name that would run if it were not shown as text.
 HOSTILE = "<script>alert(1)</script>"

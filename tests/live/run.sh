@@ -7,6 +7,7 @@
 #   tests/live/run.sh approval OUT.jsonl   what four reviewers make of twenty small changes, half of them with a defect
 #   tests/live/run.sh dsse       the records of decisions, held against an independent library; no model
 #   tests/live/run.sh figures    the figures of an evaluation, held against scipy, statsmodels and pandas; no model
+#   tests/live/run.sh graded FILE      grades and figures, held against the answers to GSM8K that OpenAI has graded; no model
 #   tests/live/run.sh inspect    a log of results, read by inspect_ai; no model
 #   tests/live/run.sh openai     OpenAI's own clients, for Python and for Node, against `consensus serve`; no model
 #   tests/live/run.sh openai-real      one of them against `consensus serve` with this model
@@ -308,6 +309,10 @@ case ${1:-} in
         install pandas "$pandas"
         build
         attend "$py" "$root/tests/live/figures.py" "$bin" ;;
+    graded)
+        install statsmodels "$statsmodels"
+        build
+        attend "$py" "$root/tests/live/graded.py" "$bin" "$2" ;;
     veto | calibration)
         with_results "$@"
         attend "$py" "$root/tests/live/council.py" "$1" "$bin" "${@:2}"

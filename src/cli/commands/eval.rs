@@ -85,12 +85,8 @@ fn evaluate(args: &EvalArgs, data: &Path, out: &Path, output: &Output) -> anyhow
     let (results, summary) = tell(out, &plan, &data.tasks, output)?;
     let judged = judge(&args.bars, (&plan, &data.tasks, &results), &summary, output)?;
     let is_part = args.shard.count > 1 && !summary.is_complete();
-    Ok(match code {
-        // The bars are for the whole, which the part that ends last completes.
-        ExitCode::Success if is_part => ExitCode::Success,
-        ExitCode::Success => judged,
-        code => code,
-    })
+    // The bars are for the whole, which the part that ends last completes.
+    Ok(if code == ExitCode::Success && !is_part { judged } else { code })
 }
 
 /// Removes the `JUnit` file of an earlier evaluation, which is then not taken for one of this, however this one ends. Any other file is

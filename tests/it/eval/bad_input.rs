@@ -15,7 +15,10 @@ fn a_row_that_cannot_be_used_is_named_by_its_file_and_line() {
     let good = r#"{"id": 1, "prompt": "2+2?", "answer": 4, "canonical": "number"}"#;
     for (row, why) in [
         (r#"{"id": 2, "prompt": "2+2?", "canonical": "number"}"#, "it has no `answer`"),
-        (r#"{"id": 1, "prompt": "3+3?", "answer": 6, "canonical": "number"}"#, "an earlier line already has a task `1`"),
+        (
+            r#"{"id": 1, "prompt": "3+3?", "answer": 6, "canonical": "number"}"#,
+            "an earlier line already has a task `1`",
+        ),
         (
             r#"{"id": 2, "prompt": "2+2?", "answer": "four", "canonical": "number"}"#,
             "can never be the answer",

@@ -148,6 +148,7 @@ fn an_item_is_shown_with_what_every_arm_answered() {
     sums(&folder, 4);
     evaluated(&folder, &server, &[], 0);
     let shown = Finished::of(consensus(&folder).args(["eval", "show", "study", "2"])).exits(0).stdout;
+    assert!(shown.contains("  drafts: ") && shown.contains(" × “4”, right"), "{shown}");
     for part in [
         "How much is 2 - 2 + 4?",
         "the right answer is “4”",

@@ -7,6 +7,7 @@ mod goes_on;
 mod planned_and_judged;
 mod simulated;
 mod simulated_risk;
+mod simulated_server;
 
 use std::process::Command;
 

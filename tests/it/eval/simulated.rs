@@ -1,24 +1,27 @@
 //! On voters whose skill is known, an evaluation finds what is there, and nothing else.
 //!
-//! Each item has a difficulty, and wrong answers that its voters share. Their answers go through the real machine of `vote`; banks are drawn
-//! in the same way. Talk that does nothing must be found to do nothing, a difference must be found with the number of items that the
-//! program states, and intervals must hold the truth. `SEEDS=2000 cargo test --release --test it -- eval::simulated` draws more.
+//! Each item has a difficulty, and wrong answers that its voters share. Two crowds of voters differ in their skill and in how far their
+//! errors are related. Their answers go through the real machines of `vote` and `pair`; banks are drawn in the same way. Talk that does
+//! nothing must be found to do nothing, a difference must be found with the number of items that the program states, and intervals must
+//! hold the truth. `SEEDS=2000 cargo test --release --test it -- eval::simulated` draws more.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use consensus::crypto::Digest;
 use consensus::eval::{
-    Against, ArmItem, BankItem, BlindLead, DrawnSample, EvalPlan, EvalResults, Item, PlannedArm, PlannedBank,
-    Summary,
+    Against, ArmItem, BankItem, BlindLead, DrawnSample, EvalPlan, EvalResults, EvalVerdict, Item, PlannedArm,
+    PlannedBank, Summary,
 };
+use consensus::protocol::pair::PairSetup;
 use consensus::protocol::vote::VoteParams;
 use consensus::protocol::{Finish, OnDisagreement, Outcome, OutcomeKind, RunSetup, StopRule};
-use consensus::statistics::{items_needed, wilson};
+use consensus::statistics::{Interval, wilson, wilson_of_clusters};
 use consensus::text::CanonicalKind;
 use fastrand::Rng;
+use serde_json::json;
 
-use crate::support::{Play, Tiny};
+use crate::support::{Play, Tiny, envelope};
 
 /// The right answer; others are wrong.
 pub(super) const RIGHT: u32 = 4;
@@ -31,6 +34,17 @@ const COUNTED: u32 = 3;
 static SEEDS: LazyLock<u64> =
     LazyLock::new(|| std::env::var("SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(24));
 
+/// Voters who are right on an item with a probability from `least` to 1, and share one wrong answer in this part of their errors.
+#[derive(Clone, Copy)]
+pub(super) struct Crowd {
+    least: f64,
+    related: f64,
+}
+
+/// Voters of mixed skill whose errors are often the same, and better ones whose errors are seldom so.
+pub(super) const CROWDS: [Crowd; 2] =
+    [Crowd { least: 0.0, related: 0.6 }, Crowd { least: 0.4, related: 0.2 }];
+
 /// An item: the probability of a right answer, and of the one wrong answer that many voters share.
 #[derive(Clone, Copy)]
 pub(super) struct Difficulty {
@@ -39,9 +53,9 @@ pub(super) struct Difficulty {
 }
 
 impl Difficulty {
-    pub(super) fn draw(random: &mut Rng) -> Self {
-        let right = random.f64();
-        Self { right, shared: (1.0 - right) * 0.6 }
+    pub(super) fn draw(random: &mut Rng, crowd: Crowd) -> Self {
+        let right = crowd.least + (1.0 - crowd.least) * random.f64();
+        Self { right, shared: (1.0 - right) * crowd.related }
     }
 
     /// Draws an answer.
@@ -64,6 +78,33 @@ fn voted(setup: &RunSetup, random: &mut Rng, item: Difficulty) -> bool {
         play.reply(call, &said, Finish::Stop);
     }
     matches!(play.outcome, Some(Outcome::Agreed { text, .. }) if text == RIGHT.to_string())
+}
+
+/// Two agents who talk until one of them takes over the other's text.
+fn pair() -> PairSetup {
+    let mut setup = Tiny::setup();
+    setup.params.weigh = false;
+    setup
+}
+
+/// Lets two agents talk about their drafts by the machine of `pair`, where the agent of this number gives in. Returns whether the answer is
+/// right, and the vote over the drafts.
+fn talked(setup: &PairSetup, drafts: [u32; 2], yielding: usize) -> (bool, BlindLead) {
+    let mut play = Play::new(setup);
+    let outcome = play.run_to_end(|ask| {
+        let agent = ask.call.agent;
+        if ask.call.round > 1 && agent == yielding && drafts[0] != drafts[1] {
+            return envelope(ask, &json!({"accepts": format!("P{}", 2 - agent), "because": "counted again"}));
+        }
+        envelope(ask, &json!({"text": drafts[agent].to_string()}))
+    });
+    let tally = play.machine.report().blind_vote.tally;
+    let most = tally.iter().map(|one| one.votes).max();
+    let leading = || tally.iter().filter(|one| Some(one.votes) == most);
+    let right = leading().filter(|one| one.text == RIGHT.to_string()).count();
+    let count = |count: usize| u32::try_from(count).unwrap();
+    let lead = BlindLead { right: count(right), of: count(leading().count()) };
+    (matches!(outcome, Outcome::Agreed { text, .. } if text == RIGHT.to_string()), lead)
 }
 
 /// The majority of three voters, where the first of equals leads.
@@ -126,6 +167,7 @@ fn run(is_right: bool, blind: Option<BlindLead>, tokens: u64) -> ArmItem {
         certainty: None,
         answer: Some(String::new()),
         is_right,
+        drafts: Vec::new(),
         blind,
         rounds: 1,
         prompt: 0,
@@ -137,56 +179,91 @@ fn run(is_right: bool, blind: Option<BlindLead>, tokens: u64) -> ArmItem {
     }
 }
 
-/// A study: in the first arm the machine counts three samples, and a wrong answer is mended with probability `mended`. In the second, two
-/// agents talk: a tie of their drafts is broken by chance, and nothing else changes.
-fn study(random: &mut Rng, items: usize, mended: f64) -> Summary {
-    let setup = majority();
-    let item = |number: usize| {
-        let item = Difficulty::draw(random);
-        let samples = (0..SAMPLES).map(|_| item.answer(random)).map(|answer| DrawnSample {
-            answer: Some(Digest::new(&answer.to_be_bytes())),
-            is_right: answer == RIGHT,
-        });
-        let samples = samples.collect();
-        let is_right = voted(&setup, random, item) || random.f64() < mended;
-        let drafts = [item.answer(random), item.answer(random)];
-        let right = drafts.iter().filter(|draft| **draft == RIGHT).count();
-        let blind = match right {
-            1 => BlindLead { right: 1, of: 2 },
-            0 => BlindLead { right: 0, of: 1 },
-            _ => BlindLead { right: 1, of: 1 },
+/// A study of some items.
+#[derive(Clone, Copy)]
+struct Study {
+    items: usize,
+    crowd: Crowd,
+    /// The probability that a wrong answer of the first arm is mended.
+    mended: f64,
+    /// The probability that talk settles on the right one of two drafts.
+    wisdom: f64,
+    /// The smallest difference of interest.
+    effect: f64,
+}
+
+impl Study {
+    /// A study in which nothing helps.
+    fn of(items: usize, seed: u64) -> Self {
+        let crowd = CROWDS[usize::try_from(seed).unwrap() % CROWDS.len()];
+        Self { items, crowd, mended: 0.0, wisdom: 0.5, effect: 0.02 }
+    }
+
+    /// Simulates the study: in the first arm the machine of `vote` counts three samples, and a wrong answer may be mended. In the second, two
+    /// agents talk, and one of them gives in.
+    fn run(self, random: &mut Rng) -> Summary {
+        let (vote, pair) = (majority(), pair());
+        let item = |number: usize| {
+            let item = Difficulty::draw(random, self.crowd);
+            let samples = (0..SAMPLES).map(|_| item.answer(random)).map(|answer| DrawnSample {
+                answer: Some(Digest::new(&answer.to_be_bytes())),
+                is_right: answer == RIGHT,
+            });
+            let samples = samples.collect();
+            let is_right = voted(&vote, random, item) || random.f64() < self.mended;
+            let drafts = [item.answer(random), item.answer(random)];
+            let wrong = usize::from(drafts[0] == RIGHT);
+            let yielding = if random.f64() < self.wisdom { wrong } else { 1 - wrong };
+            let (settled, blind) = talked(&pair, drafts, yielding);
+            Item {
+                id: number.to_string(),
+                cluster: None,
+                banks: vec![Some(BankItem { models: BTreeSet::new(), samples, tokens: 100.0 })],
+                arms: vec![
+                    Some(run(is_right, None, u64::from(COUNTED) * 100)),
+                    Some(run(settled, Some(blind), 800)),
+                ],
+            }
         };
-        let talked = random.f64() < blind.share();
-        Item {
-            id: number.to_string(),
-            cluster: None,
-            banks: vec![Some(BankItem { models: BTreeSet::new(), samples, tokens: 100.0 })],
-            arms: vec![
-                Some(run(is_right, None, u64::from(COUNTED) * 100)),
-                Some(run(talked, Some(blind), 800)),
-            ],
-        }
-    };
-    let results = EvalResults { items: (0..items).map(item).collect() };
-    Summary::new(&EvalPlan { items, ..plan() }, &results)
+        let results = EvalResults { items: (0..self.items).map(item).collect() };
+        Summary::new(&EvalPlan { items: self.items, effect: self.effect, ..plan() }, &results)
+    }
 }
 
 fn against(summary: &Summary) -> Against {
     summary.arms[0].against.unwrap()
 }
 
-/// The share of right answers by the majority of three, where chance breaks a tie: over so many items that it is the truth.
-fn truth() -> f64 {
+/// What is true of a crowd, over so many items that it is the truth.
+#[derive(Clone, Copy)]
+struct Truth {
+    /// The share of right answers by the majority of three, where chance breaks a tie.
+    majority: f64,
+    /// The share of items of which exactly one of two drafts is right.
+    split: f64,
+}
+
+static TRUTHS: LazyLock<[Truth; 2]> = LazyLock::new(|| CROWDS.map(truth));
+
+fn truth(crowd: Crowd) -> Truth {
     let mut random = Rng::with_seed(99);
     let items = 400_000;
-    let right = |random: &mut Rng| {
-        let item = Difficulty::draw(random);
-        let answers = [item.answer(random), item.answer(random), item.answer(random)];
+    let (mut majority, mut split) = (0, 0);
+    for _ in 0..items {
+        let item = Difficulty::draw(&mut random, crowd);
+        let answers = [item.answer(&mut random), item.answer(&mut random), item.answer(&mut random)];
         let count = |answer: u32| answers.iter().filter(|other| **other == answer).count();
         let most = answers.iter().map(|answer| count(*answer)).max().unwrap();
-        answers.iter().find(|answer| count(**answer) == most) == Some(&RIGHT)
-    };
-    f64::from((0..items).map(|_| u32::from(right(&mut random))).sum::<u32>()) / f64::from(items)
+        majority += u32::from(answers.iter().find(|answer| count(**answer) == most) == Some(&RIGHT));
+        split += u32::from((answers[0] == RIGHT) != (answers[1] == RIGHT));
+    }
+    let share = |count: u32| f64::from(count) / f64::from(items);
+    Truth { majority: share(majority), split: share(split) }
+}
+
+/// Returns what is true of the crowd of a seed.
+fn truth_of(seed: u64) -> Truth {
+    TRUTHS[usize::try_from(seed).unwrap() % CROWDS.len()]
 }
 
 /// Returns the share of studies for which this holds.
@@ -200,57 +277,98 @@ pub(super) fn least(probability: f64) -> f64 {
     probability - 2.6 * (probability * (1.0 - probability) / *SEEDS as f64).sqrt()
 }
 
+fn holds(interval: Interval, truth: f64) -> bool {
+    (interval.low..=interval.high).contains(&truth)
+}
+
 #[test]
 fn talk_that_does_nothing_is_found_to_do_nothing() {
-    let (mut arms, mut talks, mut verdicts) = (0_u64, 0_u64, 0_u64);
+    let (mut arms, mut talks, mut verdicts) = (0, 0, 0);
     for seed in 0..*SEEDS {
-        let summary = study(&mut Rng::with_seed(seed), 200, 0.0);
-        let holds_zero = |low: f64, high: f64| u64::from(low <= 0.0 && high >= 0.0);
-        let interval = against(&summary).found.interval;
-        arms += holds_zero(interval.low, interval.high);
-        let talk = summary.arms[1].talk.unwrap().found.interval;
-        talks += holds_zero(talk.low, talk.high);
+        let summary = Study::of(200, seed).run(&mut Rng::with_seed(seed));
+        arms += u32::from(holds(against(&summary).found.interval, 0.0));
+        talks += u32::from(holds(summary.arms[1].talk.unwrap().found.interval, 0.0));
         let words = summary.arms[0].verdict.unwrap().in_words();
-        verdicts += u64::from(words != "helps" && words != "hurts");
+        verdicts += u32::from(words != "helps" && words != "hurts");
     }
-    let share = |count: u64| count as f64 / *SEEDS as f64;
-    for (found, what) in [(share(arms), "an arm"), (share(talks), "talk"), (share(verdicts), "a verdict")] {
+    for (count, what) in [(arms, "an arm"), (talks, "talk"), (verdicts, "a verdict")] {
+        let found = f64::from(count) / *SEEDS as f64;
         assert!(found >= least(0.95), "{what}: {found}");
     }
 }
 
 #[test]
 fn a_difference_is_found_with_the_items_that_are_stated() {
-    let wrong = 1.0 - truth();
     // Half the difference takes four times the items.
     let difference = if *SEEDS >= 1000 { 0.03 } else { 0.06 };
-    let mended = difference / wrong;
-    let error = against(&study(&mut Rng::with_seed(7), 400, mended)).found.error;
-    let items = items_needed(error * error * 400.0, difference);
-    assert!((100.0..6000.0).contains(&items), "{items}");
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is a small whole number")]
-    let found = share(|random| against(&study(random, items as usize, mended)).found.interval.low > 0.0);
-    assert!(found >= least(0.8), "{found} of studies with {items} items");
+    let mut found = 0;
+    // The number that is stated varies with the few items that it is drawn from.
+    let needed = [0, 1].map(|seed| {
+        let pilot = Study { effect: difference, ..Study::of(60, seed) };
+        let pilots = (0..16).map(|draw| match pilot.run(&mut Rng::with_seed(draw)).arms[0].verdict {
+            Some(EvalVerdict::NotEnough { items }) => items,
+            other => panic!("{other:?}"),
+        });
+        (pilots.sum::<f64>() / 16.0).ceil()
+    });
+    for seed in 0..*SEEDS {
+        let items = needed[usize::try_from(seed).unwrap() % 2];
+        assert!((60.0..6000.0).contains(&items), "{items}");
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it is a small whole number"
+        )]
+        let study = Study::of(items as usize, seed);
+        let mended = difference / (1.0 - truth_of(seed).majority);
+        let summary = Study { mended, ..study }.run(&mut Rng::with_seed(seed));
+        found += u32::from(against(&summary).found.interval.low > 0.0);
+    }
+    let found = f64::from(found) / *SEEDS as f64;
+    assert!(found >= least(0.8), "{found} of studies with {needed:?} items");
 }
 
 #[test]
 fn intervals_hold_the_truth_as_often_as_they_say() {
-    let right = truth();
-    let mended = 0.2;
-    let expected = mended * (1.0 - right);
-    let held = share(|random| {
-        let interval = against(&study(random, 200, mended)).found.interval;
-        (interval.low..=interval.high).contains(&expected)
-    });
-    assert!(held >= least(0.95), "the bootstrap holds the truth in {held}");
-    let wilson_held = share(|random| {
+    const NAMES: [&str; 6] = ["a difference", "talk", "the curve", "the control", "Wilson", "clusters"];
+    let (mended, wisdom) = (0.2, 0.8);
+    let mut held = [0; NAMES.len()];
+    for seed in 0..*SEEDS {
+        let random = &mut Rng::with_seed(seed);
+        let truth = truth_of(seed);
+        let summary = Study { mended, wisdom, ..Study::of(200, seed) }.run(random);
         let right = random.f64();
         let count = (0..200).filter(|_| random.f64() < right).count() as f64;
-        let interval = wilson(count / 200.0, 200.0);
-        (interval.low..=interval.high).contains(&right)
-    });
-    assert!(wilson_held >= least(0.95), "Wilson's holds it in {wilson_held}");
-    if *SEEDS >= 1000 {
-        assert!(held.max(wilson_held) <= 0.97, "an interval is too wide: {held}, {wilson_held}");
+        let (clustered, of_clusters) = clusters(random);
+        let found = [
+            holds(against(&summary).found.interval, mended * (1.0 - truth.majority)),
+            holds(summary.arms[1].talk.unwrap().found.interval, (wisdom - 0.5) * truth.split),
+            holds(summary.curves[0].points[2].interval, truth.majority),
+            holds(summary.curves[0].control.unwrap().1, 0.0),
+            holds(wilson(count / 200.0, 200.0), right),
+            holds(clustered, of_clusters),
+        ];
+        held.iter_mut().zip(found).for_each(|(held, found)| *held += u32::from(found));
     }
+    for (held, name) in held.iter().zip(NAMES) {
+        let held = f64::from(*held) / *SEEDS as f64;
+        println!("{name}: {held}");
+        assert!(held >= least(0.95), "{name}: the interval holds the truth in {held}");
+        if *SEEDS >= 1000 {
+            assert!(held >= 0.93, "{name}: {held}");
+            // The interval of clusters is wider on purpose, as that of Student is.
+            assert!(held <= 0.97 || name == "clusters", "{name}: an interval is too wide: {held}");
+        }
+    }
+}
+
+/// Draws 25 clusters of eight items that share their difficulty, and returns the interval of the share of right ones, and the truth.
+fn clusters(random: &mut Rng) -> (Interval, f64) {
+    let mut drawn = Vec::new();
+    for _ in 0..25 {
+        let item = Difficulty::draw(random, CROWDS[0]);
+        let right = (0..8).filter(|_| item.answer(random) == RIGHT).count();
+        drawn.push((right as f64, 8.0));
+    }
+    (wilson_of_clusters(&drawn), 0.5)
 }

@@ -11,7 +11,7 @@ use consensus::protocol::vote::VoteParams;
 use consensus::protocol::{Finish, OnDisagreement, Outcome, RunSetup, StopRule};
 use fastrand::Rng;
 
-use super::simulated::{Difficulty, RIGHT, least, share};
+use super::simulated::{CROWDS, Difficulty, RIGHT, least, share};
 use crate::support::{Play, Tiny};
 
 /// The votes of the population.
@@ -38,7 +38,7 @@ fn until_it_is_clear() -> RunSetup {
 /// Lets voters vote on an item. Every second one is easy.
 fn vote(setup: &RunSetup, random: &mut Rng) -> (Features, bool) {
     let easy = Difficulty { right: 0.95, shared: 0.03 };
-    let item = if random.bool() { easy } else { Difficulty::draw(random) };
+    let item = if random.bool() { easy } else { Difficulty::draw(random, CROWDS[0]) };
     let mut play = Play::new(setup);
     while play.outcome.is_none() {
         let call = *play.open.keys().next().unwrap();
