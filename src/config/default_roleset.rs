@@ -74,6 +74,11 @@ pub struct BetterVote {
 pub fn better_vote(roleset: &str) -> Option<BetterVote> {
     match roleset {
         "solver_checker" => Some(BetterVote { name: "vote_number", tasks: "numbers", times: "three" }),
+        "council_tripartite" => Some(BetterVote {
+            name: "vote_number",
+            tasks: "numbers without documents",
+            times: "nearly three",
+        }),
         "panel_personas" => Some(BetterVote { name: "vote_choice", tasks: "choices", times: "fifteen" }),
         _ => None,
     }

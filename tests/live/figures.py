@@ -12,7 +12,6 @@ intervals and tests against random cases in tests/fixtures/statistics.json, whic
 """
 
 import hashlib
-import http.server
 import itertools
 import json
 import pathlib
@@ -21,7 +20,6 @@ import re
 import subprocess
 import sys
 import tempfile
-import threading
 
 import numpy
 import pandas
@@ -29,6 +27,8 @@ from scipy import optimize, stats
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
+
+from model_server import Model, served
 
 VECTORS = pathlib.Path(__file__).resolve().parents[1] / "fixtures/statistics.json"
 
@@ -42,40 +42,27 @@ def lot(*parts):
     return int(hashlib.sha256(repr(parts).encode()).hexdigest()[:12], 16) / 16**12
 
 
-class Voter(http.server.BaseHTTPRequestHandler):
+class Voter(Model):
     """Answers a sum rightly with a skill that depends on the sum, by the seed of the request."""
 
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *_):
-        pass
-
-    def say(self, value):
-        body = json.dumps(value).encode()
-        self.send_response(200)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def do_GET(self):
-        self.say({"data": [{"id": "m"}]})
-
-    def do_POST(self):
-        request = json.loads(self.rfile.read(int(self.headers["content-length"])))
+    def said(self, request):
         text, last = json.dumps(request["messages"]), json.dumps(request["messages"][-1])
-        one, other = map(int, re.search(r"How much is (\d+) \+ (\d+)", text).groups())
+        one, other = summands(text)
         draw = lot(one, other, request.get("seed"), request.get("temperature"))
         answer = one + other + (0 if draw < lot(one, other) else 1 + int(draw * 1000) % 3)
-        program = f"```python\ndef solution():\n    return {answer - other} + {other}\n```"
-        words = "I am not sure." if draw > 0.97 else f"I add the two.\nAnswer: {answer}"
-        reply = program if "Write a Python function" in last else words
         if request.get("response_format"):
-            reply = json.dumps({"response": "many"})
-        usage = {"prompt_tokens": len(text) // 4, "completion_tokens": 20 + one}
-        message = {"role": "assistant", "content": reply}
-        self.say({"id": "x", "object": "chat.completion", "model": "m", "usage": usage,
-                  "choices": [{"index": 0, "finish_reason": "stop", "message": message}]})
+            return json.dumps({"response": "many"})
+        if "Write a Python function" in last:
+            return f"```python\ndef solution():\n    return {answer - other} + {other}\n```"
+        return "I am not sure." if draw > 0.97 else f"I add the two.\nAnswer: {answer}"
+
+    def used(self, request):
+        text = json.dumps(request["messages"])
+        return len(text) // 4, 20 + summands(text)[0]
+
+
+def summands(text):
+    return [int(word) for word in re.search(r"How much is (\d+) \+ (\d+)", text).groups()]
 
 
 def sums(path, count):
@@ -303,9 +290,8 @@ def main():
     program = str(pathlib.Path(sys.argv[1]).resolve())
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Voter)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        server_flags = ["--base-url", f"http://127.0.0.1:{server.server_address[1]}/v1", "--model", "m", "--no-stream"]
+        _, url = served(Voter)
+        server_flags = ["--base-url", url, "--model", "m", "--no-stream"]
         summary, answers = evaluated(program, folder, server_flags)
         samples, tokens = banked(folder, answers)
         by_item = check_curve(summary["curves"][0], samples, tokens, answers)

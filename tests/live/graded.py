@@ -9,7 +9,6 @@ on which all agree, and the program must find the same. A solution ends with a l
 program asks for.
 """
 
-import http.server
 import json
 import pathlib
 import re
@@ -20,47 +19,29 @@ import threading
 
 from statsmodels.stats.proportion import proportion_confint
 
+from model_server import Model, served
+
 MODELS = ["6b_finetuning", "6b_verification", "175b_finetuning", "175b_verification"]
 
 
-class Solver(http.server.BaseHTTPRequestHandler):
+class Solver(Model):
     """Answers a question with the solution of the model that is asked; `all` answers with those of all models in turn."""
 
-    protocol_version = "HTTP/1.1"
     rows = []
     asked = {}
     lock = threading.Lock()
 
-    def log_message(self, *_):
-        pass
-
-    def say(self, value):
-        body = json.dumps(value).encode()
-        self.send_response(200)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def do_GET(self):
-        self.say({"data": [{"id": model} for model in [*MODELS, "all"]]})
-
-    def do_POST(self):
-        request = json.loads(self.rfile.read(int(self.headers["content-length"])))
+    def said(self, request):
         number = int(re.search(r"Question (\d+):", json.dumps(request["messages"])).group(1))
         model = request["model"]
         if request.get("response_format"):
             # A solution without an answer stays without one.
-            reply = json.dumps({"response": "none"})
-        else:
-            if model == "all":
-                with self.lock:
-                    model = MODELS[self.asked.setdefault(number, 0) % len(MODELS)]
-                    self.asked[number] += 1
-            reply = re.sub(r"(?m)^A: ", "Answer: ", self.rows[number][model]["solution"])
-        message = {"role": "assistant", "content": reply}
-        self.say({"id": "x", "object": "chat.completion", "model": request["model"], "usage": {"prompt_tokens": 1, "completion_tokens": 1},
-                  "choices": [{"index": 0, "finish_reason": "stop", "message": message}]})
+            return json.dumps({"response": "none"})
+        if model == "all":
+            with self.lock:
+                model = MODELS[self.asked.setdefault(number, 0) % len(MODELS)]
+                self.asked[number] += 1
+        return re.sub(r"(?m)^A: ", "Answer: ", self.rows[number][model]["solution"])
 
 
 def answer(solution):
@@ -77,9 +58,7 @@ def main():
     program = str(pathlib.Path(sys.argv[1]).resolve())
     rows = [json.loads(line) for line in pathlib.Path(sys.argv[2]).read_text().splitlines()]
     Solver.rows = rows
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Solver)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    url = ["--base-url", f"http://127.0.0.1:{server.server_address[1]}/v1", "--no-stream"]
+    url = ["--base-url", served(Solver)[1], "--no-stream"]
     vote = ["--roleset", "vote_number", "--stop", "none", "--on-disagreement", "leader"]
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)

@@ -19,12 +19,17 @@ class Model(http.server.BaseHTTPRequestHandler):
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         time.sleep(self.server.seconds)
         message = {"role": "assistant", "content": self.said(request)}
-        usage = {"prompt_tokens": 100, "completion_tokens": 12, "total_tokens": 112}
+        prompt, completion = self.used(request)
+        usage = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
         choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
         self.answer({"id": "c", "object": "chat.completion", "created": 1, "model": "test", "choices": choices, "usage": usage})
 
     def said(self, _request):
         return "It follows from the task.\nAnswer: 4"
+
+    def used(self, _request):
+        """The tokens of the prompt and of the reply."""
+        return 100, 12
 
     def answer(self, value):
         body = json.dumps(value).encode()

@@ -10,8 +10,9 @@
 //! # Adding a version
 //!
 //! Add a field to [`Rules`] for the point that changes, with one value for the old behaviour and one for the new. Put the old value into
-//! every existing row of `TABLE`, and add a row. Put a `match` on the field where the words or the rule are, and keep both. Then make
-//! fixtures of the previous version with `tests/fixtures/make.sh`; they must verify from then on.
+//! the rules of the first version. Add the rules of the new version, which name only what differs from those before. Put a `match` on the
+//! field where the words or the rule are, and keep both. Then make fixtures of the previous version with `tests/fixtures/make.sh`; they must
+//! verify from then on.
 
 use serde::{Deserialize, Serialize};
 
@@ -139,78 +140,43 @@ pub(crate) enum UsageRule {
 }
 
 /// The rules of each version, the first version first.
-const TABLE: [Rules; 5] = [
-    Rules {
-        opening: Opening::All,
-        echo: EchoRule::Whole,
-        vacuous_max: None,
-        usage: UsageRule::Believed,
-        reading: Reading::Lenient,
-        brevity: Brevity::Full,
-        settling: Settling::ByPosition,
-        chance: Chance::Seed,
-        finding: FindRule::Loose,
-        places: PlaceRule::Letters,
-        ties: TieRule::None,
-        labels: LabelRule::First,
-    },
-    Rules {
-        opening: Opening::Alone,
-        echo: EchoRule::Words,
-        vacuous_max: Some(2),
-        usage: UsageRule::Bounded,
-        reading: Reading::Strict,
-        brevity: Brevity::Full,
-        settling: Settling::ByPosition,
-        chance: Chance::Seed,
-        finding: FindRule::Loose,
-        places: PlaceRule::Letters,
-        ties: TieRule::None,
-        labels: LabelRule::First,
-    },
-    Rules {
-        opening: Opening::Alone,
-        echo: EchoRule::Words,
-        vacuous_max: Some(2),
-        usage: UsageRule::Bounded,
-        reading: Reading::Strict,
-        brevity: Brevity::Brief,
-        settling: Settling::ByLead,
-        chance: Chance::Seed,
-        finding: FindRule::Loose,
-        places: PlaceRule::Letters,
-        ties: TieRule::None,
-        labels: LabelRule::First,
-    },
-    Rules {
-        opening: Opening::Alone,
-        echo: EchoRule::Words,
-        vacuous_max: Some(2),
-        usage: UsageRule::Bounded,
-        reading: Reading::Strict,
-        brevity: Brevity::Brief,
-        settling: Settling::ByLead,
-        chance: Chance::SeedAndTask,
-        finding: FindRule::Strict,
-        places: PlaceRule::LettersAndOrder,
-        ties: TieRule::First,
-        labels: LabelRule::First,
-    },
-    Rules {
-        opening: Opening::Alone,
-        echo: EchoRule::Words,
-        vacuous_max: Some(2),
-        usage: UsageRule::Bounded,
-        reading: Reading::Strict,
-        brevity: Brevity::Brief,
-        settling: Settling::ByLead,
-        chance: Chance::SeedAndTask,
-        finding: FindRule::Strict,
-        places: PlaceRule::LettersAndOrder,
-        ties: TieRule::First,
-        labels: LabelRule::NoChoice,
-    },
-];
+const TABLE: [Rules; 5] = [FIRST, SECOND, THIRD, FOURTH, FIFTH];
+
+const FIRST: Rules = Rules {
+    opening: Opening::All,
+    echo: EchoRule::Whole,
+    vacuous_max: None,
+    usage: UsageRule::Believed,
+    reading: Reading::Lenient,
+    brevity: Brevity::Full,
+    settling: Settling::ByPosition,
+    chance: Chance::Seed,
+    finding: FindRule::Loose,
+    places: PlaceRule::Letters,
+    ties: TieRule::None,
+    labels: LabelRule::First,
+};
+
+const SECOND: Rules = Rules {
+    opening: Opening::Alone,
+    echo: EchoRule::Words,
+    vacuous_max: Some(2),
+    usage: UsageRule::Bounded,
+    reading: Reading::Strict,
+    ..FIRST
+};
+
+const THIRD: Rules = Rules { brevity: Brevity::Brief, settling: Settling::ByLead, ..SECOND };
+
+const FOURTH: Rules = Rules {
+    chance: Chance::SeedAndTask,
+    finding: FindRule::Strict,
+    places: PlaceRule::LettersAndOrder,
+    ties: TieRule::First,
+    ..THIRD
+};
+
+const FIFTH: Rules = Rules { labels: LabelRule::NoChoice, ..FOURTH };
 
 impl RulesVersion {
     /// The version of journals that do not name one.
