@@ -123,7 +123,7 @@ pub(crate) enum TieRule {
 /// The letters that label the answers on a ballot of `panel`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum LabelRule {
-    /// The first letters of the alphabet. Where these are choices too, the answer `B` stood under a label such as `D`. In the 50 ballots of a
+    /// The first letters of the alphabet. Where these are choices too, the answer `B` had a label such as `D`. In the 50 ballots of a
     /// model of 1.5 billion parameters that told answers apart, an answer under the label of the right choice had 9 of 40 points more.
     First,
     /// Letters that are no choice, from P on.
