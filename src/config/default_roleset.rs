@@ -56,7 +56,7 @@ pub fn default_roleset(hints: &Hints<'_>) -> DefaultRoleset {
     }
 }
 
-/// A vote that was right more often than another roleset, for fewer tokens, on a small model.
+/// A vote that was right more often than another roleset, for fewer tokens, on a small model. It answered with its leader.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct BetterVote {
     /// The vote's roleset.

@@ -71,7 +71,7 @@ pub enum EvalError {
     NoTasks(PathBuf),
     /// An evaluation that is compared or judged before all of its items are complete. What ends first is what is easy.
     #[error(
-        "the evaluation in `{folder}` has {items} of its {planned} items, and a part says little about the whole; first complete it with the command that began it"
+        "the evaluation in `{folder}` has {items} of its {planned} items, and a part says little about the whole; first complete it with the command that began it, and with `--retry failed` if runs have failed"
     )]
     Incomplete {
         /// The folder.

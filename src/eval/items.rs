@@ -268,7 +268,7 @@ fn arm_item(told: Told, task: &TaskLine) -> Option<ArmItem> {
     }
     let drafts = drafts(&told, task);
     let blind = lead(&drafts);
-    // The answer is graded here, as samples are, so that the line of results is not believed.
+    // The answer is graded here by its digest, as samples are. Whether the digest is that of the journal, the verification of the batch says.
     let is_right = task
         .canonical
         .as_ref()

@@ -158,7 +158,7 @@ async fn schema_enforcement(server: &Provider) -> String {
 fn advice_of_vote(roleset: &str, vote: &BetterVote) -> String {
     let BetterVote { name, tasks, times } = vote;
     format!(
-        "on {tasks}, a model of 1.5B was right less often with `{roleset}` than with `{name}`, for {times} times the tokens; `consensus eval` compares them on your tasks"
+        "on {tasks}, a model of 1.5B was right less often with `{roleset}` than with `{name}` and `--on-disagreement leader`, for {times} times the tokens; `consensus eval` compares them on your tasks"
     )
 }
 

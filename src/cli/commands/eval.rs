@@ -169,7 +169,7 @@ fn judge(
     }
     if !judged.is_empty() && !summary.is_complete() {
         output.warn(&format!(
-            "no bar is judged, because {} of {} items are complete; complete the evaluation with the command that began it",
+            "no bar is judged, because {} of {} items are complete; complete the evaluation with the command that began it, and with `--retry failed` if runs have failed",
             summary.items, summary.planned
         ));
         return Ok(ExitCode::Usage);

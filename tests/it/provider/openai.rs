@@ -341,7 +341,7 @@ fn doctor_names_the_vote_that_did_better_on_a_small_model() {
         assert_eq!(advice.contains("right less often"), better.is_some(), "{roleset}: {report}");
         if let Some((tasks, vote)) = better {
             let measured = format!(
-                "on {tasks}, a model of 1.5B was right less often with `{roleset}` than with `{vote}`"
+                "on {tasks}, a model of 1.5B was right less often with `{roleset}` than with `{vote}` and `--on-disagreement leader`"
             );
             assert!(advice.contains(&measured), "{report}");
         }
