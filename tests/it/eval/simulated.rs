@@ -354,8 +354,9 @@ fn intervals_hold_the_truth_as_often_as_they_say() {
     for (held, name) in held.iter().zip(NAMES) {
         let held = f64::from(*held) / *SEEDS as f64;
         println!("{name}: {held}");
-        // The bootstrap of so few items is a little narrow where most differences are zero.
-        assert!(held >= least(0.93), "{name}: the interval holds the truth in {held}");
+        // The bootstrap of 200 items is a little narrow for talk, which changes nothing on most of them.
+        let level = if name == "talk" { 0.93 } else { 0.95 };
+        assert!(held >= least(level), "{name}: the interval holds the truth in {held}");
         if *SEEDS >= 1000 {
             assert!(held >= 0.93, "{name}: the interval holds the truth in {held}");
             // The interval of clusters is wider on purpose, as that of Student is.
