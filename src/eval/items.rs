@@ -189,8 +189,7 @@ impl EvalResults {
                 if let (Some(item), Some(arm)) = (place.get(told.task.as_str()), arms.get(told.arm.as_str()))
                 {
                     let cluster = items[*item].cluster.as_ref().and_then(|name| clusters.get(name).copied());
-                    let of_arm = arm_item(told, &tasks[*item]);
-                    items[*item].arms[*arm] = of_arm.map(|run| ArmItem { cluster, ..run });
+                    items[*item].arms[*arm] = arm_item(told, &tasks[*item], cluster);
                 }
             })?;
         }
@@ -261,7 +260,7 @@ fn beginning(text: &str) -> String {
     text.chars().take(ANSWER_CHARS_MAX).collect()
 }
 
-fn arm_item(told: Told, task: &TaskLine) -> Option<ArmItem> {
+fn arm_item(told: Told, task: &TaskLine, cluster: Option<usize>) -> Option<ArmItem> {
     // An arm that reaches the limits of its runs gives no answer.
     if !told.outcome.is_final() && told.outcome != OutcomeKind::Budget {
         return None;
@@ -292,6 +291,6 @@ fn arm_item(told: Told, task: &TaskLine) -> Option<ArmItem> {
         milliseconds: told.timing.total_ms,
         cost_micro_usd: told.usage.cost_micro_usd,
         run: told.run,
-        cluster: None,
+        cluster,
     })
 }

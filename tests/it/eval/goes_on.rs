@@ -196,6 +196,33 @@ fn what_is_compared_is_settled_before_the_results_are_seen() {
 }
 
 #[test]
+fn a_folder_says_what_it_holds_and_what_goes_on() {
+    let (folder, server) = (Folder::new(), sums_model());
+    sums(&folder, 4);
+    let arms = ["--arm", "vote"];
+    Finished::of(&mut eval(&folder, &server, &arms)).exits(0);
+    let refused = |words: &[&str]| Finished::of(consensus(&folder).args(words)).exits(2).stderr;
+    let told = refused(&["verify", "study"]);
+    assert!(told.contains("its batches are `study/arms` and `study/bank`"), "{told}");
+    let other =
+        ["eval", "sums.jsonl", "--out", "study", "--samples", "4", "--arm", "vote", "--model", "other"];
+    let told = refused(&[&other[..], &["--base-url", &server.url()]].concat());
+    assert!(told.contains("the arm `vote` has another model or roleset there"), "{told}");
+    // A kill between the two files of the plan leaves a folder that the same command takes up.
+    std::fs::remove_file(folder.path().join("study/tasks.jsonl")).unwrap();
+    let told = refused(&["eval", "report", "study"]);
+    assert!(told.contains("study/tasks.jsonl` is missing; the command that began the evaluation"), "{told}");
+    Finished::of(&mut eval(&folder, &server, &arms)).exits(0);
+    assert_eq!(file(&folder, "tasks.jsonl").lines().count(), 4);
+    // An evaluation whose arms have not begun is not complete, and its items can be shown.
+    std::fs::remove_dir_all(folder.path().join("study/arms")).unwrap();
+    let told = refused(&["calibrate", "study"]);
+    assert!(told.contains("`study` is not complete"), "{told}");
+    let shown = Finished::of(consensus(&folder).args(["eval", "show", "study", "1"])).exits(0).stdout;
+    assert!(shown.contains("vote: no run has ended"), "{shown}");
+}
+
+#[test]
 fn files_of_others_are_left_alone() {
     let (folder, server) = (Folder::new(), sums_model());
     sums(&folder, 4);
