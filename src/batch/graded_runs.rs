@@ -28,6 +28,8 @@ pub struct GradedRuns {
     pub later_seeds: usize,
     /// The runs that failed, reached a limit or have no known answer.
     pub left_out: usize,
+    /// The runs that have ended without a line of results, which alone holds whether they are right.
+    pub untold: u64,
 }
 
 impl GradedRuns {
@@ -41,12 +43,13 @@ impl GradedRuns {
         let mut of_task: BTreeMap<String, (u64, KnownRun)> = BTreeMap::new();
         for folder in folders {
             let rights = graded.rights(folder, only)?;
-            verify(folder, &mut |state| {
+            let verified = verify(folder, &mut |state| {
                 if let Some((task, Some(is_right))) = rights.get(state.run()) {
                     graded.add(state, task, *is_right, &mut of_task);
                 }
                 Ok(())
             })?;
+            graded.untold += verified.untold;
         }
         graded.runs = of_task.into_values().map(|(_, run)| run).collect();
         Ok(graded)

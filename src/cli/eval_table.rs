@@ -13,13 +13,25 @@ use crate::text::{counted, escape};
 /// The shares of discordant items for which a plan tells the number of items that are needed.
 const DISCORDANT: [f64; 2] = [0.1, 0.2];
 
-/// The names of the columns after that of the arm.
-const HEADING: [&str; 8] = ["arm", "right", "answered", "tokens", "majority", "difference", "p", "verdict"];
+/// The names of the columns.
+const HEADING: [&str; 11] = [
+    "arm",
+    "right",
+    "answered",
+    "tokens",
+    "calls",
+    "seconds",
+    "USD",
+    "majority",
+    "difference",
+    "p",
+    "verdict",
+];
 
 /// Returns the arms as a table; where it would be wider than the terminal, each arm has lines of its own.
 pub(super) fn table(summary: &Summary, width: usize) -> Vec<String> {
-    let rows: Vec<[String; 8]> = summary.arms.iter().map(row).collect();
-    let table = Table { heading: HEADING, rows: rows.clone(), shares: [0; 8] }.lines(width);
+    let rows: Vec<[String; 11]> = summary.arms.iter().map(row).collect();
+    let table = Table { heading: HEADING, rows: rows.clone(), shares: [0; 11] }.lines(width);
     if table.iter().all(|line| measure_text_width(line) <= width) {
         return table;
     }
@@ -27,16 +39,22 @@ pub(super) fn table(summary: &Summary, width: usize) -> Vec<String> {
 }
 
 /// Returns the lines of one arm.
-fn lines(row: &[String; 8]) -> Vec<String> {
-    let [name, right, answered, tokens, majority, difference, p, verdict] = row;
-    let mut lines = vec![name.clone(), format!("  right {right}, answered {answered}, {tokens} tokens")];
+fn lines(row: &[String; 11]) -> Vec<String> {
+    let [name, right, answered, tokens, calls, seconds, usd, majority, difference, p, verdict] = row;
+    let known = [(seconds, " seconds"), (usd, " USD")].into_iter().filter(|(cell, _)| *cell != "-");
+    let known = known.fold(String::new(), |text, (cell, unit)| text + ", " + cell + unit);
+    let mut lines = vec![
+        name.clone(),
+        format!("  right {right}, answered {answered}"),
+        format!("  {tokens} tokens, {calls} calls{known}"),
+    ];
     if verdict != "-" {
         lines.push(format!("  majority {majority}, difference {difference}, p {p}: {verdict}"));
     }
     lines
 }
 
-fn row(arm: &ArmSummary) -> [String; 8] {
+fn row(arm: &ArmSummary) -> [String; 11] {
     let against = arm.against.filter(|_| arm.verdict.is_some());
     let none = || "-".to_owned();
     let answered = arm.answered.share.map_or_else(none, |share| format!("{:.0} %", share * 100.0));
@@ -47,6 +65,9 @@ fn row(arm: &ArmSummary) -> [String; 8] {
         share(&arm.right),
         answered,
         format!("{:.0}", arm.cost.tokens),
+        format!("{:.1}", arm.cost.calls),
+        arm.cost.seconds.map_or_else(none, |seconds| format!("{seconds:.1}")),
+        arm.cost.usd.map_or_else(none, |usd| format!("{usd:.6}")),
         against.map_or_else(none, majority),
         against.map_or_else(none, |of| points(of.difference, of.found.interval)),
         arm.p.map_or_else(none, p_in_words),

@@ -15,7 +15,7 @@ use super::error::EvalError;
 use super::folder::{digest, hold, read_tasks, write, write_tasks};
 use crate::batch::TaskLine;
 use crate::crypto::Digest;
-use crate::files::{LARGE_BYTES_MAX, read_text};
+use crate::files::{LARGE_BYTES_MAX, is_unfinished, read_text};
 use crate::text::CanonicalKind;
 
 /// The name of the plan in the folder of an evaluation.
@@ -249,13 +249,13 @@ impl EvalPlan {
     }
 }
 
-/// Refuses a folder that holds something else, which the files of an evaluation would replace.
+/// Refuses a folder that holds something else, which the files of an evaluation would replace. A plan that a killed process has not
+/// finished is nothing.
 fn require_empty(folder: &Path) -> Result<(), EvalError> {
     let wrong = |why| EvalError::Io { action: "read", path: folder.to_owned(), why };
-    match std::fs::read_dir(folder).map_err(wrong)?.next() {
-        None => Ok(()),
-        Some(_) => Err(EvalError::NotEmpty(folder.to_owned())),
-    }
+    let mut entries = std::fs::read_dir(folder).map_err(wrong)?;
+    let has_others = entries.any(|entry| entry.map_or(true, |entry| !is_unfinished(&entry.file_name())));
+    if has_others { Err(EvalError::NotEmpty(folder.to_owned())) } else { Ok(()) }
 }
 
 impl PlannedBank {

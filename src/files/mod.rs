@@ -22,4 +22,4 @@ pub use growing::{GrowingFile, LinePlace};
 pub use own::check_own;
 pub use replacement::Replacement;
 pub use scratch::Scratch;
-pub use whole::write_whole;
+pub use whole::{is_unfinished, write_whole};

@@ -1,5 +1,6 @@
 //! Writing a file whole or not at all.
 
+use std::ffi::OsStr;
 use std::fs::{OpenOptions, Permissions};
 use std::io::{Error, ErrorKind, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -31,6 +32,14 @@ pub fn write_whole(path: &Path, text: &str, mode: u32) -> std::io::Result<()> {
     })
 }
 
+/// Returns whether a name is that of a file that [`write_whole`] was writing when its process was killed.
+#[must_use]
+pub fn is_unfinished(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    let id = name.strip_prefix('.').and_then(|name| name.strip_suffix(".new")?.rsplit_once('.'));
+    id.is_some_and(|(_, id)| Uuid::parse_str(id).is_ok())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -55,6 +64,14 @@ mod tests {
             let why = write_whole(other, "text", 0o600).unwrap_err();
             assert_eq!(why.kind(), ErrorKind::InvalidInput, "{}", other.display());
         }
+        let unfinished = format!(".plan.json.{}.new", Uuid::new_v4());
+        let is_one = |name: &str| is_unfinished(OsStr::new(name));
+        assert!(
+            is_one(&unfinished)
+                && !is_one(".plan.json.new")
+                && !is_one(".notes.mine.new")
+                && !is_one("x.new")
+        );
         assert_eq!(std::fs::read_link(&device).unwrap(), Path::new("/dev/null"));
         assert_eq!(names(), 3);
     }

@@ -162,7 +162,7 @@ fn kept(text: &str) -> Result<Duration, String> {
 /// Reads a share that is neither nothing nor all.
 fn share(text: &str) -> Result<f64, String> {
     let share = text.parse().ok().filter(|share: &f64| *share > 0.0 && *share < 1.0);
-    share.ok_or_else(|| "write a share between 0 and 1, such as 0.02 for two points".to_owned())
+    share.ok_or_else(|| "write a share between 0 and 1, such as 0.05 for 5 %".to_owned())
 }
 
 /// Reads a duration that something may take, which is not zero.

@@ -49,7 +49,7 @@ pub(crate) fn calibrate(args: &CalibrateArgs, output: &Output) -> anyhow::Result
     if graded.calibrated > 0 {
         return Err(CalibrationError::Withheld.into());
     }
-    let GradedRuns { ways, runs, left_out, later_seeds, .. } = graded;
+    let GradedRuns { ways, runs, left_out, later_seeds, untold, .. } = graded;
     if later_seeds > 0 {
         output.status(&format!(
             "one run of each task is used; {} with later seeds are not",
@@ -65,6 +65,12 @@ pub(crate) fn calibrate(args: &CalibrateArgs, output: &Output) -> anyhow::Result
         output.warn(&format!(
             "left out: {} that failed, reached a limit or whose right answer is not known",
             counted(left_out, "run")
+        ));
+    }
+    if untold > 0 {
+        output.warn(&format!(
+            "{} ended without a line of results, which says whether an answer is right; the command that began the batch adds it",
+            counted(untold, "run")
         ));
     }
     let path = args.output.clone().unwrap_or_else(|| args.dir.join(FILE));

@@ -260,6 +260,27 @@ fn the_runs_that_end_first_certify_nothing() {
 }
 
 #[test]
+fn runs_that_lost_their_results_are_named_and_the_batch_brings_them_back() {
+    let folder = Folder::new();
+    sums(&folder, 60);
+    let batch =
+        ["batch", "sums.jsonl", "--output", "known", "--mock", "--answer", "4", "--roleset", "vote_number"];
+    let calibrate = ["calibrate", "known", "--risk", "0.2"];
+    Finished::of(consensus(&folder).args(batch)).exits(0);
+    let path = folder.path().join("known/results-0.jsonl");
+    let results = std::fs::read_to_string(&path).unwrap();
+    let kept: String = results.lines().take(50).map(|line| line.to_owned() + "\n").collect();
+    std::fs::write(&path, kept).unwrap();
+    let told = Finished::of(consensus(&folder).args(calibrate)).exits(0);
+    assert!(told.stderr.contains("10 runs ended without a line of results"), "{}", told.stderr);
+    assert!(told.stdout.contains("50 tasks"), "{}", told.stdout);
+    Finished::of(consensus(&folder).args(batch)).exits(0);
+    let told = Finished::of(consensus(&folder).args(calibrate)).exits(0);
+    assert!(!told.stderr.contains("without a line"), "{}", told.stderr);
+    assert!(told.stdout.contains("60 tasks"), "{}", told.stdout);
+}
+
+#[test]
 fn a_question_that_comes_twice_counts_once() {
     let folder = Folder::new();
     let line = |id: usize| {

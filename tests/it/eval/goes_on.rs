@@ -235,6 +235,8 @@ fn files_of_others_are_left_alone() {
     assert!(told.contains("the data is in the folder"), "{told}");
     assert!(server.chats().is_empty() && file(&folder, "thesis.txt") == "mine");
     std::fs::remove_file(folder.path().join("study/thesis.txt")).unwrap();
+    // A kill while the plan was written leaves a part of it, which is no file of others.
+    folder.write("study/.plan.json.6f1c2a9e-5f0b-4a7e-9d3c-0b1e2f3a4c5d.new", "{");
     Finished::of(&mut eval(&folder, &server, &arms)).exits(0);
     // Pages of items come and go; other files beside them stay.
     folder.write("study/items/notes.txt", "mine");
