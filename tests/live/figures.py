@@ -6,7 +6,7 @@
 
 A server that answers sums with some skill, by the request alone, is evaluated with several arms. Every share, interval, p-value and point
 of the curve in summary.json is computed again from the rows of the bank and of items.jsonl, by other code: intervals of Wilson and exact
-tests by statsmodels, the bootstrap with scipy's, the curve by drawing subsets. items.jsonl and the CSV of results are read with pandas. A
+tests by statsmodels, the bootstrap with scipy's, over items and over clusters, the curve by drawing subsets. items.jsonl and the CSV of results are read with pandas. A
 calibration is made again from the rows of its batch, with scipy's minimum and its beta distribution. The program's own tests hold its
 intervals and tests against random cases in tests/fixtures/statistics.json, which these libraries have computed; here they do so again.
 """
@@ -73,11 +73,11 @@ def sums(path, count):
     return rows
 
 
-def evaluated(program, folder, server_flags):
-    """Evaluates the arms, and returns the summary."""
+def evaluated(program, folder, out, flags, server_flags):
+    """Evaluates the arms, and returns the summary and the right answers."""
     rows = sums(folder / "sums.jsonl", ITEMS)
     arms = [flag for arm in ARMS for flag in ("--arm", arm)]
-    command = [program, "eval", "sums.jsonl", *arms, "--samples", str(SAMPLES), "--out", "study", "-q", "--format", "json"]
+    command = [program, "eval", "sums.jsonl", *arms, "--samples", str(SAMPLES), "--out", out, "-q", "--format", "json", *flags]
     told = subprocess.run([*command, *server_flags], cwd=folder, check=True, capture_output=True, text=True).stdout
     return json.loads(told), {row["id"]: str(row["answer"]) for row in rows}
 
@@ -126,8 +126,8 @@ def on_curve(points, samples):
     return numpy.interp(samples, numpy.arange(1, len(points) + 1), points)
 
 
-def check_difference(arm, rows, by_item, tokens):
-    """Checks the difference from the curve with scipy's bootstrap, and the exact test with statsmodels."""
+def check_difference(arm, rows, by_item, tokens, groups):
+    """Checks the difference from the curve with scipy's bootstrap over groups of items, and the exact test with statsmodels."""
     order = rows["id"].tolist()
     right = rows["right"].to_numpy(float)
     spent = (rows["prompt_tokens"] + rows["completion_tokens"]).to_numpy(float)
@@ -140,10 +140,12 @@ def check_difference(arm, rows, by_item, tokens):
 
     against = arm["against"]
     near(against["difference"], difference(numpy.arange(len(order))), 1e-9, arm["name"])
-    found = stats.bootstrap((numpy.arange(len(order)),), difference, n_resamples=10_000, method="percentile",
+    at_group = [[at for at, task in enumerate(order) if groups[task] == group] for group in sorted(set(groups.values()))]
+    drawn = lambda numbers: difference(numpy.concatenate([at_group[number] for number in numbers]))
+    found = stats.bootstrap((numpy.arange(len(at_group)),), drawn, n_resamples=10_000, method="percentile",
                             vectorized=False, rng=numpy.random.default_rng(1))
     for end, other in zip(("low", "high"), found.confidence_interval):
-        near(against["interval"][end], other, 0.004, f"{arm['name']}, {end}")
+        near(against["interval"][end], other, 0.004 if len(at_group) == len(order) else 0.008, f"{arm['name']}, {end}")
     near(against["error"], found.standard_error, 0.001, f"{arm['name']}, error")
     table = [[0, against["better"]], [against["worse"], 0]]
     near(against["exact"]["p"], mcnemar(table, exact=True).pvalue, 1e-9, f"{arm['name']}, exact test")
@@ -292,7 +294,7 @@ def main():
         folder = pathlib.Path(folder)
         _, url = served(Voter)
         server_flags = ["--base-url", url, "--model", "m", "--no-stream"]
-        summary, answers = evaluated(program, folder, server_flags)
+        summary, answers = evaluated(program, folder, "study", [], server_flags)
         samples, tokens = banked(folder, answers)
         by_item = check_curve(summary["curves"][0], samples, tokens, answers)
         frame = pandas.read_json(folder / "study/items.jsonl", lines=True, dtype={"id": str})
@@ -301,8 +303,12 @@ def main():
             assert len(rows) == ITEMS, arm["name"]
             check_share(arm["right"], rows["right"], arm["name"])
             check_share(arm["answered"], rows["answer"].notna(), arm["name"])
-            check_difference(arm, rows, by_item, tokens)
+            check_difference(arm, rows, by_item, tokens, {task: task for task in answers})
         check_holm(summary)
+        clustered, _ = evaluated(program, folder, "clustered", ["--cluster", "subject", "--reuse", "study"], server_flags)
+        subjects = {f"s{n}": n // 5 for n in range(ITEMS)}
+        for arm in clustered["arms"]:
+            check_difference(arm, frame[frame["arm"] == arm["name"]], by_item, tokens, subjects)
         random_intervals(program, folder)
         check_calibration(program, folder, server_flags)
     print(f"figures: passed: {len(ARMS)} arms on {ITEMS} items agree with scipy and statsmodels; pandas reads the tables")

@@ -1,6 +1,6 @@
 //! Data and arms that cannot be used are named before anything is asked, and nothing is made.
 
-use super::sums;
+use super::{ARMS, eval, evaluated, file, sums, sums_model};
 use crate::support::{Finished, Folder, consensus};
 
 fn refused(folder: &Folder, data: &str, words: &[&str]) -> String {
@@ -66,10 +66,71 @@ fn a_file_that_cannot_be_used_is_named() {
         ("nowhere.jsonl", "nowhere.jsonl"),
         ("empty.jsonl", "has no task"),
         ("latin.jsonl", "line 1 of `latin.jsonl`"),
-        ("semicolons.csv", "semicolons.csv"),
+        (
+            "semicolons.csv",
+            "`semicolons.csv`: its first line has one column with ';' in its name; columns are separated by commas",
+        ),
     ] {
         let told = refused(&folder, data, &["--arm", "vote", "--canonical", "number"]);
         assert!(told.contains(why), "{data}: {told}");
+    }
+}
+
+#[test]
+fn a_row_of_a_public_set_or_of_a_table_is_named_by_its_line_too() {
+    let gsm8k = r##"{"question": "2+2?", "answer": "Two and two.\n#### 4"}"##;
+    let mmlu = r#"{"question": "Which?", "choices": ["one", "two"], "answer": 1}"#;
+    let svamp = r#"{"ID": "chal-1", "Body": "Ann has 2 pens.", "Question": "How many?", "Answer": 2.0}"#;
+    for (name, rows, line, why) in [
+        ("gsm8k.jsonl", vec![gsm8k, &gsm8k.replace('4', "four")], 2, "can never be the answer"),
+        (
+            "mmlu.jsonl",
+            vec![mmlu, &mmlu.replace(": 1}", ": 2}")],
+            2,
+            "the place 2 of 2 choices, counted from 0",
+        ),
+        (
+            "svamp.jsonl",
+            vec![svamp, &svamp.replace("2.0", "\"some\"")],
+            2,
+            "an earlier line already has a task `chal-1`",
+        ),
+        (
+            "inspect.jsonl",
+            vec![r#"{"input": "Which?", "target": "C", "choices": ["one", "two"]}"#],
+            1,
+            "no letter of its 2 choices",
+        ),
+        ("table.csv", vec!["id,prompt,answer", "1,2+2?,4", "2,3+3?,six"], 3, "can never be the answer"),
+        ("short.csv", vec!["id,prompt,answer", "1,2+2?"], 2, "it has 2 columns, and the first line has 3"),
+    ] {
+        let folder = Folder::new();
+        folder.write(name, &(rows.join("\n") + "\n"));
+        let kind: &[&str] = if name.ends_with("csv") { &["--canonical", "number"] } else { &[] };
+        let told = refused(&folder, name, &[&["--arm", "single"], kind].concat());
+        assert!(told.contains(&format!("line {line} of `{name}`")) && told.contains(why), "{name}: {told}");
+    }
+}
+
+#[test]
+fn bad_data_loses_nothing_of_an_evaluation_that_is_there() {
+    let (folder, server) = (Folder::new(), sums_model());
+    sums(&folder, 6);
+    evaluated(&folder, &server, &[], 0);
+    let names =
+        ["plan.json", "tasks.jsonl", "summary.json", "items.jsonl", "report.html", "arms/results-0.jsonl"];
+    let kept = || names.map(|name| file(&folder, name));
+    let before = kept();
+    let rows = std::fs::read_to_string(folder.path().join("sums.jsonl")).unwrap();
+    for (rows, why) in [
+        (rows.clone() + &rows, "an earlier line already has a task"),
+        (rows.replace("\"answer\":4", "\"answer\":5"), "another plan"),
+        (String::new(), "has no task"),
+    ] {
+        folder.write("sums.jsonl", &rows);
+        let told = Finished::of(&mut eval(&folder, &server, &ARMS)).exits(2).stderr;
+        assert!(told.contains(why), "{why}: {told}");
+        assert_eq!(kept(), before, "{why}");
     }
 }
 

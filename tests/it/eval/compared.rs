@@ -63,6 +63,29 @@ fn samples_of_an_arm_are_those_of_the_bank() {
 }
 
 #[test]
+fn a_public_set_is_named_as_one_that_models_may_have_read() {
+    let folder = Folder::new();
+    let row = |n: u32| format!("{{\"question\": \"{n} + 2?\", \"answer\": \"#### {}\"}}\n", n + 2);
+    folder.write("gsm8k-test.jsonl", &(0..4).map(row).collect::<String>());
+    let words = [
+        "eval",
+        "gsm8k-test.jsonl",
+        "--arm",
+        "vote",
+        "--samples",
+        "2",
+        "--out",
+        "study",
+        "--mock",
+        "--answer",
+        "4",
+    ];
+    let told = Finished::of(consensus(&folder).args(words)).exits(0).stderr;
+    assert!(told.contains("has the name of a public set, which models may have read"), "{told}");
+    assert!(file(&folder, "report.html").contains("has the name of a public set"));
+}
+
+#[test]
 fn tasks_of_one_label_are_drawn_together() {
     let (folder, server) = (Folder::new(), sums_model());
     sums(&folder, 40);
@@ -155,6 +178,9 @@ fn an_item_is_shown_with_what_every_arm_answered() {
         "of 4 samples are right (bank)",
         "--- arm sc@3 ---",
         "--- arm pair:writer_physicist ---",
+        "def solution():",
+        "This program was run by",
+        "Physicist",
     ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }

@@ -3,6 +3,7 @@
 mod bad_input;
 mod calibrated;
 mod compared;
+mod figured;
 mod goes_on;
 mod planned_and_judged;
 mod simulated;

@@ -119,7 +119,7 @@ fn majority() -> RunSetup {
     RunSetup::from(setup)
 }
 
-fn plan() -> EvalPlan {
+pub(super) fn plan() -> EvalPlan {
     let arm = |name: &str| PlannedArm {
         name: name.to_owned(),
         roleset: name.to_owned(),
@@ -157,7 +157,7 @@ fn plan() -> EvalPlan {
     }
 }
 
-fn run(is_right: bool, blind: Option<BlindLead>, tokens: u64) -> ArmItem {
+pub(super) fn run(is_right: bool, blind: Option<BlindLead>, tokens: u64) -> ArmItem {
     ArmItem {
         run: String::new(),
         cluster: None,
