@@ -4,9 +4,9 @@
     graded.py BIN FILE        FILE is example_model_solutions.jsonl of github.com/openai/grade-school-math
 
 The solutions of four models are the replies of four arms. Each must be graded as OpenAI did, and each arm's share of right answers must
-have the interval that statsmodels gives. The four solutions of a question are then four votes: the file says how often an answer is right
-on which all agree, and the program must find the same. A solution ends with a line such as `A: 18`, which is put into the words that the
-program asks for.
+have the interval that statsmodels gives. So must the difference between two arms, with its exact test. The four solutions of a question
+are then four votes: the file says how often an answer is right on which all agree, and the program must find the same. A solution ends
+with a line such as `A: 18`, which is put into the words that the program asks for.
 """
 
 import json
@@ -17,7 +17,9 @@ import sys
 import tempfile
 import threading
 
+from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.proportion import proportion_confint
+from statsmodels.stats.weightstats import DescrStatsW
 
 from model_server import Model, served
 
@@ -77,6 +79,15 @@ def main():
             low, high = proportion_confint(count, len(rows), method="wilson")
             assert (right["count"], right["of"]) == (count, len(rows)), group
             assert abs(right["low"] - low) < 1e-9 and abs(right["high"] - high) < 1e-9, group
+        compared = json.loads(told(program, folder, ["results", "out", "--by", "arm", "--versus", MODELS[-1], "--format", "json"]))
+        assert len(compared["versus"]) == len(MODELS) - 1, compared["versus"]
+        for found in compared["versus"]:
+            pairs = [(row[found["of"]]["is_correct"], row[MODELS[-1]]["is_correct"]) for row in rows]
+            better, worse = pairs.count((True, False)), pairs.count((False, True))
+            assert (found["better"], found["worse"], found["tasks"]) == (better, worse, len(rows)), found
+            assert abs(found["p"] - mcnemar([[0, better], [worse, 0]], exact=True).pvalue) < 1e-9, found
+            low, high = DescrStatsW([one - other for one, other in pairs]).tconfint_mean()
+            assert abs(found["low"] - low) < 1e-6 and abs(found["high"] - high) < 1e-6, found
         words = ["batch", "tasks.jsonl", "-q", "-o", "all", "--model", "all", "--samples-max", "4", *vote, *url]
         told(program, folder, words)
         voted = [json.loads(line) for line in (folder / "all/results-0.jsonl").read_text().splitlines()]
@@ -86,7 +97,8 @@ def main():
     right = sum(row["right"] for row in unanimous)
     assert (len(unanimous), right) == (len(wanted), sum(row[MODELS[0]]["is_correct"] for row in wanted)), (len(unanimous), right, len(wanted))
     share = lambda rows: f"{100 * sum(row['right'] for row in rows) / len(rows):.1f} % of {len(rows)}"
-    print(f"graded: passed: {len(graded)} solutions are graded as OpenAI did; right are {share(unanimous)} unanimous votes and {share(others)} others")
+    print(f"graded: passed: {len(graded)} solutions are graded as OpenAI did, and {len(MODELS)} models differ as statsmodels says")
+    print(f"right are {share(unanimous)} unanimous votes and {share(others)} others")
 
 
 main()

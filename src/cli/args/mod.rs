@@ -34,7 +34,7 @@ pub(crate) use pilot::PilotArgs;
 pub(crate) use results::ResultsArgs;
 pub(crate) use review::ReviewArgs;
 pub(crate) use rolesets::{PersonaAction, PersonaArgs, RolesetAction, RolesetArgs};
-pub(crate) use run::{EndArgs, RunArgs};
+pub(crate) use run::{CanonicalArg, EndArgs, RunArgs};
 pub(crate) use runs::{ExportArgs, ResumeArgs, RunsArgs, ShowArgs, VerifyArgs};
 pub(crate) use serve::{HostingArgs, McpArgs, ServeArgs};
 pub(crate) use sessions::{ChatArgs, SessionsAction, SessionsArgs};

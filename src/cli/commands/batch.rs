@@ -14,7 +14,7 @@ use crate::batch::{
     BatchError, BatchNote, BatchStats, CommandGrader, CommandNote, EndCounts, OpenColumns, Options, Retry,
     Shard, State, feed, note, note_servers, run, status,
 };
-use crate::cli::args::{BatchArgs, BatchCommand, Format, GraderArg, RetryArg};
+use crate::cli::args::{BatchArgs, BatchCommand, CanonicalArg, Format, GraderArg, RetryArg};
 use crate::cli::batch_story::{BatchStory, in_words};
 use crate::cli::error::UsageError;
 use crate::cli::output::Output;
@@ -136,6 +136,7 @@ pub(super) async fn run_batch(
     begin: impl FnOnce() -> watch::Receiver<StopRequest>,
 ) -> anyhow::Result<BatchEnd> {
     let BatchNeeds { file, running, reused } = given;
+    tell_vote(args, &file, output);
     let OpenTasks { source, data, lines, documents } = open(tasks)?;
     make_folder(out)?;
     let mut shard = Shard::open(out, args.shard)?;
@@ -166,6 +167,14 @@ pub(super) async fn run_batch(
     }
     let is_stopped = *stop.borrow() != StopRequest::None;
     Ok(BatchEnd { figures: story.finish(ended, is_stopped)?, is_stopped, server })
+}
+
+/// Names the vote for numbers, if no roleset is named. The tasks of a batch may be of any kind, so its default roleset is the same for all.
+fn tell_vote(args: &BatchArgs, file: &FileConfig, output: &Output) {
+    let is_named = !args.roleset.is_empty() || file.roleset.is_some();
+    if !is_named && matches!(args.params.canonical, Some(CanonicalArg::Number)) {
+        output.status("no roleset is named, so a pair answers; on numbers, --roleset vote_number was right more often than a pair on a small model, for a third of the tokens");
+    }
 }
 
 /// Returns the options of a batch's runs.
@@ -235,7 +244,9 @@ async fn sandbox_and_grader(
 
 /// Prints the calls, tokens and cost that the batch would take, for `--dry-run`.
 fn plan_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) -> anyhow::Result<ExitCode> {
-    let planned = PlannedBatch::new(args, tasks, out, output)?;
+    let file = FileConfig::load_to_read()?;
+    tell_vote(args, &file, output);
+    let planned = PlannedBatch::new(args, &file, tasks, out, output)?;
     if output.format == Format::Text {
         planned.tell(output)?;
     } else {

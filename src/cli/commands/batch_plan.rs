@@ -65,11 +65,16 @@ impl PlannedSum {
 
 impl PlannedBatch {
     /// Plans a batch, and warns of tasks that cannot be run.
-    pub(super) fn new(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) -> anyhow::Result<Self> {
-        let file = FileConfig::load_to_read()?;
+    pub(super) fn new(
+        args: &BatchArgs,
+        file: &FileConfig,
+        tasks: &Path,
+        out: &Path,
+        output: &Output,
+    ) -> anyhow::Result<Self> {
         let OpenTasks { source, documents, .. } = open(tasks)?;
         let request = args.columns();
-        let (columns, notes): (Vec<_>, Vec<_>) = planned_columns(&request, &file)?.into_iter().unzip();
+        let (columns, notes): (Vec<_>, Vec<_>) = planned_columns(&request, file)?.into_iter().unzip();
         if !args.keep_old {
             check_settings(out, args.shard.count, &notes)?;
         }
@@ -90,7 +95,7 @@ impl PlannedBatch {
         let plans = plan.finish();
         let cost = |plan: &ColumnPlan, sum: &Sum| {
             let model = Some(plan.model.as_str()).filter(|model| !model.is_empty()).or(file.model.as_deref());
-            let price = expected_price(&request.servers, &file, model.unwrap_or_default()).ok().flatten();
+            let price = expected_price(&request.servers, file, model.unwrap_or_default()).ok().flatten();
             price.map(|price| price.cost_micro_usd(sum.prompt_tokens, 0, sum.completion_tokens))
         };
         let with_costs = |plan: ColumnPlan| {

@@ -58,7 +58,7 @@ fn evaluate(args: &EvalArgs, data: &Path, out: &Path, output: &Output) -> anyhow
     }
     if args.dry_run {
         plan.require_room(out, &data.tasks)?;
-        return tell_plan(args, &plan, &data, output);
+        return tell_plan(args, &file, &plan, &data, output);
     }
     if let Some(path) = &args.bars.junit {
         discard_junit(path)?;

@@ -121,6 +121,7 @@ fn end_of(batch: &BatchArgs, figures: BatchStats, is_stopped: bool) -> ExitCode 
 /// Prints what the evaluation would take, and what so many items can find.
 pub(super) fn tell_plan(
     args: &EvalArgs,
+    file: &FileConfig,
     plan: &EvalPlan,
     data: &EvalData,
     output: &Output,
@@ -137,7 +138,7 @@ pub(super) fn tell_plan(
             continue;
         }
         heading_line(output, &heading)?;
-        let planned = PlannedBatch::new(&batch, &tasks, &folder, output)?;
+        let planned = PlannedBatch::new(&batch, file, &tasks, &folder, output)?;
         if is_text {
             planned.tell(output)?;
         } else {

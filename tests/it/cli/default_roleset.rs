@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::batch::{batch, lines, tasks};
+use crate::batch::{lines, tasks};
 use crate::support::{Finished, Folder, SENSIBLE, Server, consensus, model};
 
 /// Runs scripted agents that all answer this.
@@ -120,8 +120,27 @@ fn a_plan_is_of_the_roleset_that_the_run_would_take() {
 fn a_batch_that_names_no_roleset_has_the_default_for_any_question() {
     let folder = Folder::new();
     tasks(&folder, 1);
-    Finished::of(&mut batch(&folder, &["--mock", "--answer", "4", "--canonical", "number"])).exits(0);
+    let told = |words: &[&str]| {
+        let mut command = consensus(&folder);
+        command.args([
+            "batch",
+            "tasks.jsonl",
+            "--output",
+            "out",
+            "--mock",
+            "--answer",
+            "4",
+            "--canonical",
+            "number",
+        ]);
+        Finished::of(command.args(words)).exits(0).stderr
+    };
+    // The tasks may be of several kinds, so the way that suits numbers is named and not taken.
+    let named = "--roleset vote_number was right more often than a pair";
+    assert!(told(&["--dry-run"]).contains(named));
+    assert!(told(&[]).contains(named));
     assert_eq!(lines(&folder, "results-0.jsonl")[0]["roleset"], "generalist_critic");
+    assert!(!told(&["--roleset", "solver_checker"]).contains(named));
 }
 
 fn stubborn(agent: &str, answer: &str) -> Value {

@@ -78,7 +78,7 @@ fn a_file_that_cannot_be_used_is_named() {
 
 #[test]
 fn a_row_of_a_public_set_or_of_a_table_is_named_by_its_line_too() {
-    let gsm8k = r##"{"question": "2+2?", "answer": "Two and two.\n#### 4"}"##;
+    let gsm8k = r#"{"question": "2+2?", "answer": "Two and two.\n#### 4"}"#;
     let mmlu = r#"{"question": "Which?", "choices": ["one", "two"], "answer": 1}"#;
     let svamp = r#"{"ID": "chal-1", "Body": "Ann has 2 pens.", "Question": "How many?", "Answer": 2.0}"#;
     for (name, rows, line, why) in [

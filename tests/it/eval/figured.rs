@@ -2,6 +2,8 @@
 //!
 //! Each expected figure was counted by hand from the table of runs, so that an exchange of two of them is seen.
 
+use std::collections::BTreeSet;
+
 use consensus::eval::{ArmItem, BankItem, BlindLead, DrawnSample, EvalResults, Flips, Item, Summary};
 use consensus::protocol::OutcomeKind;
 
@@ -45,7 +47,7 @@ const TALKS: [Talk; 10] = [
 
 fn summary() -> Summary {
     let samples = [true, false].map(|is_right| DrawnSample { answer: None, is_right }).to_vec();
-    let bank = BankItem { samples, models: Default::default(), tokens: 10.0 };
+    let bank = BankItem { samples, models: BTreeSet::new(), tokens: 10.0 };
     let item = |at: usize| {
         let vote = match VOTES[at] {
             Some((class, certainty, is_right)) => ArmItem {
