@@ -136,7 +136,7 @@ fn a_batch_that_names_no_roleset_has_the_default_for_any_question() {
         Finished::of(command.args(words)).exits(0).stderr
     };
     // The tasks may be of several kinds, so the way that suits numbers is named and not taken.
-    let named = "--roleset vote_number was right more often than a pair";
+    let named = "was right more often with --roleset vote_number --on-disagreement leader";
     assert!(told(&["--dry-run"]).contains(named));
     assert!(told(&[]).contains(named));
     assert_eq!(lines(&folder, "results-0.jsonl")[0]["roleset"], "generalist_critic");
