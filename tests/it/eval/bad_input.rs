@@ -91,9 +91,9 @@ fn a_row_of_a_public_set_or_of_a_table_is_named_by_its_line_too() {
         ),
         (
             "svamp.jsonl",
-            vec![svamp, &svamp.replace("2.0", "\"some\"")],
+            vec![svamp, &svamp.replace("chal-1", "chal-2").replace("2.0", "\"some\"")],
             2,
-            "an earlier line already has a task `chal-1`",
+            "can never be the answer",
         ),
         (
             "inspect.jsonl",

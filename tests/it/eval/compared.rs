@@ -62,27 +62,32 @@ fn samples_of_an_arm_are_those_of_the_bank() {
     assert_eq!(samples, 6 * 4, "four samples of each task serve every arm that counts samples");
 }
 
+/// Evaluates four questions of a public set with scripted agents, of which one answer is right.
+fn scripted(folder: &Folder) -> Finished {
+    let row = |n: u32| format!("{{\"question\": \"{n} + 2?\", \"answer\": \"#### {}\"}}\n", n + 2);
+    folder.write("gsm8k-test.jsonl", &(0..4).map(row).collect::<String>());
+    let words = "eval gsm8k-test.jsonl --arm vote --samples 2 --out study --mock --answer 4";
+    Finished::of(consensus(folder).args(words.split(' '))).exits(0)
+}
+
 #[test]
 fn a_public_set_is_named_as_one_that_models_may_have_read() {
     let folder = Folder::new();
-    let row = |n: u32| format!("{{\"question\": \"{n} + 2?\", \"answer\": \"#### {}\"}}\n", n + 2);
-    folder.write("gsm8k-test.jsonl", &(0..4).map(row).collect::<String>());
-    let words = [
-        "eval",
-        "gsm8k-test.jsonl",
-        "--arm",
-        "vote",
-        "--samples",
-        "2",
-        "--out",
-        "study",
-        "--mock",
-        "--answer",
-        "4",
-    ];
-    let told = Finished::of(consensus(&folder).args(words)).exits(0).stderr;
+    let told = scripted(&folder).stderr;
     assert!(told.contains("has the name of a public set, which models may have read"), "{told}");
     assert!(file(&folder, "report.html").contains("has the name of a public set"));
+}
+
+#[test]
+fn each_arm_is_told_with_what_it_costs() {
+    let told = scripted(&Folder::new()).stdout;
+    for part in [
+        "vote *\n  right 25.0 % [4.6, 69.9], answered 100 %\n",
+        " tokens, 3.0 calls, 0.000000 USD\n",
+        "  majority 25.0 % <, difference +0.0 [+0.0, +0.0], p 1.000: dearer than all samples\n",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
 }
 
 #[test]
