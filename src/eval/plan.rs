@@ -249,8 +249,8 @@ impl EvalPlan {
     }
 }
 
-/// Refuses a folder that holds something else, which the files of an evaluation would replace. A plan that a killed process has not
-/// finished is nothing.
+/// Refuses a folder that holds something else, which the files of an evaluation would replace. An unfinished file of a killed process
+/// does not count.
 fn require_empty(folder: &Path) -> Result<(), EvalError> {
     let wrong = |why| EvalError::Io { action: "read", path: folder.to_owned(), why };
     let mut entries = std::fs::read_dir(folder).map_err(wrong)?;

@@ -4,7 +4,9 @@
 
 use std::collections::BTreeSet;
 
-use consensus::eval::{ArmItem, BankItem, BlindLead, DrawnSample, EvalResults, Flips, Item, Summary};
+use consensus::eval::{
+    ArmItem, ArmSummary, BankItem, BlindLead, DrawnSample, EvalResults, Flips, Item, Summary,
+};
 use consensus::protocol::OutcomeKind;
 
 use super::simulated::{plan, run};
@@ -84,7 +86,7 @@ fn summary() -> Summary {
 fn answers_are_counted_by_their_grounds() {
     let summary = summary();
     let [vote, talk] = &summary.arms[..] else { panic!("two arms") };
-    let counted = |arm: &consensus::eval::ArmSummary| -> Vec<(String, usize, usize)> {
+    let counted = |arm: &ArmSummary| -> Vec<(String, usize, usize)> {
         arm.grounds.iter().map(|(name, of)| (name.clone(), of.count, of.of)).collect()
     };
     assert_eq!(counted(vote), [("C".to_owned(), 3, 4), ("D".to_owned(), 1, 4)]);
