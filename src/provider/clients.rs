@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::bank::Bank;
 use super::load::Admission;
-use super::{Flow, ProviderError, bedrock, openai};
+use super::{Flow, ProviderError, Reused, bedrock, openai};
 use crate::core::{BankEndpoint, BedrockEndpoint, Endpoint, OpenAiEndpoint};
 
 /// Things by what each was made for. A list is enough, because a batch has a handful of endpoints.
@@ -30,7 +30,7 @@ pub struct Clients {
     /// The banks, by their folders.
     banks: ByEndpoint<String, Bank>,
     /// The batches whose replies are used again in place of calls.
-    reused: Arc<[Bank]>,
+    reused: Arc<Reused>,
 }
 
 impl Clients {
@@ -42,12 +42,12 @@ impl Clients {
 
     /// Uses the replies of these batches again: a request that one of them has on record is not sent.
     #[must_use]
-    pub fn reusing(self, reused: Arc<[Bank]>) -> Self {
+    pub fn reusing(self, reused: Arc<Reused>) -> Self {
         Self { reused, ..self }
     }
 
     /// Returns the batches whose replies are used again.
-    pub(super) fn reused(&self) -> Arc<[Bank]> {
+    pub(super) fn reused(&self) -> Arc<Reused> {
         Arc::clone(&self.reused)
     }
 

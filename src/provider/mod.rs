@@ -19,6 +19,7 @@ mod openai;
 mod receipt;
 mod retry;
 mod retry_after;
+mod reused;
 mod secret;
 
 pub use bank::Bank;
@@ -30,6 +31,7 @@ pub use http::{is_loopback, plain_client};
 pub use load::Flow;
 pub use mock::{Mock, MockScript, ScriptError, agreeing};
 pub use openai::{OpenAi, Probe, ServerInfo};
+pub use reused::Reused;
 
 use std::sync::Arc;
 
@@ -57,7 +59,7 @@ pub enum Provider {
     /// A model some of whose replies are on record.
     Reusing {
         /// The batches that have them.
-        reused: Arc<[Bank]>,
+        reused: Arc<Reused>,
         /// The name of the model.
         model: String,
         /// The model, for all other requests.
@@ -103,12 +105,10 @@ impl Provider {
             Self::Bedrock(bedrock) => bedrock.ask(ask, progress).await,
             Self::Mock(mock) => mock.ask(ask).await,
             Self::Bank { bank, model } => bank.answer(model, ask),
-            Self::Reusing { reused, model, inner } => {
-                match reused.iter().find_map(|bank| bank.first(model, ask)) {
-                    Some(known) => Ok(known),
-                    None => Box::pin(inner.ask(ask, progress)).await,
-                }
-            }
+            Self::Reusing { reused, model, inner } => match reused.answer(model, ask) {
+                Some(known) => Ok(known),
+                None => Box::pin(inner.ask(ask, progress)).await,
+            },
         }
     }
 

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use super::batch_plan::PlannedBatch;
 use super::batch_source::{OpenTasks, open};
-use super::reused::reused;
+use super::reused::{reused, tell_reused};
 use crate::batch::{
     BatchError, BatchNote, BatchStats, CommandGrader, CommandNote, EndCounts, OpenColumns, Options, Retry,
     Shard, State, feed, note, note_servers, run, status,
@@ -26,7 +26,7 @@ use crate::engine::StopRequest;
 use crate::files::private_folder;
 use crate::journal::Limits;
 use crate::otlp::SpanQueue;
-use crate::provider::Bank;
+use crate::provider::Reused;
 use crate::provider::launch::{Launched, Lifeline};
 use crate::sandbox::{Confinement, Sandbox};
 use crate::text::escape;
@@ -73,13 +73,15 @@ async fn run_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) ->
     let listening =
         signals::listen(Leaves { unbegun: UNBEGUN, begun: REPEATABLE }, args.limits.deadline, output)?;
     let file = FileConfig::load()?;
-    let given = BatchNeeds { file, running: None, reused: reused(&args.reuse.reuse)? };
+    let reused = reused(&args.reuse.reuse)?;
+    let given = BatchNeeds { file, running: None, reused: Arc::clone(&reused) };
     let ended = run_batch(args, tasks, out, given, output, || {
         let stop = stopped_by(listening.begin(), args.limits.deadline, began);
         tokio::spawn(tell_stopping(stop.clone(), *output));
         stop
     });
     let BatchEnd { figures, is_stopped, server } = ended.await?;
+    tell_reused(&reused, output);
     if let Some(server) = server {
         server.end().await;
     }
@@ -97,7 +99,7 @@ pub(super) struct BatchNeeds {
     /// A server that --launch has started before.
     pub(super) running: Option<Launched>,
     /// The batches whose replies are used again.
-    pub(super) reused: Arc<[Bank]>,
+    pub(super) reused: Arc<Reused>,
 }
 
 /// The end of a batch.

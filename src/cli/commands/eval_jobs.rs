@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use super::batch::{BatchEnd, BatchNeeds, exit_code, run_batch};
 use super::batch_plan::{PlannedBatch, PlannedSum};
-use super::reused::reused;
+use super::reused::{reused, tell_reused};
 use crate::batch::{BatchError, BatchStats, Draws, TaskLine, is_batch, results};
 use crate::cli::args::{BatchArgs, EvalArgs, Format, Replies};
 use crate::cli::error::UsageError;
@@ -95,6 +95,7 @@ pub(super) async fn run_all(
     if let Some((_, server)) = server {
         server.end().await;
     }
+    tell_reused(&reused, output);
     Ok(code)
 }
 

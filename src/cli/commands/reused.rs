@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use crate::batch::is_batch;
 use crate::cli::error::UsageError;
-use crate::provider::Bank;
+use crate::cli::output::Output;
+use crate::provider::{Bank, Reused};
+use crate::text::counted;
 
 /// How deep the batches of an evaluation are below its folder: within a part of it.
 const DEPTH_MAX: usize = 2;
@@ -15,7 +17,7 @@ const DEPTH_MAX: usize = 2;
 /// # Errors
 ///
 /// Returns [`UsageError`] if there is no batch, and any error of reading its journals.
-pub(super) fn reused(folders: &[PathBuf]) -> anyhow::Result<Arc<[Bank]>> {
+pub(super) fn reused(folders: &[PathBuf]) -> anyhow::Result<Arc<Reused>> {
     let mut banks = Vec::new();
     for folder in folders {
         let mut batches = Vec::new();
@@ -33,7 +35,21 @@ pub(super) fn reused(folders: &[PathBuf]) -> anyhow::Result<Arc<[Bank]>> {
             }
         }
     }
-    Ok(banks.into())
+    Ok(Arc::new(Reused::new(banks)))
+}
+
+/// Prints how many requests had a reply on record. None is hardly what a person meant, so it is a warning.
+pub(super) fn tell_reused(reused: &Reused, output: &Output) {
+    match reused.counts() {
+        (_, 0) => {}
+        (0, all) => output.warn(&format!(
+            "--reuse: none of {} had a reply on record; a reply is used again for the same words to the same model, with the same settings and seed",
+            counted(all, "request")
+        )),
+        (found, all) => {
+            output.status(&format!("--reuse: {found} of {} had a reply on record", counted(all, "request")));
+        }
+    }
 }
 
 fn find(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> std::io::Result<()> {

@@ -283,14 +283,21 @@ fn replies_of_an_earlier_evaluation_are_used_again() {
     let first = evaluated(&folder, &server, &[], 0);
     std::fs::rename(folder.path().join("study"), folder.path().join("old")).unwrap();
     let asked = server.chats().len();
-    let again = evaluated(&folder, &server, &["--reuse", "old"], 0);
+    let mut again = consensus(&folder);
+    again.args(["eval", "sums.jsonl", "--out", "study", "--samples", "4", "--reuse", "old"]).args(ARMS);
+    again.args(["--base-url", &server.url(), "--model", "tiny-model"]);
+    let told = Finished::of(&mut again).exits(0).stderr;
+    assert!(told.contains(&format!("--reuse: {asked} of {asked} requests had a reply on record")), "{told}");
     assert_eq!(server.chats().len(), asked, "every request is on record");
+    let again: Value = serde_json::from_str(&file(&folder, "summary.json")).unwrap();
     assert_eq!(timeless(again), timeless(first), "tokens count as they did then");
     Finished::of(consensus(&folder).args(["verify", "study/arms"])).exits(0);
     // Another seed has other requests.
     std::fs::remove_dir_all(folder.path().join("study")).unwrap();
-    evaluated(&folder, &server, &["--reuse", "old", "--seed", "2"], 0);
-    assert!(server.chats().len() > asked);
+    let words = [&ARMS[..], &["--reuse", "old", "--seed", "2"]].concat();
+    let told = Finished::of(&mut eval(&folder, &server, &words)).exits(0).stderr;
+    let others = server.chats().len() - asked;
+    assert!(told.contains(&format!("--reuse: none of {others} requests had a reply on record")), "{told}");
     let words = [&super::ARMS[..], &["--reuse", "sums.jsonl"]].concat();
     std::fs::remove_dir_all(folder.path().join("study")).unwrap();
     let why = Finished::of(&mut eval(&folder, &server, &words)).exits(2).stderr;
