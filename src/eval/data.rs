@@ -29,6 +29,7 @@ pub struct EvalData {
 }
 
 /// Reads the items of an evaluation: at most `limit`. `kind` is for rows that name none.
+/// Without it, an answer that is written as a number is compared as one, and any other as text.
 ///
 /// # Errors
 ///
@@ -49,16 +50,15 @@ pub fn read_data(
         let Line { number, task, .. } = line.map_err(wrong)?;
         let row = |why: String| EvalError::Row { path: path.to_owned(), line: number, why };
         let mut task = task.map_err(|(_, why)| row(why))?;
-        let rule = task
-            .canonical
-            .get_or_insert_with(|| CanonicalRule::from(kind.unwrap_or(CanonicalKind::Text)))
-            .clone();
+        let own_kind = if task.answer_is_number { CanonicalKind::Number } else { CanonicalKind::Text };
+        let rule =
+            task.canonical.get_or_insert_with(|| CanonicalRule::from(kind.unwrap_or(own_kind))).clone();
         usable(&task, &rule).map_err(row)?;
         let first = tasks.first().and_then(|first| first.canonical.as_ref());
         if let Some(first) = first.filter(|first| first.kind != rule.kind) {
             let (kind, other) = (rule.kind.name(), first.kind.name());
             return Err(row(format!(
-                "its answer is of kind {kind}, and those before are of kind {other}; evaluate each kind by itself"
+                "its answer is of kind {kind}, and those before are of kind {other}; name one with --canonical, or evaluate each kind by itself"
             )));
         }
         for document in &mut task.documents {

@@ -1,6 +1,8 @@
 //! Data and arms that cannot be used are named before anything is asked, and nothing is made.
 
-use super::{ARMS, eval, evaluated, file, sums, sums_model};
+use serde_json::Value;
+
+use super::{ARMS, arm, eval, evaluated, file, sums, sums_model};
 use crate::support::{Finished, Folder, consensus};
 
 fn refused(folder: &Folder, data: &str, words: &[&str]) -> String {
@@ -42,6 +44,29 @@ fn a_row_that_cannot_be_used_is_named_by_its_file_and_line() {
         let told = refused(&folder, "data.jsonl", &["--arm", "vote"]);
         assert!(told.contains("line 2 of `data.jsonl`") && told.contains(why), "{row}: {told}");
     }
+}
+
+#[test]
+fn an_answer_that_is_written_as_a_number_is_compared_as_one_unless_another_kind_is_named() {
+    for (words, kind, right) in [(&[][..], "number", 2), (&["--canonical", "text"], "text", 1)] {
+        let folder = Folder::new();
+        folder.write(
+            "data.jsonl",
+            "{\"id\": 1, \"prompt\": \"2+2?\", \"answer\": 4.0}\n{\"id\": 2, \"prompt\": \"1+3?\", \"answer\": 4}\n",
+        );
+        let mut eval = consensus(&folder);
+        eval.args(["eval", "data.jsonl", "--arm", "single", "--samples", "2", "--out", "study"]).args(words);
+        Finished::of(eval.args(["--mock", "--answer", "4"])).exits(0);
+        let read = |name| serde_json::from_str::<Value>(&file(&folder, name)).unwrap();
+        assert_eq!(read("plan.json")["kind"], kind);
+        assert_eq!(arm(&read("summary.json"), "single")["right"]["count"], right);
+    }
+    let folder = Folder::new();
+    let row =
+        |id: usize, answer: &str| format!("{{\"id\": {id}, \"prompt\": \"2+2?\", \"answer\": {answer}}}\n");
+    folder.write("data.jsonl", &(row(1, "4") + &row(2, "\"four\"")));
+    let told = refused(&folder, "data.jsonl", &["--arm", "vote"]);
+    assert!(told.contains("line 2 of `data.jsonl`") && told.contains("name one with --canonical"), "{told}");
 }
 
 #[test]
