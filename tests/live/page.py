@@ -4,8 +4,9 @@
     tests/live/page.py CONSENSUS_BIN
 
 Makes a batch and an evaluation with scripted agents, and opens their pages in Chromium as wide as a desktop and as narrow as a
-telephone. Nothing may be loaded, nothing may be said on the console, nothing may reach beyond the page or lie on another text, names
-stay names, each link leads somewhere, and a run leads to its transcript. Exit status: 69 if there is no Chromium.
+telephone, light and dark. Nothing may be loaded, nothing may be said on the console, nothing may reach beyond the page or lie on
+another text. All text must stand out from its ground, names stay names, each link leads somewhere, and a run leads to its
+transcript. Exit status: 69 if there is no Chromium.
 """
 
 import html
@@ -26,6 +27,11 @@ QUIET = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run -
 
 WIDTHS = [1280, 1000, 400, 360]
 
+FRAMES = [(scheme, width) for scheme in ["light", "dark"] for width in WIDTHS]
+
+# The least contrast of text that WCAG 2.2 allows at level AA.
+CONTRAST_MIN = 4.5
+
 DRAWINGS = ["rates", "differences", "rounds", "tokens", "seconds"]
 
 EVAL_DRAWINGS = ["differences", "tokens", "risk", "grounds", "calibration", "flips-4"]
@@ -36,6 +42,22 @@ HOSTILE = "<script>alert(1)</script>"
 MEASURE = """
 const box = e => { const r = e.getBoundingClientRect(); return [r.left, r.top, r.right, r.bottom]; };
 const seen = e => e.getClientRects().length > 0;
+const channels = css => css.match(/[\\d.]+/g).map(Number);
+const linear = value => value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+const luminance = ([r, g, b]) => 0.2126 * linear(r / 255) + 0.7152 * linear(g / 255) + 0.0722 * linear(b / 255);
+const ground = e => {
+  for (; e; e = e.parentElement) {
+    const [r, g, b, alpha = 1] = channels(getComputedStyle(e).backgroundColor);
+    if (alpha === 1) return [r, g, b];
+  }
+  throw "a page without a ground";
+};
+const contrast = e => {
+  const style = getComputedStyle(e);
+  const ink = luminance(channels(e.closest("svg") ? style.fill : style.color)), under = luminance(ground(e));
+  return (Math.max(ink, under) + 0.05) / (Math.min(ink, under) + 0.05);
+};
+const written = e => seen(e) && [...e.childNodes].some(node => node.nodeType === Node.TEXT_NODE && node.data.trim());
 const measured = frame => {
   const page = frame.contentDocument;
   const drawings = DRAWINGS.map(id => {
@@ -62,6 +84,8 @@ const measured = frame => {
     outward: links.filter(href => !href.startsWith("#")),
     broken: links.filter(href => href.startsWith("#") && !page.getElementById(href.slice(1))),
     text: page.body.textContent,
+    ground: luminance(ground(page.body)),
+    contrasts: [...page.body.querySelectorAll("*")].filter(written).map(e => [e.textContent, contrast(e)]),
   };
 };
 onload = () => {
@@ -121,8 +145,11 @@ def evaluation_page(program, folder):
 
 
 def opened(browser, folder, page, drawings):
-    """Opens a page at each width, and returns what was measured and what the browser said."""
-    frames = "".join(f'<iframe srcdoc="{html.escape(page)}" width="{width}" height="2300"></iframe>' for width in WIDTHS)
+    """Opens a page in each scheme of colours at each width, and returns what was measured."""
+    frames = "".join(
+        f'<iframe style="color-scheme: {scheme}" srcdoc="{html.escape(page)}" width="{width}" height="2300"></iframe>'
+        for scheme, width in FRAMES
+    )
     script = MEASURE.replace("DRAWINGS", json.dumps(drawings))
     (folder / "frame.html").write_text(f"<!DOCTYPE html><meta charset=utf-8><script>{script}</script>{frames}")
     command = [browser, *QUIET, f"--user-data-dir={folder}/profile", "--dump-dom", f"file://{folder}/frame.html"]
@@ -131,8 +158,11 @@ def opened(browser, folder, page, drawings):
     assert "<script" not in page, "a name has become code"
     said = [line for line in ran.stderr.splitlines() if "CONSOLE" in line]
     assert not said, said
-    for asked, measured in zip(WIDTHS, found["pages"]):
+    for (scheme, asked), measured in zip(FRAMES, found["pages"], strict=True):
         width = measured["width"]
+        assert (measured["ground"] < 0.2) == (scheme == "dark"), f"the ground is {measured['ground']} in {scheme}"
+        faint = [seen for seen in measured["contrasts"] if seen[1] < CONTRAST_MIN]
+        assert measured["contrasts"] and not faint, f"too faint in {scheme}: {faint}"
         assert asked - 20 <= width <= asked and measured["reach"] <= width, f"{measured['reach']} of {width}"
         assert measured["loaded"] == 0 and not measured["broken"], measured["broken"]
         assert HOSTILE in measured["text"], "a hostile name is not shown as it is"
@@ -191,7 +221,7 @@ def main():
     for measured in alone["pages"]:
         assert measured["outward"] == ["../report.html"] and "How much is" in measured["text"], measured["outward"]
     marks = [sum(len(plot["marks"]) for drawing in of["pages"][0]["drawings"] for plot in drawing["plots"]) for of in (found, evaluated)]
-    print(f"pages: passed: {marks[0]} and {marks[1]} marks in {len(DRAWINGS) + len(EVAL_DRAWINGS)} drawings at {len(WIDTHS)} widths, nothing loaded")
+    print(f"pages: passed: {marks[0]} and {marks[1]} marks in {len(DRAWINGS) + len(EVAL_DRAWINGS)} drawings at {len(WIDTHS)} widths, light and dark, nothing loaded")
 
 
 main()
