@@ -14,9 +14,10 @@ use unicode_normalization::UnicodeNormalization as _;
 use crate::crypto::Digest;
 use crate::text::{CanonicalKind, Canonicalizer, Reading};
 
-/// A pattern of numbers, with their signs and separators.
+/// A pattern of numbers, with their signs, separators and exponents.
 static NUMBER: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"[-+−]?[0-9](?:[0-9.,]*[0-9])?").unwrap_or_else(|_| unreachable!("it is tested"))
+    Regex::new(r"[-+−]?[0-9](?:[0-9.,]*[0-9])?(?:[eE][-+]?[0-9]{1,4}\b)?")
+        .unwrap_or_else(|_| unreachable!("it is tested"))
 });
 
 /// The way an answer is graded.
@@ -125,6 +126,10 @@ mod tests {
             (Grader::Number, "It costs $1,080.", "1080", true),
             (Grader::Number, "−3", "-3", true),
             (Grader::Number, "4 of 5", "4", false),
+            (Grader::Number, "It is 1000.", "1e3", true),
+            (Grader::Number, "It is 1e-05 m, 3E2 times.", "300", true),
+            (Grader::Number, "3", "1e3", false),
+            (Grader::Number, "room 4east", "4", true),
             (Grader::Number, "four", "4", false),
             (Grader::Regex, "The capital is Paris.", "(?i)paris|lutetia", true),
             (Grader::Regex, "Rome", "(?i)paris", false),

@@ -140,10 +140,12 @@ impl TaskLine {
         if canonical.as_ref().is_some_and(is_signed) {
             return Err("`decimal` goes with a `canonical` of kind `number` only".to_owned());
         }
-        let is_number =
-            |answer: &RawValue| answer.get().starts_with(|c: char| c == '-' || c.is_ascii_digit());
-        let answer_is_number = written.answer.as_deref().is_some_and(is_number);
+        let is_number = |text: &str| text.starts_with(|c: char| c == '-' || c.is_ascii_digit());
+        let was_number = written.answer.as_deref().is_some_and(|answer| is_number(answer.get()));
         let answer = written.answer.map(|answer| form.answer_in(in_words(&answer))).transpose()?;
+        // A part of a number, such as 004, need not be one.
+        let still = |answer: &String| is_number(answer) && serde_json::from_str::<&RawValue>(answer).is_ok();
+        let answer_is_number = was_number && answer.as_ref().is_some_and(still);
         let grader = written.grader.unwrap_or(form.grader);
         if grader == Grader::Command {
             check_command(form.grader_command.as_deref(), &id, answer.as_deref())?;
@@ -234,6 +236,8 @@ pub(super) fn id_in(line: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use regex::Regex;
+
     use super::*;
 
     fn parse(line: &str) -> Result<TaskLine, String> {
@@ -263,6 +267,18 @@ mod tests {
             let task = parse(line).unwrap();
             let again = parse(&serde_json::to_string(&task).unwrap()).unwrap();
             assert_eq!(again, task, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_part_of_a_number_is_no_number_if_json_could_not_write_it() {
+        for (regex, answer, is_number) in
+            [("(00.)", "004", false), ("10(.+)", "04", false), ("(4)", "4", true)]
+        {
+            let form = TaskForm { answer: Some(Regex::new(regex).unwrap()), ..TaskForm::default() };
+            let task = TaskLine::parse(r#"{"id": 1, "prompt": "x", "answer": 1004}"#, 1, &form).unwrap();
+            assert_eq!((task.answer.as_deref(), task.answer_is_number), (Some(answer), is_number));
+            assert_eq!(parse(&serde_json::to_string(&task).unwrap()).unwrap(), task);
         }
     }
 
