@@ -80,8 +80,9 @@ async fn run_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) ->
         tokio::spawn(tell_stopping(stop.clone(), *output));
         stop
     });
-    let BatchEnd { figures, is_stopped, server } = ended.await?;
+    let ended = ended.await;
     tell_reused(&reused, output);
+    let BatchEnd { figures, is_stopped, server } = ended?;
     if let Some(server) = server {
         server.end().await;
     }

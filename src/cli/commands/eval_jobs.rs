@@ -22,6 +22,7 @@ use crate::core::ExitCode;
 use crate::engine::StopRequest;
 use crate::eval::{ARMS, EvalData, EvalPlan, PlannedArm, PlannedBank, tasks_file, write_tasks};
 use crate::files::Scratch;
+use crate::provider::Reused;
 use crate::provider::launch::Launched;
 use crate::text::{counted, escape};
 
@@ -63,10 +64,23 @@ pub(super) async fn run_all(
     stop: &watch::Receiver<StopRequest>,
     output: &Output,
 ) -> anyhow::Result<ExitCode> {
+    let reused = reused(&args.reuse.reuse)?;
+    let code = run_each(args, plan, part, stop, &reused, output).await;
+    tell_reused(&reused, output);
+    code
+}
+
+async fn run_each(
+    args: &EvalArgs,
+    plan: &EvalPlan,
+    part: &Path,
+    stop: &watch::Receiver<StopRequest>,
+    reused: &Arc<Reused>,
+    output: &Output,
+) -> anyhow::Result<ExitCode> {
     let tasks = tasks_file(part);
     let mut code = ExitCode::Success;
     let mut server: Option<(String, Launched)> = None;
-    let reused = reused(&args.reuse.reuse)?;
     for (heading, batch, folder) in jobs(args, plan, part)? {
         if *stop.borrow() != StopRequest::None {
             break;
@@ -76,7 +90,7 @@ pub(super) async fn run_all(
         let model = batch.server.model.clone().unwrap_or_default();
         let is_called = batch.from_bank.is_none();
         let running = if is_called { of_model(&mut server, &model).await } else { None };
-        let given = BatchNeeds { file, running, reused: Arc::clone(&reused) };
+        let given = BatchNeeds { file, running, reused: Arc::clone(reused) };
         let ended = run_batch(&batch, &tasks, &folder, given, output, || stop.clone());
         let BatchEnd { figures, is_stopped, server: running } = Box::pin(ended).await?;
         match running {
@@ -95,7 +109,6 @@ pub(super) async fn run_all(
     if let Some((_, server)) = server {
         server.end().await;
     }
-    tell_reused(&reused, output);
     Ok(code)
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{ARMS, eval, evaluated, file, sums, sums_model};
-use crate::support::{Finished, Folder, consensus};
+use crate::support::{Act, Finished, Folder, Server, consensus, http};
 
 /// Returns a summary without the times in it.
 fn timeless(mut summary: Value) -> Value {
@@ -298,6 +298,12 @@ fn replies_of_an_earlier_evaluation_are_used_again() {
     let told = Finished::of(&mut eval(&folder, &server, &words)).exits(0).stderr;
     let others = server.chats().len() - asked;
     assert!(told.contains(&format!("--reuse: none of {others} requests had a reply on record")), "{told}");
+    // It says so too if no call succeeds.
+    std::fs::remove_dir_all(folder.path().join("study")).unwrap();
+    let closed = Server::start(|_| vec![Act::Send(http("401 Unauthorized", "", b"{}"))]);
+    let words = [&ARMS[..], &["--reuse", "old", "--seed", "3"]].concat();
+    let told = Finished::of(&mut eval(&folder, &closed, &words)).exits(6).stderr;
+    assert!(told.contains("--reuse: none of "), "{told}");
     let words = [&super::ARMS[..], &["--reuse", "sums.jsonl"]].concat();
     std::fs::remove_dir_all(folder.path().join("study")).unwrap();
     let why = Finished::of(&mut eval(&folder, &server, &words)).exits(2).stderr;
