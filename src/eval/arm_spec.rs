@@ -63,6 +63,11 @@ pub enum BadArm {
     /// A setting has no name or no value.
     #[error("`{0}` is no setting; write NAME=VALUE, such as thinking=none")]
     Setting(String),
+    /// A kind of answers is given, which all arms share.
+    #[error(
+        "an arm has no `canonical`, since all arms give answers of one kind; give --canonical beside the arms"
+    )]
+    Kind,
     /// A setting is given that the way of answering fixes.
     #[error("`{way}` sets `{setting}` itself; name the roleset to choose it")]
     Fixed {
@@ -91,6 +96,9 @@ impl FromStr for ArmSpec {
             .find(|(setting, _)| matches!(way, Way::Majority(_)) && COUNTING.contains(&setting.as_str()));
         if let Some((setting, _)) = fixed {
             return Err(BadArm::Fixed { way: head.to_owned(), setting: setting.clone() });
+        }
+        if settings.iter().any(|(setting, _)| setting == "canonical") {
+            return Err(BadArm::Kind);
         }
         Ok(Self { name: name.to_owned(), way, model, settings })
     }
@@ -199,6 +207,7 @@ mod tests {
             ("vote,=sure", "`=sure` is no setting"),
             ("vote,stop=", "`stop=` is no setting"),
             ("sc@5,stop=sure", "`sc@5` sets `stop` itself"),
+            ("vote,canonical=text", "give --canonical beside the arms"),
             ("single,samples_max=3", "`single` sets `samples-max` itself"),
         ] {
             let why = text.parse::<ArmSpec>().unwrap_err().to_string();

@@ -29,7 +29,7 @@ pub struct EvalData {
 }
 
 /// Reads the items of an evaluation: at most `limit`. `kind` is for rows that name none.
-/// Without it, an answer that is written as a number is compared as one, and any other as text.
+/// Without it, an answer that is a JSON number is compared as a number, unless its grader reads texts. Any other is compared as text.
 ///
 /// # Errors
 ///
@@ -46,19 +46,22 @@ pub fn read_data(
     let whole = std::path::absolute(path).map_err(wrong)?;
     let folder = whole.parent().unwrap_or(&whole);
     let mut tasks: Vec<TaskLine> = Vec::new();
+    let mut is_guessed = false;
     while let Some(line) = lines.blocking_next().filter(|_| limit.is_none_or(|limit| tasks.len() < limit)) {
         let Line { number, task, .. } = line.map_err(wrong)?;
         let row = |why: String| EvalError::Row { path: path.to_owned(), line: number, why };
         let mut task = task.map_err(|(_, why)| row(why))?;
-        let own_kind = if task.answer_is_number { CanonicalKind::Number } else { CanonicalKind::Text };
-        let rule =
-            task.canonical.get_or_insert_with(|| CanonicalRule::from(kind.unwrap_or(own_kind))).clone();
+        is_guessed |= kind.is_none() && task.canonical.is_none();
+        let is_number = task.answer_is_number && task.grader == Grader::Exact;
+        let guess = if is_number { CanonicalKind::Number } else { CanonicalKind::Text };
+        let rule = task.canonical.get_or_insert_with(|| CanonicalRule::from(kind.unwrap_or(guess))).clone();
         usable(&task, &rule).map_err(row)?;
         let first = tasks.first().and_then(|first| first.canonical.as_ref());
         if let Some(first) = first.filter(|first| first.kind != rule.kind) {
             let (kind, other) = (rule.kind.name(), first.kind.name());
+            let remedy = if is_guessed { "name one with --canonical, or " } else { "" };
             return Err(row(format!(
-                "its answer is of kind {kind}, and those before are of kind {other}; name one with --canonical, or evaluate each kind by itself"
+                "its answer is of kind {kind}, and those before are of kind {other}; {remedy}evaluate each kind by itself"
             )));
         }
         for document in &mut task.documents {

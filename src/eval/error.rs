@@ -89,6 +89,16 @@ pub enum EvalError {
         /// The data of the baseline.
         before: String,
     },
+    /// A baseline compares answers in another way.
+    #[error(
+        "the baseline compares answers of kind {before}, and this evaluation compares those of kind {now}; give both the same --canonical"
+    )]
+    OtherKind {
+        /// The kind of answers of this evaluation.
+        now: &'static str,
+        /// The kind of answers of the baseline.
+        before: &'static str,
+    },
     /// The label of clusters does not divide the items.
     #[error("the label `{label}` of --cluster {why}")]
     Clusters {
@@ -129,6 +139,7 @@ impl EvalError {
             | Self::NotEmpty(_)
             | Self::Plan { .. }
             | Self::OtherData { .. }
+            | Self::OtherKind { .. }
             | Self::Clusters { .. }
             | Self::OtherPlan { .. } => ExitCode::Usage,
         }

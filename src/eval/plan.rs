@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::data::EvalData;
 use super::error::EvalError;
 use super::folder::{digest, hold, read_tasks, write, write_tasks};
 use crate::batch::TaskLine;
@@ -180,19 +179,26 @@ impl EvalPlan {
         Ok(tasks)
     }
 
-    /// Refuses data that has no task in common with the evaluation in `folder`.
+    /// Refuses data, given by its name, kind and tasks, that has no task in common with the evaluation in `folder`.
     ///
     /// # Errors
     ///
-    /// Returns [`EvalError::OtherData`], and [`EvalError`] if its tasks cannot be read.
-    pub fn require_shared(&self, folder: &Path, data: &EvalData) -> Result<(), EvalError> {
+    /// Returns [`EvalError::OtherKind`], [`EvalError::OtherData`], and [`EvalError`] if its tasks cannot be read.
+    pub fn require_shared(
+        &self,
+        folder: &Path,
+        (name, kind, tasks): (&str, CanonicalKind, &[TaskLine]),
+    ) -> Result<(), EvalError> {
+        if self.kind != kind {
+            return Err(EvalError::OtherKind { now: kind.name(), before: self.kind.name() });
+        }
         let known = self.load_tasks(folder)?;
         let known: BTreeMap<&str, &TaskLine> = known.iter().map(|task| (task.id.as_str(), task)).collect();
         let is_shared = |task: &TaskLine| known.get(task.id.as_str()).is_some_and(|known| *known == task);
-        if data.tasks.iter().any(is_shared) {
+        if tasks.iter().any(is_shared) {
             return Ok(());
         }
-        Err(EvalError::OtherData { now: data.note.name.clone(), before: self.data.clone() })
+        Err(EvalError::OtherData { now: name.to_owned(), before: self.data.clone() })
     }
 
     /// Refuses the folder of an evaluation where one batch is wanted.
@@ -231,7 +237,10 @@ impl EvalPlan {
         let same_effect = self.effect.to_bits() == known.effect.to_bits();
         let differences = [
             value("the SHA-256 of the data", data == old_data, old_data, data),
-            value("the kind of answers", self.kind == known.kind, &known.kind.name(), &self.kind.name()),
+            (self.kind != known.kind).then(|| {
+                let (old, new) = (known.kind.name(), self.kind.name());
+                format!("the kind of answers is {old} there (--canonical {old}) and {new} here")
+            }),
             value("the number of items", self.items == known.items || may_grow, &known.items, &self.items),
             (!same_tasks).then(|| "the tasks or their answers are read in another way".to_owned()),
             value("the number of parts", self.parts == known.parts, &known.parts, &self.parts),

@@ -66,7 +66,7 @@ pub(crate) struct EvalArgs {
     /// Draw tasks with the same value of this label together for the intervals, such as `subject`.
     #[arg(long, value_name = "LABEL")]
     pub(crate) cluster: Option<String>,
-    /// How answers are compared, for tasks that do not say it [default: number for answers written as numbers, else text].
+    /// How answers are compared, for tasks that do not say it [default: number for JSON numbers, and text for others].
     #[arg(long, value_enum)]
     pub(crate) canonical: Option<CanonicalArg>,
     /// The seed of all runs and of the intervals.

@@ -54,7 +54,8 @@ fn evaluate(args: &EvalArgs, data: &Path, out: &Path, output: &Output) -> anyhow
     let plan = planned(args, &data, out, &file)?;
     require_apart(args, out)?;
     if let Some(baseline) = &args.bars.baseline {
-        Baseline::load(baseline)?.plan.require_shared(baseline, &data)?;
+        let now = (data.note.name.as_str(), data.kind, &data.tasks[..]);
+        Baseline::load(baseline)?.plan.require_shared(baseline, now)?;
     }
     if args.dry_run {
         plan.require_room(out, &data.tasks)?;
@@ -199,6 +200,9 @@ fn report(dir: &Path, bars: &BarArgs, output: &Output) -> anyhow::Result<ExitCod
     let plan = EvalPlan::load(dir)?;
     require_other(bars, dir)?;
     let tasks = plan.load_tasks(dir)?;
+    if let Some(baseline) = &bars.baseline {
+        Baseline::load(baseline)?.plan.require_shared(baseline, (&plan.data, plan.kind, &tasks))?;
+    }
     if let Some(path) = &bars.junit {
         discard_junit(path)?;
     }

@@ -31,7 +31,7 @@ fn a_row_that_cannot_be_used_is_named_by_its_file_and_line() {
         ),
         (
             r#"{"id": 2, "prompt": "Which?", "answer": "four", "canonical": "text"}"#,
-            "evaluate each kind by itself",
+            "those before are of kind number; evaluate each kind by itself",
         ),
         (
             r#"{"id": 2, "prompt": "2+2?", "answer": 4, "canonical": "number", "roleset": "vote_number"}"#,
@@ -46,24 +46,29 @@ fn a_row_that_cannot_be_used_is_named_by_its_file_and_line() {
     }
 }
 
-#[test]
-fn an_answer_that_is_written_as_a_number_is_compared_as_one_unless_another_kind_is_named() {
-    for (words, kind, right) in [(&[][..], "number", 2), (&["--canonical", "text"], "text", 1)] {
-        let folder = Folder::new();
-        folder.write(
-            "data.jsonl",
-            "{\"id\": 1, \"prompt\": \"2+2?\", \"answer\": 4.0}\n{\"id\": 2, \"prompt\": \"1+3?\", \"answer\": 4}\n",
-        );
-        let mut eval = consensus(&folder);
-        eval.args(["eval", "data.jsonl", "--arm", "single", "--samples", "2", "--out", "study"]).args(words);
-        Finished::of(eval.args(["--mock", "--answer", "4"])).exits(0);
-        let read = |name| serde_json::from_str::<Value>(&file(&folder, name)).unwrap();
-        assert_eq!(read("plan.json")["kind"], kind);
-        assert_eq!(arm(&read("summary.json"), "single")["right"]["count"], right);
-    }
+/// Evaluates single samples that all give this answer, and returns the kind of answers and the number of right ones.
+fn counted(data: &str, answer: &str, words: &[&str]) -> (String, u64) {
     let folder = Folder::new();
+    folder.write("data.jsonl", data);
+    let mut eval = consensus(&folder);
+    eval.args(["eval", "data.jsonl", "--arm", "single", "--samples", "2", "--out", "study"]).args(words);
+    Finished::of(eval.args(["--mock", "--answer", answer])).exits(0);
+    let read = |name| serde_json::from_str::<Value>(&file(&folder, name)).unwrap();
+    let right = arm(&read("summary.json"), "single")["right"]["count"].as_u64().unwrap();
+    (read("plan.json")["kind"].as_str().unwrap().to_owned(), right)
+}
+
+#[test]
+fn an_answer_that_is_a_json_number_is_compared_as_one_unless_another_kind_is_named() {
     let row =
         |id: usize, answer: &str| format!("{{\"id\": {id}, \"prompt\": \"2+2?\", \"answer\": {answer}}}\n");
+    let data = row(1, "4.0") + &row(2, "4");
+    assert_eq!(counted(&data, "4", &[]), ("number".to_owned(), 2));
+    assert_eq!(counted(&data, "4", &["--canonical", "text"]), ("text".to_owned(), 1));
+    // A grader that reads texts reads them as they are.
+    let words = ["--grader", "contains"];
+    assert_eq!(counted(&data, "There are 4 seats.", &words), ("text".to_owned(), 1));
+    let folder = Folder::new();
     folder.write("data.jsonl", &(row(1, "4") + &row(2, "\"four\"")));
     let told = refused(&folder, "data.jsonl", &["--arm", "vote"]);
     assert!(told.contains("line 2 of `data.jsonl`") && told.contains("name one with --canonical"), "{told}");

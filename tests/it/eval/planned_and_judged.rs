@@ -166,6 +166,16 @@ fn a_baseline_without_a_task_in_common_is_refused_before_the_first_call() {
     let words = ["--arm", "vote", "--baseline", "old"];
     let told = Finished::of(&mut eval(&folder, &server, &words)).exits(2).stderr;
     assert!(told.contains("no task is the same in both") && server.chats().len() == asked, "{told}");
+    folder.write("sums.jsonl", "{\"id\": 0, \"prompt\": \"2+2?\", \"answer\": \"4\"}\n");
+    let kinds =
+        "the baseline compares answers of kind number, and this evaluation compares those of kind text";
+    let told = Finished::of(&mut eval(&folder, &server, &words)).exits(2).stderr;
+    assert!(told.contains(kinds) && server.chats().len() == asked, "{told}");
+    Finished::of(&mut eval(&folder, &server, &["--arm", "vote"])).exits(0);
+    let report = ["eval", "report", "study", "--baseline", "old", "--format", "json"];
+    let told = Finished::of(consensus(&folder).args(report)).exits(2).stdout;
+    let told: Value = serde_json::from_str(&told).expect("one document, although the baseline is refused");
+    assert!(told["error"].to_string().contains(kinds), "{told}");
 }
 
 #[test]
