@@ -86,7 +86,7 @@ impl CalibratedWay {
             agents_sha256: Digest::new(agents.as_bytes()),
             is_searching: setup.task.is_searched,
             limits,
-            extras: endpoints.iter().map(extras).collect(),
+            extras: endpoints.iter().map(Endpoint::extra_fields).collect(),
         }
     }
 
@@ -154,14 +154,5 @@ impl CalibratedWay {
             format!("its parameter `{}` is {found} and not {known}", escape::excerpt(name))
         };
         differing.map(told).collect()
-    }
-}
-
-/// Returns the fields that are added to requests to an endpoint, if they are known.
-fn extras(endpoint: &Endpoint) -> Option<Map<String, Value>> {
-    match endpoint {
-        Endpoint::OpenAi(endpoint) => Some(endpoint.dialect.body.clone()),
-        Endpoint::Bedrock(_) | Endpoint::Mock(_) => Some(Map::new()),
-        Endpoint::Bank(_) => None,
     }
 }

@@ -59,6 +59,16 @@ impl Endpoint {
         }
     }
 
+    /// Returns the extra fields in the body of each request, if they are known. A bank does not say those of its requests.
+    #[must_use]
+    pub fn extra_fields(&self) -> Option<Map<String, Value>> {
+        match self {
+            Self::OpenAi(endpoint) => Some(endpoint.dialect.body.clone()),
+            Self::Bedrock(_) | Self::Mock(_) => Some(Map::new()),
+            Self::Bank(_) => None,
+        }
+    }
+
     /// Returns the name of the model alone.
     #[must_use]
     pub fn model(&self) -> &str {

@@ -24,7 +24,7 @@ pub struct Bank {
     folder: PathBuf,
     files: Vec<File>,
     /// The places of the replies to each request, by its model and its digest. Tasks with the same prompt have the same requests.
-    replies: HashMap<(String, Digest), Vec<Place>>,
+    replies: HashMap<(String, Digest), Vec<Kept>>,
     /// The place of the result of each program, by its key.
     results: HashMap<Digest, Place>,
 }
@@ -37,11 +37,35 @@ struct Place {
     bytes: usize,
 }
 
+/// A reply on record.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    /// The digest of the extra fields of its request.
+    extra: Digest,
+    place: Place,
+}
+
+/// A model as it is called. The digest of a request says neither of the two.
+#[derive(Clone, Debug)]
+pub struct CalledModel {
+    name: String,
+    /// The digest of the extra fields of each request.
+    extra: Digest,
+}
+
+impl CalledModel {
+    pub(super) fn new(endpoint: &Endpoint) -> Self {
+        // Extra fields were read as JSON, and can be written as JSON.
+        let extra = serde_json::to_string(&endpoint.extra_fields()).unwrap_or_default();
+        Self { name: endpoint.model().to_owned(), extra: Digest::new(extra.as_bytes()) }
+    }
+}
+
 /// The parts of a run that are needed to place its replies.
 #[derive(Debug, Default)]
 struct RunInBank {
     /// The model of each agent.
-    models: Vec<String>,
+    called: Vec<CalledModel>,
     /// The digest of each request that is not answered yet.
     asked: BTreeMap<CallId, Digest>,
 }
@@ -116,13 +140,15 @@ impl Bank {
 
     fn take(&mut self, run: &mut RunInBank, entry: Entry, place: Place) {
         match entry {
-            Entry::Opened(spec) => run.models = models(&spec.endpoints),
-            Entry::Resumed { endpoints: Some(endpoints), .. } => run.models = models(&endpoints),
+            Entry::Opened(spec) => run.called = called(&spec.endpoints),
+            Entry::Resumed { endpoints: Some(endpoints), .. } => run.called = called(&endpoints),
             Entry::Asked(asked) => drop(run.asked.insert(asked.call, asked.sha256)),
             Entry::Replied(replied) => {
-                let model = run.models.get(replied.call.agent).cloned().unwrap_or_default();
-                if let Some(digest) = run.asked.remove(&replied.call) {
-                    self.replies.entry((model, digest)).or_default().push(place);
+                let model = run.called.get(replied.call.agent).cloned();
+                if let Some((CalledModel { name, extra }, digest)) =
+                    model.zip(run.asked.remove(&replied.call))
+                {
+                    self.replies.entry((name, digest)).or_default().push(Kept { extra, place });
                 }
             }
             Entry::Executed(executed) => drop(self.results.insert(executed.key, place)),
@@ -138,9 +164,9 @@ impl Bank {
     pub(super) fn answer(&self, model: &str, ask: &Ask) -> Result<Completion, ProviderError> {
         let missing =
             || ProviderError::NotInBank { folder: self.folder.display().to_string(), call: ask.call };
-        let places = self.replies.get(&(model.to_owned(), ask.digest)).ok_or_else(missing)?;
+        let kept = self.replies.get(&(model.to_owned(), ask.digest)).ok_or_else(missing)?;
         let mut found: Option<Replied> = None;
-        for place in places {
+        for Kept { place, .. } in kept {
             let Entry::Replied(replied) = self.read(*place)? else { return Err(missing()) };
             if found.as_ref().is_some_and(|known| known.reply != replied.reply) {
                 let folder = self.folder.display().to_string();
@@ -151,10 +177,10 @@ impl Bank {
         found.map(completion).ok_or_else(missing)
     }
 
-    /// Returns the first reply on record for this request to this model, if there is one that can be read.
-    pub(super) fn first(&self, model: &str, ask: &Ask) -> Option<Completion> {
-        let places = self.replies.get(&(model.to_owned(), ask.digest))?;
-        match self.read(*places.first()?) {
+    /// Returns the first reply on record for this request from this model, if there is one that can be read.
+    pub(super) fn first(&self, model: &CalledModel, ask: &Ask) -> Option<Completion> {
+        let mut kept = self.replies.get(&(model.name.clone(), ask.digest))?.iter();
+        match self.read(kept.find(|kept| kept.extra == model.extra)?.place) {
             Ok(Entry::Replied(replied)) => Some(completion(replied)),
             Ok(_) | Err(_) => None,
         }
@@ -183,8 +209,8 @@ fn completion(replied: Replied) -> Completion {
     Completion { reply, usage, structured, attempts: 1, receipt, key_removed }
 }
 
-fn models(endpoints: &[Endpoint]) -> Vec<String> {
-    endpoints.iter().map(|endpoint| endpoint.model().to_owned()).collect()
+fn called(endpoints: &[Endpoint]) -> Vec<CalledModel> {
+    endpoints.iter().map(CalledModel::new).collect()
 }
 
 fn unusable(path: &Path, why: &dyn std::fmt::Display) -> ProviderError {

@@ -22,7 +22,7 @@ mod retry_after;
 mod reused;
 mod secret;
 
-pub use bank::Bank;
+pub use bank::{Bank, CalledModel};
 pub use bedrock::Bedrock;
 pub use clients::Clients;
 pub use completion::{CallProgress, Completion, OnProgress, Quitting, TextSoFar};
@@ -60,9 +60,9 @@ pub enum Provider {
     Reusing {
         /// The batches that have them.
         reused: Arc<Reused>,
-        /// The name of the model.
-        model: String,
-        /// The model, for all other requests.
+        /// The model.
+        model: CalledModel,
+        /// The provider of that model, for all other requests.
         inner: Box<Provider>,
     },
 }
@@ -91,7 +91,7 @@ impl Provider {
         if reused.is_empty() {
             return Ok(provider);
         }
-        Ok(Self::Reusing { reused, model: endpoint.model().to_owned(), inner: Box::new(provider) })
+        Ok(Self::Reusing { reused, model: CalledModel::new(endpoint), inner: Box::new(provider) })
     }
 
     /// Calls the model.

@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::bank::Bank;
+use super::bank::{Bank, CalledModel};
 use super::completion::Completion;
 use crate::protocol::Ask;
 
@@ -29,8 +29,8 @@ impl Reused {
         self.banks.is_empty()
     }
 
-    /// Returns the reply that the first batch which has one has on record for this request to this model.
-    pub(super) fn answer(&self, model: &str, ask: &Ask) -> Option<Completion> {
+    /// Returns the reply that the first batch which has one has on record for this request from this model.
+    pub(super) fn answer(&self, model: &CalledModel, ask: &Ask) -> Option<Completion> {
         let answer = self.banks.iter().find_map(|bank| bank.first(model, ask));
         let count = if answer.is_some() { &self.found } else { &self.missed };
         count.fetch_add(1, Ordering::Relaxed);

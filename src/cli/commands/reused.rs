@@ -43,7 +43,7 @@ pub(super) fn tell_reused(reused: &Reused, output: &Output) {
     match reused.counts() {
         (_, 0) => {}
         (0, all) => output.warn(&format!(
-            "--reuse: none of {} had a reply on record; a reply is used again for the same words to a model of the same name, with the same temperature, token limit and seed",
+            "--reuse: none of {} had a reply on record; a reply is used again for the same words to a model of the same name, with the same temperature, token limit, seed and extra fields",
             counted(all, "request")
         )),
         (found, all) => {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{ARMS, eval, evaluated, file, sums, sums_model};
-use crate::support::{Act, Finished, Folder, Server, consensus, http};
+use crate::support::{Act, Finished, Folder, Server, consensus, http, trust};
 
 /// Returns a summary without the times in it.
 fn timeless(mut summary: Value) -> Value {
@@ -273,6 +273,28 @@ fn right_answers_are_settled_before_the_results_are_seen() {
     folder.write("study/tasks.jsonl", &tasks);
     let told = Finished::of(consensus(&folder).args(["eval", "report", "study"])).exits(2).stderr;
     assert!(told.contains("are not those that it was made for"), "{told}");
+}
+
+/// A server that gets other extra fields may answer otherwise.
+#[test]
+fn replies_to_requests_with_other_extra_fields_are_not_used_again() {
+    let (folder, server) = (Folder::new(), sums_model());
+    sums(&folder, 4);
+    let evaluate = |top_p: f64, words: &[&str]| {
+        let provider =
+            format!("[providers.mine]\nbase_url = \"{}\"\nbody = {{ top_p = {top_p} }}\n", server.url());
+        folder.write("consensus.toml", &provider);
+        trust(&folder);
+        let mut eval = consensus(&folder);
+        eval.args(["eval", "sums.jsonl", "--arm", "single", "--samples", "2", "--model", "mine:tiny-model"]);
+        let told = Finished::of(eval.args(words)).exits(0).stderr;
+        (server.chats().len(), told)
+    };
+    let (known, _) = evaluate(0.1, &["--out", "first"]);
+    let (asked, told) = evaluate(0.1, &["--out", "same", "--reuse", "first"]);
+    assert!(asked == known && told.contains(&format!("--reuse: {known} of {known} requests")), "{told}");
+    let (asked, told) = evaluate(0.2, &["--out", "other", "--reuse", "first"]);
+    assert!(asked == 2 * known && told.contains(&format!("--reuse: none of {known} requests")), "{told}");
 }
 
 /// A further evaluation asks only for requests that an earlier one has not on record.
