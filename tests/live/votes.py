@@ -65,6 +65,15 @@ def tasks_of(kind, path, count, every):
             yield {"id": row["id"], "prompt": "\n".join([row["question"], *lines]), "answer": "ABCD"[row["answer"]], "canonical": RULES["choice"]}
 
 
+# The signs of JSON, between which white space is no difference.
+JSON_SIGN = re.compile(r'"(?:[^"\\]|\\.)*"|[][{},:]|[^][{},:\s"]+')
+
+
+def pattern(text, kind):
+    signs = JSON_SIGN.findall(text) if kind == "json" else [text]
+    return r"\s*".join(map(re.escape, signs))
+
+
 def suite(kind):
     for path in sorted(SUITE.glob("*.jsonl")):
         for row in read(path):
@@ -72,7 +81,7 @@ def suite(kind):
                 continue
             task = {"id": row["id"], "prompt": row["prompt"], "answer": row["answer"], "canonical": RULES[kind]}
             if isinstance(row["answer"], list):
-                task |= {"answer": "^(?:" + "|".join(map(re.escape, row["answer"])) + ")$", "grader": "regex"}
+                task |= {"answer": "^(?:" + "|".join(pattern(answer, kind) for answer in row["answer"]) + ")$", "grader": "regex"}
             yield task
 
 
