@@ -8,9 +8,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::config::{ConfigError, Roleset};
-use crate::core::Endpoint;
+use crate::core::{BankEndpoint, Endpoint};
 use crate::crypto::Digest;
 use crate::journal::{Record, RunSpec, read_shared};
 use crate::protocol::{
@@ -223,6 +224,15 @@ impl DrawnSamples {
             needed.samples
         )
     }
+}
+
+/// Returns the fields that were added to the requests of a bank from which this batch was played, if the bank is still there: beside the
+/// batch, as in an evaluation, or where it was named.
+pub(super) fn drawn_with(batch: &Path, bank: &BankEndpoint) -> Option<Map<String, Value>> {
+    let named = Path::new(&bank.folder);
+    let beside = batch.parent().zip(named.file_name()).map(|(folder, name)| folder.join(name));
+    let mut places = beside.into_iter().chain([named.to_owned()]);
+    places.find_map(|place| Bank::first_endpoint(&place).ok())?.extra_fields()
 }
 
 /// The samples that a vote may need of one voter.

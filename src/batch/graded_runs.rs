@@ -7,11 +7,17 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
+use serde_json::json;
+
+use super::bank::drawn_with;
 use super::error::BatchError;
 use super::results::{Only, results};
 use super::verify::verify;
 use crate::calibration::{CalibratedWay, Features, KnownRun};
+use crate::core::Endpoint;
+use crate::crypto::Digest;
 use crate::engine::RunState;
+use crate::protocol::OutcomeKind;
 
 /// The runs of one column whose right answers are known.
 #[derive(Clone, Debug, Default)]
@@ -26,7 +32,7 @@ pub struct GradedRuns {
     pub calibrated: usize,
     /// The further runs of the same tasks, with later seeds.
     pub later_seeds: usize,
-    /// The runs that failed, reached a limit or have no known answer.
+    /// The runs that failed or have no known answer.
     pub left_out: usize,
     /// The runs that have ended without a line of results, which alone holds whether they are right.
     pub untold: u64,
@@ -43,9 +49,18 @@ impl GradedRuns {
         let mut of_task: BTreeMap<String, (u64, KnownRun)> = BTreeMap::new();
         for folder in folders {
             let rights = graded.rights(folder, only)?;
+            let mut banks = HashMap::new();
             let verified = verify(folder, &mut |state| {
                 if let Some((task, Some(is_right))) = rights.get(state.run()) {
-                    graded.add(state, task, *is_right, &mut of_task);
+                    let mut way = way(state);
+                    let extras = way.extras.iter_mut().zip(state.endpoints());
+                    for (extra, endpoint) in extras.filter(|(extra, _)| extra.is_none()) {
+                        if let Endpoint::Bank(bank) = endpoint {
+                            let known = banks.entry(bank.folder.clone());
+                            known.or_insert_with(|| drawn_with(folder, bank)).clone_into(extra);
+                        }
+                    }
+                    graded.add(state, way, (task, *is_right), &mut of_task);
                 }
                 Ok(())
             })?;
@@ -64,9 +79,11 @@ impl GradedRuns {
         let mut rights = HashMap::new();
         results(folder, |told| {
             if only.iter().all(|only| only.has(&told)) {
-                self.left_out += usize::from(told.right.is_none());
+                // A run that reaches a limit gives no answer, and so would a run like it.
+                let right = told.right.or((told.outcome == OutcomeKind::Budget).then_some(false));
+                self.left_out += usize::from(right.is_none());
                 self.columns.insert([told.roleset, told.model, told.arm]);
-                rights.insert(told.run, (told.task, told.right));
+                rights.insert(told.run, (told.task, right));
             }
         })?;
         Ok(rights)
@@ -75,8 +92,8 @@ impl GradedRuns {
     fn add(
         &mut self,
         state: &RunState,
-        task: &str,
-        is_right: bool,
+        way: CalibratedWay,
+        (task, is_right): (&str, bool),
         of_task: &mut BTreeMap<String, (u64, KnownRun)>,
     ) {
         let opened = state.opened();
@@ -84,13 +101,21 @@ impl GradedRuns {
         let known = of_task.get(task).map(|(known, _)| *known);
         self.later_seeds += usize::from(known.is_some());
         let is_later = known.is_some_and(|known| known <= seed);
-        let (false, Some(cell), Some(end)) = (is_later, &opened.cell, state.verdict()) else { return };
-        let way = CalibratedWay::new(&opened.setup, state.endpoints(), opened.limits.on_resources());
+        let (false, Some(cell)) = (is_later, &opened.cell) else { return };
         if !self.ways.contains(&way) {
             self.ways.push(way);
         }
         self.calibrated += usize::from(opened.calibration.is_some());
-        let features = Features::new(end, &state.report());
-        of_task.insert(task.to_owned(), (seed, KnownRun { made_of: cell.made_of, features, is_right }));
+        let features = state.verdict().and_then(|end| Features::new(end, &state.report()));
+        let question = json!([opened.setup.task, opened.setup.canonical]).to_string();
+        let question = Digest::new(question.as_bytes());
+        let run = KnownRun { made_of: cell.made_of, question, features, is_right };
+        of_task.insert(task.to_owned(), (seed, run));
     }
+}
+
+/// Returns the way in which a run was made, as its journal says it.
+fn way(state: &RunState) -> CalibratedWay {
+    let opened = state.opened();
+    CalibratedWay::new(&opened.setup, state.endpoints(), opened.limits.on_resources())
 }

@@ -15,7 +15,7 @@ use crate::config::{Pilot, RightOf};
 use crate::crypto::Digest;
 use crate::engine::RunState;
 use crate::protocol::vote::SampleReport;
-use crate::protocol::{Method, Section};
+use crate::protocol::{Method, Outcome, Section};
 use crate::text::CanonicalKind;
 
 /// The samples of one task by one model.
@@ -39,6 +39,9 @@ type Group = (String, &'static str);
 pub fn pilots(bank: &Path, tasks: &BTreeMap<String, TaskLine>) -> Result<Vec<Pilot>, BatchError> {
     let mut groups: BTreeMap<Group, (CanonicalKind, BTreeMap<String, TaskSamples>)> = BTreeMap::new();
     verify(bank, &mut |state| {
+        if !state.outcome().is_some_and(Outcome::is_final) {
+            return Ok(());
+        }
         let opened = state.opened();
         let Some(task) = opened.cell.as_ref().and_then(|cell| tasks.get(&cell.task)) else { return Ok(()) };
         let is_bank =

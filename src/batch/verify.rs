@@ -49,7 +49,7 @@ impl VerifiedBatch {
     }
 }
 
-/// A function that examines a run that has ended for good.
+/// A function that examines a run that has ended, for good or at a limit.
 pub type Examine<'a> = dyn FnMut(&RunState) -> Result<(), String> + 'a;
 
 /// A run that can still continue.
@@ -61,7 +61,7 @@ struct Open {
     is_told: bool,
 }
 
-/// Verifies the batch in a folder. The function `examine` sees each run that has ended for good, and may find a
+/// Verifies the batch in a folder. The function `examine` sees each run that has ended, for good or at a limit, and may find a
 /// fault that records alone do not show.
 ///
 /// # Errors
@@ -133,6 +133,9 @@ fn verify_shard(
     })?;
     differs.map_or(Ok(()), Err)?;
     for run in open.values() {
+        if matches!(run.state.outcome(), Some(Outcome::Budget { .. })) {
+            examine(&run.state).map_err(|why| BatchError::Stray { path: journal.clone(), why })?;
+        }
         verified.count(run);
     }
     claims.are_all_found(&journal)

@@ -41,11 +41,11 @@ pub enum NotCertifiable {
     #[error(
         "at least {} without an error are needed, and the half of the tasks that certifies has {found}; it takes {} tasks or more",
         counted(*needed, "answer"),
-        2 * needed
+        needed.saturating_mul(2)
     )]
     TooFew {
         /// The fewest answers that are needed.
-        needed: u32,
+        needed: u64,
         /// The answers that there are.
         found: u32,
     },
@@ -83,10 +83,9 @@ pub(super) fn steps(mut answers: Vec<(BasisPoints, bool)>) -> Vec<RiskStep> {
 
 /// Returns the fewest answers, none of them wrong, that certify a risk. `risk` is above 0 and below 1.
 #[must_use]
-pub fn items_without_error(risk: f64) -> u32 {
-    // The number is above 0, and below 2^32 for any risk above one in a billion.
+pub fn items_without_error(risk: f64) -> u64 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
-    let needed = (DOUBT.ln() / (1.0 - risk).ln()).ceil() as u32;
+    let needed = (DOUBT.ln() / (-risk).ln_1p()).ceil() as u64;
     needed
 }
 
@@ -161,6 +160,9 @@ mod tests {
     #[test]
     fn a_risk_needs_so_many_answers_without_an_error() {
         assert_eq!([0.05, 0.1, 0.01, 0.2].map(items_without_error), [59, 29, 299, 14]);
+        assert_eq!([1e-9, 1e-12].map(items_without_error), [2_995_732_273, 2_995_732_273_553]);
+        let why = threshold(&[], f64::MIN_POSITIVE).unwrap_err().to_string();
+        assert!(why.starts_with("at least 18,446,744,073,709,551,615 answers"), "{why}");
         let sure = |count| steps(vec![(share(0.99), true); count]);
         assert_eq!(threshold(&sure(58), 0.05), Err(NotCertifiable::TooFew { needed: 59, found: 58 }));
         assert_eq!(threshold(&sure(59), 0.05).map(|step| step.answered), Ok(59));
@@ -174,10 +176,6 @@ mod tests {
     /// The table in the guide.
     #[test]
     fn so_many_answers_make_four_of_five_calibrations_succeed() {
-        let succeeds = |answered: u32, wrong: f64, risk: f64| {
-            let step = RiskStep { from: BasisPoints::ZERO, answered, errors: 0, expected: 0.0 };
-            errors_allowed(&step, risk).is_some_and(|most| at_most(most, u64::from(answered), wrong) >= 0.8)
-        };
         for (wrong, at_five, at_ten) in [
             (0.0, Some(59), 29),
             (0.01, Some(124), 46),
@@ -185,8 +183,16 @@ mod tests {
             (0.03, Some(601), 76),
             (0.05, None, 179),
         ] {
-            let needed = |risk: f64| (1..2000).find(|answered| succeeds(*answered, wrong, risk));
+            let chance = |answered: u32, risk: f64| {
+                let step = RiskStep { from: BasisPoints::ZERO, answered, errors: 0, expected: 0.0 };
+                errors_allowed(&step, risk).map_or(0.0, |most| at_most(most, u64::from(answered), wrong))
+            };
+            let needed = |risk: f64| (1..2000).find(|answered| chance(*answered, risk) >= 0.8);
             assert_eq!((needed(0.05), needed(0.1)), (at_five, Some(at_ten)), "{wrong}");
+            let known = [(0.05, at_five), (0.1, Some(at_ten))];
+            for (risk, first) in known.into_iter().filter_map(|(risk, first)| Some((risk, first?))) {
+                assert!((first..2000).all(|answered| chance(answered, risk) >= 0.72), "{wrong} {risk}");
+            }
         }
     }
 

@@ -4,6 +4,8 @@
 //! calibration: one half of the runs is fitted, and the other certifies. Which run is in which half follows from the digest of its task, so
 //! the same runs give the same calibration.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::applied::{AppliedCalibration, CalibratedOn};
@@ -17,7 +19,7 @@ use crate::crypto::{Digest, Hasher};
 use crate::protocol::RunSetup;
 
 /// The fewest answers of a calibration.
-const ANSWERS_MIN: usize = 20;
+pub const ANSWERS_MIN: usize = 20;
 
 /// The most runs of a calibration.
 const RUNS_MAX: usize = 1_000_000;
@@ -27,6 +29,8 @@ const RUNS_MAX: usize = 1_000_000;
 pub struct KnownRun {
     /// The digest of its task, roleset and parameters.
     pub made_of: Digest,
+    /// The digest of its task and its kind of answers, as its models see them.
+    pub question: Digest,
     /// The features of its answer; `None` without an answer.
     pub features: Option<Features>,
     /// Whether the answer is right.
@@ -88,7 +92,8 @@ impl Calibration {
     ) -> Result<Self, CalibrationError> {
         runs.sort_by_key(|run| run.made_of.to_string());
         // The same question twice, under two ids, is one question.
-        runs.dedup_by_key(|run| run.made_of);
+        let mut questions = HashSet::new();
+        runs.retain(|run| questions.insert(run.question));
         let has_answer = |run: &&KnownRun| run.features.is_some();
         let answered = runs.iter().filter(has_answer).count();
         if answered < ANSWERS_MIN {
@@ -143,9 +148,11 @@ impl Calibration {
             let all = f64::from(step.answered);
             step.errors <= step.answered && (0.0..=all).contains(&step.expected)
         };
-        let is_sorted =
-            self.steps.is_sorted_by(|one, next| one.from > next.from && one.answered < next.answered);
-        let last = self.steps.last().map_or(0, |step| step.answered as usize);
+        let is_sorted = self.steps.is_sorted_by(|one, next| {
+            one.from > next.from && one.answered < next.answered && one.errors <= next.errors
+        });
+        let (last, wrong) =
+            self.steps.last().map_or((0, 0), |step| (step.answered as usize, step.errors as usize));
         match () {
             () if runs > RUNS_MAX => Some("it has too many runs"),
             () if right > answered || answered > runs || fitted > answered || certifying > runs => {
@@ -153,6 +160,13 @@ impl Calibration {
             }
             () if !is_sorted || !self.steps.iter().all(is_possible) || last > certifying => {
                 Some("its steps contradict each other")
+            }
+            () if last + fitted > answered || wrong + right > answered => {
+                Some("its steps contradict its numbers of runs")
+            }
+            () if humantime::parse_rfc3339(&self.made_at).is_err() => Some("its `made_at` is no time"),
+            () if self.way.extras.len() != self.way.models.len() => {
+                Some("its `extras` are not one for each of its models")
             }
             () => self.fit.fault(),
         }
@@ -263,7 +277,8 @@ mod tests {
         let (class, support) = if number % 4 < 3 { ("A", 4) } else { ("D", 2) };
         let class = class.to_owned();
         let features = Features { class, support, drafts: 4, clusters: 2, methods: 1, has_program: false };
-        KnownRun { made_of: Digest::new(&number.to_be_bytes()), features: Some(features), is_right }
+        let made_of = Digest::new(&number.to_be_bytes());
+        KnownRun { made_of, question: made_of, features: Some(features), is_right }
     }
 
     fn made(count: usize, is_right: impl Fn(usize) -> bool) -> Calibration {
@@ -344,7 +359,9 @@ mod tests {
         let mut other = setup();
         other.agents[0].temperature = 0.3;
         assert!(
-            why(&other, &endpoints()).unwrap_err().contains("other instructions, temperatures or checks")
+            why(&other, &endpoints())
+                .unwrap_err()
+                .contains("other instructions, temperatures, lengths of replies or checks")
         );
         assert!(why(&setup(), &[]).unwrap_err().contains("its model is `` and not `mock`"));
         let named = RunSetup { roleset: "a\nerror: b".to_owned(), ..setup() };

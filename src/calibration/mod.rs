@@ -25,6 +25,6 @@ pub use applied::{AppliedCalibration, CalibratedOn, Confidence};
 pub use certified::{DOUBT, NotCertifiable, RiskStep, items_without_error, threshold};
 pub use error::CalibrationError;
 pub use features::Features;
-pub use file::{Calibration, ItemsNote, KnownRun};
+pub use file::{ANSWERS_MIN, Calibration, ItemsNote, KnownRun};
 pub use fit::Fit;
 pub use way::{CalibratedWay, KnownParts, RunLimits};

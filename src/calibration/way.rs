@@ -4,6 +4,7 @@
 //! another run that are not. The task, the constraints, the seed and the servers may differ.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -11,7 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::core::Endpoint;
 use crate::crypto::Digest;
 use crate::protocol::{ProtocolParams as _, RulesVersion, RunSetup};
-use crate::text::{CanonicalKind, escape};
+use crate::text::{CanonicalKind, counted, escape};
 
 /// The limits of runs on tokens and cost.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
@@ -21,6 +22,19 @@ pub struct RunLimits {
     pub tokens: Option<u64>,
     /// The highest cost of all calls together, in millionths of a US dollar.
     pub cost_micro_usd: Option<u64>,
+}
+
+impl fmt::Display for RunLimits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.tokens, self.cost_micro_usd) {
+            (None, None) => write!(f, "none"),
+            (Some(tokens), None) => write!(f, "{}", counted(tokens, "token")),
+            (None, Some(cost)) => write!(f, "{} USD", cost as f64 / 1e6),
+            (Some(tokens), Some(cost)) => {
+                write!(f, "{} or {} USD", counted(tokens, "token"), cost as f64 / 1e6)
+            }
+        }
+    }
 }
 
 /// The parts of a run's way that are known before it begins.
@@ -121,14 +135,18 @@ impl CalibratedWay {
         if self.protocol == other.protocol {
             differing.extend(self.parameters(other));
             if self.agents_sha256 != other.agents_sha256 {
-                differing.push("its agents have other instructions, temperatures or checks".to_owned());
+                differing.push(
+                    "its agents have other instructions, temperatures, lengths of replies or checks"
+                        .to_owned(),
+                );
             }
         }
         if self.is_searching != other.is_searching {
             differing.push("only one of the two searches documents".to_owned());
         }
         if self.limits != other.limits {
-            differing.push("its limits on tokens and cost are others".to_owned());
+            differing
+                .push(format!("its limits on tokens and cost are {} and not {}", other.limits, self.limits));
         }
         let extras = self.extras.iter().zip(&other.extras);
         let differs = |(one, other): (&Option<_>, &Option<_>)| {

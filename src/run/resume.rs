@@ -82,7 +82,9 @@ pub async fn prepare_resume(
     let searches = state.library().is_some();
     let endpoints = resumed_endpoints(state.endpoints(), searches, &chosen, file).await?;
     check_prices(request.limits, &endpoints)?;
-    let mut resumption = Resumption::new(limits(request.limits, state.limits()), endpoints)
+    let limits = limits(request.limits, state.limits());
+    require_calibrated(&state, limits)?;
+    let mut resumption = Resumption::new(limits, endpoints)
         .on_server(server.as_ref().map(Launched::lifeline))
         .with_sandbox(sandbox);
     if let Some((corpus, mut library)) = corpus {
@@ -94,6 +96,16 @@ pub async fn prepare_resume(
         resumption = resumption.with_corpus(corpus, library);
     }
     Ok(ResumedRun { resumption: resumption.with_redaction(redaction), server, has_ended: false })
+}
+
+/// Refuses other limits on tokens and cost under a calibration. The answers that need more tokens are not those that it knows.
+fn require_calibrated(state: &RunState, limits: Limits) -> Result<(), RunError> {
+    let opened = state.opened();
+    if opened.calibration.is_some() && limits.on_resources() != opened.limits.on_resources() {
+        let why = "the run has a calibration, which holds for its first limits on tokens and cost alone; resume it without other ones, or begin a run without --calibration";
+        return Err(RunError::Usage(why.to_owned()));
+    }
+    Ok(())
 }
 
 /// Returns the files and folders that the run searches, by their original names.

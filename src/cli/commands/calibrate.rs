@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use serde_json::{Value, json};
 
 use crate::batch::{GradedRuns, ShardStatus, is_batch, status};
-use crate::calibration::{Calibration, CalibrationError, ItemsNote, KnownParts, RiskStep};
+use crate::calibration::{ANSWERS_MIN, Calibration, CalibrationError, ItemsNote, KnownParts, RiskStep};
 use crate::cli::args::{CalibrateArgs, Format};
 use crate::cli::error::UsageError;
 use crate::cli::one_column::require_one_column;
@@ -39,17 +39,26 @@ pub(crate) fn calibrate(args: &CalibrateArgs, output: &Output) -> anyhow::Result
     let graded = GradedRuns::read(&batches, &args.only)?;
     if graded.columns.is_empty() {
         let dir = args.dir.display();
-        return Err(UsageError(format!(
-            "no run in `{dir}` has ended and fits --only; `consensus results {}` shows its runs",
-            batches.first().map_or(args.dir.as_path(), PathBuf::as_path).display()
-        ))
-        .into());
+        let why = if args.only.is_empty() {
+            format!("no run in `{dir}` has ended")
+        } else {
+            let batch = batches.first().map_or(args.dir.as_path(), PathBuf::as_path).display();
+            format!("no run in `{dir}` has ended and fits --only; `consensus results {batch}` shows its runs")
+        };
+        return Err(UsageError(why).into());
     }
     require_one_column(&graded.columns)?;
     if graded.calibrated > 0 {
         return Err(CalibrationError::Withheld.into());
     }
     let GradedRuns { ways, runs, left_out, later_seeds, untold, .. } = graded;
+    if untold > 0 {
+        return Err(UsageError(format!(
+            "{} ended without a line of results, which says whether an answer is right; the command that began the batch adds it",
+            counted(untold, "run")
+        ))
+        .into());
+    }
     if later_seeds > 0 {
         output.status(&format!(
             "one run of each task is used; {} with later seeds are not",
@@ -57,26 +66,28 @@ pub(crate) fn calibrate(args: &CalibrateArgs, output: &Output) -> anyhow::Result
         ));
     }
     let mut ways = ways.into_iter();
-    let way = ways.next().ok_or(CalibrationError::TooFew { answered: 0, needed: 1 })?;
+    let way = ways.next().ok_or(CalibrationError::TooFew { answered: 0, needed: ANSWERS_MIN })?;
     if let Some(difference) = ways.find_map(|other| way.difference(&other, KnownParts::All)) {
         return Err(CalibrationError::Mixed(difference).into());
     }
     if left_out > 0 {
         output.warn(&format!(
-            "left out: {} that failed, reached a limit or whose right answer is not known",
+            "left out: {} that failed or whose right answer is not known",
             counted(left_out, "run")
-        ));
-    }
-    if untold > 0 {
-        output.warn(&format!(
-            "{} ended without a line of results, which says whether an answer is right; the command that began the batch adds it",
-            counted(untold, "run")
         ));
     }
     let path = args.output.clone().unwrap_or_else(|| args.dir.join(FILE));
     require_own(&path)?;
     let made_at = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    let known = runs.len();
     let calibration = Calibration::new(way, runs, PROGRAM, made_at)?;
+    let repeated = known - calibration.items.runs;
+    if repeated > 0 {
+        output.status(&format!(
+            "a question counts once; {} that ask one again are not used",
+            counted(repeated, "run")
+        ));
+    }
     write_whole(&path, &calibration.to_json(), PRIVATE)
         .map_err(|why| UsageError(format!("cannot write `{}`: {why}", path.display())))?;
     tell(&calibration, args.risk, &path, output)
@@ -84,13 +95,16 @@ pub(crate) fn calibrate(args: &CalibrateArgs, output: &Output) -> anyhow::Result
 
 /// Refuses to write over a file that is no calibration.
 fn require_own(path: &Path) -> Result<(), UsageError> {
-    let is_own = match read_text(path, LARGE_BYTES_MAX) {
-        Ok(text) => Calibration::parse(&text).is_ok(),
-        Err(why) => why.kind() == std::io::ErrorKind::NotFound,
+    let why = match std::fs::metadata(path) {
+        Err(why) if why.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Ok(there) if !there.is_file() => "it is no file".to_owned(),
+        _ => match read_text(path, LARGE_BYTES_MAX).map(|text| Calibration::parse(&text)) {
+            Ok(Ok(_)) => return Ok(()),
+            Ok(Err(why)) => why.to_string(),
+            Err(why) => format!("it cannot be read: {why}"),
+        },
     };
-    let why =
-        || UsageError(format!("`{}` is there and is no calibration; name another file", path.display()));
-    is_own.then_some(()).ok_or_else(why)
+    Err(UsageError(format!("`{}` is there, and {why}; name another file", path.display())))
 }
 
 /// Returns the batches whose runs are used: the folder itself, or those of the arms of an evaluation.
@@ -158,7 +172,7 @@ fn row(calibration: &Calibration, risk: f64) -> Value {
 fn line(calibration: &Calibration, risk: f64) -> String {
     match calibration.threshold(risk) {
         Ok(step) => format!(
-            "risk {}: from a confidence of {} on, {:.0} % of tasks answered, {} of {} wrong, so at most {} of such answers",
+            "risk {}: from a confidence of {} on, {:.0} % of tasks answered, {} of {} wrong, so at most {} of such answers are",
             percent(risk),
             percent(step.from.value()),
             coverage(calibration, &step) * 100.0,

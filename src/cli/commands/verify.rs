@@ -51,8 +51,9 @@ fn verify_batch(args: &VerifyArgs, folder: &Path, output: &Output) -> anyhow::Re
     let file = FileConfig::load_to_read()?;
     let (mut again, mut repeater) = (Counts::default(), Repeater::new(args, &file));
     let verified = batch::verify(folder, &mut |state| {
+        let is_final = state.outcome().is_some_and(Outcome::is_final);
         // The tables of redacted runs stay where the batch was run.
-        if !state.opened().redacted {
+        if is_final && !state.opened().redacted {
             again.add(repeater.run(state, folder).map_err(|why| why.to_string())?);
         }
         Ok(())

@@ -110,7 +110,11 @@ fn a_run_that_was_cut_off_abstains_after_it_is_resumed() {
     let runs = Finished::of(consensus(&folder).args(["runs", "--format", "json"])).exits(0).stdout;
     let runs: Value = serde_json::from_str(&runs).unwrap();
     let run = runs[0]["run"].as_str().unwrap();
-    Finished::of(consensus(&folder).args(["resume", run, "--base-url", &server.url()])).exits(3);
+    let resume = ["resume", run, "--base-url", &server.url()];
+    // Answers that need more tokens are not those that the calibration knows.
+    let other = Finished::of(consensus(&folder).args(resume).args(["--max-tokens-total", "100000"])).exits(2);
+    assert!(other.stderr.contains("first limits on tokens and cost alone"), "{}", other.stderr);
+    Finished::of(consensus(&folder).args(resume)).exits(3);
     Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
 }
 
@@ -186,7 +190,10 @@ fn a_calibration_holds_for_no_other_way() {
         (&["--risk", "0.001"][..], "a risk of 0.1 % is not certifiable: at least 2,995 answers"),
         (&["--samples-max", "7"], "its parameter `samples_max` is `7` and not `5`"),
         (&["--model", "other-model"], "its model is `other-model, other-model`"),
-        (&["--temperature", "0.1"], "its agents have other instructions, temperatures or checks"),
+        (
+            &["--temperature", "0.1"],
+            "its agents have other instructions, temperatures, lengths of replies or checks",
+        ),
         (&["--calibration", "sums.jsonl"], "it is no calibration"),
         (&["--calibration", "nowhere.json"], "cannot be read: No such file"),
     ] {
@@ -271,12 +278,10 @@ fn runs_that_lost_their_results_are_named_and_the_batch_brings_them_back() {
     let results = std::fs::read_to_string(&path).unwrap();
     let kept: String = results.lines().take(50).map(|line| line.to_owned() + "\n").collect();
     std::fs::write(&path, kept).unwrap();
-    let told = Finished::of(consensus(&folder).args(calibrate)).exits(0);
-    assert!(told.stderr.contains("10 runs ended without a line of results"), "{}", told.stderr);
-    assert!(told.stdout.contains("50 tasks"), "{}", told.stdout);
+    let told = Finished::of(consensus(&folder).args(calibrate)).exits(2).stderr;
+    assert!(told.contains("10 runs ended without a line of results"), "{told}");
     Finished::of(consensus(&folder).args(batch)).exits(0);
     let told = Finished::of(consensus(&folder).args(calibrate)).exits(0);
-    assert!(!told.stderr.contains("without a line"), "{}", told.stderr);
     assert!(told.stdout.contains("60 tasks"), "{}", told.stdout);
 }
 
@@ -284,15 +289,38 @@ fn runs_that_lost_their_results_are_named_and_the_batch_brings_them_back() {
 fn a_question_that_comes_twice_counts_once() {
     let folder = Folder::new();
     let line = |id: usize| {
-        let task = json!({"id": id, "prompt": format!("How much is {} + 0?", id % 40), "answer": 4, "canonical": "number"});
+        let mut task = json!({"id": id, "prompt": format!("How much is {} + 0?", id % 40), "answer": 4});
+        // The roleset says the same kind.
+        if id < 200 {
+            task["canonical"] = json!("number");
+        }
         task.to_string() + "\n"
     };
     folder.write("sums.jsonl", &(0..400).map(line).collect::<String>());
     let batch =
         ["batch", "sums.jsonl", "--output", "known", "--mock", "--answer", "4", "--roleset", "vote_number"];
     Finished::of(consensus(&folder).args(batch)).exits(0);
-    let told = Finished::of(consensus(&folder).args(["calibrate", "known"])).exits(9).stdout;
-    assert!(told.contains("40 tasks: 40 with an answer"), "{told}");
+    let told = Finished::of(consensus(&folder).args(["calibrate", "known"])).exits(9);
+    assert!(told.stdout.contains("40 tasks: 40 with an answer"), "{}", told.stdout);
+    assert!(told.stderr.contains("360 runs that ask one again are not used"), "{}", told.stderr);
+}
+
+#[test]
+fn a_run_that_reaches_a_limit_counts_as_one_without_an_answer() {
+    let (folder, server) = (Folder::new(), Server::start(model(GUESSES)));
+    let line = |id: usize| {
+        let long = " and nothing".repeat(if id.is_multiple_of(2) { 0 } else { 2000 });
+        let prompt = format!("An easy sum: how much is {id} - {id} + 4{long}?");
+        json!({"id": id, "prompt": prompt, "answer": 4, "canonical": "number"}).to_string() + "\n"
+    };
+    folder.write("sums.jsonl", &(0..120).map(line).collect::<String>());
+    let batch = ["batch", "sums.jsonl", "--output", "known", "--quiet", "--max-tokens-total", "6000"];
+    Finished::of(&mut asked(&folder, &server, &batch)).exits(5);
+    let told = calibrated(&folder, &["--risk", "0.1"], 0);
+    assert_eq!((&told["items"]["runs"], &told["items"]["answered"]), (&json!(120), &json!(60)), "{told}");
+    let at = told["risks"].as_array().unwrap().iter().find(|row| row["risk"] == 0.1).unwrap();
+    let coverage = at["coverage"].as_f64().unwrap();
+    assert!((0.4..0.6).contains(&coverage), "half of the tasks reach the limit: {at}");
 }
 
 #[test]
@@ -302,7 +330,7 @@ fn a_calibration_is_of_runs_under_the_same_limits_and_added_fields() {
     calibrated(&folder, &[], 0);
     let limited = ["--risk", "0.05", "--max-tokens-total", "100000"];
     let why = one_run(&folder, &server, "An easy sum: 2 + 2?", &limited, 2).stderr;
-    assert!(why.contains("its limits on tokens and cost are others"), "{why}");
+    assert!(why.contains("its limits on tokens and cost are 100,000 tokens and not none"), "{why}");
     let provider = format!("[providers.mine]\nbase_url = \"{}\"\nbody = {{ top_p = 0.1 }}\n", server.url());
     folder.write("consensus.toml", &provider);
     trust(&folder);
@@ -311,6 +339,16 @@ fn a_calibration_is_of_runs_under_the_same_limits_and_added_fields() {
     let why =
         Finished::of(command.args(["--model", "mine:tiny-model", "--prompt", "2 + 2?"])).exits(2).stderr;
     assert!(why.contains("the fields that are added to its requests are others"), "{why}");
+    // The samples of an evaluation were drawn with them too.
+    let mut eval = consensus(&folder);
+    eval.args(["eval", "sums.jsonl", "--limit", "60", "--out", "study", "--samples", "4"]);
+    Finished::of(eval.args(["--arm", "vote", "--model", "mine:tiny-model"])).exits(0);
+    let calibrate = ["calibrate", "study", "--only", "arm=vote", "--risk", "0.2"];
+    assert!([0, 9].contains(&Finished::of(consensus(&folder).args(calibrate)).code));
+    let made = std::fs::read_to_string(folder.path().join("study/calibration.json")).unwrap();
+    let made: Value = serde_json::from_str(&made).unwrap();
+    let extras = made["way"]["extras"].as_array().unwrap();
+    assert!(!extras.is_empty() && extras.iter().all(|extra| *extra == json!({"top_p": 0.1})), "{made}");
 }
 
 #[test]
@@ -325,6 +363,9 @@ fn an_impossible_calibration_is_refused_and_no_other_file_is_replaced() {
         ("/steps/0/answered", json!(8_000_000), "its steps contradict each other"),
         ("/steps/0/errors", json!(401), "its steps contradict each other"),
         ("/items/right", json!(401), "its numbers of runs contradict each other"),
+        ("/items/fitted", json!(399), "its steps contradict its numbers of runs"),
+        ("/made_at", json!("RED\nerror: none"), "its `made_at` is no time"),
+        ("/way/extras", json!([]), "its `extras` are not one for each of its models"),
         ("/v", json!(2), "it is of version 2 of the format"),
     ] {
         let mut changed = made.clone();
@@ -334,7 +375,7 @@ fn an_impossible_calibration_is_refused_and_no_other_file_is_replaced() {
         assert!(told.contains(why), "{at}: {told}");
     }
     for (output, why) in
-        [("sums.jsonl", "is there and is no calibration"), ("/dev/null", "is no calibration")]
+        [("sums.jsonl", "is there, and it is no calibration: "), ("/dev/null", "is there, and it is no file")]
     {
         let told =
             Finished::of(consensus(&folder).args(["calibrate", "known", "--output", output])).exits(2).stderr;

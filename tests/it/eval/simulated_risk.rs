@@ -54,7 +54,7 @@ fn calibrated(random: &mut Rng, items: u64) -> Option<(f64, f64)> {
     let draw = |number: u64| {
         let (features, is_right) = random.choice(VOTES.iter()).unwrap();
         let made_of = Digest::new(&number.to_be_bytes());
-        KnownRun { made_of, features: Some(features.clone()), is_right: *is_right }
+        KnownRun { made_of, question: made_of, features: Some(features.clone()), is_right: *is_right }
     };
     let runs: Vec<KnownRun> = (0..items).map(draw).collect();
     let way = CalibratedWay::new(&until_it_is_clear(), &[], RunLimits::default());
