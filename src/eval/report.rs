@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fmt::Write as _;
-use std::io::ErrorKind;
+use std::io::{Error, ErrorKind};
 use std::path::Path;
 
 use serde::Serialize;
@@ -98,7 +98,28 @@ fn flips(plan: &EvalPlan, results: &EvalResults) -> Vec<(usize, Flipped)> {
 /// Returns true if a file has the name of an item's page.
 fn is_page(name: &OsStr) -> bool {
     let number = name.to_str().and_then(|name| name.strip_suffix(".html"));
-    number.is_some_and(|number| number.chars().all(|c| c.is_ascii_digit()))
+    number.is_some_and(|number| !number.is_empty() && number.chars().all(|c| c.is_ascii_digit()))
+}
+
+/// Makes the folder of items, without pages of an earlier report. A link is refused, because it could lead to files of others.
+fn clear(items: &Path) -> std::io::Result<()> {
+    if items.is_symlink() {
+        return Err(Error::new(
+            ErrorKind::NotADirectory,
+            "it is a link, and not the evaluation's own folder",
+        ));
+    }
+    private_folder(items)?;
+    for entry in std::fs::read_dir(items)? {
+        let entry = entry?;
+        if is_page(&entry.file_name())
+            && let Err(why) = std::fs::remove_file(entry.path())
+            && why.kind() != ErrorKind::NotFound
+        {
+            return Err(why);
+        }
+    }
+    Ok(())
 }
 
 /// Writes the page of each item that flips, in place of those of an earlier report.
@@ -109,18 +130,6 @@ fn write_items(
     results: &EvalResults,
     flips: &[(usize, Flipped)],
 ) -> Result<(), EvalError> {
-    let items = folder.join("items");
-    let wrong = |why| EvalError::Io { action: "write", path: items.clone(), why };
-    private_folder(&items).map_err(wrong)?;
-    for entry in std::fs::read_dir(&items).map_err(wrong)? {
-        let entry = entry.map_err(wrong)?;
-        if is_page(&entry.file_name())
-            && let Err(why) = std::fs::remove_file(entry.path())
-            && why.kind() != ErrorKind::NotFound
-        {
-            return Err(wrong(why));
-        }
-    }
     let runs = flips.iter().flat_map(|(at, _)| &results.items[*at].arms).flatten();
     let runs: BTreeSet<String> = runs.map(|run| run.run.clone()).collect();
     let mut transcripts = BTreeMap::new();
@@ -129,6 +138,8 @@ fn write_items(
             transcripts.extend(transcripts_of(&part.join(ARMS), &runs)?);
         }
     }
+    let items = folder.join("items");
+    clear(&items).map_err(|why| EvalError::Io { action: "write", path: items.clone(), why })?;
     for (at, Flipped { page, .. }) in flips {
         let item = &results.items[*at];
         let of_arm = |run: &Option<ArmItem>| Some(transcripts.get(&run.as_ref()?.run)?.as_str());

@@ -196,6 +196,10 @@ fn what_is_compared_is_settled_before_the_results_are_seen() {
         (&["--arm", "vote", "--limit", "3"], "the number of items is 6 there and 3 here"),
         (&["--arm", "vote", "--pilot", "6"], "it is no pilot there"),
         (&["--arm", "vote", "--shard", "0/2"], "the number of parts is 1 there and 2 here"),
+        (
+            &["--arm", "vote", "--max-tokens-total", "4000"],
+            "the limit of each run is none there and 4,000 tokens here",
+        ),
     ] {
         let told = Finished::of(&mut eval(&folder, &server, change)).exits(2).stderr;
         assert!(told.contains("another plan") && told.contains(what), "{change:?}: {told}");
@@ -273,6 +277,26 @@ fn right_answers_are_settled_before_the_results_are_seen() {
     folder.write("study/tasks.jsonl", &tasks);
     let told = Finished::of(consensus(&folder).args(["eval", "report", "study"])).exits(2).stderr;
     assert!(told.contains("are not those that it was made for"), "{told}");
+}
+
+/// A folder of a stranger may hold a link to files of the person who looks at it.
+#[test]
+fn a_report_removes_no_file_through_a_link() {
+    let (folder, server) = (Folder::new(), sums_model());
+    sums(&folder, 4);
+    evaluated(&folder, &server, &[], 0);
+    let (items, mine) = (folder.path().join("study/items"), folder.path().join("mine"));
+    std::fs::remove_dir_all(&items).unwrap();
+    std::fs::create_dir(&mine).unwrap();
+    let names = ["1.html", ".html", "a.html"];
+    for name in names {
+        std::fs::write(mine.join(name), "mine").unwrap();
+    }
+    std::os::unix::fs::symlink("../mine", &items).unwrap();
+    let told = Finished::of(consensus(&folder).args(["eval", "report", "study"])).exits(1).stderr;
+    assert!(told.contains("it is a link, and not the evaluation's own folder"), "{told}");
+    let kept = names.iter().all(|name| std::fs::read_to_string(mine.join(name)).unwrap() == "mine");
+    assert!(kept && std::fs::read_dir(&mine).unwrap().count() == names.len());
 }
 
 /// A server that gets other extra fields may answer otherwise.
