@@ -81,6 +81,7 @@ pub(super) fn planned(
         primary,
         effect: args.effect,
         pilot: args.pilot.is_some(),
+        limits: Some(args.limits.limits().on_resources()),
         arms,
         banks,
     })

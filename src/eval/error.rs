@@ -56,7 +56,7 @@ pub enum EvalError {
     )]
     NotEmpty(PathBuf),
     /// The plan cannot be read.
-    #[error("`{path}` is no plan of an evaluation: {why}; give another --out")]
+    #[error("`{path}` is no plan of an evaluation: {why}; restore it, or begin anew in another folder")]
     Plan {
         /// The file.
         path: PathBuf,

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::error::EvalError;
 use super::folder::{digest, hold, read_tasks, write, write_tasks};
 use crate::batch::TaskLine;
+use crate::calibration::RunLimits;
 use crate::crypto::Digest;
 use crate::files::{LARGE_BYTES_MAX, is_unfinished, read_text};
 use crate::text::CanonicalKind;
@@ -49,6 +50,9 @@ pub struct EvalPlan {
     pub effect: f64,
     /// Whether the items only show how many are needed, so that no arm has a verdict.
     pub pilot: bool,
+    /// The limits of each run on tokens and cost; absent in the plans of earlier programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<RunLimits>,
     /// The arms.
     pub arms: Vec<PlannedArm>,
     /// The banks of samples.
@@ -172,7 +176,7 @@ impl EvalPlan {
     /// Returns [`EvalError`] if they cannot be read or are not those of the plan.
     pub fn load_tasks(&self, folder: &Path) -> Result<Vec<TaskLine>, EvalError> {
         let tasks = read_tasks(folder)?;
-        if digest(&tasks) != self.tasks_sha256 {
+        if digest(&tasks) != self.tasks_sha256 || tasks.len() != self.items {
             let why = "the tasks beside it are not those that it was made for".to_owned();
             return Err(EvalError::Plan { path: folder.join(FILE), why });
         }
@@ -235,6 +239,7 @@ impl EvalPlan {
         let same_tasks = digest(&tasks[..known.items.min(tasks.len())]) == known.tasks_sha256;
         let (data, old_data) = (&self.data_sha256, &known.data_sha256);
         let same_effect = self.effect.to_bits() == known.effect.to_bits();
+        let limits = known.limits.zip(self.limits).filter(|(old, new)| old != new);
         let differences = [
             value("the SHA-256 of the data", data == old_data, old_data, data),
             (self.kind != known.kind).then(|| {
@@ -249,6 +254,7 @@ impl EvalPlan {
             value("the number of samples", self.samples == known.samples, &known.samples, &self.samples),
             value("the primary arm", self.primary == known.primary, &known.primary, &self.primary),
             value("the smallest effect of interest", same_effect, &known.effect, &self.effect),
+            limits.map(|(old, new)| format!("the limit of each run is {old} there and {new} here")),
             known.arms.iter().find(is_lost).map(lost),
             (!is_grown).then(|| "the banks have other samples".to_owned()),
             // The items of a pilot may become a part of the whole, but not the other way round.

@@ -144,6 +144,7 @@ pub(super) fn plan() -> EvalPlan {
         primary: "arm".to_owned(),
         effect: 0.02,
         pilot: false,
+        limits: None,
         arms: vec![arm("arm"), arm("talk")],
         banks: vec![PlannedBank {
             folder: "bank".to_owned(),
