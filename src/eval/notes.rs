@@ -37,7 +37,8 @@ pub fn notes(summary: &Summary) -> Vec<String> {
             models.join(", ")
         ));
     }
-    let is_dearer = |arm: &&ArmSummary| arm.against.is_some_and(|of: Against| of.is_dearer);
+    let is_judged = |arm: &ArmSummary| arm.verdict.is_some() || summary.pilot || !summary.is_complete();
+    let is_dearer = |arm: &&ArmSummary| is_judged(arm) && arm.against.is_some_and(|of: Against| of.is_dearer);
     let dearer: Vec<&str> = summary.arms.iter().filter(is_dearer).map(|arm| arm.name.as_str()).collect();
     if !dearer.is_empty() {
         let most = summary.curves.iter().map(|curve| curve.points.len()).max().unwrap_or_default();

@@ -206,7 +206,8 @@ impl Summary {
             let curve: BTreeSet<&BTreeSet<String>> = of_curve.map(|bank| &bank.models).collect();
             let own: BTreeSet<&BTreeSet<String>> = of_arm.iter().map(|run| &run.models).collect();
             // The arm's models are one set, and every run of it and of the curve has them all.
-            ArmSummary { has_same_models: own == curve && own.len() <= 1, ..summary }
+            let has_same_models = own == curve && own.len() <= 1;
+            ArmSummary { has_same_models, p: summary.p.filter(|_| has_same_models), ..summary }
         });
         let mut arms: Vec<ArmSummary> = arms.collect();
         correct(&mut arms);
@@ -313,7 +314,7 @@ fn correct(arms: &mut [ArmSummary]) {
 
 /// Gives each arm that is no point of the curve its verdict.
 fn judge(arms: &mut [ArmSummary], units: usize, items: usize, effect: f64) {
-    for arm in arms.iter_mut().filter(|arm| arm.has_same_models) {
+    for arm in arms {
         let Some((against, p)) = arm.against.zip(arm.p) else { continue };
         let Against { difference, found, is_dearer, .. } = against;
         arm.verdict =
