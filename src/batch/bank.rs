@@ -226,8 +226,8 @@ impl DrawnSamples {
     }
 }
 
-/// Returns the fields that were added to the requests of a bank from which this batch was played, if the bank is still there: beside the
-/// batch, as in an evaluation, or where it was named.
+/// Returns the fields that were added to the requests of the bank from which this batch was played. The bank is sought beside the batch,
+/// as in an evaluation, and then where it was named.
 pub(super) fn drawn_with(batch: &Path, bank: &BankEndpoint) -> Option<Map<String, Value>> {
     let named = Path::new(&bank.folder);
     let beside = batch.parent().zip(named.file_name()).map(|(folder, name)| folder.join(name));

@@ -281,10 +281,11 @@ impl Shard {
         let mut line = vec![0; place.bytes as usize];
         let path = &self.results_path;
         self.results.read_exact_at(&mut line, place.offset).map_err(BatchError::io("read", path))?;
-        serde_json::from_slice(&line).map_err(|why| BatchError::Results {
-            path: path.clone(),
-            line: 0,
-            why: why.to_string(),
+        serde_json::from_slice(&line).map_err(|why| {
+            let all = std::fs::read(path).unwrap_or_default();
+            let end = usize::try_from(place.offset).unwrap_or(usize::MAX).min(all.len());
+            let line = all[..end].split(|byte| *byte == b'\n').count() as u64;
+            BatchError::Results { path: path.clone(), line, why: why.to_string() }
         })
     }
 

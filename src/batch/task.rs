@@ -115,8 +115,7 @@ impl TaskLine {
         if !is_text_or_number {
             return Err("its `id` is neither a text nor a number".to_owned());
         }
-        let is_text = written.id.get().starts_with('"');
-        if is_text && serde_json::from_str::<String>(written.id.get()).is_err() {
+        if is_broken(&written.id) {
             return Err("its `id` has half of a surrogate pair in it".to_owned());
         }
         let id = in_words(&written.id);
@@ -140,12 +139,7 @@ impl TaskLine {
         if canonical.as_ref().is_some_and(is_signed) {
             return Err("`decimal` goes with a `canonical` of kind `number` only".to_owned());
         }
-        let is_number = |text: &str| text.starts_with(|c: char| c == '-' || c.is_ascii_digit());
-        let was_number = written.answer.as_deref().is_some_and(|answer| is_number(answer.get()));
-        let answer = written.answer.map(|answer| form.answer_in(in_words(&answer))).transpose()?;
-        // A part of a number, such as 004, need not be one.
-        let still = |answer: &String| is_number(answer) && serde_json::from_str::<&RawValue>(answer).is_ok();
-        let answer_is_number = was_number && answer.as_ref().is_some_and(still);
+        let (answer, answer_is_number) = known_answer(written.answer.as_deref(), form)?;
         let grader = written.grader.unwrap_or(form.grader);
         if grader == Grader::Command {
             check_command(form.grader_command.as_deref(), &id, answer.as_deref())?;
@@ -165,6 +159,25 @@ impl TaskLine {
             meta: labels(written.meta.unwrap_or_default())?,
         })
     }
+}
+
+/// Returns the answer of a task, if one is known, and whether it is a JSON number.
+fn known_answer(answer: Option<&RawValue>, form: &TaskForm) -> Result<(Option<String>, bool), String> {
+    let Some(written) = answer else { return Ok((None, false)) };
+    if is_broken(written) {
+        return Err("its `answer` has half of a surrogate pair in it".to_owned());
+    }
+    let is_number = |text: &str| text.starts_with(|c: char| c == '-' || c.is_ascii_digit());
+    let answer = form.answer_in(in_words(written))?;
+    // A part of a number, such as 004, need not be one.
+    let is_whole = is_number(&answer) && serde_json::from_str::<&RawValue>(&answer).is_ok();
+    let is_number = is_number(written.get()) && is_whole;
+    Ok((Some(answer), is_number))
+}
+
+/// Returns whether a text cannot be read, because half of a surrogate pair is in it.
+fn is_broken(written: &RawValue) -> bool {
+    written.get().starts_with('"') && serde_json::from_str::<String>(written.get()).is_err()
 }
 
 /// A task is written as the line that would be read for it.

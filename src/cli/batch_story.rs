@@ -139,7 +139,8 @@ impl BatchStory {
         }
         let folder = self.folder.display();
         let hint = if is_stopped { "; the same command continues the batch" } else { "" };
-        self.output.status(&format!("results: {folder}/results-{}.jsonl{hint}", self.shard.index));
+        let results = format!("results: {folder}/results-{}.jsonl{hint}", self.shard.index);
+        self.output.status(&escape::terminal(&results));
         Ok(figures)
     }
 

@@ -54,7 +54,7 @@ pub(crate) struct EvalArgs {
     /// Use only the first N tasks, and report how many would decide. There is no verdict.
     #[arg(long, value_name = "N", value_parser = count, conflicts_with_all = ["limit", "fail_under", "baseline"])]
     pub(crate) pilot: Option<usize>,
-    /// The arm of the primary comparison [default: the first that is not `single` or `sc@K`].
+    /// The arm of the primary comparison [default: the first that is not on the curve of `single` and `sc@K`].
     #[arg(long, value_name = "ARM")]
     pub(crate) primary: Option<String>,
     /// The smallest difference of interest, as a share.

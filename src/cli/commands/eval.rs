@@ -71,7 +71,12 @@ fn evaluate(args: &EvalArgs, data: &Path, out: &Path, output: &Output) -> anyhow
     plan.put(out, &data.tasks)?;
     let part = part(args, &plan, out, &data)?;
     let stop = listening.begin();
+    let is_empty = own_tasks(args, &data).next().is_none();
     let code = block_on(async {
+        if is_empty {
+            output.status("this part has no item");
+            return anyhow::Ok(ExitCode::Success);
+        }
         let stop = stopped_by(stop, args.limits.deadline, began);
         tokio::spawn(tell_stopping(stop.clone(), *output));
         let code = run_all(args, &plan, &part, &stop, output).await?;
@@ -96,6 +101,10 @@ fn discard_junit(path: &Path) -> anyhow::Result<()> {
     let wrong = |what: &str, why: &dyn std::fmt::Display| {
         UsageError(format!("cannot {what} `{}`: {why}", path.display()))
     };
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
+        let why = format!("there is no folder `{}`", folder.display());
+        return Err(wrong("write", &why).into());
+    }
     match read_text(path, LARGE_BYTES_MAX) {
         Err(why) if why.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Ok(text) if is_junit(&text) => Ok(std::fs::remove_file(path).map_err(|why| wrong("replace", &why))?),

@@ -37,6 +37,10 @@ fn a_row_that_cannot_be_used_is_named_by_its_file_and_line() {
             r#"{"id": 2, "prompt": "2+2?", "answer": 4, "canonical": "number", "roleset": "vote_number"}"#,
             "it names a roleset",
         ),
+        (
+            r#"{"id": 2, "prompt": "2+2?", "answer": "caf\ud800"}"#,
+            "its `answer` has half of a surrogate pair",
+        ),
         ("{\"id\": 2, ", "it is not valid JSON"),
     ] {
         let folder = Folder::new();

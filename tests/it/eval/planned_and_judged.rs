@@ -78,6 +78,7 @@ fn a_junit_file_replaces_no_other_file_and_does_not_outlive_its_evaluation() {
     for (file, why) in [
         ("sums.jsonl", "it is not a JUnit file of an evaluation"),
         ("/dev/null", "it is not a JUnit file of an evaluation"),
+        ("nowhere/bars.xml", "there is no folder `nowhere`"),
     ] {
         let words = [&super::ARMS[..], &["--junit", file]].concat();
         let told = Finished::of(&mut eval(&folder, &server, &words)).exits(2).stderr;
@@ -114,6 +115,19 @@ fn a_plan_for_one_part_is_of_that_part() {
     let words = [&super::ARMS[..], &["--dry-run", "--seed", "7"]].concat();
     let told = Finished::of(&mut eval(&folder, &server, &words)).exits(2).stderr;
     assert!(told.contains("the seed is 1 there and 7 here"), "{told}");
+}
+
+/// A pilot that is smaller than the array of jobs leaves some of them nothing to do.
+#[test]
+fn a_part_without_an_item_succeeds() {
+    let (folder, server) = (Folder::new(), sums_model());
+    sums(&folder, 2);
+    let words = [&super::ARMS[..], &["--shard", "2/3"]].concat();
+    Finished::of(&mut eval(&folder, &server, &words)).exits(0);
+    assert!(server.chats().is_empty());
+    evaluated(&folder, &server, &["--shard", "0/3"], 0);
+    let whole = evaluated(&folder, &server, &["--shard", "1/3"], 0);
+    assert_eq!((&whole["items"], &whole["planned"]), (&json!(2), &json!(2)));
 }
 
 /// What ends first is what is easy, so a part of a baseline or of an evaluation is no measure.
