@@ -16,7 +16,7 @@ use crate::text::{CanonicalKind, Canonicalizer, Reading};
 
 /// A pattern of numbers, with their signs, separators and exponents.
 static NUMBER: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"[-+−]?[0-9](?:[0-9.,]*[0-9])?(?:[eE][-+]?[0-9]{1,4}\b)?")
+    Regex::new(r"[-+−]?[0-9](?:[0-9.,]*[0-9])?(?:[eE][-+−]?[0-9]+)?")
         .unwrap_or_else(|_| unreachable!("it is tested"))
 });
 
@@ -95,7 +95,13 @@ fn last_number(text: &str) -> Option<String> {
     let read = |found: &str| {
         canonicalizer.canonicalize_known(&found.replace('−', "-")).ok().map(|number| number.text)
     };
-    NUMBER.find_iter(text).filter_map(|found| read(found.as_str())).last()
+    let number = |found: regex::Match<'_>| {
+        // After a letter, as in 0x1e5, an e begins no exponent.
+        let is_within = text[..found.start()].ends_with(char::is_alphabetic);
+        let digits = found.as_str().rsplit(['e', 'E']).next().filter(|_| is_within);
+        read(digits.unwrap_or(found.as_str()))
+    };
+    NUMBER.find_iter(text).filter_map(number).last()
 }
 
 /// Returns a text with case folded and white space collapsed.
@@ -130,6 +136,11 @@ mod tests {
             (Grader::Number, "It is 1e-05 m, 3E2 times.", "300", true),
             (Grader::Number, "3", "1e3", false),
             (Grader::Number, "room 4east", "4", true),
+            (Grader::Number, "It weighs 1e3kg.", "1000", true),
+            (Grader::Number, "1.5e−5", "0.000015", true),
+            (Grader::Number, "1e00003", "1000", true),
+            (Grader::Number, "at 0x1e5", "5", true),
+            (Grader::Number, "commit a3e-7", "-7", true),
             (Grader::Number, "four", "4", false),
             (Grader::Regex, "The capital is Paris.", "(?i)paris|lutetia", true),
             (Grader::Regex, "Rome", "(?i)paris", false),
