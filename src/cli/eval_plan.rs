@@ -30,7 +30,9 @@ pub(super) fn planned(
     }
     let vote = vote_roleset(data.kind == CanonicalKind::Choice, Some(data.kind));
     // Banks that are there stay as they are, so that a further arm may need another one.
-    let mut banks = EvalPlan::load(out).map(|known| known.banks).unwrap_or_default();
+    let known = EvalPlan::load(out).ok();
+    let is_old = known.as_ref().is_some_and(|known| known.limits.is_none());
+    let mut banks = known.map(|known| known.banks).unwrap_or_default();
     let drawn = banks.len();
     let mut arms: Vec<PlannedArm> = Vec::new();
     let mut ways: Vec<(Digest, String)> = Vec::new();
@@ -81,7 +83,8 @@ pub(super) fn planned(
         primary,
         effect: args.effect,
         pilot: args.pilot.is_some(),
-        limits: Some(args.limits.limits().on_resources()),
+        // The runs of an earlier program's plan may have had any.
+        limits: Some(args.limits.limits().on_resources()).filter(|_| !is_old),
         arms,
         banks,
     })

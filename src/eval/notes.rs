@@ -37,7 +37,8 @@ pub fn notes(summary: &Summary) -> Vec<String> {
             models.join(", ")
         ));
     }
-    let is_judged = |arm: &ArmSummary| arm.verdict.is_some() || summary.pilot || !summary.is_complete();
+    let is_unjudged = summary.pilot || !summary.is_complete();
+    let is_judged = |arm: &ArmSummary| arm.verdict.is_some() || is_unjudged && arm.has_same_models;
     let is_dearer = |arm: &&ArmSummary| is_judged(arm) && arm.against.is_some_and(|of: Against| of.is_dearer);
     let dearer: Vec<&str> = summary.arms.iter().filter(is_dearer).map(|arm| arm.name.as_str()).collect();
     if !dearer.is_empty() {
@@ -79,6 +80,9 @@ pub fn notes(summary: &Summary) -> Vec<String> {
 /// Returns the number of items that a pilot finds needed.
 fn pilot(summary: &Summary) -> String {
     let primary = summary.arms.iter().find(|arm| arm.is_primary);
+    if primary.is_some_and(|arm| !arm.has_same_models) {
+        return "its primary arm has other models than its curve".to_owned();
+    }
     let of = primary.and_then(|arm| Some((arm, arm.against?)));
     of.map_or("no item is complete".to_owned(), |(arm, of)| {
         format!(

@@ -60,6 +60,8 @@ pub fn write_report(
     results: &EvalResults,
     summary: &Summary,
 ) -> Result<(), EvalError> {
+    let items = folder.join("items");
+    require_own(&items).map_err(|why| EvalError::Io { action: "write", path: items, why })?;
     write(&folder.join("summary.json"), &(serde_json::to_string_pretty(summary).unwrap_or_default() + "\n"))?;
     write(&folder.join("items.jsonl"), &rows(plan, results))?;
     let flips = flips(plan, results);
@@ -101,14 +103,19 @@ fn is_page(name: &OsStr) -> bool {
     number.is_some_and(|number| !number.is_empty() && number.chars().all(|c| c.is_ascii_digit()))
 }
 
-/// Makes the folder of items, without pages of an earlier report. A link is refused, because it could lead to files of others.
+/// Refuses a link in place of the folder of items, because it could lead to files of others, and any other file.
+fn require_own(items: &Path) -> std::io::Result<()> {
+    let why = match items.symlink_metadata() {
+        Ok(there) if there.is_symlink() => "it is a link, and not the evaluation's own folder; remove it",
+        Ok(there) if !there.is_dir() => "it is a file, and not the evaluation's own folder; remove it",
+        _ => return Ok(()),
+    };
+    Err(Error::new(ErrorKind::NotADirectory, why))
+}
+
+/// Makes the folder of items, without pages of an earlier report.
 fn clear(items: &Path) -> std::io::Result<()> {
-    if items.is_symlink() {
-        return Err(Error::new(
-            ErrorKind::NotADirectory,
-            "it is a link, and not the evaluation's own folder",
-        ));
-    }
+    require_own(items)?;
     private_folder(items)?;
     for entry in std::fs::read_dir(items)? {
         let entry = entry?;

@@ -204,6 +204,17 @@ fn what_is_compared_is_settled_before_the_results_are_seen() {
         let told = Finished::of(&mut eval(&folder, &server, change)).exits(2).stderr;
         assert!(told.contains("another plan") && told.contains(what), "{change:?}: {told}");
     }
+    // The plan of an earlier program does not say its limits, and gets none that its runs did not have.
+    let path = folder.path().join("study/plan.json");
+    let plan = file(&folder, "plan.json");
+    let mut old: Value = serde_json::from_str(&plan).unwrap();
+    old.as_object_mut().unwrap().remove("limits").unwrap();
+    std::fs::write(&path, old.to_string()).unwrap();
+    let limited = ["--arm", "vote", "--max-tokens-total", "400000"];
+    Finished::of(&mut eval(&folder, &server, &limited)).exits(0);
+    let kept: Value = serde_json::from_str(&file(&folder, "plan.json")).unwrap();
+    assert_eq!(kept, old);
+    std::fs::write(&path, plan).unwrap();
     // There may be more arms, also such as need another bank.
     let more = ["--arm", "vote", "--arm", "sc@16"];
     let told = Finished::of(&mut eval(&folder, &server, &more)).exits(0).stdout;
