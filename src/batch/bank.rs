@@ -96,11 +96,15 @@ pub(super) struct DrawnSamples {
 /// The samples of one question: their number by voter, and the version of the rules by which each was asked.
 type DrawnOf = BTreeMap<Digest, (u32, RulesVersion)>;
 
-/// The records that begin and end a run, and none of the others.
+/// The records that begin, resume and end a run, and none of the others.
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Boundary {
     Opened(Box<RunSpec>),
+    Resumed {
+        #[serde(default)]
+        endpoints: Option<Vec<Endpoint>>,
+    },
     Stopped {
         outcome: Outcome,
     },
@@ -127,7 +131,7 @@ impl DrawnSamples {
                     Boundary::Stopped { outcome } if outcome.is_final() => {
                         open.remove(&record.run).iter().for_each(|run| drawn.count(run));
                     }
-                    Boundary::Stopped { .. } | Boundary::Within => {}
+                    Boundary::Resumed { .. } | Boundary::Stopped { .. } | Boundary::Within => {}
                 }
                 Ok(())
             })?;
@@ -226,13 +230,31 @@ impl DrawnSamples {
     }
 }
 
-/// Returns the fields that were added to the requests of the bank from which this batch was played. The bank is sought beside the batch,
-/// as in an evaluation, and then where it was named.
+/// Returns the fields that were added to the requests of the bank from which this batch was played. The bank is sought where it was named,
+/// and beside the batch, as in an evaluation. Without a bank they are not known, nor if they were not the same in all its requests to the
+/// model.
 pub(super) fn drawn_with(batch: &Path, bank: &BankEndpoint) -> Option<Map<String, Value>> {
     let named = Path::new(&bank.folder);
     let beside = batch.parent().zip(named.file_name()).map(|(folder, name)| folder.join(name));
-    let mut places = beside.into_iter().chain([named.to_owned()]);
-    places.find_map(|place| Bank::first_endpoint(&place).ok())?.extra_fields()
+    let mut found: Vec<Option<Map<String, Value>>> = Vec::new();
+    for path in beside.iter().map(PathBuf::as_path).chain([named]) {
+        for journal in Bank::journals(path).unwrap_or_default() {
+            let read = read_shared(&journal, |record: Record<Boundary>, _| {
+                let endpoints = match record.event {
+                    Boundary::Opened(run) => run.endpoints,
+                    Boundary::Resumed { endpoints } => endpoints.unwrap_or_default(),
+                    Boundary::Stopped { .. } | Boundary::Within => Vec::new(),
+                };
+                let of_model = endpoints.iter().filter(|endpoint| endpoint.model() == bank.model);
+                found.extend(of_model.map(Endpoint::extra_fields));
+                found.dedup();
+                Ok(())
+            });
+            read.ok()?;
+        }
+    }
+    found.dedup();
+    if found.len() == 1 { found.remove(0) } else { None }
 }
 
 /// The samples that a vote may need of one voter.

@@ -56,7 +56,7 @@ impl GradedRuns {
                     let extras = way.extras.iter_mut().zip(state.endpoints());
                     for (extra, endpoint) in extras.filter(|(extra, _)| extra.is_none()) {
                         if let Endpoint::Bank(bank) = endpoint {
-                            let known = banks.entry(bank.folder.clone());
+                            let known = banks.entry((bank.folder.clone(), bank.model.clone()));
                             known.or_insert_with(|| drawn_with(folder, bank)).clone_into(extra);
                         }
                     }
@@ -116,6 +116,6 @@ impl GradedRuns {
 
 /// Returns the way in which a run was made, as its journal says it.
 fn way(state: &RunState) -> CalibratedWay {
-    let opened = state.opened();
-    CalibratedWay::new(&opened.setup, state.endpoints(), opened.limits.on_resources())
+    // A run that was resumed under other limits gives the answers of these.
+    CalibratedWay::new(&state.opened().setup, state.endpoints(), state.limits().on_resources())
 }

@@ -32,6 +32,7 @@ use crate::otlp::SpanQueue;
 use crate::protocol::{RunSetup, Task};
 use crate::provider::Clients;
 use crate::provider::launch::Lifeline;
+use crate::run::CALIBRATED;
 use crate::sandbox::Sandbox;
 
 /// The options of a batch.
@@ -222,10 +223,14 @@ pub(super) fn begin(shard: &mut Shard, work: &Work, common: &Common) -> Result<N
             let (writer, records) = shard.take(run)?;
             let made_of = made_of(&records);
             let redaction = gone_on_with(shard, run, sought.is_some()).map_err(Unfit::Line)?;
+            let limits = cell.column.limits_of_run(options.limits);
+            if !allows(&records, limits) {
+                return Err(Unfit::Line(CALIBRATED.to_owned()));
+            }
             let start = Start::Again {
                 records,
                 endpoints: cell.column.endpoints.clone(),
-                limits: cell.column.limits_of_run(options.limits),
+                limits,
                 redaction: redaction.map(Box::new),
             };
             Ok(Next::Go { writer, start, made_of })
@@ -335,6 +340,15 @@ pub(super) async fn graded_again(
     table: Option<PathBuf>,
 ) -> Result<Grades, BatchError> {
     grade(common.options.grader.as_ref(), work, known.given(), known.grades(), table).await
+}
+
+/// Returns whether a run with these records can go on under these limits.
+fn allows(records: &[Record], limits: Limits) -> bool {
+    let Some(Entry::Opened(opened)) = records.first().map(|record| &record.event) else { return true };
+    let resumed = records.iter().rev().find_map(|record| {
+        if let Entry::Resumed { limits, .. } = &record.event { Some(*limits) } else { None }
+    });
+    opened.allows(resumed.unwrap_or(opened.limits), limits)
 }
 
 /// Returns the SHA-256 of what a run was begun with, documents aside. It equals that of the cell if nothing has changed.

@@ -132,7 +132,9 @@ fn verify_shard(
         Ok(())
     })?;
     differs.map_or(Ok(()), Err)?;
-    for run in open.values() {
+    let mut open: Vec<(Uuid, Open)> = open.into_iter().collect();
+    open.sort_by_key(|(run, _)| *run);
+    for (_, run) in &open {
         if matches!(run.state.outcome(), Some(Outcome::Budget { .. })) {
             examine(&run.state).map_err(|why| BatchError::Stray { path: journal.clone(), why })?;
         }

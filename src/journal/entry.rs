@@ -103,6 +103,15 @@ pub struct RunSpec {
     pub cell: Option<InBatch>,
 }
 
+impl RunSpec {
+    /// Returns whether the run can go on from its present limits to other ones. Under a calibration it cannot: the answers that need more
+    /// tokens are not those that the calibration knows.
+    #[must_use]
+    pub fn allows(&self, now: Limits, next: Limits) -> bool {
+        self.calibration.is_none() || now.on_resources() == next.on_resources()
+    }
+}
+
 /// The place of a run in a session.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]

@@ -45,7 +45,7 @@ struct Kept {
     place: Place,
 }
 
-/// A model as it is called. The digest of a request says neither of the two.
+/// A model as it is called. The digest of a request says neither its name nor the fields.
 #[derive(Clone, Debug)]
 pub struct CalledModel {
     name: String,

@@ -33,6 +33,9 @@ pub struct ResumeRequest {
     pub confinement: Confinement,
 }
 
+/// The reason why a run with a calibration goes on under no other limits.
+pub const CALIBRATED: &str = "the run has a calibration, which holds for its limits on tokens and cost alone; resume it without other ones, or begin a run without --calibration";
+
 /// A run that can continue, and the server that was started for it.
 #[derive(Debug, Default)]
 pub struct ResumedRun {
@@ -60,6 +63,10 @@ pub async fn prepare_resume(
     if state.outcome().is_some_and(Outcome::is_final) {
         return Ok(ResumedRun { has_ended: true, ..ResumedRun::default() });
     }
+    let limits = limits(request.limits, state.limits());
+    if !state.opened().allows(state.limits(), limits) {
+        return Err(RunError::Usage(CALIBRATED.to_owned()));
+    }
     // A missing table is found before a server is started for nothing.
     let mut redaction = table(&state, dir)?;
     let mut check = state.opened().setup.check_command.clone();
@@ -82,8 +89,6 @@ pub async fn prepare_resume(
     let searches = state.library().is_some();
     let endpoints = resumed_endpoints(state.endpoints(), searches, &chosen, file).await?;
     check_prices(request.limits, &endpoints)?;
-    let limits = limits(request.limits, state.limits());
-    require_calibrated(&state, limits)?;
     let mut resumption = Resumption::new(limits, endpoints)
         .on_server(server.as_ref().map(Launched::lifeline))
         .with_sandbox(sandbox);
@@ -96,16 +101,6 @@ pub async fn prepare_resume(
         resumption = resumption.with_corpus(corpus, library);
     }
     Ok(ResumedRun { resumption: resumption.with_redaction(redaction), server, has_ended: false })
-}
-
-/// Refuses other limits on tokens and cost under a calibration. The answers that need more tokens are not those that it knows.
-fn require_calibrated(state: &RunState, limits: Limits) -> Result<(), RunError> {
-    let opened = state.opened();
-    if opened.calibration.is_some() && limits.on_resources() != opened.limits.on_resources() {
-        let why = "the run has a calibration, which holds for its first limits on tokens and cost alone; resume it without other ones, or begin a run without --calibration";
-        return Err(RunError::Usage(why.to_owned()));
-    }
-    Ok(())
 }
 
 /// Returns the files and folders that the run searches, by their original names.

@@ -13,7 +13,7 @@ use crate::cli::error::UsageError;
 use crate::cli::one_column::require_one_column;
 use crate::cli::output::Output;
 use crate::core::{ExitCode, PROGRAM};
-use crate::eval::{ARMS, EvalPlan, EvalResults};
+use crate::eval::{ARMS, EvalPlan, EvalResults, tasks_file};
 use crate::files::{LARGE_BYTES_MAX, read_text, write_whole};
 use crate::text::{counted, escape, percent};
 
@@ -37,6 +37,13 @@ pub(crate) fn calibrate(args: &CalibrateArgs, output: &Output) -> anyhow::Result
         }
     }
     let graded = GradedRuns::read(&batches, &args.only)?;
+    if graded.untold > 0 {
+        return Err(UsageError(format!(
+            "{} ended without a line of results, which says whether an answer is right; the command that began the batch adds it, whatever the arm",
+            counted(graded.untold, "run")
+        ))
+        .into());
+    }
     if graded.columns.is_empty() {
         let dir = args.dir.display();
         let why = if args.only.is_empty() {
@@ -51,14 +58,7 @@ pub(crate) fn calibrate(args: &CalibrateArgs, output: &Output) -> anyhow::Result
     if graded.calibrated > 0 {
         return Err(CalibrationError::Withheld.into());
     }
-    let GradedRuns { ways, runs, left_out, later_seeds, untold, .. } = graded;
-    if untold > 0 {
-        return Err(UsageError(format!(
-            "{} ended without a line of results, which says whether an answer is right; the command that began the batch adds it",
-            counted(untold, "run")
-        ))
-        .into());
-    }
+    let GradedRuns { ways, runs, left_out, later_seeds, .. } = graded;
     if later_seeds > 0 {
         output.status(&format!(
             "one run of each task is used; {} with later seeds are not",
@@ -113,7 +113,10 @@ fn batches(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
         return Ok(vec![dir.to_owned()]);
     }
     let plan = EvalPlan::load(dir)?;
-    Ok(EvalResults::parts(dir, &plan).into_iter().map(|part| part.join(ARMS)).collect())
+    // A part without a task has no batch.
+    let is_empty = |part: &PathBuf| tasks_file(part).metadata().is_ok_and(|file| file.len() == 0);
+    let parts = EvalResults::parts(dir, &plan).into_iter().filter(|part| !is_empty(part));
+    Ok(parts.map(|part| part.join(ARMS)).collect())
 }
 
 /// Prints at which risks answers can be given, and returns exit code 9 if the one that was asked for is not among them.

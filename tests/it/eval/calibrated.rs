@@ -113,7 +113,7 @@ fn a_run_that_was_cut_off_abstains_after_it_is_resumed() {
     let resume = ["resume", run, "--base-url", &server.url()];
     // Answers that need more tokens are not those that the calibration knows.
     let other = Finished::of(consensus(&folder).args(resume).args(["--max-tokens-total", "100000"])).exits(2);
-    assert!(other.stderr.contains("first limits on tokens and cost alone"), "{}", other.stderr);
+    assert!(other.stderr.contains("holds for its limits on tokens and cost alone"), "{}", other.stderr);
     Finished::of(consensus(&folder).args(resume)).exits(3);
     Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
 }
@@ -321,6 +321,68 @@ fn a_run_that_reaches_a_limit_counts_as_one_without_an_answer() {
     let at = told["risks"].as_array().unwrap().iter().find(|row| row["risk"] == 0.1).unwrap();
     let coverage = at["coverage"].as_f64().unwrap();
     assert!((0.4..0.6).contains(&coverage), "half of the tasks reach the limit: {at}");
+    // A run with this calibration does not go on under another limit, and answers under two limits make no calibration.
+    folder.write("few.jsonl", &(0..2).map(line).collect::<String>());
+    let few = ["batch", "few.jsonl", "--output", "few", "--quiet", "--max-tokens-total"];
+    let calibration = ["6000", "--calibration", "known/calibration.json", "--risk", "0.1"];
+    Finished::of(&mut asked(&folder, &server, &[&few[..], &calibration].concat())).exits(5);
+    let raised = ["1000000", "--retry", "budget", "--keep-old"];
+    let told = Finished::of(&mut asked(&folder, &server, &[&few[..], &raised].concat())).exits(2).stderr;
+    assert!(told.contains("holds for its limits on tokens and cost alone"), "{told}");
+    let raised = ["batch", "sums.jsonl", "--output", "known", "--quiet", "--max-tokens-total", "1000000"];
+    let raised = [&raised[..], &["--retry", "budget"]].concat();
+    Finished::of(&mut asked(&folder, &server, &raised)).exits(0);
+    let told = Finished::of(consensus(&folder).args(["calibrate", "known"])).exits(2).stderr;
+    assert!(told.contains("made in different ways: its limits on tokens and cost are"), "{told}");
+}
+
+/// A pilot that is smaller than the array of jobs leaves some of them nothing to do.
+#[test]
+fn an_evaluation_with_an_empty_part_is_complete() {
+    let folder = Folder::new();
+    sums(&folder, 40);
+    for shard in 0..41 {
+        let mut eval = consensus(&folder);
+        eval.args(["eval", "sums.jsonl", "--out", "study", "--samples", "2", "--arm", "single", "--quiet"]);
+        Finished::of(eval.args(["--mock", "--answer", "4", "--shard", &format!("{shard}/41")])).exits(0);
+    }
+    let told = Finished::of(consensus(&folder).args(["calibrate", "study", "--risk", "0.2"])).exits(0).stdout;
+    assert!(told.contains("40 tasks: 40 with an answer"), "{told}");
+}
+
+/// A bank may hold the samples of several models, each with fields of its own.
+#[test]
+fn a_batch_from_a_bank_has_the_fields_of_its_own_model() {
+    let (folder, server) = (Folder::new(), Server::start(model(GUESSES)));
+    sums(&folder, 40);
+    let provider = |name: &str, top_p: f64| {
+        format!("[providers.{name}]\nbase_url = \"{}\"\nbody = {{ top_p = {top_p} }}\n", server.url())
+    };
+    folder.write("consensus.toml", &(provider("one", 0.1) + &provider("other", 0.9)));
+    trust(&folder);
+    let mut bank = consensus(&folder);
+    bank.args([
+        "batch",
+        "sums.jsonl",
+        "--bank",
+        "bank",
+        "--words",
+        "4",
+        "--roleset",
+        "vote_number",
+        "--quiet",
+    ]);
+    Finished::of(bank.args(["--model", "one:tiny-model,other:other-model", "--no-model-check"])).exits(0);
+    let vote = ["--from-bank", "bank", "--output", "votes", "--roleset", "vote_number", "--samples-max", "4"];
+    let mut votes = consensus(&folder);
+    votes.args(["batch", "sums.jsonl", "--quiet", "--model", "other-model"]).args(vote);
+    Finished::of(votes.args(["--on-disagreement", "leader"])).exits(0);
+    let calibrate = ["calibrate", "votes", "--risk", "0.2"];
+    assert!([0, 9].contains(&Finished::of(consensus(&folder).args(calibrate)).code));
+    let made = std::fs::read_to_string(folder.path().join("votes/calibration.json")).unwrap();
+    let made: Value = serde_json::from_str(&made).unwrap();
+    let extras = made["way"]["extras"].as_array().unwrap();
+    assert!(!extras.is_empty() && extras.iter().all(|extra| *extra == json!({"top_p": 0.9})), "{made}");
 }
 
 #[test]
