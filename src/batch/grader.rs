@@ -20,6 +20,9 @@ static NUMBER: LazyLock<Regex> = LazyLock::new(|| {
         .unwrap_or_else(|_| unreachable!("it is tested"))
 });
 
+/// The signs before a number.
+const SIGNS: [char; 3] = ['-', '+', '−'];
+
 /// The way an answer is graded.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -96,10 +99,14 @@ fn last_number(text: &str) -> Option<String> {
         canonicalizer.canonicalize_known(&found.replace('−', "-")).ok().map(|number| number.text)
     };
     let number = |found: regex::Match<'_>| {
-        // After a letter, as in 0x1e5, an e begins no exponent.
-        let is_within = text[..found.start()].ends_with(char::is_alphabetic);
-        let digits = found.as_str().rsplit(['e', 'E']).next().filter(|_| is_within);
-        read(digits.unwrap_or(found.as_str()))
+        let (whole, before) = (found.as_str(), &text[..found.start()]);
+        let last = || whole.rsplit(['e', 'E']).next().and_then(read);
+        // In a hexadecimal number and in S01E05, an e begins no exponent.
+        let word = before.trim_end_matches(|c: char| c.is_ascii_alphanumeric()).len();
+        let word = if whole.starts_with(SIGNS) { "" } else { &before[word..] };
+        let is_hex = word.eq_ignore_ascii_case("0x") || word.chars().all(|c| c.is_ascii_hexdigit());
+        let is_padded = matches!(whole.trim_start_matches(SIGNS).as_bytes(), [b'0', b'0'..=b'9', ..]);
+        if !word.is_empty() && is_hex || is_padded { last() } else { read(whole).or_else(last) }
     };
     NUMBER.find_iter(text).filter_map(number).last()
 }
@@ -141,6 +148,10 @@ mod tests {
             (Grader::Number, "1e00003", "1000", true),
             (Grader::Number, "at 0x1e5", "5", true),
             (Grader::Number, "commit a3e-7", "-7", true),
+            (Grader::Number, "答案是-1.5e3", "-1500", true),
+            (Grader::Number, "USD1e6, or 2x1e5", "100000", true),
+            (Grader::Number, "in S01E05", "5", true),
+            (Grader::Number, "commit 7e1234567", "1234567", true),
             (Grader::Number, "four", "4", false),
             (Grader::Regex, "The capital is Paris.", "(?i)paris|lutetia", true),
             (Grader::Regex, "Rome", "(?i)paris", false),
