@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::config::{ConfigError, Roleset};
-use crate::core::{BankEndpoint, Endpoint};
+use crate::core::Endpoint;
 use crate::crypto::Digest;
 use crate::journal::{Record, RunSpec, read_shared};
 use crate::protocol::{
@@ -230,30 +230,23 @@ impl DrawnSamples {
     }
 }
 
-/// Returns the fields that were added to the requests of the bank from which this batch was played. The bank is sought where it was named,
-/// and beside the batch, as in an evaluation. Without a bank they are not known, nor if they were not the same in all its requests to the
-/// model.
-pub(super) fn drawn_with(batch: &Path, bank: &BankEndpoint) -> Option<Map<String, Value>> {
-    let named = Path::new(&bank.folder);
-    let beside = batch.parent().zip(named.file_name()).map(|(folder, name)| folder.join(name));
+/// Returns the fields that were added to the requests of a bank to this model. They are not known if they were not the same in all of them.
+pub(super) fn drawn_with(bank: &Path, model: &str) -> Option<Map<String, Value>> {
     let mut found: Vec<Option<Map<String, Value>>> = Vec::new();
-    for path in beside.iter().map(PathBuf::as_path).chain([named]) {
-        for journal in Bank::journals(path).unwrap_or_default() {
-            let read = read_shared(&journal, |record: Record<Boundary>, _| {
-                let endpoints = match record.event {
-                    Boundary::Opened(run) => run.endpoints,
-                    Boundary::Resumed { endpoints } => endpoints.unwrap_or_default(),
-                    Boundary::Stopped { .. } | Boundary::Within => Vec::new(),
-                };
-                let of_model = endpoints.iter().filter(|endpoint| endpoint.model() == bank.model);
-                found.extend(of_model.map(Endpoint::extra_fields));
-                found.dedup();
-                Ok(())
-            });
-            read.ok()?;
-        }
+    for journal in Bank::journals(bank).ok()? {
+        let read = read_shared(&journal, |record: Record<Boundary>, _| {
+            let endpoints = match record.event {
+                Boundary::Opened(run) => run.endpoints,
+                Boundary::Resumed { endpoints } => endpoints.unwrap_or_default(),
+                Boundary::Stopped { .. } | Boundary::Within => Vec::new(),
+            };
+            let of_model = endpoints.iter().filter(|endpoint| endpoint.model() == model);
+            found.extend(of_model.map(Endpoint::extra_fields));
+            found.dedup();
+            Ok(())
+        });
+        read.ok()?;
     }
-    found.dedup();
     if found.len() == 1 { found.remove(0) } else { None }
 }
 

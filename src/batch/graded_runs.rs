@@ -39,12 +39,13 @@ pub struct GradedRuns {
 }
 
 impl GradedRuns {
-    /// Reads the batches in these folders.
+    /// Reads the batches in these folders. Those of an evaluation have their banks beside them. Any other bank may be elsewhere by now, and
+    /// another one in its place.
     ///
     /// # Errors
     ///
     /// Returns [`BatchError`] if there is no batch, or it does not verify.
-    pub fn read(folders: &[PathBuf], only: &[Only]) -> Result<Self, BatchError> {
+    pub fn read(folders: &[PathBuf], only: &[Only], of_evaluation: bool) -> Result<Self, BatchError> {
         let mut graded = Self::default();
         let mut of_task: BTreeMap<String, (u64, KnownRun)> = BTreeMap::new();
         for folder in folders {
@@ -57,7 +58,9 @@ impl GradedRuns {
                     for (extra, endpoint) in extras.filter(|(extra, _)| extra.is_none()) {
                         if let Endpoint::Bank(bank) = endpoint {
                             let known = banks.entry((bank.folder.clone(), bank.model.clone()));
-                            known.or_insert_with(|| drawn_with(folder, bank)).clone_into(extra);
+                            let beside = || drawn_with(&beside(folder, &bank.folder)?, &bank.model);
+                            let beside = || beside().filter(|_| of_evaluation);
+                            known.or_insert_with(beside).clone_into(extra);
                         }
                     }
                     graded.add(state, way, (task, *is_right), &mut of_task);
@@ -118,4 +121,9 @@ impl GradedRuns {
 fn way(state: &RunState) -> CalibratedWay {
     // A run that was resumed under other limits gives the answers of these.
     CalibratedWay::new(&state.opened().setup, state.endpoints(), state.limits().on_resources())
+}
+
+/// Returns the bank of this name beside a batch.
+fn beside(batch: &Path, bank: &str) -> Option<PathBuf> {
+    Some(batch.parent()?.join(Path::new(bank).file_name()?))
 }

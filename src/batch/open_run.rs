@@ -32,7 +32,7 @@ use crate::otlp::SpanQueue;
 use crate::protocol::{RunSetup, Task};
 use crate::provider::Clients;
 use crate::provider::launch::Lifeline;
-use crate::run::CALIBRATED;
+use crate::run::only_under;
 use crate::sandbox::Sandbox;
 
 /// The options of a batch.
@@ -224,8 +224,8 @@ pub(super) fn begin(shard: &mut Shard, work: &Work, common: &Common) -> Result<N
             let made_of = made_of(&records);
             let redaction = gone_on_with(shard, run, sought.is_some()).map_err(Unfit::Line)?;
             let limits = cell.column.limits_of_run(options.limits);
-            if !allows(&records, limits) {
-                return Err(Unfit::Line(CALIBRATED.to_owned()));
+            if let Some(why) = refusal(&records, limits) {
+                return Err(Unfit::Line(why));
             }
             let start = Start::Again {
                 records,
@@ -342,13 +342,14 @@ pub(super) async fn graded_again(
     grade(common.options.grader.as_ref(), work, known.given(), known.grades(), table).await
 }
 
-/// Returns whether a run with these records can go on under these limits.
-fn allows(records: &[Record], limits: Limits) -> bool {
-    let Some(Entry::Opened(opened)) = records.first().map(|record| &record.event) else { return true };
+/// Returns the reason why a run with these records cannot go on under these limits, if there is one.
+fn refusal(records: &[Record], limits: Limits) -> Option<String> {
+    let Entry::Opened(opened) = &records.first()?.event else { return None };
     let resumed = records.iter().rev().find_map(|record| {
         if let Entry::Resumed { limits, .. } = &record.event { Some(*limits) } else { None }
     });
-    opened.allows(resumed.unwrap_or(opened.limits), limits)
+    let now = resumed.unwrap_or(opened.limits);
+    (!opened.allows(now, limits)).then(|| only_under(now))
 }
 
 /// Returns the SHA-256 of what a run was begun with, documents aside. It equals that of the cell if nothing has changed.

@@ -52,7 +52,7 @@ pub use prepare::{ReadyRun, RunDraft, draft, introduce, prepare};
 pub use redaction::sought;
 pub use request::{ChunkRequest, MockChoice, ReadInPieces, RedactRequest, RunRequest, SeatRequest};
 pub use rerun::{Again, MadeAgain, make_again, repeatable, require_check_given};
-pub use resume::{CALIBRATED, ResumeRequest, ResumedRun, prepare_resume};
+pub use resume::{ResumeRequest, ResumedRun, only_under, prepare_resume};
 pub use roleset::{NamedRoleset, RolesetChoice, of_its_kind, read_named};
 pub use run_id::RunId;
 pub use seats::require_unlike_voters;

@@ -33,8 +33,14 @@ pub struct ResumeRequest {
     pub confinement: Confinement,
 }
 
-/// The reason why a run with a calibration goes on under no other limits.
-pub const CALIBRATED: &str = "the run has a calibration, which holds for its limits on tokens and cost alone; resume it without other ones, or begin a run without --calibration";
+/// Returns the reason why a run with a calibration goes on under no limits but these.
+#[must_use]
+pub fn only_under(limits: Limits) -> String {
+    format!(
+        "the run has a calibration, which holds for its limits on tokens and cost alone ({}); continue it under these, or begin anew without --calibration",
+        limits.on_resources()
+    )
+}
 
 /// A run that can continue, and the server that was started for it.
 #[derive(Debug, Default)]
@@ -65,7 +71,7 @@ pub async fn prepare_resume(
     }
     let limits = limits(request.limits, state.limits());
     if !state.opened().allows(state.limits(), limits) {
-        return Err(RunError::Usage(CALIBRATED.to_owned()));
+        return Err(RunError::Usage(only_under(state.limits())));
     }
     // A missing table is found before a server is started for nothing.
     let mut redaction = table(&state, dir)?;

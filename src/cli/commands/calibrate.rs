@@ -36,7 +36,7 @@ pub(crate) fn calibrate(args: &CalibrateArgs, output: &Output) -> anyhow::Result
             return Err(CalibrationError::Incomplete(batch.display().to_string()).into());
         }
     }
-    let graded = GradedRuns::read(&batches, &args.only)?;
+    let graded = GradedRuns::read(&batches, &args.only, EvalPlan::is_in(&args.dir))?;
     if graded.untold > 0 {
         return Err(UsageError(format!(
             "{} ended without a line of results, which says whether an answer is right; the command that began the batch adds it, whatever the arm",
@@ -75,6 +75,9 @@ pub(crate) fn calibrate(args: &CalibrateArgs, output: &Output) -> anyhow::Result
             "left out: {} that failed or whose right answer is not known",
             counted(left_out, "run")
         ));
+    }
+    if way.extras.contains(&None) {
+        output.warn("the `body` of the provider is not known, because the runs were played from a bank; a run with any other one will be accepted");
     }
     let path = args.output.clone().unwrap_or_else(|| args.dir.join(FILE));
     require_own(&path)?;
