@@ -54,13 +54,11 @@ impl GradedRuns {
             let verified = verify(folder, &mut |state| {
                 if let Some((task, Some(is_right))) = rights.get(state.run()) {
                     let mut way = way(state);
-                    let extras = way.extras.iter_mut().zip(state.endpoints());
-                    for (extra, endpoint) in extras.filter(|(extra, _)| extra.is_none()) {
-                        if let Endpoint::Bank(bank) = endpoint {
+                    for (extra, endpoint) in way.extras.iter_mut().zip(state.endpoints()) {
+                        if let (Endpoint::Bank(bank), true) = (endpoint, of_evaluation) {
+                            let drawn = || drawn_with(&beside(folder, &bank.folder)?, &bank.model);
                             let known = banks.entry((bank.folder.clone(), bank.model.clone()));
-                            let beside = || drawn_with(&beside(folder, &bank.folder)?, &bank.model);
-                            let beside = || beside().filter(|_| of_evaluation);
-                            known.or_insert_with(beside).clone_into(extra);
+                            known.or_insert_with(drawn).clone_into(extra);
                         }
                     }
                     graded.add(state, way, (task, *is_right), &mut of_task);
