@@ -55,6 +55,8 @@ pub struct BatchPlan<'a> {
     shard: ShardOf,
     folder: &'a Path,
     ended: HashSet<Uuid>,
+    /// The most tokens of each run, if they are limited.
+    tokens_max: Option<u64>,
     plans: Vec<ColumnPlan>,
 }
 
@@ -72,7 +74,8 @@ impl Sum {
 }
 
 impl<'a> BatchPlan<'a> {
-    /// Makes an empty plan. `out` is the folder of existing results, and `folder` that of the documents that tasks name.
+    /// Makes an empty plan. `out` is the folder of existing results, and `folder` that of the documents that tasks name. A run takes at most
+    /// `tokens_max` tokens, if there is such a limit.
     ///
     /// # Errors
     ///
@@ -83,6 +86,7 @@ impl<'a> BatchPlan<'a> {
         shard: ShardOf,
         folder: &'a Path,
         out: &Path,
+        tokens_max: Option<u64>,
     ) -> Result<Self, BatchError> {
         let mut ended = HashSet::new();
         if is_batch(out) {
@@ -94,7 +98,7 @@ impl<'a> BatchPlan<'a> {
             ..ColumnPlan::default()
         };
         let plans = columns.iter().map(plan).collect();
-        Ok(Self { columns, seeds, shard, folder, ended, plans })
+        Ok(Self { columns, seeds, shard, folder, ended, tokens_max, plans })
     }
 
     /// Adds a task.
@@ -120,7 +124,7 @@ impl<'a> BatchPlan<'a> {
             let first = Cell { task, column, seed: self.seeds.start };
             first.check_answer()?;
             first.check_id()?;
-            let most = setup.worst_case();
+            let most = setup.worst_case().within(self.tokens_max);
             plan.most.add([most.calls, most.prompt_tokens, most.completion_tokens], missing);
             if let Some(least) = at_once(&setup) {
                 plan.at_once.add([least.calls, least.prompt_tokens, least.completion_tokens], missing);

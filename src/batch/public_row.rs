@@ -15,8 +15,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::task_form::{Fields, in_words, is_label, raw};
-use crate::text::{CanonicalKind, CanonicalRule, counted};
+use super::task_form::{Fields, in_words, is_label, label, raw};
+use crate::text::{CanonicalKind, CanonicalRule, counted, escape};
 
 /// The mark before the answer at the end of a derivation in GSM8K.
 const DERIVED: &str = "#### ";
@@ -41,8 +41,8 @@ struct Story {
 #[derive(Deserialize)]
 struct Options {
     question: String,
-    choices: Vec<String>,
-    answer: usize,
+    choices: Vec<Box<RawValue>>,
+    answer: Box<RawValue>,
 }
 
 /// A sample of `inspect_ai`.
@@ -103,9 +103,17 @@ fn question(row: &str) -> Result<Option<Question>, String> {
     }
     if let Ok(Options { question, choices, answer }) = serde_json::from_str(row) {
         let letters = letters(choices.len())?;
-        let right = letters.get(answer).cloned();
+        let choices: Option<Vec<String>> = choices.iter().map(|choice| label(choice)).collect();
+        let choices = choices.ok_or("its `choices` are not all texts")?;
+        let place: Option<usize> = serde_json::from_str(answer.get()).ok();
+        let right = place.and_then(|place| letters.get(place).cloned());
         let right = right.ok_or_else(|| {
-            format!("its `answer` is the place {answer} of {} choices, counted from 0", choices.len())
+            format!(
+                "its `answer` is {}, and beside {} choices it is the place of the right one, from 0 to {}",
+                escape::excerpt(answer.get()),
+                choices.len(),
+                choices.len() - 1
+            )
         })?;
         return Ok(Some((lettered(&question, &choices, &letters), right, Some(one_of(letters)))));
     }
@@ -181,7 +189,12 @@ mod tests {
     #[test]
     fn a_row_whose_answer_is_none_of_its_choices_is_refused() {
         for (row, part) in [
-            (json!({"question": "q", "choices": ["1", "2"], "answer": 2}), "the place 2 of 2 choices"),
+            (
+                json!({"question": "q", "choices": ["1", 2], "answer": 2}),
+                "its `answer` is 2, and beside 2 choices it is the place of the right one, from 0 to 1",
+            ),
+            (json!({"question": "q", "choices": ["1", "2"], "answer": "B"}), "its `answer` is \"B\", and"),
+            (json!({"question": "q", "choices": ["1", []], "answer": 0}), "are not all texts"),
             (json!({"input": "q", "choices": ["1", "2"], "target": "2"}), "no letter of its 2 choices"),
             (
                 json!({"input": "q", "choices": ["1"], "target": "A"}),

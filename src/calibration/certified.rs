@@ -50,7 +50,7 @@ pub enum NotCertifiable {
         found: u32,
     },
     /// Too many of the surest answers are wrong.
-    #[error("of the {} that are surest, {} wrong, so that up to {} of such answers may be", counted(*answered, "answer"), are(*errors), percent(*bound))]
+    #[error("of the {} that are surest, {} wrong, so that up to {} of such answers may be; a higher risk or more tasks may do", counted(*answered, "answer"), are(*errors), percent(*bound))]
     TooManyErrors {
         /// The surest answers.
         answered: u32,
@@ -220,7 +220,7 @@ mod tests {
         let why = threshold(&steps(answers), 0.05).unwrap_err().to_string();
         assert_eq!(
             why,
-            "of the 100 answers that are surest, 10 are wrong, so that up to 16.37 % of such answers may be"
+            "of the 100 answers that are surest, 10 are wrong, so that up to 16.37 % of such answers may be; a higher risk or more tasks may do"
         );
     }
 }

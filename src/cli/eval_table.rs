@@ -3,6 +3,7 @@
 //! The input is a summary or an item. The output is lines. Nothing is read or printed here.
 
 use console::measure_text_width;
+use serde::Serialize;
 
 use super::table::Table;
 use crate::batch::TaskLine;
@@ -81,19 +82,29 @@ fn share(of: &ShareOf) -> String {
     })
 }
 
+/// The items that find the smallest difference of interest, if two ways differ on this share of them.
+#[derive(Serialize)]
+pub(super) struct Power {
+    discordant: f64,
+    items: f64,
+}
+
 /// Returns how many items are needed before anything is known about them.
-pub(super) fn power(plan: &EvalPlan) -> Vec<String> {
-    let effect = plan.effect;
-    let line = |discordant: &f64| {
+pub(super) fn power(plan: &EvalPlan) -> Vec<Power> {
+    let items = |discordant: f64| items_needed(discordant - plan.effect * plan.effect, plan.effect);
+    DISCORDANT.iter().map(|share| Power { discordant: *share, items: items(*share) }).collect()
+}
+
+impl Power {
+    pub(super) fn in_words(&self, plan: &EvalPlan) -> String {
         format!(
             "if the arm and the majority differ on {:.0} % of the items, {} items find {:.1} points with a power of 80 %; the plan has {}",
-            discordant * 100.0,
-            items_needed(discordant - effect * effect, effect),
-            effect * 100.0,
+            self.discordant * 100.0,
+            self.items,
+            plan.effect * 100.0,
             plan.items
         )
-    };
-    DISCORDANT.iter().map(line).collect()
+    }
 }
 
 /// Returns one item: its task, its samples, and what each arm answered.

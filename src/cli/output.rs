@@ -178,12 +178,12 @@ impl Output {
         (self.story == StoryForm::Terminal).then(|| self.columns())
     }
 
-    /// Reports an error on stderr and, unless the format is text, as JSON on stdout too.
+    /// Reports an error on stderr and, if the format is JSON, on stdout too. A file in a format of other tools never holds one.
     pub(super) fn error(&self, error: &anyhow::Error, code: ExitCode) {
         // Messages may quote files, servers and models.
         let message = escape::terminal(&format!("{error:#}"));
         self.tell("ERROR", &format!("{}: {message}", self.paint("error", "1;31")));
-        if self.format != Format::Text {
+        if matches!(self.format, Format::Json | Format::Jsonl) {
             json_error(&message, code);
         }
     }

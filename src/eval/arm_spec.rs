@@ -65,9 +65,9 @@ pub enum BadArm {
     Setting(String),
     /// A kind of answers is given, which all arms share.
     #[error(
-        "an arm has no `canonical`, since all arms give answers of one kind; give --canonical beside the arms"
+        "an arm has no `{0}`, since all arms give answers of one kind; that of a task is in its `canonical`, or in --canonical beside the arms"
     )]
-    Kind,
+    Kind(String),
     /// A setting is given that the way of answering fixes.
     #[error("`{way}` sets `{setting}` itself; name the roleset to choose it")]
     Fixed {
@@ -97,8 +97,9 @@ impl FromStr for ArmSpec {
         if let Some((setting, _)) = fixed {
             return Err(BadArm::Fixed { way: head.to_owned(), setting: setting.clone() });
         }
-        if settings.iter().any(|(setting, _)| setting == "canonical") {
-            return Err(BadArm::Kind);
+        let of_kind = |(setting, _): &&(String, String)| ["canonical", "choices"].contains(&setting.as_str());
+        if let Some((setting, _)) = settings.iter().find(of_kind) {
+            return Err(BadArm::Kind(setting.clone()));
         }
         Ok(Self { name: name.to_owned(), way, model, settings })
     }
@@ -207,7 +208,8 @@ mod tests {
             ("vote,=sure", "`=sure` is no setting"),
             ("vote,stop=", "`stop=` is no setting"),
             ("sc@5,stop=sure", "`sc@5` sets `stop` itself"),
-            ("vote,canonical=text", "give --canonical beside the arms"),
+            ("vote,canonical=text", "or in --canonical beside the arms"),
+            ("vote,choices=A,B", "an arm has no `choices`"),
             ("single,samples_max=3", "`single` sets `samples-max` itself"),
         ] {
             let why = text.parse::<ArmSpec>().unwrap_err().to_string();

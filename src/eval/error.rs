@@ -112,7 +112,7 @@ pub enum EvalError {
     Junit(String),
     /// The folder holds an evaluation with another plan.
     #[error(
-        "`{folder}` holds an evaluation with another plan: {what}; give the same command as before, or another --out"
+        "`{folder}` holds an evaluation with another plan: {what}; give the same command as before, or another --out with --reuse {folder}, which takes the replies from there"
     )]
     OtherPlan {
         /// The folder.

@@ -2,6 +2,7 @@
 //!
 //! The input is a summary. The output is sentences for a terminal and for a page.
 
+use super::arm_spec::MAJORITY_MAX;
 use super::comparison::{Against, TalkOfArm};
 use super::summary::{ArmSummary, Summary};
 use super::verdict::needed;
@@ -43,8 +44,13 @@ pub fn notes(summary: &Summary) -> Vec<String> {
     let dearer: Vec<&str> = summary.arms.iter().filter(is_dearer).map(|arm| arm.name.as_str()).collect();
     if !dearer.is_empty() {
         let most = summary.curves.iter().map(|curve| curve.points.len()).max().unwrap_or_default();
+        let more = if most < MAJORITY_MAX as usize {
+            format!("; --samples draws up to {MAJORITY_MAX} in another folder")
+        } else {
+            String::new()
+        };
         notes.push(format!(
-            "< {} costs more than {most} samples, and is compared with their majority",
+            "< {} costs more than {most} samples and is compared with their majority, which cannot show that it helps{more}",
             dearer.join(", ")
         ));
     }

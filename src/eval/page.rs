@@ -29,9 +29,9 @@ pub(super) struct Flipped {
     pub(super) page: String,
     /// The task's id, as plain text.
     pub(super) id: String,
-    /// The arms that became right and those that became wrong.
-    pub(super) gained: Vec<String>,
-    pub(super) lost: Vec<String>,
+    /// The arms that are right where what they are compared with is wrong, and those for which it is the other way round.
+    pub(super) better: Vec<String>,
+    pub(super) worse: Vec<String>,
 }
 
 /// An arm, and the positions of its marks.

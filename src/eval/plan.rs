@@ -50,7 +50,7 @@ pub struct EvalPlan {
     pub effect: f64,
     /// Whether the items only show how many are needed, so that no arm has a verdict.
     pub pilot: bool,
-    /// The limits of each run on tokens and cost; absent in the plans of earlier programs.
+    /// The limits of each run of an arm on tokens and cost; absent in the plans of earlier programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<RunLimits>,
     /// The arms.

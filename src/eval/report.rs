@@ -12,12 +12,13 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::curve::first_majority;
 use super::error::EvalError;
 use super::folder::write;
 use super::items::{ARMS, ArmItem, BlindLead, EvalResults, Item};
 use super::page::{Flipped, item_page, report_page};
 use super::plan::{EvalPlan, PlannedArm};
-use super::summary::Summary;
+use super::summary::{ArmSummary, Summary};
 use crate::batch::{TaskLine, is_batch, transcripts_of};
 use crate::files::private_folder;
 use crate::text::escape;
@@ -64,31 +65,42 @@ pub fn write_report(
     require_own(&items).map_err(|why| EvalError::Io { action: "write", path: items, why })?;
     write(&folder.join("summary.json"), &(serde_json::to_string_pretty(summary).unwrap_or_default() + "\n"))?;
     write(&folder.join("items.jsonl"), &rows(plan, results))?;
-    let flips = flips(plan, results);
+    let flips = flips(plan, results, summary);
     write_items(folder, plan, tasks, results, &flips)?;
     let flipped: Vec<Flipped> = flips.into_iter().map(|(_, flipped)| flipped).collect();
     write(&folder.join("report.html"), &report_page(summary, plan, &flipped, FLIPS_MAX))
 }
 
-/// Returns the items on which an arm is right where the vote over its own drafts was wrong, or the other way round; for an arm without
-/// talk, where the first sample was. Each has its place among the items.
-fn flips(plan: &EvalPlan, results: &EvalResults) -> Vec<(usize, Flipped)> {
+/// Returns the items on which an arm and the majority that it is compared with are not both right or both wrong, and those on which talk
+/// changed the vote over an arm's own drafts. Each has its place among the items. A point of the curve is compared with the first sample.
+fn flips(plan: &EvalPlan, results: &EvalResults, summary: &Summary) -> Vec<(usize, Flipped)> {
+    let samples = |arm: &ArmSummary| arm.against.map_or(1, |against| against.samples);
+    let samples: Vec<usize> = plan
+        .arms
+        .iter()
+        .zip(&summary.arms)
+        .map(|(arm, of)| if arm.is_on_curve { 1 } else { samples(of) })
+        .collect();
     let mut flips = Vec::new();
     for (at, item) in results.items.iter().enumerate() {
-        let (mut gained, mut lost) = (Vec::new(), Vec::new());
-        for (arm, run) in plan.arms.iter().zip(&item.arms) {
+        let (mut better, mut worse) = (Vec::new(), Vec::new());
+        for ((arm, run), samples) in plan.arms.iter().zip(&item.arms).zip(&samples) {
             let Some(run) = run else { continue };
-            let first = item.banks[arm.curve].as_ref().and_then(|bank| bank.samples.first());
-            let first = first.map(|sample| sample.is_right);
-            match (run.blind.map_or(first, BlindLead::is_right), run.is_right) {
-                (Some(false), true) => gained.push(escape::terminal(&arm.name)),
-                (Some(true), false) => lost.push(escape::terminal(&arm.name)),
-                (Some(_) | None, _) => {}
+            let name = escape::terminal(&arm.name);
+            let bank = item.banks[arm.curve].as_ref();
+            let majority = bank.map(|bank| first_majority(&bank.samples, *samples));
+            let before = run.blind.and_then(BlindLead::is_right);
+            for (was_right, name) in [(majority, name.clone()), (before, format!("{name} by talk"))] {
+                match (was_right, run.is_right) {
+                    (Some(false), true) => better.push(name),
+                    (Some(true), false) => worse.push(name),
+                    (Some(_) | None, _) => {}
+                }
             }
         }
-        if !gained.is_empty() || !lost.is_empty() {
+        if !better.is_empty() || !worse.is_empty() {
             let page = format!("{}.html", at + 1);
-            flips.push((at, Flipped { page, id: escape::terminal(&item.id), gained, lost }));
+            flips.push((at, Flipped { page, id: escape::terminal(&item.id), better, worse }));
         }
         if flips.len() == FLIPS_MAX {
             break;

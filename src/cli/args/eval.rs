@@ -60,10 +60,10 @@ pub(crate) struct EvalArgs {
     /// The smallest difference of interest, as a share.
     #[arg(long, value_name = "X", value_parser = super::share, default_value = "0.02")]
     pub(crate) effect: f64,
-    /// The number of samples of each task that arms are compared with.
+    /// The number of samples of each task in the curve that arms are compared with. An arm that counts more of them has more drawn.
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(2..=i64::from(MAJORITY_MAX)), default_value_t = MAJORITY_MAX)]
     pub(crate) samples: u32,
-    /// Draw tasks with the same value of this label together for the intervals, such as `subject`.
+    /// Draw tasks with the same value of this label together for the intervals; it needs 10 values or more.
     #[arg(long, value_name = "LABEL")]
     pub(crate) cluster: Option<String>,
     /// How answers are compared, for tasks that do not say it [default: number for JSON numbers, and text for others].
@@ -186,6 +186,9 @@ impl EvalArgs {
         let (output, drawn_into) = if draws.is_some() { (None, Some(folder)) } else { (Some(folder), None) };
         let ArmFlags { params, calibration } = flags(settings)?;
         let positive = |count: u32| Some(count).filter(|count| *count > 0);
+        // A bank that lacks samples is of no use, and their number bounds what it takes.
+        let of_bank = LimitArgs { max_tokens_total: None, max_cost: None, ..self.limits };
+        let limits = if draws.is_some() { of_bank } else { self.limits };
         Ok(BatchArgs {
             command: None,
             tasks: None,
@@ -220,7 +223,7 @@ impl EvalArgs {
             otlp: OtlpArgs::default(),
             shard: ShardOf { index: 0, count: 1 },
             retry: self.retry.clone(),
-            limits: self.limits,
+            limits,
         })
     }
 }

@@ -349,9 +349,13 @@ impl ParamArgs {
     /// `--weights-from` is read where parameters are set.
     pub(crate) fn changes(&self) -> ParamChanges {
         let is_formed = !self.constraints.is_empty() || self.canonical.is_some() || !self.choices.is_empty();
+        // Not every protocol with thoughts accepts them in a field.
+        let is_field = matches!(self.thinking, Some(ThinkingArg::Field));
         let given = [
-            // Not every protocol accepts thoughts in a field.
-            ("--thinking field", self.thinking.map(|thinking| Override::Thinking(thinking.into()))),
+            (
+                if is_field { "--thinking field" } else { "--thinking" },
+                self.thinking.map(|thinking| Override::Thinking(thinking.into())),
+            ),
             ("--resample", self.resample.map(Override::Resample)),
             ("--confidence", self.confidence.map(|from| Override::MeasuredConfidence(from.is_measured()))),
             ("--threshold", self.threshold.map(Override::Threshold)),

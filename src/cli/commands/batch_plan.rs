@@ -79,7 +79,8 @@ impl PlannedBatch {
             check_settings(out, args.shard.count, &notes)?;
         }
         let seeds = args.first_seed..args.first_seed + args.seeds;
-        let mut plan = BatchPlan::new(&columns, seeds, args.shard, &documents, out)?;
+        let limits = request.limits;
+        let mut plan = BatchPlan::new(&columns, seeds, args.shard, &documents, out, limits.tokens_total_max)?;
         let (mut refused, mut first) = (0, None);
         let mut tasks = feed(source, args.form.form(tasks, args.grader_command.as_ref()));
         while let Some(line) = tasks.blocking_next() {
@@ -99,8 +100,11 @@ impl PlannedBatch {
             price.map(|price| price.cost_micro_usd(sum.prompt_tokens, 0, sum.completion_tokens))
         };
         let with_costs = |plan: ColumnPlan| {
-            let costs = [&plan.at_once, &plan.most].map(|sum| cost(&plan, sum));
-            (plan, costs)
+            let [at_once, most] = [&plan.at_once, &plan.most].map(|sum| cost(&plan, sum));
+            let left = plan.runs - plan.ended;
+            let limit = limits.cost_micro_usd_max.map(|limit| limit.saturating_mul(left));
+            let most = most.map(|most| limit.map_or(most, |limit| most.min(limit)));
+            (plan, [at_once, most])
         };
         Ok(Self { first, columns: plans.into_iter().map(with_costs).collect(), refused })
     }

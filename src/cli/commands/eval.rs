@@ -12,7 +12,7 @@ use serde_json::json;
 use super::batch::{stopped_by, tell_stopping};
 use super::eval_jobs::{own_tasks, run_all, tell_plan};
 use crate::batch::{Pick, PickedRun, TaskLine, is_batch, pick};
-use crate::cli::args::{BarArgs, EvalArgs, EvalCommand, Format};
+use crate::cli::args::{BarArgs, EvalArgs, EvalCommand, Format, GraderArg};
 use crate::cli::error::UsageError;
 use crate::cli::eval_plan::planned;
 use crate::cli::eval_table::{item_lines, table};
@@ -48,6 +48,10 @@ pub(crate) fn eval(args: &EvalArgs, output: &Output) -> anyhow::Result<ExitCode>
 
 fn evaluate(args: &EvalArgs, data: &Path, out: &Path, output: &Output) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
+    if args.form.grader == Some(GraderArg::Command) {
+        let why = "an evaluation compares with right answers and runs no command: choose another --grader";
+        return Err(UsageError(why.to_owned()).into());
+    }
     let form = args.form.form(data, None);
     let data = read_data(data, form, args.canonical.map(CanonicalKind::from), args.pilot.or(args.limit))?;
     let file = if args.dry_run { FileConfig::load_to_read()? } else { FileConfig::load()? };
@@ -207,6 +211,10 @@ fn part(args: &EvalArgs, plan: &EvalPlan, out: &Path, data: &EvalData) -> anyhow
 /// Computes the report again from the results on record.
 fn report(dir: &Path, bars: &BarArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let plan = EvalPlan::load(dir)?;
+    if plan.pilot && (!bars.fail_under.is_empty() || bars.baseline.is_some()) {
+        let why = "a pilot is held against no bar; evaluate all items first, without --pilot";
+        return Err(UsageError(why.to_owned()).into());
+    }
     require_other(bars, dir)?;
     let tasks = plan.load_tasks(dir)?;
     if let Some(baseline) = &bars.baseline {
@@ -272,6 +280,9 @@ fn show(dir: &Path, id: &str, output: &Output) -> anyhow::Result<ExitCode> {
         for PickedRun { cell, journal, .. } in pick(&folder, &wanted)? {
             let _ = write!(text, "\n\n--- arm {} ---\n\n{}", cell.arm, transcript(&journal.records)?);
         }
+    }
+    if !text.ends_with('\n') {
+        text.push('\n');
     }
     pager::print(&escape::terminal(&text), output)?;
     Ok(ExitCode::Success)

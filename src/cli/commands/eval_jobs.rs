@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::json;
 use tokio::sync::watch;
 
 use super::batch::{BatchEnd, BatchNeeds, exit_code, run_batch};
@@ -146,6 +147,7 @@ pub(super) fn tell_plan(
     let part = plan.part(args.out.as_deref().unwrap_or(Path::new("")), args.shard.index);
     let (mut sum, mut time, mut refused) = (PlannedSum::zero(), Some(Duration::ZERO), false);
     let is_text = output.format == Format::Text;
+    let mut batches = Vec::new();
     for (heading, batch, folder) in jobs(args, plan, &part)? {
         if batch.from_bank.is_some() {
             heading_line(output, &format!("{heading}: from a bank, without calls"))?;
@@ -156,7 +158,9 @@ pub(super) fn tell_plan(
         if is_text {
             planned.tell(output)?;
         } else {
-            output.json(&planned.to_json())?;
+            let mut batch = planned.to_json();
+            batch["batch"] = json!(heading);
+            batches.push(batch);
         }
         planned.add_to(&mut sum);
         refused |= planned.exit_code() != ExitCode::Success;
@@ -172,18 +176,22 @@ pub(super) fn tell_plan(
     if is_text {
         sum.tell(output)?;
     } else {
-        output.json(&sum.to_json(time))?;
+        let mut whole = sum.to_json(time);
+        whole["batches"] = json!(batches);
+        whole["power"] = json!(power(plan));
+        output.json(&whole)?;
     }
     let seconds = |time: Duration| humantime::format_duration(Duration::from_secs(time.as_secs()));
     heading_line(
         output,
         &match time {
             Some(time) => format!("about {}, by the runs that have ended", seconds(time)),
-            None => "the time is not known before some runs have ended; --pilot N makes a few".to_owned(),
+            None => "the time is not known before some runs of every part have ended; --pilot N makes a few"
+                .to_owned(),
         },
     )?;
-    for line in power(plan) {
-        heading_line(output, &line)?;
+    for power in power(plan) {
+        heading_line(output, &power.in_words(plan))?;
     }
     Ok(if refused { ExitCode::Usage } else { ExitCode::Success })
 }

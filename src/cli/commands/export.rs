@@ -13,6 +13,7 @@ use crate::cli::output::Output;
 use crate::config::FileConfig;
 use crate::core::ExitCode;
 use crate::engine::RunState;
+use crate::eval::EvalPlan;
 use crate::files::{check_own, write_bundle};
 use crate::journal::{FILE_NAME, read};
 use crate::run::{find_run, runs_folder};
@@ -25,6 +26,7 @@ const OF_BATCH: &str = r"^(batch|progress(-\d+)?)\.json$|^(journal|results|refus
 const OF_RUN: &str = r"^(journal\.jsonl|result\.json|transcript\.md)$";
 
 pub(crate) fn export(args: &ExportArgs, output: &Output) -> anyhow::Result<ExitCode> {
+    EvalPlan::require_batch(&args.dir)?;
     let (dir, wanted) = if batch::is_batch(&args.dir) {
         batch::verify(&args.dir, &mut |_| Ok(()))?;
         (args.dir.clone(), OF_BATCH)

@@ -7,6 +7,7 @@ use crate::cli::args::RunArgs;
 use crate::cli::output::Output;
 use crate::config::{Chosen, FileConfig, Roleset, expected_price, prices_as_of};
 use crate::core::{ExitCode, Price};
+use crate::journal::Limits;
 use crate::protocol::RunSetup;
 use crate::run::{MockChoice, at_once, draft, named_models};
 use crate::text::grouped;
@@ -17,19 +18,19 @@ pub(crate) fn plan(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> 
     let draft = draft(&request, &file)?;
     let (why, roleset) = (draft.why, draft.roleset.clone());
     let setup = draft.estimated(&request, &file, output)?;
-    tell_setup(&setup, &roleset, why, (&request.servers, &request.mock), &file, output)
+    tell_setup(&setup, &roleset, why, (&request.servers, &request.mock, request.limits), &file, output)
 }
 
-/// Prints what a run with this setup can cost, on the models that `chosen` and the roleset name.
+/// Prints what a run with this setup can cost under these limits, on the models that `chosen` and the roleset name.
 pub(super) fn tell_setup(
     setup: &RunSetup,
     roleset: &Roleset,
     why: Option<&str>,
-    (chosen, mock): (&Chosen, &MockChoice),
+    (chosen, mock, limits): (&Chosen, &MockChoice, Limits),
     file: &FileConfig,
     output: &Output,
 ) -> anyhow::Result<ExitCode> {
-    let worst = setup.worst_case();
+    let worst = setup.worst_case().within(limits.tokens_total_max);
     let models = named_models(chosen, file, roleset);
     // The dearest model of the run bounds the cost. Without the price of each model there is no bound.
     let prices: Result<Vec<Option<Price>>, _> =
@@ -40,6 +41,7 @@ pub(super) fn tell_setup(
         prices.is_some().then(|| costs.max().unwrap_or(0))
     };
     let cost = dearest(worst.prompt_tokens, worst.completion_tokens);
+    let cost = cost.map(|cost| limits.cost_micro_usd_max.map_or(cost, |limit| cost.min(limit)));
     let least = at_once(setup);
     let least_cost = least.and_then(|least| dearest(least.prompt_tokens, least.completion_tokens));
     if output.format != Format::Text {

@@ -104,7 +104,7 @@ pub(super) fn plan_review(
     output: &Output,
 ) -> anyhow::Result<ExitCode> {
     let (setup, roleset) = ReadChange::read(request, file, output)?.setup()?;
-    plan::tell_setup(&setup, &roleset, None, (&request.servers, &request.mock), file, output)
+    plan::tell_setup(&setup, &roleset, None, (&request.servers, &request.mock, request.limits), file, output)
 }
 
 fn print(

@@ -14,6 +14,7 @@ use crate::cli::table::{Table, age, end, short_length};
 use crate::config::FileConfig;
 use crate::core::ExitCode;
 use crate::engine::{ReplayError, RunState};
+use crate::eval::EvalPlan;
 use crate::journal::{FILE_NAME, read};
 use crate::protocol::Outcome;
 use crate::run::{folder_name, run_folders, runs_folder};
@@ -22,6 +23,7 @@ use crate::text::escape;
 pub(crate) fn runs(args: &RunsArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let named = args.dir.as_ref().or(args.runs_dir.as_ref());
     let dir = runs_folder(named, &FileConfig::load_to_read()?);
+    EvalPlan::require_batch(&dir)?;
     let is_batch = is_batch(&dir);
     let (ids, rows) = if is_batch { of_batch(&dir, args.limit)? } else { of_folder(&dir, args.limit) };
     if output.format != Format::Text {

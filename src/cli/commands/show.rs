@@ -1,6 +1,7 @@
 //! `consensus show`: prints a recorded run in short, in full, or as it went.
 
 use std::io::IsTerminal as _;
+use std::path::Path;
 
 use crate::cli::args::{Format, ShowArgs};
 use crate::cli::commands::replay;
@@ -9,12 +10,14 @@ use crate::cli::output::Output;
 use crate::cli::pager;
 use crate::core::ExitCode;
 use crate::engine::RunState;
+use crate::eval::EvalPlan;
 use crate::journal::LockedJournal;
 use crate::report::{PageForm, RunResult, run_page, summary, transcript, worth};
 use crate::run::restore;
 use crate::text::escape;
 
 pub(crate) fn show(args: &ShowArgs, output: &Output) -> anyhow::Result<ExitCode> {
+    args.run.as_ref().map_or(Ok(()), |run| EvalPlan::require_batch(Path::new(run)))?;
     if args.replay {
         return replay::replay(args, output);
     }

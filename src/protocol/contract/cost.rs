@@ -46,6 +46,17 @@ impl WorstCase {
         }
     }
 
+    /// Returns the bound for a run whose prompts and replies may have at most `limit` tokens together, if there is a limit.
+    #[must_use]
+    pub fn within(self, limit: Option<u64>) -> Self {
+        let most = |tokens: u64| limit.map_or(tokens, |limit| tokens.min(limit));
+        Self {
+            prompt_tokens: most(self.prompt_tokens),
+            completion_tokens: most(self.completion_tokens),
+            ..self
+        }
+    }
+
     /// Adds a call whose prompt and reply have at most so many tokens.
     pub fn add_call(&mut self, prompt: u64, reply: u64) {
         self.calls += 1;

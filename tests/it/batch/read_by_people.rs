@@ -259,6 +259,16 @@ fn what_a_batch_would_take_is_told_before_anything_is_spent() {
         0 < cost("cost_micro_usd_at_once") && cost("cost_micro_usd_at_once") < cost("cost_micro_usd_max")
     );
     assert!(!folder.path().join("out").exists(), "nothing is made");
+    // A limit of each run bounds all of them.
+    let limits = ["--max-tokens-total", "5000", "--max-cost", "0.001", "--dry-run"];
+    let priced = ["--roleset", "solver_checker", "--model", "openai:gpt-4o-mini"];
+    let mut command = batch(&folder, &[&priced[..], &limits].concat());
+    let plan: Value = serde_json::from_str(&Finished::of(&mut command).exits(0).stdout).unwrap();
+    let limited = &plan["columns"][0];
+    assert_eq!(
+        (&limited["cost_micro_usd_max"], &limited["most"]["prompt_tokens"]),
+        (&json!(3000), &json!(15000))
+    );
     // Other settings are refused here as they would be there.
     figures(&folder, &MOCK, 0);
     let other = [&MOCK[..], &["--dry-run", "--max-rounds", "5"]].concat();

@@ -121,7 +121,13 @@ fn a_row_of_a_public_set_or_of_a_table_is_named_by_its_line_too() {
             "mmlu.jsonl",
             vec![mmlu, &mmlu.replace(": 1}", ": 2}")],
             2,
-            "the place 2 of 2 choices, counted from 0",
+            "its `answer` is 2, and beside 2 choices it is the place of the right one, from 0 to 1",
+        ),
+        (
+            "letter.jsonl",
+            vec![mmlu, &mmlu.replace(": 1}", ": \"B\"}")],
+            2,
+            "its `answer` is \"B\", and beside",
         ),
         (
             "svamp.jsonl",
@@ -173,7 +179,9 @@ fn an_arm_that_cannot_be_is_named() {
     let folder = Folder::new();
     sums(&folder, 2);
     for (arms, why) in [
-        (&["--arm", "vote,thinking=none"][..], "`vote,thinking=none`"),
+        (&["--arm", "vote,thinking=none"][..], "`vote,thinking=none`: --thinking goes with rolesets of"),
+        (&["--arm", "vote,choices=A,B"], "an arm has no `choices`"),
+        (&["--arm", "vote", "--grader", "command"], "runs no command: choose another --grader"),
         (&["--arm", "vote,thinkng=none"], "unexpected argument '--thinkng'"),
         (&["--arm", "vote,stop=never"], "invalid value 'never'"),
         (&["--arm", "sc@17"], "K from 2 to 16"),

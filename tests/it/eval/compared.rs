@@ -165,6 +165,9 @@ fn a_pilot_counts_what_is_needed_and_gives_no_verdict() {
     assert!(summary["arms"].as_array().unwrap().iter().all(|arm| arm["verdict"].is_null()), "{summary}");
     let told = Finished::of(consensus(&folder).args(["eval", "report", "study"])).exits(0);
     assert!(told.stderr.contains("this is a pilot, without a verdict"), "{}", told.stderr);
+    let bar = ["eval", "report", "study", "--fail-under", "right=0.1"];
+    let told = Finished::of(consensus(&folder).args(bar)).exits(2).stderr;
+    assert!(told.contains("a pilot is held against no bar"), "{told}");
     // Its items are a part of the whole, and are not asked about again.
     let asked = server.chats().len();
     let whole = evaluated(&folder, &server, &[], 0);
@@ -196,8 +199,12 @@ fn an_item_is_shown_with_what_every_arm_answered() {
         .stdout;
     let told: Value = serde_json::from_str(&told).unwrap();
     assert_eq!((&told["task"]["answer"], told["arms"].as_array().unwrap().len()), (&json!(4), 4));
-    let whole = Finished::of(consensus(&folder).args(["results", "study"])).exits(2).stderr;
-    assert!(whole.contains("its batches are `study/arms` and `study/bank`"), "{whole}");
+    // A command for one batch or one run says which there are.
+    let bundle = ["export", "study", "--bundle", "study.tar.gz"];
+    for words in [&["results", "study"][..], &["show", "study"], &["runs", "study"], &bundle] {
+        let whole = Finished::of(consensus(&folder).args(words)).exits(2).stderr;
+        assert!(whole.contains("its batches are `study/arms` and `study/bank`"), "{words:?}: {whole}");
+    }
     let unknown = Finished::of(consensus(&folder).args(["eval", "show", "study", "9"])).exits(2).stderr;
     assert!(unknown.contains("no item `9`"), "{unknown}");
 }

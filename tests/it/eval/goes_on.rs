@@ -248,7 +248,7 @@ fn a_folder_says_what_it_holds_and_what_goes_on() {
     let told = refused(&["calibrate", "study"]);
     assert!(told.contains("`study` is not complete"), "{told}");
     let shown = Finished::of(consensus(&folder).args(["eval", "show", "study", "1"])).exits(0).stdout;
-    assert!(shown.contains("vote: no run has ended"), "{shown}");
+    assert!(shown.contains("vote: no run has ended") && shown.ends_with('\n'), "{shown}");
 }
 
 #[test]

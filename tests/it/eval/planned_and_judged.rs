@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{arm, eval, evaluated, sums, sums_model};
+use super::{arm, eval, evaluated, file, sums, sums_model};
 use crate::support::{Act, Finished, Folder, SENSIBLE, Server, consensus, http, model};
 
 #[test]
@@ -13,21 +13,21 @@ fn a_plan_is_told_before_anything_is_asked() {
     let told = Finished::of(&mut eval(&folder, &server, &words)).exits(0);
     assert!(told.stdout.contains("\"columns\""), "{}", told.stdout);
     assert!(server.chats().is_empty() && !folder.path().join("study").exists());
-    let documents: Vec<Value> =
-        serde_json::Deserializer::from_str(&told.stdout).into_iter().map(Result::unwrap).collect();
-    let (sum, jobs) = documents.split_last().unwrap();
+    let plan: Value = serde_json::from_str(&told.stdout).unwrap();
+    let jobs = plan["batches"].as_array().unwrap();
+    assert_eq!((jobs.len(), &plan["power"][0]["discordant"]), (2, &json!(0.1)), "{plan}");
     let calls = |value: &Value| value["at_once"]["calls"].as_u64().unwrap();
     let each = jobs.iter().flat_map(|job| job["columns"].as_array().unwrap()).map(calls).sum::<u64>();
     assert_eq!(
-        (calls(&sum["sum"]), &sum["sum"]["seconds"]),
+        (calls(&plan["sum"]), &plan["sum"]["seconds"]),
         (each, &Value::Null),
         "no run tells the time yet"
     );
     // A pilot tells how long the rest takes.
     evaluated(&folder, &server, &["--pilot", "2"], 0);
     let told = Finished::of(eval(&folder, &server, &super::ARMS).arg("--dry-run")).exits(0).stdout;
-    let last = serde_json::Deserializer::from_str(&told).into_iter::<Value>().last().unwrap().unwrap();
-    assert!(last["sum"]["seconds"].is_u64() && calls(&last["sum"]) < each, "{last}");
+    let plan: Value = serde_json::from_str(&told).unwrap();
+    assert!(plan["sum"]["seconds"].is_u64() && calls(&plan["sum"]) < each, "{plan}");
 }
 
 #[test]
@@ -41,6 +41,30 @@ fn a_run_that_reaches_its_limit_has_no_answer() {
     assert!(
         pair["cost"]["tokens"].as_f64().unwrap() > 0.0 && !arm(&summary, "sc@3")["right"]["share"].is_null()
     );
+    // Every item that speaks against it has a page.
+    let worse = pair["against"]["worse"].as_u64().unwrap() as usize;
+    let page = file(&folder, "report.html");
+    let listed =
+        page.lines().filter(|line| line.contains("items/") && line.contains("pair:writer_physicist"));
+    let pages = std::fs::read_dir(folder.path().join("study/items")).unwrap().count();
+    assert!(worse > 0 && listed.count() >= worse && pages >= worse, "{worse}, {pages}: {page}");
+}
+
+/// A bank without all of its samples would leave every arm incomplete, whatever is done then.
+#[test]
+fn a_limit_of_runs_holds_for_arms_and_not_for_the_samples_that_they_share() {
+    let (folder, server) = (Folder::new(), sums_model());
+    sums(&folder, 4);
+    let summary = evaluated(&folder, &server, &["--max-tokens-total", "300"], 0);
+    assert_eq!((&summary["items"], &summary["planned"]), (&json!(4), &json!(4)), "{summary}");
+    assert_eq!(arm(&summary, "pair:writer_physicist")["answered"]["count"], 0);
+    // The plan says what such runs can take at most.
+    let words = [&super::ARMS[..], &["--out", "other", "--dry-run", "--max-tokens-total", "300"]].concat();
+    let mut command = consensus(&folder);
+    command.args(["eval", "sums.jsonl", "--format", "json", "--mock", "--answer", "4"]).args(words);
+    let plan: Value = serde_json::from_str(&Finished::of(&mut command).exits(0).stdout).unwrap();
+    let most = |batch: usize| plan["batches"][batch]["columns"][0]["most"]["prompt_tokens"].as_u64();
+    assert!(most(0).unwrap() > 4 * 300 && most(1) == Some(4 * 300), "{plan}");
 }
 
 #[test]
@@ -106,8 +130,8 @@ fn a_plan_for_one_part_is_of_that_part() {
     let calls = |words: &[&str]| {
         let words = [&super::ARMS[..], &["--dry-run"], words].concat();
         let told = Finished::of(&mut eval(&folder, &server, &words)).exits(0).stdout;
-        let last = serde_json::Deserializer::from_str(&told).into_iter::<Value>().last().unwrap().unwrap();
-        last["sum"]["at_once"]["calls"].as_u64().unwrap()
+        let plan: Value = serde_json::from_str(&told).unwrap();
+        plan["sum"]["at_once"]["calls"].as_u64().unwrap()
     };
     assert_eq!(calls(&["--shard", "0/2"]) * 2, calls(&[]));
     // A command that would be refused is refused before it is planned.
