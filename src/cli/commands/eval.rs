@@ -212,7 +212,7 @@ fn part(args: &EvalArgs, plan: &EvalPlan, out: &Path, data: &EvalData) -> anyhow
 fn report(dir: &Path, bars: &BarArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let plan = EvalPlan::load(dir)?;
     if plan.pilot && (!bars.fail_under.is_empty() || bars.baseline.is_some()) {
-        let why = "a pilot is held against no bar; evaluate all items first, without --pilot";
+        let why = "no bar judges a pilot; evaluate all items first, without --pilot";
         return Err(UsageError(why.to_owned()).into());
     }
     require_other(bars, dir)?;

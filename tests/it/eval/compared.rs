@@ -167,7 +167,7 @@ fn a_pilot_counts_what_is_needed_and_gives_no_verdict() {
     assert!(told.stderr.contains("this is a pilot, without a verdict"), "{}", told.stderr);
     let bar = ["eval", "report", "study", "--fail-under", "right=0.1"];
     let told = Finished::of(consensus(&folder).args(bar)).exits(2).stderr;
-    assert!(told.contains("a pilot is held against no bar"), "{told}");
+    assert!(told.contains("no bar judges a pilot"), "{told}");
     // Its items are a part of the whole, and are not asked about again.
     let asked = server.chats().len();
     let whole = evaluated(&folder, &server, &[], 0);
