@@ -14,6 +14,7 @@ use super::error::BatchError;
 use super::layout::is_batch;
 use super::matrix::{Cell, Column};
 use super::results::results;
+use super::shard::Retry;
 use super::shard_id::ShardOf;
 use super::task::TaskLine;
 use crate::protocol::{RunSetup, Task};
@@ -74,8 +75,8 @@ impl Sum {
 }
 
 impl<'a> BatchPlan<'a> {
-    /// Makes an empty plan. `out` is the folder of existing results, and `folder` that of the documents that tasks name. A run takes at most
-    /// `tokens_max` tokens, if there is such a limit.
+    /// Makes an empty plan. `out` is the folder of existing results, of which those that `retry` wants count as missing. `folder` is that
+    /// of the documents that tasks name. A run takes at most `tokens_max` tokens, if there is such a limit.
     ///
     /// # Errors
     ///
@@ -85,12 +86,16 @@ impl<'a> BatchPlan<'a> {
         seeds: std::ops::Range<u64>,
         shard: ShardOf,
         folder: &'a Path,
-        out: &Path,
+        (out, retry): (&Path, Retry),
         tokens_max: Option<u64>,
     ) -> Result<Self, BatchError> {
         let mut ended = HashSet::new();
         if is_batch(out) {
-            results(out, |told| ended.extend(told.run.parse::<Uuid>()))?;
+            results(out, |told| {
+                if !retry.wants(told.outcome) {
+                    ended.extend(told.run.parse::<Uuid>());
+                }
+            })?;
         }
         let plan = |column: &Column| ColumnPlan {
             roleset: column.roleset.clone(),

@@ -51,7 +51,7 @@ struct Inspected {
     input: String,
     target: String,
     #[serde(default)]
-    choices: Option<Vec<String>>,
+    choices: Option<Vec<Box<RawValue>>>,
 }
 
 /// A task in its written form.
@@ -103,8 +103,7 @@ fn question(row: &str) -> Result<Option<Question>, String> {
     }
     if let Ok(Options { question, choices, answer }) = serde_json::from_str(row) {
         let letters = letters(choices.len())?;
-        let choices: Option<Vec<String>> = choices.iter().map(|choice| label(choice)).collect();
-        let choices = choices.ok_or("its `choices` are not all texts")?;
+        let choices = texts(&choices)?;
         let place: Option<usize> = serde_json::from_str(answer.get()).ok();
         let right = place.and_then(|place| letters.get(place).cloned());
         let right = right.ok_or_else(|| {
@@ -119,11 +118,17 @@ fn question(row: &str) -> Result<Option<Question>, String> {
     }
     let Ok(Inspected { input, target, choices }) = serde_json::from_str(row) else { return Ok(None) };
     let Some(choices) = choices else { return Ok(Some((input, target, None))) };
-    let letters = letters(choices.len())?;
+    let (letters, choices) = (letters(choices.len())?, texts(&choices)?);
     if !letters.contains(&target) {
         return Err(format!("its `target` is no letter of its {} choices", choices.len()));
     }
     Ok(Some((lettered(&input, &choices, &letters), target, Some(one_of(letters)))))
+}
+
+/// Returns options as texts.
+fn texts(choices: &[Box<RawValue>]) -> Result<Vec<String>, String> {
+    let texts: Option<Vec<String>> = choices.iter().map(|choice| label(choice)).collect();
+    texts.ok_or_else(|| "its `choices` are not all texts or numbers".to_owned())
 }
 
 /// Returns the letters of so many options.
@@ -194,7 +199,7 @@ mod tests {
                 "its `answer` is 2, and beside 2 choices it is the place of the right one, from 0 to 1",
             ),
             (json!({"question": "q", "choices": ["1", "2"], "answer": "B"}), "its `answer` is \"B\", and"),
-            (json!({"question": "q", "choices": ["1", []], "answer": 0}), "are not all texts"),
+            (json!({"question": "q", "choices": ["1", []], "answer": 0}), "are not all texts or numbers"),
             (json!({"input": "q", "choices": ["1", "2"], "target": "2"}), "no letter of its 2 choices"),
             (
                 json!({"input": "q", "choices": ["1"], "target": "A"}),

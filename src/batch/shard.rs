@@ -37,7 +37,8 @@ pub struct Retry {
 }
 
 impl Retry {
-    fn wants(self, ending: OutcomeKind) -> bool {
+    /// Returns true if a run that ended like this is continued.
+    pub(super) fn wants(self, ending: OutcomeKind) -> bool {
         match ending {
             OutcomeKind::Failed => self.failed,
             OutcomeKind::Budget => self.budget,

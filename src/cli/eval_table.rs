@@ -86,13 +86,21 @@ fn share(of: &ShareOf) -> String {
 #[derive(Serialize)]
 pub(super) struct Power {
     discordant: f64,
-    items: f64,
+    items: u64,
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
+fn whole(items: f64) -> u64 {
+    items as u64
 }
 
 /// Returns how many items are needed before anything is known about them.
 pub(super) fn power(plan: &EvalPlan) -> Vec<Power> {
-    let items = |discordant: f64| items_needed(discordant - plan.effect * plan.effect, plan.effect);
-    DISCORDANT.iter().map(|share| Power { discordant: *share, items: items(*share) }).collect()
+    let effect = plan.effect;
+    let items = |discordant: f64| items_needed(discordant - effect * effect, effect);
+    // Two ways that differ on fewer items than that cannot differ by so much.
+    let possible = DISCORDANT.iter().filter(|discordant| **discordant >= effect);
+    possible.map(|discordant| Power { discordant: *discordant, items: whole(items(*discordant)) }).collect()
 }
 
 impl Power {

@@ -65,7 +65,7 @@ pub enum BadArm {
     Setting(String),
     /// A kind of answers is given, which all arms share.
     #[error(
-        "an arm has no `{0}`, since all arms give answers of one kind; that of a task is in its `canonical`, or in --canonical beside the arms"
+        "an arm has no `{0}`, since all arms give answers of one kind; give --canonical beside the arms, and choices in the `canonical` of each task"
     )]
     Kind(String),
     /// A setting is given that the way of answering fixes.
@@ -208,7 +208,7 @@ mod tests {
             ("vote,=sure", "`=sure` is no setting"),
             ("vote,stop=", "`stop=` is no setting"),
             ("sc@5,stop=sure", "`sc@5` sets `stop` itself"),
-            ("vote,canonical=text", "or in --canonical beside the arms"),
+            ("vote,canonical=text", "give --canonical beside the arms"),
             ("vote,choices=A,B", "an arm has no `choices`"),
             ("single,samples_max=3", "`single` sets `samples-max` itself"),
         ] {

@@ -82,13 +82,8 @@ struct CurveShown {
     ends: String,
 }
 
-/// Makes the page of a summary, with links to those of items that flip, of which there are at most `flips_max`.
-pub(super) fn report_page(
-    summary: &Summary,
-    plan: &EvalPlan,
-    flipped: &[Flipped],
-    flips_max: usize,
-) -> String {
+/// Makes the page of a summary, with links to those of items that flip, of which `is_cut` says that there are more.
+pub(super) fn report_page(summary: &Summary, plan: &EvalPlan, flipped: &[Flipped], is_cut: bool) -> String {
     let points = summary.curves.iter().flat_map(|curve| curve.points.iter().map(|point| point.tokens));
     let tokens = LogScale::around(points.chain(summary.arms.iter().map(|arm| arm.cost.tokens)));
     let widest = summary.arms.iter().filter_map(|arm| arm.against);
@@ -119,7 +114,7 @@ pub(super) fn report_page(
         effect => [differences.at(-summary.effect * 100.0), differences.at(summary.effect * 100.0)],
         flip_ticks => Serde(flips.ticks()),
         flipped => Serde(flipped),
-        flips_max => flips_max,
+        is_cut => is_cut,
         plot => PLOT,
     };
     let rendered = environment().render_named_str("report.html", include_str!("report.html"), of);

@@ -211,7 +211,7 @@ impl EvalPlan {
     ///
     /// Returns [`EvalError::SeveralBatches`].
     pub fn require_batch(folder: &Path) -> Result<(), EvalError> {
-        if Self::is_in(folder) { Err(EvalError::SeveralBatches(folder.to_owned())) } else { Ok(()) }
+        if Self::load(folder).is_ok() { Err(EvalError::SeveralBatches(folder.to_owned())) } else { Ok(()) }
     }
 
     /// Returns the folder of a part of the evaluation in `folder`: that folder itself if there is one part.

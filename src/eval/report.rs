@@ -65,10 +65,12 @@ pub fn write_report(
     require_own(&items).map_err(|why| EvalError::Io { action: "write", path: items, why })?;
     write(&folder.join("summary.json"), &(serde_json::to_string_pretty(summary).unwrap_or_default() + "\n"))?;
     write(&folder.join("items.jsonl"), &rows(plan, results))?;
-    let flips = flips(plan, results, summary);
+    let mut flips = flips(plan, results, summary);
+    let is_cut = flips.len() > FLIPS_MAX;
+    flips.truncate(FLIPS_MAX);
     write_items(folder, plan, tasks, results, &flips)?;
     let flipped: Vec<Flipped> = flips.into_iter().map(|(_, flipped)| flipped).collect();
-    write(&folder.join("report.html"), &report_page(summary, plan, &flipped, FLIPS_MAX))
+    write(&folder.join("report.html"), &report_page(summary, plan, &flipped, is_cut))
 }
 
 /// Returns the items on which an arm and the majority that it is compared with are not both right or both wrong, and those on which talk
@@ -102,7 +104,8 @@ fn flips(plan: &EvalPlan, results: &EvalResults, summary: &Summary) -> Vec<(usiz
             let page = format!("{}.html", at + 1);
             flips.push((at, Flipped { page, id: escape::terminal(&item.id), better, worse }));
         }
-        if flips.len() == FLIPS_MAX {
+        // One more says that not all have a page.
+        if flips.len() > FLIPS_MAX {
             break;
         }
     }

@@ -181,6 +181,17 @@ impl Limits {
         }
     }
 
+    /// Returns the limits on tokens and cost of so many runs together.
+    #[must_use]
+    pub fn times(self, runs: u64) -> Self {
+        let times = |limit: Option<u64>| limit.map(|limit| limit.saturating_mul(runs));
+        Self {
+            tokens_total_max: times(self.tokens_total_max),
+            cost_micro_usd_max: times(self.cost_micro_usd_max),
+            deadline_ms: None,
+        }
+    }
+
     /// Returns the limits on tokens and cost, as a calibration knows them.
     #[must_use]
     pub fn on_resources(self) -> RunLimits {

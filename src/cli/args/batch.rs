@@ -12,9 +12,10 @@ use super::shared::{
     CalibrationArgs, LimitArgs, OtlpArgs, RedactArgs, RolesetsArgs, ScriptedArgs, ServerArgs,
 };
 use super::task_form::TaskFormArgs;
-use crate::batch::{ColumnRequest, Draws, ShardOf};
+use crate::batch::{ColumnRequest, Draws, Retry, ShardOf};
 use crate::cli::completion;
 use crate::config::Chosen;
+use crate::journal::Limits;
 use crate::provider::{Clients, Flow};
 
 const AFTER_HELP: &str = "\
@@ -128,6 +129,19 @@ pub(crate) struct BatchArgs {
     pub(crate) retry: Vec<RetryArg>,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
+    /// What bounds a run.
+    #[arg(skip)]
+    pub(crate) bound: Bound,
+}
+
+/// What bounds the tokens and the cost of a run.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) enum Bound {
+    /// Its limits.
+    #[default]
+    Limits,
+    /// The number of its samples alone. So are the banks and the curves of an evaluation, which all arms share.
+    Samples,
 }
 
 /// The batches whose replies are used again.
@@ -179,6 +193,22 @@ impl BatchArgs {
     /// Returns the folder of the batch.
     pub(crate) fn folder(&self) -> Option<&PathBuf> {
         self.output.as_ref().or(self.bank.as_ref())
+    }
+
+    /// Returns the limits of each run. The deadline is for the whole batch.
+    pub(crate) fn run_limits(&self) -> Limits {
+        match self.bound {
+            Bound::Limits => Limits { deadline_ms: None, ..self.limits.limits() },
+            Bound::Samples => Limits::default(),
+        }
+    }
+
+    /// Returns which runs that have ended are continued.
+    pub(crate) fn retried(&self) -> Retry {
+        Retry {
+            failed: self.retry.contains(&RetryArg::Failed),
+            budget: self.retry.contains(&RetryArg::Budget),
+        }
     }
 
     /// Returns the request for rolesets and models.

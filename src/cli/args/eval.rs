@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 
-use super::batch::{BatchArgs, FlowArgs, RetryArg, ReuseArgs, shard};
+use super::batch::{BatchArgs, Bound, FlowArgs, RetryArg, ReuseArgs, shard};
 use super::run::{CanonicalArg, ParamArgs, SeatArgs};
 use super::shared::{
     CalibrationArgs, LimitArgs, MockArgs, OtlpArgs, RedactArgs, RolesetsArgs, ScriptedArgs, ServerArgs,
@@ -16,8 +16,8 @@ use crate::eval::{ArmSpec, Bar, MAJORITY_MAX};
 
 const AFTER_HELP: &str = "\
 An arm is a way of answering. It is `single` (one sample in words), `sc@K` (the majority of K samples), `vote` (the vote that suits the \
-kind of answer), or a roleset, such as `pair:solver_checker`. Settings follow, separated by commas: the flags of `consensus batch` \
-without their dashes, and `model=NAME`.
+kind of answer), or a roleset, such as `pair:solver_checker`. Settings follow, separated by commas: `model=NAME`, and the flags of \
+`consensus batch` on the protocol, votes, checks, programs and a calibration, if they have a value, without their dashes.
 
 Each arm is compared with the majority of as many samples of its model as its tokens would buy. The samples are drawn once, into banks in \
 the folder. The plan is written before the first call, and the same command continues what was interrupted.
@@ -186,9 +186,6 @@ impl EvalArgs {
         let (output, drawn_into) = if draws.is_some() { (None, Some(folder)) } else { (Some(folder), None) };
         let ArmFlags { params, calibration } = flags(settings)?;
         let positive = |count: u32| Some(count).filter(|count| *count > 0);
-        // A bank that lacks samples is of no use, and their number bounds what it takes.
-        let of_bank = LimitArgs { max_tokens_total: None, max_cost: None, ..self.limits };
-        let limits = if draws.is_some() { of_bank } else { self.limits };
         Ok(BatchArgs {
             command: None,
             tasks: None,
@@ -223,7 +220,9 @@ impl EvalArgs {
             otlp: OtlpArgs::default(),
             shard: ShardOf { index: 0, count: 1 },
             retry: self.retry.clone(),
-            limits,
+            limits: self.limits,
+            // A bank that lacks samples is of no use, and their number bounds what it takes.
+            bound: if draws.is_some() { Bound::Samples } else { Bound::Limits },
         })
     }
 }

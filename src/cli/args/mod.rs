@@ -26,7 +26,7 @@ use crate::cli::completion;
 use crate::core::VERSION;
 
 pub(crate) use approve::ApproveArgs;
-pub(crate) use batch::{BatchArgs, BatchCommand, RetryArg};
+pub(crate) use batch::{BatchArgs, BatchCommand, Bound};
 pub(crate) use calibrate::CalibrateArgs;
 pub(crate) use eval::{BarArgs, EvalArgs, EvalCommand, Replies};
 pub(crate) use global::{Color, Format, Global, LogFormat, OwnFormat};

@@ -11,10 +11,10 @@ use super::batch_plan::PlannedBatch;
 use super::batch_source::{OpenTasks, open};
 use super::reused::{reused, tell_reused};
 use crate::batch::{
-    BatchError, BatchNote, BatchStats, CommandGrader, CommandNote, EndCounts, OpenColumns, Options, Retry,
-    Shard, State, feed, note, note_servers, run, status,
+    BatchError, BatchNote, BatchStats, CommandGrader, CommandNote, EndCounts, OpenColumns, Options, Shard,
+    State, feed, note, note_servers, run, status,
 };
-use crate::cli::args::{BatchArgs, BatchCommand, CanonicalArg, Format, GraderArg, RetryArg};
+use crate::cli::args::{BatchArgs, BatchCommand, CanonicalArg, Format, GraderArg};
 use crate::cli::batch_story::{BatchStory, in_words};
 use crate::cli::error::UsageError;
 use crate::cli::output::Output;
@@ -24,7 +24,6 @@ use crate::config::{CHECK_TIMEOUT_MS, FileConfig};
 use crate::core::{ExitCode, VERSION};
 use crate::engine::StopRequest;
 use crate::files::private_folder;
-use crate::journal::Limits;
 use crate::otlp::SpanQueue;
 use crate::provider::Reused;
 use crate::provider::launch::{Launched, Lifeline};
@@ -194,12 +193,8 @@ fn options(
         concurrency: args.flow.runs_at_once as usize,
         threads: args.flow.threads(),
         clients: Arc::default(),
-        // The deadline is for the whole batch.
-        limits: Limits { deadline_ms: None, ..args.limits.limits() },
-        retry: Retry {
-            failed: args.retry.contains(&RetryArg::Failed),
-            budget: args.retry.contains(&RetryArg::Budget),
-        },
+        limits: args.run_limits(),
+        retry: args.retried(),
         documents,
         tasks_lines,
         sandbox,

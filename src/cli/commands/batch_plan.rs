@@ -79,8 +79,10 @@ impl PlannedBatch {
             check_settings(out, args.shard.count, &notes)?;
         }
         let seeds = args.first_seed..args.first_seed + args.seeds;
-        let limits = request.limits;
-        let mut plan = BatchPlan::new(&columns, seeds, args.shard, &documents, out, limits.tokens_total_max)?;
+        let limits = args.run_limits();
+        let there = (out, args.retried());
+        let mut plan =
+            BatchPlan::new(&columns, seeds, args.shard, &documents, there, limits.tokens_total_max)?;
         let (mut refused, mut first) = (0, None);
         let mut tasks = feed(source, args.form.form(tasks, args.grader_command.as_ref()));
         while let Some(line) = tasks.blocking_next() {
@@ -102,8 +104,13 @@ impl PlannedBatch {
         let with_costs = |plan: ColumnPlan| {
             let [at_once, most] = [&plan.at_once, &plan.most].map(|sum| cost(&plan, sum));
             let left = plan.runs - plan.ended;
-            let limit = limits.cost_micro_usd_max.map(|limit| limit.saturating_mul(left));
-            let most = most.map(|most| limit.map_or(most, |limit| most.min(limit)));
+            let bound = limits.times(left);
+            if let Some(why) =
+                plan::short_of(&bound, [plan.at_once.prompt_tokens, plan.at_once.completion_tokens], at_once)
+            {
+                output.warn(&escape::terminal(&format!("{}: {why}", plan.roleset)));
+            }
+            let most = most.map(|most| bound.cost_micro_usd_max.map_or(most, |limit| most.min(limit)));
             (plan, [at_once, most])
         };
         Ok(Self { first, columns: plans.into_iter().map(with_costs).collect(), refused })

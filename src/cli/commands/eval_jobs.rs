@@ -14,7 +14,7 @@ use super::batch::{BatchEnd, BatchNeeds, exit_code, run_batch};
 use super::batch_plan::{PlannedBatch, PlannedSum};
 use super::reused::{reused, tell_reused};
 use crate::batch::{BatchError, BatchStats, Draws, TaskLine, is_batch, results};
-use crate::cli::args::{BatchArgs, EvalArgs, Format, Replies};
+use crate::cli::args::{BatchArgs, Bound, EvalArgs, Format, Replies};
 use crate::cli::error::UsageError;
 use crate::cli::eval_table::power;
 use crate::cli::output::Output;
@@ -47,12 +47,14 @@ fn jobs(args: &EvalArgs, plan: &EvalPlan, part: &Path) -> Result<Vec<Job>, Usage
         jobs.push((format!("bank: {samples} of each task"), batch, folder));
     }
     for arm in &plan.arms {
-        let PlannedArm { name, roleset, model, settings, bank, .. } = arm;
+        let PlannedArm { name, roleset, model, settings, bank, is_on_curve, .. } = arm;
         let bank = bank.map(|bank| part.join(&plan.banks[bank].folder));
         let replies = bank.as_deref().map_or(Replies::Model, Replies::Bank);
         let folder = part.join(ARMS);
         let batch = args.batch((roleset, model, settings), Some(name), folder.clone(), &replies)?;
-        jobs.push((format!("arm {name}"), batch, folder));
+        // A point of the curve is what the curve says, whatever its samples took.
+        let bound = if *is_on_curve { Bound::Samples } else { Bound::Limits };
+        jobs.push((format!("arm {name}"), BatchArgs { bound, ..batch }, folder));
     }
     Ok(jobs)
 }

@@ -44,6 +44,10 @@ pub(super) fn tell_setup(
     let cost = cost.map(|cost| limits.cost_micro_usd_max.map_or(cost, |limit| cost.min(limit)));
     let least = at_once(setup);
     let least_cost = least.and_then(|least| dearest(least.prompt_tokens, least.completion_tokens));
+    let short = least.and_then(|of| short_of(&limits, [of.prompt_tokens, of.completion_tokens], least_cost));
+    if let Some(short) = short {
+        output.warn(short);
+    }
     if output.format != Format::Text {
         output.json(&json!({
             "roleset": setup.roleset,
@@ -88,6 +92,17 @@ pub(super) fn tell_setup(
         "At most means all rounds, with every reply as long and repeated as often as the limits allow.",
     )?;
     Ok(ExitCode::Success)
+}
+
+/// Returns the reason why runs that agree at once, for so many tokens and this cost, would still reach their limits, if they would.
+pub(super) fn short_of(limits: &Limits, tokens: [u64; 2], cost: Option<u64>) -> Option<&'static str> {
+    let is_above = |figure: u64, limit: Option<u64>| limit.is_some_and(|limit| figure > limit);
+    let [prompt, completion] = tokens;
+    let is_short = is_above(prompt.saturating_add(completion), limits.tokens_total_max)
+        || cost.is_some_and(|cost| is_above(cost, limits.cost_micro_usd_max));
+    is_short.then_some(
+        "agents that agree at once need more than the limit of a run, so that most runs will end at it",
+    )
 }
 
 /// Prints calls, prompt tokens and completion tokens, and their cost if it is known.

@@ -53,6 +53,7 @@ impl WorstCase {
         Self {
             prompt_tokens: most(self.prompt_tokens),
             completion_tokens: most(self.completion_tokens),
+            context_tokens: most(self.context_tokens),
             ..self
         }
     }

@@ -260,14 +260,16 @@ fn what_a_batch_would_take_is_told_before_anything_is_spent() {
     );
     assert!(!folder.path().join("out").exists(), "nothing is made");
     // A limit of each run bounds all of them.
-    let limits = ["--max-tokens-total", "5000", "--max-cost", "0.001", "--dry-run"];
+    let limits = ["--max-tokens-total", "900", "--max-cost", "0.0005", "--dry-run"];
     let priced = ["--roleset", "solver_checker", "--model", "openai:gpt-4o-mini"];
     let mut command = batch(&folder, &[&priced[..], &limits].concat());
-    let plan: Value = serde_json::from_str(&Finished::of(&mut command).exits(0).stdout).unwrap();
+    let told = Finished::of(&mut command).exits(0);
+    assert!(told.stderr.contains("need more than the limit of a run"), "{}", told.stderr);
+    let plan: Value = serde_json::from_str(&told.stdout).unwrap();
     let limited = &plan["columns"][0];
     assert_eq!(
         (&limited["cost_micro_usd_max"], &limited["most"]["prompt_tokens"]),
-        (&json!(3000), &json!(15000))
+        (&json!(1500), &json!(2700))
     );
     // Other settings are refused here as they would be there.
     figures(&folder, &MOCK, 0);

@@ -331,6 +331,11 @@ fn a_run_that_reaches_a_limit_counts_as_one_without_an_answer() {
     assert!(told.contains("holds for its limits on tokens and cost alone"), "{told}");
     let raised = ["batch", "sums.jsonl", "--output", "known", "--quiet", "--max-tokens-total", "1000000"];
     let raised = [&raised[..], &["--retry", "budget"]].concat();
+    // The plan counts the runs that go on.
+    let planned = [&raised[..], &["--dry-run", "--format", "json"]].concat();
+    let planned = Finished::of(&mut asked(&folder, &server, &planned)).exits(0).stdout;
+    let planned: Value = serde_json::from_str(&planned).unwrap();
+    assert_eq!((&planned["columns"][0]["runs"], &planned["columns"][0]["ended"]), (&json!(120), &json!(60)));
     Finished::of(&mut asked(&folder, &server, &raised)).exits(0);
     let told = Finished::of(consensus(&folder).args(["calibrate", "known"])).exits(2).stderr;
     assert!(told.contains("made in different ways: its limits on tokens and cost are"), "{told}");

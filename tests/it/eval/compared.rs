@@ -205,6 +205,9 @@ fn an_item_is_shown_with_what_every_arm_answered() {
         let whole = Finished::of(consensus(&folder).args(words)).exits(2).stderr;
         assert!(whole.contains("its batches are `study/arms` and `study/bank`"), "{words:?}: {whole}");
     }
+    // A plan of something else is none.
+    std::fs::write(folder.path().join("study/arms/plan.json"), "{}").unwrap();
+    Finished::of(consensus(&folder).args(["runs", "study/arms"])).exits(0);
     let unknown = Finished::of(consensus(&folder).args(["eval", "show", "study", "9"])).exits(2).stderr;
     assert!(unknown.contains("no item `9`"), "{unknown}");
 }

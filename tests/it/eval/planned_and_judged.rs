@@ -42,12 +42,12 @@ fn a_run_that_reaches_its_limit_has_no_answer() {
         pair["cost"]["tokens"].as_f64().unwrap() > 0.0 && !arm(&summary, "sc@3")["right"]["share"].is_null()
     );
     // Every item that speaks against it has a page.
-    let worse = pair["against"]["worse"].as_u64().unwrap() as usize;
+    let worse = pair["against"]["worse"].as_u64().unwrap();
     let page = file(&folder, "report.html");
     let listed =
         page.lines().filter(|line| line.contains("items/") && line.contains("pair:writer_physicist"));
     let pages = std::fs::read_dir(folder.path().join("study/items")).unwrap().count();
-    assert!(worse > 0 && listed.count() >= worse && pages >= worse, "{worse}, {pages}: {page}");
+    assert!(worse > 0 && listed.count() as u64 >= worse && pages as u64 >= worse, "{worse}, {pages}: {page}");
 }
 
 /// A bank without all of its samples would leave every arm incomplete, whatever is done then.
@@ -58,6 +58,12 @@ fn a_limit_of_runs_holds_for_arms_and_not_for_the_samples_that_they_share() {
     let summary = evaluated(&folder, &server, &["--max-tokens-total", "300"], 0);
     assert_eq!((&summary["items"], &summary["planned"]), (&json!(4), &json!(4)), "{summary}");
     assert_eq!(arm(&summary, "pair:writer_physicist")["answered"]["count"], 0);
+    let point = &summary["curves"][0]["points"][2];
+    assert_eq!(
+        arm(&summary, "sc@3")["right"]["share"],
+        point["right"],
+        "a point of the curve is what it says"
+    );
     // The plan says what such runs can take at most.
     let words = [&super::ARMS[..], &["--out", "other", "--dry-run", "--max-tokens-total", "300"]].concat();
     let mut command = consensus(&folder);
@@ -65,6 +71,13 @@ fn a_limit_of_runs_holds_for_arms_and_not_for_the_samples_that_they_share() {
     let plan: Value = serde_json::from_str(&Finished::of(&mut command).exits(0).stdout).unwrap();
     let most = |batch: usize| plan["batches"][batch]["columns"][0]["most"]["prompt_tokens"].as_u64();
     assert!(most(0).unwrap() > 4 * 300 && most(1) == Some(4 * 300), "{plan}");
+    // A limit on cost needs a price before the first call.
+    std::fs::remove_dir_all(folder.path().join("study")).unwrap();
+    let words = [&super::ARMS[..], &["--max-cost", "0.01"]].concat();
+    let asked = server.chats().len();
+    let told = Finished::of(&mut eval(&folder, &server, &words)).exits(2).stderr;
+    assert!(told.contains("--max-cost needs the price of tiny-model"), "{told}");
+    assert_eq!(server.chats().len(), asked);
 }
 
 #[test]
