@@ -9,6 +9,7 @@ use std::io::{BufRead, BufReader, Error, ErrorKind, Read};
 use serde_json::value::RawValue;
 
 use super::task::LINE_BYTES_MAX;
+use crate::text::counted;
 
 /// The longest list that is read, in bytes.
 const LIST_BYTES_MAX: u64 = 256 << 20;
@@ -106,7 +107,8 @@ fn row_of(names: &[String], record: csv::Result<csv::StringRecord>) -> std::io::
         Err(why) => {
             let line = why.position().map_or(0, csv::Position::line);
             if let csv::ErrorKind::UnequalLengths { expected_len, len, .. } = why.kind() {
-                let why = format!("it has {len} columns, and the first line has {expected_len}");
+                let why =
+                    format!("it has {}, and the first line has {expected_len}", counted(*len, "column"));
                 return Ok((line, Err(why)));
             }
             if let csv::ErrorKind::Utf8 { .. } = why.kind() {

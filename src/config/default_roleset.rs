@@ -79,7 +79,9 @@ pub fn better_vote(roleset: &str) -> Option<BetterVote> {
             tasks: "numbers without documents",
             times: "nearly three",
         }),
-        "panel_personas" => Some(BetterVote { name: "vote_choice", tasks: "choices", times: "fifteen" }),
+        "panel_personas" => {
+            Some(BetterVote { name: ANY_VOTE, tasks: "choices and numbers", times: "fifteen to eighteen" })
+        }
         _ => None,
     }
 }

@@ -3,12 +3,13 @@
 
     ballots.py DIR        DIR is the folder that `consensus eval` wrote
 
-A task's right answer is that of tasks.jsonl, and an answer is right if it is the same word. The points of a label are the mean difference,
-within each ballot that tells answers apart, between the answers under the label of the right choice and the others; those of the right answer
-are found in the same way.
+A task's right answer is that of tasks.jsonl, and an answer is right if it is the same word or number. The points of a label are the mean
+difference, within each ballot that tells answers apart, between the answers under the label of the right choice and the others; those of the
+right answer are found in the same way.
 """
 
 import collections
+import decimal
 import json
 import pathlib
 import statistics
@@ -19,6 +20,14 @@ def rows(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+def known(text):
+    """A text as it is compared: a number by its value."""
+    try:
+        return decimal.Decimal(text.strip())
+    except decimal.InvalidOperation:
+        return text.strip()
+
+
 def gap(marks):
     """The mean of the marked deviations less that of the others."""
     with_it, without = ([value for is_it, value in marks if is_it == wanted] for wanted in (True, False))
@@ -27,14 +36,14 @@ def gap(marks):
 
 def main():
     folder = pathlib.Path(sys.argv[1])
-    answers = {str(row["id"]): str(row["answer"]) for row in rows(folder / "tasks.jsonl")}
+    answers = {str(row["id"]): known(str(row["answer"])) for row in rows(folder / "tasks.jsonl")}
     panels = [row for row in rows(folder / "arms/results-0.jsonl") if row.get("panel")]
     ballots, flat, reached, iterations = 0, 0, 0, 0
     labels, rights, right_in, answers_in = [], [], collections.Counter(), collections.Counter()
     for row in panels:
         panel, key = row["panel"], answers[row["task"]]
         iterations += panel["iterations"]
-        given = {(of["member"], of["iteration"]): of["content"].strip() for of in panel["responses"]}
+        given = {(of["member"], of["iteration"]): known(of["content"]) for of in panel["responses"]}
         for (_, iteration), text in given.items():
             if panel["iterations"] > 1:
                 answers_in[iteration] += 1
@@ -51,7 +60,7 @@ def main():
             flat += len(set(scores)) == 1
             if len(set(scores)) > 1:
                 deviations = [(of, of["totalScore"] - statistics.mean(scores)) for of in of_judge]
-                labels += [(of["label"] == key, value) for of, value in deviations]
+                labels += [(known(of["label"]) == key, value) for of, value in deviations]
                 rights += [(given[of["target"], of["iteration"]] == key, value) for of, value in deviations]
     print(f"{len(panels)} panels, {iterations} iterations; the threshold was reached in {reached}")
     print(f"{flat} of {ballots} ballots give the same total to every answer")
