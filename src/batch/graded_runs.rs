@@ -19,7 +19,7 @@ use crate::crypto::Digest;
 use crate::engine::RunState;
 use crate::protocol::OutcomeKind;
 
-/// The runs of one column whose right answers are known.
+/// The runs whose right answers are known. They may be of several columns, which the caller refuses.
 #[derive(Clone, Debug, Default)]
 pub struct GradedRuns {
     /// The columns that fit the choice: roleset, model and arm. The runs are those of all of them.
@@ -35,7 +35,7 @@ pub struct GradedRuns {
     /// The runs that failed or have no known answer.
     pub left_out: usize,
     /// The runs that have ended without a line of results, which alone holds whether they are right.
-    pub untold: u64,
+    pub without_result: u64,
 }
 
 impl GradedRuns {
@@ -65,7 +65,7 @@ impl GradedRuns {
                 }
                 Ok(())
             })?;
-            graded.untold += verified.untold;
+            graded.without_result += verified.untold;
         }
         graded.runs = of_task.into_values().map(|(_, run)| run).collect();
         Ok(graded)

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_is_none_is_refused() {
+    fn a_table_with_another_separator_or_a_repeated_column_is_refused() {
         for (table, part) in
             [("id;prompt\n1;x\n", "separated by commas"), ("id,id\n1,2\n", "the column `id` twice")]
         {

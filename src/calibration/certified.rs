@@ -50,7 +50,7 @@ pub enum NotCertifiable {
         found: u32,
     },
     /// Too many of the surest answers are wrong.
-    #[error("of the {} that are surest, {} wrong, so that up to {} of such answers may be; a higher risk or more tasks may do", counted(*answered, "answer"), are(*errors), percent(*bound))]
+    #[error("of the {} that are surest, {} wrong, so that up to {} of such answers may be wrong; take a higher risk, or more tasks", counted(*answered, "answer"), are(*errors), percent(*bound))]
     TooManyErrors {
         /// The surest answers.
         answered: u32,
@@ -175,7 +175,7 @@ mod tests {
 
     /// The table in the guide.
     #[test]
-    fn so_many_answers_make_four_of_five_calibrations_succeed() {
+    fn the_answers_in_the_guide_make_four_of_five_calibrations_succeed() {
         for (wrong, at_five, at_ten) in [
             (0.0, Some(59), 29),
             (0.01, Some(124), 46),
@@ -214,13 +214,13 @@ mod tests {
     }
 
     #[test]
-    fn wrong_answers_that_are_sure_hold_no_risk() {
+    fn a_risk_is_not_certified_if_the_surest_answers_are_wrong() {
         let mut answers = vec![(share(0.99), true); 90];
         answers.extend(vec![(share(0.99), false); 10]);
         let why = threshold(&steps(answers), 0.05).unwrap_err().to_string();
         assert_eq!(
             why,
-            "of the 100 answers that are surest, 10 are wrong, so that up to 16.37 % of such answers may be; a higher risk or more tasks may do"
+            "of the 100 answers that are surest, 10 are wrong, so that up to 16.37 % of such answers may be wrong; take a higher risk, or more tasks"
         );
     }
 }

@@ -29,10 +29,10 @@ pub enum CalibrationError {
     )]
     Incomplete(String),
     /// Its runs were made in several ways.
-    #[error("its runs were made in different ways: {0}")]
+    #[error("the runs were made in different ways: {0}; choose those of one way with --only")]
     Mixed(String),
     /// Its runs have withheld answers by another calibration.
-    #[error("its runs were made with --calibration; use runs without it, whose answers are all known")]
+    #[error("the runs were made with --calibration, which may have withheld answers; use runs without it")]
     Withheld,
     /// A run is made in another way than those of the calibration.
     #[error("it does not fit this run: {0}")]

@@ -61,7 +61,7 @@ pub struct Calibration {
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ItemsNote {
-    /// The digest of the tasks.
+    /// The digest of all tasks with their roleset and parameters.
     pub sha256: Digest,
     /// The number of runs, one of each task.
     pub runs: usize,

@@ -108,25 +108,26 @@ impl CalibratedWay {
     #[must_use]
     pub fn difference(&self, other: &Self, known: KnownParts) -> Option<String> {
         let parts = [
-            ("protocol", self.protocol.clone(), other.protocol.clone()),
-            ("roleset", self.roleset.clone(), other.roleset.clone()),
-            ("model", self.models.join(", "), other.models.join(", ")),
-            ("kind of answers", self.kind.name().to_owned(), other.kind.name().to_owned()),
+            ("protocol", true, self.protocol.clone(), other.protocol.clone()),
+            ("roleset", true, self.roleset.clone(), other.roleset.clone()),
+            ("model", known != KnownParts::Setup, self.models.join(", "), other.models.join(", ")),
+            (
+                "kind of answers",
+                known == KnownParts::All,
+                self.kind.name().to_owned(),
+                other.kind.name().to_owned(),
+            ),
             (
                 "version of the rules",
+                true,
                 u32::from(self.rules_version).to_string(),
                 u32::from(other.rules_version).to_string(),
             ),
         ];
-        let counts = |name: &str| match name {
-            "kind of answers" => known == KnownParts::All,
-            "model" => known != KnownParts::Setup,
-            _ => true,
-        };
         let mut differing: Vec<String> = parts
             .into_iter()
-            .filter(|(name, known, found)| counts(name) && known != found)
-            .map(|(name, known, found)| {
+            .filter(|(_, is_compared, own, found)| *is_compared && own != found)
+            .map(|(name, _, known, found)| {
                 let [known, found] = [known, found].map(|value| escape::excerpt(&value));
                 format!("its {name} is `{found}` and not `{known}`")
             })

@@ -53,10 +53,12 @@ pub(super) fn planned(
             );
         }
         ways.push(way);
-        let curve = put(&mut banks, drawn, (vote, &model, &[]), Draws { words: args.samples, programs: 0 });
+        let curve =
+            bank_with(&mut banks, drawn, (vote, &model, &[]), Draws { words: args.samples, programs: 0 });
         banks[curve].is_curve = true;
-        let bank =
-            arm.needed.map(|needed| put(&mut banks, drawn, (&arm.roleset, &model, &spec.drawing()), needed));
+        let bank = arm
+            .needed
+            .map(|needed| bank_with(&mut banks, drawn, (&arm.roleset, &model, &spec.drawing()), needed));
         arms.push(PlannedArm {
             name: spec.name.clone(),
             roleset: arm.roleset,
@@ -139,10 +141,11 @@ fn arm(
     Ok(ReadArm { roleset: roleset.to_owned(), protocol: found, sha256: *sha256, needed })
 }
 
-/// Returns the place of the bank with samples of this kind, which has at least so many of them.
+/// Returns the place of the bank whose samples are drawn in this way, and raises its numbers to those that are needed. Where no bank fits,
+/// one is added.
 ///
-/// The first banks are `drawn`. They have no more words or programs than they have, but they can get those of a kind that they lack.
-fn put(
+/// The first `drawn` banks are on disk: a number of theirs can only rise from zero.
+fn bank_with(
     banks: &mut Vec<PlannedBank>,
     drawn: usize,
     (roleset, model, settings): (&str, &str, &[(String, String)]),

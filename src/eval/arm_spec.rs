@@ -55,7 +55,9 @@ pub enum Way {
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum BadArm {
     /// The text is empty, too long, or has a control character.
-    #[error("an arm has 1 to {NAME_CHARS_MAX} characters")]
+    #[error(
+        "an arm begins with a way of answering, such as `vote`, and has at most {NAME_CHARS_MAX} characters, none of them a control character"
+    )]
     Name,
     /// The number of samples is impossible.
     #[error("`{0}`: write sc@K with K from 2 to {MAJORITY_MAX}, and `single` for one sample")]
@@ -201,7 +203,7 @@ mod tests {
     #[test]
     fn a_text_that_is_no_arm_is_refused() {
         for (text, part) in [
-            ("", "1 to 100 characters"),
+            ("", "begins with a way of answering"),
             ("sc@1", "K from 2 to 16"),
             ("sc@17", "K from 2 to 16"),
             ("vote,sure", "`sure` is no setting"),

@@ -1,7 +1,7 @@
 //! The bars that an evaluation must reach: a share that an arm must reach, and an earlier evaluation.
 //!
 //! The input is a summary, or the results of two evaluations of the same tasks. The output is the reason why a bar is missed, if it is. A
-//! bar on a share is compared with the lower end of its interval, so that few items never pass by luck.
+//! bar on a share is compared with the lower end of its interval, so that few items seldom pass by luck.
 
 use std::collections::HashMap;
 
@@ -59,7 +59,7 @@ impl Bar {
         Ok(Self { measure, least })
     }
 
-    /// Holds the primary arm of a summary against the bar.
+    /// Compares the primary arm of a summary with the bar.
     #[must_use]
     pub fn judge(self, summary: &Summary) -> JudgedBar {
         let arm = summary.arms.iter().find(|arm| arm.is_primary);

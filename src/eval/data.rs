@@ -86,7 +86,9 @@ pub fn require_clusters(tasks: &[TaskLine], label: &str) -> Result<(), EvalError
     let mut values = BTreeSet::new();
     for task in tasks {
         let value = task.meta.get(label);
-        values.insert(value.ok_or_else(|| wrong(format!("is not in the `meta` of task `{}`", task.id)))?);
+        values.insert(value.ok_or_else(|| {
+            wrong(format!("is not in the `meta` of task `{}`; add it, or choose another label", task.id))
+        })?);
     }
     if values.len() < CLUSTERS_MIN {
         let found = counted(values.len(), "value");
@@ -100,13 +102,18 @@ pub fn require_clusters(tasks: &[TaskLine], label: &str) -> Result<(), EvalError
 /// Refuses a task without an answer that code can compare.
 fn usable(task: &TaskLine, rule: &CanonicalRule) -> Result<(), String> {
     if task.answer.is_none() {
-        return Err("it has no `answer`, and an evaluation counts right answers".to_owned());
+        return Err(
+            "it has no `answer`; add the right one, because an evaluation counts right answers".to_owned()
+        );
     }
     if task.grader == Grader::Command {
-        return Err("its grader is a command, and an evaluation compares with an answer".to_owned());
+        return Err(
+            "its grader is a command, and an evaluation compares with an answer; name another grader"
+                .to_owned(),
+        );
     }
     if task.roleset.is_some() {
-        return Err("it names a roleset, and the arms of an evaluation do".to_owned());
+        return Err("it names a roleset; remove it, because the arms of an evaluation do".to_owned());
     }
     require_answer(task, rule)
 }

@@ -33,7 +33,7 @@ pub enum EvalError {
         why: String,
     },
     /// The data has no row.
-    #[error("`{0}` has no task")]
+    #[error("`{0}` has no task; give a file with one task on each line")]
     Empty(PathBuf),
     /// A file of the evaluation cannot be read or written.
     #[error("cannot {action} `{path}`: {why}")]
@@ -69,7 +69,7 @@ pub enum EvalError {
     /// An evaluation without its tasks.
     #[error("`{0}` is missing; the command that began the evaluation writes it again")]
     NoTasks(PathBuf),
-    /// An evaluation that is compared or judged before all of its items are complete. What ends first is what is easy.
+    /// An evaluation that is compared or judged before all of its items are complete. The items that end first are the easy ones.
     #[error(
         "the evaluation in `{folder}` has {items} of its {planned} items, and a part says little about the whole; first complete it with the command that began it, and with `--retry failed` if runs have failed"
     )]

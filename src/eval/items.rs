@@ -267,7 +267,7 @@ fn arm_item(told: Told, task: &TaskLine, cluster: Option<usize>) -> Option<ArmIt
     }
     let drafts = drafts(&told, task);
     let blind = lead(&drafts);
-    // The answer is graded here by its digest, as samples are. Whether the digest is that of the journal, the verification of the batch says.
+    // The answer is graded here by its digest, as samples are. `consensus verify` compares the digest with that of the journal.
     let is_right = task
         .canonical
         .as_ref()

@@ -82,7 +82,7 @@ struct CurveShown {
     ends: String,
 }
 
-/// Makes the page of a summary, with links to those of items that flip, of which `is_cut` says that there are more.
+/// Makes the page of a summary, with links to the pages of flipped items. `is_cut` says that more items flip than have pages.
 pub(super) fn report_page(summary: &Summary, plan: &EvalPlan, flipped: &[Flipped], is_cut: bool) -> String {
     let points = summary.curves.iter().flat_map(|curve| curve.points.iter().map(|point| point.tokens));
     let tokens = LogScale::around(points.chain(summary.arms.iter().map(|arm| arm.cost.tokens)));

@@ -220,7 +220,7 @@ impl EvalPlan {
         if self.parts == 1 { folder.to_owned() } else { folder.join(format!("part-{part}")) }
     }
 
-    /// Returns the part in which a known plan differs from this one, if it may not.
+    /// Returns the first difference from a known plan that is not allowed, in words.
     fn difference(&self, known: &Self, tasks: &[TaskLine]) -> Option<String> {
         let value = |name: &str, is_same: bool, known: &dyn Display, new: &dyn Display| {
             (!is_same).then(|| format!("{name} is {known} there and {new} here"))

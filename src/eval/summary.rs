@@ -27,7 +27,7 @@ pub struct Summary {
     pub v: u32,
     /// The name of the data.
     pub data: String,
-    /// Whether the data is a known public set, which models may have read while they were trained.
+    /// Whether the data has the name of a known public set, which models may have read while they were trained.
     pub is_public: bool,
     /// The kind of all answers.
     pub kind: CanonicalKind,

@@ -1,7 +1,7 @@
 //! The verdict on an arm, in words.
 //!
 //! The input is the difference of an arm from what it is compared with, its interval, error and p-value, and the smallest difference of
-//! interest. The output is one of four verdicts. A verdict is never given by the point alone, and the p-value is one that is corrected
+//! interest. The output is one of five verdicts. A verdict is never given by the point alone, and the p-value is one that is corrected
 //! for the number of comparisons.
 
 use serde::{Serialize, Serializer};
@@ -16,11 +16,11 @@ const LEVEL: f64 = 0.05;
 pub enum EvalVerdict {
     /// The interval is above zero with a p-value below 5 %, and the difference is at least the smallest one of interest.
     Helps,
-    /// The same below zero.
+    /// The interval is below zero with a p-value below 5 %, and the difference is at least the smallest one of interest.
     Hurts,
     /// The interval is within the smallest difference of interest, on both sides of zero.
     Equivalent,
-    /// The items do not decide; so many would find the smallest difference of interest with a power of 80 %.
+    /// The items do not decide. The number says how many would find the smallest difference of interest with a power of 80 %.
     NotEnough {
         /// The number of items, which is whole.
         items: f64,

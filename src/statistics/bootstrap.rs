@@ -25,7 +25,7 @@ pub struct UnitRows {
 /// A figure over many selections.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Resampled {
-    /// The interval that holds the true figure with 95 % probability.
+    /// The 95 % interval: of 100 that are made like this, 95 hold the true figure.
     pub interval: Interval,
     /// The standard error of the figure.
     pub error: f64,

@@ -1,7 +1,7 @@
 //! Intervals of shares and of means.
 //!
-//! The input is a share or values, one for each independent item. The output is the interval that holds the true figure with 95 %
-//! probability.
+//! The input is a share or values, one for each independent item. The output is a 95 % interval: of 100 that are made like
+//! this, 95 hold the true figure.
 
 use serde::Serialize;
 use statrs::distribution::{Beta, Binomial, ContinuousCDF as _, DiscreteCDF as _, StudentsT};

@@ -6,8 +6,8 @@
 use serde::Serialize;
 use statrs::distribution::{Binomial, Discrete as _, DiscreteCDF as _};
 
-/// The normal quantiles of a two-sided test at 5 %, and of a power of 80 %.
-const QUANTILES: f64 = 1.959_963_984_540_054 + 0.841_621_233_572_914;
+/// The sum of the normal quantiles of a two-sided test at 5 % and of a power of 80 %.
+const QUANTILE_SUM: f64 = 1.959_963_984_540_054 + 0.841_621_233_572_914;
 
 /// The exact two-sided sign test over items, which for one run per item is the exact test of `McNemar` (1947).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -37,11 +37,11 @@ impl PairedTest {
 /// less the square of the difference.
 #[must_use]
 pub fn items_needed(variance: f64, effect: f64) -> f64 {
-    (QUANTILES * QUANTILES * variance / (effect * effect)).ceil()
+    (QUANTILE_SUM * QUANTILE_SUM * variance / (effect * effect)).ceil()
 }
 
-/// Returns the number of items, all of them alike, that bound the difference of two ways by `effect` with a risk of 2.5 % on each side.
-/// `effect` is above 0 and below 1, and the number is whole.
+/// Returns the least whole n with (1 − `effect`)ⁿ ≤ 2.5 %. If two ways are alike on so many items, the exact binomial bound on each side of
+/// their difference is below `effect`. It is above 0 and below 1.
 #[must_use]
 pub fn items_for_equivalence(effect: f64) -> f64 {
     (0.025_f64.ln() / (1.0 - effect).ln()).ceil()
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_test_is_exact() {
+    fn p_values_equal_those_of_r() {
         // From R: binom.test(c(b, c))$p.value, and exact2x2::mcnemar.exact with midp = TRUE.
         for (better, worse, p, mid_p) in [
             (5, 0, 0.0625, 0.031_25),
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn the_items_that_are_needed_are_those_of_the_formula() {
+    fn the_items_needed_follow_connor_1987() {
         for (discordant, effect, items) in
             [(0.1, 0.03, 865.0), (0.1, 0.05, 307.0), (0.2, 0.03, 1737.0), (0.2, 0.05, 621.0)]
         {

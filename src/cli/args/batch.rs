@@ -140,7 +140,7 @@ pub(crate) enum Bound {
     /// Its limits.
     #[default]
     Limits,
-    /// The number of its samples alone. So are the banks and the curves of an evaluation, which all arms share.
+    /// The number of its samples alone, as for the banks and curves of an evaluation, which all arms share.
     Samples,
 }
 

@@ -1,4 +1,4 @@
-//! `--dry-run` of `batch` and `eval`: the least and the most that a batch can cost.
+//! `--dry-run` of `batch` and `eval`: the expected cost if all agents agree at once, and the most that a batch can cost.
 //!
 //! The input is the flags of a batch and its tasks. The output is sums for each column, in words and as JSON. Nothing is run, made or sent.
 

@@ -37,10 +37,10 @@ pub(crate) fn calibrate(args: &CalibrateArgs, output: &Output) -> anyhow::Result
         }
     }
     let graded = GradedRuns::read(&batches, &args.only, EvalPlan::is_in(&args.dir))?;
-    if graded.untold > 0 {
+    if graded.without_result > 0 {
         return Err(UsageError(format!(
-            "{} ended without a line of results, which says whether an answer is right; the command that began the batch adds it, whatever the arm",
-            counted(graded.untold, "run")
+            "{} ended without a line of results, which says whether an answer is right; repeat the command that began the batch, with any of its arms, to add it",
+            counted(graded.without_result, "run")
         ))
         .into());
     }
@@ -178,7 +178,7 @@ fn row(calibration: &Calibration, risk: f64) -> Value {
 fn line(calibration: &Calibration, risk: f64) -> String {
     match calibration.threshold(risk) {
         Ok(step) => format!(
-            "risk {}: from a confidence of {} on, {:.0} % of tasks answered, {} of {} wrong, so at most {} of such answers are",
+            "risk {}: from a confidence of {} on, {:.0} % of tasks answered, {} of {} wrong, so at most {} of such answers are wrong",
             percent(risk),
             percent(step.from.value()),
             coverage(calibration, &step) * 100.0,

@@ -151,7 +151,7 @@ struct Baseline {
 }
 
 impl Baseline {
-    /// Reads a baseline, which must be complete: what ends first is what is easy.
+    /// Reads a baseline, which must be complete: the items that end first are the easy ones.
     fn load(folder: &Path) -> Result<Self, EvalError> {
         let plan = EvalPlan::load(folder)?;
         let tasks = plan.load_tasks(folder)?;

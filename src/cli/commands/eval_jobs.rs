@@ -52,7 +52,7 @@ fn jobs(args: &EvalArgs, plan: &EvalPlan, part: &Path) -> Result<Vec<Job>, Usage
         let replies = bank.as_deref().map_or(Replies::Model, Replies::Bank);
         let folder = part.join(ARMS);
         let batch = args.batch((roleset, model, settings), Some(name), folder.clone(), &replies)?;
-        // A point of the curve is what the curve says, whatever its samples took.
+        // The number of samples bounds a point of the curve, so no other limit does.
         let bound = if *is_on_curve { Bound::Samples } else { Bound::Limits };
         jobs.push((format!("arm {name}"), BatchArgs { bound, ..batch }, folder));
     }
@@ -188,7 +188,7 @@ pub(super) fn tell_plan(
         output,
         &match time {
             Some(time) => format!("about {}, by the runs that have ended", seconds(time)),
-            None => "the time is not known before some runs of every part have ended; --pilot N makes a few"
+            None => "the time is not known before some runs of every batch have ended; --pilot N makes a few"
                 .to_owned(),
         },
     )?;

@@ -1,4 +1,4 @@
-//! `--dry-run` of `run`, `review` and `approve`: prints the least and the most that they can cost.
+//! `--dry-run` of `run`, `review` and `approve`: prints the expected cost if all agents agree at once, and the most that they can cost.
 
 use serde_json::json;
 

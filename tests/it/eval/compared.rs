@@ -110,7 +110,7 @@ fn tasks_of_one_label_are_drawn_together() {
 
 /// A right arm on a few items, which no selection of them doubts.
 #[test]
-fn a_few_items_never_help() {
+fn five_items_do_not_help() {
     let server = Server::start(model(|request: &Value| {
         let right =
             request["temperature"] == 0.0 || request["seed"].as_u64().is_some_and(|seed| seed % 2 == 0);
