@@ -17,7 +17,7 @@ use crate::calibration::{CalibratedWay, Features, KnownRun};
 use crate::core::Endpoint;
 use crate::crypto::Digest;
 use crate::engine::RunState;
-use crate::protocol::OutcomeKind;
+use crate::protocol::{DegradedKind, OutcomeKind};
 
 /// The runs whose right answers are known. They may be of several columns, which the caller refuses.
 #[derive(Clone, Debug, Default)]
@@ -117,8 +117,12 @@ impl GradedRuns {
 
 /// Returns the way in which a run was made, as its journal says it.
 fn way(state: &RunState) -> CalibratedWay {
-    // A run that was resumed under other limits gives the answers of these.
-    CalibratedWay::new(&state.opened().setup, state.endpoints(), state.limits().on_resources())
+    // A run that was resumed under other limits gives the answers of these. One that was resumed on another model has two.
+    let mut way = CalibratedWay::new(&state.opened().setup, state.endpoints(), state.limits().on_resources());
+    if state.report().degraded.iter().any(|loss| loss.kind == DegradedKind::ModelChanged) {
+        way.models.push("another model before the run was resumed".to_owned());
+    }
+    way
 }
 
 /// Returns the bank of this name beside a batch.

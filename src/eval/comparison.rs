@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::curve::{first_majority, majorities};
 use super::items::{ArmItem, BankItem, Item};
 use super::plan::EvalPlan;
-use crate::statistics::{Interval, PairedTest, Resampled, UnitRows};
+use crate::statistics::{Interval, PairedTest, Resampled, UnitRows, student_p};
 
 /// A point of a curve: the majority of this many samples.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -52,9 +52,13 @@ pub struct Against {
     /// The interval and the error of the difference.
     #[serde(flatten)]
     pub found: Resampled,
-    /// The probability of a difference as far from zero, if zero were the true one. One more unit is drawn with the others, and speaks wholly for the
-    /// other side. Without it, an arm that is right on all of a few items would never be doubted, because no selection of them doubts it.
+    /// The probability of a difference as far from zero, if zero were the true one. One more item is drawn with the others, and speaks wholly for the
+    /// other side. Without it, an arm that is right on all of a few items would never be doubted, because no selection of them doubts it. Of
+    /// clusters, it is that of Student's test.
     pub p: f64,
+    /// The ends that the interval has if one more unit speaks wholly for either side. Few differing items bound a difference only so.
+    #[serde(skip)]
+    pub bounds: Interval,
     /// Whether the arm takes more tokens than the whole curve, so that it is compared with the curve's end.
     pub is_dearer: bool,
     /// The most samples that the arm's tokens would buy, whose majority the exact test compares with.
@@ -120,6 +124,9 @@ const BESIDES: usize = 3;
 /// The least p-value that the number of selections can tell.
 const P_MIN: f64 = 1e-4;
 
+/// The share by which a quotient of sums of tokens may be wrong: an arm that takes exactly K samples buys K of them.
+const ROUNDING: f64 = 1e-9;
+
 /// The number of columns of an arm.
 const OF_ARM: usize = 3;
 
@@ -134,7 +141,12 @@ pub(super) fn compare(plan: &EvalPlan, items: &[&Item]) -> Option<Comparison> {
     let found = rows.resampled(plan.seed, |sums, figures| columns.figures(plan, sums, figures));
     let mut figures = Vec::new();
     columns.figures(plan, &sums, &mut figures);
-    let mut told = figures.into_iter().zip(found);
+    let units = rows.len() - 1;
+    let is_clustered = plan.cluster.is_some();
+    let told = figures.into_iter().zip(found);
+    let mut told = told.map(|(figure, found)| {
+        (figure, if is_clustered { found.of_few_units(figure, units) } else { found })
+    });
     let mut curves = BTreeMap::new();
     for (bank, range) in &columns.curves {
         curves.insert(*bank, curve(plan, &sums, &columns, *bank, range, &mut told));
@@ -144,18 +156,25 @@ pub(super) fn compare(plan: &EvalPlan, items: &[&Item]) -> Option<Comparison> {
     for (at, arm) in plan.arms.iter().enumerate() {
         let ((difference, found), (talked, talk_found)) = (told.next()?, told.next()?);
         let ((_, low), (_, high)) = (told.next()?, told.next()?);
-        let p = (2.0 * low.below.min(high.above)).clamp(P_MIN, 1.0);
+        // One more cluster that speaks wholly for the other side would outweigh any difference within clusters.
+        let (p, bounds) = if is_clustered {
+            (student_p(difference, found.error, units as f64 - 1.0), found.interval)
+        } else {
+            let bounds = Interval { low: low.interval.low, high: high.interval.high };
+            (2.0 * low.below.min(high.above), bounds)
+        };
+        let p = p.clamp(P_MIN, 1.0);
         let points = &curves[&arm.curve].points;
         against.push(Against::new(
             items,
             (at, arm.curve),
             points,
             columns.arm(&sums, at),
-            (difference, found, p),
+            (difference, found, p, bounds),
         ));
         talks.push(TalkOfArm::new(items, at, talked, talk_found));
     }
-    Some(Comparison { units: rows.len() - 1, curves, against, talks })
+    Some(Comparison { units, curves, against, talks })
 }
 
 impl Columns {
@@ -250,7 +269,7 @@ fn on_curve(points: &[f64], samples: f64) -> f64 {
 
 /// Returns the greatest whole number that is not above a number of samples, and at most `most`.
 fn whole(samples: f64, most: usize) -> usize {
-    (1..=most).filter(|whole| *whole as f64 <= samples).count()
+    (1..=most).filter(|whole| *whole as f64 <= samples * (1.0 + ROUNDING)).count()
 }
 
 fn curve(
@@ -283,7 +302,7 @@ impl Against {
         (arm, bank): (usize, usize),
         points: &[CurvePoint],
         [tokens, right, _]: [f64; OF_ARM],
-        (difference, found, p): (f64, Resampled, f64),
+        (difference, found, p, bounds): (f64, Resampled, f64, Interval),
     ) -> Self {
         let count = items.len() as f64;
         let of_one = points.first().map_or(f64::NAN, |point| point.tokens);
@@ -297,13 +316,14 @@ impl Against {
             better += u64::from(is_right && !majority);
             worse += u64::from(!is_right && majority);
         }
-        let is_dearer = bought > points.len() as f64;
+        let is_dearer = bought > points.len() as f64 * (1.0 + ROUNDING);
         let exact = PairedTest::new(better, worse);
         Self {
             curve: right / count - difference,
             difference,
             found,
             p,
+            bounds,
             is_dearer,
             samples,
             better,

@@ -259,6 +259,10 @@ impl EvalPlan {
             (!is_grown).then(|| "the banks have other samples".to_owned()),
             // The items of a pilot may become a part of the whole, but not the other way round.
             (self.pilot && !known.pilot).then(|| "it is no pilot there".to_owned()),
+            // A person has seen the figures of the pilot's items.
+            (known.pilot && !self.pilot && !may_grow).then(|| {
+                "it is a pilot of all these items there, and the whole needs more of them".to_owned()
+            }),
         ];
         differences.into_iter().flatten().next()
     }

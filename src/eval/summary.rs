@@ -316,9 +316,9 @@ fn correct(arms: &mut [ArmSummary]) {
 fn judge(arms: &mut [ArmSummary], units: usize, items: usize, effect: f64) {
     for arm in arms {
         let Some((against, p)) = arm.against.zip(arm.p) else { continue };
-        let Against { difference, found, is_dearer, .. } = against;
-        arm.verdict =
-            Some(EvalVerdict::new(JudgedArm { difference, found, p, is_dearer, units, items }, effect));
+        let Against { difference, found, bounds, is_dearer, .. } = against;
+        let judged = JudgedArm { difference, found, bounds, p, is_dearer, units, items };
+        arm.verdict = Some(EvalVerdict::new(judged, effect));
     }
 }
 

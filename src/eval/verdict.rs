@@ -6,7 +6,7 @@
 
 use serde::{Serialize, Serializer};
 
-use crate::statistics::{Resampled, items_for_equivalence, items_needed};
+use crate::statistics::{Interval, Resampled, items_for_equivalence, items_needed};
 
 /// The p-value below which a difference is not taken for chance.
 const LEVEL: f64 = 0.05;
@@ -36,6 +36,8 @@ pub(super) struct JudgedArm {
     pub(super) difference: f64,
     /// Its interval and error.
     pub(super) found: Resampled,
+    /// The ends of its interval if one more item speaks for either side.
+    pub(super) bounds: Interval,
     /// Its p-value, after any correction.
     pub(super) p: f64,
     /// Whether the arm takes more tokens than the whole curve.
@@ -48,7 +50,8 @@ pub(super) struct JudgedArm {
 impl EvalVerdict {
     /// Judges a difference by the smallest difference of interest, `effect`, which is above 0 and below 1.
     pub(super) fn new(of: JudgedArm, effect: f64) -> Self {
-        let JudgedArm { difference, found: Resampled { interval, .. }, p, is_dearer, units, items } = of;
+        let JudgedArm { difference, found: Resampled { interval, .. }, bounds, p, is_dearer, units, items } =
+            of;
         let is_sure = p < LEVEL;
         // A difference that no item shows is bounded by the number of items alone.
         let is_bounded = units as f64 >= items_for_equivalence(effect);
@@ -56,7 +59,7 @@ impl EvalVerdict {
             () if interval.high < 0.0 && is_sure && difference <= -effect => Self::Hurts,
             () if is_dearer => Self::Dearer,
             () if interval.low > 0.0 && is_sure && difference >= effect => Self::Helps,
-            () if interval.low > -effect && interval.high < effect && is_bounded => Self::Equivalent,
+            () if bounds.low > -effect && bounds.high < effect && is_bounded => Self::Equivalent,
             () => Self::NotEnough { items: needed(of.found, units, items, effect).max(items as f64 + 1.0) },
         }
     }
@@ -93,8 +96,6 @@ impl Serialize for EvalVerdict {
 mod tests {
     use super::*;
 
-    use crate::statistics::Interval;
-
     fn of(difference: f64, low: f64, high: f64, units: usize) -> JudgedArm {
         let found = Resampled {
             interval: Interval { low, high },
@@ -102,7 +103,8 @@ mod tests {
             below: 0.0,
             above: 0.0,
         };
-        JudgedArm { difference, found, p: 0.01, is_dearer: false, units, items: units }
+        let bounds = found.interval;
+        JudgedArm { difference, found, bounds, p: 0.01, is_dearer: false, units, items: units }
     }
 
     fn judged(of: JudgedArm) -> String {

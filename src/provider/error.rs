@@ -86,7 +86,7 @@ pub enum ProviderError {
     Launch(Box<LaunchError>),
     /// A bank has no reply to this request.
     #[error(
-        "the bank `{folder}` has no reply to call {call}: it must be drawn with the same tasks, seeds, roleset and settings, and with enough samples"
+        "the bank `{folder}` has no reply to call {call}: it must be drawn on the same model, with the same tasks, seeds, roleset and settings, and with enough samples"
     )]
     NotInBank {
         /// The folder of the bank.

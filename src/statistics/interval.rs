@@ -57,6 +57,26 @@ pub fn student(values: &[f64]) -> Option<Interval> {
     Some(Interval { low: mean - half, high: mean + half })
 }
 
+/// Returns the 95 % interval of Student around a figure with this standard error and so many degrees of freedom: all numbers without any.
+#[must_use]
+pub fn student_around(figure: f64, error: f64, freedom: f64) -> Interval {
+    let quantile = StudentsT::new(0.0, 1.0, freedom).map_or(f64::INFINITY, |of| of.inverse_cdf(0.975));
+    let half = if error > 0.0 { quantile * error } else { 0.0 };
+    Interval { low: figure - half, high: figure + half }
+}
+
+/// Returns the probability of a figure as far from zero as this one, if zero were the true one, by Student's test with this standard error
+/// and so many degrees of freedom.
+#[must_use]
+pub fn student_p(figure: f64, error: f64, freedom: f64) -> f64 {
+    let Ok(student) = StudentsT::new(0.0, 1.0, freedom) else { return 1.0 };
+    match figure.abs() {
+        0.0 => 1.0,
+        far if error > 0.0 => 2.0 * student.cdf(-far / error),
+        _ => 0.0,
+    }
+}
+
 /// Returns the standard error of the mean of these values, or `None` for fewer than two.
 #[must_use]
 pub fn standard_error(values: &[f64]) -> Option<f64> {
@@ -93,6 +113,18 @@ pub fn count_within(of: u64, share: f64, doubt: f64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// From R: `2 * pt(-2.5, 9)` and `qt(0.975, 9)`.
+    #[test]
+    fn a_test_of_student_has_its_degrees_of_freedom() {
+        assert!((student_p(0.5, 0.2, 9.0) - 0.033_862).abs() < 1e-5, "{}", student_p(0.5, 0.2, 9.0));
+        let Interval { low, high } = student_around(0.5, 0.2, 9.0);
+        assert!((low - 0.047_569).abs() < 1e-5 && (high - 0.952_431).abs() < 1e-5, "{low} {high}");
+        for (figure, error, freedom, p) in [(0.0, 0.0, 9.0, 1.0), (0.1, 0.0, 9.0, 0.0), (0.1, 0.1, 0.0, 1.0)]
+        {
+            assert!((student_p(figure, error, freedom) - p).abs() < 1e-12, "{figure} {error} {freedom}");
+        }
+    }
 
     /// The bar of a continuous integration must not pass by what 200 items of ten texts seem to say.
     #[test]

@@ -17,8 +17,8 @@ mod paired;
 
 pub use bootstrap::{Resampled, UnitRows};
 pub use interval::{
-    Interval, at_most, clopper_pearson_upper, count_within, standard_error, student, wilson,
-    wilson_of_clusters,
+    Interval, at_most, clopper_pearson_upper, count_within, standard_error, student, student_around,
+    student_p, wilson, wilson_of_clusters,
 };
 pub use logistic::{logistic_fit, logistic_value};
 pub use paired::{PairedTest, items_for_equivalence, items_needed};

@@ -6,7 +6,7 @@
 
 A server that answers sums with some skill, by the request alone, is evaluated with several arms. Every share, interval, p-value and point
 of the curve in summary.json is computed again from the rows of the bank and of items.jsonl, by other code: intervals of Wilson and exact
-tests by statsmodels, the bootstrap with scipy's, over items and over clusters, the curve by drawing subsets. items.jsonl and the CSV of
+tests by statsmodels, the bootstrap with scipy's, over items, Student's test over clusters, the curve by drawing subsets. items.jsonl and the CSV of
 results are read with pandas. A calibration is made again from the rows of its batch, with scipy's minimum and its beta distribution. The program's own tests hold its
 intervals and tests against random cases in tests/fixtures/statistics.json, which these libraries have computed; here they do so again.
 """
@@ -144,10 +144,18 @@ def check_difference(arm, rows, by_item, tokens, groups):
     drawn = lambda numbers: difference(numpy.concatenate([at_group[number] for number in numbers]))
     found = stats.bootstrap((numpy.arange(len(at_group)),), drawn, n_resamples=10_000, method="percentile",
                             vectorized=False, rng=numpy.random.default_rng(1))
+    error, interval = found.standard_error, found.confidence_interval
+    is_clustered = len(at_group) < len(order)
+    if is_clustered:
+        error *= (len(at_group) / (len(at_group) - 1)) ** 0.5
+        student = stats.t(len(at_group) - 1, against["difference"], error)
+        interval = student.interval(0.95)
+        # A small error of the error is a large one of a small probability.
+        near(against["p"], max(2 * min(student.cdf(0), student.sf(0)), 1e-4), 0.02, f"{arm['name']}, p")
     # The ends of an interval over 30 clusters vary twice as much between two bootstraps as those over 150 items.
-    for end, other in zip(("low", "high"), found.confidence_interval):
-        near(against["interval"][end], other, 0.004 if len(at_group) == len(order) else 0.008, f"{arm['name']}, {end}")
-    near(against["error"], found.standard_error, 0.001, f"{arm['name']}, error")
+    for end, other in zip(("low", "high"), interval):
+        near(against["interval"][end], other, 0.008 if is_clustered else 0.004, f"{arm['name']}, {end}")
+    near(against["error"], error, 0.001, f"{arm['name']}, error")
     table = [[0, against["better"]], [against["worse"], 0]]
     near(against["exact"]["p"], mcnemar(table, exact=True).pvalue, 1e-9, f"{arm['name']}, exact test")
 

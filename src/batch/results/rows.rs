@@ -19,7 +19,7 @@ use crate::crypto::Digest;
 use crate::engine::RunState;
 use crate::files::read_line;
 use crate::journal::{Entry, Record, read_shared};
-use crate::protocol::OutcomeKind;
+use crate::protocol::{DegradedKind, OutcomeKind};
 
 /// A run, as its row states it.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
@@ -80,6 +80,18 @@ pub struct Told {
     /// The samples and votes of a run in which no agent talks to another.
     #[serde(default)]
     pub vote: Option<VotesTold>,
+    /// The losses of the run.
+    #[serde(default)]
+    degraded: Vec<LossTold>,
+}
+
+/// The model of the replies before a run was resumed on another one.
+const ANOTHER_MODEL: &str = "another model";
+
+/// A loss of a run.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+struct LossTold {
+    kind: String,
 }
 
 /// The confidence in an answer.
@@ -198,10 +210,12 @@ impl Told {
         self.vote.is_none()
     }
 
-    /// Returns the models of the agents, without their places, each once and in order.
+    /// Returns the models of the agents, without their places, each once and in order. A run that was resumed on another model has one more.
     #[must_use]
     pub fn models(&self) -> BTreeSet<String> {
-        self.agents.iter().map(|agent| Endpoint::model_in(&agent.endpoint).to_owned()).collect()
+        let is_changed = self.degraded.iter().any(|loss| loss.kind == DegradedKind::ModelChanged.name());
+        let own = self.agents.iter().map(|agent| Endpoint::model_in(&agent.endpoint).to_owned());
+        own.chain(is_changed.then(|| ANOTHER_MODEL.to_owned())).collect()
     }
 
     /// Returns the run as a flat row.

@@ -1,9 +1,11 @@
 //! Arms are compared over the same items with the majority of as many samples as their tokens buy.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use serde_json::{Value, json};
 
 use super::{arm, eval, evaluated, file, sums, sums_model};
-use crate::support::{Finished, Folder, Server, consensus, model};
+use crate::support::{Act, Finished, Folder, SENSIBLE, Server, consensus, http, model};
 
 #[test]
 fn every_arm_is_held_against_the_curve_at_its_own_tokens() {
@@ -157,6 +159,35 @@ fn an_arm_of_another_model_than_its_curve_has_no_verdict() {
 }
 
 #[test]
+fn an_arm_that_was_continued_on_another_model_has_no_verdict() {
+    let folder = Folder::new();
+    sums(&folder, 4);
+    // The bank has four samples of each task, and the first of the pairs are under way.
+    let asked = AtomicUsize::new(0);
+    let dies = Server::start(move |request| {
+        let is_chat = request.path.ends_with("/chat/completions");
+        if is_chat && asked.fetch_add(1, Ordering::Relaxed) >= 16 + 5 {
+            return vec![Act::Send(http("401 Unauthorized", "", b"{}"))];
+        }
+        model(SENSIBLE)(request)
+    });
+    let other = Server::start(|request| {
+        if request.path.ends_with("/models") {
+            let list = json!({"data": [{"id": "other-model"}]});
+            return vec![Act::Send(http("200 OK", "", list.to_string().as_bytes()))];
+        }
+        model(SENSIBLE)(request)
+    });
+    let arm = ["--samples", "4", "--arm", "pair:writer_physicist", "--base-url"];
+    let words = [&["eval", "sums.jsonl", "--out", "study"], &arm[..]].concat();
+    Finished::of(consensus(&folder).args(&words).arg(dies.url())).exits(6);
+    let retry = [&other.url(), "--retry", "failed"];
+    let told = Finished::of(consensus(&folder).args(&words).args(retry)).exits(0);
+    assert!(told.stderr.contains("there is no verdict on pair:writer_physicist"), "{}", told.stderr);
+    assert!(told.stderr.contains("another model"), "{}", told.stderr);
+}
+
+#[test]
 fn a_pilot_counts_what_is_needed_and_gives_no_verdict() {
     let (folder, server) = (Folder::new(), sums_model());
     sums(&folder, 24);
@@ -168,6 +199,10 @@ fn a_pilot_counts_what_is_needed_and_gives_no_verdict() {
     let bar = ["eval", "report", "study", "--fail-under", "right=0.1"];
     let told = Finished::of(consensus(&folder).args(bar)).exits(2).stderr;
     assert!(told.contains("no bar judges a pilot"), "{told}");
+    // A person who has seen its figures cannot make them the verdict.
+    let words = [&super::ARMS[..], &["--limit", "8"]].concat();
+    let told = Finished::of(&mut eval(&folder, &server, &words)).exits(2).stderr;
+    assert!(told.contains("the whole needs more of them"), "{told}");
     // Its items are a part of the whole, and are not asked about again.
     let asked = server.chats().len();
     let whole = evaluated(&folder, &server, &[], 0);

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use consensus::crypto::Digest;
 use consensus::eval::{
     ArmItem, ArmSummary, BankItem, BlindLead, DrawnSample, EvalResults, Flips, Item, Summary,
 };
@@ -153,4 +154,49 @@ fn the_surest_answers_come_first_on_the_curve_of_risk() {
     for (bin, expected) in bins.iter().zip(expected) {
         assert!((bin.0 - expected.0).abs() < 1e-12 && (bin.1, bin.2) == (expected.1, expected.2), "{bins:?}");
     }
+}
+
+/// The verdict on an arm. `is_right` says of each item whether its one sample is right, and whether the arm is. So many items are a cluster.
+fn verdict(
+    items: usize,
+    cluster: Option<usize>,
+    effect: f64,
+    is_right: impl Fn(usize) -> [bool; 2],
+) -> String {
+    let of = |at: usize| {
+        let [sample, vote] = is_right(at);
+        let samples = vec![DrawnSample { answer: Some(Digest::new(b"4")), is_right: sample }];
+        let bank = BankItem { samples, models: BTreeSet::new(), tokens: 20.0 };
+        let arms = vec![Some(run(vote, None, 20)), Some(run(false, None, 20))];
+        let cluster = cluster.map(|of| (at / of).to_string());
+        Item { id: at.to_string(), cluster, banks: vec![Some(bank)], arms }
+    };
+    let mut plan = plan();
+    (plan.items, plan.samples, plan.effect) = (items, 1, effect);
+    plan.cluster = cluster.map(|_| "text".to_owned());
+    let summary = Summary::new(&plan, &EvalResults { items: (0..items).map(of).collect() });
+    summary.arms[0].verdict.unwrap().in_words()
+}
+
+/// The exact bound of 97.5 % on one item of 183 is 3 %.
+#[test]
+fn a_single_item_that_differs_bounds_less_than_none() {
+    let differing = |count: usize| verdict(183, None, 0.02, |at| [true, at >= count]);
+    assert_eq!(differing(0), "equivalent");
+    assert!(differing(1).starts_with("not enough data"), "{}", differing(1));
+    let of_many = verdict(2000, None, 0.02, |at| [at % 20 != 0, at % 20 != 1]);
+    assert_eq!(of_many, "equivalent", "as many differ on either side");
+}
+
+/// Twenty-five texts of forty questions each, of which the arm answers four more than the samples do.
+#[test]
+fn a_clear_difference_between_clusters_is_found() {
+    let gained = |at: usize| [at % 40 < 20, at % 40 < 23 + (at / 40) % 3];
+    assert_eq!(verdict(1000, Some(40), 0.02, gained), "helps");
+    let lost = |at: usize| [at % 40 < 20, at % 40 < 15 + (at / 40) % 3];
+    assert_eq!(verdict(1000, Some(40), 0.02, lost), "hurts");
+    // Two texts of twenty-five decide nothing, however many questions they have.
+    let of_two = |at: usize| [at % 40 < 20, at % 40 < if at < 80 { 40 } else { 20 }];
+    let told = verdict(1000, Some(40), 0.02, of_two);
+    assert!(told.starts_with("not enough data"), "{told}");
 }
