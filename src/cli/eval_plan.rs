@@ -8,10 +8,11 @@ use std::path::Path;
 use super::args::{EvalArgs, Replies};
 use super::error::UsageError;
 use crate::batch::{Column, Draws, planned_columns};
-use crate::config::{FileConfig, vote_roleset};
+use crate::config::{Chosen, FileConfig, vote_roleset};
 use crate::crypto::Digest;
 use crate::eval::{ArmSpec, EvalData, EvalPlan, PlannedArm, PlannedBank, Way, digest, require_clusters};
 use crate::protocol::{Params, ProtocolParams as _};
+use crate::run::{named_models, read_named};
 use crate::text::{CanonicalKind, escape};
 
 /// Returns the plan of an evaluation in the folder `out`.
@@ -137,8 +138,30 @@ fn arm(
     if let Params::Approval(_) = setup.params {
         return Err(named("reviews have no right answer to be counted".to_owned()).into());
     }
+    if let Some(other) = model_of_arbiter(args, roleset, model, file)? {
+        let other = escape::excerpt(&other);
+        return Err(named(format!(
+            "its arbiter has the model `{other}` of its own, with which no sample is drawn; name one model for all agents with `model=`"
+        ))
+        .into());
+    }
     let needed = matches!(setup.params, Params::Vote(_)).then(|| Draws::needed(setup));
     Ok(ReadArm { roleset: roleset.to_owned(), protocol: found, sha256: *sha256, needed })
+}
+
+/// Returns the model of a roleset's arbiter, if it is another one than that of the agents. Results tell only the models of agents.
+fn model_of_arbiter(
+    args: &EvalArgs,
+    roleset: &str,
+    model: &str,
+    file: &FileConfig,
+) -> anyhow::Result<Option<String>> {
+    let own = Some(model).filter(|model| !model.is_empty()).map(str::to_owned);
+    let chosen = Chosen { model: own, ..args.server.chosen() };
+    let roleset = read_named(Some(roleset), args.rolesets.rolesets_dir.as_ref(), file)?.roleset;
+    let mut models = named_models(&chosen, file, &roleset);
+    let last = models.pop().filter(|_| roleset.arbiter.is_some());
+    Ok(last.filter(|last| !models.contains(last)))
 }
 
 /// Returns the place of the bank whose samples are drawn in this way, and raises its numbers to those that are needed. Where no bank fits,

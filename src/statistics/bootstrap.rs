@@ -36,8 +36,8 @@ pub struct Resampled {
 }
 
 impl Resampled {
-    /// Returns the same with the interval of Student around the figure, for few units such as clusters, of which selections vary too little:
-    /// the error is corrected by G/(G−1) of G units, and there are G−1 degrees of freedom (Cameron and Miller 2015).
+    /// Returns the same with the interval of Student around the figure, for few units such as clusters. Selections of these vary too little, so
+    /// the error of G units is corrected by √(G/(G−1)), and there are G−1 degrees of freedom (Cameron and Miller 2015).
     #[must_use]
     pub fn of_few_units(self, figure: f64, units: usize) -> Self {
         let units = units as f64;

@@ -156,6 +156,13 @@ fn an_arm_of_another_model_than_its_curve_has_no_verdict() {
     let summary: Value = serde_json::from_str(&file(&folder, "summary.json")).unwrap();
     let arm = &summary["arms"][0];
     assert!(arm["verdict"].is_null() && arm["p"].is_null(), "{summary}");
+    // Results do not tell the model of an arbiter, so it must be that of the agents.
+    let mut judged = roleset;
+    judged["arbiter"] = json!({"name": "Cid", "domain": "sums", "pack": "p.md", "model": "other-model"});
+    folder.write("judged.json", &judged.to_string());
+    let arm = ["--out", "judged", "--arm", "./judged.json", "--base-url", &server.url()];
+    let told = Finished::of(consensus(&folder).args(["eval", "sums.jsonl"]).args(arm)).exits(2).stderr;
+    assert!(told.contains("its arbiter has the model `other-model` of its own"), "{told}");
 }
 
 #[test]
