@@ -219,7 +219,10 @@ fn public_sets_lists_and_tables_are_read_as_they_are() {
     let done = figures(&folder, &MOCK, 2);
     assert_eq!((&done["ended"]["right"], &done["refused"]), (&json!(2), &json!(1)), "{done}");
     assert!(
-        lines(&folder, "refused-0.jsonl")[0]["why"].as_str().unwrap().contains("the place 2 of 2 choices")
+        lines(&folder, "refused-0.jsonl")[0]["why"]
+            .as_str()
+            .unwrap()
+            .contains("beside 2 choices it is the place")
     );
     folder.write("list.json", &json!([derived("4"), derived("5"), story]).to_string());
     folder.write("table.csv", "id,prompt,answer\n1,\"How much is 2+2,\nagain?\",4\n2,x\n3,How much?,5\n");

@@ -330,7 +330,7 @@ fn doctor_names_the_vote_that_did_better_on_a_small_model() {
     for (roleset, better) in [
         ("solver_checker", Some(("numbers", "vote_number"))),
         ("council_tripartite", Some(("numbers without documents", "vote_number"))),
-        ("panel_personas", Some(("choices", "vote_choice"))),
+        ("panel_personas", Some(("choices and numbers", "vote"))),
         ("mcq_reasoner_auditor", None),
         ("vote_number", None),
     ] {
