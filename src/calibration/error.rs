@@ -29,7 +29,7 @@ pub enum CalibrationError {
     )]
     Incomplete(String),
     /// Its runs were made in several ways.
-    #[error("the runs were made in different ways: {0}; choose those of one way with --only")]
+    #[error("the runs were made in different ways: {0}; run the tasks again in one way")]
     Mixed(String),
     /// Its runs have withheld answers by another calibration.
     #[error("the runs were made with --calibration, which may have withheld answers; use runs without it")]

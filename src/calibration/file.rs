@@ -341,17 +341,17 @@ mod tests {
         let other = RunSetup { roleset: "other".to_owned(), ..setup() };
         assert_eq!(
             why(&other, &endpoints()).unwrap_err(),
-            "it does not fit this run: its roleset is `other` and not `mine`"
+            "it does not fit this run: the roleset is `other` and not `mine`"
         );
         let vote = VoteParams { samples_max: Some(9), ..VoteParams::default() };
         let other = RunSetup { params: Params::Vote(vote), ..setup() };
         assert_eq!(
             why(&other, &endpoints()).unwrap_err(),
-            "it does not fit this run: its parameter `samples_max` is `9` and not the default"
+            "it does not fit this run: the parameter `samples_max` is `9` and not the default"
         );
         let mut other = setup();
         other.canonical.kind = CanonicalKind::Number;
-        assert!(why(&other, &endpoints()).unwrap_err().contains("its kind of answers is `number`"));
+        assert!(why(&other, &endpoints()).unwrap_err().contains("the kind of answers is `number`"));
         assert_eq!(
             calibration.require(&other, &endpoints(), RunLimits::default(), KnownParts::Models),
             Ok(())
@@ -363,7 +363,7 @@ mod tests {
                 .unwrap_err()
                 .contains("other instructions, temperatures, lengths of replies or checks")
         );
-        assert!(why(&setup(), &[]).unwrap_err().contains("its model is `` and not `mock`"));
+        assert!(why(&setup(), &[]).unwrap_err().contains("the model is `` and not `mock`"));
         let named = RunSetup { roleset: "a\nerror: b".to_owned(), ..setup() };
         assert!(!why(&named, &endpoints()).unwrap_err().contains('\n'), "no name makes a line of its own");
     }

@@ -129,7 +129,7 @@ impl CalibratedWay {
             .filter(|(_, is_compared, own, found)| *is_compared && own != found)
             .map(|(name, _, known, found)| {
                 let [known, found] = [known, found].map(|value| escape::excerpt(&value));
-                format!("its {name} is `{found}` and not `{known}`")
+                format!("the {name} is `{found}` and not `{known}`")
             })
             .collect();
         // Another protocol has other parameters and agents, which say nothing more.
@@ -137,7 +137,7 @@ impl CalibratedWay {
             differing.extend(self.parameters(other));
             if self.agents_sha256 != other.agents_sha256 {
                 differing.push(
-                    "its agents have other instructions, temperatures, lengths of replies or checks"
+                    "the agents have other instructions, temperatures, lengths of replies or checks"
                         .to_owned(),
                 );
             }
@@ -147,14 +147,14 @@ impl CalibratedWay {
         }
         if self.limits != other.limits {
             differing
-                .push(format!("its limits on tokens and cost are {} and not {}", other.limits, self.limits));
+                .push(format!("the limits on tokens and cost are {} and not {}", other.limits, self.limits));
         }
         let extras = self.extras.iter().zip(&other.extras);
         let differs = |(one, other): (&Option<_>, &Option<_>)| {
             one.as_ref().zip(other.as_ref()).is_some_and(|(one, other)| one != other)
         };
         if known != KnownParts::Setup && extras.into_iter().any(differs) {
-            differing.push("the fields that are added to its requests are others".to_owned());
+            differing.push("the fields that are added to requests are others".to_owned());
         }
         (!differing.is_empty()).then(|| differing.join("; "))
     }
@@ -170,7 +170,7 @@ impl CalibratedWay {
         let differing = names.into_iter().filter(|name| self.params.get(*name) != other.params.get(*name));
         let told = |name: &String| {
             let [known, found] = [self, other].map(|way| shown(way.params.get(name)));
-            format!("its parameter `{}` is {found} and not {known}", escape::excerpt(name))
+            format!("the parameter `{}` is {found} and not {known}", escape::excerpt(name))
         };
         differing.map(told).collect()
     }

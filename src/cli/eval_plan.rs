@@ -138,10 +138,12 @@ fn arm(
     if let Params::Approval(_) = setup.params {
         return Err(named("reviews have no right answer to be counted".to_owned()).into());
     }
-    if let Some(other) = model_of_arbiter(args, roleset, model, file)? {
+    let is_new =
+        || !EvalPlan::load(out).is_ok_and(|known| known.arms.iter().any(|arm| arm.name == spec.name));
+    if let Some(other) = model_of_arbiter(args, roleset, model, file)?.filter(|_| is_new()) {
         let other = escape::excerpt(&other);
         return Err(named(format!(
-            "its arbiter has the model `{other}` of its own, with which no sample is drawn; name one model for all agents with `model=`"
+            "its arbiter has the model `{other}` of its own, which results do not tell; name one model for all agents with `model=`"
         ))
         .into());
     }

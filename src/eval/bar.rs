@@ -129,7 +129,11 @@ impl SinceBaseline {
         let other = || EvalError::OtherData { now: plan.data.clone(), before: old_plan.data.clone() };
         let found = *found.first().ok_or_else(other)?;
         let is_clustered = plan.cluster.is_some();
-        let found = if is_clustered { found.of_few_units(mean(&rows.sums()), rows.len()) } else { found };
+        let found = if is_clustered {
+            found.of_few_units(mean(&rows.sums()), rows.len(), pairs.len())
+        } else {
+            found
+        };
         let exact = PairedTest::new(better, worse);
         Ok(Self { items: pairs.len(), difference: mean(&rows.sums()), found, exact })
     }

@@ -145,7 +145,7 @@ pub(super) fn compare(plan: &EvalPlan, items: &[&Item]) -> Option<Comparison> {
     let is_clustered = plan.cluster.is_some();
     let told = figures.into_iter().zip(found);
     let mut told = told.map(|(figure, found)| {
-        (figure, if is_clustered { found.of_few_units(figure, units) } else { found })
+        (figure, if is_clustered { found.of_few_units(figure, units, items.len()) } else { found })
     });
     let mut curves = BTreeMap::new();
     for (bank, range) in &columns.curves {
@@ -158,7 +158,10 @@ pub(super) fn compare(plan: &EvalPlan, items: &[&Item]) -> Option<Comparison> {
         let ((_, low), (_, high)) = (told.next()?, told.next()?);
         // One more cluster that speaks wholly for the other side would outweigh any difference within clusters.
         let (p, bounds) = if is_clustered {
-            (student_p(difference, found.error, units as f64 - 1.0), found.interval)
+            // Clusters that all speak for one side are as sure as their signs at the most.
+            let p =
+                student_p(difference, found.error, units as f64 - 1.0).max(2.0 * 0.5_f64.powf(units as f64));
+            (p, found.interval)
         } else {
             let bounds = Interval { low: low.interval.low, high: high.interval.high };
             (2.0 * low.below.min(high.above), bounds)
@@ -287,7 +290,7 @@ fn curve(
             samples,
             tokens: tokens * samples as f64,
             right,
-            interval: found.interval,
+            interval: Interval { low: found.interval.low.max(0.0), high: found.interval.high.min(1.0) },
         })
         .collect();
     let any_right = told.next().map_or(0.0, |(share, _)| share);

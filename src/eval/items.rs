@@ -226,7 +226,7 @@ fn bank_item(told: &Told, task: &TaskLine) -> Option<BankItem> {
     });
     let tokens = told.usage.prompt.saturating_add(told.usage.completion) as f64;
     Some(BankItem {
-        models: told.models(),
+        models: told.all_models(),
         samples: graded.collect(),
         tokens: tokens / vote.samples.len() as f64,
     })
@@ -275,7 +275,7 @@ fn arm_item(told: Told, task: &TaskLine, cluster: Option<usize>) -> Option<ArmIt
     let class = told.vote.as_ref().and_then(|vote| vote.class.clone());
     let can_talk = told.vote.is_none();
     Some(ArmItem {
-        models: told.models(),
+        models: told.all_models(),
         outcome: told.outcome,
         grounds: class.or(told.how),
         certainty: told.vote.as_ref().map(|vote| vote.certainty_value),

@@ -36,13 +36,19 @@ pub struct Resampled {
 }
 
 impl Resampled {
-    /// Returns the same with the interval of Student around the figure, for few units such as clusters. Selections of these vary too little, so
-    /// the error of G units is corrected by √(G/(G−1)), and there are G−1 degrees of freedom (Cameron and Miller 2015).
+    /// Returns the same with the interval of Student around the figure, which is a share or a difference of shares, for few units such as
+    /// clusters. Selections of these vary too little, so the error of G units is corrected by √(G/(G−1)), and there are G−1 degrees of
+    /// freedom (Cameron and Miller 2015). Units that are all alike say nothing finer than one of `items` does. One unit says nothing.
     #[must_use]
-    pub fn of_few_units(self, figure: f64, units: usize) -> Self {
+    pub fn of_few_units(self, figure: f64, units: usize, items: usize) -> Self {
+        if units < 2 {
+            return Self { interval: Interval { low: -1.0, high: 1.0 }, ..self };
+        }
         let units = units as f64;
-        let error = self.error * (units / (units - 1.0).max(1.0)).sqrt();
-        Self { interval: student_around(figure, error, units - 1.0), error, ..self }
+        let error = self.error * (units / (units - 1.0)).sqrt();
+        let error = error.max(1.0 / items.max(1) as f64);
+        let Interval { low, high } = student_around(figure, error, units - 1.0);
+        Self { interval: Interval { low: low.max(-1.0), high: high.min(1.0) }, error, ..self }
     }
 }
 
@@ -190,14 +196,14 @@ mod tests {
     fn an_interval_over_ten_units_holds_the_mean_as_often_as_it_says() {
         let mut random = Pcg64Mcg::seed_from_u64(1);
         let mut normal =
-            || (0..12).map(|_| f64::from(random.next_u32()) / f64::from(u32::MAX)).sum::<f64>() - 6.0;
+            || (0..12).map(|_| f64::from(random.next_u32()) / f64::from(u32::MAX)).sum::<f64>() / 60.0 - 0.1;
         let (mut plain, mut corrected) = (0, 0);
         for seed in 0..200 {
             let values: Vec<f64> = (0..10).map(|_| normal()).collect();
             let found = rows(&values).resampled(seed, mean)[0];
             let holds = |interval: Interval| u32::from(interval.low <= 0.0 && interval.high >= 0.0);
             plain += holds(found.interval);
-            corrected += holds(found.of_few_units(values.iter().sum::<f64>() / 10.0, 10).interval);
+            corrected += holds(found.of_few_units(values.iter().sum::<f64>() / 10.0, 10, 1000).interval);
         }
         assert!(plain < 187 && (187..199).contains(&corrected), "{plain} {corrected}");
     }

@@ -57,11 +57,11 @@ pub fn student(values: &[f64]) -> Option<Interval> {
     Some(Interval { low: mean - half, high: mean + half })
 }
 
-/// Returns the 95 % interval of Student around a figure with this standard error and so many degrees of freedom: all numbers without any.
+/// Returns the 95 % interval of Student around a figure with this standard error and so many degrees of freedom, which are above 0.
 #[must_use]
 pub fn student_around(figure: f64, error: f64, freedom: f64) -> Interval {
     let quantile = StudentsT::new(0.0, 1.0, freedom).map_or(f64::INFINITY, |of| of.inverse_cdf(0.975));
-    let half = if error > 0.0 { quantile * error } else { 0.0 };
+    let half = quantile * error;
     Interval { low: figure - half, high: figure + half }
 }
 

@@ -210,12 +210,17 @@ impl Told {
         self.vote.is_none()
     }
 
-    /// Returns the models of the agents, without their places, each once and in order. A run that was resumed on another model has one more.
+    /// Returns the models of the agents, without their places, each once and in order.
     #[must_use]
     pub fn models(&self) -> BTreeSet<String> {
+        self.agents.iter().map(|agent| Endpoint::model_in(&agent.endpoint).to_owned()).collect()
+    }
+
+    /// Returns the models of the agents, and another one for a run that was resumed on other models than it began with.
+    #[must_use]
+    pub fn all_models(&self) -> BTreeSet<String> {
         let is_changed = self.degraded.iter().any(|loss| loss.kind == DegradedKind::ModelChanged.name());
-        let own = self.agents.iter().map(|agent| Endpoint::model_in(&agent.endpoint).to_owned());
-        own.chain(is_changed.then(|| ANOTHER_MODEL.to_owned())).collect()
+        self.models().into_iter().chain(is_changed.then(|| ANOTHER_MODEL.to_owned())).collect()
     }
 
     /// Returns the run as a flat row.

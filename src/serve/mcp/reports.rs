@@ -73,7 +73,7 @@ pub(super) struct ToolReport {
     next: Option<String>,
 }
 
-/// The least and the most that a run can use.
+/// What a run uses if its agents agree at once, and the most that it can use.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct PlanReport {
     roleset: String,

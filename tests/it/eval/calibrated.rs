@@ -188,11 +188,11 @@ fn a_calibration_holds_for_no_other_way() {
     calibrated(&folder, &[], 0);
     for (words, why) in [
         (&["--risk", "0.001"][..], "a risk of 0.1 % is not certifiable: at least 2,995 answers"),
-        (&["--samples-max", "7"], "its parameter `samples_max` is `7` and not `5`"),
-        (&["--model", "other-model"], "its model is `other-model, other-model`"),
+        (&["--samples-max", "7"], "the parameter `samples_max` is `7` and not `5`"),
+        (&["--model", "other-model"], "the model is `other-model, other-model`"),
         (
             &["--temperature", "0.1"],
-            "its agents have other instructions, temperatures, lengths of replies or checks",
+            "the agents have other instructions, temperatures, lengths of replies or checks",
         ),
         (&["--calibration", "sums.jsonl"], "it is no calibration"),
         (&["--calibration", "nowhere.json"], "cannot be read: No such file"),
@@ -338,7 +338,7 @@ fn a_run_that_reaches_a_limit_counts_as_one_without_an_answer() {
     assert_eq!((&planned["columns"][0]["runs"], &planned["columns"][0]["ended"]), (&json!(120), &json!(60)));
     Finished::of(&mut asked(&folder, &server, &raised)).exits(0);
     let told = Finished::of(consensus(&folder).args(["calibrate", "known"])).exits(2).stderr;
-    assert!(told.contains("made in different ways: its limits on tokens and cost are"), "{told}");
+    assert!(told.contains("made in different ways: the limits on tokens and cost are"), "{told}");
 }
 
 /// A pilot that is smaller than the array of jobs leaves some of them nothing to do.
@@ -376,7 +376,7 @@ fn a_calibration_is_of_runs_under_the_same_limits_and_added_fields() {
     calibrated(&folder, &[], 0);
     let limited = ["--risk", "0.05", "--max-tokens-total", "100000"];
     let why = one_run(&folder, &server, "An easy sum: 2 + 2?", &limited, 2).stderr;
-    assert!(why.contains("its limits on tokens and cost are 100,000 tokens and not none"), "{why}");
+    assert!(why.contains("the limits on tokens and cost are 100,000 tokens and not none"), "{why}");
     let provider = format!("[providers.mine]\nbase_url = \"{}\"\nbody = {{ top_p = 0.1 }}\n", server.url());
     folder.write("consensus.toml", &provider);
     trust(&folder);
@@ -384,7 +384,7 @@ fn a_calibration_is_of_runs_under_the_same_limits_and_added_fields() {
     command.args(["run", "--calibration", "known/calibration.json", "--canonical", "number"]).args(VOTE);
     let why =
         Finished::of(command.args(["--model", "mine:tiny-model", "--prompt", "2 + 2?"])).exits(2).stderr;
-    assert!(why.contains("the fields that are added to its requests are others"), "{why}");
+    assert!(why.contains("the fields that are added to requests are others"), "{why}");
     // The samples of an evaluation were drawn with them too.
     let mut eval = consensus(&folder);
     eval.args(["eval", "sums.jsonl", "--limit", "60", "--out", "study", "--samples", "4"]);
@@ -493,5 +493,5 @@ fn a_redacted_batch_fits_the_calibration_of_such_a_batch() {
     Finished::of(asked(&folder, &server, &again).args(redact)).exits(0);
     std::fs::remove_dir_all(folder.path().join("out")).unwrap();
     let told = Finished::of(&mut asked(&folder, &server, &again)).exits(2).stderr;
-    assert!(told.contains("its agents have other instructions"), "{told}");
+    assert!(told.contains("the agents have other instructions"), "{told}");
 }
