@@ -209,6 +209,17 @@ mod tests {
     }
 
     #[test]
+    fn one_unit_says_nothing_and_units_that_are_alike_no_more_than_an_item_does() {
+        let found =
+            Resampled { interval: Interval { low: 0.2, high: 0.2 }, error: 0.0, below: 0.0, above: 1.0 };
+        assert_eq!(found.of_few_units(0.2, 1, 5).interval, Interval { low: -1.0, high: 1.0 });
+        let Resampled { interval, error, .. } = found.of_few_units(0.2, 10, 50);
+        assert!((error - 0.02).abs() < 1e-12 && interval.low < 0.16 && interval.high > 0.24, "{interval:?}");
+        let wide = Resampled { error: 0.5, ..found }.of_few_units(0.9, 10, 50).interval;
+        assert!(wide.low > -1.0 && wide.high <= 1.0, "{wide:?}");
+    }
+
+    #[test]
     fn figures_of_one_selection_belong_together() {
         let values: Vec<f64> = (0..50).map(f64::from).collect();
         let found = rows(&values).resampled(1, |sums, figures| {

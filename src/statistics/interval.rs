@@ -51,10 +51,7 @@ pub fn wilson_of_clusters(clusters: &[(f64, f64)]) -> Interval {
 pub fn student(values: &[f64]) -> Option<Interval> {
     let error = standard_error(values)?;
     let n = values.len() as f64;
-    let student = StudentsT::new(0.0, 1.0, n - 1.0).ok()?;
-    let mean = values.iter().sum::<f64>() / n;
-    let half = student.inverse_cdf(0.975) * error;
-    Some(Interval { low: mean - half, high: mean + half })
+    Some(student_around(values.iter().sum::<f64>() / n, error, n - 1.0))
 }
 
 /// Returns the 95 % interval of Student around a figure with this standard error and so many degrees of freedom, which are above 0.

@@ -195,6 +195,10 @@ fn a_clear_difference_between_clusters_is_found() {
     assert_eq!(verdict(1000, Some(40), 0.02, gained), "helps");
     let lost = |at: usize| [at % 40 < 20, at % 40 < 15 + (at / 40) % 3];
     assert_eq!(verdict(1000, Some(40), 0.02, lost), "hurts");
+    // Ten texts that all gain one question of five are as sure as their signs, and not more.
+    let alike = |at: usize| [at % 5 < 2, at % 5 < 3];
+    assert_eq!(verdict(50, Some(5), 0.02, alike), "helps");
+    assert!(verdict(25, Some(5), 0.02, alike).starts_with("not enough data"), "five signs are too few");
     // Two texts of twenty-five decide nothing, however many questions they have.
     let of_two = |at: usize| [at % 40 < 20, at % 40 < if at < 80 { 40 } else { 20 }];
     let told = verdict(1000, Some(40), 0.02, of_two);
