@@ -50,7 +50,7 @@ pub fn notes(summary: &Summary) -> Vec<String> {
             String::new()
         };
         notes.push(format!(
-            "< {} costs more than {most} samples and is compared with their majority, which cannot show that it helps{more}",
+            "< more tokens than {most} samples, with whose majority no arm is shown to help: {}{more}",
             dearer.join(", ")
         ));
     }
