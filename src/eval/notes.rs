@@ -50,7 +50,7 @@ pub fn notes(summary: &Summary) -> Vec<String> {
             String::new()
         };
         notes.push(format!(
-            "< more tokens than {most} samples, with whose majority no arm is shown to help: {}{more}",
+            "< stands for more tokens than all {most} samples, where no comparison can show that an arm helps: {}{more}",
             dearer.join(", ")
         ));
     }

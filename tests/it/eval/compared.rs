@@ -82,7 +82,9 @@ fn a_public_set_is_named_as_one_that_models_may_have_read() {
 
 #[test]
 fn each_arm_is_told_with_what_it_costs() {
-    let told = scripted(&Folder::new()).stdout;
+    let Finished { stdout: told, stderr, .. } = scripted(&Folder::new());
+    assert!(stderr.contains("< stands for more tokens than all 2 samples"), "{stderr}");
+    assert!(stderr.contains("can show that an arm helps: vote; --samples draws up to 16"), "{stderr}");
     for part in [
         "vote *\n  right 25.0 % [4.6, 69.9], answered 100 %\n",
         " tokens, 3.0 calls, 0.000000 USD\n",
@@ -152,7 +154,7 @@ fn an_arm_of_another_model_than_its_curve_has_no_verdict() {
     ]);
     let told = Finished::of(command.arg("--no-model-check")).exits(0);
     assert!(told.stderr.contains("there is no verdict on ./large.json"), "{}", told.stderr);
-    assert!(!told.stderr.contains("no arm is shown to help"), "{}", told.stderr);
+    assert!(!told.stderr.contains("< stands for more tokens"), "{}", told.stderr);
     let summary: Value = serde_json::from_str(&file(&folder, "summary.json")).unwrap();
     let arm = &summary["arms"][0];
     assert!(arm["verdict"].is_null() && arm["p"].is_null(), "{summary}");
