@@ -5,6 +5,10 @@
 //! A figure is computed from the sums of the rows of a selection, so that figures of one selection belong together.
 
 use std::collections::BTreeMap;
+use std::num::NonZero;
+use std::ops::Range;
+use std::panic::resume_unwind;
+use std::thread::{ScopedJoinHandle, available_parallelism, scope};
 
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng as _, SeedableRng as _};
@@ -103,15 +107,37 @@ impl UnitRows {
     }
 
     /// Returns each figure over many selections. `figures` computes them from the sums of a selection and adds them to the list, always in
-    /// the same order and number. The draws follow from the seed. Returns nothing without a unit.
-    pub fn resampled(&self, seed: u64, mut figures: impl FnMut(&[f64], &mut Vec<f64>)) -> Vec<Resampled> {
+    /// the same order and number. The draws follow from the seed, and not from the number of cores. Returns nothing without a unit.
+    pub fn resampled(&self, seed: u64, figures: impl Fn(&[f64], &mut Vec<f64>) + Sync) -> Vec<Resampled> {
         if self.is_empty() {
             return Vec::new();
         }
+        let part = DRAWS.div_ceil(available_parallelism().map_or(1, NonZero::get));
+        let parts = (0..DRAWS).step_by(part).map(|start| start..DRAWS.min(start + part));
+        let figures = &figures;
+        let drawn: Vec<f64> = scope(|scope| {
+            let draw = |part| scope.spawn(move || self.drawn(seed, part, figures));
+            let threads: Vec<_> = parts.map(draw).collect();
+            threads.into_iter().flat_map(joined).collect()
+        });
+        let count = drawn.len() / DRAWS;
+        let figure = |at: usize| resampled(drawn.iter().skip(at).step_by(count).copied().collect());
+        (0..count).map(figure).collect()
+    }
+
+    /// Returns the figures of some of the selections, one selection after the other.
+    fn drawn(
+        &self,
+        seed: u64,
+        selections: Range<usize>,
+        figures: impl Fn(&[f64], &mut Vec<f64>),
+    ) -> Vec<f64> {
         let mut random = Pcg64Mcg::seed_from_u64(seed);
+        // Each selection before these has taken a number for each of its units.
+        random.advance(selections.start as u128 * self.len() as u128);
         let mut drawn = Vec::new();
         let mut sums = vec![0.0; self.width];
-        for _ in 0..DRAWS {
+        for _ in selections {
             sums.fill(0.0);
             for _ in 0..self.len() {
                 let at = below(random.next_u32(), self.len()) * self.width;
@@ -119,10 +145,13 @@ impl UnitRows {
             }
             figures(&sums, &mut drawn);
         }
-        let count = drawn.len() / DRAWS;
-        let figure = |at: usize| resampled(drawn.iter().skip(at).step_by(count).copied().collect());
-        (0..count).map(figure).collect()
+        drawn
     }
+}
+
+/// Returns what a thread has made, or continues its panic.
+fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|why| resume_unwind(why))
 }
 
 fn add(sums: &mut [f64], row: &[f64]) {
@@ -236,8 +265,18 @@ mod tests {
         for unit in 0..5 {
             rows.push(&std::array::from_fn::<f64, 5, _>(|at| f64::from(u8::from(at == unit))));
         }
+        let drawn = rows.drawn(1, 0..DRAWS, |sums, figures| figures.extend(sums));
         let mut seen = [0.0; 5];
-        rows.resampled(1, |sums, _| add(&mut seen, sums));
+        drawn.chunks_exact(5).for_each(|sums| add(&mut seen, sums));
         assert!(seen.iter().all(|count| (9_000.0..11_000.0).contains(count)), "{seen:?}");
+    }
+
+    #[test]
+    fn the_selections_are_the_same_on_any_number_of_cores() {
+        let rows = rows(&(0..7).map(f64::from).collect::<Vec<f64>>());
+        let whole = rows.drawn(3, 0..100, mean);
+        let in_parts: Vec<f64> =
+            [0..1, 1..34, 34..100].into_iter().flat_map(|part| rows.drawn(3, part, mean)).collect();
+        assert_eq!(whole, in_parts);
     }
 }
