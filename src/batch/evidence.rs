@@ -18,7 +18,7 @@ use uuid::Uuid;
 use super::error::BatchError;
 use super::matrix::run_id;
 use super::result_line::derived;
-use super::results::lines;
+use super::results::{Told, lines};
 use crate::crypto::Digest;
 use crate::engine::RunState;
 use crate::journal::{Executed, Executor};
@@ -66,7 +66,7 @@ impl<'a> ResultLines<'a> {
         if !path.exists() {
             return Ok(Self { path, file: None, runs });
         }
-        lines(path, |number, offset, bytes, told| {
+        lines(path, |number, offset, bytes, told: Told| {
             let run: Uuid =
                 told.run.parse().map_err(|_| "its `run` is not the id of a batch run".to_owned())?;
             let place = Place { number, offset, bytes, head: told.journal_head.leading_u64() };

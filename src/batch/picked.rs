@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::error::BatchError;
 use super::layout;
-use super::results::lines;
+use super::results::{Told, lines};
 use crate::crypto::Digest;
 use crate::journal::{Entry, Journal, Record, RunSpec, read_shared};
 
@@ -141,7 +141,7 @@ fn label(opened: &RunSpec, told: Option<&(String, String)>) -> CellLabel {
 fn labels(path: &Path) -> Result<HashMap<Uuid, (String, String)>, BatchError> {
     let mut labels = HashMap::new();
     if path.exists() {
-        lines(path, |_, _, _, told| {
+        lines(path, |_, _, _, told: Told| {
             if let Ok(run) = told.run.parse() {
                 labels.insert(run, (told.task, told.model));
             }

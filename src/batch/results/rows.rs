@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -83,6 +84,12 @@ pub struct Told {
     /// The losses of the run.
     #[serde(default)]
     degraded: Vec<LossTold>,
+}
+
+/// The part of a row that says which run it is of.
+#[derive(Deserialize)]
+struct RunOnly {
+    run: String,
 }
 
 /// The model of the replies before a run was resumed on another one.
@@ -270,12 +277,12 @@ pub fn results(folder: &Path, mut each: impl FnMut(Told)) -> Result<(), BatchErr
             continue;
         }
         // The number of each run's last line, which is the one that counts.
-        let mut last: BTreeMap<String, u64> = BTreeMap::new();
-        lines(&path, |number, _, _, told| {
-            last.insert(told.run, number);
+        let mut last: HashMap<String, u64> = HashMap::new();
+        lines(&path, |number, _, _, RunOnly { run }| {
+            last.insert(run, number);
             Ok(())
         })?;
-        lines(&path, |number, _, _, told| {
+        lines(&path, |number, _, _, told: Told| {
             if last.get(&told.run) == Some(&number) {
                 each(Told { folder: folder.display().to_string(), ..told });
             }
@@ -324,10 +331,10 @@ fn from_journal(folder: &Path, index: u64, each: &mut impl FnMut(Told)) -> Resul
     Ok(())
 }
 
-/// Passes each line of results to `each`: its number, its offset and length in bytes, and its row.
-pub(in crate::batch) fn lines(
+/// Passes each line of results to `each`: its number, its offset and length in bytes, and its row, or the part of it that `T` takes.
+pub(in crate::batch) fn lines<T: DeserializeOwned>(
     path: &Path,
-    mut each: impl FnMut(u64, u64, usize, Told) -> Result<(), String>,
+    mut each: impl FnMut(u64, u64, usize, T) -> Result<(), String>,
 ) -> Result<(), BatchError> {
     let file = File::open(path).map_err(BatchError::io("open", path))?;
     let mut lines = BufReader::with_capacity(1 << 16, file);
