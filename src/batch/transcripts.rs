@@ -1,10 +1,13 @@
 //! The transcripts of runs of a batch, for pages that include them.
 //!
-//! The input is the journals of all shards. The output is one transcript for each run. The chains are checked on the way. The records of
-//! one shard are in memory at once, so where all runs are wanted, journals that are too long are refused before they are read.
+//! The input is the journals of all shards. The output is one transcript for each run that is wanted. The chains are checked on the way,
+//! and the events of other runs are not read. The wanted records of one shard are in memory at once, so where all runs are wanted,
+//! journals that are too long are refused before they are read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+
+use serde_json::value::RawValue;
 
 use super::error::BatchError;
 use super::layout;
@@ -34,7 +37,7 @@ pub fn transcripts(folder: &Path) -> Result<BTreeMap<String, String>, BatchError
     read_transcripts(folder, |_| true)
 }
 
-/// Returns the transcript of each run of these ids, however long the journals are.
+/// Returns the transcript of each run of these ids, however long the journals are. Without an id, no journal is read.
 ///
 /// # Errors
 ///
@@ -43,6 +46,9 @@ pub fn transcripts_of(
     folder: &Path,
     runs: &BTreeSet<String>,
 ) -> Result<BTreeMap<String, String>, BatchError> {
+    if runs.is_empty() {
+        return Ok(BTreeMap::new());
+    }
     read_transcripts(folder, |run| runs.contains(run))
 }
 
@@ -57,8 +63,9 @@ fn read_transcripts(
             continue;
         }
         let mut runs: BTreeMap<String, Vec<Record>> = BTreeMap::new();
-        read_shared(&path, |record: Record, _| {
+        read_shared(&path, |record: Record<Box<RawValue>>, _| {
             if is_wanted(&record.run) {
+                let record = record.read_event().map_err(|why| why.to_string())?;
                 runs.entry(record.run.clone()).or_default().push(record);
             }
             Ok(())

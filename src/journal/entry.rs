@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use crate::calibration::{AppliedCalibration, RunLimits};
 use crate::core::{Endpoint, InterpreterNote, Receipt, Structured, Usage};
@@ -31,6 +33,18 @@ pub struct Record<E = Entry> {
     /// earlier version wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_prev: Option<Digest>,
+}
+
+impl Record<Box<RawValue>> {
+    /// Reads the event of a record whose event was left as it is written.
+    ///
+    /// # Errors
+    ///
+    /// Any error of the event's JSON.
+    pub fn read_event<E: DeserializeOwned>(self) -> serde_json::Result<Record<E>> {
+        let Self { v, run, seq, at, event, prev, run_prev } = self;
+        Ok(Record { v, run, seq, at, event: serde_json::from_str(event.get())?, prev, run_prev })
+    }
 }
 
 /// An event in a run.
