@@ -84,6 +84,6 @@ pub use status::{Progress, ShardStatus, State, status};
 pub use strays::strays;
 pub use task::{DocumentLine, LINE_BYTES_MAX, TaskLine};
 pub use task_form::{FIELDS, TaskForm};
-pub use task_reader::{Line, TaskReader, feed};
+pub use task_reader::{Line, TaskLines, TaskReader, feed};
 pub use transcripts::{transcripts, transcripts_of};
 pub use verify::{Examine, VerifiedBatch, verify};

@@ -1,7 +1,7 @@
 //! The reader of tasks, which reads them when they are needed.
 //!
-//! The input is rows that may come slowly or without end. The output is one task at a time, through a short queue. A separate thread
-//! reads, so a slow pipe does not delay running runs.
+//! The input is rows that may come slowly or without end. The output is one task at a time. Beside runs, a separate thread reads into a
+//! short queue, so a slow pipe does not delay them.
 
 use std::collections::HashSet;
 use std::io::Read;
@@ -39,15 +39,6 @@ impl TaskReader {
         Self(lines)
     }
 
-    /// Returns the next line like [`Self::next`], and blocks the thread until it comes.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Self::next`].
-    pub fn blocking_next(&mut self) -> Option<std::io::Result<Line>> {
-        self.0.blocking_recv()
-    }
-
     /// Returns the next line; `None` at the end.
     ///
     /// # Errors
@@ -58,44 +49,66 @@ impl TaskReader {
     }
 }
 
-/// Reads tasks from a source. Skips empty lines, and refuses the second of two tasks with one id.
+/// The tasks of a source, read as they are asked for.
+///
+/// Empty lines are skipped, and the second of two tasks with one id is refused. After an error, nothing more is to be asked for.
+pub struct TaskLines<R: Read> {
+    rows: Rows<R>,
+    form: TaskForm,
+    ids: HashSet<u64>,
+}
+
+impl<R: Read> TaskLines<R> {
+    /// Begins to read a source.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason why the source has no tasks.
+    pub fn open(source: R, form: TaskForm) -> std::io::Result<Self> {
+        Ok(Self { rows: Rows::open(source, form.is_table)?, form, ids: HashSet::new() })
+    }
+
+    fn read(&mut self, text: &str, number: u64) -> Result<TaskLine, (Option<String>, String)> {
+        let task = TaskLine::parse(text, number, &self.form).map_err(|why| (id_in(text), why))?;
+        if self.ids.insert(mark(&task.id)) {
+            return Ok(task);
+        }
+        let why = format!("an earlier line already has a task `{}`", task.id);
+        Err((Some(task.id), why))
+    }
+}
+
+impl<R: Read> Iterator for TaskLines<R> {
+    type Item = std::io::Result<Line>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let (number, text) = match self.rows.next().transpose()? {
+                Ok(row) => row,
+                Err(why) => return Some(Err(why)),
+            };
+            if text.as_ref().is_ok_and(|text| text.trim().is_empty()) {
+                continue;
+            }
+            let task = text.map_err(|why| (None, why)).and_then(|text| self.read(text.trim(), number));
+            return Some(Ok(Line { number, task, own: None }));
+        }
+    }
+}
+
+/// Reads the tasks of a source in a thread of its own, until the first error.
 #[must_use]
 pub fn feed(source: impl Read + Send + 'static, form: TaskForm) -> TaskReader {
     let (sender, lines) = mpsc::channel(WAITING_MAX);
     // The thread ends with its source, or when the receiver is dropped.
     std::thread::spawn(move || {
-        let mut ids = HashSet::new();
-        let mut rows = match Rows::open(source, form.is_table) {
-            Ok(rows) => rows,
-            Err(why) => {
-                let _ = sender.blocking_send(Err(why));
-                return;
-            }
+        let lines = match TaskLines::open(source, form) {
+            Ok(lines) => lines,
+            Err(why) => return drop(sender.blocking_send(Err(why))),
         };
-        loop {
-            let (number, text) = match rows.next() {
-                Ok(Some(row)) => row,
-                Ok(None) => return,
-                Err(why) => {
-                    let _ = sender.blocking_send(Err(why));
-                    return;
-                }
-            };
-            if text.as_ref().is_ok_and(|text| text.trim().is_empty()) {
-                continue;
-            }
-            let parse = |text: String| {
-                let task = TaskLine::parse(text.trim(), number, &form);
-                task.map_err(|why| (id_in(text.trim()), why))
-            };
-            let task = text.map_err(|why| (None, why)).and_then(parse).and_then(|task| {
-                if ids.insert(mark(&task.id)) {
-                    return Ok(task);
-                }
-                let why = format!("an earlier line already has a task `{}`", task.id);
-                Err((Some(task.id), why))
-            });
-            if sender.blocking_send(Ok(Line { number, task, own: None })).is_err() {
+        for line in lines {
+            let is_last = line.is_err();
+            if sender.blocking_send(line).is_err() || is_last {
                 return;
             }
         }
@@ -115,13 +128,9 @@ mod tests {
     use crate::batch::task::LINE_BYTES_MAX;
 
     fn all(text: &str) -> Vec<(u64, Result<String, String>)> {
-        let mut feed = feed(std::io::Cursor::new(text.to_owned().into_bytes()), TaskForm::default());
-        let mut out = Vec::new();
-        while let Some(line) = feed.0.blocking_recv() {
-            let line = line.unwrap();
-            out.push((line.number, line.task.map(|task| task.id).map_err(|(_, why)| why)));
-        }
-        out
+        let lines = TaskLines::open(text.as_bytes(), TaskForm::default()).unwrap();
+        let told = |line: Line| (line.number, line.task.map(|task| task.id).map_err(|(_, why)| why));
+        lines.map(|line| told(line.unwrap())).collect()
     }
 
     #[test]

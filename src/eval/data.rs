@@ -8,7 +8,7 @@ use std::fs::File;
 use std::path::Path;
 
 use super::error::EvalError;
-use crate::batch::{DataNote, DocumentLine, Grader, Line, TaskForm, TaskLine, feed, require_answer};
+use crate::batch::{DataNote, DocumentLine, Grader, Line, TaskForm, TaskLine, TaskLines, require_answer};
 use crate::text::{CanonicalKind, CanonicalRule, counted};
 
 /// The parts of names of public sets, which models may have read while they were trained.
@@ -42,12 +42,12 @@ pub fn read_data(
 ) -> Result<EvalData, EvalError> {
     let wrong = |why| EvalError::Data { path: path.to_owned(), why };
     let (note, _) = DataNote::read(path).map_err(wrong)?;
-    let mut lines = feed(File::open(path).map_err(wrong)?, form);
+    let lines = TaskLines::open(File::open(path).map_err(wrong)?, form).map_err(wrong)?;
     let whole = std::path::absolute(path).map_err(wrong)?;
     let folder = whole.parent().unwrap_or(&whole);
     let mut tasks: Vec<TaskLine> = Vec::new();
     let mut is_guessed = false;
-    while let Some(line) = lines.blocking_next().filter(|_| limit.is_none_or(|limit| tasks.len() < limit)) {
+    for line in lines.take(limit.unwrap_or(usize::MAX)) {
         let Line { number, task, .. } = line.map_err(wrong)?;
         let row = |why: String| EvalError::Row { path: path.to_owned(), line: number, why };
         let mut task = task.map_err(|(_, why)| row(why))?;

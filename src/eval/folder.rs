@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::error::EvalError;
-use crate::batch::{Line, TaskForm, TaskLine, feed};
+use crate::batch::{Line, TaskForm, TaskLine, TaskLines};
 use crate::crypto::Digest;
 use crate::files::write_whole;
 
@@ -62,9 +62,9 @@ pub(super) fn read_tasks(folder: &Path) -> Result<Vec<TaskLine>, EvalError> {
         Err(why) if why.kind() == ErrorKind::NotFound => return Err(EvalError::NoTasks(path)),
         opened => opened.map_err(wrong)?,
     };
-    let mut lines = feed(file, TaskForm::default());
+    let lines = TaskLines::open(file, TaskForm::default()).map_err(wrong)?;
     let mut tasks = Vec::new();
-    while let Some(line) = lines.blocking_next() {
+    for line in lines {
         let Line { number, task, .. } = line.map_err(wrong)?;
         let row = |(_, why)| EvalError::Row { path: path.clone(), line: number, why };
         tasks.push(task.map_err(row)?);

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::batch_source::{OpenTasks, open};
 use super::plan;
 use crate::batch::{
-    BatchError, BatchPlan, ColumnPlan, Line, Sum, TaskLine, check_settings, feed, planned_columns,
+    BatchError, BatchPlan, ColumnPlan, Line, Sum, TaskLine, TaskLines, check_settings, planned_columns,
 };
 use crate::cli::args::BatchArgs;
 use crate::cli::output::Output;
@@ -84,8 +84,8 @@ impl PlannedBatch {
         let mut plan =
             BatchPlan::new(&columns, seeds, args.shard, &documents, there, limits.tokens_total_max)?;
         let (mut refused, mut first) = (0, None);
-        let mut tasks = feed(source, args.form.form(tasks, args.grader_command.as_ref()));
-        while let Some(line) = tasks.blocking_next() {
+        let form = args.form.form(tasks, args.grader_command.as_ref());
+        for line in TaskLines::open(source, form).map_err(BatchError::Tasks)? {
             let Line { number, task, .. } = line.map_err(BatchError::Tasks)?;
             if first.is_none() {
                 first = task.as_ref().ok().map(first_task);

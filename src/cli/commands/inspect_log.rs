@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::chosen_runs::chosen_runs;
 use crate::batch::{
-    InspectLog, Line, ShardStatus, TaskForm, feed, prompts_and_times, provenance, status, transcripts,
+    InspectLog, Line, ShardStatus, TaskForm, TaskLines, prompts_and_times, provenance, status, transcripts,
 };
 use crate::cli::args::ResultsArgs;
 use crate::cli::error::UsageError;
@@ -51,9 +51,9 @@ fn answers(path: &Path) -> anyhow::Result<BTreeMap<String, String>> {
     let wrong = |why| UsageError(format!("cannot read the tasks `{}`: {why}", path.display()));
     let is_table = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("csv"));
     let form = TaskForm { is_table, ..TaskForm::default() };
-    let mut lines = feed(File::open(path).map_err(wrong)?, form);
+    let lines = TaskLines::open(File::open(path).map_err(wrong)?, form).map_err(wrong)?;
     let mut answers = BTreeMap::new();
-    while let Some(line) = lines.blocking_next() {
+    for line in lines {
         let Line { number, task, .. } = line.map_err(wrong)?;
         let task =
             task.map_err(|(_, why)| UsageError(format!("`{}`, line {number}: {why}", path.display())))?;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::batch::{BatchError, Grader, Line, TaskForm, TaskLine, feed, pilots};
+use crate::batch::{BatchError, Grader, Line, TaskForm, TaskLine, TaskLines, pilots};
 use crate::cli::args::{Format, PilotArgs};
 use crate::cli::error::UsageError;
 use crate::cli::output::Output;
@@ -48,9 +48,10 @@ pub(crate) fn pilot(args: &PilotArgs, output: &Output) -> anyhow::Result<ExitCod
 /// Reads the tasks that have an answer, by their ids.
 fn tasks(path: &Path, form: TaskForm) -> anyhow::Result<BTreeMap<String, TaskLine>> {
     let wrong = |why| UsageError(format!("cannot read the tasks `{}`: {why}", path.display()));
-    let mut lines = feed(std::fs::File::open(path).map_err(wrong)?, form);
+    let lines =
+        TaskLines::open(std::fs::File::open(path).map_err(wrong)?, form).map_err(BatchError::Tasks)?;
     let mut tasks = BTreeMap::new();
-    while let Some(line) = lines.blocking_next() {
+    for line in lines {
         let Line { number, task, .. } = line.map_err(BatchError::Tasks)?;
         let task = task.map_err(|(_, why)| UsageError(format!("line {number} of the tasks: {why}")))?;
         if task.grader == Grader::Command {
