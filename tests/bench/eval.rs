@@ -7,9 +7,10 @@ use super::{Folder, Result, is_quick, program, row, timed};
 /// The ways of answering.
 const ARMS: [&str; 6] = ["single", "sc@3", "sc@5", "vote", "vote,stop=sure", "vote,samples-max=4"];
 
-/// Most samples are 4, and some are another number, by their place.
+/// Most samples are 4, and some are another number, by their place, so that every item flips between arms.
 const SCRIPT: &str = r#"{"draft": 1, "reply": "It is odd.\nAnswer: 5"}
-{"draft": 3, "reply": "It is odd.\nAnswer: 6"}
+{"draft": 2, "reply": "It is odd.\nAnswer: 5"}
+{"draft": 7, "reply": "It is odd.\nAnswer: 6"}
 {"reply": "It is even.\nAnswer: 4"}
 "#;
 
