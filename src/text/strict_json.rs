@@ -141,6 +141,8 @@ mod tests {
         assert!(check_depth(&format!("{}{}", "[".repeat(64), "]".repeat(64))));
         assert!(!check_depth(&"[".repeat(65)));
         assert!(check_depth(&format!("\"{}\"", "[".repeat(100_000))));
-        assert!(check_depth(r#""\"[[[""#));
+        assert!(check_depth(&format!(r#""\"{}""#, "[".repeat(65))));
+        assert!(!check_depth(&format!(r#""\\"{}"#, "[".repeat(65))));
+        assert!(check_depth(&"[]{}".repeat(65)), "brackets side by side do not nest");
     }
 }
