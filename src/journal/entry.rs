@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -41,7 +40,7 @@ impl Record<Box<RawValue>> {
     /// # Errors
     ///
     /// Any error of the event's JSON.
-    pub fn read_event<E: DeserializeOwned>(self) -> serde_json::Result<Record<E>> {
+    pub fn read_event(self) -> serde_json::Result<Record> {
         let Self { v, run, seq, at, event, prev, run_prev } = self;
         Ok(Record { v, run, seq, at, event: serde_json::from_str(event.get())?, prev, run_prev })
     }
