@@ -276,6 +276,27 @@ fn files_of_others_are_left_alone() {
 }
 
 #[test]
+fn a_page_of_an_item_is_made_only_from_a_journal_whose_chain_holds() {
+    let folder = Folder::new();
+    let rows = [
+        r#"{"id": 0, "prompt": "2 + 2?", "answer": 4}"#,
+        r#"{"id": 1, "prompt": "Which number?", "answer": 6}"#,
+    ];
+    folder.write("sums.jsonl", &rows.join("\n"));
+    let script = [1, 2].map(|draft| format!(r#"{{"draft": {draft}, "reply": "Answer: 5"}}"#)).join("\n");
+    folder.write("script.jsonl", &format!("{script}\n{}", r#"{"reply": "Answer: 4"}"#));
+    let words = "eval sums.jsonl --arm single --arm sc@3 --samples 3 --out study --mock-script script.jsonl";
+    Finished::of(consensus(&folder).args(words.split(' '))).exits(0);
+    let page = |number| folder.path().join(format!("study/items/{number}.html")).exists();
+    assert!(page(1) && !page(2), "the first answer is voted down, and the second is never found");
+    // The run of an item without a page is a part of the chain.
+    let text = file(&folder, "arms/journal-0.jsonl");
+    folder.write("study/arms/journal-0.jsonl", &text.replacen("Which number?", "What number?", 1));
+    let told = Finished::of(consensus(&folder).args(["eval", "report", "study"])).exits(7).stderr;
+    assert!(told.contains("the chain is broken"), "{told}");
+}
+
+#[test]
 fn right_answers_are_settled_before_the_results_are_seen() {
     let (folder, server) = (Folder::new(), sums_model());
     sums(&folder, 4);
