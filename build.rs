@@ -1,22 +1,48 @@
-//! Tells the program which commit it is built from: a release that somebody measures with is named by it.
+//! Names the build. Records are read by the build that wrote them, which is the same wherever its sources are the same.
 //!
-//! A build for development is not told, so that a commit alone builds nothing anew.
+//! A release also names the commit that it is built from. A build for development does not, so that a commit alone builds nothing anew.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// What decides how the program behaves.
+const SOURCES: [&str; 5] = ["build.rs", "Cargo.lock", "crates", "rolesets", "src"];
+
 fn main() {
-    println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed=CONSENSUS_COMMIT");
+    let mut hasher = DefaultHasher::new();
+    for source in SOURCES {
+        println!("cargo::rerun-if-changed={source}");
+        for path in files(Path::new(source)) {
+            path.hash(&mut hasher);
+            // A file that cannot be read is one that the compiler complains about.
+            std::fs::read(&path).unwrap_or_default().hash(&mut hasher);
+        }
+    }
+    let version = std::env::var("CARGO_PKG_VERSION").unwrap_or_default();
+    let build = format!("{version}+{:016x}", hasher.finish());
+    println!("cargo::rustc-env=CONSENSUS_BUILD={build}");
     let named = std::env::var("CONSENSUS_COMMIT").ok().filter(|commit| !commit.is_empty());
     let is_release = std::env::var("PROFILE").is_ok_and(|profile| profile == "release");
     if is_release {
         println!("cargo::rerun-if-changed=.git/HEAD");
         println!("cargo::rerun-if-changed=.git/logs/HEAD");
     }
-    if let Some(commit) = named.or_else(|| is_release.then(head).flatten()) {
-        let version = std::env::var("CARGO_PKG_VERSION").unwrap_or_default();
-        println!("cargo::rustc-env=CONSENSUS_BUILT_FROM={version} ({commit})");
+    let commit = named.or_else(|| is_release.then(head).flatten());
+    let commit = commit.map_or_else(String::new, |commit| format!(" ({commit})"));
+    println!("cargo::rustc-env=CONSENSUS_VERSION={build}{commit}");
+}
+
+/// Returns a file, or the files in a folder in the order of their names. Tests are not part of the program.
+fn files(path: &Path) -> Vec<PathBuf> {
+    if path.ends_with("tests") {
+        return Vec::new();
     }
+    let Ok(entries) = std::fs::read_dir(path) else { return vec![path.to_owned()] };
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    paths.iter().flat_map(|path| files(path)).collect()
 }
 
 /// The commit that is checked out, and its day; `-dirty` where a tracked file differs from it.

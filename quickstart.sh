@@ -5,13 +5,13 @@
 #   ./quickstart.sh serve      prepare, then run the server in the foreground (Ctrl-C ends it)
 #   ./quickstart.sh prepare    the Python environment and the weights only
 #
-# tests/live/lib.sh lists the environment, such as MODEL=/path/file.gguf; tests/live/run.sh measures more.
+# tests/experiments/lib.sh lists the environment, such as MODEL=/path/file.gguf; tests/experiments/run.sh measures more.
 #
 # Exit status: 0 all went well, 69 PyPI cannot be reached (nothing was tested), else a failure.
 set -euo pipefail
 
-# shellcheck source=tests/live/lib.sh
-source "$(dirname "${BASH_SOURCE[0]}")/tests/live/lib.sh"
+# shellcheck source=tests/experiments/lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/tests/experiments/lib.sh"
 
 case ${1:-all} in
     prepare) prepare ;;

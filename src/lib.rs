@@ -17,11 +17,15 @@
 //!
 //! # Code map
 //!
-//! In reading order:
+//! Three crates under `crates/` need neither the network nor a file, and no module of the program:
 //!
-//! - [`core`]: plain data that the journal, the providers and the protocols share: endpoints, usage, exit codes.
 //! - [`crypto`]: digests, signatures and canonical JSON.
 //! - [`statistics`]: intervals, tests, and the number of items that would decide a question.
+//! - [`quorum`]: the core of a decision by quorum among reviewers who sign, some of whom may lie or fail.
+//!
+//! The modules in reading order:
+//!
+//! - [`core`]: plain data that the journal, the providers and the protocols share: endpoints, usage, exit codes.
 //! - [`files`]: reading within a limit, writing whole, private folders.
 //! - [`page`]: what pages for people to look at have in common.
 //! - [`process`]: child processes that end with this one.
@@ -33,7 +37,6 @@
 //!   [`protocol::review`], which files call `approval`, reviewers read a change.
 //!   In [`protocol::map_reduce`], runs of other protocols read a long document in pieces.
 //! - [`calibration`]: the confidence in an answer, from runs whose right answers are known.
-//! - [`bft`]: the core of a decision by quorum among reviewers who sign, some of whom may lie or fail.
 //! - [`journal`]: the append-only, hash-chained record of one run.
 //! - [`provider`]: calls to models at OpenAI-compatible servers and Amazon Bedrock, or played by scripts.
 //!   The submodule [`provider::launch`] starts a server for a run and stops it on every way out.
@@ -79,8 +82,8 @@
 //! protocol::pair  protocol::council  protocol::panel  protocol::review  protocol::vote  protocol::map_reduce
 //! protocol::turn
 //! protocol::contract
-//! text  bft
-//! core  crypto  statistics
+//! text
+//! core
 //! ```
 //!
 //! # Adding a protocol
@@ -101,7 +104,7 @@
 //!
 //! The test `tidy` checks the first two; tests of behaviour check the others.
 //!
-//! - **`core`, `crypto`, `text`, `bft` and `protocol` cannot touch the outside world**: no clock, network, file,
+//! - **`core`, `text`, `protocol`, `crypto` and `quorum` cannot touch the outside world**: no clock, network, file,
 //!   randomness or `async`. The same events give the same actions, byte for byte.
 //! - **Only `cli` prints.**
 //! - **Code owns the verdict.** Each protocol decides agreement in one place, from schema-checked fields of each
@@ -140,12 +143,10 @@
 pub mod api;
 pub mod approval;
 pub mod batch;
-pub mod bft;
 pub mod calibration;
 pub mod cli;
 pub mod config;
 pub mod core;
-pub mod crypto;
 pub mod engine;
 pub mod eval;
 pub mod files;
@@ -161,5 +162,4 @@ pub mod retrieval;
 pub mod run;
 pub mod sandbox;
 pub mod serve;
-pub mod statistics;
 pub mod text;

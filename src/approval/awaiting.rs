@@ -10,9 +10,9 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::node::Votes;
-use crate::bft::{Reviewer, Value, Vote};
 use crate::run::Waiting;
 use crate::text::escape;
+use quorum::{Reviewer, Value, Vote};
 
 /// The interval at which the elapsed time is reported.
 const TICK: Duration = Duration::from_secs(1);

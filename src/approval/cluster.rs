@@ -12,12 +12,12 @@ use super::log::{DecisionLog, Placement};
 use super::node::{Addresses, Connections, Patience};
 use super::preflight::{Place, quorum_ready};
 use super::seat::{Seated, tell_missing};
-use crate::bft::local_cluster::{DecisionProof, LocalCluster};
-use crate::bft::node_machine::NodeAction;
-use crate::bft::{Change, Membership, ModelOpinion, NodeId, Reviewer, Seal};
-use crate::crypto::Signature;
 use crate::repository::Oid;
 use crate::run::{Notices, Waiting};
+use crypto::Signature;
+use quorum::local_cluster::{DecisionProof, LocalCluster};
+use quorum::node_machine::NodeAction;
+use quorum::{Change, Membership, ModelOpinion, NodeId, Reviewer, Seal};
 
 /// The nodes that decide.
 pub(super) enum Cluster {

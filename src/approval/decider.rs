@@ -14,14 +14,14 @@ use super::proposal::Proposal;
 use super::quorum_words;
 use super::record::{Verified, VotedFor};
 use super::verification::CommandVerification;
-use crate::bft::{ModelOpinion, Opinion, Sequence, Vote};
-use crate::crypto::Digest;
 use crate::files::{private_folder, write_whole};
 use crate::protocol::{Degraded, DegradedKind};
 use crate::report::{DECISION_METRICS_FILE, DecisionMetrics, DecisionOutcome};
 use crate::repository::{Oid, Repository};
 use crate::run::{AnswerFile, Notices};
 use crate::text::escape;
+use crypto::Digest;
+use quorum::{ModelOpinion, Opinion, Sequence, Vote};
 
 /// The file in a run folder with the record of a decision.
 const DECISION_FILE: &str = "decision.json";

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use super::not_in_ledger::NotInLedger;
-use crate::bft::local_cluster::ClusterError;
-use crate::bft::{Refused, RosterFault, Sequence, TooLong};
-use crate::core::{ExitCode, is_unusable};
-use crate::crypto::{Digest, NotAKey};
+use crate::core::{ExitCode, PROGRAM, is_unusable};
 use crate::journal::JournalError;
 use crate::repository::RepositoryError;
+use crypto::{Digest, NotAKey};
+use quorum::local_cluster::ClusterError;
+use quorum::{Refused, RosterFault, Sequence, TooLong};
 
 /// A reason why something cannot be decided, kept or proven.
 #[derive(Debug, Error)]
@@ -62,16 +62,9 @@ pub enum DecisionError {
     /// A branch carries a decision of these keys that is not in their ledger.
     #[error(transparent)]
     NotInLedger(Box<NotInLedger>),
-    /// The ledger was already given another start.
-    #[error(
-        "this ledger starts at decision {known}, as was recorded before; --ledger-starts-at {given} cannot change that"
-    )]
-    StartsElsewhere {
-        /// The start that was given before.
-        known: Sequence,
-        /// The start that is given now.
-        given: Sequence,
-    },
+    /// Another build of this program wrote the record, in another form.
+    #[error("its form is {0}, and `{PROGRAM}` reads form 1: use the program that wrote it")]
+    OtherForm(u32),
     /// A folder has no secret key of its roster, so that there is nothing to export.
     #[error("`{}` has no secret key of its roster; there is nothing to export", .0.display())]
     NoKeys(PathBuf),
@@ -155,7 +148,6 @@ pub enum DecisionError {
 
 impl DecisionError {
     /// Returns the exit code of a program that ends with this error.
-    #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::File { source, .. } if is_unusable(source.kind()) => ExitCode::Usage,
@@ -167,7 +159,7 @@ impl DecisionError {
             | Self::Unreadable { .. }
             | Self::Placement { .. }
             | Self::NotInLedger(_)
-            | Self::StartsElsewhere { .. }
+            | Self::OtherForm(_)
             | Self::NoKeys(_)
             | Self::InUse(_)
             | Self::Clash { .. }

@@ -6,8 +6,6 @@ use thiserror::Error;
 
 use super::decision_error::DecisionError;
 use super::node::NodeError;
-use crate::bft::local_cluster::ClusterError;
-use crate::bft::{RosterFault, Sequence};
 use crate::config::ConfigError;
 use crate::core::ExitCode;
 use crate::engine::{EngineError, ReplayError};
@@ -15,6 +13,8 @@ use crate::journal::JournalError;
 use crate::repository::RepositoryError;
 use crate::run::RunError;
 use crate::sandbox::SandboxError;
+use quorum::local_cluster::ClusterError;
+use quorum::{RosterFault, Sequence};
 
 /// A reason why a change is not decided on, or not reviewed.
 #[derive(Debug, Error)]
@@ -76,7 +76,6 @@ pub enum ApprovalError {
 
 impl ApprovalError {
     /// Returns the exit code of a program that ends with this error.
-    #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Usage(_) | Self::NotReady(_) => ExitCode::Usage,

@@ -11,9 +11,9 @@ use std::path::Path;
 
 use super::decision_error::DecisionError;
 use super::not_in_ledger::NotInLedger;
-use crate::bft::{Membership, Sequence, Value};
-use crate::crypto::Digest;
 use crate::repository::{Oid, Repository, Trailer};
+use crypto::Digest;
+use quorum::{Membership, Sequence, Value};
 
 /// The first place that no decision can have: it would not be exact in every JSON reader.
 const SEQUENCE_END: Sequence = 1 << 53;
@@ -30,9 +30,6 @@ pub struct LandedDecision {
     pub change: Option<Digest>,
     /// The commit that names the decision.
     pub commit: Oid,
-    /// Whether the commit names the roster of these keys. Version 0.1 named no roster, and its commits count for the roster at
-    /// hand.
-    pub names_roster: bool,
 }
 
 /// The state of a branch's decision in the ledger or log beside the keys.
@@ -67,8 +64,7 @@ impl LandedDecision {
     /// Reads a trailer. Returns `None` if it is under another roster, or if no decision can have such a place.
     fn from_trailer(trailer: &Trailer, roster: Digest) -> Option<Self> {
         let digest = |text: &String| text.strip_prefix(SHA256).and_then(|text| text.parse::<Digest>().ok());
-        let named = trailer.roster.as_ref();
-        if named.is_some_and(|named| digest(named) != Some(roster)) {
+        if trailer.roster.as_ref().and_then(digest) != Some(roster) {
             return None;
         }
         let is_place = (1..SEQUENCE_END).contains(&trailer.sequence);
@@ -76,24 +72,16 @@ impl LandedDecision {
             sequence: trailer.sequence,
             change: trailer.change.as_ref().and_then(digest),
             commit: trailer.commit.clone(),
-            names_roster: named.is_some(),
         })
     }
 
     /// Compares this decision with the value that was decided at its place.
-    #[must_use]
     pub fn is(&self, decided: Value) -> LedgerMatch {
         let is_same = match decided {
             Value::Change(digest) => self.change.is_none_or(|change| change == digest),
             Value::Nothing => false,
         };
         if is_same { LedgerMatch::Same } else { LedgerMatch::Other }
-    }
-
-    /// Returns whether the owner has said that other keys made this decision.
-    #[must_use]
-    pub fn is_others(&self, starts_at: Option<Sequence>) -> bool {
-        !self.names_roster && starts_at.is_some_and(|start| self.sequence < start)
     }
 }
 
@@ -130,7 +118,7 @@ pub fn compare(
     find: impl Fn(&LandedDecision) -> LedgerMatch,
 ) -> Result<Option<Sequence>, DecisionError> {
     let mut unknown = None;
-    for told in told.iter().filter(|told| !told.is_others(beside.starts_at)) {
+    for told in told {
         let is_joining = beside.is_reviewer && beside.starts_at.is_some_and(|start| told.sequence < start);
         match find(told) {
             LedgerMatch::Same => {}
@@ -147,7 +135,6 @@ pub fn compare(
 
 impl<'a> Beside<'a> {
     /// Returns a place beside the keys without known decisions, for a comparison with this branch.
-    #[must_use]
     pub fn new(branch: &'a str) -> Self {
         Self { branch, place: Path::new(""), starts_at: None, known: 0, may_learn: false, is_reviewer: false }
     }
@@ -159,12 +146,7 @@ impl<'a> Beside<'a> {
             (LedgerMatch::Same | LedgerMatch::Nothing, known) => format!("knows decisions up to {known}"),
         };
         let next = told.sequence + 1;
-        let word = if !told.names_roster {
-            format!(
-                ". The commit names no roster, as in version 0.1: if other keys decided it, say so once with \
-                 --ledger-starts-at {next}"
-            )
-        } else if self.is_reviewer && self.starts_at.is_none() {
+        let word = if self.is_reviewer && self.starts_at.is_none() {
             format!(
                 ". If this key has signed nothing for this repository yet, say so once with --ledger-starts-at {next}"
             )
@@ -178,7 +160,6 @@ impl<'a> Beside<'a> {
         NotInLedger {
             branch: self.branch.to_owned(),
             sequence: told.sequence,
-            whose: if told.names_roster { " of these keys" } else { "" },
             commit: told.commit.clone(),
             place: self.place.to_owned(),
             found,
@@ -191,18 +172,19 @@ impl<'a> Beside<'a> {
 mod tests {
     use super::*;
 
-    fn told(sequence: Sequence, names_roster: bool) -> LandedDecision {
+    fn told(sequence: Sequence) -> LandedDecision {
         let commit = Oid::try_from("a".repeat(40)).unwrap();
-        LandedDecision { sequence, change: Some(Digest::new(b"a change")), commit, names_roster }
+        LandedDecision { sequence, change: Some(Digest::new(b"a change")), commit }
     }
 
     fn beside(starts_at: Option<Sequence>, is_reviewer: bool, may_learn: bool) -> Beside<'static> {
         Beside { branch: "main", place: Path::new("keys"), starts_at, known: 0, may_learn, is_reviewer }
     }
 
+    /// A ledger refuses a decision that it does not know, and a reviewer may learn it.
     #[test]
-    fn what_a_ledger_does_not_know_is_refused_and_a_reviewer_may_learn_it() {
-        let all = [told(3, true), told(2, true)];
+    fn unknown_decision_is_refused_or_learned() {
+        let all = [told(3), told(2)];
         let nothing = |_: &LandedDecision| LedgerMatch::Nothing;
         assert!(compare(&all, &beside(None, false, false), nothing).is_err());
         assert!(compare(&all, &beside(None, true, false), nothing).is_err(), "an empty log");
@@ -213,19 +195,9 @@ mod tests {
         assert!(compare(&all, &beside(None, true, true), |_| LedgerMatch::Other).is_err());
     }
 
+    /// A trailer with a place that no decision can have is ignored too.
     #[test]
-    fn the_word_of_an_owner_counts_for_commits_that_name_no_roster_and_for_no_others_in_a_ledger() {
-        let nothing = |_: &LandedDecision| LedgerMatch::Nothing;
-        assert_eq!(compare(&[told(2, false)], &beside(Some(3), false, false), nothing).unwrap(), None);
-        assert!(compare(&[told(3, false)], &beside(Some(3), false, false), nothing).is_err());
-        let refused = compare(&[told(2, true)], &beside(Some(3), false, false), nothing).unwrap_err();
-        assert!(refused.to_string().contains("make new keys"), "{refused}");
-        let refused = compare(&[told(2, false)], &beside(None, false, false), nothing).unwrap_err();
-        assert!(refused.to_string().contains("--ledger-starts-at 3"), "{refused}");
-    }
-
-    #[test]
-    fn trailers_of_other_rosters_and_places_that_are_none_tell_nothing() {
+    fn trailers_of_other_rosters_are_ignored() {
         let roster = Digest::new(b"a roster");
         let trailer = |sequence, roster: Option<String>| Trailer {
             commit: Oid::try_from("a".repeat(40)).unwrap(),
@@ -233,13 +205,14 @@ mod tests {
             change: Some(format!("sha256:{}", Digest::new(b"a change"))),
             roster,
         };
-        let named =
-            LandedDecision::from_trailer(&trailer(1, Some(format!("sha256:{roster}"))), roster).unwrap();
-        assert!(named.names_roster && named.is(Value::Change(Digest::new(b"a change"))) == LedgerMatch::Same);
+        let own = || Some(format!("sha256:{roster}"));
+        let named = LandedDecision::from_trailer(&trailer(1, own()), roster).unwrap();
+        assert!(named.is(Value::Change(Digest::new(b"a change"))) == LedgerMatch::Same);
         assert_eq!(named.is(Value::Nothing), LedgerMatch::Other, "what was rejected has not landed");
-        assert!(!LandedDecision::from_trailer(&trailer(1, None), roster).unwrap().names_roster);
         let other = format!("sha256:{}", Digest::new(b"another roster"));
-        for trailer in [trailer(1, Some(other)), trailer(0, None), trailer(u64::MAX, None)] {
+        for trailer in
+            [trailer(1, Some(other)), trailer(1, None), trailer(0, own()), trailer(u64::MAX, own())]
+        {
             assert_eq!(LandedDecision::from_trailer(&trailer, roster), None, "{trailer:?}");
         }
     }

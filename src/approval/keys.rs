@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::decision_error::DecisionError;
-use crate::bft::{Membership, NodeId, Roster, RosterEntry, RosterFault, Seal};
-use crate::crypto::{Digest, SecretKey};
 use crate::files::{SMALL_BYTES_MAX, private_folder, read_text};
 use crate::journal::FILE_NAME;
+use crypto::{Digest, SecretKey};
+use quorum::{Membership, NodeId, Roster, RosterEntry, RosterFault, Seal};
 
 /// The name of the file with the public keys.
 pub const ROSTER_FILE: &str = "roster.json";
@@ -134,7 +134,6 @@ impl KeyFolder {
     }
 
     /// Returns the name that distinguishes the ledger of a repository under this roster from others.
-    #[must_use]
     pub fn ledger_name(membership: &Membership) -> String {
         let digest = Digest::new(format!("{}\n{}\n", membership.chain(), membership.digest()).as_bytes());
         digest.to_string().chars().take(16).collect()
@@ -193,7 +192,6 @@ impl KeyFolder {
     }
 
     /// Returns the roster of all members.
-    #[must_use]
     pub fn roster(&self) -> &Roster {
         &self.roster
     }

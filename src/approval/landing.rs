@@ -2,8 +2,8 @@
 
 use super::decision_error::DecisionError;
 use super::log::{Case, Decided, DecisionLog, Ended};
-use crate::bft::Vote;
 use crate::repository::{ChangeSource, Landing, LandingMark, Repository, RepositoryError};
+use quorum::Vote;
 
 impl Case {
     /// Brings the approved change onto its branch, and finishes a landing that was begun before.
@@ -33,7 +33,7 @@ impl Case {
             return Err(DecisionError::NotProven(why));
         }
         let branch = repository.branch(&proposal.branch)?;
-        let roster = self.names_its_roster().then(|| ledger.membership().digest());
+        let roster = ledger.membership().digest();
         let message = proposal.commit_message(decided.record.sequence, self.change(), roster, &approvers);
         // The commit is the same however often it is made.
         let commit = repository.commit(

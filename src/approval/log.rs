@@ -17,13 +17,13 @@ use super::decision_error::DecisionError;
 use super::history::{Beside, LandedDecision, LedgerMatch, compare, told};
 use super::keys::{KeyFolder, ORCHESTRATOR};
 use super::proposal::Proposal;
-use super::record::{DecisionRecord, FIRST_FORM, FORM, Verified};
-use crate::bft::local_cluster::{DecisionProof, LocalCluster};
-use crate::bft::{Membership, ModelAt, ModelOpinion, Opinion, Proof, Seal, Sequence, SignedMessage, Value};
+use super::record::{DecisionRecord, Verified};
 use crate::core::PROGRAM;
-use crate::crypto::{Digest, Signature};
 use crate::journal::{Record as Line, Writer};
 use crate::repository::{LandingMark, Oid, Repository};
+use crypto::{Digest, Signature};
+use quorum::local_cluster::{DecisionProof, LocalCluster};
+use quorum::{Membership, ModelAt, ModelOpinion, Opinion, Proof, Seal, Sequence, Value};
 
 /// The fault of a record that does not belong to the open case.
 const OTHER_CASE: &str = "it decides on a case that was not opened";
@@ -38,8 +38,6 @@ enum Entry {
     Decided { record: Box<DecisionRecord> },
     /// The case has ended.
     Closed { sequence: Sequence, ended: Ended },
-    /// The owner says that decisions below this place, which a branch shows without a roster, were other keys'.
-    StartsAt { sequence: Sequence },
 }
 
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -52,20 +50,7 @@ struct Opened {
     change: String,
     opinions: Vec<Opinion>,
     /// The model that formed each opinion, and the place where it was called.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     models: Vec<Option<ModelAt>>,
-    /// The form in which the decision is recorded and landed. A decision that version 0.1 began ends as 0.1 would have ended
-    /// it.
-    #[serde(default = "first_form", skip_serializing_if = "is_first_form")]
-    form: u32,
-}
-
-fn first_form() -> u32 {
-    FIRST_FORM
-}
-
-fn is_first_form(form: &u32) -> bool {
-    *form == FIRST_FORM
 }
 
 /// The outcome of a change.
@@ -97,7 +82,6 @@ pub struct Case {
     pub proposal: Proposal,
     change: String,
     opinions: Vec<ModelOpinion>,
-    form: u32,
     decided: Option<Decided>,
 }
 
@@ -131,7 +115,6 @@ pub struct DecisionLog {
     case: Option<Case>,
     /// The last changes that have landed, the newest last.
     landed: VecDeque<LandedCase>,
-    starts_at: Option<Sequence>,
 }
 
 /// A change that has landed.
@@ -150,7 +133,6 @@ const LANDED_MAX: usize = 16;
 
 impl Case {
     /// Returns the SHA-256 of the text that is decided on.
-    #[must_use]
     pub fn change(&self) -> Digest {
         Digest::new(self.change.as_bytes())
     }
@@ -158,21 +140,13 @@ impl Case {
     /// Returns whether a record belongs to this case. Members in processes of their own may have decided on nothing in between,
     /// more than once.
     fn fits(&self, record: &DecisionRecord) -> bool {
-        let is_of_its_form = self.form <= record.form();
         let is_of_it = self.sequence <= record.sequence && self.change == record.change;
-        is_of_it && is_of_its_form && self.decided.is_none()
+        is_of_it && self.decided.is_none()
     }
 
     /// Returns the opinion of each reviewer, with its model, if the reviewers share one process.
-    #[must_use]
     pub fn opinions(&self) -> &[ModelOpinion] {
         &self.opinions
-    }
-
-    /// Returns whether the commit of this case names the roster. The commit of a case that version 0.1 began does not.
-    #[must_use]
-    pub fn names_its_roster(&self) -> bool {
-        self.form > FIRST_FORM
     }
 }
 
@@ -180,10 +154,7 @@ impl Opened {
     /// Returns the opinions, each with its model if that was written down. Returns `None` if the models do not fit the
     /// opinions.
     fn readings(&self) -> Option<Vec<ModelOpinion>> {
-        if self.models.is_empty() {
-            return Some(self.opinions.iter().cloned().map(ModelOpinion::from).collect());
-        }
-        let is_whole = self.models.len() == self.opinions.len() && self.form > FIRST_FORM;
+        let is_whole = self.models.len() == self.opinions.len();
         let both = self.opinions.iter().cloned().zip(self.models.iter().cloned());
         is_whole.then(|| both.map(|(opinion, model)| ModelOpinion { opinion, model }).collect())
     }
@@ -224,7 +195,6 @@ impl DecisionLog {
             proofs: Vec::new(),
             case: None,
             landed: VecDeque::new(),
-            starts_at: None,
         };
         for line in lines {
             let number = line.seq + 1;
@@ -250,7 +220,6 @@ impl DecisionLog {
     }
 
     /// Returns the decision that is under way.
-    #[must_use]
     pub fn case(&self) -> Option<&Case> {
         self.case.as_ref()
     }
@@ -262,19 +231,16 @@ impl DecisionLog {
 
     /// Returns the mark of the next decision. If a repository has this mark already, this ledger is an older copy of another
     /// one.
-    #[must_use]
     pub fn next_mark(&self) -> LandingMark {
         LandingMark::new(&self.name, self.next())
     }
 
     /// Returns the name that distinguishes this ledger from others of a repository.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// Returns the membership.
-    #[must_use]
     pub fn membership(&self) -> &Membership {
         &self.membership
     }
@@ -307,7 +273,6 @@ impl DecisionLog {
             change,
             opinions,
             models,
-            form: FORM,
         };
         self.write(Entry::Opened(Box::new(opened)))
     }
@@ -330,11 +295,7 @@ impl DecisionLog {
     /// [`DecisionError`] if the decision does not verify, or is on something else.
     pub fn decided(&mut self, decision: &DecisionProof<Signature>) -> Result<Decided, DecisionError> {
         let case = self.case.as_ref().ok_or(DecisionError::Idle)?;
-        // In a case that version 0.1 began, reviewers of a later version may have named their models.
-        let has_model =
-            |message: &SignedMessage<Signature>| message.opinion.as_ref().is_some_and(|o| o.model.is_some());
-        let form = if decision.votes.iter().any(has_model) { FORM } else { case.form };
-        let record = DecisionRecord::new(&self.membership, &case.change, decision, form);
+        let record = DecisionRecord::new(&self.membership, &case.change, decision);
         record.check(&self.membership)?;
         // A record that would be refused when it is read must not be written.
         if !case.fits(&record) {
@@ -345,10 +306,6 @@ impl DecisionLog {
     }
 
     /// Closes the open case, which was decided on.
-    ///
-    /// # Errors
-    ///
-    /// [`DecisionError`].
     pub fn close(&mut self, ended: Ended) -> Result<(), DecisionError> {
         let sequence = self.case.as_ref().ok_or(DecisionError::Idle)?.sequence;
         self.write(Entry::Closed { sequence, ended })
@@ -357,39 +314,21 @@ impl DecisionLog {
     /// Refuses a branch that carries a decision under this roster that the ledger lacks, or has otherwise. The next signature
     /// could then be the second one at its place.
     ///
-    /// `starts_at` is the owner's word that decisions below that place were other keys', where a commit names no roster, as in
-    /// version 0.1. It is written down if it settles the matter, once and for all; the same value again changes nothing.
-    ///
     /// # Errors
     ///
-    /// [`DecisionError::NotInLedger`] names the decision, and says how to get the ledger that has it;
-    /// [`DecisionError::StartsElsewhere`] if another start was given before.
-    pub fn agrees_with(
-        &mut self,
-        repository: &Repository,
-        branch: &str,
-        starts_at: Option<Sequence>,
-    ) -> Result<(), DecisionError> {
-        if let (Some(known), Some(given)) = (self.starts_at, starts_at)
-            && known != given
-        {
-            return Err(DecisionError::StartsElsewhere { known, given });
-        }
+    /// [`DecisionError::NotInLedger`] names the decision, and says how to get the ledger that has it.
+    pub fn agrees_with(&self, repository: &Repository, branch: &str) -> Result<(), DecisionError> {
         let tip = repository.commit_of(branch)?;
         let told = told(repository, &self.membership, &tip, None)?;
         let beside = Beside {
             branch,
             place: &self.folder,
-            starts_at: self.starts_at.or(starts_at),
+            starts_at: None,
             known: self.next() - 1,
             may_learn: false,
             is_reviewer: false,
         };
-        compare(&told, &beside, |told| self.find(told))?;
-        match starts_at.filter(|_| self.starts_at.is_none()) {
-            Some(sequence) => self.write(Entry::StartsAt { sequence }),
-            None => Ok(()),
-        }
+        compare(&told, &beside, |told| self.find(told)).map(drop)
     }
 
     /// Returns the state in this ledger of a decision that a branch carries. A decision under way may have landed already.
@@ -429,17 +368,14 @@ impl DecisionLog {
                 self.is_idle()?;
                 let opinions =
                     opened.readings().ok_or_else(|| wrong("its opinions and models differ in number"))?;
-                if !(FIRST_FORM..=FORM).contains(&opened.form) {
-                    return Err(wrong("its form is not known to this program, which may be too old"));
-                }
-                let Opened { sequence, run, change, form, .. } = *opened;
+                let Opened { sequence, run, change, .. } = *opened;
                 // The id becomes a part of a path.
                 uuid::Uuid::parse_str(&run).map_err(|_| wrong("its run has no valid id"))?;
                 if sequence != self.next() {
                     return Err(wrong("it is not the next decision"));
                 }
                 let proposal = Proposal::read(&change)?;
-                self.case = Some(Case { sequence, run, proposal, change, opinions, form, decided: None });
+                self.case = Some(Case { sequence, run, proposal, change, opinions, decided: None });
                 Ok(())
             }
             Entry::Decided { record } => {
@@ -460,10 +396,6 @@ impl DecisionLog {
                 }
                 Ok(())
             }
-            Entry::StartsAt { sequence } => match self.starts_at.replace(sequence) {
-                Some(_) => Err(wrong("it gives the start of the ledger twice")),
-                None => Ok(()),
-            },
         }
     }
 }

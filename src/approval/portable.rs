@@ -18,11 +18,11 @@ use serde::{Deserialize, Serialize};
 
 use super::decision_error::DecisionError;
 use super::keys::{APART, DECISIONS, KeyFolder, ROSTER_FILE, make_folder, plain, write_new};
-use crate::bft::{Membership, Roster};
-use crate::crypto::{Digest, SecretKey};
 use crate::files;
 use crate::files::{LARGE_BYTES_MAX, SMALL_BYTES_MAX, read_text};
 use crate::journal::FILE_NAME;
+use crypto::{Digest, SecretKey};
+use quorum::{Membership, Roster};
 
 /// The form that this program writes.
 const VERSION: u32 = 1;
@@ -330,8 +330,9 @@ fn sync(folder: &Path) -> Result<(), DecisionError> {
 mod tests {
     use super::*;
 
+    /// No accepted name leads out of the folder of keys.
     #[test]
-    fn only_files_of_keys_have_a_place_and_none_leads_out_of_the_folder() {
+    fn only_key_folder_files_have_a_kind() {
         for (name, expected) in [
             ("roster.json", Some(Kind::Roster)),
             ("Security.key", Some(Kind::Key)),

@@ -17,10 +17,10 @@ use super::keys::ORCHESTRATOR;
 use super::node::{Addresses, BaseState, Connections, Inquiry, Presence, Readiness};
 use super::request::ApprovalRequest;
 use super::site::DecisionSite;
-use crate::bft::{Membership, NodeId, Reviewer};
 use crate::repository::Oid;
 use crate::run::{Notices, Waiting};
 use crate::text::escape;
+use quorum::{Membership, NodeId, Reviewer};
 
 /// The time for all answers before a proposal. Reviewers that have not answered by then are reported.
 const ALL_MAX: Duration = Duration::from_secs(5);
@@ -123,26 +123,22 @@ impl Attendance {
     }
 
     /// Returns whether enough reviewers could vote for a change to be approved.
-    #[must_use]
     pub fn has_quorum(&self) -> bool {
         self.able() >= self.quorum
     }
 
     /// Returns a line with the number of reviewers that are ready, and the number that a decision needs.
-    #[must_use]
     pub fn summary(&self) -> String {
         let (able, all, quorum) = (self.able(), self.reviewers.len(), self.quorum);
         format!("{able} of {all} reviewers are ready, and a decision needs {quorum}")
     }
 
     /// Returns a line for each reviewer: its name and its state.
-    #[must_use]
     pub fn lines(&self) -> Vec<(&str, String)> {
         self.reviewers.iter().map(|seat| (seat.name.as_str(), self.in_words(seat))).collect()
     }
 
     /// Returns the same as JSON, for programs.
-    #[must_use]
     pub fn to_json(&self) -> Value {
         let row = |seat: &Seat| {
             let state = match &seat.presence {

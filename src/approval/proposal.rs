@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::decision_error::DecisionError;
 use super::facts::Facts;
 use super::verification::CommandVerification;
-use crate::bft::{Change, Sequence};
-use crate::crypto::Digest;
 use crate::repository::{Authorship, Candidate, FileChange, Oid};
+use crypto::Digest;
+use quorum::{Change, Sequence};
 
 /// The form that this program writes.
 const VERSION: u32 = 1;
@@ -48,7 +48,7 @@ pub struct Proposal {
     /// The message that people will read in the history. Reviewers are not shown it: a story about a change is how they are
     /// misled.
     pub message: String,
-    /// The authors of the change, as the commits of its branch name them. A patch has none, and version 0.1 recorded none.
+    /// The authors of the change, as the commits of its branch name them. A patch has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub author: Option<Authorship>,
     /// The roleset of the reviewers.
@@ -128,22 +128,16 @@ impl Proposal {
     }
 
     /// Returns whether a command is run on the change before it is decided on.
-    #[must_use]
     pub fn is_verified(&self) -> bool {
         self.verification.is_some() || self.reviewers_verify
     }
 
     /// Returns the proposal with the reviewers that have read it.
-    #[must_use]
     pub fn read_by(self, reviewers: Vec<Reader>, review: Digest) -> Self {
         Self { reviewers, review, ..self }
     }
 
     /// Returns the text that is decided on.
-    ///
-    /// # Errors
-    ///
-    /// [`DecisionError::TooLong`].
     pub fn change(&self) -> Result<Change, DecisionError> {
         Ok(Change::new(&serde_json::to_string(self).unwrap_or_default())?)
     }
@@ -166,19 +160,16 @@ impl Proposal {
     }
 
     /// Returns the number of added and removed lines in all files.
-    #[must_use]
     pub fn churn(&self) -> u64 {
         self.files.iter().map(|file| file.added.saturating_add(file.removed)).fold(0, u64::saturating_add)
     }
 
-    /// Returns the message of the commit, which names the decision and its roster. There is no roster if version 0.1 began the
-    /// decision, since that version named none.
-    #[must_use]
+    /// Returns the message of the commit, which names the decision and its roster.
     pub fn commit_message(
         &self,
         sequence: Sequence,
         change: Digest,
-        roster: Option<Digest>,
+        roster: Digest,
         approvers: &[&str],
     ) -> String {
         // A message may hold neither this program's trailers nor anything that git takes for the end of a message.
@@ -195,9 +186,7 @@ impl Proposal {
         let mut text = format!("{}\n\n", subject.unwrap_or_else(|| MESSAGE.to_owned()));
         let _ = writeln!(text, "Consensus-Sequence: {sequence}");
         let _ = writeln!(text, "Consensus-Change: sha256:{change}");
-        if let Some(roster) = roster {
-            let _ = writeln!(text, "Consensus-Roster: sha256:{roster}");
-        }
+        let _ = writeln!(text, "Consensus-Roster: sha256:{roster}");
         for approver in approvers {
             let _ = writeln!(text, "Consensus-Approved-By: {approver}");
         }

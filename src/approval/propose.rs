@@ -20,7 +20,6 @@ use super::reviewers::Reviewers;
 use super::site::{DecisionSite, verified};
 use super::verification::{Checked, CommandVerification, VERIFICATION_LOG};
 use super::watcher::ApprovalWatcher;
-use crate::bft::ModelOpinion;
 use crate::config::FileConfig;
 use crate::core::Endpoint;
 use crate::engine::RunBuilder;
@@ -30,6 +29,7 @@ use crate::report::sarif;
 use crate::repository::{Candidate, Repository, RepositoryError};
 use crate::run::{AnswerFile, RunId};
 use crate::text::escape;
+use quorum::ModelOpinion;
 
 /// The state that a signal or a deadline leaves before the review.
 pub const UNBEGUN: &str = "before the review began; nothing was decided";
@@ -112,10 +112,6 @@ impl std::fmt::Debug for ProposingNode<'_> {
 
 impl<'a> ProposingNode<'a> {
     /// Opens everything that a decision needs. Nothing is decided yet.
-    ///
-    /// # Errors
-    ///
-    /// [`ApprovalError`].
     pub async fn open(
         request: &'a ApprovalRequest,
         file: FileConfig,
@@ -123,9 +119,9 @@ impl<'a> ProposingNode<'a> {
     ) -> Result<Self, ApprovalError> {
         let DecisionSite { repository, branch, keys, membership, addresses } = DecisionSite::open(request)?;
         let addresses = addresses.as_ref();
-        let mut log = DecisionLog::open(&membership, &keys, Cluster::placement(addresses))?;
+        let log = DecisionLog::open(&membership, &keys, Cluster::placement(addresses))?;
         // Keys that were copied without their log sign nothing, and finish nothing that was begun.
-        log.agrees_with(&repository, &branch, request.ledger_starts_at)?;
+        log.agrees_with(&repository, &branch)?;
         let given = GivenChange::read(&request.change, &repository)?;
         let copy = AnswerFile::open(request.output.as_deref())?;
         let listen_at = request.listen.as_deref();

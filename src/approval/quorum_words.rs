@@ -1,12 +1,11 @@
 //! Says in words what a quorum tolerates. Nothing is claimed about models that are not known.
 
 use super::record::VotedFor;
-use crate::bft::{Membership, Quorum};
+use quorum::{Membership, Quorum};
 
 /// Returns in words how many reviewers must approve, how many may be faulty, and how many of their models may be. Reviewers on
 /// one model err together, whatever their keys are. `models` has one entry for each reviewer, which is `None` if its model is
 /// unknown.
-#[must_use]
 pub fn in_words(quorum: Quorum, models: &[Option<String>]) -> String {
     let (n, f, q) = (quorum.reviewers(), quorum.faults(), quorum.size());
     let faulty = match f {
@@ -19,7 +18,6 @@ pub fn in_words(quorum: Quorum, models: &[Option<String>]) -> String {
 }
 
 /// Returns the same for a decision, by the models that reviewers have signed with their votes.
-#[must_use]
 pub fn of_votes(membership: &Membership, votes: &[VotedFor]) -> String {
     let signed = |name: &str| {
         let vote = votes.iter().find(|vote| vote.reviewer == name)?;
@@ -67,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_claimed_of_models_that_are_not_known() {
+    fn nothing_is_claimed_about_unknown_models() {
         let four = Quorum::new(4).unwrap();
         let known = |names: &[&str]| names.iter().map(|name| Some((*name).to_owned())).collect::<Vec<_>>();
         assert_eq!(

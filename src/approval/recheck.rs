@@ -6,9 +6,9 @@
 
 use super::decision_error::DecisionError;
 use super::proposal::Proposal;
-use crate::bft::{Opinion, Severity};
-use crate::crypto::Digest;
 use crate::repository::{Candidate, ChangeSource, Oid, Repository, RepositoryError};
+use crypto::Digest;
+use quorum::{Opinion, Severity};
 
 /// The result of an examination.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,20 +6,17 @@ use serde_json::Value as Json;
 use super::decision_error::DecisionError;
 use super::proposal::Proposal;
 use super::verification::CommandVerification;
-use crate::bft::local_cluster::DecisionProof;
-use crate::bft::{
+use crate::repository::Oid;
+use crypto::dsse::DsseEnvelope;
+use crypto::{Digest, Signature};
+use quorum::local_cluster::DecisionProof;
+use quorum::{
     Change, Membership, ModelAt, ModelOpinion, Opinion, Packet, Proof, Proven, Roster, RosterEntry, Sequence,
     Statement, Value, Vote,
 };
-use crate::crypto::dsse::DsseEnvelope;
-use crate::crypto::{Digest, Signature};
-use crate::repository::Oid;
 
-/// The form of version 0.1, whose votes do not name their models.
-pub(super) const FIRST_FORM: u32 = 1;
-
-/// The form that this program writes, in which a vote names the model that formed it.
-pub(super) const FORM: u32 = 2;
+/// The form of the records that this program writes and reads.
+const FORM: u32 = 1;
 
 /// The text for a vote that names no model.
 const NO_MODEL: &str = "no model is named";
@@ -41,6 +38,12 @@ pub struct DecisionRecord {
     pub votes: Vec<Json>,
     /// The roster of all members. It is not trusted: a verifier has its own.
     pub roster: Roster,
+}
+
+/// The part of a record that names its form.
+#[derive(Deserialize)]
+struct RecordForm {
+    v: u32,
 }
 
 /// One reviewer's vote.
@@ -91,24 +94,18 @@ pub struct Verified {
 }
 
 impl DecisionRecord {
-    /// Makes the record of a decision on a change, in this form.
+    /// Makes the record of a decision on a change.
     ///
     /// # Panics
     ///
     /// Never: the commits of a decision agree, and their authors are in the roster.
-    #[must_use]
-    pub(super) fn new(
-        membership: &Membership,
-        change: &str,
-        decision: &DecisionProof<Signature>,
-        form: u32,
-    ) -> Self {
+    pub(super) fn new(membership: &Membership, change: &str, decision: &DecisionProof<Signature>) -> Self {
         let write = |message: &_| {
             let text = membership.write(&Packet::Message(Clone::clone(message)));
             serde_json::from_str(&text).expect("a written message is JSON")
         };
         Self {
-            v: form,
+            v: FORM,
             chain: membership.chain(),
             sequence: decision.sequence,
             envelope: membership
@@ -124,19 +121,15 @@ impl DecisionRecord {
     ///
     /// # Errors
     ///
-    /// [`DecisionError::NotProven`] if the text is not a record.
+    /// [`DecisionError::NotProven`] if the text is not a record, and [`DecisionError::OtherForm`] if it has another form.
     pub fn read(text: &str) -> Result<Self, DecisionError> {
-        let wrong = |why: String| DecisionError::NotProven(format!("it cannot be read: {why}"));
-        let record: Self = serde_json::from_str(text).map_err(|why| wrong(why.to_string()))?;
-        if (FIRST_FORM..=FORM).contains(&record.v) {
-            return Ok(record);
+        let wrong = |why: serde_json::Error| DecisionError::NotProven(format!("it cannot be read: {why}"));
+        // Another form may have other fields.
+        let RecordForm { v } = serde_json::from_str(text).map_err(wrong)?;
+        if v != FORM {
+            return Err(DecisionError::OtherForm(v));
         }
-        Err(wrong(format!("its form is {}, but this program reads {FIRST_FORM} to {FORM}", record.v)))
-    }
-
-    /// Returns the form of the record.
-    pub(super) fn form(&self) -> u32 {
-        self.v
+        serde_json::from_str(text).map_err(wrong)
     }
 
     /// Returns the decision and its proof, if the signatures of a quorum of this roster are there.
@@ -198,11 +191,9 @@ impl DecisionRecord {
                 return Err(DecisionError::NotProven(format!("`{}` votes twice", name(by))));
             }
             let reader = proposal.reviewers.iter().find(|reader| reader.name == name(by));
-            let domain = || roster.reviewers.get(by).map(|seat| seat.domain.clone()).unwrap_or_default();
             let model = match (&signed_model, reader) {
                 (Some(model), _) => model.to_string(),
                 (None, Some(reader)) => reader.model.clone(),
-                (None, None) if self.v == FIRST_FORM => domain(),
                 (None, None) => NO_MODEL.to_owned(),
             };
             votes.push((by, VotedFor { reviewer: name(by), model, signed_model, opinion }));
@@ -251,10 +242,6 @@ impl DecisionRecord {
             && message.signed.sequence == self.sequence
             && matches!(message.signed.statement, Statement::Prepare { value, .. } if value == Value::Change(change));
         let reading = message.opinion.filter(|_| is_it).ok_or_else(foreign)?;
-        if self.v == FIRST_FORM && reading.model.is_some() {
-            let why = "a vote names its model, which records of the first form never do".to_owned();
-            return Err(DecisionError::NotProven(why));
-        }
         // The author's key was checked: a prepare is a reviewer's.
         Ok((message.signed.by, ModelOpinion::clone(&reading)))
     }

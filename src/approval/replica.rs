@@ -29,20 +29,20 @@ use super::site::{DecisionSite, sandbox, verified};
 use super::upstream::Upstream;
 use super::verification::Checked;
 use super::watcher::ApprovalWatcher;
-use crate::bft::node_machine::NodeAction;
-use crate::bft::{
-    Change, Membership, ModelOpinion, OPINION_BYTES_MAX, Opinion, Packet, Sequence, Severity, Signed,
-    SignedMessage, Value, Vote,
-};
 use crate::config::FileConfig;
 use crate::core::PROGRAM;
-use crate::crypto::{Digest, Signature};
 use crate::engine::StopRequest;
 use crate::files::{SMALL_BYTES_MAX, read_text, write_whole};
 use crate::protocol::Section;
 use crate::repository::{Oid, Repository};
 use crate::run::{Notices, RunId};
 use crate::text::escape;
+use crypto::{Digest, Signature};
+use quorum::node_machine::NodeAction;
+use quorum::{
+    Change, Membership, ModelOpinion, OPINION_BYTES_MAX, Opinion, Packet, Sequence, Severity, Signed,
+    SignedMessage, Value, Vote,
+};
 
 /// The most characters in the text of an opinion. However they are written, they fit into what others read.
 const WORDS_CHARS_MAX: usize = OPINION_BYTES_MAX / 4;
@@ -55,7 +55,6 @@ struct ReplicaReviewer<'a> {
     upstream: Upstream,
     membership: Arc<Membership>,
     /// The start of its log, as its owner has given it.
-    starts_at: Option<Sequence>,
     /// The last place that the branch carried when it was at this commit.
     landed: RefCell<Option<(Oid, Sequence)>>,
     reviewers: Reviewers,
@@ -127,7 +126,6 @@ impl<'a> ReviewingNode<'a> {
             repository,
             upstream,
             membership,
-            starts_at: node.starts_at(),
             landed: RefCell::new(None),
             reviewers,
             runs: request.runs_dir.clone(),
@@ -393,7 +391,7 @@ impl ReplicaReviewer<'_> {
             Some(_) | None => None,
         };
         let told = told_by(&self.repository, &self.membership, &tip, since.as_ref())?;
-        let told = told.iter().find(|told| !told.is_others(self.starts_at)).map_or(0, |told| told.sequence);
+        let told = told.first().map_or(0, |told| told.sequence);
         let last = last.max(told);
         self.landed.replace(Some((tip, last)));
         Ok(last)

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use super::error::ApprovalError;
-use crate::bft::Sequence;
 use crate::config::Chosen;
 use crate::engine::StopRequest;
 use crate::journal::Limits;
 use crate::run::MockChoice;
 use crate::sandbox::Confinement;
+use quorum::Sequence;
 
 /// A request for a decision: a change, its reviewers, and the branch on which it lands.
 #[derive(Clone, Debug)]

@@ -24,7 +24,6 @@ const ROLESET: &str = "reviewers_f1";
 const TASK: &str = "Decide whether this change may be applied.";
 
 /// Returns the task of reviewers who read this diff.
-#[must_use]
 pub fn review_task(diff: &[u8]) -> Task {
     let text = String::from_utf8_lossy(diff).into();
     let document = Document { name: "change.diff".to_owned(), text, redacted: false };

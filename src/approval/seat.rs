@@ -8,8 +8,8 @@ use std::time::Duration;
 use super::error::ApprovalError;
 use super::keys::KeyFolder;
 use super::node::{Addresses, Connections, Inbox, Node, Questions, Unreached, listen};
-use crate::bft::Membership;
 use crate::text::escape;
+use quorum::Membership;
 
 /// The interval at which parties that cannot be reached are looked for.
 const LOOK_EVERY: Duration = Duration::from_secs(3);

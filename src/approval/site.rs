@@ -8,12 +8,12 @@ use super::keys::KeyFolder;
 use super::node::Addresses;
 use super::request::ApprovalRequest;
 use super::verification::{Checked, CommandVerification, VERIFICATION_LOG};
-use crate::bft::Membership;
 use crate::files::private_folder;
 use crate::repository::{Oid, Repository};
 use crate::run::Notices;
 use crate::sandbox::Sandbox;
 use crate::text::escape;
+use quorum::Membership;
 
 /// Everything that a decision needs.
 pub(super) struct DecisionSite {

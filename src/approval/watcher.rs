@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use crate::bft::{Sequence, Value};
 use crate::core::Endpoint;
 use crate::engine::Observer;
 use crate::report::RunResult;
 use crate::run::Notices;
+use quorum::{Sequence, Value};
 
 /// A receiver of the reports of decisions.
 pub trait ApprovalWatcher: Notices {

@@ -12,13 +12,11 @@ use serde_json::{Map, Value};
 
 use crate::config::{ConfigError, Roleset};
 use crate::core::Endpoint;
-use crate::crypto::Digest;
 use crate::journal::{Record, RunSpec, read_shared};
-use crate::protocol::{
-    Method, Outcome, Params, ProtocolParams as _, RulesVersion, RunSetup, StopRule, VoteOverride,
-};
+use crate::protocol::{Method, Outcome, Params, ProtocolParams as _, RunSetup, StopRule, VoteOverride};
 use crate::provider::Bank;
 use crate::run::{RunError, refuse};
+use crypto::Digest;
 
 /// The arm of a bank that has the samples in words.
 pub const WORDS_ARM: &str = "words";
@@ -37,7 +35,6 @@ pub struct Draws {
 
 impl Draws {
     /// Returns the samples that a vote with this setup may need of each task; none for another protocol.
-    #[must_use]
     pub fn needed(setup: &RunSetup) -> Self {
         let needed = needs(setup, &[]);
         let most = |method: Method| {
@@ -48,7 +45,6 @@ impl Draws {
     }
 
     /// Returns as many samples of each kind as either has.
-    #[must_use]
     pub fn max(self, other: Self) -> Self {
         Self { words: self.words.max(other.words), programs: self.programs.max(other.programs) }
     }
@@ -89,12 +85,10 @@ pub(super) struct DrawnSamples {
     questions: HashMap<Digest, DrawnOf>,
     /// The names of the models that the bank has samples of.
     models: BTreeSet<String>,
-    /// The number of runs by the version of the rules by which they have asked.
-    versions: BTreeMap<RulesVersion, u64>,
 }
 
-/// The samples of one question: their number by voter, and the version of the rules by which each was asked.
-type DrawnOf = BTreeMap<Digest, (u32, RulesVersion)>;
+/// The number of samples of one question, by voter.
+type DrawnOf = BTreeMap<Digest, u32>;
 
 /// The records that begin, resume and end a run, and none of the others.
 #[derive(Deserialize)]
@@ -119,8 +113,8 @@ impl DrawnSamples {
     ///
     /// Returns [`RunError`] if there is no such bank or its journals are damaged.
     pub(super) fn read(folder: &Path) -> Result<Self, RunError> {
-        let (questions, models, versions) = (HashMap::new(), BTreeSet::new(), BTreeMap::new());
-        let mut drawn = Self { folder: folder.to_owned(), questions, models, versions };
+        let mut drawn =
+            Self { folder: folder.to_owned(), questions: HashMap::new(), models: BTreeSet::new() };
         for path in Bank::journals(folder).map_err(ConfigError::from)? {
             let mut open = HashMap::new();
             read_shared(&path, |record: Record<Boundary>, _| {
@@ -141,22 +135,14 @@ impl DrawnSamples {
 
     /// Counts the samples of a run that has ended. A vote that stops early draws a part of its samples.
     fn count(&mut self, run: &RunSpec) {
-        let version = run.setup.rules_version;
-        *self.versions.entry(version).or_default() += 1;
         if !matches!(&run.setup.params, Params::Vote(vote) if vote.stop == StopRule::None) {
             return;
         }
         let of_question = self.questions.entry(question(&run.setup)).or_default();
         for drawn in needs(&run.setup, &run.endpoints) {
-            of_question.insert(drawn.voter, (drawn.samples, version));
+            of_question.insert(drawn.voter, drawn.samples);
             self.models.insert(drawn.model);
         }
-    }
-
-    /// Returns the version of the rules of a vote that asks as most runs of the bank have asked. Another version may ask in other words.
-    pub(super) fn rules_version(&self) -> RulesVersion {
-        let most = self.versions.iter().max_by_key(|(_, runs)| **runs);
-        most.map_or(RulesVersion::NEWEST, |(version, _)| *version)
     }
 
     /// Refuses a vote that may need more samples of each question than there are of any.
@@ -167,7 +153,7 @@ impl DrawnSamples {
     pub(super) fn require(&self, setup: &RunSetup, endpoints: &[Endpoint]) -> Result<(), RunError> {
         for needed in needs(setup, endpoints) {
             let has = self.questions.values().filter_map(|drawn| drawn.get(&needed.voter));
-            let has = has.map(|(samples, _)| *samples).max().unwrap_or_default();
+            let has = has.max().copied().unwrap_or_default();
             if needed.samples > has {
                 return Err(RunError::Usage(self.too_few(&needed, has)));
             }
@@ -184,8 +170,7 @@ impl DrawnSamples {
     pub(super) fn require_of(&self, setup: &RunSetup, endpoints: &[Endpoint]) -> Result<(), String> {
         let drawn = self.questions.get(&question(setup));
         for needed in needs(setup, endpoints) {
-            let (has, version) =
-                drawn.and_then(|drawn| drawn.get(&needed.voter)).copied().unwrap_or((0, setup.rules_version));
+            let has = drawn.and_then(|drawn| drawn.get(&needed.voter)).copied().unwrap_or_default();
             if needed.samples > has {
                 return Err(format!(
                     "the bank `{}` has {has} samples of it {} by `{}` with this seed, and its vote may need {}; continue the bank",
@@ -193,14 +178,6 @@ impl DrawnSamples {
                     in_words(needed.method),
                     needed.model,
                     needed.samples,
-                ));
-            }
-            if version != setup.rules_version {
-                return Err(format!(
-                    "its samples in the bank `{}` follow version {} of the rules, and most follow version {}; draw the bank anew",
-                    self.folder.display(),
-                    u32::from(version),
-                    u32::from(setup.rules_version),
                 ));
             }
         }

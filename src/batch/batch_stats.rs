@@ -16,8 +16,7 @@ pub struct EndCounts {
     pub agreed: u64,
     /// The runs that talked and did not agree.
     pub no_agreement: u64,
-    /// The runs whose answer was withheld by a calibration. Files of version 0.1 do not have the field.
-    #[serde(default)]
+    /// The runs whose answer was withheld by a calibration.
     pub abstained: u64,
     /// The runs whose answer was stopped with evidence.
     pub vetoed: u64,
@@ -85,13 +84,11 @@ impl EndCounts {
     }
 
     /// Returns the number of runs that their protocol has ended: those that neither failed nor reached a limit.
-    #[must_use]
     pub fn by_protocol(&self) -> u64 {
         self.agreed + self.no_agreement + self.abstained + self.vetoed
     }
 
     /// Returns the number of all ended runs.
-    #[must_use]
     pub fn all(&self) -> u64 {
         self.by_protocol() + self.budget + self.failed
     }
@@ -131,7 +128,6 @@ impl BatchStats {
     }
 
     /// Returns the tokens per second, prompts and replies together.
-    #[must_use]
     pub fn tokens_per_second(&self) -> f64 {
         if self.seconds > 0.0 { (self.prompt + self.completion) as f64 / self.seconds } else { 0.0 }
     }

@@ -27,7 +27,6 @@ pub struct OwnCell {
 
 impl OwnCell {
     /// Returns the id of the run of a task with this id.
-    #[must_use]
     pub fn run(&self, task: &str) -> Uuid {
         let Column { roleset, model, arm, .. } = &self.column;
         run_id(task, roleset, model, arm, self.seed)

@@ -20,7 +20,6 @@ use crate::config::{
     Chosen, FileConfig, Roleset, RolesetSource, differences, launch_command, resolve_endpoints,
 };
 use crate::core::Endpoint;
-use crate::crypto::Digest;
 use crate::journal::Limits;
 use crate::protocol::{ProtocolParams as _, Task, VoteOverride};
 use crate::provider::OpenAi;
@@ -31,6 +30,7 @@ use crate::run::{
     mock_script, modes_of_pilot, of_its_kind, planned_modes, read_named, require_trusted,
     require_unlike_voters, sought,
 };
+use crypto::Digest;
 
 /// The most rolesets of single tasks that are kept ready.
 const NAMED_MAX: usize = 256;
@@ -228,13 +228,11 @@ impl OpenColumns {
     }
 
     /// Returns the manifest's notes of the columns.
-    #[must_use]
     pub fn notes(&self) -> &[ColumnNote] {
         &self.notes
     }
 
     /// Returns the columns of the batch.
-    #[must_use]
     pub fn all(&self) -> &[Column] {
         &self.all
     }
@@ -313,11 +311,10 @@ impl OpenColumns {
                         notices.status(BY_PILOT);
                     }
                 }
-                let mut setup = roleset.setup(&name, &packs, Task::default(), 0);
+                let setup = roleset.setup(&name, &packs, Task::default(), 0);
                 require_unlike_voters(&setup, &endpoints)?;
                 if let Some(drawn) = &self.drawn {
                     drawn.require(&setup, &endpoints)?;
-                    setup.rules_version = drawn.rules_version();
                 }
                 let column = Column::new(model.clone().unwrap_or_default(), setup, endpoints.clone());
                 let column = self.request.named(column, arm);

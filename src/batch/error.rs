@@ -172,7 +172,6 @@ pub enum BatchError {
 
 impl BatchError {
     /// Returns the exit code of a program that ends with this error.
-    #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Journal(error) => error.exit_code(),

@@ -19,10 +19,10 @@ use super::error::BatchError;
 use super::matrix::run_id;
 use super::result_line::derived;
 use super::results::{Told, lines};
-use crate::crypto::Digest;
 use crate::engine::RunState;
 use crate::journal::{Executed, Executor};
 use crate::protocol::{OUTPUT_BYTES_MAX, TAIL_BYTES_MAX};
+use crypto::Digest;
 
 /// The fields that say whether a run and its blind vote are right, each with the path of the digest of its text, and with the field
 /// that holds the record of the grader's command.
@@ -136,7 +136,7 @@ fn compare(
     file.read_exact_at(&mut bytes, place.offset).map_err(BatchError::io("read", path))?;
     let said: Map<String, Value> =
         serde_json::from_slice(&bytes).map_err(|why| wrong(path, place, why.to_string()))?;
-    let derived = derived(&said, state, head);
+    let derived = derived(state, head);
     for (name, value) in &derived {
         if said.get(name) != Some(value) {
             return Err(wrong(path, place, format!("`{name}` is not what the journal gives")));

@@ -15,9 +15,9 @@ use super::results::{Only, results};
 use super::verify::verify;
 use crate::calibration::{CalibratedWay, Features, KnownRun};
 use crate::core::Endpoint;
-use crate::crypto::Digest;
 use crate::engine::RunState;
 use crate::protocol::{DegradedKind, OutcomeKind};
+use crypto::Digest;
 
 /// The runs whose right answers are known. They may be of several columns, which the caller refuses.
 #[derive(Clone, Debug, Default)]

@@ -11,8 +11,8 @@ use regex::Regex;
 use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization as _;
 
-use crate::crypto::Digest;
-use crate::text::{CanonicalKind, Canonicalizer, Reading};
+use crate::text::{CanonicalKind, Canonicalizer};
+use crypto::Digest;
 
 /// A pattern of numbers, with their signs, separators and exponents.
 static NUMBER: LazyLock<Regex> = LazyLock::new(|| {
@@ -52,7 +52,6 @@ impl Grader {
     pub const ALL: [Self; 5] = [Self::Exact, Self::Number, Self::Regex, Self::Contains, Self::Command];
 
     /// Returns the name of the grader.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Exact => "exact",
@@ -94,7 +93,7 @@ impl Grader {
 
 /// Returns the canonical text of the last number in a text.
 fn last_number(text: &str) -> Option<String> {
-    let canonicalizer = Canonicalizer::new(&CanonicalKind::Number.into(), Reading::Strict);
+    let canonicalizer = Canonicalizer::new(&CanonicalKind::Number.into());
     let read = |found: &str| {
         canonicalizer.canonicalize_known(&found.replace('−', "-")).ok().map(|number| number.text)
     };

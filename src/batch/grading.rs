@@ -13,11 +13,11 @@ use super::cells::Work;
 use super::error::BatchError;
 use super::grader::{Given, Grader};
 use super::task::TaskLine;
-use crate::crypto::Digest;
 use crate::engine::{GraderOrder, Order, Redaction, execute};
 use crate::journal::{Executed, Executor};
 use crate::sandbox::Sandbox;
 use crate::text::escape;
+use crypto::Digest;
 
 /// The user's command that decides whether a text is right.
 #[derive(Clone, Debug)]

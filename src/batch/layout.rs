@@ -44,13 +44,11 @@ pub(super) fn results_file(folder: &Path, index: u64) -> PathBuf {
 }
 
 /// Returns the path of a run's table of redactions, which exists only for a redacted run.
-#[must_use]
 pub fn redactions_file(folder: &Path, run: &str) -> PathBuf {
     folder.join(REDACTIONS_FOLDER).join(format!("{run}.json"))
 }
 
 /// Returns whether there is a batch in this folder.
-#[must_use]
 pub fn is_batch(folder: &Path) -> bool {
     folder.join(BATCH_FILE).is_file()
 }

@@ -14,9 +14,9 @@ use serde_json::{Map, Value, json};
 
 use super::error::BatchError;
 use super::layout::{BATCH_FILE, PRIVATE, count, is_batch, is_begun, results_file};
-use crate::crypto::Digest;
 use crate::files::{SMALL_BYTES_MAX, read, write_whole};
 use crate::provider::ServerInfo;
+use crypto::Digest;
 
 /// The most commands that are noted; later ones change nothing about earlier runs.
 const COMMANDS_MAX: usize = 100;
@@ -150,16 +150,6 @@ pub fn note(folder: &Path, new: &BatchNote) -> Result<(), BatchError> {
     })
 }
 
-/// Returns whether a batch was made by version 0.1 alone, which noted only the number of shards.
-///
-/// # Errors
-///
-/// Returns [`BatchError::Io`] or [`BatchError::Manifest`].
-pub fn is_of_first_version(folder: &Path) -> Result<bool, BatchError> {
-    let manifest = read_manifest(folder)?;
-    Ok(!manifest.contains_key("columns"))
-}
-
 /// Returns whether commands on batches have made runs in this folder.
 ///
 /// # Errors
@@ -174,9 +164,9 @@ pub(super) fn has_commands(folder: &Path) -> Result<bool, BatchError> {
 pub struct Provenance {
     /// The folder, as it was named.
     pub folder: String,
-    /// The commands that made the results; empty for version 0.1.
+    /// The commands that made the results.
     pub commands: Vec<CommandNote>,
-    /// The files of tasks; empty for version 0.1.
+    /// The files of tasks.
     pub data: Vec<DataNote>,
     /// The files of results, each with its SHA-256.
     pub results: Vec<(String, Digest)>,

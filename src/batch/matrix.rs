@@ -14,14 +14,12 @@ use super::bank::DrawnSamples;
 use super::grader::{Given, Grader};
 use super::task::TaskLine;
 use crate::core::{BasisPoints, Endpoint};
-use crate::crypto::Digest;
 use crate::engine::{PreparedRun, Redaction, RunBuilder, Sought, require_plain_id};
 use crate::journal::{Executed, InBatch, Limits};
 use crate::protocol::{Document, OnDisagreement, ProtocolParams as _, RunSetup, Task, VoteOverride};
 use crate::run::{ReadCalibration, RunError, add_spoken_rules};
-use crate::text::{
-    Canonical, CanonicalRule, Canonicalizer, Constraint, DecimalSign, NotCanonical, Reading, escape,
-};
+use crate::text::{Canonical, CanonicalRule, Canonicalizer, Constraint, DecimalSign, NotCanonical, escape};
+use crypto::Digest;
 
 /// A roleset on a model, ready to run.
 #[derive(Clone, Debug)]
@@ -62,7 +60,6 @@ pub(super) struct Cell<'a> {
 
 impl Column {
     /// Makes a column of a roleset on a model.
-    #[must_use]
     pub fn new(model: String, setup: RunSetup, endpoints: Vec<Endpoint>) -> Self {
         let text = serde_json::to_string(&setup).unwrap_or_default();
         let sha256 = Digest::new(text.as_bytes());
@@ -84,27 +81,23 @@ impl Column {
     }
 
     /// Returns the same column without rules that tasks say in plain words.
-    #[must_use]
     pub fn without_spoken_rules(self) -> Self {
         let text = json!([self.sha256, "without spoken rules"]).to_string();
         Self { sha256: Digest::new(text.as_bytes()), has_spoken_rules: false, ..self }
     }
 
     /// Returns the same column with a calibration, which may withhold answers.
-    #[must_use]
     pub fn calibrated(self, calibration: Arc<ReadCalibration>) -> Self {
         let text = json!([self.sha256, calibration.rule_sha256()]).to_string();
         Self { sha256: Digest::new(text.as_bytes()), calibration: Some(calibration), ..self }
     }
 
     /// Returns whether its answers get a confidence.
-    #[must_use]
     pub fn is_calibrated(&self) -> bool {
         self.calibration.is_some()
     }
 
     /// Returns the same column with at most this many tokens in a reply.
-    #[must_use]
     pub fn with_reply_tokens(self, max: u32) -> Self {
         let text = json!([self.sha256, "reply tokens", max]).to_string();
         let mut setup = self.setup;
@@ -114,7 +107,6 @@ impl Column {
     }
 
     /// Returns the same column with one more rule for its answers, or none if its protocol knows no rules.
-    #[must_use]
     pub fn with_rule(self, rule: Constraint) -> Option<Self> {
         let text = json!([self.sha256, "rule", rule]).to_string();
         let mut setup = self.setup;
@@ -123,7 +115,6 @@ impl Column {
     }
 
     /// Returns the same column with this answer of a vote that does not settle, or none if its protocol is no vote.
-    #[must_use]
     pub fn with_on_disagreement(self, answer: OnDisagreement) -> Option<Self> {
         let text = json!([self.sha256, "on disagreement", answer]).to_string();
         let mut setup = self.setup;
@@ -132,7 +123,6 @@ impl Column {
     }
 
     /// Returns the same column, withholding answers below this confidence, or `None` without a calibration.
-    #[must_use]
     pub fn with_min_confidence(self, confidence: BasisPoints) -> Option<Self> {
         let text = json!([self.sha256, "min confidence", confidence]).to_string();
         let is_known = self.is_calibrated();
@@ -144,7 +134,6 @@ impl Column {
     }
 
     /// Returns the same column whose runs keep these limits too.
-    #[must_use]
     pub fn with_limits(self, limits: Limits) -> Self {
         Self { limits: self.limits.stricter(limits), ..self }
     }
@@ -155,7 +144,6 @@ impl Column {
     }
 
     /// Returns the same column whose models are called with one more header.
-    #[must_use]
     pub fn with_header(mut self, name: &str, value: &str) -> Self {
         for endpoint in &mut self.endpoints {
             if let Endpoint::OpenAi(endpoint) = endpoint {
@@ -166,13 +154,11 @@ impl Column {
     }
 
     /// Returns the same column in an arm of this name.
-    #[must_use]
     pub fn in_arm(self, arm: &str) -> Self {
         Self { arm: arm.to_owned(), ..self }
     }
 
     /// Returns the same column with tokens in place of text that must not leave the machine.
-    #[must_use]
     pub fn redacted(self, sought: Sought) -> Self {
         let text = json!([self.sha256, sought]).to_string();
         Self { sha256: Digest::new(text.as_bytes()), sought: Some(sought), ..self }
@@ -193,13 +179,9 @@ pub(super) fn run_id(task: &str, roleset: &str, model: &str, arm: &str, seed: u6
 }
 
 /// Returns the right answer of a task in the form in which texts are compared by this rule, if it is known and compared exactly.
-pub(super) fn right_answer(
-    task: &TaskLine,
-    rule: &CanonicalRule,
-    reading: Reading,
-) -> Option<Result<Canonical, NotCanonical>> {
+pub(super) fn right_answer(task: &TaskLine, rule: &CanonicalRule) -> Option<Result<Canonical, NotCanonical>> {
     let answer = task.answer.as_ref().filter(|_| task.grader == Grader::Exact)?;
-    let canonicalizer = Canonicalizer::new(rule, reading);
+    let canonicalizer = Canonicalizer::new(rule);
     let has_comma = rule.decimal == Some(DecimalSign::Comma) && task.answer_is_number;
     let answer = if has_comma { Cow::from(answer.replace('.', ",")) } else { Cow::from(answer) };
     Some(canonicalizer.canonicalize_known(&answer))
@@ -207,7 +189,6 @@ pub(super) fn right_answer(
 
 /// Returns whether a text with this digest is the right answer of a task, where `rule` says which differences do not count. It is not
 /// where there is no text or the task has no answer, and the user's command is not asked.
-#[must_use]
 pub fn text_is_right(
     task: &TaskLine,
     rule: &CanonicalRule,
@@ -218,7 +199,7 @@ pub fn text_is_right(
     if task.grader != Grader::Exact {
         return task.grader.is_right(text, answer);
     }
-    let right = right_answer(task, rule, Reading::Strict).and_then(Result::ok);
+    let right = right_answer(task, rule).and_then(Result::ok);
     right.map(|right| right.digest) == sha256
 }
 
@@ -228,7 +209,7 @@ pub fn text_is_right(
 ///
 /// Returns the reason, with the answer.
 pub fn require_answer(task: &TaskLine, rule: &CanonicalRule) -> Result<(), String> {
-    possible(task, right_answer(task, rule, Reading::Strict))
+    possible(task, right_answer(task, rule))
 }
 
 fn possible(task: &TaskLine, right: Option<Result<Canonical, NotCanonical>>) -> Result<(), String> {
@@ -324,7 +305,7 @@ impl Cell<'_> {
 
     /// Returns the right answer in the form in which texts are compared here, if it is known.
     fn right(&self) -> Option<Result<Canonical, NotCanonical>> {
-        right_answer(self.task, self.canonical(), self.column.setup.rules_version.rules().reading)
+        right_answer(self.task, self.canonical())
     }
 
     /// Refuses a right answer that no text of a run could equal.

@@ -60,8 +60,8 @@ pub use grader::Grader;
 pub use grading::CommandGrader;
 pub use layout::{is_batch, redactions_file};
 pub use manifest::{
-    BatchNote, ColumnNote, CommandNote, DataNote, Provenance, ServerNote, check_settings,
-    is_of_first_version, mixed_columns, note, note_servers, provenance,
+    BatchNote, ColumnNote, CommandNote, DataNote, Provenance, ServerNote, check_settings, mixed_columns,
+    note, note_servers, provenance,
 };
 pub use matrix::{Column, require_answer, text_is_right};
 pub use open_run::{Onlooker, Options};

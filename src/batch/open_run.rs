@@ -22,18 +22,17 @@ use super::shard::{CellState, Retry, Shard};
 use super::shard_id::ShardOf;
 use super::task::TaskLine;
 use crate::core::Endpoint;
-use crate::crypto::Digest;
 use crate::engine::{
     Engine, EngineError, Observer, PreparedRun, Redaction, Resumption, RunEvent, RunState, Sought,
     StopRequest,
 };
 use crate::journal::{Entry, Limits, Record, RunWriter};
 use crate::otlp::SpanQueue;
-use crate::protocol::{RunSetup, Task};
 use crate::provider::Clients;
 use crate::provider::launch::Lifeline;
 use crate::run::only_under;
 use crate::sandbox::Sandbox;
+use crypto::Digest;
 
 /// The options of a batch.
 #[derive(Clone, Debug)]
@@ -203,7 +202,7 @@ pub(super) fn begin(shard: &mut Shard, work: &Work, common: &Common) -> Result<N
         return Ok(Next::Left(why));
     }
     let made_of = |records: &[Record]| {
-        let made_of = made_of(records, &cell);
+        let made_of = made_of(records);
         common.figures().changed += u64::from(made_of != cell.made_of());
         made_of
     };
@@ -353,21 +352,11 @@ fn refusal(records: &[Record], limits: Limits) -> Option<String> {
 }
 
 /// Returns the SHA-256 of what a run was begun with, documents aside. It equals that of the cell if nothing has changed.
-fn made_of(records: &[Record], cell: &Cell<'_>) -> Digest {
+fn made_of(records: &[Record]) -> Digest {
     let Some(Entry::Opened(opened)) = records.first().map(|record| &record.event) else {
         return Digest::ZERO;
     };
-    if let Some(cell) = &opened.cell {
-        return cell.made_of;
-    }
-    // Version 0.1 did not record the digest.
-    let was = &opened.setup;
-    // If the task has a rule of its own, the rule of its roleset is not on record.
-    let rule = cell.task.canonical.as_ref().map_or(&was.canonical, |_| &cell.column.setup.canonical);
-    let setup = RunSetup { task: Task::default(), seed: 0, canonical: rule.clone(), ..was.clone() };
-    let column = Column::new(cell.column.model.clone(), setup, Vec::new());
-    let task = TaskLine { prompt: was.task.prompt.clone(), ..cell.task.clone() };
-    Cell { task: &task, column: &column, seed: cell.seed }.made_of()
+    opened.cell.as_ref().map_or(Digest::ZERO, |cell| cell.made_of)
 }
 
 /// Runs one cell to its end.

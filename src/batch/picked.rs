@@ -7,13 +7,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-use uuid::Uuid;
-
 use super::error::BatchError;
 use super::layout;
-use super::results::{Told, lines};
-use crate::crypto::Digest;
-use crate::journal::{Entry, Journal, Record, RunSpec, read_shared};
+use super::verify::NO_CELL;
+use crate::journal::{Entry, InBatch, Journal, Record, RunSpec, read_shared};
+use crypto::Digest;
 
 /// The fewest characters of a run's id by which it is found.
 const ID_CHARS_MIN: usize = 6;
@@ -82,8 +80,7 @@ pub fn pick(folder: &Path, pick: &Pick) -> Result<Vec<PickedRun>, BatchError> {
     for index in 0..layout::count(folder)? {
         let path = layout::journal_file(folder, index);
         if path.exists() {
-            let unlabelled = labels(&layout::results_file(folder, index))?;
-            found.extend(in_shard(&path, &unlabelled, pick)?);
+            found.extend(in_shard(&path, pick)?);
         }
     }
     if found.iter().any(|run| run.cell.task == pick.name) {
@@ -93,17 +90,13 @@ pub fn pick(folder: &Path, pick: &Pick) -> Result<Vec<PickedRun>, BatchError> {
 }
 
 /// Returns the runs that fit in the journal of one shard.
-fn in_shard(
-    path: &Path,
-    unlabelled: &HashMap<Uuid, (String, String)>,
-    pick: &Pick,
-) -> Result<Vec<PickedRun>, BatchError> {
+fn in_shard(path: &Path, pick: &Pick) -> Result<Vec<PickedRun>, BatchError> {
     // The runs in the order of their beginnings.
     let mut order: BTreeMap<u64, String> = BTreeMap::new();
     let mut runs: HashMap<String, PickedRun> = HashMap::new();
     read_shared(path, |record: Record, line| {
         if let Entry::Opened(opened) = &record.event {
-            let cell = label(opened, record.run.parse().ok().and_then(|run: Uuid| unlabelled.get(&run)));
+            let cell = label(opened).ok_or(NO_CELL)?;
             if (cell.task == pick.name || pick.is_id(&record.run)) && pick.wants(&cell) {
                 order.insert(line.number, record.run.clone());
                 let journal = Journal {
@@ -127,26 +120,8 @@ fn in_shard(
     Ok(order.values().filter_map(|run| runs.remove(run)).collect())
 }
 
-/// Returns the label of a run from its first record, or from its line of results if version 0.1 began it.
-fn label(opened: &RunSpec, told: Option<&(String, String)>) -> CellLabel {
-    let (task, model) = match &opened.cell {
-        Some(cell) => (cell.task.clone(), cell.model.clone()),
-        None => told.cloned().unwrap_or_default(),
-    };
-    let arm = opened.cell.as_ref().map(|cell| cell.arm.clone()).unwrap_or_default();
-    CellLabel { task, roleset: opened.setup.roleset.clone(), model, arm, seed: opened.setup.seed }
-}
-
-/// Returns the task and model of each run, from its line of results.
-fn labels(path: &Path) -> Result<HashMap<Uuid, (String, String)>, BatchError> {
-    let mut labels = HashMap::new();
-    if path.exists() {
-        lines(path, |_, _, _, told: Told| {
-            if let Ok(run) = told.run.parse() {
-                labels.insert(run, (told.task, told.model));
-            }
-            Ok(())
-        })?;
-    }
-    Ok(labels)
+/// Returns the label of a run from its first record.
+fn label(opened: &RunSpec) -> Option<CellLabel> {
+    let InBatch { task, model, arm, .. } = opened.cell.clone()?;
+    Some(CellLabel { task, roleset: opened.setup.roleset.clone(), model, arm, seed: opened.setup.seed })
 }

@@ -12,11 +12,11 @@ use super::matrix::text_is_right;
 use super::task::TaskLine;
 use super::verify::verify;
 use crate::config::{Pilot, RightOf};
-use crate::crypto::Digest;
 use crate::engine::RunState;
 use crate::protocol::vote::SampleReport;
 use crate::protocol::{Method, Outcome, Section};
 use crate::text::CanonicalKind;
+use crypto::Digest;
 
 /// The samples of one task by one model.
 #[derive(Debug, Default)]

@@ -139,7 +139,6 @@ impl<'a> BatchPlan<'a> {
     }
 
     /// Returns the plan of each column.
-    #[must_use]
     pub fn finish(self) -> Vec<ColumnPlan> {
         self.plans
     }

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_whose_answer_is_none_of_its_choices_is_refused() {
+    fn answer_outside_choices_is_refused() {
         for (row, part) in [
             (
                 json!({"question": "q", "choices": ["1", 2], "answer": 2}),

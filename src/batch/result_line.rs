@@ -9,11 +9,11 @@ use uuid::Uuid;
 use super::grader::Given;
 use super::grading::Grades;
 use super::matrix::Cell;
-use crate::crypto::Digest;
 use crate::engine::{PhaseUsage, RunState};
-use crate::journal::Executed;
+use crate::journal::{Executed, InBatch};
 use crate::protocol::OutcomeKind;
 use crate::report::RunResult;
+use crypto::Digest;
 
 /// A line of results, which states how one run ended.
 #[derive(Clone, Debug, Serialize)]
@@ -76,13 +76,8 @@ fn phases(state: &RunState) -> BTreeMap<&'static str, PhaseUsage> {
     state.phases().iter().map(|(phase, used)| (phase.name(), *used)).collect()
 }
 
-/// Returns the fields of a run's line that its records determine. The journal of a run that version 0.1 began does not hold the
-/// names of its task and model. The run's id is made of these names, so they are taken from the line and compared with the id.
-pub(in crate::batch) fn derived(
-    said: &Map<String, Value>,
-    state: &RunState,
-    head: Digest,
-) -> Map<String, Value> {
+/// Returns the fields of a run's line that its records determine.
+pub(in crate::batch) fn derived(state: &RunState, head: Digest) -> Map<String, Value> {
     let result = serde_json::to_value(RunResult::new(state, head)).unwrap_or_default();
     let mut derived = match result {
         Value::Object(fields) => fields,
@@ -90,21 +85,17 @@ pub(in crate::batch) fn derived(
     };
     let opened = state.opened();
     derived.insert("seed".to_owned(), opened.setup.seed.into());
-    let labels = match &opened.cell {
-        Some(cell) => [
-            ("task", Some(cell.task.clone().into())),
-            ("model", Some(cell.model.clone().into())),
-            ("made_of", Some(cell.made_of.to_string().into())),
-            ("arm", Some(cell.arm.clone().into()).filter(|_| !cell.arm.is_empty())),
-            ("meta", Some(json!(cell.meta)).filter(|_| !cell.meta.is_empty())),
-        ],
-        None => ["task", "model", "made_of", "arm", "meta"].map(|name| (name, said.get(name).cloned())),
-    };
-    // Lines of earlier versions do not have the field.
-    if said.contains_key("phases") {
-        derived.insert("phases".to_owned(), json!(phases(state)));
+    derived.insert("phases".to_owned(), json!(phases(state)));
+    if let Some(InBatch { task, model, made_of, arm, meta }) = &opened.cell {
+        let labels = [
+            ("task", Some(task.clone().into())),
+            ("model", Some(model.clone().into())),
+            ("made_of", Some(made_of.to_string().into())),
+            ("arm", Some(arm.clone().into()).filter(|_| !arm.is_empty())),
+            ("meta", Some(json!(meta)).filter(|_| !meta.is_empty())),
+        ];
+        derived.extend(labels.into_iter().filter_map(|(name, label)| Some((name.to_owned(), label?))));
     }
-    derived.extend(labels.into_iter().filter_map(|(name, label)| Some((name.to_owned(), label?))));
     derived
 }
 

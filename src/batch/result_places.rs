@@ -49,10 +49,6 @@ impl From<std::io::Error> for Failure {
 
 impl ResultPlaces {
     /// Opens the results of a shard that is open. None is read yet. Only runs of tasks that are looked for can be found by their task.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`BatchError::Io`].
     pub fn open(folder: &Path, index: u64, is_looked_for: fn(&str) -> bool) -> Result<Self, BatchError> {
         let path = results_file(folder, index);
         let file = GrowingFile::new(File::open(&path).map_err(BatchError::io("open", &path))?);
@@ -84,7 +80,6 @@ impl ResultPlaces {
     }
 
     /// Returns the run of a task, if it has ended.
-    #[must_use]
     pub fn run_of(&self, task: &str) -> Option<Uuid> {
         self.runs.get(task).copied()
     }

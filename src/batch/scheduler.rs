@@ -30,9 +30,9 @@ use super::result_line::{EndedRun, Graded, ResultLine};
 use super::shard::Shard;
 use super::task::TaskLine;
 use super::task_reader::{Line, TaskReader};
-use crate::crypto::Digest;
 use crate::engine::StopRequest;
 use crate::protocol::OutcomeKind;
+use crypto::Digest;
 
 /// The time between two progress reports.
 const TOLD_EVERY: Duration = Duration::from_millis(500);

@@ -19,13 +19,13 @@ use super::grading::Grades;
 use super::layout::{PRIVATE, claim, journal_file, redactions_file, results_file};
 use super::result_line::{Graded, Known, ResultLine};
 use super::shard_id::ShardOf;
-use crate::crypto::Digest;
 use crate::files::{check_own, read_line};
 use crate::journal::{
     Entry, JournalError, LockedJournal, PlacedRecord, Record, Replied, RunPlaces, RunSpec, RunWriter,
     SharedJournal,
 };
 use crate::protocol::OutcomeKind;
+use crypto::Digest;
 
 /// The ends that are tried again.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -119,10 +119,6 @@ pub(super) enum CellState {
 
 impl Shard {
     /// Opens a shard of the batch in this folder, or makes it.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`BatchError`].
     pub fn open(folder: &Path, which: ShardOf) -> Result<Self, BatchError> {
         let results_path = results_file(folder, which.index);
         let journal_path = journal_file(folder, which.index);
@@ -226,22 +222,16 @@ impl Shard {
     }
 
     /// Returns the lines of each run in the journal, as they are written.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`BatchError::Journal`].
     pub fn run_places(&self) -> Result<RunPlaces, BatchError> {
         Ok(RunPlaces::open(&self.journal_path)?)
     }
 
     /// Returns the path of the journal.
-    #[must_use]
     pub fn journal_path(&self) -> &Path {
         &self.journal_path
     }
 
     /// Returns the number of lines of the journal that are written, as it grows.
-    #[must_use]
     pub fn written(&self) -> watch::Receiver<u64> {
         self.journal.written()
     }
@@ -337,10 +327,6 @@ impl Shard {
     }
 
     /// Adds a line of results.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`BatchError::Io`].
     pub(super) fn add(&mut self, row: &ResultLine) -> Result<(), BatchError> {
         let mut line = serde_json::to_vec(row).unwrap_or_default();
         line.push(b'\n');
@@ -375,10 +361,6 @@ impl Shard {
     }
 
     /// Makes the results durable.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`BatchError::Io`].
     pub(super) fn sync(&self) -> Result<(), BatchError> {
         self.results.sync_data().map_err(BatchError::io("sync", &self.results_path))
     }

@@ -22,7 +22,6 @@ impl Default for ShardOf {
 
 impl ShardOf {
     /// Returns whether a run belongs to this shard.
-    #[must_use]
     pub fn has(&self, run: Uuid) -> bool {
         // Every part of a digest is as good as random.
         let (high, _) = run.as_u64_pair();
@@ -30,7 +29,6 @@ impl ShardOf {
     }
 
     /// Returns the name of this shard's own file: `progress.json` for a single shard, otherwise for example `progress-3.json`.
-    #[must_use]
     pub fn file_name(self, stem: &str, extension: &str) -> String {
         if self.count == 1 {
             format!("{stem}.{extension}")

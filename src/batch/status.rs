@@ -59,7 +59,6 @@ pub struct ShardStatus {
 
 impl ShardStatus {
     /// Returns whether all cells of the shard have ended.
-    #[must_use]
     pub fn has_ended(&self) -> bool {
         let state = self.progress.as_ref().map(|progress| progress.state);
         state == Some(State::Ended) && self.is_live != Some(true)
@@ -68,7 +67,6 @@ impl ShardStatus {
 
 impl Progress {
     /// Makes the report of a moment.
-    #[must_use]
     pub fn new(shard: ShardOf, state: State, now: SystemTime, figures: BatchStats) -> Self {
         let updated_at = humantime::format_rfc3339_seconds(now).to_string();
         Self { v: 1, shard: shard.to_string(), state, updated_at, figures }

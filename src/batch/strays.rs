@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_names_that_a_shard_writes_are_taken_for_its_files() {
+    fn only_shard_file_names_are_recognised() {
         assert_eq!(shard_of("journal-12.jsonl"), Some(("journal", 12)));
         assert_eq!(shard_of("progress-0.json"), Some(("progress", 0)));
         for other in [

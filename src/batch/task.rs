@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_says_what_is_asked_and_what_is_known() {
+    fn line_gives_prompt_documents_and_answer() {
         let line = r#"{"id": 7, "prompt": " How much? ", "documents": ["a.txt", {"name": "b", "text": "c"}], "answer": 42, "canonical": "number"}"#;
         let task = parse(line).unwrap();
         assert_eq!((task.id.as_str(), task.prompt.as_str()), ("7", "How much?"));
@@ -283,8 +283,9 @@ mod tests {
         }
     }
 
+    /// A part of a number is no number if JSON could not write it.
     #[test]
-    fn a_part_of_a_number_is_no_number_if_json_could_not_write_it() {
+    fn answer_with_leading_zeros_is_no_number() {
         for (regex, answer, is_number) in
             [("(00.)", "004", false), ("10(.+)", "04", false), ("(4)", "4", true)]
         {
@@ -304,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_no_task_is_refused_with_its_reason() {
+    fn invalid_task_line_is_refused_with_reason() {
         for (line, part) in [
             ("", "it is not valid JSON, and so not a task"),
             ("not json", "it is not valid JSON, and so not a task"),

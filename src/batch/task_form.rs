@@ -128,8 +128,9 @@ pub(super) fn raw(value: &impl serde::Serialize) -> Option<Box<RawValue>> {
 mod tests {
     use super::*;
 
+    /// A file whose fields have names of their own is read as it is.
     #[test]
-    fn a_file_with_names_of_its_own_is_read_as_it_is() {
+    fn form_maps_own_field_names() {
         let form = TaskForm {
             names: BTreeMap::from([("prompt".to_owned(), "question".to_owned())]),
             answer: Some(Regex::new("#### (.*)").unwrap()),

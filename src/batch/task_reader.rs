@@ -12,7 +12,7 @@ use super::cells::OwnCell;
 use super::task::{TaskLine, id_in};
 use super::task_form::TaskForm;
 use super::task_rows::Rows;
-use crate::crypto::Digest;
+use crypto::Digest;
 
 /// The most lines that wait to be run.
 const WAITING_MAX: usize = 16;
@@ -34,7 +34,6 @@ pub struct TaskReader(mpsc::Receiver<std::io::Result<Line>>);
 
 impl TaskReader {
     /// Makes a reader of lines that come from elsewhere. Their ids are not compared.
-    #[must_use]
     pub fn new(lines: mpsc::Receiver<std::io::Result<Line>>) -> Self {
         Self(lines)
     }
@@ -97,7 +96,6 @@ impl<R: Read> Iterator for TaskLines<R> {
 }
 
 /// Reads the tasks of a source in a thread of its own, until the first error.
-#[must_use]
 pub fn feed(source: impl Read + Send + 'static, form: TaskForm) -> TaskReader {
     let (sender, lines) = mpsc::channel(WAITING_MAX);
     // The thread ends with its source, or when the receiver is dropped.
@@ -133,8 +131,9 @@ mod tests {
         lines.map(|line| told(line.unwrap())).collect()
     }
 
+    /// A bad line is named by its number.
     #[test]
-    fn a_bad_line_stops_no_other_and_is_named_by_its_number() {
+    fn bad_line_stops_no_other_line() {
         let text = "{\"id\":1,\"prompt\":\"a\"}\n\nnonsense\r\n{\"id\":1,\"prompt\":\"b\"}\n{\"id\":2,\"prompt\":\"c\"}";
         let lines = all(text);
         assert_eq!(lines[0], (1, Ok("1".to_owned())));
@@ -145,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_too_long_is_skipped_to_its_end() {
+    fn overlong_line_is_skipped_whole() {
         let long = "x".repeat(LINE_BYTES_MAX + 10);
         let lines = all(&format!("{long}\n{{\"id\":1,\"prompt\":\"a\"}}\n"));
         assert!(lines[0].1.as_ref().unwrap_err().contains("longer than"), "{:?}", lines[0].1);

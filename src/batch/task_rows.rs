@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_has_a_row_on_each_line_and_its_columns_are_fields() {
+    fn table_columns_become_row_fields() {
         let table = "\u{FEFF}id,prompt,answer\n1,\"How much,\nthen?\",\"1,018\"\n2,x,\n3,y\n4,z,5\n";
         let rows = all(table.as_bytes(), true).unwrap();
         let wanted = [
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_with_another_separator_or_a_repeated_column_is_refused() {
+    fn other_separator_or_repeated_column_is_refused() {
         for (table, part) in
             [("id;prompt\n1;x\n", "separated by commas"), ("id,id\n1,2\n", "the column `id` twice")]
         {

@@ -15,10 +15,13 @@ use super::evidence::ResultLines;
 use super::matrix::run_id;
 use super::shard_id::ShardOf;
 use super::{layout, strays};
-use crate::crypto::Digest;
 use crate::engine::RunState;
 use crate::journal::{Entry, Record, has_gaps, read_shared};
 use crate::protocol::Outcome;
+use crypto::Digest;
+
+/// The fault of a run in the journal of a batch that is of no cell.
+pub(super) const NO_CELL: &str = "its run names no task of a batch";
 
 /// The result of a verification.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
@@ -29,8 +32,6 @@ pub struct VerifiedBatch {
     pub untold: u64,
     /// The runs that are under way, or were cut off.
     pub open: u64,
-    /// The runs that version 0.1 began: their records have no `made_of`, so it is not compared.
-    pub unlabelled: u64,
     /// The shards without any file.
     pub absent_shards: u64,
     /// The shards from whose journals runs were removed.
@@ -40,12 +41,13 @@ pub struct VerifiedBatch {
 impl VerifiedBatch {
     fn count(&mut self, run: &Open) {
         let has_ended = run.state.outcome().is_some_and(|outcome| *outcome != Outcome::Interrupted);
-        *match () {
-            () if run.is_told => &mut self.ended,
-            () if has_ended => &mut self.untold,
-            () => &mut self.open,
-        } += 1;
-        self.unlabelled += u64::from(run.state.opened().cell.is_none());
+        if run.is_told {
+            self.ended += 1;
+        } else if has_ended {
+            self.untold += 1;
+        } else {
+            self.open += 1;
+        }
     }
 }
 
@@ -149,11 +151,8 @@ fn is_of(run: Uuid, state: &RunState, which: ShardOf) -> Result<(), String> {
         return Err(format!("its run does not belong to shard {which}"));
     }
     let setup = &state.opened().setup;
-    let is_named_so = state
-        .opened()
-        .cell
-        .as_ref()
-        .is_none_or(|cell| run_id(&cell.task, &setup.roleset, &cell.model, &cell.arm, setup.seed) == run);
+    let cell = state.opened().cell.as_ref().ok_or(NO_CELL)?;
+    let is_named_so = run_id(&cell.task, &setup.roleset, &cell.model, &cell.arm, setup.seed) == run;
     if is_named_so {
         Ok(())
     } else {

@@ -10,8 +10,8 @@ use serde_json::json;
 use super::features::Features;
 use super::fit::Fit;
 use crate::core::BasisPoints;
-use crate::crypto::Digest;
 use crate::protocol::{Outcome, RunReport};
+use crypto::Digest;
 
 /// A calibration that is applied to a run.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -55,7 +55,6 @@ pub struct Confidence {
 impl AppliedCalibration {
     /// Returns the same calibration, under which an answer is withheld that is less sure than this. A risk is certified for its own
     /// threshold alone, so a higher one promises none.
-    #[must_use]
     pub fn at_least(self, confidence: BasisPoints) -> Self {
         if self.threshold.is_some_and(|threshold| threshold >= confidence) {
             return self;
@@ -64,14 +63,12 @@ impl AppliedCalibration {
     }
 
     /// Returns the digest of everything that decides about an answer. A calibration that is made again from the same runs has the same.
-    #[must_use]
     pub fn rule_sha256(&self) -> Digest {
         Digest::new(json!([self.fit, self.risk, self.threshold]).to_string().as_bytes())
     }
 
     /// Returns the confidence in the answer of a run that its protocol ended so; `None` without an answer, and for one of a class that the
     /// calibration does not know.
-    #[must_use]
     pub fn confidence(&self, end: &Outcome, report: &RunReport) -> Option<Confidence> {
         let features = Features::new(end, report)?;
         let value = self.fit.value(&features)?;
@@ -80,7 +77,6 @@ impl AppliedCalibration {
 
     /// Returns the end of a run that its protocol ended so, with this confidence in the answer. An answer that is less sure than the
     /// threshold is withheld.
-    #[must_use]
     pub fn judge(&self, end: Outcome, confidence: Option<&Confidence>) -> Outcome {
         let (Outcome::Agreed { .. }, Some(threshold)) = (&end, self.threshold) else { return end };
         let confidence = confidence.map(|confidence| confidence.value);

@@ -11,8 +11,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::core::BasisPoints;
-use crate::statistics::{at_most, clopper_pearson_upper, count_within};
 use crate::text::{counted, percent};
+use statistics::{at_most, clopper_pearson_upper, count_within};
 
 /// The probability that the errors exceed the risk all the same.
 pub const DOUBT: f64 = 0.05;
@@ -82,7 +82,6 @@ pub(super) fn steps(mut answers: Vec<(BasisPoints, bool)>) -> Vec<RiskStep> {
 }
 
 /// Returns the fewest answers, none of them wrong, that certify a risk. `risk` is above 0 and below 1.
-#[must_use]
 pub fn items_without_error(risk: f64) -> u64 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
     let needed = (DOUBT.ln() / (-risk).ln_1p()).ceil() as u64;
@@ -133,7 +132,6 @@ fn first_tested(steps: &[RiskStep], risk: f64) -> Option<usize> {
 
 impl RiskStep {
     /// Returns the bound on the share of errors among such answers.
-    #[must_use]
     pub fn bound(&self) -> f64 {
         clopper_pearson_upper(f64::from(self.errors), f64::from(self.answered), DOUBT)
     }
@@ -147,8 +145,9 @@ mod tests {
         BasisPoints::new(value).unwrap()
     }
 
+    /// A step has all answers that are at least as sure as its least confidence.
     #[test]
-    fn a_step_has_all_answers_that_are_at_least_so_sure() {
+    fn step_counts_all_surer_answers() {
         let answers = [(0.6, false), (0.9, true), (0.9, false), (0.99, true)];
         let steps = steps(answers.map(|(value, is_right)| (share(value), is_right)).to_vec());
         let found: Vec<_> =
@@ -158,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_risk_needs_so_many_answers_without_an_error() {
+    fn risk_needs_enough_answers_without_error() {
         assert_eq!([0.05, 0.1, 0.01, 0.2].map(items_without_error), [59, 29, 299, 14]);
         assert_eq!([1e-9, 1e-12].map(items_without_error), [2_995_732_273, 2_995_732_273_553]);
         let why = threshold(&[], f64::MIN_POSITIVE).unwrap_err().to_string();
@@ -175,7 +174,7 @@ mod tests {
 
     /// The table in the guide.
     #[test]
-    fn the_answers_in_the_guide_make_four_of_five_calibrations_succeed() {
+    fn guide_counts_certify_four_of_five_calibrations() {
         for (wrong, at_five, at_ten) in [
             (0.0, Some(59), 29),
             (0.01, Some(124), 46),
@@ -197,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn the_threshold_is_as_low_as_the_errors_allow() {
+    fn threshold_is_lowest_that_errors_allow() {
         let mut answers = vec![(share(0.99), true); 100];
         answers.extend(vec![(share(0.97), true); 53]);
         answers.extend(vec![(share(0.97), false); 2]);
@@ -214,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_risk_is_not_certified_if_the_surest_answers_are_wrong() {
+    fn wrong_surest_answers_prevent_certification() {
         let mut answers = vec![(share(0.99), true); 90];
         answers.extend(vec![(share(0.99), false); 10]);
         let why = threshold(&steps(answers), 0.05).unwrap_err().to_string();

@@ -49,7 +49,6 @@ pub enum CalibrationError {
 
 impl CalibrationError {
     /// Returns the exit code of this error.
-    #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::Usage
     }

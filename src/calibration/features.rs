@@ -26,7 +26,6 @@ pub struct Features {
 impl Features {
     /// Returns the features of the answer of a run that has ended. Returns `None` without an answer, and for a run that reads documents in
     /// pieces, whose drafts are of another kind.
-    #[must_use]
     pub fn new(outcome: &Outcome, report: &RunReport) -> Option<Self> {
         let Outcome::Agreed { how, sha256: answer, .. } = outcome else { return None };
         let mut methods = BTreeSet::new();

@@ -15,8 +15,8 @@ use super::features::Features;
 use super::fit::Fit;
 use super::way::{CalibratedWay, KnownParts, RunLimits};
 use crate::core::Endpoint;
-use crate::crypto::{Digest, Hasher};
 use crate::protocol::RunSetup;
+use crypto::{Digest, Hasher};
 
 /// The fewest answers of a calibration.
 pub const ANSWERS_MIN: usize = 20;
@@ -80,10 +80,6 @@ impl Calibration {
     pub const VERSION: u32 = 1;
 
     /// Makes a calibration of runs, one of each task, that were all made in this way.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`CalibrationError::TooFew`].
     pub fn new(
         way: CalibratedWay,
         mut runs: Vec<KnownRun>,
@@ -173,29 +169,22 @@ impl Calibration {
     }
 
     /// Returns the text of the file.
-    #[must_use]
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
 
     /// Returns the share of wrong answers if every answer is given.
-    #[must_use]
     pub fn base_risk(&self) -> f64 {
         let ItemsNote { answered, right, .. } = self.items;
         (answered - right.min(answered)) as f64 / answered.max(1) as f64
     }
 
     /// Returns the least share of answers that must be withheld to hold a risk: so many if every answer that is withheld is wrong.
-    #[must_use]
     pub fn least_withheld(&self, risk: f64) -> f64 {
         ((self.base_risk() - risk) / (1.0 - risk)).max(0.0)
     }
 
     /// Returns the threshold at a risk, which is above 0 and below 1.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`CalibrationError::NotCertifiable`].
     pub fn threshold(&self, risk: f64) -> Result<RiskStep, CalibrationError> {
         threshold(&self.steps, risk).map_err(|why| CalibrationError::NotCertifiable { risk, why })
     }
@@ -221,10 +210,6 @@ impl Calibration {
     }
 
     /// Returns the calibration as it is applied to runs. `sha256` is that of its file; without a risk no answer is withheld.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`CalibrationError::NotCertifiable`].
     pub fn applied(&self, sha256: Digest, risk: Option<f64>) -> Result<AppliedCalibration, CalibrationError> {
         let threshold = risk.map(|risk| self.threshold(risk)).transpose()?.map(|step| step.from);
         let on = CalibratedOn { runs: self.items.runs, made_at: self.made_at.clone(), sha256 };
@@ -238,9 +223,7 @@ mod tests {
     use crate::calibration::Confidence;
     use crate::core::{BasisPoints, MockEndpoint};
     use crate::protocol::vote::VoteParams;
-    use crate::protocol::{
-        AgentSetup, How, Interpreter, Method, Outcome, Params, ProtocolParams as _, RulesVersion, Task,
-    };
+    use crate::protocol::{AgentSetup, How, Interpreter, Method, Outcome, Params, ProtocolParams as _, Task};
     use crate::text::{CanonicalKind, CanonicalRule, Constraint};
 
     fn setup() -> RunSetup {
@@ -262,7 +245,6 @@ mod tests {
             canonical: CanonicalRule::default(),
             params: Params::Vote(VoteParams::default()),
             rules: String::new(),
-            rules_version: RulesVersion::NEWEST,
             check_command: None,
             interpreter: Interpreter::Embedded,
             chunk_plan: None,
@@ -324,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_is_made_in_another_way_is_refused() {
+    fn run_made_differently_is_refused() {
         let calibration = made(40, |_| true);
         let why = |setup: &RunSetup, endpoints: &[Endpoint]| {
             calibration

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::features::Features;
 use crate::core::BasisPoints;
-use crate::statistics::{logistic_fit, logistic_value};
+use statistics::{logistic_fit, logistic_value};
 
 /// The number of answers of a fit from which all features are used.
 const LOGISTIC_MIN: usize = 100;
@@ -74,7 +74,6 @@ impl Fit {
     }
 
     /// Returns the confidence in an answer with these features, rounded down to ten-thousandths; `None` for a class without a fit.
-    #[must_use]
     pub fn value(&self, features: &Features) -> Option<BasisPoints> {
         match self {
             Self::Bins { classes } => classes.get(&features.class).copied(),

@@ -9,10 +9,10 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::core::Endpoint;
-use crate::crypto::Digest;
-use crate::protocol::{ProtocolParams as _, RulesVersion, RunSetup};
+use crate::core::{Endpoint, PROGRAM};
+use crate::protocol::{ProtocolParams as _, RunSetup};
 use crate::text::{CanonicalKind, counted, escape};
+use crypto::Digest;
 
 /// The limits of runs on tokens and cost.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
@@ -60,8 +60,8 @@ pub struct CalibratedWay {
     pub models: Vec<String>,
     /// The kind of answers.
     pub kind: CanonicalKind,
-    /// The version of the protocol's rules.
-    pub rules_version: RulesVersion,
+    /// The name, version and build of the program, whose rules and prompts the runs follow.
+    pub program: String,
     /// The parameters of the protocol.
     pub params: Map<String, Value>,
     /// The digest of the agents with their instructions, and of the user's check.
@@ -76,7 +76,6 @@ pub struct CalibratedWay {
 
 impl CalibratedWay {
     /// Returns the way of a run with this setup and these limits, on models at these endpoints.
-    #[must_use]
     pub fn new(setup: &RunSetup, endpoints: &[Endpoint], limits: RunLimits) -> Self {
         let mut params = setup.params.clone();
         if let Some(constraints) = params.constraints_mut() {
@@ -95,7 +94,7 @@ impl CalibratedWay {
             roleset: setup.roleset.clone(),
             models: endpoints.iter().map(|endpoint| endpoint.model().to_owned()).collect(),
             kind: setup.canonical.kind,
-            rules_version: setup.rules_version,
+            program: PROGRAM.to_owned(),
             params,
             agents_sha256: Digest::new(agents.as_bytes()),
             is_searching: setup.task.is_searched,
@@ -105,7 +104,6 @@ impl CalibratedWay {
     }
 
     /// Returns the parts in which another way differs, in words, if any does, as far as the other one is known.
-    #[must_use]
     pub fn difference(&self, other: &Self, known: KnownParts) -> Option<String> {
         let parts = [
             ("protocol", true, self.protocol.clone(), other.protocol.clone()),
@@ -117,12 +115,7 @@ impl CalibratedWay {
                 self.kind.name().to_owned(),
                 other.kind.name().to_owned(),
             ),
-            (
-                "version of the rules",
-                true,
-                u32::from(self.rules_version).to_string(),
-                u32::from(other.rules_version).to_string(),
-            ),
+            ("program", true, self.program.clone(), other.program.clone()),
         ];
         let mut differing: Vec<String> = parts
             .into_iter()

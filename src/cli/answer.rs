@@ -5,13 +5,13 @@ use std::path::Path;
 
 use super::args::Format;
 use super::output::Output;
-use crate::bft::{Opinion, Vote};
 use crate::core::{Endpoint, ExitCode, OpenAiEndpoint};
 use crate::protocol::panel::{PanelSection, TOTAL_MAX};
 use crate::protocol::review::{ApprovalSection, Reviewed};
 use crate::protocol::{OutcomeKind, Section};
 use crate::report::{RunResult, check_in_words, confidence_in_words, stop_in_words, votes_in_words, worth};
 use crate::text::{counted, escape, excerpts, grouped};
+use quorum::{Opinion, Vote};
 
 /// Prints the answer and returns the exit code.
 pub(super) fn print_answer(

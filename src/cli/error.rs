@@ -3,7 +3,6 @@
 use crate::approval::node::NodeError;
 use crate::approval::{ApprovalError, DecisionError};
 use crate::batch::BatchError;
-use crate::bft::RosterFault;
 use crate::calibration::CalibrationError;
 use crate::config::ConfigError;
 use crate::core::ExitCode;
@@ -17,6 +16,7 @@ use crate::repository::RepositoryError;
 use crate::retrieval::RetrievalError;
 use crate::run::RunError;
 use crate::serve::ServeError;
+use quorum::RosterFault;
 
 /// A mistake in how the program was called.
 #[derive(Debug, thiserror::Error)]

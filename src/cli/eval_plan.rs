@@ -9,11 +9,11 @@ use super::args::{EvalArgs, Replies};
 use super::error::UsageError;
 use crate::batch::{Column, Draws, planned_columns};
 use crate::config::{Chosen, FileConfig, vote_roleset};
-use crate::crypto::Digest;
 use crate::eval::{ArmSpec, EvalData, EvalPlan, PlannedArm, PlannedBank, Way, digest, require_clusters};
 use crate::protocol::{Params, ProtocolParams as _};
 use crate::run::{named_models, read_named};
 use crate::text::{CanonicalKind, escape};
+use crypto::Digest;
 
 /// Returns the plan of an evaluation in the folder `out`.
 ///
@@ -32,7 +32,6 @@ pub(super) fn planned(
     let vote = vote_roleset(data.kind == CanonicalKind::Choice, Some(data.kind));
     // Banks that are there stay as they are, so that a further arm may need another one.
     let known = EvalPlan::load(out).ok();
-    let is_old = known.as_ref().is_some_and(|known| known.limits.is_none());
     let mut banks = known.map(|known| known.banks).unwrap_or_default();
     let drawn = banks.len();
     let mut arms: Vec<PlannedArm> = Vec::new();
@@ -86,8 +85,7 @@ pub(super) fn planned(
         primary,
         effect: args.effect,
         pilot: args.pilot.is_some(),
-        // The runs of an earlier program's plan may have had any.
-        limits: Some(args.limits.limits().on_resources()).filter(|_| !is_old),
+        limits: args.limits.limits().on_resources(),
         arms,
         banks,
     })

@@ -8,8 +8,8 @@ use serde::Serialize;
 use super::table::Table;
 use crate::batch::TaskLine;
 use crate::eval::{Against, ArmSummary, EvalPlan, EvalVerdict, Item, ShareOf, Summary, p_in_words, points};
-use crate::statistics::{Interval, items_needed};
 use crate::text::{counted, escape};
+use statistics::{Interval, items_needed};
 
 /// The shares of discordant items for which a plan tells the number of items that are needed.
 const DISCORDANT: [f64; 2] = [0.1, 0.2];

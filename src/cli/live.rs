@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_long_is_cut_where_the_terminal_ends() {
+    fn long_text_is_cut_at_terminal_width() {
         assert_eq!(last_words("so the answer is 48", 30), "so the answer is 48");
         assert_eq!(last_words("so the answer is 48", 6), "…is 48");
         assert_eq!(last_words("漢字漢字", 5), "…漢字");

@@ -158,8 +158,6 @@ fn dispatch(cli: &Cli, words: &[OsString], output: &Output) -> anyhow::Result<Ex
         Command::Show(args) => commands::show::show(args, output),
         Command::Export(args) => commands::export::export(args, output),
         Command::Verify(args) => commands::verify::verify(args, output),
-        Command::Replay(args) => commands::replay::replay(args, output),
-        Command::Plan(args) => commands::plan::plan(args, output),
         Command::Roleset(args) => commands::roleset::roleset(args, output),
         Command::Persona(args) => commands::persona::persona(args, output),
         Command::Schema(args) => commands::generate::schema(args, output),
@@ -182,8 +180,9 @@ mod tests {
 
     use super::*;
 
+    /// The error says in words that the clock is before 1970.
     #[test]
-    fn a_clock_before_1970_is_an_error_with_words() {
+    fn clock_before_1970_is_refused() {
         let why = check_clock(SystemTime::UNIX_EPOCH - Duration::from_secs(1)).unwrap_err();
         assert!(why.to_string().contains("before 1970"), "{why}");
         assert_eq!(error::exit_code(&why), ExitCode::Usage);

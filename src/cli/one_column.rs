@@ -6,10 +6,6 @@ use super::error::UsageError;
 use crate::text::escape;
 
 /// Refuses several columns, each a roleset, a model and an arm, with the values of --only that choose one.
-///
-/// # Errors
-///
-/// Returns [`UsageError`].
 pub(super) fn require_one_column(columns: &BTreeSet<[String; 3]>) -> Result<(), UsageError> {
     if columns.len() < 2 {
         return Ok(());
@@ -32,8 +28,9 @@ pub(super) fn require_one_column(columns: &BTreeSet<[String; 3]>) -> Result<(), 
 mod tests {
     use super::*;
 
+    /// Columns are distinguished by the parts in which they differ.
     #[test]
-    fn columns_are_told_apart_by_the_parts_in_which_they_differ() {
+    fn choices_name_only_differing_parts() {
         let column = |arm: &str| ["vote".to_owned(), "m".to_owned(), arm.to_owned()];
         assert!(require_one_column(&BTreeSet::from([column("")])).is_ok());
         let why = require_one_column(&BTreeSet::from([column(""), column("sc@3")])).unwrap_err();

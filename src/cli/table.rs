@@ -94,8 +94,9 @@ fn line<const N: usize>(cells: &[String; N], widths: [usize; N]) -> String {
 mod tests {
     use super::*;
 
+    /// Ids are as short as they can be while they differ.
     #[test]
-    fn lines_fit_into_any_terminal_and_ids_are_as_short_as_they_can_be() {
+    fn table_lines_fit_the_terminal() {
         let ids = ["01a2126f-c6c7-76aa-82c2-c991f7d2228a", "01a2126f-c6c7-76aa-82c2-c991e7d2228a"];
         let short = short_length(&ids.map(str::to_owned));
         assert_eq!(short, 8, "the eighth character from the end is the first that differs");

@@ -41,7 +41,6 @@ pub struct FoundRoleset {
 
 impl FoundRoleset {
     /// Returns whether a file has the name of a built-in roleset, and replaces it.
-    #[must_use]
     pub fn is_shadowing(&self) -> bool {
         let is_built_in = |(file, _): &(&str, &str)| file.trim_end_matches(".json") == self.name;
         matches!(self.source, RolesetSource::File(_)) && EMBEDDED_ROLESETS.iter().any(is_built_in)
@@ -49,7 +48,6 @@ impl FoundRoleset {
 }
 
 /// Lists every roleset that can be named, nearest folder first, without repeats.
-#[must_use]
 pub fn list_rolesets(folders: &[PathBuf]) -> Vec<FoundRoleset> {
     let mut found: Vec<FoundRoleset> = Vec::new();
     let mut add = |name: &str, source| {

@@ -11,8 +11,8 @@ use super::error::Problem;
 use super::nearest::did_you_mean;
 use super::packs::{COMPARING, Packs, pack_parts};
 use super::roleset::{Roleset, RolesetAgent};
-use crate::protocol::{Method, Params, ProtocolParams, RulesVersion};
-use crate::text::redact::{Redactor, Regions};
+use crate::protocol::{Method, Params, ProtocolParams};
+use crate::text::redact::Redactor;
 use crate::text::{CanonicalKind, Canonicalizer, Constraint, StrictValue, check_depth, escape, schema};
 
 /// The largest pack, in bytes; more would crowd out the task.
@@ -101,7 +101,6 @@ fn known_keys(schema: &Value) -> Vec<String> {
 }
 
 /// Checks the rules for a roleset that a schema cannot express, including flags and excluding packs.
-#[must_use]
 pub fn check_meaning(roleset: &Roleset) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut report = |at: &str, message: String| {
@@ -120,9 +119,6 @@ pub fn check_meaning(roleset: &Roleset) -> Vec<Problem> {
     }
     if let Err((pattern, why)) = Redactor::new(&roleset.redact_patterns) {
         report("/redact_patterns", format!("`{pattern}` is not a pattern: {why}"));
-    }
-    if let Err(why) = Regions::try_from(roleset.redact_regions.clone()) {
-        report("/redact_regions", why.to_string());
     }
     for (at, _) in agents(roleset).filter(|(_, agent)| agent.method == Method::Program) {
         if !roleset.params.runs_programs() || at == "/arbiter" {
@@ -179,7 +175,7 @@ fn check_voters(roleset: &Roleset, report: &mut dyn FnMut(&str, String)) {
 }
 
 fn check_choices(roleset: &Roleset, report: &mut dyn FnMut(&str, String)) {
-    let canonicalizer = Canonicalizer::new(&roleset.canonical, RulesVersion::NEWEST.rules().reading);
+    let canonicalizer = Canonicalizer::new(&roleset.canonical);
     let is_choice = roleset.canonical.kind == CanonicalKind::Choice;
     if is_choice && roleset.canonical.choices.len() < 2 {
         report("/canonical/choices", "kind `choice` needs a list of at least two choices".to_owned());

@@ -33,7 +33,6 @@ pub struct DefaultRoleset {
 ///
 /// A script comes before the flags: a run whose roleset lacks an agent of the script is refused, while every pair takes `--choices`
 /// and `--canonical`. A script whose names fit no roleset, or more than one, decides nothing.
-#[must_use]
 pub fn default_roleset(hints: &Hints<'_>) -> DefaultRoleset {
     if let Some(name) = roleset_of(hints.script_agents) {
         return DefaultRoleset { name, why: "it has the agents of the script" };
@@ -70,7 +69,6 @@ pub struct BetterVote {
 /// Returns the vote that was measured to be better than this roleset, if there is one.
 ///
 /// The page "Ways of agreeing" of the book has the measurements.
-#[must_use]
 pub fn better_vote(roleset: &str) -> Option<BetterVote> {
     match roleset {
         "solver_checker" => Some(BetterVote { name: "vote_number", tasks: "numbers", times: "three" }),
@@ -90,7 +88,6 @@ pub fn better_vote(roleset: &str) -> Option<BetterVote> {
 pub const ANY_VOTE: &str = "vote";
 
 /// Returns the roleset of a vote for this kind of answer.
-#[must_use]
 pub fn vote_roleset(has_choices: bool, canonical: Option<CanonicalKind>) -> &'static str {
     match canonical {
         _ if has_choices => "vote_choice",
@@ -124,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_vote_takes_the_roleset_of_its_kind_of_answer() {
+    fn answer_kind_chooses_vote_roleset() {
         assert_eq!(vote_roleset(true, None), "vote_choice");
         assert_eq!(vote_roleset(false, Some(CanonicalKind::Choice)), "vote_choice");
         assert_eq!(vote_roleset(false, Some(CanonicalKind::Number)), "vote_number");

@@ -15,8 +15,8 @@ use toml::de::{DeTable, DeValue, Deserializer};
 
 use super::bounded;
 use super::error::ConfigError;
-use crate::crypto::Digest;
 use crate::text::escape;
+use crypto::Digest;
 
 /// The key whose value is shown without user name, password and query.
 const URL: &str = "base_url";
@@ -36,13 +36,11 @@ pub struct Setting {
 
 impl Setting {
     /// Returns the dotted name, such as `providers.lab.base_url`.
-    #[must_use]
     pub fn name(&self) -> String {
         dotted(self.keys.iter().map(String::as_str))
     }
 
     /// Returns the place, such as `consensus.toml:3`.
-    #[must_use]
     pub fn place(&self) -> String {
         format!("{}:{}", self.file.display(), self.line)
     }
@@ -206,8 +204,9 @@ mod tests {
         document.settings().unwrap().iter().map(Setting::to_string).collect()
     }
 
+    /// The line is found however the setting is written.
     #[test]
-    fn each_setting_is_told_with_its_line_however_it_is_written() {
+    fn each_setting_shows_its_line() {
         let text = "model = \"m\"\n\nproviders.e = { base_url = \"http://a/v1\", body = { x = [1, { y = true }] } }\n[providers.\"a b\"]\nbase_url = 'http://b/v1'\n[timeouts]\ntotal_ms = 0x10\n";
         let expected = [
             "consensus.toml:1: model = \"m\"",
@@ -220,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_stays_on_its_line_and_a_password_is_not_shown() {
+    fn value_stays_on_line_and_hides_password() {
         let text =
             "launch = \"\"\"a\nb\\u001b[2J\"\"\"\nbase_url = \"https://me:s3cret@host/v1?key=s3cret\"\n";
         let told = settings(text);

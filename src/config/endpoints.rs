@@ -70,10 +70,6 @@ impl ModelRef {
 /// Returns one endpoint for each agent of the roleset, the arbiter's last.
 ///
 /// Asks a server for its list of models if no model is named, and looks on the usual local ports if no server is named.
-///
-/// # Errors
-///
-/// Returns [`ConfigError`].
 pub async fn resolve_endpoints(
     chosen: &Chosen,
     file: &FileConfig,
@@ -392,7 +388,7 @@ mod tests {
     const KNOWN: [&str; 3] = ["openai", "ollama", "vllm"];
 
     #[test]
-    fn a_colon_in_a_model_name_is_not_a_provider() {
+    fn model_name_colon_is_no_provider() {
         let parse = |text| ModelRef::parse(text, &KNOWN).unwrap();
         let reference = |provider: Option<&str>, model: &str| ModelRef {
             provider: provider.map(str::to_owned),

@@ -8,9 +8,9 @@ use thiserror::Error;
 
 use super::claim::{TrustClaim, TrustState, lines};
 use crate::core::ExitCode;
-use crate::crypto::Digest;
 use crate::provider::ProviderError;
 use crate::provider::launch::LaunchError;
+use crypto::Digest;
 
 /// One mistake, with its place.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -115,7 +115,6 @@ pub enum ConfigError {
 
 impl ConfigError {
     /// Returns the exit code of a program that ends with this error.
-    #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Provider(error) => error.exit_code(),
@@ -147,8 +146,9 @@ fn list(problems: &[Problem]) -> String {
 mod tests {
     use super::*;
 
+    /// Of many problems, the first are named and the rest are counted.
     #[test]
-    fn of_many_mistakes_the_first_are_named_and_the_rest_are_counted() {
+    fn further_problems_are_only_counted() {
         let problem =
             |at: usize| Problem { file: "r.json".to_owned(), at: format!("/{at}"), message: "no".to_owned() };
         let text = |count: usize| ConfigError::Roleset((0..count).map(problem).collect()).to_string();
@@ -157,8 +157,9 @@ mod tests {
         assert_eq!(text(23).matches("r.json").count(), 20);
         assert!(text(23).ends_with("and 3 more"), "{}", text(23));
     }
+    /// A long problem is shown by its beginning and its end.
     #[test]
-    fn of_a_long_mistake_the_beginning_and_the_end_are_shown() {
+    fn shortened_problem_keeps_its_end() {
         let message = format!("[{}] has more than 32 items", "{\"name\":\"A\"},".repeat(10_000));
         let problem = Problem { file: "r.json".to_owned(), at: "/agents".to_owned(), message };
         let text = problem.to_string();

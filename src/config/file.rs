@@ -136,21 +136,18 @@ impl FileConfig {
     }
 
     /// Returns the check of final texts, if either file has one.
-    #[must_use]
     pub fn check_command(&self) -> Option<CheckCommand> {
         let timeout_ms = self.check_timeout_s.map_or(CHECK_TIMEOUT_MS, |s| s.saturating_mul(1000));
         self.check.clone().map(|command| CheckCommand { command, timeout_ms })
     }
 
     /// Returns the environment variables that either file names for an API key.
-    #[must_use]
     pub fn key_variables(&self) -> &BTreeSet<String> {
         &self.key_variables
     }
 
     /// Returns the price of a model: the one written here under its reference or its name alone, else the public price of this
     /// provider.
-    #[must_use]
     pub fn price_of(&self, reference: &str, provider: &str, model: &str) -> Option<Price> {
         let own = self.prices.get(reference).or_else(|| self.prices.get(model));
         own.map(|price| price.0).or_else(|| listed_price(provider, model))
@@ -233,7 +230,6 @@ pub struct SandboxConfig {
 impl SandboxConfig {
     /// Returns this access and a further one together. Places of a configuration that this machine does not have are left
     /// out, because the same file may serve several machines.
-    #[must_use]
     pub fn and(&self, further: Access) -> Access {
         let places = |own: &Option<Vec<PathBuf>>, mut further: Vec<PathBuf>| {
             further.extend(own.iter().flatten().map(|path| at_home(path)).filter(|path| path.exists()));

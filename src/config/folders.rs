@@ -8,19 +8,16 @@ use etcetera::BaseStrategy as _;
 pub const PROJECT_FILE: &str = "consensus.toml";
 
 /// Returns the user's configuration folder, `$XDG_CONFIG_HOME/consensus` on every system.
-#[must_use]
 pub fn config_folder() -> Option<PathBuf> {
     etcetera::base_strategy::Xdg::new().ok().map(|xdg| xdg.config_dir().join("consensus"))
 }
 
 /// Returns the folder for records that are kept.
-#[must_use]
 pub fn state_folder() -> Option<PathBuf> {
     etcetera::base_strategy::Xdg::new().ok()?.state_dir().map(|folder| folder.join("consensus"))
 }
 
 /// Returns the folder for files that can be made again.
-#[must_use]
 pub fn cache_folder() -> Option<PathBuf> {
     etcetera::base_strategy::Xdg::new().ok().map(|xdg| xdg.cache_dir().join("consensus"))
 }

@@ -10,7 +10,6 @@ use super::roleset::{Roleset, RolesetAgent};
 use crate::protocol::{AgentSetup, RunSetup};
 
 /// Returns the roleset of a run.
-#[must_use]
 pub fn roleset_of(setup: &RunSetup) -> (Roleset, Packs) {
     let mut packs = BTreeMap::new();
     let mut agent = |agent: &AgentSetup| {
@@ -34,7 +33,6 @@ pub fn roleset_of(setup: &RunSetup) -> (Roleset, Packs) {
         params: setup.params.clone(),
         redact: false,
         redact_patterns: Vec::new(),
-        redact_regions: Vec::new(),
         check: setup.check_command.clone(),
         interpreter: setup.interpreter,
     };
@@ -55,7 +53,7 @@ mod tests {
     use crate::protocol::Task;
 
     #[test]
-    fn the_roleset_of_a_run_gives_its_setup_again() {
+    fn roleset_from_run_restores_setup() {
         for (file, _) in EMBEDDED_ROLESETS {
             let name = file.trim_end_matches(".json");
             let (roleset, packs) = load_roleset(&find_roleset(name, &[]).unwrap()).unwrap();

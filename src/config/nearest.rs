@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_typo_finds_its_word_and_nonsense_finds_none() {
+    fn typo_finds_word_and_nonsense_none() {
         let names = ["writer_physicist", "solver_checker", "planner_coder"];
         assert_eq!(nearest("writer_phisicist", names), Some("writer_physicist"));
         assert_eq!(nearest("solver_cheker", names), Some("solver_checker"));

@@ -37,7 +37,6 @@ pub enum Origin {
 
 impl Origin {
     /// Returns the origin of a value that a flag or its variable gave.
-    #[must_use]
     pub fn given(flag: &'static str, variable: &'static str, value: &str) -> Self {
         // A flag that repeats its variable changes nothing.
         if std::env::var(variable).is_ok_and(|set| set == value) {
@@ -48,7 +47,6 @@ impl Origin {
     }
 
     /// Returns the file as the origin of a value if it sets the value, and otherwise the program.
-    #[must_use]
     pub fn of_setting<'a>(file: &FileConfig, keys: impl IntoIterator<Item = &'a str>) -> Self {
         file.setting(keys).map_or(Self::BuiltIn, |setting| Self::File(setting.place()))
     }

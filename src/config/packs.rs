@@ -35,7 +35,6 @@ impl Packs {
     }
 
     /// Returns the folder of the packs, unless they are part of the binary.
-    #[must_use]
     pub fn folder(&self) -> Option<&Path> {
         match &self.place {
             PackPlace::Folder(folder) => Some(folder),

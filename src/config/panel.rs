@@ -72,7 +72,6 @@ impl Persona {
     }
 
     /// Returns the personas that come with the program.
-    #[must_use]
     pub fn built_in() -> Vec<Self> {
         let text = EMBEDDED_ROLESETS.iter().find(|(name, _)| *name == PERSONAS).map_or("", |(_, text)| text);
         let Ok(roleset) = serde_json::from_str::<Roleset>(text) else { return Vec::new() };
@@ -86,7 +85,6 @@ impl Persona {
     }
 
     /// Returns the built-in persona of that name, in any case and with spaces or underscores.
-    #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::built_in().into_iter().find(|persona| is_same(&persona.name, name))
     }
@@ -226,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_makes_a_persona_with_a_name_that_may_stand_anywhere() {
+    fn line_makes_persona_with_safe_name() {
         let made = Persona::from_line("a contrary physicist who looks at everything sideways.").unwrap();
         assert_eq!(made.name, "Contrary_physicist");
         assert!(made.pack.starts_with("You are a contrary physicist who looks at everything sideways. "));
@@ -237,8 +235,9 @@ mod tests {
         assert!(Persona::from_line(&"x".repeat(2000)).is_err());
     }
 
+    /// There are six, and the case of a name does not matter.
     #[test]
-    fn the_six_personas_are_found_by_name_in_any_case() {
+    fn built_in_personas_are_found_by_name() {
         let names: Vec<String> = Persona::built_in().into_iter().map(|persona| persona.name).collect();
         assert_eq!(
             names,

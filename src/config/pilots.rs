@@ -73,7 +73,6 @@ impl RightOf {
     }
 
     /// Returns the share that was right; 0 without a case.
-    #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "the number is for people")]
     pub fn share(self) -> f64 {
         if self.of == 0 { 0.0 } else { self.right as f64 / self.of as f64 }
@@ -92,7 +91,6 @@ impl Pilot {
     }
 
     /// Returns true if there are enough tasks and pairs of equal answers to conclude anything.
-    #[must_use]
     pub fn is_conclusive(&self) -> bool {
         self.tasks >= PILOT_TASKS_MIN && self.equal_words.of >= PAIRS_MIN && self.equal_unlike.of >= PAIRS_MIN
     }
@@ -102,7 +100,6 @@ impl Pilot {
     /// They must be right at least 0.8 times as often as words. An answer on which a word and a program agree must be right more often
     /// than one on which two words agree. A simulation of votes gave both conditions: a second method pays if it is about as good as the
     /// first and makes other mistakes.
-    #[must_use]
     pub fn programs_help(&self) -> bool {
         let (words, programs) = (self.words, self.programs);
         let is_near = words.of > 0 && programs.of > 0 && programs.is_at_least(8, words);
@@ -113,7 +110,6 @@ impl Pilot {
 
 impl Pilots {
     /// Returns the path of the user's file, if there is a configuration folder.
-    #[must_use]
     pub fn file() -> Option<PathBuf> {
         config_folder().map(|folder| folder.join(FILE))
     }
@@ -144,7 +140,6 @@ impl Pilots {
     }
 
     /// Returns the finding for a model and a kind of answer.
-    #[must_use]
     pub fn find(&self, model: &str, kind: CanonicalKind) -> Option<&Pilot> {
         self.pilots.iter().find(|pilot| pilot.model == model && pilot.kind == kind)
     }
@@ -173,8 +168,9 @@ impl Pilots {
 mod tests {
     use super::*;
 
+    /// Programs help if they are nearly as often right as words and their agreement is purer.
     #[test]
-    fn programs_help_if_they_are_near_and_their_agreement_is_purer() {
+    fn programs_help_if_near_and_purer() {
         let rate = |right, of| RightOf { of, right };
         let found = Pilot {
             model: "m".to_owned(),

@@ -38,7 +38,6 @@ impl TryFrom<Dollars> for PriceConfig {
 }
 
 /// Turns US dollars, from 0 to 1e9, into millionths of a dollar.
-#[must_use]
 pub fn micro_usd(usd: f64) -> Option<u64> {
     let micro = (usd * 1_000_000.0).round();
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be in range")]
@@ -58,13 +57,11 @@ static LIST: LazyLock<List> = LazyLock::new(|| {
 });
 
 /// Returns the public price of a provider's model, if the list has it.
-#[must_use]
 pub fn listed_price(provider: &str, model: &str) -> Option<Price> {
     LIST.models.get(provider)?.get(model).map(|price| price.0)
 }
 
 /// Returns the year and month of the listed prices.
-#[must_use]
 pub fn prices_as_of() -> &'static str {
     &LIST.as_of
 }
@@ -75,8 +72,9 @@ mod tests {
     use crate::core::BEDROCK;
     use crate::core::PRESETS;
 
+    /// The list names known providers, and its prices make sense.
     #[test]
-    fn the_list_names_known_providers_and_prices_that_make_sense() {
+    fn listed_prices_are_plausible() {
         for (provider, models) in &LIST.models {
             assert!(
                 provider == BEDROCK || PRESETS.iter().any(|preset| preset.name == provider),

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::packs::{Packs, pack_parts};
 use crate::protocol::{
-    AgentSetup, CheckCommand, Interpreter, Method, Params, ProtocolParams, RulesVersion, RunSetup, Task,
+    AgentSetup, CheckCommand, Interpreter, Method, Params, ProtocolParams, RunSetup, Task,
 };
 use crate::text::CanonicalRule;
 
@@ -27,8 +27,6 @@ pub struct Roleset {
     pub redact: bool,
     /// The regular expressions for text to replace in addition to the known forms.
     pub redact_patterns: Vec<String>,
-    /// The regions whose national phone numbers are replaced, in place of the default ones.
-    pub redact_regions: Vec<String>,
     /// A command that every final text must pass, if there is one.
     pub check: Option<CheckCommand>,
     /// The interpreter of programs that agents write.
@@ -37,7 +35,6 @@ pub struct Roleset {
 
 impl Roleset {
     /// Returns whether its runs execute anything: a check, or programs of agents.
-    #[must_use]
     pub fn executes(&self) -> bool {
         self.check.is_some() || self.agents.iter().any(|agent| agent.method == Method::Program)
     }
@@ -68,8 +65,6 @@ struct RolesetFile {
     redact: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     redact_patterns: Vec<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    redact_regions: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     check: Option<String>,
     /// The longest time for the check, in seconds.
@@ -84,8 +79,7 @@ impl TryFrom<RolesetFile> for Roleset {
 
     fn try_from(file: RolesetFile) -> Result<Self, Self::Error> {
         let RolesetFile { description, protocol, agents, arbiter, canonical, mut params, .. } = file;
-        let (redact, redact_patterns, redact_regions) =
-            (file.redact, file.redact_patterns, file.redact_regions);
+        let (redact, redact_patterns) = (file.redact, file.redact_patterns);
         let agents = file.self_panel.map_or(agents.clone(), |copies| self_panel(&agents, copies));
         params.insert("protocol".to_owned(), protocol.into());
         let params = serde_json::from_value(params.into())?;
@@ -99,7 +93,6 @@ impl TryFrom<RolesetFile> for Roleset {
             params,
             redact,
             redact_patterns,
-            redact_regions,
             check,
             interpreter: file.interpreter,
         })
@@ -116,7 +109,6 @@ impl From<Roleset> for RolesetFile {
             params,
             redact,
             redact_patterns,
-            redact_regions,
             check,
             interpreter,
         } = roleset;
@@ -137,7 +129,6 @@ impl From<Roleset> for RolesetFile {
             params,
             redact,
             redact_patterns,
-            redact_regions,
             check: check.map(|check| check.command),
             check_timeout_s: own_time.map(|ms| ms.div_ceil(1000)),
             interpreter,
@@ -187,7 +178,6 @@ fn default_max_tokens() -> u32 {
 
 impl Roleset {
     /// Makes the setup of a run with this roleset.
-    #[must_use]
     pub fn setup(&self, name: &str, packs: &Packs, task: Task, seed: u64) -> RunSetup {
         let agent = |agent: &RolesetAgent| {
             // The check has read every pack already.
@@ -211,7 +201,6 @@ impl Roleset {
             canonical: self.canonical.clone(),
             params: self.params.clone(),
             rules: self.params.rules().to_owned(),
-            rules_version: RulesVersion::NEWEST,
             check_command: self.check.clone(),
             interpreter: self.interpreter,
             chunk_plan: None,
@@ -223,7 +212,6 @@ impl Roleset {
 pub(super) const NAME_CHARS_MAX: usize = 40;
 
 /// Returns the given number of copies of the first member, under different names.
-#[must_use]
 pub(super) fn self_panel(members: &[RolesetAgent], copies: usize) -> Vec<RolesetAgent> {
     let Some(first) = members.first() else { return Vec::new() };
     let copy = |number: usize| {

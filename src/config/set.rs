@@ -31,7 +31,7 @@ impl PathSetting {
         let (path, value) = text.split_once('=').ok_or("write PATH=VALUE, such as params.adopt=text")?;
         let path: Vec<String> = path.trim().split('.').map(str::to_owned).collect();
         let is_own = match path.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-            ["params" | "canonical", _] | ["redact" | "redact_patterns" | "redact_regions"] => true,
+            ["params" | "canonical", _] | ["redact" | "redact_patterns"] => true,
             ["agents", _, key] | ["arbiter", key] => {
                 matches!(key, "model" | "domain" | "temperature" | "max_tokens")
             }
@@ -39,7 +39,7 @@ impl PathSetting {
         };
         if !is_own {
             return Err("a path is params.NAME, canonical.NAME, agents.AGENT.temperature (or max_tokens, model, domain), \
-                        arbiter.temperature, redact, redact_patterns or redact_regions"
+                        arbiter.temperature, redact or redact_patterns"
                 .to_owned());
         }
         let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
@@ -47,7 +47,6 @@ impl PathSetting {
     }
 
     /// Returns the path, as it is typed.
-    #[must_use]
     pub fn name(&self) -> String {
         self.path.join(".")
     }
@@ -90,7 +89,6 @@ fn place<'a>(value: &'a mut Value, path: &[String]) -> Option<&'a mut Value> {
 }
 
 /// Returns the differences between two rolesets: each value that differs, by its JSON pointer, or null for a value that is gone.
-#[must_use]
 pub fn differences(before: &Roleset, after: &Roleset) -> BTreeMap<String, Value> {
     let leaves = |roleset: &Roleset| {
         let mut leaves = BTreeMap::new();
@@ -129,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_is_changed_by_its_path_and_checked() {
+    fn setting_is_changed_by_path_and_checked() {
         let parse = |text: &str| PathSetting::parse(text).unwrap();
         let changed = |texts: &[&str]| {
             let settings: Vec<PathSetting> = texts.iter().map(|text| parse(text)).collect();

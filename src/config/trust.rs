@@ -22,9 +22,9 @@ use super::file::FileConfig;
 use super::folders::{PROJECT_FILE, config_folder};
 use super::reach::{Reach, reach};
 use crate::core::{BEDROCK, PRESETS};
-use crate::crypto::Digest;
 use crate::files::{SMALL_BYTES_MAX, private_folder, read_text, write_whole};
 use crate::provider::is_loopback;
+use crypto::Digest;
 
 /// The variable whose value is a digest, which makes the folder with that digest trusted.
 pub const TRUST_VARIABLE: &str = "CONSENSUS_TRUST";
@@ -274,13 +274,11 @@ struct StoreFile {
 
 impl TrustStore {
     /// Returns the list in the user's configuration folder; `None` if the user has no such folder.
-    #[must_use]
     pub fn open() -> Option<Self> {
         config_folder().map(|folder| Self { folder })
     }
 
     /// Returns the list's file.
-    #[must_use]
     pub fn path(&self) -> PathBuf {
         self.folder.join(STORE_FILE)
     }

@@ -21,7 +21,6 @@ impl BasisPoints {
     /// Returns the greatest share that is not above `value`, or `None` if `value` is not between 0 and 1.
     ///
     /// The value is never rounded up, so rounding cannot make it reach a threshold.
-    #[must_use]
     pub fn new(value: f64) -> Option<Self> {
         // The value is between 0 and 10,000, so the cast loses nothing.
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be in range")]
@@ -43,19 +42,16 @@ impl BasisPoints {
     }
 
     /// Returns a share of `parts` ten-thousandths, capped at the whole.
-    #[must_use]
     pub const fn of_ten_thousand(parts: u16) -> Self {
         Self(if parts > TEN_THOUSANDTHS { TEN_THOUSANDTHS } else { parts })
     }
 
     /// Returns the share in ten-thousandths, 0 to 10,000.
-    #[must_use]
     pub const fn ten_thousandths(self) -> u16 {
         self.0
     }
 
     /// Returns the share as a number.
-    #[must_use]
     pub fn value(self) -> f64 {
         f64::from(self.0) / f64::from(TEN_THOUSANDTHS)
     }

@@ -22,7 +22,6 @@ pub enum CommandEnd {
 
 impl CommandEnd {
     /// Returns true if the command succeeded.
-    #[must_use]
     pub fn is_success(self) -> bool {
         self == Self::Exit(0)
     }

@@ -29,7 +29,6 @@ const FROM_BANK: &str = " from the bank ";
 
 impl Endpoint {
     /// Returns the model and its server as a person would name them.
-    #[must_use]
     pub fn label(&self) -> String {
         match self {
             Self::OpenAi(endpoint) => format!("{}{AT}{}", endpoint.model, endpoint.base_url),
@@ -40,14 +39,12 @@ impl Endpoint {
     }
 
     /// Returns the model in a label, as [`Self::label`] makes it.
-    #[must_use]
     pub fn model_in(label: &str) -> &str {
         let ends = [AT, FROM_BANK].iter().filter_map(|place| label.find(place));
         &label[..ends.min().unwrap_or(label.len())]
     }
 
     /// Returns the name of the kind of server: that of a preset if the URL is the preset's own, otherwise `openai`.
-    #[must_use]
     pub fn provider(&self) -> &'static str {
         match self {
             Self::OpenAi(endpoint) => {
@@ -60,7 +57,6 @@ impl Endpoint {
     }
 
     /// Returns the extra fields in the body of each request, if they are known. A bank does not say those of its requests.
-    #[must_use]
     pub fn extra_fields(&self) -> Option<Map<String, Value>> {
         match self {
             Self::OpenAi(endpoint) => Some(endpoint.dialect.body.clone()),
@@ -70,7 +66,6 @@ impl Endpoint {
     }
 
     /// Returns the name of the model alone.
-    #[must_use]
     pub fn model(&self) -> &str {
         match self {
             Self::OpenAi(endpoint) => &endpoint.model,
@@ -81,7 +76,6 @@ impl Endpoint {
     }
 
     /// Returns the address of the server, without secrets, `mock` for a script, or the folder of a bank.
-    #[must_use]
     pub fn place(&self) -> &str {
         match self {
             Self::OpenAi(endpoint) => &endpoint.base_url,
@@ -92,7 +86,6 @@ impl Endpoint {
     }
 
     /// Returns the address of the server and the most calls that it takes at once, or `None` if it takes any number.
-    #[must_use]
     pub fn calls_at_once(&self) -> Option<(&str, usize)> {
         let (url, most) = match self {
             Self::OpenAi(endpoint) => (&endpoint.base_url, endpoint.calls_at_once?),
@@ -103,7 +96,6 @@ impl Endpoint {
     }
 
     /// Returns true if this program started the server.
-    #[must_use]
     pub fn is_launched(&self) -> bool {
         match self {
             Self::OpenAi(endpoint) => endpoint.launched,
@@ -112,7 +104,6 @@ impl Endpoint {
     }
 
     /// Returns the price of a token, if one is known.
-    #[must_use]
     pub fn price(&self) -> Option<Price> {
         match self {
             Self::OpenAi(endpoint) => endpoint.price,
@@ -170,13 +161,11 @@ impl OpenAiEndpoint {
     }
 
     /// Returns the name of the preset that has this URL, or an empty text if no preset has it.
-    #[must_use]
     pub fn provider(&self) -> &'static str {
         PRESETS.iter().find(|preset| preset.base_url == self.base_url).map_or("", |preset| preset.name)
     }
 
     /// Returns a server of which only the URL is known: no key, no model, no retries.
-    #[must_use]
     pub fn bare(base_url: &str) -> Self {
         Self {
             base_url: base_url.to_owned(),
@@ -384,7 +373,6 @@ impl Preset {
     /// # Panics
     ///
     /// If a body in the table is not a JSON object. A test reads every one.
-    #[must_use]
     pub fn dialect(&self) -> Dialect {
         let body = if self.body.is_empty() { "{}" } else { self.body };
         Dialect {

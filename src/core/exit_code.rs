@@ -47,18 +47,16 @@ impl ExitCode {
     ];
 
     /// Returns the exit code with this number, or `None` if this program has no such code.
-    #[must_use]
     pub fn from_number(number: i32) -> Option<Self> {
         Self::ALL.into_iter().find(|code| i32::from(u8::from(*code)) == number)
     }
 
     /// Returns the meaning of the code, as the manual page prints it.
-    #[must_use]
     pub fn meaning(self) -> &'static str {
         match self {
             Self::Success => "The agents agreed, or the command succeeded.",
             Self::Internal => "A fault of the program or of the system under it.",
-            Self::Usage => "A mistake in flags, configuration or roleset.",
+            Self::Usage => "A mistake in flags, configuration or roleset; the record of another build.",
             Self::NoAgreement => {
                 "The run ended without agreement, a calibration withheld its answer, or a quorum did not approve."
             }

@@ -23,14 +23,12 @@ pub struct Usage {
 impl Usage {
     /// Returns the estimated usage of a call whose server counts nothing: one token for every three bytes of the
     /// reply.
-    #[must_use]
     pub fn estimate(prompt: u64, reply_bytes: usize) -> Self {
         let completion = (reply_bytes as u64).div_ceil(3);
         Self { prompt, cached: 0, completion, estimated: true, cost_micro_usd: None }
     }
 
     /// Returns the cost of the call as the server reports it, or else by this price; `None` if neither is known.
-    #[must_use]
     pub fn cost(&self, price: Option<Price>) -> Option<u64> {
         let by_price = |price: Price| price.cost_micro_usd(self.prompt, self.cached, self.completion);
         self.cost_micro_usd.or(price.map(by_price))
@@ -51,7 +49,6 @@ pub struct Price {
 
 impl Price {
     /// Returns the cost of a call in millionths of a US dollar, rounded up.
-    #[must_use]
     pub fn cost_micro_usd(&self, prompt: u64, cached: u64, completion: u64) -> u64 {
         let fresh = u128::from(prompt.saturating_sub(cached)) * u128::from(self.prompt);
         let reused = u128::from(cached.min(prompt)) * u128::from(self.cached);

@@ -51,7 +51,6 @@ pub enum Exceeded {
 
 impl Budget {
     /// Returns a budget with these limits and nothing spent.
-    #[must_use]
     pub fn new(limits: Limits) -> Self {
         Self { limits, ..Self::default() }
     }
@@ -112,8 +111,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// The refusal comes before the call is made.
     #[test]
-    fn a_call_that_could_exceed_the_limit_is_refused_before_it_is_made() {
+    fn call_that_could_exceed_limit_is_refused() {
         let limits = Limits { tokens_total_max: Some(100), ..Limits::default() };
         let mut budget = Budget::new(limits);
         let reserve = budget.reserve(40, 40, None).unwrap();

@@ -6,7 +6,7 @@
 
 use crate::core::{Price, Structured, Usage};
 use crate::journal::Replied;
-use crate::protocol::{Ask, Degraded, DegradedKind, Finish, ReplyShape, UsageRule};
+use crate::protocol::{Ask, Degraded, DegradedKind, Finish, ReplyShape};
 
 /// The tokens that a chat template may add to each message.
 const MESSAGE_ROOM: u64 = 64;
@@ -62,16 +62,7 @@ pub(super) fn losses(name: &str, replied: &Replied, is_implausible: bool) -> Vec
 /// Returns the estimate that replaces a server's counts, if those are impossible.
 ///
 /// A cost that the server itself reports is kept only if no price is known by which the estimate could be charged.
-pub(super) fn estimate_instead(
-    rule: UsageRule,
-    ask: &Ask,
-    replied: &Replied,
-    price: Option<Price>,
-) -> Option<Usage> {
-    match rule {
-        UsageRule::Believed => return None,
-        UsageRule::Bounded => {}
-    }
+pub(super) fn estimate_instead(ask: &Ask, replied: &Replied, price: Option<Price>) -> Option<Usage> {
     let usage = replied.usage;
     if usage.estimated || can_be(ask, replied) {
         return None;
@@ -108,12 +99,12 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::crypto::Digest;
     use crate::protocol::{CallId, Message, Reply, Role, Step};
+    use crypto::Digest;
 
     const CALL: CallId = CallId { part: 0, round: 1, agent: 0, draft: 0, step: Step::Think, attempt: 0 };
 
-    fn charged(rule: UsageRule, usage: Usage, price: Option<Price>) -> Option<Usage> {
+    fn charged(usage: Usage, price: Option<Price>) -> Option<Usage> {
         let ask = Ask {
             refused: None,
             call: CALL,
@@ -134,14 +125,15 @@ mod tests {
             receipt: None,
             key_removed: false,
         };
-        estimate_instead(rule, &ask, &replied, price)
+        estimate_instead(&ask, &replied, price)
     }
 
+    /// More tokens than the bytes and the room allow are no count.
     #[test]
-    fn more_tokens_than_bytes_and_room_are_no_count() {
+    fn impossible_token_counts_become_estimates() {
         let counted = |prompt, cached, completion| Usage { prompt, cached, completion, ..Usage::default() };
         for usage in [counted(1, 0, 1), counted(300 + 64 + 1024, 1388, 100 + 32_768), counted(90, 90, 20)] {
-            assert_eq!(charged(UsageRule::Bounded, usage, None), None, "{usage:?}");
+            assert_eq!(charged(usage, None), None, "{usage:?}");
         }
         for usage in [
             counted(u64::MAX, 0, 20),
@@ -153,15 +145,14 @@ mod tests {
             counted(90, 0, 0),
         ] {
             let estimate = Usage { prompt: 105, completion: 20, estimated: true, ..Usage::default() };
-            assert_eq!(charged(UsageRule::Bounded, usage, None), Some(estimate), "{usage:?}");
-            assert_eq!(charged(UsageRule::Believed, usage, None), None, "{usage:?}");
+            assert_eq!(charged(usage, None), Some(estimate), "{usage:?}");
         }
     }
 
     #[test]
-    fn a_cost_beside_counts_that_cannot_be_gives_way_to_a_price() {
+    fn price_replaces_cost_of_impossible_counts() {
         let usage = Usage { prompt: u64::MAX, completion: 20, cost_micro_usd: Some(7), ..Usage::default() };
-        let cost = |price| charged(UsageRule::Bounded, usage, price).unwrap().cost(price);
+        let cost = |price| charged(usage, price).unwrap().cost(price);
         assert_eq!(cost(None), Some(7));
         let price = Price { prompt: 1_000_000, cached: 1_000_000, completion: 1_000_000 };
         assert_eq!(cost(Some(price)), Some(125));

@@ -148,10 +148,6 @@ impl<'a> Engine<'a> {
     }
 
     /// Resumes a run whose records are in a shared journal; see [`Engine::start_shared`] and [`Engine::resume`].
-    ///
-    /// # Errors
-    ///
-    /// [`EngineError`].
     pub fn resume_shared(
         writer: RunWriter,
         records: &[Record],
@@ -201,14 +197,12 @@ impl<'a> Engine<'a> {
     }
 
     /// Returns the state of the run.
-    #[must_use]
     pub fn state(&self) -> &RunState {
         &self.state
     }
 
     /// Returns the SHA-256 of the journal's last line.
-    #[must_use]
-    pub fn journal_head(&self) -> crate::crypto::Digest {
+    pub fn journal_head(&self) -> crypto::Digest {
         self.log.head()
     }
 

@@ -56,7 +56,6 @@ pub enum EngineError {
 
 impl EngineError {
     /// Returns the exit code of a program that ends with this error.
-    #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Journal(error) => error.exit_code(),

@@ -14,7 +14,6 @@ use super::error::EngineError;
 use super::flight::Flight;
 use super::observer::RunEvent;
 use crate::core::CommandEnd;
-use crate::crypto::Digest;
 use crate::files::Scratch;
 use crate::journal::{Entry, Executed, Executor, RunSpec};
 use crate::protocol::{
@@ -23,6 +22,7 @@ use crate::protocol::{
 use crate::provider::Provider;
 use crate::sandbox::{CommandJob, PYTHON3, Ran, Sandbox, SandboxError, embedded_interpreter};
 use crate::text::escape;
+use crypto::Digest;
 
 /// The word in a check's command that stands for the file with the text.
 const FILE: &str = "{file}";
@@ -170,7 +170,6 @@ impl Order {
     }
 
     /// Makes the order to grade a text. `key` identifies it among the orders of the same command.
-    #[must_use]
     pub fn grader(key: Digest, order: &GraderOrder<'_>) -> Self {
         let GraderOrder { command, time_max, task, answer, text } = *order;
         let means = Means::Check(Check {
@@ -277,10 +276,6 @@ fn put_in(command: &str, words: &[(&str, String)]) -> String {
 
 /// Refuses the id of a task that a shell or a program could take for anything but a name, if the command has a place for it, inside
 /// quotes or outside of them. The author of a file of tasks must not be able to write commands.
-///
-/// # Errors
-///
-/// [`SandboxError::TaskId`].
 pub fn require_plain_id(command: &str, id: &str) -> Result<(), SandboxError> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
     let is_part =

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::crypto::Digest;
 use crate::journal::Executed;
 use crate::protocol::Execution;
+use crypto::Digest;
 
 /// The executions of a run.
 #[derive(Debug, Default)]

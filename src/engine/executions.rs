@@ -5,12 +5,12 @@
 
 use super::mismatch::Mismatch;
 use super::run_state::RunState;
-use crate::crypto::Digest;
 use crate::journal::{Executed, Executor};
 use crate::protocol::{
     DegradedKind, Event, Execution, OUTPUT_BYTES_MAX, Protocol as _, TAIL_BYTES_MAX, Unexpected,
 };
 use crate::text::redact;
+use crypto::Digest;
 
 impl RunState {
     /// Takes the record of an execution.
@@ -49,19 +49,16 @@ impl RunState {
     }
 
     /// Returns the executions that were made, in the order of their records.
-    #[must_use]
     pub fn executions_made(&self) -> &[(Execution, Executed)] {
         &self.executions.made
     }
 
     /// Returns true if the run may have to execute something.
-    #[must_use]
     pub fn executes(&self) -> bool {
         self.opened.setup.executes()
     }
 
     /// Returns the SHA-256 of the user's check, if there is one.
-    #[must_use]
     pub fn check_sha256(&self) -> Option<Digest> {
         let check = self.opened.setup.check_command.as_ref()?;
         Some(Digest::new(check.command.as_bytes()))

@@ -6,10 +6,10 @@ use std::pin::Pin;
 use futures_util::future::{AbortHandle, Abortable, LocalBoxFuture};
 use futures_util::stream::FuturesUnordered;
 
-use crate::crypto::Digest;
 use crate::journal::Executed;
 use crate::protocol::{CallId, Outcome};
 use crate::sandbox::SandboxError;
+use crypto::Digest;
 
 /// A request from outside to a run that is under way.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]

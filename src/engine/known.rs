@@ -22,13 +22,11 @@ impl RunState {
     }
 
     /// Returns true if the protocol still waits for a reply to this call.
-    #[must_use]
     pub fn is_owed(&self, call: CallId) -> bool {
         self.owed.contains_key(&call)
     }
 
     /// Returns the search that is owed, if one is.
-    #[must_use]
     pub fn to_search(&self) -> Option<&Search> {
         self.search.as_ref()
     }
@@ -44,92 +42,77 @@ impl RunState {
     }
 
     /// Returns the charge for a reply to an open call: the server's counts, or an estimate if those are impossible.
-    #[must_use]
     pub fn charge(&self, replied: &Replied) -> Usage {
         let instead = self.owed.get(&replied.call).and_then(|(ask, _)| self.estimate_instead(ask, replied));
         instead.unwrap_or(replied.usage)
     }
 
     /// Returns the tokens of each reply, by its call.
-    #[must_use]
     pub fn completions(&self) -> &BTreeMap<CallId, u64> {
         &self.completions
     }
 
     /// Returns the usage of each phase.
-    #[must_use]
     pub fn phases(&self) -> &BTreeMap<CallPhase, PhaseUsage> {
         &self.phases
     }
 
     /// Returns the run's id.
-    #[must_use]
     pub fn run(&self) -> &str {
         &self.run
     }
 
     /// Returns the specification that the run started from.
-    #[must_use]
     pub fn opened(&self) -> &RunSpec {
         &self.opened
     }
 
     /// Returns the current endpoint of each agent's model, the arbiter's last.
-    #[must_use]
     pub fn endpoints(&self) -> &[Endpoint] {
         &self.endpoints
     }
 
     /// Returns the documents that may be searched now.
-    #[must_use]
     pub fn library(&self) -> Option<&Library> {
         self.library.as_ref()
     }
 
     /// Returns the current limits.
-    #[must_use]
     pub fn limits(&self) -> Limits {
         self.limits
     }
 
     /// Returns a remark on the turn that the last reply ended, if its envelope alone does not say how it ended.
-    #[must_use]
     pub fn remark(&self) -> Option<&'static str> {
         self.machine.remark()
     }
 
     /// Returns the protocol's verdict, if there is one.
-    #[must_use]
     pub fn verdict(&self) -> Option<&Outcome> {
         self.verdict.as_ref()
     }
 
     /// Returns the confidence in the answer, if a calibration gives one.
-    #[must_use]
     pub fn confidence(&self) -> Option<&Confidence> {
         self.confidence.as_ref()
     }
 
     /// Returns the outcome with which the run was put down, or `None` if it is under way.
-    #[must_use]
     pub fn outcome(&self) -> Option<&Outcome> {
         self.stopped.as_ref()
     }
 
     /// Returns the total usage until now.
-    #[must_use]
     pub fn totals(&self) -> Totals {
         self.totals
     }
 
     /// Returns the total duration of each agent's calls, the arbiter's last.
-    #[must_use]
     pub fn busy(&self) -> &[Duration] {
         &self.busy
     }
 
     /// Returns the protocol's report, completed by the losses of the run.
-    #[must_use]
     pub fn report(&self) -> RunReport {
         let mut report = self.machine.report();
         // The losses are sorted, because it does not matter which of two servers answered first.
@@ -152,7 +135,6 @@ impl RunState {
     }
 
     /// Returns the name of an agent by its index; the arbiter comes last.
-    #[must_use]
     pub fn agent_name(&self, agent: usize) -> &str {
         self.opened.setup.everybody().nth(agent).map_or("", |a| &a.name)
     }

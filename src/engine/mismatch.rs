@@ -2,9 +2,8 @@
 
 use thiserror::Error;
 
-use crate::core::PROGRAM;
-use crate::crypto::Digest;
 use crate::protocol::{BadSetup, CallId, Unexpected};
+use crypto::Digest;
 
 /// A journal that no run of this program can have written, with the first line that shows it.
 #[derive(Clone, Debug, Error, Eq, PartialEq)]
@@ -33,15 +32,8 @@ pub enum Mismatch {
     #[error("call {0} was recorded, but the protocol did not ask for it")]
     NotOwed(CallId),
     /// The protocol did not issue this prompt.
-    #[error(
-        "call {call} was sent with a prompt or settings that the protocol did not issue (journal written by `{program}`, read by `{PROGRAM}`)"
-    )]
-    PromptDiffers {
-        /// The id of the call.
-        call: CallId,
-        /// The program that wrote the journal.
-        program: String,
-    },
+    #[error("call {0} was sent with a prompt or settings that the protocol did not issue")]
+    PromptDiffers(CallId),
     /// The recorded reserve differs from the most that the call may use.
     #[error("call {call} was recorded with a reserve of {found} tokens; it must be {expected}")]
     ReserveDiffers {

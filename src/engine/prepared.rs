@@ -70,19 +70,16 @@ impl RunBuilder {
     }
 
     /// Returns the current setup.
-    #[must_use]
     pub fn setup(&self) -> &RunSetup {
         &self.setup
     }
 
     /// Returns true if tokens replace the texts that must not leave the machine.
-    #[must_use]
     pub fn is_redacted(&self) -> bool {
         self.tools.redaction.is_some()
     }
 
     /// Replaces the texts that must not leave the machine by tokens, here and in the passages that the run will find.
-    #[must_use]
     pub fn with_redaction(mut self, mut redaction: Redaction) -> Self {
         self.setup = redaction.setup(self.setup);
         self.library = self.library.map(|library| redaction.library(library));
@@ -91,7 +88,6 @@ impl RunBuilder {
     }
 
     /// Lets the run search documents; `library` describes them.
-    #[must_use]
     pub fn with_corpus(mut self, corpus: Corpus, library: Library) -> Self {
         self.library = Some(match &mut self.tools.redaction {
             Some(redaction) => redaction.library(library),
@@ -124,28 +120,24 @@ impl RunBuilder {
     }
 
     /// Gives the answer a confidence by this calibration, which may withhold it.
-    #[must_use]
     pub fn calibrated(mut self, calibration: Option<AppliedCalibration>) -> Self {
         self.calibration = calibration;
         self
     }
 
     /// Sets the session that the run belongs to, and the place in it where the run begins.
-    #[must_use]
     pub fn in_session(mut self, place: Option<InSession>) -> Self {
         self.session = place;
         self
     }
 
     /// Sets the cell of a batch that the run belongs to.
-    #[must_use]
     pub fn in_cell(mut self, cell: InBatch) -> Self {
         self.cell = Some(cell);
         self
     }
 
     /// Finishes the run with the endpoint of each agent's model, the arbiter's last, and with its limits.
-    #[must_use]
     pub fn build(self, endpoints: Vec<Endpoint>, limits: Limits) -> PreparedRun {
         let Self { setup, library, calibration, session, cell, tools } = self;
         let (program, redacted) = (PROGRAM.to_owned(), tools.redaction.is_some());
@@ -157,27 +149,23 @@ impl RunBuilder {
 
 impl PreparedRun {
     /// Returns the specification that the run will record.
-    #[must_use]
     pub fn spec(&self) -> &RunSpec {
         &self.spec
     }
 
     /// Lends the run the means to run the user's check.
-    #[must_use]
     pub fn with_sandbox(mut self, sandbox: Option<Sandbox>) -> Self {
         self.tools.sandbox = sandbox;
         self
     }
 
     /// Lets calls to a server that was launched for the run see the state of that server.
-    #[must_use]
     pub fn on_server(mut self, lifeline: Option<Lifeline>) -> Self {
         self.tools.lifeline = lifeline;
         self
     }
 
     /// Counts the deadline from a moment before the start, such as the start of the program.
-    #[must_use]
     pub fn counted_from(mut self, began: Instant) -> Self {
         self.tools.began = Some(began);
         self
@@ -196,41 +184,35 @@ pub struct Resumption {
 impl Resumption {
     /// Resumes the run with other limits, and with models that are called elsewhere. The default leaves both as they
     /// were.
-    #[must_use]
     pub fn new(limits: Limits, endpoints: Vec<Endpoint>) -> Self {
         Self { limits: Some(limits), endpoints: Some(endpoints), ..Self::default() }
     }
 
     /// Lends the run its table of redactions.
-    #[must_use]
     pub fn with_redaction(mut self, redaction: Option<Redaction>) -> Self {
         self.tools.redaction = redaction;
         self
     }
 
     /// Lends the run its documents again; `library` describes them for the record.
-    #[must_use]
     pub fn with_corpus(mut self, corpus: Corpus, library: Library) -> Self {
         (self.tools.corpus, self.library) = (Some(corpus), Some(library));
         self
     }
 
     /// Does the same as [`PreparedRun::with_sandbox`].
-    #[must_use]
     pub fn with_sandbox(mut self, sandbox: Option<Sandbox>) -> Self {
         self.tools.sandbox = sandbox;
         self
     }
 
     /// Does the same as [`PreparedRun::on_server`].
-    #[must_use]
     pub fn on_server(mut self, lifeline: Option<Lifeline>) -> Self {
         self.tools.lifeline = lifeline;
         self
     }
 
     /// Does the same as [`PreparedRun::counted_from`].
-    #[must_use]
     pub fn counted_from(mut self, began: Instant) -> Self {
         self.tools.began = Some(began);
         self

@@ -12,40 +12,37 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::error::EngineError;
-use crate::crypto::{Digest, Hasher};
 use crate::files::{LARGE_BYTES_MAX, private_folder, read_text};
 use crate::journal::Library;
 use crate::protocol::{ExecutionResult, OUTPUT_BYTES_MAX, Passage, RunSetup, TAIL_BYTES_MAX};
-use crate::text::redact::{Originals, Redactions, Redactor, Regions};
+use crate::text::redact::{Originals, Redactions, Redactor};
+use crypto::{Digest, Hasher};
 
 /// The largest table whose originals are all searched for when its run is resumed. For a larger table a finder of all
 /// originals takes long to build, so only the known forms are found.
 const KNOWN_MAX: usize = 10_000;
 
-/// The patterns that are searched for besides the known forms, and the regions of national phone numbers.
+/// The patterns that are searched for besides the known forms.
 #[derive(Clone, Debug, Serialize)]
 pub struct Sought {
     patterns: Vec<String>,
-    regions: Regions,
     #[serde(skip)]
     redactor: Redactor,
 }
 
 impl Sought {
-    /// Takes regular expressions, and regions of phone numbers.
+    /// Takes regular expressions.
     ///
     /// # Errors
     ///
     /// A message if a pattern is not a regular expression.
-    pub fn new(patterns: Vec<String>, regions: Regions) -> Result<Self, String> {
+    pub fn new(patterns: Vec<String>) -> Result<Self, String> {
         let redactor = Redactor::new(&patterns)
-            .map_err(|(pattern, why)| format!("`{pattern}` is not a valid pattern: {why}"))?
-            .with_regions(regions.clone());
-        Ok(Self { patterns, regions, redactor })
+            .map_err(|(pattern, why)| format!("`{pattern}` is not a valid pattern: {why}"))?;
+        Ok(Self { patterns, redactor })
     }
 
     /// Returns a redactor with an empty table.
-    #[must_use]
     pub fn redactor(&self) -> Redactor {
         self.redactor.clone()
     }
@@ -67,11 +64,7 @@ pub struct Redaction {
 #[serde(deny_unknown_fields)]
 struct Table {
     patterns: Vec<String>,
-    /// The regions whose national phone numbers are searched for.
-    #[serde(default)]
-    regions: Regions,
     /// The salt that keeps a digest in the journal from confirming a guess at the documents.
-    #[serde(default)]
     salt: String,
     originals: Redactions,
 }
@@ -91,14 +84,12 @@ fn without_start(text: &str) -> &str {
 
 impl Redaction {
     /// Starts with an empty table, which will be the file at `path`.
-    #[must_use]
     pub fn new(path: PathBuf, sought: Sought) -> Self {
         let (redactor, salt) = (sought.redactor(), Uuid::new_v4().to_string());
         Self { redactor, sought, salt, path, saved: 0 }
     }
 
     /// Finds these originals in every text as well. They come from earlier runs that this one can see.
-    #[must_use]
     pub fn knowing(mut self, originals: &Originals) -> Self {
         self.redactor = self.redactor.with_known(originals);
         self
@@ -115,9 +106,9 @@ impl Redaction {
         let text =
             read_text(&path, LARGE_BYTES_MAX).map_err(|why| format!("`{name}` cannot be read: {why}"))?;
         let table = serde_json::from_str(&text).map_err(|why| format!("`{name}` is damaged: {why}"))?;
-        let Table { patterns, regions, salt, originals } = table;
+        let Table { patterns, salt, originals } = table;
         let saved = originals.count();
-        let sought = Sought::new(patterns, regions)?;
+        let sought = Sought::new(patterns)?;
         let mut redactor = sought.redactor();
         if saved <= KNOWN_MAX {
             redactor = redactor.with_known(&originals.originals());
@@ -128,7 +119,6 @@ impl Redaction {
 
     /// Returns the setup with tokens in place of the texts that must not leave the machine. [`Redaction::save`] must
     /// follow.
-    #[must_use]
     pub fn setup(&mut self, setup: RunSetup) -> RunSetup {
         let before = setup.task.documents.clone();
         let mut setup = setup.map_texts(|text| self.redactor.redact(text));
@@ -139,14 +129,12 @@ impl Redaction {
     }
 
     /// Returns a text as the run writes it. New originals do not enter the table.
-    #[must_use]
     pub fn written(&self, text: &str) -> String {
         self.redactor.clone().redact(text)
     }
 
     /// Returns the library with tokens in its paths and a salted digest, which shows only whether the documents have
     /// changed. The paths can be restored by the table.
-    #[must_use]
     pub fn library(&mut self, library: Library) -> Library {
         let Library { places, lost, sha256 } = library;
         let sha256 = sha256.map(|digest| self.salted(digest));
@@ -160,7 +148,6 @@ impl Redaction {
 
     /// Returns a passage with tokens. `before` and `after` are the texts beside it, because a secret may reach over
     /// its edges. [`Redaction::save_if_new`] must follow.
-    #[must_use]
     pub fn passage(&mut self, passage: Passage, before: &str, after: &str) -> Passage {
         let Passage { document, start, text, .. } = passage;
         let shown = self.redactor.redact_between(before, &text, after);
@@ -169,7 +156,6 @@ impl Redaction {
     }
 
     /// Returns the result of an execution with tokens and a salted digest. [`Redaction::save_if_new`] must follow.
-    #[must_use]
     pub fn result(&mut self, result: &ExecutionResult) -> ExecutionResult {
         let mut redacted = |text: &str, bytes_max: usize| {
             let mut text = self.redactor.redact(text);
@@ -188,7 +174,6 @@ impl Redaction {
     }
 
     /// Returns a digest that tells only whether two contents of this run are equal.
-    #[must_use]
     pub fn salted(&self, digest: Digest) -> Digest {
         Hasher::default().part(self.salt.as_bytes()).part(digest.to_string().as_bytes()).finish()
     }
@@ -203,7 +188,6 @@ impl Redaction {
     }
 
     /// Returns the table.
-    #[must_use]
     pub fn redactions(&self) -> &Redactions {
         self.redactor.redactions()
     }
@@ -216,8 +200,8 @@ impl Redaction {
     pub fn save(&mut self) -> std::io::Result<()> {
         let originals = self.redactor.redactions().clone();
         let count = originals.count();
-        let Sought { patterns, regions, .. } = self.sought.clone();
-        let table = Table { patterns, regions, salt: self.salt.clone(), originals };
+        let patterns = self.sought.patterns.clone();
+        let table = Table { patterns, salt: self.salt.clone(), originals };
         let temporary = self.path.with_extension("json.new");
         let mut file =
             OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;

@@ -199,7 +199,7 @@ impl RunState {
         let price = self.price(call.agent);
         let (ask, reserve) = self.owed.get_mut(&call).ok_or(Mismatch::NotOwed(call))?;
         if ask.digest != asked.sha256 {
-            return Err(Mismatch::PromptDiffers { call, program: self.opened.program.clone() });
+            return Err(Mismatch::PromptDiffers(call));
         }
         if reserve.is_some() {
             return Err(Mismatch::AskedTwice(call));
@@ -334,8 +334,7 @@ impl RunState {
     }
 
     pub(super) fn estimate_instead(&self, ask: &Ask, replied: &Replied) -> Option<Usage> {
-        let rule = self.opened.setup.rules_version.rules().usage;
-        estimate_instead(rule, ask, replied, self.price(replied.call.agent))
+        estimate_instead(ask, replied, self.price(replied.call.agent))
     }
 
     /// Notes the model of an agent's reply. A run with half of its replies by one model and half by another belongs
@@ -384,7 +383,6 @@ fn is_asked_again(actions: &[Action], call: CallId) -> bool {
 }
 
 /// Returns the most tokens that a call may use, as the record of the call states it.
-#[must_use]
 pub(super) fn tokens_max(ask: &Ask) -> u64 {
     ask.prompt_tokens_estimate() + u64::from(ask.max_tokens)
 }

@@ -131,7 +131,6 @@ impl FromStr for Way {
 
 impl ArmSpec {
     /// Returns the settings with which samples of this arm are drawn; the others say how they are counted.
-    #[must_use]
     pub fn drawing(&self) -> Vec<(String, String)> {
         let is_drawing = |(name, _): &&(String, String)| !COUNTING.contains(&name.as_str());
         self.settings.iter().filter(is_drawing).cloned().collect()
@@ -139,7 +138,6 @@ impl ArmSpec {
 
     /// Returns all settings, with those that the way of answering implies. An evaluation wants an answer to every question where a way
     /// has one, so a vote that does not settle answers with its leader unless the arm says otherwise.
-    #[must_use]
     pub fn all_settings(&self) -> Vec<(String, String)> {
         let implied = match self.way {
             Way::Majority(count) => vec![

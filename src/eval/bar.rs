@@ -11,8 +11,8 @@ use super::notes::points;
 use super::plan::EvalPlan;
 use super::summary::{ArmSummary, ShareOf, Summary};
 use crate::batch::TaskLine;
-use crate::statistics::{PairedTest, Resampled, UnitRows};
 use crate::text::counted;
+use statistics::{PairedTest, Resampled, UnitRows};
 
 /// A share that the primary arm must reach.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -60,7 +60,6 @@ impl Bar {
     }
 
     /// Compares the primary arm of a summary with the bar.
-    #[must_use]
     pub fn judge(self, summary: &Summary) -> JudgedBar {
         let arm = summary.arms.iter().find(|arm| arm.is_primary);
         let (name, of): (_, fn(&ArmSummary) -> &ShareOf) = match self.measure {
@@ -139,13 +138,11 @@ impl SinceBaseline {
     }
 
     /// Returns true if the whole interval is below zero, and the exact test does not take that for chance.
-    #[must_use]
     pub fn is_worse(&self) -> bool {
         self.found.interval.high < 0.0 && self.exact.p < 0.05
     }
 
     /// Returns the comparison of an arm with one of the baseline as a bar, which is reached unless the arm is worse.
-    #[must_use]
     pub fn judge(&self, arm: &str, before: &str) -> JudgedBar {
         let other = if arm == before { String::new() } else { format!(" (there {before})") };
         let words = format!("{arm}: {}{other}", self.in_words());
@@ -153,7 +150,6 @@ impl SinceBaseline {
     }
 
     /// Returns the comparison in words.
-    #[must_use]
     pub fn in_words(&self) -> String {
         let difference = points(self.difference, self.found.interval);
         format!("{difference} points since the baseline, over {}", counted(self.items, "task"))
@@ -184,8 +180,9 @@ fn graded<'a>(
 mod tests {
     use super::*;
 
+    /// A bar that is missed by little says by how much.
     #[test]
-    fn a_bar_that_is_missed_by_little_says_by_how_much() {
+    fn near_miss_shows_enough_digits() {
         assert_eq!(apart(86.2, 80.0), ["86.2", "80.0"]);
         assert_eq!(apart(86.202_380, 86.202_400), ["86.20238", "86.20240"]);
         assert_eq!(apart(80.0, 80.0), ["80.0", "80.0"]);

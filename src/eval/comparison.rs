@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::curve::{first_majority, majorities};
 use super::items::{ArmItem, BankItem, Item};
 use super::plan::EvalPlan;
-use crate::statistics::{Interval, PairedTest, Resampled, UnitRows, student_p};
+use statistics::{Interval, PairedTest, Resampled, UnitRows, student_p};
 
 /// A point of a curve: the majority of this many samples.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -363,7 +363,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_curve_is_read_between_its_points_and_held_at_its_ends() {
+    fn curve_is_interpolated_and_held_at_ends() {
         let points = [0.5, 0.6, 0.8];
         for (samples, value) in [
             (0.2, 0.5),

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::crypto::Digest;
+use crypto::Digest;
 
 /// One sample: its answer, if it has one, and whether it is right.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -137,8 +137,9 @@ mod tests {
         }
     }
 
+    /// The order is the one in which the samples were drawn.
     #[test]
-    fn the_first_of_equals_leads_in_the_drawn_order() {
+    fn first_of_equal_answers_leads() {
         let samples = [Some(1), Some(0), None, Some(0), Some(1), Some(0)].map(sample);
         let found: Vec<bool> = (1..=6).map(|k| first_majority(&samples, k)).collect();
         assert_eq!(found, [false, false, false, true, false, true]);

@@ -77,10 +77,6 @@ pub fn read_data(
 }
 
 /// Refuses a label of clusters that a task lacks, or that has too few values for an interval over clusters.
-///
-/// # Errors
-///
-/// Returns [`EvalError::Clusters`].
 pub fn require_clusters(tasks: &[TaskLine], label: &str) -> Result<(), EvalError> {
     let wrong = |why: String| EvalError::Clusters { label: label.to_owned(), why };
     let mut values = BTreeSet::new();

@@ -124,7 +124,6 @@ pub enum EvalError {
 
 impl EvalError {
     /// Returns the exit code of the program if this error ends it.
-    #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Batch(error) => error.exit_code(),

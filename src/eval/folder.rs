@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use super::error::EvalError;
 use crate::batch::{Line, TaskForm, TaskLine, TaskLines};
-use crate::crypto::Digest;
 use crate::files::write_whole;
+use crypto::Digest;
 
 /// The name of the file of tasks.
 const TASKS: &str = "tasks.jsonl";
@@ -33,16 +33,11 @@ pub fn hold(folder: &Path) -> Result<File, EvalError> {
 }
 
 /// Returns the file of tasks in a folder.
-#[must_use]
 pub fn tasks_file(folder: &Path) -> PathBuf {
     folder.join(TASKS)
 }
 
 /// Writes the file of tasks in a folder.
-///
-/// # Errors
-///
-/// Returns [`EvalError::Io`].
 pub fn write_tasks<'a>(
     folder: &Path,
     tasks: impl IntoIterator<Item = &'a TaskLine>,
@@ -73,16 +68,11 @@ pub(super) fn read_tasks(folder: &Path) -> Result<Vec<TaskLine>, EvalError> {
 }
 
 /// Returns the SHA-256 of tasks as they are used.
-#[must_use]
 pub fn digest(tasks: &[TaskLine]) -> Digest {
     Digest::new(lines(tasks).as_bytes())
 }
 
 /// Writes a file whole.
-///
-/// # Errors
-///
-/// Returns [`EvalError::Io`].
 pub(super) fn write(path: &Path, text: &str) -> Result<(), EvalError> {
     let wrong = |why| EvalError::Io { action: "write", path: path.to_owned(), why };
     write_whole(path, text, PRIVATE).map_err(wrong)

@@ -112,13 +112,11 @@ pub struct BlindLead {
 
 impl BlindLead {
     /// Returns the probability that the vote is right, where chance breaks a tie, as on a curve.
-    #[must_use]
     pub fn share(self) -> f64 {
         f64::from(self.right) / f64::from(self.of.max(1))
     }
 
     /// Returns whether the vote is right, or `None` if a right answer is tied with another one.
-    #[must_use]
     pub fn is_right(self) -> Option<bool> {
         match self {
             Self { right: 0, .. } => Some(false),
@@ -130,13 +128,11 @@ impl BlindLead {
 
 impl ArmItem {
     /// Returns the tokens of prompts and replies.
-    #[must_use]
     pub fn tokens(&self) -> u64 {
         self.prompt.saturating_add(self.completion)
     }
 
     /// Returns the answers among its drafts in words; `None` without a draft.
-    #[must_use]
     pub fn drafts_in_words(&self) -> Option<String> {
         let words = |DraftAnswer { answer, votes, is_right }: &DraftAnswer| {
             let right = if *is_right { "right" } else { "wrong" };
@@ -147,7 +143,6 @@ impl ArmItem {
     }
 
     /// Returns in words what the plain vote over the drafts was, if there are drafts.
-    #[must_use]
     pub fn before_in_words(&self) -> &'static str {
         match self.blind.map(BlindLead::is_right) {
             None => "",
@@ -197,7 +192,6 @@ impl EvalResults {
     }
 
     /// Returns the folders of the parts of an evaluation, or its own folder if it has one part.
-    #[must_use]
     pub fn parts(folder: &Path, plan: &EvalPlan) -> Vec<PathBuf> {
         (0..plan.parts).map(|part| plan.part(folder, part)).collect()
     }

@@ -46,7 +46,6 @@ pub fn junit(
 }
 
 /// Returns whether a text is a `JUnit` file of an evaluation.
-#[must_use]
 pub fn is_junit(text: &str) -> bool {
     text.starts_with("<?xml") && text.contains(&format!("<testsuites name=\"{NAME}\""))
 }
@@ -131,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_has_no_character_that_xml_cannot_have() {
+    fn text_has_no_invalid_xml_character() {
         let bar = JudgedBar {
             name: "a\u{0}b\u{fffe}c".to_owned(),
             is_reached: false,

@@ -6,11 +6,10 @@ use super::arm_spec::MAJORITY_MAX;
 use super::comparison::{Against, TalkOfArm};
 use super::summary::{ArmSummary, Summary};
 use super::verdict::needed;
-use crate::statistics::Interval;
 use crate::text::counted;
+use statistics::Interval;
 
 /// Returns the sentences without which the table would be misread.
-#[must_use]
 pub fn notes(summary: &Summary) -> Vec<String> {
     let mut notes = vec![format!(
         "“majority” says how often a majority of samples is right that takes as many tokens as the arm, over {}; 95 % intervals",
@@ -111,13 +110,11 @@ pub(super) fn talk_in_words(talk: &TalkOfArm) -> String {
 }
 
 /// Returns a difference of shares in points, with its interval.
-#[must_use]
 pub fn points(difference: f64, Interval { low, high }: Interval) -> String {
     format!("{:+.1} [{:+.1}, {:+.1}]", difference * 100.0, low * 100.0, high * 100.0)
 }
 
 /// Returns a p-value to three digits. One near 0.05 from a bootstrap of 10,000 selections has an error of about 0.003.
-#[must_use]
 pub fn p_in_words(p: f64) -> String {
     if p < 0.001 { "<0.001".to_owned() } else { format!("{p:.3}") }
 }

@@ -14,9 +14,9 @@ use super::error::EvalError;
 use super::folder::{digest, hold, read_tasks, write, write_tasks};
 use crate::batch::TaskLine;
 use crate::calibration::RunLimits;
-use crate::crypto::Digest;
 use crate::files::{LARGE_BYTES_MAX, is_unfinished, read_text};
 use crate::text::CanonicalKind;
+use crypto::Digest;
 
 /// The name of the plan in the folder of an evaluation.
 const FILE: &str = "plan.json";
@@ -50,9 +50,8 @@ pub struct EvalPlan {
     pub effect: f64,
     /// Whether the items only show how many are needed, so that no arm has a verdict.
     pub pilot: bool,
-    /// The limits of each run of an arm on tokens and cost; absent in the plans of earlier programs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limits: Option<RunLimits>,
+    /// The limits of each run of an arm on tokens and cost.
+    pub limits: RunLimits,
     /// The arms.
     pub arms: Vec<PlannedArm>,
     /// The banks of samples.
@@ -138,7 +137,6 @@ impl EvalPlan {
     }
 
     /// Returns whether a folder is that of an evaluation.
-    #[must_use]
     pub fn is_in(folder: &Path) -> bool {
         folder.join(FILE).exists()
     }
@@ -206,16 +204,11 @@ impl EvalPlan {
     }
 
     /// Refuses the folder of an evaluation where one batch is wanted.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`EvalError::SeveralBatches`].
     pub fn require_batch(folder: &Path) -> Result<(), EvalError> {
         if Self::load(folder).is_ok() { Err(EvalError::SeveralBatches(folder.to_owned())) } else { Ok(()) }
     }
 
     /// Returns the folder of a part of the evaluation in `folder`: that folder itself if there is one part.
-    #[must_use]
     pub fn part(&self, folder: &Path, part: u64) -> PathBuf {
         if self.parts == 1 { folder.to_owned() } else { folder.join(format!("part-{part}")) }
     }
@@ -239,7 +232,6 @@ impl EvalPlan {
         let same_tasks = digest(&tasks[..known.items.min(tasks.len())]) == known.tasks_sha256;
         let (data, old_data) = (&self.data_sha256, &known.data_sha256);
         let same_effect = self.effect.to_bits() == known.effect.to_bits();
-        let limits = known.limits.zip(self.limits).filter(|(old, new)| old != new);
         let differences = [
             value("the SHA-256 of the data", data == old_data, old_data, data),
             (self.kind != known.kind).then(|| {
@@ -254,7 +246,7 @@ impl EvalPlan {
             value("the number of samples", self.samples == known.samples, &known.samples, &self.samples),
             value("the primary arm", self.primary == known.primary, &known.primary, &self.primary),
             value("the smallest effect of interest", same_effect, &known.effect, &self.effect),
-            limits.map(|(old, new)| format!("the limit of each run is {old} there and {new} here")),
+            value("the limit of each run", self.limits == known.limits, &known.limits, &self.limits),
             known.arms.iter().find(is_lost).map(lost),
             (!is_grown).then(|| "the banks have other samples".to_owned()),
             // The items of a pilot may become a part of the whole, but not the other way round.

@@ -172,7 +172,6 @@ fn write_items(
 }
 
 /// Returns an item as JSON: its task, and the row of each arm.
-#[must_use]
 pub fn item_json(plan: &EvalPlan, task: &TaskLine, item: &Item) -> Value {
     let of_arm = |(arm, run): (&PlannedArm, &Option<ArmItem>)| {
         run.as_ref().map(|run| json!(row(&item.id, item.cluster.as_deref(), &arm.name, run)))

@@ -14,8 +14,8 @@ use super::items::{ArmItem, BlindLead, EvalResults, Item};
 use super::plan::EvalPlan;
 use super::verdict::{EvalVerdict, JudgedArm};
 use crate::protocol::OutcomeKind;
-use crate::statistics::{Interval, wilson, wilson_of_clusters};
 use crate::text::CanonicalKind;
+use statistics::{Interval, wilson, wilson_of_clusters};
 
 /// The number of bins of a calibration, from one half to one.
 const BINS: usize = 5;
@@ -194,7 +194,6 @@ impl ShareOf {
 
 impl Summary {
     /// Computes the summary of an evaluation.
-    #[must_use]
     pub fn new(plan: &EvalPlan, results: &EvalResults) -> Self {
         let items: Vec<&Item> = results.complete(plan).collect();
         let compared = compare(plan, &items);
@@ -239,7 +238,6 @@ impl Summary {
 
 impl Summary {
     /// Returns whether every item of the plan is complete.
-    #[must_use]
     pub fn is_complete(&self) -> bool {
         self.items == self.planned
     }

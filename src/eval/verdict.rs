@@ -6,7 +6,7 @@
 
 use serde::{Serialize, Serializer};
 
-use crate::statistics::{Interval, Resampled, items_for_equivalence, items_needed};
+use statistics::{Interval, Resampled, items_for_equivalence, items_needed};
 
 /// The p-value below which a difference is not taken for chance.
 const LEVEL: f64 = 0.05;
@@ -65,7 +65,6 @@ impl EvalVerdict {
     }
 
     /// Returns the verdict in words.
-    #[must_use]
     pub fn in_words(self) -> String {
         match self {
             Self::Helps => "helps".to_owned(),
@@ -79,7 +78,6 @@ impl EvalVerdict {
 
 /// Returns the number of items that would find the smallest difference of interest with a power of 80 %, where these units of items have
 /// this error. It is at least the number that bounds the difference where no item differs, and whole.
-#[must_use]
 pub(super) fn needed(found: Resampled, units: usize, items: usize, effect: f64) -> f64 {
     let least = items_for_equivalence(effect);
     let units_needed = items_needed(found.error * found.error * units as f64, effect).max(least);
@@ -111,8 +109,9 @@ mod tests {
         EvalVerdict::new(of, 0.02).in_words()
     }
 
+    /// The difference must be large enough to matter.
     #[test]
-    fn a_verdict_needs_an_interval_and_a_difference_that_matters() {
+    fn verdict_needs_interval_and_difference() {
         assert_eq!(judged(of(0.05, 0.02, 0.08, 300)), "helps");
         assert_eq!(judged(of(-0.05, -0.08, -0.02, 300)), "hurts");
         assert_eq!(judged(of(0.0, -0.01, 0.01, 300)), "equivalent");
@@ -129,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_p_value_that_was_corrected_and_the_cost_of_an_arm_count() {
+    fn verdict_respects_corrected_p_and_cost() {
         // One of many comparisons, whose own interval does not hold zero.
         let corrected = judged(JudgedArm { p: 0.08, ..of(0.05, 0.01, 0.09, 300) });
         assert!(corrected.starts_with("not enough data"), "{corrected}");

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_never_ends_is_refused_by_its_limit() {
+    fn endless_file_is_refused_by_limit() {
         let why = read_text(Path::new("/dev/zero"), 4096).unwrap_err();
         assert_eq!(why.kind(), ErrorKind::FileTooLarge);
         assert!(why.to_string().contains("4096 bytes"), "{why}");

@@ -105,8 +105,9 @@ mod tests {
     use super::*;
     use crate::files::Scratch;
 
+    /// Folders are removed even if they are closed to their own user.
     #[test]
-    fn folders_that_are_closed_to_their_own_user_go_too() {
+    fn closed_folders_are_removed_too() {
         let parent = Scratch::new(&std::env::temp_dir(), "closed").unwrap();
         let (inner, elsewhere) = (parent.path().join("a/b"), parent.path().join("elsewhere"));
         std::fs::create_dir_all(&inner).unwrap();

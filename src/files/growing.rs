@@ -25,7 +25,6 @@ pub struct GrowingFile {
 
 impl GrowingFile {
     /// Reads a file from its beginning.
-    #[must_use]
     pub fn new(file: File) -> Self {
         Self { file, read: 0 }
     }
@@ -76,8 +75,9 @@ mod tests {
 
     use super::*;
 
+    /// A line comes only when it is whole.
     #[test]
-    fn a_line_comes_once_and_only_when_it_is_whole() {
+    fn whole_line_comes_exactly_once() {
         let path = std::env::temp_dir().join(format!("consensus-growing-{}", uuid::Uuid::now_v7()));
         let mut writer = OpenOptions::new().create(true).append(true).open(&path).unwrap();
         let mut growing = GrowingFile::new(File::open(&path).unwrap());

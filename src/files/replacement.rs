@@ -69,8 +69,9 @@ mod tests {
     use super::*;
     use crate::files::Scratch;
 
+    /// No other file remains beside it.
     #[test]
-    fn the_old_file_stays_until_the_new_one_is_whole_and_nothing_else_remains() {
+    fn old_file_stays_until_commit() {
         let scratch = Scratch::new(&std::env::temp_dir(), "replacement").unwrap();
         let path = scratch.path().join("file");
         std::fs::write(&path, "old").unwrap();

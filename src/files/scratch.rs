@@ -44,7 +44,6 @@ impl Scratch {
     }
 
     /// Returns the path of the folder.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -81,8 +80,9 @@ mod tests {
 
     use super::*;
 
+    /// A folder that a killed process left is removed too.
     #[test]
-    fn a_folder_is_private_and_goes_also_after_a_kill() {
+    fn scratch_folder_is_private_and_removed() {
         let parent = Scratch::new(&std::env::temp_dir(), "test").unwrap();
         let make = |name: &str| {
             let path = parent.path().join(name);

@@ -33,7 +33,6 @@ pub fn write_whole(path: &Path, text: &str, mode: u32) -> std::io::Result<()> {
 }
 
 /// Returns whether a name is that of a file that [`write_whole`] was writing when its process was killed.
-#[must_use]
 pub fn is_unfinished(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     let id = name.strip_prefix('.').and_then(|name| name.strip_suffix(".new")?.rsplit_once('.'));
@@ -46,7 +45,7 @@ mod tests {
     use crate::files::Scratch;
 
     #[test]
-    fn a_file_is_replaced_whole_and_nothing_else_is() {
+    fn only_a_file_is_replaced_whole() {
         let scratch = Scratch::new(&std::env::temp_dir(), "whole").unwrap();
         let path = scratch.path().join("file");
         for text in ["one", "two"] {

@@ -8,8 +8,8 @@ use serde::de::DeserializeOwned;
 
 use super::gaps::Gaps;
 use super::{Record, VERSION};
-use crate::crypto::Digest;
 use crate::text::check_depth;
+use crypto::Digest;
 
 /// The end of a chain.
 #[derive(Clone, Copy, Debug)]

@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 
 use crate::calibration::{AppliedCalibration, RunLimits};
 use crate::core::{Endpoint, InterpreterNote, Receipt, Structured, Usage};
-use crate::crypto::Digest;
 use crate::protocol::{CallId, ExecutionResult, Outcome, Passage, Reply, RunSetup};
+use crypto::Digest;
 
 /// One line of a journal.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -28,8 +28,7 @@ pub struct Record<E = Entry> {
     pub event: E,
     /// The SHA-256 of the previous line.
     pub prev: Digest,
-    /// The SHA-256 of the previous line of the same run, or zeros without one. Only lines of a shared journal have it, and no
-    /// earlier version wrote it.
+    /// The SHA-256 of the previous line of the same run, or zeros without one. Only lines of a shared journal have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_prev: Option<Digest>,
 }
@@ -67,7 +66,7 @@ pub enum Entry {
     },
     /// The run was resumed, with these limits.
     Resumed {
-        /// The name and version of the program.
+        /// The name, version and build of the program.
         program: String,
         /// The limits from here on.
         limits: Limits,
@@ -91,7 +90,7 @@ pub(crate) fn between(started_at: &str, ended_at: &str) -> Duration {
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunSpec {
-    /// The name and version of the program.
+    /// The name, version and build of the program.
     pub program: String,
     /// The task, the agents, the rules and the parameters, complete.
     pub setup: RunSetup,
@@ -108,10 +107,10 @@ pub struct RunSpec {
     /// The calibration that gives the answer a confidence, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<AppliedCalibration>,
-    /// The session that the run belongs to, if any. Version 0.1 did not record it.
+    /// The session that the run belongs to, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<InSession>,
-    /// The cell of a batch that the run belongs to, if any. Version 0.1 did not record it.
+    /// The cell of a batch that the run belongs to, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cell: Option<InBatch>,
 }
@@ -119,7 +118,6 @@ pub struct RunSpec {
 impl RunSpec {
     /// Returns whether the run can go on from its present limits to other ones. Under a calibration it cannot: the answers that need more
     /// tokens are not those that the calibration knows.
-    #[must_use]
     pub fn allows(&self, now: Limits, next: Limits) -> bool {
         self.calibration.is_none() || now.on_resources() == next.on_resources()
     }
@@ -184,7 +182,6 @@ pub struct Limits {
 
 impl Limits {
     /// Returns the stricter of two limits for each resource.
-    #[must_use]
     pub fn stricter(self, others: Self) -> Self {
         let least = |one: Option<u64>, other: Option<u64>| one.into_iter().chain(other).min();
         Self {
@@ -195,7 +192,6 @@ impl Limits {
     }
 
     /// Returns the limits on tokens and cost of so many runs together.
-    #[must_use]
     pub fn times(self, runs: u64) -> Self {
         let times = |limit: Option<u64>| limit.map(|limit| limit.saturating_mul(runs));
         Self {
@@ -206,7 +202,6 @@ impl Limits {
     }
 
     /// Returns the limits on tokens and cost, as a calibration knows them.
-    #[must_use]
     pub fn on_resources(self) -> RunLimits {
         RunLimits { tokens: self.tokens_total_max, cost_micro_usd: self.cost_micro_usd_max }
     }

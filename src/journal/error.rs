@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use crate::core::{ExitCode, is_unusable};
+use crate::core::{ExitCode, PROGRAM, is_unusable};
 
 /// A journal that cannot be written, read or trusted.
 #[derive(Debug, Error)]
@@ -34,6 +34,17 @@ pub enum JournalError {
         /// The path of the journal.
         path: PathBuf,
     },
+    /// Another build of this program wrote the records.
+    #[error(
+        "`{path}` was written by `{program}`, and `{PROGRAM}` does not read it: use the program that wrote it",
+        path = path.display()
+    )]
+    OtherBuild {
+        /// The path of the journal.
+        path: PathBuf,
+        /// The program, as the record names it.
+        program: String,
+    },
     /// The journal is damaged.
     #[error("`{path}` line {line}: {why}")]
     Damaged {
@@ -48,11 +59,10 @@ pub enum JournalError {
 
 impl JournalError {
     /// Returns the exit code of a program that ends with this error.
-    #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Damaged { .. } => ExitCode::Integrity,
-            Self::Locked { .. } | Self::Excerpt { .. } => ExitCode::Usage,
+            Self::Locked { .. } | Self::Excerpt { .. } | Self::OtherBuild { .. } => ExitCode::Usage,
             Self::Io { source, .. } if is_unusable(source.kind()) => ExitCode::Usage,
             Self::Io { .. } => ExitCode::Internal,
         }

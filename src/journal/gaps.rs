@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::{JournalError, VERSION};
-use crate::crypto::Digest;
 use crate::files::{Replacement, read_text};
+use crypto::Digest;
 
 /// The most bytes of a list.
 const LIST_BYTES_MAX: u64 = 1 << 28;
@@ -83,7 +83,6 @@ impl Gaps {
 }
 
 /// Returns whether runs were removed from the journal at `path`.
-#[must_use]
 pub fn has_gaps(path: &Path) -> bool {
     list_of(path).exists()
 }

@@ -1,7 +1,7 @@
 //! The destination of one run's records.
 
 use super::{Entry, JournalError, Record, RunWriter, Writer};
-use crate::crypto::Digest;
+use crypto::Digest;
 
 /// A journal of the run's own, or the run's part of a shared one.
 #[derive(Debug)]
@@ -52,7 +52,6 @@ impl Log {
     }
 
     /// Returns the SHA-256 of the run's last line.
-    #[must_use]
     pub fn head(&self) -> Digest {
         match self {
             Self::Own(writer) => writer.head(),

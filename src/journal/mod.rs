@@ -22,8 +22,7 @@
 //!
 //! # Compatibility
 //!
-//! `v` is raised when a record's meaning changes, or when a field is added that an older reader must not ignore.
-//! Readers refuse an unknown `v`, and unknown fields within a known one.
+//! An opening record names the build that wrote it. A record of another build is refused, and never called damaged: it may follow other rules.
 
 mod chain;
 mod entry;

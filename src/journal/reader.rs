@@ -9,8 +9,10 @@ use serde::de::DeserializeOwned;
 use super::chain::{Chain, Links};
 use super::gaps::Gaps;
 use super::{Entry, JournalError, Record};
-use crate::crypto::Digest;
+use crate::core::PROGRAM;
 use crate::files::read_line;
+use crate::text::escape;
+use crypto::Digest;
 
 /// A journal whose chain is intact.
 #[derive(Clone, Debug)]
@@ -130,6 +132,12 @@ pub(super) fn walk<E: DeserializeOwned>(
         }
         let number = walked.lines + 1;
         let damaged = |why: String| JournalError::Damaged { path: path.to_owned(), line: number, why };
+        if let Some(program) = opened_by(&line)
+            && program != PROGRAM
+        {
+            let program = escape::terminal(program);
+            return Err(JournalError::OtherBuild { path: path.to_owned(), program });
+        }
         let record = walked.chain.check(&line, by, gaps).map_err(damaged)?;
         if by == Links::AsFirst {
             by = if record.run_prev.is_some() { Links::OfRun } else { Links::OfFile };
@@ -139,4 +147,21 @@ pub(super) fn walk<E: DeserializeOwned>(
         walked.lines = number;
         walked.whole_bytes += count as u64;
     }
+}
+
+/// The starts of an opening event: of a run or a ledger, and of the log of a reviewer.
+const OPENINGS: [&str; 2] =
+    ["\"event\":{\"type\":\"opened\",\"program\":\"", "\"event\":{\"opened\":{\"program\":\""];
+
+/// The most bytes in a line before its event.
+const HEADER_BYTES_MAX: usize = 512;
+
+/// Returns the program that an opening record names. The line is read as every build writes it, because another build may have other fields.
+fn opened_by(line: &[u8]) -> Option<&str> {
+    let header = &line[..line.len().min(HEADER_BYTES_MAX)];
+    // A long line may be cut within a character.
+    let header = header.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+    let from = OPENINGS.iter().find_map(|opening| Some(header.find(opening)? + opening.len()))?;
+    let (program, _) = header[from..].split_once('"')?;
+    Some(program)
 }

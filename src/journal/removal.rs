@@ -23,8 +23,8 @@ use super::chain::Links;
 use super::gaps::Gaps;
 use super::reader::walk;
 use super::{JournalError, Record};
-use crate::crypto::Digest;
 use crate::files::Replacement;
+use crypto::Digest;
 
 /// Removes all lines of these runs from a journal that is locked. Returns the number of bytes that are gone. The lock is that of the old
 /// file, and ends with it.
@@ -92,7 +92,7 @@ mod tests {
 
         /// Lines are removed twice, and others come in between and afterwards.
         #[test]
-        fn the_lines_that_stay_keep_their_bytes_and_the_journal_goes_on(
+        fn kept_lines_keep_bytes_and_journal_continues(
             parts in proptest::collection::vec(proptest::collection::vec(0_u8..5, 0..12), 3),
             removed in proptest::collection::vec(proptest::collection::hash_set(0_u8..5, 0..4), 2),
         ) {
@@ -120,8 +120,9 @@ mod tests {
         }
     }
 
+    /// A missing line counts as removed only with a gap in the list.
     #[test]
-    fn a_line_that_is_missing_without_a_gap_in_the_list_is_seen() {
+    fn missing_line_without_gap_is_damage() {
         let scratch = Scratch::new(&std::env::temp_dir(), "gaps").unwrap();
         let path = scratch.path().join("journal-0.jsonl");
         File::create(&path).unwrap();

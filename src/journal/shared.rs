@@ -24,8 +24,8 @@ use super::reader::{PlacedRecord, walk};
 use super::removal::remove;
 use super::writer::{create_file, open_file, settle};
 use super::{JournalError, Record};
-use crate::crypto::Digest;
 use crate::files::check_own;
+use crypto::Digest;
 
 /// The time from one sync to the next. The records of a busy batch gather in it, and a record that comes alone does
 /// not wait.
@@ -86,7 +86,6 @@ pub struct LockedJournal {
 
 impl LockedJournal {
     /// Returns true if another process has the journal at `path` at this moment.
-    #[must_use]
     pub fn is_held(path: &Path) -> bool {
         matches!(open_file(path), Err(JournalError::Locked { .. }))
     }
@@ -173,13 +172,11 @@ impl SharedJournal {
     }
 
     /// Returns the number of lines that are written, as it grows.
-    #[must_use]
     pub fn written(&self) -> watch::Receiver<u64> {
         self.shared.written.subscribe()
     }
 
     /// Returns the writer of one run; `head` is the SHA-256 of the run's last line, or zeros if it has none yet.
-    #[must_use]
     pub fn writer(&self, run: &str, head: Digest) -> RunWriter {
         RunWriter { shared: Arc::clone(&self.shared), run: run.to_owned(), head, lines: 0 }
     }
@@ -254,7 +251,6 @@ impl RunWriter {
     }
 
     /// Returns the SHA-256 of this run's last line.
-    #[must_use]
     pub fn head(&self) -> Digest {
         self.head
     }

@@ -11,8 +11,8 @@ use serde::de::DeserializeOwned;
 
 use super::chain::Chain;
 use super::{FILE_NAME, Journal, JournalError, Record, read};
-use crate::crypto::Digest;
 use crate::files::private_folder;
+use crypto::Digest;
 
 /// The wait before another attempt to lock a journal. A process that only checks whether a journal is being written
 /// holds the lock for less.
@@ -130,7 +130,6 @@ impl Writer {
     }
 
     /// Returns the SHA-256 of the last line.
-    #[must_use]
     pub fn head(&self) -> Digest {
         self.chain.head
     }
@@ -224,8 +223,9 @@ fn sync_folder(dir: &Path) -> std::io::Result<()> {
 mod tests {
     use super::*;
 
+    /// The journal can be opened even while a copy of its file is held.
     #[test]
-    fn a_journal_that_is_done_with_can_be_opened_while_a_copy_of_its_file_is_held() {
+    fn dropped_writer_frees_its_journal() {
         let dir = std::env::temp_dir().join(format!("consensus-writer-{}", uuid::Uuid::now_v7()));
         let writer = Writer::create(&dir, "run").unwrap();
         let copy = writer.file.try_clone().unwrap();

@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_that_of_the_collector_or_of_its_traces() {
+    fn address_may_name_collector_or_traces() {
         let url = |url: &str| Collector::new(url, None, false).map(|collector| collector.url.to_string());
         for (given, sent) in [
             ("http://localhost:4318", "http://localhost:4318/v1/traces"),

@@ -41,7 +41,6 @@ pub enum OtlpError {
 
 impl OtlpError {
     /// Returns the exit code of a command that ends with this error.
-    #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Address { .. } | Self::Headers { .. } => ExitCode::Usage,

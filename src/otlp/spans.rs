@@ -20,11 +20,11 @@ use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span, Sta
 use serde_json::json;
 
 use crate::core::{Endpoint, VERSION};
-use crate::crypto::{Digest, Hasher};
 use crate::engine::{Mismatch, ReplayError, RunState};
 use crate::journal::{Entry, Executor, Record, Replied};
 use crate::protocol::{Ask, CallId, Finish, Message, Outcome, ProtocolParams as _};
 use crate::report::RunResult;
+use crypto::{Digest, Hasher};
 
 /// Returns the spans of a run.
 ///

@@ -30,7 +30,6 @@ enum BlockKind {
 
 impl Blocks {
     /// Divides a transcript.
-    #[must_use]
     pub fn new(transcript: &str) -> Self {
         let mut parts: Vec<Block> = Vec::new();
         for line in transcript.lines() {
@@ -79,8 +78,9 @@ fn block(line: &str) -> (BlockKind, &str) {
 mod tests {
     use super::*;
 
+    /// The words of a model are set apart from the transcript's own words.
     #[test]
-    fn what_a_model_says_is_set_apart_from_the_transcripts_own_words() {
+    fn model_words_are_set_apart() {
         let transcript = "# Run 1\n\n> a\n> ## **b**\n\n*note*\n\n- Status **SOLVED**.\n".to_owned();
         let blocks = Blocks::new(&transcript);
         let found: Vec<(BlockKind, &str)> =

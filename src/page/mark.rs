@@ -22,7 +22,6 @@ pub struct PlotMark {
 
 /// Returns the label of each point: its number, from 1. The numbers of points that lie close together become one list at the first of them,
 /// and the others have none.
-#[must_use]
 pub fn point_labels(places: &[Option<(f64, f64)>]) -> Vec<String> {
     let mut labels: Vec<Vec<String>> = vec![Vec::new(); places.len()];
     for (index, place) in places.iter().enumerate() {

@@ -30,7 +30,6 @@ pub const LOOK_OF_PAGES: &str = include_str!("look.css");
 /// # Panics
 ///
 /// Never panics: the templates in it are read by the program's tests.
-#[must_use]
 pub fn environment() -> Environment<'static> {
     let mut environment = Environment::new();
     environment

@@ -24,7 +24,6 @@ pub struct Scale {
 
 impl Scale {
     /// Makes an axis from zero to the first round number that no figure exceeds.
-    #[must_use]
     pub fn up_to(most: f64) -> Self {
         // An axis has its numbers even if there is nothing to measure.
         let most = if most > 0.0 { most.max(1e-6) } else { 1.0 };
@@ -33,7 +32,6 @@ impl Scale {
     }
 
     /// Makes an axis of the same length on both sides of zero.
-    #[must_use]
     pub fn around_zero(most: f64) -> Self {
         let Self { high, step, .. } = Self::up_to(most);
         // A small screen has room for five numbers, and zero must be one of them.
@@ -42,13 +40,11 @@ impl Scale {
     }
 
     /// Returns the position of a figure, in percent of the axis.
-    #[must_use]
     pub fn at(&self, figure: f64) -> f64 {
         (figure - self.low) / (self.high - self.low) * 100.0
     }
 
     /// Returns the lines of the axis.
-    #[must_use]
     pub fn ticks(&self) -> Vec<Tick> {
         let values = std::iter::successors(Some(self.low), |value| Some(value + self.step));
         let is_within = |value: &f64| *value <= self.high + self.step / 2.0;
@@ -69,7 +65,6 @@ pub struct LogScale {
 
 impl LogScale {
     /// Makes an axis that holds all figures above zero, with room at both ends.
-    #[must_use]
     pub fn around(figures: impl IntoIterator<Item = f64>) -> Self {
         let (mut low, mut high) = (f64::INFINITY, 0.0_f64);
         for figure in figures.into_iter().filter(|figure| *figure > 0.0 && figure.is_finite()) {
@@ -79,13 +74,11 @@ impl LogScale {
     }
 
     /// Returns the position of a figure, in percent of the axis; a figure that is not above zero is at its beginning.
-    #[must_use]
     pub fn at(&self, figure: f64) -> f64 {
         ((figure.max(self.low) / self.low).ln() / (self.high / self.low).ln() * 100.0).min(100.0)
     }
 
     /// Returns the lines of the axis: 1, 2 and 5 times the powers of ten, or the powers alone on a long axis.
-    #[must_use]
     pub fn ticks(&self) -> Vec<Tick> {
         let factors: &[f64] = if self.high / self.low > 100.0 { &[1.0] } else { &[1.0, 2.0, 5.0] };
         let figures = POWERS.flat_map(|power| factors.iter().map(move |factor| factor * 10f64.powi(power)));
@@ -123,8 +116,9 @@ mod tests {
         scale.ticks().into_iter().map(|tick| tick.label).collect::<Vec<_>>().join(" ")
     }
 
+    /// The axis ends at or behind the last point.
     #[test]
-    fn an_axis_has_a_few_round_numbers_and_ends_behind_the_last_point() {
+    fn axis_has_few_round_numbers() {
         for (most, expected) in [
             (0.0, "0 0.2 0.4 0.6 0.8 1"),
             (0.9, "0 0.2 0.4 0.6 0.8 1"),

@@ -3,7 +3,6 @@
 /// Becomes a command that does not outlive the process that started it, even if that process is killed.
 ///
 /// Returns only on failure. On systems other than Linux, the guard alone ends the command.
-#[must_use]
 pub fn leash(command: &[String]) -> std::io::Error {
     use std::os::unix::process::CommandExt;
     let Some((program, arguments)) = command.split_first() else {

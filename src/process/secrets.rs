@@ -10,8 +10,9 @@ pub fn hide_memory() {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
+    /// Other programs of the same user cannot look into this process.
     #[test]
-    fn other_programs_of_the_same_user_cannot_look_into_this_process() {
+    fn hidden_memory_is_not_dumpable() {
         super::hide_memory();
         assert!(!nix::sys::prctl::get_dumpable().unwrap());
     }

@@ -28,14 +28,13 @@ pub mod review;
 mod turn;
 pub mod vote;
 
-pub(crate) use contract::UsageRule;
 pub use contract::{
     Action, AgentReport, AgentSetup, Ask, BadSetup, BlindVote, CallId, CheckCommand, ChunkPlan, Conversation,
     Degraded, DegradedKind, Dissent, Document, Event, Execution, ExecutionResult, Finish, Fraction, How,
     Interpreter, Lead, Message, Method, NoAgreement, OUTPUT_BYTES_MAX, OnDisagreement, Outcome, OutcomeKind,
     Override, PASSAGE_CHARS_MAX, PASSAGES_MAX, Passage, Protocol, ProtocolParams, Reply, ReplyShape, Report,
-    Role, RulesVersion, Search, Setup, Step, StopRule, TAIL_BYTES_MAX, Tally, Task, Thinking, Unexpected,
-    VoteOverride, WorstCase,
+    Role, Search, Setup, Step, StopRule, TAIL_BYTES_MAX, Tally, Task, Thinking, Unexpected, VoteOverride,
+    WorstCase,
 };
 pub use phase::CallPhase;
 pub use registry::{Machine, Params, RunReport, RunSetup, Section};

@@ -25,7 +25,6 @@ pub enum CallPhase {
 
 impl CallPhase {
     /// Returns the phase of a call.
-    #[must_use]
     pub fn of(params: &Params, call: CallId) -> Self {
         match call.step {
             _ if call.part > 0 => Self::Pieces,
@@ -42,7 +41,6 @@ impl CallPhase {
     }
 
     /// Returns the name of the phase.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Pieces => "pieces",

@@ -43,7 +43,6 @@ pub enum Params {
 
 impl Params {
     /// Returns the default parameters of every protocol.
-    #[must_use]
     pub fn defaults() -> [Self; 5] {
         [
             Self::Pair(PairParams::default()),

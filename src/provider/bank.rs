@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 use super::completion::Completion;
 use super::error::ProviderError;
 use crate::core::Endpoint;
-use crate::crypto::Digest;
 use crate::files::read_line;
 use crate::journal::{Entry, Executed, PlacedRecord, Record, Replied, read_shared};
 use crate::protocol::{Ask, CallId};
+use crypto::Digest;
 
 /// The journals of a batch, with the place of everything that can be given again.
 #[derive(Debug)]

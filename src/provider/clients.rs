@@ -35,13 +35,11 @@ pub struct Clients {
 
 impl Clients {
     /// Creates an empty set of clients. Each server receives at most as many requests at once as `flow` allows.
-    #[must_use]
     pub fn new(flow: Flow) -> Self {
         Self { flow: Some(flow), ..Self::default() }
     }
 
     /// Uses the replies of these batches again: a request that one of them has on record is not sent.
-    #[must_use]
     pub fn reusing(self, reused: Arc<Reused>) -> Self {
         Self { reused, ..self }
     }
@@ -53,14 +51,12 @@ impl Clients {
 
     /// Returns the last fault of an endpoint's servers, if each was left out at least `outs` times since it last
     /// worked.
-    #[must_use]
     pub fn lost(&self, endpoint: &Endpoint, outs: u32) -> Option<String> {
         self.of_servers(endpoint, |servers| servers.lost(outs))
     }
 
     /// Returns the time after which one of an endpoint's servers is tried again, if all are gone at present. A new call
     /// would only wait for that.
-    #[must_use]
     pub fn outage(&self, endpoint: &Endpoint) -> Option<Duration> {
         self.of_servers(endpoint, Admission::outage)
     }

@@ -58,7 +58,6 @@ impl<'a> TextSoFar<'a> {
 
     /// Returns the text up to the last whole word, because a key that is still arriving cannot be recognised yet. A character that no key
     /// has ends a word too, as in a language without spaces.
-    #[must_use]
     pub fn whole_words(&self) -> String {
         let mut text = (self.make)();
         let last = text.char_indices().rfind(|(_, c)| !self.secrets.may_contain(*c));
@@ -84,8 +83,9 @@ pub type Quitting = tokio::sync::watch::Receiver<bool>;
 mod tests {
     use super::*;
 
+    /// A word that is still arriving is held back in every language.
     #[test]
-    fn a_word_that_is_still_arriving_is_held_back_in_every_language() {
+    fn arriving_word_is_held_back() {
         let whole = |arrived: &str, secrets: &Secrets| {
             let make = || arrived.to_owned();
             TextSoFar::new(&make, secrets).whole_words()

@@ -116,7 +116,6 @@ pub enum ProviderError {
 
 impl ProviderError {
     /// Returns the exit code of the program if this error ends it.
-    #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Setup(_) => ExitCode::Usage,
@@ -143,7 +142,6 @@ impl ProviderError {
     }
 
     /// Returns true if the same request may succeed later: 408, 429, 5xx and connection faults.
-    #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
             // Without a connection, nothing was sent yet.
@@ -162,26 +160,22 @@ impl ProviderError {
     }
 
     /// Returns true if there was no connection to the server, or it broke.
-    #[must_use]
     pub fn is_of_connection(&self) -> bool {
         matches!(self, Self::Unreachable { .. } | Self::TimedOut { setting: "connect_ms", .. })
     }
 
     /// Returns true if no program listens where the server should be.
-    #[must_use]
     pub fn is_refused(&self) -> bool {
         matches!(self, Self::Unreachable { is_refused: true, .. })
     }
 
     /// Returns true if the answer came damaged, so that asking once more may bring it whole.
-    #[must_use]
     pub fn is_damaged(&self) -> bool {
         matches!(self, Self::Damaged { .. })
     }
 
     /// Returns true if the error is about the server or the caller, and not about the request. Any other request would
     /// then fail as well.
-    #[must_use]
     pub fn is_of_all(&self) -> bool {
         match self {
             Self::Setup(_) | Self::Unreachable { .. } | Self::TimedOut { .. } | Self::Launch(_) => true,
@@ -196,13 +190,11 @@ impl ProviderError {
     }
 
     /// Returns true if the server says that it is still loading its model, as llama.cpp's server does.
-    #[must_use]
     pub fn is_loading(&self) -> bool {
         matches!(self, Self::Status { status: 503, message, .. } if message.to_ascii_lowercase().contains("loading model"))
     }
 
     /// Returns the wait before the next try that the server asked for.
-    #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Status { retry_after, .. } => *retry_after,

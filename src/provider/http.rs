@@ -430,7 +430,6 @@ pub(super) fn bearer(key: &str) -> Result<HeaderValue, ProviderError> {
 }
 
 /// Returns true if the URL's host is this machine.
-#[must_use]
 pub fn is_loopback(url: &Url) -> bool {
     match url.host_str() {
         Some("localhost") => true,

@@ -36,9 +36,9 @@ pub use reused::Reused;
 use std::sync::Arc;
 
 use crate::core::{Endpoint, Structured};
-use crate::crypto::Digest;
 use crate::journal::Executed;
 use crate::protocol::Ask;
+use crypto::Digest;
 
 /// A place where one agent's model is called.
 #[derive(Debug)]
@@ -113,7 +113,6 @@ impl Provider {
     }
 
     /// Returns the result that a bank has on record for a program with this key, if the provider is a bank.
-    #[must_use]
     pub fn executed(&self, key: Digest) -> Option<Executed> {
         match self {
             Self::Bank { bank, .. } => bank.executed(key),

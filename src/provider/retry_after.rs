@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_may_say_in_every_usual_form_how_long_to_wait() {
+    fn every_usual_retry_after_form_is_read() {
         let now = SystemTime::UNIX_EPOCH + Duration::from_hours(500_000);
         let in_ten = httpdate::fmt_http_date(now + Duration::from_secs(10));
         let gone = httpdate::fmt_http_date(now - Duration::from_secs(10));

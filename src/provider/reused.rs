@@ -19,7 +19,6 @@ pub struct Reused {
 
 impl Reused {
     /// Uses the replies of these batches.
-    #[must_use]
     pub fn new(banks: Vec<Bank>) -> Self {
         Self { banks, ..Self::default() }
     }
@@ -38,7 +37,6 @@ impl Reused {
     }
 
     /// Returns the number of requests that had a reply on record, and the number of all requests.
-    #[must_use]
     pub fn counts(&self) -> (u64, u64) {
         let found = self.found.load(Ordering::Relaxed);
         (found, found + self.missed.load(Ordering::Relaxed))

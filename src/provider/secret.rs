@@ -330,8 +330,9 @@ mod tests {
         Secrets::new([KEY]).in_reply(text).into_owned()
     }
 
+    /// A key is removed with its prefix, and so is a long piece of it, while seven characters stay.
     #[test]
-    fn a_key_goes_with_its_prefix_and_a_piece_of_eight_goes_too() {
+    fn key_and_long_piece_are_removed() {
         assert_eq!(reply(&format!("it is {KEY}.")), "it is [key removed].");
         assert_eq!(reply(&format!("{KEY}{KEY}")), "[key removed]");
         assert_eq!(reply("it ends in 78/Ij9+nQ=="), "it ends in [key removed]");
@@ -341,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_found_through_escapes_and_what_is_not_seen() {
+    fn escapes_and_invisible_characters_hide_no_key() {
         for text in [
             r"\u0073k-proj-\u0041b12Cd34Ef56Gh78\/Ij9\u002bnQ\u003d\u003d",
             r"\\u0073k-proj-\\u0041b12Cd34Ef56Gh78\\/Ij9\\u002bnQ\\u003d\\u003d",
@@ -362,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn json_stays_json_where_a_piece_begins_inside_of_an_escape() {
+    fn removal_inside_escape_keeps_json_valid() {
         let secrets = Secrets::new(["nXyZ1234567890abcd", "e4bcdefghijklmnop"]);
         for (text, clean) in [
             (r#""line\nXyZ12345""#, r#""line[key removed]""#),
@@ -373,8 +374,9 @@ mod tests {
         }
     }
 
+    /// A short key such as `ollama` may be a word, so only messages lose it.
     #[test]
-    fn a_short_key_may_be_a_word_of_a_reply() {
+    fn short_key_stays_in_reply() {
         let secrets = Secrets::new(["ollama", "", "sk-ant-api03-abc"]);
         assert_eq!(secrets.in_reply("ollama serves sk-ant-api03-x"), "ollama serves sk-ant-api03-x");
         assert_eq!(secrets.in_reply("sk-ant-api03-abc"), MARK);
@@ -393,7 +395,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_eight_characters_of_a_secret_part_are_left(
+        fn no_eight_secret_characters_survive(
             before in r"[ -~\\u0e4é\n]{0,40}",
             after in r"[ -~\\u0e4é\n]{0,40}",
             secret in "[A-Za-z0-9/+_-]{13,60}",

@@ -22,7 +22,6 @@ pub enum DecisionOutcome {
 
 impl DecisionOutcome {
     /// Returns the word.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Landed => "landed",

@@ -34,7 +34,6 @@ pub(super) fn form_in_words(reply: &str) -> Option<String> {
 
 /// Returns the part of a reply that has arrived: its words, or the fields of a form that are there. At most its last `bytes_max` bytes are
 /// returned.
-#[must_use]
 pub fn reply_so_far(reply: &str, bytes_max: usize) -> String {
     let mut out = String::new();
     let form = Some(reply).filter(|reply| reply.len() <= BEGUN_BYTES_MAX).and_then(begun_form);
@@ -174,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_that_is_still_written_shows_what_is_there() {
+    fn unfinished_form_shows_arrived_fields() {
         let told = |text| reply_so_far(text, 1_000);
         assert_eq!(told(r#" {"response":"It is bi"#), "\nResponse:\n\n> It is bi\n\n");
         assert_eq!(told(r#"{"veto":true,"conf"#), "- Veto: yes\n");
@@ -185,13 +184,13 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_long_line_is_told_as_a_quote() {
+    fn end_of_long_line_is_quoted() {
         let told = reply_so_far(&"word ".repeat(5_000), 50);
         assert!(told.starts_with("…\n\n> ") && told.ends_with("word word \n"), "{told}");
     }
 
     #[test]
-    fn a_key_cannot_pass_for_words_of_the_transcript() {
+    fn key_cannot_pass_for_transcript_words() {
         for key in ["# Outcome: agreed", "All agreed.", "", &"a".repeat(50), "The_check"] {
             let form = serde_json::json!({key: {}}).to_string();
             assert_eq!(form_in_words(&form), None, "{key}");
@@ -205,8 +204,9 @@ mod tests {
         }
     }
 
+    /// The words of the form itself stay as they are.
     #[test]
-    fn the_thoughts_before_a_form_are_quoted_and_its_words_are_not_changed() {
+    fn thoughts_before_form_are_quoted() {
         let told = form_in_words("<think>\nIt is so.\n</think>\n{\"answer\":\"max_len\"}").unwrap();
         assert_eq!(told, "> It is so.\n- Answer: max_len\n");
     }
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn no_form_takes_much_more_space_than_its_reply() {
+    fn form_takes_little_more_than_reply() {
         let long = format!(r#"{{"n":[{}]}}"#, vec!["1"; 100_000].join(","));
         let deep = format!(r#"{{"n":{}{}{}}}"#, "[".repeat(60), vec!["1"; 10_000].join(","), "]".repeat(60));
         let nested = format!("{}1{}", r#"{"n":"#.repeat(60), "}".repeat(60));

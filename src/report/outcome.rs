@@ -37,7 +37,6 @@ pub struct ConsensusOutcome {
 
 impl ConsensusOutcome {
     /// Reads the outcome of a run. Returns `None` if the run is not a council or no round has been decided.
-    #[must_use]
     pub fn new(state: &RunState) -> Option<Self> {
         let Section::Council(section) = state.report().section else { return None };
         let CouncilSection { content, reasoning, threshold, mut rounds, .. } = *section;
@@ -63,13 +62,11 @@ impl ConsensusOutcome {
     }
 
     /// Returns true if the council agreed on an answer.
-    #[must_use]
     pub fn is_consensus(&self) -> bool {
         self.is_agreed
     }
 
     /// Returns the last aggregate, unless a veto made it void.
-    #[must_use]
     pub fn aggregate_confidence(&self) -> Option<Aggregate> {
         match &self.result {
             ConsensusResult::Reached { aggregate_confidence, .. }
@@ -80,7 +77,6 @@ impl ConsensusOutcome {
     }
 
     /// Returns the number of rounds that were tried, or `None` while one is under way.
-    #[must_use]
     pub fn rounds(&self) -> Option<u32> {
         match &self.result {
             ConsensusResult::Reached { rounds, .. } => Some(*rounds),
@@ -91,7 +87,6 @@ impl ConsensusOutcome {
     }
 
     /// Returns the outcome in one line.
-    #[must_use]
     pub fn summary(&self) -> String {
         match &self.result {
             ConsensusResult::Reached { aggregate_confidence, rounds, .. } => {

@@ -8,7 +8,6 @@ use serde::Serialize;
 use super::withheld::withheld;
 use super::{RESULT_FILE, TRANSCRIPT_FILE, panel, transcript, vote};
 use crate::calibration::Confidence;
-use crate::crypto::Digest;
 use crate::engine::{ReplayError, RunState};
 use crate::files::write_whole;
 use crate::journal::{Executed, Record, between};
@@ -16,6 +15,7 @@ use crate::protocol::{
     AgentReport, BlindVote, Degraded, Dissent, Execution, How, Outcome, OutcomeKind, ProtocolParams, Section,
 };
 use crate::text::FailedCheck;
+use crypto::Digest;
 
 /// The outcome of a run.
 #[derive(Clone, Debug, Serialize)]
@@ -129,7 +129,6 @@ pub struct Timing {
 
 impl RunResult {
     /// Returns the result of a run from its state and the head of its journal.
-    #[must_use]
     pub fn new(state: &RunState, journal_head: Digest) -> Self {
         let mut report = state.report();
         complete(&mut report.section, state);
@@ -180,13 +179,11 @@ impl RunResult {
     }
 
     /// Returns the answer for a reader, with originals in place of tokens if they are known.
-    #[must_use]
     pub fn readable(&self) -> Option<&str> {
         self.restored_text.as_deref().or(self.text.as_deref())
     }
 
     /// Returns the text of `result.json`.
-    #[must_use]
     pub fn to_json(&self) -> String {
         let mut json = serde_json::to_string_pretty(self).unwrap_or_default();
         json.push('\n');
@@ -294,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn the_schema_of_results_has_every_kind_of_loss() {
+    fn result_schema_lists_every_loss_kind() {
         let schema: serde_json::Value = serde_json::from_str(RESULT_SCHEMA).unwrap();
         let known =
             schema["properties"]["degraded"]["items"]["properties"]["kind"]["enum"].as_array().unwrap();

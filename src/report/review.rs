@@ -5,13 +5,12 @@
 
 use std::fmt::Write as _;
 
-use crate::bft::{Opinion, Severity, Vote};
 use crate::protocol::OutcomeKind;
 use crate::protocol::review::{ApprovalSection, Finding, Reviewed};
 use crate::text::escape;
+use quorum::{Opinion, Severity, Vote};
 
 /// Returns the verdict in one line.
-#[must_use]
 pub fn review_verdict(section: &ApprovalSection, outcome: OutcomeKind) -> String {
     let approving = section.reviews.iter().filter(|review| review.opinion.vote() == Vote::Approve).count();
     let ApprovalSection { reviewers, quorum, .. } = section;
@@ -27,7 +26,6 @@ pub fn review_verdict(section: &ApprovalSection, outcome: OutcomeKind) -> String
 }
 
 /// Returns a review as text for a terminal or a log.
-#[must_use]
 pub fn review_text(section: &ApprovalSection, outcome: OutcomeKind) -> String {
     let mut out = review_verdict(section, outcome) + "\n";
     for review in &section.reviews {
@@ -44,7 +42,6 @@ pub fn review_text(section: &ApprovalSection, outcome: OutcomeKind) -> String {
 }
 
 /// Returns a review as Markdown, for a comment or a summary.
-#[must_use]
 pub fn review_markdown(section: &ApprovalSection, outcome: OutcomeKind) -> String {
     let mut out = format!("### Review: {}\n\n", review_verdict(section, outcome));
     out.push_str("| Reviewer | Verdict |\n|---|---|\n");
@@ -67,7 +64,6 @@ pub fn review_markdown(section: &ApprovalSection, outcome: OutcomeKind) -> Strin
 
 /// Returns a review as workflow commands of GitHub Actions, one per finding. GitHub shows them on the lines of the
 /// change.
-#[must_use]
 pub fn review_annotations(section: &ApprovalSection, outcome: OutcomeKind) -> String {
     let mut out = String::new();
     for Reviewed { reviewer, findings, .. } in &section.reviews {
@@ -164,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_review_is_told_once_with_each_finding_where_it_is() {
+    fn review_text_shows_findings_with_places() {
         let text = review_text(&section(), OutcomeKind::NoAgreement);
         assert!(text.starts_with("not approved: 1 of 4 reviewers approved; the quorum is 3\n"), "{text}");
         assert!(text.contains("Security rejects (high)\n  src/a,b.rs:7: high: it is 1"), "{text}");
@@ -173,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_a_model_wrote_is_a_command_or_a_link() {
+    fn model_text_is_no_command_or_link() {
         let commands = review_annotations(&section(), OutcomeKind::NoAgreement);
         let lines: Vec<&str> = commands.lines().collect();
         assert_eq!(lines.len(), 3, "a line break of a model begins no command: {commands}");

@@ -23,7 +23,6 @@ pub struct Counted {
 
 impl Counted {
     /// Returns true if two results belong to the same run.
-    #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         self.run == other.run
     }

@@ -3,14 +3,13 @@
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
-use crate::bft::Severity;
-use crate::crypto::Digest;
 use crate::protocol::review::{ApprovalSection, Finding, Reviewed};
+use crypto::Digest;
+use quorum::Severity;
 
 /// Returns the findings of a review as a SARIF document.
 ///
 /// A finding on a removed line has no place in the new file, so it refers to the file alone.
-#[must_use]
 pub fn sarif(section: &ApprovalSection) -> Value {
     let runs: Vec<Value> = section.reviews.iter().map(run).collect();
     json!({"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": runs})
@@ -63,10 +62,10 @@ fn encoded(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bft::Opinion;
+    use quorum::Opinion;
 
     #[test]
-    fn a_finding_is_where_it_is_in_the_new_file() {
+    fn finding_points_into_new_file() {
         let finding = |quote: &str, severity| Finding {
             path: "src/a b.rs".to_owned(),
             line: 7,

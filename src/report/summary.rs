@@ -15,7 +15,6 @@ use crate::text::{counted, escape, excerpts, grouped};
 const UNDER_WAY: &str = "open: the run is under way, and this is its record until now";
 
 /// Returns the summary of a run, which may still be under way.
-#[must_use]
 pub fn summary(setup: &RunSetup, result: &RunResult, is_under_way: bool) -> String {
     let mut out = if is_under_way { UNDER_WAY.to_owned() } else { ending(result) } + "\n";
     if let Section::Approval(section) = &result.section {
@@ -61,7 +60,6 @@ pub fn summary(setup: &RunSetup, result: &RunResult, is_under_way: bool) -> Stri
 }
 
 /// Returns the verdicts of the user's check in one line, with the beginning of the text that was refused last.
-#[must_use]
 pub fn check_in_words(check: &CheckVerdicts) -> String {
     let CheckVerdicts { passed, refused, last_refused } = check;
     let counts = format!("passed {}, refused {refused}", counted(*passed, "text"));

@@ -8,7 +8,6 @@ use std::fmt::Write as _;
 use super::form::{form_in_words, quoted};
 use super::vote::{stop_in_words, votes_in_words};
 use super::withheld::{confidence_in_words, withheld};
-use crate::bft::Opinion;
 use crate::core::InterpreterNote;
 use crate::engine::{Mismatch, ReplayError, RunState};
 use crate::journal::{Entry, Executed, Executor, Found, Record, Replied};
@@ -20,6 +19,7 @@ use crate::protocol::{
     CallId, CallPhase, Dissent, Execution, ExecutionResult, Method, Outcome, Params, Passage, Section, Step,
 };
 use crate::text::{Envelope, escape};
+use quorum::Opinion;
 
 /// A step of a run, as its transcript tells it.
 #[derive(Clone, Debug)]
@@ -104,7 +104,7 @@ fn step(state: &RunState, record: &Record) -> Option<TranscriptStep> {
             Some(format!("Outcome: {}", outcome.name()))
         }
         Entry::Resumed { program, .. } => {
-            let _ = writeln!(text, "*Resumed by {program} at {}.*\n", record.at);
+            let _ = writeln!(text, "*Resumed by {} at {}.*\n", without_build(program), record.at);
             None
         }
         Entry::Opened(_) | Entry::Asked(_) => return None,
@@ -115,8 +115,13 @@ fn step(state: &RunState, record: &Record) -> Option<TranscriptStep> {
 fn opening(state: &RunState) -> String {
     let opened = state.opened();
     let mut out = format!("# Run {}\n\n", state.run());
-    let _ =
-        writeln!(out, "Roleset {}, seed {}, {}.\n", opened.setup.roleset, opened.setup.seed, opened.program);
+    let _ = writeln!(
+        out,
+        "Roleset {}, seed {}, {}.\n",
+        opened.setup.roleset,
+        opened.setup.seed,
+        without_build(&opened.program)
+    );
     for (agent, endpoint) in opened.endpoints.iter().enumerate() {
         let _ = writeln!(out, "- {}: {}", state.agent_name(agent), endpoint.label());
     }
@@ -435,4 +440,8 @@ fn dissent(out: &mut String, others: &[Dissent]) {
         quoted(out, &other.text);
         out.push('\n');
     }
+}
+/// Returns the name and version of a program without its build, which says nothing to a reader.
+fn without_build(program: &str) -> &str {
+    program.split_once('+').map_or(program, |(version, _)| version)
 }

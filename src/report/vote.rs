@@ -27,7 +27,6 @@ pub(super) fn complete(section: &mut VoteSection, state: &RunState) {
 }
 
 /// Returns a line for each answer: its number of votes, its text and its voters.
-#[must_use]
 pub fn votes_in_words(section: &VoteSection) -> Vec<String> {
     let line = |answer: &VotedAnswer| {
         let (votes, text) = (counted(answer.votes, "vote"), escape::excerpt(&answer.text));
@@ -37,7 +36,6 @@ pub fn votes_in_words(section: &VoteSection) -> Vec<String> {
 }
 
 /// Returns in one line why the votes were enough or not, and how many samples that took.
-#[must_use]
 pub fn stop_in_words(section: &VoteSection) -> String {
     let looked = section.samples.iter().filter(|sample| sample.counts);
     let lost = looked.filter(|sample| sample.no_vote.is_some()).count();

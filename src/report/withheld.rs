@@ -19,7 +19,6 @@ pub(super) fn withheld(confidence: Option<BasisPoints>, threshold: BasisPoints) 
 }
 
 /// Returns the confidence in an answer, and the calibration that it comes from.
-#[must_use]
 pub fn confidence_in_words(confidence: &Confidence) -> String {
     let Confidence { value, calibrated_on: on, .. } = confidence;
     let value = percent(value.value());

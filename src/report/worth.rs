@@ -19,7 +19,6 @@ const OF_SERVERS: [DegradedKind; 3] =
 ///
 /// Returns `None` for a run without agreement, and for a single reviewer, since a single reviewer has no other to
 /// agree with.
-#[must_use]
 pub fn worth(result: &RunResult, endpoints: &[Endpoint]) -> Option<String> {
     let agents = &endpoints[..result.agents.len().min(endpoints.len())];
     let is_degraded = result.degraded.iter().any(|loss| !OF_SERVERS.contains(&loss.kind));
@@ -194,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_agreement_has_a_strength_and_a_reason() {
+    fn agreement_has_strength_and_reason() {
         for (how, group, expected) in [
             (How::Independent, Group::Pair, "strong agreement: both wrote this answer independently"),
             (How::Converged, Group::Pair, "medium agreement: both wrote this answer, but not at the first"),
@@ -209,8 +208,9 @@ mod tests {
         }
     }
 
+    /// The sentence names copies of one model, scripts and losses, and nothing is weaker than weak.
     #[test]
-    fn copies_of_one_model_and_losses_take_from_it_and_are_named() {
+    fn one_model_and_losses_weaken_agreement() {
         use Voices::{OneModel, Scripts, Several, SomeScripts};
         let why = "both wrote this answer independently, before either saw the other's";
         for (voices, is_degraded, strength, clauses) in [

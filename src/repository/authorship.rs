@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_author_is_the_author_and_the_others_are_named() {
+    fn takes_first_author_and_credits_others() {
         let listed = "\0Ada\nada@x\nSigned-off-by: Ada <ada@x>\nConsensus-Sequence: 9\n\0Bob\nbob@x\nsigned-off-by: Bob <bob@x>\n\0Ada\nada@x\nSigned-off-by: Ada <ada@x>\n";
         let found = read(listed).unwrap();
         assert_eq!((found.name.as_str(), found.mail.as_str()), ("Ada", "ada@x"));

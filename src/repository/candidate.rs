@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::error::RepositoryError;
 use super::git::{GitCall, Repository};
 use super::oid::Oid;
-use crate::crypto::Digest;
 use crate::files::Scratch;
+use crypto::Digest;
 
 /// The source of a change.
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +65,6 @@ pub enum FileKind {
 
 impl Candidate {
     /// Returns the SHA-256 of the diff.
-    #[must_use]
     pub fn digest(&self) -> Digest {
         Digest::new(&self.diff)
     }

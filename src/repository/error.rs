@@ -118,7 +118,6 @@ pub enum RepositoryError {
 
 impl RepositoryError {
     /// Returns the exit code of a program that ends with this error.
-    #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::File(..) | Self::Git { .. } | Self::Strange { .. } => ExitCode::Internal,

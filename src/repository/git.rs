@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use super::error::RepositoryError;
 use super::oid::Oid;
-use crate::crypto::Digest;
+use crypto::Digest;
 
 /// The settings in place of all that a user, a system or a repository has set and that would change a tree, run something or
 /// wait for a person.
@@ -257,7 +257,6 @@ impl Repository {
     }
 
     /// Returns the folder in which git keeps its own files.
-    #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }

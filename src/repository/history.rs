@@ -16,7 +16,7 @@ pub struct Trailer {
     pub sequence: u64,
     /// The change that was decided on: `sha256:` and a digest, if it is written as it should be.
     pub change: Option<String>,
-    /// The roster of the decision, in the same form; version 0.1 wrote none.
+    /// The roster of the decision, in the same form.
     pub roster: Option<String>,
 }
 
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_decision_in_a_message_is_read_with_its_own_change_and_roster() {
+    fn each_decision_has_own_change_and_roster() {
         let (one, two) = ("a".repeat(40), "b".repeat(40));
         let text = format!(
             "\0{one}\nSigned-off-by: me\nConsensus-Sequence: 2\nConsensus-Change: sha256:c\nConsensus-Roster: sha256:r\n\

@@ -32,7 +32,6 @@ pub struct Landing {
 
 impl LandingMark {
     /// Returns the mark of the decision at this place in the ledger of this name. Every ledger counts from the beginning.
-    #[must_use]
     pub fn new(ledger: &str, sequence: u64) -> Self {
         Self(format!("refs/consensus/{ledger}/{sequence}"))
     }
@@ -81,10 +80,6 @@ impl Repository {
     }
 
     /// Moves a branch back and removes its mark, if the branch is still where the landing has brought it.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`Repository::land`].
     pub fn undo(&self, landing: &Landing, mark: &LandingMark) -> Result<(), RepositoryError> {
         let Landing { branch, from, to, .. } = landing;
         self.is_free(landing)?;
@@ -241,7 +236,6 @@ impl Repository {
 
     /// Returns the command that fetches a branch from another copy into a reference of its own. It uses the owner's own
     /// settings, and asks no one for anything. No branch is moved, and the reference only moves forward.
-    #[must_use]
     pub fn fetch(&self, remote: &str, branch: &str) -> Command {
         let mut git = own_git(&self.folder);
         git.args([
@@ -259,7 +253,6 @@ impl Repository {
     }
 
     /// Returns the name of the reference into which a branch is fetched.
-    #[must_use]
     pub fn fetched_reference(branch: &str) -> String {
         format!("refs/consensus/fetched/{}", branch.strip_prefix("refs/heads/").unwrap_or(branch))
     }

@@ -17,7 +17,6 @@ impl Oid {
     }
 
     /// Returns the name.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }

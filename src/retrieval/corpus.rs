@@ -12,8 +12,8 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use super::files::{self, Skipped, Unread};
 use super::{PdfReader, RetrievalError, passages};
-use crate::crypto::{Digest, Hasher};
 use crate::protocol::{PASSAGES_MAX, Passage};
+use crypto::{Digest, Hasher};
 
 /// The most different words of one search. More would only blur it.
 const WORDS_MAX: usize = 64;
@@ -118,10 +118,6 @@ impl Corpus {
     /// high estimate.
     ///
     /// The words are plain text: nothing in them is an operator.
-    ///
-    /// # Errors
-    ///
-    /// [`RetrievalError::Index`].
     pub fn search(&self, words: &str, tokens_max: u64) -> Result<Vec<Passage>, RetrievalError> {
         let found =
             self.ranked(words).map_err(|source| RetrievalError::Index { path: self.path.clone(), source })?;
@@ -138,10 +134,6 @@ impl Corpus {
 
     /// Returns the texts of the passages before and after this one in its file. A text is empty if there is no such
     /// passage.
-    ///
-    /// # Errors
-    ///
-    /// [`RetrievalError::Index`].
     pub fn beside(&self, passage: &Passage) -> Result<(String, String), RetrievalError> {
         let text = |sql| {
             let found =

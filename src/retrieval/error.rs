@@ -51,7 +51,6 @@ pub enum RetrievalError {
 
 impl RetrievalError {
     /// Returns the exit code of a program that ends with this error.
-    #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Place { .. } | Self::NoText { .. } | Self::NoCache => ExitCode::Usage,

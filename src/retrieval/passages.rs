@@ -48,7 +48,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_text_is_cut_where_it_has_a_break() {
+    fn text_is_cut_at_breaks() {
         let section = |name: &str| format!("# {name}\n\n{}\n\n", "A sentence about it. ".repeat(40).trim());
         let text = section("One") + &section("Two");
         let parts = cut(&text, Layout::Markdown);
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_is_cut_by_its_length_in_no_time() {
+    fn endless_line_is_cut_by_length() {
         let text = "apples ".repeat(200_000) + &"漢".repeat(100_000);
         let parts = cut(&text, Layout::Plain);
         assert!(parts.iter().all(|(start, part)| text[*start..].starts_with(part)));
@@ -67,8 +67,9 @@ mod tests {
     }
 
     proptest! {
+        /// Each passage is at its stated place in the text and within the limit of length.
         #[test]
-        fn passages_stand_in_the_text_where_they_say_and_leave_out_only_white_space(
+        fn passages_leave_out_only_white_space(
             words in prop::collection::vec("[a-zé漢.]{1,12}|\n\n|# ", 0..600),
         ) {
             let text = words.join(" ");

@@ -23,7 +23,6 @@ impl ChunkSizer for Bytes {
 /// Returns the pieces of a text, each of at most `bytes_max` bytes (at least 64), cut where the text itself has a
 /// break. Together they contain all of the text but white space. The extension of the file's `name` marks it as
 /// Markdown.
-#[must_use]
 pub fn pieces(name: &str, text: &str, bytes_max: usize) -> Vec<Range<usize>> {
     let bytes_max = bytes_max.max(64);
     let place = |(start, part): (usize, &str)| start..start + part.len();
@@ -79,7 +78,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_piece_begins_with_the_end_of_the_one_before() {
+    fn piece_begins_with_end_of_previous() {
         let text = format!("{}\n\n", "A sentence about the harbour. ".repeat(24)).repeat(40);
         for name in ["a.md", "a.txt"] {
             let pieces = pieces(name, &text, 6_000);
@@ -93,7 +92,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_hold_all_of_a_text_and_none_is_too_long(
+        fn pieces_cover_text_within_byte_limit(
             words in prop::collection::vec("[a-zé漢.]{1,12}|\n\n|# ", 0..600), bytes_max in 64_usize..400, long in 0_usize..2,
         ) {
             let mut text = words.join(" ");

@@ -26,10 +26,6 @@ impl AnswerFile {
     }
 
     /// Empties the file, so that a run without an answer leaves no older answer to be read. A pipe or a device has nothing to empty.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`RunError::Copy`].
     pub fn empty(&self) -> Result<(), RunError> {
         let emptied = |file: &File| if file.metadata()?.is_file() { file.set_len(0) } else { Ok(()) };
         let emptied = self.0.as_ref().map_or(Ok(()), emptied);
@@ -37,19 +33,11 @@ impl AnswerFile {
     }
 
     /// Writes the answer, if there is one.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`RunError::Copy`].
     pub fn write(&mut self, result: &RunResult) -> Result<(), RunError> {
         result.readable().map_or(Ok(()), |text| self.write_text(text))
     }
 
     /// Writes a text.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`RunError::Copy`].
     pub fn write_text(&mut self, text: &str) -> Result<(), RunError> {
         let Some(file) = &mut self.0 else { return Ok(()) };
         writeln!(file, "{text}").map_err(|source| RunError::Copy { action: "write", source })

@@ -8,10 +8,10 @@ use std::path::PathBuf;
 use super::error::RunError;
 use crate::calibration::{AppliedCalibration, Calibration, CalibrationError, KnownParts};
 use crate::core::Endpoint;
-use crate::crypto::Digest;
 use crate::files::{LARGE_BYTES_MAX, read_text};
 use crate::journal::Limits;
 use crate::protocol::RunSetup;
+use crypto::Digest;
 
 /// A person's choice of a calibration.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,10 +66,6 @@ impl ReadCalibration {
     }
 
     /// Refuses runs that are made in another way, as far as that is known.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`RunError::Calibration`].
     pub fn require(
         &self,
         setup: &RunSetup,
@@ -82,7 +78,6 @@ impl ReadCalibration {
     }
 
     /// Returns the digest of everything that decides about an answer.
-    #[must_use]
     pub fn rule_sha256(&self) -> Digest {
         self.applied.rule_sha256()
     }

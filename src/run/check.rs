@@ -51,10 +51,6 @@ pub(crate) fn require_trusted(
 }
 
 /// Refuses a check that names the task of a batch, for a run of its own.
-///
-/// # Errors
-///
-/// Returns [`RunError::Usage`].
 pub(super) fn require_no_task_word(roleset: &Roleset) -> Result<(), RunError> {
     match &roleset.check {
         Some(check) if check.command.contains(TASK) => Err(RunError::Usage(

@@ -97,7 +97,6 @@ impl From<SessionError> for RunError {
 
 impl RunError {
     /// Returns the exit code of a program that ends with this error.
-    #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Usage(_) | Self::Setup(_) | Self::Session(_) => ExitCode::Usage,

@@ -51,7 +51,6 @@ pub async fn drive(
 
 /// Adds the answer with the original text in place of tokens, if it has any, for its reader alone. `table` is the file with the
 /// originals.
-#[must_use]
 pub fn restore(mut result: RunResult, state: &RunState, table: &Path, notices: &dyn Notices) -> RunResult {
     let Some(text) = result.text.as_ref().filter(|_| state.opened().redacted) else { return result };
     match Redaction::load(table.to_owned()) {

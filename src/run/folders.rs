@@ -10,7 +10,6 @@ use crate::journal::{FILE_NAME, SESSIONS_FOLDER};
 const RUNS_VARIABLE: &str = "CONSENSUS_RUNS_DIR";
 
 /// Returns the folders in which rolesets are looked for, in that order.
-#[must_use]
 pub fn rolesets_folders(flag: Option<&PathBuf>, file: &FileConfig) -> Vec<PathBuf> {
     let configured = flag.or(file.rolesets_dir.as_ref()).cloned();
     let user = config_folder().map(|folder| folder.join("rolesets"));
@@ -18,7 +17,6 @@ pub fn rolesets_folders(flag: Option<&PathBuf>, file: &FileConfig) -> Vec<PathBu
 }
 
 /// Returns the folder of run folders: the named one, else `runs` if it already has runs, else the user's own.
-#[must_use]
 pub fn runs_folder(flag: Option<&PathBuf>, file: &FileConfig) -> PathBuf {
     // A command without the flag still reads the variable.
     let variable = || std::env::var_os(RUNS_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
@@ -71,7 +69,6 @@ pub fn find_run(name: Option<&str>, runs_dir: &Path) -> Result<PathBuf, RunError
 }
 
 /// Returns every run folder in `dir`, oldest first: ids are ordered by time.
-#[must_use]
 pub fn run_folders(dir: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     let mut folders: Vec<PathBuf> =
@@ -81,7 +78,6 @@ pub fn run_folders(dir: &Path) -> Vec<PathBuf> {
 }
 
 /// Returns the folder that contains a run folder, and the run's session beside it.
-#[must_use]
 pub fn folder_of_runs(dir: &Path) -> PathBuf {
     let named =
         if dir.file_name().is_some() { dir.to_owned() } else { dir.canonicalize().unwrap_or_default() };
@@ -89,7 +85,6 @@ pub fn folder_of_runs(dir: &Path) -> PathBuf {
 }
 
 /// Returns a folder's own name.
-#[must_use]
 pub fn folder_name(folder: &Path) -> String {
     folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }

@@ -12,10 +12,6 @@ use crate::provider::launch::{LaunchCommand, Launched};
 pub const SERVER_LOG: &str = "server.log";
 
 /// Starts the requested server, if there is one, and writes its address into `chosen`.
-///
-/// # Errors
-///
-/// Returns [`RunError::Launch`].
 pub async fn launch(
     command: Option<&LaunchCommand>,
     chosen: &mut Chosen,

@@ -59,7 +59,6 @@ pub struct CheckChange {
 
 impl ParamChanges {
     /// Returns whether the answer must have a form that code checks.
-    #[must_use]
     pub fn is_formed(&self) -> bool {
         self.overrides.iter().any(|given| matches!(given.change, Override::Constraints(_)))
     }
@@ -111,10 +110,6 @@ pub(super) fn takes_check(params: &Params) -> bool {
 }
 
 /// Refuses a flag that the roleset's protocol does not take, and names the protocols that do.
-///
-/// # Errors
-///
-/// Returns [`RunError::Usage`].
 pub fn refuse(roleset: &Roleset, flag: &str, takes: impl Fn(&Params) -> bool) -> Result<(), RunError> {
     if takes(&roleset.params) {
         return Ok(());

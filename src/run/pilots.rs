@@ -44,7 +44,6 @@ pub fn planned_modes(
 }
 
 /// Returns the model of each agent, and of the arbiter, as a person names it; empty where the server's own model is meant.
-#[must_use]
 pub fn named_models(chosen: &Chosen, file: &FileConfig, roleset: &Roleset) -> Vec<String> {
     let named = |agent: &RolesetAgent| {
         let named = chosen.model.as_ref().or(agent.model.as_ref()).or(file.model.as_ref());

@@ -10,32 +10,23 @@ use super::request::RedactRequest;
 use crate::config::Roleset;
 use crate::engine::{Redaction, RunState, Sought};
 use crate::journal::REDACTIONS_FILE;
-use crate::text::redact::Regions;
 
 /// Returns whether any text must be kept from leaving this machine.
 pub(super) fn redacts(request: &RedactRequest, roleset: &Roleset) -> bool {
-    let RedactRequest { is_wanted, patterns, regions } = request;
-    let is_wanted = *is_wanted || roleset.redact;
-    let lists = [patterns, regions, &roleset.redact_patterns, &roleset.redact_regions];
-    is_wanted || lists.into_iter().any(|list| !list.is_empty())
+    request.is_wanted || roleset.redact || !request.patterns.is_empty() || !roleset.redact_patterns.is_empty()
 }
 
 /// Returns the patterns to look for, if redaction is on.
 ///
 /// # Errors
 ///
-/// Returns [`RunError::Usage`] if a pattern is invalid, a region has no phone numbers, or an agent's name would be redacted.
+/// Returns [`RunError::Usage`] if a pattern is invalid, or an agent's name would be redacted.
 pub fn sought(request: &RedactRequest, roleset: &Roleset) -> Result<Option<Sought>, RunError> {
     if !redacts(request, roleset) {
         return Ok(None);
     }
     let patterns = roleset.redact_patterns.iter().chain(&request.patterns).cloned().collect();
-    let regions = [&request.regions, &roleset.redact_regions];
-    let regions = match regions.into_iter().find(|codes| !codes.is_empty()) {
-        Some(codes) => Regions::try_from(codes.clone()).map_err(|why| RunError::Usage(why.to_string()))?,
-        None => Regions::default(),
-    };
-    let sought = Sought::new(patterns, regions).map_err(RunError::Usage)?;
+    let sought = Sought::new(patterns).map_err(RunError::Usage)?;
     let mut redactor = sought.redactor();
     // Agents know themselves and each other by name, so a name must not be redacted.
     for agent in roleset.agents.iter().chain(&roleset.arbiter) {

@@ -84,8 +84,6 @@ pub struct RedactRequest {
     pub is_wanted: bool,
     /// The regular expressions for further text.
     pub patterns: Vec<String>,
-    /// The regions whose national phone numbers are known, in place of those of the roleset or the defaults.
-    pub regions: Vec<String>,
 }
 
 /// The members of a panel, in place of the roleset's members or in addition to them.

@@ -34,7 +34,6 @@ pub struct ResumeRequest {
 }
 
 /// Returns the reason why a run with a calibration goes on under no limits but these.
-#[must_use]
 pub fn only_under(limits: Limits) -> String {
     format!(
         "the run has a calibration, which holds for its limits on tokens and cost alone ({}); continue it under these, or begin anew without --calibration",

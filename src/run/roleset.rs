@@ -32,7 +32,6 @@ pub struct NamedRoleset {
 
 impl NamedRoleset {
     /// Returns a message that the roleset replaces a built-in one, if it does.
-    #[must_use]
     pub fn shadows(&self) -> Option<String> {
         let (name, source) = (&self.name, &self.source);
         let words = || format!("`{name}` is {source}, in place of the built-in roleset of that name");
@@ -110,7 +109,6 @@ pub fn read_named(
 }
 
 /// Returns the name of a roleset, where `vote` stands for the vote that suits the kind of the answer.
-#[must_use]
 pub fn of_its_kind<'a>(name: &'a str, params: &ParamChanges) -> &'a str {
     if name == ANY_VOTE { vote_roleset(!params.choices.is_empty(), params.canonical) } else { name }
 }

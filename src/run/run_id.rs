@@ -10,19 +10,16 @@ pub struct RunId(Uuid);
 
 impl RunId {
     /// Makes an id that no other run has.
-    #[must_use]
     pub fn new() -> Self {
         Self(Uuid::now_v7())
     }
 
     /// Parses the id of an earlier run.
-    #[must_use]
     pub fn from_text(text: &str) -> Option<Self> {
         text.trim().parse().ok().map(Self)
     }
 
     /// Returns the seed of a run without a given seed: the low half of an id is random. The seed is recorded.
-    #[must_use]
     pub fn seed(self) -> u64 {
         self.0.as_u64_pair().1 >> 11
     }

@@ -42,10 +42,6 @@ impl SeatRequest {
 
 /// Refuses a vote in which two voters are alike once their models are known. They would count as two, although they are one. Scripts may
 /// play any voters.
-///
-/// # Errors
-///
-/// Returns [`RunError::Usage`].
 pub fn require_unlike_voters(setup: &RunSetup, endpoints: &[Endpoint]) -> Result<(), RunError> {
     let Params::Vote(params) = &setup.params else { return Ok(()) };
     let way = |voter: usize| {

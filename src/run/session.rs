@@ -22,7 +22,6 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use uuid::Uuid;
 
-use crate::crypto::{Digest, Hasher};
 use crate::engine::Redaction;
 use crate::files::{LARGE_BYTES_MAX, check_own, private_folder, read, write_whole};
 use crate::journal::{InSession, REDACTIONS_FILE, RunSpec, SESSIONS_FOLDER};
@@ -30,6 +29,7 @@ use crate::protocol::{Document, Outcome};
 use crate::report::RunResult;
 use crate::text::escape;
 use crate::text::redact::{Originals, Redactions};
+use crypto::{Digest, Hasher};
 
 /// The name of the document that shows a run the earlier agreements of its session.
 pub const SESSION_DOCUMENT: &str = "earlier in this session";
@@ -139,7 +139,6 @@ pub struct SessionTurn {
 }
 
 /// Returns the names of all sessions among the runs in `folder`, the most recently used first.
-#[must_use]
 pub fn session_names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder.join(SESSIONS_FOLDER)).into_iter().flatten().flatten();
     let mut found: Vec<_> = entries
@@ -179,10 +178,6 @@ pub struct Session {
 
 impl Session {
     /// Opens the session of that name among the runs in `folder`; a session without a file is new.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`SessionError`].
     pub fn open(folder: &Path, name: &str) -> Result<Self, SessionError> {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
@@ -219,7 +214,6 @@ impl Session {
 
     /// Returns the text that earlier runs kept back, as far as their tables exist. A run that receives their answers keeps the text
     /// back as well, wherever it occurs.
-    #[must_use]
     pub fn originals(&self) -> Originals {
         let mut all = Originals::default();
         let runs = self.lines.exchanges.iter().filter(|exchange| exchange.redacted);
@@ -231,19 +225,16 @@ impl Session {
     }
 
     /// Returns whether the session has a file.
-    #[must_use]
     pub fn is_there(&self) -> bool {
         self.is_there
     }
 
     /// Returns the time at which the last run was added; `None` if the file system does not report it.
-    #[must_use]
     pub fn used_at(&self) -> Option<SystemTime> {
         std::fs::metadata(&self.path).and_then(|about| about.modified()).ok()
     }
 
     /// Returns the questions, the latest last, each run once. Originals replace tokens if the tables of their runs exist.
-    #[must_use]
     pub fn turns(&self) -> Vec<SessionTurn> {
         let exchanges = &self.lines.exchanges;
         let is_last = |(at, exchange): &(usize, &Exchange)| {
@@ -268,10 +259,6 @@ impl Session {
 
     /// Removes the questions and answers; the records of the runs remain. The name is not used again: those records state the
     /// content of the session, and another session of that name would contradict them.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`SessionError::File`].
     pub fn delete(self) -> Result<(), SessionError> {
         let Self { path, .. } = self;
         let done = write_whole(&forgotten(&path), "", 0o600).and_then(|()| std::fs::remove_file(&path));
@@ -318,7 +305,6 @@ impl Session {
     }
 
     /// Returns what a run that begins now records about the session.
-    #[must_use]
     pub fn place(&self) -> InSession {
         InSession { name: self.name.clone(), head: self.lines.head() }
     }

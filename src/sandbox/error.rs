@@ -53,7 +53,6 @@ pub enum SandboxError {
 
 impl SandboxError {
     /// Returns the exit code of a program that ends with this error.
-    #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Unavailable(_) | Self::Path { .. } | Self::NotStarted { .. } | Self::TaskId(_) => {
@@ -64,7 +63,6 @@ impl SandboxError {
     }
 
     /// Returns true if the wall is built, and the command behind it cannot be started.
-    #[must_use]
     pub fn is_of_command(&self) -> bool {
         matches!(self, Self::Io { .. })
     }

@@ -16,7 +16,6 @@ pub(super) const NAME: &str = "monty";
 pub(super) const VERSION: &str = "0.0.23";
 
 /// Runs a program. Returns what it printed, at most `output_max` bytes, and how it ended.
-#[must_use]
 pub fn interpret(source: &str, time_max: Duration, output_max: usize) -> (String, CommandEnd) {
     let mut printed = String::new();
     let limits = ResourceLimits { max_duration: Some(time_max), ..ResourceLimits::default() };

@@ -12,8 +12,8 @@ use tokio::sync::Semaphore;
 
 use super::{SandboxError, WallLimits, WallPolicy};
 use crate::core::CommandEnd;
-use crate::crypto::Digest;
 use crate::process::hide_memory;
+use crypto::Digest;
 
 /// The most bytes of a command's output that are kept, from its beginning. The rest is read and forgotten.
 const OUTPUT_BYTES_MAX: u64 = 16 << 20;
@@ -123,7 +123,6 @@ impl Sandbox {
     }
 
     /// Returns true if commands are walled in.
-    #[must_use]
     pub fn is_walled(&self) -> bool {
         self.confinement != Confinement::None
     }

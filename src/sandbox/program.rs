@@ -17,9 +17,9 @@ use super::interpreter::{NAME, VERSION};
 use super::job::{CommandJob, Confinement, Ran, Sandbox, policy_text};
 use super::{SandboxError, WallLimits, WallPolicy};
 use crate::core::{CommandEnd, ExitCode, InterpreterNote};
-use crate::crypto::Digest;
 use crate::files::Scratch;
 use crate::text::one_line;
+use crypto::Digest;
 
 /// The longest time that a program may take.
 pub const PROGRAM_TIME_MAX: Duration = Duration::from_secs(5);
@@ -45,7 +45,6 @@ fn note(name: &str, version: &str) -> InterpreterNote {
 }
 
 /// Returns the note of the interpreter in this program.
-#[must_use]
 pub fn embedded_interpreter() -> InterpreterNote {
     note(NAME, VERSION)
 }

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::caller::CALLER_LABEL;
 use crate::batch::UnfinishedRun;
-use crate::crypto::Digest;
+use crypto::Digest;
 
 /// The limits of a caller for one day. A missing limit does not bind.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_binds_for_its_day_and_its_caller_alone() {
+    fn limit_binds_one_caller_and_day() {
         let (one, other) = (Digest::new(b"one"), Digest::new(b"other"));
         let allowance = Allowance { runs: Some(2), tokens: Some(100) };
         let mut spending = Spending::default();
@@ -169,8 +169,9 @@ mod tests {
         assert_eq!(spending.begin(one, allowance, "2026-01-02"), Err("tokens"));
     }
 
+    /// A run that never began is no longer counted on its own day, and no other day changes.
     #[test]
-    fn a_run_that_never_began_is_taken_back_from_its_own_day_alone() {
+    fn take_back_touches_only_its_day() {
         let one = Digest::new(b"one");
         let allowance = Allowance { runs: Some(1), tokens: None };
         let mut spending = Spending::default();
@@ -182,8 +183,9 @@ mod tests {
         assert_eq!(spending.begin(one, allowance, "2026-01-02"), Err("runs"));
     }
 
+    /// This holds even if the row of the earlier day is read last.
     #[test]
-    fn an_earlier_day_is_not_charged_to_a_later_one_in_whatever_order_its_runs_are_read() {
+    fn earlier_day_is_not_charged_to_later() {
         let one = Digest::new(b"one");
         let mut spending = Spending::default();
         spending.recall(&row(one, "2026-01-02T10:00:00Z", "2026-01-02T10:00:01Z", 60));

@@ -31,7 +31,7 @@ use super::response_request::{AskedResponse, ResponseRequest};
 use super::run_reply::RunReply;
 use super::service::Service;
 use super::submission::Taken;
-use crate::crypto::Hasher;
+use crypto::Hasher;
 
 /// The time in which the body of a request must have come.
 const BODY_MAX: Duration = Duration::from_mins(1);

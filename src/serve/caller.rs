@@ -1,6 +1,6 @@
 //! The callers of a server, as its runs know them.
 
-use crate::crypto::Digest;
+use crypto::Digest;
 
 /// The label of a run with the digest of its caller's token, if it has one.
 pub(super) const CALLER_LABEL: &str = "caller";

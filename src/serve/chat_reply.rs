@@ -193,8 +193,9 @@ mod tests {
         }
     }
 
+    /// The usage counts the tokens of all calls.
     #[test]
-    fn an_answer_has_its_run_its_text_and_the_tokens_of_all_calls() {
+    fn answer_has_run_text_and_usage() {
         let whole = form(false).whole(&reply());
         assert_eq!(whole["id"], "chatcmpl-r");
         assert_eq!(whole["choices"][0]["message"]["content"], "four");
@@ -205,8 +206,9 @@ mod tests {
         assert_eq!(cut["choices"][0]["finish_reason"], "length");
     }
 
+    /// The usage is there only if it was asked for.
     #[test]
-    fn a_stream_ends_with_its_reason_and_with_the_usage_if_that_was_asked_for() {
+    fn stream_ends_with_reason_and_usage() {
         let chunks = form(true).end(&reply());
         assert_eq!(chunks.len(), 3);
         assert_eq!(chunks[0]["choices"][0]["delta"]["content"], "four");

@@ -129,8 +129,9 @@ mod tests {
         AskedChat::parse(body.to_string().as_bytes())
     }
 
+    /// All other messages become documents, which are data.
     #[test]
-    fn the_last_message_is_the_task_and_all_others_are_data() {
+    fn last_message_becomes_task() {
         let request = parse(&json!({"model": "m", "temperature": 2, "user": "u", "tools": [], "messages": [
             {"role": "system", "content": "Be brief."},
             {"role": "user", "content": [{"type": "text", "text": "Hello"}]},
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_cannot_be_honoured_is_refused_by_its_name() {
+    fn unusable_field_is_refused_by_name() {
         let ask = json!([{"role": "user", "content": "2+2?"}]);
         let with = |name: &str, value: Value| {
             let mut body = json!({"model": "m", "messages": ask});

@@ -55,7 +55,6 @@ pub enum ServeError {
 
 impl ServeError {
     /// Returns the exit code.
-    #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Listen { .. } | Self::Open(_) | Self::Tokens { .. } => ExitCode::Usage,

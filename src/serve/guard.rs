@@ -15,8 +15,8 @@ use super::allowances::Allowance;
 use super::api_error::ApiError;
 use super::caller::Caller;
 use super::error::ServeError;
-use crate::crypto::Digest;
 use crate::files::{SMALL_BYTES_MAX, read_text};
+use crypto::Digest;
 
 /// The shortest token, in characters.
 const TOKEN_CHARS_MIN: usize = 16;
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_not_the_servers_is_refused() {
+    fn foreign_host_name_is_refused() {
         let is_heard = |guard: &Guard, host: &str| {
             let headers = HeaderMap::from_iter([(header::HOST, host.parse().unwrap())]);
             guard.require_host(&headers).is_ok()

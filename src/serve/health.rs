@@ -26,10 +26,6 @@ struct Healthy {
 }
 
 /// Asks a server whether it is there, and returns its version. It is not asked whether its models are.
-///
-/// # Errors
-///
-/// [`ServeError::NotThere`].
 pub async fn ask_health(address: &str) -> Result<String, ServeError> {
     let not_there = |why: String| ServeError::NotThere { address: address.to_owned(), why };
     // The base URL that a server prints is taken too.

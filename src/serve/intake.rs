@@ -27,13 +27,13 @@ use super::submission::{IntakeRequest, PlannedRun, Submission, Taken};
 use crate::batch::{Column, DocumentLine, Grader, Line, OpenColumns, OwnCell, TaskLine, UnfinishedRun};
 use crate::config::ConfigError;
 use crate::core::{Endpoint, ExitCode};
-use crate::crypto::Digest;
 use crate::engine::StopRequest;
 use crate::journal::{Limits, RunSpec};
 use crate::protocol::{Document, OutcomeKind, ProtocolParams as _, RunSetup, Task};
 use crate::provider::Clients;
 use crate::run::{RunError, check_prices};
 use crate::text::{CanonicalRule, Constraint, escape};
+use crypto::Digest;
 
 /// The header by which a server recognises requests of its own agents.
 pub(super) const DEPTH_HEADER: &str = "x-consensus-depth";

@@ -14,10 +14,10 @@ use uuid::Uuid;
 use super::api_error::ApiError;
 use super::at_work::AtWork;
 use super::caller::Caller;
-use crate::crypto::Digest;
 use crate::engine::{RunEvent, StopRequest};
 use crate::protocol::Step;
 use crate::text::counted;
+use crypto::Digest;
 
 /// The most lines of progress that are kept of one run.
 const LINES_MAX: usize = 10_000;

@@ -13,10 +13,10 @@ use super::api_error::ApiError;
 use super::rules::PREFIX;
 use crate::config::micro_usd;
 use crate::core::BasisPoints;
-use crate::crypto::Digest;
 use crate::journal::Limits;
 use crate::protocol::{Document, OnDisagreement};
 use crate::text::{AnswerSchema, CanonicalKind, CanonicalRule, escape};
+use crypto::Digest;
 
 /// The name of the document with the earlier messages of a conversation.
 const CONVERSATION: &str = "earlier in this conversation";

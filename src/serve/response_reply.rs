@@ -308,8 +308,9 @@ mod tests {
         }
     }
 
+    /// The usage counts the tokens of all calls.
     #[test]
-    fn a_whole_response_has_the_text_the_refusal_and_the_tokens_of_all_calls() {
+    fn whole_response_has_text_refusal_and_usage() {
         let whole = form().whole(&reply(Some("four"), Some("why")));
         assert_eq!((&whole["id"], &whole["status"]), (&json!("resp_r"), &json!("completed")));
         let content = &whole["output"][0]["content"];
@@ -322,8 +323,9 @@ mod tests {
         );
     }
 
+    /// The events are numbered in a row, and the last one holds the whole response.
     #[test]
-    fn a_stream_counts_its_events_and_ends_with_the_response_that_they_made() {
+    fn stream_ends_with_response_it_made() {
         let mut form = form();
         let mut events = form.begin();
         events.extend(form.progress("Solver wrote a draft"));

@@ -159,8 +159,9 @@ mod tests {
 
     use super::*;
 
+    /// One conversation in the form of chats and in that of responses has one digest.
     #[test]
-    fn the_same_conversation_is_the_same_run_in_both_forms() {
+    fn both_forms_give_same_run() {
         let chat = json!({"model": "consensus/m", "seed": 7, "max_completion_tokens": 90, "messages": [
             {"role": "system", "content": "Be brief."},
             {"role": "user", "content": "Hello"},
@@ -179,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wish_that_cannot_be_honoured_is_refused_by_its_name() {
+    fn unusable_field_is_refused_by_name() {
         for (field, value) in [
             ("previous_response_id", json!("resp_1")),
             ("conversation", json!("conv_1")),

@@ -124,16 +124,18 @@ mod tests {
             "usage": {"prompt": 70, "cached": 30, "completion": 20, "calls": calls}, "journal_head": "h"})
     }
 
+    /// The usage counts the tokens of all calls.
     #[test]
-    fn an_agreement_is_the_content_and_its_tokens_are_those_of_all_calls() {
+    fn agreement_is_content_with_usage() {
         let reply = RunReply::new(false, &row("agreed", Some("four"), None, 4)).unwrap();
         assert_eq!((reply.content.as_deref(), reply.refusal), (Some("four"), None));
         assert_eq!(reply.usage, TokenUse { prompt: 70, cached: 30, completion: 20, reasoning: 18 });
         assert_eq!((reply.is_cut, &reply.findings["journal_head"]), (false, &json!("h")));
     }
 
+    /// A veto has a reason and no content.
     #[test]
-    fn no_agreement_is_an_answer_with_its_reason_and_a_veto_has_no_content() {
+    fn no_agreement_is_answered_with_reason() {
         let said = |row: &Value| RunReply::new(false, row).map(|reply| (reply.content, reply.refusal));
         let leads = said(&row("no_agreement", None, Some("five"), 4)).unwrap();
         assert_eq!(leads, (Some("five".to_owned()), Some("why".to_owned())));
@@ -146,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_reached_a_limit_says_that_it_was_cut() {
+    fn run_at_limit_is_marked_cut() {
         assert!(RunReply::new(false, &row("budget", None, Some("five"), 4)).unwrap().is_cut);
         assert!(RunReply::new(false, &row("budget", None, None, 0)).is_err());
     }

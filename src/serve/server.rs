@@ -187,8 +187,9 @@ async fn put_down(service: &Arc<Service>, mut stop: watch::Receiver<StopRequest>
 mod tests {
     use super::*;
 
+    /// A task of a batch belongs to no request.
     #[test]
-    fn the_attempts_of_a_key_are_one_request_and_the_tasks_of_a_batch_are_none() {
+    fn attempts_of_key_are_one_request() {
         assert_eq!(request_of("key-0a1b"), request_of("key-0a1b-2"));
         assert_ne!(request_of("key-0a1b"), request_of("key-0a1c"));
         let made_up = Uuid::now_v7().to_string();

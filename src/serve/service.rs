@@ -19,9 +19,9 @@ use super::rules::ServerRules;
 use crate::batch::{
     BatchError, BatchStats, Line, Onlooker, ResultLine, ResultPlaces, UnfinishedRun, Watcher,
 };
-use crate::crypto::Digest;
 use crate::engine::{EngineError, RunEvent, StopRequest};
 use crate::journal::RunPlaces;
+use crypto::Digest;
 
 /// The seconds of a day.
 const DAY_SECONDS: u64 = 86_400;

@@ -8,8 +8,8 @@ use super::attached::Attached;
 use super::caller::Caller;
 use super::requested_run::RequestedRun;
 use crate::core::Endpoint;
-use crate::crypto::Digest;
 use crate::protocol::RunSetup;
+use crypto::Digest;
 
 /// A request to the part of the server that knows the rolesets and their models.
 #[derive(Debug)]

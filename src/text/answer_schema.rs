@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_that_could_cost_any_time_or_size_is_refused() {
+    fn costly_schema_is_refused() {
         let doubled = |count: usize| {
             let pair = |at: usize| json!({"anyOf": [{"$ref": format!("#/$defs/{}", at + 1)}, {"$ref": format!("#/$defs/{}", at + 1)}]});
             let mut all: Map<String, Value> = (0..count).map(|at| (at.to_string(), pair(at))).collect();
@@ -384,8 +384,9 @@ mod tests {
         }
     }
 
+    /// Data that looks like a reference is left alone.
     #[test]
-    fn a_rule_beside_a_reference_adds_to_it_and_data_is_left_alone() {
+    fn rule_beside_reference_adds_to_it() {
         let of = |beside: Value| {
             let mut a = json!({"$ref": "#/$defs/long"});
             a.as_object_mut().unwrap().extend(beside.as_object().unwrap().clone());

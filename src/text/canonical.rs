@@ -12,7 +12,7 @@ use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 use super::decimal::{Decimal, DecimalSign, DigitGroups, NotANumber};
 use super::escape::{self, one_line};
 use super::{StrictValue, check_depth};
-use crate::crypto::{Digest, NotInteroperable, canonical_json};
+use crypto::{Digest, NotInteroperable, canonical_json};
 
 /// The kind of text that the answer is, which decides the differences that do not count.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
@@ -35,7 +35,6 @@ pub enum CanonicalKind {
 
 impl CanonicalKind {
     /// Returns the name of the kind, as rolesets write it.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -46,16 +45,6 @@ impl CanonicalKind {
             Self::Verbatim => "verbatim",
         }
     }
-}
-
-/// The strictness with which a text is read, which depends on the version of the rules.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Reading {
-    /// The reading of version 0.1: `0,125` is 125, and `!yes` is the choice `yes`.
-    Lenient,
-    /// The reading of later versions. Groups of thousands are read only if no other meaning is possible or the rule
-    /// names the decimal sign. A sign that may negate or ask is part of a choice.
-    Strict,
 }
 
 /// The `canonical` section of a roleset: the kind, the choices for `choice`, and the decimal sign for `number`.
@@ -84,7 +73,6 @@ impl From<CanonicalKind> for CanonicalRule {
 
 impl CanonicalRule {
     /// Describes in words what a text must be.
-    #[must_use]
     pub fn in_words(&self) -> String {
         match self.kind {
             CanonicalKind::Text => {
@@ -143,27 +131,23 @@ pub enum NotCanonical {
 pub struct Canonicalizer {
     kind: CanonicalKind,
     decimal: Option<DecimalSign>,
-    reading: Reading,
     /// The choices, each as written and as folded.
     choices: Vec<(String, String)>,
 }
 
 impl Canonicalizer {
-    /// Creates the canonicaliser for a rule and the reading of the run's version of the rules.
-    #[must_use]
-    pub fn new(rule: &CanonicalRule, reading: Reading) -> Self {
-        let choices = rule.choices.iter().map(|c| (c.clone(), fold_choice(c, reading))).collect();
-        Self { kind: rule.kind, decimal: rule.decimal, reading, choices }
+    /// Creates the canonicaliser for a rule.
+    pub fn new(rule: &CanonicalRule) -> Self {
+        let choices = rule.choices.iter().map(|c| (c.clone(), fold_choice(c))).collect();
+        Self { kind: rule.kind, decimal: rule.decimal, choices }
     }
 
     /// Returns the kind of text that this canonicaliser takes.
-    #[must_use]
     pub fn kind(&self) -> CanonicalKind {
         self.kind
     }
 
     /// Returns the sign before the decimals of a number, which is a point unless the rule names another.
-    #[must_use]
     pub fn decimal_sign(&self) -> DecimalSign {
         self.decimal.unwrap_or(DecimalSign::Point)
     }
@@ -179,27 +163,15 @@ impl Canonicalizer {
     ///
     /// [`NotCanonical`] if the text is not of this kind. `text`, `lines` and `verbatim` accept every text.
     pub fn canonicalize(&self, text: &str) -> Result<Canonical, NotCanonical> {
-        let groups = match (self.reading, self.decimal) {
-            (Reading::Lenient, _) => DigitGroups::Any,
-            (Reading::Strict, Some(_)) => DigitGroups::WellFormed,
-            (Reading::Strict, None) => DigitGroups::Unambiguous,
-        };
+        let groups = if self.decimal.is_some() { DigitGroups::WellFormed } else { DigitGroups::Unambiguous };
         self.with_groups(text, groups)
     }
 
     /// Returns the canonical form of an answer that a person has recorded as the right one.
     ///
     /// A single group of thousands, as in `1,000`, is read even if the rule names no decimal sign.
-    ///
-    /// # Errors
-    ///
-    /// As [`Canonicalizer::canonicalize`].
     pub fn canonicalize_known(&self, text: &str) -> Result<Canonical, NotCanonical> {
-        let groups = match self.reading {
-            Reading::Lenient => DigitGroups::Any,
-            Reading::Strict => DigitGroups::WellFormed,
-        };
-        self.with_groups(text, groups)
+        self.with_groups(text, DigitGroups::WellFormed)
     }
 
     fn with_groups(&self, text: &str, groups: DigitGroups) -> Result<Canonical, NotCanonical> {
@@ -220,12 +192,11 @@ impl Canonicalizer {
 
     /// Returns `text` as it is shown: without the outer characters that its kind ignores, and a choice as the roleset
     /// writes it. The shown text has the same canonical form as `text`.
-    #[must_use]
     pub fn shown(&self, text: &str) -> String {
         match self.kind {
             CanonicalKind::Text | CanonicalKind::Number | CanonicalKind::Json => text.trim().to_owned(),
             CanonicalKind::Choice => {
-                let folded = fold_choice(text, self.reading);
+                let folded = fold_choice(text);
                 let listed = self.choices.iter().find(|(_, choice)| *choice == folded);
                 listed.map_or(text, |(written, _)| written).to_owned()
             }
@@ -239,7 +210,7 @@ impl Canonicalizer {
     }
 
     fn choose(&self, text: &str) -> Result<String, NotCanonical> {
-        let folded = fold_choice(text, self.reading);
+        let folded = fold_choice(text);
         if self.choices.iter().any(|(_, choice)| *choice == folded) {
             return Ok(folded);
         }
@@ -278,10 +249,9 @@ fn canonical_value(text: &str) -> Result<String, NotCanonical> {
 }
 
 /// Applies NFKC and default case folding, and strips everything but letters, digits and symbols from both ends.
-fn fold_choice(text: &str, reading: Reading) -> String {
+fn fold_choice(text: &str) -> String {
     let folded: String = text.nfkc().default_case_fold().nfkc().collect();
-    let is_kept = |c: char| reading == Reading::Strict && can_change_a_choice(c);
-    let is_off = |c: char| c.is_whitespace() || is_outer_punctuation(c) && !is_kept(c);
+    let is_off = |c: char| c.is_whitespace() || is_outer_punctuation(c) && !can_change_a_choice(c);
     let trimmed = folded.trim_matches(is_off);
     // A choice of punctuation alone ("+", "?") is kept as it is.
     if trimmed.is_empty() { folded.trim().to_owned() } else { one_line(trimmed) }
@@ -303,7 +273,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn of_kind(kind: CanonicalKind) -> Canonicalizer {
-        Canonicalizer::new(&kind.into(), Reading::Strict)
+        Canonicalizer::new(&kind.into())
     }
 
     #[track_caller]
@@ -333,45 +303,39 @@ mod tests {
     }
 
     #[test]
-    fn a_choice_is_found_through_case_width_and_punctuation_only() {
+    fn choice_ignores_case_width_and_punctuation() {
         let choices = ["A", "Straße", "+", "New York"].map(String::from).to_vec();
         let rule = CanonicalRule { kind: CanonicalKind::Choice, choices, decimal: None };
-        for reading in [Reading::Lenient, Reading::Strict] {
-            let canonicalizer = Canonicalizer::new(&rule, reading);
-            let form = |text: &str| canonicalizer.canonicalize(text).map(|c| c.text);
-            for text in [" (a). ", "Ａ", "\"A\"", "A)", "**A**", "„A“", "`a`", "a:"] {
-                assert_eq!(form(text).unwrap(), "a", "{text}");
-            }
-            assert_eq!(form("STRASSE").unwrap(), "strasse");
-            assert_eq!(form("+").unwrap(), "+");
-            assert_eq!(form("new  york").unwrap(), "new york");
-            for bad in ["A or B", "a b", "", "Α" /* Greek alpha */, "A) Paris"] {
-                assert!(form(bad).is_err(), "{bad}");
-            }
+        let canonicalizer = Canonicalizer::new(&rule);
+        let form = |text: &str| canonicalizer.canonicalize(text).map(|c| c.text);
+        for text in [" (a). ", "Ａ", "\"A\"", "A)", "**A**", "„A“", "`a`", "a:"] {
+            assert_eq!(form(text).unwrap(), "a", "{text}");
+        }
+        assert_eq!(form("STRASSE").unwrap(), "strasse");
+        assert_eq!(form("+").unwrap(), "+");
+        assert_eq!(form("new  york").unwrap(), "new york");
+        for bad in ["A or B", "a b", "", "Α" /* Greek alpha */, "A) Paris"] {
+            assert!(form(bad).is_err(), "{bad}");
         }
     }
 
     #[test]
-    fn a_choice_that_is_negated_or_asked_is_another_text() {
+    fn negated_or_asked_choice_is_refused() {
         let choices = ["yes", "no", "5"].map(String::from).to_vec();
         let rule = CanonicalRule { kind: CanonicalKind::Choice, choices, decimal: None };
-        let form =
-            |reading, text: &str| Canonicalizer::new(&rule, reading).canonicalize(text).map(|c| c.text);
-        for text in
-            ["!yes", "~yes", "yes?", "(!yes)", "！yes", "～yes", "¿yes", "^no", "yes ?", "–5", "—5", "5!"]
-        {
-            let why = form(Reading::Strict, text).unwrap_err();
+        let canonicalizer = Canonicalizer::new(&rule);
+        for text in [
+            "!yes", "~yes", "yes?", "(!yes)", "！yes", "～yes", "¿yes", "^no", "yes ?", "–5", "—5", "5!",
+            "¬yes", "-yes", "−5",
+        ] {
+            let why = canonicalizer.canonicalize(text).unwrap_err();
             assert_eq!(why.to_string(), "it must be exactly one of: yes, no, 5", "{text}");
-            // Journals of the first version contain agreements that came about this way.
-            assert!(form(Reading::Lenient, text).is_ok(), "{text}");
-        }
-        for text in ["¬yes", "-yes", "−5"] {
-            assert!([Reading::Lenient, Reading::Strict].iter().all(|r| form(*r, text).is_err()), "{text}");
         }
     }
 
+    /// Agents read of the decimal sign only where the rule names one.
     #[test]
-    fn agents_are_told_of_the_decimal_sign_where_the_rule_names_one() {
+    fn rule_words_name_its_decimal_sign() {
         let words =
             |decimal| CanonicalRule { decimal, ..CanonicalRule::from(CanonicalKind::Number) }.in_words();
         assert_eq!(words(None), "one number in digits, without unit and without words");
@@ -381,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_names_its_decimal_sign_only_where_it_has_one() {
+    fn rule_writes_only_stated_decimal_sign() {
         let rule: CanonicalRule = serde_json::from_str(r#"{"kind":"number"}"#).unwrap();
         assert_eq!(
             (rule.decimal, serde_json::to_string(&rule).unwrap().as_str()),
@@ -429,10 +393,8 @@ mod tests {
 
         #[test]
         fn choice_folding_is_idempotent(text in "\\PC{0,12}") {
-            for reading in [Reading::Lenient, Reading::Strict] {
-                let once = fold_choice(&text, reading);
-                prop_assert_eq!(fold_choice(&once, reading), once.clone());
-            }
+            let once = fold_choice(&text);
+            prop_assert_eq!(fold_choice(&once), once);
         }
 
         #[test]

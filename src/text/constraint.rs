@@ -209,7 +209,6 @@ impl Constraint {
     }
 
     /// Returns true if no text can satisfy this rule.
-    #[must_use]
     pub fn is_impossible(&self) -> bool {
         match self {
             Self::Sentences(b) | Self::Words(b) | Self::Characters(b) | Self::Lines(b) => {

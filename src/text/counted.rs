@@ -29,13 +29,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_thing_has_a_singular_and_thousands_are_apart() {
+    fn counted_uses_singular_and_groups_thousands() {
         assert_eq!([counted(0_u8, "round"), counted(1_u64, "round")], ["0 rounds", "1 round"]);
         assert_eq!([counted(1200_usize, "call"), grouped(1_234_567)], ["1,200 calls", "1,234,567"]);
     }
 
     #[test]
-    fn a_share_has_as_many_digits_as_it_needs() {
+    fn share_shows_only_needed_digits() {
         let shares = [0.05, 0.1003, 1.0, 0.0, 0.98765].map(percent);
         assert_eq!(shares, ["5 %", "10.03 %", "100 %", "0 %", "98.77 %"]);
     }

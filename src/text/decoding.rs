@@ -111,13 +111,11 @@ static SCHEMAS: LazyLock<Memo<SchemaText>> = LazyLock::new(|| Memo::new(1024));
 
 impl Decoder {
     /// Returns the decoder of an ask, which does not change from turn to turn or between runs of one roleset.
-    #[must_use]
     pub fn shared(canonicalizer: &Canonicalizer, ask: &Decoding<'_>) -> Arc<Self> {
         DECODERS.get(&format!("{canonicalizer:?} {ask:?}"), || Arc::new(Self::new(canonicalizer, ask)))
     }
 
     /// Creates the decoder of an ask, which does not change from turn to turn.
-    #[must_use]
     pub fn new(canonicalizer: &Canonicalizer, ask: &Decoding<'_>) -> Self {
         let typed = || Some(typed_text(canonicalizer, ask));
         let by_handle = |changes: bool| {
@@ -145,7 +143,6 @@ impl Decoder {
     /// # Panics
     ///
     /// Never: a JSON array replaces a whole JSON string, so the joined text is JSON.
-    #[must_use]
     pub fn schema(&self, offer: &Offer) -> SchemaText {
         let Offer { acceptable, own, is_decided } = offer;
         let shape =
@@ -274,7 +271,6 @@ fn typed_text(canonicalizer: &Canonicalizer, ask: &Decoding<'_>) -> Value {
 }
 
 /// Returns the schema of an answer that is alone in a field, with at most `chars_max` characters.
-#[must_use]
 pub fn answer_schema(canonicalizer: &Canonicalizer, constraints: &[Constraint], chars_max: usize) -> Value {
     of_kind(canonicalizer, constraints).unwrap_or_else(|| non_empty_string(chars_max))
 }
@@ -322,7 +318,7 @@ mod tests {
     use super::*;
 
     use crate::text::schema::compile;
-    use crate::text::{CanonicalRule, Envelope, Reading};
+    use crate::text::{CanonicalRule, Envelope};
 
     fn ask() -> Decoding<'static> {
         Decoding {
@@ -379,7 +375,7 @@ mod tests {
     fn every_decoded_shape_is_a_valid_envelope() {
         for kind in [CanonicalKind::Text, CanonicalKind::Number, CanonicalKind::Choice, CanonicalKind::Json] {
             let rule = CanonicalRule { choices: vec!["A".to_owned()], ..kind.into() };
-            let canonicalizer = Canonicalizer::new(&rule, Reading::Strict);
+            let canonicalizer = Canonicalizer::new(&rule);
             let handles = ["P2".to_owned()];
             let schema = decoding(&canonicalizer, &handles);
             let validator = compile(&schema);
@@ -423,13 +419,13 @@ mod tests {
             let bounds = schema["minLength"].as_u64().zip(schema["maxLength"].as_u64());
             assert!(bounds.is_none_or(|(min, max)| min <= max));
         }
-        walk(&decoding(&Canonicalizer::new(&CanonicalRule::default(), Reading::Strict), &[]));
+        walk(&decoding(&Canonicalizer::new(&CanonicalRule::default()), &[]));
     }
 
     #[test]
     fn accepting_another_text_needs_a_reason() {
         let handles = ["P2".to_owned()];
-        let schema = decoding(&Canonicalizer::new(&CanonicalRule::default(), Reading::Strict), &handles);
+        let schema = decoding(&Canonicalizer::new(&CanonicalRule::default()), &handles);
         let by =
             |which: usize| schema["anyOf"][which]["properties"]["meta"]["properties"]["change"].to_string();
         assert!(!by(0).contains("none") && by(1).contains("none"));
@@ -438,7 +434,7 @@ mod tests {
     #[test]
     fn forms_that_a_grammar_can_force_are_forced() {
         let typed = |kind: CanonicalKind, rule: &str, text: Value| {
-            let canonicalizer = Canonicalizer::new(&kind.into(), Reading::Strict);
+            let canonicalizer = Canonicalizer::new(&kind.into());
             let constraints = [Constraint::parse(rule).unwrap()];
             let schema = typed_text(&canonicalizer, &Decoding { constraints: &constraints, ..ask() });
             compile(&schema).is_valid(&json!({ "canonical_text": text }))
@@ -465,7 +461,7 @@ mod tests {
 
     #[test]
     fn a_blind_draft_offers_no_adoption() {
-        let canonicalizer = Canonicalizer::new(&CanonicalRule::default(), Reading::Strict);
+        let canonicalizer = Canonicalizer::new(&CanonicalRule::default());
         let text = decoding(&canonicalizer, &[]).to_string();
         assert!(!text.contains("accepts"));
     }

@@ -139,8 +139,9 @@ mod tests {
         assert!(!is_echo("You write for readers without training in the subject.", PACK));
     }
 
+    /// A phrase that the user has used does not count as talk about the protocol.
     #[test]
-    fn talk_about_the_protocol_is_found_unless_the_user_talks_of_it() {
+    fn protocol_talk_is_found() {
         let names = ["Writer".to_owned(), "Physicist".to_owned()];
         for (text, said, found) in [
             ("The peer's text is true, and yours is not.", "hi", Some("peer's text")),
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_asks_for_nothing_may_be_said_back() {
+    fn task_without_request_may_be_repeated() {
         for task in
             ["hi", "Good morning!", "42", "?", "I recieve the letter.", "Ich habe einen Hund gesehen."]
         {

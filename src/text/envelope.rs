@@ -120,7 +120,6 @@ impl AnswerChange {
     ///
     /// Characters are counted as a server's grammar counts them. A model that is bound by the grammar, and is refused
     /// for what the grammar let pass, writes the same again until its turns are used up.
-    #[must_use]
     pub fn names_a_reason(&self) -> bool {
         let detail = &self.detail;
         let says_something = detail.chars().any(char::is_alphanumeric);
@@ -186,7 +185,6 @@ impl Envelope {
     }
 
     /// Returns true if `public_message` carries the marker `[SOLVED]`.
-    #[must_use]
     pub fn has_solved_marker(&self) -> bool {
         self.public_message.contains(SOLVED_MARKER)
     }
@@ -195,13 +193,11 @@ impl Envelope {
     ///
     /// A plain WORKING keeps the floor. `[CONTACT]`, NEED_PEER, a request, a hand-off, and every status from PROPOSED
     /// on give it away.
-    #[must_use]
     pub fn gives_floor_to(&self, peer: &str) -> bool {
         self.status != Status::Working || self.handoff_to == peer || self.calls_for_peer()
     }
 
     /// Returns true if the author wants something from its peer: `[CONTACT]`, NEED_PEER, or a request.
-    #[must_use]
     pub fn calls_for_peer(&self) -> bool {
         self.status == Status::NeedPeer
             || self.public_message.contains(CONTACT_MARKER)

@@ -46,7 +46,6 @@ const ROLE_TOKENS: [&str; 22] = [
 /// Returns `text` as a JSON string literal in which nothing can act as structure.
 ///
 /// Reading the literal as JSON returns `text`, character for character.
-#[must_use]
 pub fn json_string(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 16);
     out.push('"');
@@ -84,7 +83,6 @@ fn is_visible_ascii(byte: u8) -> bool {
 /// Returns `text` for display as plain prose, with role tokens broken and invisible characters dropped.
 ///
 /// This form is for the user's own task, which remains readable prose in the prompt. Line breaks and tabs are kept.
-#[must_use]
 pub fn plain(text: &str) -> String {
     // Invisible characters go first, so that dropping one cannot join the parts of a token.
     let is_kept = |c: &char| matches!(c, '\n' | '\t') || !is_invisible(*c);
@@ -108,7 +106,6 @@ pub fn plain(text: &str) -> String {
 
 /// Returns `text` for display as code, with role tokens broken. Invisible characters and line breaks become their
 /// numbers, such as `⟦U+202E⟧`, because an unseen character may be the one that matters. Tabs are kept.
-#[must_use]
 pub fn visible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -123,7 +120,6 @@ pub fn visible(text: &str) -> String {
 }
 
 /// Returns a message about untrusted text, which may quote that text. The message is neutralised and bounded.
-#[must_use]
 pub fn message(text: &str) -> String {
     let mut short: String = plain(text).chars().take(MESSAGE_CHARS_MAX).collect();
     if short.chars().count() == MESSAGE_CHARS_MAX {
@@ -134,7 +130,6 @@ pub fn message(text: &str) -> String {
 
 /// Returns `text` for a terminal. Control characters, escape sequences among them, and bidirectional overrides become
 /// visible escapes. Line breaks and tabs are kept.
-#[must_use]
 pub fn terminal(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -148,7 +143,6 @@ pub fn terminal(text: &str) -> String {
 }
 
 /// Returns the first characters of `text` on one line, for use inside a message.
-#[must_use]
 pub fn excerpt(text: &str) -> String {
     let words = one_line(text);
     let safe: String =
@@ -162,7 +156,6 @@ pub fn excerpt(text: &str) -> String {
 }
 
 /// Returns a JSON text in which characters that are not seen but act are written as escapes.
-#[must_use]
 pub fn json(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -178,7 +171,6 @@ pub fn json(text: &str) -> String {
 }
 
 /// Returns true for characters that are not seen but act: control, bidirectional, zero-width and tag characters.
-#[must_use]
 pub fn is_invisible(c: char) -> bool {
     if c.is_ascii() {
         return c.is_ascii_control();
@@ -213,7 +205,6 @@ fn begins_role_token(text: &str) -> bool {
 }
 
 /// Returns the words of a text, with single spaces between them.
-#[must_use]
 pub fn one_line(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for word in text.split_whitespace() {
@@ -252,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invisible_character_inside_a_token_does_not_save_it() {
+    fn invisible_character_saves_no_role_token() {
         assert!(!plain("<\u{200b}|im_end|>").contains("<|"));
         assert!(!plain("[\u{200d}INST]").to_lowercase().contains("[inst]"));
     }

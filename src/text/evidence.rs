@@ -83,7 +83,6 @@ impl Quotes {
 
     /// Creates the form for a choice of these sentences: as many as fit into `chars_max` characters of JSON, and no
     /// more than `count_max`.
-    #[must_use]
     pub fn new(sentences: impl IntoIterator<Item = String>, chars_max: usize, count_max: usize) -> Self {
         let mut known = BTreeSet::new();
         let of: Vec<String> =
@@ -93,7 +92,6 @@ impl Quotes {
     }
 
     /// Reads canonical JSON in this form.
-    #[must_use]
     pub fn read(text: &str) -> Option<Vec<String>> {
         serde_json::from_str(text).ok()
     }
@@ -119,13 +117,11 @@ impl Answers {
     pub(super) const EXAMPLE: &str = "[{\"asked\":\"…\",\"facts\":[…],\"says\":\"…\"}]";
 
     /// Creates the form for an answer from the facts with these numbers, in `chars_max` characters of JSON.
-    #[must_use]
     pub fn new(facts: Vec<usize>, chars_max: usize) -> Self {
         Self { facts, count_max: (chars_max / PART_CHARS).clamp(1, PARTS_MAX) }
     }
 
     /// Reads canonical JSON in this form.
-    #[must_use]
     pub fn read(text: &str) -> Option<Vec<AnswerPart>> {
         serde_json::from_str(text).ok()
     }
@@ -192,7 +188,6 @@ impl fmt::Display for Answers {
 /// Boundaries are those of Unicode (UAX #29), with three differences. A line end is a space if a long line continues in
 /// the next one. A part that is too short to say something is joined to its neighbour, such as a heading, a date or an
 /// abbreviation that UAX #29 takes for an end. A very long sentence is cut between words.
-#[must_use]
 pub fn sentences(text: &str) -> Vec<Range<usize>> {
     let flat = unwrapped(text);
     let mut found: Vec<Range<usize>> = Vec::new();
@@ -273,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_heading_or_a_date_goes_with_what_follows_it() {
+    fn heading_or_date_joins_next_sentence() {
         let text = "The officer counted every barrel.\n\nDay 23. The Amalia came in with cork, and more.\n\nDay 24.\n";
         let parts = of(text);
         assert_eq!(
@@ -302,7 +297,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_of_a_text_is_lost_and_every_sentence_is_found_again(text in "(?s)[a-dA-D .!?\n\r\t\u{E9}\u{3042}#|-]{0,200}") {
+        fn sentences_lose_nothing_and_are_found(text in "(?s)[a-dA-D .!?\n\r\t\u{E9}\u{3042}#|-]{0,200}") {
             let places = sentences(&text);
             let kept: String = places.iter().map(|place| &text[place.clone()]).collect();
             let letters = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();

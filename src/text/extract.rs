@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn one_reasoning_block_and_one_fence_are_taken_off() {
+    fn removes_one_reasoning_block_and_fence() {
         check("<think>\nhm\n</think>\n\n{}", "{}", Some("hm"), false);
         check("```json\n{}\n```", "{}", None, true);
         check("<think></think>```\n{}\n```", "{}", Some(""), true);

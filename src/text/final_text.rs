@@ -19,7 +19,6 @@ pub struct FinalText {
 
 impl FinalText {
     /// Returns the joined sentences of a text that was written as a list of them.
-    #[must_use]
     pub fn joined(&self) -> Option<String> {
         let sentences: Vec<String> = self.is_value.then(|| serde_json::from_str(&self.text).ok())??;
         Some(sentences.iter().map(|sentence| sentence.trim()).collect::<Vec<_>>().join(" "))
@@ -60,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_of_sentences_is_the_text_that_they_make() {
+    fn list_of_sentences_becomes_text() {
         let joined = |json: &str| serde_json::from_str::<FinalText>(json).unwrap().joined();
         assert_eq!(joined(r#"["One.", " Two. "]"#).as_deref(), Some("One. Two."));
         for other in ["\"[]\"", "[1]", "{}", "7", "[[\"a\"]]"] {
@@ -69,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_keeps_its_digits_and_a_string_its_text() {
+    fn value_keeps_digits_string_keeps_text() {
         for (json, text, is_value) in [
             (r#""a \"b\"""#, r#"a "b""#, false),
             (r#"{"x": 1.50}"#, r#"{"x": 1.50}"#, true),

@@ -36,7 +36,7 @@ mod verbatim;
 mod violation;
 
 pub use answer_schema::AnswerSchema;
-pub use canonical::{Canonical, CanonicalKind, CanonicalRule, Canonicalizer, NotCanonical, Reading};
+pub use canonical::{Canonical, CanonicalKind, CanonicalRule, Canonicalizer, NotCanonical};
 pub use constraint::{Bounds, Broken, Constraint};
 pub(crate) use counted::{counted, grouped, percent};
 pub use decimal::{DecimalSign, NotANumber};

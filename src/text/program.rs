@@ -132,7 +132,6 @@ pub(crate) fn number(printed: &str, sign: DecimalSign) -> Option<String> {
 }
 
 /// Returns true if two outputs print the same value. The last digits of a number with a fraction depend on the machine.
-#[must_use]
 pub fn print_the_same(one: &str, other: &str) -> bool {
     let value = |output: &str| {
         last_line(output).map(|line| number(line, DecimalSign::Point).unwrap_or_else(|| line.to_owned()))
@@ -217,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn the_one_block_of_a_reply_is_run_and_its_function_is_called() {
+    fn function_of_reply_block_is_called() {
         let function = "def solution():\n    apples = 3 * 4\n    return apples";
         assert_eq!(runnable(&fenced(function)).unwrap(), format!("{function}\nprint(solution())\n"));
         assert_eq!(

@@ -24,7 +24,6 @@ static ENVELOPE_VALIDATOR: LazyLock<Validator> = LazyLock::new(|| compile(&ENVEL
 /// # Panics
 ///
 /// If the text is not JSON. A test parses every embedded schema.
-#[must_use]
 pub fn parse_embedded(text: &str) -> Value {
     serde_json::from_str(text).expect("embedded schemas are JSON (tested)")
 }
@@ -34,7 +33,6 @@ pub fn parse_embedded(text: &str) -> Value {
 /// # Panics
 ///
 /// If the schema is not valid. A test compiles every embedded schema.
-#[must_use]
 pub fn compile(schema: &Value) -> Validator {
     jsonschema::options()
         .with_draft(jsonschema::Draft::Draft202012)
@@ -64,13 +62,11 @@ pub struct SchemaText(Arc<RawValue>);
 
 impl SchemaText {
     /// Returns the text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         self.0.get()
     }
 
     /// Returns the schema as a value that can be examined.
-    #[must_use]
     pub fn to_value(&self) -> Value {
         parse_embedded(self.as_str())
     }
@@ -78,7 +74,6 @@ impl SchemaText {
 
 impl SchemaText {
     /// Returns true if `reply` is JSON and nothing else, and valid under this schema.
-    #[must_use]
     pub fn admits(&self, reply: &str) -> bool {
         serde_json::from_str(reply.trim())
             .is_ok_and(|value: Value| compile(&self.to_value()).is_valid(&value))
@@ -88,7 +83,6 @@ impl SchemaText {
     ///
     /// Compiling a pattern that counts to a hundred takes as long as a whole turn. A server that enforces nothing shows
     /// it in every other way.
-    #[must_use]
     pub fn admits_in_form(&self, reply: &str) -> bool {
         let form = || {
             let mut schema = self.to_value();

@@ -13,7 +13,6 @@ const SENTENCES_MAX: usize = 12;
 
 /// Returns the number of sentences of a text that is written as the list of them. This is prose with a stated number of
 /// sentences that is small and greater than one.
-#[must_use]
 pub fn listed_sentences(kind: CanonicalKind, constraints: &[Constraint]) -> Option<usize> {
     if kind != CanonicalKind::Text {
         return None;
@@ -71,8 +70,9 @@ mod tests {
     use crate::text::schema::compile;
     use proptest::prelude::*;
 
+    /// A vast count is not forced either.
     #[test]
-    fn an_impossible_or_vast_number_of_sentences_is_not_forced() {
+    fn impossible_sentence_count_is_not_forced() {
         let pattern = |rule: &str, room| sentences(&Constraint::parse(rule).unwrap(), room);
         assert!(pattern("sentences=3", 600).is_some());
         assert_eq!(pattern("sentences=99..", 600), None);
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn only_prose_of_a_stated_number_of_sentences_is_written_as_a_list() {
+    fn only_prose_with_count_is_listed() {
         let listed = |kind, rule: &str| listed_sentences(kind, &[Constraint::parse(rule).unwrap()]);
         assert_eq!(listed(CanonicalKind::Text, "sentences=3"), Some(3));
         for rule in ["sentences=1", "sentences=13", "sentences=2..3", "sentences=..3", "words=3"] {
@@ -94,7 +94,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_forced_number_of_sentences_is_the_number_that_is_counted(
+        fn forced_count_equals_counted_sentences(
             parts in prop::collection::vec("[A-Z][ a-zA-Z0-9,;:()'-]{2,30}[.!?]", 1..6),
         ) {
             let rule = Constraint::parse(&format!("sentences={}", parts.len())).unwrap();

@@ -218,7 +218,6 @@ impl Patterns {
 }
 
 /// Returns the rules that a task states in plain words.
-#[must_use]
 pub fn spoken_rules(task: &str) -> Vec<SpokenRule> {
     let p = &*PATTERNS;
     let end = task.floor_char_boundary(TASK_BYTES_MAX);
@@ -413,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_task_says_in_plain_words_is_a_rule() {
+    fn plain_words_of_task_become_rule() {
         let exactly = |kind: &str, n: u32| format!("{{\"kind\":\"{kind}\",\"min\":{n},\"max\":{n}}}");
         let most = |kind: &str, n: u32| format!("{{\"kind\":\"{kind}\",\"max\":{n}}}");
         for (task, rule) in [
@@ -447,8 +446,9 @@ mod tests {
     /// Tasks that mention sentences, words and lines, but state no rule.
     const NO_RULE: &str = include_str!("spoken_rules_none.txt");
 
+    /// Two hundred tasks that state no rule get none.
     #[test]
-    fn of_two_hundred_tasks_none_gets_a_rule_that_it_does_not_say() {
+    fn no_unstated_rule_is_found() {
         let tasks: Vec<&str> = NO_RULE.lines().filter(|line| !line.trim().is_empty()).collect();
         assert!(tasks.len() >= 200, "{}", tasks.len());
         let alarms: Vec<_> = tasks

@@ -12,7 +12,6 @@ pub const DEPTH_MAX: usize = 64;
 /// Returns false if brackets outside strings nest deeper than [`DEPTH_MAX`].
 ///
 /// The check is one pass over the bytes before any parser sees them, so hostile nesting costs no stack.
-#[must_use]
 pub fn check_depth(text: &str) -> bool {
     nests_at_most(text, DEPTH_MAX)
 }
@@ -129,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ordinary_value_is_the_same_as_serde_json_reads_it() {
+    fn ordinary_value_equals_serde_json_reading() {
         let text = r#"{"a":[1,-2,3.5,"x",null,true],"b":{"c":{}}}"#;
         let strict: StrictValue = serde_json::from_str(text).unwrap();
         assert_eq!(strict.0, serde_json::from_str::<Value>(text).unwrap());

@@ -71,26 +71,15 @@ pub enum Vacuity {
     Label(String),
 }
 
-/// The rule by which a text is recognised as part of the prompt of its author.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum EchoRule {
-    /// The whole text alone counts, for the task as for the instructions.
-    Whole,
-    /// Rows of words that are in the instructions too count, and so does talk about the protocol. A repeated task
-    /// counts only if it cannot be the answer, and words of the user never count.
-    Words,
-}
-
 /// The words of an agent's prompt, ready to be recognised when they come back.
 #[derive(Clone, Debug)]
 pub struct PromptEcho {
-    rule: EchoRule,
     task: String,
     /// Whether the task contains the label.
     has_label: bool,
     /// Whether the answer may be the task's own text.
     may_be_repeated: bool,
-    /// All words of the user, folded; empty under [`EchoRule::Whole`].
+    /// All words of the user, folded.
     said: Arc<str>,
     /// The names of the agents.
     names: Vec<String>,
@@ -113,12 +102,8 @@ pub struct PromptWords<'a> {
 
 /// Returns the user's words in the form in which they are compared: those of the task, of its documents and of rules.
 /// Documents may be long, so all agents share them.
-#[must_use]
-pub fn heard<'a>(rule: EchoRule, texts: impl Iterator<Item = &'a str>) -> Arc<str> {
-    match rule {
-        EchoRule::Whole => Arc::default(),
-        EchoRule::Words => texts.map(fold).collect::<Vec<_>>().join("\n").into(),
-    }
+pub fn heard<'a>(texts: impl Iterator<Item = &'a str>) -> Arc<str> {
+    texts.map(fold).collect::<Vec<_>>().join("\n").into()
 }
 
 /// Folded instructions, by their text.
@@ -126,21 +111,20 @@ static FOLDED: LazyLock<Memo<Arc<str>>> = LazyLock::new(|| Memo::new(256));
 
 impl PromptEcho {
     /// Keeps the words of an agent's prompt.
-    #[must_use]
-    pub fn new(rule: EchoRule, said: &PromptWords<'_>) -> Self {
+    pub fn new(said: &PromptWords<'_>) -> Self {
         let PromptWords { task, heard, instructions, names } = said;
         Self {
-            rule,
             task: fold(task),
             has_label: task.to_lowercase().contains(LABEL),
-            may_be_repeated: rule == EchoRule::Words && may_be_repeated(task),
+            may_be_repeated: may_be_repeated(task),
             said: Arc::clone(heard),
             names: names.iter().map(|name| (*name).to_owned()).collect(),
             instructions: instructions.iter().map(|text| FOLDED.get(text, || fold(text).into())).collect(),
         }
     }
 
-    /// Checks a final text against the rule that agreement is never vacuous.
+    /// Checks a final text against the rule that agreement is never vacuous. Rows of words that are in the instructions count as an echo, and
+    /// so does talk about the protocol. A repeated task counts only if it cannot be the answer, and words of the user never count.
     ///
     /// `canonical` is the canonical form of the text.
     ///
@@ -181,11 +165,7 @@ impl PromptEcho {
         }
         let is_long = folded.chars().count() >= ECHO_CHARS_MIN;
         let is_whole = is_long && self.instructions.iter().any(|text| text.contains(&folded));
-        match self.rule {
-            EchoRule::Whole if is_whole => Err(Vacuity::Echo("the instructions")),
-            EchoRule::Whole => Ok(()),
-            EchoRule::Words => self.check_words(text, &folded, is_whole),
-        }
+        self.check_words(text, &folded, is_whole)
     }
 
     /// Looks in a text for the program's own words, and for talk about its workings.
@@ -262,32 +242,24 @@ fn has_blank_to_fill(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::{CanonicalRule, Canonicalizer, Reading};
+    use crate::text::{CanonicalRule, Canonicalizer};
 
-    fn told(rule: EchoRule, task: &str, instructions: &[&str]) -> PromptEcho {
-        let heard = heard(rule, std::iter::once(task));
-        PromptEcho::new(
-            rule,
-            &PromptWords { task, heard, instructions: instructions.to_vec(), ..PromptWords::default() },
-        )
+    fn told(task: &str, instructions: &[&str]) -> PromptEcho {
+        let heard = heard(std::iter::once(task));
+        let instructions = instructions.to_vec();
+        PromptEcho::new(&PromptWords { task, heard, instructions, ..PromptWords::default() })
     }
 
     #[track_caller]
     fn verdict(text: &str) -> Result<(), Vacuity> {
-        let canonicalizer = Canonicalizer::new(&CanonicalRule::default(), Reading::Strict);
+        let canonicalizer = Canonicalizer::new(&CanonicalRule::default());
         let canonical = canonicalizer.canonicalize(text).unwrap();
         let rules = "Write the complete final text here, exactly as the user should read it.";
-        let by = |rule| {
-            told(rule, "What is the capital of Australia?", &[rules])
-                .check(CanonicalKind::Text, &canonical.text)
-        };
-        // Every text that the first rule refuses is refused by the second rule too.
-        assert_eq!(by(EchoRule::Whole), by(EchoRule::Words), "{text}");
-        by(EchoRule::Words)
+        told("What is the capital of Australia?", &[rules]).check(CanonicalKind::Text, &canonical.text)
     }
 
     #[test]
-    fn what_stands_for_a_redacted_original_is_an_answer() {
+    fn redaction_token_is_answer() {
         for (text, is_answer) in [("[EMAIL_1]", true), ("[EMAIL]", false), ("[ANSWER_1]", false)] {
             assert_eq!(verdict(text).is_ok(), is_answer, "{text}");
         }
@@ -338,8 +310,8 @@ mod tests {
     }
 
     #[test]
-    fn an_abbreviation_that_the_user_asks_for_is_an_answer() {
-        let check = |task: &str, text| told(EchoRule::Words, task, &[]).check(CanonicalKind::Text, text);
+    fn requested_abbreviation_is_answer() {
+        let check = |task: &str, text| told(task, &[]).check(CanonicalKind::Text, text);
         assert_eq!(check("What is its colour? Answer N/A if it has none.", "N/A"), Ok(()));
         assert!(check("What is its colour?", "N/A").is_err());
         assert!(check("What is the answer?", "the answer").is_err());
@@ -347,14 +319,13 @@ mod tests {
 
     #[test]
     fn a_greeting_may_be_said_back() {
-        let greeting = |rule| told(rule, "hi", &[]).check(CanonicalKind::Text, "Hi!");
-        assert_eq!(greeting(EchoRule::Whole), Err(Vacuity::Echo("the task")));
-        assert_eq!(greeting(EchoRule::Words), Ok(()));
+        assert_eq!(told("hi", &[]).check(CanonicalKind::Text, "Hi!"), Ok(()));
     }
 
+    /// The label passes if the task itself has it.
     #[test]
-    fn the_label_of_an_answer_is_none_of_it_unless_the_task_has_it() {
-        let label = |task: &str, text| told(EchoRule::Words, task, &[]).check(CanonicalKind::Text, text);
+    fn answer_label_is_refused() {
+        let label = |task: &str, text| told(task, &[]).check(CanonicalKind::Text, text);
         assert_eq!(label("Which gas?", "Answer: CO2"), Err(Vacuity::Label("CO2".to_owned())));
         assert_eq!(label("Which gas?", "The answer: CO2"), Ok(()));
         assert_eq!(label("Begin with `Answer:`. Which gas?", "Answer: CO2"), Ok(()));
@@ -362,7 +333,7 @@ mod tests {
 
     #[test]
     fn json_and_code_are_not_templates() {
-        let told = told(EchoRule::Words, "task", &[]);
+        let told = told("task", &[]);
         for text in ["[]", "{}", "[true]", "\"string\"", "null", "{\"label\":\"todo\"}", "[\"…\",1]"] {
             assert_eq!(told.check(CanonicalKind::Json, text), Ok(()), "{text}");
         }

@@ -9,7 +9,6 @@ const GAP_BYTES_MAX: usize = 64;
 ///
 /// Every character counts, except that any run of white space equals any other, because a model that quotes across a
 /// line break writes a space. A quote of nothing but white space is not found anywhere.
-#[must_use]
 pub fn find_verbatim(source: &str, quote: &str) -> Option<Range<usize>> {
     let words: Vec<&str> = quote.split_whitespace().collect();
     let first = words.first()?;
@@ -60,8 +59,9 @@ mod tests {
     }
 
     proptest! {
+        /// The span holds the same words, though line breaks may separate them.
         #[test]
-        fn whatever_stands_in_a_source_is_found_and_its_span_says_the_same(
+        fn quote_in_source_is_found(
             before in "\\PC{0,20}", quote in "[a-zé漢]{1,5}( [a-z.é漢]{1,5}){0,4}", after in "\\PC{0,20}",
         ) {
             let source = format!("{before}{}{after}", quote.replace(' ', " \n "));

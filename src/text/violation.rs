@@ -200,7 +200,6 @@ pub enum Violation {
 impl Violation {
     /// Returns what was wrong with a reply, in brief and for people. Its author receives more, and what to write
     /// instead.
-    #[must_use]
     pub fn in_brief(&self) -> String {
         let words = match self {
             Self::Empty => "it was empty",

@@ -86,8 +86,9 @@ fn verify(folder: &Folder, which: &str, bend: &str, expected: Expected) -> &'sta
     }
 }
 
+/// A chain that was computed anew is refused too, while a torn last line is accepted.
 #[test]
-fn a_run_whose_record_was_changed_does_not_verify() {
+fn changed_run_record_fails_verification() {
     let ends = sweep("tampering, runs", TAMPERED_RUNS.of(usize::MAX), 2, |_, draw| {
         let run = one_of(draw, &RUNS);
         let folder = Folder::new();
@@ -165,8 +166,9 @@ fn of_manifest(whole: &[u8], bent: &[u8]) -> Expected {
 /// How a bent file of a batch is judged.
 type Judge = fn(&[u8], &[u8]) -> Expected;
 
+/// A new chain is refused too, while lines of results may be left out, doubled or moved.
 #[test]
-fn a_batch_whose_record_was_changed_does_not_verify() {
+fn changed_batch_record_fails_verification() {
     const JUDGES: [Judge; 3] = [of_journal, of_results, of_manifest];
     let files = finished_batch();
     let ends = sweep("tampering, batches", TAMPERED_BATCHES.of(usize::MAX), 2, |_, draw| {

@@ -129,8 +129,8 @@ pub(super) fn batch(url: &str, roleset: &str, [runs, at_once]: [usize; 2], place
     std::fs::write(&tasks, (0..runs).map(line).collect::<String>())?;
     let count = at_once.to_string();
     let (tasks_name, out_name) = (tasks.display().to_string(), out.display().to_string());
-    let fixed = ["batch", "-q", "--no-stream", "--model", "m", &tasks_name, "--out", &out_name];
-    let places = ["--roleset", roleset, "--base-url", url, "--concurrency", &count];
+    let fixed = ["batch", "-q", "--no-stream", "--model", "m", &tasks_name, "--output", &out_name];
+    let places = ["--roleset", roleset, "--base-url", url, "--runs-at-once", &count];
     let cost = timed(&[&[program()][..], &fixed, &places].concat(), place);
     let ended = std::fs::read_to_string(out.join("results-0.jsonl")).unwrap_or_default().lines().count();
     let _ = std::fs::remove_dir_all(&out);

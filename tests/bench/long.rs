@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use consensus::crypto::Digest;
 use consensus::journal::{PlacedRecord, Record, SharedJournal, Writer};
+use crypto::Digest;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
@@ -61,7 +61,7 @@ fn short(folder: &Path) -> Result<()> {
     const RUNS: usize = 100_000;
     tasks(folder, RUNS, "How much is 2+2?")?;
     let began = Instant::now();
-    let fixed = ["--mock", "--answer", "4", "--roleset", "solver_checker", "--concurrency", "64"];
+    let fixed = ["--mock", "--answer", "4", "--roleset", "solver_checker", "--runs-at-once", "64"];
     let (samples, _) = watch(start(folder, &fixed)?, folder)?;
     row("100,000 short runs, runs/s", RUNS as f64 / began.elapsed().as_secs_f64(), None);
     // Once everything is in place: the second half.
@@ -87,8 +87,8 @@ fn open(folder: &Path) -> Result<()> {
     // So slow that all have begun before the first has ended.
     let slow = Slow::start(1000)?;
     let count = RUNS.to_string();
-    let fixed = ["--no-stream", "--model", "m", "--requests-at-once", "8000", "--roleset", &roleset];
-    let flags = [&fixed[..], &["--base-url", &slow.url, "--concurrency", &count]].concat();
+    let fixed = ["--no-stream", "--model", "m", "--calls-at-once", "8000", "--roleset", &roleset];
+    let flags = [&fixed[..], &["--base-url", &slow.url, "--runs-at-once", &count]].concat();
     let (_, peak) = watch(start(folder, &flags)?, folder)?;
     row("10,000 open runs of 20 turns: peak resident MiB", peak / 1024.0, None);
     row("10,000 open runs of 20 turns: KiB a run", peak / RUNS as f64, None);
@@ -103,7 +103,7 @@ fn tasks(folder: &Path, count: usize, prompt: &str) -> Result<()> {
 
 fn start(folder: &Path, flags: &[&str]) -> Result<Child> {
     let mut command = Command::new(program());
-    command.args(["batch", "-q", "tasks.jsonl", "--out", "out"]).args(flags);
+    command.args(["batch", "-q", "tasks.jsonl", "--output", "out"]).args(flags);
     Ok(command.current_dir(folder).stdout(Stdio::null()).spawn()?)
 }
 

@@ -7,13 +7,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use consensus::bft::proposer::{Proposer, ProposerAction, ProposerInput};
-use consensus::bft::replica::{Replica, ReplicaAction, ReplicaInput};
-use consensus::bft::{
+use crypto::{Digest, SecretKey, Signature};
+use quorum::proposer::{Proposer, ProposerAction, ProposerInput};
+use quorum::replica::{Replica, ReplicaAction, ReplicaInput};
+use quorum::{
     Change, Membership, ModelOpinion, NodeId, Opinion, Packet, Roster, RosterEntry, Seal, Sequence, Signer,
     Statement, To, Value,
 };
-use consensus::crypto::{Digest, SecretKey, Signature};
 
 use crate::{Result, row};
 
@@ -175,7 +175,7 @@ impl<K: Signer, M: Mail<K>> Hall<K, M> {
 }
 
 fn hall<K: Signer, M: Mail<K>>(mail: M, count: usize, key: impl Fn(NodeId) -> K) -> Result<Hall<K, M>> {
-    let quorum = consensus::bft::Quorum::new(count)?;
+    let quorum = quorum::Quorum::new(count)?;
     Ok(Hall {
         mail,
         reviewers: (0..count).map(|at| Replica::new(key(NodeId::Reviewer(at)), at, quorum, 1)).collect(),

@@ -47,7 +47,6 @@ pub(super) fn measure() -> Result<()> {
         ("the same after a line break", format!("a\n\n{hex}")),
         ("base32 in one line", base32),
         ("`AB12` in one line", "AB12".repeat(BYTES / 4)),
-        ("`AB12` after a line break", format!("a\n\n{}", "AB12".repeat(BYTES / 4))),
         ("e-mail addresses, nearly all different", emails),
         ("prose in lines", prose),
         ("groups of four digits in one line", digits),

@@ -88,7 +88,7 @@ fn bank(folder: &Path) -> Result<()> {
             &tasks,
             "--from-bank",
             "bank",
-            "--out",
+            "--output",
             &out,
             "--modes",
             modes,

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-use consensus::crypto::Digest;
+use crypto::Digest;
 
 /// No input may take longer.
 const INPUT_MAX: Duration = Duration::from_secs(5);

@@ -11,7 +11,7 @@
 //! - `provider`: the requests to servers, their faults, the limits of their load, launched servers and keys.
 //! - `approval`: the decisions of a quorum under attack, after crashes, across hosts, and on real repositories.
 //! - `terminal`: what a person sees, at three widths of a terminal.
-//! - `compatibility`: the records of earlier versions, and the surface that changes only on purpose.
+//! - `compatibility`: the records of other builds, and the surface that changes only on purpose.
 //! - `attacks`: the list of known attacks, each with the tests that try it.
 //!
 //! All areas are one binary, which links once; `support` holds the code that they share.

@@ -186,7 +186,7 @@ export CONSENSUS=$bin
 array
 
 export MODEL=$weights RESULTS=$dir/results
-export LAUNCH="'$cache/venv/bin/python' '$root/tests/live/llama_server.py' --model {model} --port {port}"
+export LAUNCH="'$cache/venv/bin/python' '$root/tests/experiments/llama_server.py' --model {model} --port {port}"
 job=$(sbatch --parsable --time=20 --cpus-per-task="$(nproc)" --output="$dir/job-%j.out" --chdir="$dir" \
     "$root/run_gpu.job" "One crate holds 12 bottles. How many bottles do 4 full crates hold?" solver_checker \
     --seed 1 --max-tokens 400)
@@ -223,5 +223,5 @@ grep -q '"resumed"' "$runs"/*/journal.jsonl || die "the journal does not say tha
 "$bin" verify --last --runs-dir "$runs" || die "the journal does not verify"
 grep -q '"outcome": "agreed"' "$runs"/*/result.json || die "the agents did not agree"
 job=
-! pgrep -f "$root/tests/live/llama_server.py --model $weights" >/dev/null || die "a model server is left"
+! pgrep -f "$root/tests/experiments/llama_server.py --model $weights" >/dev/null || die "a model server is left"
 say "passed: cut and queued again $restarts times, resumed, agreed on $(cat "$runs/answer.txt"), verified"

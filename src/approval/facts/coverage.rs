@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::super::decision_error::DecisionError;
 use super::Located;
 use super::location::is_file;
-use crate::crypto::Digest;
+use crypto::Digest;
 
 /// The most uncovered lines that are named.
 const NAMED_MAX: usize = 50;
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_the_lines_that_come_those_that_no_test_runs_are_named() {
+    fn uncovered_added_lines_are_named() {
         let report = "TN:\nSF:/build/src/a.rs\nDA:1,3\nDA:2,0\nDA:9,0\nend_of_record\nSF:src/b.rs\nDA:1,1\nend_of_record\n";
         let added = [("src/a.rs", 1), ("src/a.rs", 2), ("src/a.rs", 3), ("b.rs", 1), ("other.rs", 1)];
         let added = added.map(|(path, line)| (path.to_owned(), line));

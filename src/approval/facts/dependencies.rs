@@ -36,7 +36,6 @@ type Versions = BTreeMap<String, BTreeSet<String>>;
 
 impl Lockfile {
     /// Returns the kind of a file by its name, or `None` if it is not a lock file.
-    #[must_use]
     pub fn from_path(path: &str) -> Option<Self> {
         match path.rsplit('/').next().unwrap_or_default() {
             "Cargo.lock" | "poetry.lock" | "uv.lock" => Some(Self::Toml),
@@ -48,7 +47,6 @@ impl Lockfile {
     }
 
     /// Returns the differences between two texts of a lock file. A text that cannot be read pins nothing.
-    #[must_use]
     pub fn changes(self, file: &str, before: &str, after: &str) -> Vec<DependencyChange> {
         let (mut before, mut after) = (self.versions(before), self.versions(after));
         let names: BTreeSet<String> = before.keys().chain(after.keys()).cloned().collect();
@@ -113,8 +111,9 @@ impl Lockfile {
 mod tests {
     use super::*;
 
+    /// The changes are the dependencies that come, go or have another version.
     #[test]
-    fn what_comes_goes_and_changes_is_told_of_every_kind_of_lock_file() {
+    fn every_lockfile_kind_lists_its_changes() {
         let cases = [
             (
                 "Cargo.lock",

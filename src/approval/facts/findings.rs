@@ -7,8 +7,8 @@ use serde_json::Value as Json;
 
 use super::super::decision_error::DecisionError;
 use super::location::{Located, is_file};
-use crate::crypto::Digest;
 use crate::text::escape;
+use crypto::Digest;
 
 /// The most findings that are listed.
 const TOLD_MAX: usize = 50;
@@ -91,8 +91,9 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    /// Findings elsewhere only add to the total.
     #[test]
-    fn what_is_on_new_lines_counts_and_the_rest_is_only_counted() {
+    fn only_findings_on_added_lines_count() {
         let result = |uri: &str, line: u64, level: Option<&str>| {
             let place = json!({"artifactLocation": {"uri": uri}, "region": {"startLine": line}});
             let mut result = json!({"message": {"text": "bad"}, "locations": [{"physicalLocation": place}]});

@@ -126,8 +126,9 @@ mod tests {
         }
     }
 
+    /// A small tested change has no risk.
     #[test]
-    fn a_small_tested_change_has_none_and_each_reason_says_its_part() {
+    fn risk_score_sums_its_reasons() {
         assert_eq!(Risk::new(&[file("a.rs", 5)], &[], None, None, true), Risk { score: 0, reasons: vec![] });
         let new = DependencyChange {
             file: "Cargo.lock".to_owned(),
@@ -136,7 +137,7 @@ mod tests {
             after: BTreeSet::from(["1".to_owned()]),
         };
         let coverage =
-            Coverage { lines: 4, covered: 1, uncovered: vec![], report_sha256: crate::crypto::Digest::ZERO };
+            Coverage { lines: 4, covered: 1, uncovered: vec![], report_sha256: crypto::Digest::ZERO };
         let files = [file(".github/workflows/ci.yml", 500)];
         let risk = Risk::new(&files, &[new], Some(&coverage), None, false);
         assert_eq!(

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::bft::{Phase, Sequence, View};
+use quorum::{Phase, Sequence, View};
 
 /// The most doublings of the time limits. They grow from view to view, so that all parties meet in one view in the end.
 const DOUBLINGS_MAX: u32 = 6;
@@ -112,8 +112,9 @@ mod tests {
         start + Duration::from_secs(seconds)
     }
 
+    /// The limits grow from view to view, and reviews have more time.
     #[test]
-    fn times_grow_from_view_to_view_up_to_a_bound_and_reviews_have_more() {
+    fn time_limits_double_until_a_bound() {
         let start = Instant::now();
         for (view, phase, seconds) in [
             (0, Phase::PrePrepare, 30),
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_is_said_again_ever_more_rarely_until_there_is_news() {
+    fn repetitions_grow_rarer_until_news() {
         let start = Instant::now();
         let mut clock = Clock::new(PATIENCE, start);
         let mut said = Vec::new();

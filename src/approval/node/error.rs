@@ -82,7 +82,6 @@ pub enum NodeError {
 
 impl NodeError {
     /// Returns the exit code of a program that ends with this error.
-    #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Journal(error) => error.exit_code(),

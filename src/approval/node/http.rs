@@ -29,9 +29,9 @@ use super::readiness::{self, Inquiry, Presence, QUESTION_BYTES_MAX, QUESTIONS_MA
 use super::runner::Carrier;
 use super::tls;
 use super::unreached::{Unreached, VERSION, VERSION_HEADER, innermost, other_version};
-use crate::bft::{Membership, NodeId, PACKET_BYTES_MAX};
-use crate::crypto::{PublicKey, SecretKey};
 use crate::files::{SMALL_BYTES_MAX, read_text};
+use crypto::{PublicKey, SecretKey};
+use quorum::{Membership, NodeId, PACKET_BYTES_MAX};
 
 /// The path to which packets are sent. Another version has another path, and answers that it knows nothing of this one.
 const PATH: &str = "/v2/posts";
@@ -125,10 +125,6 @@ impl Addresses {
     }
 
     /// Returns the address of a party.
-    ///
-    /// # Errors
-    ///
-    /// [`NodeError::NoAddress`].
     pub fn of(&self, name: &str) -> Result<&str, NodeError> {
         self.0.get(name).map(String::as_str).ok_or_else(|| NodeError::NoAddress(name.to_owned()))
     }
@@ -196,7 +192,6 @@ impl Connections {
 
 impl Connections {
     /// Returns the parties that cannot be reached at the moment, each with the reason.
-    #[must_use]
     pub fn unreachable(&self) -> Vec<(NodeId, Unreached)> {
         let failure = |(party, outbox): (&NodeId, &Outbox)| Some((*party, outbox.failure.borrow().clone()?));
         self.0.iter().filter_map(failure).collect()
@@ -381,9 +376,9 @@ mod tests {
     use http_body_util::Empty;
 
     use super::*;
-    use crate::bft::Roster;
-    use crate::bft::RosterEntry;
-    use crate::crypto::Digest;
+    use crypto::Digest;
+    use quorum::Roster;
+    use quorum::RosterEntry;
 
     /// Answers every request like a program that does not know the path.
     async fn answer_as(version: Option<&'static str>, listener: TcpListener, acceptor: TlsAcceptor) {
@@ -404,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn a_party_that_speaks_another_version_is_told_from_one_that_is_away() {
+    fn other_version_is_distinguished_from_lost_connection() {
         let key = |seed: u8| SecretKey::from_seed(&[seed; 32]);
         let seat = |name: &str, seed| RosterEntry {
             name: name.to_owned(),

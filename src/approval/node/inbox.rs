@@ -7,7 +7,7 @@ use std::task::Poll;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::{self, Receiver};
 
-use crate::bft::NodeId;
+use quorum::NodeId;
 
 /// A packet as it came, with the room that it takes of its party's share. The room is given back when the packet is read.
 #[derive(Debug)]
@@ -39,7 +39,6 @@ impl Arrived {
 
 impl Inbox {
     /// Returns an inbox for these parties, each with a queue for this many packets, and the sender of each queue.
-    #[must_use]
     pub fn new(
         parties: impl IntoIterator<Item = NodeId>,
         room: usize,

@@ -11,12 +11,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::error::NodeError;
-use crate::bft::node_machine::NodeInput;
-use crate::bft::{
+use crate::core::PROGRAM;
+use crate::journal::{FILE_NAME, JournalError, Writer};
+use crypto::{Digest, Signature};
+use quorum::node_machine::NodeInput;
+use quorum::{
     Change, Membership, ModelAt, ModelOpinion, NodeId, Opinion, Packet, Phase, Sequence, Statement, View,
 };
-use crate::crypto::{Digest, Signature};
-use crate::journal::{FILE_NAME, JournalError, Writer};
 
 /// The approximate size of a line that names an earlier packet, in bytes.
 const AGAIN_BYTES: usize = 300;
@@ -25,6 +26,10 @@ const AGAIN_BYTES: usize = 300;
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 enum Entry {
+    /// The log began, by this program.
+    Opened {
+        program: String,
+    },
     Submitted(String),
     Heard {
         from: NodeId,
@@ -43,7 +48,7 @@ enum Entry {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<ModelAt>,
     },
-    /// The owner says that decisions below this place, which a branch shows, were other keys' or were made without this one.
+    /// The owner says that decisions below this place, which a branch shows, were made without this key.
     StartsAt(Sequence),
     Expired {
         sequence: Sequence,
@@ -72,6 +77,8 @@ pub(super) struct NodeLog {
     /// The packets of decisions that are under way, by their sender and the digest of their text.
     heard: BTreeMap<(NodeId, Digest), Kept>,
     starts_at: Option<Sequence>,
+    /// Whether nothing is written in the log yet.
+    is_empty: bool,
 }
 
 /// A packet that may come again.
@@ -109,7 +116,7 @@ impl NodeLog {
         membership: &Membership,
     ) -> Result<(Self, Vec<NodeInput<Signature>>), NodeError> {
         let (writer, lines) = Writer::open::<Entry>(folder, &membership.chain().to_string())?;
-        let mut log = Self { writer, heard: BTreeMap::new(), starts_at: None };
+        let mut log = Self { writer, heard: BTreeMap::new(), starts_at: None, is_empty: lines.is_empty() };
         let mut inputs = Vec::new();
         for line in lines {
             let wrong =
@@ -129,6 +136,7 @@ impl NodeLog {
         membership: &Membership,
     ) -> Result<Option<NodeInput<Signature>>, String> {
         Ok(Some(match entry {
+            Entry::Opened { .. } => return Ok(None),
             Entry::Submitted(text) => NodeInput::Submit(Change::new(&text).map_err(|why| why.to_string())?),
             Entry::Heard { from, packet } => {
                 let read = membership.read(packet.get(), |_, _| true).map_err(|why| why.to_string())?;
@@ -164,12 +172,22 @@ impl NodeLog {
             Some(known) if known == sequence => Ok(()),
             Some(known) => Err(NodeError::StartsElsewhere { known, given: sequence }),
             None => {
-                self.writer.append(Entry::StartsAt(sequence))?;
+                self.append(Entry::StartsAt(sequence))?;
                 self.writer.sync()?;
                 self.starts_at = Some(sequence);
                 Ok(())
             }
         }
+    }
+
+    /// Appends an event; the first one names this program before it.
+    fn append(&mut self, entry: Entry) -> Result<(), NodeError> {
+        if self.is_empty {
+            self.writer.append(Entry::Opened { program: PROGRAM.to_owned() })?;
+            self.is_empty = false;
+        }
+        self.writer.append(entry)?;
+        Ok(())
     }
 
     /// Writes down events. They are durable when this returns.
@@ -201,7 +219,7 @@ impl NodeLog {
                     Entry::Expired { sequence: *sequence, view: *view, phase: *phase }
                 }
             };
-            self.writer.append(entry)?;
+            self.append(entry)?;
         }
         self.writer.sync()?;
         Ok(written)

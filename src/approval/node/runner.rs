@@ -15,15 +15,15 @@ use super::error::NodeError;
 use super::inbox::Inbox;
 use super::log::{News, NodeLog};
 use super::votes::Votes;
-use crate::bft::local_cluster::DecisionProof;
-use crate::bft::node_machine::{NodeAction, NodeInput, NodeMachine};
-use crate::bft::proposer::Proposer;
-use crate::bft::replica::Replica;
-use crate::bft::{
+use crypto::{Digest, Signature};
+use quorum::local_cluster::DecisionProof;
+use quorum::node_machine::{NodeAction, NodeInput, NodeMachine};
+use quorum::proposer::Proposer;
+use quorum::replica::Replica;
+use quorum::{
     Change, Membership, ModelOpinion, NodeId, Opinion, PROOFS_AT_ONCE, Packet, Proof, Reviewer, Seal,
     Sequence, Signed, To, Value,
 };
-use crate::crypto::{Digest, Signature};
 
 mod hearing;
 
@@ -125,20 +125,17 @@ impl Node {
     }
 
     /// Returns the place up to which all decisions are known.
-    #[must_use]
     pub fn known(&self) -> Sequence {
         self.member.known()
     }
 
     /// Returns whether the log was empty when it was opened.
-    #[must_use]
     pub fn is_new(&self) -> bool {
         self.is_new
     }
 
     /// Returns the start of the log, as its owner has given it. Decisions that a branch shows below that place were made by
     /// other keys, or without this one.
-    #[must_use]
     pub fn starts_at(&self) -> Option<Sequence> {
         self.log.starts_at()
     }
@@ -154,7 +151,6 @@ impl Node {
 
     /// Returns the value that was decided at a place, if its proof is here. A place that is known by a checkpoint alone has no
     /// proof here.
-    #[must_use]
     pub fn value_at(&self, sequence: Sequence) -> Option<Value> {
         Some(self.kept.get(&sequence)?.check(self.membership.quorum())?.value)
     }
@@ -171,14 +167,12 @@ impl Node {
     }
 
     /// Returns whether a decision on the change with this digest is wanted, or was.
-    #[must_use]
     pub fn has_submitted(&self, change: Digest) -> bool {
         self.submitted.contains_key(&change)
     }
 
     /// Returns the place at which a submitted change has ended. It was decided on there, or nothing was and it is no longer
     /// proposed. Returns `None` while it is under way.
-    #[must_use]
     pub fn ended(&self, change: Digest) -> Option<Sequence> {
         self.submitted.get(&change).copied().flatten()
     }
@@ -196,13 +190,11 @@ impl Node {
     }
 
     /// Returns the votes that are heard, for as long as this party takes part.
-    #[must_use]
     pub fn votes(&self) -> watch::Receiver<Votes> {
         self.votes.subscribe()
     }
 
     /// Returns the decision at a place, with the votes on a change that were heard, or `None` if it is not known.
-    #[must_use]
     pub fn proof_of(&self, sequence: Sequence, on: Value) -> Option<DecisionProof<Signature>> {
         let proof = self.kept.get(&sequence)?.clone();
         let value = proof.check(self.membership.quorum())?.value;

@@ -18,7 +18,7 @@ use rustls::{
 };
 
 use super::error::NodeError;
-use crate::crypto::{PublicKey, SecretKey};
+use crypto::{PublicKey, SecretKey};
 
 /// The keys that may be at the other end.
 #[derive(Debug)]

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use crate::bft::{Reviewer, Sequence, SignedMessage, Statement, Value, Vote};
-use crate::crypto::Signature;
+use crypto::Signature;
+use quorum::{Reviewer, Sequence, SignedMessage, Statement, Value, Vote};
 
 /// The votes at all places.
 #[derive(Debug, Default)]
@@ -28,7 +28,6 @@ impl Votes {
     }
 
     /// Returns the reviewers that have voted on a value, each with its vote.
-    #[must_use]
     pub fn by_reviewer(&self, on: Value) -> BTreeMap<Reviewer, Vote> {
         let of_value = self.0.values().flatten().filter(|((_, value), _)| *value == on);
         let vote = |((by, _), message): (&(Reviewer, Value), &SignedMessage<Signature>)| {

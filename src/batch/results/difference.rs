@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::share::ByTask;
-use crate::statistics::{PairedTest, student};
+use statistics::{PairedTest, student};
 
 /// The difference between two groups of runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -51,7 +51,6 @@ impl Difference {
     }
 
     /// Returns the difference as a line of text.
-    #[must_use]
     pub fn in_words(&self) -> String {
         let Self { of, versus, tasks, low, high, better, worse, p, .. } = self;
         let Some(mean) = self.mean else { return format!("{of} and {versus} have no task in common") };

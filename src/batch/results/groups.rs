@@ -109,13 +109,11 @@ impl Only {
     }
 
     /// Returns whether a run has the value.
-    #[must_use]
     pub fn has(&self, told: &Told) -> bool {
         self.by.of(told) == self.value
     }
 
     /// Returns the choice of the value that a run has in its place.
-    #[must_use]
     pub fn instead(&self, told: &Told) -> String {
         format!("{}={}", self.by.name(), self.by.of(told))
     }
@@ -235,7 +233,6 @@ struct Sums {
 
 impl Groups {
     /// Makes a collector without runs.
-    #[must_use]
     pub fn new(by: &[By]) -> Self {
         Self { by: by.to_vec(), labels: BTreeSet::new(), sums: BTreeMap::new() }
     }
@@ -280,7 +277,6 @@ impl Groups {
     }
 
     /// Reports a requested label that no task has, together with the labels that exist.
-    #[must_use]
     pub fn unknown_label(&self) -> Option<String> {
         let unknown = self.by.iter().find_map(|by| match by {
             By::Meta(name) if !self.labels.contains(name) => Some(name),
@@ -335,7 +331,6 @@ impl Groups {
     }
 
     /// Returns the groups, in the order of their values.
-    #[must_use]
     pub fn finish(self) -> Vec<Group> {
         let names: Vec<String> = self.by.iter().map(By::name).collect();
         // A property that no run has gets no column.

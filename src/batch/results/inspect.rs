@@ -10,9 +10,9 @@ use serde_json::{Map, Value, json};
 
 use super::rows::{Told, UsageTold};
 use super::share::{ByTask, mark};
-use crate::crypto::Digest;
 use crate::protocol::OutcomeKind;
-use crate::statistics::standard_error;
+use crypto::Digest;
+use statistics::standard_error;
 
 /// The parts of a run that its row lacks and its journal has.
 #[derive(Clone, Debug, Default)]
@@ -40,20 +40,17 @@ impl InspectLog {
     }
 
     /// Returns the columns of the runs: roleset, model and arm. A log is of one.
-    #[must_use]
     pub fn columns(&self) -> &BTreeSet<[String; 3]> {
         &self.columns
     }
 
     /// Returns whether the right answer of a task of the log is among these.
-    #[must_use]
     pub fn knows_answers(&self, answers: &BTreeMap<String, String>) -> bool {
         self.runs.iter().any(|(told, _)| answers.contains_key(&told.task))
     }
 
     /// Returns the log. `program` is the name and the version of the program, and `data` is the name of the tasks. `answers` has the right
     /// answer of a task by its id, and `transcripts` the transcript of a run. `is_whole` says whether every run of the batch has ended.
-    #[must_use]
     pub fn finish(
         self,
         (program, data): (&str, &str),

@@ -10,17 +10,17 @@ use std::path::Path;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::batch::error::BatchError;
 use crate::batch::layout;
 use crate::batch::result_line::derived;
 use crate::core::Endpoint;
-use crate::crypto::Digest;
 use crate::engine::RunState;
 use crate::files::read_line;
 use crate::journal::{Entry, Record, read_shared};
 use crate::protocol::{DegradedKind, OutcomeKind};
+use crypto::Digest;
 
 /// A run, as its row states it.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
@@ -218,20 +218,17 @@ impl Told {
     }
 
     /// Returns the models of the agents, without their places, each once and in order.
-    #[must_use]
     pub fn models(&self) -> BTreeSet<String> {
         self.agents.iter().map(|agent| Endpoint::model_in(&agent.endpoint).to_owned()).collect()
     }
 
     /// Returns the models of the agents, and another one for a run that was resumed on other models than it began with.
-    #[must_use]
     pub fn all_models(&self) -> BTreeSet<String> {
         let is_changed = self.degraded.iter().any(|loss| loss.kind == DegradedKind::ModelChanged.name());
         self.models().into_iter().chain(is_changed.then(|| ANOTHER_MODEL.to_owned())).collect()
     }
 
     /// Returns the run as a flat row.
-    #[must_use]
     pub fn flat(&self) -> Flat<'_> {
         let UsageTold { prompt, cached, completion, calls, cost_micro_usd } = self.usage;
         Flat {
@@ -310,12 +307,8 @@ fn from_journal(folder: &Path, index: u64, each: &mut impl FnMut(Told)) -> Resul
             }
             Slot::Vacant(slot) => slot.insert(RunState::open(&record).map_err(|why| why.to_string())?),
         };
-        // Version 0.1 put no names of task and model into its journals.
-        let is_named = state.opened().cell.is_some();
-        if let Entry::Stopped { outcome } = &record.event
-            && is_named
-        {
-            let told = Value::Object(derived(&Map::new(), state, line.sha256));
+        if let Entry::Stopped { outcome } = &record.event {
+            let told = Value::Object(derived(state, line.sha256));
             let told: Told = serde_json::from_value(told).map_err(|why| why.to_string())?;
             let told = Told { folder: folder.display().to_string(), ..told };
             if outcome.is_final() {

@@ -34,7 +34,6 @@ pub(super) type Tasks = BTreeMap<InOrder, Vec<Sample>>;
 
 impl Samples {
     /// Makes a collector without runs.
-    #[must_use]
     pub fn new(by: &[By]) -> Self {
         Self { by: by.to_vec(), groups: BTreeMap::new() }
     }

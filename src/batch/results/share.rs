@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::crypto::Digest;
-use crate::statistics::{Interval, wilson};
+use crypto::Digest;
+use statistics::{Interval, wilson};
 
 /// A share of runs, with the interval that holds the true share with 95 % probability.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -79,7 +79,6 @@ impl ByTask {
 }
 
 /// Returns a share and its interval in words, such as `80 % [49, 94]`.
-#[must_use]
 pub fn share_in_words(share: &Share) -> String {
     match share.share {
         Some(of) => format!("{:.0} % [{:.0}, {:.0}]", of * 100.0, share.low * 100.0, share.high * 100.0),
@@ -98,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_of_one_run_a_task_are_those_of_wilson() {
+    fn one_run_per_task_gives_wilson_interval() {
         for (count, of) in [(8, 10), (0, 10), (10, 10), (742, 1319)] {
             let share = share((0..of).map(|task| (task, task < count)));
             let Interval { low, high } = wilson(count as f64 / of as f64, of as f64);
@@ -108,8 +107,9 @@ mod tests {
         assert_eq!(share([]).share, None);
     }
 
+    /// Seeds of one task that end alike are one run.
     #[test]
-    fn seeds_of_one_task_that_end_alike_are_one_run() {
+    fn agreeing_seeds_count_as_one_run() {
         let once = share((0..20).map(|task| (task, task < 12)));
         let thrice = share((0..60).map(|run| (run / 3, run / 3 < 12)));
         assert!((once.low - thrice.low).abs() < 1e-9 && (once.high - thrice.high).abs() < 1e-9);
@@ -130,8 +130,9 @@ mod tests {
         (shares[250], shares[9_749])
     }
 
+    /// Intervals of 60 tasks with 3 seeds are within two points of a bootstrap by task.
     #[test]
-    fn intervals_of_60_tasks_with_3_seeds_are_within_two_points_of_a_bootstrap_by_task() {
+    fn intervals_are_close_to_task_bootstrap() {
         let mut random = fastrand::Rng::with_seed(7);
         // A realistic set of tasks: each is easy, hard or in between.
         for spread in [0.0, 0.3, 0.6, 1.0] {

@@ -61,11 +61,8 @@ pub(crate) struct ApproveArgs {
     /// The folder with the reviewers' keys.
     #[arg(long, value_name = "DIR", env = "CONSENSUS_KEYS", hide_env_values = true)]
     pub(crate) keys: Option<PathBuf>,
-    /// Declare that other keys signed the decisions below this number.
-    ///
-    /// This concerns decisions that --base carries without naming a roster, as version 0.1 wrote them. With --replica, it
-    /// declares that this key has signed no decision below the number. The ledger keeps it, so give it only once.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..1 << 53))]
+    /// Declare that this key has signed no decision below this number. The log keeps it, so give it only once.
+    #[arg(long, value_name = "N", requires = "replica", value_parser = clap::value_parser!(u64).range(1..1 << 53))]
     pub(crate) ledger_starts_at: Option<u64>,
     /// The message of the commit. Reviewers do not see it.
     #[arg(short = 'M', long, value_name = "TEXT")]
@@ -80,7 +77,7 @@ pub(crate) struct ApproveArgs {
     #[command(flatten)]
     pub(crate) mock: MockArgs,
     /// The verdict of the scripted reviewers [default: approve].
-    #[arg(id = "answer", long = "verdict", alias = "answer", value_name = "VERDICT", value_parser = ["approve", "reject", "abstain"], requires = "mock")]
+    #[arg(id = "answer", long = "verdict", value_name = "VERDICT", value_parser = ["approve", "reject", "abstain"], requires = "mock")]
     pub(crate) verdict: Option<String>,
     /// A TOML file with the address of each party, if each is a process of its own.
     ///

@@ -88,17 +88,10 @@ pub(crate) struct BatchArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(crate) seeds: u64,
     /// The first seed.
-    #[arg(long, alias = "seed", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=1 << 52))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=1 << 52))]
     pub(crate) first_seed: u64,
     /// The folder for journals, results and figures.
-    #[arg(
-        short,
-        long,
-        alias = "out",
-        value_name = "DIR",
-        required_unless_present = "bank",
-        conflicts_with = "bank"
-    )]
+    #[arg(short, long, value_name = "DIR", required_unless_present = "bank", conflicts_with = "bank")]
     pub(crate) output: Option<PathBuf>,
     /// Draw samples for later: the folder gets --words and --programs samples of each task, of rolesets of `vote`.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["arm", "stop", "modes", "samples_max", "threshold", "on_disagreement", "keep_old", "from_bank"], requires = "draws", help_heading = BANKS, hide_short_help = true)]
@@ -161,12 +154,12 @@ const RUNS_A_THREAD: u32 = 32;
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct FlowArgs {
     /// The number of runs under way at once.
-    #[arg(long, alias = "concurrency", value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) runs_at_once: u32,
     /// The maximum number of calls that one server has at once.
     ///
     /// It has fewer while it refuses calls (429, 503) or is slow to begin its answers.
-    #[arg(long, alias = "requests-at-once", value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) calls_at_once: u32,
     /// The number of threads that work on runs [default: one for each 32 runs at once, at most one a core].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -298,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn every_task_of_a_slurm_array_has_a_shard_of_its_own() {
+    fn each_slurm_task_gets_own_shard() {
         for (first, last, count, step) in [(0, 3, 4, 1), (1, 4, 4, 1), (10, 30, 3, 10), (5, 5, 1, 1)] {
             for index in 0..count {
                 let found = slurm(first + index * step, first, last, count);

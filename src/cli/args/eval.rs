@@ -46,7 +46,7 @@ pub(crate) struct EvalArgs {
     #[arg(long = "arm", value_name = "ARM", required = true)]
     pub(crate) arms: Vec<ArmSpec>,
     /// The folder of the evaluation.
-    #[arg(short, long, alias = "output", value_name = "DIR", required = true)]
+    #[arg(short, long, value_name = "DIR", required = true)]
     pub(crate) out: Option<PathBuf>,
     /// Use only the first N tasks.
     #[arg(long, value_name = "N", value_parser = count)]
@@ -193,7 +193,7 @@ impl EvalArgs {
             rolesets: self.rolesets.clone(),
             server: if is_called { called } else { ServerArgs { base_url: None, launch: None, ..called } },
             scripted: if is_called { self.scripted.clone() } else { no_script() },
-            redaction: RedactArgs { redact: false, redact_pattern: Vec::new(), redact_region: Vec::new() },
+            redaction: RedactArgs { redact: false, redact_pattern: Vec::new() },
             params,
             seats: SeatArgs {
                 members: Vec::new(),
@@ -253,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_setting_is_read_as_the_flag_of_its_name() {
+    fn setting_is_read_as_its_flag() {
         let setting = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let read = flags(&[setting("thinking", "none"), setting("modes", "words,program")]).unwrap().params;
         assert_eq!(read.modes.len(), 2);

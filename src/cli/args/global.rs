@@ -28,7 +28,6 @@ pub(crate) struct Global {
 /// The format of stdout.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(crate) enum Format {
-    #[value(alias = "table")]
     Text,
     Json,
     Jsonl,

@@ -108,12 +108,6 @@ pub(crate) enum Command {
     Verify(VerifyArgs),
     /// Write a run or a batch into one file, for others to verify.
     Export(ExportArgs),
-    /// Print the story of a run again, as `show --replay` does.
-    #[command(hide = true)]
-    Replay(ShowArgs),
-    /// Print what a run can cost before anything is spent, as `run --dry-run` does.
-    #[command(hide = true)]
-    Plan(Box<RunArgs>),
     /// List, show and check rolesets.
     Roleset(RolesetArgs),
     /// List, show and make personas for panels.
@@ -315,7 +309,7 @@ pub(crate) struct CompletionsArgs {
 #[derive(Args, Debug)]
 pub(crate) struct ManArgs {
     /// Write one page for each command into this folder instead.
-    #[arg(short, long, alias = "out", value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
 }
 

@@ -45,7 +45,7 @@ pub(crate) struct ReviewArgs {
     #[command(flatten)]
     pub(crate) mock: MockArgs,
     /// The verdict of the scripted reviewers [default: approve].
-    #[arg(id = "answer", long = "verdict", alias = "answer", value_name = "VERDICT", value_parser = ["approve", "reject", "abstain"], requires = "mock")]
+    #[arg(id = "answer", long = "verdict", value_name = "VERDICT", value_parser = ["approve", "reject", "abstain"], requires = "mock")]
     pub(crate) verdict: Option<String>,
     /// The maximum number of tokens in one reply, for every reviewer.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(64..=100_000))]

@@ -150,7 +150,7 @@ pub(crate) struct ChunkArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(200..=1_000_000), help_heading = LONG, hide_short_help = true)]
     pub(crate) piece_tokens: Option<u64>,
     /// The number of pieces that are read at once.
-    #[arg(long, alias = "at-once", value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64), help_heading = LONG, hide_short_help = true)]
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64), help_heading = LONG, hide_short_help = true)]
     pub(crate) pieces_at_once: u32,
 }
 

@@ -97,18 +97,13 @@ pub(crate) struct RolesetsArgs {
 pub(crate) struct RedactArgs {
     /// Send tokens in place of personal data and secrets.
     ///
-    /// Tokens such as `[EMAIL_1]` replace e-mail addresses, phone numbers, IBANs, card numbers, national ids, IP
-    /// addresses and secrets, and the originals are put back into the answer.
+    /// Tokens such as `[EMAIL_1]` replace e-mail addresses, international phone numbers, card numbers, IP addresses
+    /// and secrets, and the originals are put back into the answer.
     #[arg(long, help_heading = PRIVACY, hide_short_help = true)]
     pub(crate) redact: bool,
     /// Redact every match of this regular expression as well; repeatable.
     #[arg(long, value_name = "REGEX", value_parser = clap::builder::NonEmptyStringValueParser::new(), help_heading = PRIVACY, hide_short_help = true)]
     pub(crate) redact_pattern: Vec<String>,
-    /// Redact the national phone numbers of these regions only, such as NL,US.
-    ///
-    /// [default: BR, CN, DE, ES, FR, GB, IN, IT, JP, NL, PL and US]
-    #[arg(long, value_name = "REGION", value_delimiter = ',', help_heading = PRIVACY, hide_short_help = true)]
-    pub(crate) redact_region: Vec<String>,
 }
 
 /// The servers on which models are called.
@@ -240,11 +235,7 @@ impl ScriptedArgs {
 impl RedactArgs {
     /// Returns the request for redaction.
     pub(crate) fn request(&self) -> RedactRequest {
-        RedactRequest {
-            is_wanted: self.redact,
-            patterns: self.redact_pattern.clone(),
-            regions: self.redact_region.clone(),
-        }
+        RedactRequest { is_wanted: self.redact, patterns: self.redact_pattern.clone() }
     }
 }
 

@@ -9,7 +9,6 @@ use crate::approval::{
     ApprovalRequest, ApprovalWatcher, CutOff, DecisionEnd, ProposalOutcome, ProposingNode, ReviewingNode,
     UNBEGUN, attendance,
 };
-use crate::bft::{Sequence, Value};
 use crate::cli::answer::{exit_code, tell_result, tell_review};
 use crate::cli::args::{ApproveArgs, Format};
 use crate::cli::commands::review::plan_review;
@@ -25,6 +24,7 @@ use crate::process::hide_memory;
 use crate::protocol::OutcomeKind;
 use crate::report::{DecisionOutcome, RunResult};
 use crate::text::escape;
+use quorum::{Sequence, Value};
 
 /// The message if a signal ends a reviewer that does not listen yet.
 const UNSEATED: &str = "before this reviewer took part; it signed nothing";

@@ -379,7 +379,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_secret_of_a_servers_command_is_written_down() {
+    fn server_command_is_written_without_secrets() {
         for (command, shown) in [
             ("vllm --max-model-len 8192", "vllm --max-model-len 8192"),
             ("vllm --api-key 'two words' --port 1", "vllm --api-key … --port 1"),

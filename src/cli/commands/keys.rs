@@ -5,16 +5,16 @@ use std::path::Path;
 use serde_json::json;
 
 use crate::approval::{self, Exported, Imported, KeyFolder, ORCHESTRATOR, ROSTER_FILE, RUNS_MODEL};
-use crate::bft::Membership;
 use crate::cli::args::{Format, KeysAction, KeysArgs, RolesetsArgs};
 use crate::cli::error::UsageError;
 use crate::cli::output::Output;
 use crate::config::FileConfig;
 use crate::core::ExitCode;
-use crate::crypto::Digest;
 use crate::protocol::{Params, ProtocolParams};
 use crate::run::{NamedRoleset, read_named};
 use crate::text::escape;
+use crypto::Digest;
+use quorum::Membership;
 
 pub(crate) fn keys(args: &KeysArgs, output: &Output) -> anyhow::Result<ExitCode> {
     match &args.action {

@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 use super::chosen_runs::{chosen_runs, require_fitting};
 use super::inspect_log::inspect_log;
 use crate::batch::{
-    By, Difference, Group, Groups, PageContent, Samples, calls, is_of_first_version, mixed_columns, page,
-    provenance, share_in_words, status, strays, transcripts,
+    By, Difference, Group, Groups, PageContent, Samples, calls, mixed_columns, page, provenance,
+    share_in_words, status, strays, transcripts,
 };
 use crate::cli::args::{Format, OwnFormat, ResultsArgs};
 use crate::cli::error::UsageError;
@@ -308,13 +308,6 @@ fn warnings(args: &ResultsArgs, groups: &[Group]) -> anyhow::Result<Vec<String>>
             format!("{}, in one row{of}, since --keep-old allowed it", escape::terminal(&column))
         };
         warnings.extend(mixed_columns(dir)?.into_iter().map(mixed));
-        let has_seeds = groups.iter().any(|group| group.agreed.tasks < group.agreed.of);
-        if has_seeds && is_of_first_version(dir)? {
-            warnings.push(format!(
-                "several runs of one task are one unit in these intervals{of}; earlier builds counted each run by itself, so \
-                 that their intervals were narrower"
-            ));
-        }
         for shard in status(dir)? {
             if !shard.has_ended() {
                 warnings.push(format!("incomplete: shard {}{of} is still open", shard.index));

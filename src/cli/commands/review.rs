@@ -8,7 +8,6 @@ use std::time::Instant;
 use anyhow::Context as _;
 
 use crate::approval::{ApprovalWatcher, ChangeReview, ReadChange, ReviewRequest};
-use crate::bft::{Sequence, Value};
 use crate::cli::answer::{exit_code, tell_losses, tell_record, tell_usage};
 use crate::cli::args::{Format, OwnFormat, ReviewArgs};
 use crate::cli::commands::plan;
@@ -25,6 +24,7 @@ use crate::protocol::{OutcomeKind, Section};
 use crate::report::{RunResult, review_annotations, review_markdown, review_text, sarif};
 use crate::run::{Notices, Waiting};
 use crate::text::escape;
+use quorum::{Sequence, Value};
 
 /// The message if a signal or the deadline comes before anything is asked.
 const UNBEGUN: &str = "before the review began; nothing was asked, and there is nothing to resume";

@@ -6,7 +6,6 @@ use serde_json::json;
 
 use crate::approval::quorum_in_words;
 use crate::batch::{CellLabel, PickedRun};
-use crate::bft::Quorum;
 use crate::cli::args::{Format, RolesetAction, RolesetArgs, ShowArgs};
 use crate::cli::error::UsageError;
 use crate::cli::journals;
@@ -21,6 +20,7 @@ use crate::journal::{Entry, Journal};
 use crate::protocol::{Params, Task};
 use crate::run::rolesets_folders;
 use crate::text::escape;
+use quorum::Quorum;
 
 /// The largest number of runs that are listed to choose from.
 const CHOICES_MAX: usize = 20;

@@ -14,8 +14,8 @@ use crate::cli::error::UsageError;
 use crate::cli::output::Output;
 use crate::config::{Claims, FileConfig, TRUST_VARIABLE, TrustStore};
 use crate::core::ExitCode;
-use crate::crypto::Digest;
 use crate::text::escape;
+use crypto::Digest;
 
 pub(crate) fn trust(args: &TrustArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let no_folder = || {

@@ -10,14 +10,12 @@ use crate::api::{Session, SessionSays};
 use crate::approval::{
     CommandVerification, DecisionError, DecisionRecord, KeyFolder, Verified, VotedFor, quorum_of_votes,
 };
-use crate::bft::{Membership, Opinion};
 use crate::cli::args::{Format, VerifyArgs};
 use crate::cli::error::{IntegrityError, UsageError};
 use crate::cli::made_again::{Counts, Repeater};
 use crate::cli::output::Output;
 use crate::config::FileConfig;
 use crate::core::ExitCode;
-use crate::crypto::Digest;
 use crate::engine::RunState;
 use crate::eval::EvalPlan;
 use crate::files::LARGE_BYTES_MAX;
@@ -27,6 +25,8 @@ use crate::report::{RESULT_FILE, RunResult};
 use crate::run::{SessionError, folder_of_runs};
 use crate::text::escape;
 use crate::{batch, files};
+use crypto::Digest;
+use quorum::{Membership, Opinion};
 
 /// The facts that no record of a run can prove.
 const NOT_COVERED: [&str; 5] = ["endpoint", "model", "tokens", "cost", "times"];
@@ -85,12 +85,6 @@ fn verify_batch(args: &VerifyArgs, folder: &Path, output: &Output) -> anyhow::Re
     }
     if verified.absent_shards > 0 {
         output.line(&format!("  {} shards have not begun, or are missing here", verified.absent_shards))?;
-    }
-    if verified.unlabelled > 0 {
-        let unlabelled = verified.unlabelled;
-        output.line(&format!(
-            "  {unlabelled} of them were begun by version 0.1, which does not record `made_of`; that field was not compared"
-        ))?;
     }
     again.lines().iter().try_for_each(|line| output.line(line))?;
     output.line(NOT_COVERED_IN_WORDS)?;
@@ -193,7 +187,6 @@ fn tell_decision(verified: &Verified, roster: &KeyFolder, output: &Output) -> an
     for reviewer in silent {
         output.line(&escape::terminal(&format!("  no vote      {reviewer}")))?;
     }
-    // Records of version 0.1 do not name the models.
     if votes.iter().any(|vote| vote.signed_model.is_some()) {
         let membership = Membership::new(*chain, roster.roster().clone())?;
         let bears = quorum_of_votes(&membership, votes);

@@ -6,8 +6,8 @@ use super::call_id::CallId;
 use super::conversation::Message;
 use super::execution::Execution;
 use super::outcome::Outcome;
-use crate::crypto::{Digest, Hasher};
 use crate::text::schema::SchemaText;
+use crypto::{Digest, Hasher};
 
 /// An action that must follow from an event. It leaves the process only once the event is on disk: a reply that was paid for must never be
 /// asked for again because of something that came after it.
@@ -76,7 +76,6 @@ pub enum ReplyShape {
 
 impl ReplyShape {
     /// Returns the name of the field whose probability of `yes` is wanted.
-    #[must_use]
     pub fn measured(&self) -> Option<&'static str> {
         match self {
             Self::Json { measured, .. } => *measured,
@@ -87,7 +86,6 @@ impl ReplyShape {
 
 impl Ask {
     /// Returns the digest of a call whose conversation has the digest `conversation`.
-    #[must_use]
     pub fn digest_of(
         conversation: Digest,
         shape: &ReplyShape,
@@ -107,7 +105,6 @@ impl Ask {
 
     /// Returns a high estimate of the prompt's tokens: a third of its bytes, and four for the frame of each message. Servers report the
     /// true number afterwards.
-    #[must_use]
     pub fn prompt_tokens_estimate(&self) -> u64 {
         self.messages.iter().map(|m| m.content.len() as u64 / 3 + 5).sum()
     }

@@ -30,7 +30,6 @@ pub struct Chunk {
 
 impl ChunkPlan {
     /// Returns the first rule that the plan breaks for this task, if any.
-    #[must_use]
     pub fn out_of_range(&self, task: &Task) -> Option<&'static str> {
         let is_piece = |piece: &Chunk| {
             let text = task.documents.get(piece.document).map(|document| &*document.text);

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::crypto::{Digest, Hasher};
+use crypto::{Digest, Hasher};
 
 /// The speaker of a message.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -32,7 +32,6 @@ pub struct Message {
 
 impl Message {
     /// Creates a message.
-    #[must_use]
     pub fn new(role: Role, content: String) -> Self {
         Self { role, content, json: OnceLock::new() }
     }
@@ -74,7 +73,6 @@ pub struct Conversation {
 
 impl Conversation {
     /// Starts a conversation with a system message.
-    #[must_use]
     pub fn new(system: String) -> Self {
         let mut conversation = Self::default();
         conversation.push(Role::System, system);
@@ -93,13 +91,11 @@ impl Conversation {
     }
 
     /// Returns the messages, oldest first.
-    #[must_use]
     pub fn messages(&self) -> &[Arc<Message>] {
         &self.messages
     }
 
     /// Returns the digest of all messages.
-    #[must_use]
     pub fn digest(&self) -> Digest {
         self.hasher.finish()
     }

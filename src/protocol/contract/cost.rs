@@ -47,7 +47,6 @@ impl WorstCase {
     }
 
     /// Returns the bound for a run whose prompts and replies may have at most `limit` tokens together, if there is a limit.
-    #[must_use]
     pub fn within(self, limit: Option<u64>) -> Self {
         let most = |tokens: u64| limit.map_or(tokens, |limit| tokens.min(limit));
         Self {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::call_id::CallId;
 use super::execution::ExecutionResult;
-use crate::crypto::Digest;
+use crypto::Digest;
 
 /// An event outside the machine. Each event is in the journal before a machine sees it.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -64,7 +64,6 @@ pub struct Passage {
 
 impl Passage {
     /// Returns a high estimate of the passage's tokens: a third of its bytes.
-    #[must_use]
     pub fn tokens_estimate(&self) -> u64 {
         self.text.len() as u64 / 3 + 1
     }

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::core::CommandEnd;
-use crate::crypto::{Digest, Hasher};
+use crypto::{Digest, Hasher};
 
 /// The most bytes of a command's output that are recorded, from its beginning.
 pub const OUTPUT_BYTES_MAX: usize = 4096;
@@ -41,7 +41,6 @@ pub enum Execution {
 
 impl Execution {
     /// Returns the text or the program.
-    #[must_use]
     pub fn text(&self) -> &str {
         match self {
             Self::Check { text } => text,
@@ -50,7 +49,6 @@ impl Execution {
     }
 
     /// Returns the digest by which records and results refer to the execution.
-    #[must_use]
     pub fn key(&self) -> Digest {
         match self {
             Self::Check { text } => Hasher::default().part(b"check").part(text.as_bytes()).finish(),
@@ -76,7 +74,6 @@ pub struct ExecutionResult {
 
 impl ExecutionResult {
     /// Returns the last line of the output that is not empty, which says most about a failure.
-    #[must_use]
     pub fn last_line(&self) -> Option<&str> {
         let end = if self.tail.is_empty() { &self.output } else { &self.tail };
         end.lines().map(str::trim).rfind(|line| !line.is_empty())

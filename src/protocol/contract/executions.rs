@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 
 use super::execution::{Execution, ExecutionResult};
 use super::setup::Setup;
-use crate::crypto::Digest;
 use crate::text::{FailedCheck, Violation};
+use crypto::Digest;
 
 /// The results that a machine knows, and the first one that it misses.
 #[derive(Clone, Debug, Default)]

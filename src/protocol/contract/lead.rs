@@ -34,7 +34,6 @@ impl Lead {
     /// Sample Step by Step" (arXiv 2305.11860).
     ///
     /// The two counts are at most [`VOTES_MAX`] together.
-    #[must_use]
     pub fn certainty(self) -> Fraction {
         let (a, b) = (u128::from(self.leader), u128::from(self.runner_up));
         let n = a + b + 1;
@@ -52,13 +51,11 @@ impl Lead {
 
 impl Fraction {
     /// Returns true if the fraction is at least this share.
-    #[must_use]
     pub fn reaches(self, share: BasisPoints) -> bool {
         self.numerator * 10_000 >= u128::from(share.ten_thousandths()) << self.twos
     }
 
     /// Returns the fraction as a number, for people.
-    #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "the number is for people")]
     pub fn value(self) -> f64 {
         self.numerator as f64 / (1_u128 << self.twos) as f64
@@ -121,8 +118,9 @@ mod tests {
     }
 
     proptest! {
+        /// The fraction equals a sum in numbers of any size.
         #[test]
-        fn the_fraction_equals_a_sum_in_numbers_of_any_size(leader in 0..=60_u32, runner_up in 0..=40_u32) {
+        fn certainty_fraction_equals_exact_sum(leader in 0..=60_u32, runner_up in 0..=40_u32) {
             prop_assume!(leader >= runner_up);
             let Fraction { numerator, twos } = certainty(leader, runner_up);
             let (above, exponent) = by_pascal(leader, runner_up);
@@ -130,8 +128,9 @@ mod tests {
             prop_assert_eq!((numerator << (exponent - twos)).to_string(), written(&above));
         }
 
+        /// A vote for the other answer lowers the certainty.
         #[test]
-        fn a_vote_for_the_leader_raises_it_and_one_for_the_other_lowers_it(leader in 1..60_u32, runner_up in 0..39_u32) {
+        fn votes_for_leader_raise_certainty(leader in 1..60_u32, runner_up in 0..39_u32) {
             prop_assume!(leader > runner_up);
             // All of them as numerators over the largest denominator.
             let at = |a, b| {
@@ -158,8 +157,9 @@ mod tests {
         }
     }
 
+    /// The votes are the fewest with which a leader reaches a threshold.
     #[test]
-    fn the_least_votes_for_a_threshold_are_those_of_the_table() {
+    fn least_votes_match_the_table() {
         let least = |threshold: u16, runner_up: u32| {
             let share = BasisPoints::of_ten_thousand(threshold);
             (runner_up..=VOTES_MAX - runner_up).find(|leader| certainty(*leader, runner_up).reaches(share))

@@ -6,7 +6,7 @@ use super::action::Action;
 use super::call_id::CallId;
 use super::event::Event;
 use super::report::Report;
-use crate::crypto::Digest;
+use crypto::Digest;
 
 /// A state machine that turns events into actions.
 pub trait Protocol {

@@ -18,7 +18,6 @@ mod outcome;
 mod overrides;
 mod parameters;
 mod report;
-mod rules_version;
 mod setup;
 mod task;
 
@@ -38,9 +37,5 @@ pub use outcome::{How, NoAgreement, Outcome, OutcomeKind};
 pub use overrides::{OnDisagreement, Override, StopRule, VoteOverride};
 pub use parameters::ProtocolParams;
 pub use report::{AgentReport, BlindVote, Degraded, DegradedKind, Dissent, Report, Tally};
-pub use rules_version::RulesVersion;
-pub(crate) use rules_version::{
-    Brevity, FindRule, LabelRule, Opening, PlaceRule, Settling, TieRule, UsageRule,
-};
 pub use setup::{AgentSetup, BadSetup, Interpreter, Method, Setup, Thinking};
 pub use task::{Document, Task};

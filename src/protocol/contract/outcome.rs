@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::core::BasisPoints;
-use crate::crypto::Digest;
+use crypto::Digest;
 
 /// The outcome of a run.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -77,7 +77,6 @@ pub enum OutcomeKind {
 
 impl Outcome {
     /// Returns the kind of this outcome.
-    #[must_use]
     pub fn kind(&self) -> OutcomeKind {
         match self {
             Self::Agreed { .. } => OutcomeKind::Agreed,
@@ -91,13 +90,11 @@ impl Outcome {
     }
 
     /// Returns the outcome's name in files and on the command line.
-    #[must_use]
     pub fn name(&self) -> &'static str {
         self.kind().name()
     }
 
     /// Returns true if the protocol itself ended the run, so that nothing is left to resume.
-    #[must_use]
     pub fn is_final(&self) -> bool {
         self.kind().is_final()
     }
@@ -105,7 +102,6 @@ impl Outcome {
 
 impl OutcomeKind {
     /// Returns the outcome's name in files and on the command line.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Agreed => "agreed",
@@ -119,7 +115,6 @@ impl OutcomeKind {
     }
 
     /// Returns true if the protocol itself ended the run, so that nothing is left to resume.
-    #[must_use]
     pub fn is_final(self) -> bool {
         match self {
             Self::Agreed | Self::NoAgreement | Self::Abstained | Self::Vetoed => true,
@@ -156,7 +151,6 @@ pub enum How {
 
 impl How {
     /// Returns the word for this kind of agreement.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Independent => "independent",

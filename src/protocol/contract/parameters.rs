@@ -84,19 +84,16 @@ pub trait ProtocolParams: Clone {
 
 impl<P: ProtocolParams> Setup<P> {
     /// Makes the machine of this run. The setup must pass [`Setup::check`].
-    #[must_use]
     pub fn machine(self) -> P::Machine {
         P::machine(self)
     }
 
     /// Returns the most that this run can use.
-    #[must_use]
     pub fn worst_case(&self) -> WorstCase {
         P::worst_case(self)
     }
 
     /// Returns the same run with `change` applied to every text that a person wrote for it.
-    #[must_use]
     pub fn map_texts(mut self, mut change: impl FnMut(&str) -> String) -> Self {
         self.task.prompt = change(&self.task.prompt);
         for document in &mut self.task.documents {

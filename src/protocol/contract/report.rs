@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::answer::Answer;
-use crate::crypto::Digest;
 use crate::text::Status;
+use crypto::Digest;
 
 /// The report of a machine on its run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -175,7 +175,6 @@ pub enum DegradedKind {
 
 impl DegradedKind {
     /// Returns the word as it is written in files.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::BlindDraftMissing => "blind_draft_missing",

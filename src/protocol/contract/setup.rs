@@ -10,11 +10,10 @@ use thiserror::Error;
 
 use super::chunk_plan::ChunkPlan;
 use super::execution::CheckCommand;
-use super::rules_version::{Chance, Opening, RulesVersion};
 use super::task::Task;
-use crate::crypto::Hasher;
-use crate::text::vacuity::{self, EchoRule, PromptEcho, PromptWords};
+use crate::text::vacuity::{self, PromptEcho, PromptWords};
 use crate::text::{CanonicalRule, Constraint};
+use crypto::Hasher;
 
 /// One run: task, agents, rules, and the parameters of its protocol.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -37,9 +36,6 @@ pub struct Setup<P> {
     pub params: P,
     /// The protocol's rules, which every agent reads before its first turn with its peer.
     pub rules: String,
-    /// The version of the rules that the run follows. Journals of the first version do not name it.
-    #[serde(default, skip_serializing_if = "RulesVersion::is_first")]
-    pub rules_version: RulesVersion,
     /// The user's own check of a final text, if there is one.
     #[serde(default, rename = "check", skip_serializing_if = "Option::is_none")]
     pub check_command: Option<CheckCommand>,
@@ -85,25 +81,17 @@ impl<P> Setup<P> {
 
     /// Returns the system prompt of an agent that has seen no text of another agent and answers alone.
     pub(crate) fn system_alone(&self, agent: usize) -> String {
-        match self.rules_version.rules().opening {
-            Opening::All => self.system(agent),
-            Opening::Alone => self.agents[agent].introduced(),
-        }
+        self.agents[agent].introduced()
     }
 
     /// Returns the seed of this run's draws. It differs between two tasks of a batch unless both ask the same about the same documents.
     pub(crate) fn drawing_seed(&self) -> u64 {
-        match self.rules_version.rules().chance {
-            Chance::Seed => self.seed,
-            Chance::SeedAndTask => {
-                let mut hasher = Hasher::default();
-                hasher.part(b"draws").part(&self.seed.to_be_bytes()).part(self.task.prompt.as_bytes());
-                for document in &self.task.documents {
-                    hasher.part(document.name.as_bytes()).part(document.text.as_bytes());
-                }
-                hasher.finish().leading_u64()
-            }
+        let mut hasher = Hasher::default();
+        hasher.part(b"draws").part(&self.seed.to_be_bytes()).part(self.task.prompt.as_bytes());
+        for document in &self.task.documents {
+            hasher.part(document.name.as_bytes()).part(document.text.as_bytes());
         }
+        hasher.finish().leading_u64()
     }
 
     /// Returns the user's own words. A text that repeats them is not an echo of the program's words.
@@ -111,38 +99,28 @@ impl<P> Setup<P> {
         let rules: Vec<String> = constraints.iter().map(ToString::to_string).collect();
         let documents = self.task.documents.iter().flat_map(|document| [&*document.name, &*document.text]);
         let words = self.canonical.choices.iter().chain(&rules).chain([&self.task.prompt]);
-        vacuity::heard(self.rules_version.rules().echo, documents.chain(words.map(String::as_str)))
+        vacuity::heard(documents.chain(words.map(String::as_str)))
     }
 
-    /// Returns the test that recognises a text as an echo of its author's prompt.
-    ///
-    /// `whole` are the texts that count where whole texts are compared. Where words are compared, every pack, the rules and the protocol's
-    /// own `prompts` count.
-    pub(crate) fn told(&self, heard: &Arc<str>, whole: &[&str], prompts: &[&str]) -> PromptEcho {
-        let echo = self.rules_version.rules().echo;
-        let instructions = match echo {
-            EchoRule::Whole => whole.to_vec(),
-            EchoRule::Words => {
-                let packs =
-                    self.everybody().flat_map(|agent| [agent.pack.as_str(), agent.comparing.as_str()]);
-                packs.chain([self.rules.as_str()]).chain(prompts.iter().copied()).collect()
-            }
-        };
+    /// Returns the test that recognises a text as an echo of its author's prompt: every pack, the rules, and the protocol's own `prompts`.
+    pub(crate) fn told(&self, heard: &Arc<str>, prompts: &[&str]) -> PromptEcho {
+        let packs = self.everybody().flat_map(|agent| [agent.pack.as_str(), agent.comparing.as_str()]);
+        let instructions = packs.chain([self.rules.as_str()]).chain(prompts.iter().copied()).collect();
         let names = self.everybody().map(|agent| agent.name.as_str()).collect();
-        PromptEcho::new(
-            echo,
-            &PromptWords { task: &self.task.prompt, heard: Arc::clone(heard), instructions, names },
-        )
+        PromptEcho::new(&PromptWords {
+            task: &self.task.prompt,
+            heard: Arc::clone(heard),
+            instructions,
+            names,
+        })
     }
 
     /// Returns true if an agent writes programs.
-    #[must_use]
     pub fn has_programs(&self) -> bool {
         self.everybody().any(|agent| agent.method == Method::Program)
     }
 
     /// Returns true if the run may have to execute something: the user's check, or a program.
-    #[must_use]
     pub fn executes(&self) -> bool {
         self.check_command.is_some() || self.has_programs()
     }
@@ -162,7 +140,6 @@ impl<P> Setup<P> {
             arbiter,
             canonical,
             rules,
-            rules_version,
             check_command,
             interpreter,
             chunk_plan,
@@ -177,7 +154,6 @@ impl<P> Setup<P> {
             canonical,
             params,
             rules,
-            rules_version,
             check_command,
             interpreter,
             chunk_plan,
@@ -220,7 +196,6 @@ pub enum Method {
 
 impl Method {
     /// Returns true for the usual method.
-    #[must_use]
     pub fn is_words(&self) -> bool {
         *self == Self::Words
     }
@@ -239,7 +214,6 @@ pub enum Interpreter {
 
 impl Interpreter {
     /// Returns true for the usual interpreter.
-    #[must_use]
     pub fn is_embedded(&self) -> bool {
         *self == Self::Embedded
     }
@@ -255,7 +229,6 @@ impl AgentSetup {
     ///
     /// A token is about four characters of English, but fewer in other scripts and in numbers that run away. Twice the token limit leaves
     /// room for the rest of the envelope, so that the JSON is closed before the limit cuts it off.
-    #[must_use]
     pub fn text_chars_max(&self) -> usize {
         usize::try_from(self.max_tokens).unwrap_or(usize::MAX).saturating_mul(2)
     }
@@ -276,7 +249,6 @@ pub enum Thinking {
 
 impl Thinking {
     /// Returns true if thoughts are written down before the envelope's other fields.
-    #[must_use]
     pub fn comes_first(self) -> bool {
         match self {
             Self::Free | Self::Field => true,

@@ -17,7 +17,6 @@ const FRAME_WORDS: u64 = 60;
 /// Returns the most that a run with this setup can use.
 ///
 /// The estimate assumes that every reply is as long as allowed, that every turn needs all its repairs, and that all rounds are used.
-#[must_use]
 pub(super) fn worst_case(setup: &CouncilSetup) -> WorstCase {
     let replies: Vec<u64> = setup.agents.iter().map(|agent| u64::from(agent.max_tokens)).collect();
     let longest = replies.iter().copied().max().unwrap_or(0);

@@ -47,7 +47,6 @@ pub struct Sources(Vec<Source>);
 
 impl Sources {
     /// Returns the sources with which a run begins: the task and its documents.
-    #[must_use]
     pub fn of_task(task: &Task) -> Self {
         let source = |name: String, title: &str, text: &str, redacted: bool| Source {
             name,
@@ -65,13 +64,11 @@ impl Sources {
     }
 
     /// Returns the source with this name.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&Source> {
         self.0.iter().find(|source| source.name == name)
     }
 
     /// Returns all sources, the task first.
-    #[must_use]
     pub fn all(&self) -> &[Source] {
         &self.0
     }
@@ -87,7 +84,6 @@ impl Sources {
     }
 
     /// Returns the number of sources.
-    #[must_use]
     pub fn count(&self) -> usize {
         self.0.len()
     }
@@ -115,13 +111,11 @@ impl Sources {
 impl Source {
     /// Returns the name of the file without its folders. Folders show where a user keeps things, which does not concern a model or its
     /// server.
-    #[must_use]
     pub fn file_name(&self) -> &str {
         self.title.rsplit('/').next().unwrap_or(&self.title)
     }
 
     /// Returns the place of `quote` in this source, if it is there.
-    #[must_use]
     pub fn find(&self, quote: &str) -> Option<Evidence> {
         let Range { start, end } = find_verbatim(&self.text, quote)?;
         Some(Evidence {
@@ -136,7 +130,6 @@ impl Source {
 
 impl Evidence {
     /// Returns whether two quotes are about the same words: the same text, or mostly the same place of one source.
-    #[must_use]
     pub fn is_about_the_same(&self, other: &Self) -> bool {
         let words = |quote: &str| quote.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         if self.source != other.source {

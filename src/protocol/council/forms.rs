@@ -151,7 +151,6 @@ pub(super) enum Strictness {
 
 impl Check {
     /// Returns whether a source decides the check.
-    #[must_use]
     pub fn is_decided(&self) -> bool {
         self.verdict != CheckVerdict::Unknown
     }

@@ -8,7 +8,6 @@ use super::section::{CouncilRound, CouncilSection};
 use super::state::{Blind, Council, CouncilPhase};
 use super::verdict::{ConsensusResult, Member, judge};
 use crate::core::BasisPoints;
-use crate::crypto::Digest;
 use crate::protocol::contract::{
     Action, Answer, CallId, Conversation, Event, Executions, Finish, How, NoAgreement, Outcome, Passage,
     Protocol, Reply, ReplyShape, Report, Search, Step, Unexpected,
@@ -18,6 +17,7 @@ use crate::protocol::turn::{
 };
 use crate::text::Violation;
 use crate::text::decoding::answer_schema;
+use crypto::Digest;
 
 /// The round of the answer that is given alone.
 const BLIND: u32 = 0;

@@ -23,7 +23,6 @@ pub struct Manifest {
 
 impl Manifest {
     /// Returns an empty manifest for the first round.
-    #[must_use]
     pub fn new() -> Self {
         Self { round: 1, ..Self::default() }
     }
@@ -42,7 +41,6 @@ impl Manifest {
 
     /// Returns each agent's confidence: the measured one, or else the stated one. It is zero for an agent that wrote nothing, or that
     /// states that it would not put its name to its text.
-    #[must_use]
     pub fn confidences(&self) -> Confidences {
         let counts = |said: BasisPoints, sound: Option<Sound>, measured: Option<BasisPoints>| match (
             measured, sound,

@@ -69,7 +69,6 @@ impl CouncilSetup {
 
 impl CouncilParams {
     /// Returns the range of the first parameter that is out of range, in words, if there is one.
-    #[must_use]
     pub(super) fn fault(&self) -> Option<&'static str> {
         let wrong = [
             ("`max_rounds` is 1 to 50", !(1..=50).contains(&self.max_rounds)),

@@ -4,11 +4,11 @@ use super::forms::Response;
 use super::section::CouncilSection;
 use super::state::{Blind, Council};
 use super::verdict::Member;
-use crate::crypto::Digest;
 use crate::protocol::contract::{
     AgentReport, Answer, BlindVote, Degraded, DegradedKind, Dissent, How, Outcome, Report,
 };
 use crate::protocol::turn::no_choice;
+use crypto::Digest;
 
 impl Council {
     /// Makes the report; see [`crate::protocol::Protocol::report`].

@@ -8,10 +8,10 @@ use super::manifest::Manifest;
 use super::verdict::ConsensusResult;
 use super::weights::{Confidences, Weights};
 use crate::core::BasisPoints;
-use crate::crypto::Digest;
 use crate::protocol::contract::Answer;
 use crate::protocol::turn::ArbiterChoice;
 use crate::text::Canonicalizer;
+use crypto::Digest;
 
 /// The part of a report that only `council` has.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]

@@ -70,20 +70,13 @@ pub(super) enum CouncilPhase {
 
 impl Council {
     /// Makes the machine for a run that has not started. `setup` must pass its check.
-    #[must_use]
     pub fn new(setup: CouncilSetup) -> Self {
-        let packs = setup.agents.iter().map(|agent| agent.pack.as_str());
-        let said: Vec<&str> = packs.chain([setup.rules.as_str()]).collect();
         let sources = Sources::of_task(&setup.task);
         let own = prompt::own(&setup, &sources);
         Self {
             executions: Executions::new(&setup),
-            canonicalizer: Canonicalizer::new(&setup.canonical, setup.rules_version.rules().reading),
-            told: setup.told(
-                &setup.heard(&setup.params.constraints),
-                &said,
-                &own.each_ref().map(String::as_str),
-            ),
+            canonicalizer: Canonicalizer::new(&setup.canonical),
+            told: setup.told(&setup.heard(&setup.params.constraints), &own.each_ref().map(String::as_str)),
             sources,
             manifest: Manifest::new(),
             conversations: Member::ALL.map(|member| match member {

@@ -76,7 +76,6 @@ impl Member {
     pub const ALL: [Self; 3] = [Self::Pathos, Self::Logos, Self::Ethos];
 
     /// Returns the member's place among a roleset's agents.
-    #[must_use]
     pub fn index(self) -> usize {
         match self {
             Self::Pathos => 0,
@@ -96,7 +95,6 @@ impl Member {
 }
 
 /// Judges a round. `names` are the agents' names, and `defects` is the evidence that vetoes of earlier rounds rested on.
-#[must_use]
 pub fn judge(
     manifest: &Manifest,
     params: &CouncilParams,
@@ -296,8 +294,9 @@ mod tests {
         }
     }
 
+    /// A defect that was not there before is not vetoed.
     #[test]
-    fn a_defect_that_was_there_before_is_vetoed_and_another_is_not() {
+    fn repeated_defect_is_vetoed() {
         let params = CouncilParams::default();
         let again = judge(&manifest(1.0, Veto::Proven, 2), &params, NAMES, &[evidence("rite no names.")]);
         assert_eq!(name(&again), "vetoed");
@@ -309,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_reached_without_an_answer_or_without_a_verification() {
+    fn consensus_needs_answer_and_verification() {
         let params = CouncilParams::default();
         let whole = manifest(1.0, Veto::None, 1);
         let weights = |pathos, logos, ethos| super::super::Weights {
@@ -343,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_round_keeps_the_framing_and_all_feedback() {
+    fn next_round_keeps_framing_and_feedback() {
         let mut manifest = manifest(0.5, Veto::None, 1);
         let framing = manifest.framing.clone();
         manifest.add_feedback("mend this".to_owned());

@@ -34,7 +34,6 @@ impl Default for Weights {
 impl Weights {
     /// Returns the weights nearest to these numbers for Pathos, Logos and Ethos. The result is `None` if they do not sum to 1 within a
     /// millionth, or if one is not between 0 and 1. The remainder from rounding goes to the greatest weight.
-    #[must_use]
     pub fn nearest(exact: [f64; 3]) -> Option<Self> {
         if (exact.iter().sum::<f64>() - 1.0).abs() > 1e-6 {
             return None;
@@ -52,7 +51,6 @@ impl Weights {
     }
 
     /// Returns Σ weight × confidence.
-    #[must_use]
     pub fn aggregate(&self, confidences: Confidences) -> Aggregate {
         let product = |weight: BasisPoints, confidence: BasisPoints| {
             u32::from(weight.ten_thousandths()) * u32::from(confidence.ten_thousandths())
@@ -65,7 +63,6 @@ impl Weights {
     }
 
     /// Returns whether the three sum to 1.
-    #[must_use]
     pub fn is_whole(&self) -> bool {
         u32::from(self.pathos.ten_thousandths())
             + u32::from(self.logos.ten_thousandths())
@@ -91,13 +88,11 @@ pub struct Aggregate(u32);
 
 impl Aggregate {
     /// Returns whether the aggregate is the threshold or more.
-    #[must_use]
     pub fn reaches(self, threshold: BasisPoints) -> bool {
         self.0 >= u32::from(threshold.ten_thousandths()) * u32::from(TEN_THOUSANDTHS)
     }
 
     /// Returns the aggregate as a number between 0 and 1.
-    #[must_use]
     pub fn value(self) -> f64 {
         f64::from(self.0) / (f64::from(TEN_THOUSANDTHS) * f64::from(TEN_THOUSANDTHS))
     }
@@ -151,8 +146,9 @@ mod tests {
     }
 
     proptest! {
+        /// The aggregate lies between the least and the greatest confidence.
         #[test]
-        fn an_aggregate_lies_between_the_least_and_the_greatest_confidence(
+        fn aggregate_lies_between_confidences(
             pathos in 0_u16..=10_000, logos in 0_u16..=10_000, a in 0.0..=1.0_f64, b in 0.0..=1.0_f64, c in 0.0..=1.0_f64,
         ) {
             let (low, high) = (pathos.min(logos), pathos.max(logos));

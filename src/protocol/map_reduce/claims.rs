@@ -50,8 +50,9 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
+    /// A sentence counts only if it is in the document.
     #[test]
-    fn a_sentence_counts_if_it_stands_in_the_document_and_a_part_of_it_stands_for_all() {
+    fn quoted_part_counts_as_whole_sentence() {
         let document = "Nobody in the town says that the bridge was opened\non 4 May 1931. It rained, and it was cold. 5";
         let offered = sentences(document);
         let text =
@@ -78,8 +79,9 @@ mod tests {
     }
 
     proptest! {
+        /// The sentences hold the words of the quote.
         #[test]
-        fn every_place_is_whole_sentences_that_hold_the_words(document in "[a-c .\n]{12,80}", at in 0_usize..6) {
+        fn every_place_holds_whole_sentences(document in "[a-c .\n]{12,80}", at in 0_usize..6) {
             let offered = sentences(&document);
             let words = document[at..].split_whitespace().take(4).collect::<Vec<_>>().join(" ");
             let (found, nowhere) = places(&json!([words]).to_string(), &document, &offered);

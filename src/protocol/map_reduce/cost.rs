@@ -9,7 +9,6 @@ use crate::text::evidence::{QUOTES_MAX, SENTENCE_BYTES_MAX};
 const BYTES_A_TOKEN: u64 = 3;
 
 /// Returns the most that such a run can use: every piece is read, and there are as many merges as the longest facts need.
-#[must_use]
 pub fn worst_case<P: ProtocolParams>(setup: &Setup<P>) -> WorstCase {
     let mut total = WorstCase::default();
     let Some(chunk_plan) = &setup.chunk_plan else { return total };

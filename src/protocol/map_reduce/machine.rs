@@ -6,13 +6,13 @@ use std::ops::Range;
 use super::section::{Fact, MapReduceSection};
 use super::state::{Job, MapReduce, Open, PartSection, Shown};
 use super::{claims, prompt};
-use crate::crypto::Hasher;
 use crate::protocol::contract::{
     Action, AgentSetup, Ask, CallId, Chunk, Degraded, DegradedKind, Document, Event, NoAgreement, Outcome,
     Protocol, ProtocolParams, Report, Setup, Task, Unexpected, tokens,
 };
 use crate::text::evidence::{Answers, QUOTES_MAX, Quotes, Said};
-use crate::text::{Canonical, CanonicalKind, Canonicalizer, Constraint, Reading, escape, one_line};
+use crate::text::{Canonical, CanonicalKind, Canonicalizer, Constraint, escape, one_line};
+use crypto::Hasher;
 
 /// Returns the setup of a run inside this one. `shown` has the sentences that it may choose, and the text that it works from where it reads
 /// no piece.
@@ -53,7 +53,6 @@ pub(super) fn part_setup<P: ProtocolParams>(setup: &Setup<P>, job: &Job, shown: 
         canonical: CanonicalKind::Json.into(),
         params,
         rules: setup.rules.clone(),
-        rules_version: setup.rules_version,
         // Only the answer is a final text.
         check_command: setup.check_command.clone().filter(|_| matches!(job, Job::Answer)),
         interpreter: setup.interpreter,
@@ -335,7 +334,7 @@ impl<P: ProtocolParams> MapReduce<P> {
 /// Returns the canonical form of an agreed text, or of prose.
 fn canonical(kind: CanonicalKind, text: &str) -> Canonical {
     // Every version of the rules reads JSON and prose alike.
-    Canonicalizer::new(&kind.into(), Reading::Strict)
+    Canonicalizer::new(&kind.into())
         .canonicalize(text)
         .expect("what was agreed on has a canonical form, and prose always")
 }

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 use super::section::{Fact, PieceReport};
-use crate::crypto::Digest;
 use crate::protocol::contract::{
     AgentReport, Chunk, ChunkPlan, Degraded, DegradedKind, Protocol, ProtocolParams, Report, Setup,
 };
 use crate::text::evidence::{Said, sentences};
+use crypto::Digest;
 
 /// The part of a report that only the protocol of the runs has.
 pub(super) type PartSection<P> = <<P as ProtocolParams>::Machine as Protocol>::Section;
@@ -80,7 +80,6 @@ pub struct MapReduce<P: ProtocolParams> {
 
 impl<P: ProtocolParams> MapReduce<P> {
     /// Makes the machine of a setup that has a chunk plan and passes [`Setup::check`].
-    #[must_use]
     pub fn new(setup: Setup<P>, chunk_plan: ChunkPlan) -> Self {
         let report = |piece: &Chunk| PieceReport {
             document: setup.task.documents.get(piece.document).map_or_else(String::new, |d| d.name.clone()),

@@ -1,8 +1,8 @@
 //! The state of one agent, and the texts that were put forward.
 
-use crate::crypto::Digest;
 use crate::protocol::contract::{BlindVote, Conversation};
 use crate::text::{Envelope, Status};
+use crypto::Digest;
 
 pub(super) use crate::protocol::contract::Answer;
 

@@ -8,7 +8,7 @@ use super::params::{Adopt, PairSetup};
 use crate::protocol::contract::{Executions, Thinking};
 use crate::protocol::turn::Valid;
 use crate::text::decoding::{self, Offer};
-use crate::text::vacuity::{self, EchoRule, Vacuity};
+use crate::text::vacuity::{self, Vacuity};
 use crate::text::{
     AnswerChange, CanonicalKind, Canonicalizer, Envelope, FinalSolution, FinalText, Status, Violation,
     escape, listed_sentences,
@@ -20,7 +20,7 @@ pub(super) struct ReplyCheck<'a> {
     pub(super) executions: &'a Executions,
     pub(super) canonicalizer: &'a Canonicalizer,
     /// The test for each agent that recognises an answer as an echo of its prompt.
-    pub(super) told: &'a [vacuity::PromptEcho; 2],
+    pub(super) told: &'a vacuity::PromptEcho,
     pub(super) seats: &'a [AgentState; 2],
     pub(super) proposals: &'a [ProposedText],
     /// The index of the author.
@@ -329,24 +329,21 @@ impl ReplyCheck<'_> {
             // A server that enforces the length closes the string in the middle of a sentence.
             return Err(Violation::TextTooLong { max });
         }
-        let told = &self.told[self.agent];
-        told.check(self.canonicalizer.kind(), &canonical.text)?;
-        if let Some(handle) = self.handle_in(&canonical.text, told) {
+        self.told.check(self.canonicalizer.kind(), &canonical.text)?;
+        if let Some(handle) = self.handle_in(&canonical.text) {
             return Err(Vacuity::Talk(handle).into());
         }
         Ok(Answer { shown: self.canonicalizer.shown(text), canonical })
     }
 
     /// Returns the first word of a text that is the handle of a proposal, unless the user has used that word.
-    fn handle_in(&self, text: &str, told: &vacuity::PromptEcho) -> Option<String> {
-        if self.setup.rules_version.rules().echo == EchoRule::Whole
-            || self.canonicalizer.kind() == CanonicalKind::Choice
-        {
+    fn handle_in(&self, text: &str) -> Option<String> {
+        if self.canonicalizer.kind() == CanonicalKind::Choice {
             return None;
         }
         let mut words = text.split(|c: char| !c.is_alphanumeric());
         let is_handle = |word: &&str| index_of(word).is_some_and(|index| index < self.proposals.len());
-        words.find(|word| is_handle(word) && !told.has_been_said(word)).map(str::to_owned)
+        words.find(|word| is_handle(word) && !self.told.has_been_said(word)).map(str::to_owned)
     }
 
     fn check_answers(&self, envelope: &Envelope) -> Result<(), Violation> {

@@ -13,7 +13,6 @@ const REPAIR_WORDS: u64 = 150;
 ///
 /// The estimate assumes that every reply is as long as allowed, that every turn needs all its repairs, and that all turns are in one
 /// conversation.
-#[must_use]
 pub(super) fn worst_case(setup: &PairSetup) -> WorstCase {
     let params = &setup.params;
     let reply = setup.agents.iter().map(|a: &AgentSetup| u64::from(a.max_tokens)).max().unwrap_or(0);

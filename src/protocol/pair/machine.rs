@@ -50,7 +50,6 @@ impl Pair {
     /// Makes the machine for a run that has not started.
     ///
     /// `setup` must have exactly two agents, as every loaded roleset has.
-    #[must_use]
     pub fn new(setup: PairSetup) -> Self {
         Self { talk: Talk::new(setup), state: PairState::New }
     }

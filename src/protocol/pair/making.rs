@@ -10,6 +10,9 @@ use super::talk::Talk;
 use crate::protocol::contract::{Ask, CallId, Conversation, Method, Reply, ReplyShape, Step, Thinking};
 use crate::protocol::turn::{Draft, TurnProgress, TurnPrompt};
 
+/// The number of vacuous replies after which a blind draft fails. An agent that has written nothing twice writes nothing a third time.
+const VACUOUS_MAX: u32 = 2;
+
 /// An envelope in the making.
 #[derive(Clone, Debug)]
 pub(super) struct Making {
@@ -62,9 +65,9 @@ impl Making {
         Self::new(talk, false, call, conversation, told)
     }
 
-    /// Limits the number of vacuous replies as the rules of the run say, if they state a number.
-    pub(super) fn give_up_when_vacuous(&mut self, talk: &Talk) {
-        self.draft.give_up_after_vacuous(talk.setup.rules_version.rules().vacuous_max);
+    /// Lets the draft fail after its second vacuous reply, without the repairs that are left.
+    pub(super) fn give_up_when_vacuous(&mut self) {
+        self.draft.give_up_after_vacuous(VACUOUS_MAX);
     }
 
     /// Returns the call that this envelope waits for.

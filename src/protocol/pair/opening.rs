@@ -33,7 +33,7 @@ impl BlindOpening {
             for agent in 0..2 {
                 let call = CallId { draft, ..talk.call(agent, Step::Think) };
                 let mut making = Making::from_nothing(talk, call, agent);
-                making.give_up_when_vacuous(talk);
+                making.give_up_when_vacuous();
                 actions.push(Action::Ask(making.ask(talk)));
                 open.insert(making.call(), making);
             }

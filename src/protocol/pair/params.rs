@@ -58,7 +58,6 @@ impl Default for PairParams {
 
 impl PairSetup {
     /// Returns how an agent takes over its peer's text.
-    #[must_use]
     pub fn adopt(&self) -> Adopt {
         self.params.adopt.unwrap_or_else(|| Adopt::for_kind(self.canonical.kind))
     }
@@ -68,7 +67,6 @@ impl PairParams {
     /// Returns the range of the first parameter that is out of range, in words, if there is one.
     ///
     /// The ranges are those of the schema `roleset`. A journal is checked against them again, because no one vouches for it.
-    #[must_use]
     pub(super) fn fault(&self) -> Option<&'static str> {
         let ranges = [
             ("`max_rounds` is 1 to 200", self.max_rounds, 1, 200),
@@ -96,7 +94,6 @@ pub enum Drafting {
 
 impl Drafting {
     /// Returns true for the way that a roleset need not name, which is the default.
-    #[must_use]
     pub fn is_stepwise(&self) -> bool {
         *self == Self::Stepwise
     }
@@ -121,7 +118,6 @@ impl Adopt {
     /// A number or a choice can be found again, and two agents that find the same one on their own have said more than one that gives in.
     /// Shown its peer's answer between its own steps and its envelope, a small model wrote that answer in 4 to 11 of 14 cases, depending on
     /// the rest of the prompt. A text that can be said in many ways is never found again.
-    #[must_use]
     pub fn for_kind(kind: CanonicalKind) -> Self {
         match kind {
             CanonicalKind::Number | CanonicalKind::Choice => Self::Never,

@@ -13,7 +13,7 @@ use super::check::ReplyCheck;
 use super::judge_prompt;
 use super::params::{Adopt, Drafting, PairSetup};
 use super::task_prompt::{form, task};
-use crate::protocol::contract::{BlindVote, Brevity, CallId, Opening, Thinking, example as answer_example};
+use crate::protocol::contract::{BlindVote, CallId, Thinking, example as answer_example};
 use crate::protocol::turn::{REFUSED, TurnPrompt, mark, program_request};
 use crate::text::decoding::{AS_ABOVE, OPEN, Offer};
 use crate::text::{CanonicalKind, ChangeBy, SOLVED_MARKER, Status, escape, listed_sentences};
@@ -30,18 +30,9 @@ const TEXT_AGAIN_CHARS_MAX: usize = 80;
 
 /// Returns an agent's system prompt: its name and field, and the pack of the agent by whose method it works.
 pub(super) fn system(setup: &PairSetup, agent: usize, method: usize) -> String {
-    let (own, peer) = (&setup.agents[agent], &setup.agents[1 - agent]);
-    let common = match setup.rules_version.rules().opening {
-        Opening::All => {
-            format!(
-                " You and {} work on the same task until both of you declare the same final text.",
-                peer.name
-            )
-        }
-        Opening::Alone => String::new(),
-    };
+    let own = &setup.agents[agent];
     format!(
-        "You are {name}, field: {domain}.{common}\n\n{pack}",
+        "You are {name}, field: {domain}.\n\n{pack}",
         name = own.name,
         domain = own.domain,
         pack = setup.agents[method].pack.trim(),
@@ -50,15 +41,12 @@ pub(super) fn system(setup: &PairSetup, agent: usize, method: usize) -> String {
 
 /// Returns the name to which an envelope hands the floor. An agent that knows of no peer names no one.
 pub(super) fn hands_off_to(setup: &PairSetup, agent: usize, is_blind: bool) -> &str {
-    match setup.rules_version.rules().opening {
-        Opening::Alone if is_blind => "",
-        Opening::Alone | Opening::All => &setup.agents[1 - agent].name,
-    }
+    if is_blind { "" } else { &setup.agents[1 - agent].name }
 }
 
 /// Returns true if the envelope of an agent that works alone points to its thoughts for the task.
 pub(super) fn points_to_thoughts(setup: &PairSetup) -> bool {
-    setup.rules_version.rules().brevity == Brevity::Brief && setup.params.thinking.comes_first()
+    setup.params.thinking.comes_first()
 }
 
 /// Returns true if no agent reads the message of an agent that works alone.
@@ -89,10 +77,6 @@ pub(super) fn alone(setup: &PairSetup, agent: usize) -> TurnPrompt {
             ("your answer", format!("the answer: {}", reminder(setup, agent)))
         }
     };
-    let named = match setup.rules_version.rules().opening {
-        Opening::All => ", the envelope,",
-        Opening::Alone => "",
-    };
     let status = if is_unread(setup) {
         format!(
             "Status is SOLVED and public_message is {SOLVED_MARKER} if you stand by it; else they are PROPOSED and {OPEN}."
@@ -102,7 +86,7 @@ pub(super) fn alone(setup: &PairSetup, agent: usize) -> TurnPrompt {
             .to_owned()
     };
     let write = format!(
-        "Write {answer} as one JSON object{named} on one line and nothing else. canonical_text is {text} {status} \
+        "Write {answer} as one JSON object on one line and nothing else. canonical_text is {text} {status} \
          The form:\n{example}",
         example = example(setup, agent),
     );

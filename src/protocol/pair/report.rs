@@ -4,9 +4,9 @@ use serde::Serialize;
 
 use super::agent::{AgentState, Answer, blind_vote};
 use super::talk::{ArbiterVerdict, Talk};
-use crate::crypto::Digest;
 use crate::protocol::contract::{AgentReport, Degraded, DegradedKind, Dissent, Report};
 use crate::protocol::turn::{ArbiterChoice, no_choice};
+use crypto::Digest;
 
 /// The part of a report that only `pair` has.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]

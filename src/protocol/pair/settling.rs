@@ -7,8 +7,8 @@ use super::agent::AgentState;
 use super::check::Accepted;
 use super::talk::Talk;
 use crate::core::BasisPoints;
-use crate::crypto::Digest;
-use crate::protocol::contract::{BlindVote, Lead, NoAgreement, Settling, VOTES_MAX};
+use crate::protocol::contract::{BlindVote, Lead, NoAgreement, VOTES_MAX};
+use crypto::Digest;
 
 /// The certainty of a lead that is enough, as in a vote.
 const ENOUGH: BasisPoints = BasisPoints::of_ten_thousand(9_000);
@@ -56,10 +56,10 @@ pub(super) fn futility(talk: &Talk) -> Option<NoAgreement> {
     (!can_lead && !can_meet()).then_some(NoAgreement::Unsettled)
 }
 
-/// Returns the answer that was found most often, and its lead over the second one. `None` where texts are taken over, by earlier rules, and
-/// for more answers than the fraction can hold.
+/// Returns the answer that was found most often, and its lead over the second one. `None` where texts are taken over, and for more
+/// answers than the fraction can hold.
 fn lead(talk: &Talk) -> Option<(Digest, Lead)> {
-    if talk.setup.rules_version.rules().settling != Settling::ByLead || !talk.nothing_is_taken_over() {
+    if !talk.nothing_is_taken_over() {
         return None;
     }
     let tally = BlindVote::from_drafts(talk.seats.iter().flat_map(AgentState::found_alone).map(Some)).tally;

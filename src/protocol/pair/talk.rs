@@ -6,8 +6,8 @@
 use super::agent::{AgentState, Answer, Floor, Position, ProposedText};
 use super::check::{Accepted, ReplyCheck};
 use super::params::{Adopt, PairSetup};
+use super::prompt;
 use super::schema::SchemaCache;
-use super::{prompt, task_prompt};
 use crate::protocol::contract::{CallId, Conversation, Executions, Step};
 use crate::text::vacuity::PromptEcho;
 use crate::text::{Canonicalizer, Status};
@@ -21,7 +21,7 @@ pub(super) struct Talk {
     pub(super) setup: PairSetup,
     pub(super) executions: Executions,
     canonicalizer: Canonicalizer,
-    told: [PromptEcho; 2],
+    told: PromptEcho,
     schemas: SchemaCache,
     pub(super) seats: [AgentState; 2],
     /// The envelopes in which each agent declared a text final that it had found alone.
@@ -60,17 +60,11 @@ impl ArbiterVerdict {
     }
 }
 
-/// Returns the test for each agent that recognises an answer as an echo of its prompt.
-fn told(setup: &PairSetup) -> [PromptEcho; 2] {
-    let heard = setup.heard(&setup.params.constraints);
+/// Returns the test that recognises an answer as an echo of a prompt.
+fn told(setup: &PairSetup) -> PromptEcho {
     let own = prompt::own(setup);
     let own: Vec<&str> = own.iter().map(String::as_str).collect();
-    [0, 1].map(|agent| {
-        let alone = prompt::alone(setup, agent);
-        let form = task_prompt::form(setup);
-        let whole = [&setup.agents[agent].pack, &form, &alone.think, &alone.write, &setup.rules];
-        setup.told(&heard, &whole.map(String::as_str), &own)
-    })
+    setup.told(&setup.heard(&setup.params.constraints), &own)
 }
 
 impl Talk {
@@ -78,7 +72,7 @@ impl Talk {
     pub(super) fn new(setup: PairSetup) -> Self {
         let seat = |agent| AgentState::new(Conversation::new(prompt::system(&setup, agent, agent)));
         Self {
-            canonicalizer: Canonicalizer::new(&setup.canonical, setup.rules_version.rules().reading),
+            canonicalizer: Canonicalizer::new(&setup.canonical),
             executions: Executions::new(&setup),
             told: told(&setup),
             schemas: SchemaCache::default(),

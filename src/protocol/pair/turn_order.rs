@@ -1,8 +1,8 @@
 //! The order in which agents speak.
 
 use super::agent::{AgentState, ProposedText, blind_vote};
-use crate::crypto::Hasher;
 use crate::text::Status;
+use crypto::Hasher;
 
 /// Returns the agent that moves first after the opening.
 ///

@@ -39,7 +39,6 @@ impl Scores {
     pub const CRITERIA: [&str; 4] = ["accuracy", "relevance", "completeness", "clarity"];
 
     /// Returns the sum of the four, 4 to 40.
-    #[must_use]
     pub fn total(self) -> u32 {
         [self.accuracy, self.relevance, self.completeness, self.clarity].into_iter().map(u32::from).sum()
     }
@@ -134,8 +133,9 @@ mod tests {
         json!({"feedback": "fine", "accuracy": score, "relevance": 5, "completeness": 5, "clarity": 5})
     }
 
+    /// The scores of an answer add up to its total.
     #[test]
-    fn a_ballot_has_a_mark_for_every_answer_and_totals_add_up() {
+    fn ballot_marks_every_answer() {
         let ballot = json!({"A": entry(10), "B": entry(1)}).to_string();
         let marks = read(&ballot, &lineup()).unwrap().content;
         let total = |label: char| {
@@ -149,8 +149,9 @@ mod tests {
         );
     }
 
+    /// A ballot that is not whole counts for nothing.
     #[test]
-    fn a_ballot_that_is_not_whole_counts_for_nothing() {
+    fn malformed_ballot_is_refused() {
         let mut long = entry(5);
         long["feedback"] = "x".repeat(FEEDBACK_CHARS_MAX + 1).into();
         let mut more = entry(5);

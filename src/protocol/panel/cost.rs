@@ -13,7 +13,6 @@ const LABEL_WORDS: u64 = 40;
 ///
 /// The estimate assumes that every reply is as long as allowed, that every turn needs all its repairs, that no ballot is cancelled, and
 /// that all iterations are used.
-#[must_use]
 pub(super) fn worst_case(setup: &PanelSetup) -> WorstCase {
     let replies: Vec<u64> = setup.agents.iter().map(|agent| u64::from(agent.max_tokens)).collect();
     let others = setup.agents.len().saturating_sub(1) as u64;

@@ -46,7 +46,7 @@ impl Panel {
     fn evaluate(&mut self) -> Vec<Action> {
         self.phase = PanelPhase::Evaluation;
         let (seed, iteration, members) = (self.setup.seed, self.iteration(), self.setup.agents.len());
-        let labels = labels(self.setup.rules_version.rules().labels, &self.setup.canonical.choices);
+        let labels = labels(&self.setup.canonical.choices);
         let now = self.now();
         let answered = now.answered();
         for evaluator in 0..members {
@@ -172,8 +172,8 @@ impl Panel {
         let object = extract(text)?.object;
         let Response { response } = read_one(&with_text(object, self.setup.canonical.kind))?;
         let (chars_max, rules) = (self.setup.agents[member].text_chars_max(), &self.setup.params.constraints);
-        let told = &self.told[member];
-        let answer = Answer::take(&response, chars_max, &self.canonicalizer, told, rules, &self.executions)?;
+        let answer =
+            Answer::take(&response, chars_max, &self.canonicalizer, &self.told, rules, &self.executions)?;
         Ok(Valid { content: Form::Response(answer), object: object.to_owned() })
     }
 

@@ -51,7 +51,6 @@ impl Default for PanelParams {
 
 impl PanelParams {
     /// Returns the range of the first parameter that is out of range, in words, if there is one.
-    #[must_use]
     pub(super) fn fault(&self) -> Option<&'static str> {
         let wrong = [
             (

@@ -7,10 +7,10 @@ use super::state::{Ballot, Iteration, Panel};
 use super::stats::{self, Judged};
 use super::tally::{self, Standing, Tallied};
 use crate::core::BasisPoints;
-use crate::crypto::Digest;
 use crate::protocol::contract::{
     AgentReport, Answer, BlindVote, Degraded, DegradedKind, Dissent, Outcome, Report,
 };
+use crypto::Digest;
 
 /// The part of a report that only `panel` has.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -18,7 +18,7 @@ pub struct Panel {
     pub(super) setup: PanelSetup,
     pub(super) executions: Executions,
     pub(super) canonicalizer: Canonicalizer,
-    pub(super) told: Vec<PromptEcho>,
+    pub(super) told: PromptEcho,
     pub(super) phase: PanelPhase,
     /// The forms in the making, by the call that each waits for.
     pub(super) open: BTreeMap<CallId, Draft>,
@@ -129,20 +129,15 @@ impl Iteration {
 
 impl Panel {
     /// Makes the machine for a run that has not started. `setup` must pass its check.
-    #[must_use]
     pub fn new(setup: PanelSetup) -> Self {
         let members = setup.agents.len();
         let heard = setup.heard(&setup.params.constraints);
         let own = prompt::own(&setup);
         let own = own.each_ref().map(String::as_str);
-        let told = |member: usize| {
-            let pack = setup.agents[member].pack.as_str();
-            setup.told(&heard, &[pack, setup.rules.as_str()], &own)
-        };
         Self {
             executions: Executions::new(&setup),
-            canonicalizer: Canonicalizer::new(&setup.canonical, setup.rules_version.rules().reading),
-            told: (0..members).map(told).collect(),
+            canonicalizer: Canonicalizer::new(&setup.canonical),
+            told: setup.told(&heard, &own),
             phase: PanelPhase::New,
             open: BTreeMap::new(),
             waiting: VecDeque::new(),

@@ -19,7 +19,6 @@ pub struct Judged {
 /// than two pairs, or if one of the two makes no difference at all.
 ///
 /// τ-b counts ties (M. G. Kendall, "The treatment of ties in ranking problems", Biometrika 33, 1945).
-#[must_use]
 pub fn kendall_tau_b(pairs: &[(u32, u32)]) -> Option<f64> {
     let (mut balance, mut first, mut second) = (0_i64, 0_i64, 0_i64);
     for (index, (a, b)) in pairs.iter().enumerate() {
@@ -36,7 +35,6 @@ pub fn kendall_tau_b(pairs: &[(u32, u32)]) -> Option<f64> {
 }
 
 /// Returns the mean of τ-b over all pairs of evaluators that judged two answers in common; `None` if no pair did.
-#[must_use]
 pub(super) fn concord(judged: &[Judged]) -> Option<f64> {
     let mut evaluators: Vec<usize> = judged.iter().map(|j| j.evaluator).collect();
     evaluators.sort_unstable();
@@ -56,7 +54,6 @@ pub(super) fn concord(judged: &[Judged]) -> Option<f64> {
 
 /// Returns the points by which the answer that was shown first scored above the mean of its ballot, on average. The result is about 0 if
 /// the place makes no difference, and `None` if no ballot had two answers.
-#[must_use]
 pub(super) fn place_preference(judged: &[Judged]) -> Option<f64> {
     let found: Vec<f64> = judged
         .iter()
@@ -75,7 +72,6 @@ pub(super) fn place_preference(judged: &[Judged]) -> Option<f64> {
 
 /// Returns the points by which an answer scored higher from members of its author's own kind than from the others, on average. The result
 /// is `None` if no answer was judged by both. `kinds` has one word for each member.
-#[must_use]
 pub fn preference(judged: &[Judged], kinds: &[String]) -> Option<f64> {
     let is_own =
         |j: &Judged| kinds.get(j.evaluator).is_some() && kinds.get(j.evaluator) == kinds.get(j.target);
@@ -122,15 +118,17 @@ mod tests {
         assert_eq!(kendall_tau_b(&[(5, 1)]), None);
     }
 
+    /// The answer that is shown first is compared with its own ballot.
     #[test]
-    fn what_stands_first_is_held_against_its_own_ballot() {
+    fn place_preference_compares_within_ballot() {
         let all = [judged(0, 1, 0, 30), judged(0, 2, 1, 20), judged(1, 2, 0, 40), judged(1, 0, 1, 40)];
         assert!(close(place_preference(&all), 2.5));
         assert_eq!(place_preference(&[judged(0, 1, 0, 30)]), None);
     }
 
+    /// Judges of the author's own kind are compared with the other judges of the same answer.
     #[test]
-    fn own_kind_is_held_against_the_same_answers_other_judges() {
+    fn preference_compares_judges_of_same_answer() {
         let kinds = ["x", "x", "y"].map(str::to_owned);
         let all = [judged(1, 0, 0, 36), judged(2, 0, 0, 30), judged(0, 1, 0, 30), judged(2, 1, 0, 28)];
         assert!(close(preference(&all, &kinds), 4.0));

@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 
 use super::ballot::TOTAL_MAX;
 use crate::core::BasisPoints;
-use crate::crypto::Digest;
+use crypto::Digest;
 
 /// The lowest total of one evaluation.
 const TOTAL_MIN: u32 = 4;
@@ -24,25 +24,21 @@ pub struct Standing {
 
 impl Standing {
     /// Returns the score with one more evaluation of this total.
-    #[must_use]
     pub fn with(self, total: u32) -> Self {
         Self { sum: self.sum + total, ballots: self.ballots + 1 }
     }
 
     /// Returns the mean total, 4 to 40; `None` before the first evaluation.
-    #[must_use]
     pub fn mean(self) -> Option<f64> {
         (self.ballots > 0).then(|| f64::from(self.sum) / f64::from(self.ballots))
     }
 
     /// Returns the mean as a share of the highest total, 0.1 to 1.
-    #[must_use]
     pub fn normalized(self) -> Option<f64> {
         self.mean().map(|mean| mean / f64::from(TOTAL_MAX))
     }
 
     /// Returns whether the normalised score is the threshold or more.
-    #[must_use]
     pub fn reaches(self, threshold: BasisPoints) -> bool {
         self.ballots > 0
             && u64::from(self.sum) * 10_000
@@ -50,7 +46,6 @@ impl Standing {
     }
 
     /// Compares two means. An answer that no member judged is below every other.
-    #[must_use]
     pub fn compare(self, other: Self) -> Ordering {
         match (self.ballots, other.ballots) {
             (0, 0) => Ordering::Equal,
@@ -101,7 +96,6 @@ impl Tallied {
 }
 
 /// Orders two answers, the better one first.
-#[must_use]
 pub(super) fn rank(a: &Tallied, b: &Tallied) -> Ordering {
     let by_quorum = b.has_quorum().cmp(&a.has_quorum());
     by_quorum
@@ -113,7 +107,6 @@ pub(super) fn rank(a: &Tallied, b: &Tallied) -> Ordering {
 
 /// Returns the best of the answers that at least half of their evaluators have judged. A single ballot that happens to come through says
 /// more about its author than about an answer.
-#[must_use]
 pub(super) fn winner(answers: &[Tallied]) -> Option<&Tallied> {
     answers.iter().filter(|answer| answer.has_quorum()).min_by(|a, b| rank(a, b))
 }
@@ -122,7 +115,6 @@ pub(super) fn winner(answers: &[Tallied]) -> Option<&Tallied> {
 ///
 /// Where another iteration may follow, the feedback of the open ballots is still wanted unless the threshold is reached. So only a reached
 /// threshold, or the last iteration, makes them superfluous, and no reply's arrival changes what is asked next.
-#[must_use]
 pub(super) fn is_decided(answers: &[Tallied], threshold: BasisPoints, is_last: bool) -> bool {
     let Some(first) = winner(answers) else { return false };
     let worst = first.standing.worst(first.open);
@@ -158,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn ties_are_broken_by_ballots_and_then_by_digest() {
+    fn ties_break_by_ballots_then_digest() {
         assert_eq!(winner(&[tallied(0, 30, 1, 0), tallied(1, 60, 2, 0)]).unwrap().member, 1);
         let (a, b) = (tallied(0, 60, 2, 0), tallied(1, 60, 2, 0));
         let first = usize::from(a.sha256 >= b.sha256);
@@ -172,7 +164,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_winner_does_not_depend_on_the_order_of_the_answers(
+        fn winner_ignores_answer_order(
             sums in prop::collection::vec((0..4_u32, 4..=40_u32), 2..8), turn in 0..8_usize
         ) {
             let answers: Vec<Tallied> = sums
@@ -185,8 +177,9 @@ mod tests {
             prop_assert_eq!(winner(&answers), winner(&turned));
         }
 
+        /// No ballot that comes in later changes the decision.
         #[test]
-        fn what_is_decided_early_stays_so_whatever_comes_in(
+        fn early_decision_is_final(
             answers in prop::collection::vec((prop::collection::vec(4..=40_u32, 0..4), prop::collection::vec(prop::option::of(4..=40_u32), 0..4)), 2..5),
             threshold in 0..=10_000_u16, is_last: bool,
         ) {

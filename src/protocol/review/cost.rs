@@ -6,7 +6,6 @@ use super::prompt::{self, RULES};
 use crate::protocol::contract::{CallId, Step, WorstCase, tokens};
 
 /// Returns the most that a review with this setup can use: every reply is as long as allowed, and every form needs all its repairs.
-#[must_use]
 pub(super) fn worst_case(setup: &ReviewSetup) -> WorstCase {
     let parts = diff::parts(&setup.task.documents, setup.params.part_tokens);
     let mut total = WorstCase::default();

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::diff::{DiffLine, DiffPart, bare};
-use crate::bft::Severity;
 use crate::protocol::turn::Valid;
 use crate::text::{CHOICES_MAX, StrictValue, Violation, closed, escape, extract, read_one};
+use quorum::Severity;
 
 /// The maximum number of findings on one part.
 const FINDINGS_MAX: usize = 10;
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn of_lines_that_look_the_same_the_one_that_is_meant_is_told_by_its_place() {
+    fn equal_lines_are_distinguished_by_place() {
         let diff =
             "--- a/x\n+++ b/x\n@@ -1 +1,3 @@\n+go();\n a\n+go();\n--- a/y\n+++ b/y\n@@ -0,0 +1 @@\n+go();\n";
         let document = Document { name: "d".to_owned(), text: diff.into(), redacted: false };
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finding_is_on_a_line_of_the_diff() {
+    fn finding_is_on_a_diff_line() {
         for line in ["+    return a - 1", "return a - 1", "+ return a - 1"] {
             let written = form(&on(line, "high"), "reject");
             let read = read(&written.to_string(), &part()).unwrap().content;
@@ -225,8 +225,9 @@ mod tests {
         );
     }
 
+    /// A form that does not hold together counts for nothing.
     #[test]
-    fn a_form_that_does_not_hold_together_counts_for_nothing() {
+    fn inconsistent_form_is_refused() {
         let mut sure = form(&json!([]), "approve");
         sure["confidence"] = 101.into();
         let mut silent = form(&json!([]), "approve");

@@ -4,13 +4,13 @@ use super::form::{self, Finding};
 use super::prompt;
 use super::report::ApprovalSection;
 use super::state::{APPROVED, Review};
-use crate::bft::{Opinion, Severity, Vote};
-use crate::crypto::Digest;
 use crate::protocol::contract::{
     Action, CallId, Conversation, Event, How, NoAgreement, Outcome, Protocol, Reply, ReplyShape, Report,
     Step, Unexpected,
 };
 use crate::protocol::turn::{Draft, TurnProgress};
+use crypto::Digest;
+use quorum::{Opinion, Severity, Vote};
 
 impl Review {
     // ===== Asking =====
@@ -119,9 +119,7 @@ mod tests {
     use super::super::prompt::RULES;
     use super::super::{ApprovalParams, ReviewSetup};
     use super::*;
-    use crate::protocol::contract::{
-        AgentSetup, Ask, Document, Finish, Interpreter, Method, RulesVersion, Task, Thinking,
-    };
+    use crate::protocol::contract::{AgentSetup, Ask, Document, Finish, Interpreter, Method, Task, Thinking};
     use crate::text::CanonicalRule;
     use serde_json::json;
 
@@ -149,7 +147,6 @@ mod tests {
             canonical: CanonicalRule::default(),
             params: ApprovalParams { veto, thinking: Thinking::None, ..ApprovalParams::default() },
             rules: RULES.to_owned(),
-            rules_version: RulesVersion::NEWEST,
             check_command: None,
             interpreter: Interpreter::default(),
             chunk_plan: None,
@@ -183,8 +180,9 @@ mod tests {
             .to_string()
     }
 
+    /// The quorum is of all reviewers, whether they answer or not.
     #[test]
-    fn a_quorum_of_all_reviewers_must_approve_whether_they_answer_or_not() {
+    fn approval_needs_quorum_of_all_reviewers() {
         let (yes, no, dunno) = (form("approve", None), form("reject", Some("high")), form("abstain", None));
         let (yes, no, dunno): (&[&str], &[&str], &[&str]) = (&[&yes], &[&no], &[&dunno]);
         let broken: &[&str] = &["I approve!"];
@@ -198,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_critical_finding_is_a_veto_if_the_roleset_says_so() {
+    fn critical_finding_vetoes_if_roleset_says_so() {
         let (yes, no) = (form("approve", None), form("reject", Some("critical")));
         let replies: [&[&str]; 4] = [&[&yes], &[&yes], &[&no], &[&yes]];
         let vetoed = play(review(4, true), &replies).outcome.unwrap();
@@ -207,8 +205,9 @@ mod tests {
         assert_eq!(play(review(4, false), &replies).outcome.unwrap().name(), "agreed");
     }
 
+    /// The author of a form that stays refused abstains in the end.
     #[test]
-    fn a_refused_form_is_asked_for_again_and_its_author_abstains_in_the_end() {
+    fn refused_form_is_asked_for_again() {
         let (yes, bad) = (form("approve", None), form("reject", None));
         let done = play(review(4, false), &[&[&bad, &yes], &[&bad], &[&yes], &[&yes]]);
         assert_eq!(done.opinion(0).unwrap().vote(), Vote::Approve);

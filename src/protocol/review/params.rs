@@ -33,7 +33,6 @@ impl Default for ApprovalParams {
 
 impl ApprovalParams {
     /// Returns the range of the first parameter that is out of range, in words, if there is one.
-    #[must_use]
     pub(super) fn fault(&self) -> Option<&'static str> {
         let wrong = [
             ("`part_tokens` is 200 to 100000", !(200..=100_000).contains(&self.part_tokens)),
@@ -45,7 +44,6 @@ impl ApprovalParams {
     }
 
     /// Returns why the change of a task cannot be reviewed, if it cannot.
-    #[must_use]
     pub fn unreadable_task(&self, task: &Task) -> Option<&'static str> {
         let is_diff =
             |text: &str| text.lines().any(|line| line.starts_with("@@ ") || line.starts_with("diff "));

@@ -4,9 +4,9 @@ use serde::Serialize;
 
 use super::form::Finding;
 use super::state::Review;
-use crate::bft::{Opinion, Quorum, Vote};
-use crate::crypto::Digest;
 use crate::protocol::contract::{AgentReport, BlindVote, Degraded, DegradedKind, Dissent, Report, Tally};
+use crypto::Digest;
+use quorum::{Opinion, Quorum, Vote};
 
 /// The part of a report that only `approval` has.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, VecDeque};
 use super::diff::{self, DiffPart};
 use super::form::{Finding, Form, Verdict};
 use super::params::ReviewSetup;
-use crate::bft::{OPINION_BYTES_MAX, Opinion, Quorum, Severity};
 use crate::protocol::contract::{CallId, Outcome};
 use crate::protocol::turn::Draft;
+use quorum::{OPINION_BYTES_MAX, Opinion, Quorum, Severity};
 
 /// The text that is agreed on when a quorum approves.
 pub(super) const APPROVED: &str = "approve";
@@ -31,7 +31,6 @@ pub struct Review {
 
 impl Review {
     /// Makes the machine for a run that has not started. `setup` must pass its check.
-    #[must_use]
     pub fn new(setup: ReviewSetup) -> Self {
         let reviewers = setup.agents.len();
         let parts = diff::parts(&setup.task.documents, setup.params.part_tokens);

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::reply_loop::{REFUSED, ask};
-use crate::crypto::Digest;
 use crate::protocol::contract::{
     AgentSetup, Answer, Ask, CallId, Conversation, Degraded, DegradedKind, Finish, Reply, ReplyShape, Role,
 };
 use crate::text::{escape, extract};
+use crypto::Digest;
 
 /// An open question to the arbiter.
 #[derive(Clone, Debug)]

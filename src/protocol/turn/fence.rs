@@ -1,7 +1,7 @@
 //! The marks around text from untrusted authors.
 
-use crate::crypto::Hasher;
 use crate::protocol::contract::CallId;
+use crypto::Hasher;
 
 /// Returns the mark around quoted text: eight letters that no author could know beforehand.
 ///

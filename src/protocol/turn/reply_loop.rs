@@ -4,11 +4,11 @@
 //! then for the JSON object. After a refusal it asks for a better object and gives the reason, until the attempts are used up. The protocol
 //! decides what makes an object valid.
 
-use crate::crypto::Hasher;
 use crate::protocol::contract::{
     AgentSetup, Ask, CallId, Conversation, Finish, Reply, ReplyShape, Role, Step, Thinking,
 };
 use crate::text::{ProgramFault, Violation, escape};
+use crypto::Hasher;
 
 /// The words that begin every message that sends a reply back to its author.
 pub const REFUSED: &str = "That reply does not count";
@@ -91,10 +91,9 @@ impl Draft {
         draft
     }
 
-    /// Sets the number of vacuous replies after which the draft gives up. An agent that has written nothing twice writes nothing a third
-    /// time.
-    pub(crate) fn give_up_after_vacuous(&mut self, max: Option<u32>) {
-        self.vacuous_max = max;
+    /// Sets the number of vacuous replies after which the draft gives up, whatever repairs are left.
+    pub(crate) fn give_up_after_vacuous(&mut self, max: u32) {
+        self.vacuous_max = Some(max);
     }
 
     /// Changes the request for the object and its form, now that the thoughts are about to come in.

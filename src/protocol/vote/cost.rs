@@ -11,7 +11,6 @@ const SAMPLE_WORDS: u64 = 300;
 ///
 /// The estimate assumes that all samples are drawn, that every reply is as long as allowed, and that each answer in words is asked for in
 /// a form as well.
-#[must_use]
 pub(super) fn worst_case(setup: &VoteSetup) -> WorstCase {
     let voters = setup.params.voters(&setup.agents);
     let task = tokens(&prompt::words(setup, &setup.task.prompt).situation);

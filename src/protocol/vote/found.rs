@@ -9,7 +9,6 @@ use regex::Regex;
 use serde::Serialize;
 
 use super::quantity::{number, pattern};
-use crate::protocol::contract::FindRule;
 use crate::text::{CanonicalKind, Canonicalizer};
 
 /// A line that announces the answer, with the marks of Markdown around the word.
@@ -22,9 +21,8 @@ static ANNOUNCED: LazyLock<Regex> = LazyLock::new(|| {
 /// A line that holds the answer after four marks, as the solutions of GSM8K end.
 static MARKED: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\s*####\s*([^#].*)$"));
 
-/// A sentence that says the answer: anywhere, and one that says nothing else.
-static SAID: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?i)\banswer\s+is\s*:?\s*(.+)$"));
-static SAID_ALONE: LazyLock<Regex> = LazyLock::new(|| {
+/// A sentence that says the answer and nothing else.
+static SAID: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"(?i)^[\s*_#>`-]*(?:conclusion:\s*|based\s+on\s+[^,]*,\s*)?(?:(?:and|so|thus|hence|then|therefore)[,\s]+)*(?:the\s+)?(?:(?:final|correct|right|best|chosen)\s+)?answer\s+is\s*:?\s*(.+)$",
     )
@@ -69,7 +67,6 @@ pub enum FoundBy {
 pub(super) fn answer(
     said: &str,
     canonicalizer: &Canonicalizer,
-    rule: FindRule,
     choice: impl Fn(&str) -> Option<String>,
 ) -> Option<(String, FoundBy)> {
     let said = after_thoughts(said)?;
@@ -78,25 +75,21 @@ pub(super) fn answer(
     let last = said.lines().rfind(|line| !line.trim().is_empty())?;
     let in_last = |pattern: &Regex| Some(pattern.captures(last)?.get(1)?.as_str().to_owned());
     let short = |found: Option<String>| found.filter(|_| is_short);
-    let (said_alone, is_strict) = match rule {
-        FindRule::Loose => (&SAID, false),
-        FindRule::Strict => (&SAID_ALONE, is_short),
-    };
     let rules: [(FoundBy, &dyn Fn() -> Option<String>); 5] = [
-        (FoundBy::Line, &|| announced(said, kind, is_strict)),
+        (FoundBy::Line, &|| announced(said, kind, is_short)),
         (FoundBy::Marks, &|| short(in_last(&MARKED))),
-        (FoundBy::Box, &|| if is_strict { boxed_at_the_end(said) } else { boxed(said) }.map(str::to_owned)),
-        (FoundBy::Sentence, &|| short(in_last(said_alone))),
+        (FoundBy::Box, &|| if is_short { boxed_at_the_end(said) } else { boxed(said) }.map(str::to_owned)),
+        (FoundBy::Sentence, &|| short(in_last(&SAID))),
         (FoundBy::Whole, &|| short(Some(said.trim().to_owned()).filter(|text| text.lines().count() == 1))),
     ];
     rules.iter().find_map(|(by, find)| {
         let found = find()?;
-        let text = without_marks(&found, kind, is_strict);
+        let text = without_marks(&found, kind);
         let read = match kind {
             CanonicalKind::Number if *by == FoundBy::Whole => {
                 canonicalizer.canonicalize(text).is_ok().then(|| text.to_owned())
             }
-            CanonicalKind::Number => number(text, canonicalizer, rule),
+            CanonicalKind::Number => number(text, canonicalizer),
             CanonicalKind::Choice => choice(text),
             CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Json | CanonicalKind::Verbatim => {
                 canonicalizer
@@ -119,14 +112,14 @@ fn after_thoughts(said: &str) -> Option<&str> {
 
 /// Returns what follows the last line that announces an answer: the rest of that line or, if that is empty, the last line of the text if it
 /// is the only one that follows. Where the answer may have several lines, the further ones belong to it; prose ends at a blank line.
-fn announced(said: &str, kind: CanonicalKind, is_strict: bool) -> Option<String> {
+fn announced(said: &str, kind: CanonicalKind, is_short: bool) -> Option<String> {
     let lines: Vec<&str> = said.lines().collect();
     let (at, rest) = lines.iter().enumerate().rev().find_map(|(at, line)| {
         let rest = ANNOUNCED.captures(line)?.get(1)?.as_str().trim();
         Some((at, rest))
     })?;
     let further = &lines[at + 1..];
-    if is_strict && !rest.is_empty() && further.iter().any(|line| TAKES_BACK.is_match(line)) {
+    if is_short && !rest.is_empty() && further.iter().any(|line| TAKES_BACK.is_match(line)) {
         return None;
     }
     match kind {
@@ -181,15 +174,14 @@ fn boxed_at_the_end(said: &str) -> Option<&str> {
 }
 
 /// Returns a text without the marks of Markdown and mathematics around it, where they cannot belong to the answer.
-fn without_marks(text: &str, kind: CanonicalKind, is_strict: bool) -> &str {
+fn without_marks(text: &str, kind: CanonicalKind) -> &str {
     let is_in = |marks: &'static str| move |c: char| c.is_whitespace() || marks.contains(c);
     match kind {
         CanonicalKind::Number | CanonicalKind::Choice => {
             let is_mark = is_in("*_`{}");
             let text = text.trim_matches(is_mark).trim_end_matches('.').trim_end_matches(is_mark);
             let text = if text.ends_with('$') { text.trim_matches('$').trim() } else { text };
-            let inside = if is_strict { boxed_at_the_end(text) } else { boxed(text) };
-            inside.unwrap_or(text)
+            boxed_at_the_end(text).unwrap_or(text)
         }
         CanonicalKind::Text => text.trim_matches(is_in("*_`")),
         CanonicalKind::Lines | CanonicalKind::Json | CanonicalKind::Verbatim => text,
@@ -200,19 +192,14 @@ fn without_marks(text: &str, kind: CanonicalKind, is_strict: bool) -> &str {
 mod tests {
     use super::*;
 
-    use crate::text::Reading;
-
     fn found(kind: CanonicalKind, said: &str) -> Option<String> {
-        found_by_rule(kind, said, FindRule::Strict)
+        let canonicalizer = Canonicalizer::new(&kind.into());
+        answer(said, &canonicalizer, |text| Some(text.to_owned())).map(|(text, _)| text)
     }
 
-    fn found_by_rule(kind: CanonicalKind, said: &str, rule: FindRule) -> Option<String> {
-        let canonicalizer = Canonicalizer::new(&kind.into(), Reading::Strict);
-        answer(said, &canonicalizer, rule, |text| Some(text.to_owned())).map(|(text, _)| text)
-    }
-
+    /// The unit and the marks beside the number are left out.
     #[test]
-    fn a_number_is_found_where_it_is_announced_with_its_unit_and_marks_left_out() {
+    fn announced_number_is_found() {
         for said in [
             "4 * 12 = 48\nAnswer: 48",
             "**Answer:** 48",
@@ -246,8 +233,9 @@ mod tests {
         }
     }
 
+    /// A number with anything else said is asked for.
     #[test]
-    fn a_number_with_anything_else_said_is_asked_for() {
+    fn ambiguous_number_is_asked_for() {
         for said in [
             "It is 48.",
             "Answer: four",
@@ -286,8 +274,9 @@ mod tests {
         }
     }
 
+    /// A word that changes the number is asked about.
     #[test]
-    fn a_unit_belongs_to_its_number_and_a_word_that_changes_it_is_asked_about() {
+    fn unit_belongs_to_its_number() {
         for unit in [
             " bottles",
             "%",
@@ -347,8 +336,9 @@ mod tests {
         }
     }
 
+    /// An answer that is taken back or is not the author's own is asked for.
     #[test]
-    fn an_answer_that_is_taken_back_or_is_another_ones_is_asked_for() {
+    fn retracted_answer_is_asked_for() {
         for said in [
             "The total is 42.\nA common wrong answer is 40.",
             "I doubt the answer is 40",
@@ -378,26 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rules_before_version_4_take_any_unit() {
-        for said in [
-            "Answer: 7²",
-            "Answer: 7 lakh",
-            "Answer: 7 is incorrect",
-            "A wrong answer is 7",
-            "Answer: 7\nWait.",
-            "\\boxed{7} is wrong",
-        ] {
-            assert_eq!(
-                found_by_rule(CanonicalKind::Number, said, FindRule::Loose).as_deref(),
-                Some("7"),
-                "{said}"
-            );
-        }
-        assert_eq!(found_by_rule(CanonicalKind::Number, "Answer: 7 million", FindRule::Loose), None);
-    }
-
-    #[test]
-    fn a_text_goes_on_to_the_end_and_a_choice_is_one_line() {
+    fn text_spans_lines_but_choice_does_not() {
         assert_eq!(
             found(CanonicalKind::Lines, "so\nAnswer:\na = 1\nb = 2\n").as_deref(),
             Some("a = 1\nb = 2")

@@ -6,7 +6,7 @@ use super::state::{VoteSample, Voting};
 use super::tally::StopClass;
 use crate::protocol::contract::{
     Action, CallId, Event, Executions, How, NoAgreement, OnDisagreement, Outcome, Protocol, Reply, Report,
-    TieRule, Unexpected,
+    Unexpected,
 };
 use crate::protocol::turn::Executes;
 
@@ -65,14 +65,13 @@ impl Voting {
         let looked = u32::try_from(self.looked).unwrap_or(u32::MAX);
         let params = &self.setup.params;
         let count = self.count();
-        let takes_tied = params.on_disagreement == OnDisagreement::Leader
-            && self.setup.rules_version.rules().ties == TieRule::First;
-        let leader = count.leader().or_else(|| count.0.first().filter(|_| takes_tied));
+        let takes_any = params.on_disagreement == OnDisagreement::Leader;
+        // Of several answers with the most votes, the one that came first is taken.
+        let leader = if takes_any { count.0.first() } else { count.leader() };
         let leader = leader.map(|one| one.answer.clone());
         let class = count.enough(params, looked, self.voters.len());
         // A vote that ends without an answer in any case ends at once.
         let is_open = count.can_be_enough(params, looked, self.voters.len());
-        let takes_any = params.on_disagreement == OnDisagreement::Leader;
         let is_last = looked >= params.most() || !(is_open || takes_any);
         if class.is_none() && !is_last {
             return None;

@@ -9,8 +9,8 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::quantity::pattern;
-use crate::crypto::Hasher;
-use crate::protocol::contract::{CallId, PlaceRule};
+use crate::protocol::contract::CallId;
+use crypto::Hasher;
 
 /// The words with which an option speaks of options by their number or order.
 static ORDER: LazyLock<Regex> = LazyLock::new(|| {
@@ -30,8 +30,6 @@ static ORDER: LazyLock<Regex> = LazyLock::new(|| {
 pub(super) struct LetteredOptions {
     lines: Vec<String>,
     options: Vec<LetteredOption>,
-    /// Whether only brackets and punctuation may be around the letter of an answer.
-    is_strict: bool,
     /// Whether an option is about the places of others, as `All of the above` and `Both A and B` are. Such options keep their places.
     is_fixed: bool,
 }
@@ -55,8 +53,7 @@ pub(super) struct Arrangement(Vec<usize>);
 impl LetteredOptions {
     /// Finds the options in a prompt. Returns `None` unless the choices are letters in a row, and each begins exactly one line, as in
     /// `A) Rome` or `(b) Rome`. A word says something itself, so it cannot be given to another option.
-    /// `places` says which options keep their places.
-    pub(super) fn find(prompt: &str, choices: &[String], places: PlaceRule) -> Option<Self> {
+    pub(super) fn find(prompt: &str, choices: &[String]) -> Option<Self> {
         let lines: Vec<String> = prompt.lines().map(str::to_owned).collect();
         let mut options: Vec<LetteredOption> = Vec::new();
         for (place, choice) in choices.iter().enumerate() {
@@ -75,9 +72,8 @@ impl LetteredOptions {
         }
         let is_fixed = has_long_options(&lines, &options)
             || names_places(&lines, &options, choices)
-            || (places == PlaceRule::LettersAndOrder && names_order(&options, choices));
-        let is_strict = places == PlaceRule::LettersAndOrder;
-        (options.len() >= 2).then_some(Self { lines, options, is_strict, is_fixed })
+            || names_order(&options, choices);
+        (options.len() >= 2).then_some(Self { lines, options, is_fixed })
     }
 
     /// Draws the order that a sample sees.
@@ -113,7 +109,7 @@ impl LetteredOptions {
     pub(super) fn choice(&self, arrangement: &Arrangement, answer: &str) -> Option<&str> {
         let shown = |place: usize| Some(&self.options[*arrangement.0.get(place)?]);
         let answer = answer.trim().trim_end_matches('.').trim();
-        let bare = if self.is_strict { bare(answer) } else { plain(answer) };
+        let bare = bare(answer);
         let is_letter = |option: &LetteredOption| bare == plain(&option.choice);
         if let Some(place) = self.options.iter().position(is_letter) {
             return Some(&shown(place)?.choice);
@@ -207,10 +203,6 @@ mod tests {
 
     const PROMPT: &str = "Which is the capital of Italy?\nA) Rome\nB) Milan.\n  (C) Naples\nD: Turin, the old town\nChoose one.";
 
-    fn find(prompt: &str, choices: &[String]) -> Option<LetteredOptions> {
-        LetteredOptions::find(prompt, choices, PlaceRule::LettersAndOrder)
-    }
-
     fn letters() -> Vec<String> {
         ["A", "B", "C", "D"].map(str::to_owned).to_vec()
     }
@@ -221,8 +213,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_answer_leads_back_to_the_option_that_the_voter_saw(seed: u64, draft in 0..100_u32, place in 0..4_usize) {
-            let options = find(PROMPT, &letters()).unwrap();
+        fn answer_maps_back_to_shown_option(seed: u64, draft in 0..100_u32, place in 0..4_usize) {
+            let options = LetteredOptions::find(PROMPT, &letters()).unwrap();
             let arrangement = options.draw(seed, call(draft));
             let shown = options.arranged(&arrangement);
             let line = shown.lines().nth(place + 1).unwrap();
@@ -236,9 +228,10 @@ mod tests {
         }
     }
 
+    /// Every option comes to every place about as often.
     #[test]
-    fn every_option_comes_to_every_place_about_as_often() {
-        let options = find(PROMPT, &letters()).unwrap();
+    fn options_fall_evenly_on_places() {
+        let options = LetteredOptions::find(PROMPT, &letters()).unwrap();
         let mut counts = [[0_u32; 4]; 4];
         for draft in 0..4000 {
             for (place, option) in options.draw(7, call(draft)).0.iter().enumerate() {
@@ -252,7 +245,7 @@ mod tests {
     #[test]
     fn options_that_belong_to_their_places_keep_them() {
         let keeps = |prompt: &str| {
-            let options = find(prompt, &letters()).unwrap();
+            let options = LetteredOptions::find(prompt, &letters()).unwrap();
             (0..20).all(|draft| options.draw(3, call(draft)) == Arrangement(vec![0, 1, 2, 3]))
         };
         for last in [
@@ -308,15 +301,6 @@ mod tests {
     }
 
     #[test]
-    fn the_rules_before_version_4_move_options_that_name_an_order() {
-        for last in ["Only the first two", "a"] {
-            let prompt = format!("Which?\nA) one\nB) two\nC) three\nD) {last}");
-            let options = LetteredOptions::find(&prompt, &letters(), PlaceRule::Letters).unwrap();
-            assert!(!options.is_fixed, "{last}");
-        }
-    }
-
-    #[test]
     fn words_are_no_letters() {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         for (prompt, choices) in [
@@ -325,22 +309,23 @@ mod tests {
             ("Which?\nA+: one\nA-: two", words(&["A+", "A-"])),
             ("Which?\nA) one\nC) two", words(&["A", "C"])),
         ] {
-            assert_eq!(find(prompt, &choices), None, "{prompt}");
+            assert_eq!(LetteredOptions::find(prompt, &choices), None, "{prompt}");
         }
     }
 
+    /// Options are found only where each letter begins one line.
     #[test]
-    fn options_are_found_only_where_each_letter_begins_one_line() {
+    fn options_need_one_line_per_letter() {
         for prompt in
             ["Yes or no?", "A) one\nB) two", "A) a\nB) b\nC) c\nD) d\nA) again", "A a\nB b\nC c\nD d"]
         {
-            assert_eq!(find(prompt, &letters()), None, "{prompt}");
+            assert_eq!(LetteredOptions::find(prompt, &letters()), None, "{prompt}");
         }
     }
 
     #[test]
     fn what_names_no_option_is_no_choice() {
-        let options = find(PROMPT, &letters()).unwrap();
+        let options = LetteredOptions::find(PROMPT, &letters()).unwrap();
         let arrangement = options.draw(1, call(0));
         for answer in
             ["", "E", "A or B", "none of them", "Florence", "B. Florence", "!A", "~A", "¬A", "≠A", "A?"]

@@ -52,7 +52,6 @@ impl Default for VoteParams {
 
 impl VoteParams {
     /// Returns the certainty at which the samples are enough; `None` if all are drawn.
-    #[must_use]
     pub fn enough(&self) -> Option<BasisPoints> {
         let preset = match self.stop {
             StopRule::Fast => 9_000,
@@ -63,7 +62,6 @@ impl VoteParams {
     }
 
     /// Returns the most samples that are drawn.
-    #[must_use]
     pub fn most(&self) -> u32 {
         self.samples_max.unwrap_or(match self.stop {
             StopRule::Fast => 8,
@@ -73,7 +71,6 @@ impl VoteParams {
     }
 
     /// Returns the voters that are asked, by their indexes among the agents.
-    #[must_use]
     pub fn voters(&self, agents: &[AgentSetup]) -> Vec<usize> {
         let modes = self.modes.as_deref().unwrap_or(&[Method::Words]);
         let is_asked = |index: &usize| modes.contains(&agents[*index].method);
@@ -81,7 +78,6 @@ impl VoteParams {
     }
 
     /// Returns why no vote can work with these agents, if none can. The parameters must be in their ranges.
-    #[must_use]
     pub(super) fn misfit(&self, agents: &[AgentSetup]) -> Option<&'static str> {
         let voters = self.voters(agents).len();
         if voters == 0 {
@@ -99,7 +95,6 @@ impl VoteParams {
     }
 
     /// Returns the range of the first parameter that is out of range, in words, if there is one.
-    #[must_use]
     pub(super) fn fault(&self) -> Option<&'static str> {
         let is_count = |count: Option<u32>| count.is_none_or(|count| (1..=VOTES_MAX).contains(&count));
         let is_share =

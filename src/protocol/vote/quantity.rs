@@ -7,7 +7,6 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::protocol::contract::FindRule;
 use crate::text::Canonicalizer;
 
 /// A number alone, with its sign, its currency and a unit of a few words. The sign may be on either side of the currency.
@@ -42,12 +41,6 @@ static CHANGES: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
-/// The words that changed a number by the rules before version 4.
-const CHANGES_ONCE: [&str; 14] = [
-    "hundred", "thousand", "million", "billion", "trillion", "dozen", "k", "m", "half", "doubled", "tripled",
-    "or", "and", "to",
-];
-
 /// The words that may follow a number with at most two letters, and the units that may be written at it. Other such letters are quantities,
 /// as in `3 x`, or multiples, as in `5bn` and `5 m`.
 const SHORT_UNITS: [&str; 40] = [
@@ -66,7 +59,7 @@ pub(super) fn pattern(text: &str) -> Regex {
 }
 
 /// Returns the number of an answer, if nothing but a unit is said with it. A calculation before it may end in it.
-pub(super) fn number(text: &str, canonicalizer: &Canonicalizer, rule: FindRule) -> Option<String> {
+pub(super) fn number(text: &str, canonicalizer: &Canonicalizer) -> Option<String> {
     let text = text.replace("\\$", "$").replace(r"\(", "").replace(r"\)", "");
     let text = text.trim();
     let result =
@@ -74,13 +67,11 @@ pub(super) fn number(text: &str, canonicalizer: &Canonicalizer, rule: FindRule) 
     let found = NUMBER.captures(result.trim())?;
     let part = |at: usize| found.get(at).map_or("", |part| part.as_str());
     let (sign, digits, unit) = (part(1), part(2), part(3));
-    let is_changed = match rule {
-        FindRule::Loose => {
-            unit.split_whitespace().any(|word| CHANGES_ONCE.contains(&word.to_lowercase().as_str()))
-        }
+    let is_changed = if unit.is_empty() {
         // An exclamation mark at a number may be its factorial.
-        FindRule::Strict if unit.is_empty() => found.get(0)?.as_str().ends_with('!'),
-        FindRule::Strict => !is_unit(unit, found.get(2)?.end() == found.get(3)?.start()),
+        found.get(0)?.as_str().ends_with('!')
+    } else {
+        !is_unit(unit, found.get(2)?.end() == found.get(3)?.start())
     };
     let is_signed_twice = !sign.is_empty() && digits.starts_with(['-', '+', '−']);
     let number = format!("{sign}{digits}");

@@ -6,10 +6,10 @@ use super::found::FoundBy;
 use super::sample::Drawn;
 use super::state::{VoteSample, Voting};
 use super::tally::{StopClass, VotesFor};
-use crate::crypto::Digest;
 use crate::protocol::contract::{
     AgentReport, BlindVote, CallId, Degraded, DegradedKind, Dissent, Fraction, Lead, Method, Outcome, Report,
 };
+use crypto::Digest;
 
 /// The part of a report that only `vote` has.
 #[derive(Clone, Debug, PartialEq, Serialize)]

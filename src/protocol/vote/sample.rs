@@ -138,8 +138,7 @@ impl Drawing {
 
     /// Returns the answer that the rule finds in a free text.
     fn found(&self, judge: &Judge<'_>, said: &str) -> Option<(String, FoundBy)> {
-        let rule = judge.setup.rules_version.rules().finding;
-        found::answer(said, judge.canonicalizer, rule, |text| judge.choice(self.arrangement.as_ref(), text))
+        found::answer(said, judge.canonicalizer, |text| judge.choice(self.arrangement.as_ref(), text))
     }
 }
 

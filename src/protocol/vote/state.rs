@@ -38,20 +38,17 @@ pub(super) enum VoteSample {
 
 impl Voting {
     /// Makes the machine for a run that has not started. `setup` must pass its check.
-    #[must_use]
     pub fn new(setup: VoteSetup) -> Self {
         let heard = setup.heard(&setup.params.constraints);
         let own = prompt::own(&setup);
         let own = own.each_ref().map(String::as_str);
-        let whole: Vec<&str> = setup.agents.iter().map(|agent| agent.pack.as_str()).collect();
-        let told = setup.told(&heard, &whole, &own);
+        let told = setup.told(&heard, &own);
         let is_choice = setup.canonical.kind == CanonicalKind::Choice;
-        let rules = setup.rules_version.rules();
-        let find = || LetteredOptions::find(&setup.task.prompt, &setup.canonical.choices, rules.places);
+        let find = || LetteredOptions::find(&setup.task.prompt, &setup.canonical.choices);
         let options = is_choice.then(find).flatten();
         Self {
             executions: Executions::new(&setup),
-            canonicalizer: Canonicalizer::new(&setup.canonical, rules.reading),
+            canonicalizer: Canonicalizer::new(&setup.canonical),
             options,
             told,
             voters: setup.params.voters(&setup.agents),

@@ -24,7 +24,6 @@ pub enum StopClass {
 
 impl StopClass {
     /// Returns the letter of the class.
-    #[must_use]
     pub fn letter(self) -> &'static str {
         match self {
             Self::A => "A",

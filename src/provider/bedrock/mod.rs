@@ -135,10 +135,6 @@ impl BedrockConnection {
 
 impl Bedrock {
     /// Creates the client, without connecting to anything yet.
-    ///
-    /// # Errors
-    ///
-    /// [`ProviderError::Setup`].
     pub fn new(endpoint: BedrockEndpoint) -> Result<Self, ProviderError> {
         Ok(Self::with_connection(Arc::new(BedrockConnection::new(endpoint, None)?)))
     }
@@ -161,10 +157,6 @@ impl Bedrock {
     }
 
     /// Calls the model; see [`super::Provider::ask`].
-    ///
-    /// # Errors
-    ///
-    /// [`ProviderError`].
     pub async fn ask(&self, ask: &Ask, progress: OnProgress<'_>) -> Result<Completion, ProviderError> {
         let requests = Cell::new(0);
         loop {

@@ -17,9 +17,9 @@ use reqsign_core::{
 use reqwest::Url;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 
-use crate::crypto::Digest;
 use crate::files::{SMALL_BYTES_MAX, read};
 use crate::provider::{ProviderError, http};
+use crypto::Digest;
 
 /// The type of a request's body.
 pub(super) const JSON: &str = "application/json";

@@ -104,7 +104,6 @@ impl LaunchCommand {
     }
 
     /// Returns the words with this port.
-    #[must_use]
     pub fn words(&self, port: u16) -> Vec<String> {
         self.words.iter().map(|word| word.replace("{port}", &port.to_string())).collect()
     }
@@ -147,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_known_server_takes_further_arguments_and_a_path() {
+    fn known_server_takes_arguments_and_path() {
         let vllm = words("/opt/venv/bin/vllm --max-model-len 8192", Some("Qwen/Qwen2.5-7B-Instruct"));
         assert_eq!(vllm[..3], ["/opt/venv/bin/vllm", "serve", "Qwen/Qwen2.5-7B-Instruct"]);
         assert_eq!(vllm[5..7], ["--port", "4321"]);
@@ -156,8 +155,9 @@ mod tests {
         assert_eq!(words("llama-server", Some("Cargo.toml"))[1..3], ["--model", "Cargo.toml"]);
     }
 
+    /// A command of one's own is split as a shell does and is never run by one.
     #[test]
-    fn a_command_of_ones_own_is_split_as_a_shell_does_and_never_run_by_one() {
+    fn own_command_is_split_without_a_shell() {
         let own = words("python 'my server.py' --port={port} -m {model}", Some("a b; rm -rf /"));
         assert_eq!(own, ["python", "my server.py", "--port=4321", "-m", "a b; rm -rf /"]);
     }

@@ -55,8 +55,9 @@ fn is_withheld(name: &str, named: &BTreeSet<String>) -> bool {
 mod tests {
     use super::*;
 
+    /// A variable that a server needs is not withheld.
     #[test]
-    fn keys_are_withheld_and_what_a_server_needs_is_not() {
+    fn keys_are_withheld_from_server() {
         let named = BTreeSet::from(["LAB_PASS".to_owned(), "HF_TOKEN".to_owned()]);
         for name in
             ["OPENAI_API_KEY", "openrouter_api_key", "AWS_SESSION_TOKEN", "LAB_PASS", "X_API_KEY", TRUST]

@@ -48,7 +48,6 @@ pub enum LaunchError {
 
 impl LaunchError {
     /// Returns the exit code of the program if this error ends it.
-    #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Command(_) => ExitCode::Usage,

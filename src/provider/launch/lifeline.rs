@@ -30,7 +30,6 @@ pub struct Lifeline {
 
 impl Lifeline {
     /// Returns true if calls to this base URL go to the launched server.
-    #[must_use]
     pub fn serves(&self, base_url: &str) -> bool {
         self.base_url == base_url
     }

@@ -88,13 +88,11 @@ impl Launched {
     }
 
     /// Returns the server's base URL, up to and including `/v1`.
-    #[must_use]
     pub fn base_url(&self) -> &str {
         &self.lifeline.base_url
     }
 
     /// Returns the lifeline for calls to the server.
-    #[must_use]
     pub fn lifeline(&self) -> Lifeline {
         self.lifeline.clone()
     }

@@ -118,8 +118,9 @@ mod tests {
         }
     }
 
+    /// After that the limit grows by one a round.
     #[test]
-    fn it_doubles_until_the_first_refusal_and_then_grows_by_one_a_round() {
+    fn limit_doubles_until_first_refusal() {
         let mut limit = Limit::new(4, 1000);
         let mut now = Instant::now();
         let mut next = || {
@@ -140,8 +141,9 @@ mod tests {
         }
     }
 
+    /// A limit that does not bind learns nothing.
     #[test]
-    fn it_stays_between_its_bounds_and_learns_nothing_where_it_does_not_bind() {
+    fn limit_stays_between_its_bounds() {
         let mut limit = Limit::new(8, 10);
         let start = Instant::now();
         for second in 0..50 {
@@ -160,8 +162,9 @@ mod tests {
         assert_eq!(limit.now(), 8);
     }
 
+    /// Answers that begin later and later are a sign of load. Answers that always take long are not.
     #[test]
-    fn answers_that_begin_later_and_later_are_a_sign_and_those_that_always_take_long_are_none() {
+    fn later_answers_lower_the_limit() {
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
         let slow = |seconds| LoadSign::Answered(Some(Duration::from_secs(seconds)));

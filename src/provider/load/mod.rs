@@ -208,8 +208,9 @@ async fn at(time: Option<Instant>) {
 mod tests {
     use super::*;
 
+    /// A server that is only slow is not gone.
     #[test]
-    fn a_server_without_a_connection_is_gone_and_one_that_is_slow_or_broken_is_not() {
+    fn lost_connection_means_server_is_gone() {
         let timed_out = |setting| ProviderError::TimedOut {
             url: String::new(),
             what: "answer",

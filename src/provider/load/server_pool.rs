@@ -153,8 +153,9 @@ mod tests {
         Pool::new((0..servers).map(|_| Limit::new(most, most)))
     }
 
+    /// Other conversations go where there is room.
     #[test]
-    fn a_conversation_stays_where_its_beginning_is_and_others_go_where_there_is_room() {
+    fn conversation_stays_home_while_there_is_room() {
         let (mut pool, now) = (pool(3, 2), Instant::now());
         let first: Vec<Option<usize>> = (0..3).map(|_| pool.take(now, None)).collect();
         assert_eq!(first, [Some(0), Some(1), Some(2)], "each gets one");
@@ -167,8 +168,9 @@ mod tests {
         assert_eq!(pool.take(now, None), Some(2));
     }
 
+    /// A server that was left out is tried again with one request.
     #[test]
-    fn one_that_fails_three_times_in_a_row_is_left_out_and_tried_again_with_one_request() {
+    fn server_is_left_out_after_three_faults() {
         let (mut pool, mut now) = (pool(2, 8), Instant::now());
         for _ in 0..3 {
             let at = pool.take(now, Some(0)).unwrap();
@@ -193,8 +195,9 @@ mod tests {
         assert_eq!((0..8).map(|_| pool.take(now, Some(0))).filter(|at| *at == Some(0)).count(), 8);
     }
 
+    /// An outage begins with a failed trial.
     #[test]
-    fn an_outage_lasts_from_a_failed_trial_until_the_next_one() {
+    fn outage_lasts_until_next_trial() {
         let (mut pool, mut now) = (pool(1, 8), Instant::now());
         let fail = |pool: &mut Pool, now, end| {
             let at = pool.take(now, None).unwrap();
@@ -231,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_nothing_of_a_server_leaves_it_as_it_is() {
+    fn neutral_outcome_leaves_server_unchanged() {
         let (mut pool, now) = (pool(1, 4), Instant::now());
         for end in [End::Ill, End::Ill, End::Well(LoadSign::Nothing), End::Ill] {
             let at = pool.take(now, None).unwrap();

@@ -77,7 +77,6 @@ impl Mock {
 }
 
 /// Returns the reply of an agent that gives this answer to every question.
-#[must_use]
 pub fn agreeing(ask: &Ask, answer: &str) -> Reply {
     let policy = Policy { kind: PolicyKind::Honest, answer: answer.to_owned(), draft_answer: None };
     Reply { text: policy.reply(ask), reasoning: None, finish: Finish::Stop, yes: None }

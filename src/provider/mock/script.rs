@@ -93,7 +93,6 @@ impl MockScript {
     }
 
     /// Returns true if some rule may answer calls of the agent named `agent`.
-    #[must_use]
     pub fn plays(&self, agent: &str) -> bool {
         self.rules.iter().any(|rule| rule.when.agent.as_ref().is_none_or(|name| name == agent))
     }

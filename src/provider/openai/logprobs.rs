@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_of_reasoning_before_the_text_are_passed_over() {
+    fn reasoning_tokens_before_text_are_skipped() {
         let parts = ["{\"sound\":\"", " yes", "<think>", "{\"sound\":\"", "no", "\"}", "<end>"];
         let (tokens, _) = tokens(&parts, 4, &[("yes", 0.4), ("no", 0.6)]);
         assert_eq!(yes(&tokens, "{\"sound\":\"no\"}", "sound"), Some(4_000));

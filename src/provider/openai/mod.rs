@@ -46,10 +46,6 @@ pub struct OpenAi {
 
 impl OpenAi {
     /// Creates the client, without connecting to anything yet.
-    ///
-    /// # Errors
-    ///
-    /// [`ProviderError::Setup`].
     pub fn new(endpoint: OpenAiEndpoint) -> Result<Self, ProviderError> {
         Ok(Self::with_client(Arc::new(Client::alone(endpoint)?)))
     }
@@ -87,10 +83,6 @@ impl OpenAi {
     ///
     /// A call that meets the end of a launched server is made again once the server is back. A call that meets a server
     /// which is still loading its model is made again once the model is loaded.
-    ///
-    /// # Errors
-    ///
-    /// [`ProviderError`].
     pub async fn ask(&self, ask: &Ask, progress: OnProgress<'_>) -> Result<Completion, ProviderError> {
         let requests = Cell::new(0);
         let Some(lifeline) = self.lifeline.get() else {
@@ -208,10 +200,6 @@ impl OpenAi {
     }
 
     /// Asks as [`Self::info`] does, and also for the version of the server's program.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::info`].
     pub async fn described(&self) -> Result<ServerInfo, ProviderError> {
         info::describe(&self.client).await
     }
@@ -229,10 +217,6 @@ pub struct Probe(Client);
 
 impl Probe {
     /// Creates a probe of the server at this base URL, without connecting to anything yet.
-    ///
-    /// # Errors
-    ///
-    /// [`ProviderError::Setup`].
     pub fn new(base_url: &str) -> Result<Self, ProviderError> {
         Ok(Self(Client::alone(OpenAiEndpoint::bare(base_url))?))
     }

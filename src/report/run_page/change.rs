@@ -130,7 +130,7 @@ impl ShownLine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bft::{Opinion, Severity};
+    use quorum::{Opinion, Severity};
 
     fn section(line: u64, quote: &str) -> Section {
         let finding = Finding {
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finding_is_at_its_line_in_its_file() {
+    fn finding_is_shown_at_its_line() {
         let shown = change(&diff(3), &section(2, "+line 2"));
         let [first, second] = &shown[..] else { panic!("a short change is shown whole: {shown:?}") };
         assert!(first.lines.iter().all(|line| line.findings.is_empty()), "{first:?}");
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_change_the_surroundings_of_its_findings_are_shown() {
+    fn long_change_shows_surroundings_of_findings() {
         let shown = change(&diff(2_000), &section(1_000, "+line 1000"));
         let [other, file] = &shown[..] else { panic!("each file is named: {}", shown.len()) };
         assert_eq!((other.path.as_str(), other.lines.len()), ("a", 1));

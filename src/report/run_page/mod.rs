@@ -24,7 +24,6 @@ use super::transcript::{TranscriptStep, walk};
 use super::vote::stop_in_words;
 use super::worth::worth;
 use crate::core::Endpoint;
-use crate::crypto::Digest;
 use crate::engine::{ReplayError, RunState};
 use crate::journal::{Entry, Record};
 use crate::page::environment;
@@ -32,6 +31,7 @@ use crate::protocol::review::ApprovalSection;
 use crate::protocol::vote::VoteSection;
 use crate::protocol::{BlindVote, OutcomeKind, Section};
 use crate::text::{counted, escape, grouped};
+use crypto::Digest;
 
 /// The most characters of the task in the heading.
 const HEADING_CHARS: usize = 120;

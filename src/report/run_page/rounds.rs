@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::crypto::Digest;
 use crate::engine::RunState;
 use crate::journal::{Entry, Record};
 use crate::page::Blocks;
@@ -15,6 +14,7 @@ use crate::protocol::{CallId, Params, Step};
 use crate::report::form::capital;
 use crate::report::transcript::{TranscriptStep, is_blind};
 use crate::text::escape;
+use crypto::Digest;
 
 /// The place of a step on the page.
 #[derive(Clone, Debug)]

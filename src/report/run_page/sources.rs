@@ -200,8 +200,9 @@ mod tests {
         parts(text, places).0.into_iter().map(|part| (part.quote, part.text)).collect()
     }
 
+    /// Its quotes are marked.
     #[test]
-    fn a_short_source_is_shown_whole_with_its_quotes_marked() {
+    fn short_source_is_shown_whole() {
         let shown = told("one two three", vec![(2, 8..13), (1, 4..7)]);
         let part = |quote, text: &str| (quote, text.to_owned());
         assert_eq!(
@@ -213,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_source_the_surroundings_of_its_quotes_are_shown() {
+    fn long_source_shows_surroundings_of_quotes() {
         let text = format!("{}QUOTE{}", "ä".repeat(3_000), "z".repeat(3_000));
         let shown = told(&text, vec![(1, 6_000..6_005)]);
         let lengths: Vec<usize> = shown.iter().map(|(_, text)| text.len()).collect();

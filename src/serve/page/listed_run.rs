@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_right_answer_that_was_given_up_is_found_by_the_filters() {
+    fn filters_find_abandoned_right_answer() {
         let row = |blind: Option<bool>, end: Option<bool>| {
             json!({"task": "t", "blind_right": blind, "right": end, "text": "4", "sha256": "b", "blind_vote": {"sha256": "b"},
                 "dissent": [{"sha256": "a"}], "agents": [{"changes": 1}], "degraded": []})

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_keeps_its_facts_and_says_what_is_missing() {
+    fn answer_keeps_facts_and_names_missing() {
         let part =
             |asked: &str, facts: &[usize], says: &str| json!({"asked": asked, "facts": facts, "says": says});
         let parts = [

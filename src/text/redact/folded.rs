@@ -168,7 +168,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn places_of_both_foldings_lead_back_to_the_text() {
+    fn places_map_back_through_both_foldings() {
         let text = "a\u{200B}b\u{2014}c\u{A0}\n  d\u{FF21}\u{AD}";
         let folded = Folded::new(text);
         assert_eq!(folded.text(), "ab-c \n  dA");
@@ -184,7 +184,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn each_folded_character_leads_to_the_one_that_it_came_from(text in "[a\u{200B}\u{2014}\u{A0}\n \u{FF21}漢]{0,12}") {
+        fn folded_character_leads_to_its_origin(text in "[a\u{200B}\u{2014}\u{A0}\n \u{FF21}漢]{0,12}") {
             let kept: Vec<(usize, char)> =
                 text.char_indices().filter_map(|(at, c)| Some((at, fold(c)?))).collect();
             let folded = Folded::new(&text);

@@ -310,8 +310,9 @@ fn torn_key(text: &str) -> Option<Range<usize>> {
 mod tests {
     use super::*;
 
+    /// A much shorter token is not found, and neither is one with a letter before it.
     #[test]
-    fn each_token_of_the_table_is_found_whole_and_not_when_it_is_too_short() {
+    fn each_listed_token_is_found_whole() {
         for (prefix, run, least) in TOKENS {
             let sign = if matches!(run, Run::Hex) { "e7" } else { "z7" };
             let body: String = sign.chars().cycle().take(least).collect();
@@ -328,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_key_of_amazon_is_known_by_its_looks() {
+    fn aws_secret_is_known_by_looks() {
         let secret = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";
         let found = aws_secrets(&format!("it is {secret}."));
         assert_eq!(found.first(), Some(&(6..46)));

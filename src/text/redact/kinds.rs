@@ -9,18 +9,17 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::phones::Regions;
-use super::{emails, keys, national_ids, numbers, phones, secrets};
+use super::{emails, keys, numbers, phones, secrets};
 
 /// The form of a token, which stands for an original already.
 pub(super) const TOKEN: &str = r"\[[A-Z]+_[0-9]+\]";
 
 /// The words in the tokens.
-pub(super) const WORDS: [&str; 8] = ["TOKEN", "SECRET", "EMAIL", "IBAN", "CARD", "NATIONALID", "IP", "PHONE"];
+pub(super) const WORDS: [&str; 6] = ["TOKEN", "SECRET", "EMAIL", "CARD", "IP", "PHONE"];
 
 /// Returns the places that have one of the forms, with the word for each. The kinds are in the order in which they are
-/// preferred if two find the same place. National phone numbers count for these regions.
-pub(super) fn find(text: &str, regions: &Regions) -> Vec<(Range<usize>, &'static str)> {
+/// preferred if two find the same place.
+pub(super) fn find(text: &str) -> Vec<(Range<usize>, &'static str)> {
     static TOKENS: LazyLock<Regex> =
         LazyLock::new(|| Regex::new(TOKEN).expect("the form is a constant, and tests use it"));
     let kinds = [
@@ -28,11 +27,9 @@ pub(super) fn find(text: &str, regions: &Regions) -> Vec<(Range<usize>, &'static
         ("SECRET", keys::find(text)),
         ("SECRET", secrets::find(text)),
         ("EMAIL", emails::find(text)),
-        ("IBAN", numbers::ibans(text)),
         ("CARD", numbers::cards(text)),
-        ("NATIONALID", national_ids::find(text)),
         ("IP", numbers::addresses(text)),
-        ("PHONE", phones::find(text, regions)),
+        ("PHONE", phones::find(text)),
     ];
     kinds.into_iter().flat_map(|(word, places)| places.into_iter().map(move |place| (place, word))).collect()
 }

@@ -1,8 +1,8 @@
 //! Replaces what must not leave the machine by tokens, and puts it back at the end.
 //!
 //! The input is texts. The output is the same texts with tokens such as `[EMAIL_1]`, and the table that turns tokens
-//! back. A token replaces each e-mail address, phone number, IBAN, card number, national id, IP address and secret, and
-//! each match of the user's own patterns. One original has one token in all texts, so a model can still see whether two
+//! back. A token replaces each e-mail address, phone number in international form, card number, IP address and secret,
+//! and each match of the user's own patterns. One original has one token in all texts, so a model can still see whether two
 //! of them are the same. Text that is written like a token is replaced as well, so that putting back is always exact:
 //! every token in a redacted text is in the table.
 //!
@@ -15,7 +15,6 @@ mod forms;
 mod keys;
 mod kinds;
 mod known;
-mod national_ids;
 mod numbers;
 mod phones;
 mod places;
@@ -34,7 +33,6 @@ use regex::Regex;
 use folded::Folded;
 use known::KnownOriginals;
 pub use known::Originals;
-pub use phones::{Regions, UnknownRegion};
 pub use redactions::Redactions;
 use tokens::{OWN, parts, words};
 pub use tokens::{bent_tokens, is_token, tokens};
@@ -61,7 +59,6 @@ pub struct Redactor {
     own: Vec<Regex>,
     /// The finder of the originals that are replaced wherever they are.
     known: Option<KnownOriginals>,
-    regions: Regions,
     redactions: Redactions,
     /// The inverse of the table: for each word its originals, and the numbers of their tokens.
     tokens: BTreeMap<&'static str, BTreeMap<Original, u64>>,
@@ -81,7 +78,6 @@ impl Redactor {
     }
 
     /// Returns this redactor with the given table in place of its own.
-    #[must_use]
     pub fn with_redactions(self, redactions: Redactions) -> Self {
         let mut tokens: BTreeMap<_, BTreeMap<Original, u64>> = BTreeMap::new();
         let mut numbers = BTreeMap::new();
@@ -99,22 +95,13 @@ impl Redactor {
         Self { redactions, tokens, numbers, ..self }
     }
 
-    /// Returns this redactor with the national phone numbers of these regions in place of the default ones.
-    #[must_use]
-    pub fn with_regions(mut self, regions: Regions) -> Self {
-        self.regions = regions;
-        self
-    }
-
     /// Returns this redactor, which then also finds these originals wherever they are.
-    #[must_use]
     pub fn with_known(mut self, originals: &Originals) -> Self {
         self.known = KnownOriginals::new(originals);
         self
     }
 
     /// Returns the table of everything that has been replaced.
-    #[must_use]
     pub fn redactions(&self) -> &Redactions {
         &self.redactions
     }
@@ -150,7 +137,7 @@ impl Redactor {
     fn find(&self, text: &str, part: Range<usize>) -> Vec<(Range<usize>, &'static str)> {
         // Invisible characters hide nothing, and a character that looks like a space is a space.
         let folded = Folded::new(text);
-        let mut found = kinds::find(folded.text(), &self.regions);
+        let mut found = kinds::find(folded.text());
         for place in self.find_own(folded.text()) {
             found.push((place, OWN));
         }
@@ -214,10 +201,8 @@ mod tests {
     fn what_must_not_leave_is_replaced() {
         for (text, redacted) in [
             ("Write to ann.lee+x@example.co.uk, please.", "Write to [EMAIL_1], please."),
-            ("Call +31 20 123 4567 or (020) 123-4567.", "Call [PHONE_1] or [PHONE_2]."),
+            ("Call +31 20 123 4567 or +1 (555) 123-4567.", "Call [PHONE_1] or [PHONE_2]."),
             ("Call 0049 (89) 1234-567 now", "Call [PHONE_1] now"),
-            ("To NL91 ABNA 0417 1643 00, or DE89370400440532013000.", "To [IBAN_1], or [IBAN_2]."),
-            ("NL91 ABNA 0417 1643 00 BY FRIDAY", "[IBAN_1] BY FRIDAY"),
             ("4111 1111 1111 1111 12/27", "[CARD_1] 12/27"),
             ("Card 4111 1111 1111 1111 and 5500-0000-0000-0004", "Card [CARD_1] and [CARD_2]"),
             ("from 192.168.0.1 and 2001:db8::1 to fe80::1", "from [IP_1] and [IP_2] to [IP_3]"),
@@ -244,21 +229,14 @@ mod tests {
             ("2024-01-05 4111111111111111 paid", "2024-01-05 [CARD_1] paid"),
             ("Row 12 4111 1111 1111 1111", "Row 12 [CARD_1]"),
             ("nr_4111111111111111 and 4111.1111.1111.1111", "nr_[CARD_1] and [CARD_2]"),
-            ("ref AB12 NL91ABNA0417164300", "ref AB12 [IBAN_1]"),
-            ("iban nl91abna0417164300 IBAN_NL91ABNA0417164300", "iban [IBAN_1] IBAN_[IBAN_2]"),
             ("+31 20 123 4567 0612345678", "[PHONE_1] [PHONE_2]"),
             ("ping 2001:db8::1. From address:2001:db8::2 ok", "ping [IP_1]. From address:[IP_2] ok"),
             ("ann\u{200B}@example.org or b\u{AD}ob@example.org", "[EMAIL_1] or [EMAIL_2]"),
-            (
-                "NL91\u{A0}ABNA\u{A0}0417\u{A0}1643\u{A0}00, +31\u{2011}20\u{2011}1234567",
-                "[IBAN_1], [PHONE_1]",
-            ),
+            ("+31\u{2011}20\u{2011}1234567,\u{A0}+31\u{A0}20\u{A0}1234567", "[PHONE_1],\u{A0}[PHONE_2]"),
             ("ann%40example.org root@localhost o'neil@example.org", "[EMAIL_1] [EMAIL_2] [EMAIL_3]"),
-            ("07911123456, 01.23.45.67.89, 555 123 4567", "[PHONE_1], [PHONE_2], [PHONE_3]"),
-            ("1-800-555-0199, 8 (495) 123-45-67, 00 31 20 123 4567", "[PHONE_1], [PHONE_2], [PHONE_3]"),
+            ("00 31 20 123 4567, 001-800-555-0199", "[PHONE_1], [PHONE_2]"),
             ("10.0.0.1-10.0.0.9", "[IP_1]-[IP_2]"),
-            ("DE89 370400440532013000 and NL91.ABNA.0417.1643.00.", "[IBAN_1] and [IBAN_2]."),
-            ("NL91-ABNA-0417-1643-00, 4111_1111_1111_1111", "[IBAN_1], [CARD_1]"),
+            ("card 4111_1111_1111_1111", "card [CARD_1]"),
             ("\"ann lee\"@example.org, x@xn--e1afmkfd.xn--p1ai", "[EMAIL_1], [EMAIL_2]"),
             ("ann\u{FF20}example.org \u{FF0B}\u{FF13}\u{FF11} 20 123 4567", "[EMAIL_1] [PHONE_1]"),
         ] {
@@ -272,7 +250,6 @@ mod tests {
     fn lines_and_columns_hide_nothing() {
         for (text, redacted) in [
             ("Card 4111 1111\n1111 1111 of ann.lee@\n  example.org.", "Card [CARD_1] of [EMAIL_1]."),
-            ("NL91 ABNA\r\n0417 1643 00 and NL91\tABNA\t0417\t1643\t00", "[IBAN_1] and [IBAN_2]"),
             ("4111  1111  1111  1111\t12", "[CARD_1]\t12"),
             ("+31 20\n123 4567 or 3782 822463\n10005", "[PHONE_1] or [CARD_1]"),
             // Each number is whole on its line.
@@ -326,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_torn_apart_is_found_in_its_parts() {
+    fn torn_key_is_found_in_parts() {
         let lines = |n: usize| vec!["A1b2".repeat(16); n].join("\n");
         let (head, tail) = ("-----BEGIN RSA PRIVATE KEY-----", "-----END RSA PRIVATE KEY-----");
         for part in [format!("{head}\n{}", lines(1)), format!("{}\n{tail}", lines(1)), lines(5)] {
@@ -345,7 +322,7 @@ mod tests {
             "1234567890123452 begins as no card does.",
             "On 2026-11-22 at 12:30:45 version 1.2.3 of std::fmt::Write had 1,234,567 users.",
             "12 + 30 = 42, and 3.14159265358979 is near pi; see section 4.2.1.",
-            "4111 1111 1111 1112 fails the check, and so does GB82 WEST 1234 5698 7654 33.",
+            "4111 1111 1111 1112 fails the check; 020 123 4567 is written as many numbers are.",
             "999.1.1.1 is no address; a list [1], [2] and a[0] are no tokens.",
             "The secret of bread is time. Pass the word on. The password is required, and the key is simple.",
             "met ann@\nhome, 12 apples\t4 pears\t4111\t7 figs; the public key: see below",
@@ -367,18 +344,15 @@ mod tests {
     }
 
     #[test]
-    fn of_two_phone_numbers_side_by_side_nothing_is_left() {
-        for text in
-            ["Tel 030 1234567 0171 7654321 end", "+1-555-123-4567 555-765-4321", "0171/1234567 0172/7654321"]
-        {
+    fn second_of_two_phone_numbers_is_replaced() {
+        for text in ["Tel 0049 30 1234567 0171 7654321 end", "+1-555-123-4567 555-765-4321"] {
             let redacted = redactor().redact(text);
             assert!(!redacted.contains("765"), "{redacted}");
         }
-        assert_eq!(redactor().redact("Call 030 1234567 3 times."), "Call [PHONE_1] 3 times.");
     }
 
     #[test]
-    fn a_bent_token_is_told_and_a_whole_one_is_not() {
+    fn only_bent_tokens_are_reported() {
         let known = BTreeSet::from(["[EMAIL_1]".to_owned(), "[PHONE_12]".to_owned()]);
         assert!(bent_tokens(&known, "Write to [EMAIL_1], or call [PHONE_12].").is_empty());
         let bent = "Write to EMAIL_1, [email_1], [EMAIL 1], [EMAIL\\_1] or [EMAIL_2].";

@@ -1,4 +1,4 @@
-//! Numbers that must not leave the machine: bank accounts, cards, and addresses of machines.
+//! Numbers that must not leave the machine: cards, and addresses of machines.
 //!
 //! The input is a folded text. The output is places in it. Each trial examines a stretch of bounded length, so the time
 //! is linear in the text, whatever its content. If the form says too little, a check decides, such as a check digit.
@@ -11,21 +11,6 @@ use super::places::{each, stands_alone};
 
 /// The lengths of the shortest and the longest card number, in digits (ISO/IEC 7812-1).
 const CARD_DIGITS: [usize; 2] = [13, 19];
-
-/// The lengths of the shortest and the longest bank account number, in characters (ISO 13616).
-const IBAN_CHARS: [usize; 2] = [15, 34];
-
-/// Returns the places of bank account numbers (IBAN).
-pub(super) fn ibans(text: &str) -> Vec<Range<usize>> {
-    each(
-        text,
-        |byte| byte.is_ascii_alphabetic(),
-        |start| {
-            let length = iban(&text[start..], |byte| matches!(byte, b' ' | b'.' | b'-'), 1)?;
-            stands_alone(text, start..start + length, false)
-        },
-    )
-}
 
 /// Returns the places of card numbers.
 pub(super) fn cards(text: &str) -> Vec<Range<usize>> {
@@ -49,49 +34,6 @@ pub(super) fn addresses(text: &str) -> Vec<Range<usize>> {
             stands_alone(text, start..start + length, true)
         },
     )
-}
-
-/// Returns the length of the IBAN at the beginning of a text, if there is one. One separator is allowed between its
-/// groups, each of which has at least `group_min` characters.
-pub(super) fn iban(text: &str, is_separator: impl Fn(u8) -> bool, group_min: usize) -> Option<usize> {
-    let bytes = text.as_bytes();
-    let is_sign = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_alphanumeric);
-    let is_head = |(at, byte): (usize, &u8)| {
-        if at < 2 { byte.is_ascii_alphabetic() } else { byte.is_ascii_digit() }
-    };
-    let head = bytes.get(..4).filter(|head| head.iter().enumerate().all(is_head))?;
-    let first = head.iter().fold(0, |number, byte| appended(number, *byte));
-    let mut signs = [0; IBAN_CHARS[1]];
-    signs[..4].copy_from_slice(head);
-    let (mut count, mut at, mut number, mut whole) = (4, 4, 0, None);
-    while count < signs.len() {
-        let is_apart = bytes.get(at).is_some_and(|byte| is_separator(*byte));
-        let next = at + usize::from(is_apart);
-        let is_group = !(is_apart || at == 4) || (next..next + group_min).all(is_sign);
-        let Some(&byte) = bytes.get(next).filter(|_| is_group && is_sign(next)) else { break };
-        signs[count] = byte;
-        number = appended(number, byte);
-        count += 1;
-        at = next + 1;
-        // The first four characters count as the last six digits.
-        let is_checked = (number * 1_000_000 + first) % 97 == 1;
-        if count >= IBAN_CHARS[0] && is_checked && !is_sign(at) && is_known(&signs[..count]) {
-            whole = Some(at);
-        }
-    }
-    whole
-}
-
-/// Returns the remainder by 97 of a number with another sign at its end.
-fn appended(number: u32, sign: u8) -> u32 {
-    let value = char::from(sign).to_digit(36).unwrap_or_default();
-    (number * if value < 10 { 10 } else { 100 } + value) % 97
-}
-
-/// Returns true if a country has bank account numbers of this form.
-fn is_known(signs: &[u8]) -> bool {
-    let upper = signs.to_ascii_uppercase();
-    str::from_utf8(&upper).is_ok_and(|text| text.parse::<iban::Iban>().is_ok())
 }
 
 /// Returns the length of the longest number at the beginning of a text whose last digit is its check digit.

@@ -19,7 +19,6 @@ pub struct Redactions(pub(super) BTreeMap<String, String>);
 
 impl Redactions {
     /// Returns the originals of the tokens, except for text that was written like a token.
-    #[must_use]
     pub fn originals(&self) -> Originals {
         let mut originals = Originals::default();
         for (token, original) in &self.0 {
@@ -32,19 +31,16 @@ impl Redactions {
     }
 
     /// Returns the number of tokens.
-    #[must_use]
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
     /// Returns the text with the originals in place of their tokens.
-    #[must_use]
     pub fn restore(&self, text: &str) -> String {
         self.restore_as(text, str::to_owned)
     }
 
     /// Returns JSON with the originals in place of their tokens, written as JSON writes them inside its strings.
-    #[must_use]
     pub fn restore_json(&self, text: &str) -> String {
         let escaped = |original: &str| {
             let quoted = serde_json::Value::from(original).to_string();

@@ -180,8 +180,9 @@ mod tests {
         assert_eq!(values("secret: none... secret: None! secret: nonesuch"), ["nonesuch"]);
     }
 
+    /// No word of a form is longer than the part of a text that is looked at.
     #[test]
-    fn words_of_forms_are_no_longer_than_is_looked_at() {
+    fn longest_word_equals_word_max() {
         assert_eq!(WORDS.iter().map(|word| word.len()).max(), Some(WORD_MAX));
     }
 }

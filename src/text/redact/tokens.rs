@@ -30,7 +30,6 @@ pub(super) fn words() -> impl Iterator<Item = &'static str> {
 }
 
 /// Returns true if a text is one token and nothing else.
-#[must_use]
 pub fn is_token(text: &str) -> bool {
     parts(text).is_some_and(|(word, _)| words().any(|known| known == word))
 }
@@ -50,7 +49,6 @@ pub fn tokens(text: &str) -> impl Iterator<Item = &str> {
 /// Returns the parts of a text that look like tokens which a model has altered or made up. These cannot be put back.
 ///
 /// `known` contains the existing tokens.
-#[must_use]
 pub fn bent_tokens(known: &BTreeSet<String>, text: &str) -> Vec<String> {
     let found = BENT.find_iter(text).map(|place| place.as_str());
     found.filter(|token| !known.contains(*token)).map(str::to_owned).collect()

@@ -10,9 +10,9 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::emails;
-use super::folded::{GAP, GAP_BYTE};
+use super::folded::GAP;
 use super::forms::regex;
-use super::numbers::{card, iban};
+use super::numbers::card;
 use super::phones::torn_phone;
 use super::places::{may_begin, near_gaps, stands_alone};
 
@@ -33,11 +33,9 @@ type Torn<'a> = (&'static str, usize, fn(u8) -> bool, &'a dyn Fn(&str) -> Option
 pub(super) fn find(text: &str) -> Vec<(Range<usize>, &'static str)> {
     static FORMS: LazyLock<[Regex; 2]> = LazyLock::new(|| [TORN_CARD, TORN_PHONE].map(regex));
     let [card_form, phone_form] = &*FORMS;
-    let torn_iban = |rest: &str| iban(rest, |byte| matches!(byte, b' ' | GAP_BYTE), 2);
     let torn_card = |rest: &str| card_form.find(rest).and_then(|place| card(place.as_str()));
     let torn_phone = |rest: &str| phone_form.find(rest).and_then(|place| torn_phone(place.as_str()));
-    let kinds: [Torn<'_>; 3] = [
-        ("IBAN", 64, |byte| byte.is_ascii_alphabetic(), &torn_iban),
+    let kinds: [Torn<'_>; 2] = [
         ("CARD", 24, |byte| matches!(byte, b'2'..=b'6'), &torn_card),
         ("PHONE", 32, |byte| byte == b'+', &torn_phone),
     ];

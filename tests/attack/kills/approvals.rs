@@ -81,8 +81,9 @@ impl Case {
     }
 }
 
+/// The same command brings the change to its end after one kill or two.
 #[test]
-fn a_change_whose_approval_is_killed_lands_once_when_its_command_is_given_again() {
+fn killed_approval_lands_once_when_repeated() {
     let whole = Case::new();
     let life = Life::of(&mut Started::by(&mut whole.command()), &whole.server);
     whole.has_landed("undisturbed");

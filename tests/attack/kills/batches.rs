@@ -35,7 +35,7 @@ impl Case {
             "tiny-model",
             "--base-url",
             &url,
-            "--concurrency",
+            "--runs-at-once",
             "4",
         ];
         let mut command = batch(&self.folder, &words);
@@ -55,8 +55,9 @@ impl Case {
     }
 }
 
+/// The same command continues the batch.
 #[test]
-fn a_batch_that_is_killed_ends_with_the_same_results_when_its_command_is_given_again() {
+fn killed_batch_ends_with_same_results() {
     let whole = Case::new();
     let life = Life::of(&mut Started::by(&mut whole.command()), &whole.server);
     let expected = whole.rows();

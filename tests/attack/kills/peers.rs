@@ -96,7 +96,7 @@ fn disturbed(is_orchestrator: bool, at: Duration, draw: &mut Rng) -> &'static st
 }
 
 #[test]
-fn a_decision_of_peers_lands_once_when_one_of_them_is_killed() {
+fn decision_lands_once_despite_killed_peer() {
     let decision = Decision::new();
     let began = Instant::now();
     assert_eq!(ended(&mut decision.propose(), PATIENCE), Some(0));

@@ -67,7 +67,7 @@ const KINDS: [Kind; 9] = [
             "--map-reduce",
             "--piece-tokens",
             "200",
-            "--at-once",
+            "--pieces-at-once",
             "2",
             "-p",
             QUESTION,
@@ -147,7 +147,7 @@ impl Reference {
 }
 
 #[test]
-fn a_run_that_is_killed_and_resumed_ends_as_if_nothing_had_happened() {
+fn killed_run_resumes_to_same_result() {
     let references: Vec<Reference> = KINDS.iter().map(Reference::of).collect();
     let ends = sweep("kills, runs", KILLED_RUNS.of(usize::MAX), 2, |index, draw| {
         let (kind, reference) = (&KINDS[index % KINDS.len()], &references[index % KINDS.len()]);

@@ -62,8 +62,9 @@ impl Case {
     }
 }
 
+/// The server is killed under load up to three times, and no answer changes.
 #[test]
-fn every_key_of_a_server_that_is_killed_under_load_ends_with_one_result() {
+fn kill_leaves_one_result_per_key() {
     let ends = sweep("kills, servers", KILLED_SERVERS.of(usize::MAX), 2, |_, draw| {
         let case = Case::new();
         let mut known: Vec<Option<Value>> = vec![None; KEYS];

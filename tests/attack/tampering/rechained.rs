@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use consensus::crypto::Digest;
+use crypto::Digest;
 use fastrand::Rng;
 use serde_json::{Value, json};
 

@@ -39,8 +39,7 @@ pub(crate) fn diff(bytes: &[u8]) -> bool {
 
 /// Returns the prompts of one reviewer of a change, if the change can be reviewed.
 fn prompts(diff: &str) -> Option<String> {
-    static SCENE: LazyLock<Scene> =
-        LazyLock::new(|| Scene::new(include_str!("../../fixtures/rules-2/runs/review/journal.jsonl")));
+    static SCENE: LazyLock<Scene> = LazyLock::new(|| Scene::new(include_str!("../scenes/review.jsonl")));
     let mut setup = SCENE.setup.clone();
     setup.agents.truncate(1);
     setup.task.documents =

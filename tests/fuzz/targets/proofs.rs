@@ -7,14 +7,14 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
 use consensus::approval::{DecisionRecord, Verified};
-use consensus::bft::node_machine::{NodeAction, NodeInput, NodeMachine};
-use consensus::bft::replica::Replica;
-use consensus::bft::{
+use crypto::dsse::DsseEnvelope;
+use crypto::{Digest, SecretKey, Signature};
+use quorum::node_machine::{NodeAction, NodeInput, NodeMachine};
+use quorum::replica::Replica;
+use quorum::{
     Change, Membership, ModelAt, ModelOpinion, NodeId, Opinion, Packet, Proof, Roster, RosterEntry, Seal,
     Sequence, Signed, SignedMessage, Signer as _, Statement,
 };
-use consensus::crypto::dsse::DsseEnvelope;
-use consensus::crypto::{Digest, SecretKey, Signature};
 use serde::Deserialize;
 use serde_json::Value as Json;
 
@@ -45,9 +45,9 @@ pub(crate) fn dsse(bytes: &[u8]) -> bool {
 /// Reads the record of a decision, with the public keys of the saved one.
 pub(crate) fn decision(bytes: &[u8]) -> bool {
     static SAVED: LazyLock<(Roster, Verified)> = LazyLock::new(|| {
-        let roster = include_str!("../../fixtures/rules-2/decision/keys/roster.json");
+        let roster = include_str!("../scenes/roster.json");
         let roster = serde_json::from_str(roster).expect("a saved roster");
-        let record = DecisionRecord::read(include_str!("../../fixtures/rules-2/decision/decision.json"));
+        let record = DecisionRecord::read(include_str!("../scenes/decision.json"));
         let verified = record.expect("a saved record").verify(&roster).expect("a saved record");
         (roster, verified)
     });

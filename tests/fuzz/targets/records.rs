@@ -7,11 +7,12 @@
 use std::path::Path;
 
 use consensus::batch::{self, Shard, ShardOf};
-use consensus::crypto::Digest;
+use consensus::core::PROGRAM;
 use consensus::engine::RunState;
 use consensus::files::Scratch;
 use consensus::journal::{self, Entry, FILE_NAME, Journal, Record};
 use consensus::report::{RunResult, transcript};
+use crypto::Digest;
 
 /// The names of the files of a batch. One stands in the line before each file.
 const FILES: [&str; 3] = ["batch.json", "journal-0.jsonl", "results-0.jsonl"];
@@ -51,12 +52,14 @@ fn holds(path: &Path, bytes: &[u8]) -> bool {
     true
 }
 
-/// Returns the same lines with numbers and a chain that fit.
+/// Returns the same lines with numbers, a chain and a program that fit.
 fn chained(bytes: &[u8]) -> Vec<u8> {
     let (mut out, mut head) = (Vec::new(), Digest::ZERO);
     for (number, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
         let line = String::from_utf8_lossy(line);
-        let numbered = between(&line, "\"seq\":", |c| c.is_ascii_digit(), &number.to_string());
+        // The seeds were written by an earlier build.
+        let own = between(&line, "\"program\":\"", |c| c != '"', PROGRAM);
+        let numbered = between(&own, "\"seq\":", |c| c.is_ascii_digit(), &number.to_string());
         let line = between(&numbered, "\"prev\":\"", |c| c.is_ascii_hexdigit(), &head.to_string());
         head = Digest::new(line.trim_end_matches('\n').as_bytes());
         out.extend(line.bytes());

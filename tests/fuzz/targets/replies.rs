@@ -7,7 +7,6 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use consensus::bft::{Opinion, Severity};
 use consensus::journal::{Entry, Record};
 use consensus::protocol::panel::Evaluated;
 use consensus::protocol::{
@@ -15,6 +14,7 @@ use consensus::protocol::{
     Section,
 };
 use consensus::text;
+use quorum::{Opinion, Severity};
 use serde_json::Value;
 
 /// A longer run would be one that does not end.
@@ -104,8 +104,7 @@ fn written(text: &str) -> Value {
 
 /// Reads a ballot of a panel.
 pub(crate) fn ballot(bytes: &[u8]) -> bool {
-    static SCENE: LazyLock<Scene> =
-        LazyLock::new(|| Scene::new(include_str!("../../fixtures/rules-2/runs/panel/journal.jsonl")));
+    static SCENE: LazyLock<Scene> = LazyLock::new(|| Scene::new(include_str!("../scenes/panel.jsonl")));
     let Ok(text) = std::str::from_utf8(bytes) else { return false };
     let Played { report, is_taken, .. } = SCENE.play("ballot", text);
     let Section::Panel(section) = report.section else { panic!("it is a panel") };
@@ -127,8 +126,7 @@ pub(crate) fn ballot(bytes: &[u8]) -> bool {
 
 /// Reads a review of a change.
 pub(crate) fn review(bytes: &[u8]) -> bool {
-    static SCENE: LazyLock<Scene> =
-        LazyLock::new(|| Scene::new(include_str!("../../fixtures/rules-2/runs/review/journal.jsonl")));
+    static SCENE: LazyLock<Scene> = LazyLock::new(|| Scene::new(include_str!("../scenes/review.jsonl")));
     let Ok(text) = std::str::from_utf8(bytes) else { return false };
     let Played { report, outcome, is_taken } = SCENE.play("review", text);
     assert!(outcome.is_some(), "every review ends");
@@ -156,8 +154,7 @@ pub(crate) fn review(bytes: &[u8]) -> bool {
 
 /// Reads the verification of a council.
 pub(crate) fn verification(bytes: &[u8]) -> bool {
-    static SCENE: LazyLock<Scene> =
-        LazyLock::new(|| Scene::new(include_str!("../../fixtures/rules-2/runs/council/journal.jsonl")));
+    static SCENE: LazyLock<Scene> = LazyLock::new(|| Scene::new(include_str!("../scenes/council.jsonl")));
     let Ok(text) = std::str::from_utf8(bytes) else { return false };
     let Played { report, outcome, is_taken } = SCENE.play("verification", text);
     let Section::Council(section) = report.section else { panic!("it is a council") };

@@ -11,9 +11,9 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use consensus::core::{OpenAiEndpoint, Timeouts};
-use consensus::crypto::Digest;
 use consensus::protocol::{Ask, CallId, Message, ReplyShape, Role, Step};
 use consensus::provider::OpenAi;
+use crypto::Digest;
 
 /// Longer bodies only take time.
 const BODY_BYTES_MAX: usize = 1 << 16;

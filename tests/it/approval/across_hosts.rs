@@ -203,8 +203,9 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect()
 }
 
+/// The host that was cut off learns of the decision later.
 #[test]
-fn one_host_that_is_cut_off_stops_no_decision_and_learns_of_it_later() {
+fn isolated_host_stops_no_decision() {
     let Some(site) = Site::new("one cut off", None) else { return };
     let mut reviewers = site.serve_all();
     let proposing = site.propose("fix", "40s");
@@ -224,8 +225,9 @@ fn one_host_that_is_cut_off_stops_no_decision_and_learns_of_it_later() {
     site.settles(reviewers, &[("fix", first), ("more", second)]);
 }
 
+/// The same command lands the change once both are back.
 #[test]
-fn two_hosts_that_are_cut_off_hold_a_decision_until_they_are_back() {
+fn two_isolated_hosts_delay_decision() {
     let Some(site) = Site::new("two cut off", None) else { return };
     let mut reviewers = site.serve_all();
     let proposing = site.propose("fix", "6s");
@@ -244,8 +246,9 @@ fn two_hosts_that_are_cut_off_hold_a_decision_until_they_are_back() {
     site.settles(reviewers, &[("fix", said)]);
 }
 
+/// The host still hears the others while nothing that it sends arrives.
 #[test]
-fn a_host_that_hears_and_is_not_heard_stops_no_decision() {
+fn unheard_host_stops_no_decision() {
     let Some(site) = Site::new("one way from a reviewer", None) else { return };
     let mut reviewers = site.serve_all();
     let proposing = site.propose("fix", "40s");
@@ -257,8 +260,9 @@ fn a_host_that_hears_and_is_not_heard_stops_no_decision() {
     site.settles(reviewers, &[("fix", said)]);
 }
 
+/// Two of four reviewers do not hear it at first, and the change lands once they do.
 #[test]
-fn an_orchestrator_that_two_do_not_hear_asks_nobody_until_they_do() {
+fn orchestrator_lands_only_when_heard() {
     let Some(site) = Site::new("one way from the orchestrator", None) else { return };
     let reviewers = site.serve_all();
     for name in ["Security", "Performance"] {
@@ -287,7 +291,7 @@ fn connections_that_are_cut_lose_no_decision() {
 }
 
 #[test]
-fn a_line_that_is_slow_each_way_loses_no_decision() {
+fn slow_line_loses_no_decision() {
     let delay = Duration::from_millis(200);
     let Some(site) = Site::new("delay", Some(Line { delay, cut_percent: 0, seed: 0 })) else { return };
     // They answer at once: what takes time is the line.
@@ -300,15 +304,16 @@ fn a_line_that_is_slow_each_way_loses_no_decision() {
     site.settles(reviewers.into(), &[("fix", said)]);
 }
 
+/// The host returns with its log, so no model is asked twice.
 #[test]
-fn a_host_that_vanishes_and_returns_with_its_log_goes_on_with_its_review() {
+fn returning_host_continues_its_review() {
     let Some(site) = Site::new("vanished", None) else { return };
     // Three must approve, and one does not: the one that vanishes is needed.
     let slow = ["--mock-script", "slow.jsonl"];
     let mut quality = site.serve("Quality", &slow);
     let mut security = site.serve("Security", &slow);
     let mut performance = site.serve("Performance", &slow);
-    let compatibility = site.serve("Compatibility", &["--mock", "--answer", "reject"]);
+    let compatibility = site.serve("Compatibility", &["--mock", "--verdict", "reject"]);
     let mut proposing = site.propose("fix", "40s");
     security.wait_for("Security: thinks");
     site.hosts.unplug("Security");
@@ -328,8 +333,9 @@ fn a_host_that_vanishes_and_returns_with_its_log_goes_on_with_its_review() {
     site.settles(vec![quality, security, performance, compatibility], &[("fix", said)]);
 }
 
+/// The orchestrator is cut off at each of three moments of a decision and comes back.
 #[test]
-fn an_orchestrator_that_is_cut_off_at_any_moment_lands_the_decision_once() {
+fn isolated_orchestrator_lands_decision_once() {
     let moments = ["thinks", "decision 1: this reviewer voted approve", "decision 1: approved:"];
     for (at, moment) in moments.into_iter().enumerate() {
         let Some(site) = Site::new("orchestrator cut off", None) else { return };

@@ -14,15 +14,15 @@ use std::time::Duration;
 use consensus::approval::node::{
     Addresses, Arrived, Carrier, Connections, Inbox, Node, NodeError, Patience, ReviewerNode, listen,
 };
-use consensus::bft::local_cluster::DecisionProof;
-use consensus::bft::node_machine::NodeAction;
-use consensus::bft::{
+use crypto::{Digest, SecretKey, Signature};
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use quorum::local_cluster::DecisionProof;
+use quorum::node_machine::NodeAction;
+use quorum::{
     Change, Membership, ModelOpinion, NodeId, Opinion, Packet, Roster, RosterEntry, Seal, Sequence, Severity,
     Signed, SignedMessage, Signer as _, Statement, Value,
 };
-use consensus::crypto::{Digest, SecretKey, Signature};
-use futures_util::StreamExt as _;
-use futures_util::stream::FuturesUnordered;
 use tokio::sync::{Notify, mpsc};
 
 use crate::support::Folder;
@@ -294,8 +294,9 @@ fn whoever_was_away_learns_what_was_decided_meanwhile() {
     }
 }
 
+/// More has been decided meanwhile than any party keeps.
 #[test]
-fn whoever_was_away_for_long_goes_on_from_a_checkpoint() {
+fn absent_reviewer_continues_from_checkpoint() {
     let house = House::new();
     let away = [Some(approve()), Some(approve()), Some(approve()), None];
     let changes: Vec<Change> = (1..=83).map(change).collect();
@@ -305,8 +306,9 @@ fn whoever_was_away_for_long_goes_on_from_a_checkpoint() {
     assert_eq!(house.peer(NodeId::Reviewer(3)).known(), 83);
 }
 
+/// A proof of others shows that the key has signed, and its node ends with an error.
 #[test]
-fn a_key_whose_log_was_lost_signs_nothing_once_it_learns_of_it() {
+fn key_with_lost_log_is_stopped() {
     for by in BOTH {
         let house = House::new();
         // Its commit was needed, and is in everybody's proof.
@@ -330,8 +332,9 @@ fn a_key_whose_log_was_lost_signs_nothing_once_it_learns_of_it() {
     }
 }
 
+/// An orchestrator without its log hears its earlier wish and makes a proposal.
 #[test]
-fn what_an_orchestrator_would_like_is_said_to_it_again_without_harm() {
+fn echoed_want_harms_no_orchestrator() {
     let house = House::new();
     let (_, seal) = Seal::new(key(LEADER), Arc::clone(&house.membership)).unwrap();
     let statement = Statement::Want { value: change(1).value() };
@@ -409,8 +412,9 @@ async fn with_a_death(house: &House, by: By, after: usize) -> (usize, bool) {
     (fixed[0].asked.get(), has_died.get())
 }
 
+/// A reviewer that dies after some packets and returns is accused of nothing and is asked twice at most.
 #[test]
-fn a_reviewer_that_dies_after_any_post_says_the_same_and_is_asked_once() {
+fn reviewer_death_causes_no_contradiction() {
     for (by, step) in [(By::Channels, 1), (By::Network, 5)] {
         for after in (0..40).step_by(step) {
             let house = House::new();
@@ -421,8 +425,9 @@ fn a_reviewer_that_dies_after_any_post_says_the_same_and_is_asked_once() {
     }
 }
 
+/// A torn last line is only cut off, and a log in use or of another repository is refused too.
 #[test]
-fn a_log_that_was_changed_is_not_gone_on_with_and_a_torn_one_is() {
+fn changed_log_is_refused() {
     let house = House::new();
     let all = vec![Some(approve()); 4];
     block_on(house.decide(By::Channels, &all, &[change(1)]));

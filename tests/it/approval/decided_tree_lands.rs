@@ -85,8 +85,9 @@ fn everything(project: &Project) -> (Vec<u8>, String) {
     (patch, project.git(&["rev-parse", "work^{tree}"]))
 }
 
+/// The settings of the repository make no difference, and its state stays as it was.
 #[test]
-fn a_patch_gives_the_tree_of_its_author_whatever_the_repository_has_set() {
+fn patch_gives_tree_of_its_author() {
     let project = Project::new();
     let (patch, tree) = everything(&project);
     for setting in ["apply.whitespace=fix", "core.autocrlf=true", "diff.noprefix=true", "diff.renames=copies"]
@@ -127,8 +128,9 @@ fn a_patch_gives_the_tree_of_its_author_whatever_the_repository_has_set() {
     }
 }
 
+/// The diff that is read makes the tree that lands, and an export has the files of that tree.
 #[test]
-fn the_diff_that_is_read_makes_the_tree_that_lands() {
+fn diff_of_candidate_gives_same_candidate() {
     let project = Project::new();
     let (patch, _) = everything(&project);
     let repository = project.open();
@@ -143,8 +145,9 @@ fn the_diff_that_is_read_makes_the_tree_that_lands() {
     assert_eq!(mode & 0o111, 0o111);
 }
 
+/// Paths into `.git`, submodules and empty patches are refused too.
 #[test]
-fn a_change_that_leaves_the_repository_or_hides_something_is_refused() {
+fn change_outside_repository_is_refused() {
     let project = Project::new();
     let repository = project.open();
     let adding = |path: &str, mode: &str| {
@@ -184,8 +187,9 @@ fn a_change_that_leaves_the_repository_or_hides_something_is_refused() {
     assert!(matches!(Repository::open(Path::new("/")), Err(RepositoryError::NotARepository(_))));
 }
 
+/// A branch that is only behind is merged, and what the base has done is no part of the change.
 #[test]
-fn a_branch_that_conflicts_is_refused_and_one_that_is_behind_is_merged() {
+fn conflicting_branch_is_refused() {
     let project = Project::new();
     project.write("b.txt", b"a new file\n");
     project.commit("work");
@@ -201,8 +205,9 @@ fn a_branch_that_conflicts_is_refused_and_one_that_is_behind_is_merged() {
     assert!(matches!(refused, Err(RepositoryError::DoesNotApply { .. })), "{refused:?}");
 }
 
+/// A landing can be undone, and the repository is then as it was before.
 #[test]
-fn a_change_lands_once_as_the_same_commit_and_can_be_taken_back() {
+fn change_lands_once_as_same_commit() {
     let project = Project::new();
     let (patch, tree) = everything(&project);
     let repository = project.open();
@@ -224,7 +229,7 @@ fn a_change_lands_once_as_the_same_commit_and_can_be_taken_back() {
 }
 
 #[test]
-fn a_branch_that_somebody_else_has_moved_is_left_alone() {
+fn moved_branch_is_left_alone() {
     let project = Project::new();
     let (patch, _) = everything(&project);
     let repository = project.open();
@@ -238,8 +243,9 @@ fn a_branch_that_somebody_else_has_moved_is_left_alone() {
     assert_eq!(project.state(), before, "no mark without a move");
 }
 
+/// A landing that was cut short is completed, and one that never began stays undone.
 #[test]
-fn a_landing_that_was_cut_short_is_brought_to_its_end_or_was_never_begun() {
+fn interrupted_landing_is_settled() {
     let project = Project::new();
     let (patch, _) = everything(&project);
     let repository = project.open();
@@ -277,7 +283,7 @@ fn a_landing_that_was_cut_short_is_brought_to_its_end_or_was_never_begun() {
 }
 
 #[test]
-fn a_mark_that_is_there_stops_the_branch_too() {
+fn existing_mark_stops_branch_too() {
     let project = Project::new();
     let (patch, _) = everything(&project);
     let repository = project.open();
@@ -289,7 +295,7 @@ fn a_mark_that_is_there_stops_the_branch_too() {
 }
 
 #[test]
-fn a_branch_where_somebody_works_is_not_moved_under_the_files() {
+fn checked_out_branch_is_not_moved() {
     let project = Project::new();
     let (patch, _) = everything(&project);
     let repository = project.open();
@@ -311,7 +317,7 @@ fn a_branch_where_somebody_works_is_not_moved_under_the_files() {
 }
 
 #[test]
-fn a_lock_that_was_left_is_named_and_not_taken_away() {
+fn leftover_lock_is_named_and_kept() {
     let project = Project::new();
     let (patch, _) = everything(&project);
     let repository = project.open();
@@ -330,8 +336,9 @@ fn mark_of(sequence: u64) -> LandingMark {
     LandingMark::new("a-ledger", sequence)
 }
 
+/// Exported files are those of the tree.
 #[test]
-fn no_filter_of_a_repository_is_run_and_files_are_those_of_the_tree() {
+fn repository_filter_is_never_run() {
     let project = Project::new();
     project.write(".gitattributes", b"*.txt filter=one\n*.sh filter=a.b=c\n");
     project.commit("attributes");

@@ -5,13 +5,13 @@ mod messages_that_do_not_count;
 
 use std::sync::Arc;
 
-use consensus::bft::proposer;
-use consensus::bft::replica::{Replica, ReplicaAction, ReplicaInput};
-use consensus::bft::{
+use crypto::{Digest, Signature};
+use quorum::proposer;
+use quorum::replica::{Replica, ReplicaAction, ReplicaInput};
+use quorum::{
     CHANGE_BYTES_MAX, Change, Commit, Membership, NodeId, OPINION_BYTES_MAX, Opinion, Packet, Refused,
     RosterFault, Seal, Severity, SignedMessage, Statement, TooLong, Value, leader,
 };
-use consensus::crypto::{Digest, Signature};
 use serde_json::Value as Json;
 
 use local_cluster::{TestCluster, approve, key, roster};
@@ -56,8 +56,9 @@ fn with_liar() -> TestCluster {
     cluster
 }
 
+/// Each reviewer reviews each change once and decides on it, and the orchestrator reports each decision once.
 #[test]
-fn a_change_that_all_approve_is_decided_by_each_and_told_once() {
+fn unanimous_change_is_decided_once() {
     let mut cluster = TestCluster::new(4, 1);
     cluster.submit("the change");
     cluster.submit("another change");
@@ -68,8 +69,9 @@ fn a_change_that_all_approve_is_decided_by_each_and_told_once() {
     assert!(cluster.refused.is_empty() && cluster.accused.is_empty());
 }
 
+/// Neither of two changes that are shown for one place is decided on, and the place goes to nothing.
 #[test]
-fn an_orchestrator_who_shows_two_changes_gets_at_most_one_and_is_accused() {
+fn orchestrator_proposing_two_changes_is_accused() {
     let mut cluster = TestCluster::new(4, 2);
     let (first, second) = (propose(&cluster, 0, &a()), propose(&cluster, 0, &b()));
     for at in 0..4 {
@@ -86,8 +88,9 @@ fn an_orchestrator_who_shows_two_changes_gets_at_most_one_and_is_accused() {
     assert_eq!(cluster.outcome(1), Some(Value::Nothing));
 }
 
+/// A reviewer that sends different votes to different reviewers does not split the decision.
 #[test]
-fn a_reviewer_who_tells_each_something_else_splits_nobody_and_is_accused() {
+fn reviewer_voting_both_ways_is_accused() {
     let mut cluster = with_liar();
     cluster.opinions[0] = reject();
     cluster.submit("the change");
@@ -125,7 +128,7 @@ fn the_same_commit_many_times_counts_once() {
 }
 
 #[test]
-fn a_vote_is_not_withdrawn_by_one_that_is_forged() {
+fn forged_vote_withdraws_no_real_vote() {
     let mut cluster = with_liar();
     cluster.opinions[0] = reject();
     cluster.submit("the change");
@@ -158,8 +161,9 @@ fn an_old_view_change_takes_nobody_back() {
     assert_eq!(cluster.outcome(1), Some(Value::Nothing));
 }
 
+/// A new view begins with what a quorum approved, and a lock without valid grounds does not count.
 #[test]
-fn a_new_view_begins_with_what_a_quorum_approved_and_with_nothing_else() {
+fn new_view_keeps_locked_change() {
     let mut cluster = TestCluster::new(4, 1);
     // All vote for the change; nobody hears of the commits.
     cluster.submit("the change");
@@ -212,7 +216,7 @@ fn a_new_view_begins_with_what_a_quorum_approved_and_with_nothing_else() {
 }
 
 #[test]
-fn a_reviewer_who_helps_and_then_is_silent_stops_nobody() {
+fn silence_after_vote_stops_no_decision() {
     let mut cluster = with_liar();
     cluster.opinions[0] = reject();
     cluster.submit("the change");
@@ -222,8 +226,9 @@ fn a_reviewer_who_helps_and_then_is_silent_stops_nobody() {
     assert_eq!(cluster.outcome(1), Some(a().value()), "whoever dissents commits too");
 }
 
+/// With f reviewers silent there is a decision, and with more there is none until they are back.
 #[test]
-fn with_f_silent_there_is_a_decision_and_with_more_there_is_none_until_they_are_back() {
+fn more_than_f_silent_delay_decision() {
     let mut cluster = with_liar();
     cluster.submit("the change");
     cluster.run();
@@ -246,8 +251,9 @@ fn with_f_silent_there_is_a_decision_and_with_more_there_is_none_until_they_are_
     assert_eq!(cluster.outcome(1), Some(a().value()), "and learns what it has missed");
 }
 
+/// A reviewer that votes for and against a change cannot have it both rejected and approved.
 #[test]
-fn a_double_voter_cannot_have_it_both_rejected_and_approved() {
+fn double_voter_gets_one_outcome() {
     let mut cluster = with_liar();
     cluster.opinions[0] = reject();
     cluster.submit("the change");
@@ -281,8 +287,9 @@ fn abstentions_and_a_quorum_less_one_approve_nothing() {
     }
 }
 
+/// A replica that starts again asks for an opinion only where it has none yet.
 #[test]
-fn whoever_starts_again_says_the_same_bytes_and_asks_no_model_twice() {
+fn restarted_replica_sends_same_bytes() {
     let mut cluster = TestCluster::new(4, 1);
     cluster.opinions[1] = reject();
     cluster.submit("the change");
@@ -321,8 +328,9 @@ fn whoever_starts_again_says_the_same_bytes_and_asks_no_model_twice() {
     }
 }
 
+/// Messages for numbers or views that are not reached take almost no memory and do not stop the next decision.
 #[test]
-fn a_flood_of_numbers_that_nobody_has_reached_is_not_remembered() {
+fn flood_of_numbers_is_not_remembered() {
     let mut cluster = with_liar();
     cluster.submit("the change");
     cluster.run();
@@ -347,8 +355,9 @@ fn a_flood_of_numbers_that_nobody_has_reached_is_not_remembered() {
     assert_eq!(cluster.outcome(2), Some(b().value()), "and the next decision is made");
 }
 
+/// A refusal names the reviewers who reject, and a change moves on from a place that reviewers have left.
 #[test]
-fn a_change_is_refused_by_name_or_gets_another_place() {
+fn change_is_refused_or_gets_next_place() {
     let mut cluster = TestCluster::new(4, 1);
     cluster.opinions = vec![reject(), reject(), approve(), approve()];
     cluster.submit("the change");

@@ -38,7 +38,7 @@ fn a_change_is_reviewed_and_nothing_is_touched() {
         said.stdout
     );
     assert!(!said.stderr.contains("it is a :: b (+two)"), "it is told once: {}", said.stderr);
-    let rejected = review(&project, &["--change", "note", "--mock", "--answer", "reject"], 3);
+    let rejected = review(&project, &["--change", "note", "--mock", "--verdict", "reject"], 3);
     assert!(rejected.stdout.starts_with("not approved: 0 of 4"), "{}", rejected.stdout);
     assert_eq!(project.git(&["show-ref"]), before, "nothing lands");
     assert!(!project.folder.path().join("keys/decisions").exists());
@@ -49,7 +49,7 @@ fn a_change_is_reviewed_and_nothing_is_touched() {
 }
 
 #[test]
-fn a_review_comes_in_the_form_that_a_place_wants() {
+fn review_comes_in_requested_format() {
     let project = Project::new();
     project.branch("note", "notes.txt", "one\ntwo\n");
     project.folder.write("script.jsonl", FINDS);
@@ -77,7 +77,7 @@ fn a_review_comes_in_the_form_that_a_place_wants() {
 }
 
 #[test]
-fn a_summary_that_cannot_be_written_costs_no_verdict() {
+fn unwritable_summary_costs_no_verdict() {
     let project = Project::new();
     project.branch("note", "notes.txt", "one\ntwo\n");
     let pipe = project.folder.path().join("pipe");
@@ -91,8 +91,9 @@ fn a_summary_that_cannot_be_written_costs_no_verdict() {
     }
 }
 
+/// A clone without local branches finds its base among the branches of its remote.
 #[test]
-fn a_patch_needs_no_repository_and_a_clone_knows_its_base_by_its_remote() {
+fn patch_is_reviewed_without_repository() {
     let folder = Folder::new();
     folder.write("fix.patch", "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a = 1\n+a = 2\n");
     let said = |words: &[&str], code| Finished::of(consensus(&folder).args(words)).exits(code);
@@ -121,8 +122,9 @@ fn a_patch_needs_no_repository_and_a_clone_knows_its_base_by_its_remote() {
     assert!(said.stdout.starts_with("approved: 4 of 4"), "{}", said.stdout);
 }
 
+/// The estimate needs no reviewer and makes no run.
 #[test]
-fn what_a_review_can_cost_is_told_without_keys_and_without_a_reviewer() {
+fn dry_run_shows_cost_without_keys() {
     let project = Project::new();
     project.branch("note", "notes.txt", "one\ntwo\n");
     let model = ["--change", "note", "--model", "openai:gpt-4o-mini", "--dry-run"];

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::support::{Finished, Project, consensus};
 
 #[test]
-fn keys_can_be_read_by_their_owner_alone_and_are_never_written_over() {
+fn keys_are_private_and_never_overwritten() {
     let project = Project::new();
     let folder = project.folder.path().join("keys");
     for name in ["Quality", "Security", "Performance", "Compatibility", "orchestrator"] {
@@ -38,8 +38,9 @@ fn keys_can_be_read_by_their_owner_alone_and_are_never_written_over() {
     assert!(open.stderr.contains("can be read by others"), "{}", open.stderr);
 }
 
+/// The public keys alone are enough to verify the decision.
 #[test]
-fn what_a_quorum_approves_lands_once_and_is_proven_to_whoever_has_the_public_keys() {
+fn approved_change_lands_once_with_proof() {
     let project = Project::new();
     let base = project.main();
     let said = project
@@ -83,12 +84,13 @@ fn what_a_quorum_approves_lands_once_and_is_proven_to_whoever_has_the_public_key
     assert_eq!(project.main(), commit);
 }
 
+/// A rejection is a decision too, and its record verifies.
 #[test]
-fn what_no_quorum_approves_changes_nothing_and_that_is_decided_too() {
+fn rejected_change_leaves_branch_alone() {
     let project = Project::new();
     let before = project.git(&["for-each-ref"]);
     let said = project
-        .said(&["--change", "fix", "--answer", "reject", "-o", "proof.json", "--sarif", "found.sarif"], 3);
+        .said(&["--change", "fix", "--verdict", "reject", "-o", "proof.json", "--sarif", "found.sarif"], 3);
     let sarif = std::fs::read_to_string(project.folder.path().join("found.sarif")).unwrap();
     let sarif: Value = serde_json::from_str(&sarif).unwrap();
     let place = &sarif["runs"][3]["results"][0]["locations"][0]["physicalLocation"];
@@ -115,8 +117,9 @@ fn what_no_quorum_approves_changes_nothing_and_that_is_decided_too() {
     );
 }
 
+/// The command sees the changed files, but neither the repository nor a secret of the environment.
 #[test]
-fn the_command_sees_the_changed_files_and_nothing_else_and_nobody_is_asked_if_it_fails() {
+fn failing_command_prevents_review() {
     let project = Project::new();
     let before = project.git(&["for-each-ref"]);
     let see = "grep -q 'return sum' sum.py && test ! -e .git && test -z \"$SECRET_TOKEN\"";
@@ -139,7 +142,7 @@ fn the_command_sees_the_changed_files_and_nothing_else_and_nobody_is_asked_if_it
 }
 
 #[test]
-fn a_review_that_was_cut_off_is_resumed_and_then_decides() {
+fn cut_off_review_is_resumed_and_decides() {
     let project = Project::new();
     let cut = project.said(&["--change", "fix", "--max-tokens-total", "2500"], 5);
     assert_eq!(cut["outcome"], "budget", "{cut}");
@@ -161,8 +164,9 @@ fn a_review_that_was_cut_off_is_resumed_and_then_decides() {
     assert!(other.stderr.contains("is not a review of this change"), "{}", other.stderr);
 }
 
+/// One critical finding stops a change where the roleset has a veto, and elsewhere a quorum lands it.
 #[test]
-fn one_critical_finding_stops_a_change_if_the_roleset_says_so() {
+fn critical_finding_vetoes_change() {
     let project = Project::new();
     let roleset = include_str!("../../../rolesets/reviewers_f1.json");
     project.folder.write("rolesets/careful.json", &roleset.replace("\"veto\": false", "\"veto\": true"));
@@ -199,7 +203,7 @@ fn a_review_is_counted_with_the_other_runs() {
     let agreed = "consensus_runs{outcome=\"agreed\",protocol=\"approval\",roleset=\"reviewers_f1\"} 1\n";
     assert!(text.contains(agreed), "{text}");
     project.branch("more", "more.py", "x = 1\n");
-    let words = ["--change", "more", "--answer", "reject", "--metrics-file", "consensus.prom"];
+    let words = ["--change", "more", "--verdict", "reject", "--metrics-file", "consensus.prom"];
     project.said(&words, 3);
     let text = std::fs::read_to_string(project.folder.path().join("consensus.prom")).unwrap();
     for line in [
@@ -217,8 +221,9 @@ fn a_review_is_counted_with_the_other_runs() {
     }
 }
 
+/// The log of a command that writes without end stops at 16 MiB, so that it fills no disk.
 #[test]
-fn a_command_that_talks_without_end_fills_no_disk() {
+fn endless_command_output_is_truncated() {
     let project = Project::new();
     let said = project.said(&["--change", "fix", "--verify", "head -c 40000000 /dev/zero | tr '\\0' x"], 0);
     let run = project.folder.path().join("runs").join(said["run"].as_str().unwrap());
@@ -226,7 +231,7 @@ fn a_command_that_talks_without_end_fills_no_disk() {
 }
 
 #[test]
-fn a_decision_says_which_command_verified_its_change_and_whether_a_wall_was_around_it() {
+fn decision_records_command_and_sandbox() {
     for (wall, words) in [(true, &[][..]), (false, &["--no-sandbox"])] {
         let project = Project::new();
         let fixed = ["--change", "fix", "--verify", "test -e sum.py", "-o", "proof.json"];
@@ -243,15 +248,16 @@ fn a_decision_says_which_command_verified_its_change_and_whether_a_wall_was_arou
 }
 
 #[test]
-fn a_command_that_stops_its_guard_is_ended_all_the_same() {
+fn command_that_stops_its_guard_is_ended() {
     let project = Project::new();
     let command = ["--verify", "kill -STOP $PPID; exec sleep 600", "--verify-timeout", "1s"];
     let said = project.said(&[&["--change", "fix"], &command[..]].concat(), 3);
     assert!(said["reason"].as_str().unwrap().contains("it took longer than 1s"), "{said}");
 }
 
+/// Dependencies, coverage, findings and risk are on record with a change.
 #[test]
-fn what_code_knows_of_a_change_is_on_record_with_it() {
+fn facts_of_change_are_signed_with_it() {
     let project = Project::new();
     let lock = |version: &str| format!("[[package]]\nname = \"left-pad\"\nversion = \"{version}\"\n");
     project.git(&["checkout", "--quiet", "fix"]);
@@ -290,8 +296,9 @@ fn what_code_knows_of_a_change_is_on_record_with_it() {
     }
 }
 
+/// A command that kills its guard or looks for the repository leaves the change unverified and every branch alone.
 #[test]
-fn a_command_that_kills_its_guard_or_looks_for_the_repository_changes_nothing() {
+fn hostile_command_changes_nothing() {
     let project = Project::new();
     let before = project.git(&["for-each-ref"]);
     for command in ["kill -KILL $PPID", "git rev-parse --git-dir", "git update-ref refs/heads/main HEAD"] {
@@ -302,7 +309,7 @@ fn a_command_that_kills_its_guard_or_looks_for_the_repository_changes_nothing() 
 }
 
 #[test]
-fn whatever_a_model_says_that_is_no_review_is_no_vote_for_a_change() {
+fn invalid_review_counts_as_abstention() {
     let project = Project::new();
     let form = |line: &str, confidence: &str| {
         format!(
@@ -336,7 +343,7 @@ fn whatever_a_model_says_that_is_no_review_is_no_vote_for_a_change() {
 }
 
 #[test]
-fn who_wrote_a_branch_stays_its_author_and_its_lines_stay_signed_off() {
+fn landed_commit_keeps_authors_and_signoffs() {
     let project = Project::new();
     project.git(&["checkout", "--quiet", "-b", "feature", "refs/heads/main"]);
     let by = |name: &str, file: &str, signed: &str| {

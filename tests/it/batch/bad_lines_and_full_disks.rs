@@ -9,7 +9,7 @@ use crate::batch::{MOCK, batch, figures, lines, replies, run_of, tasks};
 use crate::support::{Act, Finished, Folder, SENSIBLE, Server, consensus, http, model};
 
 #[test]
-fn a_line_that_cannot_be_run_is_named_and_stops_no_other() {
+fn bad_line_is_named_and_stops_no_other() {
     let folder = Folder::new();
     let good = |id: &str| json!({"id": id, "prompt": "How much is 2+2?"}).to_string();
     let bad = [
@@ -60,13 +60,14 @@ fn a_line_that_cannot_be_run_is_named_and_stops_no_other() {
     assert_eq!(lines(&folder, "refused-0.jsonl").len(), 0);
 }
 
+/// The error names the file that cannot be written.
 #[test]
-fn a_full_disk_stops_a_batch_with_a_clear_error_and_loses_nothing() {
+fn full_disk_stops_batch_without_loss() {
     let folder = Folder::new();
     tasks(&folder, 200);
     let program = env!("CARGO_BIN_EXE_consensus");
     let full = format!("ulimit -f 400; exec '{program}' \"$@\"");
-    let mut words = vec!["-c", &full, "sh", "batch", "tasks.jsonl", "--out", "out", "--quiet"];
+    let mut words = vec!["-c", &full, "sh", "batch", "tasks.jsonl", "--output", "out", "--quiet"];
     words.extend(MOCK);
     let mut command = Command::new("sh");
     command.current_dir(folder.path()).args(&words);
@@ -82,7 +83,7 @@ fn a_full_disk_stops_a_batch_with_a_clear_error_and_loses_nothing() {
 }
 
 #[test]
-fn what_stands_in_a_batchs_way_is_said_at_once() {
+fn batch_reports_obstacles_at_once() {
     let folder = Folder::new();
     tasks(&folder, 2);
     let refused = |words: &[&str], code, part: &str| {
@@ -91,19 +92,23 @@ fn what_stands_in_a_batchs_way_is_said_at_once() {
         assert!(finished.stderr.contains(part), "{part}: {}", finished.stderr);
     };
     let with = |words: &[&'static str]| [words, &MOCK[..]].concat();
-    refused(&with(&["missing.jsonl", "--out", "out"]), 2, "cannot read the tasks `missing.jsonl`");
-    refused(&with(&["tasks.jsonl"]), 2, "--out");
-    refused(&with(&["tasks.jsonl", "--out", "out", "--shard", "4/4"]), 2, "0/4 to 3/4");
-    refused(&with(&["tasks.jsonl", "--out", "out", "--shard", "auto"]), 2, "SLURM_ARRAY_TASK_ID is not set");
-    refused(&with(&["tasks.jsonl", "--out", "tasks.jsonl/out"]), 2, "cannot make the folder");
+    refused(&with(&["missing.jsonl", "--output", "out"]), 2, "cannot read the tasks `missing.jsonl`");
+    refused(&with(&["tasks.jsonl"]), 2, "--output");
+    refused(&with(&["tasks.jsonl", "--output", "out", "--shard", "4/4"]), 2, "0/4 to 3/4");
     refused(
-        &["tasks.jsonl", "--out", "out", "--mock", "--answer", "4", "--roleset", "nobody"],
+        &with(&["tasks.jsonl", "--output", "out", "--shard", "auto"]),
+        2,
+        "SLURM_ARRAY_TASK_ID is not set",
+    );
+    refused(&with(&["tasks.jsonl", "--output", "tasks.jsonl/out"]), 2, "cannot make the folder");
+    refused(
+        &["tasks.jsonl", "--output", "out", "--mock", "--answer", "4", "--roleset", "nobody"],
         2,
         "no roleset `nobody`",
     );
     let twice = [
         "tasks.jsonl",
-        "--out",
+        "--output",
         "out",
         "--mock",
         "--answer",
@@ -117,22 +122,23 @@ fn what_stands_in_a_batchs_way_is_said_at_once() {
     figures(&folder, &MOCK, 0);
     let held = std::fs::File::open(folder.path().join("out/journal-0.jsonl")).unwrap();
     held.lock().unwrap();
-    refused(&with(&["tasks.jsonl", "--out", "out"]), 2, "in use by another process");
+    refused(&with(&["tasks.jsonl", "--output", "out"]), 2, "in use by another process");
     drop(held);
     // Whoever changes the record is found out.
     let journal = folder.path().join("out/journal-0.jsonl");
     let text = std::fs::read_to_string(&journal).unwrap();
     std::fs::write(&journal, text.replacen("How much is 1", "How much is 7", 1)).unwrap();
-    refused(&with(&["tasks.jsonl", "--out", "out"]), 7, "the chain is broken");
+    refused(&with(&["tasks.jsonl", "--output", "out"]), 7, "the chain is broken");
 }
 
+/// A server that is not there ends a batch before every run has failed.
 #[test]
-fn a_server_that_is_not_there_ends_a_batch_before_every_run_has_failed() {
+fn missing_server_ends_batch_early() {
     let folder = Folder::new();
     tasks(&folder, 200);
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let url = format!("http://{gone}/v1");
-    let words = ["--roleset", "solver_checker", "--model", "m", "--base-url", &url, "--concurrency", "4"];
+    let words = ["--roleset", "solver_checker", "--model", "m", "--base-url", &url, "--runs-at-once", "4"];
     // Without repetitions calls fail; with them they wait for the server.
     for config in ["retries = 0\n", ""] {
         folder.write("consensus.toml", config);
@@ -150,7 +156,7 @@ fn a_server_that_is_not_there_ends_a_batch_before_every_run_has_failed() {
 }
 
 #[test]
-fn what_one_run_learns_of_a_server_all_others_know() {
+fn runs_share_knowledge_of_server() {
     let folder = Folder::new();
     tasks(&folder, 20);
     let refusal = "{\"error\": {\"message\": \"response_format json_schema is not supported\"}}";
@@ -166,7 +172,7 @@ fn what_one_run_learns_of_a_server_all_others_know() {
         honest(request)
     });
     let url = server.url();
-    let words = ["--roleset", "writer_physicist", "--model", "m", "--base-url", &url, "--concurrency", "1"];
+    let words = ["--roleset", "writer_physicist", "--model", "m", "--base-url", &url, "--runs-at-once", "1"];
     figures(&folder, &words, 0);
     let refused =
         server.chats().into_iter().filter(|chat| chat.json()["response_format"]["type"] == "json_schema");
@@ -174,8 +180,9 @@ fn what_one_run_learns_of_a_server_all_others_know() {
     assert!((1..=2).contains(&refused), "both first drafts at most, and not each run's: {refused}");
 }
 
+/// A run is not graded by the answer of another question that has taken the place of its line.
 #[test]
-fn a_line_that_another_question_has_moved_away_is_not_graded_by_its_answer() {
+fn moved_line_keeps_its_own_answer() {
     let folder = Folder::new();
     let line =
         |sum: u32| json!({"question": format!("How much is {sum} + 0?"), "answer": sum}).to_string() + "\n";
@@ -208,8 +215,9 @@ fn a_batch_adds_to_no_link() {
     }
 }
 
+/// Public sets, lists in JSON and tables in CSV are read as they are.
 #[test]
-fn public_sets_lists_and_tables_are_read_as_they_are() {
+fn public_task_formats_are_read() {
     let folder = Folder::new();
     let derived =
         |answer: &str| json!({"question": "How much is 2+2?", "answer": format!("2+2=4\n#### {answer}")});

@@ -55,8 +55,9 @@ fn essence_of(row: &Value) -> Value {
         .into()
 }
 
+/// Every stop that is played from a bank ends as with the model itself.
 #[test]
-fn any_stop_played_from_a_bank_ends_as_with_the_model_itself() {
+fn bank_replay_matches_live_runs() {
     let folder = two_tasks();
     draw(&folder, "9", "8");
     for (name, flags) in [
@@ -81,7 +82,7 @@ fn any_stop_played_from_a_bank_ends_as_with_the_model_itself() {
 }
 
 #[test]
-fn samples_that_were_asked_for_ahead_change_no_outcome() {
+fn samples_ahead_change_no_outcome() {
     let folder = two_tasks();
     draw(&folder, "8", "8");
     let outcomes = |ahead: &str| {
@@ -97,7 +98,7 @@ fn samples_that_were_asked_for_ahead_change_no_outcome() {
 }
 
 #[test]
-fn a_program_of_a_bank_is_not_run_again() {
+fn bank_program_is_not_run_again() {
     let folder = two_tasks();
     draw(&folder, "1", "1");
     figures(&folder, &replayed(&["--modes", "words,program", "--samples-max", "2"]), 0);
@@ -112,11 +113,11 @@ fn a_program_of_a_bank_is_not_run_again() {
 }
 
 #[test]
-fn a_sample_that_was_not_drawn_is_no_answer() {
+fn undrawn_sample_is_no_answer() {
     let folder = two_tasks();
     draw(&folder, "2", "0");
     let many = ["--stop", "none", "--samples-max", "3"];
-    let words = ["batch", "tasks.jsonl", "--out", "out"];
+    let words = ["batch", "tasks.jsonl", "--output", "out"];
     let said = Finished::of(consensus(&folder).args(words).args(replayed(&many))).exits(2).stderr;
     assert!(
         said.contains(
@@ -151,7 +152,7 @@ fn a_sample_that_was_not_drawn_is_no_answer() {
 }
 
 #[test]
-fn a_bank_is_of_votes_alone_and_has_samples() {
+fn bank_without_votes_or_samples_is_refused() {
     let folder = two_tasks();
     let refused = |words: &[&str]| {
         Finished::of(consensus(&folder).args(["batch", "tasks.jsonl", "--bank", "bank"]).args(words))

@@ -15,8 +15,9 @@ fn fixed(row: &Value) -> Value {
     fields.iter().map(|name| ((*name).to_owned(), row[*name].clone())).collect()
 }
 
+/// The same command again makes no call, and more seeds add only new runs.
 #[test]
-fn every_cell_is_run_once_and_the_same_command_again_asks_nobody() {
+fn every_cell_runs_exactly_once() {
     let folder = Folder::new();
     tasks(&folder, 5);
     let words = ["--mock", "--answer", "4", "--roleset", "solver_checker,writer_physicist", "--seeds", "3"];
@@ -36,8 +37,9 @@ fn every_cell_is_run_once_and_the_same_command_again_asks_nobody() {
     assert_eq!(lines(&folder, "results-0.jsonl")[..30], rows);
 }
 
+/// All shards together give the results of one whole batch, and their counts are added up.
 #[test]
-fn shards_share_out_all_cells_whoever_runs_them_and_are_added_up() {
+fn shards_cover_all_cells_once() {
     let (whole, parts) = (Folder::new(), Folder::new());
     tasks(&whole, 40);
     tasks(&parts, 40);
@@ -86,12 +88,13 @@ fn until_killed(child: &mut Child, after: Duration) {
     child.wait().unwrap();
 }
 
+/// A batch that is killed again and again ends with one result for each task.
 #[test]
-fn a_batch_that_is_killed_again_and_again_ends_with_one_result_a_task() {
+fn killed_batch_repeats_no_result() {
     let server = Server::start(model(SENSIBLE));
     let url = server.url();
     let words =
-        ["--roleset", "writer_physicist", "--model", "tiny-model", "--base-url", &url, "--concurrency", "8"];
+        ["--roleset", "writer_physicist", "--model", "tiny-model", "--base-url", &url, "--runs-at-once", "8"];
     let (whole, folder) = (Folder::new(), Folder::new());
     tasks(&whole, 60);
     tasks(&folder, 60);
@@ -117,8 +120,9 @@ fn a_batch_that_is_killed_again_and_again_ends_with_one_result_a_task() {
     assert!(more <= kills * 16, "{more} of {asked} calls were made again");
 }
 
+/// A failed run that is tried again continues where it was.
 #[test]
-fn runs_that_failed_are_tried_again_if_that_is_wanted_and_go_on_where_they_were() {
+fn failed_runs_are_retried_on_request() {
     let folder = Folder::new();
     tasks(&folder, 6);
     // Its second call is refused for good.
@@ -144,12 +148,13 @@ fn runs_that_failed_are_tried_again_if_that_is_wanted_and_go_on_where_they_were(
     assert_eq!(serde_json::from_str::<Value>(&status.stdout).unwrap()["ended"]["agreed"], 6);
 }
 
+/// A batch that reaches its deadline puts its runs down and ends them later.
 #[test]
-fn a_batch_that_is_asked_to_stop_puts_its_runs_down_and_goes_on_later() {
+fn stopped_batch_repeats_no_call() {
     let folder = Folder::new();
     tasks(&folder, 30);
     folder.write("slow.jsonl", "{\"delay_ms\": 100, \"policy\": \"honest\", \"answer\": \"4\"}\n");
-    let slow = ["--mock-script", "slow.jsonl", "--roleset", "solver_checker", "--concurrency", "4"];
+    let slow = ["--mock-script", "slow.jsonl", "--roleset", "solver_checker", "--runs-at-once", "4"];
     let stopped = figures(&folder, &[&slow[..], &["--deadline", "500ms"]].concat(), 5);
     assert!(stopped["ended"]["agreed"].as_u64().unwrap() < 30, "{stopped}");
     let status = Finished::of(consensus(&folder).args(["batch", "status", "out"])).exits(0);
@@ -159,8 +164,9 @@ fn a_batch_that_is_asked_to_stop_puts_its_runs_down_and_goes_on_later() {
     assert!(replies(&folder, "journal-0.jsonl").values().all(|calls| *calls == 4));
 }
 
+/// Calls that wait their turn when a batch is stopped are no fault of the server.
 #[test]
-fn calls_that_wait_their_turn_when_a_batch_is_stopped_are_no_fault_of_the_server() {
+fn stopped_waiting_calls_fail_no_run() {
     let folder = Folder::new();
     tasks(&folder, 30);
     let say = model(SENSIBLE);
@@ -171,13 +177,13 @@ fn calls_that_wait_their_turn_when_a_batch_is_stopped_are_no_fault_of_the_server
     });
     let url = server.url();
     let slow = ["--roleset", "solver_checker", "--model", "tiny-model", "--base-url", &url];
-    let narrow = ["--requests-at-once", "2", "--deadline", "600ms"];
+    let narrow = ["--calls-at-once", "2", "--deadline", "600ms"];
     let stopped = figures(&folder, &[&slow[..], &narrow].concat(), 5);
     assert_eq!(stopped["ended"]["failed"], 0, "{stopped}");
 }
 
 #[test]
-fn tasks_can_come_through_a_pipe_and_have_documents_beside_them() {
+fn tasks_may_be_piped_or_have_documents() {
     let folder = Folder::new();
     folder.write("set/notes.txt", "Two and two.");
     folder.write(
@@ -185,20 +191,21 @@ fn tasks_can_come_through_a_pipe_and_have_documents_beside_them() {
         "{\"id\": 1, \"prompt\": \"Sum?\", \"documents\": [\"notes.txt\", {\"name\": \"b\", \"text\": \"more\"}]}",
     );
     let mut command = consensus(&folder);
-    command.args(["batch", "set/tasks.jsonl", "--out", "out"]).args(MOCK);
+    command.args(["batch", "set/tasks.jsonl", "--output", "out"]).args(MOCK);
     Finished::of(&mut command).exits(0);
     let opened = &lines(&folder, "journal-0.jsonl")[0]["event"]["setup"]["task"]["documents"];
     assert_eq!((&opened[0]["text"], &opened[1]["text"]), (&json!("Two and two."), &json!("more")));
 
     let piped = folder.write("piped.jsonl", "{\"id\": 2, \"prompt\": \"Sum?\"}\n");
     let mut command = consensus(&folder);
-    command.args(["batch", "-", "--out", "out"]).args(MOCK).stdin(std::fs::File::open(piped).unwrap());
+    command.args(["batch", "-", "--output", "out"]).args(MOCK).stdin(std::fs::File::open(piped).unwrap());
     Finished::of(&mut command).exits(0);
     assert_eq!(lines(&folder, "results-0.jsonl").len(), 2);
 }
 
+/// Lost results are made again from the journal, and results stay whatever becomes of the tasks.
 #[test]
-fn results_follow_from_the_journal_and_stand_whatever_becomes_of_the_tasks() {
+fn results_follow_from_journal() {
     let folder = Folder::new();
     tasks(&folder, 5);
     figures(&folder, &MOCK, 0);
@@ -235,7 +242,7 @@ fn results_follow_from_the_journal_and_stand_whatever_becomes_of_the_tasks() {
 }
 
 #[test]
-fn what_came_out_is_told_with_its_intervals_and_as_rows() {
+fn results_show_intervals_and_rows() {
     let folder = Folder::new();
     let line = |id: u32| json!({"id": id, "prompt": "Sum?", "answer": if id > 2 { 4 } else { 5 }, "canonical": "number"});
     folder.write("tasks.jsonl", &(1..=10).map(|id| line(id).to_string() + "\n").collect::<String>());
@@ -271,8 +278,9 @@ fn what_came_out_is_told_with_its_intervals_and_as_rows() {
     Finished::of(consensus(&folder).args(["results", "nowhere"])).exits(2);
 }
 
+/// A batch is verified from its journals, and results whose evidence is gone are refused.
 #[test]
-fn a_batch_is_verified_from_its_journals_and_whoever_bends_a_result_is_found_out() {
+fn bent_result_fails_verification() {
     let folder = Folder::new();
     tasks(&folder, 6);
     for shard in ["0/2", "1/2"] {

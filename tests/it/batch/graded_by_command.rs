@@ -41,7 +41,7 @@ fn rows(folder: &Folder) -> Vec<Value> {
 }
 
 #[test]
-fn a_command_says_which_texts_are_right_and_says_it_once() {
+fn command_grades_each_text_once() {
     let folder = Folder::new();
     two_tasks(&folder);
     let said = figures(&folder, &graded(GRADER), 0);
@@ -63,8 +63,9 @@ fn a_command_says_which_texts_are_right_and_says_it_once() {
     assert_eq!(shown.matches(",true,true,").count(), 2, "{shown}");
 }
 
+/// The file of the answer can only be read, and no graded text finds it.
 #[test]
-fn the_answer_of_a_task_reaches_the_command_as_a_file_that_no_graded_text_finds() {
+fn task_answer_reaches_grader_as_file() {
     let folder = Folder::new();
     folder.write("tasks.jsonl", "{\"id\": 1, \"prompt\": \"2+2?\", \"answer\": \"$(touch x); 4\"}\n");
     let find = r#"test "$(cat {answer})" = '$(touch x); 4' && test "$(ls "$TMPDIR" | tr -d '\n')" = text"#;
@@ -76,7 +77,7 @@ fn the_answer_of_a_task_reaches_the_command_as_a_file_that_no_graded_text_finds(
 }
 
 #[test]
-fn no_line_of_a_task_file_is_a_command_or_a_part_of_one() {
+fn task_line_cannot_become_command() {
     let folder = Folder::new();
     let ids = ["x$(touch y)", "../data/evil", "-c", "a//b", "/etc/x", "a b", "..", ".hidden/x"];
     let line = |id: &str| json!({"id": id, "prompt": "2+2?"}).to_string() + "\n";
@@ -100,8 +101,9 @@ fn no_line_of_a_task_file_is_a_command_or_a_part_of_one() {
     }
 }
 
+/// A text that ends with exit code 127 stops no other text.
 #[test]
-fn a_text_that_ends_as_a_missing_program_does_is_wrong_and_stops_no_other() {
+fn text_ending_like_missing_program_is_wrong() {
     let folder = Folder::new();
     two_tasks(&folder);
     let script = "{\"policy\": \"honest\", \"answer\": \"echo hi\\nno-such-program\"}\n";
@@ -170,8 +172,9 @@ fn an_interrupt_at_the_terminal_is_no_verdict() {
     assert_eq!((&said["ended"]["right"], &said["ended"]["wrong"]), (&json!(1), &json!(1)), "{said}");
 }
 
+/// The texts are graded later, and the calls that were paid for are kept.
 #[test]
-fn a_command_that_cannot_be_started_blames_no_text_and_the_texts_are_graded_later() {
+fn unstartable_command_blames_no_text() {
     let folder = Folder::new();
     two_tasks(&folder);
     let why = Finished::of(&mut batch(&folder, &graded("no-such-program {file}"))).exits(2).stderr;
@@ -184,8 +187,9 @@ fn a_command_that_cannot_be_started_blames_no_text_and_the_texts_are_graded_late
     assert!(after.starts_with(&calls), "what was paid for is kept");
 }
 
+/// A row that contradicts its grade does not verify.
 #[test]
-fn a_grader_is_walled_in_and_its_row_can_not_be_changed_unseen() {
+fn grader_runs_in_sandbox() {
     let folder = Folder::new();
     two_tasks(&folder);
     figures(&folder, &graded("cat >/dev/null; touch tests/mark 2>/dev/null; test ! -e tests/mark"), 0);
@@ -197,8 +201,9 @@ fn a_grader_is_walled_in_and_its_row_can_not_be_changed_unseen() {
     assert!(why.contains("`right` contradicts `grade`"), "{why}");
 }
 
+/// The results have tokens in place of the originals that the grader sees.
 #[test]
-fn a_grader_sees_originals_and_the_results_have_tokens() {
+fn grader_sees_originals_behind_tokens() {
     let folder = Folder::new();
     folder.write(
         "tasks.jsonl",

@@ -41,8 +41,9 @@ fn only_chooses_runs_by_any_of_their_values() {
     assert!(why.contains("--only chooses runs, and not calls"), "{why}");
 }
 
+/// Where a batch has several ways of answering, one must be chosen for the log.
 #[test]
-fn a_log_for_inspect_is_of_one_way_of_answering() {
+fn inspect_log_holds_one_arm() {
     let folder = two_arms();
     let why = results(&folder, &["--format", "inspect"], 2).stderr;
     assert!(why.contains("choose one: --only arm=one; --only arm=two"), "{why}");

@@ -44,7 +44,7 @@ fn each_run_of_a_batch_can_be_shown() {
     for name in [run, &run[..10], &run[run.len() - 10..]] {
         assert_eq!(json_of(&folder, &["show", "out", name])["run"], run);
     }
-    assert_eq!(said(&folder, &["replay", "out", run], 0).stdout, "4\n");
+    assert_eq!(said(&folder, &["show", "--replay", "out", run], 0).stdout, "4\n");
     assert_eq!(json_of(&folder, &["show", "--runs-dir", "out", run])["run"], run);
     let why = said(&folder, &["show", "out", "nine"], 2).stderr;
     assert!(why.contains("no such run of `nine`") && why.contains("consensus runs out"), "{why}");
@@ -57,7 +57,7 @@ fn each_run_of_a_batch_can_be_shown() {
 }
 
 #[test]
-fn a_run_that_was_cut_off_can_be_shown_too() {
+fn interrupted_run_can_be_shown() {
     let folder = Folder::new();
     tasks(&folder, 1);
     folder.write("slow.jsonl", "{\"delay_ms\": 60000, \"policy\": \"honest\", \"answer\": \"4\"}\n");
@@ -68,7 +68,7 @@ fn a_run_that_was_cut_off_can_be_shown_too() {
 }
 
 #[test]
-fn a_set_that_was_made_for_others_runs_with_two_flags() {
+fn foreign_task_set_runs_with_two_flags() {
     let folder = Folder::new();
     let line = |level: u32, right: u32| {
         let answer = format!("He has 2+2 = <<2+2=4>>4 of them.\n#### {right}");
@@ -96,12 +96,12 @@ fn a_set_that_was_made_for_others_runs_with_two_flags() {
     let rows = std::fs::read_to_string(folder.path().join("out/results-0.jsonl")).unwrap();
     folder.write("out/results-0.jsonl", &rows.replacen("\"level\":\"1\"", "\"level\":\"2\"", 1));
     assert!(said(&folder, &["verify", "out"], 7).stderr.contains("`meta`"));
-    let why = said(&folder, &["batch", "tasks.jsonl", "--out", "o", "--map", "promt=question"], 2).stderr;
+    let why = said(&folder, &["batch", "tasks.jsonl", "--output", "o", "--map", "promt=question"], 2).stderr;
     assert!(why.contains("a task has no `promt`") && why.contains("prompt"), "{why}");
 }
 
 #[test]
-fn an_answer_in_a_sentence_is_graded_as_it_was_asked_for() {
+fn answer_in_sentence_is_graded_as_requested() {
     let folder = Folder::new();
     let line = |id: u32, grader: &str, answer: &str| {
         json!({"id": id, "prompt": "How many?", "answer": answer, "grader": grader}).to_string() + "\n"
@@ -122,7 +122,7 @@ fn an_answer_in_a_sentence_is_graded_as_it_was_asked_for() {
 }
 
 #[test]
-fn settings_of_another_name_are_compared_task_by_task() {
+fn arms_are_compared_task_by_task() {
     let folder = Folder::new();
     tasks(&folder, 6);
     figures(&folder, &MOCK, 0);
@@ -163,8 +163,9 @@ fn settings_of_another_name_are_compared_task_by_task() {
     assert_eq!((rows.as_array().unwrap().len(), &rows[0]["of"]["folder"]), (2, &json!("out")), "{rows}");
 }
 
+/// Runs of several folders lead to their own transcripts although their ids are the same.
 #[test]
-fn each_run_of_several_folders_leads_to_its_own_transcript() {
+fn each_run_links_to_its_own_transcript() {
     let folder = Folder::new();
     tasks(&folder, 1);
     figures(&folder, &MOCK, 0);
@@ -224,7 +225,7 @@ fn a_folder_says_what_it_is_made_of() {
 }
 
 #[test]
-fn each_call_of_a_batch_is_a_row_for_those_who_analyse() {
+fn each_call_becomes_a_row() {
     let folder = Folder::new();
     tasks(&folder, 2);
     figures(&folder, &MOCK, 0);
@@ -245,7 +246,7 @@ fn each_call_of_a_batch_is_a_row_for_those_who_analyse() {
 }
 
 #[test]
-fn what_a_batch_would_take_is_told_before_anything_is_spent() {
+fn dry_run_estimates_cost_before_spending() {
     let folder = Folder::new();
     tasks(&folder, 3);
     let mut command =
@@ -282,8 +283,9 @@ fn what_a_batch_would_take_is_told_before_anything_is_spent() {
     assert_eq!((&plan["columns"][0]["ended"], &plan["columns"][0]["most"]["calls"]), (&json!(3), &json!(0)));
 }
 
+/// A batch is one file that others can verify, and one that does not verify is not exported.
 #[test]
-fn a_batch_is_one_file_that_others_can_verify() {
+fn exported_bundle_can_be_verified() {
     let folder = Folder::new();
     tasks(&folder, 2);
     figures(&folder, &MOCK, 0);
@@ -306,15 +308,4 @@ fn a_batch_is_one_file_that_others_can_verify() {
     folder.write("out/results-0.jsonl", &rows.replacen("\"rounds\":1", "\"rounds\":2", 1));
     said(&folder, &["export", "out", "--bundle", "bent.tar.gz"], 7);
     assert!(!folder.path().join("bent.tar.gz").exists());
-}
-
-#[test]
-fn an_older_folder_says_that_its_intervals_are_made_in_another_way_now() {
-    let folder = Folder::new();
-    tasks(&folder, 2);
-    figures(&folder, &[&MOCK[..], &["--seeds", "2"]].concat(), 0);
-    assert!(!said(&folder, &["results", "out"], 0).stderr.contains("one unit"));
-    folder.write("out/batch.json", "{\"v\":1,\"shards\":1}\n");
-    let told = said(&folder, &["results", "out"], 0).stderr;
-    assert!(told.contains("several runs of one task are one unit in these intervals"), "{told}");
 }

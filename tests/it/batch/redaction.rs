@@ -28,7 +28,7 @@ fn tasks(folder: &Folder, count: usize) {
 }
 
 #[test]
-fn what_a_batch_has_kept_back_is_not_sent_when_a_flag_is_forgotten() {
+fn forgotten_flag_sends_no_redacted_text() {
     let folder = Folder::new();
     tasks(&folder, 1);
     let server = Server::start(model(SENSIBLE));
@@ -53,7 +53,7 @@ fn what_a_batch_has_kept_back_is_not_sent_when_a_flag_is_forgotten() {
 }
 
 #[test]
-fn a_run_that_was_begun_without_redaction_is_not_gone_on_with_under_it() {
+fn unredacted_run_is_not_continued_redacted() {
     let folder = Folder::new();
     tasks(&folder, 1);
     folder.write("script.jsonl", "{\"delay_ms\": 5000, \"policy\": \"honest\", \"answer\": \"bob\"}\n");
@@ -78,8 +78,9 @@ fn kept(folder: &Folder) -> String {
         .concat()
 }
 
+/// Redacted text lies only in the private tables of a batch, and right answers still count as right.
 #[test]
-fn nothing_of_what_is_redacted_is_sent_or_kept_and_answers_count_as_right() {
+fn redacted_text_is_never_kept() {
     let folder = Folder::new();
     tasks(&folder, 3);
     folder.write("script.jsonl", r#"{"policy": "honest", "answer": "[EMAIL_2]"}"#);
@@ -100,12 +101,13 @@ fn nothing_of_what_is_redacted_is_sent_or_kept_and_answers_count_as_right() {
 }
 
 #[test]
-fn a_redacted_batch_that_is_killed_goes_on_with_its_tables() {
+fn killed_redacted_batch_keeps_its_tables() {
     let folder = Folder::new();
     tasks(&folder, 4);
     let server = Server::start(model(SENSIBLE));
     let url = server.url();
-    let words = [&ROLESET[..], &["--model", "tiny-model", "--base-url", &url, "--concurrency", "2"]].concat();
+    let words =
+        [&ROLESET[..], &["--model", "tiny-model", "--base-url", &url, "--runs-at-once", "2"]].concat();
     let mut first = batch(&folder, &words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     while server.chats().len() < 3 && first.try_wait().unwrap().is_none() {
         std::thread::yield_now();

@@ -1,10 +1,9 @@
 //! What the proof of a batch covers: every label of every line of results, every line, and every shard.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use consensus::crypto::Digest;
+use crypto::Digest;
 use serde_json::{Value, json};
 
 use crate::batch::{MOCK, figures, lines, run_of, tasks};
@@ -83,7 +82,7 @@ fn no_label_of_a_result_can_be_changed() {
 }
 
 #[test]
-fn a_second_line_of_a_run_says_the_same_or_is_refused() {
+fn repeated_line_agrees_or_is_refused() {
     let folder = done();
     let rows = lines(&folder, "results-0.jsonl");
     let with = |first: Value, second: Value| {
@@ -114,7 +113,7 @@ fn a_second_line_of_a_run_says_the_same_or_is_refused() {
 }
 
 #[test]
-fn lines_of_one_run_stand_in_the_order_of_its_ends() {
+fn lines_of_run_follow_its_ends() {
     let folder = Folder::new();
     tasks(&folder, 2);
     folder.write(
@@ -145,7 +144,7 @@ fn lines_of_one_run_stand_in_the_order_of_its_ends() {
 }
 
 #[test]
-fn shards_that_are_not_counted_are_not_left_out_in_silence() {
+fn uncounted_shards_are_reported() {
     let folder = Folder::new();
     tasks(&folder, 6);
     for shard in ["0/2", "1/2"] {
@@ -157,7 +156,7 @@ fn shards_that_are_not_counted_are_not_left_out_in_silence() {
     let why = refuses(&folder, "out/batch.json", shrunk.as_bytes());
     assert!(why.contains("-1.jsonl` contradicts the batch: it belongs to shard 1"), "{why}");
     std::fs::write(&manifest, &shrunk).unwrap();
-    for format in ["table", "json", "csv", "jsonl"] {
+    for format in ["text", "json", "csv", "jsonl"] {
         let said = Finished::of(consensus(&folder).args(["results", "out", "--format", format])).exits(0);
         assert!(said.stderr.contains("it belongs to shard 1"), "{format}: {}", said.stderr);
     }
@@ -185,7 +184,7 @@ fn shards_that_are_not_counted_are_not_left_out_in_silence() {
 }
 
 #[test]
-fn files_of_a_batch_that_are_damaged_do_not_verify() {
+fn damaged_batch_files_do_not_verify() {
     let folder = done();
     for (name, bytes) in [
         ("out/batch.json", &b"{\"v\":1,\"sha\xffrds\":1}"[..]),
@@ -205,44 +204,18 @@ fn files_of_a_batch_that_are_damaged_do_not_verify() {
 }
 
 #[test]
-fn a_batch_says_what_its_proof_does_not_cover() {
+fn verify_lists_what_is_not_covered() {
     let folder = done();
     let said = verify(&folder, 0).stdout;
     assert!(said.contains("not covered  endpoints, model names, token counts, costs and times"), "{said}");
     let said = Finished::of(consensus(&folder).args(["verify", "out", "--format", "json"])).exits(0).stdout;
     let said: Value = serde_json::from_str(&said).unwrap();
     assert_eq!(said["not_covered"], json!(["endpoint", "model", "tokens", "cost", "times"]), "{said}");
-    assert_eq!((&said["batch"]["ended"], &said["batch"]["unlabelled"]), (&json!(12), &json!(0)), "{said}");
-}
-
-/// Copies the batch that version 0.1 made.
-fn of_the_first_version() -> Folder {
-    let folder = Folder::new();
-    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v0.1/batch");
-    std::fs::create_dir(folder.path().join("out")).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let path = entry.unwrap().path();
-        std::fs::copy(&path, folder.path().join("out").join(path.file_name().unwrap())).unwrap();
-    }
-    // The journal of this shard was cut off; so there are no results of it yet.
-    std::fs::remove_file(folder.path().join("out/results-1.jsonl")).unwrap();
-    folder
+    assert_eq!(said["batch"]["ended"], json!(12), "{said}");
 }
 
 #[test]
-fn a_batch_of_the_first_version_verifies_and_its_names_cannot_be_changed_either() {
-    let folder = of_the_first_version();
-    let said = verify(&folder, 0).stdout;
-    let rows = lines(&folder, "results-0.jsonl");
-    assert!(said.contains("were begun by version 0.1, which does not record `made_of`"), "{said}");
-    // The id of each run is made of its task's and model's names and its seed.
-    for (name, value) in [("task", json!("4711")), ("model", json!("other")), ("seed", json!(4711))] {
-        let mut bent = rows.clone();
-        bent[0][name] = value;
-        let why = refuses(&folder, RESULTS, written(&bent).as_bytes());
-        assert!(why.contains(&format!("`{name}`")), "{name}: {why}");
-    }
-    // Nor in a journal that was written anew, with a name of the task that its runs do not have their ids from.
+fn rewritten_journal_cannot_name_another_task() {
     let folder = done();
     let mut heads: BTreeMap<String, Digest> = BTreeMap::new();
     let mut prev = Digest::ZERO;
@@ -270,7 +243,7 @@ fn a_batch_of_the_first_version_verifies_and_its_names_cannot_be_changed_either(
 }
 
 #[test]
-fn each_call_of_a_batch_is_in_the_journal_before_its_request_leaves() {
+fn each_call_is_journaled_before_its_request() {
     let folder = Folder::new();
     tasks(&folder, 40);
     let journal = folder.path().join("out/journal-0.jsonl");
@@ -289,7 +262,7 @@ fn each_call_of_a_batch_is_in_the_journal_before_its_request_leaves() {
     });
     let url = server.url();
     let words =
-        ["--roleset", "writer_physicist", "--model", "tiny-model", "--base-url", &url, "--concurrency", "8"];
+        ["--roleset", "writer_physicist", "--model", "tiny-model", "--base-url", &url, "--runs-at-once", "8"];
     figures(&folder, &words, 0);
     let seen = seen.lock().unwrap();
     let late: Vec<&(usize, usize)> = seen.iter().filter(|(requests, asked)| asked < requests).collect();

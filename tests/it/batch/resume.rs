@@ -29,8 +29,9 @@ fn verified(folder: &Folder) -> String {
     Finished::of(consensus(folder).args(["verify", "out"])).exits(0).stdout
 }
 
+/// The end of a run holds even if its line of results was not written, and no call is made for it again.
 #[test]
-fn a_run_that_ended_when_it_was_tried_again_has_ended_so_even_if_its_line_was_not_written() {
+fn journal_decides_how_retried_run_ended() {
     let folder = failed();
     let results = folder.path().join("out/results-0.jsonl");
     let before = std::fs::read_to_string(&results).unwrap();
@@ -50,8 +51,9 @@ fn a_run_that_ended_when_it_was_tried_again_has_ended_so_even_if_its_line_was_no
     assert_eq!(lines(&folder, "results-0.jsonl").len(), 6);
 }
 
+/// A retry that a deadline cuts off gets no new line of results, and verify finds no fault in the record.
 #[test]
-fn a_run_that_is_put_down_while_it_is_tried_again_goes_on_and_is_no_fault_of_the_record() {
+fn interrupted_retry_continues_and_verifies() {
     let folder = failed();
     folder.write("slow.jsonl", "{\"delay_ms\": 2000, \"policy\": \"honest\", \"answer\": \"4\"}\n");
     let slow = ["--mock-script", "slow.jsonl", "--roleset", "solver_checker", "--retry", "failed"];
@@ -80,8 +82,9 @@ fn a_second_process_on_a_shard_touches_nothing() {
     assert_eq!(std::fs::read_to_string(&results).unwrap(), torn);
 }
 
+/// Each later command counts a run that continued although its task had changed, until the task is as before.
 #[test]
-fn a_run_that_went_on_although_its_task_had_changed_is_named_each_time() {
+fn changed_task_is_counted_each_time() {
     let folder = failed();
     let text = std::fs::read_to_string(folder.path().join("tasks.jsonl")).unwrap();
     folder.write("tasks.jsonl", &text.replace("How much is 3 ", "What is 3 "));
@@ -95,7 +98,7 @@ fn a_run_that_went_on_although_its_task_had_changed_is_named_each_time() {
 }
 
 #[test]
-fn results_without_their_journal_are_not_taken_for_runs_that_have_ended() {
+fn results_without_journal_are_refused() {
     let folder = Folder::new();
     tasks(&folder, 6);
     figures(&folder, &MOCK, 0);
@@ -129,7 +132,7 @@ fn a_command_that_began_nothing_settles_nothing() {
 }
 
 #[test]
-fn a_deadline_ends_a_batch_whose_server_does_not_answer() {
+fn deadline_ends_batch_on_silent_server() {
     let folder = Folder::new();
     tasks(&folder, 4);
     let server = Server::start(|_| vec![Act::Pause(Duration::from_mins(1))]);
@@ -141,8 +144,9 @@ fn a_deadline_ends_a_batch_whose_server_does_not_answer() {
     assert_eq!((&stopped["ended"]["failed"], &stopped["calls"]), (&json!(0), &json!(0)), "{stopped}");
 }
 
+/// The runs of the served model all agree, and those of the absent model agree on a retry once its server is there.
 #[test]
-fn a_model_that_nobody_serves_keeps_no_other_from_its_runs() {
+fn unreachable_model_blocks_no_other_model() {
     // Without repetitions calls fail; with them they wait for the server.
     for retries in ["retries = 0", "retries = 4"] {
         keeps_no_other_from_its_runs(retries);
@@ -160,8 +164,14 @@ fn keeps_no_other_from_its_runs(retries: &str) {
     );
     folder.write("consensus.toml", &config);
     trust(&folder);
-    let words =
-        ["--roleset", "writer_physicist", "--model", "gone:tiny-model,here:tiny-model", "--concurrency", "4"];
+    let words = [
+        "--roleset",
+        "writer_physicist",
+        "--model",
+        "gone:tiny-model,here:tiny-model",
+        "--runs-at-once",
+        "4",
+    ];
     let ended = Finished::of(&mut batch(&folder, &words)).exits(6);
     assert!(ended.stderr.contains("further calls would fail"), "{}", ended.stderr);
     let rows = lines(&folder, "results-0.jsonl");
@@ -184,8 +194,9 @@ fn keeps_no_other_from_its_runs(retries: &str) {
     assert!(refused.stderr.contains("--model names no model"), "{}", refused.stderr);
 }
 
+/// A command with another number of shards is refused while the first shard has no run yet.
 #[test]
-fn a_shard_of_another_number_is_refused_while_the_first_one_has_no_run_yet() {
+fn shard_count_is_settled_before_first_run() {
     let folder = Folder::new();
     // A line that never comes keeps the first shard from its first run.
     let mut first = consensus(&folder);

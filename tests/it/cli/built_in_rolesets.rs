@@ -7,7 +7,7 @@ use consensus::config::EMBEDDED_ROLESETS;
 use crate::support::{Finished, Folder, consensus};
 
 #[test]
-fn every_roleset_of_the_repository_is_in_the_binary_and_has_no_mistake() {
+fn every_repository_roleset_is_embedded_and_valid() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("rolesets");
     let mut files: Vec<String> = std::fs::read_dir(&folder)
         .unwrap()
@@ -33,7 +33,7 @@ fn every_roleset_of_the_repository_is_in_the_binary_and_has_no_mistake() {
 }
 
 #[test]
-fn a_folder_of_rolesets_that_is_not_there_is_a_mistake() {
+fn missing_rolesets_folder_is_refused() {
     let folder = Folder::new();
     let run = ["run", "--mock", "--answer", "4", "--task", "2+2?", "--rolesets-dir", "rolests"];
     let refused = Finished::of(consensus(&folder).args(run)).exits(2);
@@ -60,8 +60,9 @@ fn every_roleset_agrees_with_scripted_agents() {
     }
 }
 
+/// A changed pack counts from then on, and a copy that would replace a different pack is refused.
 #[test]
-fn a_roleset_can_be_copied_with_its_packs_and_changed() {
+fn roleset_copy_includes_editable_packs() {
     let folder = Folder::new();
     let copy = || Finished::of(consensus(&folder).args(["roleset", "copy", "solver_checker"]));
     assert_eq!(copy().exits(0).stdout, "rolesets/solver_checker.json\n");
@@ -85,7 +86,7 @@ fn a_roleset_can_be_copied_with_its_packs_and_changed() {
 }
 
 #[test]
-fn every_mistake_in_a_roleset_is_explained_with_its_place() {
+fn roleset_check_locates_each_mistake() {
     let folder = Folder::new();
     folder.write("rolesets/packs/one.md", "Work.");
     let bad = r#"{"v": 2, "protocol": "pairs", "agents": [
@@ -142,7 +143,7 @@ fn a_misspelt_roleset_finds_its_neighbour() {
 }
 
 #[test]
-fn a_roleset_in_the_working_folder_comes_before_the_built_in_one() {
+fn local_roleset_overrides_built_in_one() {
     let folder = Folder::new();
     folder.write("rolesets/packs/one.md", "Work.");
     let own = r#"{"v": 1, "description": "Mine.", "protocol": "pair", "agents": [
@@ -154,7 +155,7 @@ fn a_roleset_in_the_working_folder_comes_before_the_built_in_one() {
 }
 
 #[test]
-fn a_pack_is_divided_by_one_line_that_is_spelled_exactly() {
+fn pack_divider_is_one_exact_line() {
     let folder = Folder::new();
     let roleset = EMBEDDED_ROLESETS.iter().find(|(name, _)| *name == "solver_checker.json").unwrap().1;
     folder.write("rolesets/mine.json", roleset);
@@ -174,8 +175,9 @@ fn a_pack_is_divided_by_one_line_that_is_spelled_exactly() {
     assert!(check("Add.\n## Comparing\nTake it.\n## Comparing\nOr not.\n", 2).contains("twice"));
 }
 
+/// The refusal names the protocols whose rolesets the flag goes with.
 #[test]
-fn a_flag_that_says_nothing_to_a_roleset_is_refused_with_the_rolesets_that_it_goes_with() {
+fn flag_of_other_protocol_is_refused() {
     let folder = Folder::new();
     folder.write("change.diff", "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-1\n+2\n");
     let (pair, council) = ("`pair`", "`council`");
@@ -208,8 +210,9 @@ fn a_flag_that_says_nothing_to_a_roleset_is_refused_with_the_rolesets_that_it_go
     }
 }
 
+/// A roleset can be copied under a new name or out of a run, and a copy that replaces a built-in one says so.
 #[test]
-fn a_roleset_is_copied_under_a_name_of_its_own_and_out_of_a_run() {
+fn roleset_copy_accepts_new_name_or_run() {
     let folder = Folder::new();
     let said = |words: &[&str], code| Finished::of(consensus(&folder).args(words)).exits(code);
     assert_eq!(said(&["roleset", "copy", "solver_checker", "mine"], 0).stdout, "rolesets/mine.json\n");
@@ -243,6 +246,6 @@ fn a_roleset_is_copied_under_a_name_of_its_own_and_out_of_a_run() {
     assert_eq!(said(&["roleset", "copy", "again", "--from", run], 0).stdout, "rolesets/again.json\n");
     said(&["roleset", "check", "again"], 0);
     folder.write("tasks.jsonl", "{\"id\": \"a\", \"prompt\": \"2+2\"}\n");
-    said(&[&["batch", "tasks.jsonl", "--out", "out"], &mock[..]].concat(), 0);
+    said(&[&["batch", "tasks.jsonl", "--output", "out"], &mock[..]].concat(), 0);
     assert!(said(&["roleset", "show", "--from", "out/a"], 0).stdout.contains("# Solver"));
 }

@@ -36,8 +36,9 @@ fn last(finished: &Finished) -> &str {
 
 const ANY: &str = "generalist_critic (the default for any question; --roleset names another), seed 1, mock";
 
+/// The first line of the run names the roleset, with the reason where the user named none.
 #[test]
-fn the_question_chooses_the_roleset_and_the_first_line_says_why() {
+fn question_kind_chooses_roleset() {
     for (words, answer, expected) in [
         (&[][..], "Yes.", ANY),
         (&["--canonical", "lines"], "Yes.", ANY),
@@ -90,8 +91,9 @@ fn a_script_may_come_from_a_pipe() {
     assert_eq!(first(&finished), "solver_checker (it has the agents of the script), seed 1, mock");
 }
 
+/// A roleset from the configuration file, the environment or a flag comes before the one that suits the question.
 #[test]
-fn a_roleset_that_is_named_anywhere_comes_before_the_question() {
+fn named_roleset_overrides_question() {
     let folder = Folder::new();
     folder.write("consensus.toml", "roleset = \"translator_reviewer\"\n");
     let choices = ["--choices", "yes,no"];
@@ -106,9 +108,9 @@ fn a_roleset_that_is_named_anywhere_comes_before_the_question() {
 }
 
 #[test]
-fn a_plan_is_of_the_roleset_that_the_run_would_take() {
+fn plan_takes_same_roleset_as_run() {
     let folder = Folder::new();
-    let plan = ["plan", "--prompt", "x", "--model", "m", "--choices", "yes,no"];
+    let plan = ["run", "--dry-run", "--prompt", "x", "--model", "m", "--choices", "yes,no"];
     let planned = Finished::of(consensus(&folder).args(plan).args(["--format", "json"])).exits(0);
     let planned: Value = serde_json::from_str(&planned.stdout).unwrap();
     assert_eq!(planned["roleset"], "mcq_reasoner_auditor");
@@ -117,7 +119,7 @@ fn a_plan_is_of_the_roleset_that_the_run_would_take() {
 }
 
 #[test]
-fn a_batch_that_names_no_roleset_has_the_default_for_any_question() {
+fn batch_without_roleset_takes_general_default() {
     let folder = Folder::new();
     tasks(&folder, 1);
     let told = |words: &[&str]| {
@@ -166,7 +168,7 @@ fn with_a_court() -> Folder {
 }
 
 #[test]
-fn the_last_line_of_a_run_says_what_its_agreement_is_worth() {
+fn last_line_rates_agreement() {
     let second = json!({"agent": "Checker", "policy": "honest", "draft_answer": "5", "answer": "4"});
     let honest = json!({"policy": "honest", "answer": "4"});
     for (rules, words, how, expected) in [
@@ -213,15 +215,16 @@ fn the_last_line_of_a_run_says_what_its_agreement_is_worth() {
         assert_eq!(folder.result()["how"], how, "{}", finished.stderr);
         assert!(last(&finished).starts_with(expected), "{}", finished.stderr);
         // Whatever tells the end of a run says so too.
-        for command in ["show", "replay", "resume"] {
-            let again = Finished::of(consensus(&folder).args([command, "--last"])).exits(0);
-            assert_eq!(last(&again), last(&finished), "{command}");
+        for command in [&["show"][..], &["show", "--replay"], &["resume"]] {
+            let again = Finished::of(consensus(&folder).args(command).arg("--last")).exits(0);
+            assert_eq!(last(&again), last(&finished), "{command:?}");
         }
     }
 }
 
+/// The last line says that the run is degraded, and without agreement it rates nothing.
 #[test]
-fn a_loss_takes_from_the_worth_of_an_agreement_and_no_agreement_has_none() {
+fn agreement_rating_mentions_loss() {
     let garbage = json!({"agent": "Critic", "round": 1, "step": "envelope", "garbage": true});
     // What was lost on the way takes from it.
     let lost = scripted(&with_a_court(), &[garbage, gives_in(), stubborn("Generalist", "4")], &[]).exits(0);
@@ -233,8 +236,9 @@ fn a_loss_takes_from_the_worth_of_an_agreement_and_no_agreement_has_none() {
     assert!(last(&open).starts_with("record: "), "{}", open.stderr);
 }
 
+/// The last line says that both agents are one model.
 #[test]
-fn that_copies_of_one_model_agree_is_said_and_counts_for_less() {
+fn agreement_of_one_model_rates_lower() {
     let server = Server::start(model(SENSIBLE));
     let url = server.url();
     for (roleset, expected) in [

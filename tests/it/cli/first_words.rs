@@ -28,7 +28,7 @@ fn a_question_without_a_command_is_run() {
 }
 
 #[test]
-fn a_command_that_cannot_be_read_is_explained_in_the_form_that_was_asked_for() {
+fn unreadable_command_error_follows_requested_format() {
     let folder = Folder::new();
     let unquoted = Finished::of(consensus(&folder).args(["How", "much", "is", "2+2?"])).exits(2);
     assert!(unquoted.stderr.contains("put it in quotes: consensus \"How much"), "{}", unquoted.stderr);
@@ -41,8 +41,9 @@ fn a_command_that_cannot_be_read_is_explained_in_the_form_that_was_asked_for() {
     assert!(told.stdout.contains("no-such-flag") && told.stderr.starts_with("error: "), "{}", told.stdout);
 }
 
+/// A lone word is taken for a mistyped command, and a file among the words of a question is refused.
 #[test]
-fn a_lone_word_is_a_mistyped_command_and_a_file_is_no_word_of_a_question() {
+fn mistyped_command_is_no_question() {
     let mistyped = typed(&["veriffy"], 2).stderr;
     assert!(mistyped.contains("a similar subcommand exists: 'verify'"), "{mistyped}");
     let flag = typed(&["verify", "--nonsense", "a b"], 2).stderr;
@@ -52,7 +53,7 @@ fn a_lone_word_is_a_mistyped_command_and_a_file_is_no_word_of_a_question() {
 }
 
 #[test]
-fn a_key_that_is_missing_is_said_at_once() {
+fn missing_key_is_refused_at_once() {
     for (model, variable) in
         [("openai:gpt-4o-mini", "OPENAI_API_KEY"), ("openrouter:x/y", "OPENROUTER_API_KEY")]
     {
@@ -67,8 +68,9 @@ fn a_key_that_is_missing_is_said_at_once() {
     assert!(empty.contains("needs a key"), "{empty}");
 }
 
+/// A refused connection to this machine is reported once and not retried, unless the configuration sets retries.
 #[test]
-fn a_server_of_this_machine_that_is_not_there_is_not_waited_for_and_told_once() {
+fn absent_local_server_fails_at_once() {
     let folder = Folder::new();
     // A port that nobody listens on any more.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -83,8 +85,9 @@ fn a_server_of_this_machine_that_is_not_there_is_not_waited_for_and_told_once() 
     assert_eq!(told("retries = 1\n"), (2, true), "as often as was said, in one line and at the end");
 }
 
+/// With `--quiet` one line still says that there is no agreement.
 #[test]
-fn a_run_without_agreement_shows_each_answer_and_says_so_also_where_no_story_is_wanted() {
+fn no_agreement_shows_each_answer() {
     let folder = Folder::new();
     let agent = |name: &str, answer| {
         format!("{{\"agent\":\"{name}\",\"policy\":\"stubborn\",\"answer\":\"{answer}\"}}\n")
@@ -110,7 +113,7 @@ fn a_run_without_agreement_shows_each_answer_and_says_so_also_where_no_story_is_
 }
 
 #[test]
-fn a_duration_without_a_unit_is_answered_with_examples() {
+fn duration_without_unit_is_refused_with_examples() {
     let refused = typed(&["run", "--mock", "--answer", "4", "--deadline", "10", "2 + 2?"], 2).stderr;
     assert!(refused.contains("give a number with a unit, such as 90s, 10m or 2h"), "{refused}");
 }
@@ -127,8 +130,9 @@ fn listing(owner: &'static str) -> Server {
     })
 }
 
+/// The error suggests the nearest model of those that the server lists.
 #[test]
-fn a_model_that_the_server_does_not_have_is_said_with_the_nearest_before_it_is_called() {
+fn unlisted_model_is_refused_before_call() {
     let ask = |server: &Server, words: &[&str], code| {
         let folder = Folder::new();
         let mut command = consensus(&folder);
@@ -152,7 +156,7 @@ fn a_model_that_the_server_does_not_have_is_said_with_the_nearest_before_it_is_c
 }
 
 #[test]
-fn a_server_that_comes_late_is_waited_for_if_that_is_wanted() {
+fn wait_server_flag_awaits_late_server() {
     let folder = Folder::new();
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let url = format!("http://127.0.0.1:{port}/v1");
@@ -172,8 +176,9 @@ fn a_server_that_comes_late_is_waited_for_if_that_is_wanted() {
     assert!(!server.chats().is_empty());
 }
 
+/// With `--log-format json` every line of the log is an object.
 #[test]
-fn a_verbose_run_tells_each_call_and_a_log_for_machines_is_objects_alone() {
+fn verbose_run_logs_model_calls() {
     let folder = Folder::new();
     let server = Server::start(model(SENSIBLE));
     let url = server.url();
@@ -193,8 +198,9 @@ fn a_verbose_run_tells_each_call_and_a_log_for_machines_is_objects_alone() {
     );
 }
 
+/// A folder that already has runs keeps the new ones too, and another folder of that name is left alone.
 #[test]
-fn runs_are_kept_with_the_user_unless_the_folder_has_runs_already() {
+fn runs_default_to_user_state_folder() {
     let folder = Folder::new();
     let run = |words: &[&str]| {
         let mut command = consensus(&folder);
@@ -216,8 +222,9 @@ fn runs_are_kept_with_the_user_unless_the_folder_has_runs_already() {
     assert_eq!(Finished::of(&mut listed).exits(0).stdout.lines().count(), 2);
 }
 
+/// A length that the task says in plain words is checked, unless a flag turns this off or gives another.
 #[test]
-fn a_length_that_the_task_says_in_plain_words_is_checked() {
+fn length_in_task_becomes_constraint() {
     let run = |words: &[&str], code| {
         let folder = Folder::new();
         let answer = ["--mock", "--answer", "Water boils at less heat where the air is thin."];

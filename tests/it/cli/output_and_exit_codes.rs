@@ -37,8 +37,9 @@ fn quiet_says_why_a_run_did_not_end() {
     assert!(finished.stderr.starts_with("budget: "), "{}", finished.stderr);
 }
 
+/// JSON output is one document, and JSONL output has one event or document on each line.
 #[test]
-fn formats_are_one_document_or_one_event_a_line() {
+fn json_is_document_and_jsonl_is_lines() {
     let folder = Folder::new();
     let json = Finished::of(consensus(&folder).args(MOCK).args(["--format", "json"])).exits(0);
     let value: Value = serde_json::from_str(&json.stdout).unwrap();
@@ -70,8 +71,9 @@ fn errors_are_json_where_json_was_asked_for() {
     assert_eq!(value["error"]["message"], "the task is empty");
 }
 
+/// Standard output stays empty, and the result holds the dissent of both agents.
 #[test]
-fn no_agreement_exits_with_3_and_shows_both_answers() {
+fn no_agreement_exits_with_3() {
     let folder = Folder::new();
     let two = "{\"agent\":\"Writer\",\"policy\":\"stubborn\",\"answer\":\"4\"}\n{\"agent\":\"Physicist\",\"policy\":\"stubborn\",\"answer\":\"5\"}\n";
     let finished = script(&folder, two, &[]).exits(3);
@@ -129,8 +131,9 @@ fn scripts_reach_every_fault() {
     assert!(finished.stderr.contains("has no rule for `Physicist`"), "{}", finished.stderr);
 }
 
+/// A resume that sets only a deadline keeps the token limit of the run.
 #[test]
-fn limits_of_a_run_hold_until_they_are_raised() {
+fn token_limit_holds_on_resume() {
     let folder = Folder::new();
     Finished::of(consensus(&folder).args(MOCK).args(["--max-tokens-total", "1500"])).exits(5);
     let resumed = Finished::of(consensus(&folder).args(["resume", "--last", "--deadline", "10m"])).exits(5);
@@ -138,7 +141,7 @@ fn limits_of_a_run_hold_until_they_are_raised() {
 }
 
 #[test]
-fn a_copy_that_cannot_be_written_is_refused_before_anything_is_spent() {
+fn unwritable_output_is_refused_before_run() {
     let folder = Folder::new();
     let finished = Finished::of(consensus(&folder).args(MOCK).args(["-o", "nowhere/answer.txt"])).exits(2);
     assert!(finished.stderr.contains("nowhere/answer.txt"), "{}", finished.stderr);
@@ -152,8 +155,9 @@ fn a_temperature_with_many_digits_survives_the_journal() {
     Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
 }
 
+/// A prompt or a file that does not fit is refused and not cut short.
 #[test]
-fn tasks_that_do_not_fit_are_refused_and_not_cut() {
+fn oversized_input_is_refused() {
     let folder = Folder::new();
     folder.write("big.txt", &"a".repeat((16 << 20) + 1));
     for args in [["--prompt-file", "big.txt"], ["--prompt-file", "/dev/zero"], ["-f", "/dev/zero"]] {
@@ -167,8 +171,9 @@ fn tasks_that_do_not_fit_are_refused_and_not_cut() {
     }
 }
 
+/// A resume with a higher limit brings the run to its end.
 #[test]
-fn a_budget_refuses_the_call_that_could_exceed_it_and_can_be_raised() {
+fn budget_refuses_call_that_could_exceed_it() {
     let folder = Folder::new();
     let finished = Finished::of(consensus(&folder).args(MOCK).args(["--max-tokens-total", "1500"])).exits(5);
     assert!(finished.stderr.contains("of 1500 are left"), "{}", finished.stderr);
@@ -192,11 +197,12 @@ fn a_deadline_puts_the_run_down() {
     Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
 }
 
+/// A public price holds only at its provider's own server, and not for a model of that name elsewhere.
 #[test]
-fn public_prices_are_known_by_provider_and_give_way_to_the_users() {
+fn configured_prices_override_public_ones() {
     let folder = Folder::new();
     let cost = |model: &str| {
-        let plan = ["plan", "--format", "json", "--prompt", "x", "--model", model];
+        let plan = ["run", "--dry-run", "--format", "json", "--prompt", "x", "--model", model];
         let finished = Finished::of(consensus(&folder).args(plan)).exits(0);
         let plan: Value = serde_json::from_str(&finished.stdout).unwrap();
         plan["cost_micro_usd_max"].as_u64()
@@ -209,13 +215,14 @@ fn public_prices_are_known_by_provider_and_give_way_to_the_users() {
     folder.write("consensus.toml", "[providers.openai]\nbase_url = \"http://127.0.0.1:1/v1\"\n");
     trust(&folder);
     assert_eq!(cost("openai:gpt-4o-mini"), None, "nor is another server under that name OpenAI's");
-    let text =
-        Finished::of(consensus(&folder).args(["plan", "--prompt", "x", "--model", "m"])).exits(0).stdout;
+    let text = Finished::of(consensus(&folder).args(["run", "--dry-run", "--prompt", "x", "--model", "m"]))
+        .exits(0)
+        .stdout;
     assert!(text.contains("cost unknown") && text.contains("list of 20"), "{text}");
 }
 
 #[test]
-fn a_cost_limit_wants_prices_and_keeps_to_them() {
+fn cost_limit_needs_price_and_binds() {
     let folder = Folder::new();
     let run =
         ["run", "--prompt", "x", "--model", "m", "--base-url", "http://127.0.0.1:1/v1", "--max-cost", "0.01"];
@@ -230,7 +237,7 @@ fn a_cost_limit_wants_prices_and_keeps_to_them() {
 fn plan_tells_the_worst_case_and_spends_nothing() {
     let folder = Folder::new();
     folder.write("consensus.toml", "[prices.m]\nprompt = 1.0\ncompletion = 2.0\n");
-    let plan = ["plan", "--prompt", "x", "--model", "m", "--format", "json"];
+    let plan = ["run", "--dry-run", "--prompt", "x", "--model", "m", "--format", "json"];
     let value: Value =
         serde_json::from_str(&Finished::of(consensus(&folder).args(plan)).exits(0).stdout).unwrap();
     let number = |name: &str| value[name].as_u64().unwrap();
@@ -243,8 +250,9 @@ fn plan_tells_the_worst_case_and_spends_nothing() {
     assert!(!folder.path().join("runs").exists());
 }
 
+/// The live output and the transcript both say that the agent's own text came out better when compared once more.
 #[test]
-fn an_acceptance_that_is_not_borne_out_is_told_as_it_happens_and_in_the_transcript() {
+fn overturned_acceptance_is_reported() {
     let folder = Folder::new();
     let script = [
         r#"{"agent": "Physicist", "step": "weigh", "reply": "First: no error. Answer: 5"}"#,
@@ -261,8 +269,9 @@ fn an_acceptance_that_is_not_borne_out_is_told_as_it_happens_and_in_the_transcri
     Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
 }
 
+/// The file for the answer is emptied only once the run begins, so it can also be an input.
 #[test]
-fn the_file_for_the_answer_is_emptied_only_once_the_run_begins() {
+fn output_file_survives_refused_run() {
     let folder = Folder::new();
     let file = folder.write("notes.txt", "two apples");
     let run = ["run", "--mock", "--answer", "4", "--prompt", "2+2?", "-f", "notes.txt", "-o", "notes.txt"];
@@ -321,7 +330,7 @@ fn runs_are_listed_shown_and_replayed() {
         let shown = Finished::of(consensus(&folder).args(["show", "--full", name])).exits(0);
         assert!(shown.stdout.contains("## Outcome: agreed"), "{}", shown.stdout);
     }
-    let replayed = Finished::of(consensus(&folder).args(["replay", "--last"])).exits(0);
+    let replayed = Finished::of(consensus(&folder).args(["show", "--replay", "--last"])).exits(0);
     assert_eq!(replayed.stdout, "4\n");
     assert!(replayed.stderr.contains("Generalist"), "{}", replayed.stderr);
     let resumed = Finished::of(consensus(&folder).args(["resume", "--last"])).exits(0);
@@ -338,23 +347,7 @@ fn the_answer_can_go_to_a_file_too() {
 }
 
 #[test]
-fn terminal_escapes_in_an_answer_are_shown_and_not_sent() {
-    let folder = Folder::new();
-    let answer = "red \u{1b}[31m \u{202e}text";
-    let finished =
-        Finished::of(consensus(&folder).args(["run", "--mock", "--task", "x", "--answer", answer])).exits(0);
-    assert_eq!(finished.stdout, format!("{answer}\n"), "a program gets the text as it is");
-    let mut script = std::process::Command::new("script");
-    let inside = format!("{} replay -q --last", env!("CARGO_BIN_EXE_consensus"));
-    let on_terminal =
-        Finished::of(script.args(["-qec", &inside, "/dev/null"]).current_dir(folder.path())).exits(0);
-    assert_eq!(on_terminal.stdout.trim(), "red \\u001b[31m \\u202etext");
-    let shown = Finished::of(consensus(&folder).args(["show", "--full", "--last"])).exits(0);
-    assert!(!shown.stdout.contains('\u{1b}') && !finished.stderr.contains('\u{1b}'));
-}
-
-#[test]
-fn mistakes_in_flags_and_files_say_what_to_do() {
+fn flag_and_file_mistakes_are_explained() {
     let folder = Folder::new();
     for (args, part) in [
         (&["run", "--mock", "--task", "x"][..], "--mock needs --answer TEXT"),
@@ -391,7 +384,7 @@ fn mistakes_in_flags_and_files_say_what_to_do() {
 }
 
 #[test]
-fn flags_come_before_files_and_the_projects_file_before_the_users() {
+fn flags_override_project_then_user_files() {
     let folder = Folder::new();
     folder.write("config/consensus/config.toml", "runs_dir = \"user\"\nroleset = \"solver_checker\"\n");
     Finished::of(consensus(&folder).args(MOCK)).exits(0);
@@ -428,7 +421,7 @@ fn a_choice_may_look_like_a_handle() {
 }
 
 #[test]
-fn what_is_shown_without_a_name_is_the_newest_run() {
+fn show_defaults_to_last_run() {
     let folder = Folder::new();
     Finished::of(consensus(&folder).args(["show"])).exits(2);
     Finished::of(consensus(&folder).args(MOCK)).exits(0);
@@ -466,9 +459,9 @@ fn a_shell_is_offered_what_there_is() {
 }
 
 #[test]
-fn manual_pages_have_the_sections_that_such_pages_have() {
+fn manual_pages_have_usual_sections() {
     let folder = Folder::new();
-    Finished::of(consensus(&folder).args(["man", "--out", "pages"])).exits(0);
+    Finished::of(consensus(&folder).args(["man", "--output", "pages"])).exits(0);
     let page = |name: &str| std::fs::read_to_string(folder.path().join("pages").join(name)).unwrap();
     let sections = |page: &str| -> Vec<String> {
         page.lines()

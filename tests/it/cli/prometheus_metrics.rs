@@ -11,8 +11,9 @@ fn after_run(folder: &Folder, words: &[&str]) -> String {
     std::fs::read_to_string(folder.path().join("metrics/consensus.prom")).unwrap()
 }
 
+/// Runs are counted by their outcome, and a resumed run counts once.
 #[test]
-fn runs_are_counted_by_their_outcome_and_a_resumed_one_once() {
+fn metrics_count_each_run_once() {
     let folder = Folder::new();
     std::fs::create_dir(folder.path().join("metrics")).unwrap();
     after_run(&folder, &["--answer", "four"]);
@@ -40,7 +41,7 @@ fn runs_are_counted_by_their_outcome_and_a_resumed_one_once() {
 }
 
 #[test]
-fn confidences_of_a_council_are_told_for_each_member() {
+fn metrics_show_confidence_per_council_member() {
     let folder = Folder::new();
     std::fs::create_dir(folder.path().join("metrics")).unwrap();
     let text = after_run(&folder, &["--answer", "four", "--roleset", "council_tripartite"]);
@@ -50,7 +51,7 @@ fn confidences_of_a_council_are_told_for_each_member() {
 }
 
 #[test]
-fn a_metrics_file_that_cannot_be_written_costs_no_answer() {
+fn unwritable_metrics_file_costs_no_answer() {
     let folder = Folder::new();
     let run = ["run", "--mock", "--answer", "four", "--prompt", "2+2?", "--metrics-file", "nowhere/x.prom"];
     let finished = Finished::of(consensus(&folder).args(run)).exits(0);

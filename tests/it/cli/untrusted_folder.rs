@@ -14,7 +14,7 @@ use crate::support::{Act, Finished, Folder, SENSIBLE, Server, consensus, http, m
 const ACTING: [&[&str]; 6] = [
     &["run", "-p", "2+2?"],
     &["doctor"],
-    &["batch", "tasks.jsonl", "--out", "out"],
+    &["batch", "tasks.jsonl", "--output", "out"],
     &["resume", "--last"],
     &["approve", "--keys", "keys", "--change", "x"],
     &["approve", "--keys", "keys", "--replica", "security", "--peers", "peers.json"],
@@ -68,7 +68,7 @@ fn digest(folder: &Folder) -> String {
 }
 
 #[test]
-fn a_folder_starts_no_program_until_it_is_trusted() {
+fn untrusted_folder_starts_no_program() {
     let folder = cloned(
         "model = \"m\"\nlaunch = \"sh -c \\\"id > pwned; echo $AWS_SECRET_ACCESS_KEY >> pwned\\\" {port} {model}\"\n",
     );
@@ -84,7 +84,7 @@ fn a_folder_starts_no_program_until_it_is_trusted() {
 }
 
 #[test]
-fn a_folder_sends_nothing_to_its_own_server_until_it_is_trusted() {
+fn untrusted_folder_contacts_no_server() {
     let (server, config) = named("");
     let folder = cloned(&config);
     refused(&folder, &[&format!("consensus.toml:2: base_url = \"{}\"", server.url())]);
@@ -96,7 +96,7 @@ fn a_folder_sends_nothing_to_its_own_server_until_it_is_trusted() {
 }
 
 #[test]
-fn a_folder_names_no_key_until_it_is_trusted() {
+fn untrusted_folder_names_no_key() {
     let server = Server::start(model(SENSIBLE));
     let url = server.url();
     let folder = cloned(&format!(
@@ -111,7 +111,7 @@ fn a_folder_names_no_key_until_it_is_trusted() {
 }
 
 #[test]
-fn whatever_is_not_known_to_be_harmless_needs_trust() {
+fn settings_need_trust_unless_harmless() {
     for (setting, name) in [
         ("api_key_env = \"ANY_VARIABLE\"", "api_key_env"),
         ("api_key_file = \"/etc/passwd\"", "api_key_file"),
@@ -128,8 +128,9 @@ fn whatever_is_not_known_to_be_harmless_needs_trust() {
     Finished::of(&mut visitor(&cloned(harmless), &run)).exits(0);
 }
 
+/// Any change of the file ends the trust, and the same bytes bring it back.
 #[test]
-fn trust_ends_with_any_change_and_comes_back_with_the_same_bytes() {
+fn trust_holds_for_same_bytes_only() {
     let (server, config) = named("");
     let folder = cloned(&config);
     trust(&folder);
@@ -144,8 +145,9 @@ fn trust_ends_with_any_change_and_comes_back_with_the_same_bytes() {
     Finished::of(&mut visitor(&folder, &["run", "-p", "2+2?"])).exits(0);
 }
 
+/// The digest in `CONSENSUS_TRUST` holds wherever the folder lies, and nothing is kept of it.
 #[test]
-fn a_job_trusts_a_folder_by_its_digest_wherever_it_lies() {
+fn job_trusts_folder_by_digest() {
     let (server, config) = named("");
     let (here, there) = (cloned(&config), cloned(&config));
     let digest = digest(&here);
@@ -169,7 +171,7 @@ fn a_job_trusts_a_folder_by_its_digest_wherever_it_lies() {
 }
 
 #[test]
-fn trusted_folders_are_listed_and_trust_is_taken_back() {
+fn trust_can_be_listed_and_revoked() {
     let (_server, config) = named("");
     let (folder, other) = (cloned(&config), cloned("launch = \"vllm\"\n"));
     let with_store_of = |of: &Folder, stands_in: &Folder, words: &[&str], code| {
@@ -213,8 +215,9 @@ fn trusted_folders_are_listed_and_trust_is_taken_back() {
     assert!(damaged.stderr.contains("trusted.json"), "{}", damaged.stderr);
 }
 
+/// The user's own file may name servers, keys and places, and a project's file beside it sets the rest.
 #[test]
-fn a_users_own_file_names_all_of_it_and_a_projects_file_beside_it_the_rest() {
+fn user_file_needs_no_trust() {
     let server = Server::start(model(SENSIBLE));
     let elsewhere = Folder::new();
     let own = format!(
@@ -277,20 +280,20 @@ fn runs_are_written_elsewhere_only_with_trust() {
     Finished::of(&mut visitor(&usual, &run)).exits(0);
 }
 
+/// One warning names the settings that are left out.
 #[test]
-fn commands_that_only_read_leave_such_settings_out_and_say_so_in_a_line() {
+fn reading_commands_leave_untrusted_settings_out() {
     let (server, config) = named("runs_dir = \"../elsewhere\"\nroleset = \"solver_checker\"\n");
     let folder = cloned("");
     Finished::of(&mut visitor(&folder, &["run", "--mock", "--answer", "4", "-p", "2+2?"])).exits(0);
     folder.write("consensus.toml", &config);
-    let reading: [&[&str]; 8] = [
-        &["plan", "-p", "2+2?"],
+    let reading: [&[&str]; 7] = [
         &["run", "-p", "2+2?", "--dry-run"],
         &["roleset", "check"],
         &["runs"],
         &["show", "--last"],
         &["verify", "--last"],
-        &["replay", "--last"],
+        &["show", "--replay", "--last"],
         &["keys", "generate", "made"],
     ];
     for words in reading {
@@ -306,7 +309,8 @@ fn commands_that_only_read_leave_such_settings_out_and_say_so_in_a_line() {
         );
     }
     // What needs no trust counts.
-    let plan = Finished::of(&mut visitor(&folder, &["plan", "-p", "x", "--format", "json"])).exits(0);
+    let plan =
+        Finished::of(&mut visitor(&folder, &["run", "--dry-run", "-p", "x", "--format", "json"])).exits(0);
     assert_eq!(serde_json::from_str::<Value>(&plan.stdout).unwrap()["roleset"], "solver_checker");
     assert_eq!(server.connections.load(Ordering::SeqCst), 0);
     trust(&folder);
@@ -314,8 +318,9 @@ fn commands_that_only_read_leave_such_settings_out_and_say_so_in_a_line() {
     assert_eq!((runs.stdout.as_str(), runs.stderr.contains("../elsewhere")), ("", true), "{}", runs.stderr);
 }
 
+/// A setting can neither act on the terminal nor hide a line.
 #[test]
-fn what_is_trusted_is_shown_without_acting_on_the_terminal_or_hiding_a_line() {
+fn trust_output_escapes_terminal_controls() {
     let folder =
         cloned("launch = \"sh \\u001b[2J\\u202e\\nx {port}\"\nbase_url = \"https://me:s3cret@x/v1\"\n");
     let shown = Finished::of(&mut visitor(&folder, &["trust"])).exits(0);
@@ -405,7 +410,7 @@ fn doctor_tells_what_set_each_value() {
 }
 
 #[test]
-fn doctor_tells_what_chose_the_place_of_amazon_bedrock() {
+fn doctor_names_source_of_bedrock_settings() {
     let server = Server::start(|_| vec![Act::Send(http("403 Forbidden", "", b"{\"message\":\"no\"}"))]);
     let folder = cloned("model = \"bedrock:vendor.tiny-v1:0\"\n[bedrock]\nregion = \"eu-west-1\"\n");
     trust(&folder);

@@ -6,7 +6,7 @@ use super::untrusted_folder::{cloned, visitor};
 use crate::support::{Finished, Folder, consensus};
 
 #[test]
-fn no_pack_is_a_link_out_of_the_folder() {
+fn pack_link_out_of_folder_is_refused() {
     let folder = Folder::new();
     let secret = folder.write("elsewhere/secret.txt", "root:x:0:0");
     let project = folder.path().join("project");
@@ -32,8 +32,9 @@ fn no_pack_is_a_link_out_of_the_folder() {
     Finished::of(consensus(&folder).current_dir(&project).args(words).args(named)).exits(0);
 }
 
+/// A folder's model at a public server needs trust, unless the user's own file calls that server too.
 #[test]
-fn a_model_at_a_public_server_needs_trust_unless_the_user_calls_it_too() {
+fn public_model_needs_trust() {
     let elsewhere = "model = \"openai:gpt-4o\"\n";
     let folder = cloned(elsewhere);
     let run = ["run", "--mock", "--answer", "4", "--prompt", "x"];
@@ -48,7 +49,7 @@ fn a_model_at_a_public_server_needs_trust_unless_the_user_calls_it_too() {
 }
 
 #[test]
-fn a_roleset_of_the_folder_names_no_public_server_without_trust() {
+fn roleset_naming_public_server_needs_trust() {
     let folder = cloned("");
     let roleset = EMBEDDED_ROLESETS.iter().find(|(name, _)| *name == "solver_checker.json").unwrap().1;
     let elsewhere = roleset.replace("\"solver.md\"", "\"solver.md\", \"model\": \"openrouter:evil/model\"");
@@ -71,7 +72,7 @@ fn a_roleset_of_the_folder_names_no_public_server_without_trust() {
 }
 
 #[test]
-fn no_name_of_a_model_is_read_as_a_command() {
+fn model_name_never_runs_as_command() {
     // The user's own command goes through a shell; the model is named by the folder.
     let folder = cloned("model = \"x; echo pwned > pwned ;\"\n");
     folder
@@ -82,7 +83,7 @@ fn no_name_of_a_model_is_read_as_a_command() {
 }
 
 #[test]
-fn no_roleset_of_the_folder_takes_the_place_of_the_default() {
+fn folder_roleset_does_not_replace_default() {
     let folder = cloned("");
     let roleset = EMBEDDED_ROLESETS.iter().find(|(name, _)| *name == "generalist_critic.json").unwrap().1;
     let elsewhere = roleset.replace(
@@ -95,12 +96,14 @@ fn no_roleset_of_the_folder_takes_the_place_of_the_default() {
         folder.write(&format!("{place}/packs/generalist.md"), "Answer.");
         folder.write(&format!("{place}/packs/critic.md"), "Answer.");
     }
-    let said = Finished::of(&mut visitor(&folder, &["plan", "--prompt", "x", "--format", "json"])).exits(0);
+    let said =
+        Finished::of(&mut visitor(&folder, &["run", "--dry-run", "--prompt", "x", "--format", "json"]))
+            .exits(0);
     assert!(!said.stdout.contains("openrouter"), "{}", said.stdout);
 }
 
 #[test]
-fn commands_that_only_read_tell_of_a_link_out_of_the_folder() {
+fn reading_command_reports_link_out_of_folder() {
     let folder = cloned("");
     std::fs::create_dir_all(folder.path().join("project")).unwrap();
     std::os::unix::fs::symlink("../elsewhere", folder.path().join("project/runs")).unwrap();
@@ -109,8 +112,9 @@ fn commands_that_only_read_tell_of_a_link_out_of_the_folder() {
     assert!(read.stderr.contains("runs: a link that leads out of the folder"), "{}", read.stderr);
 }
 
+/// Bash is offered no name with characters that it could run, and zsh and fish quote what they insert.
 #[test]
-fn no_name_in_a_folder_is_offered_to_a_shell_that_could_run_it() {
+fn completion_offers_no_runnable_name() {
     let folder = Folder::new();
     for name in ["team$(touch x)", "a;touch x;", "two words", "osc\u{1b}]0;x\u{7}"] {
         folder.write(&format!("rolesets/{name}.json"), "{}");
@@ -141,7 +145,7 @@ fn manual_pages_and_bundles_follow_no_link() {
     let private = folder.write("private.txt", "mine");
     std::fs::create_dir(folder.path().join("man")).unwrap();
     std::os::unix::fs::symlink(&private, folder.path().join("man/consensus.1")).unwrap();
-    let refused = Finished::of(consensus(&folder).args(["man", "--out", "man"])).exits(1).stderr;
+    let refused = Finished::of(consensus(&folder).args(["man", "--output", "man"])).exits(1).stderr;
     assert!(refused.contains("man/consensus.1") && refused.contains("is a link"), "{refused}");
     Finished::of(consensus(&folder).args(["run", "--mock", "--answer", "4", "2+2 is?"])).exits(0);
     std::fs::remove_file(folder.run().join("transcript.md")).unwrap();
@@ -150,4 +154,21 @@ fn manual_pages_and_bundles_follow_no_link() {
     let refused = Finished::of(consensus(&folder).args(export)).exits(2).stderr;
     assert!(refused.contains("transcript.md") && refused.contains("is a link"), "{refused}");
     assert_eq!(std::fs::read_to_string(private).unwrap(), "mine");
+}
+
+/// A terminal gets escape characters in readable form, and a program gets the answer as it is.
+#[test]
+fn terminal_escapes_are_shown_escaped() {
+    let folder = Folder::new();
+    let answer = "red \u{1b}[31m \u{202e}text";
+    let finished =
+        Finished::of(consensus(&folder).args(["run", "--mock", "--task", "x", "--answer", answer])).exits(0);
+    assert_eq!(finished.stdout, format!("{answer}\n"), "a program gets the text as it is");
+    let mut script = std::process::Command::new("script");
+    let inside = format!("{} show --replay -q --last", env!("CARGO_BIN_EXE_consensus"));
+    let on_terminal =
+        Finished::of(script.args(["-qec", &inside, "/dev/null"]).current_dir(folder.path())).exits(0);
+    assert_eq!(on_terminal.stdout.trim(), "red \\u001b[31m \\u202etext");
+    let shown = Finished::of(consensus(&folder).args(["show", "--full", "--last"])).exits(0);
+    assert!(!shown.stdout.contains('\u{1b}') && !finished.stderr.contains('\u{1b}'));
 }

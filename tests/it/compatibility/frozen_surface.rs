@@ -155,8 +155,9 @@ fn results_have_the_keys_that_they_had() {
     is_as_it_was("result_keys.txt", &found);
 }
 
+/// The digest of every question to a model is what it was, so that no word of it has changed.
 #[test]
-fn every_question_to_a_model_is_word_for_word_what_it_was() {
+fn model_questions_are_as_they_were() {
     let mut found = String::new();
     for case in CASES {
         for (script, how) in case.scripts().into_iter().zip(["agreed", "split"]) {

@@ -1,4 +1,4 @@
-//! A record of an earlier version stays readable, and a help page, a schema or a prompt changes only on purpose.
+//! A help page, a schema or a prompt changes only on purpose, and the record of another build is refused.
 
-mod earlier_versions;
 mod frozen_surface;
+mod other_build;

@@ -133,8 +133,9 @@ fn every_command_of_the_guides_works() {
     assert!(count >= 40, "{count} commands");
 }
 
+/// The README has two commands for a fresh machine, and the script of the gate has both.
 #[test]
-fn the_two_commands_for_a_fresh_machine_are_those_of_the_gate() {
+fn readme_setup_commands_match_gate() {
     let (readme, gate) = (text_of("README.md"), text_of(".ci/run"));
     let commands: Vec<Vec<&str>> = blocks(&readme, "sh");
     assert_eq!(commands, [["./quickstart.sh"], ["cargo test --locked"]]);
@@ -150,7 +151,7 @@ fn the_configuration_of_the_book_is_read() {
     let toml = blocks(&page, "toml").concat().join("\n").replace("roleset = \"solver_checker\"", "");
     folder.write("consensus.toml", &toml);
     trust(&folder);
-    let plan = ["plan", "--model", "lab:NAME", "--prompt", "x", "--format", "json"];
+    let plan = ["run", "--dry-run", "--model", "lab:NAME", "--prompt", "x", "--format", "json"];
     let value: Value =
         serde_json::from_str(&Finished::of(consensus(&folder).args(plan)).exits(0).stdout).unwrap();
     assert!(value["cost_micro_usd_max"].as_u64().unwrap() > 0);

@@ -46,7 +46,7 @@ fn add_command(folder: &Folder, words: &[String], page: &mut String) {
 }
 
 #[test]
-fn the_page_of_commands_has_the_help_of_each() {
+fn commands_page_has_each_help_text() {
     let mut page = "# Commands\n\nEach command prints this text with `--help`, and a shorter one with `-h`. \
                     `consensus man --output DIR` writes the same as manual pages.\n\n"
         .to_owned();

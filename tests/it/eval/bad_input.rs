@@ -12,8 +12,9 @@ fn refused(folder: &Folder, data: &str, words: &[&str]) -> String {
     told
 }
 
+/// The error names the file and the line of a row, and why it cannot be used.
 #[test]
-fn a_row_that_cannot_be_used_is_named_by_its_file_and_line() {
+fn bad_row_is_named_by_line() {
     let good = r#"{"id": 1, "prompt": "2+2?", "answer": 4, "canonical": "number"}"#;
     for (row, why) in [
         (r#"{"id": 2, "prompt": "2+2?", "canonical": "number"}"#, "it has no `answer`"),
@@ -62,8 +63,9 @@ fn counted(data: &str, answer: &str, words: &[&str]) -> (String, u64) {
     (read("plan.json")["kind"].as_str().unwrap().to_owned(), right)
 }
 
+/// A JSON number is compared as text where the user names that kind or a grader that reads texts.
 #[test]
-fn an_answer_that_is_a_json_number_is_compared_as_one_unless_another_kind_is_named() {
+fn json_number_answer_is_compared_as_number() {
     let row =
         |id: usize, answer: &str| format!("{{\"id\": {id}, \"prompt\": \"2+2?\", \"answer\": {answer}}}\n");
     let data = row(1, "4.0") + &row(2, "4");
@@ -110,8 +112,9 @@ fn a_file_that_cannot_be_used_is_named() {
     }
 }
 
+/// A bad row of a public set or of a table in CSV is named by its file and line.
 #[test]
-fn a_row_of_a_public_set_or_of_a_table_is_named_by_its_line_too() {
+fn public_set_row_is_named_by_line() {
     let gsm8k = r#"{"question": "2+2?", "answer": "Two and two.\n#### 4"}"#;
     let mmlu = r#"{"question": "Which?", "choices": ["one", "two"], "answer": 1}"#;
     let svamp = r#"{"ID": "chal-1", "Body": "Ann has 2 pens.", "Question": "How many?", "Answer": 2.0}"#;
@@ -153,7 +156,7 @@ fn a_row_of_a_public_set_or_of_a_table_is_named_by_its_line_too() {
 }
 
 #[test]
-fn bad_data_loses_nothing_of_an_evaluation_that_is_there() {
+fn bad_data_leaves_existing_evaluation_alone() {
     let (folder, server) = (Folder::new(), sums_model());
     sums(&folder, 6);
     evaluated(&folder, &server, &[], 0);

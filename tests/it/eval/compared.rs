@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use super::{arm, eval, evaluated, file, sums, sums_model};
 use crate::support::{Act, Finished, Folder, SENSIBLE, Server, consensus, http, model};
 
+/// Each arm is held against the curve of the majority at the tokens that the arm took.
 #[test]
-fn every_arm_is_held_against_the_curve_at_its_own_tokens() {
+fn arms_are_compared_at_their_own_tokens() {
     let (folder, server) = (Folder::new(), sums_model());
     sums(&folder, 24);
     let summary = evaluated(&folder, &server, &[], 0);
@@ -53,7 +54,7 @@ fn every_arm_is_held_against_the_curve_at_its_own_tokens() {
 }
 
 #[test]
-fn samples_of_an_arm_are_those_of_the_bank() {
+fn arms_use_samples_of_bank() {
     let (folder, server) = (Folder::new(), sums_model());
     sums(&folder, 6);
     evaluated(&folder, &server, &[], 0);
@@ -72,8 +73,9 @@ fn scripted(folder: &Folder) -> Finished {
     Finished::of(consensus(folder).args(words.split(' '))).exits(0)
 }
 
+/// The output and the report say that a file has the name of a public set, which models may have read.
 #[test]
-fn a_public_set_is_named_as_one_that_models_may_have_read() {
+fn public_set_name_brings_warning() {
     let folder = Folder::new();
     let told = scripted(&folder).stderr;
     assert!(told.contains("has the name of a public set, which models may have read"), "{told}");
@@ -131,8 +133,9 @@ fn five_items_do_not_help() {
     }
 }
 
+/// An arm whose model is not that of its curve gets no verdict, and an arbiter with its own model is refused.
 #[test]
-fn an_arm_of_another_model_than_its_curve_has_no_verdict() {
+fn arm_on_other_model_has_no_verdict() {
     let (folder, server) = (Folder::new(), sums_model());
     sums(&folder, 8);
     folder.write("packs/p.md", "Count.");
@@ -167,8 +170,9 @@ fn an_arm_of_another_model_than_its_curve_has_no_verdict() {
     assert!(told.contains("its arbiter has the model `other-model` of its own"), "{told}");
 }
 
+/// An arm whose failed runs are retried on another model gets no verdict.
 #[test]
-fn an_arm_that_was_continued_on_another_model_has_no_verdict() {
+fn model_change_within_arm_prevents_verdict() {
     let folder = Folder::new();
     sums(&folder, 4);
     // The bank has four samples of each task, and the first of the pairs are under way.
@@ -197,7 +201,7 @@ fn an_arm_that_was_continued_on_another_model_has_no_verdict() {
 }
 
 #[test]
-fn a_pilot_counts_what_is_needed_and_gives_no_verdict() {
+fn pilot_gives_no_verdict() {
     let (folder, server) = (Folder::new(), sums_model());
     sums(&folder, 24);
     let summary = evaluated(&folder, &server, &["--pilot", "8"], 0);
@@ -220,7 +224,7 @@ fn a_pilot_counts_what_is_needed_and_gives_no_verdict() {
 }
 
 #[test]
-fn an_item_is_shown_with_what_every_arm_answered() {
+fn shown_item_covers_every_arm() {
     let (folder, server) = (Folder::new(), sums_model());
     sums(&folder, 4);
     evaluated(&folder, &server, &[], 0);

@@ -4,11 +4,11 @@
 
 use std::collections::BTreeSet;
 
-use consensus::crypto::Digest;
 use consensus::eval::{
     ArmItem, ArmSummary, BankItem, BlindLead, DrawnSample, EvalResults, Flips, Item, Summary,
 };
 use consensus::protocol::OutcomeKind;
+use crypto::Digest;
 
 use super::simulated::{plan, run};
 
@@ -97,7 +97,7 @@ fn answers_are_counted_by_their_grounds() {
 }
 
 #[test]
-fn talk_is_held_against_the_vote_over_its_own_drafts() {
+fn talk_is_compared_with_draft_vote() {
     let summary = summary();
     let talk = summary.arms[1].talk.unwrap();
     assert_eq!((talk.kept, talk.lost, talk.gained, talk.missed), (3, 3, 1, 2));
@@ -111,8 +111,9 @@ fn talk_is_held_against_the_vote_over_its_own_drafts() {
     assert!(summary.arms[0].talk.is_none() && summary.arms[0].flips.is_empty());
 }
 
+/// A veto counts as good where the vote over the drafts is wrong.
 #[test]
-fn a_veto_is_good_where_the_vote_over_the_drafts_is_wrong() {
+fn veto_is_scored_by_draft_vote() {
     let summary = summary();
     assert!(summary.arms[0].vetoes.is_none());
     let vetoes = summary.arms[1].vetoes.unwrap();
@@ -122,7 +123,7 @@ fn a_veto_is_good_where_the_vote_over_the_drafts_is_wrong() {
 }
 
 #[test]
-fn the_surest_answers_come_first_on_the_curve_of_risk() {
+fn risk_curve_starts_with_surest_answers() {
     let summary = summary();
     let points = |at: usize| -> Vec<(String, f64, usize, usize)> {
         let points = summary.arms[at].risk.iter();
@@ -180,7 +181,7 @@ fn verdict(
 
 /// The exact bound of 97.5 % on one item of 183 is 3 %.
 #[test]
-fn a_single_item_that_differs_bounds_less_than_none() {
+fn single_differing_item_widens_bound() {
     let differing = |count: usize| verdict(183, None, 0.02, |at| [true, at >= count]);
     assert_eq!(differing(0), "equivalent");
     assert!(differing(1).starts_with("not enough data"), "{}", differing(1));

@@ -40,8 +40,9 @@ fn replies(folder: &Folder) -> BTreeMap<(String, String), usize> {
     replies
 }
 
+/// Only the time of each arm may differ, and a report from the same results is the same byte for byte.
 #[test]
-fn the_same_evaluation_twice_gives_the_same_summary_byte_for_byte() {
+fn same_evaluation_gives_same_summary() {
     let server = sums_model();
     let summaries = [(); 2].map(|()| {
         let folder = Folder::new();
@@ -66,8 +67,9 @@ fn the_same_evaluation_twice_gives_the_same_summary_byte_for_byte() {
     assert_eq!(summaries[0], summaries[1]);
 }
 
+/// After many kills every reply on record is the only one for its call, and the summary is that of an undisturbed evaluation.
 #[test]
-fn an_evaluation_that_is_killed_again_and_again_asks_nothing_twice() {
+fn killed_evaluation_repeats_no_answered_call() {
     let server = sums_model();
     let (whole, folder) = (Folder::new(), Folder::new());
     sums(&whole, 16);
@@ -75,7 +77,7 @@ fn an_evaluation_that_is_killed_again_and_again_asks_nothing_twice() {
     let undisturbed = timeless(evaluated(&whole, &server, &[], 0));
     let asked = server.chats().len();
     let mut moments = fastrand::Rng::with_seed(11);
-    let words = [&ARMS[..], &["--concurrency", "4"]].concat();
+    let words = [&ARMS[..], &["--runs-at-once", "4"]].concat();
     let (kills, mut cut_short) = (20, 0);
     for _ in 0..kills {
         let mut child =
@@ -89,7 +91,7 @@ fn an_evaluation_that_is_killed_again_and_again_asks_nothing_twice() {
         assert!(made <= recorded, "{made} requests, and {recorded} on record");
     }
     assert!(cut_short >= kills / 4, "{cut_short} of {kills} kills came before the end");
-    assert_eq!(timeless(evaluated(&folder, &server, &["--concurrency", "4"], 0)), undisturbed);
+    assert_eq!(timeless(evaluated(&folder, &server, &["--runs-at-once", "4"], 0)), undisturbed);
     // A call is made again only if its reply was on its way when the program was killed: every reply on record is the only one.
     let (kept, wanted) = (replies(&folder), replies(&whole));
     assert_eq!(kept.len(), wanted.len());
@@ -121,7 +123,7 @@ fn parts_make_the_whole() {
 
 /// Parts of a Slurm array end when they like.
 #[test]
-fn parts_that_end_at_once_do_not_disturb_each_other() {
+fn parts_ending_at_once_do_not_collide() {
     let server = sums_model();
     let folder = Folder::new();
     sums(&folder, 32);
@@ -153,8 +155,9 @@ fn parts_that_end_at_once_do_not_disturb_each_other() {
     }
 }
 
+/// Answers are graded again from the journals, even where results are changed or missing.
 #[test]
-fn a_report_believes_journals_and_not_what_was_made_of_them() {
+fn report_trusts_journals_over_results() {
     let (folder, server) = (Folder::new(), sums_model());
     sums(&folder, 8);
     let before = evaluated(&folder, &server, &[], 0);
@@ -176,8 +179,9 @@ fn a_report_believes_journals_and_not_what_was_made_of_them() {
     assert_eq!(report(), before);
 }
 
+/// A changed plan is refused once an evaluation has begun, and further arms may be added.
 #[test]
-fn what_is_compared_is_settled_before_the_results_are_seen() {
+fn plan_is_fixed_before_results() {
     let (folder, server) = (Folder::new(), sums_model());
     sums(&folder, 6);
     let few = ["--arm", "vote"];
@@ -204,17 +208,6 @@ fn what_is_compared_is_settled_before_the_results_are_seen() {
         let told = Finished::of(&mut eval(&folder, &server, change)).exits(2).stderr;
         assert!(told.contains("another plan") && told.contains(what), "{change:?}: {told}");
     }
-    // The plan of an earlier program does not say its limits, and gets none that its runs did not have.
-    let path = folder.path().join("study/plan.json");
-    let plan = file(&folder, "plan.json");
-    let mut old: Value = serde_json::from_str(&plan).unwrap();
-    old.as_object_mut().unwrap().remove("limits").unwrap();
-    std::fs::write(&path, old.to_string()).unwrap();
-    let limited = ["--arm", "vote", "--max-tokens-total", "400000"];
-    Finished::of(&mut eval(&folder, &server, &limited)).exits(0);
-    let kept: Value = serde_json::from_str(&file(&folder, "plan.json")).unwrap();
-    assert_eq!(kept, old);
-    std::fs::write(&path, plan).unwrap();
     // There may be more arms, also such as need another bank.
     let more = ["--arm", "vote", "--arm", "sc@16"];
     let told = Finished::of(&mut eval(&folder, &server, &more)).exits(0).stdout;
@@ -224,8 +217,9 @@ fn what_is_compared_is_settled_before_the_results_are_seen() {
     Finished::of(&mut eval(&folder, &server, &more)).exits(0);
 }
 
+/// An incomplete evaluation says what is missing, and the same command takes it up after a kill.
 #[test]
-fn a_folder_says_what_it_holds_and_what_goes_on() {
+fn evaluation_folder_errors_say_what_it_holds() {
     let (folder, server) = (Folder::new(), sums_model());
     sums(&folder, 4);
     let arms = ["--arm", "vote"];
@@ -275,8 +269,9 @@ fn files_of_others_are_left_alone() {
     assert!(!folder.path().join("study/items/9.html").exists());
 }
 
+/// A report is refused when the chain of a journal is broken, also at a run of an item without a page.
 #[test]
-fn a_page_of_an_item_is_made_only_from_a_journal_whose_chain_holds() {
+fn report_refuses_broken_chain() {
     let folder = Folder::new();
     let rows = [
         r#"{"id": 0, "prompt": "2 + 2?", "answer": 4}"#,
@@ -297,7 +292,7 @@ fn a_page_of_an_item_is_made_only_from_a_journal_whose_chain_holds() {
 }
 
 #[test]
-fn right_answers_are_settled_before_the_results_are_seen() {
+fn right_answers_are_fixed_before_results() {
     let (folder, server) = (Folder::new(), sums_model());
     sums(&folder, 4);
     Finished::of(&mut eval(&folder, &server, &["--arm", "single"])).exits(0);
@@ -333,7 +328,7 @@ fn a_report_removes_no_file_through_a_link() {
 
 /// A server that gets other extra fields may answer otherwise.
 #[test]
-fn replies_to_requests_with_other_extra_fields_are_not_used_again() {
+fn other_extra_fields_prevent_reuse() {
     let (folder, server) = (Folder::new(), sums_model());
     sums(&folder, 4);
     let evaluate = |top_p: f64, words: &[&str]| {

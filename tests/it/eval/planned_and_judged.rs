@@ -31,7 +31,7 @@ fn a_plan_is_told_before_anything_is_asked() {
 }
 
 #[test]
-fn a_run_that_reaches_its_limit_has_no_answer() {
+fn run_at_its_limit_has_no_answer() {
     let (folder, server) = (Folder::new(), sums_model());
     sums(&folder, 8);
     let words = ["--max-tokens-total", "5000"];
@@ -52,7 +52,7 @@ fn a_run_that_reaches_its_limit_has_no_answer() {
 
 /// A bank without all of its samples would leave every arm incomplete, whatever is done then.
 #[test]
-fn a_limit_of_runs_holds_for_arms_and_not_for_the_samples_that_they_share() {
+fn limit_holds_for_arms_not_samples() {
     let (folder, server) = (Folder::new(), sums_model());
     sums(&folder, 4);
     let summary = evaluated(&folder, &server, &["--max-tokens-total", "300"], 0);
@@ -108,7 +108,7 @@ fn bars_are_cases_of_junit() {
 
 /// An old file would be taken for that of an evaluation that has failed.
 #[test]
-fn a_junit_file_replaces_no_other_file_and_does_not_outlive_its_evaluation() {
+fn junit_file_spares_others_and_does_not_linger() {
     let (folder, server) = (Folder::new(), sums_model());
     sums(&folder, 4);
     let tasks = std::fs::read_to_string(folder.path().join("sums.jsonl")).unwrap();
@@ -137,7 +137,7 @@ fn a_junit_file_replaces_no_other_file_and_does_not_outlive_its_evaluation() {
 }
 
 #[test]
-fn a_plan_for_one_part_is_of_that_part() {
+fn shard_plan_counts_that_shard_only() {
     let (folder, server) = (Folder::new(), sums_model());
     sums(&folder, 8);
     let calls = |words: &[&str]| {
@@ -169,7 +169,7 @@ fn a_part_without_an_item_succeeds() {
 
 /// What ends first is what is easy, so a part of a baseline or of an evaluation is no measure.
 #[test]
-fn neither_a_part_nor_the_evaluation_itself_is_judged() {
+fn incomplete_evaluation_or_baseline_is_not_judged() {
     let (folder, server) = (Folder::new(), sums_model());
     sums(&folder, 8);
     let first = ["--arm", "vote", "--shard", "0/2"];
@@ -205,8 +205,9 @@ fn clusters_widen_every_interval_of_a_share() {
     assert!(clustered > plain, "{clustered} {plain}");
 }
 
+/// A baseline needs a task in common and answers of the same kind.
 #[test]
-fn a_baseline_without_a_task_in_common_is_refused_before_the_first_call() {
+fn unrelated_baseline_is_refused_before_call() {
     let (folder, server) = (Folder::new(), sums_model());
     sums(&folder, 4);
     evaluated(&folder, &server, &[], 0);
@@ -242,7 +243,7 @@ fn one_way_is_not_counted_twice() {
 }
 
 #[test]
-fn a_bar_that_is_missed_is_exit_code_9() {
+fn missed_bar_exits_with_9() {
     let (folder, server) = (Folder::new(), sums_model());
     sums(&folder, 24);
     evaluated(&folder, &server, &["--fail-under", "right=0.2", "--fail-under", "answered=0.5"], 0);

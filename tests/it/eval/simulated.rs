@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use consensus::crypto::Digest;
+use consensus::calibration::RunLimits;
 use consensus::eval::{
     Against, ArmItem, BankItem, BlindLead, DrawnSample, EvalPlan, EvalResults, EvalVerdict, Item, PlannedArm,
     PlannedBank, Summary,
@@ -16,10 +16,11 @@ use consensus::eval::{
 use consensus::protocol::pair::PairSetup;
 use consensus::protocol::vote::VoteParams;
 use consensus::protocol::{Finish, OnDisagreement, Outcome, OutcomeKind, RunSetup, StopRule};
-use consensus::statistics::{Interval, wilson, wilson_of_clusters};
 use consensus::text::CanonicalKind;
+use crypto::Digest;
 use fastrand::Rng;
 use serde_json::json;
+use statistics::{Interval, wilson, wilson_of_clusters};
 
 use crate::support::{Play, Tiny, envelope};
 
@@ -144,7 +145,7 @@ pub(super) fn plan() -> EvalPlan {
         primary: "arm".to_owned(),
         effect: 0.02,
         pilot: false,
-        limits: None,
+        limits: RunLimits::default(),
         arms: vec![arm("arm"), arm("talk")],
         banks: vec![PlannedBank {
             folder: "bank".to_owned(),
@@ -283,7 +284,7 @@ fn holds(interval: Interval, truth: f64) -> bool {
 }
 
 #[test]
-fn talk_that_does_nothing_is_found_to_do_nothing() {
+fn useless_talk_is_found_useless() {
     let (mut arms, mut talks, mut verdicts) = (0, 0, 0);
     for seed in 0..*SEEDS {
         let summary = Study::of(200, seed).run(&mut Rng::with_seed(seed));
@@ -299,7 +300,7 @@ fn talk_that_does_nothing_is_found_to_do_nothing() {
 }
 
 #[test]
-fn a_difference_is_found_with_the_items_that_are_stated() {
+fn stated_items_suffice_to_find_difference() {
     // Half the difference takes four times the items.
     let difference = if *SEEDS >= 1000 { 0.03 } else { 0.06 };
     let mut found = 0;
@@ -331,7 +332,7 @@ fn a_difference_is_found_with_the_items_that_are_stated() {
 }
 
 #[test]
-fn intervals_hold_the_truth_as_often_as_they_say() {
+fn intervals_cover_truth_as_stated() {
     const NAMES: [&str; 6] = ["a difference", "talk", "the curve", "the control", "Wilson", "clusters"];
     let (mended, wisdom) = (0.2, 0.8);
     let mut held = [0; NAMES.len()];

@@ -6,9 +6,9 @@
 use std::sync::LazyLock;
 
 use consensus::calibration::{CalibratedWay, Calibration, DOUBT, Features, KnownRun, RunLimits};
-use consensus::crypto::Digest;
 use consensus::protocol::vote::VoteParams;
 use consensus::protocol::{Finish, OnDisagreement, Outcome, RunSetup, StopRule};
+use crypto::Digest;
 use fastrand::Rng;
 
 use super::simulated::{CROWDS, Difficulty, RIGHT, least, share};
@@ -68,8 +68,9 @@ fn calibrated(random: &mut Rng, items: u64) -> Option<(f64, f64)> {
     Some((given.len() as f64 / POPULATION as f64, wrong as f64 / given.len() as f64))
 }
 
+/// The share of calibrations that exceed the risk is no more than their doubt allows.
 #[test]
-fn a_risk_is_exceeded_as_seldom_as_the_doubt_allows() {
+fn certified_risk_is_rarely_exceeded() {
     let all = VOTES.iter().filter(|(_, is_right)| !is_right).count() as f64 / POPULATION as f64;
     assert!(all > 1.5 * RISK, "without a threshold {all} of the answers are wrong");
     // So many votes are fitted by class alone, and by all features.
@@ -79,8 +80,9 @@ fn a_risk_is_exceeded_as_seldom_as_the_doubt_allows() {
     }
 }
 
+/// Four in five calibrations give at least two in five of the answers.
 #[test]
-fn most_calibrations_give_most_of_the_answers_that_can_be_given() {
+fn most_calibrations_give_useful_coverage() {
     let useful = share(|random| calibrated(random, 600).is_some_and(|(given, _)| given >= 0.4));
     assert!(useful >= 0.8, "{useful} of calibrations certify and answer at least two in five");
 }

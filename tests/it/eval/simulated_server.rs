@@ -1,7 +1,7 @@
 //! Voters of known skill behind a server, evaluated by the whole program: it finds their skill, and that to count them in another way is
 //! worth nothing.
 
-use consensus::crypto::Digest;
+use crypto::Digest;
 use serde_json::{Value, json};
 
 use super::{arm, eval, sums};
@@ -40,7 +40,7 @@ fn holds(interval: &Value, figure: f64) -> bool {
 }
 
 #[test]
-fn an_evaluation_finds_the_skill_of_voters_and_no_gain_where_there_is_none() {
+fn evaluation_finds_skill_and_no_false_gain() {
     let (folder, server) = (Folder::new(), Server::start(model(voter)));
     sums(&folder, usize::try_from(ITEMS).unwrap());
     let words = ["--arm", "vote,stop=sure", "--arm", "single", "--arm", "sc@3"];

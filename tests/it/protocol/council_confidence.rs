@@ -37,8 +37,9 @@ fn a_measured_confidence_counts_and_both_are_recorded() {
     }
 }
 
+/// Without measured probabilities the spoken confidence counts, and the result is degraded.
 #[test]
-fn where_nothing_is_told_the_spoken_confidence_counts_and_the_result_says_so() {
+fn unmeasured_confidence_falls_back_to_words() {
     let folder = Folder::new();
     council(&folder, None, &[]).exits(0);
     let result = folder.result();

@@ -43,8 +43,9 @@ fn run(folder: &Folder, server: &Server) -> Command {
     command
 }
 
+/// The answer also says what was asked for and not found.
 #[test]
-fn planted_facts_are_found_with_their_places_and_what_is_missing_is_said() {
+fn planted_facts_are_found_with_places() {
     let (folder, server) = (Folder::new(), Server::start(model(READER)));
     let finished = Finished::of(run(&folder, &server).args(["--piece-tokens", "600"])).exits(0);
     let result = folder.result();
@@ -64,13 +65,14 @@ fn planted_facts_are_found_with_their_places_and_what_is_missing_is_said() {
     let pieces = section["pieces"].as_array().unwrap();
     assert!(pieces.len() > 5 && pieces.iter().all(|piece| piece["outcome"] == "agreed"), "{section}");
     assert_eq!(result["degraded"], json!([]));
-    for check in ["verify", "replay", "show"] {
-        Finished::of(consensus(&folder).args([check, "--last"])).exits(0);
+    for check in [&["verify"][..], &["show", "--replay"], &["show"]] {
+        Finished::of(consensus(&folder).args(check).arg("--last")).exits(0);
     }
 }
 
+/// A choice is made among facts that fill more than a prompt, and those that remain keep their numbers.
 #[test]
-fn facts_that_fill_more_than_a_prompt_are_chosen_from_and_keep_their_numbers() {
+fn many_facts_keep_their_numbers() {
     let (folder, server) = (Folder::new(), Server::start(model(READER)));
     let mut many = String::new();
     for number in 0..60 {
@@ -83,7 +85,8 @@ fn facts_that_fill_more_than_a_prompt_are_chosen_from_and_keep_their_numbers() {
     assert!(section["merges"].as_u64().unwrap() >= 1, "{section}");
     let asked = server.chats().len();
     let plan = [
-        "plan",
+        "run",
+        "--dry-run",
         "--model",
         "openai:tiny-model",
         "--roleset",
@@ -123,7 +126,7 @@ fn facts_that_fill_more_than_a_prompt_are_chosen_from_and_keep_their_numbers() {
 }
 
 #[test]
-fn what_stands_nowhere_and_what_nobody_could_read_is_told() {
+fn unproven_facts_and_lost_pieces_are_reported() {
     // One piece is answered with nothing that counts, and another with words that stand nowhere.
     let liar = |request: &Request| {
         let body = request.json();
@@ -168,7 +171,7 @@ fn where_nothing_is_found_that_is_the_result() {
 }
 
 #[test]
-fn a_run_that_was_put_down_asks_for_no_piece_again() {
+fn resumed_run_asks_no_piece_again() {
     let (folder, server) = (Folder::new(), Server::start(model(READER)));
     let stopped =
         Finished::of(run(&folder, &server).args(["--piece-tokens", "600", "--max-tokens-total", "3000"]))
@@ -186,8 +189,9 @@ fn a_run_that_was_put_down_asks_for_no_piece_again() {
     Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
 }
 
+/// A document that is too long for the model is read in pieces without a flag that asks for it.
 #[test]
-fn a_document_that_is_too_long_for_the_model_is_read_in_pieces_without_being_told() {
+fn long_document_is_split_into_pieces() {
     // 8192 tokens fit, by what the server says, and one token has four bytes.
     let server = Server::start(|request| {
         if request.path == "/tokenize" {
@@ -310,7 +314,8 @@ fn a_plan_counts_every_piece_and_every_merge() {
     folder.write("book.txt", &book());
     let plan = |words: &[&str]| -> Value {
         let fixed = [
-            "plan",
+            "run",
+            "--dry-run",
             "--model",
             "openai:gpt-4o-mini",
             "--roleset",

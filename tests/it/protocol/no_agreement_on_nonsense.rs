@@ -14,8 +14,9 @@ fn all_say(text: &str, roleset: &str, prompt: &str) -> (i32, Value) {
     (finished.code, folder.result())
 }
 
+/// Two agents that both say the instructions of one of them end without agreement, and nothing is asked a third time.
 #[test]
-fn two_agents_do_not_agree_on_the_instructions_of_one_of_them() {
+fn echoed_instructions_bring_no_agreement() {
     let echo = "I write for readers without training in the subject: a text that they understand on one reading and that is true. \
                 I name the cause first, then what follows from it. I explain each technical term or leave it out.";
     let (code, result) = all_say(echo, "writer_physicist", "hi");
@@ -24,16 +25,18 @@ fn two_agents_do_not_agree_on_the_instructions_of_one_of_them() {
     assert_eq!(result["usage"]["calls"], 6);
 }
 
+/// Talk about the text of a peer ends a pair, a council and a panel without agreement.
 #[test]
-fn talk_about_a_peers_text_is_no_answer_in_any_protocol() {
+fn talk_about_peer_text_is_no_answer() {
     for roleset in ["generalist_critic", "council_tripartite", "panel_personas"] {
         let (code, result) = all_say("The peer's text is true, and yours is not.", roleset, "hi");
         assert_eq!((code, &result["outcome"]), (3, &json!("no_agreement")), "{roleset}");
     }
 }
 
+/// A short right answer is taken even if it repeats the task, and a repeated question is not.
 #[test]
-fn a_short_right_answer_is_taken_even_if_it_repeats_the_task() {
+fn short_answer_may_repeat_task() {
     for (prompt, answer) in [
         ("hi", "Hi"),
         ("Good morning!", "Good morning!"),
@@ -52,8 +55,9 @@ fn a_short_right_answer_is_taken_even_if_it_repeats_the_task() {
     assert_eq!(all_say(question, "generalist_critic", question).0, 3);
 }
 
+/// Words of the program, such as peer and envelope, may be in an answer where the task has them.
 #[test]
-fn what_the_user_talks_about_may_be_talked_about() {
+fn answer_may_use_words_of_task() {
     let prompt =
         "My peer's text says that P1 visas are for athletes. Is the envelope the place for the form?";
     let answer = "Your peer's text is right about P1 visas, and the envelope is the place.";

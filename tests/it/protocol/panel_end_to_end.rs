@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::support::{Act, Finished, Folder, SENSIBLE, Server, completion, consensus, http, mark, model};
 
 #[test]
-fn a_panel_of_personas_answers_on_the_command_line() {
+fn persona_panel_answers_on_command_line() {
     let folder = Folder::new();
     let run =
         ["run", "--mock", "--answer", "4", "--roleset", "panel_personas", "--prompt", "How much is 2+2?"];
@@ -24,8 +24,8 @@ fn a_panel_of_personas_answers_on_the_command_line() {
     assert_eq!((&panel["consensusReached"], &panel["iterations"]), (&json!(true), &json!(1)));
     assert_eq!(panel["responses"][6]["member"], "Contrary_physicist");
     assert!(panel["notes"][0].as_str().unwrap().contains("weak evidence"), "{panel}");
-    for check in ["verify", "replay"] {
-        Finished::of(consensus(&folder).args([check, "--last"])).exits(0);
+    for check in [&["verify"][..], &["show", "--replay"]] {
+        Finished::of(consensus(&folder).args(check).arg("--last")).exits(0);
     }
     // The transcript has the names that no ballot had.
     let shown = Finished::of(consensus(&folder).args(["show", "--full", "--last"])).exits(0).stdout;
@@ -34,7 +34,7 @@ fn a_panel_of_personas_answers_on_the_command_line() {
 
 /// A judge that sees the answer B under the label D takes the label for the answer.
 #[test]
-fn no_answer_stands_under_a_label_that_is_a_choice() {
+fn ballot_labels_avoid_the_choices() {
     let folder = Folder::new();
     let run =
         ["run", "--mock", "--answer", "B", "--roleset", "panel_personas", "--choices", "A,B,C,D", "--prompt"];
@@ -46,7 +46,7 @@ fn no_answer_stands_under_a_label_that_is_a_choice() {
 }
 
 #[test]
-fn who_sits_on_a_panel_can_be_said_with_flags() {
+fn flags_choose_panel_members() {
     let seated = |words: &[&str]| {
         let folder = Folder::new();
         let run = ["run", "--mock", "--answer", "4", "--prompt", "2+2?", "--roleset", "panel_personas"];
@@ -144,8 +144,9 @@ fn meets(waiting: &(Mutex<usize>, Condvar), size: usize) -> bool {
     *here >= round * size
 }
 
+/// All eight members are asked for their answers at once, and then all for their ballots at once.
 #[test]
-fn eight_members_are_asked_at_once_first_for_their_answers_and_then_for_their_ballots() {
+fn eight_members_are_asked_at_once() {
     let waiting = (Mutex::new(0), Condvar::new());
     let server = Server::start(move |request| {
         if request.path.ends_with("/models") {
@@ -160,8 +161,9 @@ fn eight_members_are_asked_at_once_first_for_their_answers_and_then_for_their_ba
     assert_eq!(server.chats().len(), 16);
 }
 
+/// A panel and a council state the choices or the JSON form in a request, and print an answer of that form.
 #[test]
-fn what_an_answer_must_be_is_told_and_held_to() {
+fn answer_form_is_stated_and_kept() {
     // Whoever answers takes the second of the choices that its form has, or writes a JSON value as it is.
     let server = Server::start(|request| {
         let body = request.json();
@@ -202,7 +204,7 @@ fn what_an_answer_must_be_is_told_and_held_to() {
 }
 
 #[test]
-fn a_server_that_takes_three_at_once_gets_no_more() {
+fn calls_at_once_limits_a_panel() {
     // Each phase of six members is two rows of three: nobody is answered until three have asked.
     let waiting = (Mutex::new(0), Condvar::new());
     let open = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));

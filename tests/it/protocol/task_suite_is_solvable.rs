@@ -8,7 +8,7 @@ use crate::support::{Finished, Folder, consensus};
 
 /// Every task with the name of its roleset, which is the name of its file.
 fn tasks() -> Vec<(String, Value)> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/live/tasks");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/experiments/tasks");
     let mut all = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -38,7 +38,7 @@ fn there_are_forty_tasks_over_seven_rolesets() {
 }
 
 #[test]
-fn every_answer_of_a_task_can_be_agreed_on() {
+fn every_task_answer_reaches_agreement() {
     for (roleset, task) in tasks() {
         let rules = task["constraints"].as_array().cloned().unwrap_or_default();
         let is_prose = task["answer"].is_null();

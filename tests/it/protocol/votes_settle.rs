@@ -66,8 +66,9 @@ fn any_params() -> impl Strategy<Value = VoteParams> {
 }
 
 proptest! {
+    /// A vote ends the same whatever the order of replies and however many samples are asked ahead.
     #[test]
-    fn neither_arrival_nor_what_is_asked_ahead_changes_the_outcome(
+    fn arrival_and_ahead_leave_outcome_unchanged(
         params in any_params(), answers in any_answers(), order in prop::collection::vec(0..16_usize, 64), ahead in 1..30_u32
     ) {
         let first = play(&two_voters(params.clone()), &answers, |_| 0);
@@ -80,8 +81,9 @@ proptest! {
         prop_assert_eq!(one.looked_at, two.looked_at);
     }
 
+    /// A vote ends when its stop rule is met, its samples are used up, or no further sample can change the result.
     #[test]
-    fn a_vote_ends_by_its_rule_and_not_before(params in any_params(), answers in any_answers()) {
+    fn vote_ends_by_its_stop_rule(params in any_params(), answers in any_answers()) {
         let ended = play(&two_voters(params.clone()), &answers, |_| 0);
         let told = section(&ended.machine);
         let most = params.most();
@@ -143,7 +145,7 @@ fn samples_after_the_stop_count_for_nothing() {
 }
 
 #[test]
-fn a_voter_is_asked_the_same_whichever_others_are_asked() {
+fn voter_prompt_ignores_other_voters() {
     let mixed = RunSetup::from(Tiny::vote(2));
     let alone = {
         let mut setup = Tiny::vote(2);
@@ -175,8 +177,9 @@ fn a_voter_is_asked_the_same_whichever_others_are_asked() {
     assert_eq!(digest(&alone, call), digest(&mixed, call));
 }
 
+/// Samples show the options in orders of their own, and the answer carries the letter that the task gives it.
 #[test]
-fn options_are_shown_in_orders_of_their_own_and_count_as_the_task_names_them() {
+fn options_are_shuffled_and_counted_as_named() {
     let mut setup = Tiny::vote(1);
     setup.task.prompt = "Which is a fruit?\nA) Apple\nB) Brick\nC) Cloud\nD) Dust".to_owned();
     let choices = ["A", "B", "C", "D"].map(str::to_owned).to_vec();
@@ -194,8 +197,9 @@ fn options_are_shown_in_orders_of_their_own_and_count_as_the_task_names_them() {
     assert!(matches!(outcome, Outcome::Agreed { ref text, .. } if text == "A"), "{outcome:?}");
 }
 
+/// A reply that is cut off or declined uses up a sample and gives no vote.
 #[test]
-fn what_is_no_answer_costs_and_is_no_vote() {
+fn cut_or_declined_reply_is_no_vote() {
     for (text, finish, why) in [("Answer: 4", Finish::Length, "cut off"), ("", Finish::Refused, "declined")] {
         let mut play = Play::new(&two_voters(VoteParams {
             stop: StopRule::None,

@@ -40,8 +40,9 @@ fn said(ask: &Ask) -> String {
     ask.messages.iter().map(|message| message.content.as_str()).collect::<Vec<_>>().join("\n")
 }
 
+/// Thoughts and a second attempt have a temperature above zero, and the first commit has a temperature of zero.
 #[test]
-fn thoughts_are_warm_the_commit_to_them_is_cold_and_a_second_attempt_warm() {
+fn first_commit_after_thoughts_is_cold() {
     let mut play = Play::new(&thoughtful(CanonicalKind::Text));
     let think = CallId { part: 0, round: 1, agent: 0, draft: 0, step: Step::Think, attempt: 0 };
     let commit = CallId { step: Step::Envelope, ..think };
@@ -55,7 +56,7 @@ fn thoughts_are_warm_the_commit_to_them_is_cold_and_a_second_attempt_warm() {
 }
 
 #[test]
-fn a_number_is_worked_out_from_nothing_in_every_turn() {
+fn number_is_worked_out_blind_each_turn() {
     let mut play = Play::new(&thoughtful(CanonicalKind::Number));
     let mut methods = vec![vec![]; 2];
     let outcome = play.run_to_end(|ask| {
@@ -73,7 +74,7 @@ fn a_number_is_worked_out_from_nothing_in_every_turn() {
 }
 
 #[test]
-fn before_a_talk_about_texts_ends_each_agent_works_it_out_once_more_and_has_a_last_word() {
+fn agents_work_alone_before_last_words() {
     let mut play = Play::new(&thoughtful(CanonicalKind::Text));
     let (mut alone, mut last_words) = (Vec::new(), Vec::new());
     let outcome = play.run_to_end(|ask| {
@@ -94,7 +95,7 @@ fn before_a_talk_about_texts_ends_each_agent_works_it_out_once_more_and_has_a_la
 }
 
 #[test]
-fn both_texts_stand_once_more_by_their_handles_and_the_task_after_them() {
+fn turn_repeats_texts_before_task() {
     let long = "A long text about apples. ".repeat(10);
     let mut play = Play::new(&thoughtful(CanonicalKind::Text));
     let mut turn = None;
@@ -112,7 +113,7 @@ fn both_texts_stand_once_more_by_their_handles_and_the_task_after_them() {
 }
 
 #[test]
-fn a_comparison_shows_the_task_and_both_texts_in_both_orders_and_nothing_else() {
+fn comparison_shows_both_texts_without_names() {
     let mut setup = thoughtful(CanonicalKind::Text);
     setup.agents[1].name = "Bartholomew".to_owned();
     let mut play = Play::new(&setup);
@@ -156,7 +157,7 @@ fn stands(own: &str, other: &str, replies: [&str; 2]) -> bool {
 }
 
 #[test]
-fn a_text_stands_if_the_comparison_finds_it_better_in_whatever_words() {
+fn text_preferred_by_comparison_is_kept() {
     for (first, second) in [
         ("Answer: First", "Answer: Second"),
         ("answer: first", "**Answer**: *second*"),
@@ -202,7 +203,7 @@ fn going_back_to_work_goes_round_no_comparison() {
 }
 
 #[test]
-fn what_is_worked_out_once_more_is_talked_about_if_it_is_new() {
+fn newly_worked_out_text_is_discussed() {
     let mut play = Play::new(&thoughtful(CanonicalKind::Text));
     let mut seen = false;
     let outcome = play.run_to_end(|ask| {
@@ -219,7 +220,7 @@ fn what_is_worked_out_once_more_is_talked_about_if_it_is_new() {
 }
 
 #[test]
-fn an_arbiters_choice_is_shown_also_where_no_text_is_taken_over() {
+fn arbiter_choice_is_shown_for_numbers() {
     let mut setup = thoughtful(CanonicalKind::Number);
     setup.arbiter = Some(Tiny::arbiter());
     let mut play = Play::new(&setup);
@@ -237,7 +238,7 @@ fn an_arbiters_choice_is_shown_also_where_no_text_is_taken_over() {
 }
 
 #[test]
-fn the_plan_counts_the_comparison_after_an_arbiters_choice() {
+fn plan_counts_comparison_after_arbiter() {
     let mut setup = thoughtful(CanonicalKind::Number);
     setup.arbiter = Some(Tiny::arbiter());
     (setup.params.thinking, setup.params.max_repairs, setup.params.max_rounds) = (Thinking::None, 0, 6);
@@ -270,7 +271,7 @@ fn prose_is_compared_with_the_peers() {
 }
 
 #[test]
-fn a_text_copied_from_the_task_is_pointed_out() {
+fn copied_task_text_is_pointed_out() {
     for (text, is_told) in [("Good morning.", true), ("Guten Morgen.", false), ("Good", false)] {
         let mut setup = thoughtful(CanonicalKind::Text);
         setup.task.prompt = "Translate into German: Good  morning.".to_owned();
@@ -285,7 +286,7 @@ fn a_text_copied_from_the_task_is_pointed_out() {
 }
 
 #[test]
-fn the_rules_of_the_talk_are_told_once_and_with_the_first_turn() {
+fn talk_rules_come_once_with_first_turn() {
     for thinking in [Thinking::Free, Thinking::None] {
         for kind in [CanonicalKind::Text, CanonicalKind::Json] {
             let mut setup = thoughtful(kind);
@@ -307,7 +308,7 @@ fn the_rules_of_the_talk_are_told_once_and_with_the_first_turn() {
 }
 
 #[test]
-fn an_envelope_offers_the_text_that_its_thoughts_end_with_and_no_other() {
+fn envelope_offers_only_the_concluded_text() {
     for (thought, offered, other) in [
         ("P1: none. P2: one too many. Answer: P1", "P1", "P2"),
         ("Answer: 5", "P2", "P1"),
@@ -338,7 +339,7 @@ fn an_envelope_offers_the_text_that_its_thoughts_end_with_and_no_other() {
 }
 
 #[test]
-fn thoughts_that_end_with_a_text_against_the_rules_decide_nothing() {
+fn thoughts_ending_in_invalid_text_decide_nothing() {
     let mut setup = thoughtful(CanonicalKind::Text);
     setup.params.constraints = vec![Constraint::parse("contains=oranges").unwrap()];
     let mut play = Play::new(&setup);
@@ -357,7 +358,7 @@ fn thoughts_that_end_with_a_text_against_the_rules_decide_nothing() {
 }
 
 #[test]
-fn before_its_last_word_an_agent_is_told_which_text_it_found_better() {
+fn last_word_prompt_states_comparison_verdict() {
     for (verdicts, told) in [
         (["Answer: First", "Answer: Second"], "You found your own the better one: P1 cannot be accepted."),
         (
@@ -382,7 +383,7 @@ fn before_its_last_word_an_agent_is_told_which_text_it_found_better() {
 }
 
 #[test]
-fn a_decision_comes_first_where_thoughts_are_written_down_and_last_where_not() {
+fn written_thoughts_put_status_first() {
     for (thinking, decides_first) in
         [(Thinking::Free, true), (Thinking::Field, true), (Thinking::None, false)]
     {
@@ -418,7 +419,7 @@ fn description(kind: CanonicalKind) -> String {
 }
 
 #[test]
-fn what_a_text_must_be_is_said_by_its_task_and_its_constraints_alone() {
+fn text_form_comes_from_constraints_alone() {
     let mut setup = thoughtful(CanonicalKind::Text);
     let first = |setup: &PairSetup| said(Play::new(setup).open.values().next().unwrap());
     assert!(!first(&setup).contains("Form of the final text"), "{}", first(&setup));
@@ -446,7 +447,7 @@ fn the_example_shows_the_form_of_the_text() {
 }
 
 #[test]
-fn the_description_of_the_final_text_is_no_final_text() {
+fn copied_form_description_is_refused() {
     for kind in [CanonicalKind::Text, CanonicalKind::Lines, CanonicalKind::Verbatim] {
         is_refused(kind, &description(kind));
     }
@@ -466,7 +467,7 @@ fn is_refused(kind: CanonicalKind, form: &str) {
 }
 
 #[test]
-fn nothing_that_is_read_before_a_peers_text_mentions_a_peer() {
+fn opening_requests_mention_no_peer() {
     let words = ["peer", "peers", "agree", "judge", "council", "member", "members", "panel"];
     let names = ["Ann", "Bob", "Beth", "Cleo", "Dana", "Emil"];
     for (file, _) in consensus::config::EMBEDDED_ROLESETS {

@@ -1,6 +1,6 @@
 //! Amazon Bedrock as people use it: signed requests, streams of events, credentials where AWS tools find them.
 //!
-//! The signatures themselves are checked by AWS's own library in `tests/live/bedrock.py`.
+//! The signatures themselves are checked by AWS's own library in `tests/experiments/bedrock.py`.
 
 use std::process::Command;
 
@@ -139,8 +139,9 @@ fn agents_agree_over_converse_streamed_and_whole() {
     }
 }
 
+/// A model that refuses forms is held by a tool, and one that refuses tools too by the prompt.
 #[test]
-fn a_model_without_forms_is_held_by_a_tool_and_one_without_tools_by_the_prompt() {
+fn refused_form_becomes_tool_or_prompt() {
     for (refuses_tools, hold) in [(false, "json_object"), (true, "prompt")] {
         let folder = Folder::new();
         let server = Server::start(move |request| {
@@ -166,7 +167,7 @@ fn a_model_without_forms_is_held_by_a_tool_and_one_without_tools_by_the_prompt()
 }
 
 #[test]
-fn a_throttled_stream_is_asked_for_again_and_counted() {
+fn throttled_stream_is_repeated_and_counted() {
     let folder = Folder::new();
     let server = Server::start(|request| {
         if request.index == 0 {
@@ -210,7 +211,7 @@ fn a_damaged_or_unfinished_stream_is_no_reply() {
 }
 
 #[test]
-fn a_key_of_bedrocks_own_takes_the_place_of_a_signature() {
+fn bedrock_key_replaces_signature() {
     let (folder, server) = (Folder::new(), Server::start(|request| vec![Act::Send(answer(request))]));
     Finished::of(run(&folder, &server).env("AWS_BEARER_TOKEN_BEDROCK", "bedrock-key-1")).exits(0);
     assert_eq!(server.requests()[0].header("authorization").unwrap(), "Bearer bedrock-key-1");
@@ -290,8 +291,9 @@ fn what_is_missing_for_bedrock_is_named() {
     assert!(server.requests().is_empty(), "nothing was sent");
 }
 
+/// Credentials in the service's error are removed, and a token count of the largest integer does not fail the run.
 #[test]
-fn what_a_service_says_back_of_credentials_is_hidden_and_figures_beyond_all_measure_do_no_harm() {
+fn hides_echoed_credentials_and_survives_huge_counts() {
     let folder = Folder::new();
     let server = Server::start(|_| {
         let why = json!({"message": "The token session-secret of AKIDEXAMPLE is invalid"});
@@ -327,8 +329,9 @@ fn a_profile_that_is_named_is_meant() {
     assert!(server.requests()[0].header("authorization").unwrap().contains("AKIDLAB"));
 }
 
+/// A resume refuses to send signed requests to an address that only the journal names.
 #[test]
-fn a_journal_does_not_choose_where_signed_requests_go() {
+fn journal_address_gets_no_signed_request() {
     let folder = Folder::new();
     let server =
         Server::start(|_| vec![Act::Send(http("403 Forbidden", "", b"{\"message\":\"no access\"}"))]);

@@ -1,6 +1,6 @@
 //! What runs rely on, tried on a real server.
 //!
-//! Ignored without one: `tests/live/run.sh conformance` starts llama.cpp's server and runs these, and
+//! Ignored without one: `tests/experiments/run.sh conformance` starts llama.cpp's server and runs these, and
 //! `CONSENSUS_TEST_SERVER=http://127.0.0.1:8000/v1 cargo test conformance -- --ignored` takes any other.
 
 use std::collections::BTreeSet;
@@ -8,17 +8,17 @@ use std::sync::Arc;
 
 use consensus::config::{EMBEDDED_ROLESETS, find_roleset, load_roleset};
 use consensus::core::{OpenAiEndpoint, Structured};
-use consensus::crypto::Digest;
 use consensus::protocol::{
     Action, Ask, CallId, Conversation, Event, Finish, Message, Params, Reply, ReplyShape, Role, Step, Task,
     Thinking,
 };
 use consensus::provider::{Completion, OpenAi, ProviderError};
+use crypto::Digest;
 use serde_json::json;
 
 use crate::support::Tiny;
 
-const WHERE: &str = "needs a server: tests/live/run.sh conformance";
+const WHERE: &str = "needs a server: tests/experiments/run.sh conformance";
 
 fn endpoint() -> OpenAiEndpoint {
     let url = std::env::var("CONSENSUS_TEST_SERVER").expect(WHERE);
@@ -49,7 +49,7 @@ fn ask(prompt: &str, shape: ReplyShape, max_tokens: u32) -> Ask {
 }
 
 #[test]
-#[ignore = "needs a model server: tests/live/run.sh conformance"]
+#[ignore = "needs a model server: tests/experiments/run.sh conformance"]
 fn replies_come_whole_and_streamed_with_their_usage() {
     for stream in [false, true] {
         let answer = on_server(stream, async |server| {
@@ -62,7 +62,7 @@ fn replies_come_whole_and_streamed_with_their_usage() {
 }
 
 #[test]
-#[ignore = "needs a model server: tests/live/run.sh conformance"]
+#[ignore = "needs a model server: tests/experiments/run.sh conformance"]
 fn a_reply_cut_at_its_limit_says_so() {
     let answer = on_server(true, async |server| {
         call(server, &ask("Count from one to a hundred in words.", ReplyShape::Free, 8)).await.unwrap()
@@ -71,8 +71,8 @@ fn a_reply_cut_at_its_limit_says_so() {
 }
 
 #[test]
-#[ignore = "needs a model server: tests/live/run.sh conformance"]
-fn a_prompt_longer_than_the_context_is_told_apart() {
+#[ignore = "needs a model server: tests/experiments/run.sh conformance"]
+fn prompt_beyond_context_reports_overflow() {
     let error = on_server(true, async |server| {
         let tokens = server.info().await.unwrap().context_tokens.expect("the server tells its context");
         let long = "word ".repeat(usize::try_from(tokens).unwrap() * 2);
@@ -82,7 +82,7 @@ fn a_prompt_longer_than_the_context_is_told_apart() {
 }
 
 #[test]
-#[ignore = "needs a model server: tests/live/run.sh conformance"]
+#[ignore = "needs a model server: tests/experiments/run.sh conformance"]
 fn a_schema_is_enforced_and_not_only_accepted() {
     let schema = json!({"type": "object", "properties": {"word": {"type": "string", "enum": ["vq7-kestrel"]}},
         "required": ["word"], "additionalProperties": false});
@@ -96,7 +96,7 @@ fn a_schema_is_enforced_and_not_only_accepted() {
 
 /// Every form that an agent may be asked for, of every roleset that comes with the program.
 #[test]
-#[ignore = "needs a model server: tests/live/run.sh conformance"]
+#[ignore = "needs a model server: tests/experiments/run.sh conformance"]
 fn every_schema_of_every_roleset_holds_the_reply() {
     let mut forms = BTreeSet::new();
     for (file, _) in EMBEDDED_ROLESETS {
@@ -155,7 +155,7 @@ fn asked(actions: Vec<Action>) -> Vec<Ask> {
 }
 
 #[test]
-#[ignore = "needs a model server: tests/live/run.sh conformance"]
+#[ignore = "needs a model server: tests/experiments/run.sh conformance"]
 fn what_was_sent_before_is_reused_and_reported() {
     let answer = on_server(true, async |server| {
         let long = "The weather report said rain. ".repeat(60);

@@ -70,8 +70,9 @@ fn saying(request: &Request, text: &str) -> String {
     }
 }
 
+/// No eight characters of a key remain where the message of an error is cut inside the key.
 #[test]
-fn a_key_over_the_cut_of_an_error_is_not_half_shown() {
+fn truncated_error_shows_no_key_piece() {
     let message = |pad: usize| format!("{}bad key {KEY}", "x".repeat(pad));
     let error = |pad| json!({"error": {"message": message(pad)}}).to_string();
     let mut answers: Vec<Vec<u8>> = Vec::new();
@@ -97,8 +98,9 @@ fn a_key_over_the_cut_of_an_error_is_not_half_shown() {
     }
 }
 
+/// A key that a reply contains is taken out of the record, reaches no peer and degrades the result.
 #[test]
-fn a_key_in_a_reply_is_taken_out_and_degrades_the_result() {
+fn key_in_reply_is_removed_and_reported() {
     for escaped in [KEY.to_owned(), KEY.replace('7', "\\u0037"), KEY.replace("Lm2V", "Lm\u{200B}2V")] {
         for whole in [true, false] {
             let (folder, text) = (Folder::new(), escaped.clone());
@@ -118,8 +120,9 @@ fn a_key_in_a_reply_is_taken_out_and_degrades_the_result() {
     }
 }
 
+/// A key as short as a word is removed from errors and kept in replies.
 #[test]
-fn a_short_key_may_be_a_word_of_a_reply() {
+fn short_key_stays_in_replies() {
     let folder = Folder::new();
     let server = Server::start(|request: &Request| match request.index {
         0 => vec![Act::Send(http("503 Service Unavailable", "", b"{\"error\":\"ollama has no room\"}"))],
@@ -131,7 +134,7 @@ fn a_short_key_may_be_a_word_of_a_reply() {
 }
 
 #[test]
-fn a_model_that_is_named_like_the_key_is_listed_without_it() {
+fn model_list_hides_the_key() {
     let folder = Folder::new();
     let server = Server::start(|request: &Request| {
         if request.path.ends_with("/models") {
@@ -198,7 +201,7 @@ fn receipts(folder: &Folder) -> Vec<Value> {
 }
 
 #[test]
-fn all_credentials_of_aws_are_taken_out_and_its_receipts_are_kept() {
+fn removes_aws_credentials_and_keeps_receipts() {
     const AWS_SECRET: &str = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";
     const TOKEN: &str = "IQoJb3JpZ2luX2VjEJr//////////wEaCXVzLWVhc3QtMSJHMEUCIQDTjn==";
     let folder = Folder::new();
@@ -309,7 +312,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_random_key_in_a_random_place_is_in_no_file_and_on_no_screen(
+    fn random_key_appears_nowhere(
         issuer in prop::sample::select(vec!["sk-proj-", "sk-ant-api03-", "gsk_", "AKIA", ""]),
         secret in "[A-Za-z0-9][A-Za-z0-9/+_-]{15,70}",
         from in 0_usize..12,

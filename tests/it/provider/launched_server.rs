@@ -49,7 +49,7 @@ fn assert_gone(folder: &Folder) {
 }
 
 #[test]
-fn a_launched_server_serves_the_run_and_is_gone_after_it() {
+fn launched_server_ends_with_the_run() {
     let folder = Folder::new();
     let finished = Finished::of(&mut run(&folder, "worker loads=2")).exits(0);
     assert_eq!(finished.stdout, "four\n");
@@ -74,7 +74,7 @@ fn one_server_serves_all_batches_of_an_evaluation() {
 }
 
 #[test]
-fn a_server_that_cannot_start_is_reported_with_the_end_of_its_log() {
+fn failed_start_reports_end_of_log() {
     let folder = Folder::new();
     let finished = Finished::of(&mut run(&folder, "refuses")).exits(6);
     assert!(finished.stderr.contains("ended before it was ready (exit status: 3)"), "{}", finished.stderr);
@@ -86,7 +86,7 @@ fn a_server_that_cannot_start_is_reported_with_the_end_of_its_log() {
 }
 
 #[test]
-fn a_server_that_is_never_ready_is_given_up_and_ended() {
+fn unready_server_is_given_up_and_ended() {
     let folder = Folder::new();
     folder.write("consensus.toml", "[timeouts]\nready_ms = 600\n");
     let finished = Finished::of(&mut run(&folder, "loads=100000")).exits(6);
@@ -95,7 +95,7 @@ fn a_server_that_is_never_ready_is_given_up_and_ended() {
 }
 
 #[test]
-fn a_server_that_dies_is_started_again_once_and_the_run_goes_on() {
+fn dead_server_is_restarted_once() {
     let folder = Folder::new();
     let mark = folder.path().join("died");
     let finished = Finished::of(&mut run(&folder, &format!("dies_once={}", mark.display()))).exits(0);
@@ -105,8 +105,9 @@ fn a_server_that_dies_is_started_again_once_and_the_run_goes_on() {
     assert_gone(&folder);
 }
 
+/// A server that dies again ends the run, which a resume with --launch then finishes.
 #[test]
-fn a_server_that_dies_again_puts_the_run_down_for_a_resume() {
+fn second_server_death_leaves_run_resumable() {
     let folder = Folder::new();
     let finished = Finished::of(&mut run(&folder, "dies=2")).exits(6);
     assert!(finished.stderr.contains("ended during the run"), "{}", finished.stderr);
@@ -122,7 +123,7 @@ fn a_server_that_dies_again_puts_the_run_down_for_a_resume() {
 }
 
 #[test]
-fn a_run_that_goes_on_with_another_model_says_so() {
+fn resume_with_another_model_is_reported() {
     let folder = Folder::new();
     Finished::of(&mut run(&folder, "dies=3")).exits(6);
     let other = Server::start(|request| {
@@ -208,9 +209,10 @@ fn hang_ups_are_ignored() -> bool {
     ignored.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).unwrap() & 1 == 1)
 }
 
+/// A server ends even if its guard and the program are both killed.
 #[test]
 #[cfg(target_os = "linux")]
-fn a_server_does_not_outlive_its_guard_even_if_both_are_killed() {
+fn server_does_not_outlive_its_guard() {
     let folder = Folder::new();
     let Hanging { mut child, connection, .. } = Hanging::start(&folder, "hangs");
     let server = processes(&folder)[0];
@@ -223,8 +225,9 @@ fn a_server_does_not_outlive_its_guard_even_if_both_are_killed() {
     await_end(connection);
 }
 
+/// A signal while the server starts ends the command with exit 130 and leaves the journal of a resumed run unchanged.
 #[test]
-fn a_signal_while_a_server_starts_says_that_nothing_was_asked() {
+fn signal_at_start_reports_nothing_asked() {
     let loading = "loads=100000";
     let folder = Folder::new();
     interrupt_at_start(&mut run(&folder, loading));
@@ -250,8 +253,9 @@ fn interrupt_at_start(command: &mut Command) {
     assert_eq!((output.status.code(), &error["error"]["exit"]), (Some(130), &json!(130)));
 }
 
+/// The job for a cluster passes flags on with and without a roleset before them.
 #[test]
-fn the_job_for_a_cluster_takes_flags_with_and_without_a_roleset() {
+fn cluster_job_roleset_is_optional() {
     let folder = Folder::new();
     let job = |words: &[&str]| {
         let mut bash = Command::new("bash");
@@ -273,7 +277,7 @@ fn the_job_for_a_cluster_takes_flags_with_and_without_a_roleset() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn what_the_server_puts_into_another_group_is_ended_too() {
+fn processes_in_other_groups_are_ended() {
     let server = fake_llm("worker");
     for wrap in [format!("bash -c 'set -m; {server} & wait'"), format!("bash -c 'setsid {server} & wait'")] {
         let folder = Folder::new();
@@ -326,8 +330,9 @@ fn job_with(signals: &[Signal], restarts: &str, scontrol: &str) -> (i32, String,
 
 const SCONTROL: &str = "#!/bin/bash\necho \"$@\"\n";
 
+/// A job that the cluster cuts short is queued again, and one that is cancelled is not.
 #[test]
-fn a_job_that_is_cut_goes_on_and_one_that_is_cancelled_does_not() {
+fn only_a_cut_job_is_requeued() {
     let (cut, cancelled) = (Signal::SIGUSR1, Signal::SIGTERM);
     for (signals, asked) in [
         (&[cut][..], "requeue 7"),
@@ -346,7 +351,7 @@ fn a_job_that_is_cut_goes_on_and_one_that_is_cancelled_does_not() {
 }
 
 #[test]
-fn a_model_that_is_a_link_is_bound_and_served_by_its_real_path() {
+fn linked_model_is_served_by_real_path() {
     let folder = Folder::new();
     folder.write("real/model.gguf", "");
     std::os::unix::fs::symlink("real/model.gguf", folder.path().join("link")).unwrap();
@@ -365,8 +370,9 @@ fn a_model_that_is_a_link_is_bound_and_served_by_its_real_path() {
     assert!(folder.path().join(".cache/huggingface").is_dir());
 }
 
+/// A job starts anew where the first journal line is torn, and refuses a run of another job.
 #[test]
-fn a_job_goes_on_only_with_a_run_of_its_own() {
+fn job_resumes_only_its_own_run() {
     let folder = Folder::new();
     let job = |restarts: &str| {
         let mut bash = Command::new("bash");
@@ -391,7 +397,7 @@ fn is_alive(id: i32) -> bool {
 }
 
 #[test]
-fn the_configuration_can_name_the_server_and_a_flag_another() {
+fn flag_overrides_configured_server() {
     let folder = Folder::new();
     let quoted = fake_llm("").replace('\\', "\\\\").replace('"', "\\\"");
     folder.write("consensus.toml", &format!("launch = \"{quoted}\"\nmodel = \"some/model\"\n"));
@@ -407,7 +413,7 @@ fn the_configuration_can_name_the_server_and_a_flag_another() {
 }
 
 #[test]
-fn a_script_can_play_one_agent_and_a_server_the_other() {
+fn script_and_server_share_the_agents() {
     let script = json!({"agent": "Writer", "policy": "stubborn", "answer": "five"}).to_string();
     let folder = Folder::new();
     folder.write("writer.jsonl", &script);
@@ -444,7 +450,7 @@ fn a_run_goes_on_at_another_address() {
 }
 
 #[test]
-fn mistakes_in_a_launch_are_explained_before_anything_starts() {
+fn launch_mistakes_are_explained_before_start() {
     let folder = Folder::new();
     for (arguments, part) in [
         (&["--launch", "vllm"][..], "name the model with --model"),
@@ -479,7 +485,7 @@ fn doctor_examines_a_server_that_it_starts() {
 }
 
 #[test]
-fn every_known_server_is_told_its_model_and_its_port() {
+fn every_launcher_names_model_and_port() {
     for launcher in LAUNCHERS {
         for how in [launcher.local, launcher.named] {
             assert!(how.contains(&"{model}"), "{}", launcher.name);

@@ -13,7 +13,7 @@ fn batch(folder: &Folder, tasks: usize, words: &[&str], code: i32) -> Value {
     let line = |id| json!({"id": id, "prompt": format!("How much is {id} + 1?")}).to_string() + "\n";
     folder.write("tasks.jsonl", &(1..=tasks).map(line).collect::<String>());
     let mut command = consensus(folder);
-    command.args(["batch", "tasks.jsonl", "--out", "out", "--format", "json", "--quiet"]);
+    command.args(["batch", "tasks.jsonl", "--output", "out", "--format", "json", "--quiet"]);
     command.args(["--roleset", "writer_physicist"]).args(words);
     if !words.contains(&"--model") {
         command.args(["--model", "tiny-model"]);
@@ -21,8 +21,9 @@ fn batch(folder: &Folder, tasks: usize, words: &[&str], code: i32) -> Value {
     serde_json::from_str::<Value>(&Finished::of(&mut command).exits(code).stdout).unwrap()["figures"].take()
 }
 
+/// A server that answers 429 beyond its capacity refuses fewer than half of the requests, and no run fails.
 #[test]
-fn a_server_that_refuses_what_is_too_much_is_given_what_it_can_do_and_no_run_fails() {
+fn load_adapts_to_a_refusing_server() {
     const MOST: usize = 8;
     let (busy, refused) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let say = model(SENSIBLE);
@@ -43,7 +44,7 @@ fn a_server_that_refuses_what_is_too_much_is_given_what_it_can_do_and_no_run_fai
         })
     };
     let folder = Folder::new();
-    let done = batch(&folder, 40, &["--base-url", &server.url(), "--concurrency", "40"], 0);
+    let done = batch(&folder, 40, &["--base-url", &server.url(), "--runs-at-once", "40"], 0);
     assert_eq!((&done["ended"]["agreed"], &done["ended"]["failed"]), (&json!(40), &json!(0)), "{done}");
     let (asked, refused) = (server.chats().len(), refused.load(Ordering::SeqCst));
     assert!(refused > 0 && refused < asked / 2, "{refused} of {asked} refused");
@@ -63,19 +64,19 @@ fn counting() -> (Server, Arc<AtomicUsize>) {
 }
 
 #[test]
-fn a_limit_of_requests_at_once_holds_for_runs_on_several_threads() {
+fn request_limit_holds_across_threads() {
     let (server, most) = counting();
     let words =
-        ["--base-url", &server.url(), "--concurrency", "30", "--requests-at-once", "3", "--threads", "4"];
+        ["--base-url", &server.url(), "--runs-at-once", "30", "--calls-at-once", "3", "--threads", "4"];
     let done = batch(&Folder::new(), 30, &words, 0);
     assert_eq!(done["ended"]["agreed"], 30, "{done}");
     assert!(most.load(Ordering::SeqCst) <= 3, "{most:?}");
 }
 
 #[test]
-fn a_limit_of_requests_at_once_holds_for_all_runs_together() {
+fn request_limit_holds_across_runs() {
     let (server, most) = counting();
-    let words = ["--base-url", &server.url(), "--concurrency", "30", "--requests-at-once", "3"];
+    let words = ["--base-url", &server.url(), "--runs-at-once", "30", "--calls-at-once", "3"];
     let done = batch(&Folder::new(), 30, &words, 0);
     assert_eq!(done["ended"]["agreed"], 30, "{done}");
     assert!(most.load(Ordering::SeqCst) <= 3, "{most:?}");
@@ -83,9 +84,9 @@ fn a_limit_of_requests_at_once_holds_for_all_runs_together() {
 }
 
 #[test]
-fn a_limit_of_requests_at_once_holds_for_all_models_of_a_server_together() {
+fn request_limit_holds_across_models() {
     let (server, most) = counting();
-    let words = ["--base-url", &server.url(), "--concurrency", "30", "--requests-at-once", "2"];
+    let words = ["--base-url", &server.url(), "--runs-at-once", "30", "--calls-at-once", "2"];
     let words = [&words[..], &["--model", "one,two,three"]].concat();
     let done = batch(&Folder::new(), 10, &words, 0);
     assert_eq!(done["ended"]["agreed"], 30, "{done}");
@@ -104,11 +105,12 @@ fn places(servers: &[&Server]) -> BTreeMap<String, BTreeSet<usize>> {
     places
 }
 
+/// Two servers get about as many requests each, and every conversation stays on one of them.
 #[test]
-fn several_servers_share_the_work_and_a_conversation_stays_on_one() {
+fn servers_share_work_by_conversation() {
     let servers = [Server::start(model(SENSIBLE)), Server::start(model(SENSIBLE))];
     let urls = format!("{},{}/", servers[0].url(), servers[1].url());
-    let done = batch(&Folder::new(), 40, &["--base-url", &urls, "--concurrency", "8"], 0);
+    let done = batch(&Folder::new(), 40, &["--base-url", &urls, "--runs-at-once", "8"], 0);
     assert_eq!(done["ended"]["agreed"], 40, "{done}");
     let counts = servers.each_ref().map(|server| server.chats().len());
     assert!(counts[0].abs_diff(counts[1]) < (counts[0] + counts[1]) / 4, "{counts:?}");
@@ -116,8 +118,9 @@ fn several_servers_share_the_work_and_a_conversation_stays_on_one() {
     assert!(places.values().all(|at| at.len() == 1), "{places:?}");
 }
 
+/// A server that dies is asked less, its conversations continue on another, and no run fails.
 #[test]
-fn a_server_that_dies_is_left_out_and_its_conversations_go_on_on_another() {
+fn work_moves_off_a_dead_server() {
     let well = Server::start(model(SENSIBLE));
     let broken = Server::start(
         |request: &Request| {
@@ -125,7 +128,7 @@ fn a_server_that_dies_is_left_out_and_its_conversations_go_on_on_another() {
         },
     );
     let urls = format!("{},{}", broken.url(), well.url());
-    let done = batch(&Folder::new(), 60, &["--base-url", &urls, "--concurrency", "12"], 0);
+    let done = batch(&Folder::new(), 60, &["--base-url", &urls, "--runs-at-once", "12"], 0);
     assert_eq!((&done["ended"]["agreed"], &done["ended"]["failed"]), (&json!(60), &json!(0)), "{done}");
     // It is tried again now and then, and not asked for everything.
     assert!(
@@ -142,13 +145,14 @@ fn each_of_several_urls_must_be_safe() {
     let folder = Folder::new();
     folder.write("tasks.jsonl", "{\"id\": 1, \"prompt\": \"x\"}\n");
     let mut command = consensus(&folder);
-    command.args(["batch", "tasks.jsonl", "--out", "out", "--model", "m"]).args(words);
+    command.args(["batch", "tasks.jsonl", "--output", "out", "--model", "m"]).args(words);
     let refused = Finished::of(&mut command).exits(2);
     assert!(refused.stderr.contains("`http://192.0.2.1/v1`: plain http"), "{}", refused.stderr);
 }
 
+/// Where one of two servers refuses the key, at most eight of thirty tasks fail.
 #[test]
-fn of_several_servers_one_that_refuses_the_key_does_not_use_up_the_tasks() {
+fn key_refusing_server_spares_most_tasks() {
     let (well, list) = (Server::start(model(SENSIBLE)), model(SENSIBLE));
     let strict = Server::start(move |request: &Request| {
         if request.path.ends_with("/models") {
@@ -157,14 +161,15 @@ fn of_several_servers_one_that_refuses_the_key_does_not_use_up_the_tasks() {
         vec![Act::Send(http("401 Unauthorized", "", b"{\"error\":{\"message\":\"no key\"}}"))]
     });
     let urls = format!("{},{}", well.url(), strict.url());
-    let done = batch(&Folder::new(), 30, &["--base-url", &urls, "--concurrency", "4"], 6);
+    let done = batch(&Folder::new(), 30, &["--base-url", &urls, "--runs-at-once", "4"], 6);
     let failed = done["ended"]["failed"].as_u64().unwrap();
     assert!((1..=8).contains(&failed), "{done}");
     assert_eq!(done["ended"]["agreed"].as_u64().unwrap() + failed, 30, "{done}");
 }
 
+/// The connections of streamed answers are used again even if the end of a body arrives separately.
 #[test]
-fn streamed_answers_leave_their_connections_to_the_next_ones() {
+fn streamed_answers_free_their_connections() {
     const RUNS: usize = 4;
     let list = model(SENSIBLE);
     let server = Server::start(move |request: &Request| {
@@ -178,7 +183,7 @@ fn streamed_answers_leave_their_connections_to_the_next_ones() {
     });
     let at_once = RUNS.to_string();
     let folder = Folder::new();
-    let done = batch(&folder, 30, &["--base-url", &server.url(), "--concurrency", &at_once], 0);
+    let done = batch(&folder, 30, &["--base-url", &server.url(), "--runs-at-once", &at_once], 0);
     assert_eq!(done["ended"]["agreed"], 30, "{done}");
     let (asked, connections) = (server.chats().len(), server.connections.load(Ordering::SeqCst));
     // A run has two drafts in the air at once.

@@ -16,8 +16,9 @@ fn run(folder: &Folder, server: &Server, more: &[&str]) -> Finished {
     Finished::of(consensus(folder).args(base).arg(server.url()).args(more))
 }
 
+/// Two agents agree over HTTP with a model that the program finds by asking the server.
 #[test]
-fn two_agents_agree_over_http_and_the_model_is_found_by_asking() {
+fn agents_agree_over_http() {
     let folder = Folder::new();
     let server = Server::start(model(SENSIBLE));
     let finished = run(&folder, &server, &[]).exits(0);
@@ -34,7 +35,7 @@ fn two_agents_agree_over_http_and_the_model_is_found_by_asking() {
 }
 
 #[test]
-fn each_call_has_a_seed_of_its_own_and_the_same_one_each_time() {
+fn call_seeds_are_distinct_and_repeatable() {
     let seeds = |_| {
         let (folder, server) = (Folder::new(), Server::start(model(SENSIBLE)));
         run(&folder, &server, &[]).exits(0);
@@ -83,7 +84,7 @@ fn a_connection_is_used_again() {
 
 /// llama.cpp's server closes a connection behind a streamed reply and does not say so.
 #[test]
-fn a_server_that_hangs_up_behind_a_reply_is_asked_again_at_once() {
+fn closed_connection_is_retried_at_once() {
     let (folder, sensible) = (Folder::new(), model(SENSIBLE));
     let server = Server::start(move |request| match request.earlier {
         0 => sensible(request),
@@ -128,8 +129,9 @@ fn refusing(refused: &'static [&'static str]) -> impl Fn(&Request) -> Vec<Act> {
     }
 }
 
+/// A refused response format is not tried again, and the result names the weaker one in use.
 #[test]
-fn a_refused_schema_is_given_up_step_by_step_and_the_result_says_so() {
+fn refused_schema_is_given_up_stepwise() {
     for (refused, word) in
         [(&["json_schema"][..], "json_object"), (&["json_schema", "json_object"][..], "the prompt alone")]
     {
@@ -151,7 +153,7 @@ fn a_refused_schema_is_given_up_step_by_step_and_the_result_says_so() {
 }
 
 #[test]
-fn a_server_that_ignores_the_schema_is_caught_by_validation() {
+fn validation_catches_an_ignored_schema() {
     let folder = Folder::new();
     let server = Server::start(|request: &Request| {
         let body = request.json();
@@ -170,7 +172,7 @@ fn a_server_that_ignores_the_schema_is_caught_by_validation() {
 }
 
 #[test]
-fn a_server_that_ignores_the_schema_is_noticed_even_if_its_replies_are_valid() {
+fn ignored_schema_degrades_valid_replies() {
     let fenced: fn(&Value) -> String = |request| format!("```json\n{}\n```", SENSIBLE(request));
     let short: fn(&Value) -> String = |request| SENSIBLE(request).replace("that is the sum", "ok");
     for say in [fenced, short] {
@@ -183,7 +185,7 @@ fn a_server_that_ignores_the_schema_is_noticed_even_if_its_replies_are_valid() {
 }
 
 #[test]
-fn usage_that_is_none_is_estimated_and_the_reply_is_kept() {
+fn unusable_usage_is_estimated() {
     for usage in
         [json!({"prompt_tokens": -5}), json!("many"), json!({"prompt_tokens": 0, "completion_tokens": 0})]
     {
@@ -209,7 +211,7 @@ fn a_server_that_cannot_stream_is_told_apart() {
 }
 
 #[test]
-fn the_newer_name_of_the_token_limit_is_learnt() {
+fn newer_token_limit_name_is_learnt() {
     let folder = Folder::new();
     let server = Server::start(|request: &Request| {
         if request.body.contains("\"max_tokens\"") {
@@ -224,7 +226,7 @@ fn the_newer_name_of_the_token_limit_is_learnt() {
 }
 
 #[test]
-fn reasoning_that_comes_apart_is_recorded_and_not_judged() {
+fn separate_reasoning_is_recorded_not_sent() {
     let folder = Folder::new();
     let server = Server::start(|request: &Request| {
         if request.path.ends_with("/models") {
@@ -254,8 +256,9 @@ fn a_key_is_sent_and_found_nowhere_else() {
     }
 }
 
+/// A resume with a key refuses an address that only the journal names.
 #[test]
-fn a_journal_cannot_send_a_key_to_a_place_that_nobody_named() {
+fn journal_address_gets_no_key() {
     let (folder, server) = (Folder::new(), Server::start(model(SENSIBLE)));
     run(&folder, &server, &["--max-tokens-total", "2500"]).exits(5);
     let before = server.chats().len();
@@ -269,7 +272,7 @@ fn a_journal_cannot_send_a_key_to_a_place_that_nobody_named() {
 }
 
 #[test]
-fn a_local_preset_is_called_without_the_openai_key() {
+fn local_preset_gets_no_openai_key() {
     let (folder, server) = (Folder::new(), Server::start(model(SENSIBLE)));
     folder.write("consensus.toml", &format!("[providers.lab]\nbase_url = \"{}\"\n", server.url()));
     trust(&folder);
@@ -279,7 +282,7 @@ fn a_local_preset_is_called_without_the_openai_key() {
 }
 
 #[test]
-fn a_server_that_repeats_the_key_does_not_get_it_into_the_record() {
+fn echoed_key_stays_out_of_journal() {
     let folder = Folder::new();
     let server = Server::start(|_: &Request| {
         vec![Act::Send(http("403 Forbidden", "", b"{\"error\":{\"message\":\"bad key sk-secret\"}}"))]
@@ -324,8 +327,9 @@ fn doctor_tells_enforced_from_ignored() {
     }
 }
 
+/// Doctor says for which tasks a vote did better than the roleset on a small model.
 #[test]
-fn doctor_names_the_vote_that_did_better_on_a_small_model() {
+fn doctor_names_the_better_vote() {
     let server = Server::start(model(SENSIBLE));
     for (roleset, better) in [
         ("solver_checker", Some(("numbers", "vote_number"))),
@@ -348,8 +352,9 @@ fn doctor_names_the_vote_that_did_better_on_a_small_model() {
     }
 }
 
+/// Each kind of server gets its own fields and headers, and a configured field that the program sets is refused.
 #[test]
-fn what_a_kind_of_server_wants_is_sent_to_it() {
+fn provider_specific_fields_are_sent() {
     let server = Server::start(model(SENSIBLE));
     let place = format!("base_url = \"{}\"\n", server.url());
     let body = "body = { chat_template_kwargs = { enable_thinking = false } }\n";
@@ -383,8 +388,9 @@ fn what_a_kind_of_server_wants_is_sent_to_it() {
     );
 }
 
+/// The costs that a server reports are added up, and a configured price serves where it reports none.
 #[test]
-fn what_a_server_says_that_a_call_cost_is_added_up_and_a_price_that_is_configured_serves_where_it_does_not() {
+fn cost_comes_from_server_or_price() {
     let with_cost = |cost: Value| {
         move |request: &crate::support::Request| {
             if request.path.ends_with("/models") {

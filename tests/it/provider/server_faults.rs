@@ -71,13 +71,13 @@ fn status(line: &str, headers: &str) -> Vec<Act> {
 }
 
 #[test]
-fn too_many_requests_waits_as_long_as_the_server_says() {
+fn too_many_requests_honours_retry_after() {
     let took = recovers(1, || status("429 Too Many Requests", "retry-after: 1\r\n"));
     assert!(took >= Duration::from_secs(1), "{took:?}");
 }
 
 #[test]
-fn an_error_inside_an_answer_that_began_well_is_waited_out_like_any_other() {
+fn error_inside_success_is_retried() {
     let body = json!({"error": {"message": "overloaded", "code": 503}}).to_string();
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
     let streamed = format!("{head}data: {body}\n\n").into_bytes();
@@ -93,14 +93,15 @@ fn loading() -> Vec<Act> {
     vec![Act::Send(http("503 Service Unavailable", "", body.to_string().as_bytes()))]
 }
 
+/// A server that still loads its model is asked again more often than `retries` allows.
 #[test]
-fn a_server_that_loads_its_model_is_waited_for_longer_than_a_fault() {
+fn loading_server_is_waited_for_longer() {
     // More than both agents would ask again.
     recovers(7, loading);
 }
 
 #[test]
-fn a_server_that_never_ends_loading_is_given_up() {
+fn endless_loading_is_given_up() {
     let folder = Folder::new();
     folder.write("consensus.toml", "retries = 0\n[timeouts]\nready_ms = 1500\n");
     fails_in(&folder, "Loading model", |_| loading());
@@ -153,7 +154,7 @@ fn a_server_that_says_nothing_is_left() {
 }
 
 #[test]
-fn a_server_that_stops_in_mid_reply_is_left() {
+fn stalled_reply_is_given_up() {
     let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: {\"choices\":[]}\n\n";
     fails_in(&hasty(), "idle_ms", |_| vec![Act::Send(head.to_vec()), Act::Pause(Duration::from_secs(5))]);
 }
@@ -179,7 +180,7 @@ fn answers_that_are_none_are_named() {
 }
 
 #[test]
-fn a_wrong_content_type_is_read_for_what_it_is() {
+fn wrong_content_type_is_accepted() {
     let folder = Folder::new();
     let server = Server::start(|request: &Request| {
         let answer = completion(&SENSIBLE(&request.json()));
@@ -231,8 +232,9 @@ fn a_full_context_is_told_from_bad_json() {
     });
 }
 
+/// An agent whose reply is cut at the token limit reads that it was cut off, and repairs it.
 #[test]
-fn a_reply_cut_at_the_token_limit_is_told_from_bad_json() {
+fn reply_cut_at_limit_is_repaired() {
     let folder = Folder::new();
     let server = Server::start(|request: &Request| {
         let body = request.json();
@@ -251,8 +253,9 @@ fn a_reply_cut_at_the_token_limit_is_told_from_bad_json() {
     assert!(result["agents"][0]["repairs"].as_u64().unwrap() >= 1, "{result}");
 }
 
+/// The resume asks again for none of the blind drafts that the failed run recorded.
 #[test]
-fn a_failed_run_goes_on_when_the_server_is_back() {
+fn failed_run_resumes_when_server_returns() {
     let folder = Folder::new();
     let broken = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(true));
     let state = broken.clone();
@@ -307,7 +310,7 @@ fn a_stream_is_read_as_the_standard_says() {
 }
 
 #[test]
-fn a_reply_in_parts_is_read_as_one_text() {
+fn reply_parts_form_one_text() {
     let folder = Folder::new();
     let server = Server::start(|request: &Request| {
         let text = SENSIBLE(&request.json());
@@ -323,7 +326,7 @@ fn a_reply_in_parts_is_read_as_one_text() {
 }
 
 #[test]
-fn an_answer_that_came_damaged_is_asked_for_again_once() {
+fn damaged_answer_is_repeated_once() {
     let bent = || vec![Act::Send(http("200 OK", "", b"{\"choices\":\"\xff\xfe\"}"))];
     let cut = || vec![Act::Send(http("200 OK", "", b"{\"choices\":[{\"message\":{\"content\":\"So"))];
     recovers(1, bent);

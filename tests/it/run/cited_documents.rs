@@ -32,7 +32,7 @@ fn search(folder: &Folder, words: &str) -> (Vec<Value>, String) {
 }
 
 #[test]
-fn a_passage_is_found_with_its_file_and_its_place() {
+fn search_returns_file_and_place() {
     let folder = library();
     let (found, story) = search(&folder, "How high is the lighthouse?");
     assert!(story.contains("3 files, 3 of them read now"), "{story}");
@@ -46,7 +46,7 @@ fn a_passage_is_found_with_its_file_and_its_place() {
 }
 
 #[test]
-fn what_is_searched_for_is_words_and_no_query_language() {
+fn search_takes_words_not_queries() {
     let folder = library();
     for words in ["", "*", "body:\"", "title:bread AND -flour", "((", "\u{1b}\u{202e}", "+++ ^^^ ~2 [a TO b]"]
     {
@@ -55,8 +55,9 @@ fn what_is_searched_for_is_words_and_no_query_language() {
     assert!(search(&folder, "-flour NOT bread").0[0]["document"].as_str().unwrap().ends_with("bread.txt"));
 }
 
+/// A search forgets the text of files that are changed or removed.
 #[test]
-fn only_what_has_changed_is_read_again_and_what_is_gone_is_forgotten() {
+fn only_changed_documents_are_read_again() {
     let folder = library();
     search(&folder, "bread");
     assert!(search(&folder, "bread").1.contains("0 of them read now"));
@@ -82,8 +83,9 @@ fn runs_are_no_documents() {
     assert_eq!(search(&folder, "99").0.len(), 1);
 }
 
+/// An ignore file inside the folder counts, and one above it or in the user's configuration does not.
 #[test]
-fn only_the_place_itself_says_what_is_left_out() {
+fn only_own_gitignore_leaves_files_out() {
     let folder = library();
     folder.write(".gitignore", "*.txt");
     folder.write("config/git/ignore", "*.txt");
@@ -155,8 +157,9 @@ fn council(folder: &Folder, quote: &str, ethos: &Value, exit: i32) -> Value {
     folder.result()
 }
 
+/// An answer carries the span of the bytes that it rests on, and a lost document degrades the result.
 #[test]
-fn an_answer_is_cited_with_the_bytes_on_which_it_rests() {
+fn citation_spans_the_quoted_bytes() {
     let folder = library();
     folder.write("docs/broken.pdf", "%PDF-1.4 and nothing more");
     let check = json!({"claim": "c", "source": "S1", "quote": "43 metres high", "verdict": "holds"});
@@ -207,7 +210,7 @@ fn where_documents_lie_is_told_to_no_server() {
 }
 
 #[test]
-fn documents_that_are_others_when_a_run_goes_on_are_noted() {
+fn changed_documents_are_noted_on_resume() {
     let kinds = |changes: &[(&str, &str)]| -> Vec<Value> {
         let folder = library();
         let run =
@@ -254,8 +257,9 @@ fn pdf(line: &str) -> String {
     )
 }
 
+/// A readable PDF is found, and one that is made to break readers is left out with a message.
 #[test]
-fn a_pdf_is_read_and_one_that_is_made_to_break_readers_costs_itself_alone() {
+fn hostile_pdf_costs_itself_alone() {
     let folder = library();
     folder.write("docs/good.pdf", &pdf("The ferry to Kelm leaves at noon."));
     let deep = pdf("The ferry never leaves.")

@@ -89,7 +89,7 @@ fn is_interrupted_before_it_began(child: Child) {
 }
 
 #[test]
-fn a_pipe_that_is_read_is_interrupted_by_one_signal() {
+fn signal_interrupts_reading_a_pipe() {
     for signal in [Signal::SIGINT, Signal::SIGTERM] {
         let folder = Folder::new();
         let path = fifo(&folder, "pipe");
@@ -105,7 +105,7 @@ fn a_pipe_that_is_read_is_interrupted_by_one_signal() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_pipe_without_a_writer_is_interrupted_by_one_signal() {
+fn signal_interrupts_pipe_without_writer() {
     for words in [&["-f", "pipe"][..], &["--roleset", "./pipe"], &["--prompt-file", "pipe", "-o", "copy"]] {
         let folder = Folder::new();
         fifo(&folder, "pipe");
@@ -122,7 +122,7 @@ fn a_pipe_without_a_writer_is_interrupted_by_one_signal() {
 }
 
 #[test]
-fn a_deadline_ends_a_run_that_waits_for_a_pipe() {
+fn deadline_ends_wait_for_a_pipe() {
     let folder = Folder::new();
     fifo(&folder, "pipe");
     let late =
@@ -132,8 +132,9 @@ fn a_deadline_ends_a_run_that_waits_for_a_pipe() {
     assert_eq!(error["error"]["exit"], 5);
 }
 
+/// A signal during the redaction of a long document ends the run with exit 130.
 #[test]
-fn a_long_document_is_not_redacted_to_its_end_once_a_signal_has_come() {
+fn signal_interrupts_long_redaction() {
     let folder = Folder::new();
     let path = fifo(&folder, "pipe");
     let child = run(&folder, &["--redact", "-f", "pipe"]).spawn().unwrap();
@@ -150,11 +151,11 @@ fn a_long_document_is_not_redacted_to_its_end_once_a_signal_has_come() {
 }
 
 #[test]
-fn a_batch_that_waits_for_its_tasks_is_interrupted_by_one_signal() {
+fn signal_interrupts_batch_awaiting_tasks() {
     let folder = Folder::new();
     let path = fifo(&folder, "tasks");
     let mut batch = consensus(&folder);
-    batch.args(["batch", "tasks", "--out", "out", "--mock", "--answer", "4"]);
+    batch.args(["batch", "tasks", "--output", "out", "--mock", "--answer", "4"]);
     let child = batch.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let writer = once_it_is_read(&path);
     send(&child, Signal::SIGTERM);
@@ -217,8 +218,9 @@ fn working(folder: &Folder) -> (Server, Child, Arc<Barrier>) {
     (server, child, gate)
 }
 
+/// A run that a second signal ends with a call still open can be resumed.
 #[test]
-fn the_second_signal_ends_a_run_at_once_and_it_can_be_resumed() {
+fn second_signal_ends_run_at_once() {
     let folder = Folder::new();
     let (server, mut child, gate) = working(&folder);
     let mut story = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
@@ -235,9 +237,10 @@ fn the_second_signal_ends_a_run_at_once_and_it_can_be_resumed() {
     drop(server);
 }
 
+/// Two signals end a run that waits for the reader of its story.
 #[test]
 #[cfg(target_os = "linux")]
-fn two_signals_end_a_run_that_waits_for_the_reader_of_its_story() {
+fn two_signals_end_run_blocked_on_stderr() {
     let folder = Folder::new();
     let path = fifo(&folder, "story");
     // Both ends are open, so that neither waits, and it is full: the first line of the story finds no room.
@@ -254,7 +257,7 @@ fn two_signals_end_a_run_that_waits_for_the_reader_of_its_story() {
 }
 
 #[test]
-fn a_run_that_is_interrupted_while_it_works_keeps_what_it_paid_for() {
+fn interrupted_run_keeps_paid_replies() {
     let folder = Folder::new();
     let (server, mut child, gate) = working(&folder);
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
@@ -319,8 +322,9 @@ impl Observer for Asker {
     }
 }
 
+/// A run that is asked to stop while it takes a reply reports once that it stops.
 #[test]
-fn a_request_to_stop_that_comes_while_a_reply_is_taken_is_told_once() {
+fn stop_request_is_reported_once() {
     let count = AtomicUsize::new(0);
     // Of two calls that are made at once, one is still open when the other is answered.
     let server = Server::start(move |request: &Request| {

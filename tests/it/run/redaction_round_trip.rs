@@ -14,8 +14,9 @@ fn run(folder: &Folder, words: &[&str]) -> Finished {
     Finished::of(consensus(folder).args(["run", "--redact", "--seed", "1"]).args(words))
 }
 
+/// The requests, journal, result and transcript hold no redacted secret, and a private table keeps the originals.
 #[test]
-fn nothing_of_what_is_redacted_is_sent_or_journaled() {
+fn secrets_are_neither_sent_nor_journaled() {
     let server = Server::start(model(SENSIBLE));
     let folder = Folder::new();
     folder.write("notes.txt", "Ann Lee's card is 4111 1111 1111 1111.");
@@ -43,7 +44,7 @@ fn nothing_of_what_is_redacted_is_sent_or_journaled() {
 }
 
 #[test]
-fn the_answer_has_the_originals_and_the_record_has_the_tokens() {
+fn answer_restores_originals_record_keeps_tokens() {
     let folder = Folder::new();
     let task = format!("Who is {ADDRESS}?");
     let words = ["--mock", "--answer", "Write to [EMAIL_1].", "--prompt", &task, "-o", "answer.txt"];
@@ -51,7 +52,7 @@ fn the_answer_has_the_originals_and_the_record_has_the_tokens() {
     assert_eq!(folder.result()["text"], "Write to [EMAIL_1].");
     let copy = std::fs::read_to_string(folder.path().join("answer.txt")).unwrap();
     assert_eq!(copy, format!("Write to {ADDRESS}.\n"));
-    for words in [["replay", "--last"], ["resume", "--last"]] {
+    for words in [&["show", "--replay", "--last"][..], &["resume", "--last"]] {
         let again = Finished::of(consensus(&folder).args(words).args(["--format", "json"])).exits(0);
         let result: Value = serde_json::from_str(&again.stdout).unwrap();
         assert_eq!(result["restored_text"], format!("Write to {ADDRESS}."));
@@ -101,7 +102,7 @@ fn passages_of_documents_are_redacted_as_well() {
 }
 
 #[test]
-fn redacted_documents_that_are_others_when_a_run_goes_on_are_noted() {
+fn changed_redacted_documents_are_noted() {
     for changes in [false, true] {
         let folder = Folder::new();
         folder.write("docs/staff.md", &format!("The keeper of the lighthouse is {ADDRESS}.\n"));
@@ -119,7 +120,7 @@ fn redacted_documents_that_are_others_when_a_run_goes_on_are_noted() {
 }
 
 #[test]
-fn the_place_of_a_quote_in_a_redacted_file_is_marked() {
+fn citation_of_redacted_file_is_marked() {
     let folder = Folder::new();
     folder.write("fees.txt", &format!("Ask {ADDRESS} first.\nThe fee is twelve euros.\n"));
     let citation = json!({"source": "D1", "quote": "The fee is twelve euros."});
@@ -150,8 +151,9 @@ fn a_run_goes_on_only_with_its_table() {
     assert_eq!(Finished::of(consensus(&folder).args(resume)).exits(0).stdout, format!("{ADDRESS}\n"));
 }
 
+/// A program that resumes a run without its table or its documents leaves the journal as it was.
 #[test]
-fn a_program_that_resumes_a_run_without_its_table_or_documents_leaves_the_journal_as_it_was() {
+fn refused_resume_leaves_journal_unchanged() {
     let folder = Folder::new();
     folder.write("docs/staff.md", "The keeper of the lighthouse is Ann.\n");
     let stops = ["--mock", "--answer", "Ann", "--prompt", "Who?", "--max-tokens-total", "10"];

@@ -83,8 +83,9 @@ fn replied(dir: &Path) -> usize {
     calls.len()
 }
 
+/// The kill comes at each journal write and each model call in turn.
 #[test]
-fn a_run_killed_at_any_moment_resumes_to_the_same_result() {
+fn killed_run_resumes_to_same_result() {
     for (roleset, at_once) in [
         (["writer_physicist"].as_slice(), 2),
         (&["council_tripartite"], 2),
@@ -95,10 +96,11 @@ fn a_run_killed_at_any_moment_resumes_to_the_same_result() {
     }
 }
 
+/// The resumed run continues in the middle of the pieces and comes to the same result.
 #[test]
-fn a_run_killed_while_it_reads_pieces_goes_on_in_the_middle_of_them() {
+fn run_killed_while_reading_pieces_resumes() {
     let seats = ["panel_personas", "--members", "analyst,pragmatist", "--thinking", "none"];
-    let pieces = ["-f", "book.txt", "--map-reduce", "--piece-tokens", "200", "--at-once", "2"];
+    let pieces = ["-f", "book.txt", "--map-reduce", "--piece-tokens", "200", "--pieces-at-once", "2"];
     // Two pieces at once, each read by two.
     kill_at_every_moment(READER, &[&seats[..], &pieces].concat(), 4);
 }
@@ -169,8 +171,9 @@ fn kill_at_every_moment(say: fn(&Value) -> String, roleset: &[&str], at_once: us
     assert!(at >= moments - 4, "{at} of {moments} moments were tried");
 }
 
+/// The run ends as interrupted, and the reply in flight is on record.
 #[test]
-fn the_first_ctrl_c_finishes_the_turn_and_the_run_resumes() {
+fn first_ctrl_c_finishes_calls_in_flight() {
     let server = Server::start(model(SENSIBLE));
     let folder = Folder::new();
     // Each reply takes a moment, so that the signal finds a call in the air.
@@ -213,7 +216,7 @@ fn the_first_ctrl_c_finishes_the_turn_and_the_run_resumes() {
 }
 
 #[test]
-fn the_first_ctrl_c_makes_no_failed_call_again() {
+fn first_ctrl_c_repeats_no_failed_call() {
     let busy = Server::start(|_: &Request| {
         vec![Act::Send(http("429 Too Many Requests", "retry-after: 100\r\n", b"{}"))]
     });

@@ -11,7 +11,7 @@ fn page(roleset: &str, task: &str) -> String {
 }
 
 #[test]
-fn a_page_shows_hostile_texts_as_text_and_loads_nothing() {
+fn page_escapes_hostile_text_and_loads_nothing() {
     let page = page("solver_checker", "<script>alert(1)</script>\u{1b}[31m\u{202e}");
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("default-src 'none'"), "{page}");
     assert!(!page.contains("<script") && page.contains("&lt;script&gt;"), "{page}");
@@ -22,7 +22,7 @@ fn a_page_shows_hostile_texts_as_text_and_loads_nothing() {
 }
 
 #[test]
-fn a_page_has_a_cell_for_each_agent_and_each_sample() {
+fn page_has_cell_per_agent_and_sample() {
     let pair = page("solver_checker", "How much is 2+2?");
     for part in
         ["<h3>Solver</h3>", "<h3>Checker</h3>", "Blind drafts", "agreed (independent)", "id=\"answer\">4<"]
@@ -35,14 +35,14 @@ fn a_page_has_a_cell_for_each_agent_and_each_sample() {
 }
 
 #[test]
-fn a_page_tells_the_form_of_a_council_field_by_field() {
+fn page_shows_council_form_as_fields() {
     let page = page("council_tripartite", "How much is 2+2?");
     assert!(page.contains("Confidence: 0.95") && page.contains("Veto: no"), "{page}");
     assert!(!page.contains("&quot;confidence&quot;"), "no form is shown as JSON: {page}");
 }
 
 #[test]
-fn a_page_of_a_review_shows_the_change_with_each_finding_at_its_line() {
+fn review_page_shows_finding_at_its_line() {
     let folder = Folder::new();
     let change = "--- a/a.rs\n+++ b/a.rs\n@@ -1 +1 @@\n-fn b() {}\n+fn b() { <b>panic</b> }\n";
     folder.write("change.patch", change);

@@ -17,8 +17,9 @@ fn chat(folder: &Folder, words: &[&str], typed: impl AsRef<[u8]>) -> Finished {
     Finished::with(child.wait_with_output().unwrap())
 }
 
+/// A chat asks its questions one after another, and a question that fails ends no chat.
 #[test]
-fn a_chat_asks_one_question_after_another_and_remembers_them() {
+fn chat_asks_questions_and_remembers_them() {
     let folder = Folder::new();
     let said = chat(&folder, &MOCK, "How much is 2+2?\n\nAnd 1+3?\nexit\nnever asked\n").exits(0);
     assert_eq!(said.stdout, "4\n4\n");

@@ -1,19 +1,19 @@
 //! Sessions: what was agreed on before is known to the next run, as data.
 
 use std::io::{BufRead as _, Write as _};
-use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
 use consensus::api::{ConsensusEngine, Session};
 use consensus::core::{Endpoint, MockEndpoint};
-use consensus::crypto::Digest;
+use crypto::Digest;
 use serde_json::{Value, json};
 
 use crate::support::{Act, Finished, Folder, SENSIBLE, Server, consensus, model};
 
+/// A later run of a session receives the earlier task as data, and a run of another session does not.
 #[test]
-fn what_was_agreed_on_before_stands_before_the_next_task_as_a_document() {
+fn next_run_receives_session_as_data() {
     let server = Server::start(model(SENSIBLE));
     let folder = Folder::new();
     let run = |prompt: &str, words: &[&str]| {
@@ -35,8 +35,9 @@ fn what_was_agreed_on_before_stands_before_the_next_task_as_a_document() {
     Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
 }
 
+/// A wrong session name or a damaged session file is refused before any call.
 #[test]
-fn a_session_that_cannot_be_used_is_a_mistake_before_anything_is_asked() {
+fn unusable_session_is_refused() {
     let folder = Folder::new();
     let run = |words: &[&str]| {
         let given = ["run", "--mock", "--answer", "4", "--prompt", "2+2?"];
@@ -48,7 +49,7 @@ fn a_session_that_cannot_be_used_is_a_mistake_before_anything_is_asked() {
 }
 
 #[test]
-fn a_session_that_cannot_be_written_costs_no_answer() {
+fn unwritable_session_costs_no_answer() {
     let given = ["run", "--mock", "--answer", "4", "--prompt", "2+2?", "--session", "s"];
     // A link that leads nowhere: there is nothing to read behind it, and nothing can be made there.
     let folder = Folder::new();
@@ -59,8 +60,9 @@ fn a_session_that_cannot_be_written_costs_no_answer() {
     assert!(finished.stderr.contains("was not added to its session"), "{}", finished.stderr);
 }
 
+/// A file in place of the sessions folder, or a folder in place of the session file, is found before any call.
 #[test]
-fn a_session_whose_place_is_taken_is_found_out_before_anything_is_asked() {
+fn taken_session_place_is_refused() {
     let folder = Folder::new();
     // A file where the folder would be.
     folder.write("runs/sessions", "");
@@ -76,7 +78,7 @@ fn a_session_whose_place_is_taken_is_found_out_before_anything_is_asked() {
 }
 
 #[test]
-fn a_session_grows_and_forgets_what_is_oldest_first() {
+fn session_forgets_oldest_task_first() {
     let folder = Folder::new();
     let script = r#"{"policy": "honest", "answer": "4"}"#.to_owned();
     let engine = ConsensusEngine::new("solver_checker", Endpoint::Mock(MockEndpoint { script })).unwrap();
@@ -97,8 +99,9 @@ fn a_session_grows_and_forgets_what_is_oldest_first() {
     assert!(document.text.ends_with("Agreed on: 4"));
 }
 
+/// Originals stay on this machine, and a later run without redaction or without the table is refused.
 #[test]
-fn a_redacted_session_keeps_its_secrets_on_this_machine() {
+fn redacted_session_sends_no_originals() {
     let server = Server::start(model(SENSIBLE));
     let folder = Folder::new();
     let run = |prompt: &str, words: &[&str]| {
@@ -146,7 +149,7 @@ fn a_redacted_session_keeps_its_secrets_on_this_machine() {
 
 /// Runs in the session `sums`.
 #[test]
-fn what_a_session_has_kept_back_stays_so_wherever_it_stands_and_whatever_the_next_run_looks_for() {
+fn earlier_redactions_hold_in_later_runs() {
     let folder = Folder::new();
     let run = |prompt: &str, answer: &str, words: &[&str]| {
         let given = ["run", "--mock", "--redact", "--session", "s", "--prompt", prompt, "--answer", answer];
@@ -155,7 +158,7 @@ fn what_a_session_has_kept_back_stays_so_wherever_it_stands_and_whatever_the_nex
     // Beside its word it is a password, and alone it is none; the other is one of the user's own.
     run("My password: hunter22x. How do I log in?", "Log in with [SECRET_1].", &[]);
     run("Is bluebird the name?", "[PRIVATE_1] it is.", &["--redact-pattern", "blue\\w+"]);
-    run("And then?", "ok", &["--redact-region", "NL"]);
+    run("And then?", "ok", &["--redact-pattern", "green\\w+"]);
     let journals = std::fs::read_dir(folder.path().join("runs")).unwrap().map(|run| run.unwrap().path());
     let journals: Vec<_> =
         journals.map(|run| run.join("journal.jsonl")).filter(|file| file.exists()).collect();
@@ -165,8 +168,9 @@ fn what_a_session_has_kept_back_stays_so_wherever_it_stands_and_whatever_the_nex
     Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
 }
 
+/// A run with redaction also redacts the earlier text of a session that had no redaction.
 #[test]
-fn a_session_can_be_redacted_from_some_run_on() {
+fn session_redaction_can_start_later() {
     let server = Server::start(model(SENSIBLE));
     let folder = Folder::new();
     let url = server.url();
@@ -205,8 +209,9 @@ pub(super) fn says(folder: &Folder) -> Value {
     serde_json::from_str::<Value>(&said).unwrap()["session"]["says"].take()
 }
 
+/// The run is killed at each of its calls in turn before it is resumed.
 #[test]
-fn a_run_that_is_killed_at_any_call_and_resumed_is_in_its_session_once() {
+fn resumed_run_enters_session_once() {
     let undisturbed = Server::start(model(SENSIBLE));
     let whole = Folder::new();
     in_session(&whole, "How much is 2+2?", &["--model", "m", "--base-url", &undisturbed.url()]).exits(0);
@@ -250,7 +255,7 @@ fn a_run_that_is_killed_at_any_call_and_resumed_is_in_its_session_once() {
 }
 
 #[test]
-fn a_run_that_died_before_it_was_in_its_session_is_added_by_resume() {
+fn resume_adds_missing_run_to_session() {
     let folder = Folder::new();
     in_session(&folder, "How much is 2+2?", &MOCK).exits(0);
     let file = folder.path().join("runs/sessions/sums.jsonl");
@@ -268,8 +273,9 @@ fn a_run_that_died_before_it_was_in_its_session_is_added_by_resume() {
     assert_eq!(says(&folder), "same");
 }
 
+/// A run that stops at its budget and is resumed has two lines in its session.
 #[test]
-fn of_a_run_that_was_put_down_and_resumed_the_last_line_counts() {
+fn last_line_of_resumed_run_counts() {
     let folder = Folder::new();
     in_session(&folder, "How much is 2+2?", &[&MOCK[..], &["--max-tokens-total", "1"]].concat()).exits(5);
     assert_eq!((&lines(&folder)[0]["outcome"], says(&folder)), (&json!("budget"), json!("same")));
@@ -295,7 +301,7 @@ fn of_a_run_that_was_put_down_and_resumed_the_last_line_counts() {
 }
 
 #[test]
-fn a_session_and_the_records_of_its_runs_are_compared() {
+fn verify_compares_session_with_run_records() {
     let folder = Folder::new();
     in_session(&folder, "How much is 2+2?", &MOCK).exits(0);
     in_session(&folder, "And twice that?", &["--mock", "--answer", "8"]).exits(0);
@@ -329,8 +335,9 @@ fn a_session_and_the_records_of_its_runs_are_compared() {
     assert!(said.contains("session      sums: its file is missing, and was not compared"), "{said}");
 }
 
+/// The journal claims a past of the run that differs from its session.
 #[test]
-fn a_record_that_tells_of_another_past_than_its_session_does_not_verify() {
+fn record_with_other_past_fails_verification() {
     let folder = Folder::new();
     in_session(&folder, "How much is 2+2?", &MOCK).exits(0);
     let first = folder.path().join("runs").join(lines(&folder)[0]["run"].as_str().unwrap());
@@ -355,7 +362,7 @@ fn a_record_that_tells_of_another_past_than_its_session_does_not_verify() {
 }
 
 #[test]
-fn runs_of_one_session_wait_for_each_other_to_write() {
+fn runs_take_turns_writing_session() {
     let folder = Folder::new();
     in_session(&folder, "How much is 2+2?", &MOCK).exits(0);
     let path = folder.path().join("runs/sessions/sums.jsonl");
@@ -377,28 +384,6 @@ fn runs_of_one_session_wait_for_each_other_to_write() {
     let runs: Vec<&Value> = lines.iter().map(|line| &line["text"]).collect();
     assert_eq!(runs, ["4", "x", "4"], "each line is whole");
     assert_eq!(says(&folder), "same");
-}
-
-#[test]
-fn sessions_and_their_runs_of_the_first_version_go_on() {
-    let folder = Folder::new();
-    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v0.1/session");
-    for entry in std::fs::read_dir(from).unwrap() {
-        let (from, to) = (entry.unwrap().path(), folder.path().join("runs"));
-        let to = to.join(from.file_name().unwrap());
-        std::fs::create_dir_all(&to).unwrap();
-        for file in std::fs::read_dir(from).unwrap() {
-            let file = file.unwrap().path();
-            std::fs::copy(&file, to.join(file.file_name().unwrap())).unwrap();
-        }
-    }
-    let before = lines(&folder);
-    assert_eq!(before.len(), 2);
-    Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
-    Finished::of(consensus(&folder).args(["resume", "--last"])).exits(0);
-    assert_eq!(lines(&folder), before, "its record does not know of a session");
-    in_session(&folder, "And once more?", &MOCK).exits(0);
-    assert_eq!((lines(&folder).len(), says(&folder)), (3, json!("same")));
 }
 
 #[test]

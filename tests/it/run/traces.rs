@@ -23,8 +23,9 @@ fn received(collector: &Server) -> Vec<Vec<Span>> {
     collector.requests().iter().map(spans).collect()
 }
 
+/// The spans contain no text of the task.
 #[test]
-fn a_run_is_sent_once_when_it_has_ended_and_without_its_texts() {
+fn ended_run_is_sent_once() {
     let (folder, collector) = (Folder::new(), collector());
     Finished::of(consensus(&folder).args(ASK).args(["--otlp", &collector.url()])).exits(0);
     let requests = collector.requests();
@@ -50,15 +51,16 @@ fn texts_are_sent_if_they_are_wanted() {
 }
 
 #[test]
-fn a_collector_that_is_not_there_changes_nothing_about_the_run() {
+fn missing_collector_changes_no_run() {
     let folder = Folder::new();
     let ended = Finished::of(consensus(&folder).args(ASK).args(["--otlp", "http://127.0.0.1:9"])).exits(0);
     assert_eq!(ended.stdout.trim(), "4");
     assert!(ended.stderr.contains("did not take the spans of a run"), "{}", ended.stderr);
 }
 
+/// A wrong address, a password in it, or a wrong header is refused before any run begins.
 #[test]
-fn an_address_that_is_none_or_holds_a_password_is_refused_before_anything_is_asked() {
+fn bad_collector_address_is_refused() {
     let folder = Folder::new();
     for wrong in ["localhost:4318", "http://user:secret@localhost:4318"] {
         let refused = Finished::of(consensus(&folder).args(ASK).args(["--otlp", wrong])).exits(2);

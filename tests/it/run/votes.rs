@@ -40,8 +40,9 @@ fn the_kind_of_the_answer_chooses_the_vote() {
     Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
 }
 
+/// Two calls are enough when words and a program agree at once.
 #[test]
-fn words_and_a_program_that_agree_at_once_are_enough() {
+fn equal_words_and_program_settle_vote() {
     let folder = Folder::new();
     let words = ["--roleset", "vote_number", "--modes", "words,program", "--mock", "--answer", "4"];
     let told = result(&folder, &words, 0);
@@ -55,8 +56,9 @@ fn words_and_a_program_that_agree_at_once_are_enough() {
     Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
 }
 
+/// With `--on-disagreement leader` the leading answer is the result, and the run is degraded.
 #[test]
-fn votes_that_do_not_settle_are_no_agreement_unless_the_leader_is_wanted() {
+fn unsettled_vote_is_no_agreement() {
     let folder = Folder::new();
     script(&folder, 1, "5", "4");
     let words = ["--roleset", "vote_number", "--mock-script", "script.jsonl", "--samples-max", "3"];
@@ -112,8 +114,9 @@ fn every_voter_sits_on_each_of_several_models() {
     assert!(voted(&folder, &twice, 2).stderr.contains("--models names `A` twice"));
 }
 
+/// Two voters with the same pack and the same model are refused before any call.
 #[test]
-fn two_voters_that_are_alike_are_refused_before_any_call() {
+fn alike_voters_are_refused() {
     let folder = Folder::new();
     let server = Server::start(|request| {
         let models = json!({"data": [{"id": "one"}, {"id": "two"}]}).to_string();
@@ -184,7 +187,7 @@ fn a_pilot_decides_whether_votes_draw_programs() {
     assert_eq!(told_of(&[]), told_of(&["--modes", "words,program"]));
     assert_ne!(told_of(&[]), told_of(&["--modes", "words"]));
     let batch = |more: &[&str]| -> Value {
-        let words = ["batch", "tasks.jsonl", "--out", "out"];
+        let words = ["batch", "tasks.jsonl", "--output", "out"];
         serde_json::from_str(&said(&[&words, &planned[..], more].concat(), 0).stdout).unwrap()
     };
     assert_eq!(batch(&[]), batch(&["--modes", "words,program"]));
@@ -201,7 +204,7 @@ fn a_pilot_decides_whether_votes_draw_programs() {
 }
 
 #[test]
-fn a_transcript_says_why_a_sample_is_no_vote() {
+fn transcript_explains_sample_without_vote() {
     let folder = Folder::new();
     let rules = [
         json!({"draft": 0, "step": "sample", "reply": "I do not know."}),
@@ -225,7 +228,7 @@ fn a_vote_has_no_talk_to_be_told() {
         "batch",
         "tasks.jsonl",
         "-q",
-        "--out",
+        "--output",
         "out",
         "--roleset",
         "vote_number",
@@ -241,8 +244,9 @@ fn a_vote_has_no_talk_to_be_told() {
     assert_eq!(group["talk"], json!({"kept": 0, "lost": 0, "gained": 0, "missed": 0}), "{group}");
 }
 
+/// A vote that nothing can settle is refused before any call.
 #[test]
-fn a_vote_that_nothing_can_settle_is_refused_before_any_call() {
+fn impossible_vote_is_refused() {
     let folder = Folder::new();
     for (words, why) in [
         (

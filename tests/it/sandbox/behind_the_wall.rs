@@ -45,8 +45,9 @@ fn is_walled_in(report: &str) {
     assert!(unknown.is_empty(), "{unknown:?}");
 }
 
+/// A command reaches nothing except the things that it is given.
 #[test]
-fn a_command_reaches_nothing_but_what_it_is_given() {
+fn hostile_command_is_walled_in() {
     let folder = Folder::new();
     let hostile = hostile(&folder);
     folder.write("check.txt", "x");
@@ -83,8 +84,9 @@ fn as_a_user(folder: &Folder) -> Command {
     command
 }
 
+/// The command of an ordinary user takes all permissions from its folders, and nothing is left.
 #[test]
-fn folders_that_a_command_of_an_ordinary_user_closes_are_removed_all_the_same() {
+fn closed_scratch_folders_are_removed() {
     let folder = Folder::new();
     let places = Folder::new();
     let mut command = as_a_user(&folder);
@@ -97,7 +99,7 @@ fn folders_that_a_command_of_an_ordinary_user_closes_are_removed_all_the_same() 
 }
 
 #[test]
-fn an_ordinary_user_is_walled_in_as_well_as_root() {
+fn ordinary_user_is_walled_in() {
     let folder = Folder::new();
     let mut command = as_a_user(&folder);
     let hostile = hostile(&folder);
@@ -122,7 +124,7 @@ fn ends(word: &str, time: &str) -> (String, Value) {
 }
 
 #[test]
-fn files_that_the_program_was_started_with_are_not_passed_on() {
+fn inherited_files_are_not_passed_on() {
     let folder = Folder::new();
     let secret = Folder::new();
     secret.write("key", "secret");
@@ -139,8 +141,9 @@ fn files_that_the_program_was_started_with_are_not_passed_on() {
     assert_eq!(std::fs::read_to_string(secret.path().join("key")).unwrap(), "secret");
 }
 
+/// A check can start 1500 short processes and still pass.
 #[test]
-fn processes_that_have_ended_do_not_fill_the_table_of_processes() {
+fn ended_processes_fill_no_table() {
     let folder = Folder::new();
     let check = "i=0; while [ $i -lt 1500 ]; do (true &) || exit 1; i=$((i+1)); done; exit 0";
     checked(&folder, check, &["--check-timeout", "60s"]).exits(0);
@@ -191,7 +194,7 @@ fn without_a_sandbox_the_result_says_so() {
 }
 
 #[test]
-fn the_user_can_give_the_network_and_further_places() {
+fn user_grants_network_and_places() {
     let folder = Folder::new();
     let other = Folder::new();
     other.write("word", "x");
@@ -225,8 +228,9 @@ fn the_user_can_give_the_network_and_further_places() {
     ends(&network, &[], 3);
 }
 
+/// A place for the sandbox that does not exist is refused before any run begins.
 #[test]
-fn a_place_that_does_not_exist_is_a_mistake_before_anything_is_asked() {
+fn missing_place_is_refused() {
     let folder = Folder::new();
     let refused = checked(&folder, "true", &["--sandbox-read", "nowhere"]).exits(2);
     assert!(refused.stderr.contains("the sandbox cannot give access to `nowhere`"), "{}", refused.stderr);

@@ -23,8 +23,9 @@ fn count(folder: &Folder) -> usize {
     std::fs::read_to_string(folder.path().join("count/runs")).unwrap_or_default().lines().count()
 }
 
+/// The run is killed at each of its records in turn, and comes to the same result.
 #[test]
-fn a_run_that_is_killed_at_any_record_and_resumed_runs_each_check_once() {
+fn resume_repeats_no_recorded_check() {
     let whole = Folder::new();
     Finished::of(&mut run(&whole)).exits(0);
     let undisturbed = std::fs::read_to_string(whole.run().join("result.json")).unwrap();
@@ -63,8 +64,9 @@ fn a_run_that_is_killed_at_any_record_and_resumed_runs_each_check_once() {
     }
 }
 
+/// `resume` refuses a record from elsewhere without its check, or with a different one.
 #[test]
-fn the_check_of_a_record_from_elsewhere_does_not_run_unasked() {
+fn foreign_check_does_not_run_unasked() {
     let folder = Folder::new();
     let mut command = run(&folder);
     Finished::of(command.args(["--max-tokens-total", "1"])).exits(5);

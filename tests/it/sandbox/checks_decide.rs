@@ -9,7 +9,7 @@ use crate::support::{Act, Finished, Folder, Request, SENSIBLE, Server, completio
 const IS_FOUR: &str = r#"test "$(cat)" = 4 && test "$(cat {file})" = 4 || { echo "it is not 4"; exit 1; }"#;
 
 #[test]
-fn a_text_counts_only_if_the_check_passes_it() {
+fn text_counts_only_if_check_passes() {
     let folder = Folder::new();
     assert_eq!(checked(&folder, IS_FOUR, &[]).exits(0).stdout, "4\n");
     let executed = executions(&folder);
@@ -23,7 +23,7 @@ fn a_text_counts_only_if_the_check_passes_it() {
 }
 
 #[test]
-fn a_run_says_that_its_check_has_refused_the_texts() {
+fn run_reports_text_its_check_refused() {
     let folder = Folder::new();
     let check = "cat >/dev/null; echo 'FAILED: no unit'; exit 1";
     let words =
@@ -41,7 +41,7 @@ fn a_run_says_that_its_check_has_refused_the_texts() {
 }
 
 #[test]
-fn a_copy_of_a_roleset_names_the_check_that_runs_with_it() {
+fn roleset_copy_names_its_check() {
     let folder = Folder::new();
     let agent = |name: &str| json!({"name": name, "domain": "d", "pack": "a.md"});
     let agents = [agent("Solver"), agent("Checker")];
@@ -53,8 +53,9 @@ fn a_copy_of_a_roleset_names_the_check_that_runs_with_it() {
     assert!(said.contains("a command that each of its runs starts: make test"), "{said}");
 }
 
+/// The text that the check receives ends with one line feed.
 #[test]
-fn the_text_comes_with_one_line_feed_in_a_folder_that_can_only_be_read() {
+fn check_runs_in_read_only_folder() {
     let folder = Folder::new();
     folder.write("beside", "x");
     let check =
@@ -82,8 +83,9 @@ fn every_protocol_has_its_texts_checked() {
     assert!(refused.exits(2).stderr.contains("--check goes with rolesets of"));
 }
 
+/// The check receives the answer as a person reads it.
 #[test]
-fn the_answer_from_a_long_document_is_checked_as_a_person_reads_it() {
+fn long_document_answer_is_checked_as_shown() {
     let folder = Folder::new();
     folder.write("log.txt", &"On Monday the bridge was opened by the mayor of the town. ".repeat(40));
     let run = |check: &str| {
@@ -98,7 +100,7 @@ fn the_answer_from_a_long_document_is_checked_as_a_person_reads_it() {
 }
 
 #[test]
-fn an_author_reads_what_the_check_said_as_a_quotation() {
+fn author_receives_check_output_as_quotation() {
     let folder = Folder::new();
     let server = Server::start(|request: &Request| vec![Act::Send(completion(&SENSIBLE(&request.json())))]);
     let words = ["run", "-q", "--model", "m", "--base-url", &server.url(), "--prompt", "2+2?", "--no-stream"];
@@ -137,8 +139,9 @@ fn checks_of_a_run_can_be_run_again() {
     Finished::of(consensus(&folder).args(words)).exits(7);
 }
 
+/// `resume` and `verify --rerun-checks` run the check of a user's own run without `--check`.
 #[test]
-fn the_checks_of_the_users_own_runs_need_no_further_word() {
+fn own_runs_need_no_check_flag() {
     let folder = Folder::new();
     let own = |words: &[&str]| {
         let mut command = consensus(&folder);
@@ -152,8 +155,9 @@ fn the_checks_of_the_users_own_runs_need_no_further_word() {
     assert!(verified.contains("1 run again, with the same verdicts"), "{verified}");
 }
 
+/// A check in a stranger's file is refused until the user trusts the folder or gives `--check`.
 #[test]
-fn a_check_that_a_strangers_file_names_needs_the_users_word() {
+fn check_in_foreign_file_needs_consent() {
     let folder = Folder::new();
     let roleset = json!({
         "v": 1, "protocol": "pair", "check": "touch \"$TMPDIR/x\"", "check_timeout_s": 5,
@@ -194,8 +198,9 @@ fn a_check_that_a_strangers_file_names_needs_the_users_word() {
     run(&["--thinking", "none"]).exits(3);
 }
 
+/// The record has tokens in place of the originals.
 #[test]
-fn a_check_sees_originals_and_the_record_has_tokens() {
+fn check_sees_originals_that_record_hides() {
     let folder = Folder::new();
     let words = ["run", "-q", "--mock", "--answer", "Ask [EMAIL_1].", "--redact"];
     let check = r#"cat; test "$(cat {file})" = 'Ask ann@example.org.'"#;
@@ -207,7 +212,7 @@ fn a_check_sees_originals_and_the_record_has_tokens() {
 }
 
 #[test]
-fn a_check_that_cannot_be_started_betrays_no_original() {
+fn check_start_failure_reveals_no_original() {
     let folder = Folder::new();
     let words = ["run", "-q", "--mock", "--answer", "Ask [EMAIL_1].", "--redact"];
     let asked =
@@ -220,8 +225,9 @@ fn a_check_that_cannot_be_started_betrays_no_original() {
     }
 }
 
+/// A long output is cut inside an original, and the record contains no part of that original.
 #[test]
-fn a_long_output_betrays_no_part_of_an_original() {
+fn cut_output_reveals_no_original() {
     let folder = Folder::new();
     let words = ["run", "-q", "--mock", "--answer", "Ask [EMAIL_1].", "--redact"];
     // The address begins before the place at which the record is cut.
@@ -232,8 +238,9 @@ fn a_long_output_betrays_no_part_of_an_original() {
     assert!(journal.contains("xxx") && !journal.contains("ann@"), "{journal}");
 }
 
+/// A single run has no task, so a check with `{task}` is refused.
 #[test]
-fn a_run_can_leave_out_the_check_and_has_no_task_to_name() {
+fn run_can_leave_out_check() {
     let folder = Folder::new();
     folder.write("consensus.toml", "check = \"false\"\n");
     trust(&folder);
@@ -252,8 +259,9 @@ fn a_check_needs_some_time() {
     assert!(refused.stderr.contains("no time is too short"), "{}", refused.stderr);
 }
 
+/// An empty command or one that cannot be started is reported, and no text is refused for it.
 #[test]
-fn what_is_no_check_is_said_before_any_text_is_blamed() {
+fn unusable_check_blames_no_text() {
     for empty in ["", " "] {
         let refused = checked(&Folder::new(), empty, &[]).exits(2);
         assert!(refused.stderr.contains("--check names no command"), "{}", refused.stderr);
@@ -265,7 +273,7 @@ fn what_is_no_check_is_said_before_any_text_is_blamed() {
 }
 
 #[test]
-fn the_end_of_a_long_output_is_on_record_and_is_what_the_author_reads() {
+fn record_keeps_end_of_long_output() {
     let folder = Folder::new();
     checked(&folder, "seq 1 20000; echo 'FAILED: no unit'; exit 1", &[]).exits(3);
     let result = executions(&folder)[0]["result"].clone();
@@ -275,7 +283,7 @@ fn the_end_of_a_long_output_is_on_record_and_is_what_the_author_reads() {
 }
 
 #[test]
-fn each_task_of_a_batch_can_have_a_test_of_its_own() {
+fn batch_tasks_can_have_own_tests() {
     let folder = Folder::new();
     folder.write(
         "tasks.jsonl",

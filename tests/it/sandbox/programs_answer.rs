@@ -43,8 +43,9 @@ fn words_and_a_program_agree_independently() {
     );
 }
 
+/// The reason for the missing answer is reported, and the next attempt counts.
 #[test]
-fn a_program_that_gives_no_answer_is_told_why_and_tries_again() {
+fn program_without_answer_is_retried() {
     for (bad, why) in [
         ("print(48)", "the program calculates nothing"),
         ("def solution():\n    return 4 * crates", "name 'crates' is not defined"),
@@ -98,7 +99,7 @@ fn a_record_with_another_output_does_not_verify() {
 /// Returns the journal with the digest of each line before its successor, and with the keys of its executions.
 fn rechained(text: &str) -> String {
     let mut out = String::new();
-    let mut head = consensus::crypto::Digest::ZERO;
+    let mut head = crypto::Digest::ZERO;
     for line in text.lines() {
         let mut record: Value = serde_json::from_str(line).unwrap();
         record["prev"] = json!(head);
@@ -107,15 +108,16 @@ fn rechained(text: &str) -> String {
             record["event"]["key"] = json!(consensus::protocol::Execution::Program { source }.key());
         }
         let line = record.to_string();
-        head = consensus::crypto::Digest::new(line.as_bytes());
+        head = crypto::Digest::new(line.as_bytes());
         out += &line;
         out.push('\n');
     }
     out
 }
 
+/// A program can run with the Python of the machine, and `verify` does not repeat it.
 #[test]
-fn the_python_of_the_machine_can_be_used_and_is_not_run_again() {
+fn machine_python_is_not_run_again() {
     if std::process::Command::new("python3").arg("--version").output().is_err() {
         eprintln!("python3: SKIPPED, this machine has none");
         return;

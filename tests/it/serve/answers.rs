@@ -12,8 +12,9 @@ use crate::support::{
     Act, Finished, Folder, Request, SENSIBLE, Served, Server, answer, completion, consensus, model,
 };
 
+/// The usage in the answer is the usage of the whole run.
 #[test]
-fn the_content_is_the_agreed_text_and_the_usage_that_of_all_calls() {
+fn answer_has_agreed_text_and_usage() {
     let folder = Folder::new();
     let served = Served::start(&folder, &["--mock", "--answer", "4"]);
     let said = served.chat(&[], &body("consensus/solver_checker", "How much is 2+2?"));
@@ -44,8 +45,9 @@ fn the_content_is_the_agreed_text_and_the_usage_that_of_all_calls() {
     );
 }
 
+/// The stream begins before any model answers.
 #[test]
-fn a_stream_begins_before_the_run_ends_and_has_the_answer_only_at_its_end() {
+fn stream_sends_answer_only_at_end() {
     let (folder, door) = (Folder::new(), Arc::new(Door::default()));
     let llm = behind(&door);
     let served = Served::start(&folder, &["--base-url", &llm.url(), "--model", "m"]);
@@ -87,8 +89,9 @@ fn a_supervisor_asks_whether_a_server_is_there() {
     assert!(gone.stderr.contains("there is no server at"), "{}", gone.stderr);
 }
 
+/// A run without agreement is answered with status 200 and a refusal.
 #[test]
-fn a_run_without_agreement_is_an_answer_and_not_an_error() {
+fn missing_agreement_is_no_error() {
     let folder = Folder::new();
     let insists = |agent: &str, answer: &str| {
         json!({"agent": agent, "policy": "stubborn", "answer": answer}).to_string()
@@ -128,8 +131,9 @@ fn the_wishes_of_a_request_reach_its_run() {
     assert_eq!(seeds(count), before, "the same seed asks for the same samples");
 }
 
+/// A request for an unknown model fails with `model_not_found`.
 #[test]
-fn models_are_the_rolesets_and_an_unknown_one_is_named() {
+fn rolesets_are_listed_as_models() {
     let folder = Folder::new();
     let served =
         Served::start(&folder, &["--mock", "--answer", "4", "--roleset", "solver_checker,vote_number"]);
@@ -143,8 +147,9 @@ fn models_are_the_rolesets_and_an_unknown_one_is_named() {
     assert_eq!((unknown.status, &unknown.json()["error"]["code"]), (404, &json!("model_not_found")));
 }
 
+/// The run of a request with a key continues to its end.
 #[test]
-fn a_request_that_goes_stops_its_run_unless_it_has_a_key() {
+fn dropped_request_stops_run_without_key() {
     for (headers, outcome) in [(vec![], "interrupted"), (vec!["Idempotency-Key: k"], "agreed")] {
         let (folder, door) = (Folder::new(), Arc::new(Door::default()));
         let llm = behind(&door);
@@ -180,8 +185,9 @@ fn a_request_that_goes_stops_its_run_unless_it_has_a_key() {
     }
 }
 
+/// The refusal says when to come back, and a request that goes frees its place.
 #[test]
-fn more_requests_than_may_wait_are_told_to_come_later() {
+fn full_queue_refuses_requests() {
     let (folder, door) = (Folder::new(), Arc::new(Door::default()));
     let llm = behind(&door);
     let words = ["--base-url", &llm.url(), "--model", "m", "--runs-at-once", "1", "--queue", "1"];
@@ -212,7 +218,7 @@ fn more_requests_than_may_wait_are_told_to_come_later() {
 }
 
 #[test]
-fn a_model_server_that_is_slow_to_name_its_models_delays_no_other_request() {
+fn slow_model_list_delays_no_other_request() {
     let (folder, door, is_slow) =
         (Folder::new(), Arc::new(Door::default()), Arc::new(AtomicBool::new(false)));
     let llm = Server::start({
@@ -297,7 +303,7 @@ fn a_run_that_is_cancelled_has_no_answer() {
 }
 
 #[test]
-fn an_answer_by_a_schema_of_the_caller_is_accepted_by_it() {
+fn answer_follows_schema_of_caller() {
     let folder = Folder::new();
     let says = |answer: &str| {
         folder.write("script.jsonl", &json!({"policy": "honest", "answer": answer}).to_string());
@@ -376,8 +382,9 @@ fn a_server_without_a_calibration_promises_no_confidence() {
     }
 }
 
+/// A request decides whether an unsettled vote answers with its leader.
 #[test]
-fn a_request_says_what_a_vote_that_does_not_settle_answers() {
+fn request_can_ask_for_vote_leader() {
     // Each sample finds another number.
     let count = std::sync::atomic::AtomicUsize::new(0);
     let llm = Server::start(move |request: &Request| {

@@ -30,8 +30,9 @@ fn signalling(signal: Signal, at: usize) -> (Server, Arc<AtomicI32>) {
     (llm, pid)
 }
 
+/// A key finds the same run after its end and after the death of its server.
 #[test]
-fn a_key_names_one_run_whether_it_is_under_way_has_ended_or_its_server_has_died() {
+fn key_names_one_run_across_restarts() {
     let folder = Folder::new();
     let words = ["--mock", "--answer", "4"];
     let ask = body("solver_checker", "How much is 2+2?");
@@ -49,8 +50,9 @@ fn a_key_names_one_run_whether_it_is_under_way_has_ended_or_its_server_has_died(
     assert_ne!(first["id"], other["id"]);
 }
 
+/// The server is killed at each of five replies in turn, and the next one asks only for the missing replies.
 #[test]
-fn a_server_that_is_killed_at_any_reply_asks_for_no_durable_reply_again() {
+fn killed_server_repeats_no_durable_reply() {
     for at in 0..5 {
         let folder = Folder::new();
         let (llm, pid) = signalling(Signal::SIGKILL, at);
@@ -79,8 +81,9 @@ fn a_server_that_is_killed_at_any_reply_asks_for_no_durable_reply_again() {
     }
 }
 
+/// The limit of the dead server no longer applies to the run.
 #[test]
-fn a_run_that_goes_on_keeps_the_budget_of_its_request_and_no_limit_of_the_dead_server() {
+fn continued_run_keeps_its_request_budget() {
     for (budget, outcome) in [(json!({}), "agreed"), (json!({"tokens": 3_000}), "budget")] {
         let folder = Folder::new();
         let (llm, pid) = signalling(Signal::SIGKILL, 1);
@@ -98,8 +101,9 @@ fn a_run_that_goes_on_keeps_the_budget_of_its_request_and_no_limit_of_the_dead_s
     }
 }
 
+/// A label that looks like the label of a request changes nothing.
 #[test]
-fn a_run_of_a_batch_is_left_to_the_batch_whatever_its_labels_say() {
+fn server_leaves_batch_run_alone() {
     let folder = Folder::new();
     let (llm, pid) = signalling(Signal::SIGKILL, 1);
     let label = "ab".repeat(32);
@@ -122,7 +126,7 @@ fn a_run_of_a_batch_is_left_to_the_batch_whatever_its_labels_say() {
 }
 
 #[test]
-fn a_run_that_goes_on_calls_its_models_where_they_are_now() {
+fn continued_run_calls_current_model_server() {
     let folder = Folder::new();
     let (old, pid) = signalling(Signal::SIGKILL, 2);
     let ask = body("writer_physicist", "How much is 2+2?");
@@ -137,8 +141,9 @@ fn a_run_that_goes_on_calls_its_models_where_they_are_now() {
     assert!(!new.chats().is_empty());
 }
 
+/// The next server answers a run that ends before its line of results is written.
 #[test]
-fn a_run_that_ended_without_its_line_of_results_is_answered_by_the_next_server() {
+fn run_without_result_line_is_answered() {
     let folder = Folder::new();
     let words = ["--mock", "--answer", "4"];
     let ask = body("solver_checker", "How much is 2+2?");
@@ -159,8 +164,9 @@ fn a_run_that_ended_without_its_line_of_results_is_answered_by_the_next_server()
     Finished::of(consensus(&folder).args(["verify", "served"])).exits(0);
 }
 
+/// The client receives status 503 with the code `stopped`.
 #[test]
-fn a_server_whose_journal_is_full_ends_with_an_error_and_tells_its_clients() {
+fn full_journal_ends_server_with_error() {
     let folder = Folder::new();
     // Room for a few runs, in blocks of 1024 bytes.
     let full = format!("trap '' XFSZ; ulimit -f 24; exec '{}' \"$@\"", env!("CARGO_BIN_EXE_consensus"));
@@ -182,8 +188,9 @@ fn a_server_whose_journal_is_full_ends_with_an_error_and_tells_its_clients() {
     Finished::of(consensus(&folder).args(["verify", "served"])).exits(0);
 }
 
+/// A cancelled key that is cut off does not swallow the next one.
 #[test]
-fn a_cancelled_key_that_was_cut_off_swallows_no_other() {
+fn torn_cancelled_key_is_removed() {
     let folder = Folder::new();
     let words = ["--mock", "--answer", "4"];
     drop(Served::start(&folder, &words));
@@ -194,8 +201,9 @@ fn a_cancelled_key_that_was_cut_off_swallows_no_other() {
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "key-whole\n");
 }
 
+/// The key of a run whose models cannot be called begins a new attempt.
 #[test]
-fn a_run_whose_models_cannot_be_called_ends_no_other_and_its_key_tries_again() {
+fn failed_run_ends_no_other_run() {
     let folder = Folder::new();
     let is_back = Arc::new(AtomicBool::new(false));
     let llm = Server::start({
@@ -230,8 +238,9 @@ fn a_run_whose_models_cannot_be_called_ends_no_other_and_its_key_tries_again() {
     Finished::of(consensus(&folder).args(["verify", "served"])).exits(0);
 }
 
+/// The refusal says when to come back, and a request that reaches the model server again is answered.
 #[test]
-fn while_the_model_server_is_gone_requests_are_refused_at_once_and_told_when_to_come_back() {
+fn requests_fail_fast_without_model_server() {
     let (folder, is_back) = (Folder::new(), Arc::new(AtomicBool::new(false)));
     let llm = Server::start({
         let is_back = Arc::clone(&is_back);
@@ -265,8 +274,9 @@ fn while_the_model_server_is_gone_requests_are_refused_at_once_and_told_when_to_
     Finished::of(consensus(&folder).args(["verify", "served"])).exits(0);
 }
 
+/// A client may ask again with the same key for a run that cannot begin.
 #[test]
-fn a_run_that_could_not_begin_may_be_asked_for_again_with_the_same_key() {
+fn key_is_free_after_failed_start() {
     let folder = Folder::new();
     let served = Served::start(&folder, &["--model", "openrouter:x"]);
     for _ in 0..2 {
@@ -275,8 +285,9 @@ fn a_run_that_could_not_begin_may_be_asked_for_again_with_the_same_key() {
     }
 }
 
+/// The first attempt of the key fails, and the second one has the answer.
 #[test]
-fn a_key_whose_first_attempt_failed_keeps_its_answer_when_old_runs_are_removed() {
+fn pruning_keeps_answer_of_retried_key() {
     let folder = Folder::new();
     let is_back = Arc::new(AtomicBool::new(false));
     let llm = Server::start({
@@ -303,7 +314,7 @@ fn a_key_whose_first_attempt_failed_keeps_its_answer_when_old_runs_are_removed()
 }
 
 #[test]
-fn a_key_that_was_cancelled_after_the_end_of_its_run_still_has_the_answer() {
+fn key_cancelled_after_run_keeps_answer() {
     let folder = Folder::new();
     let (words, key) = (["--mock", "--answer", "4"], ["Idempotency-Key: k"]);
     let served = Served::start(&folder, &words);
@@ -331,8 +342,9 @@ fn journal(folder: &Folder) -> BTreeMap<String, usize> {
     replies
 }
 
+/// A server that is asked to stop waits for its calls in flight.
 #[test]
-fn a_server_that_is_asked_to_stop_ends_well_and_the_next_one_continues_its_runs() {
+fn next_server_continues_stopped_run() {
     let folder = Folder::new();
     let (llm, pid) = signalling(Signal::SIGTERM, 0);
     let words = ["--base-url", &llm.url(), "--model", "m"];
@@ -357,7 +369,7 @@ fn a_server_that_is_asked_to_stop_ends_well_and_the_next_one_continues_its_runs(
 }
 
 #[test]
-fn a_key_gives_the_answer_of_its_run_after_a_restart_with_another_model() {
+fn key_keeps_answer_under_new_model() {
     let folder = Folder::new();
     let (keyed, ask) = (["Idempotency-Key: k"], body("solver_checker", "How much is 2+2?"));
     let served = Served::start(&folder, &["--mock", "--answer", "4"]);
@@ -369,8 +381,9 @@ fn a_key_gives_the_answer_of_its_run_after_a_restart_with_another_model() {
     assert_eq!(served.chat(&[], &ask).json()["choices"][0]["message"]["content"], "5");
 }
 
+/// The first signal waits for a model that never answers, and the second one does not.
 #[test]
-fn a_server_whose_model_never_answers_ends_when_it_is_told_twice() {
+fn second_signal_ends_server_at_once() {
     let folder = Folder::new();
     let llm = Server::start(|request: &Request| {
         let is_chat = request.path.ends_with("/chat/completions");

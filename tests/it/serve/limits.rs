@@ -9,8 +9,9 @@ use serde_json::json;
 use super::{Door, behind, body};
 use crate::support::{Finished, Folder, Request, SENSIBLE, Served, Server, answer, consensus, model};
 
+/// Runs and calls are counted for the whole folder, and requests for this server alone.
 #[test]
-fn the_figures_are_those_of_all_runs_of_the_folder_and_of_the_server() {
+fn metrics_cover_folder_and_server() {
     let folder = Folder::new();
     let words = ["--mock", "--answer", "4"];
     let served = Served::start(&folder, &words);
@@ -32,8 +33,9 @@ fn the_figures_are_those_of_all_runs_of_the_folder_and_of_the_server() {
     }
 }
 
+/// The allowance limits the runs or the model tokens of a day, and a restart does not reset it.
 #[test]
-fn a_token_begins_no_more_runs_and_uses_no_more_tokens_in_a_day_than_it_may() {
+fn token_stays_within_daily_allowance() {
     let folder = Folder::new();
     folder.write(
         "tokens",
@@ -70,7 +72,7 @@ fn a_token_begins_no_more_runs_and_uses_no_more_tokens_in_a_day_than_it_may() {
 }
 
 #[test]
-fn a_run_that_never_began_counts_for_no_token() {
+fn unbegun_run_counts_for_no_token() {
     let folder = Folder::new();
     folder.write("tokens", "a-token-of-sixteen runs-a-day=2\n");
     let door = Arc::new(Door::default());
@@ -106,8 +108,9 @@ fn a_run_that_never_began_counts_for_no_token() {
     assert_eq!(served.chat(&[key], &ask).status, 429);
 }
 
+/// The replies that the caller causes count for its token, also after a restart.
 #[test]
-fn a_caller_that_hangs_up_pays_for_the_replies_that_it_caused() {
+fn caller_that_hangs_up_still_pays() {
     let folder = Folder::new();
     folder.write("tokens", "a-token-of-sixteen tokens-a-day=10\n");
     // The third call of a run waits until its client has gone.

@@ -93,8 +93,9 @@ impl Drop for Client {
     }
 }
 
+/// All messages go over standard input and output.
 #[test]
-fn an_agent_runs_verifies_and_reads_an_agreement_on_standard_input_and_output() {
+fn agent_runs_verifies_and_reads_agreement() {
     let folder = Folder::new();
     let mut client = Client::start(&folder, &[&MOCK[..], &["-o", "runs"]].concat());
     let ran = client.call("run", &json!({"task": QUESTION, "canonical": "number"}));
@@ -123,7 +124,7 @@ fn an_agent_runs_verifies_and_reads_an_agreement_on_standard_input_and_output() 
 }
 
 #[test]
-fn a_tool_that_is_called_wrongly_says_what_to_do() {
+fn wrong_tool_call_explains_itself() {
     let folder = Folder::new();
     let mut client =
         Client::start(&folder, &[&MOCK[..], &["-o", "runs", "--roleset", "vote_number,single"]].concat());
@@ -152,8 +153,9 @@ fn a_tool_that_is_called_wrongly_says_what_to_do() {
     );
 }
 
+/// The run continues where the command is started again.
 #[test]
-fn a_run_outlives_its_client_and_goes_on_where_the_command_is_started_again() {
+fn run_outlives_its_client() {
     let (folder, door) = (Folder::new(), Arc::new(Door::default()));
     let llm = behind(&door);
     let url = llm.url();
@@ -174,7 +176,7 @@ fn a_run_outlives_its_client_and_goes_on_where_the_command_is_started_again() {
 }
 
 #[test]
-fn a_call_that_is_taken_back_cancels_its_run_and_no_other() {
+fn withdrawn_call_cancels_only_its_run() {
     let (folder, door) = (Folder::new(), Arc::new(Door::default()));
     let llm = behind(&door);
     let words = ["--base-url", &llm.url(), "--model", "m", "-o", "runs", "--roleset", "writer_physicist"];
@@ -209,8 +211,9 @@ fn a_call_that_is_taken_back_cancels_its_run_and_no_other() {
     assert_eq!(client.call("result", &json!({"run": other}))["status"], "ended");
 }
 
+/// A run is found as soon as the client has its id, even if the command is killed then.
 #[test]
-fn a_run_is_found_from_its_id_on_though_the_command_is_killed() {
+fn run_id_survives_killed_command() {
     let (folder, door) = (Folder::new(), Arc::new(Door::default()));
     let llm = behind(&door);
     let url = llm.url();
@@ -228,8 +231,9 @@ fn a_run_is_found_from_its_id_on_though_the_command_is_killed() {
     door.open();
 }
 
+/// No run is called unknown before the runs left over from an earlier command are known.
 #[test]
-fn no_run_is_called_unknown_before_those_left_over_are_known() {
+fn status_waits_for_leftover_runs() {
     let (folder, door) = (Folder::new(), Arc::new(Door::default()));
     let words = |url: &str| ["--base-url", url, "-o", "runs", "--roleset", "single"].map(str::to_owned);
     let first = behind(&door);
@@ -258,8 +262,9 @@ fn no_run_is_called_unknown_before_those_left_over_are_known() {
     );
 }
 
+/// A client over HTTP cannot have a change read from a file.
 #[test]
-fn a_change_is_read_from_files_for_the_user_of_this_machine_alone() {
+fn only_local_user_reads_change_files() {
     let folder = Folder::new();
     let repository = folder.path();
     git(repository, &["init", "--quiet", "--initial-branch", "main"]);
@@ -293,8 +298,9 @@ fn a_change_is_read_from_files_for_the_user_of_this_machine_alone() {
     assert!(told["content"][0]["text"].as_str().unwrap().contains("over standard input alone"), "{told}");
 }
 
+/// A client over HTTP needs a token.
 #[test]
-fn clients_over_http_need_a_token_and_see_their_own_runs() {
+fn http_clients_see_only_own_runs() {
     let folder = Folder::new();
     folder.write("tokens", "a-token-of-sixteen\nb-token-of-sixteen\n");
     let served = Served::start(&folder, &["--mock", "--answer", "4", "--token-file", "tokens"]);
@@ -341,8 +347,9 @@ fn rpc(served: &Served, headers: &[&str], method: &str, params: &Value) -> Value
         .clone()
 }
 
+/// A request of an agent, one with an endless name and one with a huge body are refused.
 #[test]
-fn a_request_of_an_agent_or_with_an_endless_name_begins_nothing() {
+fn refused_tool_request_begins_no_run() {
     let folder = Folder::new();
     let served = Served::start(&folder, &["--mock", "--answer", "4"]);
     let told = over_http(&served, &["x-consensus-depth: 1"], "run", &json!({"task": QUESTION}));
@@ -356,8 +363,9 @@ fn a_request_of_an_agent_or_with_an_endless_name_begins_nothing() {
     assert_eq!(served.ask("GET /v1/runs", &[], "").json()["data"], json!([]));
 }
 
+/// The command ends when its client leaves without reading its answers.
 #[test]
-fn a_client_that_leaves_without_reading_its_answers_does_not_keep_the_command() {
+fn unread_answers_do_not_keep_command() {
     let folder = Folder::new();
     let mut client = Client::start(&folder, &[&MOCK[..], &["-o", "runs"]].concat());
     // More answers than a pipe holds.
@@ -368,7 +376,7 @@ fn a_client_that_leaves_without_reading_its_answers_does_not_keep_the_command() 
 }
 
 #[test]
-fn commands_beside_each_other_have_folders_of_their_own() {
+fn parallel_commands_use_separate_folders() {
     let folder = Folder::new();
     let (mut first, mut second) = (Client::start(&folder, &MOCK), Client::start(&folder, &MOCK));
     let run = first.call("run", &json!({"task": QUESTION}))["run"].clone();
@@ -380,7 +388,7 @@ fn commands_beside_each_other_have_folders_of_their_own() {
 }
 
 #[test]
-fn a_client_that_speaks_something_else_ends_the_command() {
+fn unknown_protocol_ends_command() {
     let folder = Folder::new();
     let mut command = consensus(&folder);
     command.args(["mcp", "--quiet", "-o", "runs"]).args(MOCK).stdin(Stdio::piped()).stdout(Stdio::piped());

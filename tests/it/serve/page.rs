@@ -52,8 +52,9 @@ fn at_work((kind, data): (String, String)) -> Option<String> {
     (kind == "at_work").then(|| serde_json::from_str::<Value>(&data).unwrap().as_str().unwrap().to_owned())
 }
 
+/// The page shows which agents are at work, and their words as they come.
 #[test]
-fn the_page_shows_who_is_at_work_and_the_words_as_they_come() {
+fn page_shows_agents_and_words_live() {
     let (folder, llm) = (Folder::new(), slow_model());
     let served = Served::start(&folder, &["--base-url", &llm.url(), "--model", "m"]);
     let _asked = served.send_chat(&[], &body("writer_physicist", "How much is 2+2?"));
@@ -68,7 +69,7 @@ fn the_page_shows_who_is_at_work_and_the_words_as_they_come() {
 }
 
 #[test]
-fn the_page_says_that_a_model_is_asked_again() {
+fn page_reports_repeated_model_call() {
     let folder = Folder::new();
     let llm =
         Server::start(|_| vec![Act::Send(http("503 Service Unavailable", "retry-after: 1\r\n", b"{}"))]);
@@ -80,8 +81,9 @@ fn the_page_says_that_a_model_is_asked_again() {
     served.ask(&format!("DELETE /v1/runs/{run}"), &[], "");
 }
 
+/// The page remains until the server ends.
 #[test]
-fn a_run_that_was_stopped_keeps_its_page_until_the_server_ends() {
+fn stopped_run_keeps_its_page() {
     let (folder, llm) = (Folder::new(), slow_model());
     let words = ["--base-url", &llm.url(), "--model", "m", "--runs-at-once", "1"];
     let served = Served::start(&folder, &words);
@@ -101,7 +103,7 @@ fn a_run_that_was_stopped_keeps_its_page_until_the_server_ends() {
 }
 
 #[test]
-fn a_run_that_was_stopped_before_it_began_has_no_page() {
+fn run_stopped_while_waiting_has_no_page() {
     let (folder, llm) = (Folder::new(), slow_model());
     let words = ["--base-url", &llm.url(), "--model", "m", "--runs-at-once", "1"];
     let served = Served::start(&folder, &words);
@@ -121,7 +123,7 @@ fn a_run_that_was_stopped_before_it_began_has_no_page() {
 }
 
 #[test]
-fn the_news_of_a_run_are_for_its_caller_alone() {
+fn other_callers_receive_no_news() {
     let (folder, llm) = (Folder::new(), slow_model());
     folder.write("tokens", "the-token-of-alice\nthe-token-of-bob\n");
     let words = ["--token-file", "tokens", "--base-url", &llm.url(), "--model", "m"];
@@ -145,7 +147,7 @@ fn a_run_that_has_ended_has_no_news() {
 }
 
 #[test]
-fn a_batch_whose_folder_is_served_can_be_sifted_by_what_was_right() {
+fn page_filters_served_batch_by_correctness() {
     let folder = Folder::new();
     let task = |id: u32, answer: u32| {
         json!({"id": id, "prompt": format!("How much is {id}?"), "answer": answer, "canonical": "number"})

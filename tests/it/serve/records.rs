@@ -36,7 +36,7 @@ fn recorded(said: &Answer) -> Vec<Recorded> {
 }
 
 #[test]
-fn the_journal_of_a_run_can_be_verified_by_the_client_that_asked_for_it() {
+fn client_can_verify_journal_of_run() {
     let folder = Folder::new();
     let served = Served::start(&folder, &["--mock", "--answer", "4"]);
     // The lines of three runs are mixed in the file of the server.
@@ -69,8 +69,9 @@ fn the_journal_of_a_run_can_be_verified_by_the_client_that_asked_for_it() {
     Finished::of(consensus(&folder).args(["verify", "served"])).exits(0);
 }
 
+/// The records of a run come as they are written.
 #[test]
-fn the_records_of_a_run_come_as_they_are_written_and_go_on_where_a_client_left() {
+fn record_stream_resumes_where_client_left() {
     let (folder, door) = (Folder::new(), Arc::new(Door::default()));
     let llm = behind(&door);
     let served = Served::start(&folder, &["--base-url", &llm.url(), "--model", "m"]);
@@ -113,8 +114,9 @@ fn the_records_of_a_run_come_as_they_are_written_and_go_on_where_a_client_left()
     assert_eq!(served.ask(&format!("GET /v1/runs/{run}/events"), &["Last-Event-ID: x"], "").status, 400);
 }
 
+/// The list of runs has pages.
 #[test]
-fn the_list_of_runs_has_pages_and_shows_each_caller_its_own() {
+fn run_list_shows_only_own_runs() {
     let folder = Folder::new();
     folder.write("tokens", "a-token-of-sixteen\nb-token-of-sixteen\nc-token-of-sixteen\n");
     let served = Served::start(&folder, &["--mock", "--answer", "4", "--token-file", "tokens"]);
@@ -156,8 +158,9 @@ fn the_list_of_runs_has_pages_and_shows_each_caller_its_own() {
     assert_eq!(runs(&list), [run(3), run(1), run(0)]);
 }
 
+/// Old runs are removed only on request, and a folder in use or of a batch is refused.
 #[test]
-fn old_runs_are_removed_when_that_is_asked_for_and_the_others_stay_as_they_were() {
+fn pruning_leaves_newer_runs_unchanged() {
     let folder = Folder::new();
     let words = ["--mock", "--answer", "4"];
     let start = |words: &[&str]| Served::start(&folder, words);
@@ -216,22 +219,9 @@ fn old_runs_are_removed_when_that_is_asked_for_and_the_others_stay_as_they_were(
     assert!(day.stderr.contains("at least a day"), "{}", day.stderr);
 }
 
+/// A run that is cancelled is gone for its client and for later requests.
 #[test]
-fn a_run_that_an_earlier_version_wrote_is_not_called_changed_but_unprovable_by_itself() {
-    let folder = Folder::new();
-    let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/v0.1/batch/journal-0.jsonl");
-    let journal = std::fs::read_to_string(fixture).unwrap();
-    let run = |line: &str| serde_json::from_str::<Value>(line).unwrap()["run"].clone();
-    let first = run(journal.lines().next().unwrap());
-    let other = journal.lines().map(run).find(|run| *run != first).unwrap();
-    let lines: Vec<&str> = journal.lines().filter(|line| run(line) == other).chain([""]).collect();
-    folder.write("old/journal.jsonl", &lines.join("\n"));
-    let refused = Finished::of(consensus(&folder).args(["verify", "old"])).exits(7);
-    assert!(refused.stderr.contains("it has no `run_prev`"), "{}", refused.stderr);
-}
-
-#[test]
-fn the_commands_on_batches_read_the_folder_of_a_server_that_runs_and_a_cancelled_run_is_gone() {
+fn batch_commands_read_running_server_folder() {
     let (folder, door) = (Folder::new(), Arc::new(Door::default()));
     let llm = behind(&door);
     let served = Served::start(&folder, &["--base-url", &llm.url(), "--model", "m"]);

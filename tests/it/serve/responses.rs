@@ -18,8 +18,9 @@ fn events(body: &str) -> Vec<Value> {
         .collect()
 }
 
+/// The newer form and the older one find the same run by the same key.
 #[test]
-fn a_response_is_the_same_agreement_in_the_newer_form() {
+fn response_form_has_same_agreement() {
     let folder = Folder::new();
     let served = Served::start(&folder, &["--mock", "--answer", "4"]);
     let respond = |headers: &[&str], body: &Value| {
@@ -90,8 +91,9 @@ fn every_path_is_described() {
     );
 }
 
+/// A failure after the beginning of a stream is an event of that stream.
 #[test]
-fn a_failure_after_the_beginning_of_a_stream_is_told_in_the_form_of_the_stream() {
+fn stream_reports_failure_in_its_form() {
     let folder = Folder::new();
     let served = Served::start(&folder, &["--mock", "--answer", "4", "--max-tokens-total", "10"]);
     let json = ["Content-Type: application/json"];

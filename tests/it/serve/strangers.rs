@@ -5,8 +5,9 @@ use serde_json::json;
 use super::body;
 use crate::support::{Finished, Folder, SENSIBLE, Served, Server, consensus, model};
 
+/// A server answers only to its own names, and a form of another site cannot begin a run.
 #[test]
-fn a_server_is_called_by_its_own_names_alone() {
+fn foreign_host_or_origin_is_refused() {
     let folder = Folder::new();
     let served = Served::start(&folder, &["--mock", "--answer", "4", "--allow-host", "gpu7.cluster"]);
     for (host, status) in [("evil.example", 403), ("gpu7.cluster:8700", 200), ("localhost", 200)] {
@@ -27,7 +28,7 @@ fn a_server_is_called_by_its_own_names_alone() {
 }
 
 #[test]
-fn a_token_is_wanted_where_others_can_reach_the_server() {
+fn reachable_server_needs_token() {
     let folder = Folder::new();
     let refused =
         Finished::of(consensus(&folder).args(["serve", "--mock", "--listen", "0.0.0.0:0", "-o", "served"]));
@@ -50,7 +51,7 @@ fn a_token_is_wanted_where_others_can_reach_the_server() {
 }
 
 #[test]
-fn the_key_of_one_caller_is_not_that_of_another() {
+fn callers_do_not_share_keys() {
     let folder = Folder::new();
     folder.write("tokens", "a-token-of-sixteen\nb-token-of-sixteen\n");
     let served = Served::start(&folder, &["--mock", "--answer", "4", "--token-file", "tokens"]);
@@ -77,7 +78,7 @@ fn the_key_of_one_caller_is_not_that_of_another() {
 }
 
 #[test]
-fn a_caller_chooses_no_model_that_the_server_does_not_allow() {
+fn caller_cannot_choose_forbidden_model() {
     let folder = Folder::new();
     let llm = Server::start(model(SENSIBLE));
     let words = ["--base-url", &llm.url(), "--model", "m", "--allow-model", "tiny-model"];
@@ -94,7 +95,7 @@ fn a_caller_chooses_no_model_that_the_server_does_not_allow() {
 }
 
 #[test]
-fn rolesets_of_no_use_to_a_client_are_not_served() {
+fn unusable_rolesets_are_not_served() {
     let folder = Folder::new();
     folder.write("rolesets/packs/p.md", "You count.");
     let agent = |name: &str| json!({"name": name, "domain": "d", "pack": "p.md"});
@@ -143,7 +144,7 @@ fn rolesets_of_no_use_to_a_client_are_not_served() {
 }
 
 #[test]
-fn an_agent_of_the_server_cannot_ask_the_server() {
+fn agent_cannot_ask_its_own_server() {
     let folder = Folder::new();
     let llm = Server::start(model(SENSIBLE));
     let served = Served::start(&folder, &["--base-url", &llm.url(), "--model", "m"]);
@@ -154,8 +155,9 @@ fn an_agent_of_the_server_cannot_ask_the_server() {
     assert_eq!((said.status, &said.json()["error"]["code"]), (400, &json!("recursion")));
 }
 
+/// Malformed, oversized and unsupported requests are refused, and a later request is still answered.
 #[test]
-fn a_request_that_makes_no_sense_is_refused_by_its_field_and_harms_no_other() {
+fn senseless_request_harms_no_other() {
     let folder = Folder::new();
     let served = Served::start(&folder, &["--mock", "--answer", "4"]);
     let json = ["Content-Type: application/json"];
@@ -201,8 +203,9 @@ fn a_request_that_makes_no_sense_is_refused_by_its_field_and_harms_no_other() {
     assert_eq!(served.chat(&[], &body("solver_checker", "How much is 2+2?")).status, 200);
 }
 
+/// A server with tokens does not start where its check could read the folder of its runs.
 #[test]
-fn the_check_of_a_roleset_cannot_read_what_several_callers_asked() {
+fn check_cannot_read_callers_questions() {
     let folder = Folder::new();
     folder.write("tokens", "a-token-of-sixteen\n");
     let roleset = json!({"v": 1, "protocol": "pair", "check": "cat served/*", "agents": [
@@ -247,8 +250,9 @@ fn the_check_of_a_roleset_cannot_read_what_several_callers_asked() {
     assert!(refused.stderr.contains("which the check of the roleset"), "{}", refused.stderr);
 }
 
+/// A hostile schema is refused, and the journal still verifies.
 #[test]
-fn a_schema_of_a_stranger_harms_no_run_and_no_journal() {
+fn hostile_schema_harms_no_run() {
     let folder = Folder::new();
     let served = Served::start(&folder, &["--mock", "--answer", "4"]);
     let wrapped = |keyword: &str, times: usize| {

@@ -16,7 +16,7 @@ pub fn tasks(folder: &Folder, count: usize) {
 
 pub fn batch(folder: &Folder, words: &[&str]) -> Command {
     let mut command = consensus(folder);
-    command.args(["batch", "tasks.jsonl", "--out", "out", "--format", "json", "--quiet"]).args(words);
+    command.args(["batch", "tasks.jsonl", "--output", "out", "--format", "json", "--quiet"]).args(words);
     command
 }
 

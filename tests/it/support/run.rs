@@ -9,7 +9,7 @@ use consensus::protocol::review::{ApprovalParams, ReviewSetup};
 use consensus::protocol::vote::VoteParams;
 use consensus::protocol::{
     Action, AgentSetup, Ask, CallId, Document, Event, Finish, Machine, Outcome, Protocol, ProtocolParams,
-    Reply, ReplyShape, RulesVersion, RunSetup, Setup, Task, Thinking,
+    Reply, ReplyShape, RunSetup, Setup, Task, Thinking,
 };
 use consensus::text::{CanonicalKind, CanonicalRule};
 use serde_json::{Map, Value, json};
@@ -37,7 +37,6 @@ impl Tiny {
             canonical: CanonicalRule::default(),
             params: PairParams { thinking: Thinking::None, ..PairParams::default() },
             rules: PairParams::default().rules().to_owned(),
-            rules_version: RulesVersion::NEWEST,
             check_command: None,
             interpreter: consensus::protocol::Interpreter::default(),
             chunk_plan: None,
@@ -61,7 +60,6 @@ impl Tiny {
             canonical: tiny.canonical.clone(),
             params: CouncilParams { thinking: Thinking::None, ..CouncilParams::default() },
             rules: CouncilParams::default().rules().to_owned(),
-            rules_version: RulesVersion::NEWEST,
             check_command: None,
             interpreter: consensus::protocol::Interpreter::default(),
             chunk_plan: None,
@@ -85,7 +83,6 @@ impl Tiny {
             canonical: tiny.canonical.clone(),
             params: PanelParams { thinking: Thinking::None, ..PanelParams::default() },
             rules: PanelParams::default().rules().to_owned(),
-            rules_version: RulesVersion::NEWEST,
             check_command: None,
             interpreter: consensus::protocol::Interpreter::default(),
             chunk_plan: None,
@@ -120,7 +117,6 @@ impl Tiny {
             canonical: tiny.canonical.clone(),
             params: ApprovalParams { thinking: Thinking::None, ..ApprovalParams::default() },
             rules: ApprovalParams::default().rules().to_owned(),
-            rules_version: RulesVersion::NEWEST,
             check_command: None,
             interpreter: consensus::protocol::Interpreter::default(),
             chunk_plan: None,
@@ -144,7 +140,6 @@ impl Tiny {
             seed: tiny.seed,
             arbiter: None,
             params: VoteParams::default(),
-            rules_version: RulesVersion::NEWEST,
             check_command: None,
             interpreter: consensus::protocol::Interpreter::default(),
             chunk_plan: None,

@@ -122,7 +122,7 @@ fn a_chat_outlives_a_question_that_is_stopped() {
 }
 
 #[test]
-fn a_server_that_is_down_and_a_key_that_is_missing() {
+fn missing_server_or_key_is_explained() {
     let url = "http://127.0.0.1:1/v1";
     let down = [SUM, "--model", "tiny-model", "--base-url", url];
     told("run-server-down", 6, |_| {}, |folder| typed(folder, &down));
@@ -158,7 +158,7 @@ fn a_batch_and_what_came_out_of_it() {
             json!({"id": id, "prompt": format!("How much is {id} + 1?"), "answer": 4}).to_string() + "\n"
         })
         .collect();
-    let mock = ["--mock", "--answer", "4", "-r", "solver_checker", "--concurrency", "1", "--out", "out"];
+    let mock = ["--mock", "--answer", "4", "-r", "solver_checker", "--runs-at-once", "1", "--output", "out"];
     let words = [&["batch", "tasks.jsonl"], &mock[..]].concat();
     let set = |folder: &Folder| drop(folder.write("tasks.jsonl", &tasks));
     told("batch", 0, set, |folder| typed(folder, &words));
@@ -177,7 +177,7 @@ fn a_batch_and_what_came_out_of_it() {
         "4",
         "-r",
         "solver_checker",
-        "--out",
+        "--output",
         "out",
         "--max-rounds",
         "5",
@@ -186,7 +186,7 @@ fn a_batch_and_what_came_out_of_it() {
 }
 
 #[test]
-fn a_change_that_is_approved_and_one_that_is_reviewed() {
+fn change_is_reviewed_and_approved() {
     for width in WIDTHS {
         let project = Project::new();
         let words = [

@@ -11,9 +11,9 @@ use tracing::debug;
 use super::super::error::NodeError;
 use super::super::log::News;
 use super::{Node, key_of};
-use crate::bft::node_machine::{NodeAction, NodeInput};
-use crate::bft::{NodeId, Packet, Sequence, Signed, SignedMessage, Statement, Value};
-use crate::crypto::Signature;
+use crypto::Signature;
+use quorum::node_machine::{NodeAction, NodeInput};
+use quorum::{NodeId, Packet, Sequence, Signed, SignedMessage, Statement, Value};
 
 /// The shortest interval at which one party is sent what it has missed.
 const ANSWER_EVERY: Duration = Duration::from_millis(200);

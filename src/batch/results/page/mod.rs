@@ -96,7 +96,6 @@ struct Scales {
 /// # Panics
 ///
 /// Never panics with the built-in template, which uses only the names that it is given.
-#[must_use]
 pub fn page(content: &PageContent<'_>) -> String {
     let scales = Scales::new(content.groups);
     let mut tasks = content.samples.groups();

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use consensus::approval::node::{Inbox, Node};
-use consensus::bft::node_machine::NodeAction;
-use consensus::bft::{NodeId, Packet, Seal, Sequence, Signed, SignedMessage, Signer as _, Statement};
-use consensus::crypto::Signature;
+use crypto::Signature;
+use quorum::node_machine::NodeAction;
+use quorum::{NodeId, Packet, Seal, Sequence, Signed, SignedMessage, Signer as _, Statement};
 
 use super::{By, Fixed, House, LEADER, Line, PATIENCE, Wire, approve, block_on, change, key};
 
@@ -43,8 +43,9 @@ fn signed(peer: &mut Node, (inbox, wire): &mut (Inbox, Wire)) -> (Vec<Sequence>,
     (places, fixed.asked.get())
 }
 
+/// A reviewer signs nothing at a place that the branch has decided until others show how, even after a restart.
 #[test]
-fn a_reviewer_signs_nothing_at_a_place_that_a_branch_has_decided_until_it_knows_how() {
+fn held_reviewer_signs_nothing_until_shown() {
     let house = House::new();
     let away = [Some(approve()), Some(approve()), Some(approve()), None];
     let (decisions, _) = block_on(house.decide(By::Channels, &away, &[change(1)]));

@@ -7,17 +7,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use consensus::approval::node::{Addresses, Carrier as _, Connections, Inbox, Node, listen};
-use consensus::bft::node_machine::NodeAction;
-use consensus::bft::{
+use crypto::{SecretKey, Signature};
+use quorum::node_machine::NodeAction;
+use quorum::{
     CHANGE_BYTES_MAX, Change, NodeId, PACKET_BYTES_MAX, Packet, Seal, Signed, SignedMessage, Signer as _,
     Statement,
 };
-use consensus::crypto::{SecretKey, Signature};
 
 use super::{By, Fixed, House, LEADER, Line, PATIENCE, approve, block_on, change, key};
 
 #[test]
-fn strangers_are_not_heard_and_nothing_is_said_to_them() {
+fn stranger_is_neither_heard_nor_answered() {
     let house = House::new();
     block_on(async {
         let me = NodeId::Reviewer(0);
@@ -55,7 +55,7 @@ fn strangers_are_not_heard_and_nothing_is_said_to_them() {
 }
 
 #[test]
-fn nobody_of_the_roster_is_brought_down_by_what_another_sends() {
+fn malformed_packet_stops_no_party() {
     let house = House::new();
     let mut wires = block_on(house.wires(By::Channels));
     let (mut inbox, wire) = wires.remove(&NodeId::Reviewer(0)).unwrap();
@@ -85,7 +85,7 @@ fn nobody_of_the_roster_is_brought_down_by_what_another_sends() {
 }
 
 #[test]
-fn a_post_that_is_written_oddly_spoils_no_log() {
+fn oddly_written_packet_spoils_no_log() {
     let house = House::new();
     let me = NodeId::Reviewer(0);
     let seal = Seal::new(key(LEADER), Arc::clone(&house.membership)).unwrap().1;
@@ -148,7 +148,7 @@ fn silent_strangers_keep_nobody_from_being_heard() {
 }
 
 #[test]
-fn whoever_says_a_lot_is_read_in_turn_with_the_others() {
+fn talkative_party_is_read_in_turn() {
     block_on(async {
         let (mut inbox, doors) = Inbox::new([NodeId::Reviewer(0), NodeId::Reviewer(1)], 100);
         for number in 0..90 {
@@ -163,8 +163,9 @@ fn whoever_says_a_lot_is_read_in_turn_with_the_others() {
     });
 }
 
+/// A packet that is too long is not taken, and a closed connection makes room for another.
 #[test]
-fn nobody_has_more_than_four_connections_and_what_is_too_long_is_not_taken() {
+fn party_has_four_connections_at_most() {
     let house = House::new();
     block_on(async {
         let me = NodeId::Reviewer(0);
@@ -204,8 +205,9 @@ fn nobody_has_more_than_four_connections_and_what_is_too_long_is_not_taken() {
     });
 }
 
+/// The log hardly grows after the most that any decision needs.
 #[test]
-fn whoever_says_more_than_any_decision_needs_fills_nobodys_disk() {
+fn flood_of_proposals_fills_no_disk() {
     let house = House::new();
     let me = NodeId::Reviewer(0);
     let mut wires = block_on(house.wires(By::Channels));

@@ -3,10 +3,10 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use consensus::bft::node_machine::NodeAction;
-use consensus::bft::{Commit, NodeId, Opinion, Packet, Seal, Signed, SignedMessage, Signer as _, Statement};
-use consensus::crypto::Signature;
+use crypto::Signature;
 use futures_util::FutureExt as _;
+use quorum::node_machine::NodeAction;
+use quorum::{Commit, NodeId, Opinion, Packet, Seal, Signed, SignedMessage, Signer as _, Statement};
 
 use super::{By, House, LEADER, Line, PATIENCE, Wire, approve, block_on, change, key, reject};
 
@@ -22,7 +22,7 @@ fn comes(house: &House, wire: &Wire, by: usize, statement: Statement, opinion: O
 }
 
 #[test]
-fn a_vote_that_comes_after_its_decision_is_asked_for_and_kept() {
+fn late_vote_is_requested_and_kept() {
     let house = House::new();
     let mut wires = block_on(house.wires(By::Channels));
     let (mut inbox, wire) = wires.remove(&LEADER).unwrap();

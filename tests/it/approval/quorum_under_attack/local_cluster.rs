@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use consensus::bft::proposer::{self, Proposer, ProposerAction, ProposerInput};
-use consensus::bft::replica::{Replica, ReplicaAction, ReplicaInput};
-use consensus::bft::{
+use crypto::{Digest, SecretKey, Signature};
+use quorum::proposer::{self, Proposer, ProposerAction, ProposerInput};
+use quorum::replica::{Replica, ReplicaAction, ReplicaInput};
+use quorum::{
     Change, Membership, NodeId, Opinion, Packet, Phase, Refused, Roster, RosterEntry, Seal, Sequence, Signed,
     SignedMessage, Signer, Statement, To, Value, View,
 };
-use consensus::crypto::{Digest, SecretKey, Signature};
 
 pub type Pair = (Signed<Signature>, Signed<Signature>);
 
@@ -260,6 +260,6 @@ impl TestCluster {
     }
 }
 
-fn registry_quorum(reviewers: usize) -> consensus::bft::Quorum {
-    consensus::bft::Quorum::new(reviewers).unwrap()
+fn registry_quorum(reviewers: usize) -> quorum::Quorum {
+    quorum::Quorum::new(reviewers).unwrap()
 }

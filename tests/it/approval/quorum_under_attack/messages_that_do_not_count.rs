@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_change_with_another_text_than_the_digest_says_is_not_read() {
+fn change_with_wrong_digest_is_not_read() {
     let mut cluster = TestCluster::new(4, 1);
     let message = SignedMessage { change: Some(b()), ..propose(&cluster, 0, &a()) };
     cluster.tell(FIRST, &message);
@@ -32,11 +32,12 @@ fn nobody_has_two_seats() {
     assert!(matches!(Membership::new(chain, roster(4, 0)), Err(RosterFault::NoOrchestrators)));
     let weak = serde_json::to_string(&roster(1, 1)).unwrap();
     let weak = weak.replace(&key(NodeId::Reviewer(0)).public().to_string(), &"0".repeat(64));
-    assert!(serde_json::from_str::<consensus::bft::Roster>(&weak).is_err());
+    assert!(serde_json::from_str::<quorum::Roster>(&weak).is_err());
 }
 
+/// Neither another roster nor the signature of a stranger or an orchestrator makes a proof.
 #[test]
-fn a_proof_with_a_stranger_or_from_another_roster_is_none() {
+fn proof_with_stranger_is_refused() {
     let cluster = TestCluster::new(4, 1);
     let commits = |cluster: &TestCluster| -> Vec<_> {
         (0..3).map(|at| cluster.says(NodeId::Reviewer(at), 1, commit(0, a().value())).signed).collect()
@@ -80,8 +81,7 @@ fn what_was_said_elsewhere_counts_for_nothing_here() {
         let bent = payload.replace(from, to);
         assert_ne!(bent, payload);
         let signatures = envelope.signatures().unwrap();
-        let bent =
-            consensus::crypto::dsse::DsseEnvelope::new(envelope.payload_type(), bent.as_bytes(), &signatures);
+        let bent = crypto::dsse::DsseEnvelope::new(envelope.payload_type(), bent.as_bytes(), &signatures);
         assert_eq!(cluster.membership.open(&bent), Err(why), "{to}");
     }
     let text = read.to_string().replace("in-toto", "something");
@@ -107,7 +107,7 @@ fn one_wrong_signature_spoils_its_own_statement_alone() {
 }
 
 #[test]
-fn whoever_says_a_lot_keeps_nobody_from_a_decision() {
+fn long_opinions_prevent_no_decision() {
     let mut cluster = with_liar();
     cluster.opinions[2] = reject();
     cluster.submit("the change");
@@ -138,8 +138,9 @@ fn whoever_says_a_lot_keeps_nobody_from_a_decision() {
     assert!(longest < 2 * OPINION_BYTES_MAX, "{longest}");
 }
 
+/// A copy that was stripped or padded on the way does not keep the whole view change from counting.
 #[test]
-fn what_was_stripped_or_padded_on_the_way_does_not_stand_in_the_way_of_the_whole() {
+fn altered_copies_do_not_block_whole_message() {
     let mut cluster = with_liar();
     cluster.submit("the change");
     cluster.away.insert(FIRST);
@@ -179,8 +180,9 @@ fn what_was_stripped_or_padded_on_the_way_does_not_stand_in_the_way_of_the_whole
     assert!(read.grounds.len() <= 4, "one by each author");
 }
 
+/// A change that is too long is refused before a reviewer is asked, and the longest allowed one is decided on.
 #[test]
-fn a_change_that_is_too_long_is_refused_before_anybody_is_asked() {
+fn too_long_change_is_refused() {
     assert!(Change::new(&"x".repeat(CHANGE_BYTES_MAX)).is_ok());
     assert_eq!(Change::new(&"x".repeat(CHANGE_BYTES_MAX + 1)).unwrap_err(), TooLong(CHANGE_BYTES_MAX + 1));
     // The longest there is, of what takes most room, gets through, and in a later view too.
@@ -194,9 +196,9 @@ fn a_change_that_is_too_long_is_refused_before_anybody_is_asked() {
 }
 
 #[test]
-fn what_cannot_be_read_is_refused_and_says_why() {
+fn unreadable_packet_is_refused_with_reason() {
     let cluster = TestCluster::new(4, 1);
-    let long = "x".repeat(consensus::bft::PACKET_BYTES_MAX + 1);
+    let long = "x".repeat(quorum::PACKET_BYTES_MAX + 1);
     assert!(matches!(cluster.membership.read(&long, |_, _| true), Err(Refused::TooLong(_))));
     for text in
         ["", "{}", "{\"have\":-1}", "{\"have\":1,\"have\":2}", "{\"letter\":{\"envelope\":{}}}", "[1]"]

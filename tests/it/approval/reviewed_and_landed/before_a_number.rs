@@ -50,7 +50,7 @@ fn a_base_that_nobody_has_is_no_decision() {
 }
 
 #[test]
-fn who_could_take_part_is_told_without_a_decision() {
+fn check_lists_ready_reviewers_without_deciding() {
     let house = House::new();
     let mut serving = vec![
         house.serve("Quality", &["--mock", "--verify", "true"]),
@@ -59,7 +59,7 @@ fn who_could_take_part_is_told_without_a_decision() {
     ];
     let told = table(&house, 0);
     let line = |name: &str| told.stdout.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
-    let program = format!("ready; consensus {}", env!("CARGO_PKG_VERSION"));
+    let program = format!("ready; {}", consensus::core::PROGRAM);
     assert!(
         line("Quality").ends_with(&format!("{program}; runs a command before it approves")),
         "{}",
@@ -109,8 +109,9 @@ fn is_there(folder: &Path, name: &str) -> bool {
     })
 }
 
+/// Any clone serves a reviewer that fetches, and its branches and files stay as they are.
 #[test]
-fn any_clone_serves_a_reviewer_that_fetches_and_none_of_its_files_is_touched() {
+fn fetching_reviewer_leaves_its_clone_alone() {
     let house = House::new();
     for name in NAMES {
         let copy = house.path(&format!("of/{name}/copy"));
@@ -136,8 +137,9 @@ fn any_clone_serves_a_reviewer_that_fetches_and_none_of_its_files_is_touched() {
     }
 }
 
+/// Flags that only a reviewer may have are refused for a proposal.
 #[test]
-fn a_fetch_that_fails_is_told_to_who_asks_and_other_flags_of_a_reviewer_are_refused() {
+fn check_reports_failed_fetch() {
     let house = House::new();
     let _serving = serve_all(&house, &["--mock", "--fetch", "gone"]);
     move_main(&house, "moved");
@@ -153,8 +155,9 @@ fn a_fetch_that_fails_is_told_to_who_asks_and_other_flags_of_a_reviewer_are_refu
     }
 }
 
+/// A copy that lacks objects asks no remote for them before it answers.
 #[test]
-fn a_copy_that_lacks_objects_asks_no_remote_for_them_before_it_answers() {
+fn partial_clone_answers_without_its_remote() {
     let house = House::new();
     let copy = house.path("of/Security/copy");
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -176,8 +179,9 @@ fn a_copy_that_lacks_objects_asks_no_remote_for_them_before_it_answers() {
     );
 }
 
+/// The table distinguishes a stranger at the address of a reviewer from a reviewer who is away.
 #[test]
-fn a_stranger_at_the_place_of_a_reviewer_is_told_from_one_who_is_away() {
+fn wrong_key_at_address_is_reported() {
     let house = House::new();
     let _security = house.serve("Security", &["--mock"]);
     let peers = std::fs::read_to_string(house.path("peers.toml")).unwrap();
@@ -188,8 +192,9 @@ fn a_stranger_at_the_place_of_a_reviewer_is_told_from_one_who_is_away() {
     assert!(told.lines().any(|line| line.starts_with("Quality") && is_stranger(line)), "{told}");
 }
 
+/// A ref that was fetched long ago does not hide a decision that the branch itself carries.
 #[test]
-fn what_was_fetched_long_ago_hides_no_decision_that_the_branch_carries() {
+fn stale_fetch_hides_no_decision() {
     let house = House::new();
     let serving = serve_all(&house, &["--mock", "--fetch", "./repo"]);
     house.said(&["--change", "fix"], 0);
@@ -208,7 +213,7 @@ fn what_was_fetched_long_ago_hides_no_decision_that_the_branch_carries() {
 }
 
 #[test]
-fn a_base_that_moves_while_reviewers_are_waited_for_is_no_decision() {
+fn moved_base_ends_waiting_proposal() {
     let house = House::new();
     let _serving: Vec<Serving> =
         ["Quality", "Security"].map(|name| house.serve(name, &["--mock", "--fetch", "./repo"])).into();
@@ -226,7 +231,7 @@ fn a_base_that_moves_while_reviewers_are_waited_for_is_no_decision() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_fetch_that_hangs_does_not_outlive_its_reviewer() {
+fn hanging_fetch_ends_with_its_reviewer() {
     let house = House::new();
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("git://{}/nothing", silent.local_addr().unwrap());
@@ -254,7 +259,7 @@ fn a_fetch_that_hangs_does_not_outlive_its_reviewer() {
 }
 
 #[test]
-fn a_command_that_is_not_there_is_an_abstention_and_no_rejection() {
+fn missing_command_is_an_abstention() {
     let house = House::new();
     let mut security = house.serve("Security", &["--mock", "--verify", "no-such-command"]);
     let _others: Vec<Serving> =
@@ -265,11 +270,12 @@ fn a_command_that_is_not_there_is_an_abstention_and_no_rejection() {
     );
 }
 
+/// A proposer prints who has voted how, who is awaited, and until when.
 #[test]
-fn it_is_told_who_has_voted_and_who_is_awaited_until_when() {
+fn proposer_sees_votes_and_awaited_reviewers() {
     let house = House::new();
     let mut serving: Vec<Serving> = ["Quality", "Security"].map(|name| house.serve(name, &["--mock"])).into();
-    let endless = ["--mock", "--answer", "reject", "--review-timeout", "10000y"];
+    let endless = ["--mock", "--verdict", "reject", "--review-timeout", "10000y"];
     serving.push(house.serve("Performance", &endless));
     let slow = "{\"delay_ms\": 1500, \"policy\": \"honest\", \"answer\": \"approve\"}\n";
     house.project.folder.write("slow.jsonl", slow);
@@ -292,8 +298,9 @@ fn it_is_told_who_has_voted_and_who_is_awaited_until_when() {
     assert!(time.len() == "2026-01-01T00:00:00Z".len() && time.ends_with('Z'), "{voted}");
 }
 
+/// Commands of reviewers lower the risk score only where each quorum has a reviewer that runs one.
 #[test]
-fn commands_of_reviewers_count_in_the_risk_where_each_quorum_has_one() {
+fn commands_in_each_quorum_lower_risk() {
     let house = House::new();
     let risk = |verifying: usize| {
         let words = |at| if at < verifying { &["--mock", "--verify", "true"][..] } else { &["--mock"] };
@@ -314,8 +321,9 @@ fn commands_of_reviewers_count_in_the_risk_where_each_quorum_has_one() {
     assert_eq!([1, 2].map(risk), [json!(10), json!(0)]);
 }
 
+/// The command of the unit starts a reviewer, and its end after SIGTERM counts as success.
 #[test]
-fn the_service_of_systemd_starts_a_reviewer_that_ends_well_when_it_is_stopped() {
+fn systemd_unit_starts_and_stops_reviewer() {
     let unit = include_str!("../../../../docs/consensus-replica@.service");
     let start = unit.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
     let start = start.replace("%i", "Security").replace("$REVIEWER_FLAGS", "--mock");

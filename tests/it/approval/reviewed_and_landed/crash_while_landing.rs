@@ -34,8 +34,9 @@ fn killed(project: &Project, at: usize, is_before: bool) -> bool {
     ended.code().is_none()
 }
 
+/// A kill at any call of git leaves the branch as it was or with the change.
 #[test]
-fn a_kill_at_any_call_of_git_leaves_the_change_landed_once_or_not_at_all() {
+fn change_lands_once_after_any_kill() {
     for is_before in [true, false] {
         for at in 1.. {
             let project = Project::new();
@@ -59,7 +60,7 @@ fn a_kill_at_any_call_of_git_leaves_the_change_landed_once_or_not_at_all() {
 }
 
 #[test]
-fn a_ledger_that_ends_anywhere_is_brought_to_the_same_end() {
+fn truncated_ledger_reaches_same_end() {
     let project = Project::new();
     let base = project.main();
     let landed = project.said(&["--change", "fix", "-o", "proof.json"], 0);
@@ -105,8 +106,9 @@ fn a_ledger_that_ends_anywhere_is_brought_to_the_same_end() {
     Finished::of(&mut project.approve(&["--change", "more"])).exits(7);
 }
 
+/// A decision that was begun before is closed as not landed where the branch has other commits since.
 #[test]
-fn a_branch_that_has_gone_on_is_not_moved() {
+fn advanced_branch_is_not_moved() {
     let project = Project::new();
     project.said(&["--change", "fix"], 0);
     let ledger = project.ledger();
@@ -135,7 +137,7 @@ fn a_branch_that_has_gone_on_is_not_moved() {
 #[test]
 fn two_at_once_are_told_apart() {
     let project = Project::new();
-    project.said(&["--change", "fix", "--answer", "reject"], 3);
+    project.said(&["--change", "fix", "--verdict", "reject"], 3);
     let held = std::fs::File::open(project.ledger()).unwrap();
     held.lock().unwrap();
     let second = Finished::of(&mut project.approve(&["--change", "fix"])).exits(2);
@@ -145,7 +147,7 @@ fn two_at_once_are_told_apart() {
 }
 
 #[test]
-fn a_ledger_that_somebody_has_written_anew_does_not_verify() {
+fn rewritten_ledger_does_not_verify() {
     let project = Project::new();
     project.said(&["--change", "fix"], 0);
     project.branch("more", "more.py", "x = 1\n");
@@ -175,10 +177,11 @@ fn a_ledger_that_somebody_has_written_anew_does_not_verify() {
     project.said(&["--change", "more"], 0);
 }
 
+/// A flipped byte and lines that are missing or in another place are found.
 #[test]
-fn a_ledger_with_a_flipped_byte_or_lines_that_are_gone_or_elsewhere_does_not_verify() {
+fn damaged_ledger_does_not_verify() {
     let project = Project::new();
-    project.said(&["--change", "fix", "--answer", "reject"], 3);
+    project.said(&["--change", "fix", "--verdict", "reject"], 3);
     project.said(&["--change", "fix"], 0);
     project.branch("more", "more.py", "x = 1\n");
     let ledger = project.ledger();
@@ -202,10 +205,10 @@ fn a_ledger_with_a_flipped_byte_or_lines_that_are_gone_or_elsewhere_does_not_ver
 }
 
 #[test]
-fn keys_whose_ledger_is_an_older_copy_sign_nothing() {
+fn older_ledger_copy_signs_nothing() {
     let project = Project::new();
     project.git(&["branch", "backup", "main"]);
-    let ledger = project.ledger_after(&["--change", "fix", "--answer", "reject"], 3);
+    let ledger = project.ledger_after(&["--change", "fix", "--verdict", "reject"], 3);
     let older = std::fs::read(&ledger).unwrap();
     project.said(&["--change", "fix"], 0);
     std::fs::write(&ledger, &older).unwrap();
@@ -215,8 +218,9 @@ fn keys_whose_ledger_is_an_older_copy_sign_nothing() {
     assert_eq!(std::fs::read(&ledger).unwrap(), older, "nothing was begun");
 }
 
+/// A decision that was begun in one copy of the repository lands the same commit in another one.
 #[test]
-fn a_decision_that_was_begun_in_one_copy_is_brought_to_its_end_in_another() {
+fn begun_decision_ends_in_another_copy() {
     let project = Project::new();
     project.git(&["clone", "--quiet", "--bare", ".", "../copy"]);
     project.said(&["--change", "fix"], 0);
@@ -230,8 +234,9 @@ fn a_decision_that_was_begun_in_one_copy_is_brought_to_its_end_in_another() {
     assert_eq!(git(&project.folder.path().join("copy"), &["rev-parse", "main"]), landed);
 }
 
+/// With --checkout the files follow the branch even after a kill, and work of their owner stays.
 #[test]
-fn a_checkout_is_brought_along_if_that_is_wanted_and_nothing_in_it_is_written_over() {
+fn checkout_follows_branch_without_overwriting() {
     let project = Project::new();
     project.git(&["checkout", "--quiet", "main"]);
     let words = ["--change", "fix", "--checkout"];
@@ -269,8 +274,9 @@ fn a_checkout_is_brought_along_if_that_is_wanted_and_nothing_in_it_is_written_ov
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "further\n");
 }
 
+/// The change lands once the lock that a killed git has left is removed.
 #[test]
-fn a_lock_that_a_killed_git_has_left_is_named_and_the_change_lands_once_it_is_gone() {
+fn leftover_git_lock_is_named() {
     let project = Project::new();
     let landed = project.said(&["--change", "fix"], 0);
     let ledger = project.ledger();
@@ -296,7 +302,7 @@ fn a_lock_that_a_killed_git_has_left_is_named_and_the_change_lands_once_it_is_go
 }
 
 #[test]
-fn a_change_that_has_landed_is_said_to_have_landed_when_it_is_proposed_again() {
+fn proposing_landed_change_repeats_its_result() {
     let project = Project::new();
     let base = project.main();
     let patch = project.git(&["diff", "main", "fix"]);
@@ -314,7 +320,7 @@ fn a_change_that_has_landed_is_said_to_have_landed_when_it_is_proposed_again() {
 }
 
 #[test]
-fn a_kill_leaves_nothing_of_the_change_in_the_temp_folder() {
+fn kill_leaves_temp_folder_empty() {
     let project = Project::new();
     let [temp, marks] = ["temp", "marks"].map(|name| project.folder.path().join(name));
     std::fs::create_dir(&temp).unwrap();

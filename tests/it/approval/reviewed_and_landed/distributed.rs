@@ -6,18 +6,19 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use consensus::approval::node::{Addresses, Carrier as _, Connections};
-use consensus::bft::{
+use consensus::repository::Repository;
+use crypto::{SecretKey, Signature};
+use nix::sys::signal::Signal;
+use quorum::{
     Change, Membership, NodeId, Opinion, Packet, Seal, Signed, SignedMessage, Signer as _, Statement, Vote,
 };
-use consensus::crypto::{SecretKey, Signature};
-use consensus::repository::Repository;
-use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::support::{Finished, House, NAMES, Serving, consensus, git};
 
+/// Each reviewer holds its own key alone, and a single dissent does not stop a change.
 #[test]
-fn nobody_holds_all_keys_and_a_quorum_lands_a_change() {
+fn quorum_lands_change_with_separate_keys() {
     let house = House::new();
     for name in NAMES {
         let keys = std::fs::read_dir(house.path(&format!("of/{name}"))).unwrap();
@@ -28,7 +29,7 @@ fn nobody_holds_all_keys_and_a_quorum_lands_a_change() {
     // One of four does not agree.
     let says = |name| if name == "Security" { "reject" } else { "approve" };
     let serving: Vec<Serving> =
-        NAMES.iter().map(|name| house.serve(name, &["--mock", "--answer", says(*name)])).collect();
+        NAMES.iter().map(|name| house.serve(name, &["--mock", "--verdict", says(*name)])).collect();
     let said = house.said(&["--change", "fix", "-o", "proof.json"], 0);
     assert_eq!((&said["outcome"], &said["sequence"]), (&json!("landed"), &json!(1)), "{said}");
     assert_eq!(house.project.main(), said["commit"].as_str().unwrap());
@@ -59,7 +60,7 @@ fn nobody_holds_all_keys_and_a_quorum_lands_a_change() {
     fetch();
     house.project.branch("less", "less.py", "y = 1\n");
     let rest: Vec<Serving> =
-        ["Quality", "Security"].map(|name| house.serve(name, &["--mock", "--answer", "reject"])).into();
+        ["Quality", "Security"].map(|name| house.serve(name, &["--mock", "--verdict", "reject"])).into();
     let before = house.project.git(&["for-each-ref"]);
     let said = house.said(&["--change", "less", "-o", "proof.json"], 3);
     assert_eq!(said["outcome"], "rejected", "{said}");
@@ -73,8 +74,9 @@ fn nobody_holds_all_keys_and_a_quorum_lands_a_change() {
     assert!(verified.stdout.starts_with("verified: decision 3, not approved\n"), "{}", verified.stdout);
 }
 
+/// A reviewer that is killed in a review asks no model again for what it has said.
 #[test]
-fn whoever_is_killed_on_the_way_goes_on_and_the_change_lands_once() {
+fn killed_processes_resume_and_change_lands_once() {
     let house = House::new();
     // Three must approve, and one does not: everybody who is killed is needed.
     let slow = "{\"delay_ms\": 400, \"policy\": \"honest\", \"answer\": \"approve\"}\n";
@@ -83,7 +85,7 @@ fn whoever_is_killed_on_the_way_goes_on_and_the_change_lands_once() {
     let mut quality = house.serve("Quality", &words);
     let mut security = house.serve("Security", &words);
     let _performance = house.serve("Performance", &words);
-    let _compatibility = house.serve("Compatibility", &["--mock", "--answer", "reject"]);
+    let _compatibility = house.serve("Compatibility", &["--mock", "--verdict", "reject"]);
     let mut proposer = house.propose(&["--change", "fix"]).stderr(Stdio::null()).spawn().unwrap();
     // In the midst of a review; after its vote; and who proposes as well.
     quality.wait_for("Quality: thinks");
@@ -111,8 +113,9 @@ fn whoever_is_killed_on_the_way_goes_on_and_the_change_lands_once() {
     }
 }
 
+/// The command of a reviewer runs on the tree that the reviewer itself has made.
 #[test]
-fn each_reviewer_runs_its_own_command_on_the_tree_that_it_has_made() {
+fn each_reviewer_runs_its_own_command() {
     let house = House::new();
     let _serving: Vec<Serving> = NAMES
         .iter()
@@ -126,11 +129,12 @@ fn each_reviewer_runs_its_own_command_on_the_tree_that_it_has_made() {
     assert!(said["votes"].to_string().contains("the command of this reviewer fails on it"), "{said}");
 }
 
+/// Keys that have signed in one process do not sign in several, and the other way round.
 #[test]
-fn keys_that_have_signed_in_one_process_do_not_sign_in_several_and_the_other_way_round() {
+fn used_keys_do_not_switch_process_mode() {
     let house = House::new();
     let project = &house.project;
-    project.said(&["--change", "fix", "--answer", "reject"], 3);
+    project.said(&["--change", "fix", "--verdict", "reject"], 3);
     let peers = ["--change", "fix", "--peers", "peers.toml"];
     let mut apart = consensus(&project.folder);
     apart.args(["approve", "--repo", "repo", "--keys", "keys"]).args(peers);
@@ -181,7 +185,7 @@ fn what_is_missing_is_said_before_anybody_waits() {
 }
 
 #[test]
-fn a_reviewer_that_cannot_write_its_log_says_nothing() {
+fn reviewer_without_writable_log_stays_silent() {
     let house = House::new();
     // As if the disk were full.
     let program = env!("CARGO_BIN_EXE_consensus");
@@ -263,7 +267,7 @@ impl Liar {
 }
 
 #[test]
-fn whoever_signs_two_things_is_proven_to_have_done_so() {
+fn two_signed_statements_are_kept_as_proof() {
     let house = House::new();
     let mut security = house.serve("Security", &["--mock"]);
     let (quality, proposer) = (Liar::new(&house, "Quality"), Liar::new(&house, "orchestrator"));
@@ -310,8 +314,9 @@ fn lie(house: &House, proposal: &Value, said: &str) {
     proposer.send(1, &[message], || _ = security.wait_for(said));
 }
 
+/// The tree of a proposal must be the one that its diff makes.
 #[test]
-fn a_proposal_whose_tree_is_not_what_its_diff_makes_is_rejected_by_all_who_look() {
+fn proposal_with_wrong_tree_is_rejected() {
     let house = House::new();
     let mut proposal = proposal(&house);
     // The tree of another commit, which brings more than is shown.
@@ -321,7 +326,7 @@ fn a_proposal_whose_tree_is_not_what_its_diff_makes_is_rejected_by_all_who_look(
 }
 
 #[test]
-fn nobody_approves_of_a_base_that_was_left_behind() {
+fn outdated_base_gets_an_abstention() {
     let house = House::new();
     let proposal = proposal(&house);
     let copy = house.path("of/Security/copy");
@@ -331,8 +336,9 @@ fn nobody_approves_of_a_base_that_was_left_behind() {
     lie(&house, &proposal, &said);
 }
 
+/// No reviewer is asked about a base that was left behind.
 #[test]
-fn nobody_is_asked_about_a_base_that_was_left_behind() {
+fn proposal_from_outdated_base_is_refused() {
     let house = House::new();
     // Reviewers get what has landed by themselves, from a place beside the folder that they stand in.
     let remote = "./repo";
@@ -353,11 +359,12 @@ fn nobody_is_asked_about_a_base_that_was_left_behind() {
     assert_eq!(git(&old, &["rev-parse", "main"]), first);
 }
 
+/// The same change may be proposed again at once, and a reviewer that cannot be reached is named.
 #[test]
-fn the_same_change_can_be_proposed_again_at_once_and_whoever_is_missing_is_named() {
+fn unapproved_change_can_be_proposed_again() {
     let house = House::new();
     let mut serving: Vec<Serving> =
-        NAMES.iter().map(|name| house.serve(name, &["--mock", "--answer", "abstain"])).collect();
+        NAMES.iter().map(|name| house.serve(name, &["--mock", "--verdict", "abstain"])).collect();
     for sequence in 1..=4 {
         let said = house.said(&["--change", "fix"], 3);
         assert_eq!(said["sequence"], sequence, "{said}");
@@ -372,8 +379,9 @@ fn the_same_change_can_be_proposed_again_at_once_and_whoever_is_missing_is_named
     );
 }
 
+/// A reviewer that resumes learns the decision and takes part in the next one.
 #[test]
-fn a_reviewer_that_stands_still_stops_nobody_and_comes_back() {
+fn paused_reviewer_blocks_no_decision() {
     let house = House::new();
     let remote = house.project.path();
     let words = ["--mock", "--fetch", remote.to_str().unwrap()];

@@ -8,13 +8,14 @@ use serde_json::{Value, json};
 use crate::support::{Finished, House, NAMES, Serving, consensus};
 
 #[test]
-fn a_reviewer_serves_until_its_deadline_and_ends_well() {
+fn reviewer_ends_well_at_its_deadline() {
     let mut quality = House::new().serve("Quality", &["--mock", "--deadline", "1s"]);
     assert_eq!(quality.child.wait().unwrap().code(), Some(0));
 }
 
+/// A review that a signal cuts off is no opinion, and the reply of its open call is awaited.
 #[test]
-fn a_review_that_is_cut_off_by_a_signal_is_no_opinion_and_goes_on_later() {
+fn interrupted_review_resumes_and_votes() {
     let house = House::new();
     let slow = "{\"delay_ms\": 400, \"policy\": \"honest\", \"answer\": \"approve\"}\n";
     house.project.folder.write("slow.jsonl", slow);
@@ -42,8 +43,9 @@ fn a_review_that_is_cut_off_by_a_signal_is_no_opinion_and_goes_on_later() {
     assert!(votes.iter().all(|vote| vote["opinion"]["approve"].is_object()), "{said}");
 }
 
+/// A reviewer that cannot fetch says so and reviews with what it has.
 #[test]
-fn a_reviewer_that_cannot_fetch_says_so_and_reviews_with_what_it_has() {
+fn failed_fetch_stops_no_review() {
     let house = House::new();
     let mut serving: Vec<Serving> =
         NAMES.iter().map(|name| house.serve(name, &["--mock", "--fetch", "nowhere"])).collect();

@@ -6,7 +6,7 @@ use super::Project;
 use crate::support::{Finished, consensus};
 
 #[test]
-fn whatever_is_changed_in_a_record_it_does_not_verify() {
+fn changed_record_does_not_verify() {
     let project = Project::new();
     project.said(&["--change", "fix", "-o", "proof.json"], 0);
     let proof = std::fs::read_to_string(project.folder.path().join("proof.json")).unwrap();
@@ -45,14 +45,17 @@ fn whatever_is_changed_in_a_record_it_does_not_verify() {
     bend(&|r| r["votes"][0]["letter"]["model"]["model"] = json!("a better one"));
     bend(&|r| r["votes"][0]["letter"]["model"]["endpoint"] = json!("http://192.0.2.1/v1"));
     bend(&|r| drop(r["votes"][0]["letter"].as_object_mut().unwrap().remove("model")));
-    let first = bend(&|r| r["v"] = json!(1));
-    assert!(first.contains("records of the first form never do"), "{first}");
-    bend(&|r| r["v"] = json!(3));
     let stripped = bend(&|r| drop(r["votes"].as_array_mut().unwrap().remove(2)));
     assert!(stripped.contains("it has the votes of 3 of 4 reviewers"), "{stripped}");
     bend(&|r| r["votes"][0]["letter"]["grounds"] = json!([r["votes"][1]["letter"]]));
     bend(&|r| r["votes"] = json!([]));
     bend(&|r| r["note"] = json!("an unknown field"));
+
+    // Another form is the work of another build, and not a forgery.
+    let mut other = record.clone();
+    other["v"] = json!(3);
+    let other = verify(&other, 2);
+    assert!(other.contains("its form is 3, and `consensus 0.1.0+"), "{other}");
 
     // Nor does it under other keys.
     Finished::of(consensus(&project.folder).args(["keys", "generate", "others", "--quiet"])).exits(0);
@@ -62,9 +65,9 @@ fn whatever_is_changed_in_a_record_it_does_not_verify() {
 }
 
 #[test]
-fn a_record_of_what_was_not_approved_cannot_be_made_one_of_something_else() {
+fn rejection_record_cannot_name_another_change() {
     let project = Project::new();
-    project.said(&["--change", "fix", "--answer", "reject", "-o", "proof.json"], 3);
+    project.said(&["--change", "fix", "--verdict", "reject", "-o", "proof.json"], 3);
     let proof = std::fs::read_to_string(project.folder.path().join("proof.json")).unwrap();
     let mut record: Value = serde_json::from_str(&proof).unwrap();
     let verify = |record: &Value, code| {
@@ -85,61 +88,4 @@ fn a_record_of_what_was_not_approved_cannot_be_made_one_of_something_else() {
     let stripped = verify(&record, 0);
     assert_eq!(stripped["decision"]["change"], Value::Null, "{stripped}");
     assert_eq!(stripped["decision"]["silent"].as_array().unwrap().len(), 4);
-}
-
-#[test]
-fn a_record_of_the_first_version_verifies_as_it_did() {
-    let project = Project::new();
-    let verify = |record: &str, roster: &str, format: &str, code| {
-        project.folder.write("old.json", record);
-        project.folder.write("public/roster.json", roster);
-        let words = ["verify", "old.json", "--keys", "public", "--format", format];
-        Finished::of(consensus(&project.folder).args(words)).exits(code).stdout
-    };
-    let (together, roster) = (include_str!("v0_1/together.json"), include_str!("v0_1/together-roster.json"));
-    let said = verify(together, roster, "text", 0);
-    for line in [
-        "verified: decision 1, approved\n",
-        "  signed by    Quality, Performance, Compatibility (quorum 3)\n",
-        "  vote         Security (mock) approves, 95 % sure\n",
-    ] {
-        assert!(said.contains(line), "{said}");
-    }
-    assert!(!said.contains("Quorum"), "it does not say on which models the votes rest: {said}");
-    let (apart, roster) = (include_str!("v0_1/apart.json"), include_str!("v0_1/apart-roster.json"));
-    let said: Value = serde_json::from_str(&verify(apart, roster, "json", 0)).unwrap();
-    let votes = said["decision"]["votes"].as_array().unwrap();
-    assert_eq!(votes.len(), 3, "{said}");
-    assert!(votes.iter().all(|vote| vote["model"] == "the model of the run"), "{said}");
-    assert!(votes.iter().all(|vote| vote.get("signed_model").is_none()), "{said}");
-    // A model that is written into it afterwards was not signed.
-    let mut bent: Value = serde_json::from_str(apart).unwrap();
-    bent["votes"][0]["letter"]["model"] = json!({"endpoint": "mock", "model": "mock"});
-    verify(&bent.to_string(), roster, "text", 7);
-    bent["v"] = json!(2);
-    verify(&bent.to_string(), roster, "text", 7);
-}
-
-#[test]
-fn a_record_or_a_roster_that_cannot_be_read_does_not_verify() {
-    let project = Project::new();
-    project.said(&["--change", "fix", "-o", "proof.json"], 0);
-    let verify = ["verify", "proof.json", "--keys", "keys"];
-    for name in ["proof.json", "keys/roster.json"] {
-        let path = project.folder.path().join(name);
-        let whole = std::fs::read(&path).unwrap();
-        let mut not_text = whole.clone();
-        let middle = whole.len() / 2;
-        not_text[middle] = 0xff;
-        for damaged in [&not_text[..], &whole[..middle], b"", b"[]"] {
-            std::fs::write(&path, damaged).unwrap();
-            let refused = Finished::of(consensus(&project.folder).args(verify)).exits(7);
-            assert!(!refused.stderr.is_empty());
-        }
-        std::fs::write(&path, whole).unwrap();
-        Finished::of(consensus(&project.folder).args(verify)).exits(0);
-    }
-    // A roster that is not there is a mistake of the caller.
-    std::fs::remove_file(project.folder.path().join("keys/roster.json")).unwrap();
-    Finished::of(consensus(&project.folder).args(verify)).exits(2);
 }

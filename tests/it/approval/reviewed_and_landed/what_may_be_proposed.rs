@@ -29,8 +29,9 @@ fn a_change_that_cannot_land_is_not_reviewed() {
     assert!(!project.folder.path().join("runs").exists());
 }
 
+/// A proposal from a checkout of a CI job gets the command that makes what is missing.
 #[test]
-fn what_a_checkout_of_a_ci_job_lacks_is_named() {
+fn missing_branch_or_keys_are_named() {
     let project = Project::new();
     // A clone in which no branch is made: what such jobs work in.
     project.git(&["clone", "--quiet", "--no-checkout", ".", "../ci"]);
@@ -48,7 +49,7 @@ fn what_a_checkout_of_a_ci_job_lacks_is_named() {
 }
 
 #[test]
-fn what_was_signed_is_known_in_every_copy_of_the_repository() {
+fn signed_numbers_are_known_in_every_copy() {
     let project = Project::new();
     project.git(&["clone", "--quiet", "--bare", ".", "../copy"]);
     project.said(&["--change", "fix"], 0);
@@ -61,8 +62,9 @@ fn what_was_signed_is_known_in_every_copy_of_the_repository() {
     assert_eq!(said["sequence"], 2);
 }
 
+/// Text that git calls binary is shown to the reviewers, and only real binary files are refused.
 #[test]
-fn names_mean_branches_and_whatever_git_calls_binary_is_read() {
+fn names_mean_branches_and_not_tags() {
     let project = Project::new();
     let base = project.main();
     project.git(&["tag", "main", "fix"]);
@@ -94,7 +96,7 @@ fn a_change_of_modes_alone_can_be_rejected() {
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
     project.commit("mode");
     project.git(&["checkout", "--quiet", "--detach"]);
-    let said = project.said(&["--change", "mode", "--answer", "reject"], 3);
+    let said = project.said(&["--change", "mode", "--verdict", "reject"], 3);
     assert!(said["votes"][0]["opinion"]["reject"]["reason"].as_str().unwrap().contains("mode 100"), "{said}");
     project.said(&["--change", "mode"], 0);
     assert!(project.git(&["ls-tree", "main", "sum.py"]).starts_with("100755"));
@@ -115,7 +117,7 @@ fn nobody_writes_this_programs_trailers_in_a_message() {
 }
 
 #[test]
-fn a_copy_without_the_beginning_of_its_history_is_refused() {
+fn shallow_copy_is_refused() {
     let project = Project::new();
     project.branch("more", "more.py", "x = 1\n");
     let url = format!("file://{}", project.path().display());
@@ -127,7 +129,7 @@ fn a_copy_without_the_beginning_of_its_history_is_refused() {
 }
 
 #[test]
-fn a_branch_that_stands_for_another_moves_the_other() {
+fn symbolic_branch_moves_its_target() {
     let project = Project::new();
     project.git(&["branch", "trunk", "main"]);
     project.git(&["symbolic-ref", "refs/heads/main", "refs/heads/trunk"]);
@@ -138,7 +140,7 @@ fn a_branch_that_stands_for_another_moves_the_other() {
 }
 
 #[test]
-fn no_change_is_decided_on_by_its_own_rules() {
+fn no_change_is_decided_by_own_rules() {
     let project = Project::new();
     let approve = |words: &[&str], code| {
         let mut approve = consensus(&project.folder);
@@ -174,8 +176,9 @@ fn no_change_is_decided_on_by_its_own_rules() {
     assert!(said.stderr.contains("neither a file"), "{}", said.stderr);
 }
 
+/// Rules behind links count as rules, so that a difference in them is found.
 #[test]
-fn a_diff_is_the_same_whatever_is_checked_out_and_rules_behind_links_are_rules() {
+fn diff_is_independent_of_checkout() {
     let project = Project::new();
     project.git(&["checkout", "--quiet", "-b", "attributes", "main"]);
     project.folder.write("repo/.gitattributes", "*.py diff=python\n");
