@@ -349,8 +349,9 @@ mod tests {
         ]))
     }
 
+    /// Each way to name an item is an arrow to the file that defines it.
     #[test]
-    fn every_way_to_name_an_item_is_an_arrow_to_the_file_that_defines_it() {
+    fn every_named_item_is_an_arrow() {
         for user in [
             "use crate::a::Thing;\nfn f(_: Thing) {}",
             "use crate::a::{self};\nfn f(_: a::Thing) {}",
@@ -364,8 +365,9 @@ mod tests {
         }
     }
 
+    /// A module alone, a re-export, test code and other crates add no arrows.
     #[test]
-    fn a_module_alone_a_re_export_test_code_and_other_crates_are_no_arrows() {
+    fn other_mentions_add_no_arrows() {
         for user in [
             "use crate::a;",
             "pub use crate::a::Thing;",
@@ -377,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_with_the_name_of_its_module_is_an_arrow_to_it() {
+    fn function_named_like_module_is_arrow() {
         let found = arrows(&graph(&[
             ("lib.rs", "mod a;\n"),
             ("a/mod.rs", "mod inner;\nmod other;\npub use inner::inner;\n"),
