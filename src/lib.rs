@@ -140,6 +140,7 @@
 
 #![forbid(unsafe_code)]
 
+#[warn(missing_docs)]
 pub mod api;
 pub mod approval;
 pub mod batch;
@@ -150,6 +151,7 @@ pub mod core;
 pub mod engine;
 pub mod eval;
 pub mod files;
+#[warn(missing_docs)]
 pub mod journal;
 pub mod otlp;
 pub mod page;

@@ -61,7 +61,6 @@ pub struct DecisionEnd {
     pub sequence: Sequence,
     /// The SHA-256 of the text that was decided on.
     pub change: Digest,
-    /// The branch.
     pub branch: String,
     /// The commit that the change applies to.
     pub base: Oid,
@@ -71,7 +70,6 @@ pub struct DecisionEnd {
     pub commit: Option<Oid>,
     /// The parties that signed the decision.
     pub signed_by: Vec<String>,
-    /// The votes.
     pub votes: Vec<VotedFor>,
     /// The reviewers without a vote.
     pub silent: Vec<String>,

@@ -21,7 +21,6 @@ pub enum DecisionError {
     File {
         /// The action that failed.
         action: &'static str,
-        /// The path.
         path: PathBuf,
         /// The system's error.
         source: std::io::Error,
@@ -35,7 +34,6 @@ pub enum DecisionError {
     /// A file does not hold a key.
     #[error("`{}`: {why}", path.display())]
     Key {
-        /// The path.
         path: PathBuf,
         /// The fault.
         why: NotAKey,
@@ -43,7 +41,6 @@ pub enum DecisionError {
     /// A key is not the one of its seat.
     #[error("`{}` is not the key that the roster has for `{name}`", path.display())]
     OtherKey {
-        /// The path.
         path: PathBuf,
         /// The name of the member whose key it should be.
         name: String,
@@ -96,7 +93,6 @@ pub enum DecisionError {
     /// A file does not have the form that it should have.
     #[error("`{}` cannot be read: {why}", path.display())]
     Unreadable {
-        /// The path.
         path: PathBuf,
         /// The fault.
         why: String,

@@ -40,7 +40,6 @@ pub enum ApprovalError {
     File {
         /// The action that failed.
         action: &'static str,
-        /// The path.
         path: PathBuf,
         /// The system's error.
         source: std::io::Error,

@@ -56,7 +56,6 @@ pub enum ProposalOutcome {
     NotReviewed {
         /// The outcome of the review.
         outcome: OutcomeKind,
-        /// The reason.
         reason: String,
         /// The run of the review.
         run: String,

@@ -18,7 +18,6 @@ use quorum::Sequence;
 /// A request for a decision: a change, its reviewers, and the branch on which it lands.
 #[derive(Clone, Debug)]
 pub struct ApprovalRequest {
-    /// The repository.
     pub repo: PathBuf,
     /// The change: a file with a patch, `-` for one on standard input, or a branch.
     pub change: String,

@@ -19,7 +19,6 @@ use crate::protocol::Document;
 pub struct OwnCell {
     /// The roleset on its model.
     pub column: Column,
-    /// The seed.
     pub seed: u64,
     /// The requests to stop this run alone.
     pub stop: watch::Receiver<StopRequest>,

@@ -26,7 +26,6 @@ pub enum BatchError {
     Io {
         /// The action that was tried.
         action: &'static str,
-        /// The path.
         path: PathBuf,
         /// The system's error.
         source: std::io::Error,
@@ -62,7 +61,6 @@ pub enum BatchError {
     Evidence {
         /// The results file.
         results: PathBuf,
-        /// The journal.
         journal: PathBuf,
         /// The number of results without a record.
         missing: usize,
@@ -71,10 +69,7 @@ pub enum BatchError {
     #[error(
         "the batch has runs of `{roleset}` with --redact, and new runs would send the redacted text; give --redact, or another --output"
     )]
-    Private {
-        /// The roleset.
-        roleset: String,
-    },
+    Private { roleset: String },
     /// A file belongs to a shard that the batch does not have, or its records are missing.
     #[error(
         "`{path}` contradicts the batch: {why}; restore what was changed or lost, or move the file and its runs out of the folder"
@@ -106,7 +101,6 @@ pub enum BatchError {
     /// The tokens of a run mean nothing without its table.
     #[error("run {run} needs its table of redactions: {why}; restore the table, or give another --output")]
     Redactions {
-        /// The run.
         run: Uuid,
         /// The fault in the table.
         why: String,
@@ -116,7 +110,6 @@ pub enum BatchError {
         "the grader's command says nothing about task `{task}`; once that is mended, the same command grades what is left"
     )]
     Grader {
-        /// The task.
         task: String,
         /// The reason.
         source: SandboxError,
@@ -139,7 +132,6 @@ pub enum BatchError {
          `consensus show {folder} TASK` shows one of them", bytes.div_ceil(1 << 20), most >> 20
     )]
     TooLongForTranscripts {
-        /// The folder.
         folder: PathBuf,
         /// The length of the journals, in bytes.
         bytes: u64,
@@ -151,7 +143,6 @@ pub enum BatchError {
     Transcript {
         /// The journal.
         path: PathBuf,
-        /// The run.
         run: String,
         /// The fault in the records.
         why: ReplayError,
@@ -159,13 +150,10 @@ pub enum BatchError {
     /// Runs of this name were made with other settings.
     #[error("{}", settings_in_words(folder, [roleset, model, arm]))]
     Settings {
-        /// The folder.
         folder: PathBuf,
-        /// The roleset.
         roleset: String,
         /// The model as it was named.
         model: String,
-        /// The arm.
         arm: String,
     },
 }

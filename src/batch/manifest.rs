@@ -101,7 +101,6 @@ impl Read for Counted {
 /// A server and its description of itself.
 #[derive(Clone, Debug, Serialize)]
 pub struct ServerNote {
-    /// The base URL.
     pub base_url: String,
     /// The description.
     #[serde(flatten)]
@@ -113,9 +112,7 @@ pub struct ServerNote {
 pub struct BatchNote {
     /// The number of shards of the batch.
     pub shards: u64,
-    /// The command.
     pub command: CommandNote,
-    /// The columns.
     pub columns: Vec<ColumnNote>,
     /// The file of tasks, if there is one.
     pub data: Option<DataNote>,

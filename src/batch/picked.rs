@@ -36,13 +36,11 @@ pub struct Pick {
 pub struct CellLabel {
     /// The task's id.
     pub task: String,
-    /// The roleset.
     pub roleset: String,
     /// The model as it was named; empty for that of the roleset or the server.
     pub model: String,
     /// The arm; empty without a name.
     pub arm: String,
-    /// The seed.
     pub seed: u64,
 }
 

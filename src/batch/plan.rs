@@ -34,7 +34,6 @@ pub struct Sum {
 /// The plan of one column.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ColumnPlan {
-    /// The roleset.
     pub roleset: String,
     /// The model as it was named.
     pub model: String,

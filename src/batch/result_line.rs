@@ -25,7 +25,6 @@ pub struct ResultLine {
     /// The name of the arm; absent without one.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub arm: String,
-    /// The seed.
     pub seed: u64,
     /// The labels of the task; absent without any.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]

@@ -17,9 +17,7 @@ use crypto::Digest;
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct AppliedCalibration {
-    /// The calibration.
     pub on: CalibratedOn,
-    /// The fit.
     pub fit: Fit,
     /// The highest share of wrong answers among those that are given, if answers are withheld.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -48,7 +46,6 @@ pub struct Confidence {
     pub value: BasisPoints,
     /// The class of the answer.
     pub class: String,
-    /// The calibration.
     pub calibrated_on: CalibratedOn,
 }
 

@@ -40,7 +40,6 @@ pub enum CalibrationError {
     /// No threshold holds a risk.
     #[error("a risk of {} is not certifiable: {why}", percent(*risk))]
     NotCertifiable {
-        /// The risk.
         risk: f64,
         /// The reason.
         why: NotCertifiable,

@@ -52,7 +52,6 @@ pub enum KnownParts {
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct CalibratedWay {
-    /// The protocol.
     pub protocol: String,
     /// The name of the roleset.
     pub roleset: String,

@@ -15,7 +15,6 @@ use crate::files::{SMALL_BYTES_MAX, read};
 /// The source of a roleset.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum RolesetSource {
-    /// A file.
     File(PathBuf),
     /// The binary itself, under this file name.
     Embedded(&'static str),
@@ -35,7 +34,6 @@ impl std::fmt::Display for RolesetSource {
 pub struct FoundRoleset {
     /// The name: the file name without `.json`.
     pub name: String,
-    /// The source.
     pub source: RolesetSource,
 }
 

@@ -23,7 +23,6 @@ pub struct Hints<'a> {
 /// A roleset that was chosen because none was named.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct DefaultRoleset {
-    /// The name.
     pub name: &'static str,
     /// The reason for the choice, in a few words.
     pub why: &'static str,

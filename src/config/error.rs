@@ -86,7 +86,6 @@ pub enum ConfigError {
     /// No roleset has this name.
     #[error("there is no roleset `{name}`{hint}")]
     NoRoleset {
-        /// The name.
         name: String,
         /// The nearest name, or where to look.
         hint: String,

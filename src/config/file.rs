@@ -59,7 +59,6 @@ pub struct FileConfig {
     pub calls_at_once: Option<NonZeroU32>,
     /// Whether plain HTTP to other machines is allowed.
     pub allow_http: Option<bool>,
-    /// The time-outs.
     pub timeouts: Option<Timeouts>,
     /// Further providers, or other addresses of the known ones, by name.
     pub providers: BTreeMap<String, ProviderConfig>,
@@ -255,7 +254,6 @@ fn at_home(path: &Path) -> PathBuf {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BedrockConfig {
-    /// The Region.
     pub region: Option<String>,
     /// The profile in `~/.aws` whose credentials are used.
     pub profile: Option<String>,

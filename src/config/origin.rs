@@ -20,7 +20,6 @@ pub enum Origin {
     Variable(&'static str),
     /// A configuration file, with the line.
     File(String),
-    /// The roleset.
     Roleset,
     /// AWS's own configuration file.
     AwsFile,
@@ -72,9 +71,7 @@ impl fmt::Display for Origin {
 pub struct Sourced {
     /// The setting's name, as in a configuration file.
     pub name: String,
-    /// The value.
     pub value: String,
-    /// The origin.
     pub origin: Origin,
 }
 

@@ -35,7 +35,6 @@ pub struct Seats<'a> {
 /// A character for a member of a panel.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Persona {
-    /// The name.
     pub name: String,
     /// The field that it looks at.
     pub domain: String,

@@ -41,7 +41,6 @@ pub struct RightOf {
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pilot {
-    /// The model.
     pub model: String,
     /// The kind of answer.
     pub kind: CanonicalKind,
@@ -49,7 +48,6 @@ pub struct Pilot {
     pub tasks: u64,
     /// The samples in words.
     pub words: RightOf,
-    /// The programs.
     pub programs: RightOf,
     /// The pairs of samples in words of one task that give the same answer.
     pub equal_words: RightOf,

@@ -15,7 +15,6 @@ use crate::text::CanonicalRule;
 pub struct Roleset {
     /// One sentence for lists.
     pub description: String,
-    /// The agents.
     pub agents: Vec<RolesetAgent>,
     /// A further agent that is asked only if the others do not agree.
     pub arbiter: Option<RolesetAgent>,
@@ -140,7 +139,6 @@ impl From<Roleset> for RolesetFile {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct RolesetAgent {
-    /// The name.
     pub name: String,
     /// A short label of the agent's field.
     pub domain: String,

@@ -17,7 +17,6 @@ use super::roleset::Roleset;
 pub struct PathSetting {
     /// The names on the path, such as `params` and `adopt`.
     pub path: Vec<String>,
-    /// The value.
     pub value: Value,
 }
 

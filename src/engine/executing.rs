@@ -139,7 +139,6 @@ struct Check {
 /// The order to grade a text by the user's command.
 #[derive(Clone, Copy, Debug)]
 pub struct GraderOrder<'a> {
-    /// The command.
     pub command: &'a str,
     /// The longest time that it may take.
     pub time_max: Duration,
@@ -147,7 +146,6 @@ pub struct GraderOrder<'a> {
     pub task: &'a str,
     /// The known answer, if there is one.
     pub answer: Option<&'a str>,
-    /// The text.
     pub text: &'a str,
 }
 

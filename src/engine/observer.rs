@@ -23,7 +23,6 @@ pub enum RunEvent<'a> {
     },
     /// A reply is streaming in.
     Streaming {
-        /// The call.
         call: CallId,
         /// The number of parts received, about one per token.
         tokens: u64,
@@ -32,7 +31,6 @@ pub enum RunEvent<'a> {
     },
     /// A request failed and will be repeated.
     Again {
-        /// The call.
         call: CallId,
         /// The reason for the failure.
         error: &'a ProviderError,
@@ -59,7 +57,6 @@ pub enum RunEvent<'a> {
     },
     /// A call failed for good.
     Failed {
-        /// The call.
         call: CallId,
         /// The reason.
         error: &'a ProviderError,
@@ -68,19 +65,14 @@ pub enum RunEvent<'a> {
     Cancelled {
         /// The agent's name.
         agent: &'a str,
-        /// The call.
         call: CallId,
     },
     /// The user's check is about to be run, or a program.
-    Executing {
-        /// The execution.
-        execution: &'a Execution,
-    },
+    Executing { execution: &'a Execution },
     /// An execution has ended; nothing is recorded yet.
     Executed {
         /// Its record.
         executed: &'a Executed,
-        /// The execution.
         execution: &'a Execution,
     },
     /// A stop was requested.

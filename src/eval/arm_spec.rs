@@ -46,7 +46,6 @@ pub enum Way {
     Roleset {
         /// The name or path of the roleset.
         name: String,
-        /// The protocol.
         protocol: Option<String>,
     },
 }
@@ -72,12 +71,7 @@ pub enum BadArm {
     Kind(String),
     /// A setting is given that the way of answering fixes.
     #[error("`{way}` sets `{setting}` itself; name the roleset to choose it")]
-    Fixed {
-        /// The way.
-        way: String,
-        /// The setting.
-        setting: String,
-    },
+    Fixed { way: String, setting: String },
 }
 
 impl FromStr for ArmSpec {

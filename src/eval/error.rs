@@ -74,7 +74,6 @@ pub enum EvalError {
         "the evaluation in `{folder}` has {items} of its {planned} items, and a part says little about the whole; first complete it with the command that began it, and with `--retry failed` if runs have failed"
     )]
     Incomplete {
-        /// The folder.
         folder: PathBuf,
         /// The items that are complete.
         items: usize,
@@ -102,7 +101,6 @@ pub enum EvalError {
     /// The label of clusters does not divide the items.
     #[error("the label `{label}` of --cluster {why}")]
     Clusters {
-        /// The label.
         label: String,
         /// The reason.
         why: String,
@@ -115,7 +113,6 @@ pub enum EvalError {
         "`{folder}` holds an evaluation with another plan: {what}; give the same command as before, or another --out with --reuse {folder}, which takes the replies from there"
     )]
     OtherPlan {
-        /// The folder.
         folder: PathBuf,
         /// The part that differs.
         what: String,

@@ -52,7 +52,6 @@ pub struct EvalPlan {
     pub pilot: bool,
     /// The limits of each run of an arm on tokens and cost.
     pub limits: RunLimits,
-    /// The arms.
     pub arms: Vec<PlannedArm>,
     /// The banks of samples.
     pub banks: Vec<PlannedBank>,
@@ -61,11 +60,9 @@ pub struct EvalPlan {
 /// An arm of a plan.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct PlannedArm {
-    /// The name.
     pub name: String,
     /// The name or path of the roleset.
     pub roleset: String,
-    /// The protocol.
     pub protocol: String,
     /// The model as it was named; empty for that of the roleset or the server.
     pub model: String,

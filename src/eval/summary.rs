@@ -52,11 +52,8 @@ pub struct Summary {
 /// The figures of one arm.
 #[derive(Clone, Debug, Serialize)]
 pub struct ArmSummary {
-    /// The name.
     pub name: String,
-    /// The roleset.
     pub roleset: String,
-    /// The protocol.
     pub protocol: String,
     /// The model as it was named.
     pub model: String,
@@ -121,7 +118,6 @@ pub struct CostOf {
     pub cached: f64,
     /// The tokens of replies.
     pub completion: f64,
-    /// The calls.
     pub calls: f64,
     /// The seconds of a run from begin to end; null for an arm that counts the samples of a bank.
     pub seconds: Option<f64>,
@@ -161,7 +157,6 @@ pub struct RiskPoint {
 /// The items that the talk of runs with some number of rounds has flipped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Flips {
-    /// The runs.
     pub runs: usize,
     /// The items that became right.
     pub gained: usize,

@@ -32,7 +32,6 @@ pub enum EvalVerdict {
 /// A difference that is to be judged.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct JudgedArm {
-    /// The difference.
     pub(super) difference: f64,
     /// Its interval and error.
     pub(super) found: Resampled,

@@ -91,7 +91,6 @@ pub enum ProviderError {
     NotInBank {
         /// The folder of the bank.
         folder: String,
-        /// The call.
         call: CallId,
     },
     /// A bank has different replies to this request.
@@ -101,7 +100,6 @@ pub enum ProviderError {
     AmbiguousInBank {
         /// The folder of the bank.
         folder: String,
-        /// The call.
         call: CallId,
     },
     /// The server's answer is too large.

@@ -51,7 +51,6 @@ pub enum Provider {
     Mock(Mock),
     /// A bank of earlier replies.
     Bank {
-        /// The bank.
         bank: Arc<Bank>,
         /// The model whose replies are given.
         model: String,
@@ -60,7 +59,6 @@ pub enum Provider {
     Reusing {
         /// The batches that have them.
         reused: Arc<Reused>,
-        /// The model.
         model: CalledModel,
         /// The provider of that model, for all other requests.
         inner: Box<Provider>,

@@ -37,7 +37,6 @@ impl DecisionOutcome {
 pub struct DecisionMetrics {
     /// The place of the decision in the order of decisions.
     pub proposal_id: u64,
-    /// The outcome.
     pub outcome: DecisionOutcome,
     /// The time to propose the change, to review it, and to decide and land it, in milliseconds. Reviewers in
     /// processes of their own review while the decision is made.

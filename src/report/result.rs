@@ -93,7 +93,6 @@ pub struct CheckVerdicts {
 /// A text that the user's check has refused.
 #[derive(Clone, Debug, Serialize)]
 pub struct RefusedText {
-    /// The text.
     pub text: String,
     /// The end of the check, and the last line that it printed.
     pub why: String,

@@ -119,7 +119,6 @@ impl RunFigures {
         })
     }
 
-    /// Counts a run.
     pub fn add(&self, run: &Counted) {
         let kind = [run.protocol.as_str(), run.roleset.as_str()];
         let with = |label: &'_ str| [kind[0].to_owned(), kind[1].to_owned(), label.to_owned()];

@@ -55,7 +55,6 @@ pub struct FileChange {
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileKind {
-    /// A file.
     File,
     /// A file that can be run.
     Program,

@@ -41,7 +41,6 @@ pub enum RepositoryError {
     /// The name is not a branch.
     #[error("`{name}` is not a branch of this copy, and decisions land on one; {advice}")]
     NoBranch {
-        /// The name.
         name: String,
         /// The advice for the user.
         advice: String,
@@ -56,7 +55,6 @@ pub enum RepositoryError {
         "{mark} is at {found}: a decision of these keys has landed there that the ledger does not know, so it is an older copy"
     )]
     Marked {
-        /// The mark.
         mark: String,
         /// The commit that the mark is at.
         found: Oid,
@@ -85,7 +83,6 @@ pub enum RepositoryError {
         place.display()
     )]
     CheckedOut {
-        /// The branch.
         branch: String,
         /// The work tree in which it is checked out.
         place: PathBuf,
@@ -102,7 +99,6 @@ pub enum RepositoryError {
         "`{branch}` is at {found}, but the decision is on {expected}; propose the change again on the new commit"
     )]
     Stale {
-        /// The branch.
         branch: String,
         /// The commit that it should be at.
         expected: Oid,

@@ -37,7 +37,6 @@ impl AnswerFile {
         result.readable().map_or(Ok(()), |text| self.write_text(text))
     }
 
-    /// Writes a text.
     pub fn write_text(&mut self, text: &str) -> Result<(), RunError> {
         let Some(file) = &mut self.0 else { return Ok(()) };
         writeln!(file, "{text}").map_err(|source| RunError::Copy { action: "write", source })

@@ -49,7 +49,6 @@ pub struct ParamChanges {
 /// A check of final texts that replaces that of the roleset.
 #[derive(Clone, Debug, Default)]
 pub struct CheckChange {
-    /// The command.
     pub command: Option<String>,
     /// The longest time that it may take, in milliseconds.
     pub timeout_ms: Option<u64>,

@@ -118,6 +118,5 @@ pub enum ReadInPieces {
     Auto,
     /// Always, whatever their length.
     Always,
-    /// Never.
     Never,
 }

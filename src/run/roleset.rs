@@ -18,7 +18,6 @@ const DEFAULT_ROLESET: &str = "generalist_critic";
 /// A roleset with its name and packs.
 #[derive(Clone, Debug)]
 pub struct NamedRoleset {
-    /// The name.
     pub name: String,
     /// The content of the file.
     pub roleset: Roleset,

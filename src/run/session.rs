@@ -89,7 +89,6 @@ pub enum SessionError {
     Redactions {
         /// The file.
         path: PathBuf,
-        /// The run.
         run: String,
         /// The cause.
         why: String,

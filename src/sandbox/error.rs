@@ -17,7 +17,6 @@ pub enum SandboxError {
     /// A path of the policy cannot be used.
     #[error("the sandbox cannot give access to `{}`", path.display())]
     Path {
-        /// The path.
         path: PathBuf,
         /// The reason.
         source: std::io::Error,

@@ -54,10 +54,7 @@ pub enum Constraint {
         keys: Vec<String>,
     },
     /// The text must be JSON that this schema accepts.
-    Schema {
-        /// The schema.
-        schema: AnswerSchema,
-    },
+    Schema { schema: AnswerSchema },
     /// The text must be a JSON list of sentences of a document. Rolesets and users cannot ask for this.
     #[serde(skip)]
     Quotes(Quotes),

@@ -27,9 +27,7 @@ const CHARACTERS_MIN: usize = 20;
 /// A rule, and the words that state it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct SpokenRule {
-    /// The rule.
     pub rule: Constraint,
-    /// The words.
     pub words: String,
 }
 

@@ -75,7 +75,6 @@ pub enum Violation {
     /// A name field does not hold the name it must hold.
     #[error("`{field}` is `{found}`; it must be {expected}")]
     WrongName {
-        /// The field.
         field: &'static str,
         /// The expected name, quoted and ready to read.
         expected: String,
@@ -106,10 +105,7 @@ pub enum Violation {
     #[error(
         "`canonical_text` is the handle {handle}; to take over that text write it in `accepts`, otherwise write the text itself"
     )]
-    HandleAsText {
-        /// The handle.
-        handle: String,
-    },
+    HandleAsText { handle: String },
     /// Adoption is switched off, or the author works the task out on its own.
     #[error("`accepts` is not allowed here; write the whole text in `canonical_text`")]
     AdoptionOff,
@@ -135,14 +131,10 @@ pub enum Violation {
     #[error(
         "`accepts` names {handle}, a text of your own that you have given up; write it in `canonical_text` if you mean it"
     )]
-    OwnHandle {
-        /// The handle.
-        handle: String,
-    },
+    OwnHandle { handle: String },
     /// The handle's author has not declared it SOLVED, or has replaced it.
     #[error("`accepts` names {handle}, which cannot be accepted now; {known}")]
     NotStanding {
-        /// The handle.
         handle: String,
         /// The handles that may be accepted, in words.
         known: String,
@@ -151,10 +143,7 @@ pub enum Violation {
     #[error(
         "your peer has adopted your {handle}; you cannot replace it now: declare it SOLVED by repeating it, or state your objection with status WORKING and no `final_solution`"
     )]
-    AdoptedReplaced {
-        /// The handle.
-        handle: String,
-    },
+    AdoptedReplaced { handle: String },
     /// The answer changed, but no reason was named.
     #[error(
         "your answer differs from your earlier one, but `meta.change` does not name what made you change; set `by` to objection, check, constraint or evidence, and say in `detail` which one and why"

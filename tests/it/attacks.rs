@@ -149,7 +149,7 @@ const ATTACKS: [(&str, &[&str]); 33] = [
 #[test]
 fn every_known_attack_is_tried() {
     let mut sources = String::new();
-    for folder in ["src", "tests"] {
+    for folder in ["crates", "src", "tests"] {
         let mut open = vec![std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)];
         while let Some(path) = open.pop() {
             if path.is_dir() {

@@ -73,16 +73,13 @@ impl Counted {
         let mut faults = Vec::new();
         for (kind, cure) in KINDS {
             let (places, ceiling) = (&self.0[kind], ceilings.get(group, kind));
-            if places.len() > ceiling {
+            let count = places.len();
+            if count > ceiling {
                 let places = places.join("\n  ");
+                faults.push(format!("{group}, {kind}: {count} and not {ceiling}; {cure}:\n  {places}"));
+            } else if count < ceiling {
                 faults.push(format!(
-                    "{group}, {kind}: {} and not {ceiling}; {cure}:\n  {places}",
-                    places.len()
-                ));
-            } else if places.len() < ceiling {
-                faults.push(format!(
-                    "{group}, {kind}: {} and not {ceiling}; CONSENSUS_REWRITE=1 cargo test --test tidy lowers the ceiling",
-                    places.len()
+                    "{group}, {kind}: {count} and not {ceiling}; CONSENSUS_REWRITE=1 cargo test --test tidy lowers the ceiling"
                 ));
             }
         }

@@ -3,6 +3,8 @@
 //! The input is bytes, JSON values and keys. The output is [`Digest`]s, canonical bytes and [`Signature`]s. Nothing
 //! here reads a file or a clock, or draws a random number.
 
+#![warn(missing_docs)]
+
 mod canonical_json;
 mod digest;
 pub mod dsse;

@@ -29,6 +29,8 @@
 //! of replicas that execute. Two honest reviewers may disagree, so each approval counts, and a reviewer that
 //! disagreed still reports what a quorum approved.
 
+#![warn(missing_docs)]
+
 mod event;
 mod limits;
 pub mod local_cluster;

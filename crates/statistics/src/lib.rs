@@ -10,6 +10,8 @@
 //! The input is numbers, and the output is numbers. Nothing here knows a run, reads a file or a clock, or draws by chance: the draws of a
 //! bootstrap follow from a seed, so the same values give the same interval on every machine.
 
+#![warn(missing_docs)]
+
 mod bootstrap;
 mod interval;
 mod logistic;

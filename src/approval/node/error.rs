@@ -67,7 +67,6 @@ pub enum NodeError {
     /// The program cannot listen on an address.
     #[error("cannot listen on {address}")]
     Listen {
-        /// The address.
         address: String,
         /// The system's error.
         source: std::io::Error,

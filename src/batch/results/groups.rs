@@ -18,15 +18,10 @@ const UNNAMED: &str = "-";
 /// A property by which runs are grouped.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum By {
-    /// The roleset.
     Roleset,
-    /// The model.
     Model,
-    /// The arm.
     Arm,
-    /// The seed.
     Seed,
-    /// The task.
     Task,
     /// The folder of the batch.
     Folder,

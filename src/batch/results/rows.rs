@@ -27,14 +27,12 @@ use crypto::Digest;
 pub struct Told {
     /// The task's id.
     pub task: String,
-    /// The roleset.
     pub roleset: String,
     /// The model as it was named.
     pub model: String,
     /// The name of the arm; empty without one.
     #[serde(default)]
     pub arm: String,
-    /// The seed.
     pub seed: u64,
     /// The labels of the task, by name.
     #[serde(default)]
@@ -125,7 +123,6 @@ pub struct BlindTold {
 /// The votes for one text.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 pub struct TallyTold {
-    /// The text.
     pub text: String,
     /// The digest of its canonical form.
     pub sha256: Digest,

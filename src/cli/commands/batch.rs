@@ -94,7 +94,6 @@ async fn run_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) ->
 
 /// What a batch needs that several batches can share.
 pub(super) struct BatchNeeds {
-    /// The configuration.
     pub(super) file: FileConfig,
     /// A server that --launch has started before.
     pub(super) running: Option<Launched>,

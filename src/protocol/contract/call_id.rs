@@ -14,7 +14,6 @@ pub enum Step {
     Think,
     /// Free text that ends with an answer.
     Sample,
-    /// An envelope.
     Envelope,
     /// An arbiter's choice.
     Choose,

@@ -15,7 +15,6 @@ pub enum Event {
     Replied {
         /// The call that the reply answers.
         call: CallId,
-        /// The reply.
         reply: Reply,
     },
     /// The documents were searched.

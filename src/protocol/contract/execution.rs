@@ -28,10 +28,7 @@ pub struct CheckCommand {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Execution {
     /// The user's check of this text.
-    Check {
-        /// The text.
-        text: String,
-    },
+    Check { text: String },
     /// A program of an agent.
     Program {
         /// The program as it is run.

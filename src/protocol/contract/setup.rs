@@ -21,11 +21,9 @@ use crypto::Hasher;
 pub struct Setup<P> {
     /// The roleset's name.
     pub roleset: String,
-    /// The task.
     pub task: Task,
     /// The seed from which, with the task, every draw and every call's sampling seed follows.
     pub seed: u64,
-    /// The agents.
     pub agents: Vec<AgentSetup>,
     /// An additional agent that is asked only if the others do not agree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -53,7 +51,6 @@ pub enum BadSetup {
     /// A number of agents that the protocol does not allow.
     #[error("`{protocol}` has {wanted} agents, not {found}")]
     Agents {
-        /// The protocol.
         protocol: &'static str,
         /// The number that the protocol allows.
         wanted: String,

@@ -17,7 +17,6 @@ pub struct Source {
     pub name: String,
     /// The origin of the text, for people.
     pub title: String,
-    /// The text.
     pub text: String,
     /// The offset, in bytes, at which the text begins in its file.
     pub start: usize,

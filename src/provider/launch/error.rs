@@ -16,10 +16,8 @@ pub enum LaunchError {
     /// The machine lacks something that is needed to start the server.
     #[error("cannot start the model server: {0}")]
     Start(String),
-    /// The server ended.
     #[error("the model server `{program}` ended {when} ({status}); the end of its log `{log}`:\n{tail}")]
     Ended {
-        /// The program.
         program: String,
         /// The time of its end, in words.
         when: &'static str,
@@ -35,7 +33,6 @@ pub enum LaunchError {
         "the model server `{program}` is not ready after {after:?}; raise `timeouts.ready_ms` if it is only slow; the end of its log `{log}`:\n{tail}"
     )]
     NotReady {
-        /// The program.
         program: String,
         /// The time for which it was awaited.
         after: Duration,

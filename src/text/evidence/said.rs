@@ -25,7 +25,6 @@ pub struct Claim {
 /// An answer, split into its parts.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Said {
-    /// The claims.
     pub claims: Vec<Claim>,
     /// The things that are asked for and are in no fact.
     pub not_found: Vec<String>,

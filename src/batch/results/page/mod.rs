@@ -37,7 +37,6 @@ pub struct PageContent<'a> {
     pub provenances: &'a [Provenance],
     /// The warnings that a reader must see first.
     pub warnings: &'a [String],
-    /// The groups.
     pub groups: &'a [Group],
     /// The differences of the groups from one of them.
     pub differences: &'a [Difference],
