@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Two agents agree on a real model, on this machine: llama.cpp's server, small weights, two runs.
 #
-#   ./quickstart.sh            prepare, start the server, two runs, verify both
+#   ./quickstart.sh            prepare, build, start the server, two runs, verify both
+#   ./quickstart.sh FILE       the same with this wheel or binary, without a build
 #   ./quickstart.sh serve      prepare, then run the server in the foreground (Ctrl-C ends it)
 #   ./quickstart.sh prepare    the Python environment and the weights only
 #
@@ -13,7 +14,12 @@ set -euo pipefail
 # shellcheck source=tests/experiments/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/tests/experiments/lib.sh"
 
-case ${1:-all} in
+what=${1:-all}
+if [[ -f $what ]]; then
+    CONSENSUS_BIN=$(realpath "$what")
+    what=all
+fi
+case $what in
     prepare) prepare ;;
     serve)
         prepare

@@ -6,7 +6,7 @@
 #   MODEL=/path/file.gguf      your own weights. Best: the publisher's own file, for example
 #                              qwen2.5-1.5b-instruct-q4_k_m.gguf from Qwen/Qwen2.5-1.5B-Instruct-GGUF
 #   WEIGHTS=1.5b|0.5b|135m     without MODEL: which pinned test weights (default 1.5b, 1.1 GB)
-#   CONSENSUS_BIN=/path        a built binary; without it: cargo build --release --locked
+#   CONSENSUS_BIN=/path        a binary or a wheel; without it: cargo build --release --locked
 #   PORT=N  THREADS=N          the server's port (default: a free one) and threads
 #   CONTEXT=N                  the tokens of context of each conversation (default 8192)
 #   SERVER=URL                 a server that runs already, up to its /v1; several are separated by commas. MODEL then
@@ -134,6 +134,9 @@ build() {
         attend cargo build --release --locked --manifest-path "$root/Cargo.toml"
         bin=$(cargo metadata --no-deps --format-version 1 --manifest-path "$root/Cargo.toml" |
             "$py" -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])')/release/consensus
+    elif [[ $bin == *.whl ]]; then
+        attend "$py" -m pip install --quiet --disable-pip-version-check --no-index --force-reinstall "$bin" >&2
+        bin=$cache/venv/bin/consensus
     fi
     [[ -x $bin ]] || die "no binary at $bin"
 }
