@@ -60,7 +60,7 @@ pub enum DecisionError {
     #[error(transparent)]
     NotInLedger(Box<NotInLedger>),
     /// Another build of this program wrote the record, in another form.
-    #[error("its form is {0}, and `{PROGRAM}` reads form 1: use the program that wrote it")]
+    #[error("the record has form {0}, and `{PROGRAM}` reads form 3: use the program that wrote it")]
     OtherForm(u32),
     /// A folder has no secret key of its roster, so that there is nothing to export.
     #[error("`{}` has no secret key of its roster; there is nothing to export", .0.display())]

@@ -368,7 +368,10 @@ impl DecisionLog {
                 self.is_idle()?;
                 let opinions =
                     opened.readings().ok_or_else(|| wrong("its opinions and models differ in number"))?;
-                let Opened { sequence, run, change, .. } = *opened;
+                let Opened { program, sequence, run, change, .. } = *opened;
+                if program != PROGRAM {
+                    return Err(wrong("it names another program in a form that no program writes"));
+                }
                 // The id becomes a part of a path.
                 uuid::Uuid::parse_str(&run).map_err(|_| wrong("its run has no valid id"))?;
                 if sequence != self.next() {

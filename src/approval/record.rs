@@ -16,7 +16,7 @@ use quorum::{
 };
 
 /// The form of the records that this program writes and reads.
-const FORM: u32 = 1;
+const FORM: u32 = 3;
 
 /// The text for a vote that names no model.
 const NO_MODEL: &str = "no model is named";
@@ -166,6 +166,9 @@ impl DecisionRecord {
         &self,
         membership: &Membership,
     ) -> Result<(Verified, Proof<Signature>), DecisionError> {
+        if self.v != FORM {
+            return Err(DecisionError::OtherForm(self.v));
+        }
         let roster = membership.roster();
         if self.roster != *roster {
             let own = Membership::new(self.chain, self.roster.clone())

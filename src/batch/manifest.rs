@@ -14,8 +14,11 @@ use serde_json::{Map, Value, json};
 
 use super::error::BatchError;
 use super::layout::{BATCH_FILE, PRIVATE, count, is_batch, is_begun, results_file};
+use crate::core::PROGRAM;
 use crate::files::{SMALL_BYTES_MAX, read, write_whole};
+use crate::journal::JournalError;
 use crate::provider::ServerInfo;
+use crate::text::escape;
 use crypto::Digest;
 
 /// The most commands that are noted; later ones change nothing about earlier runs.
@@ -128,11 +131,12 @@ pub struct BatchNote {
 /// [`BatchError::Io`] or [`BatchError::Manifest`] if the manifest cannot be changed.
 pub fn note(folder: &Path, new: &BatchNote) -> Result<(), BatchError> {
     change(folder, |manifest, wrong| {
+        let mut commands: Vec<CommandNote> = listed(manifest, "commands").map_err(wrong)?;
+        own_build(folder, &commands)?;
         let columns: Vec<ColumnNote> = listed(manifest, "columns").map_err(wrong)?;
         let is_begun = is_begun(folder, new.shards);
         let columns = merged(columns, &new.columns, new.keep_old, is_begun);
         let columns = columns.map_err(|column| in_the_way(folder, column))?;
-        let mut commands: Vec<CommandNote> = listed(manifest, "commands").map_err(wrong)?;
         let is_new = |known: &CommandNote| {
             (&known.program, &known.words) != (&new.command.program, &new.command.words)
         };
@@ -145,6 +149,31 @@ pub fn note(folder: &Path, new: &BatchNote) -> Result<(), BatchError> {
         manifest.extend(put.map(|(name, value)| (name.to_owned(), value)));
         Ok(())
     })
+}
+
+/// Refuses a batch that another build has begun. Each shard has a journal of its own, so the journal of one does not show it to another.
+///
+/// # Errors
+///
+/// Returns [`JournalError::OtherBuild`], and the errors of a manifest.
+pub fn require_own_build(folder: &Path) -> Result<(), BatchError> {
+    if !is_batch(folder) {
+        return Ok(());
+    }
+    let wrong =
+        |why: serde_json::Error| BatchError::Manifest { path: folder.join(BATCH_FILE), why: why.to_string() };
+    let commands: Vec<CommandNote> = listed(&read_manifest(folder)?, "commands").map_err(wrong)?;
+    own_build(folder, &commands)
+}
+
+fn own_build(folder: &Path, commands: &[CommandNote]) -> Result<(), BatchError> {
+    match commands.iter().find(|command| !command.program.starts_with(PROGRAM)) {
+        Some(command) => {
+            let program = escape::terminal(&command.program);
+            Err(JournalError::OtherBuild { path: folder.join(BATCH_FILE), program }.into())
+        }
+        None => Ok(()),
+    }
 }
 
 /// Returns whether commands on batches have made runs in this folder.

@@ -61,7 +61,7 @@ pub use grading::CommandGrader;
 pub use layout::{is_batch, redactions_file};
 pub use manifest::{
     BatchNote, ColumnNote, CommandNote, DataNote, Provenance, ServerNote, check_settings, mixed_columns,
-    note, note_servers, provenance,
+    note, note_servers, provenance, require_own_build,
 };
 pub use matrix::{Column, require_answer, text_is_right};
 pub use open_run::{Onlooker, Options};

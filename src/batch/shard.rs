@@ -22,7 +22,7 @@ use super::shard_id::ShardOf;
 use crate::files::{check_own, read_line};
 use crate::journal::{
     Entry, JournalError, LockedJournal, PlacedRecord, Record, Replied, RunPlaces, RunSpec, RunWriter,
-    SharedJournal,
+    SharedJournal, require_own_build,
 };
 use crate::protocol::OutcomeKind;
 use crypto::Digest;
@@ -124,6 +124,7 @@ impl Shard {
         let journal_path = journal_file(folder, which.index);
         let mut begun: HashMap<Uuid, Begun> = HashMap::new();
         check_own(&results_path).map_err(BatchError::io("open", &results_path))?;
+        require_own_build(&journal_path)?;
         let journal = LockedJournal::take(&journal_path)?;
         if let Err(why) = claim(folder, which) {
             journal.discard_empty();

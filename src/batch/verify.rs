@@ -16,7 +16,7 @@ use super::matrix::run_id;
 use super::shard_id::ShardOf;
 use super::{layout, strays};
 use crate::engine::RunState;
-use crate::journal::{Entry, Record, has_gaps, read_shared};
+use crate::journal::{Entry, Record, has_gaps, read_shared, require_own_build};
 use crate::protocol::Outcome;
 use crypto::Digest;
 
@@ -90,6 +90,7 @@ fn verify_shard(
 ) -> Result<(), BatchError> {
     let (results, journal) =
         (layout::results_file(folder, which.index), layout::journal_file(folder, which.index));
+    require_own_build(&journal)?;
     let mut claims = ResultLines::read(&results)?;
     if !journal.exists() {
         verified.absent_shards += 1;

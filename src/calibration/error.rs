@@ -1,7 +1,7 @@
 //! The errors of calibrations.
 
 use super::certified::NotCertifiable;
-use crate::core::ExitCode;
+use crate::core::{ExitCode, PROGRAM};
 use crate::text::percent;
 
 /// A calibration that cannot be made or used.
@@ -10,6 +10,11 @@ pub enum CalibrationError {
     /// The file has another format.
     #[error("it is no calibration: {0}")]
     Format(String),
+    /// Another build of this program made the calibration, by its own rules and prompts.
+    #[error(
+        "it was written by `{0}`, and `{PROGRAM}` does not read it: calibrate again, or use the program that wrote it"
+    )]
+    OtherBuild(String),
     /// The file is of a version that this program does not know.
     #[error("it is of version {0} of the format, which this program does not know")]
     Version(u32),

@@ -14,8 +14,9 @@ use super::error::CalibrationError;
 use super::features::Features;
 use super::fit::Fit;
 use super::way::{CalibratedWay, KnownParts, RunLimits};
-use crate::core::Endpoint;
+use crate::core::{Endpoint, PROGRAM};
 use crate::protocol::RunSetup;
+use crate::text::escape;
 use crypto::{Digest, Hasher};
 
 /// The fewest answers of a calibration.
@@ -75,6 +76,12 @@ pub struct ItemsNote {
     pub certifying: usize,
 }
 
+/// The part of a file that names its writer.
+#[derive(Deserialize)]
+struct CalibrationWriter {
+    program: String,
+}
+
 impl Calibration {
     /// The version of the format.
     pub const VERSION: u32 = 1;
@@ -124,8 +131,14 @@ impl Calibration {
     ///
     /// # Errors
     ///
-    /// Returns [`CalibrationError::Format`] or [`CalibrationError::Version`].
+    /// Returns [`CalibrationError::OtherBuild`], [`CalibrationError::Format`] or [`CalibrationError::Version`].
     pub fn parse(text: &str) -> Result<Self, CalibrationError> {
+        // The file of another build may have other fields.
+        if let Ok(CalibrationWriter { program }) = serde_json::from_str(text)
+            && program != PROGRAM
+        {
+            return Err(CalibrationError::OtherBuild(escape::terminal(&program)));
+        }
         let calibration: Self =
             serde_json::from_str(text).map_err(|why| CalibrationError::Format(why.to_string()))?;
         if calibration.v != Self::VERSION {
@@ -266,13 +279,8 @@ mod tests {
     fn made(count: usize, is_right: impl Fn(usize) -> bool) -> Calibration {
         let runs = (0..count).map(|number| run(number, is_right(number))).collect();
         let at = "2026-01-01T00:00:00Z".to_owned();
-        Calibration::new(
-            CalibratedWay::new(&setup(), &endpoints(), RunLimits::default()),
-            runs,
-            "consensus",
-            at,
-        )
-        .unwrap()
+        Calibration::new(CalibratedWay::new(&setup(), &endpoints(), RunLimits::default()), runs, PROGRAM, at)
+            .unwrap()
     }
 
     #[test]
@@ -299,7 +307,7 @@ mod tests {
         let few = Calibration::new(
             CalibratedWay::new(&setup(), &endpoints(), RunLimits::default()),
             vec![run(0, true)],
-            "consensus",
+            PROGRAM,
             String::new(),
         );
         assert_eq!(few, Err(CalibrationError::TooFew { answered: 1, needed: 20 }));

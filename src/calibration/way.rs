@@ -9,7 +9,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::core::{Endpoint, PROGRAM};
+use crate::core::Endpoint;
 use crate::protocol::{ProtocolParams as _, RunSetup};
 use crate::text::{CanonicalKind, counted, escape};
 use crypto::Digest;
@@ -59,8 +59,6 @@ pub struct CalibratedWay {
     pub models: Vec<String>,
     /// The kind of answers.
     pub kind: CanonicalKind,
-    /// The name, version and build of the program, whose rules and prompts the runs follow.
-    pub program: String,
     /// The parameters of the protocol.
     pub params: Map<String, Value>,
     /// The digest of the agents with their instructions, and of the user's check.
@@ -93,7 +91,6 @@ impl CalibratedWay {
             roleset: setup.roleset.clone(),
             models: endpoints.iter().map(|endpoint| endpoint.model().to_owned()).collect(),
             kind: setup.canonical.kind,
-            program: PROGRAM.to_owned(),
             params,
             agents_sha256: Digest::new(agents.as_bytes()),
             is_searching: setup.task.is_searched,
@@ -114,7 +111,6 @@ impl CalibratedWay {
                 self.kind.name().to_owned(),
                 other.kind.name().to_owned(),
             ),
-            ("program", true, self.program.clone(), other.program.clone()),
         ];
         let mut differing: Vec<String> = parts
             .into_iter()

@@ -25,6 +25,9 @@ pub enum Mismatch {
     /// The opening cannot have been written by this program.
     #[error("the opening record cannot be used: {0}")]
     BadOpening(#[from] BadSetup),
+    /// The opening names another program, in a form that no build writes.
+    #[error("it names `{0}` as the program that wrote it, and no program writes so")]
+    OtherProgram(String),
     /// The number of endpoints differs from the number of agents.
     #[error("there must be one endpoint for each agent")]
     Endpoints,

@@ -12,9 +12,11 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::error::EngineError;
+use crate::core::PROGRAM;
 use crate::files::{LARGE_BYTES_MAX, private_folder, read_text};
-use crate::journal::Library;
+use crate::journal::{JournalError, Library};
 use crate::protocol::{ExecutionResult, OUTPUT_BYTES_MAX, Passage, RunSetup, TAIL_BYTES_MAX};
+use crate::text::escape;
 use crate::text::redact::{Originals, Redactions, Redactor};
 use crypto::{Digest, Hasher};
 
@@ -63,10 +65,18 @@ pub struct Redaction {
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Table {
+    /// The build that wrote the table.
+    program: String,
     patterns: Vec<String>,
     /// The salt that keeps a digest in the journal from confirming a guess at the documents.
     salt: String,
     originals: Redactions,
+}
+
+/// The part of a table that names its writer.
+#[derive(Deserialize)]
+struct TableWriter {
+    program: Option<String>,
 }
 
 /// The bytes beside a cut that are left out of an output: longer than nearly all originals.
@@ -105,8 +115,16 @@ impl Redaction {
         let name = path.display();
         let text =
             read_text(&path, LARGE_BYTES_MAX).map_err(|why| format!("`{name}` cannot be read: {why}"))?;
+        // The table of another build may have other fields.
+        if let Ok(TableWriter { program }) = serde_json::from_str(&text)
+            && program.as_deref() != Some(PROGRAM)
+        {
+            let program =
+                program.map_or_else(|| "an earlier build".to_owned(), |program| escape::terminal(&program));
+            return Err(JournalError::OtherBuild { path, program }.to_string());
+        }
         let table = serde_json::from_str(&text).map_err(|why| format!("`{name}` is damaged: {why}"))?;
-        let Table { patterns, salt, originals } = table;
+        let Table { patterns, salt, originals, .. } = table;
         let saved = originals.count();
         let sought = Sought::new(patterns)?;
         let mut redactor = sought.redactor();
@@ -201,7 +219,8 @@ impl Redaction {
         let originals = self.redactor.redactions().clone();
         let count = originals.count();
         let patterns = self.sought.patterns.clone();
-        let table = Table { patterns, salt: self.salt.clone(), originals };
+        let program = PROGRAM.to_owned();
+        let table = Table { program, patterns, salt: self.salt.clone(), originals };
         let temporary = self.path.with_extension("json.new");
         let mut file =
             OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;

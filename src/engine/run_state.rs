@@ -14,7 +14,7 @@ use super::execution_list::ExecutionList;
 use super::mismatch::{Mismatch, ReplayError};
 use super::totals::{PhaseUsage, Totals};
 use crate::calibration::Confidence;
-use crate::core::{Endpoint, Price, Usage};
+use crate::core::{Endpoint, PROGRAM, Price, Usage};
 use crate::journal::{Asked, Entry, Found, Library, Limits, Record, Replied, RunSpec, between};
 use crate::protocol::{
     Action, Ask, CallId, CallPhase, Degraded, DegradedKind, Event, Machine, Outcome, PASSAGE_CHARS_MAX,
@@ -82,6 +82,9 @@ impl RunState {
     pub fn open(record: &Record) -> Result<Self, Mismatch> {
         let Entry::Opened(opened) = &record.event else { return Err(Mismatch::NotOpened) };
         opened.setup.check()?;
+        if opened.program != PROGRAM {
+            return Err(Mismatch::OtherProgram(opened.program.clone()));
+        }
         if opened.endpoints.len() != opened.setup.everybody().count() {
             return Err(Mismatch::Endpoints);
         }

@@ -22,7 +22,8 @@
 //!
 //! # Compatibility
 //!
-//! An opening record names the build that wrote it. A record of another build is refused, and never called damaged: it may follow other rules.
+//! An opening record names the build that wrote it. A record of another build is refused, and never called damaged: it may follow other
+//! rules. This is found before the chain is checked, because the chain of another build may be made otherwise.
 
 mod chain;
 mod entry;
@@ -42,7 +43,7 @@ pub use entry::{
 pub use error::JournalError;
 pub use gaps::has_gaps;
 pub use log::Log;
-pub use reader::{Journal, PlacedRecord, read, read_from, read_shared};
+pub use reader::{Journal, PlacedRecord, read, read_from, read_shared, require_own_build};
 pub use run_places::RunPlaces;
 pub use shared::{LockedJournal, RunWriter, SharedJournal};
 pub use writer::Writer;

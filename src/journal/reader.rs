@@ -132,12 +132,7 @@ pub(super) fn walk<E: DeserializeOwned>(
         }
         let number = walked.lines + 1;
         let damaged = |why: String| JournalError::Damaged { path: path.to_owned(), line: number, why };
-        if let Some(program) = opened_by(&line)
-            && program != PROGRAM
-        {
-            let program = escape::terminal(program);
-            return Err(JournalError::OtherBuild { path: path.to_owned(), program });
-        }
+        check_build(&line, path)?;
         let record = walked.chain.check(&line, by, gaps).map_err(damaged)?;
         if by == Links::AsFirst {
             by = if record.run_prev.is_some() { Links::OfRun } else { Links::OfFile };
@@ -146,6 +141,32 @@ pub(super) fn walk<E: DeserializeOwned>(
         each(record, PlacedRecord { number, offset, bytes, sha256 }).map_err(damaged)?;
         walked.lines = number;
         walked.whole_bytes += count as u64;
+    }
+}
+
+/// Refuses a journal whose first line another build has written, without reading the rest.
+///
+/// # Errors
+///
+/// [`JournalError::OtherBuild`], and [`JournalError::Io`] if the journal is there and cannot be read.
+pub fn require_own_build(path: &Path) -> Result<(), JournalError> {
+    let io = |source| JournalError::Io { action: "read", path: path.to_owned(), source };
+    if !path.exists() {
+        return Ok(());
+    }
+    let mut header = Vec::new();
+    let limit = HEADER_BYTES_MAX as u64;
+    File::open(path).and_then(|file| file.take(limit).read_to_end(&mut header)).map_err(io)?;
+    check_build(&header, path)
+}
+
+/// Refuses the opening record of another build.
+fn check_build(line: &[u8], path: &Path) -> Result<(), JournalError> {
+    match opened_by(line) {
+        Some(program) if program != PROGRAM => {
+            Err(JournalError::OtherBuild { path: path.to_owned(), program: escape::terminal(program) })
+        }
+        Some(_) | None => Ok(()),
     }
 }
 

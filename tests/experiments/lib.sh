@@ -135,8 +135,9 @@ build() {
         bin=$(cargo metadata --no-deps --format-version 1 --manifest-path "$root/Cargo.toml" |
             "$py" -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])')/release/consensus
     elif [[ $bin == *.whl ]]; then
-        attend "$py" -m pip install --quiet --disable-pip-version-check --no-index --force-reinstall "$bin" >&2
-        bin=$cache/venv/bin/consensus
+        attend python3 -m venv --clear "$cache/wheel"
+        attend "$cache/wheel/bin/pip" install --quiet --disable-pip-version-check --no-index "$bin" >&2
+        bin=$cache/wheel/bin/consensus
     fi
     [[ -x $bin ]] || die "no binary at $bin"
 }

@@ -8,7 +8,7 @@
 # below the cache folder for the next time. Without them the test `fuzz` makes the inputs, for the same time each.
 #
 # Exit status 1: a target panicked or hung. The inputs that did it are named. Beside the seeds of their target, they are
-# played again by every `cargo test`.
+# played again by every `cargo test --test fuzz`.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes the seeds that are records, and the scenes that replies are played in, as a build of today writes them.
+# Writes the seeds that are journals and batches, and the scenes that replies are played in, as a build of today writes them.
 #
 #   tests/fuzz/seeds.sh BIN      for example: tests/fuzz/seeds.sh target/debug/consensus
 set -euo pipefail

@@ -118,11 +118,18 @@ impl NodeLog {
         let (writer, lines) = Writer::open::<Entry>(folder, &membership.chain().to_string())?;
         let mut log = Self { writer, heard: BTreeMap::new(), starts_at: None, is_empty: lines.is_empty() };
         let mut inputs = Vec::new();
-        for line in lines {
+        for (number, line) in lines.into_iter().enumerate() {
             let wrong =
                 |why: String| NodeError::Log { path: folder.join(FILE_NAME), line: line.seq + 1, why };
             if line.run != membership.chain().to_string() {
                 return Err(wrong("it belongs to another repository".to_owned()));
+            }
+            let is_own = matches!(&line.event, Entry::Opened { program } if program == PROGRAM);
+            if number == 0 && !is_own {
+                return Err(other_build(folder));
+            }
+            if number > 0 && matches!(line.event, Entry::Opened { .. }) {
+                return Err(wrong("it begins the log again".to_owned()));
             }
             inputs.extend(log.read(line.event, membership).map_err(wrong)?);
         }
@@ -247,4 +254,10 @@ impl NodeLog {
 /// Returns the error for a packet that has no JSON form. It does not happen: each packet was read as JSON.
 fn not_json(why: serde_json::Error) -> NodeError {
     NodeError::Journal(JournalError::Io { action: "write", path: FILE_NAME.into(), source: why.into() })
+}
+
+/// The refusal of a log that does not begin with this build.
+fn other_build(folder: &Path) -> NodeError {
+    let program = "an earlier build".to_owned();
+    JournalError::OtherBuild { path: folder.join(FILE_NAME), program }.into()
 }

@@ -18,7 +18,7 @@ use crate::batch::result_line::derived;
 use crate::core::Endpoint;
 use crate::engine::RunState;
 use crate::files::read_line;
-use crate::journal::{Entry, Record, read_shared};
+use crate::journal::{Entry, Record, read_shared, require_own_build};
 use crate::protocol::{DegradedKind, OutcomeKind};
 use crypto::Digest;
 
@@ -265,6 +265,7 @@ impl Told {
 /// Returns [`BatchError`], for example if there is no batch.
 pub fn results(folder: &Path, mut each: impl FnMut(Told)) -> Result<(), BatchError> {
     for index in 0..layout::count(folder)? {
+        require_own_build(&layout::journal_file(folder, index))?;
         let path = layout::results_file(folder, index);
         if !path.exists() {
             from_journal(folder, index, &mut each)?;

@@ -11,6 +11,7 @@ use super::batch_source::{OpenTasks, open};
 use super::plan;
 use crate::batch::{
     BatchError, BatchPlan, ColumnPlan, Line, Sum, TaskLine, TaskLines, check_settings, planned_columns,
+    require_own_build,
 };
 use crate::cli::args::BatchArgs;
 use crate::cli::output::Output;
@@ -75,6 +76,7 @@ impl PlannedBatch {
         let OpenTasks { source, documents, .. } = open(tasks)?;
         let request = args.columns();
         let (columns, notes): (Vec<_>, Vec<_>) = planned_columns(&request, file)?.into_iter().unzip();
+        require_own_build(out)?;
         if !args.keep_old {
             check_settings(out, args.shard.count, &notes)?;
         }

@@ -43,15 +43,19 @@ async fn serve(args: &McpArgs, output: &Output) -> anyhow::Result<ExitCode> {
     hosting.serve(Guard::default(), WayIn::Stdio, listening.begin(), output).await
 }
 
-/// Opens the first folder of the user's own that no other such command is using. Runs that were left in it go on.
+/// Opens the first folder of the user's own that no other such command is using, and that no other build has written in. Runs that were
+/// left in it go on.
 fn free_folder() -> anyhow::Result<(PathBuf, Shard)> {
     let why = || UsageError("there is no home folder for the runs; give -o DIR".to_owned());
     let folders = state_folder().ok_or_else(why)?.join(FOLDERS);
-    for number in 1..=FOLDERS_MAX {
+    let mut used = 0;
+    for number in 1.. {
         let folder = folders.join(number.to_string());
         make_folder(&folder)?;
         match Shard::open(&folder, ShardOf::default()) {
-            Err(BatchError::Journal(JournalError::Locked { .. })) => {}
+            Err(BatchError::Journal(JournalError::OtherBuild { .. })) => {}
+            Err(BatchError::Journal(JournalError::Locked { .. })) if used + 1 < FOLDERS_MAX => used += 1,
+            Err(BatchError::Journal(JournalError::Locked { .. })) => break,
             opened => return Ok((folder, opened?)),
         }
     }

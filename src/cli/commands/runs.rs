@@ -15,7 +15,7 @@ use crate::config::FileConfig;
 use crate::core::ExitCode;
 use crate::engine::{ReplayError, RunState};
 use crate::eval::EvalPlan;
-use crate::journal::{FILE_NAME, read};
+use crate::journal::{FILE_NAME, JournalError, read};
 use crate::protocol::Outcome;
 use crate::run::{folder_name, run_folders, runs_folder};
 use crate::text::escape;
@@ -61,7 +61,13 @@ fn of_batch(dir: &Path, limit: Option<usize>) -> anyhow::Result<(Vec<String>, Ve
 
 /// Returns a run as a row for programs.
 fn row(folder: &Path) -> Value {
-    let state = read(&folder.join(FILE_NAME)).map_err(|e| e.to_string()).and_then(|journal| {
+    let journal = match read(&folder.join(FILE_NAME)) {
+        Err(JournalError::OtherBuild { program, .. }) => {
+            return json!({"run": folder_name(folder), "outcome": "other build", "why": format!("written by `{program}`")});
+        }
+        other => other,
+    };
+    let state = journal.map_err(|e| e.to_string()).and_then(|journal| {
         RunState::replay(&journal.records).map_err(|ReplayError { line, why }| format!("line {line}: {why}"))
     });
     let run = folder_name(folder);

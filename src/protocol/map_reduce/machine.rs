@@ -333,7 +333,6 @@ impl<P: ProtocolParams> MapReduce<P> {
 
 /// Returns the canonical form of an agreed text, or of prose.
 fn canonical(kind: CanonicalKind, text: &str) -> Canonical {
-    // Every version of the rules reads JSON and prose alike.
     Canonicalizer::new(&kind.into())
         .canonicalize(text)
         .expect("what was agreed on has a canonical form, and prose always")

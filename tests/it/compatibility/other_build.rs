@@ -33,6 +33,22 @@ fn run_of_another_build_is_refused() {
     for words in [&["verify"][..], &["resume"], &["show"], &["show", "--replay"]] {
         refused(&folder, &[words, &["--last"]].concat());
     }
+    let listed = Finished::of(consensus(&folder).args(["runs", "--format", "json"])).exits(0).stdout;
+    assert!(listed.contains("other build") && !listed.contains("damaged"), "{listed}");
+}
+
+/// An opening that no build writes so is forged, whatever program it names.
+#[test]
+fn opening_in_another_form_is_forged() {
+    let folder = Folder::new();
+    let run = ["run", "--mock", "--answer", "4", "--prompt", "2+2?", "--quiet"];
+    Finished::of(consensus(&folder).args(run)).exits(0);
+    let path = format!("runs/{}/{FILE_NAME}", folder.run().file_name().unwrap().to_string_lossy());
+    let text = std::fs::read_to_string(folder.path().join(&path)).unwrap();
+    let first = text.lines().next().unwrap().replace("\"program\":\"consensus ", "\"program\": \"other ");
+    folder.write(&path, &format!("{first}\n"));
+    let stderr = Finished::of(consensus(&folder).args(["verify", "--last"])).exits(7).stderr;
+    assert!(stderr.contains("no program writes so"), "{stderr}");
 }
 
 #[test]
@@ -44,5 +60,19 @@ fn batch_of_another_build_is_refused() {
     by_another_build(&folder, "out/journal-0.jsonl");
     refused(&folder, &["verify", "out"]);
     refused(&folder, &["show", "out", "a"]);
+    refused(&folder, &["results", "out"]);
     refused(&folder, &batch);
+}
+
+#[test]
+fn shard_of_another_build_is_refused() {
+    let folder = Folder::new();
+    folder.write("tasks.jsonl", "{\"id\": \"a\", \"prompt\": \"2+2?\"}\n");
+    let batch = ["batch", "tasks.jsonl", "--output", "out", "--mock", "--answer", "4", "--quiet", "--shard"];
+    Finished::of(consensus(&folder).args(batch).arg("0/2")).exits(0);
+    let text = std::fs::read_to_string(folder.path().join("out/batch.json")).unwrap();
+    let (before, after) = text.split_once("\"consensus 0.1.0+").unwrap();
+    folder.write("out/batch.json", &format!("{before}\"consensus 0.0.7+abc{}", &after[16..]));
+    refused(&folder, &[&batch[..], &["1/2"]].concat());
+    refused(&folder, &[&batch[..], &["1/2", "--dry-run"]].concat());
 }

@@ -53,9 +53,9 @@ fn changed_record_does_not_verify() {
 
     // Another form is the work of another build, and not a forgery.
     let mut other = record.clone();
-    other["v"] = json!(3);
+    other["v"] = json!(2);
     let other = verify(&other, 2);
-    assert!(other.contains("its form is 3, and `consensus 0.1.0+"), "{other}");
+    assert!(other.contains("the record has form 2, and `consensus 0.1.0+"), "{other}");
 
     // Nor does it under other keys.
     Finished::of(consensus(&project.folder).args(["keys", "generate", "others", "--quiet"])).exits(0);
