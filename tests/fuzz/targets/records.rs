@@ -4,6 +4,7 @@
 //! journal, so each input is read a second time with a chain that fits, as a forger would write it. Each call has a folder
 //! of its own, which is gone when the call ends.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use consensus::batch::{self, Shard, ShardOf};
@@ -22,7 +23,7 @@ pub(crate) fn journal(bytes: &[u8]) -> bool {
     let folder = Scratch::new(&std::env::temp_dir(), "fuzz").expect("there is room for a folder");
     let path = folder.path().join(FILE_NAME);
     let as_it_is = holds(&path, bytes);
-    holds(&path, &chained(bytes)) | as_it_is
+    holds(&path, &chained(bytes).0) | as_it_is
 }
 
 /// Whether a journal is read and leads to its end.
@@ -52,19 +53,33 @@ fn holds(path: &Path, bytes: &[u8]) -> bool {
     true
 }
 
-/// Returns the same lines with numbers, a chain and a program that fit.
-fn chained(bytes: &[u8]) -> Vec<u8> {
-    let (mut out, mut head) = (Vec::new(), Digest::ZERO);
+/// Returns the same lines with numbers, chains and a program that fit, and the head of each run.
+fn chained(bytes: &[u8]) -> (Vec<u8>, BTreeMap<String, Digest>) {
+    let (mut out, mut head, mut heads) = (Vec::new(), Digest::ZERO, BTreeMap::new());
     for (number, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
         let line = String::from_utf8_lossy(line);
         // The seeds were written by an earlier build.
         let own = between(&line, "\"program\":\"", |c| c != '"', PROGRAM);
         let numbered = between(&own, "\"seq\":", |c| c.is_ascii_digit(), &number.to_string());
         let line = between(&numbered, "\"prev\":\"", |c| c.is_ascii_hexdigit(), &head.to_string());
+        let line = with_head(&line, "\"run_prev\":\"", &heads);
         head = Digest::new(line.trim_end_matches('\n').as_bytes());
+        heads.insert(run_of(&line).to_owned(), head);
         out.extend(line.bytes());
     }
-    out
+    (out, heads)
+}
+
+/// Returns the run that a line names.
+fn run_of(line: &str) -> &str {
+    let after = line.split_once("\"run\":\"").map_or("", |(_, after)| after);
+    after.split('"').next().unwrap_or_default()
+}
+
+/// Puts the head of the line's run after a mark.
+fn with_head(line: &str, mark: &str, heads: &BTreeMap<String, Digest>) -> String {
+    let head = heads.get(run_of(line)).copied().unwrap_or(Digest::ZERO);
+    between(line, mark, |c| c.is_ascii_hexdigit(), &head.to_string())
 }
 
 /// Puts a text in place of the signs after a mark, where the mark stands first.
@@ -79,9 +94,19 @@ pub(crate) fn batch(bytes: &[u8]) -> bool {
     let parts = text.split("=== ").filter_map(|part| part.split_once('\n'));
     let parts: Vec<(&str, &str)> = parts.filter(|(name, _)| FILES.contains(name)).collect();
     let folder = Scratch::new(&std::env::temp_dir(), "fuzz").expect("there is room for a folder");
-    for (name, content) in parts {
-        let is_journal = name == FILES[1];
-        let content = if is_journal { chained(content.as_bytes()) } else { content.into() };
+    let of_name = |name: &str| parts.iter().rev().find(|(of, _)| *of == name).map(|(_, content)| *content);
+    let mut heads = BTreeMap::new();
+    for name in FILES {
+        let Some(content) = of_name(name) else { continue };
+        let content = if name == FILES[1] {
+            let (journal, found) = chained(content.as_bytes());
+            heads = found;
+            journal
+        } else {
+            let lines =
+                content.split_inclusive('\n').map(|line| with_head(line, "\"journal_head\":\"", &heads));
+            lines.collect::<String>().into_bytes()
+        };
         std::fs::write(folder.path().join(name), content).expect("there is room for a file");
     }
     let verified = batch::verify(folder.path(), &mut |_| Ok(()));
