@@ -36,7 +36,7 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-TASKS = ROOT / "tests" / "live" / "tasks"
+TASKS = ROOT / "tests" / "experiments" / "tasks"
 # Runs under way, to be ended with the sweep.
 RUNNING = set()
 SHORT = {"number", "choice", "fact", "code", "translation", "json"}

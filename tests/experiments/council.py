@@ -22,7 +22,7 @@ import sys
 import agreement
 
 ROOT = agreement.ROOT
-LABELLED = ROOT / "tests" / "live" / "council" / "veto.jsonl"
+LABELLED = ROOT / "tests" / "experiments" / "council" / "veto.jsonl"
 # How the final text of each kind of task is compared; a choice is a letter, as in the roleset of these tasks.
 KINDS = {"number": ["--canonical", "number"], "json": ["--canonical", "json"], "choice": ["--choices", "A,B,C,D"],
          "fact": ["--canonical", "text"]}
