@@ -17,7 +17,7 @@
 //! nothing. Keys and logs move together, as one file.
 //!
 //! There are two entry points. A [`ProposingNode`] proposes a change and has it decided on; a [`ReviewingNode`] is one reviewer
-//! in a process of its own. Only [`bft`](quorum) counts votes; here a record is checked for the votes that it needs.
+//! in a process of its own. Only [`quorum`] counts votes; here a record is checked for the votes that it needs.
 //! Nothing is printed here, and no signal is caught.
 
 mod awaiting;

@@ -132,7 +132,7 @@ pub struct BatchNote {
 pub fn note(folder: &Path, new: &BatchNote) -> Result<(), BatchError> {
     change(folder, |manifest, wrong| {
         let mut commands: Vec<CommandNote> = listed(manifest, "commands").map_err(wrong)?;
-        own_build(folder, &commands)?;
+        require_own_commands(folder, &commands)?;
         let columns: Vec<ColumnNote> = listed(manifest, "columns").map_err(wrong)?;
         let is_begun = is_begun(folder, new.shards);
         let columns = merged(columns, &new.columns, new.keep_old, is_begun);
@@ -163,17 +163,15 @@ pub fn require_own_build(folder: &Path) -> Result<(), BatchError> {
     let wrong =
         |why: serde_json::Error| BatchError::Manifest { path: folder.join(BATCH_FILE), why: why.to_string() };
     let commands: Vec<CommandNote> = listed(&read_manifest(folder)?, "commands").map_err(wrong)?;
-    own_build(folder, &commands)
+    require_own_commands(folder, &commands)
 }
 
-fn own_build(folder: &Path, commands: &[CommandNote]) -> Result<(), BatchError> {
-    match commands.iter().find(|command| !command.program.starts_with(PROGRAM)) {
-        Some(command) => {
-            let program = escape::terminal(&command.program);
-            Err(JournalError::OtherBuild { path: folder.join(BATCH_FILE), program }.into())
-        }
-        None => Ok(()),
+fn require_own_commands(folder: &Path, commands: &[CommandNote]) -> Result<(), BatchError> {
+    if let Some(other) = commands.iter().find(|command| !command.program.starts_with(PROGRAM)) {
+        let program = escape::terminal(&other.program);
+        return Err(JournalError::OtherBuild { path: folder.join(BATCH_FILE), program }.into());
     }
+    Ok(())
 }
 
 /// Returns whether commands on batches have made runs in this folder.

@@ -86,14 +86,15 @@ pub(in crate::batch) fn derived(state: &RunState, head: Digest) -> Map<String, V
     derived.insert("seed".to_owned(), opened.setup.seed.into());
     derived.insert("phases".to_owned(), json!(phases(state)));
     if let Some(InBatch { task, model, made_of, arm, meta }) = &opened.cell {
-        let labels = [
-            ("task", Some(task.clone().into())),
-            ("model", Some(model.clone().into())),
-            ("made_of", Some(made_of.to_string().into())),
-            ("arm", Some(arm.clone().into()).filter(|_| !arm.is_empty())),
-            ("meta", Some(json!(meta)).filter(|_| !meta.is_empty())),
-        ];
-        derived.extend(labels.into_iter().filter_map(|(name, label)| Some((name.to_owned(), label?))));
+        derived.insert("task".to_owned(), task.clone().into());
+        derived.insert("model".to_owned(), model.clone().into());
+        derived.insert("made_of".to_owned(), made_of.to_string().into());
+        if !arm.is_empty() {
+            derived.insert("arm".to_owned(), arm.clone().into());
+        }
+        if !meta.is_empty() {
+            derived.insert("meta".to_owned(), json!(meta));
+        }
     }
     derived
 }

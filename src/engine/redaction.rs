@@ -76,7 +76,7 @@ struct Table {
 /// The part of a table that names its writer.
 #[derive(Deserialize)]
 struct TableWriter {
-    program: Option<String>,
+    program: String,
 }
 
 /// The bytes beside a cut that are left out of an output: longer than nearly all originals.
@@ -117,10 +117,9 @@ impl Redaction {
             read_text(&path, LARGE_BYTES_MAX).map_err(|why| format!("`{name}` cannot be read: {why}"))?;
         // The table of another build may have other fields.
         if let Ok(TableWriter { program }) = serde_json::from_str(&text)
-            && program.as_deref() != Some(PROGRAM)
+            && program != PROGRAM
         {
-            let program =
-                program.map_or_else(|| "an earlier build".to_owned(), |program| escape::terminal(&program));
+            let program = escape::terminal(&program);
             return Err(JournalError::OtherBuild { path, program }.to_string());
         }
         let table = serde_json::from_str(&text).map_err(|why| format!("`{name}` is damaged: {why}"))?;

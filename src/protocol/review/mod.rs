@@ -14,7 +14,7 @@
 //! ```
 //!
 //! The input is a task whose documents are diffs. The output is opinions. Who may sign them, and what follows for a repository, is decided
-//! elsewhere ([`bft`](quorum)).
+//! elsewhere ([`quorum`]).
 //!
 //! # Invariants
 //!
