@@ -304,6 +304,10 @@ mod tests {
         assert!(why.starts_with("it is no calibration: missing field"), "{why}");
         let later = Calibration { v: 2, ..made(40, |_| true) };
         assert_eq!(Calibration::parse(&later.to_json()), Err(CalibrationError::Version(2)));
+        let other = made(40, |_| true).to_json().replace(PROGRAM, "consensus 0.0.7+abc");
+        let more = other.replacen('{', "{\"more\": 1,", 1);
+        let refused = Err(CalibrationError::OtherBuild("consensus 0.0.7+abc".to_owned()));
+        assert_eq!((Calibration::parse(&other), Calibration::parse(&more)), (refused.clone(), refused));
         let few = Calibration::new(
             CalibratedWay::new(&setup(), &endpoints(), RunLimits::default()),
             vec![run(0, true)],

@@ -126,7 +126,7 @@ impl NodeLog {
             }
             let is_own = matches!(&line.event, Entry::Opened { program } if program == PROGRAM);
             if number == 0 && !is_own {
-                return Err(other_build(folder));
+                return Err(wrong("it does not begin a log of this program".to_owned()));
             }
             if number > 0 && matches!(line.event, Entry::Opened { .. }) {
                 return Err(wrong("it begins the log again".to_owned()));
@@ -254,10 +254,4 @@ impl NodeLog {
 /// Returns the error for a packet that has no JSON form. It does not happen: each packet was read as JSON.
 fn not_json(why: serde_json::Error) -> NodeError {
     NodeError::Journal(JournalError::Io { action: "write", path: FILE_NAME.into(), source: why.into() })
-}
-
-/// The refusal of a log that does not begin with this build.
-fn other_build(folder: &Path) -> NodeError {
-    let program = "an earlier build".to_owned();
-    JournalError::OtherBuild { path: folder.join(FILE_NAME), program }.into()
 }

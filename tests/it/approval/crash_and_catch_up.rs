@@ -14,6 +14,8 @@ use std::time::Duration;
 use consensus::approval::node::{
     Addresses, Arrived, Carrier, Connections, Inbox, Node, NodeError, Patience, ReviewerNode, listen,
 };
+use consensus::core::PROGRAM;
+use consensus::journal::JournalError;
 use crypto::{Digest, SecretKey, Signature};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
@@ -448,6 +450,9 @@ fn changed_log_is_refused() {
     bent[at] ^= 1;
     std::fs::write(&log, &bent).unwrap();
     assert!(matches!(open(), Err(NodeError::Journal(_))), "a flipped bit");
+    let other = String::from_utf8(whole.clone()).unwrap().replace(PROGRAM, "consensus 0.0.7+abc");
+    std::fs::write(&log, other).unwrap();
+    assert!(matches!(open(), Err(NodeError::Journal(JournalError::OtherBuild { .. }))));
     std::fs::write(&log, &whole).unwrap();
     let held = open().unwrap();
     assert!(matches!(open(), Err(NodeError::Journal(_))), "it is in use");

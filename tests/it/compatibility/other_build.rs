@@ -1,8 +1,9 @@
 //! A record is read by the build that wrote it. Every other build refuses it in one sentence, and never calls it forged.
 
+use consensus::core::PROGRAM;
 use consensus::journal::FILE_NAME;
 
-use crate::support::{Finished, Folder, consensus};
+use crate::support::{Finished, Folder, Project, consensus};
 
 /// Makes a file one that another build has written: its opening records name another program, and have a field of their own.
 fn by_another_build(folder: &Folder, path: &str) {
@@ -49,6 +50,32 @@ fn opening_in_another_form_is_forged() {
     folder.write(&path, &format!("{first}\n"));
     let stderr = Finished::of(consensus(&folder).args(["verify", "--last"])).exits(7).stderr;
     assert!(stderr.contains("no program writes so"), "{stderr}");
+}
+
+#[test]
+fn redactions_of_another_build_are_not_read() {
+    let folder = Folder::new();
+    let run = ["run", "--mock", "--redact", "--answer", "[EMAIL_1]", "--prompt", "Who is ann@example.org?"];
+    Finished::of(consensus(&folder).args(run)).exits(0);
+    let table = folder.run().join("redactions.json");
+    let text = std::fs::read_to_string(&table).unwrap();
+    let other = text.replace(PROGRAM, "consensus 0.0.7+abc").replacen('{', "{\"more\": 1,", 1);
+    std::fs::write(table, other).unwrap();
+    // The answer of a run that has ended is there still, with its tokens.
+    let shown = Finished::of(consensus(&folder).args(["resume", "--last"])).exits(0);
+    assert_eq!(shown.stdout, "[EMAIL_1]\n");
+    let why = "redactions.json` was written by `consensus 0.0.7+abc`";
+    assert!(shown.stderr.contains(why) && !shown.stderr.contains("damaged"), "{}", shown.stderr);
+}
+
+#[test]
+fn ledger_of_another_build_is_refused() {
+    let project = Project::new();
+    project.said(&["--change", "fix"], 0);
+    let ledgers = project.folder.path().join("keys/decisions");
+    let name = std::fs::read_dir(ledgers).unwrap().next().unwrap().unwrap().file_name();
+    by_another_build(&project.folder, &format!("keys/decisions/{}/{FILE_NAME}", name.to_string_lossy()));
+    refused(&project.folder, &["approve", "--repo", "repo", "--keys", "keys", "--mock", "--change", "fix"]);
 }
 
 #[test]

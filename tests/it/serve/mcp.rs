@@ -6,6 +6,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use consensus::core::PROGRAM;
 use serde_json::{Value, json};
 
 use super::{Door, behind};
@@ -385,6 +386,23 @@ fn parallel_commands_use_separate_folders() {
     // The next one takes the first folder again.
     let mut third = Client::start(&folder, &MOCK);
     assert_eq!(third.call("status", &json!({"run": run}))["text"], "4");
+}
+
+#[test]
+fn folder_of_another_build_is_left_alone() {
+    let folder = Folder::new();
+    let mut first = Client::start(&folder, &MOCK);
+    let run = first.call("run", &json!({"task": QUESTION}))["run"].clone();
+    assert_eq!(first.end(), Some(0));
+    let journal = ".local/state/consensus/mcp/1/journal-0.jsonl";
+    let text = std::fs::read_to_string(folder.path().join(journal)).unwrap();
+    let other = text.replace(PROGRAM, "consensus 0.0.7+abc");
+    folder.write(journal, &other);
+    let mut second = Client::start(&folder, &MOCK);
+    assert_eq!(second.call("status", &json!({"run": run})), "there is no such run");
+    assert_eq!(second.call("run", &json!({"task": QUESTION}))["text"], "4");
+    assert_eq!(second.end(), Some(0));
+    assert_eq!(std::fs::read_to_string(folder.path().join(journal)).unwrap(), other);
 }
 
 #[test]
