@@ -17,7 +17,7 @@ const SOURCES: [&str; 8] = [
     "src",
 ];
 
-/// The kinds of files among the sources; what an editor leaves beside them is none.
+/// The kinds of files among the sources. Files that an editor leaves beside them do not count.
 const KINDS: [&str; 9] = ["css", "html", "js", "json", "lock", "md", "rs", "toml", "txt"];
 
 /// The start and the factor of FNV-1a with 64 bits, which needs no crate. The digest tells builds apart, and protects from no one.
