@@ -25,7 +25,7 @@ const WAIT_MAX: Duration = Duration::from_hours(1);
 const SEARCH_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// The number of this layout of the index. An index with another layout is built again.
-const LAYOUT: i64 = 2;
+const LAYOUT: i64 = 3;
 
 /// The tables of the index. Words are folded to lower case, without accents, and to their English stem; words of
 /// other languages are hardly ever harmed. In documents and questions alike, [`words`] cuts the text before it is
@@ -222,7 +222,7 @@ fn update(index: &mut Connection, found: &[String], pdf: &PdfReader) -> rusqlite
         }
         read += 1;
         forget(&change, name)?;
-        let parts = passages::cut(&text, layout);
+        let parts = passages::passages(&text, layout);
         change.execute(
             "INSERT INTO file VALUES (?1, ?2, ?3, ?4)",
             params![name, stamp, sha256, size(parts.len())],

@@ -15,6 +15,7 @@
 //! changed are read again. For HTML and PDF the extracted text is indexed, and offsets count its bytes.
 
 mod corpus;
+mod cut;
 mod error;
 mod files;
 mod passages;

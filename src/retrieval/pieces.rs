@@ -3,42 +3,27 @@
 use std::ops::Range;
 use std::path::Path;
 
-use text_splitter::{ChunkConfig, ChunkSizer, MarkdownSplitter, TextSplitter};
-
-use super::passages::LINE_BYTES_MAX;
+use super::cut;
+use super::files::Layout;
 
 /// The divisor that gives the overlap: each piece begins with a tenth of the one before, so words at an edge are
 /// whole in one of the two.
 const OVERLAP: usize = 10;
-
-/// A sizer that measures a text in bytes.
-struct Bytes;
-
-impl ChunkSizer for Bytes {
-    fn size(&self, chunk: &str) -> usize {
-        chunk.len()
-    }
-}
 
 /// Returns the pieces of a text, each of at most `bytes_max` bytes (at least 64), cut where the text itself has a
 /// break. Together they contain all of the text but white space. The extension of the file's `name` marks it as
 /// Markdown.
 pub fn pieces(name: &str, text: &str, bytes_max: usize) -> Vec<Range<usize>> {
     let bytes_max = bytes_max.max(64);
-    let place = |(start, part): (usize, &str)| start..start + part.len();
-    // The time of the splitters grows with the square of the length of a line.
-    if text.lines().any(|line| line.len() > LINE_BYTES_MAX) {
-        return by_length(text, bytes_max);
-    }
     let overlap = bytes_max / OVERLAP;
-    let back = |piece: Range<usize>| earlier(text, piece.start, overlap)..piece.end;
-    let config = ChunkConfig::new(bytes_max - overlap).with_sizer(Bytes);
     let extension = Path::new(name).extension().unwrap_or_default();
-    if ["md", "markdown"].iter().any(|known| extension.eq_ignore_ascii_case(known)) {
-        MarkdownSplitter::new(config).chunk_indices(text).map(place).map(back).collect()
-    } else {
-        TextSplitter::new(config).chunk_indices(text).map(place).map(back).collect()
+    let is_markdown = ["md", "markdown"].iter().any(|known| extension.eq_ignore_ascii_case(known));
+    let layout = if is_markdown { Layout::Markdown } else { Layout::Plain };
+    let mut pieces = cut::cut(text, layout, bytes_max - overlap, str::len);
+    for piece in &mut pieces {
+        piece.start = earlier(text, piece.start, overlap);
     }
+    pieces
 }
 
 /// Returns the start of a word that is at most `overlap` bytes before `start`.
@@ -49,27 +34,6 @@ fn earlier(text: &str, start: usize, overlap: usize) -> usize {
     }
     let word = text[from..start].find(char::is_whitespace).map(|at| from + at);
     word.map_or(start, |at| start - text[at..start].trim_start().len())
-}
-
-/// Cuts a text by its length, between words where there are any.
-fn by_length(text: &str, bytes_max: usize) -> Vec<Range<usize>> {
-    let mut pieces = Vec::new();
-    let mut at = 0;
-    while at < text.len() {
-        let limit = text.floor_char_boundary(at + bytes_max);
-        let word = text[at..limit]
-            .rfind(char::is_whitespace)
-            .filter(|&end| limit < text.len() && end > bytes_max / 2);
-        let end = word.map_or(limit, |word| at + word);
-        if !text[at..end].trim().is_empty() {
-            pieces.push(at..end);
-        }
-        if end == text.len() {
-            break;
-        }
-        at = text.floor_char_boundary(end - bytes_max / OVERLAP);
-    }
-    pieces
 }
 
 #[cfg(test)]
