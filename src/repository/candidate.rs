@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::error::RepositoryError;
 use super::git::{GitCall, Repository};
 use super::oid::Oid;
-use crate::files::Scratch;
+use super::substitute::scratch;
 use crypto::Digest;
 
 /// The source of a change.
@@ -123,12 +123,12 @@ impl Repository {
         })
     }
 
-    /// Lends `act` an index of its own, in a private folder of the repository's `.git`.
+    /// Lends `act` an index of its own, in a private folder.
     fn with_index<T>(
         &self,
         act: impl FnOnce(&Path) -> Result<T, RepositoryError>,
     ) -> Result<T, RepositoryError> {
-        let scratch = Scratch::new(&self.folder, "index");
+        let scratch = scratch(&self.folder, "index");
         let scratch = scratch.map_err(|why| RepositoryError::File(self.folder.clone(), why))?;
         act(&scratch.path().join("index"))
     }

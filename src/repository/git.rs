@@ -7,11 +7,12 @@ use std::process::{Command, Stdio};
 
 use super::error::RepositoryError;
 use super::oid::Oid;
+use super::substitute::{GitPlace, SubstituteFolder};
 use crypto::Digest;
 
 /// The settings in place of all that a user, a system or a repository has set and that would change a tree, run something or
 /// wait for a person.
-const SETTINGS: [&str; 13] = [
+const SETTINGS: [&str; 12] = [
     "apply.ignoreWhitespace=no",
     "apply.whitespace=nowarn",
     "core.autocrlf=false",
@@ -25,22 +26,13 @@ const SETTINGS: [&str; 13] = [
     "diff.external=",
     "gc.auto=0",
     "maintenance.auto=false",
-    // The repository may have any owner: nothing that it has set is run, not even filters, which each repository names as it
-    // likes.
-    "safe.directory=*",
 ];
-
-/// The settings that a filter of files may have, each with the value that replaces it.
-const FILTER: [(&str, &str); 4] = [("clean", ""), ("smudge", ""), ("process", ""), ("required", "false")];
 
 /// A repository.
 #[derive(Clone, Debug)]
 pub struct Repository {
     /// The `.git` folder of the repository.
     pub(super) folder: PathBuf,
-    /// The names of the filters that it has set. None of them is run: a filter could make files that differ from those of the
-    /// tree.
-    filters: Vec<String>,
 }
 
 /// A call of git.
@@ -72,53 +64,17 @@ impl Repository {
     ///
     /// [`RepositoryError::NotARepository`] if there is no repository.
     pub fn open(folder: &Path) -> Result<Self, RepositoryError> {
-        let here = Self { folder: folder.to_owned(), filters: Vec::new() };
-        let words =
-            ["-C", &folder.to_string_lossy(), "rev-parse", "--path-format=absolute", "--git-common-dir"];
-        let said = here.raw(&GitCall::words(&words), false)?;
-        let none = || RepositoryError::NotARepository(folder.to_owned());
-        if !said.is_well {
-            return Err(none());
-        }
-        let text = String::from_utf8(said.out).map_err(|_| none())?;
-        let mut found = Self { folder: PathBuf::from(text.trim_end_matches('\n')), filters: Vec::new() };
-        found.filters = found.set_filters()?;
-        Ok(found)
-    }
-
-    /// Returns the names of the filters in the repository's own settings.
-    fn set_filters(&self) -> Result<Vec<String>, RepositoryError> {
-        let words = ["config", "--null", "--name-only", "--get-regexp", r"^filter\."];
-        // Git reports an error if there are no filters.
-        let said = self.ask(&GitCall::words(&words))?;
-        let keys = String::from_utf8_lossy(&said.out).into_owned();
-        let names = keys.split('\0').filter_map(|key| key.strip_prefix("filter.")?.rsplit_once('.'));
-        let mut names: Vec<String> = names.map(|(name, _)| name.to_owned()).collect();
-        names.sort_unstable();
-        names.dedup();
-        Ok(names)
-    }
-
-    /// Returns the settings that take the place of the filters', as git reads them from its environment: a name may hold any
-    /// character.
-    fn without_filters(&self) -> impl Iterator<Item = (String, String)> {
-        let settings = self
-            .filters
-            .iter()
-            .flat_map(|name| FILTER.map(|(key, value)| (format!("filter.{name}.{key}"), value.to_owned())));
-        let count = ("GIT_CONFIG_COUNT".to_owned(), (self.filters.len() * FILTER.len()).to_string());
-        let pairs = settings.enumerate().flat_map(|(at, (key, value))| {
-            [(format!("GIT_CONFIG_KEY_{at}"), key), (format!("GIT_CONFIG_VALUE_{at}"), value)]
-        });
-        [count].into_iter().chain(pairs)
+        let place =
+            GitPlace::find(folder).ok_or_else(|| RepositoryError::NotARepository(folder.to_owned()))?;
+        Ok(Self { folder: place.common })
     }
 
     /// Runs git, and takes any answer.
     pub(super) fn ask(&self, asked: &GitCall<'_>) -> Result<GitOutput, RepositoryError> {
-        self.raw(asked, true)
-    }
-
-    fn raw(&self, asked: &GitCall<'_>, has_folder: bool) -> Result<GitOutput, RepositoryError> {
+        // It exists as long as git runs, so that a process that is killed rarely leaves one.
+        let substitute = SubstituteFolder::new(&self.folder)
+            .map_err(|why| RepositoryError::File(self.folder.clone(), why))?;
+        let here = substitute.path();
         let mut command = Command::new("git");
         command.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
         command.envs([
@@ -132,11 +88,9 @@ impl Repository {
             ("GIT_NO_LAZY_FETCH", "1"),
             ("LC_ALL", "C"),
         ]);
-        if has_folder {
-            // The attributes of the current folder must not apply to the repository.
-            command.current_dir(&self.folder).arg("--git-dir").arg(&self.folder);
-        }
-        command.args(SETTINGS.iter().flat_map(|setting| ["-c", setting])).envs(self.without_filters());
+        // The attributes of the current folder must not apply to the repository.
+        command.current_dir(here).arg("--git-dir").arg(here).envs(substitute.variables());
+        command.args(SETTINGS.iter().flat_map(|setting| ["-c", setting]));
         command.args(asked.words).envs(asked.env.iter().copied());
         command.envs(asked.index.map(|index| ("GIT_INDEX_FILE", index)));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -151,7 +105,10 @@ impl Repository {
         Ok(GitOutput {
             is_well: said.status.success(),
             out: said.stdout,
-            err: String::from_utf8_lossy(&said.stderr).trim().to_owned(),
+            // What git says of this folder is true of the repository.
+            err: String::from_utf8_lossy(&said.stderr)
+                .trim()
+                .replace(&*here.to_string_lossy(), &self.folder.to_string_lossy()),
         })
     }
 
@@ -233,22 +190,17 @@ impl Repository {
 
     fn differing_at(&self, place: &Path, from: &Oid) -> Result<Vec<String>, RepositoryError> {
         let folder = if place.is_dir() { Some(place) } else { place.parent() };
-        let folder = folder.unwrap_or(Path::new("/"));
-        let is_ours = Self::open(folder).is_ok_and(|other| {
-            let same = |path: &Path| path.canonicalize().ok();
-            same(&other.folder) == same(&self.folder)
-        });
-        let folder = folder.to_string_lossy();
-        let tree =
-            self.raw(&GitCall::words(&["-C", &folder, "rev-parse", "--is-inside-work-tree"]), false)?;
+        let found = folder.and_then(GitPlace::find).filter(|found| found.common == self.folder);
         // Without a work tree there are no files that git keeps.
-        if !is_ours || !tree.out.starts_with(b"true") {
-            return Ok(Vec::new());
-        }
+        let Some(GitPlace { own, work_tree: Some(root), .. }) = found else { return Ok(Vec::new()) };
         let place = place.to_string_lossy();
-        let words = ["-C", &folder, "diff", "--name-only", "--no-ext-diff", "--no-textconv", "--no-renames"];
-        let words: Vec<&str> = words.into_iter().chain([from.as_str(), "--", &*place]).collect();
-        let said = self.raw(&GitCall::words(&words), false)?;
+        let words = ["diff", "--name-only", "--no-ext-diff", "--no-textconv", "--no-renames"];
+        // A submodule has settings of its own.
+        let more = ["--ignore-submodules=all", from.as_str(), "--", &*place];
+        let words = [&words[..], &more].concat();
+        let index = own.join("index");
+        let env = [("GIT_WORK_TREE", root.as_os_str())];
+        let said = self.ask(&GitCall { index: Some(&index), env: &env, ..GitCall::words(&words) })?;
         if !said.is_well {
             return Err(RepositoryError::Git { command: words.join(" "), said: said.err });
         }

@@ -8,6 +8,7 @@ use super::authorship::Authorship;
 use super::error::RepositoryError;
 use super::git::{GitCall, Repository};
 use super::oid::Oid;
+use super::substitute::work_trees;
 
 /// The committer: not a person who could be asked, and the same on every machine.
 const NAME: &str = "consensus";
@@ -160,6 +161,8 @@ impl Repository {
     }
 
     fn move_all(&self, moves: &[String], landing: &Landing) -> Result<(), RepositoryError> {
+        let logs = self.folder.join("logs");
+        std::fs::create_dir_all(&logs).map_err(|why| RepositoryError::File(logs, why))?;
         let input = format!("start\n{}\nprepare\ncommit\n", moves.join("\n"));
         let words = ["update-ref", "--create-reflog", "-m", "consensus: decided by a quorum", "--stdin"];
         let said = self.ask(&GitCall { input: input.as_bytes(), ..GitCall::words(&words) })?;
@@ -282,17 +285,7 @@ impl Repository {
 
     /// Returns the work trees that have a branch checked out.
     fn checkouts(&self, branch: &str) -> Result<Vec<PathBuf>, RepositoryError> {
-        let out = self.must(&GitCall::words(&["worktree", "list", "--porcelain", "-z"]))?;
-        let (mut place, mut found) = (PathBuf::new(), Vec::new());
-        for field in String::from_utf8_lossy(&out).split('\0') {
-            if let Some(path) = field.strip_prefix("worktree ") {
-                place = PathBuf::from(path);
-            }
-            if field.strip_prefix("branch ") == Some(branch) {
-                found.push(place.clone());
-            }
-        }
-        Ok(found)
+        work_trees(&self.folder, branch).map_err(|why| RepositoryError::File(self.folder.clone(), why))
     }
 }
 

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! The input is names of branches, patches and places. The output is object names, files and diffs. Git itself does the work.
-//! It runs with settings of our own, so that the configuration of a user or a system, including hooks, changes no tree. A
+//! It works in a folder of our own that only borrows the repository's objects and references. So no setting and no hook of a
+//! user, a system or a repository changes a tree or runs anything. A
 //! user's work tree is touched only if that was asked for and nothing in it was changed. Otherwise a branch that is checked out
 //! somewhere is not moved.
 //!
@@ -22,6 +23,7 @@ mod git;
 mod history;
 mod landing;
 mod oid;
+mod substitute;
 
 pub use authorship::Authorship;
 pub use candidate::{Candidate, ChangeSource, FileChange, FileKind};
