@@ -112,7 +112,7 @@ pub(super) async fn responses(
         created,
         instructions,
         max_output_tokens,
-        metadata: metadata.unwrap_or_else(|| json!({})),
+        metadata: json!(metadata),
         format,
         sent: 0,
         story: String::new(),

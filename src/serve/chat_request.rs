@@ -4,7 +4,7 @@
 //! the temperature, belong to the roleset, and are ignored.
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde::de::IgnoredAny;
 use utoipa::ToSchema;
 
 use super::api_error::ApiError;
@@ -42,10 +42,12 @@ pub(super) struct ChatCompletionRequest {
     logprobs: Option<bool>,
     /// Agents call no tools, so the list must be empty.
     #[serde(default)]
-    tools: Option<Vec<Value>>,
+    #[schema(value_type = Option<Vec<Object>>)]
+    tools: Option<Vec<IgnoredAny>>,
     /// Tools, by their old name.
     #[serde(default)]
-    functions: Option<Vec<Value>>,
+    #[schema(value_type = Option<Vec<Object>>)]
+    functions: Option<Vec<IgnoredAny>>,
     #[serde(default)]
     response_format: Option<AnswerFormat>,
     #[serde(default)]
@@ -121,7 +123,7 @@ impl AskedChat {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 

@@ -5,7 +5,7 @@
 //! never becomes an instruction of the protocol.
 
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
@@ -177,7 +177,7 @@ pub(super) struct Wishes<'a> {
     pub(super) reply_tokens: (Option<u32>, &'a str),
     /// The form of the answer, and the name of its field.
     pub(super) format: (Option<AnswerFormat>, &'a str),
-    pub(super) tools: Option<Vec<Value>>,
+    pub(super) tools: Option<Vec<IgnoredAny>>,
     pub(super) extension: Option<Extension>,
 }
 

@@ -3,7 +3,10 @@
 //! The input is the body of a request. The output is the run that it asks for, and what its answer repeats. The server keeps no
 //! conversations, so a request brings all that was said before.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use utoipa::ToSchema;
 
@@ -11,6 +14,15 @@ use super::api_error::ApiError;
 use super::requested_run::{
     AnswerFormat, Extension, GivenContent, RequestedRun, Speaker, Spoken, Wishes, read_body, text,
 };
+
+/// The most pairs of metadata.
+const METADATA_MAX: usize = 16;
+
+/// The longest name of a pair, in characters.
+const METADATA_NAME_MAX: usize = 64;
+
+/// The longest value of a pair, in characters.
+const METADATA_VALUE_MAX: usize = 512;
 
 /// A request for a response.
 #[derive(Deserialize, ToSchema)]
@@ -33,21 +45,24 @@ pub(super) struct ResponseRequest {
     text: Option<TextWishes>,
     /// Agents call no tools, so the list must be empty.
     #[serde(default)]
-    tools: Option<Vec<Value>>,
+    #[schema(value_type = Option<Vec<Object>>)]
+    tools: Option<Vec<IgnoredAny>>,
     /// The server keeps no conversations, so this must be absent.
     #[serde(default)]
     previous_response_id: Option<String>,
     /// The server keeps no conversations, so this must be absent.
     #[serde(default)]
-    conversation: Option<Value>,
+    #[schema(value_type = Option<Object>)]
+    conversation: Option<IgnoredAny>,
     /// A run cannot be left to itself, except by an `Idempotency-Key`.
     #[serde(default)]
     background: Option<bool>,
     /// The seed of the run, which OpenAI's own form does not have.
     #[serde(default)]
     seed: Option<i64>,
+    /// Words of the caller's own, which the answer repeats: at most 16, with names of 64 characters and values of 512.
     #[serde(default)]
-    metadata: Option<Value>,
+    metadata: Option<BTreeMap<String, String>>,
     #[serde(default)]
     consensus: Option<Extension>,
 }
@@ -86,7 +101,7 @@ pub(super) struct AskedResponse {
     /// Whether the answer is sent as a stream.
     pub(super) stream: bool,
     pub(super) instructions: Option<String>,
-    pub(super) metadata: Option<Value>,
+    pub(super) metadata: BTreeMap<String, String>,
     /// The format of the answer.
     pub(super) format: Value,
 }
@@ -99,7 +114,7 @@ impl AskedResponse {
         if body.previous_response_id.is_some() {
             return Err(ApiError::field("previous_response_id", why));
         }
-        if body.conversation.is_some_and(|conversation| !conversation.is_null()) {
+        if body.conversation.is_some() {
             return Err(ApiError::field("conversation", why));
         }
         if body.background == Some(true) {
@@ -130,10 +145,22 @@ impl AskedResponse {
             run: RequestedRun::new(wishes, said, "input")?,
             stream: body.stream.unwrap_or_default(),
             instructions: body.instructions,
-            metadata: body.metadata,
+            metadata: bounded(body.metadata.unwrap_or_default())?,
             format: repeated,
         })
     }
+}
+
+/// Refuses metadata beyond OpenAI's own limits.
+fn bounded(metadata: BTreeMap<String, String>) -> Result<BTreeMap<String, String>, ApiError> {
+    let fits = |(name, value): (&String, &String)| {
+        name.chars().count() <= METADATA_NAME_MAX && value.chars().count() <= METADATA_VALUE_MAX
+    };
+    if metadata.len() <= METADATA_MAX && metadata.iter().all(fits) {
+        return Ok(metadata);
+    }
+    let why = "at most 16 pairs are kept, with names of 64 characters and values of 512";
+    Err(ApiError::field("metadata", why))
 }
 
 /// Returns the message of an item, if it is one.
