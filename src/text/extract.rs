@@ -75,13 +75,21 @@ pub(crate) fn read_one<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Viola
     }
 }
 
-/// Splits a leading reasoning block off `reply`.
+/// Splits a leading reasoning block off `reply`. Many chat templates write its beginning themselves, so that a reply has
+/// only its end.
 pub(crate) fn split_reasoning(reply: &str) -> Result<(Option<&str>, &str), Violation> {
-    let Some(inside) = reply.strip_prefix(REASONING_OPEN) else {
-        return Ok((None, reply));
+    let (inside, has_begun) = match reply.strip_prefix(REASONING_OPEN) {
+        Some(inside) => (inside, true),
+        None => (reply, false),
     };
-    let (reasoning, rest) = inside.split_once(REASONING_CLOSE).ok_or(Violation::OpenReasoning)?;
-    Ok((Some(reasoning.trim()), rest.trim_start()))
+    if !has_begun && (reply.starts_with('{') || reply.starts_with(FENCE)) {
+        return Ok((None, reply));
+    }
+    match inside.split_once(REASONING_CLOSE) {
+        Some((reasoning, rest)) => Ok((Some(reasoning.trim()), rest.trim_start())),
+        None if has_begun => Err(Violation::OpenReasoning),
+        None => Ok((None, reply)),
+    }
 }
 
 /// Returns the text inside one code fence around all of `text`.
@@ -111,6 +119,8 @@ mod tests {
         check("<think>\nhm\n</think>\n\n{}", "{}", Some("hm"), false);
         check("```json\n{}\n```", "{}", None, true);
         check("<think></think>```\n{}\n```", "{}", Some(""), true);
+        check("It is forty-eight.\n</think>\n{}", "{}", Some("It is forty-eight."), false);
+        check("{\"a\":\"</think>\"}", "{\"a\":\"</think>\"}", None, false);
     }
 
     #[test]
