@@ -78,7 +78,11 @@ pub fn calls(folder: &Path, mut each: impl FnMut(CallRow)) -> Result<(), BatchEr
                 Entry::Stopped { outcome } if outcome.kind().is_final() => {
                     open.remove(&record.run);
                 }
-                Entry::Found(_) | Entry::Executed(_) | Entry::Stopped { .. } | Entry::Resumed { .. } => {}
+                Entry::Found(_)
+                | Entry::Executed(_)
+                | Entry::LeftOut(_)
+                | Entry::Stopped { .. }
+                | Entry::Resumed { .. } => {}
             }
             Ok(())
         })?;

@@ -158,6 +158,7 @@ impl Shard {
                 | Entry::Replied(_)
                 | Entry::Found(_)
                 | Entry::Executed(_)
+                | Entry::LeftOut(_)
                 | Entry::Resumed { .. } => None,
             };
             this.is_told = rows.get(&run).is_some_and(|place| place.head == line.sha256.leading_u64());
@@ -209,6 +210,7 @@ impl Shard {
                     Entry::Asked(_)
                     | Entry::Found(_)
                     | Entry::Executed(_)
+                    | Entry::LeftOut(_)
                     | Entry::Resumed { .. }
                     | Entry::Stopped { .. } => {}
                 }

@@ -143,6 +143,7 @@ fn question(journal: &Path) -> Option<String> {
         Entry::Asked(_)
         | Entry::Found(_)
         | Entry::Executed(_)
+        | Entry::LeftOut(_)
         | Entry::Replied(_)
         | Entry::Resumed { .. }
         | Entry::Stopped { .. } => None,

@@ -299,15 +299,16 @@ pub(super) fn place(chosen: &Chosen, file: &FileConfig, provider: Option<&str>) 
         ..ServerPlace::default()
     };
     let preset = provider.and_then(|name| PRESETS.iter().find(|p| p.name == name));
-    let dialect = preset.map(Preset::dialect).unwrap_or_default();
+    let mut dialect = preset.map(Preset::dialect).unwrap_or_default();
+    dialect.leave_out.extend(file.leave_out.iter().flatten());
     if let Some(url) = &chosen.base_url {
         let url_from = Origin::given("--base-url", "CONSENSUS_BASE_URL", url);
         return ServerPlace { dialect, ..own_key(url.clone(), url_from) };
     }
     if let Some((name, configured)) = provider.and_then(|name| file.providers.get_key_value(name)) {
         let from = |key| Origin::of_setting(file, ["providers", name.as_str(), key]);
-        let mut dialect = dialect;
         dialect.body.extend(configured.body.clone());
+        dialect.leave_out.extend(&configured.leave_out);
         return ServerPlace {
             base_url: configured.base_url.clone(),
             url_from: from("base_url"),

@@ -11,7 +11,8 @@ use super::origin::{Origin, Sourced};
 use crate::core::{Endpoint, OpenAiEndpoint};
 
 /// The settings of files that apply to every server.
-pub(super) const COMMON: [&str; 5] = ["stream", "retries", "calls_at_once", "timeouts", "allow_http"];
+pub(super) const COMMON: [&str; 6] =
+    ["stream", "retries", "calls_at_once", "leave_out", "timeouts", "allow_http"];
 
 /// Returns every value with which an endpoint is called, with its origin; empty for scripted agents.
 ///

@@ -14,7 +14,7 @@ use super::document::{Setting, TomlDocument, dotted};
 use super::error::ConfigError;
 use super::prices::{PriceConfig, listed_price};
 use super::roleset::CHECK_TIMEOUT_MS;
-use crate::core::{Price, Timeouts};
+use crate::core::{OptionalParameter, Price, Timeouts};
 use crate::protocol::CheckCommand;
 use crate::sandbox::Access;
 
@@ -57,6 +57,8 @@ pub struct FileConfig {
     pub retries: Option<u32>,
     /// The most calls that a run makes to one server at once.
     pub calls_at_once: Option<NonZeroU32>,
+    /// The parameters that are left out of each request to the default server.
+    pub leave_out: Option<BTreeSet<OptionalParameter>>,
     /// Whether plain HTTP to other machines is allowed.
     pub allow_http: Option<bool>,
     pub timeouts: Option<Timeouts>,
@@ -98,6 +100,9 @@ pub struct ProviderConfig {
     /// Further fields of each request's body, such as `chat_template_kwargs`. They must not hold secrets, since they are recorded.
     #[serde(default)]
     pub body: Map<String, Value>,
+    /// The parameters that are left out of each request.
+    #[serde(default)]
+    pub leave_out: BTreeSet<OptionalParameter>,
 }
 
 impl FileConfig {
@@ -177,6 +182,7 @@ impl FileConfig {
             stream: self.stream.or(other.stream),
             retries: self.retries.or(other.retries),
             calls_at_once: self.calls_at_once.or(other.calls_at_once),
+            leave_out: self.leave_out.or(other.leave_out),
             allow_http: self.allow_http.or(other.allow_http),
             timeouts: self.timeouts.or(other.timeouts),
             providers,

@@ -33,7 +33,8 @@ pub const TRUST_VARIABLE: &str = "CONSENSUS_TRUST";
 const STORE_FILE: &str = "trusted.json";
 
 /// The settings that a project's file may make without trust; for a model see [`is_elsewhere`], and for a folder [`folder_claim`].
-const HARMLESS: [&str; 7] = ["model", "roleset", "stream", "retries", "calls_at_once", "timeouts", "prices"];
+const HARMLESS: [&str; 8] =
+    ["model", "roleset", "stream", "retries", "calls_at_once", "leave_out", "timeouts", "prices"];
 
 /// The settings that name a folder, which are harmless if it is inside the project's folder.
 const FOLDERS: [&str; 2] = ["runs_dir", "rolesets_dir"];

@@ -1,11 +1,12 @@
 //! Where a model is called, as data: the journal records it, and presets fill in its fields.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::parameter::OptionalParameter;
 use super::usage::Price;
 
 /// The place where one agent's model is called. It holds no secret: keys are named, not stored.
@@ -63,6 +64,15 @@ impl Endpoint {
             Self::Bedrock(_) | Self::Mock(_) => Some(Map::new()),
             Self::Bank(_) => None,
         }
+    }
+
+    /// Returns the parameters that are left out of each request.
+    pub fn leave_out(&self) -> impl Iterator<Item = OptionalParameter> {
+        let dialect = match self {
+            Self::OpenAi(endpoint) => Some(&endpoint.dialect),
+            Self::Bedrock(_) | Self::Mock(_) | Self::Bank(_) => None,
+        };
+        dialect.into_iter().flat_map(|dialect| dialect.leave_out.iter().copied())
     }
 
     /// Returns the name of the model alone.
@@ -228,6 +238,9 @@ pub struct Dialect {
     /// The extra headers.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
+    /// The parameters that are left out of every request.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub leave_out: BTreeSet<OptionalParameter>,
 }
 
 impl Dialect {
@@ -379,6 +392,7 @@ impl Preset {
             lenient_schema: self.lenient_schema,
             body: serde_json::from_str(body).expect("bodies in the table are JSON objects (tested)"),
             headers: self.headers.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect(),
+            leave_out: BTreeSet::new(),
         }
     }
 }

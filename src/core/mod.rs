@@ -7,6 +7,7 @@ mod command_end;
 mod endpoint;
 mod exit_code;
 mod interpreter_note;
+mod parameter;
 mod program;
 mod usage;
 
@@ -20,5 +21,6 @@ pub use endpoint::{
 pub use exit_code::ExitCode;
 pub(crate) use exit_code::is_unusable;
 pub use interpreter_note::InterpreterNote;
+pub use parameter::OptionalParameter;
 pub use program::{PROGRAM, VERSION};
 pub use usage::{Price, Receipt, Structured, Usage};

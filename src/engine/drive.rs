@@ -4,7 +4,6 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
-use futures_util::future::{AbortHandle, Abortable};
 use tokio::sync::watch;
 
 use super::error::EngineError;
@@ -14,10 +13,10 @@ use super::observer::{Observer, RunEvent};
 use super::prepared::{PreparedRun, Resumption, Tools};
 use super::redaction::Redaction;
 use super::run_state::{RunState, tokens_max};
-use crate::core::{Endpoint, PROGRAM};
+use crate::core::{Endpoint, OptionalParameter, PROGRAM};
 use crate::engine::ReplayError;
 use crate::journal::{
-    Asked, Entry, Found, Journal, Limits, Log, Record, Replied, RunSpec, RunWriter, Writer,
+    Asked, Entry, Found, Journal, LeftOut, Limits, Log, Record, Replied, RunSpec, RunWriter, Writer,
 };
 use crate::protocol::{Ask, CallId, Outcome, Passage, RunSetup, Search};
 use crate::provider::{CallProgress, Clients, Completion, Provider, ProviderError};
@@ -189,6 +188,11 @@ impl<'a> Engine<'a> {
                 provider.degrade_to(*held);
             }
         }
+        if endpoints.is_none() {
+            for (agent, parameter) in &state.left_out {
+                providers[*agent].leave_out(*parameter);
+            }
+        }
         let mut engine = Self::new(log, state, providers, limits, tools, observer);
         if is_open {
             engine.record(Entry::Resumed { program: PROGRAM.to_owned(), limits, endpoints, library })?;
@@ -254,7 +258,10 @@ impl<'a> Engine<'a> {
             if flight.reason.is_none() {
                 self.execute_what_is_owed(&mut flight, &providers)?;
             }
-            self.ask_what_is_owed(&mut flight, |ask| call(&providers[ask.call.agent], ask, observer)).await?;
+            self.ask_what_is_owed(&mut flight, &providers, |ask| {
+                call(&providers[ask.call.agent], ask, observer)
+            })
+            .await?;
             if flight.reason.is_some() && (flight.is_empty() || *stop.borrow() == StopRequest::Abort) {
                 break;
             }
@@ -271,7 +278,7 @@ impl<'a> Engine<'a> {
                 Some(landed) = flight.calls.next() => {
                     // A cancelled call has been removed already.
                     let Ok((call, result, took)) = landed else { continue };
-                    self.take_landed(&mut flight, call, result, took).await?;
+                    self.take_landed(&mut flight, &providers, call, result, took).await?;
                 }
             }
         }
@@ -285,9 +292,17 @@ impl<'a> Engine<'a> {
     async fn ask_what_is_owed<F: Future>(
         &mut self,
         flight: &mut Flight<'_, F>,
+        providers: &[Provider],
         begin: impl Fn(Ask) -> F,
     ) -> Result<(), EngineError> {
         let mut has_asked = false;
+        let refused = if flight.reason.is_none() { std::mem::take(&mut flight.refused) } else { Vec::new() };
+        for call in refused {
+            if let Some(ask) = self.state.asked_and_owed(call).cloned() {
+                flight.begin(call, begin(ask));
+                has_asked = true;
+            }
+        }
         while flight.reason.is_none() {
             let has_room = |ask: &&Ask| self.has_room(ask.call.agent, flight.handles.keys());
             let Some(ask) = self.state.to_ask().find(has_room).cloned() else { break };
@@ -296,11 +311,12 @@ impl<'a> Engine<'a> {
                 break;
             }
             let (call, sha256, tokens_max) = (ask.call, ask.digest, tokens_max(&ask));
+            for (parameter, message) in providers[call.agent].known_refusals() {
+                self.leave_out(providers, call.agent, parameter, message)?;
+            }
             self.record(Entry::Asked(Asked { call, sha256, tokens_max }))?;
             self.observer.on_event(RunEvent::Calling { agent: self.state.agent_name(call.agent), ask: &ask });
-            let (handle, registration) = AbortHandle::new_pair();
-            flight.handles.insert(call, handle);
-            flight.calls.push(Box::pin(Abortable::new(begin(ask), registration)));
+            flight.begin(call, begin(ask));
             has_asked = true;
         }
         // No request leaves before its record is written: calls begin only when they are awaited.
@@ -311,9 +327,10 @@ impl<'a> Engine<'a> {
     }
 
     /// Takes the result of a call, and cancels the calls that are no longer owed.
-    async fn take_landed<F>(
+    async fn take_landed<F: Future>(
         &mut self,
         flight: &mut Flight<'_, F>,
+        providers: &[Provider],
         call: CallId,
         result: Result<Completion, ProviderError>,
         took: Duration,
@@ -321,6 +338,11 @@ impl<'a> Engine<'a> {
         flight.handles.remove(&call);
         match result {
             Ok(completion) => self.take_answer(call, completion, took).await?,
+            // The finding is on record before the request is made without the parameter.
+            Err(ProviderError::Parameter { parameter, message, .. }) => {
+                self.leave_out(providers, call.agent, parameter, message)?;
+                flight.refused.push(call);
+            }
             Err(error) => {
                 let cause = format!("{}: {error}", self.state.agent_name(call.agent));
                 self.observer.on_event(RunEvent::Failed { call, error: &error });
@@ -337,6 +359,21 @@ impl<'a> Engine<'a> {
             is_owed
         });
         Ok(())
+    }
+
+    /// Records that an agent's server refused a parameter, and calls it without the parameter from here on.
+    fn leave_out(
+        &mut self,
+        providers: &[Provider],
+        agent: usize,
+        parameter: OptionalParameter,
+        message: String,
+    ) -> Result<(), EngineError> {
+        providers[agent].leave_out(parameter);
+        if self.state.has_left_out(agent, parameter) {
+            return Ok(());
+        }
+        self.record(Entry::LeftOut(LeftOut { agent, parameter, message }))
     }
 
     /// Returns true if the server of this agent may take one more call besides those in the air.

@@ -32,6 +32,8 @@ pub(super) struct Flight<'a, F> {
     pub(super) executing: BTreeSet<Digest>,
     /// The handles by which the calls can be cancelled.
     pub(super) handles: BTreeMap<CallId, AbortHandle>,
+    /// The calls that are made again, without a parameter that the server refused.
+    pub(super) refused: Vec<CallId>,
     /// The reason why the run is to be put down, if there is one.
     pub(super) reason: Option<Outcome>,
     heeded: StopRequest,
@@ -44,16 +46,24 @@ impl<F> Default for Flight<'_, F> {
             executions: FuturesUnordered::new(),
             executing: BTreeSet::new(),
             handles: BTreeMap::new(),
+            refused: Vec::new(),
             reason: None,
             heeded: StopRequest::None,
         }
     }
 }
 
-impl<F> Flight<'_, F> {
+impl<F: Future> Flight<'_, F> {
     /// Returns true if nothing is under way.
     pub(super) fn is_empty(&self) -> bool {
         self.calls.is_empty() && self.executions.is_empty()
+    }
+
+    /// Begins a call.
+    pub(super) fn begin(&mut self, id: CallId, call: F) {
+        let (handle, registration) = AbortHandle::new_pair();
+        self.handles.insert(id, handle);
+        self.calls.push(Box::pin(Abortable::new(call, registration)));
     }
 
     /// Takes a request to stop, and returns true if it is a new one.

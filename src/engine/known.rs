@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::run_state::RunState;
 use super::totals::{PhaseUsage, Totals};
 use crate::calibration::Confidence;
-use crate::core::{Endpoint, Usage};
+use crate::core::{Endpoint, OptionalParameter, Usage};
 use crate::journal::{Library, Limits, Replied, RunSpec};
 use crate::protocol::{
     Ask, CallId, CallPhase, Degraded, DegradedKind, Outcome, Protocol as _, RunReport, Search,
@@ -24,6 +24,16 @@ impl RunState {
     /// Returns true if the protocol still waits for a reply to this call.
     pub fn is_owed(&self, call: CallId) -> bool {
         self.owed.contains_key(&call)
+    }
+
+    /// Returns a call that was made and is still owed.
+    pub(super) fn asked_and_owed(&self, call: CallId) -> Option<&Ask> {
+        self.owed.get(&call).map(|(ask, _)| ask)
+    }
+
+    /// Returns true if it is on record that an agent's server refused this parameter.
+    pub(super) fn has_left_out(&self, agent: usize, parameter: OptionalParameter) -> bool {
+        self.left_out.contains(&(agent, parameter))
     }
 
     /// Returns the search that is owed, if one is.

@@ -14,8 +14,8 @@ use super::execution_list::ExecutionList;
 use super::mismatch::{Mismatch, ReplayError};
 use super::totals::{PhaseUsage, Totals};
 use crate::calibration::Confidence;
-use crate::core::{Endpoint, PROGRAM, Price, Usage};
-use crate::journal::{Asked, Entry, Found, Library, Limits, Record, Replied, RunSpec, between};
+use crate::core::{Endpoint, OptionalParameter, PROGRAM, Price, Usage};
+use crate::journal::{Asked, Entry, Found, LeftOut, Library, Limits, Record, Replied, RunSpec, between};
 use crate::protocol::{
     Action, Ask, CallId, CallPhase, Degraded, DegradedKind, Event, Machine, Outcome, PASSAGE_CHARS_MAX,
     PASSAGES_MAX, Passage, Protocol, ReplyShape, Search, Unexpected,
@@ -49,6 +49,8 @@ pub struct RunState {
     /// The tokens of each reply.
     pub(super) completions: BTreeMap<CallId, u64>,
     pub(super) degraded: Vec<Degraded>,
+    /// The parameters that each agent's server refused.
+    pub(super) left_out: BTreeSet<(usize, OptionalParameter)>,
     /// The agents of whose servers a reply has been checked against its schema.
     pub(super) examined: BTreeSet<usize>,
     /// The tokens that stand for texts that must not leave the machine.
@@ -106,6 +108,7 @@ impl RunState {
             phases: BTreeMap::new(),
             completions: BTreeMap::new(),
             degraded: Vec::new(),
+            left_out: BTreeSet::new(),
             examined: BTreeSet::new(),
             tokens: BTreeSet::new(),
             models: BTreeMap::new(),
@@ -123,6 +126,7 @@ impl RunState {
             let setup = serde_json::to_string(&opened.setup).unwrap_or_default();
             state.tokens.extend(redact::tokens(&setup).map(str::to_owned));
         }
+        state.note_settings();
         let actions = state.machine.step(&Event::Started)?;
         state.take_actions(actions);
         Ok(state)
@@ -174,6 +178,7 @@ impl RunState {
             }
             Entry::Found(found) => self.found(found),
             Entry::Executed(executed) => self.executed(executed),
+            Entry::LeftOut(LeftOut { agent, parameter, .. }) => self.note_left_out(*agent, *parameter),
             Entry::Stopped { outcome } => self.stopped(outcome),
             Entry::Resumed { limits, endpoints, library, .. } => {
                 if let Some(endpoints) = endpoints {
@@ -181,6 +186,8 @@ impl RunState {
                         return Err(Mismatch::Endpoints);
                     }
                     self.endpoints.clone_from(endpoints);
+                    self.left_out.clear();
+                    self.note_settings();
                 }
                 if let Some(library) = library {
                     self.note_library(library);
@@ -351,6 +358,31 @@ impl RunState {
             let name = self.agent_name(agent);
             let detail = format!("{name} was `{before}` until the run was resumed, and `{now}` from then on");
             self.degrade(DegradedKind::ModelChanged, escape::message(&detail));
+        }
+    }
+
+    /// Records that the server of an agent takes no such parameter.
+    fn note_left_out(&mut self, agent: usize, parameter: OptionalParameter) -> Result<(), Mismatch> {
+        if agent >= self.endpoints.len() {
+            return Err(Mismatch::Endpoints);
+        }
+        self.left_out.insert((agent, parameter));
+        if parameter.is_of_sampling() {
+            let name = self.agent_name(agent);
+            let detail =
+                format!("the server of {name} takes no `{parameter}`; its replies are not drawn as asked");
+            self.degrade(DegradedKind::SamplingNotAsAsked, detail);
+        }
+        Ok(())
+    }
+
+    /// Records the parameters that the settings leave out.
+    fn note_settings(&mut self) {
+        let left_out: BTreeSet<OptionalParameter> =
+            self.endpoints.iter().flat_map(Endpoint::leave_out).filter(|p| p.is_of_sampling()).collect();
+        for parameter in left_out {
+            let detail = format!("the settings leave out `{parameter}`; replies are not drawn as asked");
+            self.degrade(DegradedKind::SamplingNotAsAsked, detail);
         }
     }
 

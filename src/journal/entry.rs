@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::calibration::{AppliedCalibration, RunLimits};
-use crate::core::{Endpoint, InterpreterNote, Receipt, Structured, Usage};
+use crate::core::{Endpoint, InterpreterNote, OptionalParameter, Receipt, Structured, Usage};
 use crate::protocol::{CallId, ExecutionResult, Outcome, Passage, Reply, RunSetup};
 use crypto::Digest;
 
@@ -59,6 +59,8 @@ pub enum Entry {
     Found(Found),
     /// The user's check was run, or a program.
     Executed(Executed),
+    /// A server refused a parameter, and its requests are made without it from here on.
+    LeftOut(LeftOut),
     /// The run ended, or was put down to be resumed later.
     Stopped {
         /// How the run ended.
@@ -240,6 +242,18 @@ pub struct Replied {
     /// Whether the reply contained a key of its endpoint, or a part of one, which was removed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub key_removed: bool,
+}
+
+/// A parameter that the server of an agent refused.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct LeftOut {
+    /// The index of the agent.
+    pub agent: usize,
+    /// The parameter.
+    pub parameter: OptionalParameter,
+    /// The words with which the server refused it.
+    pub message: String,
 }
 
 /// An execution, and what came of it.

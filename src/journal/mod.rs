@@ -38,7 +38,8 @@ mod writer;
 
 pub(crate) use entry::between;
 pub use entry::{
-    Asked, Entry, Executed, Executor, Found, InBatch, InSession, Library, Limits, Record, Replied, RunSpec,
+    Asked, Entry, Executed, Executor, Found, InBatch, InSession, LeftOut, Library, Limits, Record, Replied,
+    RunSpec,
 };
 pub use error::JournalError;
 pub use gaps::has_gaps;

@@ -125,7 +125,11 @@ impl<'a> RunTrace<'a> {
             Entry::Resumed { program, .. } => {
                 self.event(at, "consensus.resumed", vec![text("consensus.program", program)]);
             }
-            Entry::Opened(_) | Entry::Asked(_) | Entry::Found(_) | Entry::Stopped { .. } => {}
+            Entry::Opened(_)
+            | Entry::Asked(_)
+            | Entry::Found(_)
+            | Entry::LeftOut(_)
+            | Entry::Stopped { .. } => {}
         }
     }
 

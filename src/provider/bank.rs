@@ -152,7 +152,10 @@ impl Bank {
                 }
             }
             Entry::Executed(executed) => drop(self.results.insert(executed.key, place)),
-            Entry::Found(_) | Entry::Resumed { endpoints: None, .. } | Entry::Stopped { .. } => {}
+            Entry::Found(_)
+            | Entry::LeftOut(_)
+            | Entry::Resumed { endpoints: None, .. }
+            | Entry::Stopped { .. } => {}
         }
     }
 

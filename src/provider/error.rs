@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use super::failure::is_rate_limit;
 use super::launch::error::LaunchError;
-use crate::core::ExitCode;
+use crate::core::{ExitCode, OptionalParameter};
 use crate::protocol::CallId;
 
 /// A call that failed.
@@ -55,6 +56,18 @@ pub enum ProviderError {
         /// The wait that the server asked for.
         retry_after: Option<Duration>,
     },
+    /// The server refused a parameter that may be left out. The same request without it may succeed.
+    #[error(
+        "{url} refused `{parameter}`: {message}; the setting `leave_out = [\"{parameter}\"]` leaves it out from the start"
+    )]
+    Parameter {
+        /// The base URL.
+        url: String,
+        /// The parameter.
+        parameter: OptionalParameter,
+        /// The server's message, neutralised and shortened.
+        message: String,
+    },
     /// The conversation does not fit into the model's context.
     #[error(
         "the conversation is longer than the context of the model at {url}: {message}; raise the server's context length, or lower `max_tokens` or `max_rounds`"
@@ -73,7 +86,17 @@ pub enum ProviderError {
         /// The reason why it is unusable.
         why: String,
     },
-    /// The server's answer was cut off or altered on its way.
+    /// The server reports an error without an HTTP status, inside an answer that began well.
+    #[error("{url} reports an error: {message}")]
+    Failed {
+        /// The base URL.
+        url: String,
+        /// The server's message, neutralised and shortened.
+        message: String,
+        /// Whether the same request may succeed later.
+        may_pass: bool,
+    },
+    /// The server's answer was cut off or altered on its way, or its end is not known.
     #[error("{url} sent a damaged answer: {why}")]
     Damaged {
         /// The base URL.
@@ -121,8 +144,10 @@ impl ProviderError {
             Self::Unreachable { .. }
             | Self::TimedOut { .. }
             | Self::Status { .. }
+            | Self::Parameter { .. }
             | Self::Overflow { .. }
             | Self::BadAnswer { .. }
+            | Self::Failed { .. }
             | Self::Damaged { .. }
             | Self::NotInBank { .. }
             | Self::AmbiguousInBank { .. }
@@ -139,14 +164,19 @@ impl ProviderError {
         }
     }
 
-    /// Returns true if the same request may succeed later: 408, 429, 5xx and connection faults.
+    /// Returns true if the same request may succeed later: 408, 425, 429, 5xx, limits of rates and connection faults.
     pub fn is_retryable(&self) -> bool {
         match self {
             // Without a connection, nothing was sent yet.
             Self::Unreachable { .. } | Self::TimedOut { .. } => self.is_of_connection(),
             // Loading a model takes minutes, which is too long to wait by the rule for passing faults.
-            Self::Status { status, .. } => matches!(status, 408 | 429 | 500..=599) && !self.is_loading(),
+            Self::Status { status, message, .. } => {
+                let is_passing = matches!(status, 408 | 425 | 429 | 500..=599) || is_rate_limit(message);
+                is_passing && !self.is_loading()
+            }
+            Self::Failed { may_pass, .. } => *may_pass,
             Self::Setup(_)
+            | Self::Parameter { .. }
             | Self::Overflow { .. }
             | Self::BadAnswer { .. }
             | Self::Damaged { .. }
@@ -178,8 +208,10 @@ impl ProviderError {
         match self {
             Self::Setup(_) | Self::Unreachable { .. } | Self::TimedOut { .. } | Self::Launch(_) => true,
             Self::Status { status, .. } => !matches!(status, 400 | 413 | 422),
-            Self::Overflow { .. }
+            Self::Parameter { .. }
+            | Self::Overflow { .. }
             | Self::BadAnswer { .. }
+            | Self::Failed { .. }
             | Self::Damaged { .. }
             | Self::NotInBank { .. }
             | Self::AmbiguousInBank { .. }
@@ -199,8 +231,10 @@ impl ProviderError {
             Self::Setup(_)
             | Self::Unreachable { .. }
             | Self::TimedOut { .. }
+            | Self::Parameter { .. }
             | Self::Overflow { .. }
             | Self::BadAnswer { .. }
+            | Self::Failed { .. }
             | Self::Damaged { .. }
             | Self::Launch(_)
             | Self::NotInBank { .. }

@@ -20,6 +20,7 @@ use reqwest::{Client, RequestBuilder, Response, Url};
 use serde_json::Value;
 
 use super::ProviderError;
+use super::failure::{Failure, error_message};
 use super::retry_after::retry_after;
 use super::secret::Secrets;
 use crate::core::Timeouts;
@@ -34,8 +35,28 @@ const POOL_IDLE: Duration = Duration::from_secs(4);
 /// The time that the machine's metadata service has to accept a connection. AWS tools give it a second, too.
 const METADATA_CONNECT: Duration = Duration::from_secs(1);
 
+/// The statuses of a request that a server refuses for what is in it.
+const REFUSALS: [u16; 3] = [400, 413, 422];
+
 /// The most credentials that are remembered besides the key. They change about once an hour, three at a time.
 const HIDDEN_MAX: usize = 64;
+
+/// The words of a server whose context is full. Each server has its own.
+const OVERFLOW: [&str; 13] = [
+    "exceed_context_size",
+    "exceeds the available context size",
+    "context_length_exceeded",
+    "context length",
+    "context window",
+    "context_window",
+    "max_model_len",
+    "max_new_tokens` must be <=",
+    "max_new_tokens must be <=",
+    "prompt is too long",
+    "input is too long",
+    "exceeds the maximum number of tokens",
+    "max_tokens must be at least 1, got -",
+];
 
 /// The texts that are removed from a server's words.
 struct Hidden {
@@ -225,7 +246,7 @@ impl Http {
         let body = self.body(response).await.unwrap_or_default();
         let message = self.redact(error_message(&self.secrets().in_message(&body)));
         let url = self.base_url.clone();
-        if status == 400 && is_overflow(&body) {
+        if REFUSALS.contains(&status) && is_overflow(&body) {
             return Err(ProviderError::Overflow { url, message });
         }
         let hint = match status {
@@ -244,7 +265,15 @@ impl Http {
 
     /// Reads a whole body within the limits.
     pub(super) async fn body(&self, response: Response) -> Result<String, ProviderError> {
-        let mut parts = std::pin::pin!(self.parts(response));
+        self.text(self.parts(response)).await
+    }
+
+    /// Reads the whole text of a body.
+    pub(super) async fn text(
+        &self,
+        parts: impl Stream<Item = Result<Bytes, StreamFault>>,
+    ) -> Result<String, ProviderError> {
+        let mut parts = std::pin::pin!(parts);
         let mut bytes = Vec::new();
         while let Some(part) = parts.next().await {
             bytes.extend_from_slice(&part.map_err(|fault| self.fault(&fault))?);
@@ -305,13 +334,16 @@ impl Http {
         ProviderError::Damaged { url: self.base_url.clone(), why: self.redact(why) }
     }
 
-    /// Returns the error of a status inside an answer that began well.
-    pub(super) fn late_status(&self, status: u16, message: String) -> ProviderError {
-        let (url, message) = (self.base_url.clone(), self.redact(message));
-        if status == 400 && is_overflow(&message) {
+    /// Returns the error of a failure inside an answer that began well.
+    pub(super) fn failed(&self, failure: Failure) -> ProviderError {
+        let (url, message) = (self.base_url.clone(), self.redact(failure.message));
+        if failure.status.is_none_or(|status| REFUSALS.contains(&status)) && is_overflow(&message) {
             return ProviderError::Overflow { url, message };
         }
-        ProviderError::Status { url, status, message, hint: "", retry_after: None }
+        match failure.status {
+            Some(status) => ProviderError::Status { url, status, message, hint: "", retry_after: None },
+            None => ProviderError::Failed { url, message, may_pass: failure.may_pass },
+        }
     }
 
     /// Removes these credentials from the server's words from now on.
@@ -406,20 +438,6 @@ fn innermost(error: &reqwest::Error) -> (String, bool) {
     (cause.to_string(), cause.downcast_ref().is_some_and(refused))
 }
 
-/// Returns the message in a server's error body, whatever its shape.
-pub(super) fn error_message(body: &str) -> String {
-    let value: Value = serde_json::from_str(body).unwrap_or_default();
-    let places =
-        [&value["error"]["message"], &value["message"], &value["Message"], &value["error"], &value["detail"]];
-    let found = places.into_iter().find_map(Value::as_str);
-    let text = found.map_or_else(|| body.to_owned(), str::to_owned);
-    let mut short: String = crate::text::escape::plain(&text).chars().take(300).collect();
-    if short.trim().is_empty() {
-        "(no message)".clone_into(&mut short);
-    }
-    short.trim().replace('\n', " ")
-}
-
 /// Returns the header that carries a key.
 pub(super) fn bearer(key: &str) -> Result<HeaderValue, ProviderError> {
     let value = HeaderValue::from_str(&format!("Bearer {key}"));
@@ -441,19 +459,10 @@ pub fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// Returns true if the context overflowed. llama.cpp and OpenAI report this with a code, vLLM and Bedrock in words.
-fn is_overflow(body: &str) -> bool {
-    let lower = body.to_lowercase();
-    [
-        "exceed_context_size",
-        "context_length_exceeded",
-        "maximum context length",
-        "context window",
-        "max_model_len",
-        "input is too long",
-    ]
-    .iter()
-    .any(|sign| lower.contains(sign))
+/// Returns true if the context overflowed, in the words of a server. llama.cpp and OpenAI report this with a code, too.
+fn is_overflow(words: &str) -> bool {
+    let lower = words.to_lowercase();
+    OVERFLOW.iter().any(|sign| lower.contains(sign))
 }
 
 /// Returns a client for a service that is no model server. It follows no redirects.

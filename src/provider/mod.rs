@@ -10,7 +10,9 @@ mod bank;
 mod bedrock;
 mod clients;
 mod completion;
+mod ending;
 mod error;
+mod failure;
 mod http;
 pub mod launch;
 mod load;
@@ -35,7 +37,7 @@ pub use reused::Reused;
 
 use std::sync::Arc;
 
-use crate::core::{Endpoint, Structured};
+use crate::core::{Endpoint, OptionalParameter, Structured};
 use crate::journal::Executed;
 use crate::protocol::Ask;
 use crypto::Digest;
@@ -96,7 +98,8 @@ impl Provider {
     ///
     /// # Errors
     ///
-    /// [`ProviderError`], after the retries that its kind allows.
+    /// [`ProviderError`], after the retries that its kind allows. After [`ProviderError::Parameter`] the caller records
+    /// the finding, calls [`Self::leave_out`], and asks again.
     pub async fn ask(&self, ask: &Ask, progress: OnProgress<'_>) -> Result<Completion, ProviderError> {
         match self {
             Self::OpenAi(server) => server.ask(ask, progress).await,
@@ -134,6 +137,25 @@ impl Provider {
             Self::Bedrock(bedrock) => bedrock.watch_shutdown(quitting),
             Self::Reusing { inner, .. } => inner.watch_shutdown(quitting),
             Self::Mock(_) | Self::Bank { .. } => {}
+        }
+    }
+
+    /// Leaves out a parameter of each request from now on.
+    pub fn leave_out(&self, parameter: OptionalParameter) {
+        match self {
+            Self::OpenAi(server) => server.leave_out(parameter),
+            Self::Reusing { inner, .. } => inner.leave_out(parameter),
+            Self::Bedrock(_) | Self::Mock(_) | Self::Bank { .. } => {}
+        }
+    }
+
+    /// Returns the parameters that the server has refused to any run of this process, with its words, and that this
+    /// provider does not leave out yet.
+    pub fn known_refusals(&self) -> Vec<(OptionalParameter, String)> {
+        match self {
+            Self::OpenAi(server) => server.known_refusals(),
+            Self::Reusing { inner, .. } => inner.known_refusals(),
+            Self::Bedrock(_) | Self::Mock(_) | Self::Bank { .. } => Vec::new(),
         }
     }
 

@@ -10,7 +10,7 @@ use super::vote::{stop_in_words, votes_in_words};
 use super::withheld::{confidence_in_words, withheld};
 use crate::core::InterpreterNote;
 use crate::engine::{Mismatch, ReplayError, RunState};
-use crate::journal::{Entry, Executed, Executor, Found, Record, Replied};
+use crate::journal::{Entry, Executed, Executor, Found, LeftOut, Record, Replied};
 use crate::protocol::map_reduce::Fact;
 use crate::protocol::panel::{Evaluated, Scores};
 use crate::protocol::review::{Finding, Reviewed};
@@ -97,6 +97,10 @@ fn step(state: &RunState, record: &Record) -> Option<TranscriptStep> {
         Entry::Executed(_) => {
             let (what, executed) = state.executions_made().last()?;
             execution(&mut text, what, executed);
+            None
+        }
+        Entry::LeftOut(LeftOut { agent, parameter, .. }) => {
+            let _ = writeln!(text, "*The server of {} takes no `{parameter}`.*\n", state.agent_name(*agent));
             None
         }
         Entry::Stopped { outcome } => {

@@ -12,8 +12,12 @@ use crate::protocol::vote::StopClass;
 use crate::protocol::{DegradedKind, How, Section};
 
 /// The kinds of losses that concern a server and not the answer: every reply was checked here.
-const OF_SERVERS: [DegradedKind; 3] =
-    [DegradedKind::SchemaIgnored, DegradedKind::StructuredOutput, DegradedKind::UsageEstimated];
+const OF_SERVERS: [DegradedKind; 4] = [
+    DegradedKind::SamplingNotAsAsked,
+    DegradedKind::SchemaIgnored,
+    DegradedKind::StructuredOutput,
+    DegradedKind::UsageEstimated,
+];
 
 /// Returns the worth of a run's agreement in one sentence. `endpoints` are those of its agents, in order.
 ///

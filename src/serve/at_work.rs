@@ -78,6 +78,7 @@ impl AtWork {
                 | Entry::Asked(_)
                 | Entry::Found(_)
                 | Entry::Executed(_)
+                | Entry::LeftOut(_)
                 | Entry::Stopped { .. }
                 | Entry::Resumed { .. } => false,
             },

@@ -3,6 +3,7 @@
 //! It tests whether the server really enforces JSON schemas: the server is asked for prose under a schema that only a fixed and
 //! unlikely string satisfies. A model would not write that string by chance.
 
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 use serde_json::{Value, json};
@@ -14,7 +15,7 @@ use crate::config::{
     BetterVote, Chosen, FileConfig, Hints, Origin, Roleset, RolesetAgent, Sourced, better_vote,
     default_roleset, explain, launch_command,
 };
-use crate::core::{Endpoint, ExitCode, Structured};
+use crate::core::{Endpoint, ExitCode, OptionalParameter, Structured};
 use crate::protocol::{Ask, CallId, Conversation, ReplyShape, Role, Step};
 use crate::provider::{Clients, Completion, Provider, ProviderError, ServerInfo};
 use crate::run::{NamedRoleset, SERVER_LOG, find_servers, launch, read_named, runs_folder};
@@ -119,16 +120,21 @@ async fn examine(mut endpoint: Endpoint) -> Value {
         }
     };
     let began = Instant::now();
-    let first = match server.ask(&prose(0), &|_| {}).await {
+    let mut left_out = BTreeSet::new();
+    let first = match ask_without(&server, &prose(0), &mut left_out).await {
         Ok(answer) => answer,
         Err(why) => return failed(&why),
     };
     let seconds = began.elapsed().as_secs_f64();
-    let second = server.ask(&prose(1), &|_| {}).await;
+    let second = ask_without(&server, &prose(1), &mut left_out).await;
     let cached = second.as_ref().map_or(0, |a| a.usage.cached);
-    let schema = schema_enforcement(&server).await;
+    let schema = schema_enforcement(&server, &mut left_out).await;
     let speed = first.usage.completion as f64 / seconds.max(0.001);
-    let advice = advice(&endpoint, &info.models, info.context_tokens, &first, cached, &schema);
+    let mut advice = advice(&endpoint, &info.models, info.context_tokens, &first, cached, &schema);
+    if !left_out.is_empty() {
+        let names: Vec<String> = left_out.iter().map(|parameter| format!("\"{parameter}\"")).collect();
+        advice.push(format!("the server refuses parameters; set `leave_out = [{}]`", names.join(", ")));
+    }
     json!({
         "provider": label,
         "usable": true,
@@ -142,9 +148,26 @@ async fn examine(mut endpoint: Endpoint) -> Value {
     })
 }
 
+/// Calls the model without each parameter that its server refuses, and collects these.
+async fn ask_without(
+    server: &Provider,
+    ask: &Ask,
+    left_out: &mut BTreeSet<OptionalParameter>,
+) -> Result<Completion, ProviderError> {
+    loop {
+        match server.ask(ask, &|_| {}).await {
+            Err(ProviderError::Parameter { parameter, .. }) => {
+                server.leave_out(parameter);
+                left_out.insert(parameter);
+            }
+            other => return other,
+        }
+    }
+}
+
 /// Returns `enforced`, `ignored`, `json_object`, `refused`, or the error.
-async fn schema_enforcement(server: &Provider) -> String {
-    match server.ask(&under_schema(), &|_| {}).await {
+async fn schema_enforcement(server: &Provider, left_out: &mut BTreeSet<OptionalParameter>) -> String {
+    match ask_without(server, &under_schema(), left_out).await {
         Ok(Completion { structured: Some(Structured::JsonSchema), reply, .. }) => {
             let value: Value = serde_json::from_str(reply.text.trim()).unwrap_or_default();
             if value["word"] == UNLIKELY { "enforced".to_owned() } else { "ignored".to_owned() }

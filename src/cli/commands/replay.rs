@@ -24,6 +24,7 @@ pub(crate) fn replay(args: &ShowArgs, output: &Output) -> anyhow::Result<ExitCod
             | Entry::Asked(_)
             | Entry::Found(_)
             | Entry::Executed(_)
+            | Entry::LeftOut(_)
             | Entry::Stopped { .. }
             | Entry::Resumed { .. } => None,
         };

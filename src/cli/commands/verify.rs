@@ -321,6 +321,7 @@ fn session(state: &RunState, journal: &Journal, dir: &Path) -> anyhow::Result<Op
             | Entry::Replied(_)
             | Entry::Found(_)
             | Entry::Executed(_)
+            | Entry::LeftOut(_)
             | Entry::Resumed { .. } => None,
         })
         .collect();

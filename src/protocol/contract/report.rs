@@ -147,6 +147,8 @@ pub enum DegradedKind {
     NoReview,
     /// A server refused the schema for its replies.
     StructuredOutput,
+    /// A server takes no temperature or no seed, or a setting leaves them out.
+    SamplingNotAsAsked,
     /// A server accepts a schema but does not enforce it.
     SchemaIgnored,
     /// The model was a different one when the run was resumed.
@@ -186,6 +188,7 @@ impl DegradedKind {
             Self::VoidBallot => "void_ballot",
             Self::NoReview => "no_review",
             Self::StructuredOutput => "structured_output",
+            Self::SamplingNotAsAsked => "sampling_not_as_asked",
             Self::SchemaIgnored => "schema_ignored",
             Self::ModelChanged => "model_changed",
             Self::UsageEstimated => "usage_estimated",

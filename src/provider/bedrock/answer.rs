@@ -5,6 +5,7 @@ use serde_json::value::RawValue;
 
 use crate::protocol::{Ask, Finish, Reply};
 use crate::provider::completion::Completion;
+use crate::provider::ending::finish;
 use crate::provider::receipt::Parts;
 use crate::provider::secret::{Cleaner, Secrets};
 use crate::text::escape;
@@ -170,11 +171,15 @@ impl Collected {
 
     /// Returns the reply, without keys, and its usage. Counts that are missing are estimated.
     pub(super) fn into_answer(self, ask: &Ask, secrets: &Secrets) -> Result<Completion, String> {
-        let finish = match self.stop.as_deref() {
-            Some("max_tokens" | "model_context_window_exceeded") => Finish::Length,
-            Some("guardrail_intervened" | "content_filtered") => Finish::Refused,
-            Some(_) => Finish::Stop,
-            None => return Err("it has no stop reason".to_owned()),
+        let Some(reason) = self.stop.as_deref() else { return Err("it has no stop reason".to_owned()) };
+        let finish = match finish(reason) {
+            Some(finish) => finish,
+            // A form is the input of a tool, and the call of the tool is its end.
+            None if reason == "tool_use" && !self.input.is_empty() => Finish::Stop,
+            None => {
+                let reason = escape::excerpt(reason);
+                return Err(format!("it ended for the reason `{reason}`, which ends no whole reply"));
+            }
         };
         let text = if self.input.is_empty() { self.text } else { self.input };
         let usage = match self.usage {

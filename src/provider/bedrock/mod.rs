@@ -115,7 +115,7 @@ impl BedrockConnection {
             self.collect(response, progress).await
         };
         let collected = self.http.exchange(request.body(body), self.endpoint.stream, requests, read).await?;
-        collected.into_answer(ask, &self.http.secrets()).map_err(|why| self.http.bad(why))
+        collected.into_answer(ask, &self.http.secrets()).map_err(|why| self.http.damaged(why))
     }
 
     async fn collect(

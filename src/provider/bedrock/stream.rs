@@ -9,7 +9,8 @@ use reqwest::Response;
 use super::answer::Collected;
 use crate::provider::ProviderError;
 use crate::provider::completion::{CallProgress, OnProgress, TextSoFar};
-use crate::provider::http::{Http, StreamFault, error_message};
+use crate::provider::failure::{Failure, error_message};
+use crate::provider::http::{Http, StreamFault};
 use crate::provider::receipt::Parts;
 
 /// The header in which the service names a request.
@@ -55,18 +56,16 @@ fn read(http: &Http, message: &Message, collected: &mut Collected) -> Result<(),
         found.and_then(|header| header.value().as_string().ok()).map_or("", |value| value.as_str())
     };
     let secrets = http.secrets();
-    let message_of = |text: &str| error_message(&secrets.in_message(text));
-    match header(":message-type") {
-        "event" => collected.add(message.payload(), &secrets).map_err(|why| http.bad(why)),
+    let (status, text) = match header(":message-type") {
+        "event" => return collected.add(message.payload(), &secrets).map_err(|why| http.bad(why)),
         "exception" => {
-            let text = message_of(&String::from_utf8_lossy(message.payload()));
-            Err(http.late_status(status(header(":exception-type")), text))
+            let payload = String::from_utf8_lossy(message.payload()).into_owned();
+            (status(header(":exception-type")), payload)
         }
-        _ => {
-            let text = format!("{} {}", header(":error-code"), header(":error-message"));
-            Err(http.late_status(500, message_of(&text)))
-        }
-    }
+        _ => (500, format!("{} {}", header(":error-code"), header(":error-message"))),
+    };
+    let message = error_message(&secrets.in_message(&text));
+    Err(http.failed(Failure { status: Some(status), message, may_pass: true }))
 }
 
 /// Returns the HTTP status that an exception has if it comes before a stream.

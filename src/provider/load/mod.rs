@@ -180,7 +180,8 @@ impl Drop for Permit<'_> {
 /// Returns what an error says about its server.
 fn end_of(error: &ProviderError) -> End {
     match error {
-        ProviderError::Status { status: 429 | 503 | 529, .. } => End::Well(LoadSign::Refused),
+        ProviderError::Status { status: 429 | 503 | 529, .. }
+        | ProviderError::Failed { may_pass: true, .. } => End::Well(LoadSign::Refused),
         error if error.is_of_connection() => End::Gone,
         ProviderError::Status { status: 500.., .. }
         | ProviderError::Unreachable { .. }
@@ -188,7 +189,9 @@ fn end_of(error: &ProviderError) -> End {
         ProviderError::Status { .. }
         | ProviderError::Setup(_)
         | ProviderError::Launch(_)
+        | ProviderError::Parameter { .. }
         | ProviderError::Overflow { .. }
+        | ProviderError::Failed { .. }
         | ProviderError::BadAnswer { .. }
         | ProviderError::Damaged { .. }
         | ProviderError::NotInBank { .. }

@@ -1,21 +1,26 @@
 //! Chat completions: one request, and the reply that is built from its answer.
 
+use std::borrow::Cow;
 use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures_util::StreamExt;
+use bytes::{Bytes, BytesMut};
+use futures_util::{Stream, StreamExt, stream};
 use reqwest::Response;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use sse_stream::SseStream;
 
-use super::answer::{CollectedChunks, Unusable};
-use super::wire::{ChatRequest, NamedSchema, ResponseFormat, StreamOptions};
-use crate::core::{OpenAiEndpoint, PRESETS, Structured, Timeouts};
+use super::answer::CollectedChunks;
+use super::chunk::{self, Unusable};
+use super::wire::{ChatRequest, CountsAtEnd, NamedSchema, ResponseFormat};
+use crate::core::{OpenAiEndpoint, OptionalParameter, PRESETS, Structured, Timeouts};
 use crate::files::{SMALL_BYTES_MAX, read_text};
 use crate::protocol::{Ask, ReplyShape};
 use crate::provider::completion::{CallProgress, Completion, OnProgress, TextSoFar};
+use crate::provider::failure::Failure;
 use crate::provider::http::{Http, StreamFault, bearer};
 use crate::provider::load::{Admission, Permit};
 use crate::provider::receipt::Parts;
@@ -23,13 +28,15 @@ use crate::provider::{Flow, ProviderError};
 
 /// The form of a request, so far as servers differ in it.
 #[derive(Clone, Copy)]
-pub(super) struct RequestForm {
+pub(super) struct RequestForm<'a> {
     /// The form of structured output; `None` if free text is wanted.
     pub(super) structured: Option<Structured>,
     /// Whether `max_completion_tokens` takes the place of `max_tokens`.
     pub(super) new_limit_name: bool,
     /// The field whose probability is asked for.
     pub(super) measured: Option<&'static str>,
+    /// The parameters that are left out.
+    pub(super) left_out: &'a BTreeSet<OptionalParameter>,
 }
 
 /// The known behaviour of a server. A form that it refuses is not tried again, by any run that shares the client.
@@ -65,6 +72,8 @@ pub(in crate::provider) struct Client {
     admission: Arc<Option<Admission>>,
     endpoint: OpenAiEndpoint,
     manners: Mutex<Manners>,
+    /// The parameters that the server has refused, with its words.
+    refusals: Mutex<BTreeMap<OptionalParameter, String>>,
 }
 
 impl Client {
@@ -95,7 +104,7 @@ impl Client {
         let server = |url| Http::new(url, endpoint.timeouts, headers.clone(), key.clone(), denied);
         let servers = endpoint.base_urls().map(server).collect::<Result<Vec<Http>, ProviderError>>()?;
         let manners = Manners { structured: Structured::JsonSchema, new_limit_name: false, measures: true };
-        Ok(Self { servers, admission, endpoint, manners: Mutex::new(manners) })
+        Ok(Self { servers, admission, endpoint, manners: Mutex::new(manners), refusals: Mutex::default() })
     }
 
     /// Returns the base URL, for messages.
@@ -133,6 +142,37 @@ impl Client {
         note(&mut self.manners.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
+    /// Returns true if a request of this form has the parameter.
+    pub(super) fn sends(&self, parameter: OptionalParameter, form: RequestForm<'_>) -> bool {
+        let is_there = match parameter {
+            OptionalParameter::Temperature | OptionalParameter::Seed => true,
+            OptionalParameter::TopP => self.endpoint.dialect.body.contains_key(parameter.name()),
+            OptionalParameter::StreamOptions => self.endpoint.stream,
+            OptionalParameter::Logprobs => form.measured.is_some(),
+            OptionalParameter::ResponseFormat => {
+                form.structured.is_some_and(|structured| structured != Structured::Prompt)
+            }
+        };
+        is_there && !form.left_out.contains(&parameter)
+    }
+
+    /// Returns the parameters that the settings leave out.
+    pub(super) fn left_out(&self) -> BTreeSet<OptionalParameter> {
+        self.endpoint.dialect.leave_out.clone()
+    }
+
+    /// Returns the parameters that the server has refused, with its words.
+    pub(super) fn refusals(&self) -> Vec<(OptionalParameter, String)> {
+        let refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        refusals.iter().map(|(parameter, message)| (*parameter, message.clone())).collect()
+    }
+
+    /// Records that the server refuses a parameter. Returns true if that is new.
+    pub(super) fn learn_refusal(&self, parameter: OptionalParameter, message: &str) -> bool {
+        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        refusals.insert(parameter, message.to_owned()).is_none()
+    }
+
     /// Returns the admission to the servers, if there is anything to decide.
     pub(in crate::provider) fn admission(&self) -> Option<&Admission> {
         self.admission.as_ref().as_ref()
@@ -147,17 +187,22 @@ impl Client {
     pub(super) async fn complete(
         &self,
         ask: &Ask,
-        form: RequestForm,
+        form: RequestForm<'_>,
         progress: OnProgress<'_>,
         requests: &Cell<u32>,
         permit: Option<&Permit<'_>>,
     ) -> Result<Completion, ProviderError> {
+        use OptionalParameter::{Seed, StreamOptions, Temperature, TopP};
         let http = &self.servers[permit.map_or(0, Permit::server)];
+        let mut further = Cow::Borrowed(&self.endpoint.dialect.body);
+        if form.left_out.contains(&TopP) && further.contains_key(TopP.name()) {
+            further.to_mut().shift_remove(TopP.name());
+        }
         let request = ChatRequest {
             model: &self.endpoint.model,
             messages: &ask.messages,
-            temperature: ask.temperature,
-            seed: ask.seed,
+            temperature: self.sends(Temperature, form).then_some(ask.temperature),
+            seed: self.sends(Seed, form).then_some(ask.seed),
             max_tokens: (!form.new_limit_name).then_some(ask.max_tokens),
             max_completion_tokens: form.new_limit_name.then_some(ask.max_tokens),
             response_format: response_format(
@@ -168,8 +213,8 @@ impl Client {
             logprobs: form.measured.is_some(),
             top_logprobs: form.measured.map(|_| TOP_LOGPROBS),
             stream: self.endpoint.stream,
-            stream_options: self.endpoint.stream.then_some(StreamOptions { include_usage: true }),
-            further: &self.endpoint.dialect.body,
+            stream_options: self.sends(StreamOptions, form).then_some(CountsAtEnd { include_usage: true }),
+            further: &further,
         };
         let post = http.post(http.path(&["chat", "completions"]));
         let post = post.header(CONTENT_TYPE, "application/json").body(request.body());
@@ -178,7 +223,7 @@ impl Client {
             collect(http, response, progress).await
         };
         let collected = http.exchange(post, self.endpoint.stream, requests, read).await?;
-        collected.into_answer(ask, &self.endpoint.base_url, &http.secrets())
+        collected.into_answer(ask, &http.secrets()).map_err(|why| unusable(http, why))
     }
 
     /// Fetches a small JSON document below the server's root or below the base URL.
@@ -192,43 +237,95 @@ impl Client {
     }
 }
 
-/// Reads a reply, streamed or whole. A server may answer either way, whatever the request asked for.
+/// Reads a reply, streamed or whole. A server may answer either way, whatever the request asked for, and it may name the
+/// other form or none as the media type. So the first character decides: no stream of events begins with a bracket.
 async fn collect(
     http: &Http,
     response: Response,
     progress: OnProgress<'_>,
 ) -> Result<CollectedChunks, ProviderError> {
-    let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
-    // The names of media types are case-insensitive (RFC 9110, section 8.3.1).
-    let is_stream =
-        kind.split(';').next().is_some_and(|name| name.trim().eq_ignore_ascii_case("text/event-stream"));
     let mut collected = CollectedChunks::new(Parts::new(&response, REQUEST_ID));
-    let secrets = http.secrets();
-    if !is_stream {
-        let body = http.body(response).await?;
-        collected.add(&body, &secrets).map_err(|why| unusable(http, why))?;
+    let mut parts = Box::pin(http.parts(response).fuse());
+    let mut beginning = BytesMut::new();
+    while !has_visible(&beginning) {
+        match parts.next().await {
+            Some(part) => beginning.extend_from_slice(&part.map_err(|fault| http.fault(&fault))?),
+            None => break,
+        }
+    }
+    let beginning = beginning.freeze();
+    let all = stream::iter([Ok(beginning.clone())]).chain(parts);
+    if is_json(&beginning) {
+        let body = http.text(all).await?;
+        let part = chunk::read(&body, &http.secrets()).map_err(|why| unusable(http, why))?;
+        collected.add(part).map_err(|why| unusable(http, why))?;
+        if collected.has_begun() && !collected.is_complete() {
+            return Err(http.damaged("it gives no reason for its end (`finish_reason`)".to_owned()));
+        }
         return Ok(collected);
     }
-    let mut events = SseStream::from_bytes_stream(Box::pin(http.parts(response)));
+    let has_parts = read_events(http, all, &mut collected, progress).await?;
+    if has_parts && collected.is_complete() {
+        return Ok(collected);
+    }
+    if !has_parts {
+        let text = String::from_utf8_lossy(&beginning);
+        return Err(unusable(http, chunk::explain(&http.secrets().in_message(&text))));
+    }
+    let why = "the stream ended in the middle of a reply".to_owned();
+    Err(http.fault(&StreamFault::Broken(why)))
+}
+
+/// Reads the events of a stream, up to its mark or its end. Returns whether one of them was a part of a reply.
+async fn read_events(
+    http: &Http,
+    bytes: impl Stream<Item = Result<Bytes, StreamFault>>,
+    collected: &mut CollectedChunks,
+    progress: OnProgress<'_>,
+) -> Result<bool, ProviderError> {
+    let mut has_parts = false;
+    let mut events = SseStream::from_bytes_stream(Box::pin(bytes));
+    let secrets = http.secrets();
     while let Some(event) = events.next().await {
         let event = event.map_err(|error| stream_error(http, &error))?;
-        let Some(data) = event.data else { continue };
+        let data = event.data.unwrap_or_default();
+        if event.event.as_deref() == Some("error") {
+            let failure = Failure::of_text(&secrets.in_message(&data));
+            return Err(unusable(http, Unusable::Failed(failure)));
+        }
+        // An event without data is a sign of life.
+        if data.trim().is_empty() {
+            continue;
+        }
         if data.trim() == "[DONE]" {
-            collected.done = true;
+            collected.is_done = true;
             // A body that is not read to its end takes its connection with it.
             let rest = async { while events.next().await.is_some() {} };
             let _ = tokio::time::timeout(END_WAIT, rest).await;
             break;
         }
-        collected.add(&data, &secrets).map_err(|why| unusable(http, why))?;
+        let added = chunk::read(&data, &secrets).and_then(|part| collected.add(part));
+        added.map_err(|why| unusable(http, why))?;
+        has_parts = true;
         let text = || collected.shown(&secrets);
         progress(CallProgress::Received { tokens: collected.parts, text: TextSoFar::new(&text, &secrets) });
     }
-    if !collected.is_complete() {
-        let why = "the stream ended in the middle of a reply".to_owned();
-        return Err(http.fault(&StreamFault::Broken(why)));
-    }
-    Ok(collected)
+    Ok(has_parts)
+}
+
+/// Returns true if there is a character besides white space and the mark that some programs begin every text with.
+fn has_visible(bytes: &[u8]) -> bool {
+    first_visible(bytes).is_some()
+}
+
+/// Returns true if a body that begins like this is JSON and no stream of events.
+fn is_json(bytes: &[u8]) -> bool {
+    matches!(first_visible(bytes), Some(b'{' | b'['))
+}
+
+fn first_visible(bytes: &[u8]) -> Option<u8> {
+    let is_visible = |byte: &&u8| !byte.is_ascii_whitespace() && !b"\xEF\xBB\xBF".contains(byte);
+    bytes.iter().find(is_visible).copied()
 }
 
 fn stream_error(http: &Http, error: &sse_stream::Error) -> ProviderError {
@@ -240,8 +337,8 @@ fn stream_error(http: &Http, error: &sse_stream::Error) -> ProviderError {
 fn unusable(http: &Http, why: Unusable) -> ProviderError {
     match why {
         Unusable::Form(why) => http.bad(why),
-        Unusable::Cut(why) => http.damaged(why),
-        Unusable::Status(status, message) => http.late_status(status, message),
+        Unusable::Damaged(why) => http.damaged(why),
+        Unusable::Failed(failure) => http.failed(failure),
     }
 }
 

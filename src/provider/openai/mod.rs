@@ -3,15 +3,19 @@
 //! Structured output is negotiated. The schema is sent as `json_schema`. A server that refuses it is asked again with
 //! `json_object`, and then with the prompt alone. A refusal is remembered as long as the client exists. Each reply
 //! records the form that was used, so that a weaker form shows in the result. The same goes for the two names of the
-//! token limit.
+//! token limit. A parameter that a server refuses and that may be left out ends the call, since the request without it
+//! must be on record before it is made.
 
 mod answer;
+mod chunk;
 mod client;
+mod fields;
 mod info;
 mod logprobs;
 mod wire;
 
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -22,7 +26,7 @@ use super::completion::{Completion, OnProgress, Quitting};
 use super::launch::Lifeline;
 use super::load::{Home, Permit};
 use super::retry::RetryPolicy;
-use crate::core::{OpenAiEndpoint, Structured};
+use crate::core::{OpenAiEndpoint, OptionalParameter, Structured};
 use crate::protocol::{Ask, ReplyShape};
 
 pub use info::ServerInfo;
@@ -39,6 +43,8 @@ pub struct OpenAi {
     retry: RetryPolicy,
     /// The strongest form of structured output that may be used.
     structured: Cell<Structured>,
+    /// The parameters that are left out of each request.
+    left_out: RefCell<BTreeSet<OptionalParameter>>,
     /// The lifeline of the server, set if this program launched it.
     lifeline: OnceCell<Lifeline>,
     home: Home,
@@ -54,11 +60,24 @@ impl OpenAi {
     pub(super) fn with_client(client: Arc<Client>) -> Self {
         Self {
             retry: RetryPolicy::new(client.retries(), client.is_refused_at_once()),
-            client,
             structured: Cell::new(Structured::JsonSchema),
+            left_out: RefCell::new(client.left_out()),
             lifeline: OnceCell::new(),
             home: Home::default(),
+            client,
         }
+    }
+
+    /// Leaves out a parameter of each request from now on.
+    pub fn leave_out(&self, parameter: OptionalParameter) {
+        self.left_out.borrow_mut().insert(parameter);
+    }
+
+    /// Returns the parameters that the server has refused to any run, with its words, and that are not left out yet.
+    pub fn known_refusals(&self) -> Vec<(OptionalParameter, String)> {
+        let mut refusals = self.client.refusals();
+        refusals.retain(|(parameter, _)| !self.left_out.borrow().contains(parameter));
+        refusals
     }
 
     /// Uses no stronger form of structured output than this from now on.
@@ -132,14 +151,20 @@ impl OpenAi {
     ) -> Result<Completion, ProviderError> {
         loop {
             let manners = self.client.manners();
+            let left_out = self.left_out.borrow().clone();
             let structured = match ask.shape {
                 ReplyShape::Free => None,
+                ReplyShape::Json { .. } if left_out.contains(&OptionalParameter::ResponseFormat) => {
+                    Some(Structured::Prompt)
+                }
                 ReplyShape::Json { .. } => Some(self.structured.get().max(manners.structured)),
             };
+            let is_measured = manners.measures && !left_out.contains(&OptionalParameter::Logprobs);
             let form = RequestForm {
                 structured,
                 new_limit_name: manners.new_limit_name,
-                measured: ask.shape.measured().filter(|_| manners.measures),
+                measured: if is_measured { ask.shape.measured() } else { None },
+                left_out: &left_out,
             };
             let once = || async {
                 let send = async |permit: Option<&Permit<'_>>| {
@@ -154,14 +179,34 @@ impl OpenAi {
                     answer.structured = structured;
                     return Ok(answer);
                 }
-                Err(error) if self.gives_way(&error, form) => {}
-                Err(error) => return Err(error),
+                Err(error) => {
+                    if let Some(refused) = self.refused_parameter(&error, form) {
+                        return Err(refused);
+                    }
+                    if !self.gives_way(&error, form) {
+                        return Err(error);
+                    }
+                }
             }
         }
     }
 
+    /// Returns the error for a parameter that the server refused and that may be left out, if it is still sent.
+    fn refused_parameter(&self, error: &ProviderError, form: RequestForm<'_>) -> Option<ProviderError> {
+        let ProviderError::Status { status: 400 | 422, message, url, .. } = error else { return None };
+        let parameter = OptionalParameter::ALL.into_iter().find(|&parameter| {
+            let is_negotiated =
+                matches!(parameter, OptionalParameter::Logprobs | OptionalParameter::ResponseFormat);
+            !is_negotiated && self.client.sends(parameter, form) && names(message, parameter.name())
+        })?;
+        if self.client.learn_refusal(parameter, message) {
+            tracing::warn!("{error}; trying again without `{parameter}`");
+        }
+        Some(ProviderError::Parameter { url: url.clone(), parameter, message: message.clone() })
+    }
+
     /// Weakens the request if the server refused its form. Returns false if there is nothing left to weaken.
-    fn gives_way(&self, error: &ProviderError, form: RequestForm) -> bool {
+    fn gives_way(&self, error: &ProviderError, form: RequestForm<'_>) -> bool {
         let ProviderError::Status { status: 400 | 403 | 422 | 501, message, .. } = error else {
             return false;
         };
@@ -173,7 +218,7 @@ impl OpenAi {
         if matches!(error, ProviderError::Status { status: 403, .. }) {
             return false;
         }
-        if message.contains("max_completion_tokens") && !form.new_limit_name {
+        if wants_new_limit_name(message) && !form.new_limit_name {
             self.client.learn(|manners| manners.new_limit_name = true);
             return true;
         }
@@ -229,6 +274,20 @@ impl Probe {
         let is_loading = matches!(health, Err(ProviderError::Status { status: 503, .. }));
         !is_loading && info::fetch(&self.0).await.is_ok()
     }
+}
+
+/// Returns true if a message has this name as a word of its own.
+fn names(message: &str, name: &str) -> bool {
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    message.to_ascii_lowercase().split(|c: char| !is_of_name(c)).any(|word| word == name)
+}
+
+/// Returns true if a refusal says that the limit of tokens has another name.
+fn wants_new_limit_name(message: &str) -> bool {
+    let unknown = ["unsupported", "not supported", "unknown", "unrecognized", "not permitted", "deprecated"];
+    let lower = message.to_ascii_lowercase();
+    lower.contains("max_completion_tokens")
+        || names(message, "max_tokens") && unknown.iter().any(|word| lower.contains(word))
 }
 
 /// Returns true if a refusal is about the response format: its message names the form, or there is no message.

@@ -1,14 +1,12 @@
-//! The JSON on the wire: chat completions as servers speak them, dialects included.
+//! The JSON of a request for a chat completion, and of a list of models.
 //!
 //! Incoming types ignore unknown fields on purpose, because every server adds some.
 
 use std::sync::Arc;
 
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::logprobs::Logprobs;
 use crate::protocol::Message;
 use crate::text::schema::SchemaText;
 
@@ -23,8 +21,10 @@ const MESSAGE_BYTES: usize = 32;
 pub(super) struct ChatRequest<'a> {
     pub(super) model: &'a str,
     pub(super) messages: &'a [Arc<Message>],
-    pub(super) temperature: f64,
-    pub(super) seed: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) seed: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) max_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,7 +38,7 @@ pub(super) struct ChatRequest<'a> {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) stream_options: Option<StreamOptions>,
+    pub(super) stream_options: Option<CountsAtEnd>,
     #[serde(flatten)]
     pub(super) further: &'a Map<String, Value>,
 }
@@ -58,7 +58,7 @@ pub(super) struct NamedSchema<'a> {
 }
 
 #[derive(Serialize)]
-pub(super) struct StreamOptions {
+pub(super) struct CountsAtEnd {
     pub(super) include_usage: bool,
 }
 
@@ -70,100 +70,6 @@ impl ChatRequest<'_> {
         serde_json::to_writer(&mut body, self).expect("texts, numbers and JSON are JSON");
         body
     }
-}
-
-/// A whole completion, or one chunk of a streamed one.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Body {
-    pub(super) choices: Vec<Choice>,
-    #[serde(deserialize_with = "usage")]
-    pub(super) usage: Option<WireUsage>,
-    pub(super) error: Option<Value>,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) id: Option<String>,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) system_fingerprint: Option<String>,
-    /// The time of creation, in seconds since 1970.
-    #[serde(deserialize_with = "lenient")]
-    pub(super) created: Option<u64>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Choice {
-    /// The message of a whole completion.
-    pub(super) message: Option<Delta>,
-    /// The message of a chunk.
-    pub(super) delta: Option<Delta>,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) finish_reason: Option<String>,
-    #[serde(deserialize_with = "logprobs")]
-    pub(super) logprobs: Option<Logprobs>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Delta {
-    pub(super) content: Option<Content>,
-    pub(super) refusal: Option<String>,
-    /// The reasoning, as llama.cpp, DeepSeek and older vLLM name it.
-    pub(super) reasoning_content: Option<String>,
-    /// The reasoning, as newer vLLM, OpenRouter and Ollama name it.
-    pub(super) reasoning: Option<String>,
-}
-
-/// The text of a reply: whole, or in parts, of which only the text parts count.
-#[derive(Deserialize)]
-#[serde(untagged)]
-pub(super) enum Content {
-    Whole(String),
-    Parts(Vec<ContentPart>),
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-pub(super) struct ContentPart {
-    text: Option<String>,
-}
-
-impl Content {
-    pub(super) fn into_text(self) -> String {
-        match self {
-            Self::Whole(text) => text,
-            Self::Parts(parts) => parts.into_iter().filter_map(|part| part.text).collect(),
-        }
-    }
-}
-
-#[derive(Clone, Copy, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct WireUsage {
-    pub(super) prompt_tokens: u64,
-    pub(super) completion_tokens: u64,
-    pub(super) prompt_tokens_details: Option<PromptDetails>,
-    /// The cost in US dollars, as OpenRouter reports it.
-    pub(super) cost: Option<f64>,
-}
-
-#[derive(Clone, Copy, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct PromptDetails {
-    pub(super) cached_tokens: Option<u64>,
-}
-
-/// Reads figures. A reply is not lost because its figures cannot be read.
-fn usage<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<WireUsage>, D::Error> {
-    lenient(deserializer)
-}
-
-fn logprobs<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Logprobs>, D::Error> {
-    lenient(deserializer)
-}
-
-fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<Option<T>, D::Error> {
-    let value = Value::deserialize(deserializer)?;
-    Ok(serde_json::from_value(value).ok())
 }
 
 /// A list of models.

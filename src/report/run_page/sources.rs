@@ -123,6 +123,7 @@ fn texts<'a>(state: &'a RunState, records: &'a [Record]) -> Vec<SourceText<'a>> 
         | Entry::Asked(_)
         | Entry::Replied(_)
         | Entry::Executed(_)
+        | Entry::LeftOut(_)
         | Entry::Stopped { .. }
         | Entry::Resumed { .. } => None,
     });

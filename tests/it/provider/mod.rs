@@ -3,8 +3,10 @@
 
 pub(crate) mod bedrock;
 mod conformance;
+mod endings;
 mod keys_are_never_shown;
 mod launched_server;
 mod load_limit;
 mod openai;
+mod parameters;
 mod server_faults;

@@ -174,7 +174,7 @@ fn answers_that_are_none_are_named() {
     fails("it is not a chat completion", |_| vec![Act::Send(http("200 OK", "", b"<html>It works!</html>"))]);
     fails("it has no choices", |_| vec![Act::Send(http("200 OK", "", b"{\"choices\":[]}"))]);
     fails("it is not UTF-8", |_| vec![Act::Send(http("200 OK", "", b"{\"choices\":\"\xff\xfe\"}"))]);
-    fails("the server reports an error", |_| {
+    fails("reports an error: oom", |_| {
         vec![Act::Send(http("200 OK", "", b"{\"error\":{\"message\":\"oom\"}}"))]
     });
 }
@@ -316,8 +316,8 @@ fn reply_parts_form_one_text() {
         let text = SENSIBLE(&request.json());
         let (first, second) = text.split_at(text.floor_char_boundary(text.len() / 2));
         let parts =
-            json!([{"type": "text", "text": first}, {"type": "image"}, {"type": "text", "text": second}]);
-        let body = json!({"choices": [{"message": {"content": parts}, "finish_reason": 7}]});
+            json!([{"type": "text", "text": first}, {"type": "thinking"}, {"type": "text", "text": second}]);
+        let body = json!({"choices": [{"message": {"content": parts}, "finish_reason": "stop"}]});
         // Some programs begin every text with this mark.
         let body = format!("\u{feff}{body}");
         vec![Act::Send(http("200 OK", "content-type: application/json\r\n", body.as_bytes()))]
