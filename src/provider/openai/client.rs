@@ -1,7 +1,7 @@
 //! Chat completions: one request, and the reply that is built from its answer.
 
 use std::borrow::Cow;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -55,6 +55,9 @@ const TOP_LOGPROBS: u32 = 10;
 
 /// The header in which servers name a request.
 const REQUEST_ID: &str = "x-request-id";
+
+/// The most bytes of an answer in no known form that are looked at for an error.
+const FIRST_BYTES_MAX: usize = 2048;
 
 /// The time that a body has to end once its content is over. The end mostly comes with the content, or right behind it.
 const END_WAIT: Duration = Duration::from_millis(100);
@@ -253,9 +256,15 @@ async fn collect(
             None => break,
         }
     }
-    let beginning = beginning.freeze();
-    let all = stream::iter([Ok(beginning.clone())]).chain(parts);
-    if is_json(&beginning) {
+    let is_json = is_json(&beginning);
+    let first = RefCell::new(Vec::new());
+    let keep_first = |part: &Result<Bytes, StreamFault>| {
+        let (Ok(part), mut first) = (part, first.borrow_mut()) else { return };
+        let room = FIRST_BYTES_MAX.saturating_sub(first.len()).min(part.len());
+        first.extend_from_slice(&part[..room]);
+    };
+    let all = stream::iter([Ok(beginning.freeze())]).chain(parts).inspect(keep_first);
+    if is_json {
         let body = http.text(all).await?;
         let part = chunk::read(&body, &http.secrets()).map_err(|why| unusable(http, why))?;
         collected.add(part).map_err(|why| unusable(http, why))?;
@@ -269,7 +278,8 @@ async fn collect(
         return Ok(collected);
     }
     if !has_parts {
-        let text = String::from_utf8_lossy(&beginning);
+        let first = first.borrow();
+        let text = String::from_utf8_lossy(&first);
         return Err(unusable(http, chunk::explain(&http.secrets().in_message(&text))));
     }
     let why = "the stream ended in the middle of a reply".to_owned();

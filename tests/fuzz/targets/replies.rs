@@ -45,6 +45,7 @@ impl Scene {
                 Entry::Asked(_)
                 | Entry::Found(_)
                 | Entry::Executed(_)
+                | Entry::LeftOut(_)
                 | Entry::Stopped { .. }
                 | Entry::Resumed { .. } => {}
             }
