@@ -16,24 +16,11 @@ const CODES: [&str; 6] = ["code", "status_code", "statusCode", "status", "http_s
 const MESSAGES: [&str; 8] =
     ["message", "Message", "msg", "error_msg", "status_msg", "detail", "error_description", "reason"];
 
-/// The fields by which an object of a reply shows that something went wrong.
-pub(super) const SIGNS: [&str; 12] = [
-    "error",
-    "errors",
-    "detail",
-    "base_resp",
-    "object",
-    "type",
-    "code",
-    "status_code",
-    "statusCode",
-    "status",
-    "http_status",
-    "error_code",
-];
-
 /// The places of an error within an object, best first.
-const PLACES: [&str; 4] = ["error", "errors", "detail", "base_resp"];
+const PLACES: [&str; 3] = ["error", "errors", "detail"];
+
+/// The object in which `MiniMax` writes a code and a message with every reply.
+const MINIMAX: &str = "base_resp";
 
 /// Words of a server that has too much to do, in small letters without anything between them.
 const RATE_LIMITS: [&str; 6] =
@@ -72,50 +59,73 @@ pub(super) struct Failure {
 }
 
 impl Failure {
-    /// Reads an error from a whole body or event that is nothing else. Keys must have been removed from it.
+    /// Reads an error from a whole body or event. Keys must have been removed from it. The words of a model beside the
+    /// error do not count.
     pub(super) fn of_text(text: &str) -> Self {
-        let value: Value = serde_json::from_str(text).unwrap_or_default();
-        Self { status: find_status(&value), message: error_message(text), may_pass: may_pass(text) }
+        let whole: Value = serde_json::from_str(text).unwrap_or_default();
+        let error = find_error(&whole).unwrap_or(&whole);
+        let status = find_status(error).or_else(|| find_status(&whole));
+        let words = if error.is_null() { text.to_owned() } else { error.to_string() };
+        let mut message = shorten(find_message(error).unwrap_or(&words));
+        if let Some(name) = find_parameter(error).filter(|name| !message.contains(name)) {
+            let _ = write!(message, " (`{}`)", escape::excerpt(name));
+        }
+        Self { status, message, may_pass: may_pass(&words) }
     }
 }
 
-/// Returns true if an object of a reply says that something went wrong: the body, its choice, or its message.
-pub(super) fn has_error(object: &Value) -> bool {
-    if PLACES[..3].iter().any(|place| !is_blank(&object[place])) {
-        return true;
-    }
-    if ["object", "type"].iter().any(|name| object[name] == "error") {
-        return true;
-    }
-    let is_bad = |object: &Value| {
-        let mut codes = CODES.iter().map(|name| &object[name]);
-        codes.any(|code| !is_blank(code) && !is_success(code))
-    };
-    is_bad(object) || is_bad(&object["base_resp"])
+/// Returns true if an object of a reply says that something went wrong: the body, its choice, or its message. `field`
+/// returns the value of a field, or null.
+pub(super) fn has_error(field: impl Fn(&str) -> Value) -> bool {
+    let has_place = PLACES.iter().any(|place| !is_blank(&field(place)));
+    let is_named_so = ["object", "type"].iter().any(|name| field(name) == "error");
+    has_place || is_named_so || has_bad_code(&field) || has_bad_code(|name| field(MINIMAX)[name].clone())
 }
 
-/// Returns the message in a server's error body, whatever its form.
-pub(super) fn error_message(body: &str) -> String {
-    let value: Value = serde_json::from_str(body).unwrap_or_default();
-    let text = find_message(&value, 0).unwrap_or(body);
+/// Returns true if a code is not one of those that servers send with what went well.
+fn has_bad_code(field: impl Fn(&str) -> Value) -> bool {
+    CODES.iter().any(|name| match field(name) {
+        Value::Number(number) => !is_success(number.as_u64()),
+        Value::String(word) => match word.trim().parse() {
+            Ok(number) => !is_success(Some(number)),
+            // A status in words may be one of progress.
+            Err(_) => {
+                name.contains("code") && !["", "ok", "success"].contains(&&*word.trim().to_ascii_lowercase())
+            }
+        },
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => false,
+    })
+}
+
+fn is_success(code: Option<u64>) -> bool {
+    code.is_some_and(|code| code == 0 || (200..300).contains(&code))
+}
+
+/// Returns a text on one line, neutralised.
+fn shorten(text: &str) -> String {
     let short: String = escape::plain(text).chars().take(MESSAGE_CHARS_MAX).collect();
-    let mut short = short.trim().replace('\n', " ");
-    if short.is_empty() {
-        "(no message)".clone_into(&mut short);
+    let short = short.trim().replace('\n', " ");
+    if short.is_empty() { "(no message)".to_owned() } else { short }
+}
+
+/// Returns the innermost error in a body, its choices, or their messages.
+fn find_error(value: &Value) -> Option<&Value> {
+    if let Value::Array(list) = value {
+        return list.iter().find_map(find_error);
     }
-    if let Some(name) = find_parameter(&value).filter(|name| !short.contains(name)) {
-        let _ = write!(short, " (`{}`)", escape::excerpt(name));
+    let inside = |name: &&str| Some(&value[*name]).filter(|inner| !is_blank(inner));
+    if let Some(error) = PLACES.iter().chain([&MINIMAX]).find_map(inside) {
+        return find_error(error).or(Some(error));
     }
-    short
+    ["choices", "delta", "message"].iter().filter_map(inside).find_map(find_error)
 }
 
 /// Returns the parameter that an error names beside its message, as OpenAI does and servers in Python do.
 fn find_parameter(value: &Value) -> Option<&str> {
-    let param = [&value["error"]["param"], &value["param"]].into_iter().find_map(Value::as_str);
-    let places = value["detail"].as_array().or_else(|| value["message"]["detail"].as_array());
-    let first = places.and_then(|list| list.first()).map(|error| &error["loc"]);
-    let loc = first.and_then(Value::as_array).and_then(|loc| loc.last()).and_then(Value::as_str);
-    param.or(loc).filter(|name| !name.is_empty())
+    let error = value.as_array().and_then(|list| list.first()).unwrap_or(value);
+    let place = error["loc"].as_array().and_then(|loc| loc.last());
+    let name = error["param"].as_str().or_else(|| place?.as_str());
+    name.filter(|name| !name.is_empty())
 }
 
 /// Returns true if the words of an error say that the same request may succeed later.
@@ -134,57 +144,27 @@ fn only_letters(words: &str) -> String {
     words.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
 }
 
-/// Returns the first message in an error, which may be in a list or in another object.
-fn find_message(value: &Value, depth: usize) -> Option<&str> {
-    if depth > 4 {
-        return None;
-    }
-    match value {
-        Value::Array(list) => list.iter().find_map(|item| find_message(item, depth + 1)),
+/// Returns the first message of an error.
+fn find_message(error: &Value) -> Option<&str> {
+    match error {
+        Value::String(text) => Some(text),
+        Value::Array(list) => list.iter().find_map(find_message),
         Value::Object(_) => {
-            let nested = PLACES.iter().map(|place| &value[place]);
-            if let Some(found) =
-                nested.filter(|inner| !inner.is_string()).find_map(|inner| find_message(inner, depth + 1))
-            {
-                return Some(found);
-            }
-            let named = MESSAGES.iter().chain(&PLACES[..1]).map(|name| &value[name]);
-            if let Some(found) = named.filter_map(Value::as_str).find(|text| !text.trim().is_empty()) {
-                return Some(found);
-            }
-            value["choices"].as_array().and_then(|_| find_message(&value["choices"], depth + 1))
+            let mut named = MESSAGES.iter().filter_map(|name| error[*name].as_str());
+            named.find(|text| !text.trim().is_empty())
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+        Value::Null | Value::Bool(_) | Value::Number(_) => None,
     }
 }
 
-/// Returns the first HTTP status in an error.
-fn find_status(value: &Value) -> Option<u16> {
-    match value {
-        Value::Array(list) => list.first().and_then(find_status),
-        Value::Object(_) => {
-            let inner = PLACES.iter().chain(["choices"].iter()).find_map(|place| find_status(&value[*place]));
-            inner.or_else(|| CODES.iter().find_map(|name| as_status(&value[*name])))
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
-    }
+/// Returns the HTTP status in an error.
+fn find_status(error: &Value) -> Option<u16> {
+    CODES.iter().find_map(|name| as_status(&error[*name]))
 }
 
 fn as_status(code: &Value) -> Option<u16> {
     let number = code.as_u64().or_else(|| code.as_str()?.trim().parse().ok())?;
     u16::try_from(number).ok().filter(|status| (400..600).contains(status))
-}
-
-/// Returns true for a code that servers send with what went well.
-fn is_success(code: &Value) -> bool {
-    match code {
-        Value::Number(number) => number.as_u64().is_some_and(|code| code == 0 || (200..300).contains(&code)),
-        Value::String(word) => {
-            let word = word.trim().to_ascii_lowercase();
-            ["0", "200", "success", "ok", "completed", "in_progress"].contains(&word.as_str())
-        }
-        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => false,
-    }
 }
 
 /// Returns true for the values with which servers write that there is nothing.
@@ -195,5 +175,68 @@ fn is_blank(value: &Value) -> bool {
         Value::Array(list) => list.is_empty(),
         Value::Object(fields) => fields.is_empty(),
         Value::Bool(true) | Value::Number(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn words_of_an_error_are_its_own() {
+        let beside = |delta: Value, error: Value| json!({"choices": [{"delta": delta, "error": error}]});
+        for (value, status, message, may_pass) in [
+            (json!({"error": {"message": "slow down", "code": "429"}}), Some(429), "slow down", false),
+            (json!([{"error": {"message": "quota", "code": 429}}]), Some(429), "quota", false),
+            (json!({"detail": "the worker died", "status_code": 502}), Some(502), "the worker died", true),
+            (json!({"object": "error", "message": "no voice", "code": 50001}), None, "no voice", false),
+            (
+                json!({"detail": [{"loc": ["body", "seed"], "msg": "no extra"}]}),
+                None,
+                "no extra (`seed`)",
+                false,
+            ),
+            (json!({"error": {"message": "no", "param": "top_p"}}), None, "no (`top_p`)", false),
+            (
+                json!({"type": "error", "error": {"type": "overloaded_error", "message": "x"}}),
+                None,
+                "x",
+                true,
+            ),
+            (beside(json!({"content": "a timeout"}), json!("no such voice")), None, "no such voice", false),
+            (
+                json!({"choices": null, "base_resp": {"status_code": 1002, "status_msg": "rate limit"}}),
+                None,
+                "rate limit",
+                true,
+            ),
+        ] {
+            let expected = Failure { status, message: message.to_owned(), may_pass };
+            assert_eq!(Failure::of_text(&value.to_string()), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn errors_differ_from_what_went_well() {
+        let reports = |value: &Value| has_error(|name| value[name].clone());
+        for well in [
+            json!({"object": "chat.completion", "error": null, "errors": [], "detail": ""}),
+            json!({"code": 0, "message": "Success", "status": "generating"}),
+            json!({"base_resp": {"status_code": 0, "status_msg": ""}, "status_code": "200"}),
+        ] {
+            assert!(!reports(&well), "{well}");
+        }
+        for ill in [
+            json!({"error": {}, "errors": ["x"]}),
+            json!({"object": "error"}),
+            json!({"code": 1302}),
+            json!({"code": "rate_limited"}),
+            json!({"status": "502"}),
+            json!({"base_resp": {"status_code": 1002}}),
+        ] {
+            assert!(reports(&ill), "{ill}");
+        }
     }
 }

@@ -20,7 +20,7 @@ use reqwest::{Client, RequestBuilder, Response, Url};
 use serde_json::Value;
 
 use super::ProviderError;
-use super::failure::{Failure, error_message};
+use super::failure::Failure;
 use super::retry_after::retry_after;
 use super::secret::Secrets;
 use crate::core::Timeouts;
@@ -244,7 +244,7 @@ impl Http {
         }
         let retry_after = retry_after(response.headers(), SystemTime::now());
         let body = self.body(response).await.unwrap_or_default();
-        let message = self.redact(error_message(&self.secrets().in_message(&body)));
+        let message = self.redact(Failure::of_text(&self.secrets().in_message(&body)).message);
         let url = self.base_url.clone();
         if REFUSALS.contains(&status) && is_overflow(&body) {
             return Err(ProviderError::Overflow { url, message });

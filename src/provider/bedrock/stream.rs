@@ -9,7 +9,7 @@ use reqwest::Response;
 use super::answer::Collected;
 use crate::provider::ProviderError;
 use crate::provider::completion::{CallProgress, OnProgress, TextSoFar};
-use crate::provider::failure::{Failure, error_message};
+use crate::provider::failure::Failure;
 use crate::provider::http::{Http, StreamFault};
 use crate::provider::receipt::Parts;
 
@@ -64,8 +64,8 @@ fn read(http: &Http, message: &Message, collected: &mut Collected) -> Result<(),
         }
         _ => (500, format!("{} {}", header(":error-code"), header(":error-message"))),
     };
-    let message = error_message(&secrets.in_message(&text));
-    Err(http.failed(Failure { status: Some(status), message, may_pass: true }))
+    let failure = Failure::of_text(&secrets.in_message(&text));
+    Err(http.failed(Failure { status: Some(status), ..failure }))
 }
 
 /// Returns the HTTP status that an exception has if it comes before a stream.

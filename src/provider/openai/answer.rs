@@ -1,7 +1,8 @@
 //! Builds a reply from the output of a server, whole or in parts.
 //!
 //! The input is parts in their order, and the end of the form. The output is a whole, cut or refused reply, or the
-//! reason why the reply cannot be used. Nothing is guessed: where two parts say different things about the reply, it is damaged.
+//! reason why the reply cannot be used. Nothing is guessed: where two parts say different things about the reply, it is
+//! damaged.
 
 use super::chunk::{Choice, ReplyPart, Unusable, WireUsage, Words};
 use super::fields::join_halves;
@@ -54,7 +55,7 @@ impl CollectedChunks {
         }
         match (self.finish, finish) {
             (Some(before), Some(now)) if before != now => {
-                Err(Unusable::Damaged(format!("it ended twice, as {before:?} and as {now:?}")))
+                Err(Unusable::Damaged("it ended twice, for two reasons".to_owned()))
             }
             (before, now) => {
                 self.finish = before.or(now);
@@ -80,6 +81,7 @@ impl CollectedChunks {
             return self.append(words);
         }
         if words.content.is_empty() || words.content == self.text {
+            self.is_refused |= words.is_refused;
             return Ok(());
         }
         Err(Unusable::Damaged("its last message is not the text of its chunks".to_owned()))

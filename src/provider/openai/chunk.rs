@@ -1,17 +1,18 @@
 //! One part of a reply as servers send it: a whole completion, or one chunk of a stream.
 //!
-//! The input is its JSON. The output is a [`ReplyPart`], or the reason why it cannot be used. A part is taken only in the forms
-//! that are listed here. Fields of other names are ignored, because every server adds some, unless they report an error.
+//! The input is its JSON. The output is a [`ReplyPart`], or the reason why it cannot be used. A part is taken only
+//! in the forms that are listed here. Fields of other names are ignored, because every server adds some, unless they
+//! report an error.
 
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 
 use super::fields::{Doubled, ObjectFields, Wtf8};
 use super::logprobs::{Logprobs, Token};
 use crate::protocol::Finish;
 use crate::provider::ending::finish;
-use crate::provider::failure::{Failure, SIGNS, has_error, may_pass};
+use crate::provider::failure::{Failure, has_error, may_pass};
 use crate::provider::secret::Secrets;
 use crate::text::escape;
 
@@ -136,13 +137,7 @@ pub(super) fn explain(text: &str) -> Unusable {
 
 /// Returns true if an object says that something went wrong.
 fn reports_error(fields: &ObjectFields<'_>) -> bool {
-    let mut signs = Map::new();
-    for name in SIGNS {
-        if let Some(value) = fields.lenient::<Value>(name) {
-            signs.insert(name.to_owned(), value);
-        }
-    }
-    has_error(&Value::Object(signs))
+    has_error(|name| fields.lenient(name).unwrap_or_default())
 }
 
 /// Returns the reason for the end, if the reply ends here.
