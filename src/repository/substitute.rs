@@ -33,15 +33,18 @@ impl GitPlace {
     /// Finds the repository that a folder is in, by the names of files alone.
     pub(super) fn find(folder: &Path) -> Option<Self> {
         let folder = folder.canonicalize().ok()?;
-        folder.ancestors().find_map(|place| {
+        for place in folder.ancestors() {
             let dot = place.join(".git");
+            // A file that leads nowhere does not mean the repository around it.
             let own = if dot.is_file() { linked(&dot)? } else { dot };
             if let Some(common) = common_of(&own) {
                 return Some(Self { common, own, work_tree: Some(place.to_owned()) });
             }
-            let common = common_of(place)?;
-            Some(Self { common, own: place.to_owned(), work_tree: None })
-        })
+            if let Some(common) = common_of(place) {
+                return Some(Self { common, own: place.to_owned(), work_tree: None });
+            }
+        }
+        None
     }
 }
 
@@ -196,6 +199,22 @@ fn has_format(settings: &str, name: &str, value: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A file `.git` that leads nowhere is not passed over.
+    #[test]
+    fn broken_link_finds_no_other_repository() {
+        let folder = Scratch::new(&std::env::temp_dir(), "test").unwrap();
+        let git = folder.path().join(".git");
+        for name in ["objects", "refs"] {
+            std::fs::create_dir_all(git.join(name)).unwrap();
+        }
+        std::fs::write(git.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+        let inner = folder.path().join("inner");
+        std::fs::create_dir(&inner).unwrap();
+        assert_eq!(GitPlace::find(&inner).unwrap().common, git.canonicalize().unwrap());
+        std::fs::write(inner.join(".git"), "gitdir: ../nowhere\n").unwrap();
+        assert!(GitPlace::find(&inner).is_none());
+    }
 
     #[test]
     fn only_known_formats_are_taken() {

@@ -356,3 +356,92 @@ fn repository_filter_is_never_run() {
     assert_eq!(std::fs::read(folder.path().join("a.txt")).unwrap(), b"one\ntwo\nthree\n");
     assert!(!project.path().join("ran").exists(), "a filter was run");
 }
+
+/// Sets every key of git-config(1) that names a command, some that change a tree, hooks and attributes.
+fn set_every_command(project: &Project, command: &str) {
+    let keys = "core.fsmonitor core.pager core.editor core.sshCommand core.askPass core.gitProxy core.alternateRefsCommand \
+        diff.external diff.x.command diff.x.textconv difftool.x.cmd filter.x.clean filter.x.smudge filter.x.process \
+        merge.x.driver mergetool.x.cmd gpg.program gpg.ssh.program gpg.ssh.defaultKeyCommand credential.helper \
+        interactive.diffFilter pager.diff pager.log sequence.editor trailer.x.command trailer.x.cmd \
+        uploadpack.packObjectsHook remote.origin.uploadpack remote.origin.receivepack remote.origin.vcs browser.x.cmd \
+        sendemail.sendmailCmd web.browser hook.x.command man.x.cmd guitool.x.cmd init.templateDir";
+    let more = [
+        ("core.attributesFile", project.path().join("attributes").display().to_string()),
+        ("core.hooksPath", project.path().join("hooks").display().to_string()),
+        ("core.worktree", "/".to_owned()),
+        ("diff.renames", "copies".to_owned()),
+        ("diff.algorithm", "histogram".to_owned()),
+        ("diff.noprefix", "true".to_owned()),
+        ("merge.default", "x".to_owned()),
+        ("merge.directoryRenames", "true".to_owned()),
+        ("merge.renames", "false".to_owned()),
+        ("log.showSignature", "true".to_owned()),
+        ("remote.origin.promisor", "true".to_owned()),
+        ("remote.origin.url", format!("ext::sh -c '{command}'")),
+        ("protocol.ext.allow", "always".to_owned()),
+        ("extensions.partialClone", "origin".to_owned()),
+    ];
+    let set = |file: &Path, key: &str, value: &str| {
+        git(Path::new("/"), &["config", "--file", file.to_str().unwrap(), key, value])
+    };
+    let (config, included) = (project.path().join(".git/config"), project.path().join("included"));
+    for file in [&config, &included] {
+        for key in keys.split_whitespace() {
+            set(file, key, command);
+        }
+        for (key, value) in &more {
+            set(file, key, value);
+        }
+    }
+    set(&config, "include.path", included.to_str().unwrap());
+    for hooks in [".git/hooks", "hooks"] {
+        for name in
+            ["reference-transaction", "post-checkout", "post-index-change", "pre-commit", "post-merge"]
+        {
+            let hook = project.path().join(hooks).join(name);
+            project.write(&format!("{hooks}/{name}"), format!("#!/bin/sh\n{command}\n").as_bytes());
+            std::fs::set_permissions(hook, std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+    }
+    for name in ["attributes", ".git/info/attributes"] {
+        project.write(name, b"* merge=x diff=x filter=x\n");
+    }
+}
+
+/// No key of git-config(1) that names a command runs one, whoever owns the repository, and none changes the tree.
+#[test]
+fn repository_settings_run_nothing() {
+    let project = Project::new();
+    project.write("b.txt", b"1\n2\n3\n4\n5\n6\n7\n8\n");
+    project.write("old/a", b"the same file, which is long enough to be found again\n");
+    project.commit("before");
+    project.git(&["branch", "--force", "main"]);
+    project.write("b.txt", b"1\n2\n3\n4\n5\n6\n7\nx\n");
+    project.write("old/new", b"new\n");
+    project.commit("ours");
+    project.git(&["checkout", "--quiet", "-b", "theirs", "main"]);
+    project.write("b.txt", b"y\n2\n3\n4\n5\n6\n7\n8\n");
+    project.git(&["mv", "old", "moved"]);
+    project.commit("theirs");
+    let patch = git_bytes(project.path(), &["diff-tree", "-p", "main", "work"]);
+    let decide = || {
+        let (repository, folder) = (project.open(), Folder::new());
+        let main = repository.commit_of("main").unwrap();
+        let merged =
+            repository.candidate("theirs", ChangeSource::Branch("work")).map_err(|why| why.to_string());
+        let patched = repository.candidate("main", ChangeSource::Patch(&patch)).unwrap();
+        repository.export(&patched.tree, folder.path()).unwrap();
+        let author = repository.authorship(&main, "work").unwrap();
+        (merged, patched, author, repository.differing(&project.path().join("b.txt"), &main).unwrap())
+    };
+    let before = decide();
+    assert_eq!(before.3, ["b.txt"], "the work tree is at another commit");
+    let ran = project.path().join("ran");
+    set_every_command(&project, &format!("touch {}; false", ran.display()));
+    assert_eq!(decide(), before);
+    let repository = project.open();
+    let candidate = repository.candidate("main", ChangeSource::Branch("theirs")).unwrap();
+    repository.land(&project.landing(&candidate), &mark_of(1)).unwrap();
+    repository.undo(&project.landing(&candidate), &mark_of(1)).unwrap();
+    assert!(!ran.exists(), "a command was run");
+}
