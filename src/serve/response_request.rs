@@ -214,6 +214,12 @@ mod tests {
             ("background", json!(true)),
             ("tools", json!([{"type": "web_search"}])),
             ("max_output_tokens", json!(0)),
+            ("metadata", json!({"a": "x".repeat(513)})),
+            ("metadata", json!({"x".repeat(65): "a"})),
+            (
+                "metadata",
+                json!((0..17).map(|at| (at.to_string(), at.to_string())).collect::<BTreeMap<_, _>>()),
+            ),
         ] {
             let mut body = json!({"model": "m", "input": "2+2?"});
             body[field] = value;
