@@ -57,7 +57,7 @@ pub struct FileConfig {
     pub retries: Option<u32>,
     /// The most calls that a run makes to one server at once.
     pub calls_at_once: Option<NonZeroU32>,
-    /// The parameters that are left out of each request to the default server.
+    /// The parameters that are left out of each request to any OpenAI-compatible server.
     pub leave_out: Option<BTreeSet<OptionalParameter>>,
     /// Whether plain HTTP to other machines is allowed.
     pub allow_http: Option<bool>,

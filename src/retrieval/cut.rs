@@ -1,8 +1,8 @@
 //! Cuts a text along its structure: at headings and paragraphs, then at lines, sentences, words and characters.
 //!
 //! The input is a text, its layout, and the most that a part may hold. The output is the places of the parts, in order.
-//! Each part is as large as the limit allows, begins and ends with no white space, and together the parts leave out
-//! nothing else. The time grows with the length of the text alone.
+//! Each part is within the limit and has no white space at its ends. Nothing but white space is left out. The time grows
+//! with the length of the text alone.
 
 use std::ops::Range;
 
