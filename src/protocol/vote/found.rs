@@ -1,15 +1,16 @@
 //! The answer at the end of a free text, found by rule.
 //!
 //! The input is what a voter wrote, and the kind of answer. The output is the text of its answer, or `None` if the rule finds none; then
-//! the voter is asked for it in a form. Nothing here decides whether the answer is valid.
+//! the voter is asked for it in a form. The answer is the last thing that the text says about it. A text that says two things, takes one
+//! back or goes on to calculate has none. Nothing here decides whether the answer is valid.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 use serde::Serialize;
 
-use super::quantity::{number, pattern};
-use crate::text::{CanonicalKind, Canonicalizer};
+use super::quantity::{last_number, number, pattern};
+use crate::text::{Canonical, CanonicalKind, Canonicalizer};
 
 /// A line that announces the answer, with the marks of Markdown around the word.
 static ANNOUNCED: LazyLock<Regex> = LazyLock::new(|| {
@@ -21,6 +22,9 @@ static ANNOUNCED: LazyLock<Regex> = LazyLock::new(|| {
 /// A line that holds the answer after four marks, as the solutions of GSM8K end.
 static MARKED: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\s*####\s*([^#].*)$"));
 
+/// The beginning of a sentence in a line.
+static SENTENCE: LazyLock<Regex> = LazyLock::new(|| pattern(r#"^|[.!?:;]["')*\]]*\s+"#));
+
 /// A sentence that says the answer and nothing else.
 static SAID: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
@@ -28,11 +32,21 @@ static SAID: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
+/// A line with which the next question begins, in a text that runs on.
+static NEXT: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?im)^(?:[\s*_#>]*(?:q|question|problem|exercise|human|user|input|instruction)[*_\s]*:|\s*###\s*(?:instruction|question|input)\b|\s*<\|(?:im_start|user|start_header_id)\|)",
+    )
+});
+
+/// Words with which an author takes back what it wrote.
+const RETRACTS: &str = r"wait|hm+|reconsider\w*|second\s+thoughts?|edit|correction|corrected|my\s+bad|w?h?oops|sorry|apolog\w+|mis\w*|errors?|wrong|incorrect|actually|(?:scratch|strike)\s+that|let\s+me\s+re\w+|re-?(?:check|calculat|count|do|read)\w*|typo|instead|rather|revis\w+|updated?";
+
+static RETRACTED: LazyLock<Regex> = LazyLock::new(|| pattern(&format!(r"(?i)\b(?:{RETRACTS})\b")));
+
 /// Words after an answer that may take it back.
 static TAKES_BACK: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"(?i)\b(?:wait|however|but|not|no|\w+n['’]t|wrong|incorrect|mistakes?|errors?|actually|instead|sorry|correction|rather|re-?check|must\s+be|should\s+be)\b",
-    )
+    pattern(&format!(r"(?i)\b(?:{RETRACTS}|however|but|not|no|\w+n['’]t|must\s+be|should\s+be)\b"))
 });
 
 /// The beginning of a box.
@@ -58,48 +72,122 @@ pub enum FoundBy {
     Program,
 }
 
-/// Returns the text of the answer in what a voter wrote, and the rule that found it. `choice` reads a letter or an option, for a question
-/// with options.
+/// A place in a text that says something about the answer.
+struct Mention<'a> {
+    by: FoundBy,
+    /// The words that may be the answer.
+    words: String,
+    /// The byte at which it begins.
+    start: usize,
+    /// The text behind it.
+    after: &'a str,
+}
+
+/// The question that a voter was asked, as far as it decides how an answer is read.
+pub(super) struct Asked<'a, Choice> {
+    pub(super) prompt: &'a str,
+    pub(super) canonicalizer: &'a Canonicalizer,
+    /// Reads a letter or an option, for a question with options.
+    pub(super) choice: Choice,
+}
+
+/// Returns the text of the answer in what a voter wrote, and the rule that found it.
 ///
 /// The order of the rules is that of the reference that agrees with 5,276 solutions of GSM8K. Its last resort, the last number of a text,
-/// is left out, and each rule takes an answer only if nothing else is said with it. A vote for a number that was not meant as the answer is
-/// worse than a further question, because all samples of one model err alike.
-pub(super) fn answer(
+/// is left out. A vote for a number that was not meant as the answer is worse than a further question, because all samples of one model
+/// err alike.
+pub(super) fn answer<Choice: Fn(&str) -> Option<String>>(
     said: &str,
-    canonicalizer: &Canonicalizer,
-    choice: impl Fn(&str) -> Option<String>,
+    asked: &Asked<'_, Choice>,
 ) -> Option<(String, FoundBy)> {
     let said = after_thoughts(said)?;
-    let kind = canonicalizer.kind();
-    let is_short = matches!(kind, CanonicalKind::Number | CanonicalKind::Choice);
-    let last = said.lines().rfind(|line| !line.trim().is_empty())?;
-    let in_last = |pattern: &Regex| Some(pattern.captures(last)?.get(1)?.as_str().to_owned());
-    let short = |found: Option<String>| found.filter(|_| is_short);
-    let rules: [(FoundBy, &dyn Fn() -> Option<String>); 5] = [
-        (FoundBy::Line, &|| announced(said, kind, is_short)),
-        (FoundBy::Marks, &|| short(in_last(&MARKED))),
-        (FoundBy::Box, &|| if is_short { boxed_at_the_end(said) } else { boxed(said) }.map(str::to_owned)),
-        (FoundBy::Sentence, &|| short(in_last(&SAID))),
-        (FoundBy::Whole, &|| short(Some(said.trim().to_owned()).filter(|text| text.lines().count() == 1))),
-    ];
-    rules.iter().find_map(|(by, find)| {
-        let found = find()?;
-        let text = without_marks(&found, kind);
-        let read = match kind {
-            CanonicalKind::Number if *by == FoundBy::Whole => {
-                canonicalizer.canonicalize(text).is_ok().then(|| text.to_owned())
-            }
-            CanonicalKind::Number => number(text, canonicalizer),
-            CanonicalKind::Choice => choice(text),
-            CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Json | CanonicalKind::Verbatim => {
-                canonicalizer
-                    .canonicalize(text)
-                    .is_ok_and(|read| !read.text.is_empty())
-                    .then(|| text.to_owned())
-            }
+    match asked.canonicalizer.kind() {
+        CanonicalKind::Number | CanonicalKind::Choice => asked.short(said),
+        CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Json | CanonicalKind::Verbatim => {
+            asked.long(said)
+        }
+    }
+}
+
+impl<Choice: Fn(&str) -> Option<String>> Asked<'_, Choice> {
+    /// Finds a number or a choice.
+    fn short(&self, said: &str) -> Option<(String, FoundBy)> {
+        let said = before_next_question(said);
+        let mentions = mentions(said);
+        let Some(last) = mentions.last() else {
+            let whole = said.trim();
+            let is_line = whole.lines().count() == 1;
+            return self.read(whole, FoundBy::Whole).filter(|_| is_line).map(|found| (found, FoundBy::Whole));
         };
-        Some((read?, *by))
-    })
+        let found = self.read(&last.words, last.by)?;
+        let is_other = |mention: &Mention<'_>| {
+            self.read(&mention.words, mention.by).is_some_and(|other| !self.are_equal(&other, &found))
+        };
+        // A line of its own is what was asked for, so only another such line speaks against it.
+        let others = mentions.iter().filter(|other| last.by != FoundBy::Line || other.by == FoundBy::Line);
+        let is_corrected = |other: &Mention<'_>| {
+            last.by == FoundBy::Line && RETRACTED.is_match(&said[other.start..last.start])
+        };
+        let is_disputed = others.into_iter().any(|other| is_other(other) && !is_corrected(other));
+        (!is_disputed && self.stands(&found, last)).then_some((found, last.by))
+    }
+
+    /// Returns true if nothing behind an answer speaks against it.
+    fn stands(&self, found: &str, mention: &Mention<'_>) -> bool {
+        let after = mention.after;
+        if TAKES_BACK.is_match(after) || mention.by == FoundBy::Sentence && !after.trim().is_empty() {
+            return false;
+        }
+        if self.canonicalizer.kind() == CanonicalKind::Choice {
+            let is_other = |line: &str| {
+                (self.choice)(without_marks(line, CanonicalKind::Choice)).is_some_and(|other| other != found)
+            };
+            return !after.lines().any(is_other);
+        }
+        if mention.by == FoundBy::Box {
+            return !after.contains(|c: char| c.is_ascii_digit());
+        }
+        // A calculation that ends in the same number is its check.
+        last_number(after).is_none_or(|last| self.are_equal(&last, found))
+    }
+
+    fn are_equal(&self, one: &str, other: &str) -> bool {
+        let canonical =
+            |text: &str| self.canonicalizer.canonicalize(text).ok().map(|Canonical { text, .. }| text);
+        one == other || canonical(one).is_some_and(|text| Some(text) == canonical(other))
+    }
+
+    /// Finds an answer of any length. Where it may have several lines, all that follows belongs to it; prose ends at a blank line.
+    fn long(&self, said: &str) -> Option<(String, FoundBy)> {
+        let is_prose = self.canonicalizer.kind() == CanonicalKind::Text;
+        let said = if is_prose { before_next_question(said) } else { said };
+        let Some((words, after)) = announced(said, is_prose) else {
+            return Some((self.read(boxed(said)?, FoundBy::Box)?, FoundBy::Box));
+        };
+        let found = self.read(&words, FoundBy::Line)?;
+        let is_other = |mention: &Mention<'_>| {
+            self.read(&mention.words, mention.by).is_none_or(|other| !self.are_equal(&other, &found))
+        };
+        let is_disputed = is_prose && (RETRACTED.is_match(after) || mentions(after).iter().any(is_other));
+        (!is_disputed).then_some((found, FoundBy::Line))
+    }
+
+    /// Returns the answer in the words of a mention, if they are one.
+    fn read(&self, words: &str, by: FoundBy) -> Option<String> {
+        let kind = self.canonicalizer.kind();
+        let text = without_marks(words, kind);
+        match kind {
+            CanonicalKind::Number if by == FoundBy::Whole => {
+                self.canonicalizer.canonicalize(text).is_ok().then(|| text.to_owned())
+            }
+            CanonicalKind::Number => number(text, self.prompt, self.canonicalizer),
+            CanonicalKind::Choice => (self.choice)(text),
+            CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Json | CanonicalKind::Verbatim => {
+                let read = self.canonicalizer.canonicalize(text);
+                read.is_ok_and(|read| !read.text.is_empty()).then(|| text.to_owned())
+            }
+        }
+    }
 }
 
 /// Returns what a voter wrote after its thoughts, where a server leaves these in the reply. Thoughts without an end hold no answer.
@@ -110,40 +198,83 @@ fn after_thoughts(said: &str) -> Option<&str> {
     }
 }
 
-/// Returns what follows the last line that announces an answer: the rest of that line or, if that is empty, the last line of the text if it
-/// is the only one that follows. Where the answer may have several lines, the further ones belong to it; prose ends at a blank line.
-fn announced(said: &str, kind: CanonicalKind, is_short: bool) -> Option<String> {
-    let lines: Vec<&str> = said.lines().collect();
-    let (at, rest) = lines.iter().enumerate().rev().find_map(|(at, line)| {
-        let rest = ANNOUNCED.captures(line)?.get(1)?.as_str().trim();
-        Some((at, rest))
+/// Returns a text up to the question that a model makes up after it has answered.
+fn before_next_question(said: &str) -> &str {
+    let Some(first) = mentions(said).into_iter().next() else { return said };
+    let next = NEXT.find_at(said, first.start).map(|next| next.start());
+    &said[..next.unwrap_or(said.len())]
+}
+
+/// Returns the places that say something about the answer, in their order. A heading with four marks is one only in the last line.
+fn mentions(said: &str) -> Vec<Mention<'_>> {
+    let mut mentions = Vec::new();
+    let last = said.trim_end().rfind('\n').map_or(0, |at| at + 1);
+    let mut start = 0;
+    for line in said.split_inclusive('\n') {
+        let after = &said[start + line.len()..];
+        let written = line.trim_end_matches(['\n', '\r']);
+        let mention = |by, words: &str| Mention { by, words: words.to_owned(), start, after };
+        let rest = |pattern: &Regex| Some(pattern.captures(written)?.get(1)?.as_str());
+        if let Some(rest) = rest(&ANNOUNCED) {
+            mentions.push(if rest.trim().is_empty() {
+                below(after, start)
+            } else {
+                mention(FoundBy::Line, rest)
+            });
+        } else if let Some(rest) = rest(&MARKED).filter(|_| start >= last) {
+            mentions.push(mention(FoundBy::Marks, rest));
+        } else if let Some(content) = boxed(written) {
+            let behind = written.rsplit_once(BOX).map_or(written.len(), |(before, _)| before.len());
+            let behind = start + behind + BOX.len() + content.len();
+            mentions.push(Mention { after: &said[behind..], ..mention(FoundBy::Box, content) });
+        } else {
+            mentions.extend(sentences(written).map(|words| mention(FoundBy::Sentence, words)));
+        }
+        start += line.len();
+    }
+    mentions
+}
+
+/// Returns the mention of a line that announces an answer below it: the only line that follows, if there is one.
+fn below(after: &str, start: usize) -> Mention<'_> {
+    let mut whole = after.lines().filter(|line| !line.trim().is_empty());
+    let words = match (whole.next(), whole.next()) {
+        (Some(only), None) => only.to_owned(),
+        (None | Some(_), _) => String::new(),
+    };
+    Mention { by: FoundBy::Line, words, start, after: "" }
+}
+
+/// Returns the words of each sentence in a line that says the answer. Only the last one has all that follows it.
+fn sentences(line: &str) -> impl Iterator<Item = &str> {
+    let words = |begins: regex::Match<'_>| Some(SAID.captures(&line[begins.end()..])?.get(1)?.as_str());
+    let mut said: Vec<&str> = SENTENCE.find_iter(line).filter_map(words).collect();
+    let last = said.pop();
+    let first_sentence = |words: &str| words.find(". ").unwrap_or(words.len());
+    said.into_iter().map(move |words| &words[..first_sentence(words)]).chain(last)
+}
+
+/// Returns what follows the last line that announces an answer, and the text behind it: the rest of that line and further lines, if these
+/// belong to the answer.
+fn announced(said: &str, is_prose: bool) -> Option<(String, &str)> {
+    let mut end = said.len();
+    let (rest, further) = said.split_inclusive('\n').rev().find_map(|line| {
+        let further = &said[end..];
+        end -= line.len();
+        let rest = ANNOUNCED.captures(line.trim_end_matches(['\n', '\r']))?.get(1)?.as_str().trim();
+        Some((rest, further))
     })?;
-    let further = &lines[at + 1..];
-    if is_short && !rest.is_empty() && further.iter().any(|line| TAKES_BACK.is_match(line)) {
-        return None;
+    if !is_prose {
+        let text = if rest.is_empty() { further.to_owned() } else { format!("{rest}\n{further}") }
+            .replace("\r\n", "\n");
+        // The indentation of the first line belongs to the answer.
+        return Some((unfenced(text.trim_start_matches('\n').trim_end()).to_owned(), ""));
     }
-    match kind {
-        CanonicalKind::Number | CanonicalKind::Choice => {
-            let mut whole = further.iter().filter(|line| !line.trim().is_empty());
-            match (rest.is_empty(), whole.next(), whole.next()) {
-                (false, ..) => Some(rest.to_owned()),
-                (true, Some(only), None) => Some((*only).to_owned()),
-                (true, _, _) => None,
-            }
-        }
-        CanonicalKind::Text => {
-            let begins =
-                if rest.is_empty() { further.iter().position(|line| !line.trim().is_empty())? } else { 0 };
-            let prose = further[begins..].iter().take_while(|line| !line.trim().is_empty());
-            Some(std::iter::once(rest).chain(prose.copied()).collect::<Vec<_>>().join("\n").trim().to_owned())
-        }
-        CanonicalKind::Lines | CanonicalKind::Json | CanonicalKind::Verbatim => {
-            let text =
-                if rest.is_empty() { further.join("\n") } else { [&[rest], further].concat().join("\n") };
-            // The indentation of the first line belongs to the answer.
-            Some(unfenced(text.trim_start_matches('\n').trim_end()).to_owned())
-        }
-    }
+    let prose = if rest.is_empty() { further.trim_start() } else { further };
+    let is_blank = |line: &&str| line.trim().is_empty();
+    let length: usize = prose.split_inclusive('\n').take_while(|line| !is_blank(line)).map(str::len).sum();
+    let (own, after) = prose.split_at(length);
+    Some((format!("{rest}\n{own}").replace("\r\n", "\n").trim().to_owned(), after))
 }
 
 /// Returns a text without the one fence around it.
@@ -179,7 +310,10 @@ fn without_marks(text: &str, kind: CanonicalKind) -> &str {
     match kind {
         CanonicalKind::Number | CanonicalKind::Choice => {
             let is_mark = is_in("*_`{}");
-            let text = text.trim_matches(is_mark).trim_end_matches('.').trim_end_matches(is_mark);
+            let text = boxed_at_the_end(text).unwrap_or(text).trim_matches(is_mark);
+            // Several points say that the number goes on.
+            let text = text.strip_suffix('.').filter(|text| !text.ends_with('.')).unwrap_or(text);
+            let text = text.trim_end_matches(is_mark);
             let text = if text.ends_with('$') { text.trim_matches('$').trim() } else { text };
             boxed_at_the_end(text).unwrap_or(text)
         }
@@ -194,7 +328,11 @@ mod tests {
 
     fn found(kind: CanonicalKind, said: &str) -> Option<String> {
         let canonicalizer = Canonicalizer::new(&kind.into());
-        answer(said, &canonicalizer, |text| Some(text.to_owned())).map(|(text, _)| text)
+        let letter = pattern(r"^\(?[A-E]\b");
+        let choice = |text: &str| letter.is_match(text).then(|| text.to_owned());
+        let prompt = "How many bottles, more apples, full-time workers and points does she have?";
+        let asked = Asked { prompt, canonicalizer: &canonicalizer, choice };
+        answer(said, &asked).map(|(text, _)| text)
     }
 
     /// The unit and the marks beside the number are left out.
@@ -364,6 +502,106 @@ mod tests {
             "Answer: 48\n\n",
         ] {
             assert_eq!(found(CanonicalKind::Number, said).as_deref(), Some("48"), "{said}");
+        }
+    }
+
+    /// The last words about the answer decide; if they are others than the answer, there is none.
+    #[test]
+    fn later_words_make_an_answer_none() {
+        for said in [
+            "Answer: 40.\n\nBraylen wrote 4 times 40 stories.\nTherefore, the answer is 160.",
+            "Answer: 12\nSo it is \\boxed{48}.",
+            "Answer: 12\n#### 48",
+            "Answer: 7 * 40 = 280.\nThen 280 / 7 = 40, and 40 + 2 is 42",
+            "Answer: 9\n12\n15\n4",
+            "Answer: 12\nHmm, let me reconsider.",
+            "Answer: 12\nOn second thought, it is 48.",
+            "Answer: 12\nEdit: 48",
+            "Answer: 12\nMy bad, 48.",
+            "Answer: 12\nOops.",
+            "Answer: 0.333...",
+            "Answer: 48…",
+            "Answer: 12\n\nAnswer: 48",
+            "The answer is 12. No, the answer is 48.",
+            "The answer is 12.\nSo the answer is 48.",
+            "Answer: 48\nQuestion 2: How much is 3 * 4?\nAnswer: 12",
+        ] {
+            assert_eq!(found(CanonicalKind::Number, said), None, "{said}");
+        }
+        for said in ["Answer: A\nB", "Answer: A\nSo it is \\boxed{B}.", "The answer is A.\nThe answer is B."]
+        {
+            assert_eq!(found(CanonicalKind::Choice, said), None, "{said}");
+        }
+        for said in ["Answer: Paris\n\nWait, it is Lyon.", "Answer: Paris\n\nThe answer is Lyon."] {
+            assert_eq!(found(CanonicalKind::Text, said), None, "{said}");
+        }
+    }
+
+    #[test]
+    fn later_words_may_repeat_or_check_the_answer() {
+        for said in [
+            "Answer: 48\nCheck: 6 * 8 = 48",
+            "Answer: 48.\n\nShe has 48 bottles.",
+            "Answer: 48.\nI hope this helps!",
+            "Answer: 48.\nThe answer (words) is forty-eight.",
+            "Answer: 48\n\\boxed{48}",
+            "Answer: 48\n\nQ: How much is 3 * 4?\nA: It is 12.\nAnswer: 12",
+            "Answer: 48\n\n### Question\nHow much is 3 * 4?\n#### 12",
+            "Answer: 48\n<|im_start|>user\nHow much is 3 * 4?",
+            "12 * 4 is 48. So the answer is 48.",
+            "4 * 12 = 48. She has 48 bottles. The answer is 48",
+        ] {
+            assert_eq!(found(CanonicalKind::Number, said).as_deref(), Some("48"), "{said}");
+        }
+        for said in
+            ["B is too small. So the answer is (A).", "Answer: (A)\n(A)", "Answer: (A)\n\nIt has 12 legs."]
+        {
+            assert_eq!(found(CanonicalKind::Choice, said).as_deref(), Some("(A)"), "{said}");
+        }
+    }
+
+    /// A word that is no unit of the question may change the number, in any language.
+    #[test]
+    fn unknown_word_beside_number_is_asked_about() {
+        for word in [
+            "juta",
+            "milyon",
+            "tusen",
+            "tuhat",
+            "tys.",
+            "tisíc",
+            "ezer",
+            "triệu",
+            "مليون",
+            "quadrillion",
+            "gross",
+            "trn",
+            "miljoner",
+            "milionów",
+            "万",
+            "億",
+            "लाख",
+            "colder",
+            "decrease",
+            "points down",
+            "dollar deficit",
+            "years younger",
+            "BCE",
+            "at most",
+            "at least",
+            "approximately",
+            "fewer apples",
+            "Schock",
+        ] {
+            let said = format!("Answer: 48 {word}");
+            assert_eq!(found(CanonicalKind::Number, &said), None, "{said}");
+        }
+        for word in
+            ["apples", "apple", "boxes of bottles", "dollars per week", "cubic inches", "bottles left"]
+        {
+            let said = format!("Answer: 48 {word}");
+            let expected = if word.starts_with("box") { None } else { Some("48") };
+            assert_eq!(found(CanonicalKind::Number, &said).as_deref(), expected, "{said}");
         }
     }
 

@@ -118,6 +118,14 @@ impl LetteredOptions {
         if let Some(option) = self.options.iter().find(|option| folded(&option.text) == folded(answer)) {
             return Some(&option.choice);
         }
+        // `C, mine` names the letter and its own option.
+        let listed = answer.split_once(',').and_then(|(letter, text)| {
+            let place = self.options.iter().position(|option| self::bare(letter) == plain(&option.choice))?;
+            shown(place).filter(|option| folded(&option.text) == folded(text))
+        });
+        if let Some(option) = listed {
+            return Some(&option.choice);
+        }
         let (place, label) = self.options.iter().enumerate().find_map(|(place, option)| {
             let label = label_of(answer, &option.choice)?;
             Some((place, label))

@@ -1,6 +1,7 @@
 //! A number with its unit, as a voter writes it at the end of its text.
 //!
-//! The input is a text. The output is its number, or `None` if anything is said with it that changes the number or says something of it.
+//! The input is a text and the question. The output is its number, or `None` if anything is said with it but a unit: a known one, or one
+//! that the question names. A word that is neither may change the number, in any language.
 //! Nothing here decides whether the number is the answer.
 
 use std::sync::LazyLock;
@@ -27,12 +28,16 @@ static CHANGES: LazyLock<Regex> = LazyLock::new(|| {
         "(?:hundred|thousand|million|billion|trillion|dozen|score|lakh|lac|crore|myriad)s?|",
         "mio|mrd|mln|mlrd|mld|milioni|milh(?:ão|ões)|bilh(?:ão|ões)|миллион\\w*|миллиард\\w*|тысяч\\w*|dutzend|douzaines?|docenas?|pairs?|couples?|",
         "millionen|mill[oó]n(?:es)?|milliards?|milliarden?|miljoen|mille|mil|tausend|duizend|hundert|honderd|thou|grand|",
+        "juta|ribu|milyon|bin|tusen|tuhat|tys|tisíc|ezer|mii|mila|triệu|nghìn|миллион\\w*|مليون|ألف|लाख|करोड़|quadrillions?|gross|bil|trn|tril|",
         "hal(?:f|ves)|(?:third|quarter|fourth|fifth|sixth|seventh|eighth|ninth|tenth|twelfth|hundredth|thousandth)s?|",
         // Other numbers and operations.
         "tau|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\\w+teen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|",
         "\\w+teenths?|\\w+tieths?|elevenths?|",
         "squared?|cubed?|doubled?|tripled?|quadrupled?|halved|factorial|",
         "plus|minus|multiplied|divided|over|point|mod|modulo|sqrt|root|less|below|under|negative|debt|owed|loss|short|missing|",
+        // Directions and bounds.
+        "fewer|colder|cooler|lower|younger|older|shorter|slower|cheaper|decreas\\w*|deficit|overdrawn|down|drop\\w*|behind|before|ago|bce|",
+        "most|least|about|around|approximately|approx|roughly|almost|nearly|estimat\\w*|",
         // Others of several, and sentences.
         "and|nor|than|but|not|never|are|was|were|itself|",
         "correct|incorrect|wrong|right|true|false|invalid|impossible|",
@@ -49,6 +54,91 @@ const SHORT_UNITS: [&str; 40] = [
     "in", "a", "an", "at", "by", "on",
 ];
 
+/// The longer words that may follow a number whatever the question is, without the ending of their plural.
+const UNITS: [&str; 65] = [
+    "percent",
+    "percentage",
+    "degree",
+    "celsius",
+    "fahrenheit",
+    "dollar",
+    "cent",
+    "euro",
+    "pound",
+    "penny",
+    "pence",
+    "yen",
+    "rupee",
+    "usd",
+    "eur",
+    "gbp",
+    "buck",
+    "second",
+    "minute",
+    "hour",
+    "day",
+    "week",
+    "month",
+    "year",
+    "decade",
+    "meter",
+    "metre",
+    "kilometer",
+    "kilometre",
+    "centimeter",
+    "centimetre",
+    "millimeter",
+    "millimetre",
+    "mile",
+    "inch",
+    "inche",
+    "foot",
+    "feet",
+    "yard",
+    "gram",
+    "kilogram",
+    "ounce",
+    "liter",
+    "litre",
+    "milliliter",
+    "millilitre",
+    "gallon",
+    "ton",
+    "tonne",
+    "square",
+    "cubic",
+    "person",
+    "people",
+    "unit",
+    "item",
+    "piece",
+    "time",
+    "total",
+    "all",
+    "per",
+    "each",
+    "them",
+    "remaining",
+    "left",
+    "altogether",
+];
+
+/// Returns a word in small letters, without the ending of its plural.
+fn singular(word: &str) -> String {
+    let word = word.to_lowercase();
+    let stem = match word.strip_suffix("ies") {
+        Some(stem) => format!("{stem}y"),
+        None => word.strip_suffix('s').unwrap_or(&word).to_owned(),
+    };
+    // `boxes` and `box`, `glasses` and `glass`.
+    let is_hissed = ["xe", "sse", "she", "che"].iter().any(|ending| stem.ends_with(ending));
+    if is_hissed {
+        stem.trim_end_matches('e').trim_end_matches('s').to_owned()
+    } else {
+        stem.trim_end_matches('s').to_owned()
+    }
+}
+
 /// Compiles a pattern of this module or of those that find answers.
 ///
 /// # Panics
@@ -58,8 +148,20 @@ pub(super) fn pattern(text: &str) -> Regex {
     Regex::new(text).unwrap_or_else(|_| unreachable!("the tests use every pattern"))
 }
 
+/// A number in running text.
+static ANY: LazyLock<Regex> = LazyLock::new(|| pattern(r"[-−]?[0-9](?:[0-9.,]*[0-9])?"));
+
+/// Returns the last number in a text, as it is written.
+pub(super) fn last_number(text: &str) -> Option<String> {
+    let last = ANY.find_iter(text).last()?;
+    // A sign behind a digit is a range or a subtraction.
+    let is_sign = !text[..last.start()].ends_with(|c: char| c.is_alphanumeric());
+    let written = last.as_str();
+    Some(if is_sign { written } else { written.trim_start_matches(['-', '−']) }.replace('−', "-"))
+}
+
 /// Returns the number of an answer, if nothing but a unit is said with it. A calculation before it may end in it.
-pub(super) fn number(text: &str, canonicalizer: &Canonicalizer) -> Option<String> {
+pub(super) fn number(text: &str, prompt: &str, canonicalizer: &Canonicalizer) -> Option<String> {
     let text = text.replace("\\$", "$").replace(r"\(", "").replace(r"\)", "");
     let text = text.trim();
     let result =
@@ -71,7 +173,7 @@ pub(super) fn number(text: &str, canonicalizer: &Canonicalizer) -> Option<String
         // An exclamation mark at a number may be its factorial.
         found.get(0)?.as_str().ends_with('!')
     } else {
-        !is_unit(unit, found.get(2)?.end() == found.get(3)?.start())
+        !is_unit(unit, prompt, found.get(2)?.end() == found.get(3)?.start())
     };
     let is_signed_twice = !sign.is_empty() && digits.starts_with(['-', '+', '−']);
     let number = format!("{sign}{digits}");
@@ -79,12 +181,18 @@ pub(super) fn number(text: &str, canonicalizer: &Canonicalizer) -> Option<String
     (is_number && !is_changed && !is_signed_twice).then_some(number)
 }
 
-/// Returns true if the words after a number are a unit, or if no word follows. `is_attached` says that the first is written at the number.
-fn is_unit(words: &str, is_attached: bool) -> bool {
+/// Returns true if the words after a number are a unit. `is_attached` says that the first is written at the number.
+fn is_unit(words: &str, prompt: &str, is_attached: bool) -> bool {
+    let is_known = |part: &str| {
+        let part = singular(part);
+        let mut asked = prompt.split(|c: char| !c.is_alphanumeric());
+        UNITS.contains(&part.as_str()) || asked.any(|word| singular(word) == part)
+    };
     words.split_whitespace().enumerate().all(|(place, word)| {
         let is_short = word.chars().count() <= 2 || (place == 0 && is_attached);
         let is_word = word.starts_with(char::is_alphabetic) && !word.contains(['π', '²', '³']);
         let says_more = word.split('-').any(|part| CHANGES.is_match(&part.to_lowercase()));
-        SHORT_UNITS.contains(&word) || (is_word && !is_short && !says_more)
+        let is_unit = || word.split('-').filter(|part| !part.is_empty()).all(is_known);
+        SHORT_UNITS.contains(&word) || (is_word && !is_short && !says_more && is_unit())
     })
 }

@@ -9,7 +9,7 @@
 //! The input is the setup, the call of the sample, and its replies. The output is requests, and at last an answer, or the reason why the
 //! sample has no answer. No sample is repaired: a further one costs as much, and is independent.
 
-use super::found::{self, FoundBy};
+use super::found::{self, Asked, FoundBy};
 use super::options::{Arrangement, LetteredOptions};
 use super::params::VoteSetup;
 use super::prompt;
@@ -138,7 +138,11 @@ impl Drawing {
 
     /// Returns the answer that the rule finds in a free text.
     fn found(&self, judge: &Judge<'_>, said: &str) -> Option<(String, FoundBy)> {
-        found::answer(said, judge.canonicalizer, |text| judge.choice(self.arrangement.as_ref(), text))
+        let choice = |text: &str| judge.choice(self.arrangement.as_ref(), text);
+        found::answer(
+            said,
+            &Asked { prompt: &judge.setup.task.prompt, canonicalizer: judge.canonicalizer, choice },
+        )
     }
 }
 
