@@ -14,9 +14,9 @@ use unicode_normalization::UnicodeNormalization as _;
 use crate::text::{CanonicalKind, Canonicalizer};
 use crypto::Digest;
 
-/// A pattern of numbers, with their signs, separators and exponents.
+/// A pattern of numbers, with a sign before their currency, and with their own signs, separators and exponents.
 static NUMBER: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"[-+−]?[0-9](?:[0-9.,]*[0-9])?(?:[eE][-+−]?[0-9]+)?")
+    Regex::new(r"([-+−]?[$€£¥])?([-+−]?(?:[0-9](?:[0-9.,]*[0-9])?|\.[0-9]+)(?:[eE][-+−]?[0-9]+)?)")
         .unwrap_or_else(|_| unreachable!("it is tested"))
 });
 
@@ -97,8 +97,24 @@ fn last_number(text: &str) -> Option<String> {
     let read = |found: &str| {
         canonicalizer.canonicalize_known(&found.replace('−', "-")).ok().map(|number| number.text)
     };
-    let number = |found: regex::Match<'_>| {
-        let (whole, before) = (found.as_str(), &text[..found.start()]);
+    let number = |found: regex::Captures<'_>| {
+        let (all, number) = (found.get(0)?, found.get(2)?);
+        let before = &text[..all.start()];
+        let currency = found.get(1).map_or("", |currency| currency.as_str());
+        // Between two numbers the sign is that of a range, and a point behind a word is its end.
+        let is_range = before.ends_with(|c: char| c.is_ascii_digit());
+        let is_worded = before.ends_with(|c: char| c.is_ascii_alphanumeric());
+        let written = if is_range && currency.is_empty() {
+            number.as_str().trim_start_matches(SIGNS)
+        } else {
+            number.as_str()
+        };
+        let written = if is_worded { written.trim_start_matches('.') } else { written };
+        let sign = if currency.starts_with(['-', '−']) && !is_range { "-" } else { "" };
+        let whole = &*format!(
+            "{sign}{}",
+            written.replacen('.', "0.", usize::from(written.trim_start_matches(SIGNS).starts_with('.')))
+        );
         let last = || whole.rsplit(['e', 'E']).next().and_then(read);
         // In a hexadecimal number and in S01E05, an e begins no exponent.
         let word = before.trim_end_matches(|c: char| c.is_ascii_alphanumeric()).len();
@@ -107,7 +123,7 @@ fn last_number(text: &str) -> Option<String> {
         let is_padded = matches!(whole.trim_start_matches(SIGNS).as_bytes(), [b'0', b'0'..=b'9', ..]);
         if !word.is_empty() && is_hex || is_padded { last() } else { read(whole).or_else(last) }
     };
-    NUMBER.find_iter(text).filter_map(number).last()
+    NUMBER.captures_iter(text).filter_map(number).last()
 }
 
 /// Returns a text with case folded and white space collapsed.
@@ -119,10 +135,23 @@ fn folded(text: &str) -> String {
 /// Returns whether a text contains a part that does not belong to a longer word or number.
 fn contains(text: &str, part: &str) -> bool {
     let is_word = |side: Option<char>| side.is_some_and(|c| c.is_ascii_alphanumeric());
+    let is_digit = |side: Option<char>| side.is_some_and(|c| c.is_ascii_digit());
     let (first, last) = (part.chars().next(), part.chars().next_back());
     text.match_indices(part).any(|(at, _)| {
-        let (before, after) = (text[..at].chars().next_back(), text[at + part.len()..].chars().next());
-        !(is_word(first) && is_word(before) || is_word(last) && is_word(after))
+        let (mut before, mut after) = (text[..at].chars().rev(), text[at + part.len()..].chars());
+        let (left, right) = (before.next(), after.next());
+        let (further_left, further_right) = (before.next(), after.next());
+        // A separator between digits, and a sign or a point at the beginning, belong to a longer number.
+        let is_number_left = match left {
+            Some('.') => !is_word(further_left) || is_digit(further_left),
+            Some(',') => is_digit(further_left),
+            Some('-' | '−') => !is_word(further_left),
+            Some(_) | None => false,
+        };
+        let is_number_right = matches!(right, Some('.' | ',')) && is_digit(further_right);
+        let is_longer_left = is_word(first) && is_word(left) || is_digit(first) && is_number_left;
+        let is_longer_right = is_word(last) && is_word(right) || is_digit(last) && is_number_right;
+        !(is_longer_left || is_longer_right)
     })
 }
 
@@ -152,11 +181,27 @@ mod tests {
             (Grader::Number, "in S01E05", "5", true),
             (Grader::Number, "commit 7e1234567", "1234567", true),
             (Grader::Number, "four", "4", false),
+            (Grader::Number, "It ended with -$20.", "-20", true),
+            (Grader::Number, "It ended with −$5", "-5", true),
+            (Grader::Number, "-£5.50", "-5.5", true),
+            (Grader::Number, "$-20", "-20", true),
+            (Grader::Number, "It takes 20-30 minutes", "30", true),
+            (Grader::Number, "$20-$30", "30", true),
+            (Grader::Number, "It costs $.50", "0.5", true),
+            (Grader::Number, "-.5", "-0.5", true),
+            (Grader::Number, "No.5", "5", true),
+            (Grader::Number, "costs: - $20", "20", true),
             (Grader::Regex, "The capital is Paris.", "(?i)paris|lutetia", true),
             (Grader::Regex, "Rome", "(?i)paris", false),
             (Grader::Contains, "It is  NEW\nYork.", "New York", true),
             (Grader::Contains, "14 of them", "4", false),
             (Grader::Contains, "4,", "4", true),
+            (Grader::Contains, "1.5", "5", false),
+            (Grader::Contains, "0.25", "25", false),
+            (Grader::Contains, "2,005 in all", "2", false),
+            (Grader::Contains, "It is -5", "5", false),
+            (Grader::Contains, "pages 3-5.", "5", true),
+            (Grader::Contains, "No.5, or 5.", "5", true),
             (Grader::Contains, "答えは東京です", "東京", true),
         ] {
             assert_eq!(grader.is_right(text, answer), is_right, "{} {text}", grader.name());
