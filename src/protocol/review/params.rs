@@ -61,6 +61,7 @@ impl ApprovalParams {
                 diff::parts(&task.documents, self.part_tokens).len() > PARTS_MAX,
             ),
         ];
-        wrong.iter().find(|(_, is_wrong)| *is_wrong).map(|(name, _)| *name)
+        let fault = || task.documents.iter().find_map(|document| diff::fault(&document.text));
+        wrong.iter().find(|(_, is_wrong)| *is_wrong).map(|(name, _)| *name).or_else(fault)
     }
 }
