@@ -16,6 +16,7 @@
 mod arguments;
 mod calls;
 mod evidence;
+mod lines;
 mod mcp_error;
 mod mcp_server;
 mod prompts;

@@ -10,8 +10,9 @@ use rmcp::transport::io::stdio_pipes;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::io::{AsyncRead, ReadBuf};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
+use super::lines;
 use super::mcp_server::McpServer;
 use crate::serve::answering::{BODY_BYTES_MAX, KEEP_ALIVE};
 use crate::serve::front::Front;
@@ -19,17 +20,36 @@ use crate::serve::front::Front;
 /// The time that a client which says no more has for its last answers.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
 
+/// The bytes that may be on their way to the protocol and back.
+const PIPE_BYTES: usize = 1 << 16;
+
 /// Serves the client on standard input until it has gone, or `ended` comes.
 pub(in crate::serve) async fn over_stdio(front: Front, ended: impl Future<Output = ()>) {
     let server = McpServer { front, is_local: true };
     let (input, output) = stdio_pipes();
     let (gone, mut is_gone) = watch::channel(false);
     let input = Input { from: Box::pin(input), gone };
+    let (inner, outer) = tokio::io::duplex(PIPE_BYTES);
+    let (from_server, to_server) = tokio::io::split(outer);
+    let (refuse, refusals) = mpsc::channel(1);
     let begun = async {
-        match server.serve((input, output)).await {
+        match server.serve(tokio::io::split(inner)).await {
             Ok(client) => drop(client.waiting().await),
             Err(why) => tracing::warn!("the client on standard input does not speak MCP: {why}"),
         }
+    };
+    let written = async {
+        let ((), written) = tokio::join!(begun, lines::write(from_server, refusals, output));
+        if let Err(why) = written {
+            tracing::debug!("the client reads no more: {why}");
+        }
+    };
+    let read = async {
+        if let Err(why) = lines::pass_on(input, to_server, refuse).await {
+            tracing::debug!("the client writes no more: {why}");
+        }
+        // Its last answers are still to be written.
+        std::future::pending::<()>().await;
     };
     // A client that has gone, and reads nothing any more, holds the server up no longer.
     let left = async {
@@ -37,7 +57,8 @@ pub(in crate::serve) async fn over_stdio(front: Front, ended: impl Future<Output
         tokio::time::sleep(LAST_ANSWERS).await;
     };
     tokio::select! {
-        () = begun => {}
+        () = written => {}
+        () = read => {}
         () = left => {}
         () = ended => {}
     }

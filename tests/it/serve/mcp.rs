@@ -413,5 +413,48 @@ fn unknown_protocol_ends_command() {
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(b"GET / HTTP/1.1\r\n\r\n\xff\xfe{]\n").unwrap();
     let ended = Finished::with(child.wait_with_output().unwrap()).exits(0);
-    assert_eq!(ended.stdout, "", "nothing but messages is on standard output");
+    for line in ended.stdout.lines() {
+        let answer: Value = serde_json::from_str(line).unwrap();
+        assert_eq!((&answer["id"], &answer["error"]["code"]), (&Value::Null, &json!(-32_700)), "{line}");
+    }
+    assert_eq!(ended.stdout.lines().count(), 2, "each line that is no message has an answer");
+}
+
+/// A client that wrote half of a character, or a list as null, waits for no answer in vain.
+#[test]
+fn every_line_is_answered() {
+    let folder = Folder::new();
+    let mut command = consensus(&folder);
+    command.args(["mcp", "--quiet", "-o", "runs"]).args(MOCK).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let begin = |version: &str| {
+        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}
+        }})
+    };
+    let call = |id: u64, arguments: Value| {
+        let params = json!({"name": "run", "arguments": arguments});
+        json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).to_string()
+    };
+    let nulls = json!({"task": QUESTION, "choices": null, "documents": null, "seed": null});
+    let lines = [
+        begin("2025-03-26").to_string(),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string(),
+        call(5, json!({"task": "x"})).replace("\"x\"", "\"\\ud83d\""),
+        r#"{"jsonrpc":"2.0","id":"six","method":"tools/list",}"#.to_owned(),
+        call(7, json!("{\"task\": \"x\"}")),
+        call(8, nulls),
+    ];
+    let mut input = child.stdin.take().unwrap();
+    input.write_all((lines.join("\n") + "\n").as_bytes()).unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    drop(input);
+    let ended = Finished::with(child.wait_with_output().unwrap()).exits(0);
+    let answers: Vec<Value> = ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let by_id = |id: Value| answers.iter().find(|answer| answer["id"] == id).unwrap();
+    assert_ne!(by_id(json!(1))["result"]["protocolVersion"], "2025-03-26", "its batches are not received");
+    assert_eq!(by_id(json!(5))["error"]["code"], -32_700);
+    assert_eq!(by_id(json!("six"))["error"]["code"], -32_700);
+    assert_eq!(by_id(json!(7))["error"]["code"], -32_602);
+    assert_eq!(by_id(json!(8))["result"]["structuredContent"]["text"], "4", "{:?}", by_id(json!(8)));
 }
