@@ -2,7 +2,8 @@
 //!
 //! Texts that mean the same have one form. The roleset chooses which differences count ([`CanonicalKind`]); the rules
 //! within a kind are fixed. Each canonicaliser is idempotent. Texts that are equal under Unicode NFC have equal
-//! digests, except for `verbatim`, where every byte counts. Prose uses NFC rather than NFKC, because `x²` is not `x2`.
+//! digests, except for `verbatim`, where every byte counts, and for the strings of `json`, which RFC 8785 leaves as they
+//! are. Prose uses NFC rather than NFKC, because `x²` is not `x2`.
 
 use caseless::Caseless;
 use serde::{Deserialize, Serialize};
@@ -245,7 +246,7 @@ fn canonical_value(text: &str) -> Result<String, NotCanonical> {
     }
     let value: StrictValue =
         serde_json::from_str(text).map_err(|e| NotCanonical::NotJson(escape::message(&e.to_string())))?;
-    Ok(canonical_json(&value.0)?)
+    Ok(canonical_json(text, &value.0)?)
 }
 
 /// Applies NFKC and default case folding, and strips everything but letters, digits and symbols from both ends.
