@@ -8,15 +8,17 @@
 //! | `question`, and `answer` with `#### ` in it | GSM8K | a number |
 //! | `Body`, `Question`, `Answer` | SVAMP | a number |
 //! | `question`, `choices`, and `answer` as a place from 0 | MMLU, MMLU-Redux | a letter |
-//! | `input`, `target`, with `choices` or without | files of `inspect_ai` | a letter or a text |
+//! | `question`, `options`, and `answer` or `correct` as a letter | MMLU-Pro, `AQuA` | a letter |
+//! | `input`, `target`, with `choices` or without | files of `inspect_ai` | a letter, a text, or one of several texts |
 //!
 //! A row without an id gets its number. All other fields become labels. No file is read here.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::task_form::{Fields, in_words, is_label, label, raw};
-use crate::text::{CanonicalKind, CanonicalRule, counted, escape};
+use super::grader::Grader;
+use super::task_form::{Fields, in_words, is_label, lettered, letters, raw, texts};
+use crate::text::{CanonicalKind, CanonicalRule, escape};
 
 /// The mark before the answer at the end of a derivation in GSM8K.
 const DERIVED: &str = "#### ";
@@ -45,13 +47,45 @@ struct Options {
     answer: Box<RawValue>,
 }
 
+/// A question with the letter of the right option.
+#[derive(Deserialize)]
+struct LetteredRow {
+    question: String,
+    options: Vec<Box<RawValue>>,
+    #[serde(alias = "correct")]
+    answer: String,
+}
+
 /// A sample of `inspect_ai`.
 #[derive(Deserialize)]
 struct Inspected {
-    input: String,
-    target: String,
+    input: Input,
+    target: Target,
     #[serde(default)]
     choices: Option<Vec<Box<RawValue>>>,
+}
+
+/// The question of a sample.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Input {
+    Text(String),
+    Messages(Vec<Message>),
+}
+
+/// A message of a sample's question.
+#[derive(Deserialize)]
+struct Message {
+    role: String,
+    content: String,
+}
+
+/// The right answer of a sample, or all right answers.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Target {
+    One(String),
+    Any(Vec<String>),
 }
 
 /// A task in its written form.
@@ -62,6 +96,8 @@ struct Task {
     answer: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     canonical: Option<CanonicalRule>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    grader: Option<Grader>,
     meta: Fields,
 }
 
@@ -75,31 +111,50 @@ pub(super) fn task_line(row: &str, number: u64) -> Result<Option<String>, String
     if fields.contains_key("prompt") {
         return Ok(None);
     }
-    let Some((prompt, answer, canonical)) = question(row)? else { return Ok(None) };
+    let Some(Question { prompt, answer, canonical, grader }) = question(row)? else { return Ok(None) };
     let id = fields.remove("id").or_else(|| fields.remove("ID")).or_else(|| raw(&number));
-    for used in ["question", "answer", "choices", "Body", "Question", "Answer", "input", "target"] {
+    for used in USED {
         fields.remove(used);
     }
     fields.retain(|_, value| is_label(value));
-    let line =
-        id.and_then(|id| serde_json::to_string(&Task { id, prompt, answer, canonical, meta: fields }).ok());
+    let line = id.and_then(|id| {
+        serde_json::to_string(&Task { id, prompt, answer, canonical, grader, meta: fields }).ok()
+    });
     Ok(line)
 }
 
-/// A question, its right answer, and the rule for which differences between answers do not count.
-type Question = (String, String, Option<CanonicalRule>);
+/// The fields that are no labels of a row.
+const USED: [&str; 10] =
+    ["question", "answer", "correct", "choices", "options", "Body", "Question", "Answer", "input", "target"];
+
+/// A question and its right answer.
+struct Question {
+    prompt: String,
+    answer: String,
+    /// The rule for which differences between answers do not count.
+    canonical: Option<CanonicalRule>,
+    /// The way to grade, if equality is not it.
+    grader: Option<Grader>,
+}
+
+impl Question {
+    fn new(prompt: String, answer: String, canonical: Option<CanonicalRule>) -> Self {
+        Self { prompt, answer, canonical, grader: None }
+    }
+}
 
 fn question(row: &str) -> Result<Option<Question>, String> {
     let number = Some(CanonicalKind::Number.into());
     if let Ok(Derived { question, answer }) = serde_json::from_str(row)
         && let Some((_, answer)) = answer.rsplit_once(DERIVED)
     {
-        return Ok(Some((question, answer.trim().to_owned(), number)));
+        return Ok(Some(Question::new(question, answer.trim().to_owned(), number)));
     }
     if let Ok(Story { body, question, answer }) = serde_json::from_str(row) {
         let body = body.trim();
         let dot = if body.ends_with(['.', '!', '?']) { "" } else { "." };
-        return Ok(Some((format!("{body}{dot} {}", question.trim()), in_words(&answer), number)));
+        let prompt = format!("{body}{dot} {}", question.trim());
+        return Ok(Some(Question::new(prompt, in_words(&answer), number)));
     }
     if let Ok(Options { question, choices, answer }) = serde_json::from_str(row) {
         let letters = letters(choices.len())?;
@@ -114,36 +169,71 @@ fn question(row: &str) -> Result<Option<Question>, String> {
                 choices.len() - 1
             )
         })?;
-        return Ok(Some((lettered(&question, &choices, &letters), right, Some(one_of(letters)))));
+        return Ok(Some(Question::new(
+            lettered(&question, &choices, &letters),
+            right,
+            Some(one_of(letters)),
+        )));
     }
-    let Ok(Inspected { input, target, choices }) = serde_json::from_str(row) else { return Ok(None) };
-    let Some(choices) = choices else { return Ok(Some((input, target, None))) };
+    if let Ok(LetteredRow { question, options, answer }) = serde_json::from_str(row) {
+        let (letters, options) = (letters(options.len())?, texts(&options)?);
+        if !letters.contains(&answer) {
+            return Err(format!(
+                "its answer `{}` is no letter of its {} options",
+                escape::excerpt(&answer),
+                options.len()
+            ));
+        }
+        return Ok(Some(Question::new(
+            lettered(&question, &options, &letters),
+            answer,
+            Some(one_of(letters)),
+        )));
+    }
+    serde_json::from_str(row).ok().map(inspected).transpose()
+}
+
+/// Returns the question of a sample of `inspect_ai`.
+fn inspected(sample: Inspected) -> Result<Question, String> {
+    let Inspected { input, target, choices } = sample;
+    let prompt = match input {
+        Input::Text(text) => text,
+        Input::Messages(messages) => asked_in(messages)?,
+    };
+    let mut targets = match target {
+        Target::One(target) => vec![target],
+        Target::Any(targets) => targets,
+    };
+    let is_one = targets.len() == 1;
+    let Some(first) = targets.first().cloned() else {
+        return Err("its `target` is an empty list".to_owned());
+    };
+    let Some(choices) = choices else {
+        if is_one {
+            return Ok(Question::new(prompt, first, None));
+        }
+        for target in &mut targets {
+            *target = regex::escape(target.trim());
+        }
+        let answer = format!("^\\s*(?:{})\\s*$", targets.join("|"));
+        return Ok(Question { grader: Some(Grader::Regex), ..Question::new(prompt, answer, None) });
+    };
     let (letters, choices) = (letters(choices.len())?, texts(&choices)?);
-    if !letters.contains(&target) {
+    if !is_one || !letters.contains(&first) {
         return Err(format!("its `target` is no letter of its {} choices", choices.len()));
     }
-    Ok(Some((lettered(&input, &choices, &letters), target, Some(one_of(letters)))))
+    Ok(Question::new(lettered(&prompt, &choices, &letters), first, Some(one_of(letters))))
 }
 
-/// Returns options as texts.
-fn texts(choices: &[Box<RawValue>]) -> Result<Vec<String>, String> {
-    let texts: Option<Vec<String>> = choices.iter().map(|choice| label(choice)).collect();
-    texts.ok_or_else(|| "its `choices` are not all texts or numbers".to_owned())
-}
-
-/// Returns the letters of so many options.
-fn letters(count: usize) -> Result<Vec<String>, String> {
-    let letters: Vec<String> = ('A'..='Z').take(count).map(String::from).collect();
-    if count < 2 || letters.len() < count {
-        return Err(format!("it has {}, and a question has 2 to 26", counted(count as u64, "choice")));
+/// Returns the question in the messages of a sample: what the user asks, after what the system says.
+fn asked_in(messages: Vec<Message>) -> Result<String, String> {
+    if let Some(other) = messages.iter().find(|message| !["system", "user"].contains(&message.role.as_str()))
+    {
+        let role = escape::excerpt(&other.role);
+        return Err(format!("its `input` has a message of the role `{role}`, and a task has one question"));
     }
-    Ok(letters)
-}
-
-/// Returns the question with an option on each line.
-fn lettered(question: &str, choices: &[String], letters: &[String]) -> String {
-    let options = letters.iter().zip(choices).map(|(letter, choice)| format!("\n{letter}) {choice}"));
-    options.fold(question.trim().to_owned(), |text, option| text + &option)
+    let texts: Vec<String> = messages.into_iter().map(|message| message.content).collect();
+    Ok(texts.join("\n\n"))
 }
 
 fn one_of(letters: Vec<String>) -> CanonicalRule {
@@ -183,6 +273,22 @@ mod tests {
                 json!({"id": 7, "prompt": options, "answer": "B", "canonical": choice, "meta": {}}),
             ),
             (
+                json!({"question_id": 7, "question": "Which is even?", "options": ["1", "2"], "answer": "B", "answer_index": 1}),
+                json!({"id": 7, "prompt": options, "answer": "B", "canonical": choice, "meta": {"question_id": 7, "answer_index": 1}}),
+            ),
+            (
+                json!({"question": "Which is even?", "options": ["A)1", "B)2"], "rationale": "so", "correct": "B"}),
+                json!({"id": 7, "prompt": "Which is even?\nA)1\nB)2", "answer": "B", "canonical": choice, "meta": {"rationale": "so"}}),
+            ),
+            (
+                json!({"input": [{"role": "system", "content": "Be short."}, {"role": "user", "content": "2+2?"}], "target": ["4"]}),
+                json!({"id": 7, "prompt": "Be short.\n\n2+2?", "answer": "4", "meta": {}}),
+            ),
+            (
+                json!({"input": "2+2?", "target": ["4", "four."]}),
+                json!({"id": 7, "prompt": "2+2?", "answer": "^\\s*(?:4|four\\.)\\s*$", "grader": "regex", "meta": {}}),
+            ),
+            (
                 json!({"input": "Name a metal.", "target": "iron", "id": "x"}),
                 json!({"id": "x", "prompt": "Name a metal.", "answer": "iron", "meta": {}}),
             ),
@@ -201,6 +307,12 @@ mod tests {
             (json!({"question": "q", "choices": ["1", "2"], "answer": "B"}), "its `answer` is \"B\", and"),
             (json!({"question": "q", "choices": ["1", []], "answer": 0}), "are not all texts or numbers"),
             (json!({"input": "q", "choices": ["1", "2"], "target": "2"}), "no letter of its 2 choices"),
+            (json!({"question": "q", "options": ["1", "2"], "answer": "C"}), "no letter of its 2 options"),
+            (
+                json!({"input": [{"role": "assistant", "content": "x"}], "target": "A"}),
+                "of the role `assistant`",
+            ),
+            (json!({"input": "q", "target": []}), "an empty list"),
             (
                 json!({"input": "q", "choices": ["1"], "target": "A"}),
                 "it has 1 choice, and a question has 2 to 26",

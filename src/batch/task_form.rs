@@ -10,7 +10,7 @@ use regex::Regex;
 use serde_json::value::RawValue;
 
 use super::grader::Grader;
-use crate::text::escape;
+use crate::text::{counted, escape};
 
 /// The fields of a task that may have another name in a file.
 pub const FIELDS: [&str; 8] =
@@ -63,6 +63,10 @@ impl TaskForm {
             {
                 fields.insert(own.to_owned(), value);
             }
+        }
+        // A question is nothing without its options.
+        if let Some(prompt) = fields.get("prompt").and_then(|prompt| with_options(&in_words(prompt), &line)) {
+            fields.extend(raw(&prompt).map(|prompt| ("prompt".to_owned(), prompt)));
         }
         // The remaining fields serve as labels, if their value is one word or number.
         line.retain(|_, value| is_label(value));
@@ -124,9 +128,55 @@ pub(super) fn raw(value: &impl serde::Serialize) -> Option<Box<RawValue>> {
     serde_json::value::to_raw_value(value).ok()
 }
 
+/// Returns options as texts.
+pub(super) fn texts(choices: &[Box<RawValue>]) -> Result<Vec<String>, String> {
+    let texts: Option<Vec<String>> = choices.iter().map(|choice| label(choice)).collect();
+    texts.ok_or_else(|| "its `choices` are not all texts or numbers".to_owned())
+}
+
+/// Returns the letters of so many options.
+pub(super) fn letters(count: usize) -> Result<Vec<String>, String> {
+    let letters: Vec<String> = ('A'..='Z').take(count).map(String::from).collect();
+    if count < 2 || letters.len() < count {
+        return Err(format!("it has {}, and a question has 2 to 26", counted(count as u64, "choice")));
+    }
+    Ok(letters)
+}
+
+/// Returns a question with the options of its row, which may be called `options` or `choices`; `None` for a row without.
+fn with_options(question: &str, row: &Fields) -> Option<String> {
+    let options = ["options", "choices"].iter().find_map(|name| row.get(*name))?;
+    let options: Vec<Box<RawValue>> = serde_json::from_str(options.get()).ok()?;
+    let (letters, options) = (letters(options.len()).ok()?, texts(&options).ok()?);
+    Some(lettered(question, &options, &letters))
+}
+
+/// Returns the question with an option on each line. An option that begins with its letter has no other one.
+pub(super) fn lettered(question: &str, choices: &[String], letters: &[String]) -> String {
+    let is_marked = |(letter, choice): (&String, &String)| {
+        choice.strip_prefix(letter.as_str()).is_some_and(|rest| rest.starts_with([')', '.', ':']))
+    };
+    let has_letters = letters.iter().zip(choices).all(is_marked);
+    let options = letters.iter().zip(choices).map(|(letter, choice)| {
+        if has_letters { format!("\n{choice}") } else { format!("\n{letter}) {choice}") }
+    });
+    options.fold(question.trim().to_owned(), |text, option| text + &option)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn options_of_a_row_are_in_its_question() {
+        let form = TaskForm {
+            names: BTreeMap::from([("prompt".to_owned(), "question".to_owned())]),
+            ..TaskForm::default()
+        };
+        let line = r#"{"question": "Which?", "options": ["brick", "apple"], "answer": "B"}"#;
+        let fields = form.rename(serde_json::from_str(line).unwrap(), 7).unwrap();
+        assert_eq!(in_words(&fields["prompt"]), "Which?\nA) brick\nB) apple");
+    }
 
     /// A file whose fields have names of their own is read as it is.
     #[test]

@@ -100,7 +100,8 @@ fn table<R: Read>(source: BufReader<R>) -> std::io::Result<Rows<R>> {
     Ok(Rows::Table(names, reader.into_records()))
 }
 
-/// Returns a row of a table as an object. An empty cell is no field.
+/// Returns a row of a table as an object. An empty cell is no field, nor is a cell of a column without a name: pandas writes the
+/// numbers of rows so.
 fn row_of(names: &[String], record: csv::Result<csv::StringRecord>) -> std::io::Result<(u64, RowText)> {
     let record = match record {
         Ok(record) => record,
@@ -117,8 +118,12 @@ fn row_of(names: &[String], record: csv::Result<csv::StringRecord>) -> std::io::
             return Err(why.into());
         }
     };
-    let fields: BTreeMap<&str, &str> =
-        names.iter().map(String::as_str).zip(&record).filter(|(_, cell)| !cell.trim().is_empty()).collect();
+    let fields: BTreeMap<&str, &str> = names
+        .iter()
+        .map(String::as_str)
+        .zip(&record)
+        .filter(|(name, cell)| !name.is_empty() && !cell.trim().is_empty())
+        .collect();
     let line = record.position().map_or(0, csv::Position::line);
     let text = serde_json::to_string(&fields).map_err(|why| why.to_string());
     Ok((line, text))
@@ -171,6 +176,8 @@ mod tests {
     fn table_columns_become_row_fields() {
         let table = "\u{FEFF}id,prompt,answer\n1,\"How much,\nthen?\",\"1,018\"\n2,x,\n3,y\n4,z,5\n";
         let rows = all(table.as_bytes(), true).unwrap();
+        let indexed = all(b",id,prompt\n0,a,x\n1,b,y\n", true).unwrap();
+        assert_eq!(indexed[1], (3, Ok(r#"{"id":"b","prompt":"y"}"#.to_owned())));
         let wanted = [
             (2, Ok(r#"{"answer":"1,018","id":"1","prompt":"How much,\nthen?"}"#.to_owned())),
             (4, Ok(r#"{"id":"2","prompt":"x"}"#.to_owned())),
