@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::time::Duration;
 
+use regex::Regex;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use serde::Serialize;
+use unicode_normalization::UnicodeNormalization as _;
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::files::{self, Skipped, Unread};
@@ -25,7 +28,7 @@ const WAIT_MAX: Duration = Duration::from_hours(1);
 const SEARCH_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// The number of this layout of the index. An index with another layout is built again.
-const LAYOUT: i64 = 3;
+const LAYOUT: i64 = 4;
 
 /// The tables of the index. Words are folded to lower case, without accents, and to their English stem; words of
 /// other languages are hardly ever harmed. In documents and questions alike, [`words`] cuts the text before it is
@@ -146,7 +149,7 @@ impl Corpus {
 
     fn ranked(&self, question: &str) -> rusqlite::Result<Vec<Passage>> {
         let mut terms: Vec<String> = Vec::new();
-        for word in words(question).map(str::to_lowercase) {
+        for word in words(question).iter().map(|word| word.to_lowercase()) {
             if terms.len() < WORDS_MAX && !terms.contains(&word) {
                 terms.push(word);
             }
@@ -232,8 +235,7 @@ fn update(index: &mut Connection, found: &[String], pdf: &PdfReader) -> rusqlite
         let mut body = change.prepare_cached("INSERT INTO body (rowid, words) VALUES (?1, ?2)")?;
         for (start, part) in &parts {
             place.execute(params![name, size(*start), part])?;
-            let cut: Vec<&str> = words(part).collect();
-            body.execute(params![change.last_insert_rowid(), cut.join(" ")])?;
+            body.execute(params![change.last_insert_rowid(), words(part).join(" ")])?;
         }
         now.insert(name, parts.len());
     }
@@ -284,9 +286,21 @@ fn forget(change: &Transaction<'_>, name: &str) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Cuts a text into words; a script without spaces is cut into characters.
-fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.unicode_words()
+/// A word that the end of a line divides, with the hyphen there.
+static DIVIDED: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"(\p{L}+)[-\u{2010}]\r?\n\s*(\p{Ll}\p{L}*)").unwrap_or_else(|_| unreachable!("it is tested"))
+});
+
+/// A hyphen that is seen only where a line ends, with that end.
+static SOFT: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"\u{AD}(?:\r?\n\s*)?").unwrap_or_else(|_| unreachable!("it is tested")));
+
+/// Cuts a text into words; a script without spaces is cut into characters. Ligatures are their letters, and a word that the end of a line
+/// divides is there whole too.
+fn words(text: &str) -> Vec<String> {
+    let text: String = SOFT.replace_all(text, "").nfkc().collect();
+    let whole = DIVIDED.captures_iter(&text).map(|divided| format!("{}{}", &divided[1], &divided[2]));
+    text.unicode_words().map(str::to_owned).chain(whole).collect()
 }
 
 /// Returns a count as the index stores it. No count comes near the limit.

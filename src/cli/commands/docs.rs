@@ -32,7 +32,12 @@ pub(crate) fn docs(args: &DocsArgs, output: &Output) -> anyhow::Result<ExitCode>
 
 /// Prints the text of a PDF file, for `consensus read-pdf`, which no person calls.
 pub(crate) fn read_pdf(args: &ReadPdfArgs, output: &Output) -> anyhow::Result<ExitCode> {
-    let text = read_pdf_within_limits(&args.file).map_err(anyhow::Error::msg)?;
-    output.print(&text)?;
+    match read_pdf_within_limits(&args.file) {
+        Ok(text) => output.print(&text)?,
+        Err(why) => {
+            output.print(&why)?;
+            return Ok(ExitCode::Usage);
+        }
+    }
     Ok(ExitCode::Success)
 }
