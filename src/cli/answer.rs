@@ -5,11 +5,13 @@ use std::path::Path;
 
 use super::args::Format;
 use super::output::Output;
-use crate::core::{Endpoint, ExitCode, OpenAiEndpoint};
+use crate::config::FileConfig;
+use crate::core::{Endpoint, ExitCode};
 use crate::protocol::panel::{PanelSection, TOTAL_MAX};
 use crate::protocol::review::{ApprovalSection, Reviewed};
 use crate::protocol::{OutcomeKind, Section};
 use crate::report::{RunResult, check_in_words, confidence_in_words, stop_in_words, votes_in_words, worth};
+use crate::run::{find_run, folder_name, folder_of_runs, runs_folder};
 use crate::text::{counted, escape, excerpts, grouped};
 use quorum::{Opinion, Vote};
 
@@ -92,7 +94,7 @@ pub(super) fn tell_result(output: &Output, result: &RunResult, dir: &Path, endpo
     tell_losses(output, result);
     tell_record(output, result, dir, endpoints);
     // The last line, so that a reader of a long story does not miss it.
-    if let Some(worth) = worth(result, endpoints) {
+    if let Some(worth) = worth(result) {
         output.status(&worth);
     }
 }
@@ -114,12 +116,13 @@ pub(super) fn tell_usage(output: &Output, result: &RunResult) {
 /// Prints where a run is recorded and, if it was cut off, how to continue it.
 pub(super) fn tell_record(output: &Output, result: &RunResult, dir: &Path, endpoints: &[Endpoint]) {
     let name = dir.display();
-    let again = format!("; to continue: `consensus resume {name}`{}", needed_again(endpoints));
+    let again = |more: &str| {
+        let run = short_name(dir);
+        format!("; to continue: `consensus resume {run}{}{more}`", needed_again(endpoints))
+    };
     let hint = match result.outcome {
-        OutcomeKind::Interrupted | OutcomeKind::Failed => again,
-        OutcomeKind::Budget => {
-            format!("{again}, with a higher --max-tokens-total, --max-cost or --deadline")
-        }
+        OutcomeKind::Interrupted | OutcomeKind::Failed => again(""),
+        OutcomeKind::Budget => again(raised(result.reason.as_deref().unwrap_or_default())),
         OutcomeKind::Agreed | OutcomeKind::NoAgreement | OutcomeKind::Abstained | OutcomeKind::Vetoed => {
             String::new()
         }
@@ -190,17 +193,29 @@ fn tell_reviews(output: &Output, approval: &ApprovalSection) {
     tell_findings(output, approval);
 }
 
+/// Returns the end of a run's id, if it means this run where commands look for runs, or else the path of its folder.
+fn short_name(dir: &Path) -> String {
+    const SHORT: usize = 6;
+    let (id, runs) = (folder_name(dir), folder_of_runs(dir));
+    let short = &id[id.len().saturating_sub(SHORT)..];
+    let is_found = runs == runs_folder(None, &FileConfig::default())
+        && find_run(Some(short), &runs).is_ok_and(|found| found == dir);
+    if is_found { short.to_owned() } else { dir.display().to_string() }
+}
+
 /// Returns the flags that a journal does not hold and that a resume must repeat.
 fn needed_again(endpoints: &[Endpoint]) -> &'static str {
-    let any = |is: fn(&OpenAiEndpoint) -> bool| {
-        endpoints.iter().any(|endpoint| matches!(endpoint, Endpoint::OpenAi(e) if is(e)))
-    };
-    if any(|endpoint| endpoint.launched) {
-        " with the same --launch and --model"
-    } else if any(|endpoint| endpoint.api_key_env.is_some() || endpoint.api_key_file.is_some()) {
-        ", with --base-url if it was given"
+    if endpoints.iter().any(Endpoint::is_launched) { " --launch COMMAND --model MODEL" } else { "" }
+}
+
+/// Returns the flag that raises the limit which a run has reached.
+fn raised(limit: &str) -> &'static str {
+    if limit.contains(" tokens, ") {
+        " --max-tokens-total N"
+    } else if limit.contains(" cost ") {
+        " --max-cost USD"
     } else {
-        ""
+        " --deadline DURATION"
     }
 }
 

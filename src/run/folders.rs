@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::RunError;
 use crate::config::{DEFAULT_RUNS_DIR, FileConfig, config_folder, state_folder};
-use crate::journal::{FILE_NAME, SESSIONS_FOLDER};
+use crate::journal::{Entry, FILE_NAME, LockedJournal, SESSIONS_FOLDER, read};
 
 /// The environment variable that names the folder of run folders, like --runs-dir.
 const RUNS_VARIABLE: &str = "CONSENSUS_RUNS_DIR";
@@ -65,6 +65,25 @@ pub fn find_run(name: Option<&str>, runs_dir: &Path) -> Result<PathBuf, RunError
             Err(missing(runs_dir, &format!("`{name}` is the beginning or the end of more than one run's id")))
         }
         (None, _) => Err(missing(runs_dir, &format!("there is no run `{name}`"))),
+    }
+}
+
+/// Returns the newest run that can be resumed, or else the newest run. A run that a process holds is under way.
+///
+/// # Errors
+///
+/// Returns [`RunError::Usage`] if there is no run.
+pub fn find_resumable(runs_dir: &Path) -> Result<PathBuf, RunError> {
+    let is_resumable = |folder: &&PathBuf| {
+        let path = folder.join(FILE_NAME);
+        let Ok(journal) = read(&path) else { return false };
+        let last = journal.records.last().map(|record| &record.event);
+        let has_ended = matches!(last, Some(Entry::Stopped { outcome }) if outcome.is_final());
+        !has_ended && !LockedJournal::is_held(&path)
+    };
+    match run_folders(runs_dir).iter().rev().find(is_resumable) {
+        Some(folder) => Ok(folder.clone()),
+        None => find_run(None, runs_dir),
     }
 }
 

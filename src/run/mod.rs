@@ -22,6 +22,7 @@ mod launch;
 mod notices;
 mod parameters;
 mod pilots;
+mod piped;
 mod prepare;
 mod redaction;
 mod request;
@@ -43,7 +44,9 @@ pub(crate) use check::{add_configured_check, require_trusted};
 pub use documents::open as open_documents;
 pub use error::RunError;
 pub use finish::{FinishedRun, drive, note_in_session, restore};
-pub use folders::{find_run, folder_name, folder_of_runs, rolesets_folders, run_folders, runs_folder};
+pub use folders::{
+    find_resumable, find_run, folder_name, folder_of_runs, rolesets_folders, run_folders, runs_folder,
+};
 pub use launch::{SERVER_LOG, launch};
 pub use notices::{Notices, Traced, Waiting};
 pub use parameters::{CheckChange, FlagOverride, ParamChanges, refuse};

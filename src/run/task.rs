@@ -7,6 +7,7 @@ use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use super::error::RunError;
+use super::piped;
 use crate::protocol::{Document, Task};
 
 /// The message for a missing task.
@@ -30,7 +31,7 @@ pub struct TaskSource {
 }
 
 impl TaskSource {
-    /// Reads the task; without a prompt and a file it comes from standard input.
+    /// Reads the task; without a prompt and a file it comes from standard input. Beside a prompt, data on standard input is a document.
     ///
     /// # Errors
     ///
@@ -57,6 +58,9 @@ impl TaskSource {
             return Err(RunError::Usage(why.to_owned()));
         }
         let mut documents: Vec<Document> = Vec::new();
+        if wants_stdin == 0 && piped::has_document()? {
+            documents.push(document(Path::new("-"))?);
+        }
         for path in &self.files {
             let mut read = document(path)?;
             // Two files with the same name need different document names.

@@ -49,7 +49,7 @@ pub(crate) struct RunArgs {
     pub(crate) prompt_file: Option<PathBuf>,
     /// A text file to work with; repeatable.
     ///
-    /// The file is data, not instructions; `-` reads stdin.
+    /// The file is data, not instructions; `-` reads stdin, and so does a pipe with data beside a task.
     #[arg(short = 'f', long = "file", value_name = "FILE", help_heading = TASK)]
     pub(crate) files: Vec<PathBuf>,
     /// Files and folders to search for passages, for rolesets of `council`; repeatable.

@@ -12,7 +12,7 @@ use super::shared::{LimitArgs, SandboxArgs};
 use crate::batch::{Pick, is_batch};
 use crate::cli::completion;
 use crate::config::{Chosen, FileConfig};
-use crate::run::{ResumeRequest, RunError, find_run, runs_folder};
+use crate::run::{ResumeRequest, RunError, find_resumable, find_run, runs_folder};
 
 /// The choice of a run.
 #[derive(Args, Clone, Debug)]
@@ -36,6 +36,14 @@ impl RunRef {
 }
 
 impl ResumeArgs {
+    /// Returns the folder of the run that the arguments name; with --last, the newest that can be resumed.
+    pub(crate) fn folder(&self, file: &FileConfig) -> Result<PathBuf, RunError> {
+        if self.which.last {
+            return find_resumable(&runs_folder(self.which.runs_dir.as_ref(), file));
+        }
+        self.which.folder(file)
+    }
+
     /// Returns the request to resume a run.
     pub(crate) fn request(&self, file: &FileConfig) -> ResumeRequest {
         let servers = Chosen {

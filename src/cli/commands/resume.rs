@@ -23,7 +23,7 @@ pub(crate) fn resume(args: &ResumeArgs, output: &Output) -> anyhow::Result<ExitC
         signals::listen(Leaves { unbegun: UNCHANGED, begun: RESUMABLE }, args.limits.deadline, output)?;
     let file = FileConfig::load()?;
     let collector = args.ending.otlp.collector()?;
-    let dir = args.which.folder(&file)?;
+    let dir = args.folder(&file)?;
     block_on(async {
         let (writer, journal) = Writer::reopen(&dir)?;
         if journal.torn_bytes > 0 {

@@ -86,9 +86,11 @@ impl Terminal {
         let mut rows: Vec<String> =
             screen.rows(0, screen.size().1.get()).map(|row| row.trim_end().to_owned()).collect();
         let wrapped = (0..ROWS).find(|row| screen.row_wrapped(*row));
-        // A path or an address has no place at which it could be broken.
+        // A path, an address or a command to copy has no place at which it could be broken.
         let is_whole = |row: u16| {
-            rows[usize::from(row)].split_whitespace().next_back().is_some_and(|word| word.len() > 40)
+            let row = &rows[usize::from(row)];
+            let is_long = row.split_whitespace().next_back().is_some_and(|word| word.len() > 40);
+            is_long || row.trim_start().starts_with("`consensus ")
         };
         assert!(wrapped.is_none_or(is_whole), "line {wrapped:?} is longer than the terminal: {rows:#?}");
         while rows.last().is_some_and(String::is_empty) {
@@ -129,6 +131,7 @@ fn masked(row: &str, folder: &Path) -> String {
         (r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z", "TIME"),
         (r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}", "TIME"),
         (r"^[0-9a-f]{6,8}  [0-9]+s", "ENDOFX  0s"),
+        (r"consensus resume [0-9a-f]{6}\b", "consensus resume ENDOFX"),
         (r"s (p50|p95) [0-9]+\.[0-9]{2}", "s $1 0.00"),
     ] {
         row = Regex::new(pattern).unwrap().replace_all(&row, mask).into_owned();
