@@ -5,16 +5,30 @@
 
 use std::convert::Infallible;
 
+use quick_cache::Weighter;
 use quick_cache::sync::Cache;
+
+/// The bytes that a text has at the most, on average. A text that is far longer, such as one with a document, is not kept.
+const BYTES_EACH: u64 = 8 << 10;
 
 /// Results, by the text that names everything on which they depend.
 #[derive(Debug)]
-pub(super) struct Memo<V>(Cache<String, V>);
+pub(super) struct Memo<V>(Cache<String, V, ByLength>);
+
+/// The weight of a result: that of its text, which it is hardly ever longer than.
+#[derive(Clone, Debug)]
+struct ByLength;
+
+impl<V> Weighter<String, V> for ByLength {
+    fn weight(&self, text: &String, _: &V) -> u64 {
+        text.len() as u64 + BYTES_EACH / 8
+    }
+}
 
 impl<V: Clone> Memo<V> {
-    /// Creates a store for at most this many results.
+    /// Creates a store for about this many results.
     pub(super) fn new(most: usize) -> Self {
-        Self(Cache::new(most))
+        Self(Cache::with_weighter(most, most as u64 * BYTES_EACH, ByLength))
     }
 
     /// Returns the result for this key, and makes it if it is not there.

@@ -13,7 +13,7 @@ use super::check::ReplyCheck;
 use super::judge_prompt;
 use super::params::{Adopt, Drafting, PairSetup};
 use super::task_prompt::{form, task};
-use crate::protocol::contract::{BlindVote, CallId, Thinking, example as answer_example};
+use crate::protocol::contract::{BlindVote, CallId, Task, Thinking, example as answer_example};
 use crate::protocol::turn::{REFUSED, TurnPrompt, mark, program_request};
 use crate::text::decoding::{AS_ABOVE, OPEN, Offer};
 use crate::text::{CanonicalKind, ChangeBy, SOLVED_MARKER, Status, escape, listed_sentences};
@@ -57,7 +57,9 @@ pub(super) fn is_unread(setup: &PairSetup) -> bool {
 /// Returns the program's own words in a talk. They are not an answer to any task.
 pub(super) fn own(setup: &PairSetup) -> Vec<String> {
     let handles = [0, 1].map(handle);
-    let shown = judge_prompt::weigh(setup, ["First", "Second"], ["", ""], "");
+    // The words of the task and of its documents are the user's.
+    let untasked = PairSetup { task: Task::default(), ..setup.clone() };
+    let shown = judge_prompt::weigh(&untasked, ["First", "Second"], ["", ""], "");
     let mut words = vec![compare_texts(&[], None), compare_texts(&handles, Some(&handles[0])), shown];
     for agent in [0, 1] {
         let alone = alone(setup, agent);
