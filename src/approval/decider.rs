@@ -11,8 +11,7 @@ use super::error::ApprovalError;
 use super::facts::Facts;
 use super::log::{Case, Decided, DecisionLog, Ended, LandedCase};
 use super::proposal::Proposal;
-use super::quorum_words;
-use super::record::{Verified, VotedFor};
+use super::record::{Verified, VotedFor, quorum_of_votes};
 use super::verification::CommandVerification;
 use crate::files::{private_folder, write_whole};
 use crate::protocol::{Degraded, DegradedKind};
@@ -150,7 +149,7 @@ impl Decider<'_> {
             let spans = [phases.proposed, phases.reviewed, began.elapsed()];
             figures(verified, outcome, spans, case.proposal.churn())
         });
-        self.tell(&end, &quorum_words::of_votes(self.log.membership(), &end.votes));
+        self.tell(&end, &quorum_of_votes(self.log.membership(), &end.votes));
         write_public(&dir.join(DECISION_METRICS_FILE), &(in_json(&end.metrics) + "\n"))?;
         Ok((end, proof))
     }

@@ -6,6 +6,7 @@ use serde_json::Value as Json;
 use super::decision_error::DecisionError;
 use super::proposal::Proposal;
 use super::verification::CommandVerification;
+use crate::report::quorum_in_words;
 use crate::repository::Oid;
 use crypto::dsse::DsseEnvelope;
 use crypto::{Digest, Signature};
@@ -248,6 +249,17 @@ impl DecisionRecord {
         // The author's key was checked: a prepare is a reviewer's.
         Ok((message.signed.by, ModelOpinion::clone(&reading)))
     }
+}
+
+/// Returns in words what the quorum of a decision tolerates, by the models that reviewers have signed with their votes.
+pub fn quorum_of_votes(membership: &Membership, votes: &[VotedFor]) -> String {
+    let signed = |name: &str| {
+        let vote = votes.iter().find(|vote| vote.reviewer == name)?;
+        Some(vote.signed_model.as_ref()?.model.clone())
+    };
+    let seats = membership.roster().reviewers.iter();
+    let models: Vec<Option<String>> = seats.map(|seat| signed(&seat.name)).collect();
+    quorum_in_words(membership.quorum(), &models)
 }
 
 /// Checks that the votes of all reviewers are there, and could have led to the decision.

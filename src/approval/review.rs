@@ -24,9 +24,10 @@ pub(super) struct ReviewedRun {
 }
 
 impl ReviewedRun {
-    /// Returns the model of the reviewer at this place, and the place where it was called.
+    /// Returns the model that has answered for the reviewer at this place, and the place where it was called.
     pub(super) fn model_of(&self, at: usize) -> Option<ModelAt> {
-        self.endpoints.get(at).map(|endpoint| ModelAt::new(endpoint.place(), endpoint.model()))
+        let (endpoint, agent) = (self.endpoints.get(at)?, self.result.agents.get(at)?);
+        Some(ModelAt::new(endpoint.place(), &agent.model))
     }
 }
 

@@ -59,8 +59,8 @@ struct LetteredRow {
 /// A sample of `inspect_ai`.
 #[derive(Deserialize)]
 struct Inspected {
-    input: Input,
-    target: Target,
+    input: SampleInput,
+    target: SampleTarget,
     #[serde(default)]
     choices: Option<Vec<Box<RawValue>>>,
 }
@@ -68,14 +68,14 @@ struct Inspected {
 /// The question of a sample.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Input {
+enum SampleInput {
     Text(String),
-    Messages(Vec<Message>),
+    Messages(Vec<SampleMessage>),
 }
 
 /// A message of a sample's question.
 #[derive(Deserialize)]
-struct Message {
+struct SampleMessage {
     role: String,
     content: String,
 }
@@ -83,7 +83,7 @@ struct Message {
 /// The right answer of a sample, or all right answers.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Target {
+enum SampleTarget {
     One(String),
     Any(Vec<String>),
 }
@@ -111,7 +111,7 @@ pub(super) fn task_line(row: &str, number: u64) -> Result<Option<String>, String
     if fields.contains_key("prompt") {
         return Ok(None);
     }
-    let Some(Question { prompt, answer, canonical, grader }) = question(row)? else { return Ok(None) };
+    let Some(RowQuestion { prompt, answer, canonical, grader }) = question(row)? else { return Ok(None) };
     let id = fields.remove("id").or_else(|| fields.remove("ID")).or_else(|| raw(&number));
     for used in USED {
         fields.remove(used);
@@ -128,7 +128,7 @@ const USED: [&str; 10] =
     ["question", "answer", "correct", "choices", "options", "Body", "Question", "Answer", "input", "target"];
 
 /// A question and its right answer.
-struct Question {
+struct RowQuestion {
     prompt: String,
     answer: String,
     /// The rule for which differences between answers do not count.
@@ -137,24 +137,24 @@ struct Question {
     grader: Option<Grader>,
 }
 
-impl Question {
+impl RowQuestion {
     fn new(prompt: String, answer: String, canonical: Option<CanonicalRule>) -> Self {
         Self { prompt, answer, canonical, grader: None }
     }
 }
 
-fn question(row: &str) -> Result<Option<Question>, String> {
+fn question(row: &str) -> Result<Option<RowQuestion>, String> {
     let number = Some(CanonicalKind::Number.into());
     if let Ok(Derived { question, answer }) = serde_json::from_str(row)
         && let Some((_, answer)) = answer.rsplit_once(DERIVED)
     {
-        return Ok(Some(Question::new(question, answer.trim().to_owned(), number)));
+        return Ok(Some(RowQuestion::new(question, answer.trim().to_owned(), number)));
     }
     if let Ok(Story { body, question, answer }) = serde_json::from_str(row) {
         let body = body.trim();
         let dot = if body.ends_with(['.', '!', '?']) { "" } else { "." };
         let prompt = format!("{body}{dot} {}", question.trim());
-        return Ok(Some(Question::new(prompt, in_words(&answer), number)));
+        return Ok(Some(RowQuestion::new(prompt, in_words(&answer), number)));
     }
     if let Ok(Options { question, choices, answer }) = serde_json::from_str(row) {
         let letters = letters(choices.len())?;
@@ -169,7 +169,7 @@ fn question(row: &str) -> Result<Option<Question>, String> {
                 choices.len() - 1
             )
         })?;
-        return Ok(Some(Question::new(
+        return Ok(Some(RowQuestion::new(
             lettered(&question, &choices, &letters),
             right,
             Some(one_of(letters)),
@@ -184,7 +184,7 @@ fn question(row: &str) -> Result<Option<Question>, String> {
                 options.len()
             ));
         }
-        return Ok(Some(Question::new(
+        return Ok(Some(RowQuestion::new(
             lettered(&question, &options, &letters),
             answer,
             Some(one_of(letters)),
@@ -194,15 +194,15 @@ fn question(row: &str) -> Result<Option<Question>, String> {
 }
 
 /// Returns the question of a sample of `inspect_ai`.
-fn inspected(sample: Inspected) -> Result<Question, String> {
+fn inspected(sample: Inspected) -> Result<RowQuestion, String> {
     let Inspected { input, target, choices } = sample;
     let prompt = match input {
-        Input::Text(text) => text,
-        Input::Messages(messages) => asked_in(messages)?,
+        SampleInput::Text(text) => text,
+        SampleInput::Messages(messages) => asked_in(messages)?,
     };
     let mut targets = match target {
-        Target::One(target) => vec![target],
-        Target::Any(targets) => targets,
+        SampleTarget::One(target) => vec![target],
+        SampleTarget::Any(targets) => targets,
     };
     let is_one = targets.len() == 1;
     let Some(first) = targets.first().cloned() else {
@@ -210,23 +210,23 @@ fn inspected(sample: Inspected) -> Result<Question, String> {
     };
     let Some(choices) = choices else {
         if is_one {
-            return Ok(Question::new(prompt, first, None));
+            return Ok(RowQuestion::new(prompt, first, None));
         }
         for target in &mut targets {
             *target = regex::escape(target.trim());
         }
         let answer = format!("^\\s*(?:{})\\s*$", targets.join("|"));
-        return Ok(Question { grader: Some(Grader::Regex), ..Question::new(prompt, answer, None) });
+        return Ok(RowQuestion { grader: Some(Grader::Regex), ..RowQuestion::new(prompt, answer, None) });
     };
     let (letters, choices) = (letters(choices.len())?, texts(&choices)?);
     if !is_one || !letters.contains(&first) {
         return Err(format!("its `target` is no letter of its {} choices", choices.len()));
     }
-    Ok(Question::new(lettered(&prompt, &choices, &letters), first, Some(one_of(letters))))
+    Ok(RowQuestion::new(lettered(&prompt, &choices, &letters), first, Some(one_of(letters))))
 }
 
 /// Returns the question in the messages of a sample: what the user asks, after what the system says.
-fn asked_in(messages: Vec<Message>) -> Result<String, String> {
+fn asked_in(messages: Vec<SampleMessage>) -> Result<String, String> {
     if let Some(other) = messages.iter().find(|message| !["system", "user"].contains(&message.role.as_str()))
     {
         let role = escape::excerpt(&other.role);

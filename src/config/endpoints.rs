@@ -10,11 +10,11 @@ use super::bedrock::bedrock_endpoint;
 use super::chosen::{Chosen, NameCheck, check_url, common};
 use super::error::ConfigError;
 use super::file::FileConfig;
-use super::model_names::check_name;
+use super::model_names::look_up;
 use super::origin::Origin;
 use super::roleset::Roleset;
 use crate::core::{
-    BEDROCK, BankEndpoint, Dialect, Endpoint, MockEndpoint, OpenAiEndpoint, PRESETS, Preset, Price,
+    BEDROCK, BankEndpoint, Dialect, Endpoint, Listing, MockEndpoint, OpenAiEndpoint, PRESETS, Preset, Price,
 };
 use crate::provider::launch::LaunchCommand;
 use crate::provider::{Bank, MockScript, OpenAi, ScriptError, is_loopback};
@@ -112,14 +112,16 @@ pub async fn resolve_endpoints(
                 }
             };
         }
-        let is_new = |endpoint: &OpenAiEndpoint| {
-            let is_it = |other: &Endpoint| matches!(other, Endpoint::OpenAi(other) if other.base_url == endpoint.base_url && other.model == endpoint.model);
-            !endpoints.iter().any(is_it)
-        };
-        // A model that was not named comes from the server's list.
-        let is_named = ModelRef::parse(reference, &known_providers(file))?.model == endpoint.model;
-        if chosen.names == NameCheck::Made && is_named && is_new(&endpoint) {
-            check_name(&endpoint).await?;
+        let is_it =
+            |other: &&OpenAiEndpoint| other.base_url == endpoint.base_url && other.model == endpoint.model;
+        let mut known = endpoints.iter().filter_map(|other| match other {
+            Endpoint::OpenAi(other) => Some(&**other),
+            Endpoint::Bedrock(_) | Endpoint::Mock(_) | Endpoint::Bank(_) => None,
+        });
+        match known.find(is_it) {
+            Some(known) => endpoint.listing = known.listing.clone(),
+            None if chosen.names == NameCheck::Made => look_up(&mut endpoint).await?,
+            None => {}
         }
         endpoint.price = file.price_of(reference, endpoint.provider(), &endpoint.model);
         endpoints.push(Endpoint::OpenAi(Box::new(endpoint)));
@@ -257,6 +259,7 @@ fn draft(chosen: &Chosen, file: &FileConfig, reference: &str) -> Result<OpenAiEn
             .collect::<Vec<_>>()
             .join(","),
         model,
+        listing: Listing::Unknown,
         api_key_env: place.api_key_env,
         api_key_file: place.api_key_file,
         launched,

@@ -1,13 +1,14 @@
-//! The check that a server has a model, before any request to the model.
+//! The models that a server lists, compared with the one that was named, before any request to the model.
 //!
-//! The input is an endpoint whose model was named. The output is nothing, or the nearest names. The check applies only to servers
-//! that list their models and go by those names. llama.cpp answers to any name, and a router knows more models than it lists.
+//! The input is an endpoint. The output is the endpoint with the model that answers, or the nearest names. A name is refused only where
+//! the server goes by the names that it lists: llama.cpp answers to any name, and a router knows more models than it lists. There, a
+//! name that is not listed leads to a warning.
 
 use std::time::Duration;
 
 use super::error::ConfigError;
 use super::nearest::did_you_mean;
-use crate::core::OpenAiEndpoint;
+use crate::core::{Endpoint, Listing, OpenAiEndpoint, bare_model};
 use crate::provider::{OpenAi, ServerInfo};
 use crate::text::escape;
 
@@ -20,35 +21,56 @@ const SHOWN_MAX: usize = 8;
 /// The tag that Ollama appends to a name without one.
 const IMPLIED_TAG: &str = ":latest";
 
-/// Refuses a model that the server would not know.
+/// Fills in the model of an endpoint, as its server lists it.
 ///
 /// # Errors
 ///
-/// Returns [`ConfigError::Usage`] with the nearest names.
-pub(super) async fn check_name(endpoint: &OpenAiEndpoint) -> Result<(), ConfigError> {
+/// Returns [`ConfigError::Usage`] with the nearest names if the server would not know the model.
+pub(super) async fn look_up(endpoint: &mut OpenAiEndpoint) -> Result<(), ConfigError> {
     let asked = OpenAi::new(endpoint.clone())?;
     let Ok(Ok(info)) = tokio::time::timeout(PATIENCE, asked.info()).await else { return Ok(()) };
-    if is_known(&info, &endpoint.model) {
-        return Ok(());
+    let root = |name: &str| info.roots.get(name).map_or(name, String::as_str).to_owned();
+    endpoint.listing = match (listed(&info, &endpoint.model), info.models.as_slice()) {
+        (_, []) => Listing::Unknown,
+        (Some(name), _) => Listing::As(root(name)),
+        (None, _) if info.names_decide => return Err(refusal(&info, endpoint)),
+        (None, [only]) => Listing::Only(root(only)),
+        (None, _) => Listing::Absent,
+    };
+    if let Some(unlisted) = Endpoint::OpenAi(Box::new(endpoint.clone())).unlisted() {
+        tracing::warn!("{}; it lists {}", escape::one_line(&unlisted), escape::one_line(&shown(&info)));
     }
-    let models = info.models.iter().map(String::as_str);
-    let hint = did_you_mean(&endpoint.model, models.clone());
-    let shown: Vec<String> = models.take(SHOWN_MAX).map(|model| format!("`{model}`")).collect();
-    let more = info.models.len().saturating_sub(SHOWN_MAX);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    Err(ConfigError::Usage(escape::one_line(&format!(
-        "{} has no model `{}`; it lists {}{more}; --no-model-check calls it anyway{hint}",
-        endpoint.base_url,
-        endpoint.model,
-        shown.join(", "),
-    ))))
+    Ok(())
 }
 
-fn is_known(info: &ServerInfo, model: &str) -> bool {
-    let is_it = |listed: &String| {
-        listed == model || listed.strip_suffix(IMPLIED_TAG).is_some_and(|listed| listed == model)
-    };
-    !info.names_decide || info.models.is_empty() || info.models.iter().any(is_it)
+/// Returns the name in the list that is this model.
+fn listed<'a>(info: &'a ServerInfo, model: &str) -> Option<&'a str> {
+    let is_tagged = |listed: &String| listed.strip_suffix(IMPLIED_TAG).is_some_and(|listed| listed == model);
+    let mut exact = info.models.iter().filter(|listed| *listed == model || is_tagged(listed));
+    // Gemini lists `models/gemini-2.5-flash`, and is asked for `gemini-2.5-flash`.
+    let mut same = info.models.iter().filter(|listed| bare_model(listed) == bare_model(model));
+    match (exact.next(), same.next(), same.next()) {
+        (Some(listed), ..) | (None, Some(listed), None) => Some(listed),
+        (None, ..) => None,
+    }
+}
+
+fn refusal(info: &ServerInfo, endpoint: &OpenAiEndpoint) -> ConfigError {
+    let hint = did_you_mean(&endpoint.model, info.models.iter().map(String::as_str));
+    ConfigError::Usage(escape::one_line(&format!(
+        "{} has no model `{}`; it lists {}; --no-model-check calls it anyway{hint}",
+        endpoint.base_url,
+        endpoint.model,
+        shown(info),
+    )))
+}
+
+/// Returns the first names that a server lists, and the number of the others.
+fn shown(info: &ServerInfo) -> String {
+    let shown: Vec<String> = info.models.iter().take(SHOWN_MAX).map(|model| format!("`{model}`")).collect();
+    let more = info.models.len().saturating_sub(SHOWN_MAX);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", shown.join(", "))
 }
 
 #[cfg(test)]
@@ -56,16 +78,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_list_that_decides_refuses_a_name() {
-        let info = |names_decide, models: &[&str]| ServerInfo {
-            names_decide,
+    fn listed_name_is_the_same_model() {
+        let info = |models: &[&str]| ServerInfo {
             models: models.iter().map(|model| (*model).to_owned()).collect(),
             ..ServerInfo::default()
         };
-        assert!(is_known(&info(true, &["a", "b"]), "b"));
-        assert!(is_known(&info(true, &["llama3.1:latest"]), "llama3.1"), "Ollama's tag is implied");
-        assert!(!is_known(&info(true, &["llama3.1:8b"]), "llama3.1"));
-        assert!(is_known(&info(false, &["a"]), "x"), "llama.cpp answers to any name");
-        assert!(is_known(&info(true, &[]), "x"), "no list decides nothing");
+        for (models, model, expected) in [
+            (&["a", "b"][..], "b", Some("b")),
+            (&["llama3.1:latest"], "llama3.1", Some("llama3.1:latest")),
+            (&["llama3.1:8b"], "llama3.1", None),
+            (&["models/gemini-2.5-flash", "models/x"], "gemini-2.5-flash", Some("models/gemini-2.5-flash")),
+            (&["one/x", "two/x"], "x", None),
+            (&["/models/Qwen2.5.gguf"], "qwen2.5", Some("/models/Qwen2.5.gguf")),
+            (&[], "x", None),
+        ] {
+            assert_eq!(listed(&info(models), model), expected, "{model} of {models:?}");
+        }
     }
 }

@@ -4,11 +4,12 @@
 //! resumed run. A journal is untrusted input: it never names a command to run, and a key goes only to a URL that the user names too.
 
 use super::bedrock;
-use super::chosen::{Chosen, check_url};
+use super::chosen::{Chosen, NameCheck, check_url};
 use super::endpoints::{ServerPlace, only_model, place};
 use super::error::ConfigError;
 use super::file::FileConfig;
-use crate::core::{Endpoint, OpenAiEndpoint, PRESETS};
+use super::model_names::look_up;
+use crate::core::{Endpoint, Listing, OpenAiEndpoint, PRESETS};
 use crate::provider::is_loopback;
 
 /// Returns the endpoints of a resumed run, one for each of the journal's.
@@ -90,6 +91,10 @@ async fn moved(
     if launched || old.launched {
         // A server that is started for a run may give its model any name.
         new.model = only_model(&new).await?;
+    }
+    new.listing = Listing::Unknown;
+    if chosen.names == NameCheck::Made {
+        look_up(&mut new).await?;
     }
     new.price = file.price_of("", new.provider(), &new.model);
     Ok(new)

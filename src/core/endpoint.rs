@@ -6,6 +6,7 @@ use std::num::NonZeroU32;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::listing::Listing;
 use super::parameter::OptionalParameter;
 use super::usage::Price;
 
@@ -28,13 +29,16 @@ pub enum Endpoint {
 const AT: &str = " at ";
 const FROM_BANK: &str = " from the bank ";
 
+/// The model and the place of a script.
+pub const MOCK: &str = "mock";
+
 impl Endpoint {
     /// Returns the model and its server as a person would name them.
     pub fn label(&self) -> String {
         match self {
             Self::OpenAi(endpoint) => format!("{}{AT}{}", endpoint.model, endpoint.base_url),
             Self::Bedrock(endpoint) => format!("{}{AT}{}", endpoint.model, endpoint.base_url),
-            Self::Mock(_) => "mock".to_owned(),
+            Self::Mock(_) => MOCK.to_owned(),
             Self::Bank(endpoint) => format!("{}{FROM_BANK}{}", endpoint.model, endpoint.folder),
         }
     }
@@ -80,8 +84,35 @@ impl Endpoint {
         match self {
             Self::OpenAi(endpoint) => &endpoint.model,
             Self::Bedrock(endpoint) => &endpoint.model,
-            Self::Mock(_) => "mock",
+            Self::Mock(_) => MOCK,
             Self::Bank(endpoint) => &endpoint.model,
+        }
+    }
+
+    /// Returns the model that answers: the one that the server lists for the name, else the one that a reply names, else the name.
+    /// Returns `None` for a script, which plays each agent as a model of its own.
+    pub fn answering<'a>(&'a self, said: Option<&'a str>) -> Option<&'a str> {
+        match self {
+            Self::OpenAi(endpoint) => Some(endpoint.listing.model().or(said).unwrap_or(&endpoint.model)),
+            Self::Bedrock(endpoint) => Some(said.unwrap_or(&endpoint.model)),
+            Self::Mock(_) => None,
+            Self::Bank(endpoint) if endpoint.model == MOCK => None,
+            Self::Bank(endpoint) => Some(said.unwrap_or(&endpoint.model)),
+        }
+    }
+
+    /// Returns why the name of the model is not to be relied on, if the server does not list it.
+    pub fn unlisted(&self) -> Option<String> {
+        let Self::OpenAi(endpoint) = self else { return None };
+        let OpenAiEndpoint { base_url, model, listing, .. } = &**endpoint;
+        match listing {
+            Listing::Unknown | Listing::As(_) => None,
+            Listing::Only(only) => {
+                Some(format!("{base_url} does not list `{model}`; `{only}` answers for it"))
+            }
+            Listing::Absent => Some(format!(
+                "{base_url} does not list `{model}`; the model is the one that its replies name"
+            )),
         }
     }
 
@@ -90,7 +121,7 @@ impl Endpoint {
         match self {
             Self::OpenAi(endpoint) => &endpoint.base_url,
             Self::Bedrock(endpoint) => &endpoint.base_url,
-            Self::Mock(_) => "mock",
+            Self::Mock(_) => MOCK,
             Self::Bank(endpoint) => &endpoint.folder,
         }
     }
@@ -134,6 +165,9 @@ pub struct OpenAiEndpoint {
     pub base_url: String,
     /// The name of the model on that server.
     pub model: String,
+    /// What the server's list of models says about the name.
+    #[serde(default, skip_serializing_if = "Listing::is_unknown")]
+    pub listing: Listing,
     /// The environment variable that holds the key, if one is needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_key_env: Option<String>,
@@ -180,6 +214,7 @@ impl OpenAiEndpoint {
         Self {
             base_url: base_url.to_owned(),
             model: String::new(),
+            listing: Listing::Unknown,
             api_key_env: None,
             api_key_file: None,
             launched: false,

@@ -7,6 +7,7 @@ mod command_end;
 mod endpoint;
 mod exit_code;
 mod interpreter_note;
+mod listing;
 mod parameter;
 mod program;
 mod usage;
@@ -15,12 +16,13 @@ pub use basis_points::BasisPoints;
 pub(crate) use basis_points::{TEN_THOUSANDTHS, exactly};
 pub use command_end::CommandEnd;
 pub use endpoint::{
-    BEDROCK, BankEndpoint, BedrockEndpoint, Dialect, Endpoint, MockEndpoint, OpenAiEndpoint, PRESETS, Preset,
-    Timeouts,
+    BEDROCK, BankEndpoint, BedrockEndpoint, Dialect, Endpoint, MOCK, MockEndpoint, OpenAiEndpoint, PRESETS,
+    Preset, Timeouts,
 };
 pub use exit_code::ExitCode;
 pub(crate) use exit_code::is_unusable;
 pub use interpreter_note::InterpreterNote;
+pub use listing::{Listing, bare_model};
 pub use parameter::OptionalParameter;
 pub use program::{PROGRAM, VERSION};
 pub use usage::{Price, Receipt, Structured, Usage};

@@ -115,7 +115,8 @@ mod tests {
             seed: 1,
             digest: Digest::ZERO,
         };
-        let reply = Reply { text: "y".repeat(60), reasoning: None, finish: Finish::Stop, yes: None };
+        let reply =
+            Reply { text: "y".repeat(60), reasoning: None, finish: Finish::Stop, yes: None, model: None };
         let replied = Replied {
             call: CALL,
             reply,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::run_state::RunState;
 use super::totals::{PhaseUsage, Totals};
 use crate::calibration::Confidence;
-use crate::core::{Endpoint, OptionalParameter, Usage};
+use crate::core::{Endpoint, MOCK, OptionalParameter, Usage};
 use crate::journal::{Library, Limits, Replied, RunSpec};
 use crate::protocol::{
     Ask, CallId, CallPhase, Degraded, DegradedKind, Outcome, Protocol as _, RunReport, Search,
@@ -55,6 +55,13 @@ impl RunState {
     pub fn charge(&self, replied: &Replied) -> Usage {
         let instead = self.owed.get(&replied.call).and_then(|(ask, _)| self.estimate_instead(ask, replied));
         instead.unwrap_or(replied.usage)
+    }
+
+    /// Returns the model of an agent: the one that has answered last, or else the one that is to be called.
+    pub fn model(&self, agent: usize) -> &str {
+        let named =
+            || self.endpoints.get(agent).map_or("", |endpoint| endpoint.answering(None).unwrap_or(MOCK));
+        self.models.get(&agent).map_or_else(named, String::as_str)
     }
 
     /// Returns the tokens of each reply, by its call.

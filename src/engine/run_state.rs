@@ -14,11 +14,11 @@ use super::execution_list::ExecutionList;
 use super::mismatch::{Mismatch, ReplayError};
 use super::totals::{PhaseUsage, Totals};
 use crate::calibration::Confidence;
-use crate::core::{Endpoint, OptionalParameter, PROGRAM, Price, Usage};
+use crate::core::{Endpoint, OptionalParameter, PROGRAM, Price, Usage, bare_model};
 use crate::journal::{Asked, Entry, Found, LeftOut, Library, Limits, Record, Replied, RunSpec, between};
 use crate::protocol::{
     Action, Ask, CallId, CallPhase, Degraded, DegradedKind, Event, Machine, Outcome, PASSAGE_CHARS_MAX,
-    PASSAGES_MAX, Passage, Protocol, ReplyShape, Search, Unexpected,
+    PASSAGES_MAX, Passage, Protocol, Reply, ReplyShape, Search, Unexpected,
 };
 use crate::text::{escape, redact};
 
@@ -238,8 +238,13 @@ impl RunState {
         {
             self.degrade(kind, detail);
         }
-        self.note_model(call.agent);
-        let event = Event::Replied { call, reply: replied.reply.clone() };
+        let said = replied.reply.model.as_deref();
+        let model = self.endpoints.get(call.agent).and_then(|endpoint| endpoint.answering(said));
+        let model = model.map(str::to_owned);
+        if let Some(model) = &model {
+            self.note_model(call.agent, model);
+        }
+        let event = Event::Replied { call, reply: Reply { model, ..replied.reply.clone() } };
         let actions = self.machine.step(&event)?;
         if self.is_suspect(&ask, replied, &actions) && ignores_schema(&ask, replied) {
             let name = self.agent_name(call.agent).to_owned();
@@ -320,10 +325,8 @@ impl RunState {
         };
         let report = self.machine.report();
         // A calibration holds for the models of its runs alone, and a resumed run may have others.
-        let models = |endpoints: &[Endpoint]| -> Vec<String> {
-            endpoints.iter().map(|endpoint| endpoint.model().to_owned()).collect()
-        };
-        let is_same = models(&self.endpoints) == models(&self.opened.endpoints);
+        let model = |endpoint: &Endpoint| endpoint.answering(None).map(str::to_owned);
+        let is_same = self.endpoints.iter().map(model).eq(self.opened.endpoints.iter().map(model));
         self.confidence = calibration.confidence(&end, &report).filter(|_| is_same);
         self.verdict = Some(calibration.judge(end, self.confidence.as_ref()));
     }
@@ -348,15 +351,13 @@ impl RunState {
     }
 
     /// Notes the model of an agent's reply. A run with half of its replies by one model and half by another belongs
-    /// to neither. A folder in front of a model's name is not part of the name.
-    fn note_model(&mut self, agent: usize) {
-        let Some(now) = self.endpoints.get(agent).map(|endpoint| endpoint.model().to_owned()) else { return };
-        let bare = |name: &str| name.rsplit('/').next().map(str::to_owned);
-        if let Some(before) = self.models.insert(agent, now.clone())
-            && bare(&before) != bare(&now)
+    /// to neither.
+    fn note_model(&mut self, agent: usize, now: &str) {
+        if let Some(before) = self.models.insert(agent, now.to_owned())
+            && bare_model(&before) != bare_model(now)
         {
             let name = self.agent_name(agent);
-            let detail = format!("{name} was `{before}` until the run was resumed, and `{now}` from then on");
+            let detail = format!("{name} was `{before}` at first, and `{now}` from then on");
             self.degrade(DegradedKind::ModelChanged, escape::message(&detail));
         }
     }
@@ -376,8 +377,12 @@ impl RunState {
         Ok(())
     }
 
-    /// Records the parameters that the settings leave out.
+    /// Records the models that their servers do not list, and the parameters that the settings leave out.
     fn note_settings(&mut self) {
+        let unlisted: Vec<String> = self.endpoints.iter().filter_map(Endpoint::unlisted).collect();
+        for detail in unlisted {
+            self.degrade(DegradedKind::ModelNotListed, escape::message(&detail));
+        }
         let left_out: BTreeSet<OptionalParameter> =
             self.endpoints.iter().flat_map(Endpoint::leave_out).filter(|p| p.is_of_sampling()).collect();
         for parameter in left_out {

@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io::BufReader;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::completion::Completion;
 use super::error::ProviderError;
@@ -38,11 +39,23 @@ struct Place {
 }
 
 /// A reply on record.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Kept {
     /// The digest of the extra fields of its request.
     extra: Digest,
+    /// The model that answered, as its server lists it.
+    answers_as: Option<Arc<str>>,
     place: Place,
+}
+
+impl Kept {
+    /// Names the model of a reply as its server lists it, which the folder of a bank cannot say.
+    fn by_its_model(&self, mut replied: Replied) -> Replied {
+        if let Some(name) = &self.answers_as {
+            replied.reply.model = Some(name.to_string());
+        }
+        replied
+    }
 }
 
 /// A model as it is called. The digest of a request says neither its name nor the fields.
@@ -51,13 +64,19 @@ pub struct CalledModel {
     name: String,
     /// The digest of the extra fields of each request.
     extra: Digest,
+    /// The model that answers, as its server lists it.
+    answers_as: Option<Arc<str>>,
 }
 
 impl CalledModel {
     pub(super) fn new(endpoint: &Endpoint) -> Self {
         // Extra fields were read as JSON, and can be written as JSON.
         let extra = serde_json::to_string(&endpoint.extra_fields()).unwrap_or_default();
-        Self { name: endpoint.model().to_owned(), extra: Digest::new(extra.as_bytes()) }
+        let answers_as = match endpoint {
+            Endpoint::OpenAi(endpoint) => endpoint.listing.model().map(Arc::from),
+            Endpoint::Bedrock(_) | Endpoint::Mock(_) | Endpoint::Bank(_) => None,
+        };
+        Self { name: endpoint.model().to_owned(), extra: Digest::new(extra.as_bytes()), answers_as }
     }
 }
 
@@ -145,10 +164,11 @@ impl Bank {
             Entry::Asked(asked) => drop(run.asked.insert(asked.call, asked.sha256)),
             Entry::Replied(replied) => {
                 let model = run.called.get(replied.call.agent).cloned();
-                if let Some((CalledModel { name, extra }, digest)) =
+                if let Some((CalledModel { name, extra, answers_as }, digest)) =
                     model.zip(run.asked.remove(&replied.call))
                 {
-                    self.replies.entry((name, digest)).or_default().push(Kept { extra, place });
+                    let kept = Kept { extra, answers_as, place };
+                    self.replies.entry((name, digest)).or_default().push(kept);
                 }
             }
             Entry::Executed(executed) => drop(self.results.insert(executed.key, place)),
@@ -169,8 +189,9 @@ impl Bank {
             || ProviderError::NotInBank { folder: self.folder.display().to_string(), call: ask.call };
         let kept = self.replies.get(&(model.to_owned(), ask.digest)).ok_or_else(missing)?;
         let mut found: Option<Replied> = None;
-        for Kept { place, .. } in kept {
-            let Entry::Replied(replied) = self.read(*place)? else { return Err(missing()) };
+        for kept in kept {
+            let Entry::Replied(replied) = self.read(kept.place)? else { return Err(missing()) };
+            let replied = kept.by_its_model(replied);
             if found.as_ref().is_some_and(|known| known.reply != replied.reply) {
                 let folder = self.folder.display().to_string();
                 return Err(ProviderError::AmbiguousInBank { folder, call: ask.call });
@@ -183,8 +204,9 @@ impl Bank {
     /// Returns the first reply on record for this request from this model, if there is one that can be read.
     pub(super) fn first(&self, model: &CalledModel, ask: &Ask) -> Option<Completion> {
         let mut kept = self.replies.get(&(model.name.clone(), ask.digest))?.iter();
-        match self.read(kept.find(|kept| kept.extra == model.extra)?.place) {
-            Ok(Entry::Replied(replied)) => Some(completion(replied)),
+        let kept = kept.find(|kept| kept.extra == model.extra)?;
+        match self.read(kept.place) {
+            Ok(Entry::Replied(replied)) => Some(completion(kept.by_its_model(replied))),
             Ok(_) | Err(_) => None,
         }
     }

@@ -12,6 +12,16 @@ use crate::text::escape;
 /// The most characters of each text of a receipt. Providers use about 40.
 const TEXT_CHARS_MAX: usize = 200;
 
+/// Returns a name that a server gave, without keys and within its bound; nothing for an empty one.
+pub(super) fn short(cleaner: &mut Cleaner<'_>, text: String) -> Option<String> {
+    bounded(&cleaner.text(text))
+}
+
+fn bounded(text: &str) -> Option<String> {
+    let text: String = escape::plain(text).chars().take(TEXT_CHARS_MAX).collect();
+    Some(text).filter(|text| !text.trim().is_empty())
+}
+
 /// The parts of a receipt, as they arrive.
 #[derive(Debug, Default)]
 pub(super) struct Parts {
@@ -30,15 +40,11 @@ impl Parts {
 
     /// Returns the receipt, or nothing if the server sent no part of one.
     pub(super) fn receipt(self, cleaner: &mut Cleaner<'_>) -> Option<Receipt> {
-        let short = |text: String| {
-            let text: String = escape::plain(&text).chars().take(TEXT_CHARS_MAX).collect();
-            Some(text).filter(|text| !text.trim().is_empty())
-        };
         let receipt = Receipt {
-            id: self.id.map(|text| cleaner.text(text)).and_then(short),
-            system_fingerprint: self.system_fingerprint.map(|text| cleaner.text(text)).and_then(short),
+            id: self.id.and_then(|text| short(cleaner, text)),
+            system_fingerprint: self.system_fingerprint.and_then(|text| short(cleaner, text)),
             created: self.created,
-            request_id: self.request_id.map(|text| cleaner.header(text)).and_then(short),
+            request_id: self.request_id.map(|text| cleaner.header(text)).and_then(|text| bounded(&text)),
         };
         Some(receipt).filter(|receipt| *receipt != Receipt::default())
     }

@@ -7,6 +7,7 @@
 mod decision;
 mod form;
 mod metrics;
+mod models;
 mod outcome;
 mod panel;
 mod result;
@@ -23,6 +24,7 @@ mod worth;
 pub use decision::{DECISION_METRICS_FILE, DecisionMetrics, DecisionOutcome};
 pub use form::reply_so_far;
 pub use metrics::metrics;
+pub use models::quorum_in_words;
 pub use outcome::ConsensusOutcome;
 pub use result::{AgentResult, CheckVerdicts, RefusedText, RunResult, Timing, UsageResult, write_run};
 pub use review::{review_annotations, review_markdown, review_text, review_verdict};

@@ -1,32 +1,33 @@
 //! The part of a panel's report that depends on the models.
 //!
-//! The input is the section that the protocol makes, and the endpoint of each member's model. The output is the
+//! The input is the section that the protocol makes, and the state of the run. The output is the
 //! section with the models filled in, the preference of models for their own kind, and a warning if all members are
 //! one model.
 
-use crate::core::Endpoint;
+use super::models::counted_models;
+use crate::engine::RunState;
 use crate::protocol::panel::{PanelSection, Proposed, preference};
 
 /// Fills in the fields that depend on the models.
-pub(super) fn complete(section: &mut PanelSection, endpoints: &[Endpoint]) {
+pub(super) fn complete(section: &mut PanelSection, state: &RunState) {
+    let endpoints = state.endpoints();
     let name = |proposed: &mut Proposed| {
         if let Some(endpoint) = endpoints.get(proposed.agent) {
             endpoint.provider().clone_into(&mut proposed.provider);
-            endpoint.model().clone_into(&mut proposed.model);
+            state.model(proposed.agent).clone_into(&mut proposed.model);
         }
     };
     section.responses.iter_mut().for_each(name);
     section.ranking.iter_mut().chain(&mut section.winner).map(|placed| &mut placed.response).for_each(name);
-    let families: Vec<String> = endpoints.iter().map(|endpoint| family(endpoint.model())).collect();
+    let families: Vec<String> = (0..endpoints.len()).map(|agent| family(state.model(agent))).collect();
     // The members of each iteration are numbered on from those of the last.
     let repeated: Vec<String> =
         families.iter().cycle().take(families.len() * section.iterations as usize).cloned().collect();
     section.family_preference = preference(&section.judged, &repeated);
-    if let [first, others @ ..] = endpoints
-        && others.iter().all(|other| other.model() == first.model())
-    {
+    let counted = counted_models(state, endpoints.len());
+    if counted.iter().all(|model| *model == counted[0]) {
         let note =
-            format!("all members are one model, {}: that copies agree is weak evidence", first.model());
+            format!("all members are one model, {}: that copies agree is weak evidence", state.model(0));
         section.notes.push(note);
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::models::{counted_models, quorum_in_words};
 use super::withheld::withheld;
 use super::{RESULT_FILE, TRANSCRIPT_FILE, panel, transcript, vote};
 use crate::calibration::Confidence;
@@ -16,6 +17,7 @@ use crate::protocol::{
 };
 use crate::text::FailedCheck;
 use crypto::Digest;
+use quorum::Quorum;
 
 /// The outcome of a run.
 #[derive(Clone, Debug, Serialize)]
@@ -67,6 +69,9 @@ pub struct RunResult {
     pub section: Section,
     /// The SHA-256 of the journal's last line.
     pub journal_head: Digest,
+    /// The model as which each agent counts. It is not in `result.json`.
+    #[serde(skip)]
+    pub(super) counted_models: Vec<String>,
 }
 
 /// One agent at the end of a run, and the endpoint of its model.
@@ -75,8 +80,10 @@ pub struct AgentResult {
     /// The protocol's report on the agent.
     #[serde(flatten)]
     pub report: AgentReport,
-    /// The agent's model and server.
+    /// The model that was named, and its server.
     pub endpoint: String,
+    /// The model that has answered, as the server says; `mock` for a script.
+    pub model: String,
 }
 
 /// The verdicts of the user's check of final texts. A text that comes again is not checked again.
@@ -143,7 +150,8 @@ impl RunResult {
             | Outcome::Interrupted => (None, None, None),
         };
         let totals = state.totals();
-        let agents = report.agents.into_iter().zip(state.endpoints());
+        let counted = counted_models(state, report.agents.len());
+        let agents = report.agents.into_iter().zip(state.endpoints()).enumerate();
         Self {
             v: 1,
             run: state.run().to_owned(),
@@ -159,7 +167,11 @@ impl RunResult {
             rounds: report.rounds,
             blind_vote: report.blind_vote,
             agents: agents
-                .map(|(report, endpoint)| AgentResult { report, endpoint: endpoint.label() })
+                .map(|(at, (report, endpoint))| AgentResult {
+                    report,
+                    endpoint: endpoint.label(),
+                    model: state.model(at).to_owned(),
+                })
                 .collect(),
             dissent: report.dissent,
             degraded: report.degraded,
@@ -174,6 +186,7 @@ impl RunResult {
             timing: timing(state),
             section: report.section,
             journal_head,
+            counted_models: counted,
         }
     }
 
@@ -193,14 +206,23 @@ impl RunResult {
 /// Fills in the fields that depend on the models.
 fn complete(section: &mut Section, state: &RunState) {
     if let Section::Panel(section) = section {
-        panel::complete(section, state.endpoints());
+        panel::complete(section, state);
     } else if let Section::Vote(section) = section {
         vote::complete(section, state);
+    } else if let Section::Approval(section) = section {
+        section.tolerance = tolerance(section.reviewers, state);
     } else if let Section::MapReduce(section) = section
         && let Some(answer) = &mut section.answer
     {
         complete(answer, state);
     }
+}
+
+/// Returns what a quorum of so many reviewers tolerates, unless a single one has no other to decide with.
+fn tolerance(reviewers: usize, state: &RunState) -> Option<String> {
+    let quorum = Quorum::new(reviewers).ok()?;
+    let models: Vec<Option<String>> = counted_models(state, reviewers).into_iter().map(Some).collect();
+    (reviewers > 1).then(|| quorum_in_words(quorum, &models))
 }
 
 /// Returns the verdicts of the user's check, if the run has one.
@@ -276,7 +298,8 @@ mod tests {
             StructuredOutput => SamplingNotAsAsked,
             SamplingNotAsAsked => SchemaIgnored,
             SchemaIgnored => ModelChanged,
-            ModelChanged => UsageEstimated,
+            ModelChanged => ModelNotListed,
+            ModelNotListed => UsageEstimated,
             UsageEstimated => UsageImplausible,
             UsageImplausible => KeyInReply,
             KeyInReply => FalseQuote,

@@ -38,6 +38,10 @@ pub fn review_text(section: &ApprovalSection, outcome: OutcomeKind) -> String {
     if let Some(name) = silent(section) {
         let _ = writeln!(out, "\n{name}");
     }
+    if let Some(tolerance) = &section.tolerance {
+        // One sentence a line, as a terminal shows them.
+        let _ = writeln!(out, "\nquorum: {}", escape::one_line(tolerance).replace(". ", ".\n"));
+    }
     out
 }
 
@@ -58,6 +62,9 @@ pub fn review_markdown(section: &ApprovalSection, outcome: OutcomeKind) -> Strin
     }
     if let Some(name) = silent(section) {
         let _ = writeln!(out, "\n{}", inert(&name));
+    }
+    if let Some(tolerance) = &section.tolerance {
+        let _ = writeln!(out, "\nQuorum: {}", inert(tolerance));
     }
     out
 }
@@ -81,7 +88,9 @@ pub fn review_annotations(section: &ApprovalSection, outcome: OutcomeKind) -> St
         }
     }
     let level = if outcome == OutcomeKind::Agreed { "notice" } else { "error" };
-    let _ = writeln!(out, "::{level} title=Review::{}", data(&review_verdict(section, outcome)));
+    let tolerance = section.tolerance.as_ref().map(|words| format!("\nquorum: {words}")).unwrap_or_default();
+    let verdict = review_verdict(section, outcome) + &tolerance;
+    let _ = writeln!(out, "::{level} title=Review::{}", data(&verdict));
     out
 }
 
@@ -156,7 +165,7 @@ mod tests {
         let of =
             |reviewer: &str, opinion, findings| Reviewed { reviewer: reviewer.to_owned(), opinion, findings };
         let reviews = vec![of("Security", reject, findings), of("Quality", approve, Vec::new())];
-        ApprovalSection { reviewers: 4, faults: 1, quorum: 3, parts: 1, reviews }
+        ApprovalSection { reviewers: 4, faults: 1, quorum: 3, parts: 1, tolerance: None, reviews }
     }
 
     #[test]

@@ -11,7 +11,12 @@ use quorum::Severity;
 ///
 /// A finding on a removed line has no place in the new file, so it refers to the file alone.
 pub fn sarif(section: &ApprovalSection) -> Value {
-    let runs: Vec<Value> = section.reviews.iter().map(run).collect();
+    let mut runs: Vec<Value> = section.reviews.iter().map(run).collect();
+    if let Some(tolerance) = &section.tolerance {
+        for run in &mut runs {
+            run["properties"] = json!({"quorum": tolerance});
+        }
+    }
     json!({"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": runs})
 }
 
@@ -78,7 +83,14 @@ mod tests {
             opinion: Opinion::Abstain { reason: "x".to_owned() },
             findings: vec![finding("+x", Severity::Critical), finding("-y", Severity::Low)],
         };
-        let section = ApprovalSection { reviewers: 1, faults: 0, quorum: 1, parts: 1, reviews: vec![review] };
+        let section = ApprovalSection {
+            reviewers: 1,
+            faults: 0,
+            quorum: 1,
+            parts: 1,
+            tolerance: None,
+            reviews: vec![review],
+        };
         let document = sarif(&section);
         let results = &document["runs"][0]["results"];
         let place = &results[0]["locations"][0]["physicalLocation"];

@@ -11,8 +11,8 @@ use crate::text::{counted, escape};
 /// Fills in the model and the tokens of each sample.
 pub(super) fn complete(section: &mut VoteSection, state: &RunState) {
     for sample in &mut section.samples {
-        if let Some(endpoint) = state.endpoints().get(sample.call.agent) {
-            endpoint.model().clone_into(&mut sample.model);
+        if sample.model.is_empty() {
+            state.model(sample.call.agent).clone_into(&mut sample.model);
         }
         let is_of_sample = |call: &CallId| (call.agent, call.draft) == (sample.call.agent, sample.call.draft);
         let tokens =

@@ -7,30 +7,31 @@
 use std::fmt;
 
 use super::result::RunResult;
-use crate::core::Endpoint;
+use crate::core::MOCK;
 use crate::protocol::vote::StopClass;
 use crate::protocol::{DegradedKind, How, Section};
 
 /// The kinds of losses that concern a server and not the answer: every reply was checked here.
-const OF_SERVERS: [DegradedKind; 4] = [
+const OF_SERVERS: [DegradedKind; 5] = [
+    DegradedKind::ModelNotListed,
     DegradedKind::SamplingNotAsAsked,
     DegradedKind::SchemaIgnored,
     DegradedKind::StructuredOutput,
     DegradedKind::UsageEstimated,
 ];
 
-/// Returns the worth of a run's agreement in one sentence. `endpoints` are those of its agents, in order.
+/// Returns the worth of a run's agreement in one sentence.
 ///
 /// Returns `None` for a run without agreement, and for a single reviewer, since a single reviewer has no other to
 /// agree with.
-pub fn worth(result: &RunResult, endpoints: &[Endpoint]) -> Option<String> {
-    let agents = &endpoints[..result.agents.len().min(endpoints.len())];
+pub fn worth(result: &RunResult) -> Option<String> {
     let is_degraded = result.degraded.iter().any(|loss| !OF_SERVERS.contains(&loss.kind));
     let group = Group::from_section(&result.section);
     if group == Group::Reviewers && result.agents.len() < 2 {
         return None;
     }
-    let worth = result.how.map(|how| Worth { how, group, voices: Voices::new(agents), is_degraded });
+    let worth =
+        result.how.map(|how| Worth { how, group, voices: Voices::new(&result.counted_models), is_degraded });
     worth.map(|worth| worth.to_string())
 }
 
@@ -112,19 +113,14 @@ impl Group {
 }
 
 impl Voices {
-    fn new(agents: &[Endpoint]) -> Self {
-        // The bank of a script has its replies.
-        let is_script = |agent: &&Endpoint| match agent {
-            Endpoint::Mock(_) => true,
-            Endpoint::Bank(bank) => bank.model == "mock",
-            Endpoint::OpenAi(_) | Endpoint::Bedrock(_) => false,
-        };
-        let scripts = agents.iter().filter(is_script).count();
-        let is_one_model = agents.windows(2).all(|two| two[0].model() == two[1].model());
+    /// Counts the voices of agents by the models as which they count.
+    fn new(models: &[String]) -> Self {
+        let scripts = models.iter().filter(|model| *model == MOCK).count();
+        let is_one_model = models.windows(2).all(|two| two[0] == two[1]);
         match (scripts, is_one_model) {
             (0, true) => Self::OneModel,
             (0, false) => Self::Several,
-            (count, _) if count == agents.len() => Self::Scripts,
+            (count, _) if count == models.len() => Self::Scripts,
             (_, _) => Self::SomeScripts,
         }
     }
@@ -189,8 +185,6 @@ impl fmt::Display for Worth {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::MockEndpoint;
-    use crate::core::OpenAiEndpoint;
 
     fn said(how: How, group: Group, voices: Voices, is_degraded: bool) -> String {
         Worth { how, group, voices, is_degraded }.to_string()
@@ -247,21 +241,16 @@ mod tests {
     }
 
     #[test]
-    fn one_model_at_two_servers_is_one_voice() {
-        let served = |url: &str, model: &str| {
-            let endpoint = OpenAiEndpoint { model: model.to_owned(), ..OpenAiEndpoint::bare(url) };
-            Endpoint::OpenAi(Box::new(endpoint))
-        };
-        let script = || Endpoint::Mock(MockEndpoint { script: String::new() });
-        let (here, there) = ("http://127.0.0.1:1/v1", "http://127.0.0.1:2/v1");
-        for (agents, expected) in [
-            (vec![served(here, "m"), served(there, "m")], Voices::OneModel),
-            (vec![served(here, "m"), served(here, "n")], Voices::Several),
-            (vec![served(here, "m"), served(here, "m"), served(here, "n")], Voices::Several),
-            (vec![script(), script()], Voices::Scripts),
-            (vec![script(), served(here, "m")], Voices::SomeScripts),
+    fn agents_on_one_model_are_one_voice() {
+        for (models, expected) in [
+            (["m", "m"].as_slice(), Voices::OneModel),
+            (&["m", "n"], Voices::Several),
+            (&["m", "m", "n"], Voices::Several),
+            (&["mock", "mock"], Voices::Scripts),
+            (&["mock", "m"], Voices::SomeScripts),
         ] {
-            assert_eq!(Voices::new(&agents), expected, "{agents:?}");
+            let models: Vec<String> = models.iter().map(|model| (*model).to_owned()).collect();
+            assert_eq!(Voices::new(&models), expected, "{models:?}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Data on standard input beside a question, as `git diff | consensus "review this"` has it.
 //!
-//! The input is standard input. The output is whether it is to be read as a document. It is read only where somebody means it: a file at its
+//! The input is standard input. The output is whether it is to be read as a document. It is read only where a person means it: a file at its
 //! beginning, or a pipe that has data at once. Nothing waits for a pipe that stays silent, and nothing is read here.
 
 use std::io::Seek as _;

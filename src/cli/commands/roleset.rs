@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use crate::approval::quorum_in_words;
 use crate::batch::{CellLabel, PickedRun};
 use crate::cli::args::{Format, RolesetAction, RolesetArgs, ShowArgs};
 use crate::cli::error::UsageError;
@@ -18,6 +17,7 @@ use crate::core::ExitCode;
 use crate::engine::RunState;
 use crate::journal::{Entry, Journal};
 use crate::protocol::{Params, Task};
+use crate::report::quorum_in_words;
 use crate::run::rolesets_folders;
 use crate::text::escape;
 use quorum::Quorum;

@@ -29,7 +29,7 @@ pub(crate) fn show(args: &ShowArgs, output: &Output) -> anyhow::Result<ExitCode>
         Format::Text => {
             let state = RunState::replay(&journal.records)?;
             let result = RunResult::new(&state, journal.head);
-            let worth = worth(&result, state.endpoints());
+            let worth = worth(&result);
             let result = restore(result, &state, &redactions, output);
             let is_under_way = state.outcome().is_none() && LockedJournal::is_held(&journal.path);
             let text = escape::terminal(&summary(&state.opened().setup, &result, is_under_way));

@@ -82,6 +82,9 @@ pub struct Reply {
     /// The probability of `yes` against `no` in the measured field, if the server reported it: in ten-thousandths, 0 to 10,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub yes: Option<u16>,
+    /// The model that answered, as the server names it. A machine receives the model that the server lists for it, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
 }
 
 /// The reason why a reply ends where it does.

@@ -151,8 +151,10 @@ pub enum DegradedKind {
     SamplingNotAsAsked,
     /// A server accepts a schema but does not enforce it.
     SchemaIgnored,
-    /// The model was a different one when the run was resumed.
+    /// An agent's replies are from different models.
     ModelChanged,
+    /// A server does not list the model that was named.
+    ModelNotListed,
     /// A server does not count tokens.
     UsageEstimated,
     /// A server reports an impossible number of tokens.
@@ -191,6 +193,7 @@ impl DegradedKind {
             Self::SamplingNotAsAsked => "sampling_not_as_asked",
             Self::SchemaIgnored => "schema_ignored",
             Self::ModelChanged => "model_changed",
+            Self::ModelNotListed => "model_not_listed",
             Self::UsageEstimated => "usage_estimated",
             Self::UsageImplausible => "usage_implausible",
             Self::KeyInReply => "key_in_reply",

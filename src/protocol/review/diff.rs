@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use super::diff_names::{name_of_both, unprefixed, unquoted, written_name};
 use crate::protocol::contract::Document;
 use crate::text::escape;
 
@@ -28,19 +29,6 @@ const STATED: [&str; 9] = [
     "copy from ",
     "copy to ",
     "Binary files ",
-];
-
-/// The prefixes of the two names of a file, as git writes them: by default, and with `diff.mnemonicPrefix`.
-const PREFIXES: [[&str; 2]; 9] = [
-    ["a/", "b/"],
-    ["b/", "a/"],
-    ["i/", "w/"],
-    ["w/", "i/"],
-    ["c/", "i/"],
-    ["i/", "c/"],
-    ["c/", "w/"],
-    ["w/", "c/"],
-    ["o/", "w/"],
 ];
 
 /// The kind of a line in a diff.
@@ -128,8 +116,8 @@ pub(super) fn fault(diff: &str) -> Option<&'static str> {
             open.take(line);
             let next = lines.peek().copied().unwrap_or_default();
             let is_name = next.starts_with("--- ") || next.trim_end() == "--";
-            let goes_on = next.starts_with(['+', '-']) && !is_name;
-            if open.is_over() && goes_on || !open.is_over() && lines.peek().is_none() {
+            let continues = next.starts_with(['+', '-']) && !is_name;
+            if open.is_over() && continues || !open.is_over() && lines.peek().is_none() {
                 return Some(WRONG_COUNTS);
             }
         } else if line.starts_with("@@@ ")
@@ -295,8 +283,9 @@ fn files(diff: &str) -> Vec<DiffPart> {
             } else if let Some(name) =
                 line.strip_prefix("+++ ").map(written_name).filter(|name| name != "/dev/null")
             {
-                let rest = name.strip_suffix(by_git.as_str()).filter(|_| !by_git.is_empty());
-                let is_same = rest.is_some_and(|prefix| prefix.is_empty() || prefix.len() == 2);
+                let rest = name.strip_suffix(by_git.as_str());
+                let is_prefix = |rest: &str| rest.is_empty() || rest.len() == 2;
+                let is_same = !by_git.is_empty() && rest.is_some_and(is_prefix);
                 path = if is_same { by_git.as_str() } else { unprefixed(&name, &old_name) }.into();
             }
             hunk = Hunk::read(line).or(hunk);
@@ -334,86 +323,6 @@ fn wrapped(line: &str) -> Vec<String> {
     let first = chunks.next().unwrap_or_default();
     let sign: String = line.chars().take(1).collect();
     std::iter::once(first).chain(chunks.map(|chunk| format!("{sign}…{chunk}"))).collect()
-}
-
-/// Returns the name in a `---` or `+++` line, whose time comes after a tab.
-fn written_name(written: &str) -> String {
-    if written.starts_with('"') {
-        unquoted(written)
-    } else {
-        written.split('\t').next().unwrap_or_default().to_owned()
-    }
-}
-
-/// Returns a name without its prefix: that of a pair of prefixes, if `other` has the other of the two, or else git's usual one.
-fn unprefixed<'a>(name: &'a str, other: &str) -> &'a str {
-    let of_pair = PREFIXES.iter().find_map(|[old, new]| {
-        let rest = name.strip_prefix(new)?;
-        (other.strip_prefix(old)? == rest).then_some(rest)
-    });
-    of_pair.or_else(|| name.strip_prefix("a/")).or_else(|| name.strip_prefix("b/")).unwrap_or(name)
-}
-
-/// Returns the name of a file in the two names of a `diff --git` line, if they differ in their prefixes alone.
-fn name_of_both(names: &str) -> Option<String> {
-    let (old, new) = if let Some(rest) = names.strip_prefix('"') {
-        let end = end_of_quoted(rest)?;
-        (unquoted(&names[..end + 2]), unquoted(rest[end + 1..].trim_start()))
-    } else {
-        let middle = names.len() / 2;
-        let space = names.is_char_boundary(middle).then(|| names.split_at(middle));
-        match space.and_then(|(old, new)| Some((old, new.strip_prefix(' ')?))) {
-            Some((old, new)) => (old.to_owned(), unquoted(new)),
-            None => names.split_once(" b/").map(|(old, new)| (old.to_owned(), format!("b/{new}")))?,
-        }
-    };
-    Some(unprefixed(&new, &old).to_owned())
-}
-
-/// Returns the place of the quote that ends a quoted text, without the quote that begins it.
-fn end_of_quoted(text: &str) -> Option<usize> {
-    let mut is_escaped = false;
-    text.bytes().position(|byte| {
-        let is_end = byte == b'"' && !is_escaped;
-        is_escaped = byte == b'\\' && !is_escaped;
-        is_end
-    })
-}
-
-/// Returns a name as it is, where git has quoted it because of signs that are not ASCII (`core.quotePath`).
-fn unquoted(name: &str) -> String {
-    let Some(rest) = name.strip_prefix('"') else { return name.to_owned() };
-    let Some(end) = end_of_quoted(rest) else { return name.to_owned() };
-    let mut bytes = Vec::new();
-    let mut written = rest[..end].bytes().peekable();
-    while let Some(byte) = written.next() {
-        if byte != b'\\' {
-            bytes.push(byte);
-            continue;
-        }
-        let next = written.next().unwrap_or_default();
-        bytes.push(match next {
-            b'0'..=b'7' => {
-                // Three digits, as git writes them.
-                let mut value = next - b'0';
-                for _ in 0..2 {
-                    if let Some(digit) = written.next_if(|digit| (b'0'..=b'7').contains(digit)) {
-                        value = value.wrapping_mul(8).wrapping_add(digit - b'0');
-                    }
-                }
-                value
-            }
-            b'a' => 7,
-            b'b' => 8,
-            b't' => b'\t',
-            b'n' => b'\n',
-            b'v' => 11,
-            b'f' => 12,
-            b'r' => b'\r',
-            other => other,
-        });
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]

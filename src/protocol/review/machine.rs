@@ -166,7 +166,13 @@ mod tests {
         let mut open = asks(review.step(&Event::Started).unwrap());
         while let Some(Ask { call, .. }) = open.pop() {
             let text = replies[call.agent][(call.attempt as usize).min(replies[call.agent].len() - 1)];
-            let reply = Reply { text: text.to_owned(), reasoning: None, finish: Finish::Stop, yes: None };
+            let reply = Reply {
+                text: text.to_owned(),
+                reasoning: None,
+                finish: Finish::Stop,
+                yes: None,
+                model: None,
+            };
             open.extend(asks(review.step(&Event::Replied { call, reply }).unwrap()));
         }
         review

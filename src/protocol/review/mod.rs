@@ -27,6 +27,7 @@
 
 mod cost;
 mod diff;
+mod diff_names;
 mod form;
 mod machine;
 mod params;

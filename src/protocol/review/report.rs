@@ -19,6 +19,9 @@ pub struct ApprovalSection {
     pub quorum: usize,
     /// The number of parts in which the diff was read.
     pub parts: usize,
+    /// How many reviewers and how many of their models may be wrong, in words; `None` for a single reviewer. The caller fills it in,
+    /// because it knows the models.
+    pub tolerance: Option<String>,
     /// The reviews of the reviewers that have read all parts, in the order of the roleset.
     pub reviews: Vec<Reviewed>,
 }
@@ -68,6 +71,7 @@ impl Review {
             faults: quorum.map_or(0, Quorum::faults),
             quorum: quorum.map_or(0, Quorum::size),
             parts: self.parts.len(),
+            tolerance: None,
             reviews: reviews.collect(),
         }
     }

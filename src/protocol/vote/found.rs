@@ -4,87 +4,15 @@
 //! the voter is asked for it in a form. The answer is the last thing that the text says about it. A text that says two things, takes one
 //! back or goes on to calculate has none. Nothing here decides whether the answer is valid.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
-use serde::Serialize;
-
-use super::quantity::{last_number, number, pattern};
+use super::mentions::{
+    FoundBy, Mention, RETRACTED, TAKES_BACK, announced, before_next_question, boxed, boxed_at_the_end,
+    mentions,
+};
+use super::quantity::{last_number, number};
 use crate::text::{Canonical, CanonicalKind, Canonicalizer};
 
-/// A line that announces the answer, with the marks of Markdown around the word.
-static ANNOUNCED: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"(?i)^[\s*_#>`{-]*(?:the\s+)?(?:final\s+|correct\s+)?answer(?:\s+is)?\s*[*_`]*\s*[:=]\s*[*_`]*\s*(.*)$",
-    )
-});
-
-/// A line that holds the answer after four marks, as the solutions of GSM8K end.
-static MARKED: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\s*####\s*([^#].*)$"));
-
-/// The beginning of a sentence in a line.
-static SENTENCE: LazyLock<Regex> = LazyLock::new(|| pattern(r#"^|[.!?:;]["')*\]]*\s+"#));
-
-/// A sentence that says the answer and nothing else.
-static SAID: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"(?i)^[\s*_#>`-]*(?:conclusion:\s*|based\s+on\s+[^,]*,\s*)?(?:(?:and|so|thus|hence|then|therefore)[,\s]+)*(?:the\s+)?(?:(?:final|correct|right|best|chosen)\s+)?answer\s+is\s*:?\s*(.+)$",
-    )
-});
-
-/// A line with which the next question begins, in a text that runs on.
-static NEXT: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"(?im)^(?:[\s*_#>]*(?:q|question|problem|exercise|human|user|input|instruction)[*_\s]*:|\s*###\s*(?:instruction|question|input)\b|\s*<\|(?:im_start|user|start_header_id)\|)",
-    )
-});
-
-/// Words with which an author takes back what it wrote.
-const RETRACTS: &str = r"wait|hm+|reconsider\w*|second\s+thoughts?|edit|correction|corrected|my\s+bad|w?h?oops|sorry|apolog\w+|mis\w*|errors?|wrong|incorrect|actually|(?:scratch|strike)\s+that|let\s+me\s+re\w+|re-?(?:check|calculat|count|do|read)\w*|typo|instead|rather|revis\w+|updated?";
-
-static RETRACTED: LazyLock<Regex> = LazyLock::new(|| pattern(&format!(r"(?i)\b(?:{RETRACTS})\b")));
-
-/// Words after an answer that may take it back.
-static TAKES_BACK: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(&format!(r"(?i)\b(?:{RETRACTS}|however|but|not|no|\w+n['’]t|must\s+be|should\s+be)\b"))
-});
-
-/// The beginning of a box.
-const BOX: &str = "\\boxed{";
-
-/// The rule by which an answer was found in a text.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FoundBy {
-    /// It follows a line such as `Answer: 48`.
-    Line,
-    /// It follows `####`.
-    Marks,
-    /// It is in a `\boxed{}`.
-    Box,
-    /// A sentence says that the answer is this.
-    Sentence,
-    /// It is the whole text.
-    Whole,
-    /// No rule found it, so the voter was asked for it in a form.
-    Form,
-    /// A program printed it.
-    Program,
-}
-
-/// A place in a text that says something about the answer.
-struct Mention<'a> {
-    by: FoundBy,
-    /// The words that may be the answer.
-    words: String,
-    /// The byte at which it begins.
-    start: usize,
-    /// The text behind it.
-    after: &'a str,
-}
-
 /// The question that a voter was asked, as far as it decides how an answer is read.
-pub(super) struct Asked<'a, Choice> {
+pub(super) struct AskedQuestion<'a, Choice> {
     pub(super) prompt: &'a str,
     pub(super) canonicalizer: &'a Canonicalizer,
     /// Reads a letter or an option, for a question with options.
@@ -98,7 +26,7 @@ pub(super) struct Asked<'a, Choice> {
 /// err alike.
 pub(super) fn answer<Choice: Fn(&str) -> Option<String>>(
     said: &str,
-    asked: &Asked<'_, Choice>,
+    asked: &AskedQuestion<'_, Choice>,
 ) -> Option<(String, FoundBy)> {
     let said = after_thoughts(said)?;
     match asked.canonicalizer.kind() {
@@ -109,15 +37,17 @@ pub(super) fn answer<Choice: Fn(&str) -> Option<String>>(
     }
 }
 
-impl<Choice: Fn(&str) -> Option<String>> Asked<'_, Choice> {
+impl<Choice: Fn(&str) -> Option<String>> AskedQuestion<'_, Choice> {
     /// Finds a number or a choice.
     fn short(&self, said: &str) -> Option<(String, FoundBy)> {
         let said = before_next_question(said);
         let mentions = mentions(said);
         let Some(last) = mentions.last() else {
             let whole = said.trim();
-            let is_line = whole.lines().count() == 1;
-            return self.read(whole, FoundBy::Whole).filter(|_| is_line).map(|found| (found, FoundBy::Whole));
+            if whole.lines().count() != 1 {
+                return None;
+            }
+            return Some((self.read(whole, FoundBy::Whole)?, FoundBy::Whole));
         };
         let found = self.read(&last.words, last.by)?;
         let is_other = |mention: &Mention<'_>| {
@@ -198,112 +128,6 @@ fn after_thoughts(said: &str) -> Option<&str> {
     }
 }
 
-/// Returns a text up to the question that a model makes up after it has answered.
-fn before_next_question(said: &str) -> &str {
-    let Some(first) = mentions(said).into_iter().next() else { return said };
-    let next = NEXT.find_at(said, first.start).map(|next| next.start());
-    &said[..next.unwrap_or(said.len())]
-}
-
-/// Returns the places that say something about the answer, in their order. A heading with four marks is one only in the last line.
-fn mentions(said: &str) -> Vec<Mention<'_>> {
-    let mut mentions = Vec::new();
-    let last = said.trim_end().rfind('\n').map_or(0, |at| at + 1);
-    let mut start = 0;
-    for line in said.split_inclusive('\n') {
-        let after = &said[start + line.len()..];
-        let written = line.trim_end_matches(['\n', '\r']);
-        let mention = |by, words: &str| Mention { by, words: words.to_owned(), start, after };
-        let rest = |pattern: &Regex| Some(pattern.captures(written)?.get(1)?.as_str());
-        if let Some(rest) = rest(&ANNOUNCED) {
-            mentions.push(if rest.trim().is_empty() {
-                below(after, start)
-            } else {
-                mention(FoundBy::Line, rest)
-            });
-        } else if let Some(rest) = rest(&MARKED).filter(|_| start >= last) {
-            mentions.push(mention(FoundBy::Marks, rest));
-        } else if let Some(content) = boxed(written) {
-            let behind = written.rsplit_once(BOX).map_or(written.len(), |(before, _)| before.len());
-            let behind = start + behind + BOX.len() + content.len();
-            mentions.push(Mention { after: &said[behind..], ..mention(FoundBy::Box, content) });
-        } else {
-            mentions.extend(sentences(written).map(|words| mention(FoundBy::Sentence, words)));
-        }
-        start += line.len();
-    }
-    mentions
-}
-
-/// Returns the mention of a line that announces an answer below it: the only line that follows, if there is one.
-fn below(after: &str, start: usize) -> Mention<'_> {
-    let mut whole = after.lines().filter(|line| !line.trim().is_empty());
-    let words = match (whole.next(), whole.next()) {
-        (Some(only), None) => only.to_owned(),
-        (None | Some(_), _) => String::new(),
-    };
-    Mention { by: FoundBy::Line, words, start, after: "" }
-}
-
-/// Returns the words of each sentence in a line that says the answer. Only the last one has all that follows it.
-fn sentences(line: &str) -> impl Iterator<Item = &str> {
-    let words = |begins: regex::Match<'_>| Some(SAID.captures(&line[begins.end()..])?.get(1)?.as_str());
-    let mut said: Vec<&str> = SENTENCE.find_iter(line).filter_map(words).collect();
-    let last = said.pop();
-    let first_sentence = |words: &str| words.find(". ").unwrap_or(words.len());
-    said.into_iter().map(move |words| &words[..first_sentence(words)]).chain(last)
-}
-
-/// Returns what follows the last line that announces an answer, and the text behind it: the rest of that line and further lines, if these
-/// belong to the answer.
-fn announced(said: &str, is_prose: bool) -> Option<(String, &str)> {
-    let mut end = said.len();
-    let (rest, further) = said.split_inclusive('\n').rev().find_map(|line| {
-        let further = &said[end..];
-        end -= line.len();
-        let rest = ANNOUNCED.captures(line.trim_end_matches(['\n', '\r']))?.get(1)?.as_str().trim();
-        Some((rest, further))
-    })?;
-    if !is_prose {
-        let text = if rest.is_empty() { further.to_owned() } else { format!("{rest}\n{further}") }
-            .replace("\r\n", "\n");
-        // The indentation of the first line belongs to the answer.
-        return Some((unfenced(text.trim_start_matches('\n').trim_end()).to_owned(), ""));
-    }
-    let prose = if rest.is_empty() { further.trim_start() } else { further };
-    let is_blank = |line: &&str| line.trim().is_empty();
-    let length: usize = prose.split_inclusive('\n').take_while(|line| !is_blank(line)).map(str::len).sum();
-    let (own, after) = prose.split_at(length);
-    Some((format!("{rest}\n{own}").replace("\r\n", "\n").trim().to_owned(), after))
-}
-
-/// Returns a text without the one fence around it.
-fn unfenced(text: &str) -> &str {
-    let inside = text.strip_prefix("```").and_then(|text| text.strip_suffix("```"));
-    let inside = inside.and_then(|text| text.split_once('\n')).map(|(_, code)| code.trim_end());
-    inside.filter(|code| !code.contains("```")).unwrap_or(text)
-}
-
-/// Returns the content of the last box, if its line has no other.
-fn boxed(said: &str) -> Option<&str> {
-    let line = said.lines().rfind(|line| line.contains(BOX))?;
-    let (before, rest) = line.rsplit_once(BOX)?;
-    let mut depth = 1_i32;
-    let end = rest.find(|c: char| {
-        depth += i32::from(c == '{') - i32::from(c == '}');
-        depth == 0
-    })?;
-    (!before.contains(BOX)).then(|| &rest[..end])
-}
-
-/// Returns the content of the last box, if nothing after it takes it back or goes on to calculate.
-fn boxed_at_the_end(said: &str) -> Option<&str> {
-    let found = boxed(said)?;
-    let (_, from_box) = said.rsplit_once(BOX)?;
-    let after = &from_box[found.len()..];
-    (!TAKES_BACK.is_match(after) && !after.contains(|c: char| c.is_ascii_digit())).then_some(found)
-}
-
 /// Returns a text without the marks of Markdown and mathematics around it, where they cannot belong to the answer.
 fn without_marks(text: &str, kind: CanonicalKind) -> &str {
     let is_in = |marks: &'static str| move |c: char| c.is_whitespace() || marks.contains(c);
@@ -328,10 +152,10 @@ mod tests {
 
     fn found(kind: CanonicalKind, said: &str) -> Option<String> {
         let canonicalizer = Canonicalizer::new(&kind.into());
-        let letter = pattern(r"^\(?[A-E]\b");
+        let letter = super::super::quantity::pattern(r"^\(?[A-E]\b");
         let choice = |text: &str| letter.is_match(text).then(|| text.to_owned());
         let prompt = "How many bottles, more apples, full-time workers and points does she have?";
-        let asked = Asked { prompt, canonicalizer: &canonicalizer, choice };
+        let asked = AskedQuestion { prompt, canonicalizer: &canonicalizer, choice };
         answer(said, &asked).map(|(text, _)| text)
     }
 
@@ -505,7 +329,7 @@ mod tests {
         }
     }
 
-    /// The last words about the answer decide; if they are others than the answer, there is none.
+    /// The last words about the answer decide; if they say something else, no answer is found.
     #[test]
     fn later_words_make_an_answer_none() {
         for said in [

@@ -42,14 +42,14 @@ impl Voting {
             }
             SampleProgress::Drawn(drawn) => drawn,
         };
-        self.samples[number] = VoteSample::Complete(drawn);
+        self.samples[number] = VoteSample::Complete { drawn, model: reply.model.clone() };
         Ok(self.look())
     }
 
     /// Looks at samples in their order, as far as they are complete, until they are enough.
     fn look(&mut self) -> Vec<Action> {
         let mut actions = Vec::new();
-        while matches!(self.samples.get(self.looked), Some(VoteSample::Complete(_))) {
+        while matches!(self.samples.get(self.looked), Some(VoteSample::Complete { .. })) {
             self.looked += 1;
             if let Some(outcome) = self.verdict() {
                 actions.extend(self.finish(outcome));
@@ -93,7 +93,7 @@ impl Voting {
         self.outcome = Some(outcome.clone());
         let open = self.samples.iter().filter_map(|sample| match sample {
             VoteSample::Open(drawing) => Some(Action::Cancel(drawing.call())),
-            VoteSample::Complete(_) => None,
+            VoteSample::Complete { .. } => None,
         });
         open.chain([Action::Finish(outcome)]).collect()
     }

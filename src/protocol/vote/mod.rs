@@ -26,6 +26,7 @@
 mod cost;
 mod found;
 mod machine;
+mod mentions;
 mod options;
 mod params;
 mod prompt;
@@ -40,7 +41,7 @@ use std::ops::RangeInclusive;
 use super::contract::{AgentSetup, Override, ProtocolParams, Setup, Task, VoteOverride, WorstCase};
 use crate::text::Constraint;
 
-pub use found::FoundBy;
+pub use mentions::FoundBy;
 pub use params::VoteParams;
 pub use report::{SampleReport, VoteSection, VotedAnswer};
 pub use state::Voting;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::found::FoundBy;
+use super::mentions::FoundBy;
 use super::sample::Drawn;
 use super::state::{VoteSample, Voting};
 use super::tally::{StopClass, VotesFor};
@@ -57,7 +57,7 @@ pub struct SampleReport {
     pub voter: String,
     /// The method of its voter.
     pub method: Method,
-    /// The model of its voter. The caller fills it in, because it knows the models.
+    /// The model that drew it. Where no model has answered yet, the caller fills in the one that is called.
     pub model: String,
     /// The tokens of its replies. The caller fills them in, because it knows the usage.
     pub tokens: u64,
@@ -96,7 +96,7 @@ impl Voting {
     }
 
     fn blind_vote(&self) -> BlindVote {
-        BlindVote::from_drafts(self.looked_at().map(|(_, drawn)| match drawn {
+        BlindVote::from_drafts(self.looked_at().map(|looked| match looked.drawn {
             Drawn::Vote(answer, _) => Some(answer),
             Drawn::NoVote(_) => None,
         }))
@@ -122,7 +122,7 @@ impl Voting {
     }
 
     fn voted(&self, counted: &VotesFor<'_>) -> VotedAnswer {
-        let VotesFor { answer, votes, voters } = counted;
+        let VotesFor { answer, votes, voters, .. } = counted;
         VotedAnswer {
             text: answer.shown.clone(),
             sha256: answer.canonical.digest,
@@ -133,15 +133,19 @@ impl Voting {
 
     fn sample(&self, number: usize, sample: &VoteSample) -> SampleReport {
         let voter = self.voter(number);
-        let (answer, found_by, no_vote) = match sample {
-            VoteSample::Complete(Drawn::Vote(answer, found_by)) => (Some(answer), Some(*found_by), None),
-            VoteSample::Complete(Drawn::NoVote(why)) => (None, None, Some(why.clone())),
-            VoteSample::Open(_) => (None, None, None),
+        let (drawn, model) = match sample {
+            VoteSample::Complete { drawn, model } => (Some(drawn), model.clone()),
+            VoteSample::Open(_) => (None, None),
+        };
+        let (answer, found_by, no_vote) = match drawn {
+            Some(Drawn::Vote(answer, found_by)) => (Some(answer), Some(*found_by), None),
+            Some(Drawn::NoVote(why)) => (None, None, Some(why.clone())),
+            None => (None, None, None),
         };
         SampleReport {
             voter: self.name(voter),
             method: self.setup.agents[voter].method,
-            model: String::new(),
+            model: model.unwrap_or_default(),
             tokens: 0,
             counts: number < self.looked,
             text: answer.map(|answer| answer.shown.clone()),
@@ -162,7 +166,7 @@ impl Voting {
 
     /// Returns the report on one voter: the last answer that it has found.
     fn agent(&self, voter: usize) -> AgentReport {
-        let own = || self.looked_at().filter(move |(of, _)| *of == voter).map(|(_, drawn)| drawn);
+        let own = || self.looked_at().filter(move |looked| looked.voter == voter).map(|looked| looked.drawn);
         let found = own().filter_map(|drawn| match drawn {
             Drawn::Vote(answer, _) => Some(answer),
             Drawn::NoVote(_) => None,
@@ -188,7 +192,7 @@ impl Voting {
         };
         let count = self.count();
         let others = count.0.iter().filter(|counted| Some(counted.answer.canonical.digest) != agreed);
-        let dissent = others.map(|VotesFor { answer, votes, voters }| Dissent {
+        let dissent = others.map(|VotesFor { answer, votes, voters, .. }| Dissent {
             agent: voters.iter().map(|voter| self.name(*voter)).collect::<Vec<_>>().join("+"),
             stage: "blind",
             text: answer.shown.clone(),

@@ -9,7 +9,8 @@
 //! The input is the setup, the call of the sample, and its replies. The output is requests, and at last an answer, or the reason why the
 //! sample has no answer. No sample is repaired: a further one costs as much, and is independent.
 
-use super::found::{self, Asked, FoundBy};
+use super::found::{self, AskedQuestion};
+use super::mentions::FoundBy;
 use super::options::{Arrangement, LetteredOptions};
 use super::params::VoteSetup;
 use super::prompt;
@@ -141,7 +142,7 @@ impl Drawing {
         let choice = |text: &str| judge.choice(self.arrangement.as_ref(), text);
         found::answer(
             said,
-            &Asked { prompt: &judge.setup.task.prompt, canonicalizer: judge.canonicalizer, choice },
+            &AskedQuestion { prompt: &judge.setup.task.prompt, canonicalizer: judge.canonicalizer, choice },
         )
     }
 }

@@ -4,7 +4,8 @@ use super::options::LetteredOptions;
 use super::params::VoteSetup;
 use super::prompt;
 use super::sample::{Drawing, Drawn, Judge};
-use super::tally::{StopClass, VoteCount};
+use super::tally::{Looked, StopClass, VoteCount, VoteSource};
+use crate::core::bare_model;
 use crate::protocol::contract::{CallId, Executions, Outcome, Step};
 use crate::text::vacuity::PromptEcho;
 use crate::text::{CanonicalKind, Canonicalizer};
@@ -33,7 +34,11 @@ pub struct Voting {
 #[derive(Clone, Debug)]
 pub(super) enum VoteSample {
     Open(Box<Drawing>),
-    Complete(Drawn),
+    Complete {
+        drawn: Drawn,
+        /// The model that drew it, if it is known.
+        model: Option<String>,
+    },
 }
 
 impl Voting {
@@ -82,11 +87,18 @@ impl Voting {
         }
     }
 
-    /// Returns the samples that were looked at, each with its voter.
-    pub(super) fn looked_at(&self) -> impl Iterator<Item = (usize, &Drawn)> {
-        self.samples.iter().take(self.looked).enumerate().filter_map(|(number, sample)| match sample {
-            VoteSample::Complete(drawn) => Some((self.voter(number), drawn)),
-            VoteSample::Open(_) => None,
+    /// Returns the samples that were looked at.
+    pub(super) fn looked_at(&self) -> impl Iterator<Item = Looked<'_>> {
+        self.samples.iter().take(self.looked).enumerate().filter_map(|(number, sample)| {
+            let VoteSample::Complete { drawn, model } = sample else { return None };
+            let voter = self.voter(number);
+            let source = match model {
+                Some(name) => {
+                    VoteSource::Model { method: self.setup.agents[voter].method, name: bare_model(name) }
+                }
+                None => VoteSource::Voter(voter),
+            };
+            Some(Looked { voter, source, drawn })
         })
     }
 

@@ -7,16 +7,16 @@ use serde::Serialize;
 
 use super::params::VoteParams;
 use super::sample::Drawn;
-use crate::protocol::contract::{Answer, Lead, StopRule};
+use crate::protocol::contract::{Answer, Lead, Method, StopRule};
 
 /// The grounds on which a vote ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 pub enum StopClass {
-    /// The leading answer is certain enough, and at least two voters have found it.
+    /// The leading answer is certain enough, and at least two unlike voters have found it.
     A,
-    /// The first samples of the first two voters are equal.
+    /// The first samples of the first two voters are equal, and the voters are unlike.
     B,
-    /// The leading answer is certain enough, and one voter alone has found it.
+    /// The leading answer is certain enough, and one voter alone has found it, or voters of one method on one model.
     C,
     /// No answer is certain enough, and none can become so.
     D,
@@ -41,6 +41,25 @@ pub(super) struct VotesFor<'a> {
     pub(super) votes: u32,
     /// The voters that have found it, each once.
     pub(super) voters: Vec<usize>,
+    /// The sources that have found it, each once.
+    pub(super) sources: Vec<VoteSource>,
+}
+
+/// The source of a sample. Two voters of one method on one model are one.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum VoteSource {
+    /// A method on a model, by the bare name of the model.
+    Model { method: Method, name: String },
+    /// A voter whose model is not known.
+    Voter(usize),
+}
+
+/// A sample that was looked at.
+#[derive(Clone, Debug)]
+pub(super) struct Looked<'a> {
+    pub(super) voter: usize,
+    pub(super) source: VoteSource,
+    pub(super) drawn: &'a Drawn,
 }
 
 /// The votes of the samples that were looked at.
@@ -48,20 +67,23 @@ pub(super) struct VotesFor<'a> {
 pub(super) struct VoteCount<'a>(pub(super) Vec<VotesFor<'a>>);
 
 impl<'a> VoteCount<'a> {
-    /// Counts samples, each with its voter. The answer with the most votes comes first; of equal ones, the one that came first.
-    pub(super) fn new(looked: impl Iterator<Item = (usize, &'a Drawn)>) -> Self {
+    /// Counts samples. The answer with the most votes comes first; of equal ones, the one that came first.
+    pub(super) fn new(looked: impl Iterator<Item = Looked<'a>>) -> Self {
         let mut counted: Vec<VotesFor<'a>> = Vec::new();
-        for (voter, drawn) in looked {
+        for Looked { voter, source, drawn } in looked {
             let Drawn::Vote(answer, _) = drawn else { continue };
             let digest = answer.canonical.digest;
             let at = counted.iter().position(|one| one.answer.canonical.digest == digest);
             let at = at.unwrap_or_else(|| {
-                counted.push(VotesFor { answer, votes: 0, voters: Vec::new() });
+                counted.push(VotesFor { answer, votes: 0, voters: Vec::new(), sources: Vec::new() });
                 counted.len() - 1
             });
             counted[at].votes += 1;
             if !counted[at].voters.contains(&voter) {
                 counted[at].voters.push(voter);
+            }
+            if !counted[at].sources.contains(&source) {
+                counted[at].sources.push(source);
             }
         }
         // The sort is stable.
@@ -109,7 +131,7 @@ impl<'a> VoteCount<'a> {
     pub(super) fn enough(&self, params: &VoteParams, looked: u32, voters: usize) -> Option<StopClass> {
         let share = params.enough()?;
         let leader = self.leader()?;
-        let is_shared = leader.voters.len() >= 2;
+        let is_shared = leader.sources.len() >= 2;
         // The first samples of the first two voters come first.
         if params.stop == StopRule::Fast && looked == 2 && voters >= 2 && leader.votes == 2 && is_shared {
             return Some(StopClass::B);

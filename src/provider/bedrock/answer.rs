@@ -199,7 +199,7 @@ impl Collected {
         let text = cleaner.text(text);
         let reasoning = Some(cleaner.text(self.reasoning)).filter(|reasoning| !reasoning.is_empty());
         let receipt = self.receipt.receipt(&mut cleaner);
-        let reply = Reply { text, reasoning, finish, yes: None };
+        let reply = Reply { text, reasoning, finish, yes: None, model: None };
         Ok(Completion { reply, usage, structured: None, attempts: 1, receipt, key_removed: cleaner.removed })
     }
 }

@@ -79,7 +79,7 @@ impl Mock {
 /// Returns the reply of an agent that gives this answer to every question.
 pub fn agreeing(ask: &Ask, answer: &str) -> Reply {
     let policy = Policy { kind: PolicyKind::Honest, answer: answer.to_owned(), draft_answer: None };
-    Reply { text: policy.reply(ask), reasoning: None, finish: Finish::Stop, yes: None }
+    Reply { text: policy.reply(ask), reasoning: None, finish: Finish::Stop, yes: None, model: None }
 }
 
 fn answer(ask: &Ask, mut text: String, truncate: Option<usize>, yes: Option<u16>) -> Completion {
@@ -96,7 +96,7 @@ fn answer(ask: &Ask, mut text: String, truncate: Option<usize>, yes: Option<u16>
         cost_micro_usd: None,
     };
     let yes = ask.shape.measured().and(yes);
-    let reply = Reply { text, reasoning: None, finish, yes };
+    let reply = Reply { text, reasoning: None, finish, yes, model: None };
     Completion { reply, usage, structured: None, attempts: 1, receipt: None, key_removed: false }
 }
 

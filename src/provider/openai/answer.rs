@@ -10,7 +10,7 @@ use super::logprobs::{self, Token};
 use crate::core::Usage;
 use crate::protocol::{Ask, Finish, Reply};
 use crate::provider::completion::Completion;
-use crate::provider::receipt::Parts;
+use crate::provider::receipt::{Parts, short};
 use crate::provider::secret::{Cleaner, Secrets};
 
 /// A reply that is still being received.
@@ -24,6 +24,8 @@ pub(super) struct CollectedChunks {
     tokens: Vec<Token>,
     choices: u64,
     receipt: Parts,
+    /// The model that answers, as the server names it.
+    model: Option<String>,
     /// The number of parts with content, about one for each token.
     pub(super) parts: u64,
     /// Whether the server said that it is done.
@@ -40,6 +42,7 @@ impl CollectedChunks {
     pub(super) fn add(&mut self, part: ReplyPart) -> Result<(), Unusable> {
         self.receipt.id = self.receipt.id.take().or(part.id);
         self.receipt.system_fingerprint = self.receipt.system_fingerprint.take().or(part.system_fingerprint);
+        self.model = self.model.take().or(part.model);
         self.receipt.created = self.receipt.created.or(part.created);
         // No prompt is empty, so zero means that the server has not counted.
         self.usage = part.usage.filter(|usage| usage.prompt_tokens > 0).or(self.usage);
@@ -134,7 +137,8 @@ impl CollectedChunks {
         let text = cleaner.text(text);
         let reasoning = Some(cleaner.text(reasoning)).filter(|r| !r.is_empty());
         let receipt = self.receipt.receipt(&mut cleaner);
-        let reply = Reply { text, reasoning, finish, yes };
+        let model = self.model.and_then(|name| short(&mut cleaner, name));
+        let reply = Reply { text, reasoning, finish, yes, model };
         Ok(Completion { reply, usage, structured: None, attempts: 1, receipt, key_removed: cleaner.removed })
     }
 }

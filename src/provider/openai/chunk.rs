@@ -23,6 +23,8 @@ pub(super) struct ReplyPart {
     pub(super) usage: Option<WireUsage>,
     pub(super) id: Option<String>,
     pub(super) system_fingerprint: Option<String>,
+    /// The model that answers.
+    pub(super) model: Option<String>,
     /// The time of creation, in seconds since 1970.
     pub(super) created: Option<u64>,
 }
@@ -95,6 +97,7 @@ pub(super) fn read(json: &str, secrets: &Secrets) -> Result<ReplyPart, Unusable>
         usage: fields.lenient("usage"),
         id: fields.lenient("id"),
         system_fingerprint: fields.lenient("system_fingerprint"),
+        model: fields.lenient("model"),
         created: fields.lenient("created"),
     };
     let Some(choices) = fields.get("choices")? else { return Ok(part) };

@@ -1,5 +1,7 @@
 //! The facts that a server states about itself.
 
+use std::collections::BTreeMap;
+
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -19,6 +21,9 @@ const OPENAI_URL: &str = "https://api.openai.com/";
 pub struct ServerInfo {
     /// The models that the server lists.
     pub models: Vec<String>,
+    /// The names in `models` that stand for another one, each with its `root`, as vLLM reports it.
+    #[serde(skip)]
+    pub roots: BTreeMap<String, String>,
     /// Whether the server answers to these names alone.
     #[serde(skip)]
     pub names_decide: bool,
@@ -100,8 +105,10 @@ pub(super) async fn fetch(client: &Client) -> Result<ServerInfo, ProviderError> 
     let trained = model.and_then(|m| m.meta.as_ref()).and_then(|meta| meta.n_ctx_train);
     let is_by_name = |model: &Model| model.owned_by.as_deref().is_some_and(|by| BY_NAME.contains(&by));
     let names_decide = client.base_url().starts_with(OPENAI_URL) || list.data.iter().all(is_by_name);
+    let named = list.data.iter().filter_map(|model| Some((model.id.clone(), model.root.clone()?)));
     Ok(ServerInfo {
         names_decide,
+        roots: named.filter(|(id, root)| id != root && !root.is_empty()).collect(),
         models: list.data.into_iter().map(|m| m.id).collect(),
         context_tokens: context_tokens.or(trained),
         build: None,

@@ -83,6 +83,8 @@ pub(super) struct Models {
 #[serde(default)]
 pub(super) struct Model {
     pub(super) id: String,
+    /// The model behind the name, as vLLM reports it.
+    pub(super) root: Option<String>,
     /// The owner of the model. Servers name themselves here.
     pub(super) owned_by: Option<String>,
     /// The context length, as vLLM reports it.

@@ -143,7 +143,14 @@ mod tests {
         let opinion = Opinion::Abstain { reason: String::new() };
         let review = Reviewed { reviewer: "Quality".to_owned(), opinion, findings: vec![finding] };
         let reviews = vec![review];
-        Section::Approval(Box::new(ApprovalSection { reviewers: 4, faults: 1, quorum: 3, parts: 1, reviews }))
+        Section::Approval(Box::new(ApprovalSection {
+            reviewers: 4,
+            faults: 1,
+            quorum: 3,
+            parts: 1,
+            tolerance: None,
+            reviews,
+        }))
     }
 
     /// Returns a diff that adds so many lines to each of two files.

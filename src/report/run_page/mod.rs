@@ -166,7 +166,7 @@ impl RunPage {
                 escape::terminal(&ending(&result))
             },
             answer: result.text.as_deref().map(escape::terminal),
-            worth: worth(&result, state.endpoints()).filter(|_| !is_open),
+            worth: worth(&result).filter(|_| !is_open),
             figures: figures(&result),
             agents: agents(&result, state.endpoints()),
             tally_heading,

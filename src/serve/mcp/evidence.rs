@@ -45,7 +45,7 @@ fn recorded_parts(lines: &[u8]) -> Result<RecordedParts, ApiError> {
         | Section::Vote(_)
         | Section::MapReduce(_) => None,
     };
-    Ok(RecordedParts { findings, worth: worth(&result, state.endpoints()) })
+    Ok(RecordedParts { findings, worth: worth(&result) })
 }
 
 /// Derives a run again from its records, and compares it with its line of results.

@@ -71,8 +71,8 @@ pub(super) async fn write(
     to.flush().await
 }
 
-/// Reads a line without its end, and returns false at the end of the input. No more of a line than one byte beyond the limit is kept. What
-/// has no end is no message.
+/// Reads a line without its end, and returns false at the end of the input. No more of a line than one byte beyond the limit is kept. A
+/// line without an end is no message.
 async fn read_line(
     from: &mut (impl tokio::io::AsyncBufRead + Unpin),
     line: &mut Vec<u8>,
@@ -117,7 +117,7 @@ fn error(id: &Value, code: i32, why: &str) -> String {
     json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": escape::one_line(why)}}).to_string()
 }
 
-/// Returns the id of a message, if it stands before the place where its JSON breaks; else null.
+/// Returns the id of a message, if it comes before the place where its JSON breaks; else null.
 fn readable_id(line: &[u8]) -> Value {
     let mut id = Value::Null;
     let mut json = serde_json::Deserializer::from_slice(line);

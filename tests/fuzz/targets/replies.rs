@@ -94,7 +94,7 @@ fn is_asked_again(first: CallId, call: CallId) -> bool {
 
 /// A whole reply with this text.
 pub(super) fn said(text: &str) -> Reply {
-    Reply { text: text.to_owned(), reasoning: None, finish: Finish::Stop, yes: None }
+    Reply { text: text.to_owned(), reasoning: None, finish: Finish::Stop, yes: None, model: None }
 }
 
 /// Returns the object that the stranger wrote.

@@ -171,7 +171,8 @@ fn play(setup: &RunSetup, sayings: &[(Value, Value)]) -> (Vec<Event>, Vec<Vec<Ac
             ReplyShape::Json { name: "review", .. } => review(ask, filled),
             ReplyShape::Json { .. } | ReplyShape::Free => form(ask, filled),
         };
-        let reply = Reply { text: text.clone(), reasoning: None, finish: Finish::Stop, yes: None };
+        let reply =
+            Reply { text: text.clone(), reasoning: None, finish: Finish::Stop, yes: None, model: None };
         events.push(Event::Replied { call, reply });
         actions.push(play.reply(call, &text, Finish::Stop));
     }

@@ -167,7 +167,8 @@ fn voter_prompt_ignores_other_voters() {
                 .collect();
             let Some(ask) = asks.first().cloned() else { break };
             wanted = wanted.or_else(|| asks.iter().find(|ask| ask.call == call).map(|ask| ask.digest));
-            let reply = Reply { text: said(Some(4)), reasoning: None, finish: Finish::Stop, yes: None };
+            let reply =
+                Reply { text: said(Some(4)), reasoning: None, finish: Finish::Stop, yes: None, model: None };
             actions = machine.step(&Event::Replied { call: ask.call, reply }).unwrap();
         }
         wanted

@@ -111,7 +111,7 @@ fn second_server_death_leaves_run_resumable() {
     let folder = Folder::new();
     let finished = Finished::of(&mut run(&folder, "dies=2")).exits(6);
     assert!(finished.stderr.contains("ended during the run"), "{}", finished.stderr);
-    assert!(finished.stderr.contains("with the same --launch and --model"), "{}", finished.stderr);
+    assert!(finished.stderr.contains("--launch COMMAND --model MODEL`"), "{}", finished.stderr);
     assert_gone(&folder);
     // A journal never says what to start.
     let refused = Finished::of(consensus(&folder).args(["resume", "--last"])).exits(2);
@@ -135,7 +135,7 @@ fn resume_with_another_model_is_reported() {
     });
     let resume = ["resume", "--last", "--fail-on-degraded", "--base-url"];
     let resumed = Finished::of(consensus(&folder).args(resume).arg(other.url())).exits(8);
-    assert!(resumed.stderr.contains("was `tiny-model` until the run was resumed"), "{}", resumed.stderr);
+    assert!(resumed.stderr.contains("`other-model` from then on"), "{}", resumed.stderr);
     assert_eq!(folder.result()["degraded"][0]["kind"], "model_changed");
     Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
 }

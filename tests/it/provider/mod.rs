@@ -10,3 +10,4 @@ mod load_limit;
 mod openai;
 mod parameters;
 mod server_faults;
+mod who_answered;

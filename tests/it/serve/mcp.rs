@@ -427,18 +427,16 @@ fn every_line_is_answered() {
     let mut command = consensus(&folder);
     command.args(["mcp", "--quiet", "-o", "runs"]).args(MOCK).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-    let begin = |version: &str| {
-        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-            "protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}
-        }})
-    };
+    let begin = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}
+    }});
     let call = |id: u64, arguments: Value| {
         let params = json!({"name": "run", "arguments": arguments});
         json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).to_string()
     };
     let nulls = json!({"task": QUESTION, "choices": null, "documents": null, "seed": null});
     let lines = [
-        begin("2025-03-26").to_string(),
+        begin.to_string(),
         json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string(),
         call(5, json!({"task": "x"})).replace("\"x\"", "\"\\ud83d\""),
         r#"{"jsonrpc":"2.0","id":"six","method":"tools/list",}"#.to_owned(),

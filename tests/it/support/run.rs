@@ -195,7 +195,7 @@ impl Play {
     #[track_caller]
     pub fn reply(&mut self, call: CallId, text: &str, finish: Finish) -> Vec<Action> {
         assert!(self.open.remove(&call).is_some(), "{call} is not open");
-        let reply = Reply { text: text.to_owned(), reasoning: None, finish, yes: None };
+        let reply = Reply { text: text.to_owned(), reasoning: None, finish, yes: None, model: None };
         self.step(&Event::Replied { call, reply })
     }
 

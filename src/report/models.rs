@@ -1,12 +1,32 @@
-//! Says in words what a quorum tolerates. Nothing is claimed about models that are not known.
+//! The models behind the agents of a run: which agents count as one, and what a quorum of reviewers tolerates.
+//!
+//! The input is the models that were named, and those that have answered. The output is words for people. Agents on one model err
+//! together, so they count as one if either name is the same. Nothing is claimed about models that are not known.
 
-use super::record::VotedFor;
-use quorum::{Membership, Quorum};
+use crate::core::bare_model;
+use crate::engine::RunState;
+use quorum::Quorum;
+
+/// Returns the model as which each of the first `agents` counts.
+pub(super) fn counted_models(state: &RunState, agents: usize) -> Vec<String> {
+    let mut counted: Vec<String> = (0..agents).map(|agent| state.model(agent).to_owned()).collect();
+    let named: Vec<(&str, &str)> = state.endpoints().iter().map(|at| (at.place(), at.model())).collect();
+    for agent in 0..agents {
+        for earlier in 0..agent {
+            let is_named_alike = named[agent] == named[earlier];
+            if is_named_alike || bare_model(&counted[agent]) == bare_model(&counted[earlier]) {
+                let (from, to) = (counted[agent].clone(), counted[earlier].clone());
+                counted.iter_mut().filter(|model| **model == from).for_each(|model| model.clone_from(&to));
+            }
+        }
+    }
+    counted
+}
 
 /// Returns in words how many reviewers must approve, how many may be faulty, and how many of their models may be. Reviewers on
 /// one model err together, whatever their keys are. `models` has one entry for each reviewer, which is `None` if its model is
 /// unknown.
-pub fn in_words(quorum: Quorum, models: &[Option<String>]) -> String {
+pub fn quorum_in_words(quorum: Quorum, models: &[Option<String>]) -> String {
     let (n, f, q) = (quorum.reviewers(), quorum.faults(), quorum.size());
     let faulty = match f {
         0 => "no faulty reviewer".to_owned(),
@@ -15,17 +35,6 @@ pub fn in_words(quorum: Quorum, models: &[Option<String>]) -> String {
     };
     let models = of_models(quorum, models);
     format!("{q} of {n}; tolerates {faulty}. {models}")
-}
-
-/// Returns the same for a decision, by the models that reviewers have signed with their votes.
-pub fn of_votes(membership: &Membership, votes: &[VotedFor]) -> String {
-    let signed = |name: &str| {
-        let vote = votes.iter().find(|vote| vote.reviewer == name)?;
-        Some(vote.signed_model.as_ref()?.model.clone())
-    };
-    let seats = membership.roster().reviewers.iter();
-    let models: Vec<Option<String>> = seats.map(|seat| signed(&seat.name)).collect();
-    in_words(membership.quorum(), &models)
 }
 
 fn of_models(quorum: Quorum, models: &[Option<String>]) -> String {
@@ -69,16 +78,16 @@ mod tests {
         let four = Quorum::new(4).unwrap();
         let known = |names: &[&str]| names.iter().map(|name| Some((*name).to_owned())).collect::<Vec<_>>();
         assert_eq!(
-            in_words(four, &[const { None }; 4]),
+            quorum_in_words(four, &[const { None }; 4]),
             "3 of 4; tolerates 1 faulty reviewer. The models of 4 reviewers are unknown, so a shared error is not excluded."
         );
-        let words = in_words(four, &known(&["a", "b", "c", "d"]));
+        let words = quorum_in_words(four, &known(&["a", "b", "c", "d"]));
         assert!(words.ends_with("They use 4 models, of which 1 may be wrong."), "{words}");
-        let words = in_words(four, &known(&["a"; 4]));
+        let words = quorum_in_words(four, &known(&["a"; 4]));
         assert!(words.ends_with("All use the same model, so a shared error is not tolerated."), "{words}");
         // The unknown reviewer may be on the model of any other.
         let three = [known(&["a", "b", "c"]), vec![None]].concat();
-        let words = in_words(four, &three);
+        let words = quorum_in_words(four, &three);
         let expected = "The model of 1 reviewer is unknown, so a shared error is not excluded. \
                         The others use 3 models, of which none may be wrong.";
         assert!(words.ends_with(expected), "{words}");
