@@ -6,6 +6,8 @@ use std::io::{Read, stdin};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill, killpg};
@@ -15,7 +17,7 @@ use tokio::process::{Child, Command};
 use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
 use tokio::sync::oneshot;
 
-use super::descendants::{all, children, use_more_than};
+use super::descendants::{all, children, shared_size, use_more_than};
 use crate::core::CommandEnd;
 
 /// The time that a command has to end by itself.
@@ -63,7 +65,8 @@ impl Guarded<'_> {
     ///
     /// Returns the way in which the command ended, or `None` if it had to stop at an order.
     ///
-    /// The caller must leave the process right after this, because a thread still reads standard input.
+    /// The caller must leave the process right after this, because threads still read standard input and the lists of
+    /// memory.
     ///
     /// # Errors
     ///
@@ -182,7 +185,16 @@ fn collect(process: Pid) {
 /// Resolves when all descendants together use more memory than they may.
 async fn too_much(memory_max: Option<u64>) {
     let Some(max) = memory_max else { return std::future::pending().await };
-    while !use_more_than(max) {
+    let shared = Arc::new(AtomicU64::new(0));
+    let newest = Arc::clone(&shared);
+    // A hostile command can have lists that take long to read. They must not hold up the rest of the count.
+    std::thread::spawn(move || {
+        loop {
+            newest.store(shared_size(), Ordering::Relaxed);
+            std::thread::sleep(MEMORY_POLL);
+        }
+    });
+    while !use_more_than(max, shared.load(Ordering::Relaxed)) {
         tokio::time::sleep(MEMORY_POLL).await;
     }
 }

@@ -18,8 +18,8 @@ pub(super) struct Needs {
     pub(super) net: bool,
     /// Whether processes may be started.
     pub(super) spawns: bool,
-    /// The version of the kernel's rules. Before version 6 they do not keep signals inside the wall, so none may be sent;
-    /// before version 3 they do not cover `truncate`, so it is forbidden.
+    /// The version of the kernel's rules. Before version 6 they do not keep signals inside the wall, so none may be sent,
+    /// whether by a call or by a file that has an owner; before version 3 they do not cover `truncate`, so it is forbidden.
     pub(super) rules: ABI,
 }
 
@@ -75,6 +75,7 @@ const FORBIDDEN: &[i64] = &[
     libc::SYS_vhangup,
     // A file in memory counts for no process.
     libc::SYS_memfd_create,
+    SYS_MEMFD_SECRET,
     // Memory and messages of System V and POSIX outlive the process that made them.
     libc::SYS_shmget,
     libc::SYS_shmat,
@@ -99,6 +100,9 @@ const FORBIDDEN: &[i64] = &[
     libc::SYS_fremovexattr,
 ];
 
+/// `memfd_secret`, of Linux 5.14, which has the same number on every machine.
+const SYS_MEMFD_SECRET: i64 = 447;
+
 /// Older calls that some machines have beside the general ones.
 #[cfg(target_arch = "x86_64")]
 const FORBIDDEN_OLD: &[i64] = &[
@@ -121,6 +125,13 @@ const SIGNALS: &[i64] = &[
     libc::SYS_rt_tgsigqueueinfo,
     libc::SYS_pidfd_send_signal,
 ];
+
+/// Commands of `fcntl` by which a file gets an owner, who is sent a signal when the file is ready, or gets the number of
+/// that signal: `F_SETOWN`, `F_SETSIG` and `F_SETOWN_EX`.
+const OWNER_COMMANDS: [u64; 3] = [8, 10, 15];
+
+/// Requests to a socket by which it gets an owner: `FIOSETOWN` and `SIOCSPGRP`.
+const OWNER_REQUESTS: [u64; 2] = [0x8901, 0x8902];
 
 /// Calls that start a process or another program.
 const SPAWNS: &[i64] = &[
@@ -173,13 +184,16 @@ const NEW_CALLS: std::ops::RangeInclusive<i64> = 463..=511;
 
 /// Calls that change how another process runs, with the place of its number among their arguments. Zero is the caller.
 const OTHERS: &[(i64, u8)] = &[
-    (libc::SYS_setpriority, 1),
-    (libc::SYS_ioprio_set, 1),
     (libc::SYS_sched_setscheduler, 0),
     (libc::SYS_sched_setparam, 0),
     (libc::SYS_sched_setattr, 0),
     (libc::SYS_sched_setaffinity, 0),
 ];
+
+/// Calls that change how fast others run. The first argument says whether the second is the number of a process, a group
+/// or a user, and zero is that of the caller. With each call is the first argument that means a process: `PRIO_PROCESS`
+/// and `IOPRIO_WHO_PROCESS`.
+const PRIORITIES: [(i64, u64); 2] = [(libc::SYS_setpriority, 0), (libc::SYS_ioprio_set, 1)];
 
 /// The bit by which a process on x86-64 makes calls of the ABI with 32-bit pointers, and the calls that only that ABI
 /// has.
@@ -194,12 +208,16 @@ pub(super) fn filters(needs: Needs) -> Result<[BpfProgram; 2], seccompiler::Erro
     let mut forbid = |calls: &[i64]| rules.extend(calls.iter().map(|call| (*call, Vec::new())));
     forbid(FORBIDDEN);
     forbid(FORBIDDEN_OLD);
-    if needs.rules < ABI::V6 {
-        forbid(SIGNALS);
-    }
     if needs.rules < ABI::V3 {
         forbid(&[libc::SYS_truncate]);
     }
+    let mut requests = REQUESTS.to_vec();
+    if needs.rules < ABI::V6 {
+        forbid(SIGNALS);
+        rules.insert(libc::SYS_fcntl, equals_any(1, &OWNER_COMMANDS)?);
+        requests.extend(OWNER_REQUESTS);
+    }
+    rules.insert(libc::SYS_ioctl, equals_any(1, &requests)?);
     let is_any = |argument, bits: &[u64]| -> Result<Vec<SeccompRule>, seccompiler::Error> {
         bits.iter().map(|bit| rule(&[(argument, SeccompCmpOp::MaskedEq(*bit), *bit)])).collect()
     };
@@ -207,11 +225,13 @@ pub(super) fn filters(needs: Needs) -> Result<[BpfProgram; 2], seccompiler::Erro
         rules.insert(*call, is_any(*argument, &MODE_BITS)?);
     }
     rules.insert(libc::SYS_clone, is_any(0, &NAMESPACES.map(|flag| u64::from(flag.unsigned_abs())))?);
-    let requests: Result<Vec<_>, _> =
-        REQUESTS.iter().map(|request| rule(&[(1, SeccompCmpOp::Eq, *request)])).collect();
-    rules.insert(libc::SYS_ioctl, requests?);
     for (call, argument) in OTHERS {
         rules.insert(*call, vec![rule(&[(*argument, SeccompCmpOp::Ne, 0)])?]);
+    }
+    for (call, process) in PRIORITIES {
+        let of_others = rule(&[(0, SeccompCmpOp::Ne, process)])?;
+        let of_another = rule(&[(1, SeccompCmpOp::Ne, 0)])?;
+        rules.insert(call, vec![of_others, of_another]);
     }
     rules.insert(libc::SYS_prlimit64, vec![limits_of_another()?]);
     rules.extend(NEW_CALLS.map(|call| (call, Vec::new())));
@@ -259,6 +279,11 @@ fn limits_of_another() -> Result<SeccompRule, seccompiler::Error> {
     Ok(SeccompRule::new(vec![other, new])?)
 }
 
+/// Returns the rules by which a call is refused if an argument has one of these values.
+fn equals_any(argument: u8, values: &[u64]) -> Result<Vec<SeccompRule>, seccompiler::Error> {
+    values.iter().map(|value| rule(&[(argument, SeccompCmpOp::Eq, *value)])).collect()
+}
+
 fn family(number: i32) -> u64 {
     u64::from(number.unsigned_abs())
 }
@@ -276,4 +301,101 @@ fn program(rules: Rules, errno: i32) -> Result<BpfProgram, seccompiler::Error> {
     let refuse = SeccompAction::Errno(errno.unsigned_abs());
     let machine = std::env::consts::ARCH.try_into()?;
     Ok(SeccompFilter::new(rules, SeccompAction::Allow, refuse, machine)?.try_into()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use seccompiler::BpfProgramRef;
+
+    use super::*;
+
+    /// Returns true if the filters for a kernel with this version of the rules refuse a call.
+    fn refuse(rules: ABI, call: i64, arguments: &[u64]) -> bool {
+        let needs = Needs { net: false, spawns: true, rules };
+        filters(needs)
+            .unwrap()
+            .iter()
+            .any(|program| returns(program, call, arguments) != libc::SECCOMP_RET_ALLOW)
+    }
+
+    /// Runs a program as the kernel does, and returns its answer to a call.
+    fn returns(program: BpfProgramRef, call: i64, arguments: &[u64]) -> u32 {
+        // The places of the number of the call, the machine and the arguments, as in `seccomp_data`. The first
+        // comparison is with this machine.
+        let machine = program[1].k;
+        let word = |place: u32| match place {
+            0 => u32::try_from(call).unwrap(),
+            4 => machine,
+            _ => {
+                let argument = arguments.get(usize::try_from(place - 16).unwrap() / 8).copied().unwrap_or(0);
+                let half = if place.is_multiple_of(8) { argument } else { argument >> 32 };
+                u32::try_from(half & u64::from(u32::MAX)).unwrap()
+            }
+        };
+        let (mut at, mut value) = (0, 0);
+        loop {
+            let step = &program[at];
+            let jump_if = |is: bool| usize::from(if is { step.jt } else { step.jf });
+            at += 1;
+            match step.code {
+                0x20 => value = word(step.k),
+                0x54 => value &= step.k,
+                0x05 => at += usize::try_from(step.k).unwrap(),
+                0x15 => at += jump_if(value == step.k),
+                0x25 => at += jump_if(value > step.k),
+                0x35 => at += jump_if(value >= step.k),
+                0x06 => return step.k,
+                code => panic!("there is no instruction {code:#x}"),
+            }
+        }
+    }
+
+    /// A file with an owner sends signals, which kernels before 6.12 do not keep inside.
+    #[test]
+    fn old_kernels_give_files_no_owner() {
+        // The kernel reads the lower half of the command alone.
+        let disguised = 8 | (1 << 32);
+        for command in [8, 10, 15, disguised] {
+            assert!(refuse(ABI::V5, libc::SYS_fcntl, &[3, command, 1]), "{command:#x}");
+            assert!(!refuse(ABI::V6, libc::SYS_fcntl, &[3, command, 1]), "{command:#x}");
+        }
+        for request in [0x8901, 0x8902] {
+            assert!(refuse(ABI::V5, libc::SYS_ioctl, &[3, request, 1]), "{request:#x}");
+            assert!(!refuse(ABI::V6, libc::SYS_ioctl, &[3, request, 1]), "{request:#x}");
+        }
+        // F_DUPFD, F_GETFD, F_SETFL, F_SETLK and F_GETOWN.
+        for command in [0, 1, 4, 6, 9] {
+            assert!(!refuse(ABI::V1, libc::SYS_fcntl, &[3, command, 1]), "{command}");
+        }
+        for rules in [ABI::V1, ABI::V6] {
+            assert!(refuse(rules, libc::SYS_ioctl, &[0, 0x5412, 1]), "TIOCSTI");
+            assert!(!refuse(rules, libc::SYS_ioctl, &[0, 0x5401, 1]), "TCGETS");
+        }
+        assert!(refuse(ABI::V5, libc::SYS_kill, &[1, 9]) && !refuse(ABI::V6, libc::SYS_kill, &[1, 9]));
+    }
+
+    /// A process may make itself slower, and neither its group nor its user, which have the number zero too.
+    #[test]
+    fn only_own_priority_changes() {
+        for (call, which, number, is_refused) in [
+            (libc::SYS_setpriority, 0, 0, false),
+            (libc::SYS_setpriority, 0, 1, true),
+            (libc::SYS_setpriority, 1, 0, true),
+            (libc::SYS_setpriority, 2, 0, true),
+            (libc::SYS_ioprio_set, 1, 0, false),
+            (libc::SYS_ioprio_set, 1, 1, true),
+            (libc::SYS_ioprio_set, 2, 0, true),
+            (libc::SYS_ioprio_set, 3, 0, true),
+        ] {
+            assert_eq!(refuse(ABI::V7, call, &[which, number, 19]), is_refused, "{call} {which} {number}");
+        }
+    }
+
+    /// A file in memory counts for no process, whichever call makes it.
+    #[test]
+    fn no_files_are_made_in_memory() {
+        for call in [libc::SYS_memfd_create, SYS_MEMFD_SECRET, libc::SYS_shmget] {
+            assert!(refuse(ABI::V7, call, &[]), "{call}");
+        }
+    }
 }

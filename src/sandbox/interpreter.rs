@@ -9,17 +9,19 @@ use std::time::Duration;
 use monty::MontyRun;
 use monty_types::{CompileOptions, ExcType, MontyException, PrintWriter, ResourceLimits, ResourceTracker};
 
+use super::exits::restate_exits;
 use crate::core::CommandEnd;
 
-/// The name and the version of the interpreter, for records.
+/// The name and the version of the interpreter, for records. The number after `+` changes with what is done to a program
+/// before it is run.
 pub(super) const NAME: &str = "monty";
-pub(super) const VERSION: &str = "0.0.23";
+pub(super) const VERSION: &str = "0.0.23+1";
 
 /// Runs a program. Returns what it printed, at most `output_max` bytes, and how it ended.
 pub fn interpret(source: &str, time_max: Duration, output_max: usize) -> (String, CommandEnd) {
     let mut printed = String::new();
     let limits = ResourceLimits { max_duration: Some(time_max), ..ResourceLimits::default() };
-    let made = MontyRun::new(source.to_owned(), "program.py", Vec::new(), CompileOptions::default());
+    let made = MontyRun::new(restate_exits(source), "program.py", Vec::new(), CompileOptions::default());
     let ended = made.and_then(|program| {
         let out = PrintWriter::CollectString(&mut printed, Some(output_max));
         program.run(Vec::new(), ResourceTracker::new(limits), out)
@@ -41,8 +43,8 @@ fn failed(why: &MontyException, printed: &mut String, output_max: usize) -> Comm
     if is(ExcType::MemoryError, "memory limit exceeded") {
         return CommandEnd::Output;
     }
-    // A program may leave as a command does.
-    if why.exc_type() == ExcType::SystemExit && matches!(message, "" | "0") {
+    // A program may leave as a command does. A code in this place is a text, which stands for a failure.
+    if why.exc_type() == ExcType::SystemExit && why.message().is_none() {
         return CommandEnd::Exit(0);
     }
     let summary = format!("{}\n", why.summary());
@@ -69,6 +71,36 @@ mod tests {
         let (said, end) = run("print(1)\nprint(1 / 0)\n");
         assert_eq!((said.as_str(), end), ("1\nZeroDivisionError: division by zero\n", CommandEnd::Exit(1)));
         assert_eq!(run("x = (").1, CommandEnd::Exit(1));
+    }
+
+    /// A program may end itself, and what it printed counts, if its code is 0 or there is no code.
+    #[test]
+    fn a_program_ends_itself_well() {
+        for exit in
+            ["raise SystemExit(0)", "raise SystemExit()", "raise SystemExit", "exit()", "exit(0)", "quit()"]
+        {
+            assert_eq!(
+                run(&format!("print(4 * 12)\n{exit}\n")),
+                ("48\n".to_owned(), CommandEnd::Exit(0)),
+                "{exit}"
+            );
+        }
+        let guarded = "import sys\ndef main():\n    print(4 * 12)\n    sys.exit(0)\n    print(1)\nif __name__ == '__main__':\n    main()\n";
+        assert_eq!(run(guarded), ("48\n".to_owned(), CommandEnd::Exit(0)));
+        for exit in [
+            "raise SystemExit(1)",
+            "raise SystemExit('0')",
+            "raise SystemExit('')",
+            "exit(1)",
+            "quit('no')",
+            "sys.exit(0)",
+            "import sys\nsys.exit(2)",
+        ] {
+            assert_eq!(run(&format!("print(4 * 12)\n{exit}\n")).1, CommandEnd::Exit(1), "{exit}");
+        }
+        // The program means a function of its own.
+        let own = "def exit():\n    print(6 * 7)\nexit()\n";
+        assert_eq!(run(own), ("42\n".to_owned(), CommandEnd::Exit(0)));
     }
 
     #[test]

@@ -24,9 +24,11 @@
 //!
 //! A command of an ordinary user can change the mode and the times of a file of that user, because Landlock does not
 //! cover them. The filter refuses modes that let users outside of the file's group write, or that lend rights. The command
-//! can fill the disk of the scratch folder. It can see that a file exists.
+//! can fill the disk of the scratch folder. It can see that a file exists, and can watch a folder that its user may list. The
+//! memory that the kernel holds for it, such as the buffers of its sockets, does not count.
 
 mod error;
+mod exits;
 #[cfg(target_os = "linux")]
 mod filter;
 #[cfg(target_os = "linux")]

@@ -36,8 +36,18 @@ pub const PRINTED_BYTES_MAX: usize = 4096;
 /// The time that the interpreter has beyond the time of the program, to start and to end by itself.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// The time after which the process of the interpreter is ended.
+const PROCESS_TIME_MAX: Duration = PROGRAM_TIME_MAX.saturating_add(GRACE);
+
 /// The signals with which people and systems stop a program. At a limit the kernel sends another one.
 const STOP_SIGNALS: [i32; 3] = [Signal::SIGHUP as i32, Signal::SIGINT as i32, Signal::SIGTERM as i32];
+
+/// Returns the limits of the interpreter's process. The kernel ends it at a limit of its CPU time, which a record cannot
+/// tell from a lack of memory. So that limit lies above the one of its time, and is for a process that no one ends.
+fn limits() -> WallLimits {
+    let cpu_s = PROCESS_TIME_MAX.saturating_add(GRACE).as_secs();
+    WallLimits { cpu_s, memory: MEMORY_MAX, file: 0, ..WallLimits::default() }
+}
 
 fn note(name: &str, version: &str) -> InterpreterNote {
     let time_ms = u64::try_from(PROGRAM_TIME_MAX.as_millis()).unwrap_or(u64::MAX);
@@ -59,12 +69,6 @@ impl Sandbox {
         let _room = self.room.acquire().await.ok();
         let began = Instant::now();
         let failed = |does| SandboxError::io(does, &self.program);
-        let limits = WallLimits {
-            cpu_s: PROGRAM_TIME_MAX.as_secs() + GRACE.as_secs(),
-            memory: MEMORY_MAX,
-            file: 0,
-            ..WallLimits::default()
-        };
         let mut command = Command::new(&self.program);
         command
             .arg("interpret")
@@ -73,7 +77,7 @@ impl Sandbox {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         if self.confinement != Confinement::None {
-            let policy = WallPolicy { interprets: true, limits, ..WallPolicy::default() };
+            let policy = WallPolicy { interprets: true, limits: limits(), ..WallPolicy::default() };
             command.args(["--policy", &policy_text(&policy)]);
         }
         // Ctrl-C in a terminal is for this program, and not for the interpreter.
@@ -93,7 +97,7 @@ impl Sandbox {
             }
             (printed, told, child.wait().await)
         };
-        let Ok((output, told, status)) = tokio::time::timeout(PROGRAM_TIME_MAX + GRACE, talk).await else {
+        let Ok((output, told, status)) = tokio::time::timeout(PROCESS_TIME_MAX, talk).await else {
             return Ok(ran(CommandEnd::Time, Vec::new(), began));
         };
         let status = status.map_err(failed("wait for"))?;
@@ -153,4 +157,15 @@ impl Sandbox {
 
 fn ran(end: CommandEnd, output: Vec<u8>, began: Instant) -> Ran {
     Ran { end, output_sha256: Digest::new(&output), output, took: began.elapsed() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A process cannot use more CPU time than its only thread has time, so its end does not depend on a race.
+    #[test]
+    fn cpu_limit_lies_above_time_limit() {
+        assert!(limits().cpu_s >= PROCESS_TIME_MAX.as_secs() + 5, "{:?}", limits());
+    }
 }

@@ -58,6 +58,19 @@ pub(super) const READ: [&str; 48] = [
     "/sys/devices/system/cpu",
 ];
 
+/// Files about itself that every command may read. Runtimes look there for the memory and the processors that they have.
+///
+/// Other files of the folder show the machine: its connections, its mounts. Programs need none of them to start, because
+/// a process that the command starts may read no file about itself at all. Links such as `exe` need no rule.
+pub(super) const ABOUT_SELF: [&str; 6] = [
+    "/proc/self/cgroup",
+    "/proc/self/fd",
+    "/proc/self/maps",
+    "/proc/self/stat",
+    "/proc/self/statm",
+    "/proc/self/status",
+];
+
 /// Devices that every walled command may read and write.
 pub(super) const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 

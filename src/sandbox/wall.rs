@@ -75,8 +75,8 @@ impl Opened {
         let mut devices: Vec<PathFd> = Vec::new();
         if !policy.interprets {
             read.extend::<Vec<_>>(present(&system::READ));
-            // The link leads to this process, which becomes the command.
-            read.extend(PathFd::new("/proc/self").ok());
+            // The link `self` leads to this process, which becomes the command.
+            read.extend::<Vec<_>>(present(&system::ABOUT_SELF));
             devices = present(&system::DEVICES);
         }
         let mut write = named(&policy.write)?;

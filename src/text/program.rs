@@ -28,6 +28,9 @@ const SAID_CHARS_MAX: usize = 400;
 /// Functions that give back what they are given.
 const PASSING_ON: [&str; 6] = ["print", "str", "int", "float", "round", FUNCTION];
 
+/// Functions that end the program, and the error by which they do it.
+const ENDING: [&str; 3] = ["exit", "quit", "SystemExit"];
+
 /// A reason why a program gives no answer, in words for its author.
 #[derive(Clone, Debug, Error, Eq, PartialEq)]
 pub enum ProgramFault {
@@ -188,7 +191,8 @@ impl<'a> Visitor<'a> for Contents {
         if let Expr::Call(call) = expr {
             let name = call.func.as_name_expr().map(|name| name.id.as_str());
             self.prints |= name == Some("print");
-            self.calculates |= !name.is_some_and(|name| PASSING_ON.contains(&name));
+            let gives_nothing = name.is_some_and(|name| PASSING_ON.contains(&name) || ENDING.contains(&name));
+            self.calculates |= !gives_nothing && !is_exit_of_sys(&call.func);
         }
         walk_expr(self, expr);
     }
@@ -205,6 +209,13 @@ impl<'a> Visitor<'a> for Contents {
         self.calculates = true;
         ruff_python_ast::visitor::walk_comprehension(self, comprehension);
     }
+}
+
+/// Returns true for `sys.exit`.
+pub(crate) fn is_exit_of_sys(function: &Expr) -> bool {
+    let Some(attribute) = function.as_attribute_expr() else { return false };
+    let module = attribute.value.as_name_expr().map(|name| name.id.as_str());
+    module == Some("sys") && attribute.attr.as_str() == "exit"
 }
 
 #[cfg(test)]
@@ -246,6 +257,9 @@ mod tests {
             "def solution():\n    return 48",
             "def solution():\n    answer = -48.0\n    return round(float(answer))",
             "print(str('48'))",
+            "import sys\nprint(48)\nsys.exit(0)",
+            "print(48)\nexit()",
+            "print(48)\nraise SystemExit(0)",
         ] {
             assert_eq!(runnable(&fenced(literal)), Err(ProgramFault::Literal), "{literal}");
         }

@@ -66,6 +66,34 @@ fn hostile_command_is_walled_in() {
     assert!(!folder.path().join("left").exists() && !secret.path().join("left").exists());
 }
 
+/// A process may read a few files about itself, and none that shows the machine.
+#[test]
+fn a_process_reads_little_about_itself() {
+    let about_self = |names: &str| {
+        let files: Vec<String> = names.split(' ').map(|name| format!("/proc/self/{name}")).collect();
+        checked(&Folder::new(), &format!("exec cat {}", files.join(" ")), &[])
+    };
+    about_self("cgroup maps stat statm status").exits(0);
+    for name in ["net/tcp", "net/unix", "net/route", "mountinfo", "mounts", "environ"] {
+        about_self(name).exits(3);
+    }
+    checked(&Folder::new(), "exec ls /proc/self/fd", &[]).exits(0);
+}
+
+/// A process may make itself slower, and not the other processes of its user or its group.
+#[test]
+fn a_command_slows_no_other_process() {
+    if Command::new("renice").arg("--version").output().is_err() {
+        eprintln!("renice: SKIPPED, this machine has none");
+        return;
+    }
+    checked(&Folder::new(), "nice -n 5 true", &[]).exits(0);
+    for of_others in ["-u 0", "-g 0"] {
+        let check = format!("if renice -n 19 {of_others}; then exit 0; else exit 1; fi");
+        checked(&Folder::new(), &check, &[]).exits(3);
+    }
+}
+
 /// Returns the program as an ordinary user runs it in this folder, which becomes that user's. Where the tests are not those of root, that
 /// user is their own.
 fn as_a_user(folder: &Folder) -> Command {

@@ -5,6 +5,15 @@ use serde_json::{Value, json};
 use super::executions;
 use crate::support::{Finished, Folder, consensus};
 
+/// Returns true if this machine has a Python, and says so if it has none.
+fn has_python3() -> bool {
+    let has = std::process::Command::new("python3").arg("--version").output().is_ok();
+    if !has {
+        eprintln!("python3: SKIPPED, this machine has none");
+    }
+    has
+}
+
 /// Runs `solver_programmer` with these programs of its second agent, one an attempt.
 fn run(folder: &Folder, programs: &[&str], words: &[&str]) -> Finished {
     let mut script = json!({"agent": "Solver", "policy": "honest", "answer": "48"}).to_string() + "\n";
@@ -118,8 +127,7 @@ fn rechained(text: &str) -> String {
 /// A program can run with the Python of the machine, and `verify` does not repeat it.
 #[test]
 fn machine_python_is_not_run_again() {
-    if std::process::Command::new("python3").arg("--version").output().is_err() {
-        eprintln!("python3: SKIPPED, this machine has none");
+    if !has_python3() {
         return;
     }
     let folder = Folder::new();
@@ -128,6 +136,41 @@ fn machine_python_is_not_run_again() {
     assert_eq!(executions(&folder)[0]["by"]["interpreter"]["name"], "python3");
     let said = verified(&folder);
     assert_eq!((&said["programs"], &said["programs_run_again"]), (&json!(1), &json!(0)), "{said}");
+}
+
+/// Memory that processes share counts in full, in use or not, and once for all of them.
+#[cfg(target_os = "linux")]
+#[test]
+fn shared_memory_counts_against_the_limit() {
+    if !has_python3() {
+        return;
+    }
+    let folder = Folder::new();
+    let solution = "def solution():\n    return 4 * 12";
+    let too_much = "import mmap, time\nheld = [mmap.mmap(-1, 64 << 20) for _ in range(12)]\ntime.sleep(3)";
+    let shared = "import mmap, os, time\nheld = mmap.mmap(-1, 300 << 20)\nfor _ in range(4):\n    if os.fork() == 0:\n        \
+                  time.sleep(1)\n        os._exit(0)\nfor _ in range(4):\n    os.wait()";
+    let programs = [format!("{too_much}\n{solution}"), format!("{shared}\n{solution}")];
+    let said = run(&folder, &programs.each_ref().map(String::as_str), &["--interpreter", "python3"]).exits(0);
+    assert!(said.stderr.contains("used more memory than it may"), "{}", said.stderr);
+    let ends: Vec<Value> =
+        executions(&folder).iter().map(|executed| executed["result"]["end"].clone()).collect();
+    assert_eq!(ends, [json!("memory"), json!({"exit": 0})]);
+}
+
+/// A program may end itself, and what it printed is its answer.
+#[test]
+fn a_program_that_exits_answers() {
+    for exit in ["raise SystemExit(0)", "import sys\nsys.exit(0)", "exit()", "quit()"] {
+        let folder = Folder::new();
+        let program = format!("print(4 * 12)\n{exit}");
+        assert_eq!(run(&folder, &[&program], &["-q"]).exits(0).stdout, "48\n", "{exit}");
+        assert_eq!(executions(&folder)[0]["result"]["output"], "48\n", "{exit}");
+        verified(&folder);
+    }
+    let folder = Folder::new();
+    let refused = run(&folder, &["print(4 * 12)\nexit(1)", "print(4 * 12)"], &[]).exits(0);
+    assert!(refused.stderr.contains("the program ended with exit code 1"), "{}", refused.stderr);
 }
 
 #[test]
