@@ -15,7 +15,7 @@ use super::grader::{Given, Grader};
 use super::task::TaskLine;
 use crate::core::{BasisPoints, Endpoint};
 use crate::engine::{PreparedRun, Redaction, RunBuilder, Sought, require_plain_id};
-use crate::journal::{Executed, InBatch, Limits};
+use crate::journal::{Executed, InBatch, Limits, RunSpec};
 use crate::protocol::{Document, OnDisagreement, ProtocolParams as _, RunSetup, Task, VoteOverride};
 use crate::run::{ReadCalibration, RunError, add_spoken_rules};
 use crate::text::{Canonical, CanonicalRule, Canonicalizer, Constraint, DecimalSign, NotCanonical, escape};
@@ -97,12 +97,12 @@ impl Column {
         self.calibration.is_some()
     }
 
-    /// Returns the same column with at most this many tokens in a reply.
+    /// Returns the same column with at most this many tokens in a reply. An agent whose own limit is lower keeps it.
     pub fn with_reply_tokens(self, max: u32) -> Self {
         let text = json!([self.sha256, "reply tokens", max]).to_string();
         let mut setup = self.setup;
         let everybody = setup.agents.iter_mut().chain(&mut setup.arbiter);
-        everybody.for_each(|agent| agent.max_tokens = max);
+        everybody.for_each(|agent| agent.max_tokens = agent.max_tokens.min(max));
         Self { sha256: Digest::new(text.as_bytes()), setup, ..self }
     }
 
@@ -151,6 +151,12 @@ impl Column {
             }
         }
         self
+    }
+
+    /// Returns the id of the run that began so, if it is one of a batch.
+    pub fn run_of(spec: &RunSpec) -> Option<Uuid> {
+        let InBatch { task, model, arm, .. } = spec.cell.as_ref()?;
+        Some(run_id(task, &spec.setup.roleset, model, arm, spec.setup.seed))
     }
 
     /// Returns the same column in an arm of this name.

@@ -2,8 +2,8 @@
 //!
 //! The input is the beginnings of runs and their replies, each with its day and its caller. The output is whether a caller may begin
 //! another run. A run that ends before its first record counts no more. A day is one of UTC. The tokens of a reply count when it comes, so
-//! the calls that are in the air may exceed a limit. The runs of earlier servers count on the day on which they ended. No clock is read
-//! here.
+//! the calls that are in the air may exceed a limit. The runs of earlier servers count if they ended today. A day that a wrong clock has
+//! named, however far ahead, changes no other day. No clock is read here.
 
 use std::collections::HashMap;
 
@@ -29,9 +29,18 @@ struct Spent {
     tokens: u64,
 }
 
-/// What all callers have used on the last day that was seen.
+/// The most days that are known. Around midnight, and around a clock that is set, two days come in turn.
+const DAYS_MAX: usize = 2;
+
+/// What all callers have used on the last days that were seen.
 #[derive(Debug, Default)]
 pub(super) struct Spending {
+    days: Vec<DaySpending>,
+}
+
+/// What all callers have used on one day.
+#[derive(Debug)]
+struct DaySpending {
     /// The day, as its date is written.
     day: String,
     of: HashMap<Digest, Spent>,
@@ -80,9 +89,8 @@ impl Spending {
 
     /// Takes back a run that was counted on this day, and has ended before its first record.
     pub(super) fn take_back(&mut self, caller: Digest, day: &str) {
-        if *day == *self.day
-            && let Some(spent) = self.of.get_mut(&caller)
-        {
+        let known = self.days.iter_mut().find(|known| known.day == day);
+        if let Some(spent) = known.and_then(|known| known.of.get_mut(&caller)) {
             spent.runs = spent.runs.saturating_sub(1);
         }
     }
@@ -98,41 +106,45 @@ impl Spending {
         spent.tokens = spent.tokens.saturating_add(tokens);
     }
 
-    /// Charges a run of an earlier server, from its row of results.
-    pub(super) fn recall(&mut self, row: &[u8]) {
+    /// Charges a run of an earlier server that ended today, from its row of results.
+    pub(super) fn recall(&mut self, row: &[u8], today: &str) {
         // A row that is no result is found by `consensus verify`, and without a token there is no limit.
         let Ok(Charged { meta, usage, timing }) = serde_json::from_slice(row) else { return };
         let Some(caller) = meta.get(CALLER_LABEL).and_then(|caller| caller.parse().ok()) else { return };
         let tokens = usage.prompt.saturating_add(usage.completion);
-        self.recall_run(caller, tokens, &timing.started_at, &timing.ended_at);
+        self.recall_run(caller, tokens, &timing, today);
     }
 
-    /// Charges a run of an earlier server that has no row of results, from its records.
-    pub(super) fn recall_cut(&mut self, run: &UnfinishedRun) {
+    /// Charges a run of an earlier server that has no row of results, from its records, if the last of them is of today.
+    pub(super) fn recall_cut(&mut self, run: &UnfinishedRun, today: &str) {
         let caller = run.spec.cell.as_ref().and_then(|cell| cell.meta.get(CALLER_LABEL)?.parse().ok());
         if let Some(caller) = caller {
-            self.recall_run(caller, run.tokens, &run.began_at, &run.last_at);
+            let times = ChargedTimes { started_at: run.began_at.clone(), ended_at: run.last_at.clone() };
+            self.recall_run(caller, run.tokens, &times, today);
         }
     }
 
-    fn recall_run(&mut self, caller: Digest, tokens: u64, began_at: &str, ended_at: &str) {
-        let ended = date(ended_at);
-        if *ended < *self.day {
+    fn recall_run(&mut self, caller: Digest, tokens: u64, times: &ChargedTimes, today: &str) {
+        // An earlier day is over, and a later one is that of a wrong clock.
+        if date(&times.ended_at) != today {
             return;
         }
-        self.charge(caller, tokens, ended);
-        if date(began_at) == ended {
-            self.on(ended, caller).runs += 1;
+        self.charge(caller, tokens, today);
+        if date(&times.started_at) == today {
+            self.on(today, caller).runs += 1;
         }
     }
 
-    /// Returns what a caller has used on a day. A later day begins with nothing used; an earlier one counts as the present.
+    /// Returns what a caller has used on a day. A day that is not known begins with nothing used.
     fn on(&mut self, day: &str, caller: Digest) -> &mut Spent {
-        if *day > *self.day {
-            day.clone_into(&mut self.day);
-            self.of.clear();
-        }
-        self.of.entry(caller).or_default()
+        let at = self.days.iter().position(|known| known.day == day).unwrap_or_else(|| {
+            if self.days.len() == DAYS_MAX {
+                self.days.remove(0);
+            }
+            self.days.push(DaySpending { day: day.to_owned(), of: HashMap::new() });
+            self.days.len() - 1
+        });
+        self.days[at].of.entry(caller).or_default()
     }
 }
 
@@ -183,14 +195,30 @@ mod tests {
         assert_eq!(spending.begin(one, allowance, "2026-01-02"), Err("runs"));
     }
 
-    /// This holds even if the row of the earlier day is read last.
+    /// Rows of yesterday, and of a clock that was wrong, charge nothing today.
     #[test]
-    fn earlier_day_is_not_charged_to_later() {
+    fn other_days_are_not_charged_today() {
         let one = Digest::new(b"one");
         let mut spending = Spending::default();
-        spending.recall(&row(one, "2026-01-02T10:00:00Z", "2026-01-02T10:00:01Z", 60));
-        spending.recall(&row(one, "2026-01-01T10:00:00Z", "2026-01-01T10:00:01Z", 60));
+        for day in ["2026-01-02", "2026-01-01", "2099-01-01"] {
+            let [began, ended] = ["10:00:00", "10:00:01"].map(|time| format!("{day}T{time}Z"));
+            spending.recall(&row(one, &began, &ended, 60), "2026-01-02");
+        }
         let allowance = Allowance { runs: Some(2), tokens: Some(61) };
+        assert!(spending.begin(one, allowance, "2026-01-02").is_ok());
+        assert_eq!(spending.begin(one, allowance, "2026-01-02"), Err("runs"));
+    }
+
+    /// A clock that is ahead for a while does not freeze the day, and the day is as it was.
+    #[test]
+    fn clock_set_back_finds_its_day() {
+        let one = Digest::new(b"one");
+        let allowance = Allowance { runs: Some(1), tokens: None };
+        let mut spending = Spending::default();
+        for day in ["2026-01-01", "2099-01-01"] {
+            assert!(spending.begin(one, allowance, day).is_ok());
+        }
+        assert_eq!(spending.begin(one, allowance, "2026-01-01"), Err("runs"));
         assert!(spending.begin(one, allowance, "2026-01-02").is_ok());
     }
 
@@ -198,8 +226,8 @@ mod tests {
     fn the_rows_of_earlier_servers_count() {
         let one = Digest::new(b"one");
         let mut spending = Spending::default();
-        spending.recall(&row(one, "2026-01-01T10:00:00Z", "2026-01-01T10:00:01Z", 60));
-        spending.recall(&row(one, "2026-01-02T10:00:00Z", "2026-01-02T10:00:01Z", 60));
+        spending.recall(&row(one, "2026-01-01T10:00:00Z", "2026-01-01T10:00:01Z", 60), "2026-01-02");
+        spending.recall(&row(one, "2026-01-02T10:00:00Z", "2026-01-02T10:00:01Z", 60), "2026-01-02");
         let allowance = |runs, tokens| Allowance { runs, tokens };
         assert_eq!(spending.begin(one, allowance(Some(1), None), "2026-01-02"), Err("runs"));
         assert_eq!(spending.begin(one, allowance(None, Some(60)), "2026-01-02"), Err("tokens"));

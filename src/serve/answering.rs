@@ -5,14 +5,13 @@
 use std::convert::Infallible;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Json};
 use futures_util::stream::{self, Stream, StreamExt as _};
-use http_body_util::LengthLimitError;
 use serde_json::json;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -26,18 +25,14 @@ use super::front::Front;
 use super::intake::{DEPTH_HEADER, KEYED};
 use super::live_run::RunEnd;
 use super::reply_form::ReplyForm;
+pub(super) use super::request_body::BODY_BYTES_MAX;
+use super::request_body::RequestBody;
 use super::response_reply::{ResponseForm, WholeResponse};
 use super::response_request::{AskedResponse, ResponseRequest};
 use super::run_reply::RunReply;
 use super::service::Service;
 use super::submission::Taken;
 use crypto::Hasher;
-
-/// The time in which the body of a request must have come.
-const BODY_MAX: Duration = Duration::from_mins(1);
-
-/// The longest body of a request, in bytes.
-pub(super) const BODY_BYTES_MAX: usize = 8 << 20;
 
 /// The time between two signs of life in a stream. Proxies and clients cut a stream that is silent for a minute.
 pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(5);
@@ -76,9 +71,12 @@ pub(super) async fn chat(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let AskedChat { run, stream, include_usage } = AskedChat::parse(&json_body(&headers, body).await?)?;
+    let mut body = json_body(&front.service, caller, &headers, body).await?;
+    let AskedChat { run, stream, include_usage } = AskedChat::parse(&body.bytes)?;
+    let memory = body.keep();
+    drop(body);
     let (model, created) = (run.model.clone(), now());
-    let taken = front.submit(caller, task_of_key(caller, &headers)?, run).await?;
+    let taken = front.submit(caller, task_of_key(caller, &headers)?, run, Some(memory)).await?;
     let form = ChatForm { run: taken.run().to_string(), model, created, include_usage };
     answer(&front.service, taken, Box::new(form), stream).await
 }
@@ -102,10 +100,13 @@ pub(super) async fn responses(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let asked = AskedResponse::parse(&json_body(&headers, body).await?)?;
+    let mut body = json_body(&front.service, caller, &headers, body).await?;
+    let asked = AskedResponse::parse(&body.bytes)?;
+    let memory = body.keep();
+    drop(body);
     let AskedResponse { run, stream, instructions, metadata, format } = asked;
     let (model, max_output_tokens, created) = (run.model.clone(), run.reply_tokens, now());
-    let taken = front.submit(caller, task_of_key(caller, &headers)?, run).await?;
+    let taken = front.submit(caller, task_of_key(caller, &headers)?, run, Some(memory)).await?;
     let form = ResponseForm {
         run: taken.run().to_string(),
         model,
@@ -126,7 +127,12 @@ fn now() -> u64 {
 }
 
 /// Reads the body of a request, which says that it is JSON.
-async fn json_body(headers: &HeaderMap, body: Body) -> Result<Bytes, ApiError> {
+async fn json_body(
+    service: &Service,
+    caller: Caller,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<RequestBody, ApiError> {
     if headers.contains_key(DEPTH_HEADER) {
         return Err(ApiError::recursion());
     }
@@ -134,17 +140,7 @@ async fn json_body(headers: &HeaderMap, body: Body) -> Result<Bytes, ApiError> {
     if !kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json")) {
         return Err(ApiError::not_json());
     }
-    whole_body(body).await
-}
-
-/// Reads the body of a request, within a time and a length.
-pub(super) async fn whole_body(body: Body) -> Result<Bytes, ApiError> {
-    let read = axum::body::to_bytes(body, BODY_BYTES_MAX);
-    let read = tokio::time::timeout(BODY_MAX, read).await.map_err(|_| ApiError::slow_body())?;
-    read.map_err(|why| match why.into_inner().downcast::<LengthLimitError>() {
-        Ok(_) => ApiError::long_body(BODY_BYTES_MAX),
-        Err(why) => ApiError::bad("broken_body", format!("the body broke off: {why}")),
-    })
+    RequestBody::read(&service.memory, caller, body).await
 }
 
 /// Returns the task of a request with a key.

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::{IntoResponses, ToSchema};
 
-/// The seconds after which a client may ask again when the queue is full.
+/// The seconds after which a client may ask again when there is no place or no memory.
 const QUEUE_SECONDS: u64 = 5;
 
 /// The body of a refusal.
@@ -56,7 +56,7 @@ pub(super) enum Refusals {
     /// The run was cancelled.
     #[response(status = 410)]
     Cancelled(ErrorBody),
-    /// The body is too long.
+    /// The body is too long, or has too many values.
     #[response(status = 413)]
     LongBody(ErrorBody),
     /// The body does not say that it is JSON.
@@ -68,7 +68,7 @@ pub(super) enum Refusals {
     /// The run could not go on.
     #[response(status = 424)]
     Broken(ErrorBody),
-    /// Too many runs wait, or the day's allowance is used up.
+    /// Too many runs wait, their requests take all memory, or the day's allowance is used up.
     #[response(status = 429)]
     Full(ErrorBody),
     /// The server cannot read or write its own files.
@@ -164,6 +164,19 @@ impl ApiError {
     pub(super) fn long_body(max: usize) -> Self {
         let why = format!("the body is longer than {} MiB", max >> 20);
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "invalid_request_error", "body_too_long", why)
+    }
+
+    /// A body with more lists, objects and values than the server has memory for.
+    pub(super) fn dense_body() -> Self {
+        let why = "the body has too many lists, objects and values to be read; send fewer in a request";
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "invalid_request_error", "body_too_long", why)
+    }
+
+    /// A request for which there is no memory, because other requests have it.
+    pub(super) fn no_memory() -> Self {
+        let why = "other requests take the memory that the server has for them; ask again later";
+        let full = Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", "no_memory", why);
+        Self { retry_seconds: Some(QUEUE_SECONDS), ..full }
     }
 
     /// More requests than may wait.

@@ -9,6 +9,7 @@ use tokio::sync::watch;
 
 use super::live_run::{LiveRun, RunEnd, RunProgress};
 use super::service::Service;
+use super::shared_room::HeldRoom;
 use crate::engine::StopRequest;
 
 /// A request that waits for a run.
@@ -19,13 +20,15 @@ pub(super) struct Attached {
     progress: watch::Receiver<RunProgress>,
     /// The number of lines that the request has seen.
     seen: usize,
+    /// The memory of the request, until its answer has gone.
+    _memory: Option<Arc<HeldRoom>>,
 }
 
 impl Attached {
-    /// Attaches a request to a run.
-    pub(super) fn new(live: Arc<LiveRun>, service: Arc<Service>) -> Self {
+    /// Attaches a request to a run, with the memory that the request takes.
+    pub(super) fn new(live: Arc<LiveRun>, service: Arc<Service>, memory: Option<Arc<HeldRoom>>) -> Self {
         let progress = live.attach();
-        Self { live, service, progress, seen: 0 }
+        Self { live, service, progress, seen: 0, _memory: memory }
     }
 
     /// Waits for news: the lines that the request has not seen, and the end if it has come.

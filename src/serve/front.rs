@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use axum::extract::FromRef;
-use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
 use super::api_error::ApiError;
 use super::caller::Caller;
 use super::requested_run::RequestedRun;
 use super::service::Service;
+use super::shared_room::HeldRoom;
 use super::submission::{IntakeRequest, PlannedRun, Submission, Taken};
 
 /// The parts of the server that handlers reach.
@@ -26,20 +26,23 @@ impl FromRef<Front> for Arc<Service> {
 }
 
 impl Front {
-    /// Sends a request on its way to a run, and returns the run. The task of its key, if it has one, is `task`.
+    /// Sends a request on its way to a run, and returns the run. The task of its key, if it has one, is `task`. The run keeps the memory of
+    /// its request until it ends.
     pub(super) async fn submit(
         &self,
         caller: Caller,
         task: Option<String>,
         run: RequestedRun,
+        memory: Option<Arc<HeldRoom>>,
     ) -> Result<Taken, ApiError> {
         let key = task.map(|task| (task, run.digest()));
-        self.ask(|taken| IntakeRequest::Run(Submission { run, caller, key, taken })).await
+        self.ask(|taken| IntakeRequest::Run(Submission { run, caller, key, memory, place: None, taken }))
+            .await
     }
 
     /// Returns the run that a request would become. Nothing begins.
-    pub(super) async fn plan(&self, run: RequestedRun) -> Result<PlannedRun, ApiError> {
-        self.ask(|planned| IntakeRequest::Plan { run, planned }).await
+    pub(super) async fn plan(&self, caller: Caller, run: RequestedRun) -> Result<PlannedRun, ApiError> {
+        self.ask(|planned| IntakeRequest::Plan { run, caller, place: None, planned }).await
     }
 
     async fn ask<T>(
@@ -47,10 +50,8 @@ impl Front {
         asked: impl FnOnce(oneshot::Sender<Result<T, ApiError>>) -> IntakeRequest,
     ) -> Result<T, ApiError> {
         let (sender, answered) = oneshot::channel();
-        self.asked.try_send(asked(sender)).map_err(|why| match why {
-            TrySendError::Full(_) => ApiError::full(),
-            TrySendError::Closed(_) => ApiError::put_down(false),
-        })?;
+        // The intake is quick. So the wait is short, and no caller is refused because another one has sent many requests at once.
+        self.asked.send(asked(sender)).await.map_err(|_| ApiError::put_down(false))?;
         answered.await.map_err(|_| ApiError::put_down(false))?
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The input is the headers of a request. The output is the caller, or a refusal. A page in a browser can send requests to a server on
 //! its own machine, under a name of its choice or across sites. So the name in `Host` must be one of the server's, or an address, and a
-//! page that sends a request must come from the server too. A token is compared in a time that does not depend on it.
+//! page that sends a request must come from the same port of the server. A token is compared in a time that does not depend on it.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -13,7 +13,7 @@ use subtle::ConstantTimeEq as _;
 
 use super::allowances::Allowance;
 use super::api_error::ApiError;
-use super::caller::Caller;
+use super::caller::{Caller, CallerKey};
 use super::error::ServeError;
 use crate::files::{SMALL_BYTES_MAX, read_text};
 use crypto::Digest;
@@ -25,9 +25,19 @@ const TOKEN_CHARS_MIN: usize = 16;
 const RUNS_A_DAY: &str = "runs-a-day";
 const TOKENS_A_DAY: &str = "tokens-a-day";
 
-/// The tokens of a server, as digests, with what each may use in a day; without any, each request is heard.
+/// The tokens of a server; without any, each request is heard.
 #[derive(Clone, Debug, Default)]
-pub struct Tokens(Vec<(Digest, Allowance)>);
+pub struct Tokens(Vec<KnownToken>);
+
+/// A token of a server.
+#[derive(Clone, Debug)]
+struct KnownToken {
+    sha256: Digest,
+    /// The caller who sends it. Before the folder of the runs is known, the digest of the token stands for it.
+    caller: Caller,
+    /// The limits of what the caller may use in a day.
+    allowance: Allowance,
+}
 
 impl Tokens {
     /// Reads a file with a token on each line, and behind it `runs-a-day=N` or `tokens-a-day=N` if it has such a limit. Empty lines and
@@ -51,7 +61,7 @@ impl Tokens {
 }
 
 /// Reads a token and its limits.
-fn token(line: &str) -> Result<(Digest, Allowance), String> {
+fn token(line: &str) -> Result<KnownToken, String> {
     let mut words = line.split_whitespace();
     let token = words.next().unwrap_or_default();
     if token.chars().count() < TOKEN_CHARS_MIN {
@@ -67,7 +77,8 @@ fn token(line: &str) -> Result<(Digest, Allowance), String> {
         };
         *place = Some(most.parse().map_err(|_| format!("`{name}` needs a number, as in `{name}=1000`"))?);
     }
-    Ok((Digest::new(token.as_bytes()), allowance))
+    let sha256 = Digest::new(token.as_bytes());
+    Ok(KnownToken { sha256, caller: Caller(sha256), allowance })
 }
 
 /// The rules by which requests are heard; by default those of a single client that no one else can reach.
@@ -94,21 +105,40 @@ impl Guard {
         Ok(Self { tokens, hosts })
     }
 
+    /// Returns whether requests need no token.
+    pub fn is_open(&self) -> bool {
+        self.tokens.0.is_empty()
+    }
+
+    /// Returns whether there are several tokens.
+    pub(super) fn has_several_callers(&self) -> bool {
+        self.tokens.0.iter().any(|token| token.sha256 != self.tokens.0[0].sha256)
+    }
+
+    /// Returns the same guard, whose callers are named by the key of this folder. Without tokens there is no such key.
+    pub(super) fn in_folder(mut self, folder: &Path) -> Result<Self, ServeError> {
+        if !self.is_open() {
+            let key = CallerKey::open(folder)?;
+            for token in &mut self.tokens.0 {
+                token.caller = key.caller(token.sha256);
+            }
+        }
+        Ok(self)
+    }
+
     /// Refuses a request that calls the server by the name of another one.
     pub(super) fn require_host(&self, headers: &HeaderMap) -> Result<(), ApiError> {
         let mut hosts = headers.get_all(header::HOST).iter();
         let (Some(host), None) = (hosts.next(), hosts.next()) else { return Err(ApiError::foreign_host()) };
-        if !self.is_own(host.to_str().unwrap_or_default()) {
+        let host = host.to_str().unwrap_or_default();
+        if !self.is_own(host) {
             return Err(ApiError::foreign_host());
         }
-        let origin = headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or_default());
-        match origin.map(|origin| origin.split_once("://").unwrap_or_default().1) {
-            // An address is no sign that the page is the server's.
-            Some(page) if !self.hosts.contains(&bare(page)) && Some(page) != host.to_str().ok() => {
-                Err(ApiError::foreign_page())
-            }
-            Some(_) | None => Ok(()),
-        }
+        let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
+        let (_, page) = origin.to_str().unwrap_or_default().split_once("://").unwrap_or_default();
+        // An address is no sign that the page is the server's, and another port belongs to another server.
+        let is_ours = self.hosts.contains(&bare(page)) && port(page) == port(host);
+        if is_ours || page == host { Ok(()) } else { Err(ApiError::foreign_page()) }
     }
 
     /// Returns whether this is a name of the server. An address is no name that a stranger could have chosen.
@@ -119,27 +149,29 @@ impl Guard {
 
     /// Returns the caller of a request.
     pub(super) fn caller(&self, headers: &HeaderMap) -> Result<Caller, ApiError> {
-        if self.tokens.0.is_empty() {
-            return Ok(Caller(Digest::ZERO));
+        if self.is_open() {
+            return Ok(Caller::ANYONE);
         }
         let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         let (scheme, token) = given.and_then(|given| given.split_once(' ')).unwrap_or_default();
         let given = Digest::new(token.trim().as_bytes());
+        let mut caller = None;
         // Every token is compared, so that the time says nothing about which one it is.
-        let is_known =
-            |known, (token, _): &(Digest, _)| known | bool::from(token.as_bytes().ct_eq(given.as_bytes()));
-        let is_known = self.tokens.0.iter().fold(false, is_known);
-        if is_known && scheme.eq_ignore_ascii_case("bearer") {
-            Ok(Caller(given))
-        } else {
-            Err(ApiError::unauthorized())
+        for token in &self.tokens.0 {
+            if bool::from(token.sha256.as_bytes().ct_eq(given.as_bytes())) {
+                caller = Some(token.caller);
+            }
         }
+        if !scheme.eq_ignore_ascii_case("bearer") {
+            return Err(ApiError::unauthorized());
+        }
+        caller.ok_or_else(ApiError::unauthorized)
     }
 
     /// Returns what a caller may use in a day.
     pub(super) fn allowance(&self, caller: Caller) -> Allowance {
-        let of = self.tokens.0.iter().find(|(token, _)| *token == caller.0);
-        of.map_or_else(Allowance::default, |(_, allowance)| *allowance)
+        let of = self.tokens.0.iter().find(|token| token.caller == caller);
+        of.map_or_else(Allowance::default, |token| token.allowance)
     }
 }
 
@@ -151,6 +183,12 @@ fn bare(host: &str) -> String {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name.to_owned(),
         _ => host,
     }
+}
+
+/// Returns the port in a `Host` header or an address, if it has one.
+fn port(host: &str) -> Option<&str> {
+    let (_, port) = host.trim().rsplit_once(':')?;
+    port.bytes().all(|byte| byte.is_ascii_digit()).then_some(port)
 }
 
 #[cfg(test)]
@@ -197,13 +235,16 @@ mod tests {
         for other in ["https://evil.example", "http://203.0.113.5", "null", ""] {
             assert!(!is_heard(other), "{other}");
         }
+        for other_port in ["http://localhost:8701", "http://127.0.0.1", "http://[::1]", "http://[::1]:87"] {
+            assert!(!is_heard(other_port), "{other_port}");
+        }
     }
 
     #[test]
     fn an_address_that_others_reach_needs_a_token() {
         let open = Guard::new("0.0.0.0:8700".parse().unwrap(), Tokens::default(), &[]);
         assert!(matches!(open, Err(ServeError::Open(_))));
-        let tokens = Tokens(vec![(Digest::new(b"a-token-of-sixteen"), Allowance::default())]);
+        let tokens = Tokens(vec![token("a-token-of-sixteen").unwrap()]);
         let guard = Guard::new("0.0.0.0:8700".parse().unwrap(), tokens, &[]).unwrap();
         let caller = |value: &str| {
             guard.caller(&HeaderMap::from_iter([(header::AUTHORIZATION, value.parse().unwrap())])).is_ok()

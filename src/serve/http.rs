@@ -21,8 +21,10 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::api_error::{ApiError, ErrorBody, Refusals};
+use super::caller::Caller;
 use super::front::Front;
 use super::mcp::over_http;
+use super::request_body::RequestBody;
 use super::rules::ServedRoleset;
 use super::service::Service;
 use super::{answering, page, runs};
@@ -40,7 +42,8 @@ pub(super) fn router(front: Front) -> Router {
     let description = Bytes::from(serde_json::to_vec(&description).unwrap_or_default());
     let as_json = [(header::CONTENT_TYPE, "application/json")];
     let tools = Router::new().route_service("/mcp", over_http(front.clone()));
-    let tools = tools.layer(middleware::from_fn(with_whole_body));
+    let with_body = middleware::from_fn_with_state(Arc::clone(&front.service), with_whole_body);
+    let tools = tools.layer(with_body);
     let with_guard = middleware::from_fn_with_state(Arc::clone(&front.service), guarded_by_token);
     let guarded = guarded
         .route("/openapi.json", get(async move || (as_json, description.clone())))
@@ -122,11 +125,23 @@ async fn called_by_its_name(
     Ok(next.run(request).await)
 }
 
-/// Reads the body of a request before the request goes on, within a time and a length.
-async fn with_whole_body(request: Request, next: Next) -> Result<Response, ApiError> {
-    let (head, body) = request.into_parts();
-    let body = answering::whole_body(body).await?;
-    Ok(next.run(Request::from_parts(head, body.into())).await)
+/// Reads the body of a request before the request goes on, within a time, a length, and the memory for requests. The memory of what is kept
+/// of it goes with the request.
+async fn with_whole_body(
+    State(service): State<Arc<Service>>,
+    request: Request,
+    next: Next,
+) -> Result<Response, ApiError> {
+    let (mut head, body) = request.into_parts();
+    // The guard has put the caller there.
+    let caller = head.extensions.get::<Caller>().copied().unwrap_or(Caller::ANYONE);
+    let mut body = RequestBody::read(&service.memory, caller, body).await?;
+    head.extensions.insert(body.keep());
+    let text = std::mem::take(&mut body.bytes);
+    let answer = next.run(Request::from_parts(head, text.into())).await;
+    // It is parsed by now.
+    drop(body);
+    Ok(answer)
 }
 
 async fn guarded_by_token(

@@ -13,30 +13,28 @@ use std::time::SystemTime;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use serde_json::{Value, json};
-use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use uuid::Uuid;
 
 use super::api_error::ApiError;
 use super::attached::Attached;
 use super::caller::{CALLER_LABEL, Caller};
+use super::cancelled::CancelledKeys;
 use super::live_run::{LiveRun, RunOrigin};
 use super::requested_run::RequestedRun;
-use super::rules::{PREFIX, ServerRules};
+pub(super) use super::served_column::DEPTH_HEADER;
+use super::served_column::{apply_request, is_for_changes, open_served, require_served};
 use super::service::Service;
+use super::shared_room::HeldRoom;
 use super::submission::{IntakeRequest, PlannedRun, Submission, Taken};
 use crate::batch::{Column, DocumentLine, Grader, Line, OpenColumns, OwnCell, TaskLine, UnfinishedRun};
-use crate::config::ConfigError;
-use crate::core::{Endpoint, ExitCode};
+use crate::core::Endpoint;
 use crate::engine::StopRequest;
-use crate::journal::{Limits, RunSpec};
-use crate::protocol::{Document, OutcomeKind, ProtocolParams as _, RunSetup, Task};
+use crate::journal::{InBatch, Limits, RunSpec};
+use crate::protocol::{Document, OutcomeKind, RunSetup, Task};
 use crate::provider::Clients;
-use crate::run::{RunError, check_prices};
-use crate::text::{CanonicalRule, Constraint, escape};
+use crate::text::CanonicalRule;
 use crypto::Digest;
-
-/// The header by which a server recognises requests of its own agents.
-pub(super) const DEPTH_HEADER: &str = "x-consensus-depth";
 
 /// The label of a run with the budget of its request.
 const BUDGET_LABEL: &str = "budget";
@@ -50,12 +48,6 @@ pub(super) const KEYED: &str = "key-";
 /// The most rolesets on models that are kept.
 const COLUMNS_MAX: usize = 256;
 
-/// The protocol of rolesets that review changes.
-const REVIEW: &str = "approval";
-
-/// The word that allows every model.
-pub(super) const EVERY_MODEL: &str = "*";
-
 /// The part of the server that turns submissions into runs.
 pub(super) struct Intake<'a> {
     service: Arc<Service>,
@@ -65,8 +57,6 @@ pub(super) struct Intake<'a> {
     known: HashMap<String, Column>,
     /// The requests for rolesets on models that are being looked up, by the name of the model.
     awaiting: HashMap<String, Vec<IntakeRequest>>,
-    /// The most requests that await a look-up.
-    awaiting_max: usize,
     count: u64,
 }
 
@@ -74,15 +64,10 @@ pub(super) struct Intake<'a> {
 type Wanted = (String, bool);
 
 impl<'a> Intake<'a> {
-    /// Makes the intake of a server. `places` is the most runs that wait or are under way.
-    pub(super) fn new(
-        service: Arc<Service>,
-        columns: &'a OpenColumns,
-        clients: Arc<Clients>,
-        places: usize,
-    ) -> Self {
+    /// Makes the intake of a server.
+    pub(super) fn new(service: Arc<Service>, columns: &'a OpenColumns, clients: Arc<Clients>) -> Self {
         let (known, awaiting) = (HashMap::new(), HashMap::new());
-        Self { service, columns, clients, known, awaiting, awaiting_max: places, count: 0 }
+        Self { service, columns, clients, known, awaiting, count: 0 }
     }
 
     /// Takes requests until none can come.
@@ -99,7 +84,7 @@ impl<'a> Intake<'a> {
         let (service, columns) = (Arc::clone(&self.service), self.columns);
         let rules = &service.rules;
         let look_up = |(name, is_review): Wanted| async move {
-            let found = served(rules, columns, &name, is_review).await;
+            let found = open_served(rules, columns, &name, is_review).await;
             (name, found)
         };
         let mut looked_up = FuturesUnordered::new();
@@ -117,15 +102,15 @@ impl<'a> Intake<'a> {
         match request {
             // A request that has gone away begins no run.
             IntakeRequest::Run(submission) if submission.taken.is_closed() => None,
-            IntakeRequest::Run(submission) => match self.take(&submission).transpose() {
+            IntakeRequest::Run(mut submission) => match self.take(&mut submission).transpose() {
                 None => self.wait(IntakeRequest::Run(submission)),
                 Some(result) => {
                     drop(submission.taken.send(result));
                     None
                 }
             },
-            IntakeRequest::Plan { run, planned } => match self.plan(&run).transpose() {
-                None => self.wait(IntakeRequest::Plan { run, planned }),
+            IntakeRequest::Plan { run, caller, place, planned } => match self.plan(&run).transpose() {
+                None => self.wait(IntakeRequest::Plan { run, caller, place, planned }),
                 Some(result) => {
                     drop(planned.send(result));
                     None
@@ -134,12 +119,16 @@ impl<'a> Intake<'a> {
         }
     }
 
-    /// Lets a request wait for its roleset. Returns the roleset if no other request waits for it.
-    fn wait(&mut self, request: IntakeRequest) -> Option<Wanted> {
-        self.awaiting.values_mut().for_each(|waiting| waiting.retain(|request| !request.is_gone()));
-        if self.awaiting.values().map(Vec::len).sum::<usize>() >= self.awaiting_max {
-            request.refuse(ApiError::full());
-            return None;
+    /// Lets a request wait for its roleset, in a place of its caller. Returns the roleset if no other request waits for it.
+    fn wait(&mut self, mut request: IntakeRequest) -> Option<Wanted> {
+        if request.place().is_none() {
+            match self.place(request.caller()) {
+                Ok(place) => *request.place() = Some(place),
+                Err(why) => {
+                    request.refuse(why);
+                    return None;
+                }
+            }
         }
         let RequestedRun { model, is_review, .. } = request.run();
         let wanted = (model.clone(), *is_review);
@@ -153,6 +142,16 @@ impl<'a> Intake<'a> {
                 Some(wanted)
             }
         }
+    }
+
+    /// Returns a place for a request or a run of a caller.
+    fn place(&mut self, caller: Caller) -> Result<HeldRoom, ApiError> {
+        if let Some(place) = self.service.places.take(caller, 1) {
+            return Ok(place);
+        }
+        // Requests that have gone away need theirs no more.
+        self.awaiting.values_mut().for_each(|waiting| waiting.retain(|request| !request.is_gone()));
+        self.service.places.take(caller, 1).ok_or_else(ApiError::full)
     }
 
     /// Takes a roleset that was looked up, and the requests that wait for it.
@@ -183,18 +182,16 @@ impl<'a> Intake<'a> {
     ) {
         let RunSetup { task: Task { prompt, documents, .. }, seed, canonical, .. } = spec.setup.clone();
         let Some(cell) = spec.cell else { return };
-        let keyed = cell.meta.get(REQUEST_LABEL).and_then(|digest| digest.parse().ok());
-        let is_of_key = keyed.is_some() && cell.task.starts_with(KEYED);
-        let is_wanted = is_of_key && !self.service.cancelled().has(&cell.task);
-        if !is_wanted && !has_ended {
+        if !has_ended && !is_continued(&cell, &self.service.cancelled()) {
             return;
         }
+        let keyed = cell.meta.get(REQUEST_LABEL).and_then(|digest| digest.parse().ok());
         let caller = Caller::of_label(cell.meta.get(CALLER_LABEL)).unwrap_or(Caller::ANYONE);
         let setup = RunSetup { task: Task::default(), seed: 0, ..spec.setup };
         let is_default = self.columns.all().iter().any(|column| column.model == cell.model);
         let on = if is_default { String::new() } else { format!("@{}", cell.model) };
         // Its models may be at another address by now.
-        let is_review = setup.params.protocol() == REVIEW;
+        let is_review = is_for_changes(&setup);
         let name = format!("{}{on}", setup.roleset);
         let now = if let Some(found) = looked_up.get(&name) {
             found.clone()
@@ -208,21 +205,25 @@ impl<'a> Intake<'a> {
         let column = Column::new(cell.model, setup, endpoints).in_arm(&cell.arm);
         let column = column.with_limits(budget.unwrap_or_default());
         let task = task(cell.task, prompt, documents, Some(canonical), cell.meta);
-        self.begin(task, own_cell(column, seed), (caller, SystemTime::now()), keyed, None);
+        self.begin(task, own_cell(column, seed), (caller, SystemTime::now()), keyed, Vec::new());
     }
 
     /// Turns a request into a run, or finds the run that it has become before. Returns `None` if its roleset has to be looked up first.
-    fn take(&mut self, submission: &Submission) -> Result<Option<Taken>, ApiError> {
-        let Submission { run: asked, caller, key, .. } = submission;
+    fn take(&mut self, submission: &mut Submission) -> Result<Option<Taken>, ApiError> {
+        let Submission { run: asked, caller, key, memory, place, .. } = submission;
         let known = key.as_ref().map(|(task, digest)| self.known_run(task, *digest)).transpose()?;
         let id = match known {
-            Some(OfKey::Taken(known)) => return Ok(Some(known)),
+            Some(OfKey::Live(live)) => return Ok(Some(self.attached(live, memory.take()))),
+            Some(OfKey::Ended(run)) => return Ok(Some(Taken::Ended(run))),
             Some(OfKey::Next(id)) => id,
             None => Uuid::now_v7().to_string(),
         };
         let Some(column) = self.wished(asked)? else { return Ok(None) };
         self.require_server(&column)?;
-        let place = Arc::clone(&self.service.places).try_acquire_owned().map_err(|_| ApiError::full())?;
+        let place = match place.take() {
+            Some(place) => place,
+            None => self.place(*caller)?,
+        };
         let now = SystemTime::now();
         self.service.charge(*caller, now)?;
         let seed = asked.seed.unwrap_or_else(|| Digest::new(id.as_bytes()).leading_u64() >> 33);
@@ -235,8 +236,9 @@ impl<'a> Intake<'a> {
         let RequestedRun { prompt, documents, canonical, .. } = asked.clone();
         let task = task(id, prompt, documents, canonical, meta.collect());
         let own = own_cell(column, seed);
-        let live = self.begin(task, own, (*caller, now), keyed, Some(place));
-        Ok(Some(Taken::Live(self.attached(live))))
+        let room = [Arc::new(place)].into_iter().chain(memory.clone()).collect();
+        let live = self.begin(task, own, (*caller, now), keyed, room);
+        Ok(Some(self.attached(live, memory.take())))
     }
 
     /// Returns the run that a request would become, or `None` if its roleset has to be looked up first.
@@ -252,7 +254,7 @@ impl<'a> Intake<'a> {
     /// Returns the roleset of a request, as the request wishes it, or `None` if it has to be looked up first.
     fn wished(&self, asked: &RequestedRun) -> Result<Option<Column>, ApiError> {
         require_served(&self.service.rules, &asked.model, asked.is_review)?;
-        self.known.get(&asked.model).map(|column| wished(column.clone(), asked)).transpose()
+        self.known.get(&asked.model).map(|column| apply_request(column.clone(), asked)).transpose()
     }
 
     /// Refuses a run that would only wait for a model server that is gone. A run that comes when the server is due to be tried shows
@@ -264,8 +266,8 @@ impl<'a> Intake<'a> {
         outage.map_or(Ok(()), |wait| Err(ApiError::outage(wait)))
     }
 
-    fn attached(&self, live: Arc<LiveRun>) -> Attached {
-        Attached::new(live, Arc::clone(&self.service))
+    fn attached(&self, live: Arc<LiveRun>, memory: Option<Arc<HeldRoom>>) -> Taken {
+        Taken::Live(Attached::new(live, Arc::clone(&self.service), memory))
     }
 
     /// Returns the run of a key, or the id of the task that the key may begin now. A run whose models could not be called at all has paid
@@ -274,7 +276,7 @@ impl<'a> Intake<'a> {
         let mut task = key.to_owned();
         for attempt in 2_u64.. {
             match self.attempt(&task, digest)? {
-                Some(known) => return Ok(OfKey::Taken(known)),
+                Some(known) => return Ok(known),
                 None if self.service.ended().run_of(&task).is_none() => break,
                 None => task = format!("{key}-{attempt}"),
             }
@@ -283,15 +285,11 @@ impl<'a> Intake<'a> {
     }
 
     /// Returns the run of this attempt, if there is one and it has paid for something.
-    fn attempt(&self, task: &str, digest: Digest) -> Result<Option<Taken>, ApiError> {
+    fn attempt(&self, task: &str, digest: Digest) -> Result<Option<OfKey>, ApiError> {
         let live = self.service.live().values().find(|live| live.origin.task == task).map(Arc::clone);
         if let Some(live) = live {
             let is_same = live.origin.keyed == Some(digest);
-            return if is_same {
-                Ok(Some(Taken::Live(self.attached(live))))
-            } else {
-                Err(ApiError::other_request())
-            };
+            return if is_same { Ok(Some(OfKey::Live(live))) } else { Err(ApiError::other_request()) };
         }
         if let Some(why) = self.service.why_broken(task) {
             return Err(why);
@@ -308,13 +306,13 @@ impl<'a> Intake<'a> {
         if row["meta"][REQUEST_LABEL] != digest.to_string() {
             return Err(ApiError::other_request());
         }
-        Ok((!paid_for_nothing(&row)).then_some(Taken::Ended(run)))
+        Ok((!paid_for_nothing(&row)).then_some(OfKey::Ended(run)))
     }
 
     /// Looks up a roleset on its model.
     async fn look_up(&self, name: &str, is_review: bool) -> Result<Column, ApiError> {
         require_served(&self.service.rules, name, is_review)?;
-        served(&self.service.rules, self.columns, name, is_review).await
+        open_served(&self.service.rules, self.columns, name, is_review).await
     }
 
     /// Lets a task wait for its turn, and returns its run.
@@ -324,148 +322,36 @@ impl<'a> Intake<'a> {
         (own, stop): (OwnCell, watch::Sender<StopRequest>),
         (caller, since): (Caller, SystemTime),
         keyed: Option<Digest>,
-        place: Option<OwnedSemaphorePermit>,
+        room: Vec<Arc<HeldRoom>>,
     ) -> Arc<LiveRun> {
         // A run that is asked for now has a place.
-        let is_old = place.is_none();
+        let is_old = room.is_empty();
         let origin = RunOrigin { run: own.run(&task.id), task: task.id.clone(), caller, keyed, is_old };
-        let live = Arc::new(LiveRun::new(origin, since, stop, place));
+        let live = Arc::new(LiveRun::new(origin, since, stop, room));
         self.count += 1;
         self.service.add(Arc::clone(&live), Line { number: self.count, task: Ok(task), own: Some(own) });
         live
     }
 }
 
+/// Returns whether a run that an earlier server has left goes on, because a request may come back to it.
+pub(super) fn is_continued(cell: &InBatch, cancelled: &CancelledKeys) -> bool {
+    let request = cell.meta.get(REQUEST_LABEL).and_then(|digest| digest.parse::<Digest>().ok());
+    request.is_some() && cell.task.starts_with(KEYED) && !cancelled.has(&cell.task)
+}
+
 /// The run of a key, or the id of the task that the key begins.
 enum OfKey {
-    Taken(Taken),
+    /// It waits or is under way.
+    Live(Arc<LiveRun>),
+    /// It has ended before.
+    Ended(Uuid),
     Next(String),
 }
 
 /// Returns whether a run failed because its models could not be called at all.
 fn paid_for_nothing(row: &Value) -> bool {
     row["outcome"] == OutcomeKind::Failed.name() && row["usage"]["calls"] == 0
-}
-
-/// Returns the roleset and the model that a name stands for.
-fn parts(name: &str) -> (&str, Option<&str>) {
-    let bare = name.strip_prefix(PREFIX).unwrap_or(name);
-    bare.split_once('@').map_or((bare, None), |(roleset, model)| (roleset, Some(model)))
-}
-
-/// Refuses the name of a roleset that is not served for this purpose.
-fn require_served(rules: &ServerRules, name: &str, is_review: bool) -> Result<(), ApiError> {
-    let (roleset, _) = parts(name);
-    if rules.rolesets(is_review).any(|served| served.name == roleset) {
-        return Ok(());
-    }
-    let name = escape::excerpt(name);
-    let why = if is_review {
-        format!("there is no roleset `{name}` of reviewers")
-    } else {
-        format!("there is no model `{name}`; GET /v1/models lists all")
-    };
-    Err(ApiError::unknown("model_not_found", why))
-}
-
-/// Returns a roleset as a request wishes it.
-fn wished(column: Column, asked: &RequestedRun) -> Result<Column, ApiError> {
-    if column.is_calibrated() {
-        within_calibration(asked, &column.setup)?;
-    }
-    let column = match asked.reply_tokens {
-        Some(max) => column.with_reply_tokens(max),
-        None => column,
-    };
-    let needs_prices = |_| {
-        let why = "the server does not know the prices of these models; give `tokens`";
-        ApiError::field("consensus.budget.usd", why)
-    };
-    check_prices(asked.limits, &column.endpoints).map_err(needs_prices)?;
-    let column = column.with_limits(asked.limits);
-    let column = match asked.min_confidence {
-        Some(least) => column.with_min_confidence(least).ok_or_else(no_confidence)?,
-        None => column,
-    };
-    let column = match asked.on_disagreement {
-        Some(answer) => column.with_on_disagreement(answer).ok_or_else(no_vote)?,
-        None => column,
-    };
-    let Some(schema) = &asked.schema else { return Ok(column) };
-    let rule = Constraint::Schema { schema: schema.clone() };
-    let why = "the roleset knows no rules for its answers; choose another one";
-    column.with_rule(rule).ok_or_else(|| ApiError::field("model", why))
-}
-
-fn no_confidence() -> ApiError {
-    let why = "the server has no calibration, so no answer has a confidence; it is started with --calibration for that";
-    ApiError::field("consensus.min_confidence", why)
-}
-
-fn no_vote() -> ApiError {
-    let why = "the roleset is no vote; leave this out, or choose one such as `vote_number`";
-    ApiError::field("consensus.on_disagreement", why)
-}
-
-/// Refuses wishes under which the server's calibration would not hold.
-fn within_calibration(asked: &RequestedRun, setup: &RunSetup) -> Result<(), ApiError> {
-    let why = "the server has a calibration, which holds for its own settings alone";
-    if asked.reply_tokens.is_some_and(|max| setup.everybody().any(|agent| agent.max_tokens != max)) {
-        return Err(ApiError::field("max_completion_tokens", why));
-    }
-    if asked.on_disagreement.is_some() {
-        return Err(ApiError::field("consensus.on_disagreement", why));
-    }
-    if asked.limits != Limits::default() {
-        return Err(ApiError::field("consensus.budget", why));
-    }
-    Ok(())
-}
-
-/// Reads the roleset of a model that is served, and finds the models of its agents.
-async fn served(
-    rules: &ServerRules,
-    columns: &OpenColumns,
-    name: &str,
-    is_review: bool,
-) -> Result<Column, ApiError> {
-    let (roleset, model) = parts(name);
-    let is_allowed = |model: &str| rules.allowed.iter().any(|known| known == model || known == EVERY_MODEL);
-    if let Some(model) = model.filter(|model| !is_allowed(model)) {
-        let why = format!(
-            "the server does not let callers choose the model `{}`; it is started with --allow-model NAME for that",
-            escape::excerpt(model)
-        );
-        return Err(ApiError::field("model", why));
-    }
-    let column = columns.one(roleset, model).await.map_err(|why| unusable(why, model.is_some()))?;
-    if (column.setup.params.protocol() == REVIEW) != is_review {
-        // The file of the roleset was changed since the server was started.
-        let why = "the roleset has another protocol by now; start the server again";
-        return Err(ApiError::field("model", why));
-    }
-    if column.sought.is_some() {
-        let why = "the roleset redacts, and a server does not put the originals back; use `consensus run`";
-        return Err(ApiError::field("model", why));
-    }
-    Ok(column.with_header(DEPTH_HEADER, "1"))
-}
-
-/// Returns the refusal of a request whose roleset cannot be run. A caller that has chosen the model learns what is wrong with it. Files are
-/// of no concern to callers, so the log alone names them.
-fn unusable(why: RunError, has_chosen: bool) -> ApiError {
-    let is_of_choice =
-        has_chosen && matches!(why, RunError::Usage(_) | RunError::Config(ConfigError::Usage(_)));
-    let is_of_provider = why.exit_code() == ExitCode::Provider;
-    let why = format!("{:#}", anyhow::Error::from(why));
-    if is_of_provider {
-        return ApiError::provider(&why, true);
-    }
-    if is_of_choice {
-        return ApiError::field("model", why);
-    }
-    tracing::error!("{why}");
-    ApiError::field("model", "the server cannot run this roleset; its log says why")
 }
 
 /// Returns what a task is run with, and the means to stop its run.

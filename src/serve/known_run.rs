@@ -15,9 +15,9 @@ use uuid::Uuid;
 use super::api_error::ApiError;
 use super::caller::{CALLER_LABEL, Caller};
 use super::live_run::LiveRun;
+use super::past_run::row_of_records;
+pub(super) use super::past_run::{RECORDS, journal_of};
 use super::service::Service;
-use crate::batch::BatchError;
-use crate::journal::{Journal, read_from};
 
 /// A run of a caller.
 #[derive(Debug)]
@@ -26,6 +26,8 @@ pub(super) enum CallersRun {
     Live(Arc<LiveRun>),
     /// It has ended with this line of results.
     Ended(Value),
+    /// It was put down before its end and does not go on. This row is made of its records.
+    Interrupted(Value),
 }
 
 /// The state of a run that is under way.
@@ -44,22 +46,41 @@ impl OpenRunState {
     }
 }
 
-/// The name of the records in an error.
-pub(super) const RECORDS: &str = "the records of the run";
-
 /// Returns the run of a caller. Before those that an earlier server has left are known, no run can be called unknown.
-pub(super) async fn find(service: &Service, caller: Caller, run: Uuid) -> Result<CallersRun, ApiError> {
+pub(super) async fn find(service: &Arc<Service>, caller: Caller, run: Uuid) -> Result<CallersRun, ApiError> {
     service.known().await;
     if let Some(live) = service.live_of(run, caller) {
         return Ok(CallersRun::Live(live));
     }
     let row = service.ended().line_of(run).map_err(|why| ApiError::internal(&why))?;
-    let own = row.filter(|row| is_of(row, caller)).map(CallersRun::Ended);
-    own.ok_or_else(|| if service.was_cancelled(run, caller) { ApiError::cancelled() } else { no_run() })
+    if let Some(row) = row.filter(|row| is_of(row, caller)) {
+        return Ok(CallersRun::Ended(row));
+    }
+    if service.was_cancelled(run, caller) {
+        return Err(ApiError::cancelled());
+    }
+    if !service.interrupted().has(run, caller) {
+        return Err(no_run());
+    }
+    let service = Arc::clone(service);
+    in_background(move || past_row(&service, run)).await.map(CallersRun::Interrupted)
 }
 
-/// Returns the lines of results of a caller's runs that ended before `after`, or of all, the last one first: `limit` at most. Returns also
-/// the run before which the next page begins, unless this is the last one.
+/// Returns the line of results of a run that has ended, or the row of one that was put down.
+pub(super) fn past_row(service: &Service, run: Uuid) -> Result<Value, ApiError> {
+    let row = service.ended().line_of(run).map_err(|why| ApiError::internal(&why))?;
+    let known = row.or_else(|| service.interrupted().row(run));
+    if let Some(row) = known {
+        return Ok(row);
+    }
+    let lines = service.records().all_lines_of(&run.to_string());
+    let row = row_of_records(&lines.map_err(|why| ApiError::internal(&why))?)?;
+    service.interrupted().keep_row(run, row.clone());
+    Ok(row)
+}
+
+/// Returns the rows of a caller's runs that were over before `after`, or of all, the last one first: `limit` at most. Returns also the run
+/// before which the next page begins, unless this is the last one.
 pub(super) fn ended_runs(
     service: &Service,
     caller: Caller,
@@ -67,9 +88,7 @@ pub(super) fn ended_runs(
     limit: usize,
 ) -> Result<(Vec<Value>, Option<Uuid>), ApiError> {
     let (runs, has_more) = service.own_ended(caller, after, limit);
-    let ended = service.ended();
-    let rows = runs.iter().map(|run| Ok(ended.line_of(*run)?.unwrap_or_default()));
-    let rows = rows.collect::<Result<_, BatchError>>().map_err(|why| ApiError::internal(&why))?;
+    let rows = runs.iter().map(|run| past_row(service, *run)).collect::<Result<_, _>>()?;
     Ok((rows, runs.last().copied().filter(|_| has_more)))
 }
 
@@ -77,7 +96,9 @@ pub(super) fn ended_runs(
 pub(super) async fn cancel(service: &Arc<Service>, caller: Caller, run: Uuid) -> Result<(), ApiError> {
     match find(service, caller, run).await? {
         CallersRun::Live(live) => service.cancel(&live).map_err(|why| ApiError::internal(&why)),
-        CallersRun::Ended(_) => Err(ApiError::bad("run_ended", "the run has ended already")),
+        CallersRun::Ended(_) | CallersRun::Interrupted(_) => {
+            Err(ApiError::bad("run_ended", "the run has ended already"))
+        }
     }
 }
 
@@ -122,11 +143,6 @@ pub(super) async fn all_lines(service: &Arc<Service>, run: Uuid) -> Result<Vec<u
     let service = Arc::clone(service);
     let all = move || service.records().all_lines_of(&run.to_string());
     in_background(move || all().map_err(|why| ApiError::internal(&why))).await
-}
-
-/// Reads the journal of a run.
-pub(super) fn journal_of(lines: &[u8]) -> Result<Journal, ApiError> {
-    read_from(lines, RECORDS.as_ref()).map_err(|why| ApiError::internal(&why))
 }
 
 /// Does work that takes a while on a thread of its own.

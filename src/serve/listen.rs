@@ -1,20 +1,25 @@
 //! Connections: accepted, bounded in the time that their heads may take, and ended when the server ends.
 //!
-//! The input is a listening socket and a router. The output is answers. A connection that sends its head too slowly is closed, so that
-//! strangers cannot hold connections by saying nothing.
+//! The input is a listening socket and a router. The output is answers. A connection that sends its head too slowly is closed, and earlier if
+//! another one needs its place. So strangers cannot hold connections by saying nothing.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::http::{HeaderValue, Request, header};
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 use tokio_io_timeout::TimeoutStream;
+
+use super::connection_pool::ConnectionPool;
 
 /// The time in which the head of a request must have come, and after which an idle connection is closed.
 const HEAD_MAX: Duration = Duration::from_secs(15);
@@ -50,12 +55,8 @@ pub(super) async fn listen(
     let graceful = GracefulShutdown::new();
     let service = TowerToHyperService::new(router);
     let mut stop = std::pin::pin!(stop);
-    let room = Arc::new(Semaphore::new(connections_max()));
+    let pool = ConnectionPool::new(connections_max());
     loop {
-        let place = tokio::select! {
-            place = Arc::clone(&room).acquire_owned() => place,
-            () = &mut stop => break,
-        };
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = &mut stop => break,
@@ -68,19 +69,41 @@ pub(super) async fn listen(
                 continue;
             }
         };
+        let place = tokio::select! {
+            place = pool.place() => Arc::new(place),
+            () = &mut stop => break,
+        };
         // A small answer is not to wait for the rest of a packet.
         let _ = stream.set_nodelay(true);
         let mut connection = http1::Builder::new();
         connection.timer(TokioTimer::new()).header_read_timeout(HEAD_MAX);
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(WRITE_MAX));
-        let connection = connection.serve_connection(TokioIo::new(Box::pin(stream)), service.clone());
+        let (service, of_requests) = (service.clone(), Arc::clone(&place));
+        let answer = service_fn(move |request: Request<Incoming>| {
+            of_requests.note_head();
+            let (answer, place) = (service.call(request), Arc::clone(&of_requests));
+            async move {
+                let mut answer = answer.await?;
+                if place.is_crowded() {
+                    // An idle connection would keep its place for nothing.
+                    answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+                }
+                Ok::<_, Infallible>(answer)
+            }
+        });
+        let connection = connection.serve_connection(TokioIo::new(Box::pin(stream)), answer);
         let connection = graceful.watch(connection);
         tokio::spawn(async move {
-            if let Err(why) = connection.await {
-                tracing::debug!("a connection ended: {why}");
+            tokio::select! {
+                biased;
+                () = place.needed() => tracing::debug!("a connection without a request made room"),
+                ended = connection => {
+                    if let Err(why) = ended {
+                        tracing::debug!("a connection ended: {why}");
+                    }
+                }
             }
-            drop(place);
         });
     }
     drop(listener);

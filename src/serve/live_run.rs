@@ -8,12 +8,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use serde_json::Value;
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::api_error::ApiError;
 use super::at_work::AtWork;
 use super::caller::Caller;
+use super::shared_room::HeldRoom;
 use crate::engine::{RunEvent, StopRequest};
 use crate::protocol::Step;
 use crate::text::counted;
@@ -68,8 +69,8 @@ pub(super) struct LiveRun {
     is_cancelled: AtomicBool,
     /// Whether the run has made a record.
     has_begun: AtomicBool,
-    /// The place of the run among those that may wait or be under way.
-    place: Mutex<Option<OwnedSemaphorePermit>>,
+    /// The place of the run among those that may wait or be under way, and the memory of its request.
+    room: Mutex<Vec<Arc<HeldRoom>>>,
 }
 
 impl LiveRun {
@@ -77,13 +78,13 @@ impl LiveRun {
         origin: RunOrigin,
         since: SystemTime,
         stop: watch::Sender<StopRequest>,
-        place: Option<OwnedSemaphorePermit>,
+        room: Vec<Arc<HeldRoom>>,
     ) -> Self {
         let (attached, is_cancelled, has_begun) =
             (AtomicUsize::new(0), AtomicBool::new(false), AtomicBool::new(false));
         let (progress, at_work) = (watch::Sender::default(), watch::Sender::default());
-        let place = Mutex::new(place);
-        Self { origin, since, progress, at_work, stop, attached, is_cancelled, has_begun, place }
+        let room = Mutex::new(room);
+        Self { origin, since, progress, at_work, stop, attached, is_cancelled, has_begun, room }
     }
 
     /// Takes an event of the run.
@@ -111,9 +112,9 @@ impl LiveRun {
         });
     }
 
-    /// Takes the end of the run, whose place is then free. A request may still read what the run has left.
+    /// Takes the end of the run, whose place and memory are then free. A request may still read what the run has left.
     pub(super) fn end(&self, end: RunEnd) {
-        drop(self.place.lock().unwrap_or_else(PoisonError::into_inner).take());
+        self.room.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.progress.send_modify(|progress| progress.end = Some(end));
     }
 

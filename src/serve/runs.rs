@@ -21,7 +21,9 @@ use uuid::Uuid;
 use super::answering::{SentEvent, sent};
 use super::api_error::{ApiError, Refusals};
 use super::caller::Caller;
-use super::known_run::{self, CallersRun, OpenRunState, PathRun, ended_runs, find, lines_of, run_id};
+use super::known_run::{
+    self, CallersRun, OpenRunState, PathRun, ended_runs, find, in_background, lines_of, run_id,
+};
 use super::live_run::RunProgress;
 use super::service::Service;
 
@@ -49,7 +51,8 @@ pub(super) struct Page {
 #[derive(Serialize, ToSchema)]
 pub(super) struct RunList {
     object: &'static str,
-    /// The runs that wait or are under way, on the first page, and the ended ones behind them, the last one first.
+    /// The runs that wait or are under way, on the first page, and the ended ones behind them, the last one first. A run that was put down
+    /// before its end has the outcome `interrupted`.
     #[schema(value_type = Vec<Object>)]
     data: Vec<Value>,
     /// The `after` of the next page; null if this is the last one.
@@ -75,7 +78,7 @@ pub(super) async fn list(
         let own = live.values().filter(|live| live.origin.caller == caller);
         data.extend(own.map(|live| json!(OpenRunState::new(live))));
     }
-    let (rows, next) = ended_runs(&service, caller, after, limit)?;
+    let (rows, next) = in_background(move || ended_runs(&service, caller, after, limit)).await?;
     data.extend(rows.iter().map(listed));
     Ok(Json(RunList { object: "list", data, next }))
 }
@@ -104,7 +107,7 @@ pub(super) async fn one(
 ) -> Result<Json<Value>, ApiError> {
     let state = match find(&service, caller, run).await? {
         CallersRun::Live(live) => json!(OpenRunState::new(&live)),
-        CallersRun::Ended(mut row) => {
+        CallersRun::Ended(mut row) | CallersRun::Interrupted(mut row) => {
             row["status"] = json!("ended");
             row
         }
@@ -188,7 +191,7 @@ pub(super) async fn events(
     };
     let progress = match find(&service, caller, run).await? {
         CallersRun::Live(live) => Some(live.look_on()),
-        CallersRun::Ended(_) => None,
+        CallersRun::Ended(_) | CallersRun::Interrupted(_) => None,
     };
     if progress.is_none() && lines_of(&service, run, seen).await?.is_empty() {
         // A browser that receives this status does not come again.

@@ -14,19 +14,23 @@ use super::error::ServeError;
 use super::front::Front;
 use super::guard::Guard;
 use super::http::router;
-use super::intake::{Intake, KEYED};
+use super::intake::{Intake, KEYED, is_continued};
 use super::listen::listen;
 use super::mcp::over_stdio;
+use super::past_run::PastRun;
 use super::rules::{ServedRoleset, ServerRules};
 use super::service::{Kept, Service};
 use crate::batch::{
-    BatchError, BatchStats, Column, Columns, OpenColumns, Options, Pruned, ResultPlaces, Shard, TaskReader,
-    run,
+    BatchError, BatchStats, Column, Columns, OpenColumns, Options, Pruned, ResultPlaces, Shard, ShardOf,
+    TaskReader, UnfinishedRun, run,
 };
 use crate::engine::StopRequest;
 
 /// The time that open calls have after the first request to stop.
 const GRACE: Duration = Duration::from_secs(30);
+
+/// The most time from the newest record to a clock that is believed.
+const CLOCK_AHEAD_MAX: Duration = Duration::from_hours(365 * 24);
 
 /// Everything that a server starts from.
 #[derive(Debug)]
@@ -82,13 +86,60 @@ pub struct Served {
     pub left: u64,
 }
 
-/// Removes the runs of requests whose last record is older than `before` from the folder of a server that does not run.
+/// The end of a request to remove old runs.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Pruning {
+    /// These runs were removed.
+    Done(Pruned),
+    /// Nothing was removed, because the clock is more than a year ahead of the newest record.
+    ClockAhead {
+        /// The time of the newest record.
+        newest: SystemTime,
+    },
+}
+
+/// Removes the runs of requests whose last record is older than `keep` from the folder of a server that does not run. The age is counted
+/// from `now`, or from the newest record of the folder if that is earlier: a clock that is ahead makes no run old.
 ///
 /// # Errors
 ///
 /// [`BatchError`], also if another process has the folder open.
-pub fn prune(folder: &Path, before: SystemTime) -> Result<Pruned, BatchError> {
-    crate::batch::prune(folder, before, request_of)
+pub fn prune(folder: &Path, now: SystemTime, keep: Duration) -> Result<Pruning, BatchError> {
+    let newest = newest_record(folder)?.unwrap_or(now);
+    if now.duration_since(newest).is_ok_and(|ahead| ahead > CLOCK_AHEAD_MAX) {
+        return Ok(Pruning::ClockAhead { newest });
+    }
+    let before = now.min(newest).checked_sub(keep).unwrap_or(SystemTime::UNIX_EPOCH);
+    crate::batch::prune(folder, before, request_of).map(Pruning::Done)
+}
+
+/// Returns the time of the newest record of a folder, if it has one.
+fn newest_record(folder: &Path) -> Result<Option<SystemTime>, BatchError> {
+    let shard = Shard::open(folder, ShardOf::default())?;
+    let mut newest: Option<SystemTime> = None;
+    let mut ended = ResultPlaces::open(folder, ShardOf::default().index, |_| false)?;
+    ended.read_new(|row| newest = newest.max(PastRun::of_row(row).and_then(|run| time(&run.ended_at))))?;
+    for run in shard.unfinished()? {
+        newest = newest.max(time(&run.last_at));
+    }
+    Ok(newest)
+}
+
+fn time(text: &str) -> Option<SystemTime> {
+    humantime::parse_rfc3339(text).ok()
+}
+
+/// Returns the runs of requests that earlier servers have put down before their end, and that do not go on.
+fn interrupted(unfinished: &[UnfinishedRun], cancelled: &CancelledKeys) -> Vec<PastRun> {
+    let mut found = Vec::new();
+    for run in unfinished {
+        let Some(cell) = &run.spec.cell else { continue };
+        let is_of_request = request_of(&cell.task).is_some();
+        if is_of_request && !run.has_ended && !is_continued(cell, cancelled) {
+            found.extend(PastRun::of_unfinished(run));
+        }
+    }
+    found
 }
 
 /// Returns the request of a task, whose id is that of a key or made up by the server. The attempts of one key are one request.
@@ -115,8 +166,11 @@ pub async fn serve(
     let ServeRequest { folder, guard, rolesets, allowed, queue, options } = request;
     let ended = ResultPlaces::open(&folder, options.shard.index, |task| task.starts_with(KEYED))?;
     let cancelled = CancelledKeys::open(&folder)?;
-    let kept = Kept { ended, records: shard.run_places()?, written: shard.written(), cancelled };
+    let guard = guard.in_folder(&folder)?;
     let unfinished = shard.unfinished()?;
+    let interrupted = interrupted(&unfinished, &cancelled);
+    let (records, written) = (shard.run_places()?, shard.written());
+    let kept = Kept { ended, records, written, cancelled, interrupted };
     let places = queue + options.concurrency;
     let (asked_in, asked) = mpsc::channel(places);
     let (lines_in, lines) = mpsc::channel(1);
@@ -124,7 +178,7 @@ pub async fn serve(
     let service = Arc::new(Service::new(rules, places, kept, &unfinished)?);
     let options =
         Options { onlooker: Some(Arc::<Service>::clone(&service) as _), gives_up: false, ..options };
-    let intake = Intake::new(Arc::clone(&service), columns, Arc::clone(&options.clients), places);
+    let intake = Intake::new(Arc::clone(&service), columns, Arc::clone(&options.clients));
     let (stop_in, stop) = watch::channel(StopRequest::None);
     let (over, mut is_over) = watch::channel(false);
     let (mut stopping, mut ending) = (stop.clone(), is_over.clone());

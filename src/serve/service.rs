@@ -4,18 +4,19 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use serde::Deserialize;
-use tokio::sync::{Notify, Semaphore, mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use uuid::Uuid;
 
 use super::allowances::{Spending, date};
 use super::api_error::ApiError;
-use super::caller::{CALLER_LABEL, Caller};
+use super::caller::Caller;
 use super::cancelled::CancelledKeys;
 use super::error::ServeError;
 use super::figures::ServerFigures;
 use super::live_run::{LiveRun, RunEnd, RunProgress};
+use super::past_run::{InterruptedRuns, PastRun};
 use super::rules::ServerRules;
+use super::shared_room::SharedRoom;
 use crate::batch::{
     BatchError, BatchStats, Line, Onlooker, ResultLine, ResultPlaces, UnfinishedRun, Watcher,
 };
@@ -26,6 +27,9 @@ use crypto::Digest;
 /// The seconds of a day.
 const DAY_SECONDS: u64 = 86_400;
 
+/// The memory for requests while they are read and parsed, and for what is kept of them, in bytes.
+const MEMORY_BYTES: usize = 256 << 20;
+
 /// The files of the folder, as far as the server reads them while runs go on.
 #[derive(Debug)]
 pub(super) struct Kept {
@@ -34,6 +38,8 @@ pub(super) struct Kept {
     /// The number of lines of the journal that are written.
     pub(super) written: watch::Receiver<u64>,
     pub(super) cancelled: CancelledKeys,
+    /// The runs that earlier servers have put down before their end, and that do not go on.
+    pub(super) interrupted: Vec<PastRun>,
 }
 
 /// The state that all parts of the server share.
@@ -41,14 +47,17 @@ pub(super) struct Kept {
 pub(super) struct Service {
     pub(super) rules: ServerRules,
     /// The places for runs that wait or are under way.
-    pub(super) places: Arc<Semaphore>,
+    pub(super) places: Arc<SharedRoom>,
+    /// The memory for requests.
+    pub(super) memory: Arc<SharedRoom>,
     live: Mutex<HashMap<Uuid, Arc<LiveRun>>>,
     /// The lines of runs that wait for their turn, oldest first.
     waiting: Mutex<VecDeque<(Uuid, Line)>>,
     has_come: Notify,
     ended: Mutex<ResultPlaces>,
-    /// The runs of each caller in the order of their ends.
+    /// The runs of each caller in the order of their ends, with those that were put down.
     own_ended: Mutex<HashMap<Digest, Vec<Uuid>>>,
+    interrupted: Mutex<InterruptedRuns>,
     records: Mutex<RunPlaces>,
     /// The number of lines of the journal that are written.
     written: watch::Receiver<u64>,
@@ -69,28 +78,38 @@ impl Service {
     pub(super) fn new(
         rules: ServerRules,
         places: usize,
-        Kept { mut ended, records, written, cancelled }: Kept,
+        Kept { mut ended, records, written, cancelled, interrupted }: Kept,
         unfinished: &[UnfinishedRun],
     ) -> Result<Self, ServeError> {
         let figures = ServerFigures::new()?;
-        let mut spending = Spending::default();
-        let mut own_ended = HashMap::new();
+        let (mut spending, mut past) = (Spending::default(), Vec::new());
+        let today = today(SystemTime::now());
         ended.read_new(|row| {
             figures.ended(row);
-            spending.recall(row);
-            note_owner(&mut own_ended, row);
+            spending.recall(row, &today);
+            past.extend(PastRun::of_row(row));
         })?;
         for run in unfinished {
-            spending.recall_cut(run);
+            spending.recall_cut(run, &today);
         }
+        let of_interrupted = interrupted.iter().map(|run| (run.run, run.caller)).collect();
+        past.extend(interrupted);
+        past.sort_by(|one, other| one.ended_at.cmp(&other.ended_at));
+        let mut own_ended: HashMap<Digest, Vec<Uuid>> = HashMap::new();
+        for run in past {
+            own_ended.entry(run.caller.0).or_default().push(run.run);
+        }
+        let has_several_callers = rules.guard.has_several_callers();
         Ok(Self {
             rules,
-            places: Arc::new(Semaphore::new(places)),
+            places: SharedRoom::new(places, has_several_callers),
+            memory: SharedRoom::new(MEMORY_BYTES, has_several_callers),
             live: Mutex::default(),
             waiting: Mutex::default(),
             has_come: Notify::new(),
             ended: Mutex::new(ended),
             own_ended: Mutex::new(own_ended),
+            interrupted: Mutex::new(InterruptedRuns::new(of_interrupted)),
             records: Mutex::new(records),
             written,
             figures,
@@ -174,6 +193,20 @@ impl Service {
         };
         let first = before.saturating_sub(limit);
         (own[first..before].iter().rev().copied().collect(), first > 0)
+    }
+
+    /// Returns the runs that were put down before their end, and do not go on.
+    pub(super) fn interrupted(&self) -> MutexGuard<'_, InterruptedRuns> {
+        locked(&self.interrupted)
+    }
+
+    /// Keeps a run in the list of its caller that was put down before its end, and does not go on.
+    fn note_interrupted(&self, live: &LiveRun) {
+        let (run, caller) = (live.origin.run, live.origin.caller);
+        // A run that is not on record has used nothing.
+        if live.is_on_record() && self.interrupted().add(run, caller) {
+            locked(&self.own_ended).entry(caller.0).or_default().push(run);
+        }
     }
 
     /// Returns the cancelled keys.
@@ -330,7 +363,9 @@ impl Watcher for Arc<Service> {
         let mut ended = self.as_ref().ended();
         let read = ended.read_new(|row| {
             self.figures.ended(row);
-            note_owner(&mut locked(&self.own_ended), row);
+            if let Some(PastRun { run, caller, .. }) = PastRun::of_row(row) {
+                locked(&self.own_ended).entry(caller.0).or_default().push(run);
+            }
         });
         let row = read.and_then(|()| ended.line_of(run));
         drop(ended);
@@ -342,9 +377,13 @@ impl Watcher for Arc<Service> {
 
     fn put_down(&self, run: Uuid) {
         let live = self.live().get(&run).map(Arc::clone);
-        let is_left = |live: &&Arc<LiveRun>| live.origin.keyed.is_some() && !live.is_cancelled();
-        let left = live.as_ref().filter(is_left).map(|live| live.origin.task.clone());
-        self.left().extend(left);
+        if let Some(live) = live {
+            if live.origin.keyed.is_some() && !live.is_cancelled() {
+                self.left().insert(live.origin.task.clone());
+            } else {
+                self.note_interrupted(&live);
+            }
+        }
         self.end(run, LiveRun::put_down);
     }
 
@@ -363,27 +402,12 @@ impl Watcher for Arc<Service> {
         if live.is_on_record() && live.origin.keyed.is_some() {
             locked(&self.broken).insert(live.origin.task.clone(), why.clone());
         }
+        self.note_interrupted(&live);
         self.end(run, |_| RunEnd::WithoutResult(why));
     }
 
     fn so_far(&self, figures: &BatchStats) {
         tracing::debug!(under_way = figures.under_way, ended = figures.ended.all(), "runs");
-    }
-}
-
-/// The part of a row of results that says whose it is.
-#[derive(Deserialize)]
-struct Owned {
-    run: Uuid,
-    #[serde(default)]
-    meta: HashMap<String, String>,
-}
-
-/// Notes whose run a row of results is. A row that is no result is found by `consensus verify`.
-fn note_owner(own_ended: &mut HashMap<Digest, Vec<Uuid>>, row: &[u8]) {
-    let Ok(Owned { run, meta }) = serde_json::from_slice(row) else { return };
-    if let Some(owner) = Caller::of_label(meta.get(CALLER_LABEL)) {
-        own_ended.entry(owner.0).or_default().push(run);
     }
 }
 

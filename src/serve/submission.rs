@@ -1,5 +1,7 @@
 //! A request on its way to a run.
 
+use std::sync::Arc;
+
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
@@ -7,6 +9,7 @@ use super::api_error::ApiError;
 use super::attached::Attached;
 use super::caller::Caller;
 use super::requested_run::RequestedRun;
+use super::shared_room::HeldRoom;
 use crate::core::Endpoint;
 use crate::protocol::RunSetup;
 use crypto::Digest;
@@ -19,6 +22,9 @@ pub(super) enum IntakeRequest {
     /// The setup of a run is wanted, and nothing begins.
     Plan {
         run: RequestedRun,
+        caller: Caller,
+        /// The place of the request while it waits for its roleset.
+        place: Option<HeldRoom>,
         /// The way back to the request.
         planned: oneshot::Sender<Result<PlannedRun, ApiError>>,
     },
@@ -30,6 +36,22 @@ impl IntakeRequest {
         match self {
             Self::Run(submission) => &submission.run,
             Self::Plan { run, .. } => run,
+        }
+    }
+
+    /// Returns the caller of the request.
+    pub(super) fn caller(&self) -> Caller {
+        match self {
+            Self::Run(submission) => submission.caller,
+            Self::Plan { caller, .. } => *caller,
+        }
+    }
+
+    /// Returns the place that the request has, if it has one.
+    pub(super) fn place(&mut self) -> &mut Option<HeldRoom> {
+        match self {
+            Self::Run(submission) => &mut submission.place,
+            Self::Plan { place, .. } => place,
         }
     }
 
@@ -57,6 +79,10 @@ pub(super) struct Submission {
     pub(super) caller: Caller,
     /// The id of the task, and the digest of the request, if the request has a key.
     pub(super) key: Option<(String, Digest)>,
+    /// The memory of the request; `None` over standard input, where there is one client.
+    pub(super) memory: Option<Arc<HeldRoom>>,
+    /// The place of the request while it waits for its roleset.
+    pub(super) place: Option<HeldRoom>,
     /// The way back to the request.
     pub(super) taken: oneshot::Sender<Result<Taken, ApiError>>,
 }

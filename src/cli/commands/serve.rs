@@ -17,8 +17,11 @@ use crate::cli::signals;
 use crate::config::{FileConfig, Roleset};
 use crate::core::ExitCode;
 use crate::sandbox::{Confinement, Sandbox, system_paths};
-use crate::serve::{Guard, ServeError, Tokens, WayIn, prune};
+use crate::serve::{Guard, Pruning, ServeError, Tokens, WayIn, prune};
 use crate::text::{counted, grouped};
+
+/// The line about a server that wants no token. Such a server listens on a loopback address.
+const OPEN: &str = "no token is wanted, so every user of this machine can read all runs and spend on the models; --token-file FILE prevents that";
 
 pub(crate) fn serve(args: &ServeArgs, output: &Output) -> anyhow::Result<ExitCode> {
     block_on(serve_all(args, output))?
@@ -42,21 +45,28 @@ async fn serve_all(args: &ServeArgs, output: &Output) -> anyhow::Result<ExitCode
     let socket = TcpListener::bind(args.listen).await;
     let socket = socket.map_err(|why| ServeError::Listen { address: args.listen, why })?;
     let stop = listening.begin();
+    if guard.is_open() {
+        output.warn(OPEN);
+    }
     output.line(&format!("http://{}/v1", socket.local_addr()?))?;
     hosting.serve(guard, WayIn::Http(socket), stop, output).await
 }
 
 /// Removes the runs whose last record is older than `keep`.
 fn remove_old(folder: &Path, keep: Duration, output: &Output) -> anyhow::Result<()> {
-    let Some(before) = SystemTime::now().checked_sub(keep) else { return Ok(()) };
-    let Pruned { runs, bytes } = prune(folder, before)?;
-    if runs > 0 {
-        let keep = humantime::format_duration(keep);
-        output.status(&format!(
-            "removed {} older than {keep}: {} bytes",
+    match prune(folder, SystemTime::now(), keep)? {
+        Pruning::Done(Pruned { runs: 0, .. }) => {}
+        Pruning::Done(Pruned { runs, bytes }) => output.status(&format!(
+            "removed {} older than {}: {} bytes",
             counted(runs as u64, "run"),
+            humantime::format_duration(keep),
             grouped(bytes)
-        ));
+        )),
+        Pruning::ClockAhead { newest } => output.warn(&format!(
+            "--keep removed nothing: the newest record in `{}` is of {}, more than a year before the time of this machine's clock; correct the clock, or start the server again after a new run",
+            folder.display(),
+            humantime::format_rfc3339_seconds(newest)
+        )),
     }
     Ok(())
 }

@@ -25,6 +25,7 @@ use crate::serve::front::Front;
 use crate::serve::known_run::{CallersRun, all_lines, cancel, find, in_background};
 use crate::serve::live_run::{LiveRun, RunEnd};
 use crate::serve::requested_run::{RequestedRun, read_body};
+use crate::serve::shared_room::HeldRoom;
 use crate::serve::submission::Taken;
 
 /// The time that a call waits for the first record of its run. A run that waits for its turn has none for longer.
@@ -69,7 +70,7 @@ impl ToolCall<'_> {
                 Ok(told(&ToolReport::open(&live)).into())
             }
             ToolName::Plan => {
-                let planned = self.front.plan(self.asked(arguments)?).await?;
+                let planned = self.front.plan(self.caller, self.asked(arguments)?).await?;
                 Ok(told(&PlanReport::new(&planned)).into())
             }
             ToolName::Verify => {
@@ -103,7 +104,10 @@ impl ToolCall<'_> {
         if self.is_recursive {
             return Err(ApiError::recursion());
         }
-        match self.front.submit(self.caller, Some(new_task()), run).await? {
+        // The memory of a request over HTTP comes with it, as the caller does.
+        let request = self.context.extensions.get::<http::request::Parts>();
+        let memory = request.and_then(|request| request.extensions.get::<Arc<HeldRoom>>()).cloned();
+        match self.front.submit(self.caller, Some(new_task()), run, memory).await? {
             Taken::Live(attached) => {
                 let live = Arc::clone(&attached.live);
                 // A client that leaves with the id finds the run again, since it is on record.
@@ -144,7 +148,7 @@ impl ToolCall<'_> {
                 let waited = wait_for(&live, self.context).await;
                 self.waited(&live, waited).await
             }
-            known @ CallersRun::Ended(_) => self.report(run, &known).await,
+            known @ (CallersRun::Ended(_) | CallersRun::Interrupted(_)) => self.report(run, &known).await,
         }
     }
 
@@ -157,10 +161,13 @@ impl ToolCall<'_> {
     }
 
     async fn report(&self, run: Uuid, known: &CallersRun) -> Result<CallToolResult, ApiError> {
-        match known {
-            CallersRun::Live(live) => Ok(told(&ToolReport::open(live))),
-            CallersRun::Ended(row) => self.ended(run, row).await,
-        }
+        let report = match known {
+            CallersRun::Live(live) => ToolReport::open(live),
+            CallersRun::Ended(row) => return self.ended(run, row).await,
+            // It has no answer, and no further call brings one.
+            CallersRun::Interrupted(_) => ToolReport::cancelled(run),
+        };
+        Ok(told(&report))
     }
 
     async fn ended(&self, run: Uuid, row: &Value) -> Result<CallToolResult, ApiError> {

@@ -110,7 +110,9 @@ fn parts(address: &str) -> Option<(Uuid, RunPart)> {
 async fn text(service: &Arc<Service>, caller: Caller, run: Uuid, part: RunPart) -> Result<String, ApiError> {
     let known = find(service, caller, run).await?;
     let lines = match (part, known) {
-        (RunPart::Result, CallersRun::Ended(row)) => return Ok(format!("{row:#}")),
+        (RunPart::Result, CallersRun::Ended(row) | CallersRun::Interrupted(row)) => {
+            return Ok(format!("{row:#}"));
+        }
         (RunPart::Result, CallersRun::Live(_)) => {
             return Err(ApiError::bad("run_open", "the run has not ended"));
         }

@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, DetailedTask, JsonObject, Task, TaskPayload, TaskStatus};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::evidence::ended_report;
 use super::{mcp_error, reports};
@@ -41,20 +42,23 @@ pub(super) async fn task(front: &Front, caller: Caller, id: &str) -> Result<Deta
         Ok(known) => known,
         Err(why) if why.is_cancelled() => {
             let now = written(SystemTime::now());
-            let task = Task::new(run, TaskStatus::Cancelled, now.clone(), now);
-            return Ok(DetailedTask::new(task, TaskPayload::Cancelled));
+            return Ok(cancelled(run, now.clone(), now));
         }
         Err(why) => return Err(refused(why)),
     };
     let row = match known {
         CallersRun::Live(live) => return Ok(DetailedTask::new(open_task(&live), TaskPayload::Working)),
+        CallersRun::Interrupted(row) => {
+            let [began, ended] = times(&row);
+            return Ok(cancelled(run, began, ended));
+        }
         CallersRun::Ended(row) => row,
     };
     let result = match ended_report(&front.service, run, &row).await {
         Ok(report) => reports::told(&report),
         Err(why) => mcp_error::told(&why),
     };
-    let [began, ended] = ["started_at", "ended_at"].map(|name| time(&row["timing"][name]));
+    let [began, ended] = times(&row);
     let task = Task::new(run, TaskStatus::Completed, began, ended);
     Ok(DetailedTask::new(task, TaskPayload::Completed { result: object(&result) }))
 }
@@ -69,8 +73,14 @@ fn written(time: SystemTime) -> String {
     humantime::format_rfc3339_millis(time).to_string()
 }
 
-fn time(value: &Value) -> String {
-    value.as_str().unwrap_or_default().to_owned()
+/// Returns the times of the first and the last record of a run, by its row.
+fn times(row: &Value) -> [String; 2] {
+    ["started_at", "ended_at"].map(|name| row["timing"][name].as_str().unwrap_or_default().to_owned())
+}
+
+/// Returns the state of a task that was stopped for good.
+fn cancelled(run: Uuid, began: String, ended: String) -> DetailedTask {
+    DetailedTask::new(Task::new(run, TaskStatus::Cancelled, began, ended), TaskPayload::Cancelled)
 }
 
 fn object(result: &CallToolResult) -> JsonObject {

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::serve::api_error::ApiError;
 use crate::serve::caller::Caller;
-use crate::serve::known_run::OpenRunState;
+use crate::serve::known_run::{OpenRunState, past_row};
 use crate::serve::service::Service;
 use crate::text::{escape, grouped};
 
@@ -75,8 +75,7 @@ pub(super) fn listed_runs(service: &Service, caller: Caller) -> Result<Vec<Liste
     let mut rows: Vec<(Uuid, Value)> = Vec::new();
     for run in ended {
         // Other requests take their turn between two rows.
-        let row = service.ended().line_of(run).map_err(|why| ApiError::internal(&why))?.unwrap_or_default();
-        rows.push((run, row));
+        rows.push((run, past_row(service, run)?));
     }
     let right_answers = RightAnswers::new(rows.iter().map(|(_, row)| row));
     for (run, row) in &rows {

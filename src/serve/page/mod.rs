@@ -41,7 +41,10 @@ const RULES: [(HeaderName, &str); 3] = [
 /// Returns the paths of the frame. They have no texts of runs, and need no token.
 pub(super) fn shell() -> Router<Front> {
     let style = format!("{LOOK_OF_PAGES}{RUN_LOOK}{}", include_str!("page.css"));
-    let file = |kind: &'static str, text: String| get(async move || ([(header::CONTENT_TYPE, kind)], text));
+    let file = |kind: &'static str, text: String| {
+        let about = [(header::CONTENT_TYPE, kind), (header::X_CONTENT_TYPE_OPTIONS, "nosniff")];
+        get(async move || (about, text))
+    };
     Router::new()
         .route("/", get(async || (RULES, Html(include_str!("frame.html")))))
         .route("/page.js", file("text/javascript; charset=utf-8", include_str!("page.js").to_owned()))

@@ -49,7 +49,9 @@ pub(in crate::serve) async fn news(
 ) -> Result<Response, ApiError> {
     let live = match find(&service, caller, run).await {
         Ok(CallersRun::Live(live)) => live,
-        Ok(CallersRun::Ended(_)) => return Ok(StatusCode::NO_CONTENT.into_response()),
+        Ok(CallersRun::Ended(_) | CallersRun::Interrupted(_)) => {
+            return Ok(StatusCode::NO_CONTENT.into_response());
+        }
         Err(why) if why.is_cancelled() => return Ok(StatusCode::NO_CONTENT.into_response()),
         Err(why) => return Err(why),
     };

@@ -131,6 +131,23 @@ fn the_wishes_of_a_request_reach_its_run() {
     assert_eq!(seeds(count), before, "the same seed asks for the same samples");
 }
 
+/// A caller can only lower the limit of the roleset.
+#[test]
+fn request_cannot_raise_reply_limit() {
+    let (folder, llm) = (Folder::new(), Server::start(model(SENSIBLE)));
+    let served = Served::start(&folder, &["--base-url", &llm.url(), "--model", "m"]);
+    let mut ask = body("writer_physicist", "How much is 2+2?");
+    let mut limits = |max: u32| {
+        ask["max_completion_tokens"] = max.into();
+        let asked = llm.chats().len();
+        assert_eq!(served.chat(&[], &ask).status, 200);
+        let chats = llm.chats();
+        chats[asked..].iter().map(|chat| chat.json()["max_tokens"].as_u64()).collect::<BTreeSet<_>>()
+    };
+    assert_eq!(limits(1_000_000), BTreeSet::from([Some(700)]));
+    assert_eq!(limits(321), BTreeSet::from([Some(321)]));
+}
+
 /// A request for an unknown model fails with `model_not_found`.
 #[test]
 fn rolesets_are_listed_as_models() {

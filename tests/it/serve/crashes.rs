@@ -1,17 +1,15 @@
 //! A server that dies, and one that is asked to stop.
 
 use std::collections::BTreeMap;
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 use std::time::SystemTime;
 
-use consensus::serve::prune;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
-use super::body;
+use super::{after, body, removed_before};
 use crate::support::{Act, Finished, Folder, Request, SENSIBLE, Served, Server, consensus, http, model};
 
 /// A model server that sends a signal to a process before it answers the request with this number, from 0.
@@ -171,16 +169,7 @@ fn run_without_result_line_is_answered() {
 fn full_journal_ends_server_with_error() {
     let folder = Folder::new();
     // Room for a few runs, in blocks of 1024 bytes.
-    let full = format!("trap '' XFSZ; ulimit -f 24; exec '{}' \"$@\"", env!("CARGO_BIN_EXE_consensus"));
-    let like = consensus(&folder);
-    let mut command = Command::new("bash");
-    command.current_dir(folder.path()).args(["-c", &full, "bash"]);
-    for (name, value) in like.get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
+    let command = after(&folder, "trap '' XFSZ; ulimit -f 24");
     let served = Served::of(command, &["--mock", "--answer", "4"]);
     let ask = body("solver_checker", "How much is 2+2?");
     let refused = (0..100).map(|_| served.chat(&[], &ask)).find(|said| said.status != 200);
@@ -309,7 +298,7 @@ fn pruning_keeps_answer_of_retried_key() {
     is_back.store(true, Ordering::SeqCst);
     let said = served.chat(&key, &ask);
     assert_eq!((said.status, served.end(Signal::SIGTERM)), (200, Some(0)));
-    assert_eq!(prune(&folder.path().join("served"), then).unwrap().runs, 0);
+    assert_eq!(removed_before(&folder.path().join("served"), then), 0);
     let (served, asked) = (Served::start(&folder, &words), llm.chats().len());
     assert_eq!(served.chat(&key, &ask).json()["id"], said.json()["id"]);
     assert_eq!(llm.chats().len(), asked, "an answer is paid for once");

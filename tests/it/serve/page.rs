@@ -81,7 +81,7 @@ fn page_reports_repeated_model_call() {
     served.ask(&format!("DELETE /v1/runs/{run}"), &[], "");
 }
 
-/// The page remains until the server ends.
+/// The next server has the page too.
 #[test]
 fn stopped_run_keeps_its_page() {
     let (folder, llm) = (Folder::new(), slow_model());
@@ -99,7 +99,20 @@ fn stopped_run_keeps_its_page() {
     assert_eq!(served.ask(&format!("GET /page/runs/{run}/news"), &[], "").status, 204);
     drop(served);
     let served = Served::start(&folder, &words);
-    assert_eq!(served.ask(&format!("GET /page/runs/{run}"), &[], "").status, 404);
+    let page = served.ask(&format!("GET /page/runs/{run}"), &[], "");
+    assert_eq!(page.status, 200);
+    assert!(page.body.contains("How much is 2+2?"), "{}", page.body);
+}
+
+/// A browser takes no file of the page for something that it is not.
+#[test]
+fn page_files_have_fixed_types() {
+    let folder = Folder::new();
+    let served = Served::start(&folder, &["--mock", "--answer", "4"]);
+    for path in ["/", "/page.js", "/page.css"] {
+        let head = served.ask(&format!("GET {path}"), &[], "").head.to_ascii_lowercase();
+        assert!(head.contains("x-content-type-options: nosniff"), "{path}: {head}");
+    }
 }
 
 #[test]

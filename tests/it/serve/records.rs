@@ -1,13 +1,14 @@
 //! What a server says of its runs: the list, the lines of their journal, and the lines as they come.
 
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
-use consensus::serve::prune;
+use consensus::serve::{Pruning, prune};
+use crypto::Digest;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use super::{Door, behind, body};
+use super::{Door, behind, body, listed, removed_before};
 use crate::support::{Answer, Finished, Folder, Served, answer, consensus};
 
 /// An event of a stream of records.
@@ -176,12 +177,11 @@ fn pruning_leaves_newer_runs_unchanged() {
     let served = start(&words);
     let new = ask(&served, "new");
     assert_eq!(ask(&served, "old")["id"], old["id"]);
-    let in_use = prune(&folder.path().join("served"), then);
+    let in_use = prune(&folder.path().join("served"), then, Duration::ZERO);
     assert!(in_use.is_err(), "a server has the folder open");
     assert_eq!(served.end(Signal::SIGTERM), Some(0));
 
-    let pruned = prune(&folder.path().join("served"), then).unwrap();
-    assert_eq!(pruned.runs, 2);
+    assert_eq!(removed_before(&folder.path().join("served"), then), 2);
     let verified = Finished::of(consensus(&folder).args(["verify", "served"])).exits(0);
     assert!(verified.stdout.contains("runs were removed"), "{}", verified.stdout);
     let served = start(&[&words[..], &["--keep", "30d"]].concat());
@@ -200,7 +200,7 @@ fn pruning_leaves_newer_runs_unchanged() {
     folder.write("tasks.jsonl", "{\"id\": \"a\", \"prompt\": \"How much is 2+2?\"}\n");
     let batch = ["batch", "tasks.jsonl", "-o", "batch", "--mock", "--answer", "4"];
     Finished::of(consensus(&folder).args(batch)).exits(0);
-    assert!(prune(&folder.path().join("batch"), SystemTime::now()).is_err());
+    assert!(prune(&folder.path().join("batch"), SystemTime::now(), Duration::ZERO).is_err());
     let words = ["serve", "-o", "batch", "--keep", "30d", "--mock", "--answer", "4"];
     let kept = Finished::of(consensus(&folder).args(words)).exits(2).stderr;
     assert!(kept.contains("the folder of a batch"), "{kept}");
@@ -209,14 +209,78 @@ fn pruning_leaves_newer_runs_unchanged() {
         || ["journal-0.jsonl", "results-0.jsonl"].map(|name| std::fs::read(served.join(name)).unwrap());
     let (whole, manifest) = (files(), std::fs::read(served.join("batch.json")).unwrap());
     folder.write("served/batch.json", "{\"v\":1,\"shards\":2}");
-    assert!(prune(&served, SystemTime::now()).is_err(), "a folder that would be refused");
+    let refused = prune(&served, SystemTime::now(), Duration::ZERO);
+    assert!(refused.is_err(), "a folder that would be refused");
     assert_eq!(files(), whole);
     std::fs::write(served.join("batch.json"), manifest).unwrap();
-    assert_eq!(prune(&served, SystemTime::now()).unwrap().runs, 2);
-    assert_eq!(files(), [b"", b""]);
+    assert_eq!(removed_before(&served, SystemTime::now()), 1, "the newest run stays");
     Finished::of(consensus(&folder).args(["verify", "served"])).exits(0);
     let day = Finished::of(consensus(&folder).args(["serve", "-o", "served", "--keep", "1h"])).exits(2);
     assert!(day.stderr.contains("at least a day"), "{}", day.stderr);
+}
+
+/// A clock that is ahead makes no run old. One that is far ahead is not believed at all.
+#[test]
+fn clock_ahead_removes_no_run() {
+    let folder = Folder::new();
+    let served = Served::start(&folder, &["--mock", "--answer", "4"]);
+    for sum in ["2+2", "3+3"] {
+        served.chat(&[], &body("solver_checker", &format!("How much is {sum}?")));
+    }
+    assert_eq!(served.end(Signal::SIGTERM), Some(0));
+    let served = folder.path().join("served");
+    let files =
+        || ["journal-0.jsonl", "results-0.jsonl"].map(|name| std::fs::read(served.join(name)).unwrap());
+    let (whole, day) = (files(), Duration::from_hours(24));
+    for (days, is_believed) in [(300, true), (400, false)] {
+        match prune(&served, SystemTime::now() + day * days, day).unwrap() {
+            Pruning::Done(pruned) => assert_eq!((is_believed, pruned.runs), (true, 0), "{days} days"),
+            Pruning::ClockAhead { newest } => {
+                assert!(!is_believed && newest <= SystemTime::now(), "{days} days: {newest:?}");
+            }
+        }
+        assert_eq!(files(), whole, "{days} days");
+    }
+}
+
+/// A run whose client has gone is in the list with the tokens that it has used, also at the next server.
+#[test]
+fn abandoned_run_is_listed_with_tokens() {
+    let (folder, door) = (Folder::new(), Arc::new(Door::default()));
+    let llm = behind(&door);
+    let url = llm.url();
+    let words = ["--base-url", &url, "--model", "m"];
+    let served = Served::start(&folder, &words);
+    let stream = served.send_chat(&[], &body("writer_physicist", "How much is 2+2?"));
+    while llm.chats().len() < 2 {
+        std::thread::yield_now();
+    }
+    let first = |served: &Served| listed(served, &[])[0].clone();
+    drop(stream);
+    while first(&served)["status"] != "stopping" {
+        std::thread::yield_now();
+    }
+    door.open();
+    while first(&served)["status"] != "ended" {
+        std::thread::yield_now();
+    }
+    let run = first(&served);
+    assert_eq!((&run["outcome"], &run["usage"]["calls"]), (&json!("interrupted"), &json!(2)), "{run}");
+    assert!(run["usage"]["prompt"].as_u64() > Some(0) && run["journal_head"].is_string(), "{run}");
+    let path = format!("GET /v1/runs/{}", run["run"].as_str().unwrap());
+    let row = served.ask(&path, &[], "").json();
+    assert_eq!((&row["status"], &row["usage"]), (&json!("ended"), &run["usage"]));
+    let journal = served.ask(&format!("{path}/journal"), &[], "");
+    let last = journal.body.lines().last().unwrap();
+    assert_eq!(run["journal_head"], Digest::new(last.as_bytes()).to_string(), "{last}");
+    assert!(served.ask("GET /page/runs", &[], "").body.contains("interrupted"));
+
+    // A run that ends later is before it in the list, there and at the next server.
+    served.chat(&[], &body("writer_physicist", "How much is 3+3?"));
+    drop(served);
+    let served = Served::start(&folder, &words);
+    assert_eq!(listed(&served, &[])[1], run);
+    assert_eq!(listed(&served, &[]).len(), 2);
 }
 
 /// A run that is cancelled is gone for its client and for later requests.

@@ -1,9 +1,18 @@
 //! Requests of strangers, and requests that make no sense.
 
-use serde_json::json;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
-use super::body;
-use crate::support::{Finished, Folder, SENSIBLE, Served, Server, consensus, model};
+use crypto::Digest;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+
+use super::{after, body, listed};
+use crate::support::{Finished, Folder, SENSIBLE, Served, Server, answer, consensus, model};
 
 /// A server answers only to its own names, and a form of another site cannot begin a run.
 #[test]
@@ -23,7 +32,11 @@ fn foreign_host_or_origin_is_refused() {
             served.ask("POST /v1/chat/completions", &[&format!("Content-Type: {kind}")], &ask.to_string());
         assert_eq!(form.status, 415, "{kind}: {form:?}");
     }
-    assert_eq!(served.chat(&["Origin: http://localhost:8700"], &ask).status, 200);
+    // Another port is another server, also on the same machine.
+    let other_port = served.chat(&["Origin: http://localhost:8700"], &ask);
+    assert_eq!((other_port.status, &other_port.json()["error"]["code"]), (403, &json!("origin_not_allowed")));
+    let (_, port) = served.place.rsplit_once(':').unwrap();
+    assert_eq!(served.chat(&[&format!("Origin: http://localhost:{port}")], &ask).status, 200);
     assert!(!served.chat(&[], &ask).head.to_ascii_lowercase().contains("access-control"));
 }
 
@@ -48,6 +61,71 @@ fn reachable_server_needs_token() {
         Finished::of(consensus(&folder).args(["serve", "--mock", "--token-file", "short", "-o", "other"]));
     let short = short.exits(2);
     assert!(short.stderr.contains("line 1") && !short.stderr.contains("secret"), "{}", short.stderr);
+}
+
+/// Only a server that wants no token says that everyone on the machine can use it.
+#[test]
+fn open_server_warns_at_start() {
+    let folder = Folder::new();
+    folder.write("tokens", "a-token-of-sixteen\n");
+    let warnings = |words: &[&str]| {
+        let mut command = consensus(&folder);
+        let serve =
+            ["serve", "--mock", "--answer", "4", "--quiet", "--listen", "127.0.0.1:0", "-o", "served"];
+        command.args(serve).args(words);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), Signal::SIGTERM).unwrap();
+        let stderr = Finished::with(child.wait_with_output().unwrap()).exits(0).stderr;
+        stderr.lines().filter(|line| line.contains("every user of this machine")).count()
+    };
+    assert_eq!([warnings(&[]), warnings(&["--token-file", "tokens"])], [1, 0]);
+}
+
+/// When all places are taken, the oldest connection that has sent no head makes room.
+#[test]
+fn silent_connections_make_room() {
+    let folder = Folder::new();
+    // Half of the files are for connections.
+    let served = Served::of(after(&folder, "ulimit -n 128"), &["--mock", "--answer", "4"]);
+    let mut silent: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(&served.place).unwrap()).collect();
+    let began = Instant::now();
+    assert_eq!(served.ask("GET /health", &[], "").status, 200);
+    // A head may take 15 seconds.
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    let mut oldest = &silent[0];
+    oldest.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    assert_eq!(oldest.read(&mut [0]).ok(), Some(0), "it is closed");
+    let mut youngest = silent.pop().unwrap();
+    youngest.write_all(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+    assert_eq!(answer(youngest).status, 200);
+}
+
+/// The label of a caller depends on the key of the folder, so that no one can try tokens on a journal.
+#[test]
+fn records_do_not_reveal_tokens() {
+    let token = "a-token-of-sixteen";
+    let of_folder = |folder: &Folder| {
+        folder.write("tokens", &format!("{token}\n"));
+        let words = ["--mock", "--answer", "4", "--token-file", "tokens"];
+        let key = format!("Authorization: Bearer {token}");
+        let served = Served::start(folder, &words);
+        let asked = served.chat(&[&key, "Idempotency-Key: k"], &body("solver_checker", "How much is 2+2?"));
+        assert_eq!(asked.status, 200);
+        assert_eq!(served.end(Signal::SIGTERM), Some(0));
+        let served = Served::start(folder, &words);
+        assert_eq!(listed(&served, &[&key]).len(), 1, "the next server knows the caller");
+        let about = std::fs::metadata(folder.path().join("served/caller.key")).unwrap();
+        assert_eq!(about.permissions().mode() & 0o777, 0o600);
+        let read = |name: &str| std::fs::read_to_string(folder.path().join("served").join(name)).unwrap();
+        let journal = read("journal-0.jsonl");
+        assert!(!journal.contains(&Digest::new(token.as_bytes()).to_string()), "{journal}");
+        let row: Value = serde_json::from_str(read("results-0.jsonl").lines().next().unwrap()).unwrap();
+        [row["meta"]["caller"].clone(), row["task"].clone()]
+    };
+    let [one, other] = [Folder::new(), Folder::new()].map(|folder| of_folder(&folder));
+    assert!(one[0].is_string() && one[0] != other[0] && one[1] != other[1], "{one:?} {other:?}");
 }
 
 #[test]

@@ -1,0 +1,153 @@
+//! Runs that are over: those that have ended, and those that were put down before their end.
+//!
+//! The input is lines of results, and the records of runs that have none. A run is put down when its client has gone, when someone stops
+//! it, or when its server dies. Without a key it does not go on. It has used tokens all the same, so it has a row in the lists of its
+//! caller, which is made of its records.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::api_error::ApiError;
+use super::caller::{CALLER_LABEL, Caller};
+use crate::batch::{Column, UnfinishedRun};
+use crate::core::Usage;
+use crate::journal::{Entry, InBatch, Journal, between, read_from};
+use crate::protocol::OutcomeKind;
+
+/// The name of the records in an error.
+pub(super) const RECORDS: &str = "the records of the run";
+
+/// A run that is over.
+#[derive(Clone, Debug)]
+pub(super) struct PastRun {
+    pub(super) run: Uuid,
+    pub(super) caller: Caller,
+    /// The time of its last record.
+    pub(super) ended_at: String,
+}
+
+/// The parts of a row of results that say whose it is, and when the run ended.
+#[derive(Deserialize)]
+struct Owned {
+    run: Uuid,
+    #[serde(default)]
+    meta: HashMap<String, String>,
+    timing: OwnedTimes,
+}
+
+#[derive(Deserialize)]
+struct OwnedTimes {
+    ended_at: String,
+}
+
+impl PastRun {
+    /// Returns the run of a row of results, if it has a caller. A row that is no result is found by `consensus verify`.
+    pub(super) fn of_row(row: &[u8]) -> Option<Self> {
+        let Owned { run, meta, timing } = serde_json::from_slice(row).ok()?;
+        let caller = Caller::of_label(meta.get(CALLER_LABEL))?;
+        Some(Self { run, caller, ended_at: timing.ended_at })
+    }
+
+    /// Returns a run without a row of results, if it is one of a batch and has a caller.
+    pub(super) fn of_unfinished(run: &UnfinishedRun) -> Option<Self> {
+        let meta = &run.spec.cell.as_ref()?.meta;
+        let caller = Caller::of_label(meta.get(CALLER_LABEL))?;
+        Some(Self { run: Column::run_of(&run.spec)?, caller, ended_at: run.last_at.clone() })
+    }
+}
+
+/// The runs that were put down before their end and do not go on, each with its caller.
+#[derive(Debug, Default)]
+pub(super) struct InterruptedRuns {
+    callers: HashMap<Uuid, Caller>,
+    /// The rows that were made of their records.
+    rows: HashMap<Uuid, Value>,
+}
+
+impl InterruptedRuns {
+    pub(super) fn new(callers: HashMap<Uuid, Caller>) -> Self {
+        Self { callers, rows: HashMap::new() }
+    }
+
+    /// Adds a run. Returns whether it is new.
+    pub(super) fn add(&mut self, run: Uuid, caller: Caller) -> bool {
+        self.callers.insert(run, caller).is_none()
+    }
+
+    /// Returns whether a run is among them, and is this caller's.
+    pub(super) fn has(&self, run: Uuid, caller: Caller) -> bool {
+        self.callers.get(&run) == Some(&caller)
+    }
+
+    /// Returns the row of a run, if it was made before.
+    pub(super) fn row(&self, run: Uuid) -> Option<Value> {
+        self.rows.get(&run).cloned()
+    }
+
+    /// Keeps the row of a run.
+    pub(super) fn keep_row(&mut self, run: Uuid, row: Value) {
+        self.rows.insert(run, row);
+    }
+}
+
+/// Reads the journal of a run from its lines.
+pub(super) fn journal_of(lines: &[u8]) -> Result<Journal, ApiError> {
+    read_from(lines, Path::new(RECORDS)).map_err(|why| ApiError::internal(&why))
+}
+
+/// Returns the row of a run that was put down, from its lines in the journal. It has those fields of a row of results that follow from the
+/// records alone. The protocol does not run again for it, since a fault of it may have broken the run.
+pub(super) fn row_of_records(lines: &[u8]) -> Result<Value, ApiError> {
+    let Journal { records, head, .. } = journal_of(lines)?;
+    let (mut usage, mut calls) = (Usage::default(), 0_u64);
+    let (mut roleset, mut cell): (String, Option<InBatch>) = (String::new(), None);
+    for record in &records {
+        match &record.event {
+            Entry::Opened(opened) => {
+                roleset.clone_from(&opened.setup.roleset);
+                cell.clone_from(&opened.cell);
+            }
+            Entry::Replied(replied) => {
+                usage.prompt = usage.prompt.saturating_add(replied.usage.prompt);
+                usage.cached = usage.cached.saturating_add(replied.usage.cached);
+                usage.completion = usage.completion.saturating_add(replied.usage.completion);
+                calls += 1;
+            }
+            Entry::Asked(_)
+            | Entry::Found(_)
+            | Entry::Executed(_)
+            | Entry::LeftOut(_)
+            | Entry::Resumed { .. }
+            | Entry::Stopped { .. } => {}
+        }
+    }
+    let (Some(first), Some(last)) = (records.first(), records.last()) else {
+        return Err(ApiError::internal(&"a journal has no record"));
+    };
+    let InBatch { task, model, .. } = cell.ok_or_else(|| ApiError::internal(&"a run has no task"))?;
+    let total = between(&first.at, &last.at);
+    Ok(json!({
+        "run": first.run,
+        "task": task,
+        "roleset": roleset,
+        "model": model,
+        "outcome": OutcomeKind::Interrupted.name(),
+        "usage": {
+            "prompt": usage.prompt,
+            "cached": usage.cached,
+            "completion": usage.completion,
+            "calls": calls,
+        },
+        "timing": {"started_at": first.at, "ended_at": last.at, "total_ms": milliseconds(total)},
+        "journal_head": head,
+    }))
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
