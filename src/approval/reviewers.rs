@@ -7,6 +7,7 @@ use super::error::ApprovalError;
 use super::keys::KeyFolder;
 use super::request::{ApprovalRequest, ReviewedBy};
 use crate::config::{Chosen, FileConfig, PROJECT_FILE, Packs, Roleset, launch_command};
+use crate::core::MOCK;
 use crate::engine::RunBuilder;
 use crate::protocol::{Document, Params, ProtocolParams, Task};
 use crate::provider::launch::Launched;
@@ -62,6 +63,12 @@ impl Reviewers {
         file: &FileConfig,
         keys: &KeyFolder,
     ) -> Result<Self, ApprovalError> {
+        let is_scripted = request.mock.is_wanted || request.mock.script.is_some();
+        if is_scripted && keys.roster().reviewers.iter().any(|seat| seat.domain != MOCK) {
+            return Err(ApprovalError::Usage(
+                "scripts would sign with real keys; make keys for a rehearsal with `consensus keys generate DIR --mock`".to_owned(),
+            ));
+        }
         let found = Self::of(&request.reviewed_by(), file)?;
         let seats: Vec<&str> = keys.roster().reviewers.iter().map(|seat| seat.name.as_str()).collect();
         let agents: Vec<&str> = found.roleset.agents.iter().map(|agent| agent.name.as_str()).collect();

@@ -40,7 +40,7 @@ def approved(program, folder):
     run(*git, "switch", "-q", "--detach", cwd=repository)
     patch = folder / "change.patch"
     patch.write_text("--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-one\n+two\n")
-    run(program, "keys", "generate", "keys", "--quiet", cwd=folder)
+    run(program, "keys", "generate", "keys", "--mock", "--quiet", cwd=folder)
     run(program, "approve", "--repo", "repository", "--change", "change.patch", "--keys", "keys", "--mock", "--quiet",
         "-o", "record.json", cwd=folder)
     return json.loads((folder / "record.json").read_text()), json.loads((folder / "keys/roster.json").read_text())

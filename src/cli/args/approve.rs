@@ -15,7 +15,7 @@ use crate::run::{MockChoice, runs_folder};
 
 const AFTER_HELP: &str = "\
 Examples:
-  consensus keys generate keys
+  consensus keys generate keys --mock
   consensus approve --change fix.patch --keys keys --verify \"cargo test\"
   consensus approve --change feature --base main --keys keys --model ollama:qwen2.5-coder
   git diff main...fix | consensus approve --change - --base main --keys keys --mock

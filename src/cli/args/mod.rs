@@ -214,6 +214,9 @@ pub(crate) enum KeysAction {
         /// for `keys join`.
         #[arg(long, value_name = "NAME")]
         only: Option<String>,
+        /// Make keys for a rehearsal, with which `approve --mock` may decide and land.
+        #[arg(long)]
+        mock: bool,
         #[command(flatten)]
         rolesets: RolesetsArgs,
     },

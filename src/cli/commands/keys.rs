@@ -9,7 +9,7 @@ use crate::cli::args::{Format, KeysAction, KeysArgs, RolesetsArgs};
 use crate::cli::error::UsageError;
 use crate::cli::output::Output;
 use crate::config::FileConfig;
-use crate::core::ExitCode;
+use crate::core::{ExitCode, MOCK};
 use crate::protocol::{Params, ProtocolParams};
 use crate::run::{NamedRoleset, read_named};
 use crate::text::escape;
@@ -18,8 +18,8 @@ use quorum::Membership;
 
 pub(crate) fn keys(args: &KeysArgs, output: &Output) -> anyhow::Result<ExitCode> {
     match &args.action {
-        KeysAction::Generate { folder, roleset, only: None, rolesets } => {
-            let made = KeyFolder::generate(folder, &reviewers(roleset, rolesets)?)?;
+        KeysAction::Generate { folder, roleset, only: None, mock, rolesets } => {
+            let made = KeyFolder::generate(folder, &reviewers(roleset, *mock, rolesets)?)?;
             let count = made.roster().reviewers.len();
             output.status(&format!(
                 "{}: a key for each of {count} reviewers and for the orchestrator, which only you can read",
@@ -27,8 +27,8 @@ pub(crate) fn keys(args: &KeysArgs, output: &Output) -> anyhow::Result<ExitCode>
             ));
             told(&made, folder, output)
         }
-        KeysAction::Generate { folder, roleset, only: Some(name), rolesets } => {
-            let reviewers = reviewers(roleset, rolesets)?;
+        KeysAction::Generate { folder, roleset, only: Some(name), mock, rolesets } => {
+            let reviewers = reviewers(roleset, *mock, rolesets)?;
             let own = reviewers.iter().find(|(reviewer, _)| reviewer == name);
             let domain = own.map(|(_, domain)| domain.as_str()).or((name == ORCHESTRATOR).then_some(""));
             let domain = domain.ok_or_else(|| {
@@ -51,7 +51,7 @@ pub(crate) fn keys(args: &KeysArgs, output: &Output) -> anyhow::Result<ExitCode>
         }
         KeysAction::Join { folder, seats, roleset, rolesets } => {
             let names: Vec<String> =
-                reviewers(roleset, rolesets)?.into_iter().map(|(name, _)| name).collect();
+                reviewers(roleset, false, rolesets)?.into_iter().map(|(name, _)| name).collect();
             told(&KeyFolder::join(folder, &names, seats)?, folder, output)
         }
         KeysAction::Export { file, keys } => exported(keys, file, output),
@@ -93,8 +93,12 @@ fn imported(folder: &Path, file: &Path, output: &Output) -> anyhow::Result<ExitC
     Ok(ExitCode::Success)
 }
 
-/// Returns the reviewers of a roleset, each with its domain: reviewers in one domain fail together.
-fn reviewers(roleset: &str, rolesets: &RolesetsArgs) -> anyhow::Result<Vec<(String, String)>> {
+/// Returns the reviewers of a roleset, each with its domain: reviewers in one domain fail together. In a rehearsal scripts play them.
+fn reviewers(
+    roleset: &str,
+    is_rehearsal: bool,
+    rolesets: &RolesetsArgs,
+) -> anyhow::Result<Vec<(String, String)>> {
     let file = FileConfig::load_to_read()?;
     let NamedRoleset { name, roleset, .. } =
         read_named(Some(roleset), rolesets.rolesets_dir.as_ref(), &file)?;
@@ -106,7 +110,11 @@ fn reviewers(roleset: &str, rolesets: &RolesetsArgs) -> anyhow::Result<Vec<(Stri
         return Err(UsageError(why).into());
     }
     // Reviewers without a model of their own all use the model of the run.
-    let domain = |model: &Option<String>| model.clone().unwrap_or_else(|| RUNS_MODEL.to_owned());
+    let domain = |model: &Option<String>| match model {
+        _ if is_rehearsal => MOCK.to_owned(),
+        Some(model) => model.clone(),
+        None => RUNS_MODEL.to_owned(),
+    };
     Ok(roleset.agents.iter().map(|agent| (agent.name.clone(), domain(&agent.model))).collect())
 }
 

@@ -126,7 +126,7 @@ fn merged_or_rebased_decisions_are_remembered() {
     project.git(&["checkout", "--quiet", "--detach"]);
     assert_eq!(project.said(&["--change", "again"], 0)["sequence"], 3, "another commit of the same decision");
 
-    Finished::of(consensus(&project.folder).args(["keys", "generate", "new", "--quiet"])).exits(0);
+    Finished::of(consensus(&project.folder).args(["keys", "generate", "new", "--mock", "--quiet"])).exits(0);
     project.branch("last", "last.py", "x = 1\n");
     let landed = Finished::of(&mut approve(&project, "repo", "new", &["--change", "last"])).exits(0);
     let said: Value = serde_json::from_str(&landed.stdout).unwrap();
@@ -139,7 +139,7 @@ fn commit_without_roster_is_of_no_keys() {
     project.said(&["--change", "fix"], 0);
     without_rosters(&project);
     project.branch("more", "more.py", "x = 1\n");
-    Finished::of(consensus(&project.folder).args(["keys", "generate", "new", "--quiet"])).exits(0);
+    Finished::of(consensus(&project.folder).args(["keys", "generate", "new", "--mock", "--quiet"])).exits(0);
     let landed = Finished::of(&mut approve(&project, "repo", "new", &["--change", "more"])).exits(0);
     let said: Value = serde_json::from_str(&landed.stdout).unwrap();
     assert_eq!((&said["outcome"], &said["sequence"]), (&json!("landed"), &json!(1)), "{said}");
@@ -233,7 +233,7 @@ fn unfit_key_bundle_changes_nothing() {
     )
     .unwrap();
     // Other keys, and another ledger of the same ones.
-    Finished::of(consensus(&project.folder).args(["keys", "generate", "others", "--quiet"])).exits(0);
+    Finished::of(consensus(&project.folder).args(["keys", "generate", "others", "--mock", "--quiet"])).exits(0);
     let before = std::fs::read_to_string(project.folder.path().join("others/roster.json")).unwrap();
     import("keys.bundle", "others", 2);
     assert_eq!(std::fs::read_to_string(project.folder.path().join("others/roster.json")).unwrap(), before);
