@@ -117,6 +117,9 @@ pub enum NotCanonical {
     /// The text is JSON with a number that has no exact canonical form.
     #[error(transparent)]
     NotInteroperable(#[from] NotInteroperable),
+    /// The text has a character that is not seen and makes it another text.
+    #[error("it has the invisible character U+{:04X}; write it without", u32::from(*.0))]
+    Invisible(char),
     /// The text is not one of the choices.
     #[error("it must be exactly one of: {0}")]
     NotAChoice(String),
@@ -176,6 +179,10 @@ impl Canonicalizer {
     }
 
     fn with_groups(&self, text: &str, groups: DigitGroups) -> Result<Canonical, NotCanonical> {
+        let is_read = matches!(self.kind, CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Choice);
+        if is_read && let Some(hidden) = text.chars().find(|c| is_hidden(*c)) {
+            return Err(NotCanonical::Invisible(hidden));
+        }
         let text = match self.kind {
             CanonicalKind::Text => one_line(&to_nfc(text)),
             CanonicalKind::Lines => trim_lines(&to_nfc(text)),
@@ -249,6 +256,12 @@ fn canonical_value(text: &str) -> Result<String, NotCanonical> {
     Ok(canonical_json(text, &value.0)?)
 }
 
+/// Returns true for a character that shows nothing and is no part of how a language or a symbol is written.
+fn is_hidden(c: char) -> bool {
+    matches!(c,
+        '\u{00AD}' | '\u{200B}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{2064}' | '\u{2066}'..='\u{2069}' | '\u{FEFF}')
+}
+
 /// Applies NFKC and default case folding, and strips everything but letters, digits and symbols from both ends.
 fn fold_choice(text: &str) -> String {
     let folded: String = text.nfkc().default_case_fold().nfkc().collect();
@@ -293,6 +306,17 @@ mod tests {
     fn lines_keep_their_indentation() {
         check(CanonicalKind::Lines, "\r\n\tif x:  \r\n    y\r\r\n", "\tif x:\n    y");
         check(CanonicalKind::Lines, " \n\t\n", "");
+    }
+
+    #[test]
+    fn hidden_characters_are_refused() {
+        for kind in [CanonicalKind::Text, CanonicalKind::Lines, CanonicalKind::Choice] {
+            let why = of_kind(kind).canonicalize("Par\u{200b}is").unwrap_err().to_string();
+            assert_eq!(why, "it has the invisible character U+200B; write it without");
+        }
+        // Persian and families are written with joiners.
+        check(CanonicalKind::Text, "می\u{200c}خواهم 👩\u{200d}👧", "می\u{200c}خواهم 👩\u{200d}👧");
+        check(CanonicalKind::Verbatim, "Par\u{200b}is", "Par\u{200b}is");
     }
 
     #[test]
