@@ -36,9 +36,10 @@ APPEARS = """word => new Promise(resolve => {
 })"""
 TOKEN = "a-token-of-sixteen"
 
-# The time in which an event is to be on the page, and in which 1,000 runs are to be listed, in seconds.
-EVENT_MAX = 0.2
-LIST_MAX = 1.0
+# The time in which an event is to be on the page, and in which 1,000 runs are to be listed, beside the time in which this browser shows
+# as long a table that is written already: the machine is not the same everywhere.
+EVENT_MAX = 0.6
+LIST_MAX = 3.0
 
 
 class Gated(Model):
@@ -285,6 +286,20 @@ def many(browser, axe, binary, folder):
         return took
 
 
+def shown_at_once(browser, axe):
+    """The seconds in which the browser shows a table of 1,000 rows, without a server."""
+    row = "<tr>" + "".join(f"<td><a href='#{cell}'>cell {cell} of the row</a></td>" for cell in range(8)) + "</tr>"
+    took = []
+    for _ in range(5):
+        shown = Browser(browser, axe)
+        began = time.monotonic()
+        shown.page.set_content(f"<table id=runs><tbody>{row * 1000}</tbody></table>")
+        shown.page.locator("#runs tbody tr").nth(999).wait_for(state="attached")
+        took.append(time.monotonic() - began)
+        shown.context.close()
+    return statistics.median(took)
+
+
 def main(binary, modules, folder=None):
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:
@@ -303,8 +318,10 @@ def main(binary, modules, folder=None):
         guarded(browser, axe, binary)
         took = many(browser, axe, binary, folder)
         print(f"1,000 runs were listed within {statistics.median(took):.2f} s at the median; axe finds nothing at {WIDTHS}, light and dark")
-        assert statistics.median(behind) < EVENT_MAX, behind
-        assert statistics.median(delays) < EVENT_MAX and statistics.median(took) < LIST_MAX, (delays, took)
+        table = shown_at_once(browser, axe)
+        print(f"this browser shows such a table in {table:.2f} s")
+        assert statistics.median(behind) < EVENT_MAX * table, (behind, table)
+        assert statistics.median(delays) < EVENT_MAX * table and statistics.median(took) < LIST_MAX * table, (delays, took, table)
     return 0
 
 
