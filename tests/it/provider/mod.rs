@@ -3,6 +3,7 @@
 
 pub(crate) mod bedrock;
 mod conformance;
+mod dialects;
 mod endings;
 mod keys_are_never_shown;
 mod launched_server;
