@@ -81,7 +81,7 @@ def responses(client):
 
 def mock(binary, modules):
     with Server(binary, "--mock", "--answer", "4") as server:
-        client = openai.OpenAI(base_url=server.url, api_key="none", max_retries=0)
+        client = openai.OpenAI(base_url=server.url, api_key="none", max_retries=0, _strict_response_validation=True)
         models = [Model.model_validate(model.model_dump(), strict=True).id for model in client.models.list()]
         assert "consensus/vote_number" in models, models
         assert client.models.retrieve("consensus/vote_number").owned_by == "consensus"
@@ -119,7 +119,7 @@ def mock(binary, modules):
 
 def real(binary, url):
     with Server(binary, "--base-url", url) as server:
-        client = openai.OpenAI(base_url=server.url, api_key="none", max_retries=0, timeout=1800)
+        client = openai.OpenAI(base_url=server.url, api_key="none", max_retries=0, timeout=1800, _strict_response_validation=True)
         text, reasoning, end, usage = streamed(client, model="consensus/vote_number")
         print(f"{reasoning}answer: {text!r} ({end}); {usage.total_tokens} tokens")
         assert end == "stop" and usage.total_tokens > 0

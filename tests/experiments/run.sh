@@ -16,6 +16,7 @@
 #   tests/experiments/run.sh live-page [FOLDER]   the page of `consensus serve` in Chromium, with screenshots in FOLDER; no model
 #   tests/experiments/run.sh promptfoo  promptfoo from npm against `consensus serve`; no model
 #   tests/experiments/run.sh mcp [SECONDS]    Python's client of MCP against `consensus mcp` and `serve`, with a run of 50 or more seconds; no model
+#   tests/experiments/run.sh mcp-conformance  MCP's own conformance suite against `consensus serve`; no model
 #   tests/experiments/run.sh mcp-npm    Node's clients of MCP, both lines of them, and its inspector; no model
 #   tests/experiments/run.sh described [N]    the description of the server against what it does, by schemathesis: N cases for each
 #                              operation and phase at most (default 600: over 5,000 cases); no model
@@ -76,6 +77,7 @@ axe_npm=4.14.1
 mcp_sdk_npm=1.32.2
 mcp_client_npm=2.4.0
 mcp_inspector_npm=2.12.0
+mcp_conformance_npm=0.1.16
 promptfoo_npm=0.123.1
 libsql_npm=0.5.29
 
@@ -250,6 +252,13 @@ case ${1:-} in
         install mcp "$mcp"
         build
         attend "$py" "$root/tests/experiments/mcp_client.py" "$bin" "${2:-50}" ;;
+    mcp-conformance)
+        install openai "$openai"
+        newer_node
+        build
+        npm_packages=$cache/mcp_conformance
+        from_npm "@modelcontextprotocol/conformance@$mcp_conformance_npm"
+        attend "$py" "$root/tests/experiments/mcp_conformance.py" "$bin" "$npm_packages/node_modules" ;;
     mcp-npm)
         install openai "$openai"
         newer_node
