@@ -292,8 +292,11 @@ impl<'a> ProposingNode<'a> {
         let coverage = self.request.coverage.as_ref().map(read).transpose()?;
         let findings = self.request.findings.as_ref().map(read).transpose()?;
         let facts = Facts::new(candidate, repository, is_verified, &Reports { coverage, findings })?;
-        let reasons = facts.risk.reasons.join("; ");
-        self.watcher.status(&escape::terminal(&format!("risk: {} of 100  {reasons}", facts.risk.score)));
+        // A score without a reason would say that the change is safe.
+        if !facts.risk.reasons.is_empty() {
+            let reasons = facts.risk.reasons.join("; ");
+            self.watcher.status(&escape::terminal(&format!("risk: {} of 100  {reasons}", facts.risk.score)));
+        }
         Ok(facts)
     }
 
