@@ -144,7 +144,7 @@ fn noted(column: &Column, as_found: &Roleset, roleset: &Roleset, source: &Rolese
         model: column.model.clone(),
         arm: column.arm.clone(),
         source: source.to_string(),
-        sha256: column.sha256,
+        sha256: vec![column.sha256],
         settings: vec![settings(as_found, roleset, source, column)],
         endpoints: column.endpoints.iter().map(Endpoint::label).collect(),
     }
@@ -329,11 +329,11 @@ impl OpenColumns {
                     None => column,
                 };
                 let column = Column { drawn: self.drawn.clone(), ..column };
+                let note = noted(&column, &as_found, &roleset, &source);
                 let column = match &sought {
                     Some(sought) => column.redacted(sought.clone()),
                     None => column,
                 };
-                let note = noted(&column, &as_found, &roleset, &source);
                 columns.push((column, note));
             }
         }

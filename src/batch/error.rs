@@ -8,6 +8,7 @@ use uuid::Uuid;
 use super::shard_id::ShardOf;
 use crate::core::{ExitCode, is_unusable};
 use crate::engine::{EngineError, ReplayError};
+use crate::files::is_damage;
 use crate::journal::JournalError;
 use crate::sandbox::SandboxError;
 
@@ -36,6 +37,9 @@ pub enum BatchError {
     /// Runs of a batch are not removed, because the next command would make them again.
     #[error("`{}` is the folder of a batch, which would make its runs again; only the runs of a server can be removed", .0.display())]
     OfBatch(PathBuf),
+    /// No batch begins where a server removes old runs: it would make those of its runs again that are gone.
+    #[error("`{}` is the folder of a server that removes old runs, and a batch would lose its own; give another --output", .0.display())]
+    OfServer(PathBuf),
     /// A run met a fault of this program.
     #[error("a fault of this program ended the run: {0}; please report it")]
     Panic(String),
@@ -175,6 +179,7 @@ impl BatchError {
             | Self::Transcript { .. } => ExitCode::Integrity,
             Self::NoBatch(_)
             | Self::OfBatch(_)
+            | Self::OfServer(_)
             | Self::Settings { .. }
             | Self::Shards { .. }
             | Self::Redactions { .. }
@@ -188,6 +193,24 @@ impl BatchError {
     pub(super) fn is_systemic(&self) -> bool {
         let is_of_journal = matches!(self, Self::Engine(EngineError::Journal(_)));
         is_of_journal || !matches!(self, Self::Engine(_) | Self::Panic(_))
+    }
+
+    /// Returns the error of reading the manifest at `path`.
+    pub(super) fn of_manifest(path: &Path, source: std::io::Error) -> Self {
+        let path = path.to_owned();
+        if is_damage(&source) {
+            return Self::Manifest { path, why: source.to_string() };
+        }
+        Self::Io { action: "read", path, source }
+    }
+
+    /// Returns the error of reading the line of this number, from 1, of the results at `path`.
+    pub(super) fn of_results(path: &Path, line: u64, source: std::io::Error) -> Self {
+        let path = path.to_owned();
+        if is_damage(&source) {
+            return Self::Results { path, line, why: source.to_string() };
+        }
+        Self::Io { action: "read", path, source }
     }
 
     /// Returns a function that turns a system error into a [`BatchError::Io`] with this action and path.

@@ -20,6 +20,7 @@ use super::matrix::run_id;
 use super::result_line::derived;
 use super::results::{Told, lines};
 use crate::engine::RunState;
+use crate::files::open_own;
 use crate::journal::{Executed, Executor};
 use crate::protocol::{OUTPUT_BYTES_MAX, TAIL_BYTES_MAX};
 use crypto::Digest;
@@ -76,7 +77,7 @@ impl<'a> ResultLines<'a> {
             }
             Ok(())
         })?;
-        let file = Some(File::open(path).map_err(BatchError::io("open", path))?);
+        let file = Some(open_own(path).map_err(|why| BatchError::of_results(path, 1, why))?);
         Ok(Self { path, file, runs })
     }
 

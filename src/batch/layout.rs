@@ -11,11 +11,8 @@ use uuid::Uuid;
 
 use super::error::BatchError;
 use super::shard_id::{SHARDS_MAX, ShardOf};
-use crate::files::{SMALL_BYTES_MAX, read, write_whole};
-use crate::journal::LockedJournal;
-
-/// The name of the manifest, which says what a batch is made of.
-pub(super) const BATCH_FILE: &str = "batch.json";
+use crate::files::{HeldFolder, SMALL_BYTES_MAX, read_own, write_whole};
+use crate::journal::{BATCH_FILE, LockedJournal};
 
 /// The folder with the tables of redactions, one for each redacted run.
 const REDACTIONS_FOLDER: &str = "redactions";
@@ -59,7 +56,7 @@ pub(super) fn count(folder: &Path) -> Result<u64, BatchError> {
     if !path.exists() {
         return Err(BatchError::NoBatch(folder.to_owned()));
     }
-    let bytes = read(&path, SMALL_BYTES_MAX).map_err(BatchError::io("read", &path))?;
+    let bytes = read_own(&path, SMALL_BYTES_MAX).map_err(|why| BatchError::of_manifest(&path, why))?;
     let wrong = |why: String| BatchError::Manifest { path: path.clone(), why };
     // The file is parsed as a whole first, because fields that are skipped are not checked.
     let manifest: serde_json::Result<Value> = serde_json::from_slice(&bytes);
@@ -74,14 +71,21 @@ pub(super) fn count(folder: &Path) -> Result<u64, BatchError> {
     Ok(shards)
 }
 
-/// Notes the number of shards, or checks that it is the same as before.
+/// Notes the number of shards, or checks that it is the same as before. Files that killed processes were writing are removed.
 pub(super) fn claim(folder: &Path, which: ShardOf) -> Result<(), BatchError> {
+    let held = HeldFolder::wait(folder).map_err(BatchError::io("open", folder))?;
+    held.remove_unfinished();
+    claim_held(folder, which)
+}
+
+/// Does the same in a folder that this process holds.
+fn claim_held(folder: &Path, which: ShardOf) -> Result<(), BatchError> {
     let path = folder.join(BATCH_FILE);
     if !path.exists() {
         let text =
             serde_json::to_string(&Claim { v: VERSION, shards: which.count }).unwrap_or_default() + "\n";
         // If several shards begin at once, the first one writes the file, and the others read it.
-        let own = folder.join(format!(".{BATCH_FILE}.{}", Uuid::now_v7()));
+        let own = folder.join(format!(".{BATCH_FILE}.{}.new", Uuid::now_v7()));
         write_whole(&own, &text, PRIVATE).map_err(BatchError::io("write", &own))?;
         let done = match std::fs::hard_link(&own, &path) {
             Err(why) if why.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
@@ -103,7 +107,7 @@ pub(super) fn claim(folder: &Path, which: ShardOf) -> Result<(), BatchError> {
     if !is_begun(folder, was) && !is_held() {
         // The command that claimed this number has begun nothing.
         std::fs::remove_file(&path).map_err(BatchError::io("remove", &path))?;
-        return claim(folder, which);
+        return claim_held(folder, which);
     }
     Err(BatchError::Shards { path: folder.to_owned(), was, now: which })
 }

@@ -13,10 +13,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::error::BatchError;
-use super::layout::{BATCH_FILE, PRIVATE, count, is_batch, is_begun, results_file};
+use super::layout::{PRIVATE, claim, count, is_batch, is_begun, results_file};
+use super::shard_id::ShardOf;
 use crate::core::PROGRAM;
-use crate::files::{SMALL_BYTES_MAX, read, write_whole};
-use crate::journal::JournalError;
+use crate::files::{HeldFolder, SMALL_BYTES_MAX, open_own, private_folder, read_own, write_whole};
+use crate::journal::{BATCH_FILE, JournalError};
 use crate::provider::ServerInfo;
 use crate::text::escape;
 use crypto::Digest;
@@ -24,8 +25,18 @@ use crypto::Digest;
 /// The most commands that are noted; later ones change nothing about earlier runs.
 const COMMANDS_MAX: usize = 100;
 
+/// The field by which the manifest says that a server removes old runs, as readers of journals know it too.
+const REMOVES_RUNS: &str = "removes_runs";
+
+/// The field with the SHA-256 of the plan of an evaluation to which the batch belongs.
+const PLAN: &str = "plan";
+
+/// All fields of a manifest.
+const FIELDS: [&str; 8] = ["v", "shards", "commands", "columns", "data", "servers", REMOVES_RUNS, PLAN];
+
 /// A roleset on a model in an arm.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
 pub struct ColumnNote {
     /// The roleset's name.
     pub roleset: String,
@@ -36,8 +47,8 @@ pub struct ColumnNote {
     pub arm: String,
     /// The source of the roleset.
     pub source: String,
-    /// The SHA-256 of everything that its runs begin with, except task and seed.
-    pub sha256: Digest,
+    /// The SHA-256 of each setup with which its runs were begun: everything except task, seed and redaction.
+    pub sha256: Vec<Digest>,
     /// The SHA-256 of each choice of settings with which its runs were made.
     pub settings: Vec<Digest>,
     /// The endpoint of each agent's model, the arbiter's last.
@@ -46,6 +57,7 @@ pub struct ColumnNote {
 
 /// A command that has run a part of the batch.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
 pub struct CommandNote {
     /// The time at which it was first given, RFC 3339.
     pub at: String,
@@ -57,6 +69,7 @@ pub struct CommandNote {
 
 /// The file of tasks.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
 pub struct DataNote {
     /// The name, as it was given.
     pub name: String,
@@ -131,6 +144,9 @@ pub struct BatchNote {
 /// [`BatchError::Io`] or [`BatchError::Manifest`] if the manifest cannot be changed.
 pub fn note(folder: &Path, new: &BatchNote) -> Result<(), BatchError> {
     change(folder, |manifest, wrong| {
+        if manifest.contains_key(REMOVES_RUNS) {
+            return Err(BatchError::OfServer(folder.to_owned()));
+        }
         let mut commands: Vec<CommandNote> = listed(manifest, "commands").map_err(wrong)?;
         require_own_commands(folder, &commands)?;
         let columns: Vec<ColumnNote> = listed(manifest, "columns").map_err(wrong)?;
@@ -160,10 +176,8 @@ pub fn require_own_build(folder: &Path) -> Result<(), BatchError> {
     if !is_batch(folder) {
         return Ok(());
     }
-    let wrong =
-        |why: serde_json::Error| BatchError::Manifest { path: folder.join(BATCH_FILE), why: why.to_string() };
-    let commands: Vec<CommandNote> = listed(&read_manifest(folder)?, "commands").map_err(wrong)?;
-    require_own_commands(folder, &commands)
+    let commands = listed::<CommandNote>(&read_manifest(folder)?, "commands");
+    require_own_commands(folder, &commands.map_err(|why| unfit(folder, &why))?)
 }
 
 fn require_own_commands(folder: &Path, commands: &[CommandNote]) -> Result<(), BatchError> {
@@ -181,6 +195,78 @@ fn require_own_commands(folder: &Path, commands: &[CommandNote]) -> Result<(), B
 /// Returns [`BatchError::Io`] or [`BatchError::Manifest`].
 pub(super) fn has_commands(folder: &Path) -> Result<bool, BatchError> {
     Ok(read_manifest(folder)?.contains_key("commands"))
+}
+
+/// Notes that a server removes old runs from its folder. Readers take gaps in its journal from then on.
+///
+/// # Errors
+///
+/// Returns [`BatchError::OfBatch`] for the folder of a batch, [`BatchError::Io`] or [`BatchError::Manifest`].
+pub(super) fn note_removals(folder: &Path) -> Result<(), BatchError> {
+    change(folder, |manifest, _| {
+        if manifest.contains_key("commands") {
+            return Err(BatchError::OfBatch(folder.to_owned()));
+        }
+        manifest.insert(REMOVES_RUNS.to_owned(), true.into());
+        Ok(())
+    })
+}
+
+/// Notes the SHA-256 of the plan of an evaluation in the folder of one of its batches, which need not exist. Runs that begin there from
+/// then on record it.
+///
+/// # Errors
+///
+/// Returns [`BatchError::Io`] or [`BatchError::Manifest`], and [`BatchError::Journal`] for the batch of another build.
+pub fn note_plan(folder: &Path, plan: Digest) -> Result<(), BatchError> {
+    require_own_build(folder)?;
+    private_folder(folder).map_err(BatchError::io("make", folder))?;
+    claim(folder, ShardOf::default())?;
+    change(folder, |manifest, _| {
+        manifest.insert(PLAN.to_owned(), json!(plan));
+        Ok(())
+    })
+}
+
+/// Returns the SHA-256 of the plan of the evaluation to which the batch in a folder belongs, if it belongs to one.
+///
+/// # Errors
+///
+/// Returns [`BatchError::Io`] or [`BatchError::Manifest`].
+pub(super) fn noted_plan(folder: &Path) -> Result<Option<Digest>, BatchError> {
+    plan_of(&read_manifest(folder)?).map_err(|why| unfit(folder, &why))
+}
+
+/// Returns the columns of a manifest of which every field can be what this program writes.
+///
+/// # Errors
+///
+/// Returns [`BatchError::Stray`] for a field that no manifest has or that contradicts another one, [`BatchError::Io`] or
+/// [`BatchError::Manifest`].
+pub(super) fn require_possible(folder: &Path) -> Result<Vec<ColumnNote>, BatchError> {
+    let manifest = read_manifest(folder)?;
+    let contradicts = |why: String| BatchError::Stray { path: folder.join(BATCH_FILE), why };
+    if let Some(other) = manifest.keys().find(|name| !FIELDS.contains(&name.as_str())) {
+        return Err(contradicts(format!("a manifest has no field `{}`", escape::excerpt(other))));
+    }
+    if manifest.contains_key("commands") && manifest.contains_key(REMOVES_RUNS) {
+        return Err(contradicts(
+            "no batch is made in the folder of a server that removes old runs".to_owned(),
+        ));
+    }
+    plan_of(&manifest).map_err(|why| unfit(folder, &why))?;
+    listed::<CommandNote>(&manifest, "commands").map_err(|why| unfit(folder, &why))?;
+    listed::<DataNote>(&manifest, "data").map_err(|why| unfit(folder, &why))?;
+    listed(&manifest, "columns").map_err(|why| unfit(folder, &why))
+}
+
+fn plan_of(manifest: &Map<String, Value>) -> Result<Option<Digest>, serde_json::Error> {
+    manifest.get(PLAN).cloned().map(serde_json::from_value).transpose()
+}
+
+/// Returns the error of a manifest with a field of another form.
+fn unfit(folder: &Path, why: &serde_json::Error) -> BatchError {
+    BatchError::Manifest { path: folder.join(BATCH_FILE), why: why.to_string() }
 }
 
 /// The provenance of the results in a folder.
@@ -203,18 +289,16 @@ pub struct Provenance {
 /// Returns [`BatchError::Io`] or [`BatchError::Manifest`].
 pub fn provenance(folder: &Path) -> Result<Provenance, BatchError> {
     let manifest = read_manifest(folder)?;
-    let wrong =
-        |why: serde_json::Error| BatchError::Manifest { path: folder.join(BATCH_FILE), why: why.to_string() };
     let mut results = Vec::new();
     for path in (0..count(folder)?).map(|index| results_file(folder, index)).filter(|path| path.exists()) {
-        let file = File::open(&path).map_err(BatchError::io("open", &path))?;
+        let file = open_own(&path).map_err(|why| BatchError::of_results(&path, 1, why))?;
         let sha256 = Digest::of(file).map_err(BatchError::io("read", &path))?;
         results.push((path.display().to_string(), sha256));
     }
     Ok(Provenance {
         folder: folder.display().to_string(),
-        commands: listed(&manifest, "commands").map_err(wrong)?,
-        data: listed(&manifest, "data").map_err(wrong)?,
+        commands: listed(&manifest, "commands").map_err(|why| unfit(folder, &why))?,
+        data: listed(&manifest, "data").map_err(|why| unfit(folder, &why))?,
         results,
     })
 }
@@ -250,9 +334,7 @@ pub fn check_settings(folder: &Path, shards: u64, columns: &[ColumnNote]) -> Res
 }
 
 fn known_columns(folder: &Path) -> Result<Vec<ColumnNote>, BatchError> {
-    let wrong =
-        |why: serde_json::Error| BatchError::Manifest { path: folder.join(BATCH_FILE), why: why.to_string() };
-    listed(&read_manifest(folder)?, "columns").map_err(wrong)
+    listed(&read_manifest(folder)?, "columns").map_err(|why| unfit(folder, &why))
 }
 
 fn in_the_way(folder: &Path, column: &ColumnNote) -> BatchError {
@@ -266,8 +348,8 @@ fn in_the_way(folder: &Path, column: &ColumnNote) -> BatchError {
 
 fn read_manifest(folder: &Path) -> Result<Map<String, Value>, BatchError> {
     let path = folder.join(BATCH_FILE);
-    let bytes = read(&path, SMALL_BYTES_MAX).map_err(BatchError::io("read", &path))?;
-    serde_json::from_slice(&bytes).map_err(|why| BatchError::Manifest { path, why: why.to_string() })
+    let bytes = read_own(&path, SMALL_BYTES_MAX).map_err(|why| BatchError::of_manifest(&path, why))?;
+    serde_json::from_slice(&bytes).map_err(|why| unfit(folder, &why))
 }
 
 /// Notes what the servers of a batch say about themselves. An earlier note remains if they say nothing.
@@ -295,9 +377,8 @@ fn change(
 ) -> Result<(), BatchError> {
     let path = folder.join(BATCH_FILE);
     // Shards that begin at once wait for each other. If the file system has no locks, the last one wins.
-    let lock = File::open(folder).map_err(BatchError::io("open", folder))?;
-    let _ = lock.lock();
-    let bytes = read(&path, SMALL_BYTES_MAX).map_err(BatchError::io("read", &path))?;
+    let _held = HeldFolder::wait(folder).map_err(BatchError::io("open", folder))?;
+    let bytes = read_own(&path, SMALL_BYTES_MAX).map_err(|why| BatchError::of_manifest(&path, why))?;
     let wrong = |why: serde_json::Error| BatchError::Manifest { path: path.clone(), why: why.to_string() };
     let mut manifest: Map<String, Value> = serde_json::from_slice(&bytes).map_err(wrong)?;
     change(&mut manifest, &wrong)?;
@@ -334,12 +415,22 @@ fn merged(
             None => known.push(column.clone()),
             // Without a run, nothing was made with the old settings.
             Some(other) if !is_begun => *other = column.clone(),
-            Some(other) if column.settings.iter().all(|settings| other.settings.contains(settings)) => {}
-            Some(other) if keep_old => {
-                other.settings.extend(&column.settings);
+            Some(other)
+                if keep_old || column.settings.iter().all(|settings| other.settings.contains(settings)) =>
+            {
+                add_new(&mut other.settings, &column.settings);
+                add_new(&mut other.sha256, &column.sha256);
             }
             Some(_) => return Err(column),
         }
     }
     Ok(known)
+}
+
+fn add_new(known: &mut Vec<Digest>, more: &[Digest]) {
+    for digest in more {
+        if !known.contains(digest) {
+            known.push(*digest);
+        }
+    }
 }

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::bank::DrawnSamples;
 use super::grader::{Given, Grader};
-use super::task::TaskLine;
+use super::task::{DocumentLine, TaskLine};
 use crate::core::{BasisPoints, Endpoint};
 use crate::engine::{PreparedRun, Redaction, RunBuilder, Sought, require_plain_id};
 use crate::journal::{Executed, InBatch, Limits, RunSpec};
@@ -184,6 +184,16 @@ pub(super) fn run_id(task: &str, roleset: &str, model: &str, arm: &str, seed: u6
     uuid::Builder::from_custom_bytes(bytes).into_uuid()
 }
 
+/// Returns the text whose SHA-256 is the origin of a run: its task as the line has it, and the digest of its column.
+pub(super) fn origin(
+    prompt: &str,
+    documents: &[DocumentLine],
+    canonical: Option<&CanonicalRule>,
+    column: Digest,
+) -> String {
+    json!([prompt, documents, canonical, column]).to_string()
+}
+
 /// Returns the right answer of a task in the form in which texts are compared by this rule, if it is known and compared exactly.
 pub(super) fn right_answer(task: &TaskLine, rule: &CanonicalRule) -> Option<Result<Canonical, NotCanonical>> {
     let answer = task.answer.as_ref().filter(|_| task.grader == Grader::Exact)?;
@@ -240,7 +250,7 @@ impl Cell<'_> {
     /// digest does not depend on the redacted text, so no guess can be tried on it.
     pub(super) fn made_of(&self) -> Digest {
         let TaskLine { prompt, documents, canonical, .. } = self.task;
-        let text = json!([prompt, documents, canonical, self.column.sha256]).to_string();
+        let text = origin(prompt, documents, canonical.as_ref(), self.column.sha256);
         let text = match &self.column.sought {
             Some(sought) => sought.redactor().redact(&text),
             None => text,
@@ -248,7 +258,8 @@ impl Cell<'_> {
         Digest::new(text.as_bytes())
     }
 
-    /// Prepares the run with these documents and this table of redactions.
+    /// Prepares the run with these documents and this table of redactions. `plan` is the SHA-256 of the plan of an evaluation, if the run
+    /// belongs to one.
     ///
     /// # Errors
     ///
@@ -258,6 +269,7 @@ impl Cell<'_> {
         documents: Vec<Document>,
         redaction: Option<Redaction>,
         limits: Limits,
+        plan: Option<Digest>,
     ) -> Result<PreparedRun, String> {
         let task = Task { prompt: self.task.prompt.clone(), documents, is_searched: false };
         let canonical = self.canonical().clone();
@@ -294,7 +306,7 @@ impl Cell<'_> {
         let builder = builder.calibrated(calibration);
         let (task, model) = (self.task.id.clone(), self.column.model.clone());
         let (arm, meta) = (self.column.arm.clone(), self.meta());
-        let cell = InBatch { task, model, made_of: self.made_of(), arm, meta };
+        let cell = InBatch { task, model, made_of: self.made_of(), arm, meta, plan };
         Ok(builder.in_cell(cell).build(endpoints, limits))
     }
 

@@ -27,6 +27,8 @@ mod grading;
 mod layout;
 mod manifest;
 mod matrix;
+mod missing;
+mod noted_columns;
 mod open_run;
 mod picked;
 mod pilot;
@@ -61,9 +63,10 @@ pub use grading::CommandGrader;
 pub use layout::{is_batch, redactions_file};
 pub use manifest::{
     BatchNote, ColumnNote, CommandNote, DataNote, Provenance, ServerNote, check_settings, mixed_columns,
-    note, note_servers, provenance, require_own_build,
+    note, note_plan, note_servers, provenance, require_own_build,
 };
 pub use matrix::{Column, require_answer, text_is_right};
+pub use missing::{MissingParts, removed_in_words, without_results};
 pub use open_run::{Onlooker, Options};
 pub use picked::{CellLabel, Pick, PickedRun, pick};
 pub use pilot::pilots;
@@ -86,4 +89,4 @@ pub use task::{DocumentLine, LINE_BYTES_MAX, TaskLine};
 pub use task_form::{FIELDS, TaskForm};
 pub use task_reader::{Line, TaskLines, TaskReader, feed};
 pub use transcripts::{transcripts, transcripts_of};
-pub use verify::{Examine, VerifiedBatch, verify};
+pub use verify::{Examine, VerifiedBatch, verify, verify_with_gaps};

@@ -211,7 +211,8 @@ pub(super) fn begin(shard: &mut Shard, work: &Work, common: &Common) -> Result<N
             let documents = documents(&cell.task.documents, &options.documents).map_err(Unfit::Line)?;
             let begin = |sought: &Sought| Redaction::new(shard.redactions(run), sought.clone());
             let redaction = cell.column.sought.as_ref().map(begin);
-            let prepared = cell.prepared(documents, redaction, options.limits).map_err(Unfit::Line)?;
+            let prepared = cell.prepared(documents, redaction, options.limits, shard.plan());
+            let prepared = prepared.map_err(Unfit::Line)?;
             if sought.is_some() {
                 shard.begin_redacted(run);
             }

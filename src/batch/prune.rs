@@ -15,7 +15,7 @@ use serde::Deserialize;
 
 use super::error::BatchError;
 use super::layout::{journal_file, results_file};
-use super::manifest::has_commands;
+use super::manifest::{has_commands, note_removals};
 use super::shard::Shard;
 use super::shard_id::ShardOf;
 use crate::files::{Replacement, read_line};
@@ -81,6 +81,8 @@ pub fn prune(
     if old.is_empty() {
         return Ok(Pruned::default());
     }
+    // A list of gaps counts only where the manifest allows it, so the manifest is changed first.
+    note_removals(folder)?;
     let rows = remove_rows(&results_path, &old).map_err(BatchError::io("write beside", &results_path))?;
     Ok(Pruned { runs: old.len(), bytes: rows + journal.remove(&old)? })
 }

@@ -43,6 +43,9 @@ pub struct ResultLine {
     pub phases: BTreeMap<&'static str, PhaseUsage>,
     /// The SHA-256 of what the run started from, according to its task line, roleset and parameters.
     pub made_of: Digest,
+    /// The SHA-256 of the plan of the evaluation that the run was made for; absent without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Digest>,
     /// The fields of a `result.json`.
     #[serde(flatten)]
     pub result: RunResult,
@@ -55,11 +58,18 @@ pub(super) struct EndedRun {
     /// The records of the grader's command.
     pub(super) grades: Grades,
     pub(super) phases: BTreeMap<&'static str, PhaseUsage>,
+    /// The plan that the run was made for, as its first record states it.
+    pub(super) plan: Option<Digest>,
 }
 
 impl EndedRun {
     pub(super) fn new(state: &RunState, journal_head: Digest) -> Self {
-        Self { result: RunResult::new(state, journal_head), grades: [None, None], phases: phases(state) }
+        Self {
+            result: RunResult::new(state, journal_head),
+            grades: [None, None],
+            phases: phases(state),
+            plan: state.opened().cell.as_ref().and_then(|cell| cell.plan),
+        }
     }
 
     /// Returns the text that the run came to, and that of its blind vote.
@@ -85,7 +95,7 @@ pub(in crate::batch) fn derived(state: &RunState, head: Digest) -> Map<String, V
     let opened = state.opened();
     derived.insert("seed".to_owned(), opened.setup.seed.into());
     derived.insert("phases".to_owned(), json!(phases(state)));
-    if let Some(InBatch { task, model, made_of, arm, meta }) = &opened.cell {
+    if let Some(InBatch { task, model, made_of, arm, meta, plan }) = &opened.cell {
         derived.insert("task".to_owned(), task.clone().into());
         derived.insert("model".to_owned(), model.clone().into());
         derived.insert("made_of".to_owned(), made_of.to_string().into());
@@ -94,6 +104,9 @@ pub(in crate::batch) fn derived(state: &RunState, head: Digest) -> Map<String, V
         }
         if !meta.is_empty() {
             derived.insert("meta".to_owned(), json!(meta));
+        }
+        if let Some(plan) = plan {
+            derived.insert("plan".to_owned(), json!(plan));
         }
     }
     derived
@@ -128,7 +141,7 @@ impl ResultLine {
     /// Makes the line of a run of this cell, which began with what `made_of` says.
     pub(super) fn new(cell: &Cell<'_>, made_of: Digest, ended: EndedRun) -> Self {
         let [text, blind] = ended.given();
-        let EndedRun { result, grades, phases } = ended;
+        let EndedRun { result, grades, phases, plan } = ended;
         let [right, blind_right] = rights(cell, result.outcome, [&text, &blind], &grades);
         let [grade, blind_grade] = grades;
         Self {
@@ -143,6 +156,7 @@ impl ResultLine {
             blind_grade,
             phases,
             made_of,
+            plan,
             result,
         }
     }

@@ -5,10 +5,11 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::{File, OpenOptions};
-use std::io::{BufReader, Write as _};
+use std::io::{BufReader, Error, ErrorKind, Write as _};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -17,15 +18,20 @@ use uuid::Uuid;
 use super::error::BatchError;
 use super::grading::Grades;
 use super::layout::{PRIVATE, claim, journal_file, redactions_file, results_file};
+use super::manifest::noted_plan;
 use super::result_line::{Graded, Known, ResultLine};
 use super::shard_id::ShardOf;
-use crate::files::{check_own, read_line};
+use crate::files::{LINE_BYTES_MAX, check_own, open_own, read_line, require_regular};
 use crate::journal::{
     Entry, JournalError, LockedJournal, PlacedRecord, Record, Replied, RunPlaces, RunSpec, RunWriter,
     SharedJournal, require_own_build,
 };
 use crate::protocol::OutcomeKind;
 use crypto::Digest;
+
+/// The fault of a second `opened` record of a run.
+pub(super) const OPENED_TWICE: &str =
+    "its run has begun on an earlier line, and a run begins once in a journal";
 
 /// The ends that are tried again.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -68,6 +74,8 @@ pub struct Shard {
     redacted: BTreeSet<(String, String)>,
     /// The runs with tokens in place of such text.
     redacted_runs: HashSet<Uuid>,
+    /// The SHA-256 of the plan of the evaluation to which the batch belongs, if it belongs to one.
+    plan: Option<Digest>,
 }
 
 /// The place of a line of results, and the end that it states.
@@ -130,6 +138,7 @@ impl Shard {
             journal.discard_empty();
             return Err(why);
         }
+        let plan = noted_plan(folder)?;
         let mut rows = HashMap::new();
         known(&results_path, true, |offset, bytes, row| {
             // For a run that was tried again, the last line counts.
@@ -138,29 +147,22 @@ impl Shard {
         })?;
         let mut borne_out = 0;
         let (mut redacted, mut redacted_runs) = (BTreeSet::new(), HashSet::new());
+        let mut opened_runs: HashSet<Uuid> = HashSet::new();
         let journal = journal.read(|record: Record, line| {
             let run = record.run.parse().map_err(|_| "its `run` is not the id of a batch run".to_owned())?;
+            if let Entry::Opened(opened) = &record.event {
+                if !opened_runs.insert(run) {
+                    return Err(OPENED_TWICE.to_owned());
+                }
+                if opened.redacted {
+                    let model = opened.cell.as_ref().map(|cell| cell.model.clone());
+                    redacted_runs.insert(run);
+                    redacted.insert((opened.setup.roleset.clone(), model.unwrap_or_default()));
+                }
+            }
             let this = begun.entry(run).or_default();
             this.lines.push(line);
-            if let Entry::Opened(opened) = &record.event
-                && opened.redacted
-            {
-                let model = opened.cell.as_ref().map(|cell| cell.model.clone());
-                redacted_runs.insert(run);
-                redacted.insert((opened.setup.roleset.clone(), model.unwrap_or_default()));
-            }
-            this.ended = match &record.event {
-                Entry::Stopped { outcome } => {
-                    Some(outcome.kind()).filter(|ending| *ending != OutcomeKind::Interrupted)
-                }
-                Entry::Opened(_)
-                | Entry::Asked(_)
-                | Entry::Replied(_)
-                | Entry::Found(_)
-                | Entry::Executed(_)
-                | Entry::LeftOut(_)
-                | Entry::Resumed { .. } => None,
-            };
+            this.ended = ending_of(&record.event);
             this.is_told = rows.get(&run).is_some_and(|place| place.head == line.sha256.leading_u64());
             borne_out += usize::from(this.is_told);
             if this.is_told && this.ended.is_some_and(OutcomeKind::is_final) {
@@ -187,7 +189,13 @@ impl Shard {
             begun,
             redacted,
             redacted_runs,
+            plan,
         })
+    }
+
+    /// Returns the SHA-256 of the plan of the evaluation to which the batch belongs, if it belongs to one.
+    pub(super) fn plan(&self) -> Option<Digest> {
+        self.plan
     }
 
     /// Returns the runs without a final line of results.
@@ -331,9 +339,19 @@ impl Shard {
 
     /// Adds a line of results.
     pub(super) fn add(&mut self, row: &ResultLine) -> Result<(), BatchError> {
+        self.append(row)
+    }
+
+    fn append(&mut self, row: &impl Serialize) -> Result<(), BatchError> {
         let mut line = serde_json::to_vec(row).unwrap_or_default();
         line.push(b'\n');
-        self.results.write_all(&line).map_err(BatchError::io("write to", &self.results_path))
+        let written = if line.len() as u64 > LINE_BYTES_MAX {
+            let why = format!("a line is longer than {LINE_BYTES_MAX} bytes, and no reader would take it");
+            Err(Error::new(ErrorKind::FileTooLarge, why))
+        } else {
+            self.results.write_all(&line)
+        };
+        written.map_err(BatchError::io("write to", &self.results_path))
     }
 
     /// Adds a run's line again, with a new verdict on whether it is right, and the grades behind it.
@@ -358,14 +376,28 @@ impl Shard {
                 None => row.remove(name),
             };
         }
-        let mut line = serde_json::to_vec(&row).unwrap_or_default();
-        line.push(b'\n');
-        self.results.write_all(&line).map_err(BatchError::io("write to", &self.results_path))
+        self.append(&row)
     }
 
     /// Makes the results durable.
     pub(super) fn sync(&self) -> Result<(), BatchError> {
         self.results.sync_data().map_err(BatchError::io("sync", &self.results_path))
+    }
+}
+
+/// Returns how a record ends its run, unless the run was interrupted and can continue.
+fn ending_of(event: &Entry) -> Option<OutcomeKind> {
+    match event {
+        Entry::Stopped { outcome } => {
+            Some(outcome.kind()).filter(|ending| *ending != OutcomeKind::Interrupted)
+        }
+        Entry::Opened(_)
+        | Entry::Asked(_)
+        | Entry::Replied(_)
+        | Entry::Found(_)
+        | Entry::Executed(_)
+        | Entry::LeftOut(_)
+        | Entry::Resumed { .. } => None,
     }
 }
 
@@ -376,27 +408,30 @@ pub(super) fn known(
     is_cut: bool,
     mut each: impl FnMut(u64, u32, Known),
 ) -> Result<(), BatchError> {
-    let file = match OpenOptions::new().read(true).write(is_cut).open(path) {
+    let opened = if is_cut { OpenOptions::new().read(true).write(true).open(path) } else { open_own(path) };
+    let file = match opened {
         Ok(file) => file,
-        Err(why) if why.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(why) => return Err(BatchError::io("open", path)(why)),
+        Err(why) if why.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(why) => return Err(BatchError::of_results(path, 1, why)),
     };
+    require_regular(&file).map_err(|why| BatchError::of_results(path, 1, why))?;
     let mut lines = BufReader::with_capacity(1 << 16, &file);
     let (mut line, mut whole, mut number) = (Vec::new(), 0, 0);
-    loop {
+    let torn = loop {
         line.clear();
-        let count = read_line(&mut lines, &mut line).map_err(BatchError::io("read", path))?;
-        if line.pop_if(|last| *last == b'\n').is_none() {
-            break;
-        }
         number += 1;
+        let count =
+            read_line(&mut lines, &mut line).map_err(|why| BatchError::of_results(path, number, why))?;
+        if line.pop_if(|last| *last == b'\n').is_none() {
+            break count;
+        }
         let wrong = |why: String| BatchError::Results { path: path.to_owned(), line: number, why };
         let row: Known = serde_json::from_slice(&line).map_err(|why| wrong(why.to_string()))?;
         let bytes = u32::try_from(line.len()).map_err(|_| wrong("it is too long".to_owned()))?;
         each(whole, bytes, row);
         whole += count as u64;
-    }
-    if !line.is_empty() && is_cut {
+    };
+    if torn > 0 && is_cut {
         file.set_len(whole).map_err(BatchError::io("cut the torn last line of", path))?;
     }
     Ok(())

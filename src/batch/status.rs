@@ -4,7 +4,7 @@
 //! process.
 
 use std::collections::HashMap;
-use std::fs::{File, TryLockError};
+use std::fs::TryLockError;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -14,7 +14,7 @@ use super::batch_stats::{BatchStats, EndCounts};
 use super::error::BatchError;
 use super::shard_id::ShardOf;
 use super::{layout, shard};
-use crate::files::{SMALL_BYTES_MAX, read_text, write_whole};
+use crate::files::{HeldFolder, SMALL_BYTES_MAX, open_own, read_own, write_whole};
 
 /// The report of a shard's running process, in `progress-I.json`, or `progress.json` for a single shard.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -79,6 +79,7 @@ impl Progress {
     /// Returns any error of the file system.
     pub fn write(&self, folder: &Path, shard: ShardOf) -> std::io::Result<()> {
         let text = serde_json::to_string(self).unwrap_or_default() + "\n";
+        let _held = HeldFolder::wait(folder)?;
         write_whole(&folder.join(shard.file_name("progress", "json")), &text, layout::PRIVATE)
     }
 }
@@ -100,17 +101,17 @@ pub fn status(folder: &Path) -> Result<Vec<ShardStatus>, BatchError> {
         for (outcome, right) in last.into_values() {
             ended.add(outcome, right);
         }
-        let text =
-            read_text(&folder.join(ShardOf { index, count }.file_name("progress", "json")), SMALL_BYTES_MAX);
-        let progress = text.ok().and_then(|text| serde_json::from_str(&text).ok());
+        let bytes =
+            read_own(&folder.join(ShardOf { index, count }.file_name("progress", "json")), SMALL_BYTES_MAX);
+        let progress = bytes.ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
         Ok(ShardStatus { index, ended, progress, is_live: is_live(&layout::journal_file(folder, index)) })
     };
     (0..count).map(of).collect()
 }
 
 /// Returns whether a process writes to a journal.
-fn is_live(journal: &Path) -> Option<bool> {
-    let Ok(file) = File::open(journal) else { return Some(false) };
+pub(super) fn is_live(journal: &Path) -> Option<bool> {
+    let Ok(file) = open_own(journal) else { return Some(false) };
     // The lock is released at once, when the file is closed.
     match file.try_lock_shared() {
         Ok(()) => Some(false),

@@ -3,8 +3,8 @@
 //! The input is a folder. The output is how many runs hold, or the first fault. Runs are followed through a journal record by
 //! record, so only runs that have not ended are in memory.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
 use serde::Serialize;
@@ -13,10 +13,13 @@ use uuid::Uuid;
 use super::error::BatchError;
 use super::evidence::ResultLines;
 use super::matrix::run_id;
+use super::noted_columns::NotedColumns;
+use super::shard::OPENED_TWICE;
 use super::shard_id::ShardOf;
+use super::status::is_live;
 use super::{layout, strays};
 use crate::engine::RunState;
-use crate::journal::{Entry, Record, has_gaps, read_shared, require_own_build};
+use crate::journal::{Entry, GapRule, Record, RemovedLines, read_with_gaps, require_own_build};
 use crate::protocol::Outcome;
 use crypto::Digest;
 
@@ -24,24 +27,36 @@ use crypto::Digest;
 pub(super) const NO_CELL: &str = "its run names no task of a batch";
 
 /// The result of a verification.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
 pub struct VerifiedBatch {
     /// The runs whose records follow from each other and lead to their line of results.
     pub ended: u64,
     /// The runs that have ended without a line of results yet.
     pub untold: u64,
+    /// Those of them whose shard no process is running, so that their lines are lost.
+    #[serde(skip)]
+    pub without_result: u64,
     /// The runs that are under way, or were cut off.
     pub open: u64,
     /// The shards without any file.
     pub absent_shards: u64,
     /// The shards from whose journals runs were removed.
     pub shards_with_gaps: u64,
+    /// The lines that were removed.
+    #[serde(flatten)]
+    pub removed: RemovedLines,
+    /// The runs with a calibration.
+    #[serde(skip)]
+    pub calibrated: u64,
+    /// The SHA-256 of each plan of an evaluation that runs were made for.
+    #[serde(skip)]
+    pub plans: BTreeSet<Digest>,
 }
 
 impl VerifiedBatch {
     fn count(&mut self, run: &Open) {
         let has_ended = run.state.outcome().is_some_and(|outcome| *outcome != Outcome::Interrupted);
-        if run.is_told {
+        if run.is_reported {
             self.ended += 1;
         } else if has_ended {
             self.untold += 1;
@@ -60,7 +75,7 @@ struct Open {
     /// The SHA-256 of its last line.
     head: Digest,
     /// Whether its line of results states its end, and no record has come since then.
-    is_told: bool,
+    is_reported: bool,
 }
 
 /// Verifies the batch in a folder. The function `examine` sees each run that has ended, for good or at a limit, and may find a
@@ -68,86 +83,136 @@ struct Open {
 ///
 /// # Errors
 ///
-/// Returns [`BatchError`] for a broken chain, an impossible record, a line of results that differs, a file of a shard that the batch
-/// does not count, or a fault that `examine` finds.
+/// Returns [`BatchError`] for a broken chain, an impossible record, a line of results that differs, or a fault that `examine` finds. The
+/// same holds for a column of the manifest that its runs contradict, and for a file of a shard that the batch does not count.
 pub fn verify(folder: &Path, examine: &mut Examine<'_>) -> Result<VerifiedBatch, BatchError> {
-    let mut verified = VerifiedBatch::default();
+    verify_with_gaps(folder, GapRule::OfServer, examine)
+}
+
+/// Verifies the batch in a folder, and takes those gaps in its journals that this rule allows.
+///
+/// # Errors
+///
+/// Returns the errors of [`verify`].
+pub fn verify_with_gaps(
+    folder: &Path,
+    gaps: GapRule,
+    examine: &mut Examine<'_>,
+) -> Result<VerifiedBatch, BatchError> {
     let count = layout::count(folder)?;
+    let mut verification = BatchVerification {
+        folder,
+        gaps,
+        verified: VerifiedBatch::default(),
+        columns: NotedColumns::read(folder)?,
+        examine,
+    };
     for index in 0..count {
-        verify_shard(folder, ShardOf { index, count }, &mut verified, examine)?;
+        verification.add_shard(ShardOf { index, count })?;
     }
+    let BatchVerification { verified, columns, .. } = verification;
+    columns.require_confirmed()?;
     match strays::find(folder, count)?.into_iter().next() {
         Some(stray) => Err(stray.into()),
         None => Ok(verified),
     }
 }
 
-fn verify_shard(
-    folder: &Path,
-    which: ShardOf,
-    verified: &mut VerifiedBatch,
-    examine: &mut Examine<'_>,
-) -> Result<(), BatchError> {
-    let (results, journal) =
-        (layout::results_file(folder, which.index), layout::journal_file(folder, which.index));
-    require_own_build(&journal)?;
-    let mut claims = ResultLines::read(&results)?;
-    if !journal.exists() {
-        verified.absent_shards += 1;
-        return claims.are_all_found(&journal);
+/// A verification that is under way.
+struct BatchVerification<'a, 'b> {
+    folder: &'a Path,
+    gaps: GapRule,
+    verified: VerifiedBatch,
+    columns: NotedColumns,
+    examine: &'a mut Examine<'b>,
+}
+
+impl BatchVerification<'_, '_> {
+    fn add_shard(&mut self, which: ShardOf) -> Result<(), BatchError> {
+        let (results, journal) =
+            (layout::results_file(self.folder, which.index), layout::journal_file(self.folder, which.index));
+        require_own_build(&journal)?;
+        let (was_in_use, untold) = (is_live(&journal) != Some(false), self.verified.untold);
+        let mut claims = ResultLines::read(&results)?;
+        if !journal.exists() {
+            self.verified.absent_shards += 1;
+            return claims.are_all_found(&journal);
+        }
+        let mut open: HashMap<Uuid, Open> = HashMap::new();
+        let mut ended: HashSet<Uuid> = HashSet::new();
+        let mut differs = None;
+        let removed = read_with_gaps(&journal, self.gaps, |record: Record, line| {
+            let run: Uuid =
+                record.run.parse().map_err(|_| "its `run` is not the id of a batch run".to_owned())?;
+            if ended.contains(&run) {
+                return Err(OPENED_TWICE.to_owned());
+            }
+            let head = open.get(&run).map_or(Digest::ZERO, |this| this.head);
+            if record.run_prev.is_some_and(|before| before != head) {
+                return Err(
+                    "its `run_prev` is not the digest of the line before it of the same run".to_owned()
+                );
+            }
+            let this = match open.entry(run) {
+                Slot::Occupied(slot) => {
+                    let this = slot.into_mut();
+                    this.state.apply(&record).map_err(|why| why.to_string())?;
+                    this
+                }
+                Slot::Vacant(slot) => {
+                    let state = RunState::open(&record).map_err(|why| why.to_string())?;
+                    require_own_id(run, &state, which)?;
+                    self.begin(&state);
+                    slot.insert(Open { state, head, is_reported: false })
+                }
+            };
+            (this.head, this.is_reported) = (line.sha256, false);
+            if let Entry::Stopped { outcome } = &record.event {
+                let reported = claims.check(run, &this.state, line.sha256);
+                this.is_reported = reported.unwrap_or_else(|why| {
+                    differs = differs.take().or(Some(why));
+                    false
+                });
+                // A run that has ended for good is dropped from memory, but for its id.
+                if outcome.is_final() {
+                    (self.examine)(&this.state)?;
+                    self.verified.count(this);
+                    open.remove(&run);
+                    ended.insert(run);
+                }
+            }
+            Ok(())
+        })?;
+        differs.map_or(Ok(()), Err)?;
+        self.verified.shards_with_gaps += u64::from(removed.places > 0);
+        self.verified.removed.merge(removed);
+        let mut open: Vec<(Uuid, Open)> = open.into_iter().collect();
+        open.sort_by_key(|(run, _)| *run);
+        for (_, run) in &open {
+            if matches!(run.state.outcome(), Some(Outcome::Budget { .. })) {
+                let examined = (self.examine)(&run.state);
+                examined.map_err(|why| BatchError::Stray { path: journal.clone(), why })?;
+            }
+            self.verified.count(run);
+        }
+        // A process that has run the shard meanwhile adds the lines of its runs after their records.
+        if !was_in_use && is_live(&journal) == Some(false) {
+            self.verified.without_result += self.verified.untold - untold;
+        }
+        claims.are_all_found(&journal)
     }
-    let mut open: HashMap<Uuid, Open> = HashMap::new();
-    let mut differs = None;
-    verified.shards_with_gaps += u64::from(has_gaps(&journal));
-    read_shared(&journal, |record: Record, line| {
-        let run: Uuid =
-            record.run.parse().map_err(|_| "its `run` is not the id of a batch run".to_owned())?;
-        let head = open.get(&run).map_or(Digest::ZERO, |this| this.head);
-        if record.run_prev.is_some_and(|before| before != head) {
-            return Err("its `run_prev` is not the digest of the line before it of the same run".to_owned());
-        }
-        let this = match open.entry(run) {
-            Slot::Occupied(slot) => {
-                let this = slot.into_mut();
-                this.state.apply(&record).map_err(|why| why.to_string())?;
-                this
-            }
-            Slot::Vacant(slot) => {
-                let state = RunState::open(&record).map_err(|why| why.to_string())?;
-                is_of(run, &state, which)?;
-                slot.insert(Open { state, head, is_told: false })
-            }
-        };
-        (this.head, this.is_told) = (line.sha256, false);
-        if let Entry::Stopped { outcome } = &record.event {
-            let told = claims.check(run, &this.state, line.sha256);
-            this.is_told = told.unwrap_or_else(|why| {
-                differs = differs.take().or(Some(why));
-                false
-            });
-            // A run that has ended for good is dropped from memory.
-            if outcome.is_final() {
-                examine(&this.state)?;
-                verified.count(this);
-                open.remove(&run);
-            }
-        }
-        Ok(())
-    })?;
-    differs.map_or(Ok(()), Err)?;
-    let mut open: Vec<(Uuid, Open)> = open.into_iter().collect();
-    open.sort_by_key(|(run, _)| *run);
-    for (_, run) in &open {
-        if matches!(run.state.outcome(), Some(Outcome::Budget { .. })) {
-            examine(&run.state).map_err(|why| BatchError::Stray { path: journal.clone(), why })?;
-        }
-        verified.count(run);
+
+    /// Takes the first record of a run.
+    fn begin(&mut self, state: &RunState) {
+        let opened = state.opened();
+        self.columns.compare(opened);
+        self.verified.calibrated += u64::from(opened.calibration.is_some());
+        self.verified.plans.extend(opened.cell.as_ref().and_then(|cell| cell.plan));
     }
-    claims.are_all_found(&journal)
 }
 
 /// Checks that the id of a run follows from its record, and that the run belongs to this shard.
-fn is_of(run: Uuid, state: &RunState, which: ShardOf) -> Result<(), String> {
+fn require_own_id(run: Uuid, state: &RunState, which: ShardOf) -> Result<(), String> {
     if !which.has(run) {
         return Err(format!("its run does not belong to shard {which}"));
     }

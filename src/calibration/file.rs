@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::applied::{AppliedCalibration, CalibratedOn};
 use super::certified::{RiskStep, steps, threshold};
+use super::counts::{ANSWERS_MIN, ItemsNote, are_possible};
 use super::error::CalibrationError;
 use super::features::Features;
 use super::fit::Fit;
@@ -18,9 +19,6 @@ use crate::core::{Endpoint, PROGRAM};
 use crate::protocol::RunSetup;
 use crate::text::escape;
 use crypto::{Digest, Hasher};
-
-/// The fewest answers of a calibration.
-pub const ANSWERS_MIN: usize = 20;
 
 /// The most runs of a calibration.
 const RUNS_MAX: usize = 1_000_000;
@@ -50,30 +48,15 @@ pub struct Calibration {
     pub made_at: String,
     /// The way of its runs.
     pub way: CalibratedWay,
+    /// The choices among the runs of a folder, as `--only` takes them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub only: Vec<String>,
     /// The runs.
     pub items: ItemsNote,
     /// The fit of the first half.
     pub fit: Fit,
     /// The errors among the surest answers of the second half, as more of them are taken.
     pub steps: Vec<RiskStep>,
-}
-
-/// The runs of a calibration.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct ItemsNote {
-    /// The digest of all tasks with their roleset and parameters.
-    pub sha256: Digest,
-    /// The number of runs, one of each task.
-    pub runs: usize,
-    /// The runs with an answer.
-    pub answered: usize,
-    /// The runs with the right answer.
-    pub right: usize,
-    /// The answers that were fitted.
-    pub fitted: usize,
-    /// The runs of the half that certifies, with or without an answer.
-    pub certifying: usize,
 }
 
 /// The part of a file that names its writer.
@@ -121,10 +104,12 @@ impl Calibration {
             answered,
             right: runs.iter().filter(has_answer).filter(|run| run.is_right).count(),
             fitted: fitted.len(),
+            fitted_right: fitted.iter().filter(|(_, is_right)| *is_right).count(),
             certifying: of_half(1).count(),
         };
         let steps = steps(certifying.collect());
-        Ok(Self { v: Self::VERSION, program: program.to_owned(), made_at, way, items, fit, steps })
+        let (program, only) = (program.to_owned(), Vec::new());
+        Ok(Self { v: Self::VERSION, program, made_at, way, only, items, fit, steps })
     }
 
     /// Reads the text of a file.
@@ -152,33 +137,59 @@ impl Calibration {
 
     /// Returns what is impossible about the figures of a file, if anything is.
     fn fault(&self) -> Option<&'static str> {
-        let ItemsNote { runs, answered, right, fitted, certifying, .. } = self.items;
-        let is_possible = |step: &RiskStep| {
-            let all = f64::from(step.answered);
-            step.errors <= step.answered && (0.0..=all).contains(&step.expected)
-        };
-        let is_sorted = self.steps.is_sorted_by(|one, next| {
-            one.from > next.from && one.answered < next.answered && one.errors <= next.errors
-        });
-        let (last, wrong) =
-            self.steps.last().map_or((0, 0), |step| (step.answered as usize, step.errors as usize));
-        match () {
-            () if runs > RUNS_MAX => Some("it has too many runs"),
-            () if right > answered || answered > runs || fitted > answered || certifying > runs => {
-                Some("its numbers of runs contradict each other")
-            }
-            () if !is_sorted || !self.steps.iter().all(is_possible) || last > certifying => {
-                Some("its steps contradict each other")
-            }
-            () if last + fitted > answered || wrong + right > answered => {
-                Some("its steps contradict its numbers of runs")
-            }
-            () if humantime::parse_rfc3339(&self.made_at).is_err() => Some("its `made_at` is no time"),
-            () if self.way.extras.len() != self.way.models.len() => {
-                Some("its `extras` are not one for each of its models")
-            }
-            () => self.fit.fault(),
+        if self.items.runs > RUNS_MAX {
+            return Some("it has too many runs");
         }
+        if !self.items.are_possible() {
+            return Some("its numbers of runs contradict each other");
+        }
+        if !are_possible(&self.steps, &self.fit) || self.certified() > self.items.certifying {
+            return Some("its steps contradict each other");
+        }
+        if !self.has_possible_errors() {
+            return Some("its steps contradict its numbers of runs");
+        }
+        if !self.items.are_halves() {
+            return Some("its numbers of runs contradict each other");
+        }
+        if humantime::parse_rfc3339(&self.made_at).is_err() {
+            return Some("its `made_at` is no time");
+        }
+        if self.way.extras.len() != self.way.models.len() {
+            return Some("its `extras` are not one for each of its models");
+        }
+        self.fit.fault(self.items.fitted, self.items.fitted_right)
+    }
+
+    /// Returns the number of answers of the half that certifies, without those of a class that was not fitted.
+    fn certified(&self) -> usize {
+        self.steps.last().map_or(0, |step| step.answered as usize)
+    }
+
+    /// Returns whether the errors of the last step can be those of the half that certifies.
+    fn has_possible_errors(&self) -> bool {
+        let ItemsNote { answered, right, fitted, fitted_right, .. } = self.items;
+        let wrong = self.steps.last().map_or(0, |step| step.errors as usize);
+        let (of_steps, right_of_steps) = (self.certified(), self.certified() - wrong);
+        // The answers that are in no step are those of a class that was not fitted, right or wrong.
+        let (Some(answers), Some(right)) =
+            ((answered - fitted).checked_sub(of_steps), right.checked_sub(fitted_right))
+        else {
+            return false;
+        };
+        (right_of_steps..=right_of_steps + answers).contains(&right)
+    }
+
+    /// Returns the part in which a calibration that was made again of the same runs differs, if any does. The time is no such part.
+    pub fn difference(&self, again: &Self) -> Option<&'static str> {
+        let parts = [
+            ("program", self.program == again.program),
+            ("way", self.way == again.way),
+            ("items", self.items == again.items),
+            ("fit", self.fit.is_like(&again.fit)),
+            ("steps", self.steps == again.steps),
+        ];
+        parts.into_iter().find(|(_, is_same)| !is_same).map(|(name, _)| name)
     }
 
     /// Returns the text of the file.
@@ -232,6 +243,8 @@ impl Calibration {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
     use crate::calibration::Confidence;
     use crate::core::{BasisPoints, MockEndpoint};
@@ -387,5 +400,50 @@ mod tests {
         assert_eq!(applied.clone().at_least(below), applied, "a lower wish changes nothing");
         let without_risk = calibration.applied(Digest::ZERO, None).unwrap();
         assert_eq!(without_risk.judge(agreed.clone(), None), agreed);
+    }
+
+    /// Each count can be derived from the others, or is bounded by them.
+    #[test]
+    fn contradicting_counts_are_refused() {
+        let (few, many) =
+            (made(40, |number| number % 4 < 3), made(400, |number| number % 4 < 3 || number % 8 == 3));
+        for (made, at, value) in [
+            (&few, "/fit/classes/A/right", json!(14)),
+            (&few, "/fit/classes/A/all", json!(1)),
+            (&few, "/fit/classes/A/right", json!(u32::MAX)),
+            (&few, "/items/fitted", json!(0)),
+            (&few, "/items/fitted_right", json!(0)),
+            (&few, "/items/answered", json!(39)),
+            (&few, "/items/answered", json!(47)),
+            (&few, "/items/right", json!(29)),
+            (&few, "/items/certifying", json!(19)),
+            (&few, "/items/runs", json!(39)),
+            (&few, "/steps/1/from", json!(0.1)),
+            (&few, "/steps/1/errors", json!(0)),
+            (&few, "/steps/1/answered", json!(19)),
+            (&few, "/steps/1/expected", json!(0)),
+            (&many, "/items/fitted", json!(0)),
+            (&many, "/items/fitted", json!(99)),
+            (&many, "/steps/0/from", json!(1.0)),
+            (&many, "/steps/1/errors", json!(0)),
+        ] {
+            let mut changed: Value = serde_json::from_str(&made.to_json()).unwrap();
+            let leaf = changed.pointer_mut(at).unwrap();
+            assert_ne!(*leaf, value, "{at}: {}", made.to_json());
+            *leaf = value;
+            let why = Calibration::parse(&changed.to_string());
+            assert!(matches!(why, Err(CalibrationError::Format(_))), "{at}: {why:?}");
+        }
+    }
+
+    #[test]
+    fn same_runs_make_the_same_calibration() {
+        let calibration = made(400, |number| number % 4 < 3);
+        let later = Calibration { made_at: "2027-01-01T00:00:00Z".to_owned(), ..calibration.clone() };
+        assert_eq!(calibration.difference(&later), None);
+        let other = made(400, |number| number % 4 < 2);
+        assert_eq!(calibration.difference(&other), Some("items"));
+        let steps = Vec::new();
+        assert_eq!(calibration.difference(&Calibration { steps, ..calibration.clone() }), Some("steps"));
     }
 }

@@ -17,6 +17,9 @@ const LOGISTIC_MIN: usize = 100;
 /// The numbers of an answer besides those of its class.
 const NUMBERS: usize = 6;
 
+/// The greatest difference between weights that two machines compute, as a share of the weight.
+const WEIGHT_ERROR: f64 = 1e-9;
+
 /// The scale of counts: a vote draws so many samples at most in its usual ways.
 const SAMPLES: f64 = 16.0;
 
@@ -26,8 +29,8 @@ const SAMPLES: f64 = 16.0;
 pub enum Fit {
     /// The share of right answers in each class, with one right and one wrong answer more (Laplace).
     Bins {
-        /// The share by class.
-        classes: BTreeMap<String, BasisPoints>,
+        /// The numbers of answers by class.
+        classes: BTreeMap<String, ClassCount>,
     },
     /// A logistic regression, with one right and one wrong answer more, whose numbers are the means of all.
     Logistic {
@@ -40,19 +43,34 @@ pub enum Fit {
     },
 }
 
+/// The fitted answers of a class.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClassCount {
+    /// The right ones.
+    pub right: u32,
+    /// All of them.
+    pub all: u32,
+}
+
+impl ClassCount {
+    /// Returns the confidence in an answer of the class.
+    fn value(self) -> Option<BasisPoints> {
+        BasisPoints::new((f64::from(self.right) + 1.0) / (f64::from(self.all) + 2.0))
+    }
+}
+
 impl Fit {
     /// Fits answers, each with its features and whether it is right.
     pub(super) fn new(answers: &[(&Features, bool)]) -> Self {
-        let mut classes: BTreeMap<&str, (u32, u32)> = BTreeMap::new();
+        let mut classes: BTreeMap<&str, ClassCount> = BTreeMap::new();
         for (features, is_right) in answers {
-            let (right, all) = classes.entry(&features.class).or_default();
-            *right += u32::from(*is_right);
-            *all += 1;
+            let count = classes.entry(&features.class).or_default();
+            count.right += u32::from(*is_right);
+            count.all += 1;
         }
         if answers.len() < LOGISTIC_MIN {
-            let share = |(right, all): (u32, u32)| f64::from(right + 1) / f64::from(all + 2);
-            let value = |counts| BasisPoints::new(share(counts)).unwrap_or_default();
-            let classes = classes.into_iter().map(|(class, counts)| (class.to_owned(), value(counts)));
+            let classes = classes.into_iter().map(|(class, count)| (class.to_owned(), count));
             return Self::Bins { classes: classes.collect() };
         }
         let classes: Vec<String> = classes.into_keys().map(str::to_owned).collect();
@@ -64,19 +82,53 @@ impl Fit {
         Self::Logistic { weights: logistic_fit(&rows), classes }
     }
 
-    /// Returns what is impossible about a fit in a file, if anything is.
-    pub(super) fn fault(&self) -> Option<&'static str> {
-        let Self::Logistic { classes, weights } = self else { return None };
-        let is_sorted = classes.is_sorted_by(|one, next| one < next);
-        let has_all = !classes.is_empty() && weights.len() == NUMBERS + classes.len() - 1;
-        (!is_sorted || !has_all || !weights.iter().all(|weight| weight.is_finite()))
-            .then_some("its weights do not fit its classes")
+    /// Returns what is impossible about a fit in a file, of so many answers and right ones, if anything is.
+    pub(super) fn fault(&self, fitted: usize, right: usize) -> Option<&'static str> {
+        match self {
+            Self::Bins { classes } => {
+                let (mut all_of_classes, mut right_of_classes) = (0_u64, 0_u64);
+                for count in classes.values() {
+                    all_of_classes += u64::from(count.all);
+                    right_of_classes += u64::from(count.right);
+                }
+                let is_possible = classes.values().all(|count| count.right <= count.all && count.all > 0);
+                let is_sum = (all_of_classes, right_of_classes) == (fitted as u64, right as u64);
+                (!is_possible || !is_sum || fitted >= LOGISTIC_MIN)
+                    .then_some("its classes contradict its numbers of runs")
+            }
+            Self::Logistic { classes, weights } => {
+                let is_sorted = classes.is_sorted_by(|one, next| one < next);
+                let has_all = !classes.is_empty() && weights.len() == NUMBERS + classes.len() - 1;
+                let is_possible = is_sorted && has_all && weights.iter().all(|weight| weight.is_finite());
+                (!is_possible || fitted < LOGISTIC_MIN).then_some("its weights do not fit its classes")
+            }
+        }
+    }
+
+    /// Returns whether some answer can have this confidence.
+    pub(super) fn can_give(&self, value: BasisPoints) -> bool {
+        match self {
+            Self::Bins { classes } => classes.values().any(|count| count.value() == Some(value)),
+            Self::Logistic { .. } => true,
+        }
+    }
+
+    /// Returns whether two fits are the same, but for the last digits of weights, which may differ between machines.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Logistic { classes, weights }, Self::Logistic { classes: others, weights: other }) => {
+                let is_near =
+                    |(one, other): (&f64, &f64)| (one - other).abs() <= WEIGHT_ERROR * one.abs().max(1.0);
+                classes == others && weights.len() == other.len() && weights.iter().zip(other).all(is_near)
+            }
+            (Self::Bins { .. } | Self::Logistic { .. }, _) => self == other,
+        }
     }
 
     /// Returns the confidence in an answer with these features, rounded down to ten-thousandths; `None` for a class without a fit.
     pub fn value(&self, features: &Features) -> Option<BasisPoints> {
         match self {
-            Self::Bins { classes } => classes.get(&features.class).copied(),
+            Self::Bins { classes } => classes.get(&features.class)?.value(),
             Self::Logistic { classes, weights } => {
                 BasisPoints::new(logistic_value(weights, &row(classes, features)?))
             }

@@ -15,6 +15,7 @@
 
 mod applied;
 mod certified;
+mod counts;
 mod error;
 mod features;
 mod file;
@@ -23,8 +24,9 @@ mod way;
 
 pub use applied::{AppliedCalibration, CalibratedOn, Confidence};
 pub use certified::{DOUBT, NotCertifiable, RiskStep, items_without_error, threshold};
+pub use counts::{ANSWERS_MIN, ItemsNote};
 pub use error::CalibrationError;
 pub use features::Features;
-pub use file::{ANSWERS_MIN, Calibration, ItemsNote, KnownRun};
-pub use fit::Fit;
+pub use file::{Calibration, KnownRun};
+pub use fit::{ClassCount, Fit};
 pub use way::{CalibratedWay, KnownParts, RunLimits};

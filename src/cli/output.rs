@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::time::SystemTime;
 
-use console::Term;
+use console::{Term, measure_text_width};
 use humantime::Rfc3339Timestamp;
 use serde_json::{Value, json};
 use textwrap::{Options, WordSplitter};
@@ -216,17 +216,17 @@ pub(super) fn wrapped(text: &str, width: usize) -> String {
             if line.starts_with("> ") { "> ".to_owned() } else { " ".repeat((indent + 2).min(width / 2)) };
         textwrap::fill(line, options.clone().subsequent_indent(&indent))
     };
-    glued(text).lines().map(line).collect::<Vec<_>>().join("\n").replace(GLUE, " ")
+    glued(text, width).lines().map(line).collect::<Vec<_>>().join("\n").replace(GLUE, " ")
 }
 
 /// A space at which no line is broken.
 const GLUE: char = '\u{a0}';
 
-/// Returns the text with glue in the commands that it quotes, so that each can be copied. A terminal continues a line that is too long.
-fn glued(text: &str) -> String {
+/// Returns the text with glue in the commands that it quotes and that fit on a line, so that each can be copied.
+fn glued(text: &str, width: usize) -> String {
     let mut is_quoted = false;
     let parts = text.split('`').map(|part| {
-        let is_command = is_quoted && part.starts_with("consensus ");
+        let is_command = is_quoted && part.starts_with("consensus ") && measure_text_width(part) + 4 < width;
         is_quoted = !is_quoted;
         if is_command { part.replace(' ', &GLUE.to_string()) } else { part.to_owned() }
     });

@@ -63,6 +63,16 @@ pub enum EvalError {
         /// The fault.
         why: String,
     },
+    /// The plan or the tasks are not those that the runs were made for.
+    #[error(
+        "`{path}` was changed after the evaluation began: {why}; restore it, or begin anew in another folder"
+    )]
+    Changed {
+        /// The file.
+        path: PathBuf,
+        /// The contradiction.
+        why: String,
+    },
     /// A folder of an evaluation where one batch is wanted.
     #[error("`{folder}` is an evaluation; its batches are `{folder}/arms` and `{folder}/bank`, or those of its parts", folder = .0.display())]
     SeveralBatches(PathBuf),
@@ -125,6 +135,7 @@ impl EvalError {
         match self {
             Self::Batch(error) => error.exit_code(),
             Self::Io { .. } | Self::Junit(_) => ExitCode::Internal,
+            Self::Changed { .. } | Self::Plan { .. } => ExitCode::Integrity,
             Self::Data { .. }
             | Self::Row { .. }
             | Self::Empty(_)
@@ -133,7 +144,6 @@ impl EvalError {
             | Self::SeveralBatches(_)
             | Self::Incomplete { .. }
             | Self::NotEmpty(_)
-            | Self::Plan { .. }
             | Self::OtherData { .. }
             | Self::OtherKind { .. }
             | Self::Clusters { .. }

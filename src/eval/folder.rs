@@ -3,13 +3,12 @@
 //! The input is tasks or a text. The output is a file in the folder, written whole, or the tasks that a file holds. The tasks are in it as
 //! they are used, so that their digest is that of the questions and the right answers.
 
-use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::error::EvalError;
 use crate::batch::{Line, TaskForm, TaskLine, TaskLines};
-use crate::files::write_whole;
+use crate::files::{HeldFolder, is_damage, open_own, write_whole};
 use crypto::Digest;
 
 /// The name of the file of tasks.
@@ -25,11 +24,8 @@ const PRIVATE: u32 = 0o600;
 /// # Errors
 ///
 /// Returns [`EvalError::Io`] if the folder cannot be opened.
-pub fn hold(folder: &Path) -> Result<File, EvalError> {
-    let lock =
-        File::open(folder).map_err(|why| EvalError::Io { action: "open", path: folder.to_owned(), why })?;
-    let _ = lock.lock();
-    Ok(lock)
+pub fn hold(folder: &Path) -> Result<HeldFolder, EvalError> {
+    HeldFolder::wait(folder).map_err(|why| EvalError::Io { action: "open", path: folder.to_owned(), why })
 }
 
 /// Returns the file of tasks in a folder.
@@ -37,8 +33,18 @@ pub fn tasks_file(folder: &Path) -> PathBuf {
     folder.join(TASKS)
 }
 
-/// Writes the file of tasks in a folder.
+/// Writes the file of tasks in a folder. Files there that killed processes were writing are removed.
 pub fn write_tasks<'a>(
+    folder: &Path,
+    tasks: impl IntoIterator<Item = &'a TaskLine>,
+) -> Result<(), EvalError> {
+    let held = hold(folder)?;
+    held.remove_unfinished();
+    write_held_tasks(folder, tasks)
+}
+
+/// Writes the file of tasks in a folder that this process holds.
+pub(super) fn write_held_tasks<'a>(
     folder: &Path,
     tasks: impl IntoIterator<Item = &'a TaskLine>,
 ) -> Result<(), EvalError> {
@@ -53,8 +59,9 @@ pub fn write_tasks<'a>(
 pub(super) fn read_tasks(folder: &Path) -> Result<Vec<TaskLine>, EvalError> {
     let path = tasks_file(folder);
     let wrong = |why| EvalError::Io { action: "read", path: path.clone(), why };
-    let file = match File::open(&path) {
+    let file = match open_own(&path) {
         Err(why) if why.kind() == ErrorKind::NotFound => return Err(EvalError::NoTasks(path)),
+        Err(why) if is_damage(&why) => return Err(EvalError::Changed { path, why: why.to_string() }),
         opened => opened.map_err(wrong)?,
     };
     let lines = TaskLines::open(file, TaskForm::default()).map_err(wrong)?;

@@ -13,6 +13,7 @@ use super::plan::EvalPlan;
 use crate::batch::{TallyTold, TaskLine, Told, WORDS_ARM, is_batch, results, text_is_right};
 use crate::protocol::OutcomeKind;
 use crate::text::escape;
+use crypto::Digest;
 
 /// The folder of the batch with the runs of all arms.
 pub const ARMS: &str = "arms";
@@ -158,7 +159,7 @@ impl EvalResults {
     ///
     /// # Errors
     ///
-    /// Returns [`EvalError::Batch`] if results cannot be read.
+    /// Returns [`EvalError::Batch`] if results cannot be read, and [`EvalError::Changed`] if they were made for another plan.
     pub fn read(folder: &Path, plan: &EvalPlan, tasks: &[TaskLine]) -> Result<Self, EvalError> {
         let place: HashMap<&str, usize> = (0..).zip(tasks).map(|(at, task)| (task.id.as_str(), at)).collect();
         let of_plan = |task: &TaskLine| Item {
@@ -170,9 +171,12 @@ impl EvalResults {
         let mut items: Vec<Item> = tasks.iter().map(of_plan).collect();
         let clusters: BTreeSet<String> = items.iter().filter_map(|item| item.cluster.clone()).collect();
         let clusters: HashMap<String, usize> = clusters.into_iter().zip(0..).collect();
+        // The plan that each run was made for.
+        let mut plans: BTreeSet<Option<Digest>> = BTreeSet::new();
         for part in Self::parts(folder, plan) {
             for (at, bank) in plan.banks.iter().enumerate() {
                 each(&part.join(&bank.folder), |told| {
+                    plans.insert(told.plan);
                     if let Some(item) = place.get(told.task.as_str()).filter(|_| told.arm == WORDS_ARM) {
                         items[*item].banks[at] = bank_item(&told, &tasks[*item]);
                     }
@@ -181,6 +185,7 @@ impl EvalResults {
             let arms: HashMap<&str, usize> =
                 plan.arms.iter().enumerate().map(|(at, arm)| (arm.name.as_str(), at)).collect();
             each(&part.join(ARMS), |told| {
+                plans.insert(told.plan);
                 if let (Some(item), Some(arm)) = (place.get(told.task.as_str()), arms.get(told.arm.as_str()))
                 {
                     let cluster = items[*item].cluster.as_ref().and_then(|name| clusters.get(name).copied());
@@ -188,6 +193,7 @@ impl EvalResults {
                 }
             })?;
         }
+        plan.require_made_for(folder, &plans)?;
         Ok(Self { items })
     }
 

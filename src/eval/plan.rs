@@ -3,18 +3,21 @@
 //! The input is the arms and banks that a person's command comes to. The output is `plan.json`, and the tasks beside it. A later command in
 //! the same folder must have the same plan, except that it may have more arms, and that a pilot may become the whole. A person who sees
 //! results and then changes the comparison finds something in any noise. The p-values of further arms are corrected for their number.
+//!
+//! Each run records the digest of the plan that it was made for, and the file keeps the plans of earlier commands. So a plan that was
+//! changed by hand is the plan of none of the runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::error::EvalError;
-use super::folder::{digest, hold, read_tasks, write, write_tasks};
+use super::folder::{digest, hold, read_tasks, write, write_held_tasks};
 use crate::batch::TaskLine;
 use crate::calibration::RunLimits;
-use crate::files::{LARGE_BYTES_MAX, is_unfinished, read_text};
+use crate::files::{LARGE_BYTES_MAX, is_unfinished, read_own};
 use crate::text::CanonicalKind;
 use crypto::Digest;
 
@@ -95,6 +98,16 @@ pub struct PlannedBank {
     pub is_curve: bool,
 }
 
+/// The file of a plan.
+#[derive(Deserialize, Serialize)]
+struct PlanFile {
+    #[serde(flatten)]
+    plan: EvalPlan,
+    /// The plans of earlier commands in the same folder, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    earlier: Vec<EvalPlan>,
+}
+
 /// The most parts of an evaluation.
 const PARTS_MAX: u64 = 100_000;
 
@@ -109,11 +122,65 @@ impl EvalPlan {
     /// Returns [`EvalError::OtherPlan`] if the folder has another plan, [`EvalError::NotEmpty`] if it has no plan and other files, and
     /// [`EvalError`] if files cannot be read or written.
     pub fn put(&self, folder: &Path, tasks: &[TaskLine]) -> Result<(), EvalError> {
-        let _held = hold(folder)?;
+        let held = hold(folder)?;
+        held.remove_unfinished();
         self.require_room(folder, tasks)?;
+        let mut earlier = Vec::new();
+        if Self::is_in(folder) {
+            let known = read_file(folder)?;
+            earlier = known.earlier;
+            if known.plan != *self && !earlier.contains(&known.plan) {
+                earlier.push(known.plan);
+            }
+        }
+        let file = PlanFile { plan: self.clone(), earlier };
         // A folder with a plan and no tasks yet is taken up by the same command.
-        write(&folder.join(FILE), &(serde_json::to_string_pretty(self).unwrap_or_default() + "\n"))?;
-        write_tasks(folder, tasks)
+        write(&folder.join(FILE), &(serde_json::to_string_pretty(&file).unwrap_or_default() + "\n"))?;
+        write_held_tasks(folder, tasks)
+    }
+
+    /// Returns the SHA-256 of the plan, which each of its runs records.
+    pub fn sha256(&self) -> Digest {
+        Digest::new(serde_json::to_string(self).unwrap_or_default().as_bytes())
+    }
+
+    /// Checks that the runs of the evaluation in `folder`, which record the plans of these digests, were made for this plan or for earlier
+    /// plans that may have grown into it.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`EvalError::Changed`] with the contradiction, and [`EvalError`] if files cannot be read.
+    pub fn require_made_for(
+        &self,
+        folder: &Path,
+        recorded: &BTreeSet<Option<Digest>>,
+    ) -> Result<(), EvalError> {
+        if recorded.is_empty() {
+            return Ok(());
+        }
+        let changed = |why: String| EvalError::Changed { path: folder.join(FILE), why };
+        let mut plans = read_file(folder)?.earlier;
+        plans.push(self.clone());
+        let known: Vec<Option<Digest>> = plans.iter().map(|plan| Some(plan.sha256())).collect();
+        if !recorded.iter().all(|plan| known.contains(plan)) {
+            return Err(changed("it is not the plan that the runs were made for".to_owned()));
+        }
+        if let [_] = plans[..] {
+            return Ok(());
+        }
+        let tasks = self.load_tasks(folder)?;
+        for pair in plans.windows(2) {
+            if let Some(what) = pair[1].difference(&pair[0], &tasks) {
+                return Err(changed(format!("an earlier plan cannot have grown into it: {what}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds the evaluation to which a batch belongs: in the folder above it, or above its part.
+    pub fn folder_of(batch: &Path) -> Option<PathBuf> {
+        let batch = batch.canonicalize().ok()?;
+        batch.ancestors().skip(1).take(2).find(|folder| Self::is_in(folder)).map(Path::to_owned)
     }
 
     /// Refuses a folder that has another plan, or no plan and other files.
@@ -149,8 +216,7 @@ impl EvalPlan {
         }
         let path = folder.join(FILE);
         let wrong = |why: String| EvalError::Plan { path: path.clone(), why };
-        let text = read_text(&path, LARGE_BYTES_MAX).map_err(|why| wrong(why.to_string()))?;
-        let plan: Self = serde_json::from_str(&text).map_err(|why| wrong(why.to_string()))?;
+        let plan = read_file(folder)?.plan;
         let is_curve = |at: usize| plan.banks.get(at).is_some_and(|bank| bank.is_curve);
         let has_bank = |arm: &PlannedArm| arm.bank.is_none_or(|bank| bank < plan.banks.len());
         let is_whole = plan.arms.iter().all(|arm| is_curve(arm.curve) && has_bank(arm));
@@ -168,12 +234,12 @@ impl EvalPlan {
     ///
     /// # Errors
     ///
-    /// Returns [`EvalError`] if they cannot be read or are not those of the plan.
+    /// Returns [`EvalError`] if they cannot be read, and [`EvalError::Changed`] if they are not those of the plan.
     pub fn load_tasks(&self, folder: &Path) -> Result<Vec<TaskLine>, EvalError> {
         let tasks = read_tasks(folder)?;
         if digest(&tasks) != self.tasks_sha256 || tasks.len() != self.items {
             let why = "the tasks beside it are not those that it was made for".to_owned();
-            return Err(EvalError::Plan { path: folder.join(FILE), why });
+            return Err(EvalError::Changed { path: folder.join(FILE), why });
         }
         Ok(tasks)
     }
@@ -255,6 +321,14 @@ impl EvalPlan {
         ];
         differences.into_iter().flatten().next()
     }
+}
+
+/// Reads the file of the plan in a folder.
+fn read_file(folder: &Path) -> Result<PlanFile, EvalError> {
+    let path = folder.join(FILE);
+    let wrong = |why: String| EvalError::Plan { path: path.clone(), why };
+    let bytes = read_own(&path, LARGE_BYTES_MAX).map_err(|why| wrong(why.to_string()))?;
+    serde_json::from_slice(&bytes).map_err(|why| wrong(why.to_string()))
 }
 
 /// Refuses a folder that holds something else, which the files of an evaluation would replace. An unfinished file of a killed process

@@ -20,7 +20,7 @@ use super::page::{Flipped, item_page, report_page};
 use super::plan::{EvalPlan, PlannedArm};
 use super::summary::{ArmSummary, Summary};
 use crate::batch::{TaskLine, is_batch, transcripts_of};
-use crate::files::private_folder;
+use crate::files::{is_unfinished, private_folder};
 use crate::text::escape;
 
 /// The most items with a page of their own.
@@ -128,13 +128,14 @@ fn require_own(items: &Path) -> std::io::Result<()> {
     Err(Error::new(ErrorKind::NotADirectory, why))
 }
 
-/// Makes the folder of items, without pages of an earlier report.
+/// Makes the folder of items, without pages of an earlier report or of a process that was killed.
 fn clear(items: &Path) -> std::io::Result<()> {
     require_own(items)?;
     private_folder(items)?;
     for entry in std::fs::read_dir(items)? {
         let entry = entry?;
-        if is_page(&entry.file_name())
+        let name = entry.file_name();
+        if (is_page(&name) || is_unfinished(&name))
             && let Err(why) = std::fs::remove_file(entry.path())
             && why.kind() != ErrorKind::NotFound
         {

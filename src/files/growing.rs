@@ -48,7 +48,7 @@ impl GrowingFile {
             if line.pop_if(|last| *last == b'\n').is_none() {
                 return Ok(());
             }
-            // A line has 1 GiB at most.
+            // A line has 64 MiB at most.
             let bytes = u32::try_from(line.len()).unwrap_or(u32::MAX);
             let place = LinePlace { offset: self.read, bytes };
             self.read += count as u64;

@@ -14,12 +14,14 @@ mod replacement;
 mod scratch;
 mod whole;
 
-pub use bounded::{LARGE_BYTES_MAX, LINE_BYTES_MAX, SMALL_BYTES_MAX, read, read_line, read_text};
-pub use bundle::write_bundle;
+pub use bounded::{
+    LARGE_BYTES_MAX, LINE_BYTES_MAX, SMALL_BYTES_MAX, is_damage, read, read_line, read_own, read_text,
+};
+pub use bundle::{unpack_bundle, write_bundle};
 pub use closed::remove_tree;
-pub use folder::private_folder;
+pub use folder::{HeldFolder, private_folder};
 pub use growing::{GrowingFile, LinePlace};
-pub use own::check_own;
+pub use own::{check_own, open_own, require_regular};
 pub use replacement::Replacement;
 pub use scratch::Scratch;
-pub use whole::{is_unfinished, write_whole};
+pub use whole::{is_unfinished, remove_unfinished, write_whole};

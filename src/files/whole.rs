@@ -8,7 +8,8 @@ use std::path::Path;
 
 use uuid::Uuid;
 
-/// Writes a file whole or not at all. `mode` sets who may read it, such as `0o600`. A device, a pipe or a folder is not replaced.
+/// Writes a file whole or not at all, also if the machine dies. `mode` sets who may read it, such as `0o600`. A device, a pipe or a
+/// folder is not replaced.
 ///
 /// # Errors
 ///
@@ -25,6 +26,8 @@ pub fn write_whole(path: &Path, text: &str, mode: u32) -> std::io::Result<()> {
     let written = file
         .set_permissions(Permissions::from_mode(mode))
         .and_then(|()| file.write_all(text.as_bytes()))
+        // A name that leads to text that is not on disk yet would lead to an empty file after a power cut.
+        .and_then(|()| file.sync_all())
         .and_then(|()| std::fs::rename(&temporary, path));
     written.inspect_err(|_| {
         // The new file is useless now; the first error is the one that matters.
@@ -37,6 +40,16 @@ pub fn is_unfinished(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     let id = name.strip_prefix('.').and_then(|name| name.strip_suffix(".new")?.rsplit_once('.'));
     id.is_some_and(|(_, id)| Uuid::parse_str(id).is_ok())
+}
+
+/// Removes the files that killed processes were writing into a folder. The caller keeps other processes from writing files whole there.
+pub fn remove_unfinished(folder: &Path) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        if is_unfinished(&entry.file_name()) {
+            // One that cannot be removed does no harm.
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
 }
 
 #[cfg(test)]
@@ -73,5 +86,8 @@ mod tests {
         );
         assert_eq!(std::fs::read_link(&device).unwrap(), Path::new("/dev/null"));
         assert_eq!(names(), 3);
+        std::fs::write(scratch.path().join(unfinished), "half").unwrap();
+        remove_unfinished(scratch.path());
+        assert_eq!(names(), 3, "the file of a killed process is gone, and all others are there");
     }
 }

@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 
 use super::gaps::Gaps;
 use super::{Record, VERSION};
+use crate::files::LINE_BYTES_MAX;
 use crate::text::check_depth;
 use crypto::Digest;
 
@@ -55,9 +56,15 @@ impl Chain {
             return Err(why.into());
         }
         // A line that no reader takes would make all lines after it worthless.
-        if !std::str::from_utf8(&out[start..]).is_ok_and(check_depth) {
+        let is_too_long = (out.len() - start) as u64 >= LINE_BYTES_MAX;
+        if is_too_long || !std::str::from_utf8(&out[start..]).is_ok_and(check_depth) {
             out.truncate(start);
-            return Err(std::io::Error::new(ErrorKind::InvalidData, "a record is nested too deeply"));
+            let why = if is_too_long {
+                format!("a record is longer than {LINE_BYTES_MAX} bytes, the limit for a line")
+            } else {
+                "a record is nested too deeply".to_owned()
+            };
+            return Err(std::io::Error::new(ErrorKind::InvalidData, why));
         }
         *self = Self { lines: self.lines + 1, head: Digest::new(&out[start..]) };
         out.push(b'\n');

@@ -151,6 +151,9 @@ pub struct InBatch {
     /// The labels of the task, by name. Runs are grouped by them, and no model sees them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub meta: BTreeMap<String, String>,
+    /// The SHA-256 of the plan of the evaluation that the run was made for, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Digest>,
 }
 
 /// The documents that may be searched.

@@ -1,10 +1,11 @@
 //! The errors of a journal.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
 use crate::core::{ExitCode, PROGRAM, is_unusable};
+use crate::files::is_damage;
 
 /// A journal that cannot be written, read or trusted.
 #[derive(Debug, Error)]
@@ -58,6 +59,15 @@ pub enum JournalError {
 }
 
 impl JournalError {
+    /// Returns the error of reading the line of this number, from 1, of the file at `path`.
+    pub(super) fn reading(path: &Path, line: u64, source: std::io::Error) -> Self {
+        let path = path.to_owned();
+        if is_damage(&source) {
+            return Self::Damaged { path, line, why: source.to_string() };
+        }
+        Self::Io { action: "read", path, source }
+    }
+
     /// Returns the exit code of a program that ends with this error.
     pub fn exit_code(&self) -> ExitCode {
         match self {

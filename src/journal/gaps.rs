@@ -2,6 +2,9 @@
 //!
 //! The list of gaps is a file beside the journal, which names each gap by the line behind it. A reader takes a break of the chain at these
 //! lines alone. The list proves nothing about the lines that are gone: a program that may write the journal may write the list too.
+//!
+//! Only the folder of a server that removes old runs has such a list, and its manifest says so. Anywhere else a list is damage: it would
+//! cut chosen runs out of a batch.
 
 use std::collections::HashSet;
 use std::io::{ErrorKind, Write as _};
@@ -9,12 +12,58 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{JournalError, VERSION};
-use crate::files::{Replacement, read_text};
+use super::{BATCH_FILE, JournalError, VERSION};
+use crate::files::{Replacement, SMALL_BYTES_MAX, read_own};
 use crypto::Digest;
 
 /// The most bytes of a list.
 const LIST_BYTES_MAX: u64 = 1 << 28;
+
+/// The reason why a list of gaps is refused.
+const OF_NO_SERVER: &str = "lines were removed from the journal, and `batch.json` does not say that a server removes old runs here; \
+     `consensus verify --with-gaps` reads what is left";
+
+/// The lists of gaps that a reader takes.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum GapRule {
+    /// The list in a folder whose manifest says that a server removes old runs from it.
+    #[default]
+    OfServer,
+    /// Any list, because a person has asked for it.
+    Any,
+}
+
+/// The lines that were removed from a journal, as far as a line behind them shows it.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
+pub struct RemovedLines {
+    /// The places where lines were removed.
+    #[serde(rename = "removed_places")]
+    pub places: u64,
+    /// The number of the lines.
+    #[serde(rename = "removed_lines")]
+    pub lines: u64,
+}
+
+impl RemovedLines {
+    /// Adds one place with so many lines, or none.
+    pub fn add(&mut self, lines: u64) {
+        self.places += u64::from(lines > 0);
+        self.lines = self.lines.saturating_add(lines);
+    }
+
+    /// Adds the lines that were removed from another journal.
+    pub fn merge(&mut self, other: Self) {
+        self.places += other.places;
+        self.lines = self.lines.saturating_add(other.lines);
+    }
+}
+
+/// The part of a manifest that says whether a server removes old runs.
+#[derive(Deserialize)]
+struct RemovalNote {
+    #[serde(default)]
+    removes_runs: bool,
+}
 
 /// A place where lines were removed.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
@@ -43,15 +92,18 @@ impl Gaps {
     ///
     /// # Errors
     ///
-    /// [`JournalError::Io`], and [`JournalError::Damaged`] if the list is not what this program writes.
-    pub(super) fn of(path: &Path) -> Result<Self, JournalError> {
+    /// [`JournalError::Io`], and [`JournalError::Damaged`] if the list is not what this program writes, or if this rule allows none.
+    pub(super) fn of(path: &Path, rule: GapRule) -> Result<Self, JournalError> {
         let list = list_of(path);
-        let text = match read_text(&list, LIST_BYTES_MAX) {
-            Ok(text) => text,
+        let bytes = match read_own(&list, LIST_BYTES_MAX) {
+            Ok(bytes) => bytes,
             Err(why) if why.kind() == ErrorKind::NotFound => return Ok(Self::default()),
-            Err(source) => return Err(JournalError::Io { action: "read", path: list, source }),
+            Err(why) => return Err(JournalError::reading(&list, 1, why)),
         };
-        match serde_json::from_str(&text) {
+        if rule == GapRule::OfServer && !has_removals(path) {
+            return Err(JournalError::Damaged { path: list, line: 1, why: OF_NO_SERVER.to_owned() });
+        }
+        match serde_json::from_slice(&bytes) {
             Ok(GapList { v: VERSION, gaps }) => Ok(Self(gaps.into_iter().collect())),
             Ok(GapList { v, .. }) => {
                 let why = format!("its format is version {v}; this program reads version {VERSION}");
@@ -82,9 +134,11 @@ impl Gaps {
     }
 }
 
-/// Returns whether runs were removed from the journal at `path`.
-pub fn has_gaps(path: &Path) -> bool {
-    list_of(path).exists()
+/// Returns whether the manifest beside the journal at `path` says that a server removes old runs.
+fn has_removals(path: &Path) -> bool {
+    let manifest = read_own(&path.with_file_name(BATCH_FILE), SMALL_BYTES_MAX);
+    let note = manifest.ok().and_then(|bytes| serde_json::from_slice::<RemovalNote>(&bytes).ok());
+    note.is_some_and(|note| note.removes_runs)
 }
 
 /// Returns the path of the list of gaps: that of the journal with the ending `gaps.json`.

@@ -16,7 +16,7 @@
 //! its request leaves: even if the process dies, a call that was paid for is on record.
 //!
 //! The lines of old runs can be removed from a shared journal. The others keep their bytes, and a list beside the journal names the gaps
-//! in its chain.
+//! in its chain. Only where the manifest of the folder says that a server removes old runs is such a list taken.
 //!
 //! This module never interprets a record: the engine's run state decides what follows from one.
 //!
@@ -26,6 +26,7 @@
 //! rules. This is found before the chain is checked, because the chain of another build may be made otherwise.
 
 mod chain;
+mod ends;
 mod entry;
 mod error;
 mod gaps;
@@ -36,21 +37,25 @@ mod run_places;
 mod shared;
 mod writer;
 
+pub use ends::{EndLine, read_ends};
 pub(crate) use entry::between;
 pub use entry::{
     Asked, Entry, Executed, Executor, Found, InBatch, InSession, LeftOut, Library, Limits, Record, Replied,
     RunSpec,
 };
 pub use error::JournalError;
-pub use gaps::has_gaps;
+pub use gaps::{GapRule, RemovedLines};
 pub use log::Log;
-pub use reader::{Journal, PlacedRecord, read, read_from, read_shared, require_own_build};
+pub use reader::{Journal, PlacedRecord, read, read_from, read_shared, read_with_gaps, require_own_build};
 pub use run_places::RunPlaces;
 pub use shared::{LockedJournal, RunWriter, SharedJournal};
 pub use writer::Writer;
 
 /// The journal's file name inside a run folder.
 pub const FILE_NAME: &str = "journal.jsonl";
+
+/// The name of the manifest beside the journals of a batch or a server.
+pub const BATCH_FILE: &str = "batch.json";
 
 /// The name of the file beside the journal that holds the table of redactions.
 pub const REDACTIONS_FILE: &str = "redactions.json";

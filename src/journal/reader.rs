@@ -1,16 +1,15 @@
 //! Reading a journal back. Nothing in it is trusted until its chain has been checked.
 
-use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 
 use super::chain::{Chain, Links};
-use super::gaps::Gaps;
+use super::gaps::{GapRule, Gaps, RemovedLines};
 use super::{Entry, JournalError, Record};
 use crate::core::PROGRAM;
-use crate::files::read_line;
+use crate::files::{open_own, read_line};
 use crate::text::escape;
 use crypto::Digest;
 
@@ -54,6 +53,8 @@ pub(super) struct Walked {
     pub(super) whole_bytes: u64,
     /// The length of a torn last line, in bytes.
     pub(super) torn_bytes: u64,
+    /// The lines that the gaps skip.
+    pub(super) removed: RemovedLines,
 }
 
 /// Reads the journal of one run at `path` and checks its chain. The file may also be the lines of one run from a shared journal.
@@ -63,12 +64,7 @@ pub(super) struct Walked {
 /// [`JournalError::Io`] if it cannot be read. [`JournalError::Damaged`], with the number of the line, for any damage
 /// except a torn last line, and for a journal without a whole line.
 pub fn read<E: DeserializeOwned>(path: &Path) -> Result<Journal<E>, JournalError> {
-    let file = File::open(path).map_err(|source| JournalError::Io {
-        action: "read",
-        path: path.to_owned(),
-        source,
-    })?;
-    read_from(file, path)
+    read_from(open_own(path).map_err(|why| JournalError::reading(path, 1, why))?, path)
 }
 
 /// Reads the journal of one run from its lines, as [`read`] does. Errors call them by `path`.
@@ -105,10 +101,22 @@ pub fn read_shared<E: DeserializeOwned>(
     path: &Path,
     each: impl FnMut(Record<E>, PlacedRecord) -> Result<(), String>,
 ) -> Result<(), JournalError> {
-    let io = |source| JournalError::Io { action: "read", path: path.to_owned(), source };
-    let file = File::open(path).map_err(io)?;
+    read_with_gaps(path, GapRule::OfServer, each).map(drop)
+}
+
+/// Reads a journal as [`read_shared`] does, and takes the gaps that this rule allows. Returns the lines that they skip.
+///
+/// # Errors
+///
+/// Those of [`read_shared`].
+pub fn read_with_gaps<E: DeserializeOwned>(
+    path: &Path,
+    rule: GapRule,
+    each: impl FnMut(Record<E>, PlacedRecord) -> Result<(), String>,
+) -> Result<RemovedLines, JournalError> {
+    let file = open_own(path).map_err(|why| JournalError::reading(path, 1, why))?;
     // A journal that is replaced at this moment has its new list already, which has the old gaps too.
-    walk(&file, path, Links::OfFile, &Gaps::of(path)?, each).map(drop)
+    Ok(walk(&file, path, Links::OfFile, &Gaps::of(path, rule)?, each)?.removed)
 }
 
 /// Reads a file from its current position to its end, and passes each record to `each`.
@@ -123,17 +131,18 @@ pub(super) fn walk<E: DeserializeOwned>(
     let (mut line, mut walked) = (Vec::new(), Walked::default());
     loop {
         line.clear();
-        let count = read_line(&mut lines, &mut line);
+        let number = walked.lines + 1;
         let count =
-            count.map_err(|source| JournalError::Io { action: "read", path: path.to_owned(), source })?;
+            read_line(&mut lines, &mut line).map_err(|why| JournalError::reading(path, number, why))?;
         if line.pop_if(|last| *last == b'\n').is_none() {
             walked.torn_bytes = count as u64;
             return Ok(walked);
         }
-        let number = walked.lines + 1;
         let damaged = |why: String| JournalError::Damaged { path: path.to_owned(), line: number, why };
         check_build(&line, path)?;
+        let before = walked.chain.lines;
         let record = walked.chain.check(&line, by, gaps).map_err(damaged)?;
+        walked.removed.add(walked.chain.lines - before - 1);
         if by == Links::AsFirst {
             by = if record.run_prev.is_some() { Links::OfRun } else { Links::OfFile };
         }
@@ -150,13 +159,13 @@ pub(super) fn walk<E: DeserializeOwned>(
 ///
 /// [`JournalError::OtherBuild`], and [`JournalError::Io`] if the journal is there and cannot be read.
 pub fn require_own_build(path: &Path) -> Result<(), JournalError> {
-    let io = |source| JournalError::Io { action: "read", path: path.to_owned(), source };
     if !path.exists() {
         return Ok(());
     }
     let mut header = Vec::new();
     let limit = HEADER_BYTES_MAX as u64;
-    File::open(path).and_then(|file| file.take(limit).read_to_end(&mut header)).map_err(io)?;
+    let read = open_own(path).and_then(|file| file.take(limit).read_to_end(&mut header));
+    read.map_err(|why| JournalError::reading(path, 1, why))?;
     check_build(&header, path)
 }
 
@@ -179,10 +188,15 @@ const HEADER_BYTES_MAX: usize = 512;
 
 /// Returns the program that an opening record names. The line is read as every build writes it, because another build may have other fields.
 fn opened_by(line: &[u8]) -> Option<&str> {
-    let header = &line[..line.len().min(HEADER_BYTES_MAX)];
-    // A long line may be cut within a character.
-    let header = header.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+    let header = take_header(line);
     let from = OPENINGS.iter().find_map(|opening| Some(header.find(opening)? + opening.len()))?;
     let (program, _) = header[from..].split_once('"')?;
     Some(program)
+}
+
+/// Returns the beginning of a line, in which its event begins.
+pub(super) fn take_header(line: &[u8]) -> &str {
+    let header = &line[..line.len().min(HEADER_BYTES_MAX)];
+    // A long line may be cut within a character.
+    header.utf8_chunks().next().map_or("", |chunk| chunk.valid())
 }

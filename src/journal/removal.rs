@@ -20,7 +20,7 @@ use std::path::Path;
 use serde::de::IgnoredAny;
 
 use super::chain::Links;
-use super::gaps::Gaps;
+use super::gaps::{GapRule, Gaps};
 use super::reader::walk;
 use super::{JournalError, Record};
 use crate::files::Replacement;
@@ -39,7 +39,8 @@ pub(super) fn remove(mut file: File, path: &Path, runs: &HashSet<String>) -> Res
     let (mut gaps, mut copied, mut removed) = (Gaps::default(), Ok(()), 0);
     // The number and the digest that the next line has without a gap: in the old file, and in the new one.
     let mut expected = [(0, Digest::ZERO); 2];
-    walk(&file, path, Links::OfFile, &Gaps::of(path)?, |record: Record<IgnoredAny>, line| {
+    let known = Gaps::of(path, GapRule::OfServer)?;
+    walk(&file, path, Links::OfFile, &known, |record: Record<IgnoredAny>, line| {
         let mut bytes = vec![0; line.bytes + 1];
         let (is_removed, follows) = (runs.contains(&record.run), (record.seq, record.prev));
         let files = if is_removed { &mut expected[..1] } else { &mut expected[..] };
@@ -63,6 +64,7 @@ pub(super) fn remove(mut file: File, path: &Path, runs: &HashSet<String>) -> Res
 #[cfg(test)]
 mod tests {
     use std::fs::OpenOptions;
+    use std::path::PathBuf;
 
     use proptest::prelude::*;
 
@@ -70,7 +72,15 @@ mod tests {
     use crate::files::Scratch;
     use crate::journal::chain::Chain;
     use crate::journal::gaps::list_of;
-    use crate::journal::{LockedJournal, SharedJournal, read_shared};
+    use crate::journal::{BATCH_FILE, LockedJournal, SharedJournal, read_shared, read_with_gaps};
+
+    /// Makes an empty journal in the folder of a server that removes old runs.
+    fn journal_of_server(folder: &Path) -> PathBuf {
+        std::fs::write(folder.join(BATCH_FILE), "{\"removes_runs\":true}").unwrap();
+        let path = folder.join("journal-0.jsonl");
+        File::create(&path).unwrap();
+        path
+    }
 
     fn append(path: &Path, runs: &[u8]) {
         drop(SharedJournal::open(path, |_: Record<u8>, _| Ok(())).unwrap());
@@ -97,8 +107,7 @@ mod tests {
             removed in proptest::collection::vec(proptest::collection::hash_set(0_u8..5, 0..4), 2),
         ) {
             let scratch = Scratch::new(&std::env::temp_dir(), "gaps").unwrap();
-            let path = scratch.path().join("journal-0.jsonl");
-            File::create(&path).unwrap();
+            let path = journal_of_server(scratch.path());
             append(&path, &parts[0]);
             for (runs, part) in removed.iter().zip(&parts[1..]) {
                 let before = std::fs::read_to_string(&path).unwrap();
@@ -116,7 +125,7 @@ mod tests {
                 read_shared(&path, |_: Record<u8>, _| Ok(())).unwrap();
             }
             let names = std::fs::read_dir(scratch.path()).unwrap().count();
-            prop_assert!(names == 2, "the journal and its list");
+            prop_assert!(names == 3, "the manifest, the journal and its list");
         }
     }
 
@@ -124,8 +133,7 @@ mod tests {
     #[test]
     fn missing_line_without_gap_is_damage() {
         let scratch = Scratch::new(&std::env::temp_dir(), "gaps").unwrap();
-        let path = scratch.path().join("journal-0.jsonl");
-        File::create(&path).unwrap();
+        let path = journal_of_server(scratch.path());
         append(&path, &[1, 2, 1, 3, 1]);
         let whole = std::fs::read_to_string(&path).unwrap();
         LockedJournal::take(&path).unwrap().remove(&["2".to_owned()].into()).unwrap();
@@ -149,5 +157,26 @@ mod tests {
         std::fs::remove_file(list_of(&path)).unwrap();
         without(1);
         assert!(matches!(read(), Err(JournalError::Damaged { line: 2, .. })), "{:?}", read());
+    }
+
+    /// A list cuts lines out of no other journal than that of a server that removes old runs, unless a person asks for it.
+    #[test]
+    fn gaps_of_no_server_are_damage() {
+        let scratch = Scratch::new(&std::env::temp_dir(), "gaps").unwrap();
+        let path = journal_of_server(scratch.path());
+        append(&path, &[1, 2, 2, 3, 2, 1]);
+        LockedJournal::take(&path).unwrap().remove(&["2".to_owned()].into()).unwrap();
+        let read = |rule: GapRule| read_with_gaps(&path, rule, |_: Record<u8>, _| Ok(()));
+        let removed = read(GapRule::OfServer).unwrap();
+        assert_eq!((removed.places, removed.lines), (2, 3));
+        for manifest in ["{}", "{\"removes_runs\":false}", "{"] {
+            std::fs::write(scratch.path().join(BATCH_FILE), manifest).unwrap();
+            let refused = read(GapRule::OfServer);
+            assert!(
+                matches!(&refused, Err(JournalError::Damaged { path, .. }) if path.ends_with("journal-0.gaps.json")),
+                "{refused:?}"
+            );
+            assert_eq!(read(GapRule::Any).unwrap(), removed);
+        }
     }
 }

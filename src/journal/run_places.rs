@@ -4,13 +4,12 @@
 //! the writer has just made it.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
 use super::JournalError;
-use crate::files::{GrowingFile, LinePlace};
+use crate::files::{GrowingFile, LinePlace, open_own};
 
 /// The most bytes that are read at a time, unless one line is longer.
 const PART_BYTES_MAX: u64 = 1 << 20;
@@ -37,7 +36,7 @@ impl RunPlaces {
     ///
     /// [`JournalError::Io`].
     pub fn open(path: &Path) -> Result<Self, JournalError> {
-        let file = File::open(path).map_err(io(path))?;
+        let file = open_own(path).map_err(io(path))?;
         Ok(Self { path: path.to_owned(), file: GrowingFile::new(file), lines: HashMap::new() })
     }
 

@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::{oneshot, watch};
 
 use super::chain::{Chain, Links};
-use super::gaps::Gaps;
+use super::gaps::{GapRule, Gaps};
 use super::reader::{PlacedRecord, walk};
 use super::removal::remove;
 use super::writer::{create_file, open_file, settle};
@@ -132,7 +132,7 @@ impl LockedJournal {
         each: impl FnMut(Record<E>, PlacedRecord) -> Result<(), String>,
     ) -> Result<SharedJournal, JournalError> {
         let Self { mut file, path } = self;
-        let walked = walk(&file, &path, Links::OfFile, &Gaps::of(&path)?, each)?;
+        let walked = walk(&file, &path, Links::OfFile, &Gaps::of(&path, GapRule::OfServer)?, each)?;
         settle(&mut file, &path, walked.whole_bytes, walked.torn_bytes)?;
         SharedJournal::start(file, path, walked.chain)
     }

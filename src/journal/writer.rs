@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 
 use super::chain::Chain;
 use super::{FILE_NAME, Journal, JournalError, Record, read};
-use crate::files::private_folder;
+use crate::files::{private_folder, remove_unfinished, require_regular};
 use crypto::Digest;
 
 /// The wait before another attempt to lock a journal. A process that only checks whether a journal is being written
@@ -43,7 +43,8 @@ impl Writer {
         Ok(Self::at(create_file(&path)?, path, run.to_owned(), Chain::default()))
     }
 
-    /// Opens the journal in the run folder `dir` to continue it. A torn last line is cut.
+    /// Opens the journal in the run folder `dir` to continue it. A torn last line is cut, and files of the run that a killed process was
+    /// writing are removed.
     ///
     /// # Errors
     ///
@@ -56,6 +57,8 @@ impl Writer {
             path: path.clone(),
             source: ErrorKind::NotFound.into(),
         })?;
+        // Only the writer of a run's journal writes the other files of its folder.
+        remove_unfinished(dir);
         Self::go_on(file, path)
     }
 
@@ -170,6 +173,8 @@ pub(super) fn open_file(path: &Path) -> Result<Option<File>, JournalError> {
             Err(why) if why.kind() == ErrorKind::NotFound => return Ok(None),
             Err(source) => return Err(io(source)),
         };
+        // A pipe that is open for both directions would be read for ever.
+        require_regular(&file).map_err(|why| JournalError::reading(path, 1, why))?;
         lock(&file, path)?;
         // The process that had the lock may have put another file in the place of this one.
         let (own, now) = (file.metadata().map_err(io)?, path.metadata());

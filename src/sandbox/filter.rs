@@ -19,7 +19,7 @@ pub(super) struct Needs {
     /// Whether processes may be started.
     pub(super) spawns: bool,
     /// The version of the kernel's rules. Before version 6 they do not keep signals inside the wall, so none may be sent,
-    /// whether by a call or by a file that has an owner; before version 3 they do not cover `truncate`, so it is forbidden.
+    /// whether by a call or by a file that has an owner. Before version 3 they do not cover `truncate`, so it is forbidden.
     pub(super) rules: ABI,
 }
 

@@ -73,7 +73,7 @@ mod tests {
         assert_eq!(run("x = (").1, CommandEnd::Exit(1));
     }
 
-    /// A program may end itself, and what it printed counts, if its code is 0 or there is no code.
+    /// A program may end itself with the code 0 or without a code, and its output counts.
     #[test]
     fn a_program_ends_itself_well() {
         for exit in

@@ -103,6 +103,17 @@ impl Only {
         Ok(Self { by: By::parse(by)?, value: value.to_owned() })
     }
 
+    /// Returns the text that [`Only::parse`] takes for this choice.
+    pub fn text(&self) -> String {
+        let by = match &self.by {
+            By::Meta(name) => format!("meta.{name}"),
+            by @ (By::Roleset | By::Model | By::Arm | By::Seed | By::Task | By::Folder | By::Outcome) => {
+                by.name()
+            }
+        };
+        format!("{by}={}", self.value)
+    }
+
     /// Returns whether a run has the value.
     pub fn has(&self, told: &Told) -> bool {
         self.by.of(told) == self.value

@@ -4,7 +4,6 @@
 
 use std::collections::hash_map::Entry as Slot;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
@@ -17,7 +16,7 @@ use crate::batch::layout;
 use crate::batch::result_line::derived;
 use crate::core::Endpoint;
 use crate::engine::RunState;
-use crate::files::read_line;
+use crate::files::{open_own, read_line};
 use crate::journal::{Entry, Record, read_shared, require_own_build};
 use crate::protocol::{DegradedKind, OutcomeKind};
 use crypto::Digest;
@@ -65,6 +64,9 @@ pub struct Told {
     /// The times of the run.
     pub timing: TimingTold,
     pub(in crate::batch) journal_head: Digest,
+    /// The SHA-256 of the plan of the evaluation that the run was made for, if any.
+    #[serde(default)]
+    pub plan: Option<Digest>,
     /// The folder of the batch, as it was named.
     #[serde(skip)]
     pub folder: String,
@@ -327,17 +329,18 @@ pub(in crate::batch) fn lines<T: DeserializeOwned>(
     path: &Path,
     mut each: impl FnMut(u64, u64, usize, T) -> Result<(), String>,
 ) -> Result<(), BatchError> {
-    let file = File::open(path).map_err(BatchError::io("open", path))?;
+    let file = open_own(path).map_err(|why| BatchError::of_results(path, 1, why))?;
     let mut lines = BufReader::with_capacity(1 << 16, file);
     let (mut line, mut number, mut offset) = (Vec::new(), 0, 0);
     loop {
         line.clear();
-        let bytes = read_line(&mut lines, &mut line).map_err(BatchError::io("read", path))?;
+        number += 1;
+        let bytes =
+            read_line(&mut lines, &mut line).map_err(|why| BatchError::of_results(path, number, why))?;
         // A line that is only half written does not count yet.
         if line.last() != Some(&b'\n') {
             return Ok(());
         }
-        number += 1;
         let wrong = |why: String| BatchError::Results { path: path.to_owned(), line: number, why };
         let told = serde_json::from_slice(&line).map_err(|why| wrong(why.to_string()))?;
         each(number, offset, bytes, told).map_err(wrong)?;

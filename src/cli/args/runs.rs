@@ -171,6 +171,14 @@ pub(crate) struct VerifyArgs {
     /// Allow the check of the record, a command, by repeating it.
     #[arg(long, value_name = "COMMAND", requires = "rerun_checks")]
     pub(crate) check: Option<String>,
+    /// Accept journals of a batch from which runs were removed, as from those of a server with --keep.
+    ///
+    /// Without this flag, removed runs are damage in the folder of any other batch.
+    #[arg(long, conflicts_with = "last")]
+    pub(crate) with_gaps: bool,
+    /// Make this calibration again of the runs of a batch or an evaluation, and compare the two.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["last", "rerun_checks"])]
+    pub(crate) calibration: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) sandbox: SandboxArgs,
 }

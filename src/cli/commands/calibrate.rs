@@ -6,15 +6,17 @@ use std::time::SystemTime;
 
 use serde_json::{Value, json};
 
-use crate::batch::{GradedRuns, ShardStatus, is_batch, status};
-use crate::calibration::{ANSWERS_MIN, Calibration, CalibrationError, ItemsNote, KnownParts, RiskStep};
+use crate::batch::{GradedRuns, Only, ShardStatus, is_batch, status, without_results};
+use crate::calibration::{
+    ANSWERS_MIN, CalibratedWay, Calibration, CalibrationError, ItemsNote, KnownParts, RiskStep,
+};
 use crate::cli::args::{CalibrateArgs, Format};
 use crate::cli::error::UsageError;
 use crate::cli::one_column::require_one_column;
 use crate::cli::output::Output;
 use crate::core::{ExitCode, PROGRAM};
 use crate::eval::{ARMS, EvalPlan, EvalResults, tasks_file};
-use crate::files::{LARGE_BYTES_MAX, read_text, write_whole};
+use crate::files::{HeldFolder, LARGE_BYTES_MAX, read_text, write_whole};
 use crate::text::{counted, escape, percent};
 
 /// The name of the file in the folder of the runs.
@@ -27,49 +29,14 @@ const PRIVATE: u32 = 0o600;
 const RISKS: [f64; 5] = [0.01, 0.02, 0.05, 0.1, 0.2];
 
 pub(crate) fn calibrate(args: &CalibrateArgs, output: &Output) -> anyhow::Result<ExitCode> {
-    let batches = batches(&args.dir)?;
-    for batch in &batches {
-        if !is_batch(batch) && EvalPlan::is_in(&args.dir) {
-            return Err(CalibrationError::Incomplete(args.dir.display().to_string()).into());
-        }
-        if !status(batch)?.iter().all(ShardStatus::has_ended) {
-            return Err(CalibrationError::Incomplete(batch.display().to_string()).into());
-        }
-    }
-    let graded = GradedRuns::read(&batches, &args.only, EvalPlan::is_in(&args.dir))?;
-    if graded.without_result > 0 {
-        return Err(UsageError(format!(
-            "{} ended without a line of results, which says whether an answer is right; repeat the command that began the batch, with any of its arms, to add it",
-            counted(graded.without_result, "run")
-        ))
-        .into());
-    }
-    if graded.columns.is_empty() {
-        let dir = args.dir.display();
-        let why = if args.only.is_empty() {
-            format!("no run in `{dir}` has ended")
-        } else {
-            let batch = batches.first().map_or(args.dir.as_path(), PathBuf::as_path).display();
-            format!("no run in `{dir}` has ended and fits --only; `consensus results {batch}` shows its runs")
-        };
-        return Err(UsageError(why).into());
-    }
-    require_one_column(&graded.columns)?;
-    if graded.calibrated > 0 {
-        return Err(CalibrationError::Withheld.into());
-    }
-    let GradedRuns { ways, runs, left_out, later_seeds, .. } = graded;
+    let GradedRuns { ways, runs, left_out, later_seeds, .. } = graded_runs(&args.dir, &args.only)?;
     if later_seeds > 0 {
         output.status(&format!(
             "one run of each task is used; {} with later seeds are not",
             counted(later_seeds, "run")
         ));
     }
-    let mut ways = ways.into_iter();
-    let way = ways.next().ok_or(CalibrationError::TooFew { answered: 0, needed: ANSWERS_MIN })?;
-    if let Some(difference) = ways.find_map(|other| way.difference(&other, KnownParts::All)) {
-        return Err(CalibrationError::Mixed(difference).into());
-    }
+    let way = one_way(ways)?;
     if left_out > 0 {
         output.warn(&format!(
             "left out: {} that failed or whose right answer is not known",
@@ -83,7 +50,8 @@ pub(crate) fn calibrate(args: &CalibrateArgs, output: &Output) -> anyhow::Result
     require_own(&path)?;
     let made_at = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     let known = runs.len();
-    let calibration = Calibration::new(way, runs, PROGRAM, made_at)?;
+    let mut calibration = Calibration::new(way, runs, PROGRAM, made_at)?;
+    calibration.only = args.only.iter().map(Only::text).collect();
     let repeated = known - calibration.items.runs;
     if repeated > 0 {
         output.status(&format!(
@@ -91,9 +59,63 @@ pub(crate) fn calibrate(args: &CalibrateArgs, output: &Output) -> anyhow::Result
             counted(repeated, "run")
         ));
     }
+    // A batch that begins in the folder meanwhile would take the unfinished file for that of a killed process.
+    let held = HeldFolder::wait(&args.dir);
     write_whole(&path, &calibration.to_json(), PRIVATE)
         .map_err(|why| UsageError(format!("cannot write `{}`: {why}", path.display())))?;
+    drop(held);
     tell(&calibration, args.risk, &path, output)
+}
+
+/// Makes a calibration again from the runs of a batch or an evaluation in `dir`.
+pub(super) fn calibrated_again(dir: &Path, known: &Calibration) -> anyhow::Result<Calibration> {
+    let only: Result<Vec<Only>, String> = known.only.iter().map(|text| Only::parse(text)).collect();
+    let GradedRuns { ways, runs, .. } = graded_runs(dir, &only.map_err(CalibrationError::Format)?)?;
+    Ok(Calibration::new(one_way(ways)?, runs, PROGRAM, known.made_at.clone())?)
+}
+
+/// Reads the runs of a batch or an evaluation in `dir` that fit a choice. They have all ended, and are of one column.
+fn graded_runs(dir: &Path, only: &[Only]) -> anyhow::Result<GradedRuns> {
+    let batches = batches(dir)?;
+    for batch in &batches {
+        if !is_batch(batch) && EvalPlan::is_in(dir) {
+            return Err(CalibrationError::Incomplete(dir.display().to_string()).into());
+        }
+        if !status(batch)?.iter().all(ShardStatus::has_ended) {
+            return Err(CalibrationError::Incomplete(batch.display().to_string()).into());
+        }
+    }
+    let graded = GradedRuns::read(&batches, only, EvalPlan::is_in(dir))?;
+    if graded.without_result > 0 {
+        return Err(UsageError(without_results(graded.without_result)).into());
+    }
+    if graded.columns.is_empty() {
+        let shown = dir.display();
+        let why = if only.is_empty() {
+            format!("no run in `{shown}` has ended")
+        } else {
+            let batch = batches.first().map_or(dir, PathBuf::as_path).display();
+            format!(
+                "no run in `{shown}` has ended and fits --only; `consensus results {batch}` shows its runs"
+            )
+        };
+        return Err(UsageError(why).into());
+    }
+    require_one_column(&graded.columns)?;
+    if graded.calibrated > 0 {
+        return Err(CalibrationError::Withheld.into());
+    }
+    Ok(graded)
+}
+
+/// Returns the way in which all runs were made.
+fn one_way(ways: Vec<CalibratedWay>) -> Result<CalibratedWay, CalibrationError> {
+    let mut ways = ways.into_iter();
+    let way = ways.next().ok_or(CalibrationError::TooFew { answered: 0, needed: ANSWERS_MIN })?;
+    match ways.find_map(|other| way.difference(&other, KnownParts::All)) {
+        Some(difference) => Err(CalibrationError::Mixed(difference)),
+        None => Ok(way),
+    }
 }
 
 /// Refuses to write over a file that is no calibration.

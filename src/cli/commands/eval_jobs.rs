@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use super::batch::{BatchEnd, BatchNeeds, exit_code, run_batch};
 use super::batch_plan::{PlannedBatch, PlannedSum};
 use super::reused::{reused, tell_reused};
-use crate::batch::{BatchError, BatchStats, Draws, TaskLine, is_batch, results};
+use crate::batch::{BatchError, BatchStats, Draws, TaskLine, is_batch, note_plan, results};
 use crate::cli::args::{BatchArgs, Bound, EvalArgs, Format, Replies};
 use crate::cli::error::UsageError;
 use crate::cli::eval_table::power;
@@ -22,7 +22,7 @@ use crate::config::FileConfig;
 use crate::core::ExitCode;
 use crate::engine::StopRequest;
 use crate::eval::{ARMS, EvalData, EvalPlan, PlannedArm, PlannedBank, tasks_file, write_tasks};
-use crate::files::Scratch;
+use crate::files::{Scratch, private_folder};
 use crate::provider::Reused;
 use crate::provider::launch::Launched;
 use crate::text::{counted, escape};
@@ -90,6 +90,7 @@ async fn run_each(
         }
         output.status(&escape::terminal(&heading));
         let file = FileConfig::load()?;
+        note_plan(&folder, plan.sha256())?;
         let model = batch.server.model.clone().unwrap_or_default();
         let is_called = batch.from_bank.is_none();
         let running = if is_called { of_model(&mut server, &model).await } else { None };
@@ -144,8 +145,11 @@ pub(super) fn tell_plan(
     output: &Output,
 ) -> anyhow::Result<ExitCode> {
     let scratch = Scratch::new(&std::env::temp_dir(), "eval")?;
-    write_tasks(scratch.path(), own_tasks(args, data))?;
-    let tasks = tasks_file(scratch.path());
+    // The scratch folder itself is locked as long as it is in use.
+    let folder = scratch.path().join("tasks");
+    private_folder(&folder)?;
+    write_tasks(&folder, own_tasks(args, data))?;
+    let tasks = tasks_file(&folder);
     let part = plan.part(args.out.as_deref().unwrap_or(Path::new("")), args.shard.index);
     let (mut sum, mut time, mut refused) = (PlannedSum::zero(), Some(Duration::ZERO), false);
     let is_text = output.format == Format::Text;

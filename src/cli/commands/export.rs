@@ -6,21 +6,21 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use regex::Regex;
 
-use crate::batch;
+use super::verified_run::{require_output_digests, verified_run};
+use crate::batch::{self, without_results};
 use crate::cli::args::ExportArgs;
-use crate::cli::error::UsageError;
+use crate::cli::error::{IntegrityError, UsageError};
 use crate::cli::output::Output;
 use crate::config::FileConfig;
 use crate::core::ExitCode;
-use crate::engine::RunState;
 use crate::eval::EvalPlan;
-use crate::files::{check_own, write_bundle};
-use crate::journal::{FILE_NAME, read};
+use crate::files::{Scratch, check_own, unpack_bundle, write_bundle};
 use crate::run::{find_run, runs_folder};
 use crate::text::counted;
 
 /// The files of a batch that are exported. Tables of redactions and logs of servers stay with the owner.
-const OF_BATCH: &str = r"^(batch|progress(-\d+)?)\.json$|^(journal|results|refused)-\d+\.jsonl$";
+const OF_BATCH: &str =
+    r"^(batch|progress(-\d+)?)\.json$|^(journal|results|refused)-\d+\.jsonl$|^journal-\d+\.gaps\.json$";
 
 /// The files of a run that are exported.
 const OF_RUN: &str = r"^(journal\.jsonl|result\.json|transcript\.md)$";
@@ -28,19 +28,21 @@ const OF_RUN: &str = r"^(journal\.jsonl|result\.json|transcript\.md)$";
 pub(crate) fn export(args: &ExportArgs, output: &Output) -> anyhow::Result<ExitCode> {
     EvalPlan::require_batch(&args.dir)?;
     let (dir, wanted) = if batch::is_batch(&args.dir) {
-        batch::verify(&args.dir, &mut |_| Ok(()))?;
         (args.dir.clone(), OF_BATCH)
     } else {
         let runs = runs_folder(None, &FileConfig::load_to_read()?);
-        let dir = find_run(args.dir.to_str(), &runs)?;
-        RunState::replay(&read(&dir.join(FILE_NAME))?.records)?;
-        (dir, OF_RUN)
+        (find_run(args.dir.to_str(), &runs)?, OF_RUN)
     };
+    require_sound(&dir)?;
     let top = dir.canonicalize().ok().and_then(|dir| dir.file_name().map(OsStr::to_owned));
     let top = top.as_deref().and_then(OsStr::to_str).unwrap_or("run").to_owned();
     let files = files(&dir, &top, wanted)?;
     write_bundle(&args.bundle, &files)
         .map_err(|why| UsageError(format!("cannot write `{}`: {why}", args.bundle.display())))?;
+    require_sound_bundle(&args.bundle, &top).inspect_err(|_| {
+        // The first error is the one that matters.
+        let _ = std::fs::remove_file(&args.bundle);
+    })?;
     output.line(&args.bundle.display().to_string())?;
     output.status(&format!(
         "{} in the archive; to verify it: tar xf {} && consensus verify {top}",
@@ -48,6 +50,31 @@ pub(crate) fn export(args: &ExportArgs, output: &Output) -> anyhow::Result<ExitC
         args.bundle.display()
     ));
     Ok(ExitCode::Success)
+}
+
+/// Verifies the run or the batch in a folder.
+fn require_sound(dir: &Path) -> anyhow::Result<()> {
+    if !batch::is_batch(dir) {
+        verified_run(dir)?;
+        return Ok(());
+    }
+    let verified =
+        batch::verify(dir, &mut |state| require_output_digests(state).map_err(|why| why.to_string()))?;
+    match verified.without_result {
+        0 => Ok(()),
+        runs => Err(IntegrityError(without_results(runs)).into()),
+    }
+}
+
+/// Verifies an archive as a recipient does, in the folder `top` that comes out of it.
+fn require_sound_bundle(bundle: &Path, top: &str) -> anyhow::Result<()> {
+    let beside = bundle.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let scratch = Scratch::new(beside, "export")
+        .with_context(|| format!("cannot make a folder in `{}`", beside.display()))?;
+    unpack_bundle(bundle, scratch.path()).with_context(|| format!("cannot unpack `{}`", bundle.display()))?;
+    require_sound(&scratch.path().join(top)).with_context(|| {
+        format!("`{}` does not verify once it is unpacked, and was removed", bundle.display())
+    })
 }
 
 /// Returns the files of a folder whose names match `wanted`, each with its name below `top`. A link is refused, since it may lead

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
+use std::path::Path;
 use std::time::SystemTime;
 
 use console::{Term, measure_text_width};
@@ -11,8 +12,8 @@ use serde_json::{Map, Value, json};
 use super::chosen_runs::{chosen_runs, require_fitting};
 use super::inspect_log::inspect_log;
 use crate::batch::{
-    By, Difference, Group, Groups, PageContent, Samples, calls, mixed_columns, page, provenance,
-    share_in_words, status, strays, transcripts,
+    By, Difference, Group, Groups, MissingParts, PageContent, Samples, calls, mixed_columns, page,
+    provenance, share_in_words, status, strays, transcripts,
 };
 use crate::cli::args::{Format, OwnFormat, ResultsArgs};
 use crate::cli::error::UsageError;
@@ -50,8 +51,12 @@ pub(crate) fn tell(args: &ResultsArgs, output: &Output) -> anyhow::Result<ExitCo
             let mut is_first = true;
             each_run(args, output, |row| csv_line(row, std::mem::take(&mut is_first)))?;
         }
-        Format::Own(OwnFormat::Inspect) => inspect_log(args, output)?,
+        Format::Own(OwnFormat::Inspect) => {
+            warn_of_missing(args, output)?;
+            inspect_log(args, output)?;
+        }
         Format::Own(OwnFormat::Calls) => {
+            warn_of_missing(args, output)?;
             let mut printer = Printer::new(output);
             for dir in &args.dirs {
                 calls(dir, |row| printer.print(json_line(&row)))?;
@@ -60,6 +65,23 @@ pub(crate) fn tell(args: &ResultsArgs, output: &Output) -> anyhow::Result<ExitCo
         }
     }
     Ok(ExitCode::Success)
+}
+
+/// Warns of everything that is missing in the records, before their rows are printed.
+fn warn_of_missing(args: &ResultsArgs, output: &Output) -> anyhow::Result<()> {
+    for dir in &args.dirs {
+        for words in missing_in_words(args, dir)? {
+            output.warn(&words);
+        }
+    }
+    Ok(())
+}
+
+/// Returns what is missing in the record of the batch in `dir`, one of several, in words.
+fn missing_in_words(args: &ResultsArgs, dir: &Path) -> anyhow::Result<Vec<String>> {
+    let of = if args.dirs.len() > 1 { format!("`{}`: ", dir.display()) } else { String::new() };
+    let words = MissingParts::find(dir)?.in_words();
+    Ok(words.into_iter().map(|words| escape::terminal(&format!("{of}{words}"))).collect())
 }
 
 /// The printer of rows as they come. A program receives them unchanged. On a terminal they are escaped, so that the words of models
@@ -94,6 +116,7 @@ fn each_run(
     output: &Output,
     mut write: impl FnMut(&Value) -> anyhow::Result<String>,
 ) -> anyhow::Result<()> {
+    warn_of_missing(args, output)?;
     let mut printer = Printer::new(output);
     for dir in &args.dirs {
         for stray in strays(dir)? {
@@ -303,6 +326,7 @@ fn warnings(args: &ResultsArgs, groups: &[Group]) -> anyhow::Result<Vec<String>>
     }
     for dir in &args.dirs {
         let of = if args.dirs.len() > 1 { format!(" of `{}`", dir.display()) } else { String::new() };
+        warnings.extend(missing_in_words(args, dir)?);
         warnings.extend(strays(dir)?);
         let mixed = |column: String| {
             format!("{}, in one row{of}, since --keep-old allowed it", escape::terminal(&column))

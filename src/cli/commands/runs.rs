@@ -1,5 +1,6 @@
 //! `consensus runs`: lists the runs of a folder, or of a batch.
 
+use std::collections::VecDeque;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::time::SystemTime;
@@ -20,27 +21,37 @@ use crate::protocol::Outcome;
 use crate::run::{folder_name, run_folders, runs_folder};
 use crate::text::escape;
 
+/// The most bytes of an answer that are kept for a table.
+const ANSWER_BYTES_MAX: usize = 4096;
+
 pub(crate) fn runs(args: &RunsArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let named = args.dir.as_ref().or(args.runs_dir.as_ref());
     let dir = runs_folder(named, &FileConfig::load_to_read()?);
     EvalPlan::require_batch(&dir)?;
-    let is_batch = is_batch(&dir);
-    let (ids, rows) = if is_batch { of_batch(&dir, args.limit)? } else { of_folder(&dir, args.limit) };
+    if is_batch(&dir) {
+        list_batch(&dir, args.limit, output)?;
+        return Ok(ExitCode::Success);
+    }
+    let (ids, rows) = of_folder(&dir, args.limit);
     if output.format != Format::Text {
         output.json(&json!(rows))?;
     } else if rows.is_empty() {
-        output.status(&format!("there is no run in `{}`", dir.display()));
+        tell_empty(&dir, output);
     } else if std::io::stdout().is_terminal() {
-        let width = usize::from(Term::stdout().size().1);
-        let short = short_length(&ids);
-        let lines =
-            if is_batch { batch_table(&rows).lines(width) } else { run_table(&rows, short).lines(width) };
-        lines.iter().try_for_each(|line| output.line(line))?;
+        print_table(&run_table(&rows, short_length(&ids)), output)?;
     } else {
-        let line = if is_batch { batch_line } else { run_line };
-        rows.iter().try_for_each(|row| output.line(&line(row)))?;
+        rows.iter().try_for_each(|row| output.line(&run_line(row)))?;
     }
     Ok(ExitCode::Success)
+}
+
+fn tell_empty(dir: &Path, output: &Output) {
+    output.status(&format!("there is no run in `{}`", dir.display()));
+}
+
+fn print_table<const N: usize>(table: &Table<N>, output: &Output) -> anyhow::Result<()> {
+    let width = usize::from(Term::stdout().size().1);
+    table.lines(width).iter().try_for_each(|line| output.line(line))
 }
 
 /// Returns the ids of all runs in a folder of run folders, and a row for each of the last `limit` runs.
@@ -51,12 +62,73 @@ fn of_folder(dir: &Path, limit: Option<usize>) -> (Vec<String>, Vec<Value>) {
     (folders.iter().map(|folder| folder_name(folder)).collect(), rows)
 }
 
-/// Returns a row for each of the last `limit` runs of a batch, from its results, and no ids, since its table does not shorten them.
-fn of_batch(dir: &Path, limit: Option<usize>) -> anyhow::Result<(Vec<String>, Vec<Value>)> {
-    let mut rows = Vec::new();
-    results(dir, |told| rows.push(json!(told.flat())))?;
-    let skipped = limit.map_or(0, |limit| rows.len().saturating_sub(limit));
-    Ok((Vec::new(), rows.split_off(skipped)))
+/// Lists the last `limit` runs of a batch, from its results. Only what is printed of a run is in memory, and only where its line must
+/// wait for others.
+fn list_batch(dir: &Path, limit: Option<usize>, output: &Output) -> anyhow::Result<()> {
+    let mut count = 0_u64;
+    if output.format == Format::Jsonl {
+        return each_of_batch(dir, limit, Value::to_string, |row| output.line(&row));
+    }
+    if output.format != Format::Text {
+        each_of_batch(dir, limit, in_list, |row| {
+            count += 1;
+            output.print(if count == 1 { "[\n" } else { ",\n" })?;
+            output.print(&row)
+        })?;
+        return output.line(if count == 0 { "[]" } else { "\n]" });
+    }
+    if std::io::stdout().is_terminal() {
+        let mut table = batch_table();
+        each_of_batch(dir, limit, batch_cells, |cells| {
+            table.rows.push(cells);
+            Ok(())
+        })?;
+        if !table.rows.is_empty() {
+            return print_table(&table, output);
+        }
+    } else {
+        each_of_batch(dir, limit, batch_line, |line| {
+            count += 1;
+            output.line(&line)
+        })?;
+    }
+    if count == 0 {
+        tell_empty(dir, output);
+    }
+    Ok(())
+}
+
+/// Passes the last `limit` runs of a batch to `each`, in the form that `form` gives them.
+fn each_of_batch<F>(
+    dir: &Path,
+    limit: Option<usize>,
+    form: impl Fn(&Value) -> F,
+    mut each: impl FnMut(F) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let (mut last, mut passed) = (VecDeque::new(), Ok(()));
+    results(dir, |told| {
+        if passed.is_err() {
+            return;
+        }
+        let row = form(&json!(told.flat()));
+        let Some(limit) = limit else {
+            passed = each(row);
+            return;
+        };
+        last.push_back(row);
+        if last.len() > limit {
+            last.pop_front();
+        }
+    })?;
+    passed?;
+    last.into_iter().try_for_each(each)
+}
+
+/// Returns a row as it is written in a list of JSON.
+fn in_list(row: &Value) -> String {
+    let text = format!("{row:#}");
+    let lines: Vec<String> = text.lines().map(|line| format!("  {line}")).collect();
+    lines.join("\n")
 }
 
 /// Returns a run as a row for programs.
@@ -122,27 +194,31 @@ fn run_table(rows: &[Value], short: usize) -> Table<5> {
     Table { heading, rows: rows.iter().rev().map(cells).collect(), shares: [0, 0, 0, 3, 2] }
 }
 
-/// Returns a table of a batch's runs for a person, in the order of its results.
-fn batch_table(rows: &[Value]) -> Table<6> {
-    let cells = |row: &Value| {
-        let labels = ["roleset", "model", "arm"].map(|name| shown(row[name].as_str()));
-        let column: Vec<String> = labels.into_iter().filter(|name| !name.is_empty()).collect();
-        let right = match row["right"].as_bool() {
-            Some(true) => "right",
-            Some(false) => "wrong",
-            None => "",
-        };
-        [
-            shown(row["task"].as_str()),
-            column.join(" "),
-            row["seed"].to_string(),
-            shown(row["outcome"].as_str()),
-            right.to_owned(),
-            shown(row["text"].as_str().or(row["reason"].as_str())),
-        ]
-    };
+/// Returns an empty table for a batch's runs.
+fn batch_table() -> Table<6> {
     let heading = ["TASK", "ROLESET", "SEED", "OUTCOME", "", "ANSWER"];
-    Table { heading, rows: rows.iter().map(cells).collect(), shares: [2, 2, 0, 0, 0, 3] }
+    Table { heading, rows: Vec::new(), shares: [2, 2, 0, 0, 0, 3] }
+}
+
+/// Returns the cells of a run of a batch in a table for a person. What no terminal is wide enough for is left out.
+fn batch_cells(row: &Value) -> [String; 6] {
+    let labels = ["roleset", "model", "arm"].map(|name| shown(row[name].as_str()));
+    let column: Vec<String> = labels.into_iter().filter(|name| !name.is_empty()).collect();
+    let right = match row["right"].as_bool() {
+        Some(true) => "right",
+        Some(false) => "wrong",
+        None => "",
+    };
+    let mut answer = shown(row["text"].as_str().or(row["reason"].as_str()));
+    answer.truncate(answer.floor_char_boundary(ANSWER_BYTES_MAX));
+    [
+        shown(row["task"].as_str()),
+        column.join(" "),
+        row["seed"].to_string(),
+        shown(row["outcome"].as_str()),
+        right.to_owned(),
+        answer,
+    ]
 }
 
 /// Returns a text in one line, harmless to a terminal.

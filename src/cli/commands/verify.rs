@@ -1,95 +1,55 @@
 //! `consensus verify`: derives everything that a journal claims again, and compares it.
 
+use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::path::Path;
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
 
+use super::not_covered::NotCovered;
+use super::verified_run::{VerifiedRun, verified_run};
+use super::verify_batch::{verify_batch, verify_calibration};
 use crate::api::{Session, SessionSays};
 use crate::approval::{
     CommandVerification, DecisionError, DecisionRecord, KeyFolder, Verified, VotedFor, quorum_of_votes,
 };
+use crate::batch::is_batch;
 use crate::cli::args::{Format, VerifyArgs};
 use crate::cli::error::{IntegrityError, UsageError};
-use crate::cli::made_again::{Counts, Repeater};
+use crate::cli::made_again::Repeater;
 use crate::cli::output::Output;
 use crate::config::FileConfig;
 use crate::core::ExitCode;
 use crate::engine::RunState;
 use crate::eval::EvalPlan;
-use crate::files::LARGE_BYTES_MAX;
-use crate::journal::{Entry, FILE_NAME, Journal, REDACTIONS_FILE, Record, read};
+use crate::files::{LARGE_BYTES_MAX, read, read_own};
+use crate::journal::{Entry, FILE_NAME, Journal, REDACTIONS_FILE, SESSIONS_FOLDER};
 use crate::protocol::Outcome;
-use crate::report::{RESULT_FILE, RunResult};
 use crate::run::{SessionError, folder_of_runs};
 use crate::text::escape;
-use crate::{batch, files};
-use crypto::Digest;
 use quorum::{Membership, Opinion};
 
-/// The facts that no record of a run can prove.
-const NOT_COVERED: [&str; 5] = ["endpoint", "model", "tokens", "cost", "times"];
-
-/// The same facts in words, for people.
-const NOT_COVERED_IN_WORDS: &str = "  not covered  endpoints, model names, token counts, costs and times: only the file's holder vouches for them";
-
 pub(crate) fn verify(args: &VerifyArgs, output: &Output) -> anyhow::Result<ExitCode> {
-    let file =
-        args.which.run.as_ref().map(Path::new).filter(|path| path.is_file() && !path.ends_with(FILE_NAME));
-    let folder = args.which.run.as_ref().map(Path::new).filter(|path| batch::is_batch(path));
-    args.which.run.as_ref().map_or(Ok(()), |path| EvalPlan::require_batch(Path::new(path)))?;
-    match (file, folder) {
-        (Some(file), _) => verify_record(file, args.keys.as_deref(), output),
-        (None, Some(folder)) => verify_batch(args, folder, output),
-        (None, None) => verify_run(args, output),
+    let named = args.which.run.as_ref().map(Path::new);
+    let file = named.filter(|path| path.is_file() && !path.ends_with(FILE_NAME));
+    let folder = named.filter(|path| is_batch(path));
+    if let (Some(dir), None, Some(calibration)) = (named, folder, &args.calibration) {
+        return verify_calibration(calibration, dir, output);
     }
-}
-
-/// Verifies every run of a batch.
-fn verify_batch(args: &VerifyArgs, folder: &Path, output: &Output) -> anyhow::Result<ExitCode> {
-    let file = FileConfig::load_to_read()?;
-    let (mut again, mut repeater) = (Counts::default(), Repeater::new(args, &file));
-    let verified = batch::verify(folder, &mut |state| {
-        let is_final = state.outcome().is_some_and(Outcome::is_final);
-        // The tables of redacted runs stay where the batch was run.
-        if is_final && !state.opened().redacted {
-            again.add(repeater.run(state, folder).map_err(|why| why.to_string())?);
-        }
-        Ok(())
-    })?;
-    if output.format != Format::Text {
-        output.json(&json!({
-            "verified": true,
-            "batch": verified,
-            "checks": again.checks,
-            "checks_run_again": again.checks_again,
-            "programs": again.programs,
-            "programs_run_again": again.programs_again,
-            "not_covered": NOT_COVERED,
-        }))?;
-        return Ok(ExitCode::Success);
+    named.map_or(Ok(()), EvalPlan::require_batch)?;
+    if let Some(folder) = folder {
+        return verify_batch(args, folder, output);
     }
-    output.line(&format!("verified: all {} results match their journals", verified.ended))?;
-    if verified.untold > 0 {
-        let untold = verified.untold;
-        output.line(&format!(
-            "  {untold} more ended without a matching result; the same batch command adds it"
-        ))?;
+    if args.with_gaps {
+        let why =
+            "--with-gaps is for the folder of a batch or a server; no line of a single run can be removed";
+        return Err(UsageError(why.to_owned()).into());
     }
-    if verified.open > 0 {
-        output.line(&format!("  {} more under way or cut off", verified.open))?;
+    match file {
+        Some(file) => verify_record(file, args.keys.as_deref(), output),
+        None => verify_run(args, output),
     }
-    if verified.shards_with_gaps > 0 {
-        output.line("  runs were removed from the journal, which does not say which")?;
-    }
-    if verified.absent_shards > 0 {
-        output.line(&format!("  {} shards have not begun, or are missing here", verified.absent_shards))?;
-    }
-    again.lines().iter().try_for_each(|line| output.line(line))?;
-    output.line(NOT_COVERED_IN_WORDS)?;
-    output.line("               whether texts are right, which depends on answers and on commands that no journal holds")?;
-    Ok(ExitCode::Success)
 }
 
 /// Reads the public keys. A roster that exists but cannot be read counts as a damaged record.
@@ -126,8 +86,7 @@ fn verify_record(file: &Path, keys: Option<&Path>, output: &Output) -> anyhow::R
         return Err(UsageError(why.to_owned()).into());
     };
     let roster = roster(keys)?;
-    let bytes =
-        files::read(file, LARGE_BYTES_MAX).with_context(|| format!("cannot read `{}`", file.display()))?;
+    let bytes = read(file, LARGE_BYTES_MAX).with_context(|| format!("cannot read `{}`", file.display()))?;
     let text = String::from_utf8(bytes).map_err(|_| {
         IntegrityError(format!("`{}` is not a record, since it is not UTF-8", file.display()))
     })?;
@@ -198,19 +157,10 @@ fn tell_decision(verified: &Verified, roster: &KeyFolder, output: &Output) -> an
 fn verify_run(args: &VerifyArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let file = FileConfig::load_to_read()?;
     let dir = args.which.folder(&file)?;
-    let journal = read(&dir.join(FILE_NAME))?;
-    let state = RunState::replay(&journal.records)?;
-    let result = RunResult::new(&state, journal.head);
-    let stored = match files::read(&dir.join(RESULT_FILE), LARGE_BYTES_MAX) {
-        Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
-        Err(e) => return Err(IntegrityError(format!("result.json cannot be read: {e}")).into()),
-    };
+    let VerifiedRun { journal, state, result, has_result_file } = verified_run(&dir)?;
     let has_ended = state.outcome().is_some();
-    if stored.as_ref().is_some_and(|text| !is_result_of(text, &journal)) {
-        let why = "result.json does not match the journal; `consensus show --format json` prints the result that does";
-        return Err(IntegrityError(why.to_owned()).into());
-    }
+    let is_calibrated = state.opened().calibration.is_some();
+    let not_covered = NotCovered { is_batch: false, is_calibrated };
     let session = session(&state, &journal, &dir)?;
     let again = Repeater::new(args, &file).run(&state, &dir)?;
     let count = |wanted: fn(&Entry) -> bool| journal.records.iter().filter(|r| wanted(&r.event)).count();
@@ -229,14 +179,14 @@ fn verify_run(args: &VerifyArgs, output: &Output) -> anyhow::Result<ExitCode> {
             "lost_calls": totals.lost,
             "cancelled_calls": totals.cancelled,
             "torn_bytes": journal.torn_bytes,
-            "result_file": stored.is_some(),
+            "result_file": has_result_file,
             "session": session.as_ref().map(|(name, says)| json!({"name": name, "says": says})),
             "checks": again.checks,
             "checks_run_again": again.checks_again,
             "programs": again.programs,
             "programs_run_again": again.programs_again,
             "journal_head": journal.head,
-            "not_covered": NOT_COVERED,
+            "not_covered": not_covered.names(),
         }))?;
         return Ok(ExitCode::Success);
     }
@@ -251,12 +201,12 @@ fn verify_run(args: &VerifyArgs, output: &Output) -> anyhow::Result<ExitCode> {
     output.line(&format!("  replies      {replied}; {leads}"))?;
     tell_details(output, &state, &journal, &dir)?;
     again.lines().iter().try_for_each(|line| output.line(line))?;
-    let file = if stored.is_some() { "matches" } else { "is missing" };
+    let file = if has_result_file { "matches" } else { "is missing" };
     output.line(&format!("  result.json  {file}"))?;
     if let Some((name, says)) = session {
         output.line(&format!("  session      {name}: {}", in_words(says)))?;
     }
-    output.line(NOT_COVERED_IN_WORDS)?;
+    not_covered.lines().iter().try_for_each(|line| output.line(line))?;
     Ok(ExitCode::Success)
 }
 
@@ -326,8 +276,13 @@ fn session(state: &RunState, journal: &Journal, dir: &Path) -> anyhow::Result<Op
         })
         .collect();
     let has_ended = state.outcome().is_some();
-    let says = match Session::open(&folder_of_runs(dir), &place.name) {
-        Ok(session) => session.says_of(state.run(), state.opened(), &ends, has_ended),
+    let runs = folder_of_runs(dir);
+    let says = match Session::open(&runs, &place.name) {
+        Ok(session) => {
+            let name = format!("{}.jsonl", place.name);
+            require_each_once(&runs.join(SESSIONS_FOLDER).join(name))?;
+            session.says_of(state.run(), state.opened(), &ends, has_ended)
+        }
         Err(SessionError::Forgotten(_)) => Ok(SessionSays::NoFile),
         Err(why) => Err(why),
     };
@@ -335,16 +290,26 @@ fn session(state: &RunState, journal: &Journal, dir: &Path) -> anyhow::Result<Op
     Ok(Some((place.name.clone(), says)))
 }
 
-/// Returns true if `stored` is the result of this run's end, or of an earlier stop after which the run was resumed. It must be the
-/// result that the journal led to when its last line had the head that `stored` names.
-fn is_result_of(stored: &str, journal: &Journal) -> bool {
-    let value: Value = serde_json::from_str(stored).unwrap_or_default();
-    let head: Option<Digest> = value["journal_head"].as_str().and_then(|text| text.parse().ok());
-    let Some(head) = head else { return false };
-    // A record names the head of all records before it.
-    let before = |record: &Record| record.run_prev.unwrap_or(record.prev);
-    let mut heads = journal.records.iter().skip(1).map(before).chain([journal.head]);
-    let Some(count) = heads.position(|h| h == head).map(|index| index + 1) else { return false };
-    let earlier = RunState::replay(&journal.records[..count]);
-    earlier.is_ok_and(|state| state.outcome().is_some() && stored == RunResult::new(&state, head).to_json())
+/// Refuses the file of a session in which a line says again what the line before it of the same run says. The program adds no such line.
+fn require_each_once(file: &Path) -> Result<(), IntegrityError> {
+    let bytes = match read_own(file, LARGE_BYTES_MAX) {
+        Ok(bytes) => bytes,
+        Err(why) if why.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(why) => return Err(IntegrityError(format!("`{}` cannot be read: {why}", file.display()))),
+    };
+    let mut known: HashMap<String, [Value; 4]> = HashMap::new();
+    let lines = bytes.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"));
+    for (index, line) in lines.enumerate() {
+        let value: Value = serde_json::from_slice(line).unwrap_or_default();
+        let run = value["run"].as_str().unwrap_or_default().to_owned();
+        let is_redacted = value["redacted"].as_bool().unwrap_or(false);
+        let says =
+            [value["prompt"].clone(), value["outcome"].clone(), value["text"].clone(), is_redacted.into()];
+        if known.get(&run) == Some(&says) {
+            let why = format!("line {} says again what an earlier line says of the same run", index + 1);
+            return Err(IntegrityError(format!("the session `{}` is damaged: {why}", file.display())));
+        }
+        known.insert(run, says);
+    }
+    Ok(())
 }

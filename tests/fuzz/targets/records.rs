@@ -93,7 +93,10 @@ pub(crate) fn batch(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(bytes);
     let parts = text.split("=== ").filter_map(|part| part.split_once('\n'));
     let parts: Vec<(&str, &str)> = parts.filter(|(name, _)| FILES.contains(name)).collect();
-    let folder = Scratch::new(&std::env::temp_dir(), "fuzz").expect("there is room for a folder");
+    let scratch = Scratch::new(&std::env::temp_dir(), "fuzz").expect("there is room for a folder");
+    // The scratch folder itself is locked, and a shard waits until its own folder is not.
+    let folder = scratch.path().join("batch");
+    std::fs::create_dir(&folder).expect("there is room for a folder");
     let of_name = |name: &str| parts.iter().rev().find(|(of, _)| *of == name).map(|(_, content)| *content);
     let mut heads = BTreeMap::new();
     for name in FILES {
@@ -107,21 +110,21 @@ pub(crate) fn batch(bytes: &[u8]) -> bool {
                 content.split_inclusive('\n').map(|line| with_head(line, "\"journal_head\":\"", &heads));
             lines.collect::<String>().into_bytes()
         };
-        std::fs::write(folder.path().join(name), content).expect("there is room for a file");
+        std::fs::write(folder.join(name), content).expect("there is room for a file");
     }
-    let verified = batch::verify(folder.path(), &mut |_| Ok(()));
+    let verified = batch::verify(&folder, &mut |_| Ok(()));
     let mut rows = 0;
-    let told = batch::results(folder.path(), |told| {
+    let told = batch::results(&folder, |told| {
         assert!(serde_json::to_value(told.flat()).is_ok(), "a row has a JSON form");
         rows += 1;
     });
     let Ok(verified) = verified else { return false };
     assert!(told.is_ok() && rows >= verified.ended, "each run that has ended has its row");
     if verified.absent_shards == 0 {
-        let opened = Shard::open(folder.path(), ShardOf { index: 0, count: 1 });
+        let opened = Shard::open(&folder, ShardOf { index: 0, count: 1 });
         assert!(opened.is_ok(), "a batch that verifies can go on: {:?}", opened.err());
         drop(opened);
-        let again = batch::verify(folder.path(), &mut |_| Ok(()));
+        let again = batch::verify(&folder, &mut |_| Ok(()));
         assert_eq!(again.ok(), Some(verified), "an opened batch makes the same claims");
     }
     true

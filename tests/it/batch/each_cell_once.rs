@@ -309,7 +309,12 @@ fn bent_result_fails_verification() {
     }
     // A line that is gone is made anew.
     std::fs::write(&results, whole.split_inclusive('\n').skip(1).collect::<String>()).unwrap();
-    assert!(String::from_utf8_lossy(&verify().stdout).contains("1 more ended without a matching result"));
+    let said = verify();
+    let stderr = String::from_utf8_lossy(&said.stderr);
+    assert!(
+        said.status.code() == Some(7) && stderr.contains("1 run ended without a line of results"),
+        "{stderr}"
+    );
     std::fs::write(&results, &whole).unwrap();
     let journal = folder.path().join("out/journal-0.jsonl");
     let text = std::fs::read_to_string(&journal).unwrap();

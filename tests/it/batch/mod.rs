@@ -3,8 +3,10 @@
 
 mod bad_lines_and_full_disks;
 mod banks;
+mod damaged_files;
 mod each_cell_once;
 mod graded_by_command;
+mod missing_records;
 mod one_way_of_several;
 mod read_by_people;
 mod redaction;

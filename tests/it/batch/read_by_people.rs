@@ -56,6 +56,33 @@ fn each_run_of_a_batch_can_be_shown() {
     assert_eq!(said(&folder, &["runs", "--runs-dir", "out", "-n", "2"], 0).stdout.lines().count(), 2);
 }
 
+/// A list is written as it is read, and comes out as one document.
+#[test]
+fn runs_of_batch_are_listed_whole() {
+    let folder = Folder::new();
+    tasks(&folder, 3);
+    figures(&folder, &[&MOCK[..], &["--seeds", "2"]].concat(), 0);
+    let whole = said(&folder, &["runs", "out", "--format", "json"], 0).stdout;
+    let rows: Value = serde_json::from_str(&whole).unwrap();
+    assert_eq!(whole, serde_json::to_string_pretty(&rows).unwrap() + "\n");
+    let rows = rows.as_array().unwrap();
+    let results: Vec<Value> =
+        lines(&folder, "results-0.jsonl").iter().map(|row| row["run"].clone()).collect();
+    assert_eq!(rows.iter().map(|row| row["run"].clone()).collect::<Vec<_>>(), results);
+    let lines = said(&folder, &["runs", "out", "--format", "jsonl"], 0).stdout;
+    let read: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(read, *rows);
+    let text = said(&folder, &["runs", "out"], 0).stdout;
+    assert!(text.lines().zip(&results).all(|(line, run)| line.starts_with(run.as_str().unwrap())), "{text}");
+    assert_eq!(text.lines().count(), 6);
+    for count in [0_usize, 2, 6, 9] {
+        let last = json_of(&folder, &["runs", "out", "-n", &count.to_string()]);
+        assert_eq!(*last.as_array().unwrap(), rows[6_usize.saturating_sub(count)..], "{count}");
+    }
+    let nothing = said(&folder, &["runs", "out", "-n", "0"], 0);
+    assert!(nothing.stdout.is_empty() && nothing.stderr.contains("there is no run in `out`"));
+}
+
 #[test]
 fn interrupted_run_can_be_shown() {
     let folder = Folder::new();

@@ -160,7 +160,7 @@ fn manual_pages_and_bundles_follow_no_link() {
 #[test]
 fn terminal_escapes_are_shown_escaped() {
     let folder = Folder::new();
-    let answer = "red \u{1b}[31m \u{202e}text";
+    let answer = "red \u{1b}[31m \u{200e}text";
     let finished =
         Finished::of(consensus(&folder).args(["run", "--mock", "--task", "x", "--answer", answer])).exits(0);
     assert_eq!(finished.stdout, format!("{answer}\n"), "a program gets the text as it is");
@@ -168,7 +168,7 @@ fn terminal_escapes_are_shown_escaped() {
     let inside = format!("{} show --replay -q --last", env!("CARGO_BIN_EXE_consensus"));
     let on_terminal =
         Finished::of(script.args(["-qec", &inside, "/dev/null"]).current_dir(folder.path())).exits(0);
-    assert_eq!(on_terminal.stdout.trim(), "red \\u001b[31m \\u202etext");
+    assert_eq!(on_terminal.stdout.trim(), "red \\u001b[31m \\u200etext");
     let shown = Finished::of(consensus(&folder).args(["show", "--full", "--last"])).exits(0);
     assert!(!shown.stdout.contains('\u{1b}') && !finished.stderr.contains('\u{1b}'));
 }

@@ -2,9 +2,11 @@
 
 mod bad_input;
 mod calibrated;
+mod calibration_compared;
 mod compared;
 mod figured;
 mod goes_on;
+mod plan_compared;
 mod planned_and_judged;
 mod simulated;
 mod simulated_risk;

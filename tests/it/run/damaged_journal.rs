@@ -1,12 +1,15 @@
 //! The journal: what a crash or a hand leaves in it, and what is made of that.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use consensus::engine::{Engine, NoObserver, Resumption, RunState, StopRequest};
 use consensus::journal::{Entry, FILE_NAME, Journal, JournalError, Writer, read};
 use consensus::protocol::Outcome;
 use consensus::report::RunResult;
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
 use serde_json::Value;
 
 use crate::support::{Finished, Folder, consensus, mask};
@@ -306,11 +309,114 @@ fn unreadable_result_does_not_verify() {
 fn verify_lists_what_is_not_covered() {
     let folder = finished_run();
     let said = Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0).stdout;
-    let last = "  not covered  endpoints, model names, token counts, costs and times: only the file's holder vouches for them";
-    assert!(said.starts_with("verified: run ") && said.lines().last() == Some(last), "{said}");
+    let first = "  not covered  endpoints, model names, token counts, costs and times: only the file's holder vouches for them";
+    assert!(said.starts_with("verified: run ") && said.lines().any(|line| line == first), "{said}");
+    for part in [
+        "receipts, attempts, retries",
+        "labels, and sessions",
+        "the output of checks",
+        "the name of the roleset",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(!said.contains("calibration"), "{said}");
     let words = ["verify", "--last", "--format", "json"];
     let said: Value =
         serde_json::from_str(&Finished::of(consensus(&folder).args(words)).exits(0).stdout).unwrap();
     assert_eq!(said["not_covered"][1], "model", "{said}");
     assert_eq!(said["session"], Value::Null, "{said}");
+}
+
+#[test]
+fn pipe_in_place_of_run_file_is_refused() {
+    let folder = finished_run();
+    let run = folder.run();
+    for name in [FILE_NAME, "result.json"] {
+        let path = run.join(name);
+        let whole = std::fs::read(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        mkfifo(&path, Mode::S_IRUSR | Mode::S_IWUSR).unwrap();
+        let mut command = consensus(&folder);
+        let mut child =
+            command.arg("verify").arg(&run).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let began = Instant::now();
+        while child.try_wait().unwrap().is_none() {
+            if began.elapsed() > Duration::from_mins(1) {
+                child.kill().unwrap();
+                panic!("`verify` waits for {name}");
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        assert_ne!(child.wait().unwrap().code(), Some(0), "{name}");
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, whole).unwrap();
+    }
+    Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
+}
+
+/// The files that a killed process was writing go once the run continues.
+#[test]
+fn resume_removes_unfinished_files() {
+    let folder = Folder::new();
+    let run = ["run", "--mock", "--answer", "4", "--task", "2+2?", "--max-tokens-total", "10"];
+    Finished::of(consensus(&folder).args(run)).exits(5);
+    let left = folder.run().join(".result.json.6f1c2a9e-5f0b-4a7e-9d3c-0b1e2f3a4c5d.new");
+    std::fs::write(&left, "{").unwrap();
+    let resume = ["resume", "--last", "--max-tokens-total", "100000"];
+    Finished::of(consensus(&folder).args(resume)).exits(0);
+    assert!(!left.exists());
+}
+
+/// A run is exported only if its result follows from its journal too.
+#[test]
+fn bent_result_is_not_exported() {
+    let folder = finished_run();
+    let id = folder.run().file_name().unwrap().to_str().unwrap().to_owned();
+    let export = |bundle: &str, code: i32| {
+        Finished::of(consensus(&folder).args(["export", &id, "--bundle", bundle])).exits(code)
+    };
+    export("run.tar.gz", 0);
+    let path = folder.run().join("result.json");
+    let result = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, result.replace("\"four\"", "\"five\"")).unwrap();
+    assert!(export("bent.tar.gz", 7).stderr.contains("result.json does not match the journal"));
+    assert!(!folder.path().join("bent.tar.gz").exists());
+    let left: Vec<_> =
+        std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let is_scratch = |name: &std::ffi::OsString| name.to_string_lossy().starts_with("consensus-export");
+    assert!(!left.iter().any(is_scratch), "{left:?}");
+}
+
+/// The digest of an output follows from the output, with every digest of the chain made anew.
+#[test]
+fn forged_output_digest_does_not_verify() {
+    let folder = Folder::new();
+    let reply = "```python\ndef solution():\n    return 4 * 12\n```";
+    let programmer = serde_json::json!({"agent": "Programmer", "attempt": 0, "reply": reply});
+    folder.write(
+        "script.jsonl",
+        &format!("{{\"agent\": \"Solver\", \"policy\": \"honest\", \"answer\": \"48\"}}\n{programmer}\n"),
+    );
+    let run =
+        ["run", "-q", "--roleset", "solver_programmer", "--mock-script", "script.jsonl", "--max-rounds", "1"];
+    Finished::of(consensus(&folder).args(run).args(["--prompt", "4 crates of 12?"])).exits(0);
+    let path = folder.run().join(FILE_NAME);
+    let text = String::from_utf8(journal_of(&folder)).unwrap();
+    let (mut forged, mut head, mut outputs) = (String::new(), crypto::Digest::ZERO, 0);
+    for line in text.lines() {
+        let mut record: Value = serde_json::from_str(line).unwrap();
+        record["prev"] = serde_json::json!(head);
+        if record["event"]["type"] == "executed" {
+            record["event"]["result"]["output_sha256"] = serde_json::json!(crypto::Digest::new(b"49"));
+            outputs += 1;
+        }
+        let line = record.to_string();
+        head = crypto::Digest::new(line.as_bytes());
+        forged.extend([&line, "\n"]);
+    }
+    assert_eq!(outputs, 1);
+    std::fs::write(&path, forged).unwrap();
+    std::fs::remove_file(folder.run().join("result.json")).unwrap();
+    let refused = Finished::of(consensus(&folder).args(["verify", "--last"])).exits(7).stderr;
+    assert!(refused.contains("`output_sha256` is that of another output"), "{refused}");
 }

@@ -335,6 +335,24 @@ fn verify_compares_session_with_run_records() {
     assert!(said.contains("session      sums: its file is missing, and was not compared"), "{said}");
 }
 
+/// The program adds no line twice, so a line that comes again was added by hand.
+#[test]
+fn doubled_session_lines_are_refused() {
+    let folder = Folder::new();
+    in_session(&folder, "How much is 2+2?", &MOCK).exits(0);
+    in_session(&folder, "And twice that?", &["--mock", "--answer", "8"]).exits(0);
+    let file = folder.path().join("runs/sessions/sums.jsonl");
+    let whole = std::fs::read_to_string(&file).unwrap();
+    let doubled: String = whole.split_inclusive('\n').map(|line| line.repeat(2)).collect();
+    let (first, last) = whole.split_once('\n').unwrap();
+    let spaced = format!("{first}\n{last}{}", last.replacen(':', ": ", 1));
+    for text in [doubled, spaced] {
+        std::fs::write(&file, text).unwrap();
+        let refused = Finished::of(consensus(&folder).args(["verify", "--last"])).exits(7).stderr;
+        assert!(refused.contains("says again what an earlier line says of the same run"), "{refused}");
+    }
+}
+
 /// The journal claims a past of the run that differs from its session.
 #[test]
 fn record_with_other_past_fails_verification() {

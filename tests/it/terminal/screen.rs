@@ -86,11 +86,9 @@ impl Terminal {
         let mut rows: Vec<String> =
             screen.rows(0, screen.size().1.get()).map(|row| row.trim_end().to_owned()).collect();
         let wrapped = (0..ROWS).find(|row| screen.row_wrapped(*row));
-        // A path, an address or a command to copy has no place at which it could be broken.
+        // A path or an address has no place at which it could be broken.
         let is_whole = |row: u16| {
-            let row = &rows[usize::from(row)];
-            let is_long = row.split_whitespace().next_back().is_some_and(|word| word.len() > 40);
-            is_long || row.trim_start().starts_with("`consensus ")
+            rows[usize::from(row)].split_whitespace().next_back().is_some_and(|word| word.len() > 40)
         };
         assert!(wrapped.is_none_or(is_whole), "line {wrapped:?} is longer than the terminal: {rows:#?}");
         while rows.last().is_some_and(String::is_empty) {

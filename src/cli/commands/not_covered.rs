@@ -1,0 +1,100 @@
+//! The facts that no record can prove, which `verify` names: as words for programs, and as lines for people.
+//!
+//! The input is the kind of the record. The output is its facts. Whatever is not among them is derived again and compared.
+
+/// The facts of every run, by their names.
+const OF_RUN: [&str; 14] = [
+    "endpoint",
+    "model",
+    "tokens",
+    "cost",
+    "times",
+    "receipts",
+    "attempts",
+    "structured",
+    "labels",
+    "session_without_file",
+    "documents_without_file",
+    "check_output",
+    "programs_not_run_again",
+    "unused_settings",
+];
+
+/// The further facts of a batch.
+const OF_BATCH: [&str; 4] = ["batch_notes", "refused", "progress", "right"];
+
+/// The name of the calibration.
+const CALIBRATION: &str = "calibration";
+
+/// The facts of every run in words.
+const RUN_IN_WORDS: [&str; 5] = [
+    "endpoints, model names, token counts, costs and times: only the file's holder vouches for them",
+    "how requests were sent: receipts, attempts, retries, timeouts and forms of replies",
+    "labels, and sessions and searched documents whose files are not here",
+    "the output of checks, and programs that are not run again",
+    "settings and words that neither a prompt nor the outcome depends on, such as the name of the roleset",
+];
+
+/// The further facts of a batch in words.
+const BATCH_IN_WORDS: [&str; 2] = [
+    "refused-N.jsonl, progress-N.json and, of batch.json, all but the number of shards and the digests of columns",
+    "whether texts are right, which depends on answers and on commands that no journal holds",
+];
+
+/// The facts about a record that are not covered.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NotCovered {
+    /// Whether the record is that of a batch.
+    pub(super) is_batch: bool,
+    /// Whether a run has a calibration.
+    pub(super) is_calibrated: bool,
+}
+
+impl NotCovered {
+    /// Returns the names of the facts.
+    pub(super) fn names(self) -> Vec<&'static str> {
+        let mut names = OF_RUN.to_vec();
+        if self.is_batch {
+            names.extend(OF_BATCH);
+        }
+        if self.is_calibrated {
+            names.push(CALIBRATION);
+        }
+        names
+    }
+
+    /// Returns the facts in lines.
+    pub(super) fn lines(self) -> Vec<String> {
+        let mut words = RUN_IN_WORDS.to_vec();
+        if self.is_batch {
+            words.extend(BATCH_IN_WORDS);
+        }
+        if self.is_calibrated {
+            words.push(
+                "the calibration; `consensus verify --calibration FILE DIR` makes it again of its runs",
+            );
+        }
+        let mut lines = Vec::new();
+        for words in words {
+            let heading = if lines.is_empty() { "not covered" } else { "" };
+            lines.push(format!("  {heading:11}  {words}"));
+        }
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_record_adds_its_facts() {
+        let of = |is_batch, is_calibrated| NotCovered { is_batch, is_calibrated };
+        assert_eq!(of(false, false).names(), OF_RUN);
+        assert_eq!(of(true, true).names().len(), OF_RUN.len() + OF_BATCH.len() + 1);
+        let lines = of(true, true).lines();
+        assert_eq!(lines.len(), 8);
+        assert!(lines[0].starts_with("  not covered  endpoints, model names"), "{}", lines[0]);
+        assert!(lines[1..].iter().all(|line| line.starts_with("               ")), "{lines:?}");
+    }
+}
