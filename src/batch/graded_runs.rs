@@ -7,17 +7,14 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
-use serde_json::json;
-
 use super::bank::drawn_with;
 use super::error::BatchError;
 use super::results::{Only, results};
 use super::verify::verify;
-use crate::calibration::{CalibratedWay, Features, KnownRun};
+use crate::calibration::{CalibratedWay, Features, KnownRun, question_of};
 use crate::core::Endpoint;
 use crate::engine::RunState;
 use crate::protocol::{DegradedKind, OutcomeKind};
-use crypto::Digest;
 
 /// The runs whose right answers are known. They may be of several columns, which the caller refuses.
 #[derive(Clone, Debug, Default)]
@@ -108,8 +105,7 @@ impl GradedRuns {
         }
         self.calibrated += usize::from(opened.calibration.is_some());
         let features = state.verdict().and_then(|end| Features::new(end, &state.report()));
-        let question = json!([opened.setup.task, opened.setup.canonical]).to_string();
-        let question = Digest::new(question.as_bytes());
+        let question = question_of(&opened.setup);
         let run = KnownRun { made_of: cell.made_of, question, features, is_right };
         of_task.insert(task.to_owned(), (seed, run));
     }

@@ -25,6 +25,9 @@ pub struct AppliedCalibration {
     /// The least confidence of an answer that is given, if answers are withheld.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threshold: Option<BasisPoints>,
+    /// Whether the run's question is one of those that the calibration was made of.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_question: bool,
 }
 
 /// The calibration that a confidence comes from.

@@ -7,6 +7,7 @@
 use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::applied::{AppliedCalibration, CalibratedOn};
 use super::certified::{RiskStep, steps, threshold};
@@ -57,6 +58,8 @@ pub struct Calibration {
     pub fit: Fit,
     /// The errors among the surest answers of the second half, as more of them are taken.
     pub steps: Vec<RiskStep>,
+    /// A mark of each question, in order: the first 16 digits of its digest.
+    pub questions: Vec<String>,
 }
 
 /// The part of a file that names its writer.
@@ -109,7 +112,14 @@ impl Calibration {
         };
         let steps = steps(certifying.collect());
         let (program, only) = (program.to_owned(), Vec::new());
-        Ok(Self { v: Self::VERSION, program, made_at, way, only, items, fit, steps })
+        let mut questions: Vec<String> = runs.iter().map(|run| mark(run.question)).collect();
+        questions.sort();
+        Ok(Self { v: Self::VERSION, program, made_at, way, only, items, fit, steps, questions })
+    }
+
+    /// Returns whether a question is one of those that the calibration was made of. Its answer is no test of the calibration.
+    pub fn has_question(&self, question: Digest) -> bool {
+        self.questions.binary_search(&mark(question)).is_ok()
     }
 
     /// Reads the text of a file.
@@ -148,6 +158,9 @@ impl Calibration {
         }
         if !self.has_possible_errors() {
             return Some("its steps contradict its numbers of runs");
+        }
+        if self.questions.len() != self.items.runs || !self.questions.is_sorted() {
+            return Some("its questions are not one for each of its runs, in order");
         }
         if !self.items.are_halves() {
             return Some("its numbers of runs contradict each other");
@@ -188,6 +201,7 @@ impl Calibration {
             ("items", self.items == again.items),
             ("fit", self.fit.is_like(&again.fit)),
             ("steps", self.steps == again.steps),
+            ("questions", self.questions == again.questions),
         ];
         parts.into_iter().find(|(_, is_same)| !is_same).map(|(name, _)| name)
     }
@@ -237,13 +251,23 @@ impl Calibration {
     pub fn applied(&self, sha256: Digest, risk: Option<f64>) -> Result<AppliedCalibration, CalibrationError> {
         let threshold = risk.map(|risk| self.threshold(risk)).transpose()?.map(|step| step.from);
         let on = CalibratedOn { runs: self.items.runs, made_at: self.made_at.clone(), sha256 };
-        Ok(AppliedCalibration { on, fit: self.fit.clone(), risk, threshold })
+        Ok(AppliedCalibration { on, fit: self.fit.clone(), risk, threshold, has_question: false })
     }
+}
+
+/// Returns the digest of a run's question: its task, and the rule by which its answers are compared.
+pub fn question_of(setup: &RunSetup) -> Digest {
+    Digest::new(json!([setup.task, setup.canonical]).to_string().as_bytes())
+}
+
+/// Returns the mark of a question in a file: enough to find it, and little to keep.
+fn mark(question: Digest) -> String {
+    question.to_string()[..16].to_owned()
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::Value;
 
     use super::*;
     use crate::calibration::Confidence;

@@ -27,6 +27,6 @@ pub use certified::{DOUBT, NotCertifiable, RiskStep, items_without_error, thresh
 pub use counts::{ANSWERS_MIN, ItemsNote};
 pub use error::CalibrationError;
 pub use features::Features;
-pub use file::{Calibration, KnownRun};
+pub use file::{Calibration, KnownRun, question_of};
 pub use fit::{ClassCount, Fit};
 pub use way::{CalibratedWay, KnownParts, RunLimits};

@@ -127,6 +127,11 @@ impl RunState {
             state.tokens.extend(redact::tokens(&setup).map(str::to_owned));
         }
         state.note_settings();
+        if opened.calibration.as_ref().is_some_and(|calibration| calibration.has_question) {
+            let detail =
+                "the calibration was made of this question too, so its confidence proves nothing here";
+            state.degrade(DegradedKind::QuestionOfCalibration, detail.to_owned());
+        }
         let actions = state.machine.step(&Event::Started)?;
         state.take_actions(actions);
         Ok(state)

@@ -167,6 +167,12 @@ pub(super) fn compare(plan: &EvalPlan, items: &[&Item]) -> Option<Comparison> {
             (2.0 * low.below.min(high.above), bounds)
         };
         let p = p.clamp(P_MIN, 1.0);
+        // Where no selection differs, an interval without width would say that no further item can.
+        let found = if found.interval.low < found.interval.high {
+            found
+        } else {
+            Resampled { interval: bounds, ..found }
+        };
         let points = &curves[&arm.curve].points;
         against.push(Against::new(
             items,

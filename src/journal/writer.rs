@@ -218,10 +218,19 @@ fn lock(file: &File, path: &Path) -> Result<(), JournalError> {
     Ok(())
 }
 
-/// Makes a folder's entries durable, and those of the folders above it, which may be new as well.
+/// Makes a folder's entries durable, and those of the folders above it, which may be new as well. A folder above may be one that cannot be
+/// listed, as the homes and projects of clusters are, and some file systems sync no folder.
 fn sync_folder(dir: &Path) -> std::io::Result<()> {
     let named = dir.ancestors().take(5).filter(|folder| !folder.as_os_str().is_empty());
-    named.map(File::open).try_for_each(|folder| folder?.sync_all())
+    for (height, folder) in named.enumerate() {
+        let synced = File::open(folder).and_then(|folder| folder.sync_all());
+        match synced.map_err(|why| (why.kind(), why)) {
+            Ok(()) | Err((ErrorKind::InvalidInput, _)) => {}
+            Err((ErrorKind::PermissionDenied, _)) if height > 0 => {}
+            Err((_, why)) => return Err(why),
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

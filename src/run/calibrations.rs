@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use super::error::RunError;
-use crate::calibration::{AppliedCalibration, Calibration, CalibrationError, KnownParts};
+use crate::calibration::{AppliedCalibration, Calibration, CalibrationError, KnownParts, question_of};
 use crate::core::Endpoint;
 use crate::files::{LARGE_BYTES_MAX, read_text};
 use crate::journal::Limits;
@@ -62,7 +62,8 @@ impl ReadCalibration {
         limits: Limits,
     ) -> Result<AppliedCalibration, RunError> {
         self.require(setup, endpoints, limits, KnownParts::All)?;
-        Ok(self.applied.clone())
+        let has_question = self.calibration.has_question(question_of(setup));
+        Ok(AppliedCalibration { has_question, ..self.applied.clone() })
     }
 
     /// Refuses runs that are made in another way, as far as that is known.

@@ -42,8 +42,7 @@ impl Difference {
         let differences: Vec<f64> = both.collect();
         let n = differences.len() as f64;
         let mean = (!differences.is_empty()).then(|| differences.iter().sum::<f64>() / n);
-        let interval = student(&differences);
-        let (low, high) = interval.map_or((-1.0, 1.0), |mean| (mean.low.max(-1.0), mean.high.min(1.0)));
+        let (low, high) = bounds(&differences);
         let better = differences.iter().filter(|difference| **difference > 0.0).count() as u64;
         let worse = differences.iter().filter(|difference| **difference < 0.0).count() as u64;
         let tasks = differences.len() as u64;
@@ -62,6 +61,19 @@ impl Difference {
             points(*high)
         )
     }
+}
+
+/// Returns the ends of the interval of these differences. Where all are equal, one more task on either side is counted, since an interval
+/// without width would say that no further task can differ.
+fn bounds(differences: &[f64]) -> (f64, f64) {
+    let is_even = differences.windows(2).all(|two| (two[0] - two[1]).abs() < f64::EPSILON);
+    let with = |doubt: f64| [differences, &[doubt]].concat();
+    let ends = if is_even {
+        student(&with(-1.0)).zip(student(&with(1.0))).map(|(below, above)| (below.low, above.high))
+    } else {
+        student(differences).map(|mean| (mean.low, mean.high))
+    };
+    ends.map_or((-1.0, 1.0), |(low, high)| (low.max(-1.0), high.min(1.0)))
 }
 
 #[cfg(test)]
@@ -84,5 +96,17 @@ mod tests {
         assert!((difference.low + 0.045_55).abs() < 1e-4, "{difference:?}");
         assert!((difference.high - 0.645_55).abs() < 1e-4, "{difference:?}");
         assert!(difference.in_words().contains("+30.0 points [-4.6, +64.6]"), "{}", difference.in_words());
+    }
+
+    /// Two tasks that agree prove little.
+    #[test]
+    fn equal_differences_have_an_interval() {
+        let (mut first, mut other) = (ByTask::default(), ByTask::default());
+        for task in 0..2 {
+            first.add(task, false);
+            other.add(task, true);
+        }
+        let difference = Difference::new(["a", "b"].map(str::to_owned), &first, &other);
+        assert_eq!((difference.mean, difference.low, difference.high), (Some(-1.0), -1.0, 1.0));
     }
 }

@@ -155,6 +155,8 @@ pub enum DegradedKind {
     ModelChanged,
     /// A server does not list the model that was named.
     ModelNotListed,
+    /// The question is one of those that the calibration was made of.
+    QuestionOfCalibration,
     /// A server does not count tokens.
     UsageEstimated,
     /// A server reports an impossible number of tokens.
@@ -194,6 +196,7 @@ impl DegradedKind {
             Self::SchemaIgnored => "schema_ignored",
             Self::ModelChanged => "model_changed",
             Self::ModelNotListed => "model_not_listed",
+            Self::QuestionOfCalibration => "question_of_calibration",
             Self::UsageEstimated => "usage_estimated",
             Self::UsageImplausible => "usage_implausible",
             Self::KeyInReply => "key_in_reply",
