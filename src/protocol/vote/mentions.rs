@@ -30,25 +30,48 @@ static SAID: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// A line with which the next question begins, in a text that runs on.
+/// A line with which the next question begins, in a text that runs on. Words that an explanation may begin with are not among these.
 static NEXT: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"(?im)^(?:[\s*_#>]*(?:q|question|problem|exercise|human|user|input|instruction)[*_\s]*:|\s*###\s*(?:instruction|question|input)\b|\s*<\|(?:im_start|user|start_header_id)\|)",
+        r"(?im)^(?:[\s*_#>]*(?:q|question|human|user)[*_\s]*:|\s*###\s*(?:instruction|question|input)\b|\s*<\|(?:im_start|user|start_header_id)\|)",
     )
 });
 
-/// Words with which an author takes back what it wrote.
-const RETRACTS: &str = r"wait|hm+|reconsider\w*|second\s+thoughts?|edit|correction|corrected|my\s+bad|w?h?oops|sorry|apolog\w+|mis\w*|errors?|wrong|incorrect|actually|(?:scratch|strike)\s+that|let\s+me\s+re\w+|re-?(?:check|calculat|count|do|read)\w*|typo|instead|rather|revis\w+|updated?";
-
-pub(super) static RETRACTED: LazyLock<Regex> = LazyLock::new(|| pattern(&format!(r"(?i)\b(?:{RETRACTS})\b")));
+/// The beginning of a sentence with which an author corrects itself.
+pub(super) static CORRECTS: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?im)(?:^|[.!?]\s)[\s*_>#-]*(?:wait|no|hm+|correction|edit|w?h?oops|sorry|my\s+apologies|i\s+apologize|actually|(?:on\s+)?second\s+thoughts?|scratch\s+that|strike\s+that|my\s+bad|let\s+me\s+re\w+|i\s+made\s+(?:a|an)\s+(?:mistake|error)|(?:that|this)(?:\s+is|['’]s)\s+(?:wrong|incorrect|not\s+right))\b",
+    )
+});
 
 /// Words after an answer that may take it back.
 pub(super) static TAKES_BACK: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(&format!(r"(?i)\b(?:{RETRACTS}|however|but|not|no|\w+n['’]t|must\s+be|should\s+be)\b"))
+    pattern(
+        r"(?i)\b(?:wait|hm+|reconsider\w*|second\s+thoughts?|edit|correction|corrected|my\s+bad|w?h?oops|sorry|apolog\w+|mistak\w*|misread|miscount\w*|miscalculat\w*|errors?|wrong|incorrect|actually|(?:scratch|strike)\s+that|let\s+me\s+re\w+|re-?(?:check|calculat|count|do|read)\w*|typo|instead|rather|revis\w+|updated?|however|but|not|no|nope|oh|hold\s+on|on\s+reflection|ignore|forgot\w*|false|\w+n['’]t|must\s+be|should\s+be)\b",
+    )
 });
 
 /// The beginning of a box.
 const BOX: &str = "\\boxed{";
+
+/// The end of words before a box that say nothing of its content but that it follows.
+static LEADS: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?i)(?:^|[=:,]|\b(?:is|are|was|were|be|gets?|got|have|has|had|takes?|gives?|yields?|equals?|at|by|indeed|therefore|thus|so|hence|answer))$",
+    )
+});
+
+/// The end of a clause. A point within a number does not end one.
+static CLAUSE_END: LazyLock<Regex> = LazyLock::new(|| pattern(r"[,.;:?()](?:[^0-9]|$)"));
+
+/// A box in a text.
+pub(super) struct Boxed<'a> {
+    /// The text before it in its line.
+    before: &'a str,
+    pub(super) content: &'a str,
+    /// All that follows it, its line and more.
+    pub(super) after: &'a str,
+}
 
 /// The rule by which an answer was found in a text.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
@@ -81,9 +104,10 @@ pub(super) struct Mention<'a> {
     pub(super) after: &'a str,
 }
 
-/// Returns a text up to the question that a model makes up after it has answered.
+/// Returns a text up to the question that a model makes up after it has answered. A box may hold a step.
 pub(super) fn before_next_question(said: &str) -> &str {
-    let Some(first) = mentions(said).into_iter().next() else { return said };
+    let first = mentions(said).into_iter().find(|mention| mention.by != FoundBy::Box);
+    let Some(first) = first else { return said };
     let next = NEXT.find_at(said, first.start).map(|next| next.start());
     &said[..next.unwrap_or(said.len())]
 }
@@ -108,10 +132,9 @@ pub(super) fn mentions(said: &str) -> Vec<Mention<'_>> {
             && let Some(rest) = rest(&MARKED)
         {
             mentions.push(mention(FoundBy::Marks, rest));
-        } else if let Some(content) = boxed(written) {
-            let behind = written.rsplit_once(BOX).map_or(written.len(), |(before, _)| before.len());
-            let behind = start + behind + BOX.len() + content.len();
-            mentions.push(Mention { after: &said[behind..], ..mention(FoundBy::Box, content) });
+        } else if let Some(boxed) = boxed(written) {
+            let after = &said[start + written.len() - boxed.after.len()..];
+            mentions.push(Mention { after, ..mention(FoundBy::Box, &boxed.clause()) });
         } else {
             mentions.extend(sentences(written).map(|words| mention(FoundBy::Sentence, words)));
         }
@@ -169,22 +192,31 @@ fn unfenced(text: &str) -> &str {
     inside.filter(|code| !code.contains("```")).unwrap_or(text)
 }
 
-/// Returns the content of the last box, if its line has no other.
-pub(super) fn boxed(said: &str) -> Option<&str> {
-    let line = said.lines().rfind(|line| line.contains(BOX))?;
-    let (before, rest) = line.rsplit_once(BOX)?;
+/// Returns the last box, if its line has no other.
+pub(super) fn boxed(said: &str) -> Option<Boxed<'_>> {
+    let at = said.rfind(BOX)?;
+    let before = &said[said[..at].rfind('\n').map_or(0, |end| end + 1)..at];
+    let rest = &said[at + BOX.len()..];
     let mut depth = 1_i32;
     let end = rest.find(|c: char| {
         depth += i32::from(c == '{') - i32::from(c == '}');
-        depth == 0
+        depth == 0 || c == '\n'
     })?;
-    (!before.contains(BOX)).then(|| &rest[..end])
+    let is_whole = depth == 0 && !before.contains(BOX);
+    is_whole.then(|| Boxed { before, content: &rest[..end], after: &rest[end + 1..] })
 }
 
-/// Returns the content of the last box, if nothing after it takes it back or goes on to calculate.
-pub(super) fn boxed_at_the_end(said: &str) -> Option<&str> {
-    let found = boxed(said)?;
-    let (_, from_box) = said.rsplit_once(BOX)?;
-    let after = &from_box[found.len()..];
-    (!TAKES_BACK.is_match(after) && !after.contains(|c: char| c.is_ascii_digit())).then_some(found)
+impl Boxed<'_> {
+    /// Returns the words of the clause around the box, without the box: a sign or a unit beside it belongs to its content.
+    pub(super) fn clause(&self) -> String {
+        let Self { before, content, after } = self;
+        let before = before.trim_end_matches(['$', '*', '_', '`', ' ', '(', '[', '\\']);
+        let before = if LEADS.is_match(before) { "" } else { before };
+        let after = after.lines().next().unwrap_or_default();
+        let after = after.trim_start_matches(['$', '*', '_', '`']);
+        let own = after.trim_start();
+        let after = own.strip_prefix("\\)").or_else(|| own.strip_prefix("\\]")).unwrap_or(after);
+        let end = CLAUSE_END.find(after).map_or(after.len(), |end| end.start());
+        format!("{before}{content}{}", &after[..end])
+    }
 }

@@ -46,65 +46,48 @@ static CHANGES: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
-/// The words that may follow a number with at most two letters, and the units that may be written at it. Other such letters are quantities,
-/// as in `3 x`, or multiples, as in `5bn` and `5 m`.
-const SHORT_UNITS: [&str; 40] = [
-    "%", "°", "°C", "°F", "mm", "cm", "km", "m²", "m³", "cm²", "cm³", "km²", "mg", "g", "kg", "oz", "lb",
-    "lbs", "ml", "cl", "L", "l", "h", "hr", "hrs", "min", "sec", "s", "ms", "km/h", "mph", "ft", "kWh", "of",
-    "in", "a", "an", "at", "by", "on",
+/// The words with at most two letters that may follow a number whatever the question is. Other such letters are quantities, as in `3 x`,
+/// or multiples, as in `5bn` and `5 m`.
+const SHORT_WORDS: [&str; 9] = ["%", "°", "of", "in", "a", "an", "at", "by", "on"];
+
+/// The short units, each with its word. A unit counts where the question names it: the same number of another unit is another answer.
+const SHORT_UNITS: [(&str, &str); 29] = [
+    ("°C", "celsius"),
+    ("°F", "fahrenheit"),
+    ("mm", "millimeter"),
+    ("cm", "centimeter"),
+    ("km", "kilometer"),
+    ("cm²", "centimeter"),
+    ("m²", "meter"),
+    ("km²", "kilometer"),
+    ("cm³", "centimeter"),
+    ("m³", "meter"),
+    ("mg", "milligram"),
+    ("g", "gram"),
+    ("kg", "kilogram"),
+    ("oz", "ounce"),
+    ("lb", "pound"),
+    ("lbs", "pound"),
+    ("ml", "milliliter"),
+    ("cl", "centiliter"),
+    ("L", "liter"),
+    ("l", "liter"),
+    ("h", "hour"),
+    ("hr", "hour"),
+    ("hrs", "hour"),
+    ("min", "minute"),
+    ("sec", "second"),
+    ("s", "second"),
+    ("km/h", "kilometer"),
+    ("mph", "mile"),
+    ("ft", "feet"),
 ];
 
-/// The longer words that may follow a number whatever the question is, without the ending of their plural.
-const UNITS: [&str; 65] = [
+/// The longer words that may follow a number whatever the question is, without the ending of their plural. All others are named by it.
+const UNITS: [&str; 19] = [
     "percent",
     "percentage",
     "degree",
-    "celsius",
-    "fahrenheit",
-    "dollar",
-    "cent",
-    "euro",
-    "pound",
-    "penny",
-    "pence",
-    "yen",
-    "rupee",
-    "usd",
-    "eur",
-    "gbp",
-    "buck",
-    "second",
-    "minute",
-    "hour",
-    "day",
-    "week",
-    "month",
-    "year",
-    "decade",
-    "meter",
-    "metre",
-    "kilometer",
-    "kilometre",
-    "centimeter",
-    "centimetre",
-    "millimeter",
-    "millimetre",
-    "mile",
-    "inch",
-    "inche",
-    "foot",
-    "feet",
-    "yard",
-    "gram",
-    "kilogram",
-    "ounce",
-    "liter",
-    "litre",
-    "milliliter",
-    "millilitre",
-    "gallon",
-    "ton",
-    "tonne",
     "square",
     "cubic",
     "person",
@@ -118,9 +101,9 @@ const UNITS: [&str; 65] = [
     "per",
     "each",
     "them",
-    "remaining",
-    "left",
     "altogether",
+    "left",
+    "remaining",
 ];
 
 /// Returns a word in small letters, without the ending of its plural.
@@ -183,16 +166,160 @@ pub(super) fn number(text: &str, prompt: &str, canonicalizer: &Canonicalizer) ->
 
 /// Returns true if the words after a number are a unit. `is_attached` says that the first is written at the number.
 fn is_unit(words: &str, prompt: &str, is_attached: bool) -> bool {
-    let is_known = |part: &str| {
-        let part = singular(part);
-        let mut asked = prompt.split(|c: char| !c.is_alphanumeric());
-        UNITS.contains(&part.as_str()) || asked.any(|word| singular(word) == part)
-    };
     words.split_whitespace().enumerate().all(|(place, word)| {
+        if SHORT_WORDS.contains(&word) {
+            return true;
+        }
+        if let Some((short, long)) = SHORT_UNITS.iter().find(|(short, _)| *short == word) {
+            return is_named(short, prompt) || is_named(long, prompt);
+        }
         let is_short = word.chars().count() <= 2 || (place == 0 && is_attached);
-        let is_word = word.starts_with(char::is_alphabetic) && !word.contains(['π', '²', '³']);
-        let says_more = word.split('-').any(|part| CHANGES.is_match(&part.to_lowercase()));
-        let is_unit = || word.split('-').filter(|part| !part.is_empty()).all(is_known);
-        SHORT_UNITS.contains(&word) || (is_word && !is_short && !says_more && is_unit())
+        if is_short || !word.starts_with(char::is_alphabetic) || word.contains(['π', '²', '³']) {
+            return false;
+        }
+        word.split('-').all(|part| {
+            let part = part.to_lowercase();
+            let is_known = part.is_empty() || UNITS.contains(&&*singular(&part)) || is_named(&part, prompt);
+            is_known && !CHANGES.is_match(&part)
+        })
     })
+}
+
+/// Returns true if the question has this unit, or its sign.
+fn is_named(unit: &str, prompt: &str) -> bool {
+    let wanted = singular(unit);
+    if wanted == "dollar" && prompt.contains('$') {
+        return true;
+    }
+    prompt.split(|c: char| !c.is_alphabetic() && !"°²³/".contains(c)).any(|word| {
+        let named = singular(word);
+        word == unit || named == wanted || (unit == "feet" && named == "foot")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::CanonicalKind;
+
+    fn of_answer(said: &str) -> Option<String> {
+        let prompt = "How many bottles, more apples, full-time workers and points (in kg, cm², meters, °C, km/h, seconds, inches, \
+                      or miles per hour, at $5 a day and week) does she have?";
+        number(said, prompt, &Canonicalizer::new(&CanonicalKind::Number.into()))
+    }
+
+    /// Two hours are not 2, where minutes are asked for.
+    #[test]
+    fn unnamed_unit_is_asked_about() {
+        for unit in [" minutes", " g", " cents", "lbs", " years", " °F", " yards", "min"] {
+            assert_eq!(of_answer(&format!("48{unit}")), None, "{unit}");
+        }
+    }
+
+    /// A word that changes the number is asked about.
+    #[test]
+    fn unit_belongs_to_its_number() {
+        for unit in [
+            " bottles",
+            "%",
+            " %",
+            "kg",
+            " kg",
+            "cm²",
+            " m²",
+            "°C",
+            " miles per hour",
+            " km/h",
+            " dollars a day",
+            " seconds",
+            " times",
+            " more apples",
+            " of them",
+            " in total",
+            " full-time workers",
+            " points",
+        ] {
+            let said = format!("48{unit}");
+            assert_eq!(of_answer(&said).as_deref(), Some("48"), "{said}");
+        }
+        for rest in [
+            "π",
+            " π",
+            " pi",
+            "²",
+            "³",
+            " squared",
+            " dozens",
+            " millions",
+            " Millionen",
+            " lakh",
+            "bn",
+            "m",
+            " m",
+            "k",
+            "x",
+            " x",
+            "i",
+            " quarters",
+            " fifths",
+            " is incorrect",
+            " is wrong",
+            " was not",
+            " plus two",
+            " divided by seven",
+            "-dimensional",
+            " thousand-fold",
+            " πr²",
+            " point five",
+            "!",
+        ] {
+            let said = format!("48{rest}");
+            assert_eq!(of_answer(&said), None, "{said}");
+        }
+    }
+
+    /// A word that is no unit of the question may change the number, in any language.
+    #[test]
+    fn unknown_word_beside_number_is_asked_about() {
+        for word in [
+            "juta",
+            "milyon",
+            "tusen",
+            "tuhat",
+            "tys.",
+            "tisíc",
+            "ezer",
+            "triệu",
+            "مليون",
+            "quadrillion",
+            "gross",
+            "trn",
+            "miljoner",
+            "milionów",
+            "万",
+            "億",
+            "लाख",
+            "colder",
+            "decrease",
+            "points down",
+            "dollar deficit",
+            "years younger",
+            "BCE",
+            "at most",
+            "at least",
+            "approximately",
+            "fewer apples",
+            "Schock",
+        ] {
+            let said = format!("48 {word}");
+            assert_eq!(of_answer(&said), None, "{said}");
+        }
+        for word in
+            ["apples", "apple", "boxes of bottles", "dollars per week", "cubic inches", "bottles left"]
+        {
+            let said = format!("48 {word}");
+            let expected = if word.starts_with("box") { None } else { Some("48") };
+            assert_eq!(of_answer(&said).as_deref(), expected, "{said}");
+        }
+    }
 }
