@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::listing::Listing;
+use super::listing::{Listing, bare_model};
 use super::parameter::OptionalParameter;
 use super::usage::Price;
 
@@ -98,6 +98,20 @@ impl Endpoint {
             Self::Mock(_) => None,
             Self::Bank(endpoint) if endpoint.model == MOCK => None,
             Self::Bank(endpoint) => Some(said.unwrap_or(&endpoint.model)),
+        }
+    }
+
+    /// Returns the model as which a reply counts where agents are compared. A name that a server does not list and repeats in its reply is
+    /// the caller's own, so all such names at one place count as one.
+    pub fn source<'a>(&'a self, said: Option<&'a str>) -> Option<&'a str> {
+        match self {
+            Self::OpenAi(endpoint)
+                if endpoint.listing == Listing::Absent
+                    && said.is_none_or(|said| bare_model(said) == bare_model(&endpoint.model)) =>
+            {
+                Some(&endpoint.base_url)
+            }
+            Self::OpenAi(_) | Self::Bedrock(_) | Self::Mock(_) | Self::Bank(_) => self.answering(said),
         }
     }
 

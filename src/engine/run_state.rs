@@ -57,6 +57,8 @@ pub struct RunState {
     pub(super) tokens: BTreeSet<String>,
     /// The model of each agent's last reply.
     pub(super) models: BTreeMap<usize, String>,
+    /// The model of the first reply to each name at each place. Later ones count as the same, whatever they say.
+    first_models: BTreeMap<(String, String), String>,
     pub(super) run: String,
     /// The time at which each open call was made.
     pub(super) asked_at: BTreeMap<CallId, String>,
@@ -112,6 +114,7 @@ impl RunState {
             examined: BTreeSet::new(),
             tokens: BTreeSet::new(),
             models: BTreeMap::new(),
+            first_models: BTreeMap::new(),
             run: record.run.clone(),
             asked_at: BTreeMap::new(),
             busy: vec![Duration::ZERO; opened.endpoints.len()],
@@ -243,12 +246,7 @@ impl RunState {
         {
             self.degrade(kind, detail);
         }
-        let said = replied.reply.model.as_deref();
-        let model = self.endpoints.get(call.agent).and_then(|endpoint| endpoint.answering(said));
-        let model = model.map(str::to_owned);
-        if let Some(model) = &model {
-            self.note_model(call.agent, model);
-        }
+        let model = self.take_model(call.agent, replied.reply.model.as_deref());
         let event = Event::Replied { call, reply: Reply { model, ..replied.reply.clone() } };
         let actions = self.machine.step(&event)?;
         if self.is_suspect(&ask, replied, &actions) && ignores_schema(&ask, replied) {
@@ -353,6 +351,17 @@ impl RunState {
 
     pub(super) fn estimate_instead(&self, ask: &Ask, replied: &Replied) -> Option<Usage> {
         estimate_instead(ask, replied, self.price(replied.call.agent))
+    }
+
+    /// Takes the model that an agent's reply names. Returns the model as which the reply counts: that of the first reply to the same name
+    /// at the same place.
+    fn take_model(&mut self, agent: usize, said: Option<&str>) -> Option<String> {
+        let endpoint = self.endpoints.get(agent)?;
+        let named = (endpoint.place().to_owned(), endpoint.model().to_owned());
+        let source = endpoint.source(said)?.to_owned();
+        let model = endpoint.answering(said)?.to_owned();
+        self.note_model(agent, &model);
+        Some(self.first_models.entry(named).or_insert(source).clone())
     }
 
     /// Notes the model of an agent's reply. A run with half of its replies by one model and half by another belongs

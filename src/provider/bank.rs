@@ -16,7 +16,7 @@ use super::error::ProviderError;
 use crate::core::Endpoint;
 use crate::files::read_line;
 use crate::journal::{Entry, Executed, PlacedRecord, Record, Replied, read_shared};
-use crate::protocol::{Ask, CallId};
+use crate::protocol::{Ask, CallId, Reply};
 use crypto::Digest;
 
 /// The journals of a batch, with the place of everything that can be given again.
@@ -192,7 +192,12 @@ impl Bank {
         for kept in kept {
             let Entry::Replied(replied) = self.read(kept.place)? else { return Err(missing()) };
             let replied = kept.by_its_model(replied);
-            if found.as_ref().is_some_and(|known| known.reply != replied.reply) {
+            // Equal replies may name their model differently.
+            let is_same = |known: &Replied| {
+                let named_alike = Reply { model: replied.reply.model.clone(), ..known.reply.clone() };
+                named_alike == replied.reply
+            };
+            if found.as_ref().is_some_and(|known| !is_same(known)) {
                 let folder = self.folder.display().to_string();
                 return Err(ProviderError::AmbiguousInBank { folder, call: ask.call });
             }

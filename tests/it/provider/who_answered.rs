@@ -1,5 +1,7 @@
 //! A model is what its server says. A name that somebody made up is no second model, and is finished at once.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use serde_json::{Value, json};
 
 use crate::support::{Act, Finished, Folder, Request, Server, consensus, http};
@@ -82,6 +84,17 @@ fn replies_of_one_model_are_one_voter() {
     assert_eq!(vote(&one, "a,b").2["vote"]["class"], "C");
     let two = server(Value::Null, |asked| json!(asked), "Answer: 391");
     assert_eq!(vote(&two, "a,b").2["vote"]["class"], "B");
+}
+
+/// One name of one server is one model, though its replies alternate; and a name that nobody lists is no evidence when it is repeated.
+#[test]
+fn replies_alone_make_no_second_voter() {
+    static TURNS: AtomicUsize = AtomicUsize::new(0);
+    let dated = |_: &str| json!(format!("m-{}", TURNS.fetch_add(1, Ordering::Relaxed) % 2));
+    let one = server(Value::Null, dated, "Answer: 391");
+    assert_eq!(vote(&one, "m").2["vote"]["class"], "C");
+    let echoes = server(listed(&["x", "y"]), |asked| json!(asked), "Answer: 391");
+    assert_eq!(vote(&echoes, "foo,bar").2["vote"]["class"], "C");
 }
 
 #[test]
