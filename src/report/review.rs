@@ -80,8 +80,9 @@ pub fn review_annotations(section: &ApprovalSection, outcome: OutcomeKind) -> St
                 Severity::Medium => "warning",
                 Severity::High | Severity::Critical => "error",
             };
-            // A removed line has no place in the new file.
-            let line = if quote.starts_with('-') { String::new() } else { format!(",line={line}") };
+            // A removed line has no place in the new file, and a line of the diff itself has none at all.
+            let has_line = *line > 0 && !quote.starts_with('-');
+            let line = if has_line { format!(",line={line}") } else { String::new() };
             let title = property(&format!("{reviewer} ({severity})"));
             let file = property(path);
             let _ = writeln!(out, "::{level} file={file}{line},title={title}::{}", data(problem));

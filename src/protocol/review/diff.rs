@@ -133,9 +133,22 @@ pub(super) fn fault(diff: &str) -> Option<&'static str> {
                 return Some("a hunk of the diff begins without numbers; make the diff with `git diff`");
             };
             hunk = Some(head);
+        } else if is_cut_off(line, lines.peek().copied()) {
+            return Some(
+                "the diff ends in the names of a file, or a file in it has names and no lines; make it with `git diff`",
+            );
         }
     }
     None
+}
+
+/// Returns whether a line of a diff promises lines that do not follow.
+fn is_cut_off(line: &str, next: Option<&str>) -> bool {
+    let Some(next) = next else {
+        return ["--- ", "+++ ", "diff --git "].iter().any(|begin| line.starts_with(begin));
+    };
+    let is_other_file = next.starts_with("diff ") || next.starts_with("--- ");
+    line.starts_with("+++ ") && (is_other_file || (next.starts_with('@') && !next.starts_with("@@ ")))
 }
 
 /// The fault of a diff whose hunks have other lines than they promise.
@@ -267,6 +280,7 @@ fn files(diff: &str) -> Vec<DiffPart> {
         }
         is_binary = false;
         if sign == DiffSign::Head {
+            let line = line.trim_end_matches('\r');
             if let Some(names) = line.strip_prefix("diff --git ") {
                 by_git = name_of_both(names).unwrap_or_default();
                 path = by_git.as_str().into();
@@ -402,6 +416,7 @@ mod tests {
             ("--- i/src/a.py\n+++ w/src/a.py", "src/a.py"),
             ("diff --git w/a.py w/a.py\n--- w/a.py\n+++ w/a.py", "w/a.py"),
             ("--- a/x y.c\t2026-01-01\n+++ b/x y.c\t2026-01-02", "x y.c"),
+            ("diff --git a/x.c b/x.c\r\n--- a/x.c\r\n+++ b/x.c\r", "x.c"),
         ] {
             let found = paths(&format!("{head}\n{hunk}"));
             assert_eq!(found.last().map(String::as_str), Some(path), "{found:?} {head}");
@@ -424,6 +439,9 @@ mod tests {
             ("--- a/p\n+++ b/p\n@@ -1,2 +1,2 @@\n-a\n+b\n", "more or fewer"),
             ("--- a/p\n+++ b/p\n@@ -1 +1 @@\n-a\n+b\n+c\n", "more or fewer"),
             ("--- a/p\n+++ b/p\n@@ ... @@\n-a\n+b\n", "without numbers"),
+            ("--- a/p\n+++ b/p\n@@ -1 +1 @@\n-a\n+b\n--- a/q\n+++ b/q\n@", "names and no lines"),
+            ("--- a/q\n+++ b/q\n--- a/p\n+++ b/p\n@@ -1 +1 @@\n-a\n+b\n", "names and no lines"),
+            ("--- a/p\n+++ b/p\n@@ -1 +1 @@\n-a\n+b\ndiff --git a/q b/q\n", "names and no lines"),
             ("diff --cc f\n--- a/f\n+++ b/f\n@@@ -1 -1 +1 @@@\n--a\n++b\n", "combined"),
         ] {
             assert!(fault(diff).is_some_and(|why| why.contains(word)), "{diff}");

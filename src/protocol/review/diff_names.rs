@@ -20,7 +20,7 @@ pub(super) fn written_name(written: &str) -> String {
     if written.starts_with('"') {
         unquoted(written)
     } else {
-        written.split('\t').next().unwrap_or_default().to_owned()
+        written.split(['\t', '\r']).next().unwrap_or_default().to_owned()
     }
 }
 
