@@ -13,7 +13,7 @@ use super::layout;
 use super::result_line::Known;
 use super::shard::known;
 use super::status::is_live;
-use crate::journal::{RemovedLines, read_ends};
+use crate::journal::{RemovedLines, has_removals, read_ends};
 use crate::text::counted;
 
 /// The parts of a record that are missing.
@@ -23,6 +23,8 @@ pub struct MissingParts {
     pub results: u64,
     /// The lines that were removed from journals.
     pub removed: RemovedLines,
+    /// Whether lines are missing from a journal of which no server removes any.
+    pub is_damaged: bool,
 }
 
 impl MissingParts {
@@ -49,6 +51,7 @@ impl MissingParts {
                     ends.remove(&run);
                 }
             })?;
+            missing.is_damaged |= removed.places > 0 && !has_removals(&journal);
             missing.removed.merge(removed);
             if is_in_use {
                 continue;
@@ -69,7 +72,14 @@ impl MissingParts {
         if self.results > 0 {
             words.push(without_results(self.results));
         }
-        words.extend(removed_in_words(self.removed));
+        if self.is_damaged {
+            let lines = counted(self.removed.lines, "line");
+            words.push(format!(
+                "the record is damaged: {lines} of a journal are missing; `consensus verify` says where"
+            ));
+        } else {
+            words.extend(removed_in_words(self.removed));
+        }
         words
     }
 }
@@ -102,7 +112,8 @@ mod tests {
     #[test]
     fn nothing_is_said_about_a_whole_record() {
         assert_eq!(MissingParts::default().in_words(), [""; 0]);
-        let missing = MissingParts { results: 1, removed: RemovedLines { places: 2, lines: 1200 } };
+        let removed = RemovedLines { places: 2, lines: 1200 };
+        let missing = MissingParts { results: 1, removed, is_damaged: false };
         let words = missing.in_words();
         let [results, removed] = &words[..] else { panic!("two parts are missing: {words:?}") };
         assert!(results.starts_with("1 run ended without a line of results"), "{results}");

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Error, ErrorKind, Read};
 
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::task::LINE_BYTES_MAX;
@@ -60,7 +61,16 @@ impl<R: Read> Rows<R> {
             Self::List(rows) => {
                 Ok(rows.next().map(|(place, row)| (place as u64 + 1, Ok(row.get().to_owned()))))
             }
-            Self::Table(names, rows) => rows.next().map(|record| row_of(names, record)).transpose(),
+            Self::Table(names, rows) => {
+                for record in rows {
+                    let row = row_of(names, record)?;
+                    // Spreadsheets write rows of commas.
+                    if row.1 != Ok("{}".to_owned()) {
+                        return Ok(Some(row));
+                    }
+                }
+                Ok(None)
+            }
         }
     }
 }
@@ -93,7 +103,8 @@ fn table<R: Read>(source: BufReader<R>) -> std::io::Result<Rows<R>> {
         );
         return Err(Error::new(ErrorKind::InvalidData, why));
     }
-    if let Some(twice) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)) {
+    let is_twice = |(at, name): &(usize, &String)| !name.is_empty() && names[..*at].contains(name);
+    if let Some(twice) = names.iter().enumerate().find(is_twice) {
         let why = format!("its first line has the column `{}` twice", twice.1);
         return Err(Error::new(ErrorKind::InvalidData, why));
     }
@@ -118,13 +129,19 @@ fn row_of(names: &[String], record: csv::Result<csv::StringRecord>) -> std::io::
             return Err(why.into());
         }
     };
-    let fields: BTreeMap<&str, &str> = names
-        .iter()
-        .map(String::as_str)
-        .zip(&record)
-        .filter(|(name, cell)| !name.is_empty() && !cell.trim().is_empty())
-        .collect();
     let line = record.position().map_or(0, csv::Position::line);
+    let mut fields: BTreeMap<&str, Value> = BTreeMap::new();
+    for (name, cell) in names.iter().zip(&record) {
+        if name.is_empty() || cell.trim().is_empty() {
+            continue;
+        }
+        let is_list = ["options", "choices"].contains(&name.as_str()) && cell.trim_start().starts_with('[');
+        let value = if is_list { serde_json::from_str(cell) } else { Ok(Value::from(cell)) };
+        let Ok(value) = value else {
+            return Ok((line, Err(format!("its `{name}` begins with `[` and is no list in JSON"))));
+        };
+        fields.insert(name, value);
+    }
     let text = serde_json::to_string(&fields).map_err(|why| why.to_string());
     Ok((line, text))
 }
@@ -185,6 +202,11 @@ mod tests {
             (6, Ok(r#"{"answer":"5","id":"4","prompt":"z"}"#.to_owned())),
         ];
         assert_eq!(rows, wanted);
+        let of_spreadsheet =
+            all(b"id,prompt,options,,\n1,x,\"[\"\"a\"\",\"\"b\"\"]\",,\n,,,,\n2,y,[a,,\n", true).unwrap();
+        let fault = "its `options` begins with `[` and is no list in JSON".to_owned();
+        let options = r#"{"id":"1","options":["a","b"],"prompt":"x"}"#.to_owned();
+        assert_eq!(of_spreadsheet, [(2, Ok(options)), (4, Err(fault))]);
         let rows = all(b"id,prompt\n1,\xFF\n2,b\n", true).unwrap();
         assert_eq!(rows[0], (2, Err("it is not UTF-8".to_owned())));
         assert_eq!(rows.len(), 2);

@@ -135,7 +135,7 @@ impl Gaps {
 }
 
 /// Returns whether the manifest beside the journal at `path` says that a server removes old runs.
-fn has_removals(path: &Path) -> bool {
+pub fn has_removals(path: &Path) -> bool {
     let manifest = read_own(&path.with_file_name(BATCH_FILE), SMALL_BYTES_MAX);
     let note = manifest.ok().and_then(|bytes| serde_json::from_slice::<RemovalNote>(&bytes).ok());
     note.is_some_and(|note| note.removes_runs)

@@ -44,7 +44,7 @@ pub use entry::{
     RunSpec,
 };
 pub use error::JournalError;
-pub use gaps::{GapRule, RemovedLines};
+pub use gaps::{GapRule, RemovedLines, has_removals};
 pub use log::Log;
 pub use reader::{Journal, PlacedRecord, read, read_from, read_shared, read_with_gaps, require_own_build};
 pub use run_places::RunPlaces;

@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 
 use crate::core::CommandEnd;
+use crate::protocol::vote::first_option;
 use crate::protocol::{Action, Ask, Event, ExecutionResult, Outcome, Protocol as _, RunSetup};
 use crate::provider::agreeing;
 use crate::text::CanonicalKind;
@@ -78,7 +79,11 @@ fn answer(setup: &RunSetup) -> String {
     match setup.canonical.kind {
         CanonicalKind::Number => "17".to_owned(),
         CanonicalKind::Json => r#"{"answer": 17}"#.to_owned(),
-        CanonicalKind::Choice => setup.canonical.choices.first().cloned().unwrap_or_default(),
+        CanonicalKind::Choice => {
+            let choices = &setup.canonical.choices;
+            let text = first_option(&setup.task.prompt, choices);
+            text.or_else(|| choices.first().cloned()).unwrap_or_default()
+        }
         CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Verbatim => {
             "Water boils at a lower temperature where the pressure of the air is lower.".to_owned()
         }
@@ -106,5 +111,15 @@ mod tests {
             assert!(least.prompt_tokens < most.prompt_tokens, "{name}: {least:?}");
             assert!(least.completion_tokens < most.completion_tokens, "{name}: {least:?}");
         }
+    }
+
+    /// The letters of options change their places between samples, so voters that agree name an option by its text.
+    #[test]
+    fn lettered_options_can_be_agreed_at_once() {
+        let (mut roleset, packs) = load_roleset(&find_roleset("vote_choice", &[]).unwrap()).unwrap();
+        roleset.canonical.choices = ["A", "B", "C"].map(str::to_owned).to_vec();
+        let prompt = "Which is a fruit?\nA) Brick\nB) Apple\nC) Stone".to_owned();
+        let setup = roleset.setup("vote_choice", &packs, Task { prompt, ..Task::default() }, 1);
+        assert!(at_once(&setup).is_some());
     }
 }

@@ -33,13 +33,16 @@ pub(crate) fn export(args: &ExportArgs, output: &Output) -> anyhow::Result<ExitC
         let runs = runs_folder(None, &FileConfig::load_to_read()?);
         (find_run(args.dir.to_str(), &runs)?, OF_RUN)
     };
-    require_sound(&dir)?;
+    // The runs that end while the archive is written have no results in it.
+    let is_live =
+        batch::is_batch(&dir) && batch::status(&dir)?.iter().any(|shard| shard.is_live != Some(false));
+    require_sound(&dir, is_live)?;
     let top = dir.canonicalize().ok().and_then(|dir| dir.file_name().map(OsStr::to_owned));
     let top = top.as_deref().and_then(OsStr::to_str).unwrap_or("run").to_owned();
     let files = files(&dir, &top, wanted)?;
     write_bundle(&args.bundle, &files)
         .map_err(|why| UsageError(format!("cannot write `{}`: {why}", args.bundle.display())))?;
-    require_sound_bundle(&args.bundle, &top).inspect_err(|_| {
+    require_sound_bundle(&args.bundle, &top, is_live).inspect_err(|_| {
         // The first error is the one that matters.
         let _ = std::fs::remove_file(&args.bundle);
     })?;
@@ -52,27 +55,32 @@ pub(crate) fn export(args: &ExportArgs, output: &Output) -> anyhow::Result<ExitC
     Ok(ExitCode::Success)
 }
 
-/// Verifies the run or the batch in a folder.
-fn require_sound(dir: &Path) -> anyhow::Result<()> {
+/// Verifies the run or the batch in a folder. While a batch runs, its last runs may have no results yet.
+fn require_sound(dir: &Path, is_live: bool) -> anyhow::Result<()> {
     if !batch::is_batch(dir) {
         verified_run(dir)?;
         return Ok(());
     }
     let verified =
         batch::verify(dir, &mut |state| require_output_digests(state).map_err(|why| why.to_string()))?;
-    match verified.without_result {
-        0 => Ok(()),
-        runs => Err(IntegrityError(without_results(runs)).into()),
+    if verified.without_result == 0 {
+        return Ok(());
     }
+    let runs = counted(verified.without_result, "run");
+    if is_live {
+        let why = format!("the batch is running, and {runs} ended while it was read; export it again");
+        return Err(UsageError(why).into());
+    }
+    Err(IntegrityError(without_results(verified.without_result)).into())
 }
 
 /// Verifies an archive as a recipient does, in the folder `top` that comes out of it.
-fn require_sound_bundle(bundle: &Path, top: &str) -> anyhow::Result<()> {
+fn require_sound_bundle(bundle: &Path, top: &str, is_live: bool) -> anyhow::Result<()> {
     let beside = bundle.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let scratch = Scratch::new(beside, "export")
         .with_context(|| format!("cannot make a folder in `{}`", beside.display()))?;
     unpack_bundle(bundle, scratch.path()).with_context(|| format!("cannot unpack `{}`", bundle.display()))?;
-    require_sound(&scratch.path().join(top)).with_context(|| {
+    require_sound(&scratch.path().join(top), is_live).with_context(|| {
         format!("`{}` does not verify once it is unpacked, and was removed", bundle.display())
     })
 }

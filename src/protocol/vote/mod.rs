@@ -42,6 +42,7 @@ use super::contract::{AgentSetup, Override, ProtocolParams, Setup, Task, VoteOve
 use crate::text::Constraint;
 
 pub use mentions::FoundBy;
+pub use options::first_option;
 pub use params::VoteParams;
 pub use report::{SampleReport, VoteSection, VotedAnswer};
 pub use state::Voting;

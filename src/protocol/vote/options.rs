@@ -50,6 +50,11 @@ struct LetteredOption {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Arrangement(Vec<usize>);
 
+/// Returns the text of the first option of a question, which means the same in every order; `None` for one that has no lettered options.
+pub fn first_option(prompt: &str, choices: &[String]) -> Option<String> {
+    Some(LetteredOptions::find(prompt, choices)?.options.first()?.text.clone())
+}
+
 impl LetteredOptions {
     /// Finds the options in a prompt. Returns `None` unless the choices are letters in a row, and each begins exactly one line, as in
     /// `A) Rome` or `(b) Rome`. A word says something itself, so it cannot be given to another option.
