@@ -108,9 +108,30 @@ fn refusal(line: &[u8]) -> Option<String> {
             return Some(error(&readable_id(line), PARSE_ERROR, &format!("the line is no JSON: {why}")));
         }
     };
-    let is_text = message["method"] == "tools/call" && message["params"]["arguments"].is_string();
-    let why = "`arguments` is a text; give the object itself, not its JSON as a text";
-    is_text.then(|| error(&message["id"], INVALID_PARAMS, why))
+    let (code, why) = fault(&message)?;
+    Some(error(&message["id"], code, why))
+}
+
+/// Returns the code and the words of the error in a message, as far as the library of the protocol would answer it without its id.
+fn fault(message: &Value) -> Option<(i32, &'static str)> {
+    let is_object = |value: Option<&Value>| value.is_none_or(Value::is_object);
+    if message.is_array() {
+        return Some((
+            INVALID_REQUEST,
+            "this version of the protocol has no lists of messages; send each on its own line",
+        ));
+    }
+    if message["jsonrpc"] != "2.0" {
+        return Some((INVALID_REQUEST, "a message is an object with `\"jsonrpc\": \"2.0\"`"));
+    }
+    if !is_object(message.get("params")) {
+        return Some((INVALID_PARAMS, "`params` is an object"));
+    }
+    let arguments = message.get("params").and_then(|params| params.get("arguments"));
+    if message["method"] == "tools/call" && !is_object(arguments) {
+        return Some((INVALID_PARAMS, "`arguments` is an object; give it itself, not its JSON as a text"));
+    }
+    None
 }
 
 fn error(id: &Value, code: i32, why: &str) -> String {
@@ -159,13 +180,29 @@ mod tests {
             (r#"{"jsonrpc":"2.0","id":"a","method":"tools/list",}"#, json!("a"), PARSE_ERROR),
             (r#"{"jsonrpc":"2.0","method":"tools/list",,"id":6}"#, Value::Null, PARSE_ERROR),
             ("hello", Value::Null, PARSE_ERROR),
-            (r#"{"id":7,"method":"tools/call","params":{"arguments":"{}"}}"#, json!(7), INVALID_PARAMS),
+            (
+                r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"arguments":"{}"}}"#,
+                json!(7),
+                INVALID_PARAMS,
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"arguments":[1]}}"#,
+                json!(7),
+                INVALID_PARAMS,
+            ),
+            (r#"{"jsonrpc":"2.0","id":8,"method":"tools/call","params":"x"}"#, json!(8), INVALID_PARAMS),
+            (r#"{"id":9,"method":"tools/list"}"#, json!(9), INVALID_REQUEST),
+            ("null", Value::Null, INVALID_REQUEST),
+            (r#"[{"jsonrpc":"2.0","id":3,"method":"ping"}]"#, Value::Null, INVALID_REQUEST),
         ] {
             let answer: Value = serde_json::from_str(&refusal(line.as_bytes()).unwrap()).unwrap();
             assert_eq!((&answer["id"], &answer["error"]["code"]), (&id, &json!(code)), "{line}");
         }
-        for line in ["", "\u{FEFF}{\"id\":1}", r#"{"id":7,"method":"tools/call","params":{"arguments":{}}}"#]
-        {
+        for line in [
+            "",
+            "\u{FEFF}{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}",
+            r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"arguments":{}}}"#,
+        ] {
             assert_eq!(refusal(line.as_bytes()), None, "{line}");
         }
     }
