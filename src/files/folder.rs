@@ -1,6 +1,6 @@
 //! Folders that only the user can read, and that one process at a time changes.
 
-use std::fs::{DirBuilder, File};
+use std::fs::{DirBuilder, File, TryLockError};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
@@ -33,6 +33,9 @@ impl HeldFolder {
     /// Any error of opening the folder.
     pub fn wait(path: &Path) -> std::io::Result<Self> {
         let lock = File::open(path)?;
+        if matches!(lock.try_lock(), Err(TryLockError::WouldBlock)) {
+            tracing::warn!("another process holds `{}`; waiting until it ends", path.display());
+        }
         let is_locked = lock.lock().is_ok();
         Ok(Self { path: path.to_owned(), is_locked, _lock: lock })
     }

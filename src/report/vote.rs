@@ -42,7 +42,14 @@ pub fn stop_in_words(section: &VoteSection) -> String {
     let lost = if lost == 0 { String::new() } else { format!(", {lost} of them without a valid answer") };
     let samples = format!("{}{lost}", counted(section.looked_at, "sample"));
     if section.answers.is_empty() {
-        return format!("no sample gave a valid answer, of {}", counted(section.looked_at, "sample"));
+        let mut reasons = section.samples.iter().filter_map(|sample| sample.no_vote.as_deref());
+        let first = reasons.next().unwrap_or_default();
+        let why = if !first.is_empty() && reasons.all(|why| why == first) {
+            format!(": {first}")
+        } else {
+            String::new()
+        };
+        return format!("no sample gave a valid answer, of {}{why}", counted(section.looked_at, "sample"));
     }
     let certainty = format!("{:.1} % certain after {samples}", section.certainty_value * 100.0);
     match section.class {

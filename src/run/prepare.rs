@@ -23,6 +23,7 @@ use super::seats::require_unlike_voters;
 use super::servers::{check_prices, find_servers, mock_script};
 use super::session::{SESSION_DOCUMENT, Session};
 use super::spoken::add_spoken_rules;
+use super::task::STDIN;
 use crate::calibration::KnownParts;
 use crate::config::{Chosen, FileConfig, Roleset, launch_command};
 use crate::core::Endpoint;
@@ -30,7 +31,7 @@ use crate::engine::{PreparedRun, Redaction, RunBuilder};
 use crate::journal::{REDACTIONS_FILE, RunSpec};
 use crate::protocol::{Params, ProtocolParams, RunSetup, Task, VoteOverride};
 use crate::provider::launch::Launched;
-use crate::text::{SpokenRule, escape};
+use crate::text::{SpokenRule, counted, escape};
 
 /// A run for which no server has been asked yet.
 #[derive(Debug)]
@@ -159,6 +160,12 @@ pub async fn prepare(
     let sandbox = sandbox_for(builder.setup(), &request.confinement).await?;
     if let Some(shadows) = shadows {
         notices.status(&shadows);
+    }
+    if let Some(document) = builder.setup().task.documents.iter().find(|document| document.name == STDIN) {
+        notices.status(&format!(
+            "stdin is a document of the task, with {}",
+            counted(document.text.len(), "byte")
+        ));
     }
     for SpokenRule { words, .. } in &spoken {
         notices.status(&escape::terminal(&format!(

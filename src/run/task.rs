@@ -14,6 +14,9 @@ use crate::protocol::{Document, Task};
 const NO_TASK: &str =
     "there is no task; give it as an argument, with --prompt TEXT, with --prompt-file FILE, or on stdin";
 
+/// The name of a document that was read from stdin.
+pub(super) const STDIN: &str = "stdin";
+
 /// The largest document, in bytes.
 const DOCUMENT_BYTES_MAX: u64 = 16 << 20;
 
@@ -81,6 +84,10 @@ impl TaskSource {
             [one] if !one.contains(['.', '/']) => return Ok(Some(one.clone())),
             words => words,
         };
+        if words.iter().any(|word| word == "-") {
+            let why = "`-` is the task from stdin, and a task was typed as well; give stdin as a document with `-f -`";
+            return Err(RunError::Usage(why.to_owned()));
+        }
         match words.iter().find(|word| Path::new(word).is_file()) {
             Some(file) => Err(RunError::Usage(format!(
                 "`{file}` is a file; give each file with its own -f, or put the task in quotes"
@@ -92,7 +99,7 @@ impl TaskSource {
 
 fn document(path: &Path) -> Result<Document, RunError> {
     if path.as_os_str() == "-" {
-        return Ok(Document { name: "stdin".to_owned(), text: stdin()?.into(), redacted: false });
+        return Ok(Document { name: STDIN.to_owned(), text: stdin()?.into(), redacted: false });
     }
     let name = path.file_name().and_then(|n| n.to_str()).unwrap_or("document").to_owned();
     Ok(Document { name, text: read(path)?.into(), redacted: false })

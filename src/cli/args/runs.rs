@@ -20,7 +20,7 @@ pub(crate) struct RunRef {
     /// The run: its id, the beginning or the end of its id, or its folder. Or give --last.
     #[arg(value_name = "RUN", required_unless_present = "last", add = ArgValueCompleter::new(completion::runs))]
     pub(crate) run: Option<String>,
-    /// Use the newest run.
+    /// Use the newest run; `resume` takes the newest that it can resume.
     #[arg(long, conflicts_with = "run")]
     pub(crate) last: bool,
     /// The folder with run folders.

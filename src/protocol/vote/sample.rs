@@ -107,7 +107,12 @@ impl Drawing {
         let agent = &setup.agents[call.agent];
         match reply.finish {
             Finish::Stop => {}
-            Finish::Length => return no_vote(format!("it was cut off at {} tokens", agent.max_tokens)),
+            Finish::Length => {
+                return no_vote(format!(
+                    "it was cut off at {} tokens, which `--max-tokens` raises",
+                    agent.max_tokens
+                ));
+            }
             Finish::Refused => return no_vote("the model or its server declined to answer".to_owned()),
         }
         if call.step == Step::Sample
