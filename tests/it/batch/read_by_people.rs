@@ -175,7 +175,7 @@ fn arms_are_compared_task_by_task() {
     assert_eq!((setup("bold"), setup("")), (json!("text"), Value::Null));
     let told = said(&folder, &["results", "out", "--versus", "bold"], 0).stdout;
     assert!(
-        told.contains("solver_checker is +100.0 points [+100.0, +100.0] from solver_checker,bold on 6 tasks"),
+        told.contains("solver_checker is +100.0 points [+1.5, +100.0] from solver_checker,bold on 6 tasks"),
         "{told}"
     );
     assert!(told.contains("better on 6, worse on 0, sign test p = 0.031"), "{told}");

@@ -90,7 +90,7 @@ fn each_arm_is_told_with_what_it_costs() {
     for part in [
         "vote *\n  right 25.0 % [4.6, 69.9], answered 100 %\n",
         " tokens, 3.0 calls, 0.000000 USD\n",
-        "  majority 25.0 % <, difference +0.0 [+0.0, +0.0], p 1.000: dearer than all samples\n",
+        "  majority 25.0 % <, difference +0.0 [-60.0, +60.0], p 1.000: dearer than all samples\n",
     ] {
         assert!(told.contains(part), "{part}: {told}");
     }

@@ -14,10 +14,11 @@ use serde_json::Value;
 
 use crate::support::{Finished, Folder, consensus};
 
-/// Returns the records of executions in the only run of this folder.
+/// Returns the records of executions in the only run of this folder. A killed process may have left a part of a line.
 fn executions(folder: &Folder) -> Vec<Value> {
     let journal = std::fs::read_to_string(folder.run().join("journal.jsonl")).unwrap();
-    let events = journal.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["event"].take());
+    let whole = journal.rsplit_once('\n').map_or("", |(whole, _)| whole);
+    let events = whole.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["event"].take());
     events.filter(|event| event["type"] == "executed").collect()
 }
 

@@ -23,7 +23,8 @@ impl Project {
         project.git(&["init", "--quiet", "--initial-branch=main", "."]);
         project.commit("first");
         project.branch("fix", "sum.py", "def total(items):\n    return sum(items)\n");
-        Finished::of(consensus(&project.folder).args(["keys", "generate", "keys", "--mock", "--quiet"])).exits(0);
+        Finished::of(consensus(&project.folder).args(["keys", "generate", "keys", "--mock", "--quiet"]))
+            .exits(0);
         project
     }
 

@@ -141,7 +141,8 @@ fn used_keys_do_not_switch_process_mode() {
     let refused = Finished::of(&mut apart).exits(2);
     assert!(refused.stderr.contains("have decided in one process"), "{}", refused.stderr);
 
-    Finished::of(consensus(&project.folder).args(["keys", "generate", "others", "--mock", "--quiet"])).exits(0);
+    Finished::of(consensus(&project.folder).args(["keys", "generate", "others", "--mock", "--quiet"]))
+        .exits(0);
     // Whoever forgets --peers once, and has no keys for it, has signed nothing.
     let mut alone = consensus(&project.folder);
     alone.args(["approve", "--repo", "repo", "--keys", "of/Security", "--mock", "--change", "fix"]);

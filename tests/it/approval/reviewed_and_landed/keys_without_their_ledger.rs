@@ -233,7 +233,8 @@ fn unfit_key_bundle_changes_nothing() {
     )
     .unwrap();
     // Other keys, and another ledger of the same ones.
-    Finished::of(consensus(&project.folder).args(["keys", "generate", "others", "--mock", "--quiet"])).exits(0);
+    Finished::of(consensus(&project.folder).args(["keys", "generate", "others", "--mock", "--quiet"]))
+        .exits(0);
     let before = std::fs::read_to_string(project.folder.path().join("others/roster.json")).unwrap();
     import("keys.bundle", "others", 2);
     assert_eq!(std::fs::read_to_string(project.folder.path().join("others/roster.json")).unwrap(), before);

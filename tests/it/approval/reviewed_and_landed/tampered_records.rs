@@ -58,7 +58,8 @@ fn changed_record_does_not_verify() {
     assert!(other.contains("the record has form 2, and `consensus 0.1.0+"), "{other}");
 
     // Nor does it under other keys.
-    Finished::of(consensus(&project.folder).args(["keys", "generate", "others", "--mock", "--quiet"])).exits(0);
+    Finished::of(consensus(&project.folder).args(["keys", "generate", "others", "--mock", "--quiet"]))
+        .exits(0);
     let other =
         Finished::of(consensus(&project.folder).args(["verify", "proof.json", "--keys", "others"])).exits(7);
     assert!(other.stderr.contains("made under the roster"), "{}", other.stderr);
