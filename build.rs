@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What decides how the program behaves.
-const SOURCES: [&str; 8] = [
+const SOURCES: [&str; 9] = [
     "build.rs",
     "Cargo.lock",
     "Cargo.toml",
     "crates/crypto/src",
+    "crates/protocol/src",
     "crates/quorum/src",
     "crates/statistics/src",
     "rolesets",

@@ -88,10 +88,10 @@
 //!
 //! # Adding a protocol
 //!
-//! 1. `src/protocol/<new>/`: its machine, its parameters with [`protocol::ProtocolParams`], its section of a report.
-//! 2. `src/protocol/registry.rs`: a line in each `enum`, in `each` and in `defaults`, and its two conversions;
-//!    `src/protocol/phase.rs`: which of its calls are blind.
-//! 3. `src/protocol/mod.rs`: its module; in this file, its place in the code map and the layers.
+//! 1. `crates/protocol/src/<new>/`: its machine, its parameters with [`protocol::ProtocolParams`], its section of a report.
+//! 2. `crates/protocol/src/registry.rs`: a line in each `enum`, in `each` and in `defaults`, and its two conversions;
+//!    `crates/protocol/src/phase.rs`: which of its calls are blind.
+//! 3. `crates/protocol/src/lib.rs`: its module; in this file, its place in the code map and the layers.
 //! 4. `src/report/`: its line in `transcript.rs` and in `worth.rs`, where the compiler asks for it, and the details
 //!    that only it reports.
 //! 5. `src/config/roleset.schema.json`, with its name in the list that separates `pair` from the others, and
@@ -147,7 +147,6 @@ pub mod batch;
 pub mod calibration;
 pub mod cli;
 pub mod config;
-pub mod core;
 pub mod engine;
 pub mod eval;
 pub mod files;
@@ -156,7 +155,7 @@ pub mod journal;
 pub mod otlp;
 pub mod page;
 pub mod process;
-pub mod protocol;
+pub mod program;
 pub mod provider;
 pub mod report;
 pub mod repository;
@@ -164,4 +163,3 @@ pub mod retrieval;
 pub mod run;
 pub mod sandbox;
 pub mod serve;
-pub mod text;

@@ -10,19 +10,19 @@ use std::path::{Path, PathBuf};
 use tokio::sync::watch;
 
 use crate::config::{ConfigError, Packs, Roleset, find_roleset, load_roleset};
-use crate::core::Endpoint;
 use crate::engine::{Engine, NoObserver, RunBuilder, StopRequest};
 use crate::journal::Limits;
-use crate::protocol::Task;
 use crate::report::RunResult;
 use crate::run::{FinishedRun, RunId, drive};
 pub use crate::run::{RunError, SESSION_DOCUMENT, Session, SessionError, SessionSays};
+use protocol::Task;
+use protocol::core::Endpoint;
 
 /// A roleset with its models, which answers prompts and records each run.
 ///
 /// ```
 /// use consensus::api::ConsensusEngine;
-/// use consensus::core::{Endpoint, MockEndpoint};
+/// use protocol::core::{Endpoint, MockEndpoint};
 ///
 /// let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
 /// let runs = std::env::temp_dir().join("consensus-example");

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::node::Votes;
 use crate::run::Waiting;
-use crate::text::escape;
+use protocol::text::escape;
 use quorum::{Reviewer, Value, Vote};
 
 /// The interval at which the elapsed time is reported.

@@ -14,12 +14,12 @@ use super::proposal::Proposal;
 use super::record::{Verified, VotedFor, quorum_of_votes};
 use super::verification::CommandVerification;
 use crate::files::{private_folder, write_whole};
-use crate::protocol::{Degraded, DegradedKind};
 use crate::report::{DECISION_METRICS_FILE, DecisionMetrics, DecisionOutcome};
 use crate::repository::{Oid, Repository};
 use crate::run::{AnswerFile, Notices};
-use crate::text::escape;
 use crypto::Digest;
+use protocol::text::escape;
+use protocol::{Degraded, DegradedKind};
 use quorum::{ModelOpinion, Opinion, Sequence, Vote};
 
 /// The file in a run folder with the record of a decision.

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use super::not_in_ledger::NotInLedger;
-use crate::core::{ExitCode, PROGRAM, is_unusable};
 use crate::journal::JournalError;
+use crate::program::PROGRAM;
 use crate::repository::RepositoryError;
 use crypto::{Digest, NotAKey};
+use protocol::core::{ExitCode, is_unusable};
 use quorum::local_cluster::ClusterError;
 use quorum::{Refused, RosterFault, Sequence, TooLong};
 

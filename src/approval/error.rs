@@ -7,12 +7,12 @@ use thiserror::Error;
 use super::decision_error::DecisionError;
 use super::node::NodeError;
 use crate::config::ConfigError;
-use crate::core::ExitCode;
 use crate::engine::{EngineError, ReplayError};
 use crate::journal::JournalError;
 use crate::repository::RepositoryError;
 use crate::run::RunError;
 use crate::sandbox::SandboxError;
+use protocol::core::ExitCode;
 use quorum::local_cluster::ClusterError;
 use quorum::{RosterFault, Sequence};
 

@@ -19,7 +19,7 @@ use super::request::ApprovalRequest;
 use super::site::DecisionSite;
 use crate::repository::Oid;
 use crate::run::{Notices, Waiting};
-use crate::text::escape;
+use protocol::text::escape;
 use quorum::{Membership, NodeId, Reviewer};
 
 /// The time for all answers before a proposal. Reviewers that have not answered by then are reported.

@@ -21,14 +21,14 @@ use super::site::{DecisionSite, verified};
 use super::verification::{Checked, CommandVerification, VERIFICATION_LOG};
 use super::watcher::ApprovalWatcher;
 use crate::config::FileConfig;
-use crate::core::Endpoint;
 use crate::engine::RunBuilder;
 use crate::files::{LARGE_BYTES_MAX, private_folder, read_text};
-use crate::protocol::{OutcomeKind, Section};
 use crate::report::sarif;
 use crate::repository::{Candidate, Repository, RepositoryError};
 use crate::run::{AnswerFile, RunId};
-use crate::text::escape;
+use protocol::core::Endpoint;
+use protocol::text::escape;
+use protocol::{OutcomeKind, Section};
 use quorum::ModelOpinion;
 
 /// The state that a signal or a deadline leaves before the review.

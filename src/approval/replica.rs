@@ -30,14 +30,14 @@ use super::upstream::Upstream;
 use super::verification::Checked;
 use super::watcher::ApprovalWatcher;
 use crate::config::FileConfig;
-use crate::core::PROGRAM;
 use crate::engine::StopRequest;
 use crate::files::{SMALL_BYTES_MAX, read_text, write_whole};
-use crate::protocol::Section;
+use crate::program::PROGRAM;
 use crate::repository::{Oid, Repository};
 use crate::run::{Notices, RunId};
-use crate::text::escape;
 use crypto::{Digest, Signature};
+use protocol::Section;
+use protocol::text::escape;
 use quorum::node_machine::NodeAction;
 use quorum::{
     Change, Membership, ModelOpinion, OPINION_BYTES_MAX, Opinion, Packet, Sequence, Severity, Signed,

@@ -8,13 +8,13 @@ use tokio::sync::watch;
 use super::error::ApprovalError;
 use super::request::ApprovalRequest;
 use super::watcher::ApprovalWatcher;
-use crate::core::Endpoint;
 use crate::engine::{Engine, Resumption, RunState, StopRequest};
 use crate::journal::{FILE_NAME, Journal, RunSpec, Writer, read};
-use crate::protocol::{Outcome, RunSetup};
 use crate::provider::launch::Launched;
 use crate::report::RunResult;
 use crate::run::{FinishedRun, ReadyRun, RunId, drive, find_run, introduce};
+use protocol::core::Endpoint;
+use protocol::{Outcome, RunSetup};
 use quorum::ModelAt;
 
 /// A review that has ended, and the endpoints of its models.

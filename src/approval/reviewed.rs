@@ -17,10 +17,10 @@ use super::reviewers::Reviewers;
 use super::watcher::ApprovalWatcher;
 use crate::config::{FileConfig, Roleset};
 use crate::engine::StopRequest;
-use crate::protocol::RunSetup;
 use crate::report::RunResult;
 use crate::repository::{ChangeSource, Repository, RepositoryError};
 use crate::run::{Notices, RunId};
+use protocol::RunSetup;
 
 /// A review that has ended, and its folder.
 #[derive(Debug)]

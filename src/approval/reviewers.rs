@@ -7,16 +7,16 @@ use super::error::ApprovalError;
 use super::keys::KeyFolder;
 use super::request::{ApprovalRequest, ReviewedBy};
 use crate::config::{Chosen, FileConfig, PROJECT_FILE, Packs, Roleset, launch_command};
-use crate::core::MOCK;
 use crate::engine::RunBuilder;
-use crate::protocol::{Document, Params, ProtocolParams, Task};
 use crate::provider::launch::Launched;
 use crate::repository::{Oid, Repository};
 use crate::run::{
     NamedRoleset, Notices, ReadyRun, RunId, SERVER_LOG, check_prices, find_servers, launch, mock_script,
     read_named,
 };
-use crate::text::escape;
+use protocol::core::MOCK;
+use protocol::text::escape;
+use protocol::{Document, Params, ProtocolParams, Task};
 
 /// The default roleset of a review.
 const ROLESET: &str = "reviewers_f1";

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::error::ApprovalError;
 use super::keys::KeyFolder;
 use super::node::{Addresses, Connections, Inbox, Node, Questions, Unreached, listen};
-use crate::text::escape;
+use protocol::text::escape;
 use quorum::Membership;
 
 /// The interval at which parties that cannot be reached are looked for.

@@ -12,7 +12,7 @@ use crate::files::private_folder;
 use crate::repository::{Oid, Repository};
 use crate::run::Notices;
 use crate::sandbox::Sandbox;
-use crate::text::escape;
+use protocol::text::escape;
 use quorum::Membership;
 
 /// Everything that a decision needs.

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::error::ApprovalError;
 use crate::repository::{Oid, Repository};
 use crate::run::Notices;
-use crate::text::escape;
+use protocol::text::escape;
 
 /// The time limit of a fetch.
 const FETCH_MAX: Duration = Duration::from_mins(1);

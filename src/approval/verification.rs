@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 
 use super::decision_error::DecisionError;
 use super::error::ApprovalError;
-use crate::core::CommandEnd;
 use crate::files::Scratch;
 use crate::repository::{Oid, Repository};
 use crate::sandbox::{CommandJob, Ran, Sandbox};
 use crypto::Digest;
+use protocol::core::CommandEnd;
 
 /// The file in a run folder with the output of the command that verifies a change.
 pub(super) const VERIFICATION_LOG: &str = "verification.log";

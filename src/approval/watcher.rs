@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use crate::core::Endpoint;
 use crate::engine::Observer;
 use crate::report::RunResult;
 use crate::run::Notices;
+use protocol::core::Endpoint;
 use quorum::{Sequence, Value};
 
 /// A receiver of the reports of decisions.

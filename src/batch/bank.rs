@@ -11,12 +11,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::config::{ConfigError, Roleset};
-use crate::core::Endpoint;
 use crate::journal::{Record, RunSpec, read_shared};
-use crate::protocol::{Method, Outcome, Params, ProtocolParams as _, RunSetup, StopRule, VoteOverride};
 use crate::provider::Bank;
 use crate::run::{RunError, refuse};
 use crypto::Digest;
+use protocol::core::Endpoint;
+use protocol::{Method, Outcome, Params, ProtocolParams as _, RunSetup, StopRule, VoteOverride};
 
 /// The arm of a bank that has the samples in words.
 pub const WORDS_ARM: &str = "words";

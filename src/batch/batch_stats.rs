@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::core::Usage;
-use crate::protocol::OutcomeKind;
+use protocol::OutcomeKind;
+use protocol::core::Usage;
 
 /// The numbers of runs, by how they ended.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::error::BatchError;
 use super::layout;
 use crate::journal::{Entry, Record, Replied, RunSpec, between, read_shared};
-use crate::protocol::{CallId, CallPhase};
+use protocol::{CallId, CallPhase};
 
 /// A reply, as a row.
 #[derive(Clone, Debug, Serialize)]

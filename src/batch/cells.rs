@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::matrix::{Cell, Column, run_id};
 use super::task::{DocumentLine, LINE_BYTES_MAX, TaskLine};
 use crate::engine::StopRequest;
-use crate::protocol::Document;
+use protocol::Document;
 
 /// What one task is run with, in place of the columns and the seeds of the batch.
 #[derive(Clone, Debug)]

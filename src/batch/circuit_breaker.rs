@@ -3,8 +3,8 @@
 //! The input is answered and failed calls, as they come. The output is the reason why further calls to an endpoint would fail, if
 //! they would. An endpoint that answers again has a clean record. No clock is read here.
 
-use crate::core::Endpoint;
 use crate::provider::{Clients, ProviderError};
+use protocol::core::Endpoint;
 
 /// The number of failures without an answer in between before the breaker opens.
 struct Patience {

@@ -19,9 +19,7 @@ use crate::calibration::KnownParts;
 use crate::config::{
     Chosen, FileConfig, Roleset, RolesetSource, differences, launch_command, resolve_endpoints,
 };
-use crate::core::Endpoint;
 use crate::journal::Limits;
-use crate::protocol::{ProtocolParams as _, Task, VoteOverride};
 use crate::provider::OpenAi;
 use crate::provider::launch::Launched;
 use crate::run::{
@@ -31,6 +29,8 @@ use crate::run::{
     require_unlike_voters, sought,
 };
 use crypto::Digest;
+use protocol::core::Endpoint;
+use protocol::{ProtocolParams as _, Task, VoteOverride};
 
 /// The most rolesets of single tasks that are kept ready.
 const NAMED_MAX: usize = 256;

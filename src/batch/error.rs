@@ -6,11 +6,11 @@ use thiserror::Error;
 use uuid::Uuid;
 
 use super::shard_id::ShardOf;
-use crate::core::{ExitCode, is_unusable};
 use crate::engine::{EngineError, ReplayError};
 use crate::files::is_damage;
 use crate::journal::JournalError;
 use crate::sandbox::SandboxError;
+use protocol::core::{ExitCode, is_unusable};
 
 /// A batch that cannot continue. Durable records remain, and the same command resumes the batch.
 #[derive(Debug, Error)]

@@ -22,8 +22,8 @@ use super::results::{Told, lines};
 use crate::engine::RunState;
 use crate::files::open_own;
 use crate::journal::{Executed, Executor};
-use crate::protocol::{OUTPUT_BYTES_MAX, TAIL_BYTES_MAX};
 use crypto::Digest;
+use protocol::{OUTPUT_BYTES_MAX, TAIL_BYTES_MAX};
 
 /// The fields that say whether a run and its blind vote are right, each with the path of the digest of its text, and with the field
 /// that holds the record of the grader's command.

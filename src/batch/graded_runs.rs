@@ -12,9 +12,9 @@ use super::error::BatchError;
 use super::results::{Only, results};
 use super::verify::verify;
 use crate::calibration::{CalibratedWay, Features, KnownRun, question_of};
-use crate::core::Endpoint;
 use crate::engine::RunState;
-use crate::protocol::{DegradedKind, OutcomeKind};
+use protocol::core::Endpoint;
+use protocol::{DegradedKind, OutcomeKind};
 
 /// The runs whose right answers are known. They may be of several columns, which the caller refuses.
 #[derive(Clone, Debug, Default)]

@@ -11,8 +11,8 @@ use regex::Regex;
 use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization as _;
 
-use crate::text::{CanonicalKind, Canonicalizer};
 use crypto::Digest;
+use protocol::text::{CanonicalKind, Canonicalizer};
 
 /// A pattern of numbers, with a sign before their currency, and with their own signs, separators and exponents.
 static NUMBER: LazyLock<Regex> = LazyLock::new(|| {

@@ -16,8 +16,8 @@ use super::task::TaskLine;
 use crate::engine::{GraderOrder, Order, Redaction, execute};
 use crate::journal::{Executed, Executor};
 use crate::sandbox::Sandbox;
-use crate::text::escape;
 use crypto::Digest;
+use protocol::text::escape;
 
 /// The user's command that decides whether a text is right.
 #[derive(Clone, Debug)]

@@ -15,12 +15,12 @@ use serde_json::{Map, Value, json};
 use super::error::BatchError;
 use super::layout::{PRIVATE, claim, count, is_batch, is_begun, results_file};
 use super::shard_id::ShardOf;
-use crate::core::PROGRAM;
 use crate::files::{HeldFolder, SMALL_BYTES_MAX, open_own, private_folder, read_own, write_whole};
 use crate::journal::{BATCH_FILE, JournalError};
+use crate::program::PROGRAM;
 use crate::provider::ServerInfo;
-use crate::text::escape;
 use crypto::Digest;
+use protocol::text::escape;
 
 /// The most commands that are noted; later ones change nothing about earlier runs.
 const COMMANDS_MAX: usize = 100;

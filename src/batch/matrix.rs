@@ -13,13 +13,15 @@ use uuid::Uuid;
 use super::bank::DrawnSamples;
 use super::grader::{Given, Grader};
 use super::task::{DocumentLine, TaskLine};
-use crate::core::{BasisPoints, Endpoint};
 use crate::engine::{PreparedRun, Redaction, RunBuilder, Sought, require_plain_id};
 use crate::journal::{Executed, InBatch, Limits, RunSpec};
-use crate::protocol::{Document, OnDisagreement, ProtocolParams as _, RunSetup, Task, VoteOverride};
 use crate::run::{ReadCalibration, RunError, add_spoken_rules};
-use crate::text::{Canonical, CanonicalRule, Canonicalizer, Constraint, DecimalSign, NotCanonical, escape};
 use crypto::Digest;
+use protocol::core::{BasisPoints, Endpoint};
+use protocol::text::{
+    Canonical, CanonicalRule, Canonicalizer, Constraint, DecimalSign, NotCanonical, escape,
+};
+use protocol::{Document, OnDisagreement, ProtocolParams as _, RunSetup, Task, VoteOverride};
 
 /// A roleset on a model, ready to run.
 #[derive(Clone, Debug)]

@@ -14,7 +14,7 @@ use super::result_line::Known;
 use super::shard::known;
 use super::status::is_live;
 use crate::journal::{RemovedLines, has_removals, read_ends};
-use crate::text::counted;
+use protocol::text::counted;
 
 /// The parts of a record that are missing.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

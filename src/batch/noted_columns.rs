@@ -11,9 +11,9 @@ use super::manifest::{ColumnNote, require_possible};
 use super::matrix::origin;
 use super::task::DocumentLine;
 use crate::journal::{BATCH_FILE, InBatch, RunSpec};
-use crate::protocol::Document;
-use crate::text::escape;
 use crypto::Digest;
+use protocol::Document;
+use protocol::text::escape;
 
 /// The most documents of a run of which each may have been a text or a file of its line.
 const MIXED_DOCUMENTS_MAX: usize = 3;

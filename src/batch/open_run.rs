@@ -21,7 +21,6 @@ use super::result_line::{EndedRun, Graded};
 use super::shard::{CellState, Retry, Shard};
 use super::shard_id::ShardOf;
 use super::task::TaskLine;
-use crate::core::Endpoint;
 use crate::engine::{
     Engine, EngineError, Observer, PreparedRun, Redaction, Resumption, RunEvent, RunState, Sought,
     StopRequest,
@@ -33,6 +32,7 @@ use crate::provider::launch::Lifeline;
 use crate::run::only_under;
 use crate::sandbox::Sandbox;
 use crypto::Digest;
+use protocol::core::Endpoint;
 
 /// The options of a batch.
 #[derive(Clone, Debug)]

@@ -13,10 +13,10 @@ use super::task::TaskLine;
 use super::verify::verify;
 use crate::config::{Pilot, RightOf};
 use crate::engine::RunState;
-use crate::protocol::vote::SampleReport;
-use crate::protocol::{Method, Outcome, Section};
-use crate::text::CanonicalKind;
 use crypto::Digest;
+use protocol::text::CanonicalKind;
+use protocol::vote::SampleReport;
+use protocol::{Method, Outcome, Section};
 
 /// The samples of one task by one model.
 #[derive(Debug, Default)]

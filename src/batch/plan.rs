@@ -17,8 +17,8 @@ use super::results::results;
 use super::shard::Retry;
 use super::shard_id::ShardOf;
 use super::task::TaskLine;
-use crate::protocol::{RunSetup, Task};
 use crate::run::at_once;
+use protocol::{RunSetup, Task};
 
 /// The calls and tokens of many runs.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]

@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 
 use super::grader::Grader;
 use super::task_form::{Fields, in_words, is_label, lettered, letters, raw, texts};
-use crate::text::{CanonicalKind, CanonicalRule, escape};
+use protocol::text::{CanonicalKind, CanonicalRule, escape};
 
 /// The mark before the answer at the end of a derivation in GSM8K.
 const DERIVED: &str = "#### ";

@@ -11,9 +11,9 @@ use super::grading::Grades;
 use super::matrix::Cell;
 use crate::engine::{PhaseUsage, RunState};
 use crate::journal::{Executed, InBatch};
-use crate::protocol::OutcomeKind;
 use crate::report::RunResult;
 use crypto::Digest;
+use protocol::OutcomeKind;
 
 /// A line of results, which states how one run ended.
 #[derive(Clone, Debug, Serialize)]

@@ -31,8 +31,8 @@ use super::shard::Shard;
 use super::task::TaskLine;
 use super::task_reader::{Line, TaskReader};
 use crate::engine::StopRequest;
-use crate::protocol::OutcomeKind;
 use crypto::Digest;
+use protocol::OutcomeKind;
 
 /// The time between two progress reports.
 const TOLD_EVERY: Duration = Duration::from_millis(500);

@@ -26,8 +26,8 @@ use crate::journal::{
     Entry, JournalError, LockedJournal, PlacedRecord, Record, Replied, RunPlaces, RunSpec, RunWriter,
     SharedJournal, require_own_build,
 };
-use crate::protocol::OutcomeKind;
 use crypto::Digest;
+use protocol::OutcomeKind;
 
 /// The fault of a second `opened` record of a run.
 pub(super) const OPENED_TWICE: &str =

@@ -14,8 +14,8 @@ use super::grader::Grader;
 use super::public_row::task_line;
 use super::task_form::{Fields, TaskForm, fields_of, in_words, label};
 use crate::engine::{ANSWER, require_plain_id};
-use crate::protocol::Document;
-use crate::text::{CanonicalKind, CanonicalRule};
+use protocol::Document;
+use protocol::text::{CanonicalKind, CanonicalRule};
 
 /// The longest line that is read, in bytes.
 pub const LINE_BYTES_MAX: usize = 16 << 20;

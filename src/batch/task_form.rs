@@ -10,7 +10,7 @@ use regex::Regex;
 use serde_json::value::RawValue;
 
 use super::grader::Grader;
-use crate::text::{counted, escape};
+use protocol::text::{counted, escape};
 
 /// The fields of a task that may have another name in a file.
 pub const FIELDS: [&str; 8] =

@@ -10,7 +10,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::task::LINE_BYTES_MAX;
-use crate::text::counted;
+use protocol::text::counted;
 
 /// The longest list that is read, in bytes.
 const LIST_BYTES_MAX: u64 = 256 << 20;

@@ -20,8 +20,8 @@ use super::status::is_live;
 use super::{layout, strays};
 use crate::engine::RunState;
 use crate::journal::{Entry, GapRule, Record, RemovedLines, read_with_gaps, require_own_build};
-use crate::protocol::Outcome;
 use crypto::Digest;
+use protocol::Outcome;
 
 /// The fault of a run in the journal of a batch that is of no cell.
 pub(super) const NO_CELL: &str = "its run names no task of a batch";

@@ -9,9 +9,9 @@ use serde_json::json;
 
 use super::features::Features;
 use super::fit::Fit;
-use crate::core::BasisPoints;
-use crate::protocol::{Outcome, RunReport};
 use crypto::Digest;
+use protocol::core::BasisPoints;
+use protocol::{Outcome, RunReport};
 
 /// A calibration that is applied to a run.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]

@@ -10,8 +10,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::core::BasisPoints;
-use crate::text::{counted, percent};
+use protocol::core::BasisPoints;
+use protocol::text::{counted, percent};
 use statistics::{at_most, clopper_pearson_upper, count_within};
 
 /// The probability that the errors exceed the risk all the same.

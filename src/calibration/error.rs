@@ -1,8 +1,9 @@
 //! The errors of calibrations.
 
 use super::certified::NotCertifiable;
-use crate::core::{ExitCode, PROGRAM};
-use crate::text::percent;
+use crate::program::PROGRAM;
+use protocol::core::ExitCode;
+use protocol::text::percent;
 
 /// A calibration that cannot be made or used.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

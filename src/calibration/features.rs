@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::protocol::{Method, Outcome, RunReport, Section, Tally};
+use protocol::{Method, Outcome, RunReport, Section, Tally};
 
 /// The features of an answer.
 #[derive(Clone, Debug, Eq, PartialEq)]

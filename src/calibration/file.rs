@@ -16,10 +16,11 @@ use super::error::CalibrationError;
 use super::features::Features;
 use super::fit::Fit;
 use super::way::{CalibratedWay, KnownParts, RunLimits};
-use crate::core::{Endpoint, PROGRAM};
-use crate::protocol::RunSetup;
-use crate::text::escape;
+use crate::program::PROGRAM;
 use crypto::{Digest, Hasher};
+use protocol::RunSetup;
+use protocol::core::Endpoint;
+use protocol::text::escape;
 
 /// The most runs of a calibration.
 const RUNS_MAX: usize = 1_000_000;
@@ -271,10 +272,10 @@ mod tests {
 
     use super::*;
     use crate::calibration::Confidence;
-    use crate::core::{BasisPoints, MockEndpoint};
-    use crate::protocol::vote::VoteParams;
-    use crate::protocol::{AgentSetup, How, Interpreter, Method, Outcome, Params, ProtocolParams as _, Task};
-    use crate::text::{CanonicalKind, CanonicalRule, Constraint};
+    use protocol::core::{BasisPoints, MockEndpoint};
+    use protocol::text::{CanonicalKind, CanonicalRule, Constraint};
+    use protocol::vote::VoteParams;
+    use protocol::{AgentSetup, How, Interpreter, Method, Outcome, Params, ProtocolParams as _, Task};
 
     fn setup() -> RunSetup {
         let agent = AgentSetup {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::features::Features;
-use crate::core::BasisPoints;
+use protocol::core::BasisPoints;
 use statistics::{logistic_fit, logistic_value};
 
 /// The number of answers of a fit from which all features are used.

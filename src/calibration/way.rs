@@ -9,10 +9,10 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::core::Endpoint;
-use crate::protocol::{ProtocolParams as _, RunSetup};
-use crate::text::{CanonicalKind, counted, escape};
 use crypto::Digest;
+use protocol::core::Endpoint;
+use protocol::text::{CanonicalKind, counted, escape};
+use protocol::{ProtocolParams as _, RunSetup};
 
 /// The limits of runs on tokens and cost.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]

@@ -6,13 +6,13 @@ use std::path::Path;
 use super::args::Format;
 use super::output::Output;
 use crate::config::FileConfig;
-use crate::core::{Endpoint, ExitCode};
-use crate::protocol::panel::{PanelSection, TOTAL_MAX};
-use crate::protocol::review::{ApprovalSection, Reviewed};
-use crate::protocol::{OutcomeKind, Section};
 use crate::report::{RunResult, check_in_words, confidence_in_words, stop_in_words, votes_in_words, worth};
 use crate::run::{find_run, folder_name, folder_of_runs, runs_folder};
-use crate::text::{counted, escape, excerpts, grouped};
+use protocol::core::{Endpoint, ExitCode};
+use protocol::panel::{PanelSection, TOTAL_MAX};
+use protocol::review::{ApprovalSection, Reviewed};
+use protocol::text::{counted, escape, excerpts, grouped};
+use protocol::{OutcomeKind, Section};
 use quorum::{Opinion, Vote};
 
 /// Prints the answer and returns the exit code.

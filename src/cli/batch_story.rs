@@ -18,8 +18,8 @@ use super::output::Output;
 use crate::batch::{BatchError, BatchStats, EndCounts, Progress, ResultLine, ShardOf, State, Watcher};
 use crate::files::check_own;
 use crate::journal::Executed;
-use crate::protocol::OutcomeKind;
-use crate::text::{counted, escape};
+use protocol::OutcomeKind;
+use protocol::text::{counted, escape};
 
 /// The time between two lines if no line moves.
 const LINE_EVERY: Duration = Duration::from_mins(1);

@@ -18,7 +18,7 @@ use crate::config::{FileConfig, Persona, RolesetSource, list_rolesets};
 use crate::files::read_line;
 use crate::journal::{Entry, FILE_NAME, Record};
 use crate::run::{folder_name, rolesets_folders, run_folders, runs_folder, session_names};
-use crate::text::escape;
+use protocol::text::escape;
 
 /// The variable by which a shell asks for completions.
 pub(super) const VARIABLE: &str = "CONSENSUS_COMPLETE";

@@ -9,13 +9,13 @@ use super::args::EndArgs;
 use super::metrics;
 use super::output::Output;
 use super::progress::ProgressPrinter;
-use crate::core::ExitCode;
 use crate::engine::{Engine, StopRequest};
 use crate::journal::REDACTIONS_FILE;
 use crate::otlp::Collector;
-use crate::protocol::{Outcome, OutcomeKind};
 use crate::provider::launch::Launched;
 use crate::run::{AnswerFile, FinishedRun, drive, note_in_session, restore};
+use protocol::core::ExitCode;
+use protocol::{Outcome, OutcomeKind};
 
 /// The places in which a run leaves its story, its answer and its files.
 pub(super) struct Ending<'a> {

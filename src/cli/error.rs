@@ -5,7 +5,6 @@ use crate::approval::{ApprovalError, DecisionError};
 use crate::batch::BatchError;
 use crate::calibration::CalibrationError;
 use crate::config::ConfigError;
-use crate::core::ExitCode;
 use crate::engine::{EngineError, ReplayError};
 use crate::eval::EvalError;
 use crate::journal::JournalError;
@@ -16,6 +15,7 @@ use crate::repository::RepositoryError;
 use crate::retrieval::RetrievalError;
 use crate::run::RunError;
 use crate::serve::ServeError;
+use protocol::core::ExitCode;
 use quorum::RosterFault;
 
 /// A mistake in how the program was called.

@@ -10,10 +10,10 @@ use super::error::UsageError;
 use crate::batch::{Column, Draws, planned_columns};
 use crate::config::{Chosen, FileConfig, vote_roleset};
 use crate::eval::{ArmSpec, EvalData, EvalPlan, PlannedArm, PlannedBank, Way, digest, require_clusters};
-use crate::protocol::{Params, ProtocolParams as _};
 use crate::run::{named_models, read_named};
-use crate::text::{CanonicalKind, escape};
 use crypto::Digest;
+use protocol::text::{CanonicalKind, escape};
+use protocol::{Params, ProtocolParams as _};
 
 /// Returns the plan of an evaluation in the folder `out`.
 ///

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::table::Table;
 use crate::batch::TaskLine;
 use crate::eval::{Against, ArmSummary, EvalPlan, EvalVerdict, Item, ShareOf, Summary, p_in_words, points};
-use crate::text::{counted, escape};
+use protocol::text::{counted, escape};
 use statistics::{Interval, items_needed};
 
 /// The shares of discordant items for which a plan tells the number of items that are needed.

@@ -9,7 +9,7 @@ use super::error::UsageError;
 use crate::batch::{CellLabel, PickedRun, pick, redactions_file};
 use crate::config::FileConfig;
 use crate::journal::{FILE_NAME, Journal, REDACTIONS_FILE, read};
-use crate::text::escape;
+use protocol::text::escape;
 
 /// The largest number of runs that are listed to choose from.
 const CHOICES_MAX: usize = 20;

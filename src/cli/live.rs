@@ -12,9 +12,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::moving;
 use super::output::Output;
-use crate::protocol::{CallId, Step};
 use crate::provider::TextSoFar;
-use crate::text::escape;
+use protocol::text::escape;
+use protocol::{CallId, Step};
 
 /// The largest width of a spinner, the time and the spaces after them, and one column that stays free.
 pub(super) const HEAD_COLUMNS: usize = 9;

@@ -10,9 +10,9 @@ use super::error::{IntegrityError, UsageError};
 use super::runtime::block_on;
 use crate::config::FileConfig;
 use crate::engine::RunState;
-use crate::protocol::Execution;
 use crate::run::{Again, MadeAgain, make_again, repeatable, require_check_given};
 use crate::sandbox::Sandbox;
+use protocol::Execution;
 
 /// The numbers of executions, on record and made again.
 #[derive(Default)]

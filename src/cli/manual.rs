@@ -8,7 +8,7 @@ use clap::{Arg, Command};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, italic, line_break, roman};
 
-use crate::core::ExitCode;
+use protocol::core::ExitCode;
 
 /// The heading of the examples under a command's help.
 const EXAMPLES: &str = "Examples:";

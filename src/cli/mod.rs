@@ -36,7 +36,7 @@ use clap_complete::CompleteEnv;
 use error::UsageError;
 use output::Output;
 
-use crate::core::ExitCode;
+use protocol::core::ExitCode;
 
 /// Runs the program with these arguments, the program's name first, and returns its exit code.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {

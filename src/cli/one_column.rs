@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::error::UsageError;
-use crate::text::escape;
+use protocol::text::escape;
 
 /// Refuses several columns, each a roleset, a model and an arm, with the values of --only that choose one.
 pub(super) fn require_one_column(columns: &BTreeSet<[String; 3]>) -> Result<(), UsageError> {

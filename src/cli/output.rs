@@ -12,8 +12,8 @@ use tracing_subscriber::EnvFilter;
 
 use super::args::{Color, Format, Global, LogFormat};
 use super::moving;
-use crate::core::ExitCode;
-use crate::text::escape;
+use protocol::core::ExitCode;
+use protocol::text::escape;
 
 /// The output of the program, as the flags shape it.
 #[derive(Clone, Copy, Debug)]

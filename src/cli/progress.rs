@@ -10,14 +10,14 @@ use serde_json::Value;
 use super::args::Format;
 use super::live::{HEAD_COLUMNS, Live, first_words, last_words, spinner};
 use super::output::Output;
-use crate::core::Usage;
 use crate::engine::{Observer, RunEvent};
 use crate::journal::{Executed, Executor, Record, Replied};
-use crate::protocol::panel::Scores;
-use crate::protocol::{Execution, Reply, Step};
 use crate::provider::ProviderError;
 use crate::run::{Notices, Waiting};
-use crate::text::{counted, escape, extract};
+use protocol::core::Usage;
+use protocol::panel::Scores;
+use protocol::text::{counted, escape, extract};
+use protocol::{Execution, Reply, Step};
 
 /// The indentation of a line that belongs to the line above.
 const INDENT: &str = "          ";

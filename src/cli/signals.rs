@@ -19,8 +19,8 @@ use tokio::sync::watch;
 
 use super::error::{Interrupted, TooLate};
 use super::output::Output;
-use crate::core::ExitCode;
 use crate::engine::StopRequest;
+use protocol::core::ExitCode;
 
 /// The longest time that the last message of a process may take, since its reader may have stopped reading.
 const LAST_WORDS_MAX: Duration = Duration::from_millis(500);

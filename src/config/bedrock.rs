@@ -13,7 +13,7 @@ use super::chosen::{Chosen, check_url};
 use super::error::ConfigError;
 use super::file::FileConfig;
 use super::origin::{Origin, Sourced};
-use crate::core::{BEDROCK, BedrockEndpoint};
+use protocol::core::{BEDROCK, BedrockEndpoint};
 
 /// Returns the endpoint of a model.
 ///

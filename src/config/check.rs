@@ -11,9 +11,9 @@ use super::error::Problem;
 use super::nearest::did_you_mean;
 use super::packs::{COMPARING, Packs, pack_parts};
 use super::roleset::{Roleset, RolesetAgent};
-use crate::protocol::{Method, Params, ProtocolParams};
-use crate::text::redact::Redactor;
-use crate::text::{CanonicalKind, Canonicalizer, Constraint, StrictValue, check_depth, escape, schema};
+use protocol::text::redact::Redactor;
+use protocol::text::{CanonicalKind, Canonicalizer, Constraint, StrictValue, check_depth, escape, schema};
+use protocol::{Method, Params, ProtocolParams};
 
 /// The largest pack, in bytes; more would crowd out the task.
 const PACK_BYTES_MAX: usize = 64 * 1024;

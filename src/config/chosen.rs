@@ -8,8 +8,8 @@ use reqwest::Url;
 
 use super::error::ConfigError;
 use super::file::FileConfig;
-use crate::core::Timeouts;
 use crate::provider::is_loopback;
+use protocol::core::Timeouts;
 
 /// The number of times that a request is repeated by default after a fault that may pass.
 pub(super) const RETRIES: u32 = 4;

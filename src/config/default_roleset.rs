@@ -7,7 +7,7 @@
 
 use super::embedded::EMBEDDED_ROLESETS;
 use super::roleset::Roleset;
-use crate::text::CanonicalKind;
+use protocol::text::CanonicalKind;
 
 /// The hints of a command line about the question.
 #[derive(Clone, Copy, Debug, Default)]

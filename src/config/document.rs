@@ -15,8 +15,8 @@ use toml::de::{DeTable, DeValue, Deserializer};
 
 use super::bounded;
 use super::error::ConfigError;
-use crate::text::escape;
 use crypto::Digest;
+use protocol::text::escape;
 
 /// The key whose value is shown without user name, password and query.
 const URL: &str = "base_url";

@@ -13,11 +13,11 @@ use super::file::FileConfig;
 use super::model_names::look_up;
 use super::origin::Origin;
 use super::roleset::Roleset;
-use crate::core::{
-    BEDROCK, BankEndpoint, Dialect, Endpoint, Listing, MockEndpoint, OpenAiEndpoint, PRESETS, Preset, Price,
-};
 use crate::provider::launch::LaunchCommand;
 use crate::provider::{Bank, MockScript, OpenAi, ScriptError, is_loopback};
+use protocol::core::{
+    BEDROCK, BankEndpoint, Dialect, Endpoint, Listing, MockEndpoint, OpenAiEndpoint, PRESETS, Preset, Price,
+};
 
 /// The time that a local port has to answer if no server is named.
 const PROBE: Duration = Duration::from_millis(400);

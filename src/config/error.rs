@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use super::claim::{TrustClaim, TrustState, lines};
-use crate::core::ExitCode;
 use crate::provider::ProviderError;
 use crate::provider::launch::LaunchError;
 use crypto::Digest;
+use protocol::core::ExitCode;
 
 /// One mistake, with its place.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -8,7 +8,7 @@ use super::endpoints::{ModelRef, known_providers, place};
 use super::error::ConfigError;
 use super::file::FileConfig;
 use super::origin::{Origin, Sourced};
-use crate::core::{Endpoint, OpenAiEndpoint};
+use protocol::core::{Endpoint, OpenAiEndpoint};
 
 /// The settings of files that apply to every server.
 pub(super) const COMMON: [&str; 6] =

@@ -14,9 +14,9 @@ use super::document::{Setting, TomlDocument, dotted};
 use super::error::ConfigError;
 use super::prices::{PriceConfig, listed_price};
 use super::roleset::CHECK_TIMEOUT_MS;
-use crate::core::{OptionalParameter, Price, Timeouts};
-use crate::protocol::CheckCommand;
 use crate::sandbox::Access;
+use protocol::CheckCommand;
+use protocol::core::{OptionalParameter, Price, Timeouts};
 
 /// The fields of a request that the program sets itself.
 const OWN_FIELDS: [&str; 9] = [

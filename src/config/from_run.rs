@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::packs::{COMPARING, Packs};
 use super::roleset::{Roleset, RolesetAgent};
-use crate::protocol::{AgentSetup, RunSetup};
+use protocol::{AgentSetup, RunSetup};
 
 /// Returns the roleset of a run.
 pub fn roleset_of(setup: &RunSetup) -> (Roleset, Packs) {
@@ -50,7 +50,7 @@ fn pack_text(agent: &AgentSetup) -> String {
 mod tests {
     use super::*;
     use crate::config::{EMBEDDED_ROLESETS, find_roleset, load_roleset};
-    use crate::protocol::Task;
+    use protocol::Task;
 
     #[test]
     fn roleset_from_run_restores_setup() {

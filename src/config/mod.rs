@@ -8,7 +8,7 @@
 //! Every mistake is reported with its file and place, all of a roleset's mistakes at once, and a misspelt name with the nearest
 //! right one. No run is started here.
 //!
-//! [`RunSetup`]: crate::protocol::RunSetup
+//! [`RunSetup`]: protocol::RunSetup
 
 mod bedrock;
 mod bounded;

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use super::error::ConfigError;
 use super::nearest::did_you_mean;
-use crate::core::{Endpoint, Listing, OpenAiEndpoint, bare_model};
 use crate::provider::{OpenAi, ServerInfo};
-use crate::text::escape;
+use protocol::core::{Endpoint, Listing, OpenAiEndpoint, bare_model};
+use protocol::text::escape;
 
 /// The time that a list may take; a list that does not come decides nothing.
 const PATIENCE: Duration = Duration::from_secs(1);

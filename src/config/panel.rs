@@ -9,7 +9,7 @@ use super::error::ConfigError;
 use super::nearest::did_you_mean;
 use super::packs::{COMPARING, Packs};
 use super::roleset::{NAME_CHARS_MAX, Roleset, RolesetAgent, self_panel};
-use crate::text::{escape, one_line};
+use protocol::text::{escape, one_line};
 
 /// The roleset whose members are the built-in personas.
 const PERSONAS: &str = "panel_personas.json";

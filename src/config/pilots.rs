@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::error::ConfigError;
 use super::folders::config_folder;
 use crate::files::{SMALL_BYTES_MAX, private_folder, read_text, write_whole};
-use crate::text::CanonicalKind;
+use protocol::text::CanonicalKind;
 
 /// The name of the file in the configuration folder.
 const FILE: &str = "pilots.json";

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use crate::core::Price;
+use protocol::core::Price;
 
 /// Prices, written in US dollars per million tokens.
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -69,8 +69,8 @@ pub fn prices_as_of() -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::BEDROCK;
-    use crate::core::PRESETS;
+    use protocol::core::BEDROCK;
+    use protocol::core::PRESETS;
 
     /// The list names known providers, and its prices make sense.
     #[test]

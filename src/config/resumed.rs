@@ -9,8 +9,8 @@ use super::endpoints::{ServerPlace, only_model, place};
 use super::error::ConfigError;
 use super::file::FileConfig;
 use super::model_names::look_up;
-use crate::core::{Endpoint, Listing, OpenAiEndpoint, PRESETS};
 use crate::provider::is_loopback;
+use protocol::core::{Endpoint, Listing, OpenAiEndpoint, PRESETS};
 
 /// Returns the endpoints of a resumed run, one for each of the journal's.
 ///

@@ -4,10 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::packs::{Packs, pack_parts};
-use crate::protocol::{
-    AgentSetup, CheckCommand, Interpreter, Method, Params, ProtocolParams, RunSetup, Task,
-};
-use crate::text::CanonicalRule;
+use protocol::text::CanonicalRule;
+use protocol::{AgentSetup, CheckCommand, Interpreter, Method, Params, ProtocolParams, RunSetup, Task};
 
 /// A roleset: its protocol, its agents and its parameters.
 #[derive(Clone, Debug, Deserialize, Serialize)]

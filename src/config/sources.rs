@@ -12,7 +12,7 @@ use super::error::ConfigError;
 use super::file::FileConfig;
 use super::folders::{PROJECT_FILE, config_folder};
 use super::trust::Claims;
-use crate::text::escape;
+use protocol::text::escape;
 
 /// The user's own file in the user's configuration folder.
 const USER_FILE: &str = "config.toml";

@@ -21,10 +21,10 @@ use super::error::ConfigError;
 use super::file::FileConfig;
 use super::folders::{PROJECT_FILE, config_folder};
 use super::reach::{Reach, reach};
-use crate::core::{BEDROCK, PRESETS};
 use crate::files::{SMALL_BYTES_MAX, private_folder, read_text, write_whole};
 use crate::provider::is_loopback;
 use crypto::Digest;
+use protocol::core::{BEDROCK, PRESETS};
 
 /// The variable whose value is a digest, which makes the folder with that digest trusted.
 pub const TRUST_VARIABLE: &str = "CONSENSUS_TRUST";

@@ -2,8 +2,8 @@
 
 use thiserror::Error;
 
-use crate::core::{Price, Usage};
 use crate::journal::Limits;
+use protocol::core::{Price, Usage};
 
 /// The tokens and the cost that were spent, and those that calls in the air may still spend.
 ///

@@ -4,9 +4,9 @@
 //! The input is a call and the record of its reply. The output is facts for the state, the same from a live run and
 //! from its journal. Nothing here changes a record or decides what happens to a reply.
 
-use crate::core::{Price, Structured, Usage};
 use crate::journal::Replied;
-use crate::protocol::{Ask, Degraded, DegradedKind, Finish, ReplyShape};
+use protocol::core::{Price, Structured, Usage};
+use protocol::{Ask, Degraded, DegradedKind, Finish, ReplyShape};
 
 /// The tokens that a chat template may add to each message.
 const MESSAGE_ROOM: u64 = 64;
@@ -99,8 +99,8 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::protocol::{CallId, Message, Reply, Role, Step};
     use crypto::Digest;
+    use protocol::{CallId, Message, Reply, Role, Step};
 
     const CALL: CallId = CallId { part: 0, round: 1, agent: 0, draft: 0, step: Step::Think, attempt: 0 };
 

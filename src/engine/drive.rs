@@ -13,14 +13,15 @@ use super::observer::{Observer, RunEvent};
 use super::prepared::{PreparedRun, Resumption, Tools};
 use super::redaction::Redaction;
 use super::run_state::{RunState, tokens_max};
-use crate::core::{Endpoint, OptionalParameter, PROGRAM};
 use crate::engine::ReplayError;
 use crate::journal::{
     Asked, Entry, Found, Journal, LeftOut, Limits, Log, Record, Replied, RunSpec, RunWriter, Writer,
 };
-use crate::protocol::{Ask, CallId, Outcome, Passage, RunSetup, Search};
+use crate::program::PROGRAM;
 use crate::provider::{CallProgress, Clients, Completion, Provider, ProviderError};
 use crate::retrieval::Corpus;
+use protocol::core::{Endpoint, OptionalParameter};
+use protocol::{Ask, CallId, Outcome, Passage, RunSetup, Search};
 
 /// A run that is under way.
 pub struct Engine<'a> {
@@ -486,7 +487,7 @@ fn providers(
     endpoints: &[Endpoint],
     clients: &Clients,
 ) -> Result<Vec<Provider>, EngineError> {
-    let make = |(agent, endpoint): (&crate::protocol::AgentSetup, _)| {
+    let make = |(agent, endpoint): (&protocol::AgentSetup, _)| {
         Provider::new(endpoint, &agent.name, clients)
             .map_err(|why| EngineError::Provider { agent: agent.name.clone(), why })
     };

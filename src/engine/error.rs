@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use super::mismatch::ReplayError;
-use crate::core::ExitCode;
 use crate::journal::JournalError;
 use crate::provider::ProviderError;
 use crate::retrieval::RetrievalError;
 use crate::sandbox::SandboxError;
+use protocol::core::ExitCode;
 
 /// The reason why a run could not continue at all.
 #[derive(Debug, Error)]

@@ -13,16 +13,16 @@ use super::drive::Engine;
 use super::error::EngineError;
 use super::flight::Flight;
 use super::observer::RunEvent;
-use crate::core::CommandEnd;
 use crate::files::Scratch;
 use crate::journal::{Entry, Executed, Executor, RunSpec};
-use crate::protocol::{
-    CheckCommand, Execution, ExecutionResult, Interpreter, OUTPUT_BYTES_MAX, Outcome, TAIL_BYTES_MAX,
-};
 use crate::provider::Provider;
 use crate::sandbox::{CommandJob, PYTHON3, Ran, Sandbox, SandboxError, embedded_interpreter};
-use crate::text::escape;
 use crypto::Digest;
+use protocol::core::CommandEnd;
+use protocol::text::escape;
+use protocol::{
+    CheckCommand, Execution, ExecutionResult, Interpreter, OUTPUT_BYTES_MAX, Outcome, TAIL_BYTES_MAX,
+};
 
 /// The word in a check's command that stands for the file with the text.
 const FILE: &str = "{file}";

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::journal::Executed;
-use crate::protocol::Execution;
 use crypto::Digest;
+use protocol::Execution;
 
 /// The executions of a run.
 #[derive(Debug, Default)]

@@ -6,11 +6,9 @@
 use super::mismatch::Mismatch;
 use super::run_state::RunState;
 use crate::journal::{Executed, Executor};
-use crate::protocol::{
-    DegradedKind, Event, Execution, OUTPUT_BYTES_MAX, Protocol as _, TAIL_BYTES_MAX, Unexpected,
-};
-use crate::text::redact;
 use crypto::Digest;
+use protocol::text::redact;
+use protocol::{DegradedKind, Event, Execution, OUTPUT_BYTES_MAX, Protocol as _, TAIL_BYTES_MAX, Unexpected};
 
 impl RunState {
     /// Takes the record of an execution.

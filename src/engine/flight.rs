@@ -7,9 +7,9 @@ use futures_util::future::{AbortHandle, Abortable, LocalBoxFuture};
 use futures_util::stream::FuturesUnordered;
 
 use crate::journal::Executed;
-use crate::protocol::{CallId, Outcome};
 use crate::sandbox::SandboxError;
 use crypto::Digest;
+use protocol::{CallId, Outcome};
 
 /// A request from outside to a run that is under way.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]

@@ -8,12 +8,10 @@ use std::time::Duration;
 use super::run_state::RunState;
 use super::totals::{PhaseUsage, Totals};
 use crate::calibration::Confidence;
-use crate::core::{Endpoint, MOCK, OptionalParameter, Usage};
 use crate::journal::{Library, Limits, Replied, RunSpec};
-use crate::protocol::{
-    Ask, CallId, CallPhase, Degraded, DegradedKind, Outcome, Protocol as _, RunReport, Search,
-};
-use crate::text::redact;
+use protocol::core::{Endpoint, MOCK, OptionalParameter, Usage};
+use protocol::text::redact;
+use protocol::{Ask, CallId, CallPhase, Degraded, DegradedKind, Outcome, Protocol as _, RunReport, Search};
 
 impl RunState {
     /// Returns the calls that are owed and not in the air, in order.

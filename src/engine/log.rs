@@ -6,11 +6,11 @@ use std::time::Duration;
 use tracing::{debug, info, warn};
 
 use super::RunState;
-use crate::core::{Endpoint, Usage};
 use crate::journal::Replied;
-use crate::protocol::council::ConsensusResult;
-use crate::protocol::{Params, Section, Step};
-use crate::text::{counted, escape};
+use protocol::core::{Endpoint, Usage};
+use protocol::council::ConsensusResult;
+use protocol::text::{counted, escape};
+use protocol::{Params, Section, Step};
 
 /// Logs the resources that a call took, for a person who asks why a run is slow or expensive.
 pub(super) fn answered(state: &RunState, replied: &Replied, usage: Usage, took: Duration) {

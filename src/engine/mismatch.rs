@@ -2,8 +2,8 @@
 
 use thiserror::Error;
 
-use crate::protocol::{BadSetup, CallId, Unexpected};
 use crypto::Digest;
+use protocol::{BadSetup, CallId, Unexpected};
 
 /// A journal that no run of this program can have written, with the first line that shows it.
 #[derive(Clone, Debug, Error, Eq, PartialEq)]

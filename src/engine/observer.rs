@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::core::Usage;
 use crate::journal::{Executed, Record, Replied};
-use crate::protocol::{Ask, CallId, Execution};
 use crate::provider::{ProviderError, TextSoFar};
+use protocol::core::Usage;
+use protocol::{Ask, CallId, Execution};
 
 /// An event in a run.
 #[derive(Debug)]

@@ -9,12 +9,13 @@ use std::time::Instant;
 
 use super::{EngineError, Redaction};
 use crate::calibration::AppliedCalibration;
-use crate::core::{Endpoint, PROGRAM};
 use crate::journal::{InBatch, InSession, Library, Limits, RunSpec};
-use crate::protocol::{BadSetup, ChunkPlan, Override, ProtocolParams as _, RunSetup};
+use crate::program::PROGRAM;
 use crate::provider::launch::Lifeline;
 use crate::retrieval::Corpus;
 use crate::sandbox::Sandbox;
+use protocol::core::Endpoint;
+use protocol::{BadSetup, ChunkPlan, Override, ProtocolParams as _, RunSetup};
 
 /// A run whose servers are not known yet.
 #[derive(Debug)]

@@ -12,13 +12,13 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::error::EngineError;
-use crate::core::PROGRAM;
 use crate::files::{LARGE_BYTES_MAX, private_folder, read_text};
 use crate::journal::{JournalError, Library};
-use crate::protocol::{ExecutionResult, OUTPUT_BYTES_MAX, Passage, RunSetup, TAIL_BYTES_MAX};
-use crate::text::escape;
-use crate::text::redact::{Originals, Redactions, Redactor};
+use crate::program::PROGRAM;
 use crypto::{Digest, Hasher};
+use protocol::text::escape;
+use protocol::text::redact::{Originals, Redactions, Redactor};
+use protocol::{ExecutionResult, OUTPUT_BYTES_MAX, Passage, RunSetup, TAIL_BYTES_MAX};
 
 /// The largest table whose originals are all searched for when its run is resumed. For a larger table a finder of all
 /// originals takes long to build, so only the known forms are found.

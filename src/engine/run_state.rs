@@ -14,13 +14,14 @@ use super::execution_list::ExecutionList;
 use super::mismatch::{Mismatch, ReplayError};
 use super::totals::{PhaseUsage, Totals};
 use crate::calibration::Confidence;
-use crate::core::{Endpoint, OptionalParameter, PROGRAM, Price, Usage, bare_model};
 use crate::journal::{Asked, Entry, Found, LeftOut, Library, Limits, Record, Replied, RunSpec, between};
-use crate::protocol::{
+use crate::program::PROGRAM;
+use protocol::core::{Endpoint, OptionalParameter, Price, Usage, bare_model};
+use protocol::text::{escape, redact};
+use protocol::{
     Action, Ask, CallId, CallPhase, Degraded, DegradedKind, Event, Machine, Outcome, PASSAGE_CHARS_MAX,
     PASSAGES_MAX, Passage, Protocol, Reply, ReplyShape, Search, Unexpected,
 };
-use crate::text::{escape, redact};
 
 /// The state of a run.
 pub struct RunState {

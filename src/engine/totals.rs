@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::core::Usage;
+use protocol::core::Usage;
 
 /// The total usage of a run.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

@@ -11,7 +11,7 @@ use super::notes::points;
 use super::plan::EvalPlan;
 use super::summary::{ArmSummary, ShareOf, Summary};
 use crate::batch::TaskLine;
-use crate::text::counted;
+use protocol::text::counted;
 use statistics::{PairedTest, Resampled, UnitRows};
 
 /// A share that the primary arm must reach.

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use super::error::EvalError;
 use crate::batch::{DataNote, DocumentLine, Grader, Line, TaskForm, TaskLine, TaskLines, require_answer};
-use crate::text::{CanonicalKind, CanonicalRule, counted};
+use protocol::text::{CanonicalKind, CanonicalRule, counted};
 
 /// The parts of names of public sets, which models may have read while they were trained.
 const PUBLIC_SETS: [&str; 6] = ["gsm8k", "svamp", "mmlu", "humaneval", "bbh", "truthfulqa"];

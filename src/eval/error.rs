@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use crate::batch::BatchError;
-use crate::core::ExitCode;
+use protocol::core::ExitCode;
 
 /// An evaluation that cannot begin, or whose results cannot be read.
 #[derive(Debug, Error)]

@@ -11,9 +11,9 @@ use super::curve::DrawnSample;
 use super::error::EvalError;
 use super::plan::EvalPlan;
 use crate::batch::{TallyTold, TaskLine, Told, WORDS_ARM, is_batch, results, text_is_right};
-use crate::protocol::OutcomeKind;
-use crate::text::escape;
 use crypto::Digest;
+use protocol::OutcomeKind;
+use protocol::text::escape;
 
 /// The folder of the batch with the runs of all arms.
 pub const ARMS: &str = "arms";

@@ -14,7 +14,7 @@ use super::items::{ArmItem, EvalResults, Item};
 use super::notes::points;
 use super::summary::{ArmSummary, Summary};
 use crate::batch::TaskLine;
-use crate::text::{counted, escape};
+use protocol::text::{counted, escape};
 
 /// The name of the report.
 const NAME: &str = "consensus eval";

@@ -6,7 +6,7 @@ use super::arm_spec::MAJORITY_MAX;
 use super::comparison::{Against, TalkOfArm};
 use super::summary::{ArmSummary, Summary};
 use super::verdict::needed;
-use crate::text::counted;
+use protocol::text::counted;
 use statistics::Interval;
 
 /// Returns the sentences without which the table would be misread.

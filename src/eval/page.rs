@@ -17,7 +17,7 @@ use super::summary::{ArmSummary, Flips, ShareOf, Summary};
 use super::verdict::EvalVerdict;
 use crate::batch::TaskLine;
 use crate::page::{Blocks, LogScale, PlotMark, Scale, environment, point_labels};
-use crate::text::escape;
+use protocol::text::escape;
 
 /// The height of a plot, in pixels.
 const PLOT: f64 = 250.0;

@@ -18,8 +18,8 @@ use super::folder::{digest, hold, read_tasks, write, write_held_tasks};
 use crate::batch::TaskLine;
 use crate::calibration::RunLimits;
 use crate::files::{LARGE_BYTES_MAX, is_unfinished, read_own};
-use crate::text::CanonicalKind;
 use crypto::Digest;
+use protocol::text::CanonicalKind;
 
 /// The name of the plan in the folder of an evaluation.
 const FILE: &str = "plan.json";

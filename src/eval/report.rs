@@ -21,7 +21,7 @@ use super::plan::{EvalPlan, PlannedArm};
 use super::summary::{ArmSummary, Summary};
 use crate::batch::{TaskLine, is_batch, transcripts_of};
 use crate::files::{is_unfinished, private_folder};
-use crate::text::escape;
+use protocol::text::escape;
 
 /// The most items with a page of their own.
 const FLIPS_MAX: usize = 500;

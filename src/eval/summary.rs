@@ -13,8 +13,8 @@ use super::data::is_public;
 use super::items::{ArmItem, BlindLead, EvalResults, Item};
 use super::plan::EvalPlan;
 use super::verdict::{EvalVerdict, JudgedArm};
-use crate::protocol::OutcomeKind;
-use crate::text::CanonicalKind;
+use protocol::OutcomeKind;
+use protocol::text::CanonicalKind;
 use statistics::{Interval, wilson, wilson_of_clusters};
 
 /// The number of bins of a calibration, from one half to one.

@@ -9,8 +9,8 @@ use serde::de::DeserializeOwned;
 use super::gaps::Gaps;
 use super::{Record, VERSION};
 use crate::files::LINE_BYTES_MAX;
-use crate::text::check_depth;
 use crypto::Digest;
+use protocol::text::check_depth;
 
 /// The end of a chain.
 #[derive(Clone, Copy, Debug)]

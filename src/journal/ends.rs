@@ -11,8 +11,8 @@ use super::gaps::RemovedLines;
 use super::reader::take_header;
 use super::{Entry, JournalError, Record};
 use crate::files::{open_own, read_line};
-use crate::protocol::Outcome;
 use crypto::Digest;
+use protocol::Outcome;
 
 /// The beginnings of the events that end a run or resume it, as every build writes them.
 const MARKS: [&str; 2] = ["\"event\":{\"type\":\"stopped\"", "\"event\":{\"type\":\"resumed\""];

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::calibration::{AppliedCalibration, RunLimits};
-use crate::core::{Endpoint, InterpreterNote, OptionalParameter, Receipt, Structured, Usage};
-use crate::protocol::{CallId, ExecutionResult, Outcome, Passage, Reply, RunSetup};
 use crypto::Digest;
+use protocol::core::{Endpoint, InterpreterNote, OptionalParameter, Receipt, Structured, Usage};
+use protocol::{CallId, ExecutionResult, Outcome, Passage, Reply, RunSetup};
 
 /// One line of a journal.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]

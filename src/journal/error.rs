@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::core::{ExitCode, PROGRAM, is_unusable};
 use crate::files::is_damage;
+use crate::program::PROGRAM;
+use protocol::core::{ExitCode, is_unusable};
 
 /// A journal that cannot be written, read or trusted.
 #[derive(Debug, Error)]

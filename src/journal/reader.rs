@@ -8,10 +8,10 @@ use serde::de::DeserializeOwned;
 use super::chain::{Chain, Links};
 use super::gaps::{GapRule, Gaps, RemovedLines};
 use super::{Entry, JournalError, Record};
-use crate::core::PROGRAM;
 use crate::files::{open_own, read_line};
-use crate::text::escape;
+use crate::program::PROGRAM;
 use crypto::Digest;
+use protocol::text::escape;
 
 /// A journal whose chain is intact.
 #[derive(Clone, Debug)]

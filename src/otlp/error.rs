@@ -1,8 +1,8 @@
 //! Errors of traces.
 
-use crate::core::ExitCode;
 use crate::engine::ReplayError;
 use crate::journal::JournalError;
+use protocol::core::ExitCode;
 
 /// The reason why no spans were sent.
 #[derive(Debug, thiserror::Error)]

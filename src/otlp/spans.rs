@@ -19,12 +19,13 @@ use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span, Status};
 use serde_json::json;
 
-use crate::core::{Endpoint, VERSION};
 use crate::engine::{Mismatch, ReplayError, RunState};
 use crate::journal::{Entry, Executor, Record, Replied};
-use crate::protocol::{Ask, CallId, Finish, Message, Outcome, ProtocolParams as _};
+use crate::program::VERSION;
 use crate::report::RunResult;
 use crypto::{Digest, Hasher};
+use protocol::core::Endpoint;
+use protocol::{Ask, CallId, Finish, Message, Outcome, ProtocolParams as _};
 
 /// Returns the spans of a run.
 ///

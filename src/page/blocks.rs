@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-use crate::text::escape;
+use protocol::text::escape;
 
 /// A transcript, divided into parts that look different.
 #[derive(Debug, Serialize)]

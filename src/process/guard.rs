@@ -18,7 +18,7 @@ use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
 use tokio::sync::oneshot;
 
 use super::descendants::{all, children, shared_size, use_more_than};
-use crate::core::CommandEnd;
+use protocol::core::CommandEnd;
 
 /// The time that a command has to end by itself.
 const GRACE: Duration = Duration::from_secs(8);

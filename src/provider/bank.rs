@@ -13,11 +13,11 @@ use std::sync::Arc;
 
 use super::completion::Completion;
 use super::error::ProviderError;
-use crate::core::Endpoint;
 use crate::files::read_line;
 use crate::journal::{Entry, Executed, PlacedRecord, Record, Replied, read_shared};
-use crate::protocol::{Ask, CallId, Reply};
 use crypto::Digest;
+use protocol::core::Endpoint;
+use protocol::{Ask, CallId, Reply};
 
 /// The journals of a batch, with the place of everything that can be given again.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::bank::Bank;
 use super::load::Admission;
 use super::{Flow, ProviderError, Reused, bedrock, openai};
-use crate::core::{BankEndpoint, BedrockEndpoint, Endpoint, OpenAiEndpoint};
+use protocol::core::{BankEndpoint, BedrockEndpoint, Endpoint, OpenAiEndpoint};
 
 /// Things by what each was made for. A list is enough, because a batch has a handful of endpoints.
 type ByEndpoint<E, C> = Mutex<Vec<(E, Arc<C>)>>;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::ProviderError;
 use super::secret::Secrets;
-use crate::core::{Receipt, Structured, Usage};
-use crate::protocol::Reply;
+use protocol::Reply;
+use protocol::core::{Receipt, Structured, Usage};
 
 /// A reply and its cost.
 #[derive(Clone, Debug)]

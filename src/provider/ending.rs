@@ -3,7 +3,7 @@
 //! The input is that reason, as the server wrote it. The output is a [`Finish`], or nothing for a reason that is not in
 //! the lists here. Nothing is guessed: a reply whose end is unknown has failed, because it may be cut in the middle.
 
-use crate::protocol::Finish;
+use protocol::Finish;
 
 /// The reasons of a reply that the model ended.
 const WHOLE: [&str; 14] = [

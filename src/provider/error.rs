@@ -6,8 +6,8 @@ use thiserror::Error;
 
 use super::failure::is_rate_limit;
 use super::launch::error::LaunchError;
-use crate::core::{ExitCode, OptionalParameter};
-use crate::protocol::CallId;
+use protocol::CallId;
+use protocol::core::{ExitCode, OptionalParameter};
 
 /// A call that failed.
 ///

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::text::escape;
+use protocol::text::escape;
 
 /// The names under which servers write an HTTP status or a code of their own.
 const CODES: [&str; 6] = ["code", "status_code", "statusCode", "status", "http_status", "error_code"];

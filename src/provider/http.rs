@@ -23,7 +23,7 @@ use super::ProviderError;
 use super::failure::Failure;
 use super::retry_after::retry_after;
 use super::secret::Secrets;
-use crate::core::Timeouts;
+use protocol::core::Timeouts;
 
 /// The most bytes of one HTTP answer: a reply of 1 MiB escaped as JSON, and its frame.
 pub(super) const BODY_BYTES_MAX: usize = 8 << 20;

@@ -37,10 +37,10 @@ pub use reused::Reused;
 
 use std::sync::Arc;
 
-use crate::core::{Endpoint, OptionalParameter, Structured};
 use crate::journal::Executed;
-use crate::protocol::Ask;
 use crypto::Digest;
+use protocol::Ask;
+use protocol::core::{Endpoint, OptionalParameter, Structured};
 
 /// A place where one agent's model is called.
 #[derive(Debug)]

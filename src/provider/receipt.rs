@@ -6,8 +6,8 @@
 use reqwest::Response;
 
 use super::secret::Cleaner;
-use crate::core::Receipt;
-use crate::text::escape;
+use protocol::core::Receipt;
+use protocol::text::escape;
 
 /// The most characters of each text of a receipt. Providers use about 40.
 const TEXT_CHARS_MAX: usize = 200;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::bank::{Bank, CalledModel};
 use super::completion::Completion;
-use crate::protocol::Ask;
+use protocol::Ask;
 
 /// Earlier batches, and how many requests they have answered.
 #[derive(Debug, Default)]

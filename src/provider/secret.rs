@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
-use crate::text::escape;
+use protocol::text::escape;
 
 /// The mark that takes the place of a key.
 pub(super) const MARK: &str = "[key removed]";

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use jiter::{JsonError, JsonErrorType, JsonValue, PartialMode};
 use serde_json::{Map, Value};
 
-use crate::text::{StrictValue, escape, extract, read_one};
+use protocol::text::{StrictValue, escape, extract, read_one};
 
 /// The most characters of the name of a field, and of a value beside it.
 const WORD_CHARS_MAX: usize = 40;

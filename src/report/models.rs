@@ -3,8 +3,8 @@
 //! The input is the models that were named, and those that have answered. The output is words for people. Agents on one model err
 //! together, so they count as one if either name is the same. Nothing is claimed about models that are not known.
 
-use crate::core::bare_model;
 use crate::engine::RunState;
+use protocol::core::bare_model;
 use quorum::Quorum;
 
 /// Returns the model as which each of the first `agents` counts.

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use crate::core::BasisPoints;
 use crate::engine::RunState;
 use crate::journal::between;
-use crate::protocol::council::{
+use protocol::core::BasisPoints;
+use protocol::council::{
     Aggregate, ConsensusResult, CouncilSection, Framing, Member, Response, Verification,
 };
-use crate::protocol::{How, Outcome, Section};
-use crate::text::counted;
+use protocol::text::counted;
+use protocol::{How, Outcome, Section};
 
 /// The outcome of a council, with everything that its three members last wrote.
 #[derive(Clone, Debug, PartialEq)]

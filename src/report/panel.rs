@@ -6,7 +6,7 @@
 
 use super::models::counted_models;
 use crate::engine::RunState;
-use crate::protocol::panel::{PanelSection, Proposed, preference};
+use protocol::panel::{PanelSection, Proposed, preference};
 
 /// Fills in the fields that depend on the models.
 pub(super) fn complete(section: &mut PanelSection, state: &RunState) {

@@ -12,11 +12,11 @@ use crate::calibration::Confidence;
 use crate::engine::{ReplayError, RunState};
 use crate::files::write_whole;
 use crate::journal::{Executed, Record, between};
-use crate::protocol::{
+use crypto::Digest;
+use protocol::text::FailedCheck;
+use protocol::{
     AgentReport, BlindVote, Degraded, Dissent, Execution, How, Outcome, OutcomeKind, ProtocolParams, Section,
 };
-use crate::text::FailedCheck;
-use crypto::Digest;
 use quorum::Quorum;
 
 /// The outcome of a run.
@@ -280,8 +280,8 @@ pub fn write_run(dir: &Path, result: &RunResult, records: &[Record]) -> std::io:
 
 #[cfg(test)]
 mod tests {
-    use crate::protocol::DegradedKind;
     use crate::report::RESULT_SCHEMA;
+    use protocol::DegradedKind;
 
     /// Returns the kind after this one, or `None` after the last.
     fn after(kind: DegradedKind) -> Option<DegradedKind> {

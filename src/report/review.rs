@@ -5,9 +5,9 @@
 
 use std::fmt::Write as _;
 
-use crate::protocol::OutcomeKind;
-use crate::protocol::review::{ApprovalSection, Finding, Reviewed};
-use crate::text::escape;
+use protocol::OutcomeKind;
+use protocol::review::{ApprovalSection, Finding, Reviewed};
+use protocol::text::escape;
 use quorum::{Opinion, Severity, Vote};
 
 /// Returns the verdict in one line.

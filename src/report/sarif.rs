@@ -3,8 +3,8 @@
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
-use crate::protocol::review::{ApprovalSection, Finding, Reviewed};
 use crypto::Digest;
+use protocol::review::{ApprovalSection, Finding, Reviewed};
 use quorum::Severity;
 
 /// Returns the findings of a review as a SARIF document.

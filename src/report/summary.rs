@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 use super::result::{CheckVerdicts, RefusedText, RunResult};
 use super::review::review_text;
 use super::vote::{stop_in_words, votes_in_words};
-use crate::protocol::{Dissent, RunSetup, Section};
-use crate::text::{counted, escape, excerpts, grouped};
+use protocol::text::{counted, escape, excerpts, grouped};
+use protocol::{Dissent, RunSetup, Section};
 
 /// The first line of the summary of a run that is under way.
 const UNDER_WAY: &str = "open: the run is under way, and this is its record until now";

@@ -8,17 +8,17 @@ use std::fmt::Write as _;
 use super::form::{form_in_words, quoted};
 use super::vote::{stop_in_words, votes_in_words};
 use super::withheld::{confidence_in_words, withheld};
-use crate::core::InterpreterNote;
 use crate::engine::{Mismatch, ReplayError, RunState};
 use crate::journal::{Entry, Executed, Executor, Found, LeftOut, Record, Replied};
-use crate::protocol::map_reduce::Fact;
-use crate::protocol::panel::{Evaluated, Scores};
-use crate::protocol::review::{Finding, Reviewed};
-use crate::protocol::vote::{SampleReport, VoteSection};
-use crate::protocol::{
+use protocol::core::InterpreterNote;
+use protocol::map_reduce::Fact;
+use protocol::panel::{Evaluated, Scores};
+use protocol::review::{Finding, Reviewed};
+use protocol::text::{Envelope, escape};
+use protocol::vote::{SampleReport, VoteSection};
+use protocol::{
     CallId, CallPhase, Dissent, Execution, ExecutionResult, Method, Outcome, Params, Passage, Section, Step,
 };
-use crate::text::{Envelope, escape};
 use quorum::Opinion;
 
 /// A step of a run, as its transcript tells it.

@@ -4,9 +4,9 @@
 //! each sample filled in, and lines about the votes.
 
 use crate::engine::RunState;
-use crate::protocol::CallId;
-use crate::protocol::vote::{StopClass, VoteSection, VotedAnswer};
-use crate::text::{counted, escape};
+use protocol::CallId;
+use protocol::text::{counted, escape};
+use protocol::vote::{StopClass, VoteSection, VotedAnswer};
 
 /// Fills in the model and the tokens of each sample.
 pub(super) fn complete(section: &mut VoteSection, state: &RunState) {

@@ -1,8 +1,8 @@
 //! An answer that is withheld, and the confidence in an answer, in words.
 
 use crate::calibration::Confidence;
-use crate::core::BasisPoints;
-use crate::text::{counted, percent};
+use protocol::core::BasisPoints;
+use protocol::text::{counted, percent};
 
 /// Returns in words why an answer with this confidence is withheld.
 pub(super) fn withheld(confidence: Option<BasisPoints>, threshold: BasisPoints) -> String {

@@ -7,9 +7,9 @@
 use std::fmt;
 
 use super::result::RunResult;
-use crate::core::MOCK;
-use crate::protocol::vote::StopClass;
-use crate::protocol::{DegradedKind, How, Section};
+use protocol::core::MOCK;
+use protocol::vote::StopClass;
+use protocol::{DegradedKind, How, Section};
 
 /// The kinds of losses that concern a server and not the answer: every reply was checked here.
 const OF_SERVERS: [DegradedKind; 5] = [

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use super::oid::Oid;
-use crate::core::ExitCode;
+use protocol::core::ExitCode;
 
 /// A reason why something cannot be done with a repository. Nothing is changed then.
 #[derive(Debug, Error)]

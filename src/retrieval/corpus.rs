@@ -15,8 +15,8 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use super::files::{self, Skipped, Unread};
 use super::{PdfReader, RetrievalError, passages};
-use crate::protocol::{PASSAGES_MAX, Passage};
 use crypto::{Digest, Hasher};
+use protocol::{PASSAGES_MAX, Passage};
 
 /// The most different words of one search. More would only blur it.
 const WORDS_MAX: usize = 64;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use crate::core::{ExitCode, is_unusable};
+use protocol::core::{ExitCode, is_unusable};
 
 /// Documents that cannot be searched.
 #[derive(Debug, Error)]

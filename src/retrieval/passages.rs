@@ -2,7 +2,7 @@
 
 use super::cut;
 use super::files::Layout;
-use crate::protocol::PASSAGE_CHARS_MAX;
+use protocol::PASSAGE_CHARS_MAX;
 
 /// Returns the parts of `text`, each with its offset in bytes. Parts are as long as allowed, and cut where the text
 /// itself has a break.

@@ -7,9 +7,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::core::ExitCode;
 use nix::sys::resource::{Resource, setrlimit};
 use pdf_extract::{Document, MediaBox, Object, ObjectId, OutputDev, OutputError, PlainTextOutput, Transform};
+use protocol::core::ExitCode;
 
 /// The first argument of a program that is called to read one file.
 pub const READ_PDF: &str = "read-pdf";

@@ -6,12 +6,12 @@
 
 use std::collections::VecDeque;
 
-use crate::core::CommandEnd;
-use crate::protocol::vote::first_option;
-use crate::protocol::{Action, Ask, Event, ExecutionResult, Outcome, Protocol as _, RunSetup};
 use crate::provider::agreeing;
-use crate::text::CanonicalKind;
 use crypto::Digest;
+use protocol::core::CommandEnd;
+use protocol::text::CanonicalKind;
+use protocol::vote::first_option;
+use protocol::{Action, Ask, Event, ExecutionResult, Outcome, Protocol as _, RunSetup};
 
 /// A number of calls that no protocol reaches if its agents agree at once.
 const CALLS_MAX: u64 = 2_000;
@@ -94,7 +94,7 @@ fn answer(setup: &RunSetup) -> String {
 mod tests {
     use super::*;
     use crate::config::{find_roleset, load_roleset};
-    use crate::protocol::Task;
+    use protocol::Task;
 
     /// Agents of five built-in rolesets can agree at once, with fewer calls and tokens than the most.
     #[test]

@@ -7,11 +7,11 @@ use std::path::PathBuf;
 
 use super::error::RunError;
 use crate::calibration::{AppliedCalibration, Calibration, CalibrationError, KnownParts, question_of};
-use crate::core::Endpoint;
 use crate::files::{LARGE_BYTES_MAX, read_text};
 use crate::journal::Limits;
-use crate::protocol::RunSetup;
 use crypto::Digest;
+use protocol::RunSetup;
+use protocol::core::Endpoint;
 
 /// A person's choice of a calibration.
 #[derive(Clone, Debug, PartialEq)]

@@ -10,9 +10,9 @@ use super::parameters::{CheckChange, takes_check};
 use super::roleset::NamedRoleset;
 use crate::config::{FileConfig, Roleset, RolesetSource, config_folder, state_folder};
 use crate::engine::TASK;
-use crate::protocol::{CheckCommand, RunSetup};
 use crate::sandbox::{Confinement, Sandbox};
-use crate::text::escape;
+use protocol::text::escape;
+use protocol::{CheckCommand, RunSetup};
 
 /// Gives a roleset without a check the one of the configuration, if there is one and no flag turns checks off.
 pub(crate) fn add_configured_check(roleset: &mut Roleset, given: &CheckChange, file: &FileConfig) {

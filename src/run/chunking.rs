@@ -6,12 +6,12 @@
 use super::error::RunError;
 use super::notices::Notices;
 use super::request::{ReadInPieces, RunRequest};
-use crate::core::Endpoint;
 use crate::engine::RunBuilder;
-use crate::protocol::contract::{Chunk, ChunkPlan};
-use crate::protocol::{Params, RunSetup};
 use crate::provider::OpenAi;
 use crate::retrieval::pieces;
+use protocol::contract::{Chunk, ChunkPlan};
+use protocol::core::Endpoint;
+use protocol::{Params, RunSetup};
 
 /// The fewest tokens for which a server is asked how much fits.
 const LONG: u64 = 2_000;

@@ -7,7 +7,7 @@ use super::notices::Notices;
 use crate::config::cache_folder;
 use crate::journal::Library;
 use crate::retrieval::{Corpus, PdfReader, RetrievalError, Updated};
-use crate::text::escape;
+use protocol::text::escape;
 
 /// Opens the index of these places, and brings it up to date. Returns `None` if there are no places.
 ///

@@ -7,13 +7,13 @@ use thiserror::Error;
 use super::session::SessionError;
 use crate::calibration::CalibrationError;
 use crate::config::ConfigError;
-use crate::core::ExitCode;
 use crate::engine::{EngineError, ReplayError};
 use crate::journal::JournalError;
-use crate::protocol::{BadSetup, OutcomeKind};
 use crate::provider::launch::LaunchError;
 use crate::retrieval::RetrievalError;
 use crate::sandbox::SandboxError;
+use protocol::core::ExitCode;
+use protocol::{BadSetup, OutcomeKind};
 
 /// An error that left a run without a result.
 #[derive(Debug, Error)]

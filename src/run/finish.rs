@@ -12,7 +12,7 @@ use crate::engine::{Engine, Redaction, RunState, StopRequest};
 use crate::journal::{FILE_NAME, Record, read};
 use crate::provider::launch::Launched;
 use crate::report::{RunResult, write_run};
-use crate::text::CanonicalKind;
+use protocol::text::CanonicalKind;
 
 /// A run that has ended or was interrupted.
 #[derive(Debug)]

@@ -10,9 +10,9 @@ use serde::Deserialize;
 use super::error::RunError;
 use super::task::read;
 use crate::config::{CHECK_TIMEOUT_MS, ConfigError, PathSetting, Roleset, check_meaning, set};
-use crate::protocol::council::Weights;
-use crate::protocol::{CheckCommand, Interpreter, Override, Params, ProtocolParams};
-use crate::text::{CanonicalKind, CanonicalRule};
+use protocol::council::Weights;
+use protocol::text::{CanonicalKind, CanonicalRule};
+use protocol::{CheckCommand, Interpreter, Override, Params, ProtocolParams};
 
 /// A parameter of the protocol, and the flag that gave it.
 #[derive(Clone, Debug)]
@@ -170,7 +170,7 @@ fn override_canonical(rule: &mut CanonicalRule, given: &ParamChanges) -> Result<
     Ok(())
 }
 
-fn in_order(Weights { pathos, logos, ethos }: Weights) -> [crate::core::BasisPoints; 3] {
+fn in_order(Weights { pathos, logos, ethos }: Weights) -> [protocol::core::BasisPoints; 3] {
     [pathos, logos, ethos]
 }
 

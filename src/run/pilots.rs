@@ -5,8 +5,8 @@
 
 use super::error::RunError;
 use crate::config::{Chosen, FileConfig, Pilot, Pilots, Roleset, RolesetAgent};
-use crate::core::Endpoint;
-use crate::protocol::{AgentSetup, Method, Params, RunSetup};
+use protocol::core::Endpoint;
+use protocol::{AgentSetup, Method, Params, RunSetup};
 
 /// The notice of a vote whose methods follow from a pilot.
 pub const BY_PILOT: &str =

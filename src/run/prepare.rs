@@ -26,12 +26,12 @@ use super::spoken::add_spoken_rules;
 use super::task::STDIN;
 use crate::calibration::KnownParts;
 use crate::config::{Chosen, FileConfig, Roleset, launch_command};
-use crate::core::Endpoint;
 use crate::engine::{PreparedRun, Redaction, RunBuilder};
 use crate::journal::{REDACTIONS_FILE, RunSpec};
-use crate::protocol::{Params, ProtocolParams, RunSetup, Task, VoteOverride};
 use crate::provider::launch::Launched;
-use crate::text::{SpokenRule, counted, escape};
+use protocol::core::Endpoint;
+use protocol::text::{SpokenRule, counted, escape};
+use protocol::{Params, ProtocolParams, RunSetup, Task, VoteOverride};
 
 /// A run for which no server has been asked yet.
 #[derive(Debug)]

@@ -8,12 +8,12 @@ use std::path::Path;
 use super::check::require_given;
 use super::error::RunError;
 use super::redaction::table;
-use crate::core::CommandEnd;
 use crate::engine::{Order, RunState, execute};
 use crate::journal::{Executed, Executor};
-use crate::protocol::Execution;
 use crate::sandbox::{Sandbox, embedded_interpreter};
-use crate::text::print_the_same;
+use protocol::Execution;
+use protocol::core::CommandEnd;
+use protocol::text::print_the_same;
 
 /// The executions that are made again.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -13,12 +13,12 @@ use super::notices::Notices;
 use super::redaction::table;
 use super::servers::check_prices;
 use crate::config::{Chosen, FileConfig, launch_command, resumed_endpoints};
-use crate::core::Endpoint;
 use crate::engine::{Redaction, Resumption, RunState};
 use crate::journal::{Journal, Limits};
-use crate::protocol::Outcome;
 use crate::provider::launch::Launched;
 use crate::sandbox::Confinement;
+use protocol::Outcome;
+use protocol::core::Endpoint;
 
 /// A request to resume a run.
 #[derive(Clone, Debug, Default)]

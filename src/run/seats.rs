@@ -8,8 +8,8 @@ use super::parameters::refuse;
 use super::redaction::redacts;
 use super::request::{RedactRequest, SeatRequest};
 use crate::config::{Packs, Roleset, Seats, seat, seat_voters};
-use crate::core::Endpoint;
-use crate::protocol::{Params, ProtocolParams as _, RunSetup};
+use protocol::core::Endpoint;
+use protocol::{Params, ProtocolParams as _, RunSetup};
 
 impl SeatRequest {
     /// Puts these members into a roleset.

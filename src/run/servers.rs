@@ -7,10 +7,10 @@ use super::error::RunError;
 use super::notices::{Notices, Waiting};
 use super::task::read;
 use crate::config::{Chosen, ConfigError, FileConfig, Roleset, resolve_endpoints};
-use crate::core::Endpoint;
 use crate::journal::Limits;
 use crate::provider::{MockScript, OpenAi, ProviderError};
-use crate::text::escape;
+use protocol::core::Endpoint;
+use protocol::text::escape;
 
 /// The time between two checks of a server that is waited for.
 const ASK_EVERY: Duration = Duration::from_secs(1);

@@ -25,11 +25,11 @@ use uuid::Uuid;
 use crate::engine::Redaction;
 use crate::files::{LARGE_BYTES_MAX, check_own, private_folder, read, write_whole};
 use crate::journal::{InSession, REDACTIONS_FILE, RunSpec, SESSIONS_FOLDER};
-use crate::protocol::{Document, Outcome};
 use crate::report::RunResult;
-use crate::text::escape;
-use crate::text::redact::{Originals, Redactions};
 use crypto::{Digest, Hasher};
+use protocol::text::escape;
+use protocol::text::redact::{Originals, Redactions};
+use protocol::{Document, Outcome};
 
 /// The name of the document that shows a run the earlier agreements of its session.
 pub const SESSION_DOCUMENT: &str = "earlier in this session";

@@ -3,8 +3,8 @@
 //! The input is a task, and the parameters and the canonical form of its run. The output is the added rules, with their words. A
 //! given rule is never changed: rules in plain words come after flags and rolesets.
 
-use crate::protocol::{Params, ProtocolParams as _};
-use crate::text::{CanonicalKind, CanonicalRule, Constraint, SpokenRule, spoken_rules};
+use protocol::text::{CanonicalKind, CanonicalRule, Constraint, SpokenRule, spoken_rules};
+use protocol::{Params, ProtocolParams as _};
 
 /// Adds the rules that a task says to the parameters of its run, and returns them.
 pub fn add_spoken_rules(task: &str, params: &mut Params, canonical: &CanonicalRule) -> Vec<SpokenRule> {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::RunError;
 use super::piped;
-use crate::protocol::{Document, Task};
+use protocol::{Document, Task};
 
 /// The message for a missing task.
 const NO_TASK: &str =

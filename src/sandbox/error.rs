@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::core::ExitCode;
+use protocol::core::ExitCode;
 
 /// A wall that cannot be built, or a command behind it that cannot be run.
 #[derive(Debug, Error)]

@@ -11,7 +11,7 @@ use ruff_python_ast::visitor::{Visitor, walk_expr, walk_stmt};
 use ruff_python_ast::{Expr, ExprCall, ExprContext, Number, Stmt, StmtImport};
 use unicode_normalization::UnicodeNormalization as _;
 
-use crate::text::program::is_exit_of_sys;
+use protocol::text::program::is_exit_of_sys;
 
 /// The statement that replaces every other one that ends a program without a failure.
 const EXIT: &str = "raise SystemExit";

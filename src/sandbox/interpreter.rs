@@ -10,7 +10,7 @@ use monty::MontyRun;
 use monty_types::{CompileOptions, ExcType, MontyException, PrintWriter, ResourceLimits, ResourceTracker};
 
 use super::exits::restate_exits;
-use crate::core::CommandEnd;
+use protocol::core::CommandEnd;
 
 /// The name and the version of the interpreter, for records. The number after `+` changes with what is done to a program
 /// before it is run.

@@ -11,9 +11,9 @@ use tokio::process::{Child, Command};
 use tokio::sync::Semaphore;
 
 use super::{SandboxError, WallLimits, WallPolicy};
-use crate::core::CommandEnd;
 use crate::process::hide_memory;
 use crypto::Digest;
+use protocol::core::CommandEnd;
 
 /// The most bytes of a command's output that are kept, from its beginning. The rest is read and forgotten.
 const OUTPUT_BYTES_MAX: u64 = 16 << 20;

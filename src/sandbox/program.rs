@@ -16,10 +16,10 @@ use tokio::process::Command;
 use super::interpreter::{NAME, VERSION};
 use super::job::{CommandJob, Confinement, Ran, Sandbox, policy_text};
 use super::{SandboxError, WallLimits, WallPolicy};
-use crate::core::{CommandEnd, ExitCode, InterpreterNote};
 use crate::files::Scratch;
-use crate::text::one_line;
 use crypto::Digest;
+use protocol::core::{CommandEnd, ExitCode, InterpreterNote};
+use protocol::text::one_line;
 
 /// The longest time that a program may take.
 pub const PROGRAM_TIME_MAX: Duration = Duration::from_secs(5);

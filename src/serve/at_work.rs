@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::engine::RunEvent;
 use crate::journal::Entry;
-use crate::protocol::{CallId, Step};
+use protocol::{CallId, Step};
 
 /// The time between two looks at the words of a reply.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(50);

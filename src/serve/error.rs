@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use crate::batch::BatchError;
-use crate::core::{ExitCode, is_unusable};
+use protocol::core::{ExitCode, is_unusable};
 
 /// A reason why the server cannot go on.
 #[derive(Debug, thiserror::Error)]

@@ -28,7 +28,7 @@ use super::request_body::RequestBody;
 use super::rules::ServedRoleset;
 use super::service::Service;
 use super::{answering, page, runs};
-use crate::core::VERSION;
+use crate::program::VERSION;
 
 /// Returns the router of a server.
 pub(super) fn router(front: Front) -> Router {

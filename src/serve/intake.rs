@@ -28,13 +28,13 @@ use super::service::Service;
 use super::shared_room::HeldRoom;
 use super::submission::{IntakeRequest, PlannedRun, Submission, Taken};
 use crate::batch::{Column, DocumentLine, Grader, Line, OpenColumns, OwnCell, TaskLine, UnfinishedRun};
-use crate::core::Endpoint;
 use crate::engine::StopRequest;
 use crate::journal::{InBatch, Limits, RunSpec};
-use crate::protocol::{Document, OutcomeKind, RunSetup, Task};
 use crate::provider::Clients;
-use crate::text::CanonicalRule;
 use crypto::Digest;
+use protocol::core::Endpoint;
+use protocol::text::CanonicalRule;
+use protocol::{Document, OutcomeKind, RunSetup, Task};
 
 /// The label of a run with the budget of its request.
 const BUDGET_LABEL: &str = "budget";

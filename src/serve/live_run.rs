@@ -16,9 +16,9 @@ use super::at_work::AtWork;
 use super::caller::Caller;
 use super::shared_room::HeldRoom;
 use crate::engine::{RunEvent, StopRequest};
-use crate::protocol::Step;
-use crate::text::counted;
 use crypto::Digest;
+use protocol::Step;
+use protocol::text::counted;
 
 /// The most lines of progress that are kept of one run.
 const LINES_MAX: usize = 10_000;

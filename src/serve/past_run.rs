@@ -15,9 +15,9 @@ use uuid::Uuid;
 use super::api_error::ApiError;
 use super::caller::{CALLER_LABEL, Caller};
 use crate::batch::{Column, UnfinishedRun};
-use crate::core::Usage;
 use crate::journal::{Entry, InBatch, Journal, between, read_from};
-use crate::protocol::OutcomeKind;
+use protocol::OutcomeKind;
+use protocol::core::Usage;
 
 /// The name of the records in an error.
 pub(super) const RECORDS: &str = "the records of the run";

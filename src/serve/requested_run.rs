@@ -12,11 +12,11 @@ use utoipa::ToSchema;
 use super::api_error::ApiError;
 use super::rules::PREFIX;
 use crate::config::micro_usd;
-use crate::core::BasisPoints;
 use crate::journal::Limits;
-use crate::protocol::{Document, OnDisagreement};
-use crate::text::{AnswerSchema, CanonicalKind, CanonicalRule, escape};
 use crypto::Digest;
+use protocol::core::BasisPoints;
+use protocol::text::{AnswerSchema, CanonicalKind, CanonicalRule, escape};
+use protocol::{Document, OnDisagreement};
 
 /// The name of the document with the earlier messages of a conversation.
 const CONVERSATION: &str = "earlier in this conversation";

@@ -173,7 +173,7 @@ fn item_said(Item { kind, role, content }: Item, at: usize) -> Result<Option<Spo
         ("message", None) => Err(ApiError::field(&format!("input[{at}].role"), "a message says whose it is")),
         ("reasoning", _) => Ok(None),
         (kind, _) => {
-            let kind = crate::text::escape::excerpt(kind);
+            let kind = protocol::text::escape::excerpt(kind);
             let why = format!("an item of the type `{kind}` cannot be read; send messages of text");
             Err(ApiError::field(&format!("input[{at}].type"), why))
         }

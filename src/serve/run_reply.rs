@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::api_error::ApiError;
-use crate::core::Usage;
-use crate::protocol::OutcomeKind;
+use protocol::OutcomeKind;
+use protocol::core::Usage;
 
 /// The parts of a line of results that an answer has.
 #[derive(Deserialize)]

@@ -8,11 +8,11 @@ use super::requested_run::RequestedRun;
 use super::rules::{PREFIX, ServerRules};
 use crate::batch::{Column, OpenColumns};
 use crate::config::ConfigError;
-use crate::core::ExitCode;
 use crate::journal::Limits;
-use crate::protocol::{ProtocolParams as _, RunSetup};
 use crate::run::{RunError, check_prices};
-use crate::text::{Constraint, escape};
+use protocol::core::ExitCode;
+use protocol::text::{Constraint, escape};
+use protocol::{ProtocolParams as _, RunSetup};
 
 /// The header by which a server recognises requests of its own agents.
 pub(super) const DEPTH_HEADER: &str = "x-consensus-depth";

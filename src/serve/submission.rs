@@ -10,9 +10,9 @@ use super::attached::Attached;
 use super::caller::Caller;
 use super::requested_run::RequestedRun;
 use super::shared_room::HeldRoom;
-use crate::core::Endpoint;
-use crate::protocol::RunSetup;
 use crypto::Digest;
+use protocol::RunSetup;
+use protocol::core::Endpoint;
 
 /// A request to the part of the server that knows the rolesets and their models.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use consensus::text::redact::Redactor;
+use protocol::text::redact::Redactor;
 
 use crate::Result;
 

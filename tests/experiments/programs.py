@@ -83,7 +83,7 @@ def hash_of(number):
 
 
 def source_of(reply):
-    """Returns the program as `consensus` runs it, or nothing. This follows src/text/program.rs, without its refusals."""
+    """Returns the program as `consensus` runs it, or nothing. This follows crates/protocol/src/text/program.rs, without its refusals."""
     blocks = [block for block in re.findall(r"```[^\n]*\n(.*?)(?:```|\Z)", reply, re.S) if block.strip()]
     if len(blocks) > 1:
         return None

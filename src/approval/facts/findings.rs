@@ -7,8 +7,8 @@ use serde_json::Value as Json;
 
 use super::super::decision_error::DecisionError;
 use super::location::{Located, is_file};
-use crate::text::escape;
 use crypto::Digest;
+use protocol::text::escape;
 
 /// The most findings that are listed.
 const TOLD_MAX: usize = 50;

@@ -56,7 +56,7 @@ impl Facts {
         is_verified: bool,
         reports: &Reports,
     ) -> Result<Self, DecisionError> {
-        let added = crate::protocol::review::added_lines(&String::from_utf8_lossy(&candidate.diff));
+        let added = protocol::review::added_lines(&String::from_utf8_lossy(&candidate.diff));
         let coverage =
             reports.coverage.as_deref().map(|text| Coverage::from_lcov(text, &added)).transpose()?;
         let findings =

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use crate::core::ExitCode;
 use crate::journal::JournalError;
+use protocol::core::ExitCode;
 
 /// A reason why a party cannot take part, or cannot continue.
 #[derive(Debug, Error)]

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::error::NodeError;
-use crate::core::PROGRAM;
 use crate::journal::{FILE_NAME, JournalError, Writer};
+use crate::program::PROGRAM;
 use crypto::{Digest, Signature};
 use quorum::node_machine::NodeInput;
 use quorum::{

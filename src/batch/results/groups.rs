@@ -10,7 +10,7 @@ use super::difference::Difference;
 use super::rows::Told;
 use super::share::{ByTask, Share, mark};
 use crate::batch::batch_stats::EndCounts;
-use crate::protocol::OutcomeKind;
+use protocol::OutcomeKind;
 
 /// The name of a group whose runs have no name.
 const UNNAMED: &str = "-";

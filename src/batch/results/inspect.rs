@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 
 use super::rows::{Told, UsageTold};
 use super::share::{ByTask, mark};
-use crate::protocol::OutcomeKind;
 use crypto::Digest;
+use protocol::OutcomeKind;
 use statistics::standard_error;
 
 /// The parts of a run that its row lacks and its journal has.

@@ -14,12 +14,12 @@ use serde_json::Value;
 use crate::batch::error::BatchError;
 use crate::batch::layout;
 use crate::batch::result_line::derived;
-use crate::core::Endpoint;
 use crate::engine::RunState;
 use crate::files::{open_own, read_line};
 use crate::journal::{Entry, Record, read_shared, require_own_build};
-use crate::protocol::{DegradedKind, OutcomeKind};
 use crypto::Digest;
+use protocol::core::Endpoint;
+use protocol::{DegradedKind, OutcomeKind};
 
 /// A run, as its row states it.
 #[derive(Clone, Debug, Deserialize, PartialEq)]

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::groups::{By, InOrder, key};
 use super::rows::Told;
-use crate::protocol::OutcomeKind;
+use protocol::OutcomeKind;
 
 /// One run of a task.
 #[derive(Clone, Debug)]

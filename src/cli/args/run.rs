@@ -12,12 +12,12 @@ use super::shared::{
 
 use crate::cli::completion;
 use crate::config::{Chosen, FileConfig, PathSetting};
-use crate::core::BasisPoints;
-use crate::protocol::{Interpreter, Method, OnDisagreement, Override, StopRule, Thinking, VoteOverride};
 use crate::run::{
     ChunkRequest, FlagOverride, ParamChanges, ReadInPieces, RunRequest, SeatRequest, TaskSource, runs_folder,
 };
-use crate::text::{CanonicalKind, Constraint};
+use protocol::core::BasisPoints;
+use protocol::text::{CanonicalKind, Constraint};
+use protocol::{Interpreter, Method, OnDisagreement, Override, StopRule, Thinking, VoteOverride};
 
 const AFTER_LONG_HELP: &str = "\
 Examples:

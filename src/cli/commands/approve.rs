@@ -18,12 +18,12 @@ use crate::cli::progress::ProgressPrinter;
 use crate::cli::runtime::block_on;
 use crate::cli::signals::{self, Leaves, REPEATABLE};
 use crate::config::FileConfig;
-use crate::core::{Endpoint, ExitCode};
 use crate::engine::Observer;
 use crate::process::hide_memory;
-use crate::protocol::OutcomeKind;
 use crate::report::{DecisionOutcome, RunResult};
-use crate::text::escape;
+use protocol::OutcomeKind;
+use protocol::core::{Endpoint, ExitCode};
+use protocol::text::escape;
 use quorum::{Sequence, Value};
 
 /// The message if a signal ends a reviewer that does not listen yet.

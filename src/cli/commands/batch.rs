@@ -21,14 +21,15 @@ use crate::cli::output::Output;
 use crate::cli::runtime::block_on;
 use crate::cli::signals::{self, Leaves, REPEATABLE};
 use crate::config::{CHECK_TIMEOUT_MS, FileConfig};
-use crate::core::{ExitCode, VERSION};
 use crate::engine::StopRequest;
 use crate::files::private_folder;
 use crate::otlp::SpanQueue;
+use crate::program::VERSION;
 use crate::provider::Reused;
 use crate::provider::launch::{Launched, Lifeline};
 use crate::sandbox::{Confinement, Sandbox};
-use crate::text::escape;
+use protocol::core::ExitCode;
+use protocol::text::escape;
 
 /// The message if a signal or the deadline comes before anything is asked.
 const UNBEGUN: &str = "before the batch began; nothing was asked, and the same command begins it";

@@ -16,8 +16,8 @@ use crate::batch::{
 use crate::cli::args::BatchArgs;
 use crate::cli::output::Output;
 use crate::config::{FileConfig, expected_price};
-use crate::core::ExitCode;
-use crate::text::escape;
+use protocol::core::ExitCode;
+use protocol::text::escape;
 
 /// The calls, tokens and cost that a batch would take.
 pub(super) struct PlannedBatch {

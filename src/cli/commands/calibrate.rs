@@ -14,10 +14,11 @@ use crate::cli::args::{CalibrateArgs, Format};
 use crate::cli::error::UsageError;
 use crate::cli::one_column::require_one_column;
 use crate::cli::output::Output;
-use crate::core::{ExitCode, PROGRAM};
 use crate::eval::{ARMS, EvalPlan, EvalResults, tasks_file};
 use crate::files::{HeldFolder, LARGE_BYTES_MAX, read_text, write_whole};
-use crate::text::{counted, escape, percent};
+use crate::program::PROGRAM;
+use protocol::core::ExitCode;
+use protocol::text::{counted, escape, percent};
 
 /// The name of the file in the folder of the runs.
 const FILE: &str = "calibration.json";

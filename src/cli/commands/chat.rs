@@ -23,8 +23,8 @@ use crate::cli::commands::run::run;
 use crate::cli::error::UsageError;
 use crate::cli::output::Output;
 use crate::config::FileConfig;
-use crate::core::ExitCode;
 use crate::run::{RunError, Session, runs_folder};
+use protocol::core::ExitCode;
 
 /// The name of the command, as it appears among the arguments.
 const NAME: &str = "chat";

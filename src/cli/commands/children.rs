@@ -3,12 +3,12 @@
 use std::io::{Read as _, Write as _};
 
 use crate::cli::args::{GuardArgs, InterpretArgs, LeashArgs, WallArgs};
-use crate::core::{CommandEnd, ExitCode};
 use crate::files::remove_tree;
 use crate::process::{Guarded, Inside, leash};
 use crate::sandbox::{
     PRINTED_BYTES_MAX, PROGRAM_TIME_MAX, SandboxError, WallPolicy, become_walled, interpret, raise,
 };
+use protocol::core::{CommandEnd, ExitCode};
 
 /// The exit code of a command that cannot be started, as in a shell.
 const NOT_STARTED: u8 = 127;

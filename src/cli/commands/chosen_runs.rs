@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::batch::{BatchError, Only, Told, results};
 use crate::cli::error::UsageError;
-use crate::text::escape;
+use protocol::text::escape;
 
 /// The most values that are named in place of one that no run has.
 const VALUES_MAX: usize = 12;

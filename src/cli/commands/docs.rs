@@ -6,10 +6,10 @@ use crate::cli::args::{DocsArgs, DocsCommand, Format, ReadPdfArgs};
 use crate::cli::error::UsageError;
 use crate::cli::output::Output;
 use crate::cli::runtime::block_on;
-use crate::core::ExitCode;
 use crate::retrieval::read_pdf_within_limits;
 use crate::run::open_documents;
-use crate::text::escape;
+use protocol::core::ExitCode;
+use protocol::text::escape;
 
 pub(crate) fn docs(args: &DocsArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let DocsCommand::Search { words, docs, tokens } = &args.command;

@@ -15,11 +15,11 @@ use crate::config::{
     BetterVote, Chosen, FileConfig, Hints, Origin, Roleset, RolesetAgent, Sourced, better_vote,
     default_roleset, explain, launch_command,
 };
-use crate::core::{Endpoint, ExitCode, OptionalParameter, Structured};
-use crate::protocol::{Ask, CallId, Conversation, ReplyShape, Role, Step};
 use crate::provider::{Clients, Completion, Provider, ProviderError, ServerInfo};
 use crate::run::{NamedRoleset, SERVER_LOG, find_servers, launch, read_named, runs_folder};
-use crate::text::escape;
+use protocol::core::{Endpoint, ExitCode, OptionalParameter, Structured};
+use protocol::text::escape;
+use protocol::{Ask, CallId, Conversation, ReplyShape, Role, Step};
 
 /// A string that no model writes unless a grammar forces it to.
 const UNLIKELY: &str = "vq7-kestrel-0419";

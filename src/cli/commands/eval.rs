@@ -21,7 +21,6 @@ use crate::cli::pager;
 use crate::cli::runtime::block_on;
 use crate::cli::signals::{self, Leaves, REPEATABLE};
 use crate::config::FileConfig;
-use crate::core::ExitCode;
 use crate::engine::StopRequest;
 use crate::eval::{
     ARMS, EvalData, EvalError, EvalPlan, EvalResults, JudgedBar, SinceBaseline, Summary, hold, is_junit,
@@ -29,7 +28,8 @@ use crate::eval::{
 };
 use crate::files::{LARGE_BYTES_MAX, private_folder, read_text, write_whole};
 use crate::report::transcript;
-use crate::text::{CanonicalKind, escape};
+use protocol::core::ExitCode;
+use protocol::text::{CanonicalKind, escape};
 
 /// The message if a signal or the deadline comes before anything is asked.
 const UNBEGUN: &str = "before the evaluation began; nothing was asked, and the same command begins it";

@@ -19,13 +19,13 @@ use crate::cli::error::UsageError;
 use crate::cli::eval_table::power;
 use crate::cli::output::Output;
 use crate::config::FileConfig;
-use crate::core::ExitCode;
 use crate::engine::StopRequest;
 use crate::eval::{ARMS, EvalData, EvalPlan, PlannedArm, PlannedBank, tasks_file, write_tasks};
 use crate::files::{Scratch, private_folder};
 use crate::provider::Reused;
 use crate::provider::launch::Launched;
-use crate::text::{counted, escape};
+use protocol::core::ExitCode;
+use protocol::text::{counted, escape};
 
 /// One batch of an evaluation: its heading, its arguments and its folder.
 type Job = (String, BatchArgs, PathBuf);

@@ -12,11 +12,11 @@ use crate::cli::args::ExportArgs;
 use crate::cli::error::{IntegrityError, UsageError};
 use crate::cli::output::Output;
 use crate::config::FileConfig;
-use crate::core::ExitCode;
 use crate::eval::EvalPlan;
 use crate::files::{Scratch, check_own, unpack_bundle, write_bundle};
 use crate::run::{find_run, runs_folder};
-use crate::text::counted;
+use protocol::core::ExitCode;
+use protocol::text::counted;
 
 /// The files of a batch that are exported. Tables of redactions and logs of servers stay with the owner.
 const OF_BATCH: &str =

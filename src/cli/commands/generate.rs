@@ -8,10 +8,10 @@ use crate::cli::completion::{SHELLS, VARIABLE};
 use crate::cli::manual::{page, pages};
 use crate::cli::output::Output;
 use crate::config::ROLESET_SCHEMA;
-use crate::core::ExitCode;
 use crate::files::{check_own, write_whole};
 use crate::report::{RECORD_SCHEMA, RESULT_SCHEMA};
-use crate::text::schema::ENVELOPE;
+use protocol::core::ExitCode;
+use protocol::text::schema::ENVELOPE;
 
 /// Prints the script with which a shell asks this program for completions.
 pub(crate) fn completions(args: &CompletionsArgs, output: &Output) -> anyhow::Result<ExitCode> {

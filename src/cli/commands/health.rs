@@ -3,9 +3,9 @@
 use crate::cli::args::HealthArgs;
 use crate::cli::output::Output;
 use crate::cli::runtime::block_on;
-use crate::core::ExitCode;
 use crate::serve::ask_health;
-use crate::text::escape;
+use protocol::core::ExitCode;
+use protocol::text::escape;
 
 pub(crate) fn health(args: &HealthArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let version = block_on(ask_health(&args.address))??;

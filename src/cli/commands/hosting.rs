@@ -14,15 +14,15 @@ use crate::cli::error::UsageError;
 use crate::cli::output::Output;
 use crate::cli::signals::Leaves;
 use crate::config::{FileConfig, Roleset, find_roleset, list_rolesets, load_roleset};
-use crate::core::ExitCode;
 use crate::engine::StopRequest;
 use crate::otlp::{Sending, SpanQueue};
-use crate::protocol::Params;
 use crate::provider::launch::Launched;
 use crate::run::{CheckChange, add_configured_check, rolesets_folders};
 use crate::sandbox::{Sandbox, SandboxError};
 use crate::serve::{Guard, ServeRequest, Served, ServedRoleset, WayIn, serve};
-use crate::text::counted;
+use protocol::Params;
+use protocol::core::ExitCode;
+use protocol::text::counted;
 
 /// The messages of a server that is stopped.
 pub(super) const LEAVES: Leaves = Leaves {

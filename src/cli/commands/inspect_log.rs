@@ -12,7 +12,7 @@ use crate::cli::args::ResultsArgs;
 use crate::cli::error::UsageError;
 use crate::cli::one_column::require_one_column;
 use crate::cli::output::Output;
-use crate::core::PROGRAM;
+use crate::program::PROGRAM;
 
 /// Prints the log.
 pub(super) fn inspect_log(args: &ResultsArgs, output: &Output) -> anyhow::Result<()> {

@@ -9,11 +9,11 @@ use crate::cli::args::{Format, KeysAction, KeysArgs, RolesetsArgs};
 use crate::cli::error::UsageError;
 use crate::cli::output::Output;
 use crate::config::FileConfig;
-use crate::core::{ExitCode, MOCK};
-use crate::protocol::{Params, ProtocolParams};
 use crate::run::{NamedRoleset, read_named};
-use crate::text::escape;
 use crypto::Digest;
+use protocol::core::{ExitCode, MOCK};
+use protocol::text::escape;
+use protocol::{Params, ProtocolParams};
 use quorum::Membership;
 
 pub(crate) fn keys(args: &KeysArgs, output: &Output) -> anyhow::Result<ExitCode> {

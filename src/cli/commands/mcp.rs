@@ -11,10 +11,10 @@ use crate::cli::output::Output;
 use crate::cli::runtime::block_on;
 use crate::cli::signals;
 use crate::config::{FileConfig, state_folder};
-use crate::core::ExitCode;
 use crate::journal::JournalError;
 use crate::sandbox::Sandbox;
 use crate::serve::{Guard, WayIn};
+use protocol::core::ExitCode;
 
 /// The folder of the folders of such commands, in the user's own.
 const FOLDERS: &str = "mcp";

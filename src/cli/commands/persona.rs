@@ -7,8 +7,8 @@ use crate::cli::args::{PersonaAction, PersonaArgs};
 use crate::cli::error::UsageError;
 use crate::cli::output::Output;
 use crate::config::Persona;
-use crate::core::ExitCode;
-use crate::text::escape;
+use protocol::core::ExitCode;
+use protocol::text::escape;
 
 pub(crate) fn persona(args: &PersonaArgs, output: &Output) -> anyhow::Result<ExitCode> {
     match &args.action {

@@ -10,8 +10,8 @@ use crate::cli::args::{Format, PilotArgs};
 use crate::cli::error::UsageError;
 use crate::cli::output::Output;
 use crate::config::{PAIRS_MIN, PILOT_TASKS_MIN, Pilot, Pilots, RightOf};
-use crate::core::ExitCode;
-use crate::text::{counted, escape};
+use protocol::core::ExitCode;
+use protocol::text::{counted, escape};
 
 pub(crate) fn pilot(args: &PilotArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let tasks = tasks(&args.tasks, args.form.form(&args.tasks, None))?;

@@ -6,11 +6,11 @@ use crate::cli::args::Format;
 use crate::cli::args::RunArgs;
 use crate::cli::output::Output;
 use crate::config::{Chosen, FileConfig, Roleset, expected_price, prices_as_of};
-use crate::core::{ExitCode, Price};
 use crate::journal::Limits;
-use crate::protocol::RunSetup;
 use crate::run::{MockChoice, at_once, draft, named_models};
-use crate::text::grouped;
+use protocol::RunSetup;
+use protocol::core::{ExitCode, Price};
+use protocol::text::grouped;
 
 pub(crate) fn plan(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let file = FileConfig::load_to_read()?;

@@ -6,11 +6,11 @@ use crate::cli::args::ShowArgs;
 use crate::cli::journals::{self, OpenedRun};
 use crate::cli::output::Output;
 use crate::cli::progress::ProgressPrinter;
-use crate::core::ExitCode;
 use crate::engine::{ReplayError, RunState};
 use crate::journal::Entry;
 use crate::report::RunResult;
 use crate::run::restore;
+use protocol::core::ExitCode;
 
 pub(crate) fn replay(args: &ShowArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let OpenedRun { journal, dir, redactions } = journals::open(args)?;

@@ -18,9 +18,10 @@ use crate::batch::{
 use crate::cli::args::{Format, OwnFormat, ResultsArgs};
 use crate::cli::error::UsageError;
 use crate::cli::output::{Output, wrapped};
-use crate::core::{ExitCode, VERSION};
 use crate::eval::EvalPlan;
-use crate::text::escape;
+use crate::program::VERSION;
+use protocol::core::ExitCode;
+use protocol::text::escape;
 
 /// The number of tasks below which intervals over several seeds are too narrow: with 5 tasks, they hold in 86 to 89 % of simulated
 /// cases.

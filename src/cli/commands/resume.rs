@@ -9,10 +9,10 @@ use crate::cli::progress::ProgressPrinter;
 use crate::cli::runtime::block_on;
 use crate::cli::signals::{self, Leaves, RESUMABLE};
 use crate::config::FileConfig;
-use crate::core::ExitCode;
 use crate::engine::Engine;
 use crate::journal::Writer;
 use crate::run::{AnswerFile, ResumedRun, prepare_resume};
+use protocol::core::ExitCode;
 
 /// The message if a signal or the deadline comes before anything is asked.
 const UNCHANGED: &str = "before the run continued; nothing was asked, and it can be resumed as before";

@@ -7,7 +7,7 @@ use crate::batch::is_batch;
 use crate::cli::error::UsageError;
 use crate::cli::output::Output;
 use crate::provider::{Bank, Reused};
-use crate::text::counted;
+use protocol::text::counted;
 
 /// How deep the batches of an evaluation are below its folder: within a part of it.
 const DEPTH_MAX: usize = 2;

@@ -17,13 +17,13 @@ use crate::cli::progress::ProgressPrinter;
 use crate::cli::runtime::block_on;
 use crate::cli::signals::{self, Leaves, RESUMABLE};
 use crate::config::FileConfig;
-use crate::core::{Endpoint, ExitCode};
 use crate::engine::Observer;
-use crate::protocol::review::ApprovalSection;
-use crate::protocol::{OutcomeKind, Section};
 use crate::report::{RunResult, review_annotations, review_markdown, review_text, sarif};
 use crate::run::{Notices, Waiting};
-use crate::text::escape;
+use protocol::core::{Endpoint, ExitCode};
+use protocol::review::ApprovalSection;
+use protocol::text::escape;
+use protocol::{OutcomeKind, Section};
 use quorum::{Sequence, Value};
 
 /// The message if a signal or the deadline comes before anything is asked.

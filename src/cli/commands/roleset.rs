@@ -13,13 +13,13 @@ use crate::config::{
     ConfigError, FileConfig, FoundRoleset, Packs, Roleset, RolesetAgent, RolesetSource, check_roleset,
     copy_roleset, find_roleset, list_rolesets, load_roleset, roleset_of, write_roleset,
 };
-use crate::core::ExitCode;
 use crate::engine::RunState;
 use crate::journal::{Entry, Journal};
-use crate::protocol::{Params, Task};
 use crate::report::quorum_in_words;
 use crate::run::rolesets_folders;
-use crate::text::escape;
+use protocol::core::ExitCode;
+use protocol::text::escape;
+use protocol::{Params, Task};
 use quorum::Quorum;
 
 /// The largest number of runs that are listed to choose from.

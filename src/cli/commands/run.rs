@@ -10,9 +10,9 @@ use crate::cli::progress::ProgressPrinter;
 use crate::cli::runtime::block_on;
 use crate::cli::signals::{self, Leaves, RESUMABLE};
 use crate::config::FileConfig;
-use crate::core::ExitCode;
 use crate::engine::Engine;
 use crate::run::{AnswerFile, ReadyRun, RunId, introduce, prepare};
+use protocol::core::ExitCode;
 
 /// The message if a signal or the deadline comes before anything is asked.
 const UNBEGUN: &str = "before the run began; nothing was asked, and there is nothing to resume";

@@ -13,13 +13,13 @@ use crate::cli::args::{Format, RunsArgs};
 use crate::cli::output::Output;
 use crate::cli::table::{Table, age, end, short_length};
 use crate::config::FileConfig;
-use crate::core::ExitCode;
 use crate::engine::{ReplayError, RunState};
 use crate::eval::EvalPlan;
 use crate::journal::{FILE_NAME, JournalError, read};
-use crate::protocol::Outcome;
 use crate::run::{folder_name, run_folders, runs_folder};
-use crate::text::escape;
+use protocol::Outcome;
+use protocol::core::ExitCode;
+use protocol::text::escape;
 
 /// The most bytes of an answer that are kept for a table.
 const ANSWER_BYTES_MAX: usize = 4096;

@@ -15,10 +15,10 @@ use crate::cli::output::Output;
 use crate::cli::runtime::block_on;
 use crate::cli::signals;
 use crate::config::{FileConfig, Roleset};
-use crate::core::ExitCode;
 use crate::sandbox::{Confinement, Sandbox, system_paths};
 use crate::serve::{Guard, Pruning, ServeError, Tokens, WayIn, prune};
-use crate::text::{counted, grouped};
+use protocol::core::ExitCode;
+use protocol::text::{counted, grouped};
 
 /// The line about a server that wants no token. Such a server listens on a loopback address.
 const OPEN: &str = "no token is wanted, so every user of this machine can read all runs and spend on the models; --token-file FILE prevents that";

@@ -12,9 +12,9 @@ use crate::cli::error::UsageError;
 use crate::cli::output::Output;
 use crate::cli::table::{Table, age};
 use crate::config::FileConfig;
-use crate::core::ExitCode;
 use crate::run::{RunError, Session, SessionTurn, runs_folder, session_names};
-use crate::text::escape;
+use protocol::core::ExitCode;
+use protocol::text::escape;
 
 pub(crate) fn sessions(args: &SessionsArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let folder = runs_folder(args.runs.runs_dir.as_ref(), &FileConfig::load_to_read()?);

@@ -8,13 +8,13 @@ use crate::cli::commands::replay;
 use crate::cli::journals::{self, OpenedRun};
 use crate::cli::output::Output;
 use crate::cli::pager;
-use crate::core::ExitCode;
 use crate::engine::RunState;
 use crate::eval::EvalPlan;
 use crate::journal::LockedJournal;
 use crate::report::{PageForm, RunResult, run_page, summary, transcript, worth};
 use crate::run::restore;
-use crate::text::escape;
+use protocol::core::ExitCode;
+use protocol::text::escape;
 
 pub(crate) fn show(args: &ShowArgs, output: &Output) -> anyhow::Result<ExitCode> {
     args.run.as_ref().map_or(Ok(()), |run| EvalPlan::require_batch(Path::new(run)))?;

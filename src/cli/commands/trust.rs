@@ -13,9 +13,9 @@ use crate::cli::args::TrustArgs;
 use crate::cli::error::UsageError;
 use crate::cli::output::Output;
 use crate::config::{Claims, FileConfig, TRUST_VARIABLE, TrustStore};
-use crate::core::ExitCode;
-use crate::text::escape;
 use crypto::Digest;
+use protocol::core::ExitCode;
+use protocol::text::escape;
 
 pub(crate) fn trust(args: &TrustArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let no_folder = || {

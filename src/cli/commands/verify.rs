@@ -20,14 +20,14 @@ use crate::cli::error::{IntegrityError, UsageError};
 use crate::cli::made_again::Repeater;
 use crate::cli::output::Output;
 use crate::config::FileConfig;
-use crate::core::ExitCode;
 use crate::engine::RunState;
 use crate::eval::EvalPlan;
 use crate::files::{LARGE_BYTES_MAX, read, read_own};
 use crate::journal::{Entry, FILE_NAME, Journal, REDACTIONS_FILE, SESSIONS_FOLDER};
-use crate::protocol::Outcome;
 use crate::run::{SessionError, folder_of_runs};
-use crate::text::escape;
+use protocol::Outcome;
+use protocol::core::ExitCode;
+use protocol::text::escape;
 use quorum::{Membership, Opinion};
 
 pub(crate) fn verify(args: &VerifyArgs, output: &Output) -> anyhow::Result<ExitCode> {

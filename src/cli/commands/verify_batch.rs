@@ -16,12 +16,12 @@ use crate::cli::error::{IntegrityError, UsageError};
 use crate::cli::made_again::{Counts, Repeater};
 use crate::cli::output::Output;
 use crate::config::FileConfig;
-use crate::core::ExitCode;
 use crate::eval::EvalPlan;
 use crate::files::{LARGE_BYTES_MAX, is_damage, read_own};
 use crate::journal::GapRule;
-use crate::protocol::Outcome;
 use crypto::Digest;
+use protocol::Outcome;
+use protocol::core::ExitCode;
 
 /// The plan of an evaluation, as far as the runs that name it tell.
 #[derive(Clone, Copy, Debug)]

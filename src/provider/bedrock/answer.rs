@@ -3,12 +3,12 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::protocol::{Ask, Finish, Reply};
 use crate::provider::completion::Completion;
 use crate::provider::ending::finish;
 use crate::provider::receipt::Parts;
 use crate::provider::secret::{Cleaner, Secrets};
-use crate::text::escape;
+use protocol::text::escape;
+use protocol::{Ask, Finish, Reply};
 
 /// A reply that is still being received.
 #[derive(Default)]
@@ -183,16 +183,17 @@ impl Collected {
         };
         let text = if self.input.is_empty() { self.text } else { self.input };
         let usage = match self.usage {
-            Some(usage) => crate::core::Usage {
+            Some(usage) => protocol::core::Usage {
                 prompt: usage.input.saturating_add(usage.read).saturating_add(usage.written),
                 cached: usage.read,
                 completion: usage.output,
                 estimated: false,
                 cost_micro_usd: None,
             },
-            None => {
-                crate::core::Usage::estimate(ask.prompt_tokens_estimate(), text.len() + self.reasoning.len())
-            }
+            None => protocol::core::Usage::estimate(
+                ask.prompt_tokens_estimate(),
+                text.len() + self.reasoning.len(),
+            ),
         };
         // A key may have come in pieces, so only the whole text shows it.
         let mut cleaner = Cleaner::new(secrets);

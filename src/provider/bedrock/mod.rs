@@ -25,8 +25,8 @@ use super::load::{Admission, Home, Permit};
 use super::receipt::Parts;
 use super::retry::RetryPolicy;
 use super::{Flow, ProviderError};
-use crate::core::{BedrockEndpoint, Structured};
-use crate::protocol::{Ask, ReplyShape};
+use protocol::core::{BedrockEndpoint, Structured};
+use protocol::{Ask, ReplyShape};
 
 /// The characters to encode in a segment of a path. AWS tools encode the same ones, and so does the signature.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');

@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use crate::core::Structured;
-use crate::protocol::{Ask, ReplyShape, Role};
-use crate::text::schema::SchemaText;
+use protocol::core::Structured;
+use protocol::text::schema::SchemaText;
+use protocol::{Ask, ReplyShape, Role};
 
 /// A request to Converse.
 #[derive(Serialize)]

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 use super::error::LaunchError;
-use crate::text::escape;
+use protocol::text::escape;
 
 /// A server that can be launched by its name alone.
 #[derive(Clone, Copy, Debug)]

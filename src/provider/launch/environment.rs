@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 
-use crate::core::PRESETS;
+use protocol::core::PRESETS;
 
 /// Variables that hold a secret or lead to one, whatever the configuration says.
 const SECRETS: [&str; 11] = [

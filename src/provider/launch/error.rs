@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::core::ExitCode;
+use protocol::core::ExitCode;
 
 /// The reason why there is no server.
 #[derive(Clone, Debug, Error)]

@@ -36,8 +36,8 @@ use tokio::task::JoinHandle;
 
 use self::lifeline::Life;
 use super::Probe;
-use crate::core::Timeouts;
-use crate::text::escape;
+use protocol::core::Timeouts;
+use protocol::text::escape;
 
 /// The interval at which a starting server is asked whether it is ready.
 const POLL: Duration = Duration::from_millis(250);

@@ -28,8 +28,8 @@ use script::Act;
 
 use super::ProviderError;
 use super::completion::Completion;
-use crate::core::{MockEndpoint, Usage};
-use crate::protocol::{Ask, Finish, Reply, Step};
+use protocol::core::{MockEndpoint, Usage};
+use protocol::{Ask, Finish, Reply, Step};
 
 /// A scripted agent.
 #[derive(Debug)]

@@ -6,7 +6,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::protocol::{Ask, ReplyShape, Step};
+use protocol::{Ask, ReplyShape, Step};
 
 /// The verdict on two texts from an agent that has no opinion.
 pub(super) const NO_OPINION: &str = "Answer: Both";

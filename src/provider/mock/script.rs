@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 
 use super::policy::{Policy, PolicyKind};
-use crate::protocol::{CallId, Step};
+use protocol::{CallId, Step};
 
 /// The rules of a script, in order.
 #[derive(Clone, Debug)]

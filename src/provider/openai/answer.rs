@@ -7,11 +7,11 @@
 use super::chunk::{Choice, ReplyPart, Unusable, WireUsage, Words};
 use super::fields::join_halves;
 use super::logprobs::{self, Token};
-use crate::core::Usage;
-use crate::protocol::{Ask, Finish, Reply};
 use crate::provider::completion::Completion;
 use crate::provider::receipt::{Parts, short};
 use crate::provider::secret::{Cleaner, Secrets};
+use protocol::core::Usage;
+use protocol::{Ask, Finish, Reply};
 
 /// A reply that is still being received.
 #[derive(Default)]

@@ -10,11 +10,11 @@ use serde_json::value::RawValue;
 
 use super::fields::{Doubled, ObjectFields, Wtf8};
 use super::logprobs::{Logprobs, Token};
-use crate::protocol::Finish;
 use crate::provider::ending::finish;
 use crate::provider::failure::{Failure, has_error, may_pass};
 use crate::provider::secret::Secrets;
-use crate::text::escape;
+use protocol::Finish;
+use protocol::text::escape;
 
 /// A part of a reply.
 #[derive(Default)]

@@ -16,15 +16,15 @@ use sse_stream::SseStream;
 use super::answer::CollectedChunks;
 use super::chunk::{self, Unusable};
 use super::wire::{ChatRequest, CountsAtEnd, NamedSchema, ResponseFormat};
-use crate::core::{OpenAiEndpoint, OptionalParameter, PRESETS, Structured, Timeouts};
 use crate::files::{SMALL_BYTES_MAX, read_text};
-use crate::protocol::{Ask, ReplyShape};
 use crate::provider::completion::{CallProgress, Completion, OnProgress, TextSoFar};
 use crate::provider::failure::Failure;
 use crate::provider::http::{Http, StreamFault, bearer};
 use crate::provider::load::{Admission, Permit};
 use crate::provider::receipt::Parts;
 use crate::provider::{Flow, ProviderError};
+use protocol::core::{OpenAiEndpoint, OptionalParameter, PRESETS, Structured, Timeouts};
+use protocol::{Ask, ReplyShape};
 
 /// The form of a request, so far as servers differ in it.
 #[derive(Clone, Copy)]

@@ -26,8 +26,8 @@ use super::completion::{Completion, OnProgress, Quitting};
 use super::launch::Lifeline;
 use super::load::{Home, Permit};
 use super::retry::RetryPolicy;
-use crate::core::{OpenAiEndpoint, OptionalParameter, Structured};
-use crate::protocol::{Ask, ReplyShape};
+use protocol::core::{OpenAiEndpoint, OptionalParameter, Structured};
+use protocol::{Ask, ReplyShape};
 
 pub use info::ServerInfo;
 

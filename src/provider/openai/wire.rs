@@ -7,8 +7,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::protocol::Message;
-use crate::text::schema::SchemaText;
+use protocol::Message;
+use protocol::text::schema::SchemaText;
 
 /// The approximate size of a request besides its messages, in bytes. Most of it is the schema.
 const FRAME_BYTES: usize = 4096;

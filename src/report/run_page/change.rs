@@ -7,9 +7,9 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use crate::protocol::review::{ApprovalSection, DiffLine, DiffSign, Finding, Reviewed, diff_lines};
-use crate::protocol::{Document, Section};
-use crate::text::{counted, escape};
+use protocol::review::{ApprovalSection, DiffLine, DiffSign, Finding, Reviewed, diff_lines};
+use protocol::text::{counted, escape};
+use protocol::{Document, Section};
 
 /// The longest change that is shown whole, in lines.
 const WHOLE_LINES_MAX: usize = 1_000;

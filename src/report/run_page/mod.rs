@@ -23,15 +23,15 @@ use super::summary::{check_in_words, ending};
 use super::transcript::{TranscriptStep, walk};
 use super::vote::stop_in_words;
 use super::worth::worth;
-use crate::core::Endpoint;
 use crate::engine::{ReplayError, RunState};
 use crate::journal::{Entry, Record};
 use crate::page::environment;
-use crate::protocol::review::ApprovalSection;
-use crate::protocol::vote::VoteSection;
-use crate::protocol::{BlindVote, OutcomeKind, Section};
-use crate::text::{counted, escape, grouped};
 use crypto::Digest;
+use protocol::core::Endpoint;
+use protocol::review::ApprovalSection;
+use protocol::text::{counted, escape, grouped};
+use protocol::vote::VoteSection;
+use protocol::{BlindVote, OutcomeKind, Section};
 
 /// The most characters of the task in the heading.
 const HEADING_CHARS: usize = 120;

@@ -10,11 +10,11 @@ use serde::Serialize;
 use crate::engine::RunState;
 use crate::journal::{Entry, Record};
 use crate::page::Blocks;
-use crate::protocol::{CallId, Params, Step};
 use crate::report::form::capital;
 use crate::report::transcript::{TranscriptStep, is_blind};
-use crate::text::escape;
 use crypto::Digest;
+use protocol::text::escape;
+use protocol::{CallId, Params, Step};
 
 /// The place of a step on the page.
 #[derive(Clone, Debug)]

@@ -10,9 +10,9 @@ use serde::Serialize;
 
 use crate::engine::RunState;
 use crate::journal::{Entry, Record};
-use crate::protocol::map_reduce::Fact;
-use crate::protocol::{Passage, Section};
-use crate::text::escape;
+use protocol::map_reduce::Fact;
+use protocol::text::escape;
+use protocol::{Passage, Section};
 
 /// The title of the task as a source.
 const TASK: &str = "the task";

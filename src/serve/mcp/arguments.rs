@@ -12,14 +12,14 @@ use uuid::Uuid;
 
 use crate::approval::{read_diff, review_task};
 use crate::config::{Hints, default_roleset};
-use crate::protocol::{Document, Task};
 use crate::run::Traced;
 use crate::serve::api_error::ApiError;
 use crate::serve::intake::KEYED;
 use crate::serve::known_run::{in_background, run_id};
 use crate::serve::requested_run::{RequestedRun, canonical_of, require_name};
 use crate::serve::rules::ServerRules;
-use crate::text::{CanonicalKind, escape};
+use protocol::text::{CanonicalKind, escape};
+use protocol::{Document, Task};
 
 /// The time in which a change must have been read.
 const READ_MAX: Duration = Duration::from_secs(30);

@@ -17,7 +17,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _,
 use tokio::sync::mpsc::{Receiver, Sender};
 
 use crate::serve::answering::BODY_BYTES_MAX;
-use crate::text::escape;
+use protocol::text::escape;
 
 /// The errors of JSON-RPC that are answered here.
 const PARSE_ERROR: i32 = -32_700;

@@ -15,7 +15,7 @@ use rmcp::{ErrorData, RoleServer};
 use super::calls::ToolCall;
 use super::tools::{PURPOSE, ToolName, tools};
 use super::{mcp_error, prompts, resources, tasks};
-use crate::core::VERSION;
+use crate::program::VERSION;
 use crate::serve::caller::Caller;
 use crate::serve::front::Front;
 use crate::serve::intake::DEPTH_HEADER;

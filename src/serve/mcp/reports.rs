@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::resources::{RunPart, uri};
-use crate::core::{Endpoint, Price};
-use crate::protocol::RunSetup;
 use crate::run::at_once;
 use crate::serve::api_error::ApiError;
 use crate::serve::known_run::OpenRunState;
 use crate::serve::live_run::LiveRun;
 use crate::serve::run_reply::RunReply;
 use crate::serve::submission::PlannedRun;
+use protocol::RunSetup;
+use protocol::core::{Endpoint, Price};
 
 /// The longest text of a report, in bytes. Clients cut off or refuse a much longer one.
 const TEXT_BYTES_MAX: usize = 20_000;

@@ -12,7 +12,7 @@ use crate::serve::api_error::ApiError;
 use crate::serve::caller::Caller;
 use crate::serve::known_run::{OpenRunState, past_row};
 use crate::serve::service::Service;
-use crate::text::{escape, grouped};
+use protocol::text::{escape, grouped};
 
 /// The most runs in the list.
 const LISTED_MAX: usize = 1_000;

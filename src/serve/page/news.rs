@@ -27,7 +27,7 @@ use crate::serve::caller::Caller;
 use crate::serve::known_run::{CallersRun, PathRun, find};
 use crate::serve::live_run::RunProgress;
 use crate::serve::service::Service;
-use crate::text::escape;
+use protocol::text::escape;
 
 /// The most of a reply that is shown before it is recorded, in bytes.
 const SHOWN_MAX: usize = 4_000;

@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use consensus::approval::facts::{Coverage, Located, Lockfile, ToolFindings};
-use consensus::protocol::review::added_lines;
-use consensus::protocol::{Action, Document, Event, Protocol as _, ReplyShape};
-use consensus::text::escape;
+use protocol::review::added_lines;
+use protocol::text::escape;
+use protocol::{Action, Document, Event, Protocol as _, ReplyShape};
 
 use super::replies::{Scene, said};
 

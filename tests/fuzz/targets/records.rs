@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use consensus::batch::{self, Shard, ShardOf};
-use consensus::core::PROGRAM;
 use consensus::engine::RunState;
 use consensus::files::Scratch;
 use consensus::journal::{self, Entry, FILE_NAME, Journal, Record};
+use consensus::program::PROGRAM;
 use consensus::report::{RunResult, transcript};
 use crypto::Digest;
 

@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use consensus::journal::{Entry, Record};
-use consensus::protocol::panel::Evaluated;
-use consensus::protocol::{
+use protocol::panel::Evaluated;
+use protocol::text;
+use protocol::{
     Action, Ask, CallId, Event, Finish, Outcome, Protocol as _, Reply, ReplyShape, RunReport, RunSetup,
     Section,
 };
-use consensus::text;
 use quorum::{Opinion, Severity};
 use serde_json::Value;
 

@@ -10,10 +10,10 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use consensus::core::{OpenAiEndpoint, Timeouts};
-use consensus::protocol::{Ask, CallId, Message, ReplyShape, Role, Step};
 use consensus::provider::OpenAi;
 use crypto::Digest;
+use protocol::core::{OpenAiEndpoint, Timeouts};
+use protocol::{Ask, CallId, Message, ReplyShape, Role, Step};
 
 /// Longer bodies only take time.
 const BODY_BYTES_MAX: usize = 1 << 16;

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use consensus::text::redact::{Redactions, Redactor, is_token, tokens};
-use consensus::text::{self, Envelope, Extracted, StrictValue, check_depth};
+use protocol::text::redact::{Redactions, Redactor, is_token, tokens};
+use protocol::text::{self, Envelope, Extracted, StrictValue, check_depth};
 use serde_json::Value;
 
 /// Reads a reply in which one JSON object may stand.

@@ -14,8 +14,8 @@ use std::time::Duration;
 use consensus::approval::node::{
     Addresses, Arrived, Carrier, Connections, Inbox, Node, NodeError, Patience, ReviewerNode, listen,
 };
-use consensus::core::PROGRAM;
 use consensus::journal::JournalError;
+use consensus::program::PROGRAM;
 use crypto::{Digest, SecretKey, Signature};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;

@@ -1,7 +1,7 @@
 //! A record is read by the build that wrote it. Every other build refuses it in one sentence, and never calls it forged.
 
-use consensus::core::PROGRAM;
 use consensus::journal::FILE_NAME;
+use consensus::program::PROGRAM;
 
 use crate::support::{Finished, Folder, Project, consensus};
 

@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use consensus::core::ExitCode;
+use protocol::core::ExitCode;
 use serde_json::Value;
 
 use super::{repository, text_of};

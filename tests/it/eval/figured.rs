@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use consensus::eval::{
     ArmItem, ArmSummary, BankItem, BlindLead, DrawnSample, EvalResults, Flips, Item, Summary,
 };
-use consensus::protocol::OutcomeKind;
 use crypto::Digest;
+use protocol::OutcomeKind;
 
 use super::simulated::{plan, run};
 

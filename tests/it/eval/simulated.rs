@@ -13,12 +13,12 @@ use consensus::eval::{
     Against, ArmItem, BankItem, BlindLead, DrawnSample, EvalPlan, EvalResults, EvalVerdict, Item, PlannedArm,
     PlannedBank, Summary,
 };
-use consensus::protocol::pair::PairSetup;
-use consensus::protocol::vote::VoteParams;
-use consensus::protocol::{Finish, OnDisagreement, Outcome, OutcomeKind, RunSetup, StopRule};
-use consensus::text::CanonicalKind;
 use crypto::Digest;
 use fastrand::Rng;
+use protocol::pair::PairSetup;
+use protocol::text::CanonicalKind;
+use protocol::vote::VoteParams;
+use protocol::{Finish, OnDisagreement, Outcome, OutcomeKind, RunSetup, StopRule};
 use serde_json::json;
 use statistics::{Interval, wilson, wilson_of_clusters};
 

@@ -6,10 +6,10 @@
 use std::sync::LazyLock;
 
 use consensus::calibration::{CalibratedWay, Calibration, DOUBT, Features, KnownRun, RunLimits};
-use consensus::protocol::vote::VoteParams;
-use consensus::protocol::{Finish, OnDisagreement, Outcome, RunSetup, StopRule};
 use crypto::Digest;
 use fastrand::Rng;
+use protocol::vote::VoteParams;
+use protocol::{Finish, OnDisagreement, Outcome, RunSetup, StopRule};
 
 use super::simulated::{CROWDS, Difficulty, RIGHT, least, share};
 use crate::support::{Play, Tiny};

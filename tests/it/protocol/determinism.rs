@@ -1,14 +1,14 @@
 //! The same events give the same actions, byte for byte: what replay and verification stand on.
 
-use consensus::protocol::contract::{Chunk, ChunkPlan};
-use consensus::protocol::pair::Adopt;
-use consensus::protocol::panel::PanelParams;
-use consensus::protocol::review::ApprovalParams;
-use consensus::protocol::vote::VoteParams;
-use consensus::protocol::{
+use proptest::prelude::*;
+use protocol::contract::{Chunk, ChunkPlan};
+use protocol::pair::Adopt;
+use protocol::panel::PanelParams;
+use protocol::review::ApprovalParams;
+use protocol::vote::VoteParams;
+use protocol::{
     Action, Document, Event, Finish, Params, Reply, ReplyShape, RunSetup, Step, StopRule, Thinking,
 };
-use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::support::{Play, Tiny, envelope, form, in_round, member, review};

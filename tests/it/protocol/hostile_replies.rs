@@ -3,8 +3,8 @@
 //! `hostile_replies.jsonl` holds one case a line: what Ann says every time (or `blind` and `later`),
 //! what Bob says (by default an honest, final "4"), and part of the refusal that Ann must be sent.
 
-use consensus::protocol::{Ask, Outcome};
-use consensus::text::{CanonicalKind, CanonicalRule};
+use protocol::text::{CanonicalKind, CanonicalRule};
+use protocol::{Ask, Outcome};
 use serde_json::Value;
 
 use crate::support::{Play, Tiny, envelope};

@@ -2,9 +2,9 @@
 //!
 //! `lookalike_numbers.tsv` holds texts as people and models write numbers in thirteen places, and how each rule reads them.
 
-use consensus::text::decoding::answer_schema;
-use consensus::text::schema::compile;
-use consensus::text::{
+use protocol::text::decoding::answer_schema;
+use protocol::text::schema::compile;
+use protocol::text::{
     CanonicalKind, CanonicalRule, Canonicalizer, Constraint, DecimalSign, NotANumber, NotCanonical,
 };
 use serde_json::json;

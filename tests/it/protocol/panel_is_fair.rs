@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use consensus::protocol::panel::{PanelSection, PanelSetup};
-use consensus::protocol::{Ask, Finish, How, NoAgreement, Outcome, Section};
 use proptest::prelude::*;
+use protocol::panel::{PanelSection, PanelSetup};
+use protocol::{Ask, Finish, How, NoAgreement, Outcome, Section};
 use serde_json::{Value, json};
 
 use crate::support::{Play, Tiny, mark, member, shown};
@@ -14,7 +14,7 @@ fn panel(members: usize) -> PanelSetup {
     let mut setup = Tiny::panel();
     let first = setup.agents[0].clone();
     setup.agents = (0..members)
-        .map(|number| consensus::protocol::AgentSetup { name: format!("Member{number}"), ..first.clone() })
+        .map(|number| protocol::AgentSetup { name: format!("Member{number}"), ..first.clone() })
         .collect();
     setup
 }

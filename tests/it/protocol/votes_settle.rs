@@ -1,13 +1,13 @@
 //! A vote depends on the samples in their order alone: not on the order in which they arrive, on how many are asked for ahead, or on
 //! the names of its voters; and nothing counts that comes after its stop.
 
-use consensus::protocol::vote::VoteParams;
-use consensus::protocol::{
+use proptest::prelude::*;
+use protocol::text::{CanonicalKind, CanonicalRule};
+use protocol::vote::VoteParams;
+use protocol::{
     Action, CallId, Event, Finish, How, Lead, Machine, Method, NoAgreement, OnDisagreement, Outcome,
     Protocol as _, Reply, RunSetup, Section, StopRule,
 };
-use consensus::text::{CanonicalKind, CanonicalRule};
-use proptest::prelude::*;
 
 use crate::support::{Play, Tiny};
 
@@ -40,7 +40,7 @@ fn play(setup: &RunSetup, answers: &[Option<u32>], mut pick: impl FnMut(usize) -
     play
 }
 
-fn section(machine: &Machine) -> consensus::protocol::vote::VoteSection {
+fn section(machine: &Machine) -> protocol::vote::VoteSection {
     match machine.report().section {
         Section::Vote(section) => *section,
         Section::Pair(_)

@@ -1,9 +1,9 @@
 //! What an agent is told when, and how warm it answers.
 
-use consensus::protocol::ProtocolParams;
-use consensus::protocol::pair::{PairParams, PairSetup};
-use consensus::protocol::{Ask, CallId, Finish, How, NoAgreement, Outcome, ReplyShape, Step, Task, Thinking};
-use consensus::text::{CanonicalKind, Constraint};
+use protocol::ProtocolParams;
+use protocol::pair::{PairParams, PairSetup};
+use protocol::text::{CanonicalKind, Constraint};
+use protocol::{Ask, CallId, Finish, How, NoAgreement, Outcome, ReplyShape, Step, Task, Thinking};
 use serde_json::json;
 
 use crate::support::{Play, Tiny, envelope};

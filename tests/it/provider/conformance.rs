@@ -7,13 +7,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use consensus::config::{EMBEDDED_ROLESETS, find_roleset, load_roleset};
-use consensus::core::{OpenAiEndpoint, Structured};
-use consensus::protocol::{
+use consensus::provider::{Completion, OpenAi, ProviderError};
+use crypto::Digest;
+use protocol::core::{OpenAiEndpoint, Structured};
+use protocol::{
     Action, Ask, CallId, Conversation, Event, Finish, Message, Params, Reply, ReplyShape, Role, Step, Task,
     Thinking,
 };
-use consensus::provider::{Completion, OpenAi, ProviderError};
-use crypto::Digest;
 use serde_json::json;
 
 use crate::support::Tiny;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use consensus::core::OpenAiEndpoint;
-use consensus::protocol::{Ask, CallId, Conversation, Finish, Message, ReplyShape, Role, Step};
 use consensus::provider::OpenAi;
 use crypto::Digest;
+use protocol::core::OpenAiEndpoint;
+use protocol::{Ask, CallId, Conversation, Finish, Message, ReplyShape, Role, Step};
 
 use crate::support::{Act, Request, Server};
 

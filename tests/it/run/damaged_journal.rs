@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use consensus::engine::{Engine, NoObserver, Resumption, RunState, StopRequest};
 use consensus::journal::{Entry, FILE_NAME, Journal, JournalError, Writer, read};
-use consensus::protocol::Outcome;
 use consensus::report::RunResult;
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
+use protocol::Outcome;
 use serde_json::Value;
 
 use crate::support::{Finished, Folder, consensus, mask};

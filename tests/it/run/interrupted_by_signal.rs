@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 
 use consensus::engine::{Engine, Observer, RunBuilder, RunEvent, StopRequest};
 use consensus::journal::RunSpec;
-use consensus::protocol::Outcome;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use protocol::Outcome;
 use serde_json::Value;
 use tokio::sync::watch;
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use consensus::text::redact::{Redactor, tokens};
+use protocol::text::redact::{Redactor, tokens};
 
 /// The least share of each class that must be caught, in percent.
 const CAUGHT_PERCENT_MIN: usize = 90;

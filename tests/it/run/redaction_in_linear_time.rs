@@ -1,7 +1,7 @@
 //! Redaction takes time in proportion to a text, whatever the text says.
 
-use consensus::text::redact::Redactor;
 use nix::sys::resource::{UsageWho, getrusage};
+use protocol::text::redact::Redactor;
 
 /// What a text is made of: its beginning, what is repeated, and its end. Each is the worst that is known for a form.
 const TEXTS: [(&str, &str, &str); 41] = [

@@ -5,8 +5,8 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use consensus::api::{ConsensusEngine, Session};
-use consensus::core::{Endpoint, MockEndpoint};
 use crypto::Digest;
+use protocol::core::{Endpoint, MockEndpoint};
 use serde_json::{Value, json};
 
 use crate::support::{Act, Finished, Folder, SENSIBLE, Server, consensus, model};

@@ -114,7 +114,7 @@ fn rechained(text: &str) -> String {
         record["prev"] = json!(head);
         if record["event"]["type"] == "executed" {
             let source = "def solution():\n    return 4 * 11 + 3\nprint(solution())\n".to_owned();
-            record["event"]["key"] = json!(consensus::protocol::Execution::Program { source }.key());
+            record["event"]["key"] = json!(protocol::Execution::Program { source }.key());
         }
         let line = record.to_string();
         head = crypto::Digest::new(line.as_bytes());

@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use consensus::core::PROGRAM;
+use consensus::program::PROGRAM;
 use serde_json::{Value, json};
 
 use super::{Door, behind};

@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use consensus::report::{RECORD_SCHEMA, RESULT_SCHEMA};
-use consensus::text::schema::{compile, parse_embedded};
 use jsonschema::Validator;
+use protocol::text::schema::{compile, parse_embedded};
 use serde_json::Value;
 
 /// A folder that is gone when the test is over.

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use consensus::protocol::council::{CouncilParams, CouncilSetup};
-use consensus::protocol::pair::{PairParams, PairSetup};
-use consensus::protocol::panel::{PanelParams, PanelSetup};
-use consensus::protocol::review::{ApprovalParams, ReviewSetup};
-use consensus::protocol::vote::VoteParams;
-use consensus::protocol::{
+use protocol::council::{CouncilParams, CouncilSetup};
+use protocol::pair::{PairParams, PairSetup};
+use protocol::panel::{PanelParams, PanelSetup};
+use protocol::review::{ApprovalParams, ReviewSetup};
+use protocol::text::{CanonicalKind, CanonicalRule};
+use protocol::vote::VoteParams;
+use protocol::{
     Action, AgentSetup, Ask, CallId, Document, Event, Finish, Machine, Outcome, Protocol, ProtocolParams,
     Reply, ReplyShape, RunSetup, Setup, Task, Thinking,
 };
-use consensus::text::{CanonicalKind, CanonicalRule};
 use serde_json::{Map, Value, json};
 
 /// A small setup with agents Ann and Bob, to be changed at will.
@@ -26,7 +26,7 @@ impl Tiny {
             comparing: String::new(),
             temperature: 0.0,
             max_tokens: 400,
-            method: consensus::protocol::Method::Words,
+            method: protocol::Method::Words,
         };
         PairSetup {
             roleset: "tiny".to_owned(),
@@ -38,7 +38,7 @@ impl Tiny {
             params: PairParams { thinking: Thinking::None, ..PairParams::default() },
             rules: PairParams::default().rules().to_owned(),
             check_command: None,
-            interpreter: consensus::protocol::Interpreter::default(),
+            interpreter: protocol::Interpreter::default(),
             chunk_plan: None,
         }
     }
@@ -61,7 +61,7 @@ impl Tiny {
             params: CouncilParams { thinking: Thinking::None, ..CouncilParams::default() },
             rules: CouncilParams::default().rules().to_owned(),
             check_command: None,
-            interpreter: consensus::protocol::Interpreter::default(),
+            interpreter: protocol::Interpreter::default(),
             chunk_plan: None,
         }
     }
@@ -84,7 +84,7 @@ impl Tiny {
             params: PanelParams { thinking: Thinking::None, ..PanelParams::default() },
             rules: PanelParams::default().rules().to_owned(),
             check_command: None,
-            interpreter: consensus::protocol::Interpreter::default(),
+            interpreter: protocol::Interpreter::default(),
             chunk_plan: None,
         }
     }
@@ -118,7 +118,7 @@ impl Tiny {
             params: ApprovalParams { thinking: Thinking::None, ..ApprovalParams::default() },
             rules: ApprovalParams::default().rules().to_owned(),
             check_command: None,
-            interpreter: consensus::protocol::Interpreter::default(),
+            interpreter: protocol::Interpreter::default(),
             chunk_plan: None,
         }
     }
@@ -141,7 +141,7 @@ impl Tiny {
             arbiter: None,
             params: VoteParams::default(),
             check_command: None,
-            interpreter: consensus::protocol::Interpreter::default(),
+            interpreter: protocol::Interpreter::default(),
             chunk_plan: None,
         }
     }

@@ -7,11 +7,9 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use consensus::protocol::vote::VoteSection;
-use consensus::protocol::{
-    Action, ArbiterChoice, CallId, Finish, Lead, Outcome, Params, RunSetup, Section, Thinking,
-};
-use consensus::text::{CanonicalKind, CanonicalRule, Constraint};
+use protocol::text::{CanonicalKind, CanonicalRule, Constraint};
+use protocol::vote::VoteSection;
+use protocol::{Action, ArbiterChoice, CallId, Finish, Lead, Outcome, Params, RunSetup, Section, Thinking};
 use serde_json::Value;
 
 use crate::support::{Play, Tiny, envelope, form, member, review};

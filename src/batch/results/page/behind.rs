@@ -8,9 +8,9 @@ use serde::Serialize;
 
 use crate::batch::manifest::Provenance;
 use crate::batch::results::samples::{Sample, Tasks};
-use crate::protocol::OutcomeKind;
-use crate::text::escape;
 use crypto::Digest;
+use protocol::OutcomeKind;
+use protocol::text::escape;
 
 /// The most tasks of a group that are listed; a browser has to hold them all.
 const TASKS_MAX: usize = 1000;

@@ -19,7 +19,7 @@ use super::samples::Samples;
 use super::share::{Share, share_in_words};
 use crate::batch::manifest::Provenance;
 use crate::page::{Blocks, PlotMark, Scale, environment, point_labels};
-use crate::text::escape;
+use protocol::text::escape;
 
 /// The greatest number of rounds with a column of its own, which longer runs share.
 const ROUNDS_MAX: u32 = 20;

@@ -59,7 +59,7 @@ fn check_lists_ready_reviewers_without_deciding() {
     ];
     let told = table(&house, 0);
     let line = |name: &str| told.stdout.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
-    let program = format!("ready; {}", consensus::core::PROGRAM);
+    let program = format!("ready; {}", consensus::program::PROGRAM);
     assert!(
         line("Quality").ends_with(&format!("{program}; runs a command before it approves")),
         "{}",

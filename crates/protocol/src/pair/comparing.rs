@@ -1,0 +1,173 @@
+//! The state of a comparison: before an agent gives up its own text for another, it compares the two once more, without their names and in
+//! both orders.
+//!
+//! The input is the task, the two texts and the agent's replies. The output is two requests, one after the other, and whether the agent's
+//! own text remains. Neither request says whose text is whose, repeats words about either text, or reveals that one of them has been
+//! accepted. A model that knows of the acceptance defends that text. Each text comes first once, since the first one is favoured. A text
+//! that is picked only where it comes first is not found better. An agent that finds no difference between them may give way; an agent
+//! without a readable verdict may not.
+//!
+//! The same comparison precedes an agent's last word in a talk that has come to a standstill, and the agent receives its result.
+//!
+//! Where no text is taken over, the votes of an agent's own attempts decide about an answer. An answer that is found again without sight of
+//! the peer's text is not a concession, and needs no comparison.
+
+use super::agent::{Answer, Better, Compared, handle};
+use super::check::{Accepted, Concession, ReplyCheck, conclusion};
+use super::judge_prompt;
+use super::talk::Talk;
+use super::transition::Transition;
+use super::turn_end::TurnEnd;
+use crate::contract::{Action, Ask, CallId, Conversation, Reply, ReplyShape, Role, Step};
+use crate::turn::{ask, mark};
+
+/// The names under which the two texts are shown, in this order. The first pair that is in neither text is used.
+const NAMES: [[&str; 2]; 3] = [["First", "Second"], ["Alpha", "Beta"], ["Left", "Right"]];
+
+/// A comparison under way, in the turn of the agent that has the round.
+#[derive(Clone, Debug)]
+pub(super) struct Comparing {
+    call: CallId,
+    purpose: Purpose,
+    own: Answer,
+    other: Answer,
+    names: [&'static str; 2],
+    /// The better text with the own text first, and with the other first; `None` where the reply was not readable.
+    said: [Option<Better>; 2],
+}
+
+/// The purpose of a comparison.
+#[derive(Clone, Debug)]
+enum Purpose {
+    /// To decide whether this envelope, which gives up the author's own text for the other, counts.
+    Concession(Box<Accepted>),
+    /// To inform the agent before its last word.
+    LastWord,
+}
+
+impl Comparing {
+    /// Lets `mover` compare the two texts before its envelope, which gives up its own text for the other, counts.
+    pub(super) fn before_concession(
+        talk: &Talk,
+        mover: usize,
+        accepted: Box<Accepted>,
+        own: Answer,
+        other: Answer,
+    ) -> (Self, Vec<Action>) {
+        Self::new(talk, mover, Purpose::Concession(accepted), own, other)
+    }
+
+    /// Lets `mover` compare its peer's text with its own before its last word, so that it knows the result. Returns `None` if there is
+    /// nothing to compare, or if the two have been compared.
+    pub(super) fn before_last_word(talk: &Talk, mover: usize) -> Option<(Self, Vec<Action>)> {
+        let review = talk.review(mover, false);
+        let peer = talk.seats[1 - mover].stands_for();
+        let index = peer.filter(|&index| review.acceptable().contains(&handle(index)))?;
+        match review.concession(Some(&talk.proposals[index].answer)) {
+            Concession::Unweighed { own, other } => {
+                Some(Self::new(talk, mover, Purpose::LastWord, own, other))
+            }
+            Concession::None | Concession::OfTheBetter => None,
+        }
+    }
+
+    fn new(talk: &Talk, mover: usize, purpose: Purpose, own: Answer, other: Answer) -> (Self, Vec<Action>) {
+        // A second comparison in one turn takes the next two numbers.
+        let earlier = talk.seats[mover].compared.iter().filter(|w| w.round == talk.round);
+        let attempt = earlier.map(|_| 2).sum();
+        let call = CallId { attempt, ..talk.call(mover, Step::Weigh) };
+        let holds =
+            |answer: &Answer, name: &str| words(&answer.shown).any(|word| word.eq_ignore_ascii_case(name));
+        let is_free =
+            |names: &&[&str; 2]| names.iter().all(|name| !holds(&own, name) && !holds(&other, name));
+        let names = *NAMES.iter().find(is_free).unwrap_or(&NAMES[0]);
+        let this = Self { call, purpose, own, other, names, said: [None; 2] };
+        let ask = this.ask(talk);
+        (this, vec![Action::Ask(ask)])
+    }
+
+    /// Returns the request for the reply that this comparison waits for.
+    fn ask(&self, talk: &Talk) -> Ask {
+        let (setup, agent) = (&talk.setup, &talk.setup.agents[self.call.agent]);
+        let mark = mark(setup.seed, self.call);
+        let texts = self.in_order().map(|answer| answer.shown.as_str());
+        let mut conversation = Conversation::default();
+        conversation.push(Role::User, judge_prompt::weigh(setup, self.names, texts, &mark));
+        ask(self.call, &conversation, ReplyShape::Free, agent.max_tokens, agent.temperature, setup.seed)
+    }
+
+    /// Takes a reply. Returns `None` if the reply is not to the open call.
+    pub(super) fn reply(&mut self, talk: &mut Talk, call: CallId, reply: &Reply) -> Option<Transition> {
+        if call != self.call {
+            return None;
+        }
+        let Some(compared) = self.compare(&talk.review(call.agent, false), reply) else {
+            return Some(Transition::Stay(vec![Action::Ask(self.ask(talk))]));
+        };
+        let mover = call.agent;
+        talk.seats[mover].compared.push(compared);
+        Some(match &self.purpose {
+            Purpose::LastWord => Transition::LastWord(mover),
+            Purpose::Concession(_) if compared.found == Better::Own => {
+                Transition::EndTurn { mover, ended: TurnEnd::Kept }
+            }
+            Purpose::Concession(accepted) => {
+                Transition::EndTurn { mover, ended: TurnEnd::Spoke(accepted.clone()) }
+            }
+        })
+    }
+
+    /// Returns the two texts in the order of the present request: the own text is first in one request and second in the other.
+    fn in_order(&self) -> [&Answer; 2] {
+        if self.call.attempt.is_multiple_of(2) { [&self.own, &self.other] } else { [&self.other, &self.own] }
+    }
+
+    /// Records the verdict of a reply. Returns the result once both orders are complete.
+    fn compare(&mut self, review: &ReplyCheck<'_>, reply: &Reply) -> Option<Compared> {
+        let verdict = self.verdict(review, &reply.text);
+        let is_second = usize::from(!self.call.attempt.is_multiple_of(2));
+        self.said[is_second] = verdict;
+        self.call.attempt += 1;
+        let (own, other) = (self.own.canonical.digest, self.other.canonical.digest);
+        let compared = Compared { round: self.call.round, own, other, found: self.found() };
+        self.call.attempt.is_multiple_of(2).then_some(compared)
+    }
+
+    /// Returns the result of both orders. An agent that picks a text only where it comes first picks the place.
+    fn found(&self) -> Better {
+        match self.said {
+            [Some(found), None] | [None, Some(found)] => found,
+            [None, None] | [Some(Better::Own | Better::Neither), Some(Better::Own)] => Better::Own,
+            [Some(Better::Other), Some(Better::Other | Better::Neither)] => Better::Other,
+            [Some(_), Some(_)] => Better::Neither,
+        }
+    }
+
+    /// Reads the verdict at the end of a reply: one of the texts, by its words or its name, or that neither is better.
+    fn verdict(&self, review: &ReplyCheck<'_>, reply: &str) -> Option<Better> {
+        let last = conclusion(reply)?;
+        let texts = self.in_order();
+        let said = review.canonicalizer.canonicalize(last).ok();
+        let same = |answer: &&Answer| said.as_ref() == Some(&answer.canonical);
+        let better = |answer: &Answer| if *answer == self.own { Better::Own } else { Better::Other };
+        if let Some(answer) = texts.into_iter().find(same) {
+            return Some(better(answer));
+        }
+        let place = |word: &str| self.names.iter().position(|name| word.eq_ignore_ascii_case(name));
+        let is_neither =
+            |word: &str| ["both", "neither", "none"].iter().any(|w| word.eq_ignore_ascii_case(w));
+        let mut words = words(last).skip_while(|word| place(word).is_none() && !is_neither(word));
+        let Some(first) = place(words.next()?) else { return Some(Better::Neither) };
+        // "First and Second", but not "First and not Second".
+        let joins =
+            words.next().is_some_and(|word| ["and", "or"].iter().any(|w| word.eq_ignore_ascii_case(w)));
+        if joins && words.next().and_then(place).is_some_and(|second| second != first) {
+            return Some(Better::Neither);
+        }
+        Some(better(texts[first]))
+    }
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty())
+}

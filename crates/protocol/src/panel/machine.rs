@@ -1,0 +1,259 @@
+//! The machine of `panel`: events in, actions out. The module documentation has the diagram.
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::ballot::{self, Mark};
+use super::lineup::{Lineup, labels};
+use super::params::PanelParams;
+use super::report::PanelSection;
+use super::state::{Ballot, Iteration, Panel, PanelPhase};
+use super::{prompt, tally};
+use crate::contract::{
+    Action, Answer, CallId, Conversation, Event, Executions, How, NoAgreement, Outcome, Protocol, Reply,
+    ReplyShape, Report, Step, Unexpected, with_text,
+};
+use crate::text::decoding::answer_schema;
+use crate::text::{Violation, extract, read_one};
+use crate::turn::{Draft, Executes, TurnProgress, TurnPrompt, Valid};
+
+/// A valid form.
+enum Form {
+    Response(Answer),
+    Ballot(Vec<Mark>),
+}
+
+/// The form of a member that answers.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Response {
+    response: String,
+}
+
+impl Panel {
+    // ===== Asking =====
+
+    /// Begins an iteration: every member answers.
+    fn generate(&mut self) -> Vec<Action> {
+        let members = self.setup.agents.len();
+        self.iterations.push(Iteration::new(members));
+        self.phase = PanelPhase::Generation;
+        self.waiting = (0..members).collect();
+        self.ask_next()
+    }
+
+    /// Begins an evaluation: every member judges the others' answers.
+    fn evaluate(&mut self) -> Vec<Action> {
+        self.phase = PanelPhase::Evaluation;
+        let (seed, iteration, members) = (self.setup.seed, self.iteration(), self.setup.agents.len());
+        let labels = labels(&self.setup.canonical.choices);
+        let now = self.now();
+        let answered = now.answered();
+        for evaluator in 0..members {
+            let others: Vec<usize> = answered.iter().copied().filter(|&member| member != evaluator).collect();
+            if others.is_empty() {
+                now.ballots[evaluator] = Ballot::NotNeeded;
+            }
+            now.lineups.push(Lineup::draw(seed, iteration, evaluator, &others, &labels));
+        }
+        let open = (0..members).filter(|&evaluator| now.ballots[evaluator] == Ballot::Open);
+        let waiting = open.collect();
+        self.waiting = waiting;
+        if self.waiting.is_empty() { self.verdict() } else { self.ask_next() }
+    }
+
+    /// Asks for as many forms as may be in the making at once.
+    fn ask_next(&mut self) -> Vec<Action> {
+        let mut actions = Vec::new();
+        while self.setup.params.parallel || self.open.is_empty() {
+            let Some(member) = self.waiting.pop_front() else { break };
+            actions.push(self.begin(member));
+        }
+        actions
+    }
+
+    fn begin(&mut self, member: usize) -> Action {
+        let round = self.round();
+        let call = CallId { part: 0, round, agent: member, draft: 0, step: Step::Think, attempt: 0 };
+        let (told, shape) = self.telling(call);
+        let system = match self.phase {
+            PanelPhase::Evaluation => self.setup.system(member),
+            PanelPhase::New | PanelPhase::Generation | PanelPhase::Done => self.setup.system_alone(member),
+        };
+        let alone = Conversation::new(system);
+        let draft = Draft::start(self.setup.params.thinking, call, alone, told, shape);
+        let ask = draft.ask(&self.setup.agents[member], self.setup.seed);
+        self.open.insert(draft.call(), draft);
+        Action::Ask(ask)
+    }
+
+    /// Returns the round of calls. Each iteration has one round of answers and one of ballots.
+    fn round(&self) -> u32 {
+        let generation = self.iteration().saturating_mul(2).saturating_sub(1);
+        if self.phase == PanelPhase::Evaluation { generation + 1 } else { generation }
+    }
+
+    fn telling(&self, call: CallId) -> (TurnPrompt, ReplyShape) {
+        let json = |name, schema: &serde_json::Value| ReplyShape::Json {
+            name,
+            schema: schema.into(),
+            measured: None,
+        };
+        let lineup = self.iterations.last().and_then(|now| Some((now, now.lineups.get(call.agent)?)));
+        match lineup {
+            Some((now, lineup)) if self.phase == PanelPhase::Evaluation => {
+                let told = prompt::evaluation(&self.setup, call, lineup, &now.answers);
+                (told, json("ballot", &ballot::schema(lineup)))
+            }
+            Some(_) | None => {
+                let chars_max = self.setup.agents[call.agent].text_chars_max();
+                let rules = &self.setup.params.constraints;
+                let schema = json!({
+                    "type": "object",
+                    "properties": {"response": answer_schema(&self.canonicalizer, rules, chars_max)},
+                    "required": ["response"],
+                    "additionalProperties": false,
+                });
+                let told = prompt::generation(&self.setup, call, &self.feedback());
+                (told, json("answer", &schema))
+            }
+        }
+    }
+
+    /// Returns the feedback on the best answer of the last iteration that is over.
+    fn feedback(&self) -> Vec<String> {
+        let Some([.., last, _]) = self.iterations.get(..) else { return Vec::new() };
+        let tally = last.tally();
+        tally::winner(&tally).map(|best| last.feedback(best.member)).unwrap_or_default()
+    }
+
+    // ===== Taking =====
+
+    fn replied(&mut self, call: CallId, reply: &Reply) -> Result<Vec<Action>, Unexpected> {
+        let Some(mut draft) = self.open.remove(&call) else { return Err(Unexpected::NotAsked(call)) };
+        let member = call.agent;
+        let (agent, max_repairs) = (&self.setup.agents[member], self.setup.params.max_repairs);
+        let check = |text: &str, _: Option<&str>| self.check(member, text);
+        let form = match draft.reply(agent, self.setup.seed, max_repairs, reply, check) {
+            TurnProgress::Ask(ask) => {
+                self.open.insert(draft.call(), draft);
+                return Ok(vec![Action::Ask(ask)]);
+            }
+            TurnProgress::Valid(form) => Some(form),
+            TurnProgress::Failed => None,
+        };
+        self.repairs[member] += draft.repairs;
+        self.failed_turns[member] += u32::from(form.is_none());
+        let is_evaluation = self.phase == PanelPhase::Evaluation;
+        match form {
+            Some(Form::Response(answer)) => self.now().answers[member] = Some(answer),
+            Some(Form::Ballot(marks)) => self.now().ballots[member] = Ballot::Cast(marks),
+            None if is_evaluation => {
+                self.remark = Some("its ballot is void");
+                self.now().ballots[member] = Ballot::Void;
+            }
+            None => self.remark = Some("no valid answer came in this turn"),
+        }
+        let mut actions = if is_evaluation { self.stop_early() } else { Vec::new() };
+        actions.extend(self.ask_next());
+        if self.open.is_empty() && self.waiting.is_empty() {
+            actions.extend(if is_evaluation { self.verdict() } else { self.after_generation() });
+        }
+        Ok(actions)
+    }
+
+    fn check(&self, member: usize, text: &str) -> Result<Valid<Form>, Violation> {
+        if self.phase == PanelPhase::Evaluation {
+            let lineup = self.iterations.last().and_then(|now| now.lineups.get(member));
+            let none = Lineup::default();
+            let Valid { content, object } = ballot::read(text, lineup.unwrap_or(&none))?;
+            return Ok(Valid { content: Form::Ballot(content), object });
+        }
+        let object = extract(text)?.object;
+        let Response { response } = read_one(&with_text(object, self.setup.canonical.kind))?;
+        let (chars_max, rules) = (self.setup.agents[member].text_chars_max(), &self.setup.params.constraints);
+        let answer =
+            Answer::take(&response, chars_max, &self.canonicalizer, &self.told, rules, &self.executions)?;
+        Ok(Valid { content: Form::Response(answer), object: object.to_owned() })
+    }
+
+    fn after_generation(&mut self) -> Vec<Action> {
+        if self.now().answered().is_empty() {
+            return self.finish(Outcome::NoAgreement { reason: NoAgreement::NoDrafts });
+        }
+        self.evaluate()
+    }
+
+    /// Cancels the open ballots if they can change nothing.
+    fn stop_early(&mut self) -> Vec<Action> {
+        let PanelParams { threshold, early_stop, max_iterations, .. } = self.setup.params;
+        let is_last = self.iteration() >= max_iterations;
+        if !early_stop || !tally::is_decided(&self.now().tally(), threshold, is_last) {
+            return Vec::new();
+        }
+        for ballot in &mut self.now().ballots {
+            if *ballot == Ballot::Open {
+                *ballot = Ballot::Cancelled;
+            }
+        }
+        self.waiting.clear();
+        std::mem::take(&mut self.open).into_keys().map(Action::Cancel).collect()
+    }
+
+    // ===== Deciding =====
+
+    fn verdict(&mut self) -> Vec<Action> {
+        let now = self.now();
+        let tally = now.tally();
+        let Some(best) = tally::winner(&tally).copied() else {
+            return self.finish(Outcome::NoAgreement { reason: NoAgreement::NoBallots });
+        };
+        let answer = now.answers[best.member].clone();
+        if let Some(Answer { shown: text, canonical }) =
+            answer.filter(|_| best.standing.reaches(self.setup.params.threshold))
+        {
+            return self.finish(Outcome::Agreed { how: How::Scored, text, sha256: canonical.digest });
+        }
+        // Answers that are all repeated would be judged as before.
+        let repeats = matches!(self.iterations.as_slice(), [.., last, now] if now.repeats(last));
+        if repeats || self.iteration() >= self.setup.params.max_iterations {
+            return self.finish(Outcome::NoAgreement { reason: NoAgreement::Threshold });
+        }
+        self.generate()
+    }
+
+    fn finish(&mut self, outcome: Outcome) -> Vec<Action> {
+        self.phase = PanelPhase::Done;
+        self.outcome = Some(outcome.clone());
+        vec![Action::Finish(outcome)]
+    }
+}
+
+impl Executes for Panel {
+    fn executions(&mut self) -> &mut Executions {
+        &mut self.executions
+    }
+}
+
+impl Protocol for Panel {
+    type Section = PanelSection;
+
+    fn step(&mut self, event: &Event) -> Result<Vec<Action>, Unexpected> {
+        self.remark = None;
+        match event {
+            Event::Started if self.phase == PanelPhase::New => Ok(self.generate()),
+            Event::Started => Err(Unexpected::StartedTwice),
+            Event::Replied { call, reply } => self.replied(*call, reply),
+            Event::Found { round, .. } => Err(Unexpected::NotSearched(*round)),
+            Event::Executed { key, .. } => Err(Unexpected::NotExecuted(*key)),
+        }
+    }
+
+    fn report(&self) -> Report<PanelSection> {
+        self.make_report()
+    }
+
+    fn remark(&self) -> Option<&'static str> {
+        self.remark
+    }
+}

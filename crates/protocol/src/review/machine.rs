@@ -1,0 +1,226 @@
+//! The machine of a review: events in, actions out. The module documentation has the diagram.
+
+use super::form::{self, Finding};
+use super::prompt;
+use super::report::ApprovalSection;
+use super::state::{APPROVED, Review};
+use crate::contract::{
+    Action, CallId, Conversation, Event, How, NoAgreement, Outcome, Protocol, Reply, ReplyShape, Report,
+    Step, Unexpected,
+};
+use crate::turn::{Draft, TurnProgress};
+use crypto::Digest;
+use quorum::{Opinion, Severity, Vote};
+
+impl Review {
+    // ===== Asking =====
+
+    /// Asks a reviewer for its next part. Each reviewer reads one part after the other; all reviewers read at the same time.
+    fn ask_next(&mut self, reviewer: usize) -> Option<Action> {
+        let part = self.waiting[reviewer].pop_front()?;
+        let round = u32::try_from(part + 1).unwrap_or(u32::MAX);
+        let call = CallId { part: 0, round, agent: reviewer, draft: 0, step: Step::Think, attempt: 0 };
+        let shown = &self.parts[part];
+        let told = prompt::review(&self.setup, call, shown, self.parts.len());
+        let shape =
+            ReplyShape::Json { name: "review", schema: (&form::schema(shown)).into(), measured: None };
+        let alone = Conversation::new(self.setup.system(reviewer));
+        let draft = Draft::start(self.setup.params.thinking, call, alone, told, shape);
+        let ask = draft.ask(&self.setup.agents[reviewer], self.setup.seed);
+        self.open.insert(draft.call(), draft);
+        Some(Action::Ask(ask))
+    }
+
+    // ===== Taking =====
+
+    fn replied(&mut self, call: CallId, reply: &Reply) -> Result<Vec<Action>, Unexpected> {
+        let Some(mut draft) = self.open.remove(&call) else { return Err(Unexpected::NotAsked(call)) };
+        let (reviewer, part) = (call.agent, call.round as usize - 1);
+        let (agent, max_repairs) = (&self.setup.agents[reviewer], self.setup.params.max_repairs);
+        let check = |text: &str, _: Option<&str>| form::read(text, &self.parts[part]);
+        let form = match draft.reply(agent, self.setup.seed, max_repairs, reply, check) {
+            TurnProgress::Ask(ask) => {
+                self.open.insert(draft.call(), draft);
+                return Ok(vec![Action::Ask(ask)]);
+            }
+            TurnProgress::Valid(form) => Some(form),
+            TurnProgress::Failed => None,
+        };
+        self.repairs[reviewer] += draft.repairs;
+        if form.is_none() {
+            self.remark = Some("it wrote no valid review, and abstains");
+        }
+        self.forms[reviewer].insert(part, form);
+        if let Some(action) = self.ask_next(reviewer) {
+            return Ok(vec![action]);
+        }
+        if self.open.is_empty() {
+            let outcome = self.verdict();
+            self.outcome = Some(outcome.clone());
+            return Ok(vec![Action::Finish(outcome)]);
+        }
+        Ok(Vec::new())
+    }
+
+    // ===== Deciding =====
+
+    fn verdict(&self) -> Outcome {
+        let opinions: Vec<Option<Opinion>> =
+            (0..self.setup.agents.len()).map(|at| self.opinion(at)).collect();
+        let rejects = |at: &usize| matches!(opinions[*at], Some(Opinion::Reject { .. }));
+        let critical = (0..opinions.len()).filter(rejects).find_map(|at| {
+            self.findings(at)
+                .find(|finding| finding.severity == Severity::Critical)
+                .map(|finding| (at, finding))
+        });
+        if let Some((at, Finding { path, problem, quote, .. })) = critical.filter(|_| self.setup.params.veto)
+        {
+            let reason = format!("{}: {problem}", self.setup.agents[at].name);
+            return Outcome::Vetoed { reason, source: path.clone(), quote: quote.clone() };
+        }
+        let approving = opinions.iter().flatten().filter(|opinion| opinion.vote() == Vote::Approve).count();
+        if self.quorum().is_some_and(|quorum| approving >= quorum.size()) {
+            let text = APPROVED.to_owned();
+            let sha256 = Digest::new(text.as_bytes());
+            return Outcome::Agreed { how: How::Independent, text, sha256 };
+        }
+        Outcome::NoAgreement { reason: NoAgreement::NoQuorum }
+    }
+}
+
+impl Protocol for Review {
+    type Section = ApprovalSection;
+
+    fn step(&mut self, event: &Event) -> Result<Vec<Action>, Unexpected> {
+        self.remark = None;
+        match event {
+            Event::Started if !self.has_started => {
+                self.has_started = true;
+                Ok((0..self.setup.agents.len()).filter_map(|reviewer| self.ask_next(reviewer)).collect())
+            }
+            Event::Started => Err(Unexpected::StartedTwice),
+            Event::Replied { call, reply } => self.replied(*call, reply),
+            Event::Found { round, .. } => Err(Unexpected::NotSearched(*round)),
+            Event::Executed { key, .. } => Err(Unexpected::NotExecuted(*key)),
+        }
+    }
+
+    fn report(&self) -> Report<ApprovalSection> {
+        self.make_report()
+    }
+
+    fn remark(&self) -> Option<&'static str> {
+        self.remark
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::prompt::RULES;
+    use super::super::{ApprovalParams, ReviewSetup};
+    use super::*;
+    use crate::contract::{AgentSetup, Ask, Document, Finish, Interpreter, Method, Task, Thinking};
+    use crate::text::CanonicalRule;
+    use serde_json::json;
+
+    const DIFF: &str = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a = 1\n+a = 2\n";
+
+    fn review(reviewers: usize, veto: bool) -> Review {
+        let agent = |at: usize| AgentSetup {
+            name: format!("R{at}"),
+            domain: "quality".to_owned(),
+            pack: "Read.".to_owned(),
+            comparing: String::new(),
+            temperature: 0.5,
+            max_tokens: 500,
+            method: Method::Words,
+        };
+        let document = Document { name: "change".to_owned(), text: DIFF.into(), redacted: false };
+        let task =
+            Task { prompt: "May it be applied?".to_owned(), documents: vec![document], is_searched: false };
+        Review::new(ReviewSetup {
+            roleset: "reviewers".to_owned(),
+            task,
+            seed: 7,
+            agents: (0..reviewers).map(agent).collect(),
+            arbiter: None,
+            canonical: CanonicalRule::default(),
+            params: ApprovalParams { veto, thinking: Thinking::None, ..ApprovalParams::default() },
+            rules: RULES.to_owned(),
+            check_command: None,
+            interpreter: Interpreter::default(),
+            chunk_plan: None,
+        })
+    }
+
+    fn asks(actions: Vec<Action>) -> Vec<Ask> {
+        let ask = |action| match action {
+            Action::Ask(ask) => Some(ask),
+            Action::Search(_) | Action::Execute(_) | Action::Cancel(_) | Action::Finish(_) => None,
+        };
+        actions.into_iter().filter_map(ask).collect()
+    }
+
+    /// Lets each reviewer write its replies in order, until the review is over.
+    fn play(mut review: Review, replies: &[&[&str]]) -> Review {
+        let mut open = asks(review.step(&Event::Started).unwrap());
+        while let Some(Ask { call, .. }) = open.pop() {
+            let text = replies[call.agent][(call.attempt as usize).min(replies[call.agent].len() - 1)];
+            let reply = Reply {
+                text: text.to_owned(),
+                reasoning: None,
+                finish: Finish::Stop,
+                yes: None,
+                model: None,
+            };
+            open.extend(asks(review.step(&Event::Replied { call, reply }).unwrap()));
+        }
+        review
+    }
+
+    fn form(verdict: &str, severity: Option<&str>) -> String {
+        let finding =
+            severity.map(|severity| json!({"line": "+a = 2", "problem": "it is 2", "severity": severity}));
+        let findings: Vec<_> = finding.into_iter().collect();
+        json!({"findings": findings, "summary": "Sets it to 2.", "verdict": verdict, "confidence": 90})
+            .to_string()
+    }
+
+    /// The quorum is of all reviewers, whether they answer or not.
+    #[test]
+    fn approval_needs_quorum_of_all_reviewers() {
+        let (yes, no, dunno) = (form("approve", None), form("reject", Some("high")), form("abstain", None));
+        let (yes, no, dunno): (&[&str], &[&str], &[&str]) = (&[&yes], &[&no], &[&dunno]);
+        let broken: &[&str] = &["I approve!"];
+        let name = |replies: &[&[&str]]| play(review(4, false), replies).outcome.unwrap().name();
+        assert_eq!(name(&[yes, yes, yes, yes]), "agreed");
+        assert_eq!(name(&[no, yes, yes, yes]), "agreed", "one of four may be wrong");
+        assert_eq!(name(&[yes, yes, broken, yes]), "agreed");
+        assert_eq!(name(&[yes, yes, no, no]), "no_agreement");
+        assert_eq!(name(&[yes, yes, dunno, dunno]), "no_agreement", "abstention never helps");
+        assert_eq!(name(&[yes, yes, broken, dunno]), "no_agreement", "nor does silence");
+    }
+
+    #[test]
+    fn critical_finding_vetoes_if_roleset_says_so() {
+        let (yes, no) = (form("approve", None), form("reject", Some("critical")));
+        let replies: [&[&str]; 4] = [&[&yes], &[&yes], &[&no], &[&yes]];
+        let vetoed = play(review(4, true), &replies).outcome.unwrap();
+        let Outcome::Vetoed { reason, source, quote } = vetoed else { panic!("{vetoed:?}") };
+        assert_eq!((reason.as_str(), source.as_str(), quote.as_str()), ("R2: it is 2", "x", "+a = 2"));
+        assert_eq!(play(review(4, false), &replies).outcome.unwrap().name(), "agreed");
+    }
+
+    /// The author of a form that stays refused abstains in the end.
+    #[test]
+    fn refused_form_is_asked_for_again() {
+        let (yes, bad) = (form("approve", None), form("reject", None));
+        let done = play(review(4, false), &[&[&bad, &yes], &[&bad], &[&yes], &[&yes]]);
+        assert_eq!(done.opinion(0).unwrap().vote(), Vote::Approve);
+        let Some(Opinion::Abstain { reason }) = done.opinion(1) else { panic!() };
+        assert_eq!(reason, "it wrote no valid review of part 1 of 1");
+        assert_eq!(done.repairs, [1, 3, 0, 0]);
+        let report = done.make_report();
+        assert_eq!(report.agents[1].failed_turns, 1);
+    }
+}

@@ -1,0 +1,67 @@
+//! The parameters of a review, as a roleset states them.
+
+use serde::{Deserialize, Serialize};
+
+use super::diff::{self, PARTS_MAX};
+use crate::contract::{Setup, Task, Thinking};
+
+/// The maximum number of reviewers.
+pub const REVIEWERS_MAX: usize = 32;
+
+/// One run of `approval`.
+pub type ReviewSetup = Setup<ApprovalParams>;
+
+/// Parameters of one review.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ApprovalParams {
+    /// Whether one reviewer that rejects with a critical finding stops a change that a quorum would approve.
+    pub veto: bool,
+    /// The maximum number of tokens in one part of the diff, by the estimate that is used everywhere: 200 to 100,000.
+    pub part_tokens: u64,
+    /// The number of times that a refused reply is asked for again, 0 to 10.
+    pub max_repairs: u32,
+    /// The place where reviewers reason before they commit.
+    pub thinking: Thinking,
+}
+
+impl Default for ApprovalParams {
+    fn default() -> Self {
+        Self { veto: false, part_tokens: 1500, max_repairs: 2, thinking: Thinking::Free }
+    }
+}
+
+impl ApprovalParams {
+    /// Returns the range of the first parameter that is out of range, in words, if there is one.
+    pub(super) fn fault(&self) -> Option<&'static str> {
+        let wrong = [
+            ("`part_tokens` is 200 to 100000", !(200..=100_000).contains(&self.part_tokens)),
+            ("`max_repairs` is 0 to 10", self.max_repairs > 10),
+            // The form has no field for thoughts.
+            ("`thinking` is `free` or `none` in a review", self.thinking == Thinking::Field),
+        ];
+        wrong.iter().find(|(_, is_wrong)| *is_wrong).map(|(name, _)| *name)
+    }
+
+    /// Returns why the change of a task cannot be reviewed, if it cannot.
+    pub fn unreadable_task(&self, task: &Task) -> Option<&'static str> {
+        let is_diff =
+            |text: &str| text.lines().any(|line| line.starts_with("@@ ") || line.starts_with("diff "));
+        let wrong = [
+            (
+                "a review needs a diff, such as `git diff` writes it; give it with -f FILE",
+                task.documents.is_empty(),
+            ),
+            (
+                "a review reads diffs, such as `git diff` writes them, and one of the files is none",
+                !task.documents.iter().all(|document| is_diff(&document.text)),
+            ),
+            (
+                "the diff has too many parts for one review, more than 200; give less of it, or raise `part_tokens`",
+                diff::parts(&task.documents, self.part_tokens).len() > PARTS_MAX,
+            ),
+        ];
+        let fault = || task.documents.iter().find_map(|document| diff::fault(&document.text));
+        wrong.iter().find(|(_, is_wrong)| *is_wrong).map(|(name, _)| *name).or_else(fault)
+    }
+}

@@ -1,0 +1,151 @@
+//! The report of a review, at any moment: the opinions, the findings and the losses.
+
+use serde::Serialize;
+
+use super::form::Finding;
+use super::state::Review;
+use crate::contract::{AgentReport, BlindVote, Degraded, DegradedKind, Dissent, Report, Tally};
+use crypto::Digest;
+use quorum::{Opinion, Quorum, Vote};
+
+/// The part of a report that only `approval` has.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ApprovalSection {
+    /// The number n of all reviewers.
+    pub reviewers: usize,
+    /// The number f of reviewers that may lie or err without a wrong decision.
+    pub faults: usize,
+    /// The number q of reviewers that must approve.
+    pub quorum: usize,
+    /// The number of parts in which the diff was read.
+    pub parts: usize,
+    /// How many reviewers and how many of their models may be wrong, in words; `None` for a single reviewer. The caller fills it in,
+    /// because it knows the models.
+    pub tolerance: Option<String>,
+    /// The reviews of the reviewers that have read all parts, in the order of the roleset.
+    pub reviews: Vec<Reviewed>,
+}
+
+/// The review of one reviewer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Reviewed {
+    /// The name of the reviewer.
+    pub reviewer: String,
+    /// The opinion on the whole change.
+    pub opinion: Opinion,
+    /// The findings, whatever the opinion on the whole is.
+    pub findings: Vec<Finding>,
+}
+
+impl std::fmt::Display for Finding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { path, line, quote, problem, severity } = self;
+        write!(f, "{path}:{line}: {severity}: {problem} ({})", quote.trim())
+    }
+}
+
+impl Review {
+    /// Makes the report; see [`crate::Protocol::report`].
+    pub(super) fn make_report(&self) -> Report<ApprovalSection> {
+        let reviewers = 0..self.setup.agents.len();
+        let read = self.forms.iter().map(|forms| forms.keys().next_back().map_or(0, |part| part + 1));
+        Report {
+            rounds: u32::try_from(read.max().unwrap_or(0)).unwrap_or(u32::MAX),
+            blind_vote: self.blind_vote(),
+            agents: reviewers.clone().map(|at| self.agent(at)).collect(),
+            dissent: reviewers.filter_map(|at| self.dissent(at)).collect(),
+            degraded: self.degraded(),
+            section: self.section(),
+        }
+    }
+
+    fn section(&self) -> ApprovalSection {
+        let quorum = self.quorum();
+        let reviews = self.setup.agents.iter().enumerate().filter_map(|(at, agent)| {
+            let opinion = self.opinion(at)?;
+            let findings = self.findings(at).cloned().collect();
+            Some(Reviewed { reviewer: agent.name.clone(), opinion, findings })
+        });
+        ApprovalSection {
+            reviewers: self.setup.agents.len(),
+            faults: quorum.map_or(0, Quorum::faults),
+            quorum: quorum.map_or(0, Quorum::size),
+            parts: self.parts.len(),
+            tolerance: None,
+            reviews: reviews.collect(),
+        }
+    }
+
+    /// Returns the vote before any reviewer knew of another. In a review there is no other vote.
+    fn blind_vote(&self) -> BlindVote {
+        let votes = (0..self.setup.agents.len()).map(|at| self.opinion(at).map(|opinion| word(&opinion)));
+        let votes: Vec<Option<&str>> = votes.collect();
+        let tally = |text: &str| Tally {
+            text: text.to_owned(),
+            sha256: Digest::new(text.as_bytes()),
+            votes: u32::try_from(votes.iter().filter(|vote| **vote == Some(text)).count())
+                .unwrap_or(u32::MAX),
+        };
+        let mut tally: Vec<Tally> = ["approve", "reject", "abstain"].map(tally).into();
+        tally.retain(|entry| entry.votes > 0);
+        tally.sort_by_key(|entry| std::cmp::Reverse(entry.votes));
+        let winner = match tally.as_slice() {
+            [first, rest @ ..] if rest.first().is_none_or(|second| first.votes > second.votes) => Some(first),
+            [..] => None,
+        };
+        let (text, sha256) = (winner.map(|t| t.text.clone()), winner.map(|t| t.sha256));
+        let missing = votes.iter().filter(|vote| vote.is_none()).count();
+        BlindVote { text, sha256, tally, missing: u32::try_from(missing).unwrap_or(u32::MAX) }
+    }
+
+    fn agent(&self, at: usize) -> AgentReport {
+        let text = self.opinion(at).map(|opinion| word(&opinion).to_owned());
+        let failed = self.forms[at].values().filter(|form| form.is_none()).count();
+        AgentReport {
+            name: self.setup.agents[at].name.clone(),
+            status: None,
+            sha256: text.as_ref().map(|text| Digest::new(text.as_bytes())),
+            text,
+            changes: 0,
+            repairs: self.repairs[at],
+            failed_turns: u32::try_from(failed).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// Returns the dissent of a reviewer that does not approve, with its reason.
+    fn dissent(&self, at: usize) -> Option<Dissent> {
+        let opinion = self.opinion(at)?;
+        let (Opinion::Reject { reason, .. } | Opinion::Abstain { reason }) = &opinion else { return None };
+        let text = word(&opinion);
+        Some(Dissent {
+            agent: self.setup.agents[at].name.clone(),
+            stage: "review",
+            text: text.to_owned(),
+            sha256: Digest::new(text.as_bytes()),
+            why: reason.clone(),
+        })
+    }
+
+    fn degraded(&self) -> Vec<Degraded> {
+        let lost = |(at, forms): (usize, &std::collections::BTreeMap<usize, Option<_>>)| {
+            let parts: Vec<String> = forms
+                .iter()
+                .filter(|(_, form)| form.is_none())
+                .map(|(part, _)| (part + 1).to_string())
+                .collect();
+            let name = &self.setup.agents[at].name;
+            let detail = format!("{name} wrote no valid review of part {}, and abstains", parts.join(", "));
+            (!parts.is_empty()).then_some(Degraded { kind: DegradedKind::NoReview, detail })
+        };
+        self.forms.iter().enumerate().filter_map(lost).collect()
+    }
+}
+
+/// Returns the word for an opinion's vote.
+fn word(opinion: &Opinion) -> &'static str {
+    match opinion.vote() {
+        Vote::Approve => "approve",
+        Vote::Reject => "reject",
+        Vote::Abstain | Vote::Follow => "abstain",
+    }
+}

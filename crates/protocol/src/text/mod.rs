@@ -1,0 +1,58 @@
+//! The texts that models write, and the rules for which of them count as the same text.
+//!
+//! A reply enters as an untrusted string. [`extract`] finds the one JSON object in it, [`Envelope::parse`] reads it
+//! strictly, and [`schema`] checks it. The [`Canonicalizer`] gives its final text one form and one digest. Texts that
+//! say nothing or break a stated rule are refused by [`vacuity`] and [`Constraint`]. The functions of [`escape`] make
+//! such text safe to show to another model.
+//!
+//! Everything here is pure: no clock, file, network or randomness, and no repair. A reply is either taken unchanged or
+//! refused with a [`Violation`], whose words are sent back to its author. Nothing is ever filled in or mended on an
+//! agent's behalf.
+
+mod answer_schema;
+mod canonical;
+mod constraint;
+mod counted;
+mod decimal;
+pub mod decoding;
+mod echo;
+mod envelope;
+pub mod escape;
+pub mod evidence;
+mod excerpts;
+mod extract;
+mod failed_check;
+mod final_text;
+mod memo;
+pub mod program;
+pub mod redact;
+pub mod schema;
+mod sentences;
+mod shape;
+mod spoken_rules;
+mod strict_json;
+pub mod vacuity;
+mod verbatim;
+mod violation;
+
+pub use answer_schema::AnswerSchema;
+pub use canonical::{Canonical, CanonicalKind, CanonicalRule, Canonicalizer, NotCanonical};
+pub use constraint::{Bounds, Broken, Constraint};
+pub use counted::{counted, grouped, percent};
+pub use decimal::{DecimalSign, NotANumber};
+pub use envelope::{
+    AnswerChange, Artifact, ChangeBy, Envelope, FinalSolution, Meta, PeerAnswer, SOLVED_MARKER, Status,
+};
+pub use escape::one_line;
+pub use excerpts::excerpts;
+pub use extract::read_one;
+pub use extract::{Extracted, REPLY_BYTES_MAX, extract};
+pub use failed_check::FailedCheck;
+pub use final_text::FinalText;
+pub use program::{ProgramFault, print_the_same};
+pub use sentences::listed_sentences;
+pub(crate) use shape::{CHOICES_MAX, closed};
+pub use spoken_rules::{SpokenRule, spoken_rules};
+pub use strict_json::{DEPTH_MAX, StrictValue, check_depth};
+pub use verbatim::find_verbatim;
+pub use violation::Violation;

@@ -1,0 +1,81 @@
+//! A machine whose replies may need an execution before they can be judged.
+//!
+//! The input is events in any order that the engine allows. The output is the machine's own actions, or an execution that must be made
+//! first. While one is awaited, events wait in their order, so that the actions are the same whenever its result comes.
+
+use std::collections::VecDeque;
+
+use crate::contract::{Action, Event, Execution, Executions, Protocol, Report, Unexpected};
+
+/// A machine that has its executions.
+pub(crate) trait Executes: Protocol + Clone {
+    /// Returns the results that the machine knows.
+    fn executions(&mut self) -> &mut Executions;
+}
+
+/// A machine, with the events that wait until an execution is made.
+pub(crate) struct Executing<M> {
+    machine: M,
+    /// The events that the machine has not taken, in their order.
+    events: VecDeque<Event>,
+    /// The execution that the first of them needs.
+    waits_for: Option<Execution>,
+}
+
+impl<M: Executes> Executing<M> {
+    pub(crate) fn new(machine: M) -> Self {
+        Self { machine, events: VecDeque::new(), waits_for: None }
+    }
+
+    /// Lets the machine take events until one of them needs an execution.
+    fn take_events(&mut self) -> Result<Vec<Action>, Unexpected> {
+        let mut actions = Vec::new();
+        while let Some(event) = self.events.front() {
+            let mut trial = self.machine.clone();
+            let followed = trial.step(event)?;
+            if let Some(execution) = trial.executions().take_wanted() {
+                actions.push(Action::Execute(execution.clone()));
+                self.waits_for = Some(execution);
+                return Ok(actions);
+            }
+            self.machine = trial;
+            self.events.pop_front();
+            for action in &followed {
+                match action {
+                    // The reply to a call that is cancelled now may have come in the meantime.
+                    Action::Cancel(call) => self.events.retain(|event| !event.is_reply_to(*call)),
+                    Action::Finish(_) => self.events.clear(),
+                    Action::Ask(_) | Action::Search(_) | Action::Execute(_) => {}
+                }
+            }
+            actions.extend(followed);
+        }
+        Ok(actions)
+    }
+}
+
+impl<M: Executes> Protocol for Executing<M> {
+    type Section = M::Section;
+
+    fn step(&mut self, event: &Event) -> Result<Vec<Action>, Unexpected> {
+        if let Event::Executed { key, result } = event {
+            let is_awaited = |execution: &mut Execution| execution.key() == *key;
+            self.waits_for.take_if(is_awaited).ok_or(Unexpected::NotExecuted(*key))?;
+            self.machine.executions().learn(*key, result.clone());
+            return self.take_events();
+        }
+        if !self.machine.executions().are_possible() {
+            return self.machine.step(event);
+        }
+        self.events.push_back(event.clone());
+        if self.waits_for.is_some() { Ok(Vec::new()) } else { self.take_events() }
+    }
+
+    fn report(&self) -> Report<M::Section> {
+        self.machine.report()
+    }
+
+    fn remark(&self) -> Option<&'static str> {
+        self.machine.remark()
+    }
+}

@@ -1,0 +1,132 @@
+//! The machine of `vote`: events in, actions out. The module documentation has the diagram.
+
+use super::report::VoteSection;
+use super::sample::{Drawing, SampleProgress};
+use super::state::{VoteSample, Voting};
+use super::tally::StopClass;
+use crate::contract::{
+    Action, CallId, Event, Executions, How, NoAgreement, OnDisagreement, Outcome, Protocol, Reply, Report,
+    Unexpected,
+};
+use crate::turn::Executes;
+
+impl Voting {
+    /// Asks for as many samples as may be asked for beyond those that were looked at. Unless a number is set, that is one of each
+    /// voter, and no more than the run needs even if they all agree.
+    fn ask_ahead(&mut self) -> Vec<Action> {
+        let params = &self.setup.params;
+        let needed = || self.count().needed(params, self.looked, self.voters.len()).min(self.voters.len());
+        let ahead = params.ahead.map_or_else(needed, |ahead| ahead as usize);
+        let most = params.most() as usize;
+        let wanted = most.min(self.looked + ahead);
+        let mut actions = Vec::new();
+        while self.samples.len() < wanted {
+            let drawing = Drawing::start(&self.judge(), self.call(self.samples.len()));
+            actions.push(Action::Ask(drawing.ask(&self.setup)));
+            self.samples.push(VoteSample::Open(Box::new(drawing)));
+        }
+        actions
+    }
+
+    fn replied(&mut self, call: CallId, reply: &Reply) -> Result<Vec<Action>, Unexpected> {
+        let waits =
+            |sample: &VoteSample| matches!(sample, VoteSample::Open(drawing) if drawing.call() == call);
+        let number = self.samples.iter().position(waits).ok_or(Unexpected::NotAsked(call))?;
+        let VoteSample::Open(mut drawing) = self.samples[number].clone() else {
+            return Err(Unexpected::NotAsked(call));
+        };
+        let drawn = match drawing.reply(&self.judge(), reply) {
+            SampleProgress::Ask(ask) => {
+                self.samples[number] = VoteSample::Open(drawing);
+                return Ok(vec![Action::Ask(ask)]);
+            }
+            SampleProgress::Drawn(drawn) => drawn,
+        };
+        self.samples[number] = VoteSample::Complete { drawn, model: reply.model.clone() };
+        Ok(self.look())
+    }
+
+    /// Looks at samples in their order, as far as they are complete, until they are enough.
+    fn look(&mut self) -> Vec<Action> {
+        let mut actions = Vec::new();
+        while matches!(self.samples.get(self.looked), Some(VoteSample::Complete { .. })) {
+            self.looked += 1;
+            if let Some(outcome) = self.verdict() {
+                actions.extend(self.finish(outcome));
+                return actions;
+            }
+            actions.extend(self.ask_ahead());
+        }
+        actions
+    }
+
+    /// Returns the outcome if the samples that were looked at decide it.
+    fn verdict(&mut self) -> Option<Outcome> {
+        let looked = u32::try_from(self.looked).unwrap_or(u32::MAX);
+        let params = &self.setup.params;
+        let count = self.count();
+        let takes_any = params.on_disagreement == OnDisagreement::Leader;
+        // Of several answers with the most votes, the one that came first is taken.
+        let leader = if takes_any { count.0.first() } else { count.leader() };
+        let leader = leader.map(|one| one.answer.clone());
+        let class = count.enough(params, looked, self.voters.len());
+        // A vote that ends without an answer in any case ends at once.
+        let is_open = count.can_be_enough(params, looked, self.voters.len());
+        let is_last = looked >= params.most() || !(is_open || takes_any);
+        if class.is_none() && !is_last {
+            return None;
+        }
+        let (is_empty, has_stop) = (count.0.is_empty(), params.enough().is_some());
+        let is_decided = class.is_some() || takes_any || !has_stop;
+        self.class = class.or(has_stop.then_some(StopClass::D));
+        Some(match leader.filter(|_| is_decided) {
+            Some(answer) => {
+                Outcome::Agreed { how: How::Voted, text: answer.shown, sha256: answer.canonical.digest }
+            }
+            None if is_empty => Outcome::NoAgreement { reason: NoAgreement::NoDrafts },
+            None => Outcome::NoAgreement { reason: NoAgreement::Unsettled },
+        })
+    }
+
+    /// Ends the run. Samples that are still in the making count for nothing.
+    fn finish(&mut self, outcome: Outcome) -> Vec<Action> {
+        self.outcome = Some(outcome.clone());
+        let open = self.samples.iter().filter_map(|sample| match sample {
+            VoteSample::Open(drawing) => Some(Action::Cancel(drawing.call())),
+            VoteSample::Complete { .. } => None,
+        });
+        open.chain([Action::Finish(outcome)]).collect()
+    }
+}
+
+impl Executes for Voting {
+    fn executions(&mut self) -> &mut Executions {
+        &mut self.executions
+    }
+}
+
+impl Protocol for Voting {
+    type Section = VoteSection;
+
+    fn step(&mut self, event: &Event) -> Result<Vec<Action>, Unexpected> {
+        match event {
+            // A setup that passes its check has a voter.
+            Event::Started if self.voters.is_empty() => {
+                Ok(self.finish(Outcome::NoAgreement { reason: NoAgreement::NoDrafts }))
+            }
+            Event::Started if self.samples.is_empty() => Ok(self.ask_ahead()),
+            Event::Started => Err(Unexpected::StartedTwice),
+            Event::Replied { call, reply } => self.replied(*call, reply),
+            Event::Found { round, .. } => Err(Unexpected::NotSearched(*round)),
+            Event::Executed { key, .. } => Err(Unexpected::NotExecuted(*key)),
+        }
+    }
+
+    fn report(&self) -> Report<VoteSection> {
+        self.make_report()
+    }
+
+    fn remark(&self) -> Option<&'static str> {
+        None
+    }
+}

@@ -1,0 +1,110 @@
+//! The parameters of `vote`: how samples are drawn, and when it is enough.
+
+use serde::{Deserialize, Serialize};
+
+use crate::contract::{AgentSetup, Lead, Method, OnDisagreement, Setup, StopRule, VOTES_MAX};
+use crate::core::BasisPoints;
+use crate::text::Constraint;
+
+/// The setup of a `vote` run.
+pub(super) type VoteSetup = Setup<VoteParams>;
+
+/// The most voters of a roleset.
+pub(super) const VOTERS_MAX: usize = 16;
+
+/// The parameters of `vote`.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct VoteParams {
+    /// The rule by which the samples are enough.
+    pub stop: StopRule,
+    /// The certainty that is enough; by the rule if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threshold: Option<BasisPoints>,
+    /// The most samples, 1 to 100; by the rule if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub samples_max: Option<u32>,
+    /// The number of samples that are asked for at once, 1 to 100; one of each voter if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ahead: Option<u32>,
+    /// The methods whose voters are asked; `words` alone if absent. The other voters stay silent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub modes: Option<Vec<Method>>,
+    /// The answer of a run whose votes do not settle.
+    pub on_disagreement: OnDisagreement,
+    /// The rules of the task that code checks on every answer.
+    pub constraints: Vec<Constraint>,
+}
+
+impl Default for VoteParams {
+    fn default() -> Self {
+        Self {
+            stop: StopRule::Fast,
+            threshold: None,
+            samples_max: None,
+            ahead: None,
+            modes: None,
+            on_disagreement: OnDisagreement::Abstain,
+            constraints: Vec::new(),
+        }
+    }
+}
+
+impl VoteParams {
+    /// Returns the certainty at which the samples are enough; `None` if all are drawn.
+    pub fn enough(&self) -> Option<BasisPoints> {
+        let preset = match self.stop {
+            StopRule::Fast => 9_000,
+            StopRule::Sure => 9_500,
+            StopRule::None => return None,
+        };
+        Some(self.threshold.unwrap_or(BasisPoints::of_ten_thousand(preset)))
+    }
+
+    /// Returns the most samples that are drawn.
+    pub fn most(&self) -> u32 {
+        self.samples_max.unwrap_or(match self.stop {
+            StopRule::Fast => 8,
+            StopRule::Sure => 16,
+            StopRule::None => 5,
+        })
+    }
+
+    /// Returns the voters that are asked, by their indexes among the agents.
+    pub fn voters(&self, agents: &[AgentSetup]) -> Vec<usize> {
+        let modes = self.modes.as_deref().unwrap_or(&[Method::Words]);
+        let is_asked = |index: &usize| modes.contains(&agents[*index].method);
+        (0..agents.len()).filter(is_asked).collect()
+    }
+
+    /// Returns why no vote can work with these agents, if none can. The parameters must be in their ranges.
+    pub(super) fn misfit(&self, agents: &[AgentSetup]) -> Option<&'static str> {
+        let voters = self.voters(agents).len();
+        if voters == 0 {
+            return Some(
+                "no voter of the roleset answers in this way; --modes names `words`, `program` or both, and a roleset \
+                         such as `vote_number` has a voter for each",
+            );
+        }
+        let lead = Lead { leader: self.most(), runner_up: 0 };
+        let is_early = self.stop == StopRule::Fast && self.most() >= 2 && voters >= 2;
+        let can_be_enough = is_early || self.enough().is_none_or(|share| lead.certainty().reaches(share));
+        let why = "no answer can lead with that certainty within so few samples; raise --samples-max, lower --threshold, or take \
+                   the plain majority with --stop none";
+        (!can_be_enough).then_some(why)
+    }
+
+    /// Returns the range of the first parameter that is out of range, in words, if there is one.
+    pub(super) fn fault(&self) -> Option<&'static str> {
+        let is_count = |count: Option<u32>| count.is_none_or(|count| (1..=VOTES_MAX).contains(&count));
+        let is_share =
+            |share: BasisPoints| share.ten_thousandths() > 5_000 && share.ten_thousandths() < 10_000;
+        let wrong = [
+            ("`samples_max` is 1 to 100 (with --samples-max, too)", !is_count(self.samples_max)),
+            ("`ahead` is 1 to 100", !is_count(self.ahead)),
+            ("`threshold` is above 0.5 and below 1 in a vote", !self.threshold.is_none_or(is_share)),
+            ("`modes` names `words`, `program` or both", self.modes.as_ref().is_some_and(Vec::is_empty)),
+        ];
+        wrong.iter().find(|(_, is_wrong)| *is_wrong).map(|(name, _)| *name)
+    }
+}
