@@ -17,25 +17,20 @@
 //!
 //! # Code map
 //!
-//! Three crates under `crates/` need neither the network nor a file, and no module of the program:
+//! Four crates under `crates/` need neither the network nor a file, and no module of the program:
 //!
 //! - [`crypto`]: digests, signatures and canonical JSON.
 //! - [`statistics`]: intervals, tests, and the number of items that would decide a question.
 //! - [`quorum`]: the core of a decision by quorum among reviewers who sign, some of whom may lie or fail.
+//! - [`protocol`]: the ways of agreeing as state machines. Its `core` has the data that all parts share, and its `text`
+//!   the texts that models write. Its documentation has a map of its own.
 //!
 //! The modules in reading order:
 //!
-//! - [`core`]: plain data that the journal, the providers and the protocols share: endpoints, usage, exit codes.
 //! - [`files`]: reading within a limit, writing whole, private folders.
 //! - [`page`]: what pages for people to look at have in common.
 //! - [`process`]: child processes that end with this one.
-//! - [`text`]: the texts that models write: envelope, schema, extraction, canonical forms, vacuity, quoting.
-//! - [`protocol`]: state machines. Its `contract` defines what one is, `turn` holds what they share, `phase` says
-//!   what a call is for, and `registry` alone lists them. In [`protocol::pair`], two agents have a dual stop. In
-//!   [`protocol::council`], intent, answer and verification lead to a weighted confidence. In [`protocol::panel`],
-//!   blind judges rank many answers. In [`protocol::vote`], blind samples are drawn until one answer leads clearly. In
-//!   [`protocol::review`], which files call `approval`, reviewers read a change.
-//!   In [`protocol::map_reduce`], runs of other protocols read a long document in pieces.
+//! - [`program`]: the name and the build of this program.
 //! - [`calibration`]: the confidence in an answer, from runs whose right answers are known.
 //! - [`journal`]: the append-only, hash-chained record of one run.
 //! - [`provider`]: calls to models at OpenAI-compatible servers and Amazon Bedrock, or played by scripts.
@@ -76,14 +71,7 @@
 //! provider  retrieval  repository  sandbox
 //! journal
 //! calibration
-//! files  process  page
-//! protocol::phase
-//! protocol::registry
-//! protocol::pair  protocol::council  protocol::panel  protocol::review  protocol::vote  protocol::map_reduce
-//! protocol::turn
-//! protocol::contract
-//! text
-//! core
+//! files  process  page  program
 //! ```
 //!
 //! # Adding a protocol
@@ -91,7 +79,7 @@
 //! 1. `crates/protocol/src/<new>/`: its machine, its parameters with [`protocol::ProtocolParams`], its section of a report.
 //! 2. `crates/protocol/src/registry.rs`: a line in each `enum`, in `each` and in `defaults`, and its two conversions;
 //!    `crates/protocol/src/phase.rs`: which of its calls are blind.
-//! 3. `crates/protocol/src/lib.rs`: its module; in this file, its place in the code map and the layers.
+//! 3. `crates/protocol/src/lib.rs`: its module, and its place in the map and the layers there.
 //! 4. `src/report/`: its line in `transcript.rs` and in `worth.rs`, where the compiler asks for it, and the details
 //!    that only it reports.
 //! 5. `src/config/roleset.schema.json`, with its name in the list that separates `pair` from the others, and
@@ -104,7 +92,7 @@
 //!
 //! The test `tidy` checks the first two; tests of behaviour check the others.
 //!
-//! - **`core`, `text`, `protocol`, `crypto` and `quorum` cannot touch the outside world**: no clock, network, file,
+//! - **The crates cannot touch the outside world**: no clock, network, file,
 //!   randomness or `async`. The same events give the same actions, byte for byte.
 //! - **Only `cli` prints.**
 //! - **Code owns the verdict.** Each protocol decides agreement in one place, from schema-checked fields of each

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use tokio::sync::watch;
 
 use crate::config::{ConfigError, Packs, Roleset, find_roleset, load_roleset};
-use crate::engine::{Engine, NoObserver, RunBuilder, StopRequest};
+use crate::engine::{Engine, RunBuilder, StopRequest};
 use crate::journal::Limits;
 use crate::report::RunResult;
 use crate::run::{FinishedRun, RunId, drive};
@@ -22,13 +22,13 @@ use protocol::core::Endpoint;
 ///
 /// ```
 /// use consensus::api::ConsensusEngine;
-/// use protocol::core::{Endpoint, MockEndpoint};
+/// use protocol::core::Endpoint;
 ///
 /// let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
 /// let runs = std::env::temp_dir().join("consensus-example");
 /// // Scripted agents; a real server is `OpenAiEndpoint { model, ..OpenAiEndpoint::bare(url) }`.
 /// let script = r#"{"policy": "honest", "answer": "4"}"#.to_owned();
-/// let engine = ConsensusEngine::new("panel_personas", Endpoint::Mock(MockEndpoint { script }))?.in_folder(&runs);
+/// let engine = ConsensusEngine::new("panel_personas", Endpoint::Mock { script })?.in_folder(&runs);
 /// let result = runtime.block_on(engine.run("How much is 2+2?", Some("sums")))?;
 /// assert_eq!(result.text.as_deref(), Some("4"));
 /// # std::fs::remove_dir_all(runs)?;
@@ -115,10 +115,10 @@ impl ConsensusEngine {
         let builder = RunBuilder::new(setup)?.in_session(session.as_ref().map(Session::place));
         let prepared = builder.build(self.endpoints.clone(), self.limits);
         let dir = self.folder.join(id.to_string());
-        let mut engine = Engine::start(&dir, &id.to_string(), prepared, &NoObserver)?;
+        let mut engine = Engine::start(&dir, &id.to_string(), prepared, &())?;
         // Nothing asks the run to stop.
         let (_stopper, stop) = watch::channel(StopRequest::None);
-        let FinishedRun { result, written, .. } = drive(&mut engine, None, stop, &dir).await?;
+        let FinishedRun { result, written, .. } = drive(&mut engine, stop, &dir).await?;
         written?;
         if let Some(mut session) = session {
             session.add(engine.state().opened(), &result)?;

@@ -5,31 +5,31 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::awaiting::Awaited;
+use super::connected_node::{ConnectedNode, print_unreachable};
 use super::error::ApprovalError;
 use super::keys::{KeyFolder, ORCHESTRATOR};
 use super::log::{DecisionLog, Placement};
-use super::node::{Addresses, Connections, Patience};
-use super::preflight::{Place, quorum_ready};
-use super::seat::{Seated, tell_missing};
+use super::node::{Addresses, Connections, PhaseTimeouts};
+use super::preflight::wait_for_quorum;
+use super::vote_status::VoteStatus;
 use crate::repository::Oid;
-use crate::run::{Notices, Waiting};
+use crate::run::{Reporter, Spinner};
 use crypto::Signature;
 use quorum::local_cluster::{DecisionProof, LocalCluster};
 use quorum::node_machine::NodeAction;
-use quorum::{Change, Membership, ModelOpinion, NodeId, Reviewer, Seal};
+use quorum::{Change, Membership, ModelOpinion, NodeId, Reviewer, RosterSigner};
 
 /// The nodes that decide.
 pub(super) enum Cluster {
     /// All nodes are in this process.
-    Local(Box<LocalCluster<Seal>>),
+    Local(Box<LocalCluster<RosterSigner>>),
     /// Each node is in a process of its own, and this process is the orchestrator's.
     Distributed(Box<ProposerSeat>),
 }
 
 /// The orchestrator, among nodes in other processes.
 pub(super) struct ProposerSeat {
-    seat: Seated,
+    seat: ConnectedNode,
     membership: Arc<Membership>,
     addresses: Addresses,
     /// The longest time that reviewers give a review, as far as they have reported it.
@@ -52,31 +52,31 @@ impl Cluster {
         membership: &Arc<Membership>,
         addresses: Option<&Addresses>,
         listen_at: Option<&str>,
-        notices: &dyn Notices,
+        reporter: &dyn Reporter,
     ) -> Result<Self, ApprovalError> {
         let Some(addresses) = addresses else {
-            notices.status("keys: all are held here, so the signatures do not protect against you");
+            reporter.status("keys: all are held here, so the signatures do not protect against you");
             return Ok(Self::Local(Box::new(log.cluster(keys)?)));
         };
-        let seat = Seated::take(ORCHESTRATOR, keys, membership, addresses, listen_at).await?;
+        let seat = ConnectedNode::open(ORCHESTRATOR, keys, membership, addresses, listen_at).await?;
         let (membership, addresses) = (Arc::clone(membership), addresses.clone());
         Ok(Self::Distributed(Box::new(ProposerSeat { seat, membership, addresses, review_max: None })))
     }
 
     /// Waits until a quorum could vote on a change of this base. Returns whether each quorum has a reviewer that runs a command
     /// before it approves, by the reviewers' own account.
-    pub(super) async fn ready(
+    pub(super) async fn wait_for_quorum(
         &mut self,
         base: &Oid,
         branch: &str,
-        notices: &dyn Notices,
+        reporter: &dyn Reporter,
     ) -> Result<bool, ApprovalError> {
         let Self::Distributed(proposer) = self else { return Ok(false) };
         let ProposerSeat { seat, membership, addresses, review_max } = &mut **proposer;
-        let place = Place { membership, addresses, base, branch };
-        let ready = quorum_ready(&seat.connections, place, notices).await?;
-        *review_max = ready.review_max;
-        Ok(ready.verifies)
+        let report =
+            wait_for_quorum(&seat.connections, membership, addresses, base, branch, reporter).await?;
+        *review_max = report.review_max();
+        Ok(report.is_verifying())
     }
 
     /// Has a change decided on. The same decision continues if it was begun before.
@@ -84,11 +84,11 @@ impl Cluster {
         &mut self,
         change: Change,
         opinions: Vec<ModelOpinion>,
-        notices: &dyn Notices,
+        reporter: &dyn Reporter,
     ) -> Result<DecisionProof<Signature>, ApprovalError> {
         match self {
             Self::Local(cluster) => Ok(cluster.decide(change, opinions)?),
-            Self::Distributed(proposer) => proposer.decide(change, notices).await,
+            Self::Distributed(proposer) => proposer.decide(change, reporter).await,
         }
     }
 }
@@ -97,7 +97,7 @@ impl ProposerSeat {
     async fn decide(
         &mut self,
         change: Change,
-        notices: &dyn Notices,
+        reporter: &dyn Reporter,
     ) -> Result<DecisionProof<Signature>, ApprovalError> {
         let value = change.value();
         if !self.seat.node.has_submitted(change.digest()) {
@@ -105,61 +105,63 @@ impl ProposerSeat {
         }
         let reviewers = self.membership.roster().reviewers.iter().map(|seat| seat.name.clone()).collect();
         let until = self.review_max.map(|time| SystemTime::now() + time);
-        let awaited = Awaited { reviewers, value, until };
+        let status = VoteStatus { reviewers, value, until };
         let heard = self.seat.node.votes();
-        let waiting = notices.wait_for(&awaited.in_words(&heard.borrow()));
-        self.until_ended(&change, &awaited, &*waiting).await?;
-        let Self { seat: Seated { node, inbox, connections, .. }, membership, .. } = self;
+        let waiting = reporter.wait_for(&status.summary(&heard.borrow()));
+        self.run_until_end(&change, &status, &*waiting).await?;
+        let Self { seat: ConnectedNode { node, inbox, connections, .. }, membership, .. } = self;
         let reached = reviewers_in_reach(connections, membership);
         let votes = node.hear_votes(&change, &reached, inbox, connections);
         // The record lacks the votes that have not come by then.
         if let Ok(ended) = tokio::time::timeout(LATE_VOTES_MAX, votes).await {
             ended?;
         }
-        waiting.done(&awaited.at_last(&heard.borrow()));
+        waiting.finish(&status.final_summary(&heard.borrow()));
         let ended = node.ended(change.digest()).and_then(|sequence| node.proof_of(sequence, value));
         ended.ok_or(ApprovalError::Internal("a decision has ended without a proof"))
     }
 
     /// Takes part until a submitted change has ended.
-    async fn until_ended(
+    async fn run_until_end(
         &mut self,
         change: &Change,
-        awaited: &Awaited,
-        waiting: &dyn Waiting,
+        status: &VoteStatus,
+        waiting: &dyn Spinner,
     ) -> Result<(), ApprovalError> {
-        let Self { seat: Seated { node, inbox, connections, .. }, membership, .. } = self;
-        let mut tell_votes = pin!(awaited.tell(node.votes(), waiting));
+        let Self { seat: ConnectedNode { node, inbox, connections, .. }, membership, .. } = self;
+        let mut printing = pin!(status.print_votes(node.votes(), waiting));
         while node.ended(change.digest()).is_none() {
-            let tell = |action: &NodeAction<Signature>| {
+            let running = pin!(node.run(inbox, connections, &(), PhaseTimeouts::default(), |action| {
+                print_late(action, membership, waiting);
                 match action {
-                    NodeAction::Late(sequence, _, late) => {
-                        let names: Vec<&str> =
-                            late.iter().filter_map(|at| membership.name(NodeId::Reviewer(*at))).collect();
-                        waiting.tell(&format!(
-                            "decision {sequence}: {} did not acknowledge it in time; it is sent again",
-                            names.join(", ")
-                        ));
-                    }
-                    NodeAction::Tell(..) | NodeAction::Return(..) => return ControlFlow::Break(()),
+                    NodeAction::Tell(..) | NodeAction::Return(..) => ControlFlow::Break(()),
                     NodeAction::Send(..)
                     | NodeAction::Review(..)
                     | NodeAction::Wait(..)
                     | NodeAction::Decide(..)
+                    | NodeAction::Late(..)
                     | NodeAction::Recall(..)
                     | NodeAction::Stable(..)
-                    | NodeAction::Accuse(_) => {}
+                    | NodeAction::Accuse(_) => ControlFlow::Continue(()),
                 }
-                ControlFlow::Continue(())
-            };
-            let running = pin!(node.run(inbox, connections, &(), Patience::default(), tell));
+            }));
             tokio::select! {
                 ended = running => ended?,
-                () = tell_missing(connections, membership, |_| true, |line| waiting.tell(line)) => {}
-                () = &mut tell_votes => {}
+                () = print_unreachable(connections, membership, |_| true, |line| waiting.print(line)) => {}
+                () = &mut printing => {}
             }
         }
         Ok(())
+    }
+}
+
+/// Prints the reviewers that did not acknowledge a proposal in time.
+fn print_late(action: &NodeAction<Signature>, membership: &Membership, waiting: &dyn Spinner) {
+    if let NodeAction::Late(sequence, _, late) = action {
+        let names = late.iter().filter_map(|at| membership.name(NodeId::Reviewer(*at)));
+        let names = names.collect::<Vec<_>>().join(", ");
+        waiting
+            .print(&format!("decision {sequence}: {names} did not acknowledge it in time; it is sent again"));
     }
 }
 

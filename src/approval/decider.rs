@@ -9,14 +9,14 @@ use serde::Serialize;
 use super::cluster::Cluster;
 use super::error::ApprovalError;
 use super::facts::Facts;
-use super::log::{Case, Decided, DecisionLog, Ended, LandedCase};
+use super::log::{Case, CaseOutcome, DecisionLog, LandedCase, RecordedDecision};
 use super::proposal::Proposal;
-use super::record::{Verified, VotedFor, quorum_of_votes};
+use super::record::{VerifiedRecord, VotedFor, quorum_of_votes};
 use super::verification::CommandVerification;
 use crate::files::{private_folder, write_whole};
 use crate::report::{DECISION_METRICS_FILE, DecisionMetrics, DecisionOutcome};
 use crate::repository::{Oid, Repository};
-use crate::run::{AnswerFile, Notices};
+use crate::run::{AnswerFile, Reporter};
 use crypto::Digest;
 use protocol::text::escape;
 use protocol::{Degraded, DegradedKind};
@@ -37,16 +37,7 @@ pub(super) struct Decider<'a> {
     /// Whether work trees that have the branch checked out are updated with it.
     pub(super) with_checkout: bool,
     pub(super) runs: PathBuf,
-    pub(super) notices: &'a dyn Notices,
-}
-
-/// The time that passed before a change could be decided on.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Phases {
-    /// The time to make it ready and to verify it.
-    pub(super) proposed: Duration,
-    /// The time to review it in this process.
-    pub(super) reviewed: Duration,
+    pub(super) reporter: &'a dyn Reporter,
 }
 
 /// The end of a decision.
@@ -84,91 +75,95 @@ pub struct DecisionEnd {
 
 impl Decider<'_> {
     /// Finishes a decision that an earlier process began. Returns its proposal, its end, and its proof as text.
-    pub(super) async fn finish_what_was_begun(
+    pub(super) async fn finish_open_case(
         &mut self,
     ) -> Result<Option<(Proposal, DecisionEnd, String)>, ApprovalError> {
         let Some(case) = self.log.case() else { return Ok(None) };
         let (sequence, proposal) = (case.sequence, case.proposal.clone());
-        self.notices.warn(&format!("decision {sequence} was begun before and is finished first"));
-        let ended = self.conclude(Phases::default()).await;
+        self.reporter.warn(&format!("decision {sequence} was begun before and is finished first"));
+        let ended = self.conclude(Duration::ZERO, Duration::ZERO).await;
         let (end, proof) = ended.map_err(|why| ApprovalError::NotEnded(sequence, Box::new(why)))?;
-        self.notices.warn(&format!("decision {sequence}: {}", end.outcome.name()));
+        self.reporter.warn(&format!("decision {sequence}: {}", end.outcome.name()));
         Ok(Some((proposal, end, proof)))
     }
 
     /// Decides on a change. `opinions` are those of the reviewers in this process, with the models that formed them.
+    /// `proposing` is the time that it took to make the change ready and to verify it, and `reviewing` the time to review it in
+    /// this process.
     pub(super) async fn decide(
         &mut self,
         proposal: &Proposal,
         opinions: Vec<ModelOpinion>,
         run: &str,
-        phases: Phases,
+        proposing: Duration,
+        reviewing: Duration,
         copy: &mut AnswerFile,
     ) -> Result<DecisionEnd, ApprovalError> {
         self.log.begin(proposal, opinions, run)?;
-        let (end, proof) = self.conclude(phases).await?;
+        let (end, proof) = self.conclude(proposing, reviewing).await?;
         copy.write_text(&proof)?;
         Ok(end)
     }
 
     /// Returns the end of the decision by which a change landed earlier, and its proof as text.
-    pub(super) fn landed_before(&self, landed: &LandedCase) -> (DecisionEnd, String) {
+    pub(super) fn describe_landed(&self, landed: &LandedCase) -> (DecisionEnd, String) {
         let LandedCase { case, decided, commit } = landed;
-        let ended = Ended::Landed { commit: commit.clone() };
+        let ended = CaseOutcome::Landed { commit: commit.clone() };
         let file = self.runs.join(&case.run).join(DECISION_FILE);
-        let end = end(case, decided.clone(), ended, &file, |outcome, verified| {
-            figures(verified, outcome, [Duration::ZERO; 3], case.proposal.churn())
-        });
-        (end, in_json(&decided.record))
+        let end = DecisionEnd::new(case, decided.clone(), ended, &file, [Duration::ZERO; 3]);
+        (end, to_json(&decided.record))
     }
 
     /// Has the open case decided on, acts on the decision, and closes the case. Returns the proof as well.
-    async fn conclude(&mut self, phases: Phases) -> Result<(DecisionEnd, String), ApprovalError> {
+    async fn conclude(
+        &mut self,
+        proposing: Duration,
+        reviewing: Duration,
+    ) -> Result<(DecisionEnd, String), ApprovalError> {
         let began = Instant::now();
         let (case, decided) = self.log.decision()?;
         let decided = if let Some(decided) = decided {
             decided
         } else {
             let change = case.proposal.change()?;
-            let proof = self.cluster.decide(change, case.opinions().to_vec(), self.notices).await?;
-            self.log.decided(&proof)?
+            let proof = self.cluster.decide(change, case.opinions().to_vec(), self.reporter).await?;
+            self.log.record_decision(&proof)?
         };
         let ended = if decided.verified.approved {
             case.land(&decided, &self.repository, &self.log, self.with_checkout)?
         } else {
-            Ended::Rejected
+            CaseOutcome::Rejected
         };
         self.log.close(ended.clone())?;
         // The proof holds even if its copies cannot be written.
-        let proof = in_json(&decided.record);
+        let proof = to_json(&decided.record);
         let dir = self.runs.join(&case.run);
         private_folder(&dir).map_err(ApprovalError::file("make the folder", &dir))?;
         let file = dir.join(DECISION_FILE);
         write_public(&file, &format!("{proof}\n"))?;
-        let end = end(&case, decided, ended, &file, |outcome, verified| {
-            let spans = [phases.proposed, phases.reviewed, began.elapsed()];
-            figures(verified, outcome, spans, case.proposal.churn())
-        });
-        self.tell(&end, &quorum_of_votes(self.log.membership(), &end.votes));
-        write_public(&dir.join(DECISION_METRICS_FILE), &(in_json(&end.metrics) + "\n"))?;
+        let spans = [proposing, reviewing, began.elapsed()];
+        let end = DecisionEnd::new(&case, decided, ended, &file, spans);
+        self.print_end(&end, &quorum_of_votes(self.log.membership(), &end.votes));
+        write_public(&dir.join(DECISION_METRICS_FILE), &(to_json(&end.metrics) + "\n"))?;
         Ok((end, proof))
     }
 
     /// Reports each vote that is not an approval, and how the decision ended.
-    fn tell(&self, end: &DecisionEnd, quorum: &str) {
+    fn print_end(&self, end: &DecisionEnd, quorum: &str) {
         // A review in this process reported the votes when it ended.
-        let is_distributed = matches!(self.cluster, Cluster::Distributed(_));
-        for VotedFor { reviewer, opinion, .. } in end.votes.iter().filter(|_| is_distributed) {
-            let (kind, reason) = match opinion {
-                Opinion::Approve { .. } => continue,
-                Opinion::Reject { reason, .. } => ("rejects", reason),
-                Opinion::Abstain { reason } => ("abstains", reason),
-            };
-            let line = format!("{reviewer} {kind}: {}", escape::excerpt(reason));
-            self.notices.status(&escape::terminal(&line));
+        if matches!(self.cluster, Cluster::Distributed(_)) {
+            for VotedFor { reviewer, opinion, .. } in &end.votes {
+                let (kind, reason) = match opinion {
+                    Opinion::Approve { .. } => continue,
+                    Opinion::Reject { reason, .. } => ("rejects", reason),
+                    Opinion::Abstain { reason } => ("abstains", reason),
+                };
+                let line = format!("{reviewer} {kind}: {}", escape::excerpt(reason));
+                self.reporter.status(&escape::terminal(&line));
+            }
         }
         // By now the votes name the models that formed them.
-        self.notices.status(&escape::terminal(&format!("quorum: {quorum}")));
+        self.reporter.status(&escape::terminal(&format!("quorum: {quorum}")));
         let approving = end.votes.iter().filter(|vote| vote.opinion.vote() == Vote::Approve).count();
         let approved =
             format!("{approving} of {} reviewers approve", self.log.membership().quorum().reviewers());
@@ -177,71 +172,75 @@ impl Decider<'_> {
         let why = end.reason.as_ref().map_or_else(String::new, |why| format!(": {why}"));
         let outcome = end.outcome.name().replace('_', " ");
         let line = format!("decision {}: {outcome}{place}; {approved}{why}", end.sequence);
-        self.notices.status(&escape::terminal(&line));
+        self.reporter.status(&escape::terminal(&line));
         for loss in &end.degraded {
-            self.notices.status(&format!("degraded: {}", loss.detail));
+            self.reporter.status(&format!("degraded: {}", loss.detail));
         }
         let place = &end.decision;
-        self.notices.status(&format!(
+        self.reporter.status(&format!(
             "proof: {place}; `consensus verify {place} --keys DIR` needs the public keys only"
         ));
     }
 }
 
 /// Returns the JSON form of plain data, which always has one.
-fn in_json(value: &impl Serialize) -> String {
+fn to_json(value: &impl Serialize) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default()
 }
 
-/// Returns the end of a case, with its figures.
-fn end(
-    case: &Case,
-    decided: Decided,
-    ended: Ended,
-    file: &Path,
-    figures: impl FnOnce(DecisionOutcome, &Verified) -> DecisionMetrics,
-) -> DecisionEnd {
-    let (outcome, commit, reason) = match ended {
-        Ended::Landed { commit } => (DecisionOutcome::Landed, Some(commit), None),
-        Ended::NotLanded { why } => (DecisionOutcome::NotLanded, None, Some(why)),
-        Ended::Rejected => {
-            let why = "fewer reviewers approve than a quorum".to_owned();
-            (DecisionOutcome::Rejected, None, Some(why))
+impl DecisionEnd {
+    /// Returns the end of a case, with its figures. `file` has the record, and `spans` are the times of the phases.
+    fn new(
+        case: &Case,
+        decided: RecordedDecision,
+        ended: CaseOutcome,
+        file: &Path,
+        spans: [Duration; 3],
+    ) -> Self {
+        let (outcome, commit, reason) = match ended {
+            CaseOutcome::Landed { commit } => (DecisionOutcome::Landed, Some(commit), None),
+            CaseOutcome::NotLanded { why } => (DecisionOutcome::NotLanded, None, Some(why)),
+            CaseOutcome::Rejected => {
+                let why = "fewer reviewers approve than a quorum".to_owned();
+                (DecisionOutcome::Rejected, None, Some(why))
+            }
+        };
+        let verified = decided.verified;
+        let proposal = &case.proposal;
+        Self {
+            outcome,
+            reason,
+            sequence: verified.sequence,
+            change: case.change(),
+            branch: proposal.branch.clone(),
+            base: proposal.base.clone(),
+            facts: proposal.facts.clone(),
+            commit,
+            metrics: build_metrics(&verified, outcome, spans, proposal.churn()),
+            signed_by: verified.signed_by,
+            votes: verified.votes,
+            silent: verified.silent,
+            degraded: list_losses(proposal.verification.as_ref()),
+            run: case.run.clone(),
+            decision: file.display().to_string(),
         }
-    };
-    let verified = decided.verified;
-    DecisionEnd {
-        outcome,
-        reason,
-        sequence: verified.sequence,
-        change: case.change(),
-        branch: case.proposal.branch.clone(),
-        base: case.proposal.base.clone(),
-        facts: case.proposal.facts.clone(),
-        commit,
-        metrics: figures(outcome, &verified),
-        signed_by: verified.signed_by,
-        votes: verified.votes,
-        silent: verified.silent,
-        degraded: degraded(case.proposal.verification.as_ref()),
-        run: case.run.clone(),
-        decision: file.display().to_string(),
     }
 }
 
 /// Returns the losses of a decision on a change that a command has verified.
-fn degraded(verification: Option<&CommandVerification>) -> Vec<Degraded> {
-    let unwalled = verification.filter(|verification| verification.no_sandbox);
-    let lost = |_| Degraded {
-        kind: DegradedKind::NoSandbox,
-        detail: "the command that verified the change ran without a sandbox".to_owned(),
-    };
-    unwalled.map(lost).into_iter().collect()
+fn list_losses(verification: Option<&CommandVerification>) -> Vec<Degraded> {
+    match verification {
+        Some(verification) if verification.no_sandbox => vec![Degraded {
+            kind: DegradedKind::NoSandbox,
+            detail: "the command that verified the change ran without a sandbox".to_owned(),
+        }],
+        Some(_) | None => Vec::new(),
+    }
 }
 
 /// Returns the figures of a decision with this outcome.
-fn figures(
-    verified: &Verified,
+fn build_metrics(
+    verified: &VerifiedRecord,
     outcome: DecisionOutcome,
     spans: [Duration; 3],
     churn: u64,

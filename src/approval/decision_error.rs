@@ -4,14 +4,13 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use super::not_in_ledger::NotInLedger;
 use crate::journal::JournalError;
 use crate::program::PROGRAM;
 use crate::repository::RepositoryError;
 use crypto::{Digest, NotAKey};
 use protocol::core::{ExitCode, is_unusable};
 use quorum::local_cluster::ClusterError;
-use quorum::{Refused, RosterFault, Sequence, TooLong};
+use quorum::{Refused, RosterFault, Sequence};
 
 /// A reason why something cannot be decided, kept or proven.
 #[derive(Debug, Error)]
@@ -23,7 +22,6 @@ pub enum DecisionError {
         /// The action that failed.
         action: &'static str,
         path: PathBuf,
-        /// The system's error.
         source: std::io::Error,
     },
     /// A file of keys already exists, and is not overwritten.
@@ -34,11 +32,7 @@ pub enum DecisionError {
     OpenKey(PathBuf),
     /// A file does not hold a key.
     #[error("`{}`: {why}", path.display())]
-    Key {
-        path: PathBuf,
-        /// The fault.
-        why: NotAKey,
-    },
+    Key { path: PathBuf, why: NotAKey },
     /// A key is not the one of its seat.
     #[error("`{}` is not the key that the roster has for `{name}`", path.display())]
     OtherKey {
@@ -58,8 +52,8 @@ pub enum DecisionError {
         other: &'static str,
     },
     /// A branch carries a decision of these keys that is not in their ledger.
-    #[error(transparent)]
-    NotInLedger(Box<NotInLedger>),
+    #[error("{0}")]
+    NotInLedger(String),
     /// Another build of this program wrote the record, in another form.
     #[error("the record has form {0}, and `{PROGRAM}` reads form 3: use the program that wrote it")]
     OtherForm(u32),
@@ -71,12 +65,7 @@ pub enum DecisionError {
     InUse(PathBuf),
     /// An exported file cannot be trusted.
     #[error("`{}` was not written by `consensus keys export`, or was changed since: {why}", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// The fault.
-        why: String,
-    },
+    Damaged { path: PathBuf, why: String },
     /// An exported file does not fit the files that are there.
     #[error("`{}` {why}; nothing was imported", path.display())]
     Clash {
@@ -93,17 +82,12 @@ pub enum DecisionError {
     NoPart(String),
     /// A file does not have the form that it should have.
     #[error("`{}` cannot be read: {why}", path.display())]
-    Unreadable {
-        path: PathBuf,
-        /// The fault.
-        why: String,
-    },
-    /// The roster cannot be used.
+    Unreadable { path: PathBuf, why: String },
     #[error(transparent)]
     Roster(#[from] RosterFault),
     /// The change is too long.
     #[error(transparent)]
-    TooLong(#[from] TooLong),
+    TooLong(Refused),
     /// The ledger cannot be written or trusted.
     #[error(transparent)]
     Journal(#[from] JournalError),
@@ -112,7 +96,6 @@ pub enum DecisionError {
     Ledger {
         /// The number of the line, from 1.
         line: u64,
-        /// The fault.
         why: String,
     },
     /// A decision is under way.

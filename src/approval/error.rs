@@ -41,7 +41,6 @@ pub enum ApprovalError {
         /// The action that failed.
         action: &'static str,
         path: PathBuf,
-        /// The system's error.
         source: std::io::Error,
     },
     /// A reviewer cannot write down which run reviews a change. Others read the message, so that it holds no path.

@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use super::error::ApprovalError;
-use crate::repository::{Authorship, Candidate, ChangeSource, Oid, Repository, RepositoryError};
+use crate::repository::{Authorship, Candidate, Oid, Repository, RepositoryError};
 
 /// The longest patch that is read, in bytes.
 const PATCH_BYTES_MAX: u64 = 4 << 20;
@@ -18,7 +18,7 @@ pub(super) enum GivenChange {
 impl GivenChange {
     /// Reads the change: a patch in a file or on standard input, or the name of a branch.
     pub(super) fn read(change: &str, repository: &Repository) -> Result<Self, ApprovalError> {
-        if let Some(patch) = patch(change)? {
+        if let Some(patch) = read_patch(change)? {
             return Ok(Self::Patch(patch));
         }
         match repository.branch(change) {
@@ -48,16 +48,15 @@ impl GivenChange {
         repository: &Repository,
         base: &str,
     ) -> Result<Candidate, RepositoryError> {
-        let source = match self {
-            Self::Patch(bytes) => ChangeSource::Patch(bytes),
-            Self::Branch(branch) => ChangeSource::Branch(branch),
-        };
-        repository.candidate(base, source)
+        match self {
+            Self::Patch(bytes) => repository.candidate_of_patch(base, bytes),
+            Self::Branch(branch) => repository.candidate_of_branch(base, branch),
+        }
     }
 }
 
 /// Reads a patch from a file or from standard input. Returns `None` if no file has this name.
-pub(super) fn patch(change: &str) -> Result<Option<Vec<u8>>, ApprovalError> {
+pub(super) fn read_patch(change: &str) -> Result<Option<Vec<u8>>, ApprovalError> {
     let path = Path::new(change);
     let limit = PATCH_BYTES_MAX + 1;
     let mut bytes = Vec::new();

@@ -10,7 +10,6 @@
 use std::path::Path;
 
 use super::decision_error::DecisionError;
-use super::not_in_ledger::NotInLedger;
 use crate::repository::{Oid, Repository, Trailer};
 use crypto::Digest;
 use quorum::{Membership, Sequence, Value};
@@ -45,7 +44,7 @@ pub enum LedgerMatch {
 
 /// The ledger or log beside the keys, and the branch that it is compared with.
 #[derive(Clone, Copy, Debug)]
-pub struct Beside<'a> {
+pub struct LedgerContext<'a> {
     /// The branch that is compared.
     pub branch: &'a str,
     /// The place of the ledger or the log.
@@ -63,20 +62,16 @@ pub struct Beside<'a> {
 impl LandedDecision {
     /// Reads a trailer. Returns `None` if it is under another roster, or if no decision can have such a place.
     fn from_trailer(trailer: &Trailer, roster: Digest) -> Option<Self> {
-        let digest = |text: &String| text.strip_prefix(SHA256).and_then(|text| text.parse::<Digest>().ok());
-        if trailer.roster.as_ref().and_then(digest) != Some(roster) {
+        let is_place = (1..SEQUENCE_END).contains(&trailer.sequence);
+        if parse_digest(trailer.roster.as_deref()) != Some(roster) || !is_place {
             return None;
         }
-        let is_place = (1..SEQUENCE_END).contains(&trailer.sequence);
-        is_place.then(|| Self {
-            sequence: trailer.sequence,
-            change: trailer.change.as_ref().and_then(digest),
-            commit: trailer.commit.clone(),
-        })
+        let change = parse_digest(trailer.change.as_deref());
+        Some(Self { sequence: trailer.sequence, change, commit: trailer.commit.clone() })
     }
 
     /// Compares this decision with the value that was decided at its place.
-    pub fn is(&self, decided: Value) -> LedgerMatch {
+    pub fn match_with(&self, decided: Value) -> LedgerMatch {
         let is_same = match decided {
             Value::Change(digest) => self.change.is_none_or(|change| change == digest),
             Value::Nothing => false,
@@ -85,25 +80,28 @@ impl LandedDecision {
     }
 }
 
+fn parse_digest(text: Option<&str>) -> Option<Digest> {
+    text?.strip_prefix(SHA256)?.parse().ok()
+}
+
 /// Returns all decisions of this roster that a commit and those before it carry, the last place first. `since` and the commits
 /// before it are left out.
 ///
 /// # Errors
 ///
 /// [`DecisionError`] if git fails.
-pub fn told(
+pub fn landed_decisions(
     repository: &Repository,
     membership: &Membership,
     tip: &Oid,
     since: Option<&Oid>,
 ) -> Result<Vec<LandedDecision>, DecisionError> {
     let trailers = repository.trailers(tip, since)?;
-    let mut told: Vec<LandedDecision> = trailers
-        .iter()
-        .filter_map(|trailer| LandedDecision::from_trailer(trailer, membership.digest()))
-        .collect();
-    told.sort_by_key(|told| std::cmp::Reverse(told.sequence));
-    Ok(told)
+    let roster = membership.digest();
+    let mut landed: Vec<LandedDecision> =
+        trailers.iter().filter_map(|trailer| LandedDecision::from_trailer(trailer, roster)).collect();
+    landed.sort_by_key(|decision| std::cmp::Reverse(decision.sequence));
+    Ok(landed)
 }
 
 /// Compares the decisions of a branch with those beside the keys, in which `find` looks up a decision. Returns the last place
@@ -113,39 +111,36 @@ pub fn told(
 ///
 /// [`DecisionError::NotInLedger`] if another decision is known at a place, or if a decision is not known and cannot be learned.
 pub fn compare(
-    told: &[LandedDecision],
-    beside: &Beside<'_>,
+    landed: &[LandedDecision],
+    context: &LedgerContext<'_>,
     find: impl Fn(&LandedDecision) -> LedgerMatch,
 ) -> Result<Option<Sequence>, DecisionError> {
     let mut unknown = None;
-    for told in told {
-        let is_joining = beside.is_reviewer && beside.starts_at.is_some_and(|start| told.sequence < start);
-        match find(told) {
+    for decision in landed {
+        let sequence = decision.sequence;
+        let is_joining = context.is_reviewer && context.starts_at.is_some_and(|start| sequence < start);
+        match find(decision) {
             LedgerMatch::Same => {}
-            LedgerMatch::Nothing if beside.may_learn || is_joining => {
-                unknown = unknown.max(Some(told.sequence));
+            LedgerMatch::Nothing if context.may_learn || is_joining => {
+                unknown = unknown.max(Some(sequence));
             }
             found @ (LedgerMatch::Nothing | LedgerMatch::Other) => {
-                return Err(DecisionError::NotInLedger(Box::new(beside.lacks(told, found))));
+                return Err(DecisionError::NotInLedger(context.explain_lack(decision, found)));
             }
         }
     }
     Ok(unknown)
 }
 
-impl<'a> Beside<'a> {
-    /// Returns a place beside the keys without known decisions, for a comparison with this branch.
-    pub fn new(branch: &'a str) -> Self {
-        Self { branch, place: Path::new(""), starts_at: None, known: 0, may_learn: false, is_reviewer: false }
-    }
-
-    fn lacks(&self, told: &LandedDecision, found: LedgerMatch) -> NotInLedger {
+impl LedgerContext<'_> {
+    fn explain_lack(&self, decision: &LandedDecision, found: LedgerMatch) -> String {
         let found = match (found, self.known) {
             (LedgerMatch::Other, _) => "has something else at that place".to_owned(),
             (LedgerMatch::Same | LedgerMatch::Nothing, 0) => "knows no decision".to_owned(),
             (LedgerMatch::Same | LedgerMatch::Nothing, known) => format!("knows decisions up to {known}"),
         };
-        let next = told.sequence + 1;
+        let LandedDecision { sequence, commit, .. } = decision;
+        let next = sequence + 1;
         let word = if self.is_reviewer && self.starts_at.is_none() {
             format!(
                 ". If this key has signed nothing for this repository yet, say so once with --ledger-starts-at {next}"
@@ -157,14 +152,12 @@ impl<'a> Beside<'a> {
             "Copy `decisions/` from the folder of the keys that landed it, or run `consensus keys export` there and `consensus keys \
              import` here; if that folder is lost, make new keys{word}"
         );
-        NotInLedger {
-            branch: self.branch.to_owned(),
-            sequence: told.sequence,
-            commit: told.commit.clone(),
-            place: self.place.to_owned(),
-            found,
-            advice,
-        }
+        format!(
+            "`{}` carries decision {sequence} of these keys, landed by {commit}, but {} {found}: it is an older copy or was left behind, \
+             and these keys would sign one number twice. {advice}",
+            self.branch,
+            self.place.display()
+        )
     }
 }
 
@@ -172,27 +165,34 @@ impl<'a> Beside<'a> {
 mod tests {
     use super::*;
 
-    fn told(sequence: Sequence) -> LandedDecision {
+    fn landed(sequence: Sequence) -> LandedDecision {
         let commit = Oid::try_from("a".repeat(40)).unwrap();
         LandedDecision { sequence, change: Some(Digest::new(b"a change")), commit }
     }
 
-    fn beside(starts_at: Option<Sequence>, is_reviewer: bool, may_learn: bool) -> Beside<'static> {
-        Beside { branch: "main", place: Path::new("keys"), starts_at, known: 0, may_learn, is_reviewer }
+    fn context(starts_at: Option<Sequence>, is_reviewer: bool, may_learn: bool) -> LedgerContext<'static> {
+        LedgerContext {
+            branch: "main",
+            place: Path::new("keys"),
+            starts_at,
+            known: 0,
+            may_learn,
+            is_reviewer,
+        }
     }
 
     /// A ledger refuses a decision that it does not know, and a reviewer may learn it.
     #[test]
     fn unknown_decision_is_refused_or_learned() {
-        let all = [told(3), told(2)];
+        let all = [landed(3), landed(2)];
         let nothing = |_: &LandedDecision| LedgerMatch::Nothing;
-        assert!(compare(&all, &beside(None, false, false), nothing).is_err());
-        assert!(compare(&all, &beside(None, true, false), nothing).is_err(), "an empty log");
-        assert_eq!(compare(&all, &beside(None, true, true), nothing).unwrap(), Some(3));
-        assert_eq!(compare(&all, &beside(Some(4), true, false), nothing).unwrap(), Some(3));
-        assert!(compare(&all, &beside(Some(3), true, false), nothing).is_err(), "3 is not below 3");
-        assert_eq!(compare(&all, &beside(None, false, false), |_| LedgerMatch::Same).unwrap(), None);
-        assert!(compare(&all, &beside(None, true, true), |_| LedgerMatch::Other).is_err());
+        assert!(compare(&all, &context(None, false, false), nothing).is_err());
+        assert!(compare(&all, &context(None, true, false), nothing).is_err(), "an empty log");
+        assert_eq!(compare(&all, &context(None, true, true), nothing).unwrap(), Some(3));
+        assert_eq!(compare(&all, &context(Some(4), true, false), nothing).unwrap(), Some(3));
+        assert!(compare(&all, &context(Some(3), true, false), nothing).is_err(), "3 is not below 3");
+        assert_eq!(compare(&all, &context(None, false, false), |_| LedgerMatch::Same).unwrap(), None);
+        assert!(compare(&all, &context(None, true, true), |_| LedgerMatch::Other).is_err());
     }
 
     /// A trailer with a place that no decision can have is ignored too.
@@ -207,8 +207,8 @@ mod tests {
         };
         let own = || Some(format!("sha256:{roster}"));
         let named = LandedDecision::from_trailer(&trailer(1, own()), roster).unwrap();
-        assert!(named.is(Value::Change(Digest::new(b"a change"))) == LedgerMatch::Same);
-        assert_eq!(named.is(Value::Nothing), LedgerMatch::Other, "what was rejected has not landed");
+        assert_eq!(named.match_with(Value::Change(Digest::new(b"a change"))), LedgerMatch::Same);
+        assert_eq!(named.match_with(Value::Nothing), LedgerMatch::Other, "what was rejected has not landed");
         let other = format!("sha256:{}", Digest::new(b"another roster"));
         for trailer in
             [trailer(1, Some(other)), trailer(1, None), trailer(0, own()), trailer(u64::MAX, own())]

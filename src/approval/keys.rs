@@ -13,7 +13,7 @@ use super::decision_error::DecisionError;
 use crate::files::{SMALL_BYTES_MAX, private_folder, read_text};
 use crate::journal::FILE_NAME;
 use crypto::{Digest, SecretKey};
-use quorum::{Membership, NodeId, Roster, RosterEntry, RosterFault, Seal};
+use quorum::{Membership, NodeId, Roster, RosterEntry, RosterFault, RosterSigner};
 
 /// The name of the file with the public keys.
 pub const ROSTER_FILE: &str = "roster.json";
@@ -66,7 +66,7 @@ impl KeyFolder {
     ///
     /// [`DecisionError::KeysAreThere`] if that file or the key exists; another error if it cannot be written.
     pub fn generate_one(folder: &Path, name: &str, domain: &str) -> Result<PathBuf, DecisionError> {
-        let path = folder.join(format!("{}.seat.json", plain(name)));
+        let path = folder.join(format!("{}.seat.json", escape_name(name)));
         if path.exists() {
             return Err(DecisionError::KeysAreThere(path));
         }
@@ -91,12 +91,8 @@ impl KeyFolder {
             }
             seats.push(seat);
         }
-        let mut take = |name: &str| {
-            let at = seats.iter().position(|seat| seat.name == name);
-            at.map(|at| seats.remove(at)).ok_or_else(|| DecisionError::NoSeat(name.to_owned()))
-        };
-        let reviewers = reviewers.iter().map(|name| take(name)).collect::<Result<_, _>>()?;
-        let orchestrators = vec![take(ORCHESTRATOR)?];
+        let reviewers = reviewers.iter().map(|name| take_seat(&mut seats, name)).collect::<Result<_, _>>()?;
+        let orchestrators = vec![take_seat(&mut seats, ORCHESTRATOR)?];
         if let Some(other) = seats.first() {
             return Err(DecisionError::NoPart(other.name.clone()));
         }
@@ -167,7 +163,7 @@ impl KeyFolder {
         Ok(folder.join(APART))
     }
 
-    /// Returns the secret key of a member with its party and its seal, and the folder of its log, for a process of its own.
+    /// Returns the secret key of a member with its party and its signer, and the folder of its log, for a process of its own.
     ///
     /// # Errors
     ///
@@ -176,11 +172,11 @@ impl KeyFolder {
         &self,
         name: &str,
         membership: &Arc<Membership>,
-    ) -> Result<(SecretKey, NodeId, Seal, PathBuf), DecisionError> {
+    ) -> Result<(SecretKey, NodeId, RosterSigner, PathBuf), DecisionError> {
         let own = membership.seats().map(|(_, seat)| seat).find(|seat| seat.name == name);
         let own = own.ok_or_else(|| DecisionError::NoSeat(name.to_owned()))?;
-        let (key, party, seal) = self.seal(own, membership)?;
-        Ok((key, party, seal, self.distributed_folder(membership)?.join(plain(name))))
+        let (key, party, signer) = self.signer(own, membership)?;
+        Ok((key, party, signer, self.distributed_folder(membership)?.join(escape_name(name))))
     }
 
     /// Returns the members whose secret keys are here, with the text of each key. Checks that only its owner may read each key.
@@ -196,46 +192,62 @@ impl KeyFolder {
         &self.roster
     }
 
-    /// Returns the seals of all members: the orchestrator's, and the reviewers' in their order.
+    /// Returns the signers of all members: the orchestrator's, and the reviewers' in their order.
     ///
     /// # Errors
     ///
     /// [`DecisionError`] if a key is missing, belongs to another member, or can be read by others.
-    pub fn seals(&self, membership: &Arc<Membership>) -> Result<(Seal, Vec<Seal>), DecisionError> {
+    pub fn signers(
+        &self,
+        membership: &Arc<Membership>,
+    ) -> Result<(RosterSigner, Vec<RosterSigner>), DecisionError> {
         let Roster { reviewers, orchestrators } = &self.roster;
-        let seal = |seat: &RosterEntry| self.seal(seat, membership).map(|(_, _, seal)| seal);
         // A membership was made of this roster, so it has an orchestrator.
         let orchestrator = orchestrators.first().ok_or(RosterFault::NoOrchestrators)?;
-        Ok((seal(orchestrator)?, reviewers.iter().map(seal).collect::<Result<_, _>>()?))
+        let (.., orchestrator) = self.signer(orchestrator, membership)?;
+        let mut signers = Vec::new();
+        for seat in reviewers {
+            let (.., signer) = self.signer(seat, membership)?;
+            signers.push(signer);
+        }
+        Ok((orchestrator, signers))
     }
 
-    fn seal(
+    fn signer(
         &self,
         seat: &RosterEntry,
         membership: &Arc<Membership>,
-    ) -> Result<(SecretKey, NodeId, Seal), DecisionError> {
-        let path = key_file(&self.folder, &seat.name);
-        let other = || DecisionError::OtherKey { path, name: seat.name.clone() };
+    ) -> Result<(SecretKey, NodeId, RosterSigner), DecisionError> {
         let key = self.key(seat)?;
-        let (party, own) = Seal::new(key.clone(), Arc::clone(membership)).ok_or_else(other)?;
-        Ok((key, party, own))
+        match RosterSigner::new(key.clone(), Arc::clone(membership)) {
+            Some((party, signer)) => Ok((key, party, signer)),
+            None => Err(self.other_key(seat)),
+        }
+    }
+
+    fn other_key(&self, seat: &RosterEntry) -> DecisionError {
+        DecisionError::OtherKey { path: key_file(&self.folder, &seat.name), name: seat.name.clone() }
     }
 
     fn key(&self, seat: &RosterEntry) -> Result<SecretKey, DecisionError> {
         let path = key_file(&self.folder, &seat.name);
-        let read = || {
-            let mode = std::fs::metadata(&path)?.permissions().mode();
-            Ok((mode, read_text(&path, SMALL_BYTES_MAX)?))
-        };
-        let (mode, text) = read().map_err(DecisionError::file("read the key", &path))?;
-        if mode & 0o077 != 0 {
+        let about = std::fs::metadata(&path).map_err(DecisionError::file("read the key", &path))?;
+        let text = read_text(&path, SMALL_BYTES_MAX).map_err(DecisionError::file("read the key", &path))?;
+        if about.permissions().mode() & 0o077 != 0 {
             return Err(DecisionError::OpenKey(path));
         }
         let key = SecretKey::from_pem(&text).map_err(|why| DecisionError::Key { path: path.clone(), why })?;
         if key.public() != seat.key {
-            return Err(DecisionError::OtherKey { path, name: seat.name.clone() });
+            return Err(self.other_key(seat));
         }
         Ok(key)
+    }
+}
+
+fn take_seat(seats: &mut Vec<RosterEntry>, name: &str) -> Result<RosterEntry, DecisionError> {
+    match seats.iter().position(|seat| seat.name == name) {
+        Some(at) => Ok(seats.remove(at)),
+        None => Err(DecisionError::NoSeat(name.to_owned())),
     }
 }
 
@@ -256,26 +268,25 @@ fn new_seat(folder: &Path, name: &str, domain: &str) -> Result<RosterEntry, Deci
 
 /// Returns the path of a key. A name that is read from a file may hold anything.
 fn key_file(folder: &Path, name: &str) -> PathBuf {
-    folder.join(format!("{}.key", plain(name)))
+    folder.join(format!("{}.key", escape_name(name)))
 }
 
 /// Returns a name in a form that can be part of a path.
-pub(super) fn plain(name: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '_' };
-    name.chars().map(plain).collect()
+pub(super) fn escape_name(name: &str) -> String {
+    name.replace(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_', "_")
 }
 
 /// Writes a file that does not exist yet, and makes it durable.
 pub(super) fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), DecisionError> {
-    let write = || {
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
+    let opened = OpenOptions::new().write(true).create_new(true).mode(mode).open(path);
+    let written = opened.and_then(|mut file| {
         file.write_all(text.as_bytes())?;
         file.sync_all()
-    };
-    write().map_err(|source| {
-        if source.kind() == ErrorKind::AlreadyExists {
-            return DecisionError::KeysAreThere(path.to_owned());
+    });
+    match written {
+        Err(why) if why.kind() == ErrorKind::AlreadyExists => {
+            Err(DecisionError::KeysAreThere(path.to_owned()))
         }
-        DecisionError::file("write", path)(source)
-    })
+        written => written.map_err(DecisionError::file("write", path)),
+    }
 }

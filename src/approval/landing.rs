@@ -1,8 +1,8 @@
 //! Brings a decided change onto its branch: exactly once, or not at all.
 
 use super::decision_error::DecisionError;
-use super::log::{Case, Decided, DecisionLog, Ended};
-use crate::repository::{ChangeSource, Landing, LandingMark, Repository, RepositoryError};
+use super::log::{Case, CaseOutcome, DecisionLog, RecordedDecision};
+use crate::repository::{Landing, LandingMark, Repository, RepositoryError};
 use quorum::Vote;
 
 impl Case {
@@ -16,18 +16,17 @@ impl Case {
     /// [`DecisionError`] if git fails, a user works on the branch, or a lock is in the way. The landing can be tried again.
     pub fn land(
         &self,
-        decided: &Decided,
+        decided: &RecordedDecision,
         repository: &Repository,
         ledger: &DecisionLog,
         with_checkout: bool,
-    ) -> Result<Ended, DecisionError> {
+    ) -> Result<CaseOutcome, DecisionError> {
         let proposal = &self.proposal;
         let votes = decided.verified.votes.iter().filter(|vote| vote.opinion.vote() == Vote::Approve);
         let approvers: Vec<&str> = votes.map(|vote| vote.reviewer.as_str()).collect();
         // The tree is made here and now from the signed diff and its base. Unreferenced objects may have been pruned since, or
         // never were in this copy.
-        let candidate =
-            repository.candidate(proposal.base.as_str(), ChangeSource::Patch(proposal.diff.as_bytes()))?;
+        let candidate = repository.candidate_of_patch(proposal.base.as_str(), proposal.diff.as_bytes())?;
         if candidate.tree != proposal.tree {
             let why = format!("its diff makes the tree {}, but {} was signed", candidate.tree, proposal.tree);
             return Err(DecisionError::NotProven(why));
@@ -55,9 +54,9 @@ impl Case {
                 if with_checkout {
                     repository.bring_along(&landing)?;
                 }
-                Ok(Ended::Landed { commit })
+                Ok(CaseOutcome::Landed { commit })
             }
-            Err(why @ RepositoryError::Stale { .. }) => Ok(Ended::NotLanded { why: why.to_string() }),
+            Err(why @ RepositoryError::Stale { .. }) => Ok(CaseOutcome::NotLanded { why: why.to_string() }),
             Err(why) => Err(why.into()),
         }
     }

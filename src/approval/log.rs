@@ -14,16 +14,16 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::decision_error::DecisionError;
-use super::history::{Beside, LandedDecision, LedgerMatch, compare, told};
+use super::history::{LandedDecision, LedgerContext, LedgerMatch, compare, landed_decisions};
 use super::keys::{KeyFolder, ORCHESTRATOR};
 use super::proposal::Proposal;
-use super::record::{DecisionRecord, Verified};
+use super::record::{DecisionRecord, VerifiedRecord};
 use crate::journal::{Record as Line, Writer};
 use crate::program::PROGRAM;
 use crate::repository::{LandingMark, Oid, Repository};
 use crypto::{Digest, Signature};
 use quorum::local_cluster::{DecisionProof, LocalCluster};
-use quorum::{Membership, ModelAt, ModelOpinion, Opinion, Proof, Seal, Sequence, Value};
+use quorum::{Membership, ModelAt, ModelOpinion, Opinion, Proof, RosterSigner, Sequence, Value};
 
 /// The fault of a record that does not belong to the open case.
 const OTHER_CASE: &str = "it decides on a case that was not opened";
@@ -31,42 +31,35 @@ const OTHER_CASE: &str = "it decides on a case that was not opened";
 /// An event of the ledger.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
-enum Entry {
+enum LedgerEvent {
     /// A change is to be decided on.
-    Opened(Box<Opened>),
+    Opened {
+        program: String,
+        sequence: Sequence,
+        /// The run in which the change was reviewed.
+        run: String,
+        change: String,
+        opinions: Vec<Opinion>,
+        /// The model that formed each opinion, and the place where it was called.
+        models: Vec<Option<ModelAt>>,
+    },
     /// The change was decided on.
     Decided { record: Box<DecisionRecord> },
     /// The case has ended.
-    Closed { sequence: Sequence, ended: Ended },
-}
-
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[serde(deny_unknown_fields)]
-struct Opened {
-    program: String,
-    sequence: Sequence,
-    /// The run in which the change was reviewed.
-    run: String,
-    change: String,
-    opinions: Vec<Opinion>,
-    /// The model that formed each opinion, and the place where it was called.
-    models: Vec<Option<ModelAt>>,
+    Closed { sequence: Sequence, ended: CaseOutcome },
 }
 
 /// The outcome of a change.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(tag = "ended", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Ended {
+pub enum CaseOutcome {
     /// The change is on its branch.
     Landed {
         /// The commit that brought it there.
         commit: Oid,
     },
     /// The change was approved, but is not on its branch.
-    NotLanded {
-        /// The reason.
-        why: String,
-    },
+    NotLanded { why: String },
     /// The change was not approved.
     Rejected,
 }
@@ -82,7 +75,7 @@ pub struct Case {
     pub proposal: Proposal,
     change: String,
     opinions: Vec<ModelOpinion>,
-    decided: Option<Decided>,
+    decided: Option<RecordedDecision>,
 }
 
 /// The placement of the members: in one process, or in several.
@@ -96,11 +89,11 @@ pub enum Placement {
 
 /// A decision, with its proof and the verified content of the proof.
 #[derive(Clone, Debug)]
-pub struct Decided {
+pub struct RecordedDecision {
     /// The record that proves the decision.
     pub record: DecisionRecord,
     /// The verified content of the record.
-    pub verified: Verified,
+    pub verified: VerifiedRecord,
 }
 
 /// The ledger of a repository's decisions.
@@ -123,13 +116,23 @@ pub struct LandedCase {
     /// The case of the change.
     pub case: Case,
     /// The decision, with its proof.
-    pub decided: Decided,
+    pub decided: RecordedDecision,
     /// The commit on the branch.
     pub commit: Oid,
 }
 
 /// The number of landed changes that are remembered, so that a change that is proposed again is recognised.
 const LANDED_MAX: usize = 16;
+
+impl Placement {
+    /// Returns the folder of the ledger, if the keys were not used in the other placement.
+    fn folder(self, keys: &KeyFolder, membership: &Membership) -> Result<PathBuf, DecisionError> {
+        match self {
+            Self::Local => keys.local_folder(membership),
+            Self::Distributed => keys.distributed_folder(membership),
+        }
+    }
+}
 
 impl Case {
     /// Returns the SHA-256 of the text that is decided on.
@@ -140,23 +143,12 @@ impl Case {
     /// Returns whether a record belongs to this case. Members in processes of their own may have decided on nothing in between,
     /// more than once.
     fn fits(&self, record: &DecisionRecord) -> bool {
-        let is_of_it = self.sequence <= record.sequence && self.change == record.change;
-        is_of_it && self.decided.is_none()
+        self.sequence <= record.sequence && self.change == record.change && self.decided.is_none()
     }
 
     /// Returns the opinion of each reviewer, with its model, if the reviewers share one process.
     pub fn opinions(&self) -> &[ModelOpinion] {
         &self.opinions
-    }
-}
-
-impl Opened {
-    /// Returns the opinions, each with its model if that was written down. Returns `None` if the models do not fit the
-    /// opinions.
-    fn readings(&self) -> Option<Vec<ModelOpinion>> {
-        let is_whole = self.models.len() == self.opinions.len();
-        let both = self.opinions.iter().cloned().zip(self.models.iter().cloned());
-        is_whole.then(|| both.map(|(opinion, model)| ModelOpinion { opinion, model }).collect())
     }
 }
 
@@ -175,17 +167,13 @@ impl DecisionLog {
     ) -> Result<Self, DecisionError> {
         // A caller without the keys must not create a ledger.
         match placement {
-            Placement::Local => _ = keys.seals(membership)?,
+            Placement::Local => _ = keys.signers(membership)?,
             Placement::Distributed => _ = keys.seat(ORCHESTRATOR, membership)?,
         }
-        let place = || match placement {
-            Placement::Local => keys.local_folder(membership),
-            Placement::Distributed => keys.distributed_folder(membership),
-        };
-        let folder = place()?;
-        let (writer, lines) = Writer::open::<Entry>(&folder, &membership.chain().to_string())?;
+        let folder = placement.folder(keys, membership)?;
+        let (writer, lines) = Writer::open::<LedgerEvent>(&folder, &membership.chain().to_string())?;
         // Another process may have begun in the other placement meanwhile: the second of the two notices it here.
-        place()?;
+        placement.folder(keys, membership)?;
         let name = KeyFolder::ledger_name(membership);
         let mut ledger = Self {
             name,
@@ -210,8 +198,8 @@ impl DecisionLog {
     /// # Errors
     ///
     /// [`DecisionError`] if a key is missing, or if the parties cannot have made these decisions.
-    pub fn cluster(&self, keys: &KeyFolder) -> Result<LocalCluster<Seal>, DecisionError> {
-        let (orchestrator, reviewers) = keys.seals(&self.membership)?;
+    pub fn cluster(&self, keys: &KeyFolder) -> Result<LocalCluster<RosterSigner>, DecisionError> {
+        let (orchestrator, reviewers) = keys.signers(&self.membership)?;
         let mut cluster = LocalCluster::new(self.membership.quorum(), orchestrator, reviewers);
         for (sequence, proof) in &self.proofs {
             cluster.recall(*sequence, proof)?;
@@ -225,7 +213,7 @@ impl DecisionLog {
     }
 
     /// Returns the last changes that have landed, the newest first.
-    pub fn landed(&self) -> impl Iterator<Item = &LandedCase> {
+    pub fn landed_cases(&self) -> impl Iterator<Item = &LandedCase> {
         self.landed.iter().rev()
     }
 
@@ -262,19 +250,17 @@ impl DecisionLog {
         readings: Vec<ModelOpinion>,
         run: &str,
     ) -> Result<(), DecisionError> {
-        self.is_idle()?;
-        let readings = readings.into_iter().map(|ModelOpinion { opinion, model }| (opinion, model));
-        let (opinions, models): (Vec<Opinion>, Vec<Option<ModelAt>>) = readings.unzip();
-        let change = proposal.change()?.text().to_owned();
-        let opened = Opened {
+        self.require_idle()?;
+        let (opinions, models) =
+            readings.into_iter().map(|ModelOpinion { opinion, model }| (opinion, model)).unzip();
+        self.write(LedgerEvent::Opened {
             program: PROGRAM.to_owned(),
             sequence: self.next(),
             run: run.to_owned(),
-            change,
+            change: proposal.change()?.text().to_owned(),
             opinions,
             models,
-        };
-        self.write(Entry::Opened(Box::new(opened)))
+        })
     }
 
     /// Returns the open case, with its decision if that is in the ledger.
@@ -282,7 +268,7 @@ impl DecisionLog {
     /// # Errors
     ///
     /// [`DecisionError::Idle`] if no case is open.
-    pub fn decision(&self) -> Result<(Case, Option<Decided>), DecisionError> {
+    pub fn decision(&self) -> Result<(Case, Option<RecordedDecision>), DecisionError> {
         let case = self.case.clone().ok_or(DecisionError::Idle)?;
         let decided = case.decided.clone();
         Ok((case, decided))
@@ -293,7 +279,10 @@ impl DecisionLog {
     /// # Errors
     ///
     /// [`DecisionError`] if the decision does not verify, or is on something else.
-    pub fn decided(&mut self, decision: &DecisionProof<Signature>) -> Result<Decided, DecisionError> {
+    pub fn record_decision(
+        &mut self,
+        decision: &DecisionProof<Signature>,
+    ) -> Result<RecordedDecision, DecisionError> {
         let case = self.case.as_ref().ok_or(DecisionError::Idle)?;
         let record = DecisionRecord::new(&self.membership, &case.change, decision);
         record.check(&self.membership)?;
@@ -301,14 +290,14 @@ impl DecisionLog {
         if !case.fits(&record) {
             return Err(DecisionError::NotProven(OTHER_CASE.to_owned()));
         }
-        self.write(Entry::Decided { record: Box::new(record) })?;
+        self.write(LedgerEvent::Decided { record: Box::new(record) })?;
         self.decision()?.1.ok_or(DecisionError::Idle)
     }
 
     /// Closes the open case, which was decided on.
-    pub fn close(&mut self, ended: Ended) -> Result<(), DecisionError> {
+    pub fn close(&mut self, ended: CaseOutcome) -> Result<(), DecisionError> {
         let sequence = self.case.as_ref().ok_or(DecisionError::Idle)?.sequence;
-        self.write(Entry::Closed { sequence, ended })
+        self.write(LedgerEvent::Closed { sequence, ended })
     }
 
     /// Refuses a branch that carries a decision under this roster that the ledger lacks, or has otherwise. The next signature
@@ -317,10 +306,10 @@ impl DecisionLog {
     /// # Errors
     ///
     /// [`DecisionError::NotInLedger`] names the decision, and says how to get the ledger that has it.
-    pub fn agrees_with(&self, repository: &Repository, branch: &str) -> Result<(), DecisionError> {
+    pub fn require_agreement(&self, repository: &Repository, branch: &str) -> Result<(), DecisionError> {
         let tip = repository.commit_of(branch)?;
-        let told = told(repository, &self.membership, &tip, None)?;
-        let beside = Beside {
+        let landed = landed_decisions(repository, &self.membership, &tip, None)?;
+        let context = LedgerContext {
             branch,
             place: &self.folder,
             starts_at: None,
@@ -328,72 +317,76 @@ impl DecisionLog {
             may_learn: false,
             is_reviewer: false,
         };
-        compare(&told, &beside, |told| self.find(told)).map(drop)
+        compare(&landed, &context, |decision| self.find(decision))?;
+        Ok(())
     }
 
     /// Returns the state in this ledger of a decision that a branch carries. A decision under way may have landed already.
-    fn find(&self, told: &LandedDecision) -> LedgerMatch {
-        let is_at = |(sequence, _): &&(Sequence, Proof<Signature>)| *sequence == told.sequence;
-        if let Some((_, proof)) = self.proofs.iter().find(is_at) {
-            return told
-                .is(proof.check(self.membership.quorum()).map_or(Value::Nothing, |proven| proven.value));
+    fn find(&self, landed: &LandedDecision) -> LedgerMatch {
+        if let Some((_, proof)) = self.proofs.iter().find(|(sequence, _)| *sequence == landed.sequence) {
+            let proven = proof.check(self.membership.quorum());
+            return landed.match_with(proven.map_or(Value::Nothing, |proven| proven.value));
         }
-        let is_under_way = |case: &Case| case.sequence <= told.sequence && told.change == Some(case.change());
-        if self.case.as_ref().is_some_and(is_under_way) { LedgerMatch::Same } else { LedgerMatch::Nothing }
+        match &self.case {
+            Some(case) if case.sequence <= landed.sequence && landed.change == Some(case.change()) => {
+                LedgerMatch::Same
+            }
+            Some(_) | None => LedgerMatch::Nothing,
+        }
     }
 
-    fn write(&mut self, entry: Entry) -> Result<(), DecisionError> {
-        let line = self.append(entry)?;
+    fn write(&mut self, entry: LedgerEvent) -> Result<(), DecisionError> {
+        let line = self.writer.append(entry)?;
+        self.writer.sync()?;
         self.follow(line)
     }
 
-    fn append(&mut self, entry: Entry) -> Result<Line<Entry>, DecisionError> {
-        let line = self.writer.append(entry)?;
-        self.writer.sync()?;
-        Ok(line)
-    }
-
-    fn is_idle(&self) -> Result<(), DecisionError> {
-        self.case.as_ref().map_or(Ok(()), |case| Err(DecisionError::UnderWay(case.sequence)))
+    fn require_idle(&self) -> Result<(), DecisionError> {
+        match &self.case {
+            Some(case) => Err(DecisionError::UnderWay(case.sequence)),
+            None => Ok(()),
+        }
     }
 
     /// Applies a line of the ledger.
-    fn follow(&mut self, line: Line<Entry>) -> Result<(), DecisionError> {
-        let wrong = |why: &str| DecisionError::NotProven(why.to_owned());
+    fn follow(&mut self, line: Line<LedgerEvent>) -> Result<(), DecisionError> {
         if line.run != self.membership.chain().to_string() {
-            return Err(wrong("it belongs to another repository"));
+            return Err(not_proven("it belongs to another repository"));
         }
         match line.event {
-            Entry::Opened(opened) => {
-                self.is_idle()?;
-                let opinions =
-                    opened.readings().ok_or_else(|| wrong("its opinions and models differ in number"))?;
-                let Opened { program, sequence, run, change, .. } = *opened;
+            LedgerEvent::Opened { program, sequence, run, change, opinions, models } => {
+                self.require_idle()?;
+                if opinions.len() != models.len() {
+                    return Err(not_proven("its opinions and models differ in number"));
+                }
                 if program != PROGRAM {
-                    return Err(wrong("it names another program in a form that no program writes"));
+                    return Err(not_proven("it names another program in a form that no program writes"));
                 }
                 // The id becomes a part of a path.
-                uuid::Uuid::parse_str(&run).map_err(|_| wrong("its run has no valid id"))?;
+                uuid::Uuid::parse_str(&run).map_err(|_| not_proven("its run has no valid id"))?;
                 if sequence != self.next() {
-                    return Err(wrong("it is not the next decision"));
+                    return Err(not_proven("it is not the next decision"));
                 }
                 let proposal = Proposal::read(&change)?;
+                let opinions = opinions.into_iter().zip(models);
+                let opinions = opinions.map(|(opinion, model)| ModelOpinion { opinion, model }).collect();
                 self.case = Some(Case { sequence, run, proposal, change, opinions, decided: None });
                 Ok(())
             }
-            Entry::Decided { record } => {
+            LedgerEvent::Decided { record } => {
                 let (verified, proof) = record.check(&self.membership)?;
-                let case = self.case.as_mut().filter(|case| case.fits(&record));
-                let case = case.ok_or_else(|| wrong(OTHER_CASE))?;
+                let Some(case) = self.case.as_mut().filter(|case| case.fits(&record)) else {
+                    return Err(not_proven(OTHER_CASE));
+                };
                 case.sequence = record.sequence;
                 self.proofs.push((record.sequence, proof));
-                case.decided = Some(Decided { record: *record, verified });
+                case.decided = Some(RecordedDecision { record: *record, verified });
                 Ok(())
             }
-            Entry::Closed { sequence, ended } => {
-                let is_it = |case: &mut Case| case.sequence == sequence && case.decided.is_some();
-                let case = self.case.take_if(is_it).ok_or_else(|| wrong("it closes an undecided case"))?;
-                if let (Some(decided), Ended::Landed { commit }) = (case.decided.clone(), ended) {
+            LedgerEvent::Closed { sequence, ended } => {
+                let case = self.case.take_if(|case| case.sequence == sequence && case.decided.is_some());
+                let case = case.ok_or_else(|| not_proven("it closes an undecided case"))?;
+                if let (Some(decided), CaseOutcome::Landed { commit }) = (case.decided.clone(), ended) {
                     self.landed.push_back(LandedCase { case, decided, commit });
                     self.landed.drain(..self.landed.len().saturating_sub(LANDED_MAX));
                 }
@@ -401,4 +394,8 @@ impl DecisionLog {
             }
         }
     }
+}
+
+fn not_proven(why: &str) -> DecisionError {
+    DecisionError::NotProven(why.to_owned())
 }

@@ -20,9 +20,10 @@
 //! in a process of its own. Only [`quorum`] counts votes; here a record is checked for the votes that it needs.
 //! Nothing is printed here, and no signal is caught.
 
-mod awaiting;
 mod cluster;
+mod connected_node;
 mod decider;
+mod decision_context;
 mod decision_error;
 mod error;
 pub mod facts;
@@ -32,7 +33,6 @@ mod keys;
 mod landing;
 mod log;
 pub mod node;
-mod not_in_ledger;
 mod portable;
 mod preflight;
 mod proposal;
@@ -44,27 +44,25 @@ mod request;
 mod review;
 mod reviewed;
 mod reviewers;
-mod seat;
-mod site;
 mod upstream;
 mod verification;
-mod watcher;
+mod vote_status;
 
 pub use decider::DecisionEnd;
 pub use decision_error::DecisionError;
 pub use error::ApprovalError;
-pub use history::{Beside, LandedDecision, LedgerMatch, compare, told};
+pub use history::{LandedDecision, LedgerContext, LedgerMatch, compare, landed_decisions};
 pub use keys::{KeyFolder, ORCHESTRATOR, ROSTER_FILE, RUNS_MODEL};
-pub use log::{Case, Decided, DecisionLog, Ended, LandedCase, Placement};
-pub use portable::{Exported, Imported, export, import};
-pub use preflight::{Attendance, attendance};
+pub use log::{Case, CaseOutcome, DecisionLog, LandedCase, Placement, RecordedDecision};
+pub use portable::{MovedKeys, export, import};
+pub use preflight::{ReadinessReport, check_readiness};
 pub use proposal::{Proposal, ProposalDraft, Reader};
 pub use propose::{ProposalOutcome, ProposingNode, UNBEGUN};
-pub use recheck::Examined;
-pub use record::{DecisionRecord, Verified, VotedFor, quorum_of_votes};
+pub use recheck::Examination;
+pub use record::{DecisionRecord, VerifiedRecord, VotedFor, quorum_of_votes};
 pub use replica::ReviewingNode;
 pub use request::{ApprovalRequest, CutOff, ReviewRequest};
+pub use review::ApprovalWatcher;
 pub use reviewed::{ChangeReview, ReadChange, read_diff};
 pub use reviewers::review_task;
-pub use verification::{Checked, CommandVerification};
-pub use watcher::ApprovalWatcher;
+pub use verification::{CommandVerification, VerificationResult};

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::decision_error::DecisionError;
-use super::keys::{APART, DECISIONS, KeyFolder, ROSTER_FILE, make_folder, plain, write_new};
+use super::keys::{APART, DECISIONS, KeyFolder, ROSTER_FILE, escape_name, make_folder, write_new};
 use crate::files;
 use crate::files::{LARGE_BYTES_MAX, SMALL_BYTES_MAX, read_text};
 use crate::journal::FILE_NAME;
@@ -33,7 +33,7 @@ const ACCUSATION: &str = "accusation-";
 /// Keys, with everything that they have signed.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-struct Bundle {
+struct KeyBundle {
     v: u32,
     /// The SHA-256 of the JSON form of the files.
     sha256: Digest,
@@ -41,27 +41,18 @@ struct Bundle {
     files: BTreeMap<String, String>,
 }
 
-/// The result of an export.
+/// The result of an export or an import.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Exported {
-    /// The names of the members whose keys were exported.
+pub struct MovedKeys {
+    /// The names of the members whose keys were exported, or were not there before an import.
     pub seats: Vec<String>,
-    /// The number of ledgers and logs.
-    pub ledgers: usize,
-}
-
-/// The result of an import.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Imported {
-    /// The names of the members whose keys were not there before.
-    pub seats: Vec<String>,
-    /// The number of ledgers and logs that are new or have grown.
+    /// The number of ledgers and logs that were exported, or that are new or have grown by an import.
     pub ledgers: usize,
 }
 
 /// The kinds of files, in the order in which they are written.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-enum Kind {
+enum KeyFileKind {
     Ledger,
     Accusation,
     Roster,
@@ -69,7 +60,7 @@ enum Kind {
 }
 
 /// The action for one file.
-enum Act {
+enum ImportAction {
     Make,
     /// Adds only the content beyond this many bytes, to a file that is locked.
     Grow(File, usize),
@@ -82,7 +73,7 @@ enum Act {
 ///
 /// [`DecisionError::NoKeys`] if there is no key, [`DecisionError::InUse`] if one of the keys is in use,
 /// [`DecisionError::KeysAreThere`] if the file exists; another error if something cannot be read or written.
-pub fn export(folder: &Path, file: &Path) -> Result<Exported, DecisionError> {
+pub fn export(folder: &Path, file: &Path) -> Result<MovedKeys, DecisionError> {
     let keys = KeyFolder::open(folder)?;
     let held = keys.held()?;
     if held.is_empty() {
@@ -94,27 +85,28 @@ pub fn export(folder: &Path, file: &Path) -> Result<Exported, DecisionError> {
     files.insert(ROSTER_FILE.to_owned(), text);
     let mut seats = Vec::new();
     for (seat, pem) in held {
-        files.insert(format!("{}.key", plain(&seat.name)), pem);
+        files.insert(format!("{}.key", escape_name(&seat.name)), pem);
         seats.push(seat.name.clone());
     }
     // While the locks are held, no process adds a line.
     let mut locks = Vec::new();
     let mut ledgers = 0;
-    for path in kept(&folder.join(DECISIONS))? {
-        let Some((name, kind)) = named(folder, &path) else { continue };
-        let text = if kind == Kind::Ledger {
-            let (lock, text) = whole_lines(&path)?;
+    for path in list_files(&folder.join(DECISIONS))? {
+        let Some(name) = path.strip_prefix(folder).ok().and_then(Path::to_str) else { continue };
+        let Some(kind) = kind_of(name) else { continue };
+        let text = if kind == KeyFileKind::Ledger {
+            let (lock, text) = read_whole_lines(&path)?;
             locks.push(lock);
             ledgers += 1;
             text
         } else {
             read_text(&path, LARGE_BYTES_MAX).map_err(DecisionError::file("read", &path))?
         };
-        files.insert(name, text);
+        files.insert(name.to_owned(), text);
     }
-    let bundle = Bundle { v: VERSION, sha256: digest(&files), files };
+    let bundle = KeyBundle { v: VERSION, sha256: digest(&files), files };
     write_new(file, &(serde_json::to_string(&bundle).unwrap_or_default() + "\n"), 0o600)?;
-    Ok(Exported { seats, ledgers })
+    Ok(MovedKeys { seats, ledgers })
 }
 
 /// Brings keys, and everything that they have signed, into a folder, which is made if it is missing.
@@ -123,31 +115,33 @@ pub fn export(folder: &Path, file: &Path) -> Result<Exported, DecisionError> {
 ///
 /// [`DecisionError::Damaged`] if the file cannot be trusted, [`DecisionError::Clash`] if the folder has something else, or more
 /// than the file brings. Then nothing is changed. Another error if something cannot be read or written.
-pub fn import(folder: &Path, file: &Path) -> Result<Imported, DecisionError> {
+pub fn import(folder: &Path, file: &Path) -> Result<MovedKeys, DecisionError> {
     let bundle = read(file)?;
-    let mut acts = Vec::new();
+    let mut actions = Vec::new();
     for (name, text) in &bundle.files {
-        let kind = kind(name).ok_or_else(|| damaged(file, format!("`{name}` is not a file of keys")))?;
-        acts.push((kind, folder.join(name), text, act(kind, &folder.join(name), text)?));
+        let kind = kind_of(name).ok_or_else(|| damaged(file, format!("`{name}` is not a file of keys")))?;
+        let path = folder.join(name);
+        let action = plan_import(kind, &path, text)?;
+        actions.push((kind, path, text, action));
     }
     // The files are written in the order of their kinds: the keys come last.
-    acts.sort_by_key(|(kind, ..)| *kind);
+    actions.sort_by_key(|(kind, ..)| *kind);
     make_folder(folder)?;
-    let mut imported = Imported { seats: Vec::new(), ledgers: 0 };
-    for (kind, path, text, act) in acts {
-        let has_changed = !matches!(act, Act::Leave);
-        perform(kind, &path, text, act)?;
+    let mut imported = MovedKeys { seats: Vec::new(), ledgers: 0 };
+    for (kind, path, text, action) in actions {
+        let has_changed = !matches!(action, ImportAction::Leave);
+        perform(kind, &path, text, action)?;
         match kind {
-            Kind::Ledger => imported.ledgers += usize::from(has_changed),
-            Kind::Key if has_changed => imported.seats.extend(bundle.owner(&path)),
-            Kind::Key | Kind::Roster | Kind::Accusation => {}
+            KeyFileKind::Ledger => imported.ledgers += usize::from(has_changed),
+            KeyFileKind::Key if has_changed => imported.seats.extend(bundle.owner(&path)),
+            KeyFileKind::Key | KeyFileKind::Roster | KeyFileKind::Accusation => {}
         }
     }
     sync(folder)?;
     Ok(imported)
 }
 
-impl Bundle {
+impl KeyBundle {
     fn roster(&self) -> Option<Roster> {
         serde_json::from_str(self.files.get(ROSTER_FILE)?).ok()
     }
@@ -157,7 +151,7 @@ impl Bundle {
         let roster = self.roster()?;
         let stem = path.file_stem()?.to_str()?.to_owned();
         let mut seats = roster.reviewers.into_iter().chain(roster.orchestrators);
-        seats.find(|seat| plain(&seat.name) == stem).map(|seat| seat.name)
+        seats.find(|seat| escape_name(&seat.name) == stem).map(|seat| seat.name)
     }
 
     /// Returns why its keys are not those of its roster, if they are not.
@@ -166,10 +160,10 @@ impl Bundle {
         if let Err(why) = Membership::new(Digest::ZERO, roster.clone()) {
             return Some(why.to_string());
         }
-        let seats = || roster.reviewers.iter().chain(&roster.orchestrators);
         let keys = self.files.iter().filter_map(|(name, text)| Some((name.strip_suffix(".key")?, text)));
         for (stem, text) in keys {
-            let seat = seats().find(|seat| plain(&seat.name) == stem);
+            let mut seats = roster.reviewers.iter().chain(&roster.orchestrators);
+            let seat = seats.find(|seat| escape_name(&seat.name) == stem);
             let key = SecretKey::from_pem(text).ok().map(|key| key.public());
             if seat.is_none_or(|seat| key != Some(seat.key)) {
                 return Some(format!("`{stem}.key` is not a key of its roster"));
@@ -180,13 +174,13 @@ impl Bundle {
 }
 
 /// Reads an exported file.
-fn read(file: &Path) -> Result<Bundle, DecisionError> {
+fn read(file: &Path) -> Result<KeyBundle, DecisionError> {
     let about = std::fs::metadata(file).map_err(DecisionError::file("read", file))?;
     if about.is_file() && about.permissions().mode() & 0o077 != 0 {
         return Err(DecisionError::OpenKey(file.to_owned()));
     }
     let bytes = files::read(file, LARGE_BYTES_MAX).map_err(DecisionError::file("read", file))?;
-    let bundle: Bundle = serde_json::from_slice(&bytes).map_err(|why| damaged(file, why.to_string()))?;
+    let bundle: KeyBundle = serde_json::from_slice(&bytes).map_err(|why| damaged(file, why.to_string()))?;
     if bundle.v != VERSION {
         return Err(damaged(file, format!("its form is {}, but this program reads {VERSION}", bundle.v)));
     }
@@ -200,17 +194,21 @@ fn read(file: &Path) -> Result<Bundle, DecisionError> {
 }
 
 /// Returns the action for one file. Nothing is changed yet.
-fn act(kind: Kind, path: &Path, text: &str) -> Result<Act, DecisionError> {
+fn plan_import(kind: KeyFileKind, path: &Path, text: &str) -> Result<ImportAction, DecisionError> {
     if !path.exists() {
-        return Ok(Act::Make);
+        return Ok(ImportAction::Make);
     }
-    let clash = |why| DecisionError::Clash { path: path.to_owned(), why };
-    if kind != Kind::Ledger {
+    if kind != KeyFileKind::Ledger {
         let here = files::read(path, LARGE_BYTES_MAX).map_err(DecisionError::file("read", path))?;
-        let is_roster = |text: &str| serde_json::from_str::<Roster>(text).ok();
-        let is_same = here == text.as_bytes()
-            || kind == Kind::Roster && is_roster(&String::from_utf8_lossy(&here)) == is_roster(text);
-        return if is_same { Ok(Act::Leave) } else { Err(clash("already exists with other content")) };
+        let mut is_same = here == text.as_bytes();
+        if kind == KeyFileKind::Roster && !is_same {
+            let roster: Option<Roster> = serde_json::from_str(&String::from_utf8_lossy(&here)).ok();
+            is_same = roster == serde_json::from_str(text).ok();
+        }
+        if is_same {
+            return Ok(ImportAction::Leave);
+        }
+        return Err(clash(path, "already exists with other content"));
     }
     let open = OpenOptions::new().read(true).append(true).open(path);
     let mut here = open.map_err(DecisionError::file("open", path))?;
@@ -219,39 +217,41 @@ fn act(kind: Kind, path: &Path, text: &str) -> Result<Act, DecisionError> {
     here.read_to_end(&mut bytes).map_err(DecisionError::file("read", path))?;
     let whole = whole_bytes(&bytes);
     if text.as_bytes().starts_with(&bytes[..whole]) {
-        return Ok(if text.len() == whole { Act::Leave } else { Act::Grow(here, whole) });
+        return Ok(if text.len() == whole { ImportAction::Leave } else { ImportAction::Grow(here, whole) });
     }
     if bytes.starts_with(text.as_bytes()) {
         return Err(clash(
+            path,
             "has more than is imported: it would go back, and its keys would sign one number twice",
         ));
     }
-    Err(clash("already exists as another ledger of these keys: they were at work in two places"))
+    Err(clash(path, "already exists as another ledger of these keys: they were at work in two places"))
+}
+
+fn clash(path: &Path, why: &'static str) -> DecisionError {
+    DecisionError::Clash { path: path.to_owned(), why }
 }
 
 /// Performs the action for one file, durably.
-fn perform(kind: Kind, path: &Path, text: &str, act: Act) -> Result<(), DecisionError> {
-    match act {
-        Act::Leave => Ok(()),
-        Act::Make => {
+fn perform(kind: KeyFileKind, path: &Path, text: &str, action: ImportAction) -> Result<(), DecisionError> {
+    match action {
+        ImportAction::Leave => Ok(()),
+        ImportAction::Make => {
             let parent = path.parent().unwrap_or(Path::new("."));
             make_folder(parent)?;
-            write_new(path, text, if kind == Kind::Roster { 0o644 } else { 0o600 })?;
+            write_new(path, text, if kind == KeyFileKind::Roster { 0o644 } else { 0o600 })?;
             parent.ancestors().take(4).filter(|folder| !folder.as_os_str().is_empty()).try_for_each(sync)
         }
-        Act::Grow(mut file, whole) => {
-            let mut grow = || {
-                file.set_len(whole as u64)?;
-                file.write_all(&text.as_bytes()[whole..])?;
-                file.sync_all()
-            };
-            grow().map_err(DecisionError::file("write", path))
+        ImportAction::Grow(mut file, whole) => {
+            let grown = file.set_len(whole as u64);
+            let grown = grown.and_then(|()| file.write_all(&text.as_bytes()[whole..]));
+            grown.and_then(|()| file.sync_all()).map_err(DecisionError::file("write", path))
         }
     }
 }
 
 /// Returns all files below the folder of decisions, in the order of their names.
-fn kept(decisions: &Path) -> Result<Vec<PathBuf>, DecisionError> {
+fn list_files(decisions: &Path) -> Result<Vec<PathBuf>, DecisionError> {
     let (mut open, mut found) = (vec![decisions.to_owned()], Vec::new());
     while let Some(folder) = open.pop() {
         if !folder.is_dir() {
@@ -267,29 +267,27 @@ fn kept(decisions: &Path) -> Result<Vec<PathBuf>, DecisionError> {
     Ok(found)
 }
 
-/// Returns the path of a file inside the folder of keys, and its kind, if the file is exported.
-fn named(folder: &Path, path: &Path) -> Option<(String, Kind)> {
-    let name = path.strip_prefix(folder).ok()?.to_str()?.to_owned();
-    let kind = kind(&name)?;
-    Some((name, kind))
-}
-
 /// Returns the kind of a path inside a folder of keys. No other path is written, so that none leads out of the folder.
-fn kind(name: &str) -> Option<Kind> {
-    let is_plain = |part: &str| !part.is_empty() && part == plain(part);
+fn kind_of(name: &str) -> Option<KeyFileKind> {
     let parts: Vec<&str> = name.split('/').collect();
     match parts.as_slice() {
-        [file] if *file == ROSTER_FILE => Some(Kind::Roster),
-        [file] => file.strip_suffix(".key").filter(|stem| is_plain(stem)).map(|_| Kind::Key),
+        [file] if *file == ROSTER_FILE => Some(KeyFileKind::Roster),
+        [file] => {
+            if is_plain(file.strip_suffix(".key")?) {
+                Some(KeyFileKind::Key)
+            } else {
+                None
+            }
+        }
         [decisions, of, rest @ ..] if *decisions == DECISIONS && is_plain(of) => match rest {
-            [file] if *file == FILE_NAME => Some(Kind::Ledger),
-            [apart, file] if *apart == APART && *file == FILE_NAME => Some(Kind::Ledger),
+            [file] if *file == FILE_NAME => Some(KeyFileKind::Ledger),
+            [apart, file] if *apart == APART && *file == FILE_NAME => Some(KeyFileKind::Ledger),
             [apart, name, file] if *apart == APART && is_plain(name) && *file == FILE_NAME => {
-                Some(Kind::Ledger)
+                Some(KeyFileKind::Ledger)
             }
             [apart, name, file] if *apart == APART && is_plain(name) => {
                 let stem = file.strip_prefix(ACCUSATION)?.strip_suffix(".json")?;
-                is_plain(stem).then_some(Kind::Accusation)
+                if is_plain(stem) { Some(KeyFileKind::Accusation) } else { None }
             }
             _ => None,
         },
@@ -297,16 +295,22 @@ fn kind(name: &str) -> Option<Kind> {
     }
 }
 
+/// Returns whether a part of a path is a name that this program gives.
+fn is_plain(part: &str) -> bool {
+    !part.is_empty() && part == escape_name(part)
+}
+
 /// Reads a ledger without a torn last line. No process writes to the ledger while the returned file is held.
-fn whole_lines(path: &Path) -> Result<(File, String), DecisionError> {
+fn read_whole_lines(path: &Path) -> Result<(File, String), DecisionError> {
     let mut file = File::open(path).map_err(DecisionError::file("read", path))?;
     file.try_lock_shared().map_err(|_| DecisionError::InUse(path.to_owned()))?;
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).map_err(DecisionError::file("read", path))?;
     bytes.truncate(whole_bytes(&bytes));
-    let unreadable =
-        |_| DecisionError::Unreadable { path: path.to_owned(), why: "it is not UTF-8".to_owned() };
-    Ok((file, String::from_utf8(bytes).map_err(unreadable)?))
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok((file, text)),
+        Err(_) => Err(DecisionError::Unreadable { path: path.to_owned(), why: "it is not UTF-8".to_owned() }),
+    }
 }
 
 /// Returns the number of bytes of the whole lines.
@@ -334,12 +338,12 @@ mod tests {
     #[test]
     fn only_key_folder_files_have_a_kind() {
         for (name, expected) in [
-            ("roster.json", Some(Kind::Roster)),
-            ("Security.key", Some(Kind::Key)),
-            ("decisions/ab12/journal.jsonl", Some(Kind::Ledger)),
-            ("decisions/ab12/peers/journal.jsonl", Some(Kind::Ledger)),
-            ("decisions/ab12/peers/Security/journal.jsonl", Some(Kind::Ledger)),
-            ("decisions/ab12/peers/Security/accusation-1-0a.json", Some(Kind::Accusation)),
+            ("roster.json", Some(KeyFileKind::Roster)),
+            ("Security.key", Some(KeyFileKind::Key)),
+            ("decisions/ab12/journal.jsonl", Some(KeyFileKind::Ledger)),
+            ("decisions/ab12/peers/journal.jsonl", Some(KeyFileKind::Ledger)),
+            ("decisions/ab12/peers/Security/journal.jsonl", Some(KeyFileKind::Ledger)),
+            ("decisions/ab12/peers/Security/accusation-1-0a.json", Some(KeyFileKind::Accusation)),
             ("decisions/ab12/peers/Security/review-0a", None),
             ("../roster.json", None),
             ("/etc/x.key", None),
@@ -351,7 +355,7 @@ mod tests {
             ("a/b.key", None),
             ("", None),
         ] {
-            assert_eq!(kind(name), expected, "{name}");
+            assert_eq!(kind_of(name), expected, "{name}");
         }
     }
 }

@@ -12,15 +12,15 @@ use futures_util::stream::FuturesUnordered;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use super::decision_context::DecisionContext;
 use super::error::ApprovalError;
 use super::keys::ORCHESTRATOR;
-use super::node::{Addresses, BaseState, Connections, Inquiry, Presence, Readiness};
+use super::node::{Addresses, BaseQuery, BaseState, Connections, Reachability, Readiness};
 use super::request::ApprovalRequest;
-use super::site::DecisionSite;
 use crate::repository::Oid;
-use crate::run::{Notices, Waiting};
+use crate::run::{Reporter, Spinner};
 use protocol::text::escape;
-use quorum::{Membership, NodeId, Reviewer};
+use quorum::{Membership, NodeId};
 
 /// The time for all answers before a proposal. Reviewers that have not answered by then are reported.
 const ALL_MAX: Duration = Duration::from_secs(5);
@@ -42,77 +42,67 @@ const SHORT: usize = 12;
 
 /// The answers of all reviewers about a base.
 #[derive(Clone, Debug)]
-pub struct Attendance {
-    about: Inquiry,
+pub struct ReadinessReport {
+    about: BaseQuery,
     /// The number of reviewers that must approve.
     quorum: usize,
     /// The reviewers, in the order of the roster.
-    reviewers: Vec<Seat>,
+    reviewers: Vec<ReviewerState>,
 }
 
 /// A reviewer, its address, and the result of asking it; `None` if its answer was not waited for.
 #[derive(Clone, Debug)]
-struct Seat {
+struct ReviewerState {
     name: String,
     address: String,
-    presence: Option<Presence>,
+    reachability: Option<Reachability>,
 }
 
-/// The start of a decision, and the reviewers that are asked about it.
-#[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
-    pub(super) membership: &'a Membership,
-    pub(super) addresses: &'a Addresses,
-    pub(super) base: &'a Oid,
-    pub(super) branch: &'a str,
-}
-
-/// The answers that matter to the orchestrator once a quorum could vote.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct QuorumReady {
-    /// Whether each quorum has a reviewer that runs a command before it approves, by the reviewers' own account.
-    pub(super) verifies: bool,
-    /// The longest time that any reviewer gives a review.
-    pub(super) review_max: Option<Duration>,
-}
-
-impl Seat {
+impl ReviewerState {
     /// Returns its answer, if it has given one.
-    fn said(&self) -> Option<&Readiness> {
-        match &self.presence {
-            Some(Presence::Ready(said)) => Some(said),
-            Some(Presence::Silent | Presence::Away(_)) | None => None,
+    fn answer(&self) -> Option<&Readiness> {
+        match &self.reachability {
+            Some(Reachability::Ready(answer)) => Some(answer),
+            Some(Reachability::Silent | Reachability::Away(_)) | None => None,
         }
     }
 
     /// Returns whether it could vote. A reviewer that does not say so may be able to.
     fn is_able(&self) -> bool {
-        match &self.presence {
-            Some(Presence::Ready(said)) => said.base == BaseState::Known,
-            Some(Presence::Silent) => true,
-            Some(Presence::Away(_)) | None => false,
+        match &self.reachability {
+            Some(Reachability::Ready(answer)) => answer.base == BaseState::Known,
+            Some(Reachability::Silent) => true,
+            Some(Reachability::Away(_)) | None => false,
         }
     }
 }
 
-impl Attendance {
+impl ReadinessReport {
     /// Asks all reviewers once. Those that have not answered within this time are unheard.
-    async fn of(connections: &Connections, place: Place<'_>, time: Duration) -> Self {
-        let Place { membership, addresses, base, branch } = place;
+    async fn collect(
+        connections: &Connections,
+        membership: &Membership,
+        addresses: &Addresses,
+        base: &Oid,
+        branch: &str,
+        time: Duration,
+    ) -> Self {
         let (quorum, count) = (membership.quorum().size(), membership.quorum().reviewers());
-        let about = &Inquiry { base: base.to_string(), branch: branch.to_owned() };
-        let ask = |by: Reviewer| async move { (by, connections.ask(NodeId::Reviewer(by), about).await) };
-        let mut answers: FuturesUnordered<_> = (0..count).map(ask).collect();
+        let about = &BaseQuery { base: base.to_string(), branch: branch.to_owned() };
+        let mut answers = FuturesUnordered::new();
+        for by in 0..count {
+            answers.push(async move { (by, connections.ask(NodeId::Reviewer(by), about).await) });
+        }
         let end = Instant::now() + time;
         let mut heard = BTreeMap::new();
-        while let Ok(Some((by, presence))) = tokio::time::timeout_at(end, answers.next()).await {
-            heard.insert(by, presence);
+        while let Ok(Some((by, answer))) = tokio::time::timeout_at(end, answers.next()).await {
+            heard.insert(by, answer);
         }
         let seats = membership.roster().reviewers.iter().enumerate();
-        let seats = seats.map(|(by, seat)| Seat {
+        let seats = seats.map(|(by, seat)| ReviewerState {
             name: seat.name.clone(),
             address: addresses.of(&seat.name).unwrap_or_default().to_owned(),
-            presence: heard.remove(&by),
+            reachability: heard.remove(&by),
         });
         Self { about: about.clone(), quorum, reviewers: seats.collect() }
     }
@@ -135,62 +125,63 @@ impl Attendance {
 
     /// Returns a line for each reviewer: its name and its state.
     pub fn lines(&self) -> Vec<(&str, String)> {
-        self.reviewers.iter().map(|seat| (seat.name.as_str(), self.in_words(seat))).collect()
+        self.reviewers.iter().map(|seat| (seat.name.as_str(), self.describe(seat))).collect()
     }
 
     /// Returns the same as JSON, for programs.
     pub fn to_json(&self) -> Value {
-        let row = |seat: &Seat| {
-            let state = match &seat.presence {
-                Some(Presence::Ready(said)) => match said.base {
+        let mut rows = Vec::new();
+        for seat in &self.reviewers {
+            let state = match &seat.reachability {
+                Some(Reachability::Ready(answer)) => match answer.base {
                     BaseState::Known => "ready",
                     BaseState::Missing => "lacks_base",
                     BaseState::Behind => "has_later_branch",
                     BaseState::OtherBranch => "other_branch",
                 },
-                Some(Presence::Silent) => "silent",
-                Some(Presence::Away(_)) => "away",
+                Some(Reachability::Silent) => "silent",
+                Some(Reachability::Away(_)) => "away",
                 None => "unheard",
             };
-            let said = seat.said();
-            json!({
+            let answer = seat.answer();
+            rows.push(json!({
                 "reviewer": seat.name,
                 "address": seat.address,
                 "state": state,
-                "program": said.map(|said| &said.program),
-                "verifies": said.map(|said| said.verifies),
-                "review_seconds": said.map(|said| said.review_s),
-                "words": self.in_words(seat),
-            })
-        };
-        let reviewers: Vec<Value> = self.reviewers.iter().map(row).collect();
+                "program": answer.map(|answer| &answer.program),
+                "verifies": answer.map(|answer| answer.verifies),
+                "review_seconds": answer.map(|answer| answer.review_s),
+                "words": self.describe(seat),
+            }));
+        }
         json!({
             "branch": self.about.branch, "base": self.about.base, "quorum": self.quorum, "ready": self.able(),
-            "has_quorum": self.has_quorum(), "reviewers": reviewers,
+            "has_quorum": self.has_quorum(), "reviewers": rows,
         })
     }
 
     /// Returns the names of the reviewers that report this state of the base.
-    fn whose(&self, state: BaseState) -> Vec<&str> {
-        let seats = self.reviewers.iter().filter(|seat| seat.said().is_some_and(|said| said.base == state));
+    fn names_with(&self, state: BaseState) -> Vec<&str> {
+        let seats = self.reviewers.iter();
+        let seats = seats.filter(|seat| seat.answer().is_some_and(|answer| answer.base == state));
         seats.map(|seat| seat.name.as_str()).collect()
     }
 
-    fn in_words(&self, seat: &Seat) -> String {
-        let words = match &seat.presence {
-            Some(Presence::Ready(said)) => {
-                let base = match said.base {
+    fn describe(&self, seat: &ReviewerState) -> String {
+        let words = match &seat.reachability {
+            Some(Reachability::Ready(answer)) => {
+                let base = match answer.base {
                     BaseState::Known => "ready".to_owned(),
                     BaseState::Missing => format!("lacks the base {}", self.short()),
                     BaseState::Behind => format!("has a later {} than {}", self.branch(), self.short()),
                     BaseState::OtherBranch => format!("reviews for another branch than {}", self.branch()),
                 };
-                let failed = said.fetch_failed.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
-                let verifies = if said.verifies { "; runs a command before it approves" } else { "" };
-                format!("{base}{failed}; {}{verifies}", said.program)
+                let failed = answer.fetch_failed.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+                let verifies = if answer.verifies { "; runs a command before it approves" } else { "" };
+                format!("{base}{failed}; {}{verifies}", answer.program)
             }
-            Some(Presence::Silent) => "is there, but does not say whether it has the base".to_owned(),
-            Some(Presence::Away(why)) => format!("{why} ({})", seat.address),
+            Some(Reachability::Silent) => "is there, but does not say whether it has the base".to_owned(),
+            Some(Reachability::Away(why)) => format!("{why} ({})", seat.address),
             None => "has not answered yet".to_owned(),
         };
         escape::terminal(&escape::one_line(&words)).chars().take(SAID_CHARS_MAX).collect()
@@ -228,28 +219,36 @@ impl Attendance {
         ];
         let mut parts = Vec::new();
         let mut unable = 0;
-        for (state, is_so, advice) in kinds {
-            let names = self.whose(state);
+        for (state, fault, advice) in kinds {
+            let names = self.names_with(state);
             unable += names.len();
-            let part =
-                || format!("{} of {all} reviewers {is_so} ({}): {advice}", names.len(), names.join(", "));
-            parts.extend((!names.is_empty()).then(part));
+            if !names.is_empty() {
+                let (count, names) = (names.len(), names.join(", "));
+                parts.push(format!("{count} of {all} reviewers {fault} ({names}): {advice}"));
+            }
         }
-        let is_hopeless = unable + self.quorum > all;
-        is_hopeless.then(|| format!("no quorum could vote, and nothing was proposed: {}", parts.join("; ")))
+        if unable + self.quorum <= all {
+            return None;
+        }
+        Some(format!("no quorum could vote, and nothing was proposed: {}", parts.join("; ")))
     }
 
     /// Returns a line for each reviewer that cannot vote yet.
-    fn not_able(&self) -> Vec<String> {
+    fn unable_lines(&self) -> Vec<String> {
         let others = self.reviewers.iter().filter(|seat| !seat.is_able());
-        others.map(|seat| format!("{} {}", seat.name, self.in_words(seat))).collect()
+        others.map(|seat| format!("{} {}", seat.name, self.describe(seat))).collect()
     }
 
-    fn ready(&self) -> QuorumReady {
-        let said = || self.reviewers.iter().filter_map(Seat::said);
-        let verifying = said().filter(|said| said.verifies).count();
-        let review_max = said().map(|said| Duration::from_secs(said.review_s).min(REVIEW_MAX)).max();
-        QuorumReady { verifies: verifying + self.quorum > self.reviewers.len(), review_max }
+    /// Returns whether each quorum has a reviewer that runs a command before it approves, by the reviewers' own account.
+    pub(super) fn is_verifying(&self) -> bool {
+        let answers = self.reviewers.iter().filter_map(ReviewerState::answer);
+        answers.filter(|answer| answer.verifies).count() + self.quorum > self.reviewers.len()
+    }
+
+    /// Returns the longest time that any reviewer gives a review.
+    pub(super) fn review_max(&self) -> Option<Duration> {
+        let answers = self.reviewers.iter().filter_map(ReviewerState::answer);
+        answers.map(|answer| Duration::from_secs(answer.review_s).min(REVIEW_MAX)).max()
     }
 }
 
@@ -259,15 +258,15 @@ impl Attendance {
 /// # Errors
 ///
 /// [`ApprovalError`] if the keys, the addresses or the repository cannot be used.
-pub async fn attendance(request: &ApprovalRequest) -> Result<Attendance, ApprovalError> {
-    let DecisionSite { repository, branch, keys, membership, addresses } = DecisionSite::open(request)?;
-    let needs_peers = || ApprovalError::Usage("--check needs --peers".to_owned());
+pub async fn check_readiness(request: &ApprovalRequest) -> Result<ReadinessReport, ApprovalError> {
+    let DecisionContext { repository, branch, keys, membership, addresses } = DecisionContext::open(request)?;
     let (key, me, ..) = keys.seat(ORCHESTRATOR, &membership)?;
-    let addresses = addresses.ok_or_else(needs_peers)?;
+    let Some(addresses) = addresses else {
+        return Err(ApprovalError::Usage("--check needs --peers".to_owned()));
+    };
     let connections = Connections::open(&key, me, &membership, &addresses)?;
     let base = repository.commit_of(&branch)?;
-    let place = Place { membership: &membership, addresses: &addresses, base: &base, branch: &branch };
-    Ok(Attendance::of(&connections, place, CHECK_MAX).await)
+    Ok(ReadinessReport::collect(&connections, &membership, &addresses, &base, &branch, CHECK_MAX).await)
 }
 
 /// Waits until a quorum could vote on a change of this base.
@@ -275,36 +274,40 @@ pub async fn attendance(request: &ApprovalRequest) -> Result<Attendance, Approva
 /// # Errors
 ///
 /// [`ApprovalError::NotReady`] if so many reviewers are there and lack the base that no quorum could vote.
-pub(super) async fn quorum_ready(
+pub(super) async fn wait_for_quorum(
     connections: &Connections,
-    place: Place<'_>,
-    notices: &dyn Notices,
-) -> Result<QuorumReady, ApprovalError> {
+    membership: &Membership,
+    addresses: &Addresses,
+    base: &Oid,
+    branch: &str,
+    reporter: &dyn Reporter,
+) -> Result<ReadinessReport, ApprovalError> {
     let began = Instant::now();
-    let mut waiting: Option<Box<dyn Waiting + '_>> = None;
-    let mut told = Vec::new();
+    let mut waiting: Option<Box<dyn Spinner + '_>> = None;
+    let mut printed: Vec<String> = Vec::new();
     loop {
-        let attendance = Attendance::of(connections, place, ALL_MAX).await;
-        if let Some(why) = attendance.obstacle() {
+        let report =
+            ReadinessReport::collect(connections, membership, addresses, base, branch, ALL_MAX).await;
+        if let Some(why) = report.obstacle() {
             return Err(ApprovalError::NotReady(why));
         }
-        let others = attendance.not_able();
-        if attendance.has_quorum() {
+        let lines = report.unable_lines();
+        if report.has_quorum() {
             match waiting {
-                Some(waiting) => waiting.done(&attendance.summary()),
-                None => others.iter().for_each(|line| notices.warn(line)),
+                Some(waiting) => waiting.finish(&report.summary()),
+                None => lines.iter().for_each(|line| reporter.warn(line)),
             }
-            return Ok(attendance.ready());
+            return Ok(report);
         }
-        let moving = waiting.get_or_insert_with(|| notices.wait_for(&attendance.summary()));
-        if told != others {
-            if !told.is_empty() {
-                moving.now(&attendance.summary());
+        let moving = waiting.get_or_insert_with(|| reporter.wait_for(&report.summary()));
+        if printed != lines {
+            if !printed.is_empty() {
+                moving.set_message(&report.summary());
             }
-            others.iter().filter(|line| !told.contains(*line)).for_each(|line| moving.tell(line));
-            told = others;
+            lines.iter().filter(|line| !printed.contains(*line)).for_each(|line| moving.print(line));
+            printed = lines;
         }
-        moving.since(began.elapsed());
+        moving.set_elapsed(began.elapsed());
         tokio::time::sleep(AGAIN).await;
     }
 }

@@ -21,7 +21,6 @@ const MESSAGE: &str = "Apply a change that was approved by a quorum";
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reader {
-    /// The name of the reviewer.
     pub name: String,
     /// The place where its model was called, or the word that it was scripted.
     pub model: String,
@@ -139,7 +138,7 @@ impl Proposal {
 
     /// Returns the text that is decided on.
     pub fn change(&self) -> Result<Change, DecisionError> {
-        Ok(Change::new(&serde_json::to_string(self).unwrap_or_default())?)
+        Change::new(&serde_json::to_string(self).unwrap_or_default()).map_err(DecisionError::TooLong)
     }
 
     /// Reads a text that was decided on.
@@ -148,15 +147,17 @@ impl Proposal {
     ///
     /// [`DecisionError::NotProven`] if the text is not a proposal, or does not hold together.
     pub fn read(text: &str) -> Result<Self, DecisionError> {
-        let wrong = |why: String| DecisionError::NotProven(format!("the change cannot be read: {why}"));
-        let proposal: Self = serde_json::from_str(text).map_err(|why| wrong(why.to_string()))?;
-        if proposal.v != VERSION {
-            return Err(wrong(format!("its form is {}, but this program reads {VERSION}", proposal.v)));
-        }
-        if Digest::new(proposal.diff.as_bytes()) != proposal.diff_sha256 {
-            return Err(wrong("its diff has another digest".to_owned()));
-        }
-        Ok(proposal)
+        let why = match serde_json::from_str::<Self>(text) {
+            Err(why) => why.to_string(),
+            Ok(proposal) if proposal.v != VERSION => {
+                format!("its form is {}, but this program reads {VERSION}", proposal.v)
+            }
+            Ok(proposal) if Digest::new(proposal.diff.as_bytes()) != proposal.diff_sha256 => {
+                "its diff has another digest".to_owned()
+            }
+            Ok(proposal) => return Ok(proposal),
+        };
+        Err(DecisionError::NotProven(format!("the change cannot be read: {why}")))
     }
 
     /// Returns the number of added and removed lines in all files.
@@ -172,18 +173,12 @@ impl Proposal {
         roster: Digest,
         approvers: &[&str],
     ) -> String {
-        // A message may hold neither this program's trailers nor anything that git takes for the end of a message.
-        let is_own = |line: &&str| {
-            let line = line.trim_start();
-            !line.to_ascii_lowercase().starts_with("consensus-")
-                && !line.starts_with("---")
-                && !line.contains(">8")
-        };
         let message: String =
             self.message.chars().filter(|c| matches!(c, '\n' | '\t') || !c.is_control()).collect();
-        let message: Vec<&str> = message.trim().lines().filter(is_own).collect();
-        let subject = Some(message.join("\n").trim().to_owned()).filter(|message| !message.is_empty());
-        let mut text = format!("{}\n\n", subject.unwrap_or_else(|| MESSAGE.to_owned()));
+        let message: Vec<&str> = message.trim().lines().filter(|line| is_allowed(line)).collect();
+        let message = message.join("\n");
+        let message = if message.trim().is_empty() { MESSAGE } else { message.trim() };
+        let mut text = format!("{message}\n\n");
         let _ = writeln!(text, "Consensus-Sequence: {sequence}");
         let _ = writeln!(text, "Consensus-Change: sha256:{change}");
         let _ = writeln!(text, "Consensus-Roster: sha256:{roster}");
@@ -195,4 +190,11 @@ impl Proposal {
         }
         text
     }
+}
+
+/// Returns whether a line may be in a message: it is neither a trailer of this program nor anything that git takes for the end
+/// of a message.
+fn is_allowed(line: &str) -> bool {
+    let line = line.trim_start();
+    !line.to_ascii_lowercase().starts_with("consensus-") && !line.starts_with("---") && !line.contains(">8")
 }

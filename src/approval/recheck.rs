@@ -6,13 +6,13 @@
 
 use super::decision_error::DecisionError;
 use super::proposal::Proposal;
-use crate::repository::{Candidate, ChangeSource, Oid, Repository, RepositoryError};
+use crate::repository::{Candidate, Oid, Repository, RepositoryError};
 use crypto::Digest;
 use quorum::{Opinion, Severity};
 
 /// The result of an examination.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Examined {
+pub enum Examination {
     /// The proposal is as it claims to be, and is to be read. This is its change, made here.
     Readable(Box<Candidate>),
     /// There is nothing to read, and this is the opinion.
@@ -30,7 +30,7 @@ impl Proposal {
         repository: &Repository,
         branch: &str,
         tip: &Oid,
-    ) -> Result<Examined, DecisionError> {
+    ) -> Result<Examination, DecisionError> {
         let proposal = match Self::read(text) {
             Ok(proposal) => proposal,
             Err(why) => return Ok(reject(format!("it is not a proposal: {why}"))),
@@ -42,20 +42,19 @@ impl Proposal {
                 proposal.branch
             )));
         }
-        let candidate =
-            match repository.candidate(base.as_str(), ChangeSource::Patch(proposal.diff.as_bytes())) {
-                Ok(candidate) => candidate,
-                Err(RepositoryError::NoCommit(_)) => {
-                    return Ok(abstain(format!(
-                        "its base {} is not in this copy of the repository; --fetch REMOTE gets it",
-                        short(base)
-                    )));
-                }
-                Err(why @ (RepositoryError::DoesNotApply { .. } | RepositoryError::Nothing(_))) => {
-                    return Ok(reject(why.to_string()));
-                }
-                Err(why) => return Err(why.into()),
-            };
+        let candidate = match repository.candidate_of_patch(base.as_str(), proposal.diff.as_bytes()) {
+            Ok(candidate) => candidate,
+            Err(RepositoryError::NoCommit(_)) => {
+                return Ok(abstain(format!(
+                    "its base {} is not in this copy of the repository; --fetch REMOTE gets it",
+                    short(base)
+                )));
+            }
+            Err(why @ (RepositoryError::DoesNotApply { .. } | RepositoryError::Nothing(_))) => {
+                return Ok(reject(why.to_string()));
+            }
+            Err(why) => return Err(why.into()),
+        };
         // Earlier decisions must not be left behind.
         if !repository.is_ancestor(tip, base)? {
             return Ok(abstain(format!(
@@ -75,7 +74,7 @@ impl Proposal {
         if !is_so {
             return Ok(reject("its files, readers or facts are not as it claims".to_owned()));
         }
-        Ok(Examined::Readable(Box::new(candidate)))
+        Ok(Examination::Readable(Box::new(candidate)))
     }
 }
 
@@ -85,10 +84,10 @@ fn short(oid: &Oid) -> &str {
 }
 
 /// Rejects a false proposal. Its author is a liar, or has a fault that no one should build on.
-fn reject(reason: String) -> Examined {
-    Examined::Settled(Opinion::Reject { reason, severity: Severity::Critical })
+fn reject(reason: String) -> Examination {
+    Examination::Settled(Opinion::Reject { reason, severity: Severity::Critical })
 }
 
-fn abstain(reason: String) -> Examined {
-    Examined::Settled(Opinion::Abstain { reason })
+fn abstain(reason: String) -> Examination {
+    Examination::Settled(Opinion::Abstain { reason })
 }

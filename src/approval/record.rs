@@ -6,13 +6,13 @@ use serde_json::Value as Json;
 use super::decision_error::DecisionError;
 use super::proposal::Proposal;
 use super::verification::CommandVerification;
-use crate::report::quorum_in_words;
+use crate::report::describe_quorum;
 use crate::repository::Oid;
 use crypto::dsse::DsseEnvelope;
 use crypto::{Digest, Signature};
 use quorum::local_cluster::DecisionProof;
 use quorum::{
-    Change, Membership, ModelAt, ModelOpinion, Opinion, Packet, Proof, Proven, Roster, RosterEntry, Sequence,
+    Change, Membership, ModelAt, ModelOpinion, Opinion, Packet, Proof, ProvenDecision, Roster, Sequence,
     Statement, Value, Vote,
 };
 
@@ -50,7 +50,6 @@ struct RecordForm {
 /// One reviewer's vote.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct VotedFor {
-    /// The name of the reviewer.
     pub reviewer: String,
     /// Its model and the place where that was called, in words. If the vote does not name the model, this is the word of the
     /// process that asked it, or the roster's.
@@ -64,7 +63,7 @@ pub struct VotedFor {
 
 /// The content of a record that is proven.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Verified {
+pub struct VerifiedRecord {
     /// The repository's identity.
     pub chain: Digest,
     /// The place of the decision.
@@ -101,10 +100,10 @@ impl DecisionRecord {
     ///
     /// Never: the commits of a decision agree, and their authors are in the roster.
     pub(super) fn new(membership: &Membership, change: &str, decision: &DecisionProof<Signature>) -> Self {
-        let write = |message: &_| {
-            let text = membership.write(&Packet::Message(Clone::clone(message)));
+        let votes = decision.votes.iter().map(|message| {
+            let text = membership.write(&Packet::Message(message.clone()));
             serde_json::from_str(&text).expect("a written message is JSON")
-        };
+        });
         Self {
             v: FORM,
             chain: membership.chain(),
@@ -113,7 +112,7 @@ impl DecisionRecord {
                 .envelope(&decision.proof.commits)
                 .expect("a decision has commits to one thing"),
             change: change.to_owned(),
-            votes: decision.votes.iter().map(write).collect(),
+            votes: votes.collect(),
             roster: membership.roster().clone(),
         }
     }
@@ -124,22 +123,22 @@ impl DecisionRecord {
     ///
     /// [`DecisionError::NotProven`] if the text is not a record, and [`DecisionError::OtherForm`] if it has another form.
     pub fn read(text: &str) -> Result<Self, DecisionError> {
-        let wrong = |why: serde_json::Error| DecisionError::NotProven(format!("it cannot be read: {why}"));
         // Another form may have other fields.
-        let RecordForm { v } = serde_json::from_str(text).map_err(wrong)?;
-        if v != FORM {
-            return Err(DecisionError::OtherForm(v));
-        }
-        serde_json::from_str(text).map_err(wrong)
+        let read = match serde_json::from_str(text) {
+            Ok(RecordForm { v }) if v != FORM => return Err(DecisionError::OtherForm(v)),
+            Ok(RecordForm { .. }) => serde_json::from_str(text),
+            Err(why) => Err(why),
+        };
+        read.map_err(|why| DecisionError::NotProven(format!("it cannot be read: {why}")))
     }
 
     /// Returns the decision and its proof, if the signatures of a quorum of this roster are there.
-    fn proof(&self, membership: &Membership) -> Result<(Proven, Proof<Signature>), DecisionError> {
+    fn proof(&self, membership: &Membership) -> Result<(ProvenDecision, Proof<Signature>), DecisionError> {
         let proof = Proof { change: None, commits: membership.open(&self.envelope)? };
         let proven = proof.check(membership.quorum()).ok_or_else(|| {
-            let (found, wanted) = (proof.commits.len(), membership.quorum().size());
+            let (found, needed) = (proof.commits.len(), membership.quorum().size());
             DecisionError::NotProven(format!(
-                "it has {found} signatures on a decision, and {wanted} are needed"
+                "it has {found} signatures on a decision, and {needed} are needed"
             ))
         })?;
         if proven.sequence != self.sequence {
@@ -148,7 +147,7 @@ impl DecisionRecord {
             return Err(DecisionError::NotProven(why));
         }
         let change = Change::new(&self.change).map_err(|why| DecisionError::NotProven(why.to_string()))?;
-        let change = Some(change).filter(|change| change.value() == proven.value);
+        let change = if change.value() == proven.value { Some(change) } else { None };
         Ok((proven, Proof { change, ..proof }))
     }
 
@@ -157,7 +156,7 @@ impl DecisionRecord {
     /// # Errors
     ///
     /// [`DecisionError`] names the fault: a signature, a digest, or a vote that does not belong to the record.
-    pub fn verify(&self, roster: &Roster) -> Result<Verified, DecisionError> {
+    pub fn verify(&self, roster: &Roster) -> Result<VerifiedRecord, DecisionError> {
         let membership = Membership::new(self.chain, roster.clone())?;
         self.check(&membership).map(|(verified, _)| verified)
     }
@@ -166,7 +165,7 @@ impl DecisionRecord {
     pub(super) fn check(
         &self,
         membership: &Membership,
-    ) -> Result<(Verified, Proof<Signature>), DecisionError> {
+    ) -> Result<(VerifiedRecord, Proof<Signature>), DecisionError> {
         if self.v != FORM {
             return Err(DecisionError::OtherForm(self.v));
         }
@@ -187,30 +186,30 @@ impl DecisionRecord {
             }
             Value::Nothing => false,
         };
-        let name = |at: usize| roster.reviewers.get(at).map_or_else(String::new, |seat| seat.name.clone());
         let mut votes: Vec<(usize, VotedFor)> = Vec::new();
         for vote in &self.votes {
             let (by, ModelOpinion { opinion, model: signed_model }) = self.vote(membership, vote, change)?;
+            let name = reviewer_name(roster, by);
             if votes.iter().any(|(known, _)| *known == by) {
-                return Err(DecisionError::NotProven(format!("`{}` votes twice", name(by))));
+                return Err(DecisionError::NotProven(format!("`{name}` votes twice")));
             }
-            let reader = proposal.reviewers.iter().find(|reader| reader.name == name(by));
+            let reader = proposal.reviewers.iter().find(|reader| reader.name == name);
             let model = match (&signed_model, reader) {
                 (Some(model), _) => model.to_string(),
                 (None, Some(reader)) => reader.model.clone(),
                 (None, None) => NO_MODEL.to_owned(),
             };
-            votes.push((by, VotedFor { reviewer: name(by), model, signed_model, opinion }));
+            votes.push((by, VotedFor { reviewer: name, model, signed_model, opinion }));
         }
         // No dissent may be left out if all had voted before anything was decided.
         if !proposal.reviewers.is_empty() {
-            complete(membership, approved, &votes)?;
+            require_all_votes(membership, approved, &votes)?;
         }
-        let has_voted = |seat: &&RosterEntry| votes.iter().any(|(_, vote)| vote.reviewer == seat.name);
-        let silent = roster.reviewers.iter().filter(|seat| !has_voted(seat)).map(|seat| seat.name.clone());
+        let names = roster.reviewers.iter().map(|seat| seat.name.clone());
+        let silent = names.filter(|name| !votes.iter().any(|(_, vote)| vote.reviewer == *name)).collect();
         // For a change that was not approved: at least one honest reviewer has voted on it at this place.
         let is_proven = approved || votes.len() > membership.quorum().faults();
-        let verified = Verified {
+        let verified = VerifiedRecord {
             chain: self.chain,
             sequence: self.sequence,
             approved,
@@ -218,10 +217,10 @@ impl DecisionRecord {
             branch: is_proven.then(|| proposal.branch.clone()),
             base: is_proven.then(|| proposal.base.clone()),
             tree: is_proven.then(|| proposal.tree.clone()),
-            verification: proposal.verification.clone().filter(|_| is_proven),
-            signed_by: proof.commits.iter().map(|signed| name(signed.by)).collect(),
+            verification: if is_proven { proposal.verification.clone() } else { None },
+            signed_by: proof.commits.iter().map(|signed| reviewer_name(roster, signed.by)).collect(),
             quorum: membership.quorum().size(),
-            silent: silent.collect(),
+            silent,
             votes: votes.into_iter().map(|(_, vote)| vote).collect(),
         };
         Ok((verified, proof))
@@ -235,9 +234,9 @@ impl DecisionRecord {
         change: Digest,
     ) -> Result<(usize, ModelOpinion), DecisionError> {
         let foreign =
-            || DecisionError::NotProven("one of its votes is on something else, or is not a vote".to_owned());
+            DecisionError::NotProven("one of its votes is on something else, or is not a vote".to_owned());
         let Some(Packet::Message(message)) = membership.read(&vote.to_string(), |_, _| true)? else {
-            return Err(foreign());
+            return Err(foreign);
         };
         // Content that was left out in reading, or is written otherwise, is beyond every signature.
         let written = membership.write(&Packet::Message(message.clone()));
@@ -245,45 +244,48 @@ impl DecisionRecord {
         let is_it = is_whole
             && message.signed.sequence == self.sequence
             && matches!(message.signed.statement, Statement::Prepare { value, .. } if value == Value::Change(change));
-        let reading = message.opinion.filter(|_| is_it).ok_or_else(foreign)?;
-        // The author's key was checked: a prepare is a reviewer's.
-        Ok((message.signed.by, ModelOpinion::clone(&reading)))
+        match message.opinion {
+            // The author's key was checked: a prepare is a reviewer's.
+            Some(opinion) if is_it => Ok((message.signed.by, ModelOpinion::clone(&opinion))),
+            Some(_) | None => Err(foreign),
+        }
     }
 }
 
 /// Returns in words what the quorum of a decision tolerates, by the models that reviewers have signed with their votes.
 pub fn quorum_of_votes(membership: &Membership, votes: &[VotedFor]) -> String {
-    let signed = |name: &str| {
-        let vote = votes.iter().find(|vote| vote.reviewer == name)?;
-        Some(vote.signed_model.as_ref()?.model.clone())
-    };
     let seats = membership.roster().reviewers.iter();
-    let models: Vec<Option<String>> = seats.map(|seat| signed(&seat.name)).collect();
-    quorum_in_words(membership.quorum(), &models)
+    let models = seats.map(|seat| {
+        let vote = votes.iter().find(|vote| vote.reviewer == seat.name)?;
+        Some(vote.signed_model.as_ref()?.model.clone())
+    });
+    describe_quorum(membership.quorum(), &models.collect::<Vec<Option<String>>>())
+}
+
+/// Returns the name of the reviewer at this place of the roster.
+fn reviewer_name(roster: &Roster, at: usize) -> String {
+    roster.reviewers.get(at).map_or_else(String::new, |seat| seat.name.clone())
 }
 
 /// Checks that the votes of all reviewers are there, and could have led to the decision.
-fn complete(
+fn require_all_votes(
     membership: &Membership,
     approved: bool,
     votes: &[(usize, VotedFor)],
 ) -> Result<(), DecisionError> {
-    let wrong = |why: String| Err(DecisionError::NotProven(why));
     let quorum = membership.quorum();
-    if votes.len() != quorum.reviewers() {
-        return wrong(format!("it has the votes of {} of {} reviewers", votes.len(), quorum.reviewers()));
-    }
     let approving = votes.iter().filter(|(_, vote)| vote.opinion.vote() == Vote::Approve).count();
-    if approved && approving < quorum.size() {
-        return wrong(format!(
-            "it was approved, but only {approving} of the reviewers whose votes are in it approve"
-        ));
-    }
     let against = votes.len() - approving;
-    if !approved && against < quorum.blocking() {
-        return wrong(format!(
+    let why = if votes.len() != quorum.reviewers() {
+        format!("it has the votes of {} of {} reviewers", votes.len(), quorum.reviewers())
+    } else if approved && approving < quorum.size() {
+        format!("it was approved, but only {approving} of the reviewers whose votes are in it approve")
+    } else if !approved && against < quorum.blocking() {
+        format!(
             "it was not approved, but only {against} of the reviewers whose votes are in it do not approve"
-        ));
-    }
-    Ok(())
+        )
+    } else {
+        return Ok(());
+    };
+    Err(DecisionError::NotProven(why))
 }

@@ -9,39 +9,35 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 
+use super::connected_node::{ConnectedNode, print_unreachable};
 use super::decider::write_public;
+use super::decision_context::{DecisionContext, sandbox, verify};
 use super::error::ApprovalError;
-use super::history::{Beside, LedgerMatch, compare, told as told_by};
+use super::history::{LedgerContext, LedgerMatch, compare, landed_decisions};
 use super::keys::ORCHESTRATOR;
-use super::node::{
-    BaseState, Connections, Inbox, Inquiry, Node, Patience, Question, Questions, Readiness, ReviewerNode,
-    Unreached,
-};
+use super::node::{BaseQuery, BaseState, Node, PhaseTimeouts, Question, Readiness, ReviewerNode, Unreached};
 use super::proposal::Proposal;
-use super::recheck::Examined;
-use super::request::{ApprovalRequest, CutOff, passed};
-use super::review::{ReviewPlace, ReviewedRun, begun, review};
+use super::recheck::Examination;
+use super::request::{ApprovalRequest, CutOff, wait_until};
+use super::review::{ApprovalWatcher, ReviewEnd, reopen, review};
 use super::reviewers::Reviewers;
-use super::seat::{Seated, tell_missing};
-use super::site::{DecisionSite, sandbox, verified};
 use super::upstream::Upstream;
-use super::verification::Checked;
-use super::watcher::ApprovalWatcher;
+use super::verification::VerificationResult;
 use crate::config::FileConfig;
 use crate::engine::StopRequest;
 use crate::files::{SMALL_BYTES_MAX, read_text, write_whole};
 use crate::program::PROGRAM;
 use crate::repository::{Oid, Repository};
-use crate::run::{Notices, RunId};
+use crate::run::{Reporter, RunId};
 use crypto::{Digest, Signature};
 use protocol::Section;
 use protocol::text::escape;
 use quorum::node_machine::NodeAction;
 use quorum::{
-    Change, Membership, ModelOpinion, OPINION_BYTES_MAX, Opinion, Packet, Sequence, Severity, Signed,
-    SignedMessage, Value, Vote,
+    Change, Membership, ModelOpinion, OPINION_BYTES_MAX, Opinion, Packet, Sequence, Severity, SignedMessage,
+    Value, Vote,
 };
 
 /// The most characters in the text of an opinion. However they are written, they fit into what others read.
@@ -54,7 +50,6 @@ struct ReplicaReviewer<'a> {
     repository: Repository,
     upstream: Upstream,
     membership: Arc<Membership>,
-    /// The start of its log, as its owner has given it.
     /// The last place that the branch carried when it was at this commit.
     landed: RefCell<Option<(Oid, Sequence)>>,
     reviewers: Reviewers,
@@ -70,10 +65,7 @@ struct ReplicaReviewer<'a> {
 /// A reviewer that is ready to take part.
 pub struct ReviewingNode<'a> {
     name: String,
-    node: Node,
-    inbox: Inbox,
-    connections: Connections,
-    questions: Questions,
+    seat: ConnectedNode,
     reviewer: ReplicaReviewer<'a>,
 }
 
@@ -97,9 +89,11 @@ impl<'a> ReviewingNode<'a> {
         stop: watch::Receiver<StopRequest>,
         watcher: &'a dyn ApprovalWatcher,
     ) -> Result<Self, ApprovalError> {
-        let DecisionSite { repository, branch, keys, membership, addresses } = DecisionSite::open(request)?;
-        let needs_peers = || ApprovalError::Usage("--replica needs --peers".to_owned());
-        let addresses = addresses.ok_or_else(needs_peers)?;
+        let DecisionContext { repository, branch, keys, membership, addresses } =
+            DecisionContext::open(request)?;
+        let Some(addresses) = addresses else {
+            return Err(ApprovalError::Usage("--replica needs --peers".to_owned()));
+        };
         if name == ORCHESTRATOR {
             let why = format!("`{name}` proposes and has no vote; leave out --replica, and give a --change");
             return Err(ApprovalError::Usage(why));
@@ -112,13 +106,20 @@ impl<'a> ReviewingNode<'a> {
         let upstream = Upstream::new(branch, request.fetch.clone());
         upstream.fetch(&repository, watcher).await;
         let tip = upstream.tip(&repository)?;
-        reviewers.rules_are_of(&repository, &tip, request)?;
-        let seat = Seated::take(name, &keys, &membership, &addresses, request.listen.as_deref()).await?;
-        let Seated { mut node, inbox, connections, questions, folder, heard_at } = seat;
-        let place =
-            Beside { place: &folder, starts_at: request.ledger_starts_at, ..Beside::new(upstream.branch()) };
-        hold(&mut node, (&repository, &tip), &membership, place, watcher)?;
-        let known = node.known();
+        reviewers.require_rules_of(&repository, &tip, request)?;
+        let listen_at = request.listen.as_deref();
+        let mut seat = ConnectedNode::open(name, &keys, &membership, &addresses, listen_at).await?;
+        let folder = seat.folder.clone();
+        let context = LedgerContext {
+            branch: upstream.branch(),
+            place: &folder,
+            starts_at: request.ledger_starts_at,
+            known: seat.node.known(),
+            may_learn: !seat.node.is_new(),
+            is_reviewer: true,
+        };
+        reconcile_log(&mut seat.node, &repository, &tip, &membership, context, watcher)?;
+        let (heard_at, known) = (seat.heard_at, seat.node.known());
         watcher.status(&format!("{name}: heard at {heard_at}; decisions known: {known}"));
         let reviewer = ReplicaReviewer {
             request,
@@ -128,13 +129,13 @@ impl<'a> ReviewingNode<'a> {
             membership,
             landed: RefCell::new(None),
             reviewers,
-            runs: request.runs_dir.clone(),
+            runs: request.review.runs_dir.clone(),
             folder,
             stop,
             turn: Semaphore::new(1),
             watcher,
         };
-        Ok(Self { name: name.to_owned(), node, inbox, connections, questions, reviewer })
+        Ok(Self { name: name.to_owned(), seat, reviewer })
     }
 
     /// Takes part until a signal or the deadline comes. Returns whether a signal came.
@@ -143,67 +144,72 @@ impl<'a> ReviewingNode<'a> {
     ///
     /// [`ApprovalError`] if the reviewer cannot continue.
     pub async fn run(self, cut: CutOff) -> Result<bool, ApprovalError> {
-        let Self { mut node, mut inbox, connections, questions, reviewer, .. } = self;
+        let Self { seat, reviewer, .. } = self;
+        let ConnectedNode { mut node, mut inbox, connections, questions, .. } = seat;
         let (membership, watcher) = (&reviewer.membership, reviewer.watcher);
-        let patience = Patience { review: reviewer.request.review_timeout, ..Patience::default() };
+        let timeouts = PhaseTimeouts { review: reviewer.request.review_timeout, ..PhaseTimeouts::default() };
         let mut failure = None;
-        let tell = |action: &NodeAction<Signature>| match told(action, membership, &reviewer.folder, watcher)
-        {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(why) => {
-                failure = Some(why);
-                ControlFlow::Break(())
-            }
-        };
         let CutOff { mut stop, deadline } = cut;
+        let running = node.run(&mut inbox, &connections, &reviewer, timeouts, |action| {
+            match report_action(action, membership, &reviewer.folder, watcher) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(why) => {
+                    failure = Some(why);
+                    ControlFlow::Break(())
+                }
+            }
+        });
         let is_stopped = tokio::select! {
             biased;
-            () = stopped(&mut stop, &reviewer.turn) => true,
-            () = passed(deadline) => false,
-            ended = node.run(&mut inbox, &connections, &reviewer, patience, tell) => {
+            () = wait_for_stop(&mut stop, &reviewer.turn) => true,
+            () = wait_until(deadline) => false,
+            ended = running => {
                 ended?;
                 false
             }
-            () = tell_missing(&connections, membership, is_other_version, |line| watcher.warn(line)) => false,
+            () = print_unreachable(&connections, membership, is_other_version, |line| watcher.warn(line)) => false,
             () = reviewer.answer(questions) => false,
         };
-        failure.map_or(Ok(is_stopped), Err)
+        match failure {
+            Some(why) => Err(why),
+            None => Ok(is_stopped),
+        }
     }
 }
 
 /// Resolves when a signal has come and no review is under way any more: the replies of its open calls are paid for and kept.
-async fn stopped(stop: &mut watch::Receiver<StopRequest>, turn: &Semaphore) {
+async fn wait_for_stop(stop: &mut watch::Receiver<StopRequest>, turn: &Semaphore) {
     let _ = stop.changed().await;
     let _ = turn.acquire().await;
 }
 
 /// Compares the branch with this reviewer's log. A log that is missing, and should be there, is not begun anew. A log that
 /// lacks its end learns it from the others before anything is signed there. The start that the owner gives counts from then on.
-fn hold(
+fn reconcile_log(
     node: &mut Node,
-    (repository, tip): (&Repository, &Oid),
+    repository: &Repository,
+    tip: &Oid,
     membership: &Membership,
-    place: Beside<'_>,
-    notices: &dyn Notices,
+    context: LedgerContext<'_>,
+    reporter: &dyn Reporter,
 ) -> Result<(), ApprovalError> {
-    let (branch, said, known) = (place.branch, place.starts_at, node.known());
-    if let (Some(sequence), Some(_)) = (said, node.starts_at()) {
+    let LedgerContext { branch, starts_at: given, known, .. } = context;
+    if let (Some(sequence), Some(_)) = (given, node.starts_at()) {
         node.start_at(sequence)?;
     }
-    let told = told_by(repository, membership, tip, None)?;
-    let starts_at = node.starts_at().or(said);
-    let beside = Beside { starts_at, known, may_learn: !node.is_new(), is_reviewer: true, ..place };
-    let unknown = compare(&told, &beside, |told| match node.value_at(told.sequence) {
-        Some(value) => told.is(value),
-        None if told.sequence <= known => LedgerMatch::Same,
+    let landed = landed_decisions(repository, membership, tip, None)?;
+    let context = LedgerContext { starts_at: node.starts_at().or(given), ..context };
+    let unknown = compare(&landed, &context, |decision| match node.value_at(decision.sequence) {
+        Some(value) => decision.match_with(value),
+        None if decision.sequence <= known => LedgerMatch::Same,
         None => LedgerMatch::Nothing,
     })?;
-    if let Some(sequence) = said {
+    if let Some(sequence) = given {
         node.start_at(sequence)?;
     }
     if let Some(last) = unknown {
-        node.hold(last);
-        notices.warn(&format!(
+        node.hold_up_to(last);
+        reporter.warn(&format!(
             "`{branch}` carries decision {last}, but this log knows decisions up to {known}: nothing is signed up to {last} until the \
              others have shown what was decided"
         ));
@@ -220,7 +226,7 @@ fn is_other_version(why: &Unreached) -> bool {
 }
 
 /// Reports the outcome of decisions, and keeps the proof of a fraud.
-fn told(
+fn report_action(
     action: &NodeAction<Signature>,
     membership: &Membership,
     folder: &Path,
@@ -234,14 +240,12 @@ fn told(
                 Some(Value::Nothing) | None => "not approved".to_owned(),
             };
             watcher.status(&format!("decision {sequence}: {outcome}"));
-            watcher.decided(*sequence, value).map_err(ApprovalError::Printed)?;
+            watcher.report_decision(*sequence, value).map_err(ApprovalError::Printed)?;
         }
         NodeAction::Accuse(pair) => {
             let (first, second) = &**pair;
-            let packet = |signed: &Signed<Signature>| {
-                membership.write(&Packet::Message(SignedMessage::alone(signed.clone())))
-            };
-            let packets = [packet(first), packet(second)];
+            let packets = [first, second]
+                .map(|signed| membership.write(&Packet::Message(SignedMessage::alone(signed.clone()))));
             let text = format!("[{},\n {}]\n", packets[0], packets[1]);
             let digest = Digest::new(text.as_bytes()).to_string();
             let path = folder.join(format!("accusation-{}-{}.json", first.sequence, &digest[..8]));
@@ -275,7 +279,7 @@ impl ReviewerNode for ReplicaReviewer<'_> {
             drop(turn);
             return std::future::pending().await;
         }
-        let reading = match self.reading(sequence, change).await {
+        let reading = match self.review_change(sequence, change).await {
             Ok(Some(reading)) => reading,
             Ok(None) => {
                 self.watcher.warn(&format!(
@@ -298,13 +302,13 @@ impl ReviewerNode for ReplicaReviewer<'_> {
             return std::future::pending().await;
         }
         let ModelOpinion { opinion, model } = reading;
-        let opinion = bounded(opinion);
-        let said = match &opinion {
+        let opinion = bound_text(opinion);
+        let vote = match &opinion {
             Opinion::Approve { .. } => "approve".to_owned(),
             Opinion::Reject { reason, severity } => format!("reject ({severity}): {reason}"),
             Opinion::Abstain { reason } => format!("abstain: {reason}"),
         };
-        self.watcher.status(&escape::terminal(&format!("decision {sequence}: this reviewer voted {said}")));
+        self.watcher.status(&escape::terminal(&format!("decision {sequence}: this reviewer voted {vote}")));
         ModelOpinion { opinion, model }
     }
 }
@@ -315,18 +319,17 @@ fn cut_off() -> Opinion {
 }
 
 /// Bounds the text of an opinion that others will read.
-fn bounded(opinion: Opinion) -> Opinion {
-    let bounded = |text: String| text.chars().take(WORDS_CHARS_MAX).collect();
-    match opinion {
-        Opinion::Approve { confidence, notes } => Opinion::Approve { confidence, notes: bounded(notes) },
-        Opinion::Reject { reason, severity } => Opinion::Reject { reason: bounded(reason), severity },
-        Opinion::Abstain { reason } => Opinion::Abstain { reason: bounded(reason) },
-    }
+fn bound_text(mut opinion: Opinion) -> Opinion {
+    let (Opinion::Approve { notes: text, .. }
+    | Opinion::Reject { reason: text, .. }
+    | Opinion::Abstain { reason: text }) = &mut opinion;
+    *text = text.chars().take(WORDS_CHARS_MAX).collect();
+    opinion
 }
 
 impl ReplicaReviewer<'_> {
     /// Answers parties that ask whether this one could take part. Never ends.
-    async fn answer(&self, mut questions: Questions) {
+    async fn answer(&self, mut questions: mpsc::Receiver<Question>) {
         while let Some(Question { about, answer }) = questions.recv().await {
             // The party that asked may have gone. Only a commit that git can name is fetched.
             if answer.is_closed() {
@@ -338,13 +341,13 @@ impl ReplicaReviewer<'_> {
                 self.upstream.fetch_when_due(&self.repository, self.watcher).await;
                 state = self.state_of(&about);
             }
-            let failure = self.upstream.failure().filter(|_| state != BaseState::Known);
+            let fetch_failed = if state == BaseState::Known { None } else { self.upstream.failure() };
             let readiness = Readiness {
                 program: PROGRAM.to_owned(),
                 base: state,
                 verifies: self.request.verify.is_some(),
                 review_s: self.request.review_timeout.as_secs(),
-                fetch_failed: failure,
+                fetch_failed,
             };
             // The party that asked may have gone by now.
             let _ = answer.send(readiness);
@@ -353,22 +356,27 @@ impl ReplicaReviewer<'_> {
     }
 
     /// Returns the state of a base in this copy. A base that git cannot look up could not be reviewed either.
-    fn state_of(&self, Inquiry { base, branch }: &Inquiry) -> BaseState {
-        if *branch != self.upstream.branch() {
+    fn state_of(&self, about: &BaseQuery) -> BaseState {
+        if about.branch != self.upstream.branch() {
             return BaseState::OtherBranch;
         }
-        let state = || {
-            let base = Oid::try_from(base.clone()).ok()?;
-            let base = self.repository.commit_of(base.as_str()).ok()?;
-            let tip = self.upstream.tip(&self.repository).ok()?;
-            let is_ahead = self.repository.is_ancestor(&tip, &base).ok()?;
-            Some(if is_ahead { BaseState::Known } else { BaseState::Behind })
-        };
-        state().unwrap_or(BaseState::Missing)
+        match self.reaches_base(&about.base) {
+            Some(true) => BaseState::Known,
+            Some(false) => BaseState::Behind,
+            None => BaseState::Missing,
+        }
+    }
+
+    /// Returns whether the branch is at this base or comes before it, or `None` if git cannot look it up.
+    fn reaches_base(&self, base: &str) -> Option<bool> {
+        let base = Oid::try_from(base.to_owned()).ok()?;
+        let base = self.repository.commit_of(base.as_str()).ok()?;
+        let tip = self.upstream.tip(&self.repository).ok()?;
+        self.repository.is_ancestor(&tip, &base).ok()
     }
 
     /// Resolves when a signal has come. Work that costs nothing is not waited for then.
-    async fn signal(&self) {
+    async fn wait_for_signal(&self) {
         let mut stop = self.stop.clone();
         if stop.wait_for(|asked| *asked != StopRequest::None).await.is_err() {
             std::future::pending::<()>().await;
@@ -381,7 +389,7 @@ impl ReplicaReviewer<'_> {
     }
 
     /// Returns the last place of a decision of this roster that the branch carries by now; 0 if it carries none.
-    fn landed(&self) -> Result<Sequence, ApprovalError> {
+    fn last_landed(&self) -> Result<Sequence, ApprovalError> {
         let tip = self.upstream.tip(&self.repository)?;
         let before = self.landed.borrow().clone();
         let (since, last) = before.map_or((None, 0), |(tip, last)| (Some(tip), last));
@@ -390,78 +398,81 @@ impl ReplicaReviewer<'_> {
             Some(since) if self.repository.is_ancestor(&since, &tip)? => Some(since),
             Some(_) | None => None,
         };
-        let told = told_by(&self.repository, &self.membership, &tip, since.as_ref())?;
-        let told = told.first().map_or(0, |told| told.sequence);
-        let last = last.max(told);
+        let landed = landed_decisions(&self.repository, &self.membership, &tip, since.as_ref())?;
+        let last = landed.first().map_or(last, |decision| last.max(decision.sequence));
         self.landed.replace(Some((tip, last)));
         Ok(last)
     }
 
     /// Reads a change. Returns `None` if the branch already carries a decision at this place, or a later one.
-    async fn reading(
+    async fn review_change(
         &self,
         sequence: Sequence,
         change: &Change,
     ) -> Result<Option<ModelOpinion>, ApprovalError> {
         tokio::select! {
             () = self.upstream.fetch(&self.repository, self.watcher) => {}
-            () = self.signal() => return Ok(Some(cut_off().into())),
+            () = self.wait_for_signal() => return Ok(Some(cut_off().into())),
         }
-        if self.landed()? >= sequence {
+        if self.last_landed()? >= sequence {
             return Ok(None);
         }
         let (branch, tip) = (self.upstream.branch(), self.upstream.tip(&self.repository)?);
         let candidate = match Proposal::examine(change.text(), &self.repository, branch, &tip)? {
-            Examined::Readable(candidate) => candidate,
-            Examined::Settled(Opinion::Abstain { reason }) => {
+            Examination::Readable(candidate) => candidate,
+            Examination::Settled(Opinion::Abstain { reason }) => {
                 let failure = self.upstream.failure().map(|why| format!(" ({why})"));
                 let reason = reason + &failure.unwrap_or_default();
                 return Ok(Some(Opinion::Abstain { reason }.into()));
             }
-            Examined::Settled(opinion) => return Ok(Some(opinion.into())),
+            Examination::Settled(opinion) => return Ok(Some(opinion.into())),
         };
-        self.reviewers.rules_are_of(&self.repository, &candidate.base, self.request)?;
+        self.reviewers.require_rules_of(&self.repository, &candidate.base, self.request)?;
         // A new run has an id of its own, which gives its seed.
         let new = RunId::new();
-        let builder = self.reviewers.draft(&self.request.reviewed_by(), &candidate.diff, new)?;
+        let request = &self.request.review;
+        let builder = self.reviewers.draft(request, &candidate.diff, new)?;
         // A review that was begun before this process was killed continues in its own run.
         let note = self.folder.join(format!("review-{}", change.digest()));
         let noted = read_text(&note, SMALL_BYTES_MAX).ok().and_then(|id| RunId::from_text(&id));
-        let earlier =
-            noted.and_then(|id: RunId| Some((id, begun(&self.runs.join(id.to_string()), builder.setup())?)));
-        let (id, earlier) = earlier.map_or_else(|| (new, None), |(id, run)| (id, Some(run)));
+        let (mut id, mut earlier) = (new, None);
+        if let Some(noted) = noted
+            && let Some(run) = reopen(&self.runs.join(noted.to_string()), builder.setup())
+        {
+            (id, earlier) = (noted, Some(run));
+        }
         let dir = self.runs.join(id.to_string());
         write_whole(&note, &format!("{id}\n"), 0o600).map_err(ApprovalError::Note)?;
-        let ready = self
-            .reviewers
-            .prepare(&self.request.reviewed_by(), &self.file, builder, &dir, self.watcher)
-            .await?;
-        let place = ReviewPlace { dir: &dir, id, began: Instant::now() };
-        let reviewed = review(ready, earlier, place, self.stop.clone(), self.watcher).await?;
+        let ready = self.reviewers.prepare(request, &self.file, builder, &dir, self.watcher).await?;
+        let (began, stop) = (Instant::now(), self.stop.clone());
+        let reviewed = review(ready, earlier, &dir, id, began, stop, self.watcher).await?;
         let model = reviewed.model_of(0);
         let opinion = self.opinion(reviewed, &candidate.tree, &dir).await?;
         Ok(Some(ModelOpinion { opinion, model }))
     }
 
     /// Returns the opinion of this reviewer, after its model has reviewed a change and its own command has run on the tree.
-    async fn opinion(&self, reviewed: ReviewedRun, tree: &Oid, dir: &Path) -> Result<Opinion, ApprovalError> {
-        let ReviewedRun { result, .. } = reviewed;
+    async fn opinion(&self, reviewed: ReviewEnd, tree: &Oid, dir: &Path) -> Result<Opinion, ApprovalError> {
+        let ReviewEnd { result, .. } = reviewed;
         let Section::Approval(section) = result.section else {
             return Err(ApprovalError::Internal("the run is not a review"));
         };
-        let is_whole = result.outcome.is_final();
-        let review = section.reviews.into_iter().next().filter(|_| is_whole);
-        let reason = result.reason.unwrap_or_else(|| result.outcome.name().to_owned());
-        let opinion = review.map(|review| review.opinion).ok_or(ApprovalError::NoReview(reason))?;
+        let opinion = match section.reviews.into_iter().next() {
+            Some(review) if result.outcome.is_final() => review.opinion,
+            Some(_) | None => {
+                let reason = result.reason.unwrap_or_else(|| result.outcome.name().to_owned());
+                return Err(ApprovalError::NoReview(reason));
+            }
+        };
         if opinion.vote() != Vote::Approve {
             return Ok(opinion);
         }
         // The content of a change is run only after it was read.
         let checked = tokio::select! {
-            checked = verified(self.request, &self.repository, tree, dir, self.watcher) => checked?,
-            () = self.signal() => return Ok(cut_off()),
+            checked = verify(self.request, &self.repository, tree, dir, self.watcher) => checked?,
+            () = self.wait_for_signal() => return Ok(cut_off()),
         };
-        if let Some(Checked::Failed { how, is_missing, .. }) = checked {
+        if let Some(VerificationResult::Failed { how, is_missing, .. }) = checked {
             if is_missing {
                 let reason = format!("the command of this reviewer cannot be started: {how}");
                 return Ok(Opinion::Abstain { reason });

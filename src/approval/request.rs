@@ -15,91 +15,7 @@ use crate::run::MockChoice;
 use crate::sandbox::Confinement;
 use quorum::Sequence;
 
-/// A request for a decision: a change, its reviewers, and the branch on which it lands.
-#[derive(Clone, Debug)]
-pub struct ApprovalRequest {
-    pub repo: PathBuf,
-    /// The change: a file with a patch, `-` for one on standard input, or a branch.
-    pub change: String,
-    /// The branch that it lands on.
-    pub base: String,
-    /// Whether work trees that have the branch checked out are updated with it.
-    pub with_checkout: bool,
-    /// A command that must succeed on the changed files.
-    pub verify: Option<String>,
-    /// The time limit of that command.
-    pub verify_timeout: Duration,
-    /// The way in which that command is run.
-    pub confinement: Confinement,
-    /// An LCOV tracefile.
-    pub coverage: Option<PathBuf>,
-    /// A SARIF log with the findings of other tools.
-    pub findings: Option<PathBuf>,
-    /// The folder with the reviewers' keys.
-    pub keys: PathBuf,
-    /// The start of the log of decisions, as the owner gives it.
-    pub ledger_starts_at: Option<Sequence>,
-    /// The commit's message.
-    pub message: Option<String>,
-    /// The roleset of the reviewers.
-    pub roleset: Option<String>,
-    /// A folder with rolesets that is searched first.
-    pub rolesets_dir: Option<PathBuf>,
-    /// The places where models are called, without the script of mock reviewers.
-    pub servers: Chosen,
-    /// Scripted reviewers, if they are wanted.
-    pub mock: MockChoice,
-    /// The file with the addresses of all parties, if each is in a process of its own.
-    pub peers: Option<PathBuf>,
-    /// The address on which this party listens, if it is not the one in that file.
-    pub listen: Option<String>,
-    /// A remote to fetch the branch from before each review.
-    pub fetch: Option<String>,
-    /// The time that a reviewer may take before the others continue without it.
-    pub review_timeout: Duration,
-    /// The most tokens of one reply, for every reviewer.
-    pub max_tokens: Option<u32>,
-    /// The seed of every draw.
-    pub seed: Option<u64>,
-    /// The limits of the review.
-    pub limits: Limits,
-    /// The folder of run folders.
-    pub runs_dir: PathBuf,
-    /// The file for a copy of the record.
-    pub output: Option<PathBuf>,
-    /// The run of a review that was made before.
-    pub review: Option<String>,
-    /// The file for the findings, as SARIF.
-    pub sarif: Option<PathBuf>,
-}
-
-/// The reviewers of a change, and the way in which they review it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ReviewedBy<'a> {
-    pub(super) roleset: Option<&'a str>,
-    pub(super) rolesets_dir: Option<&'a PathBuf>,
-    pub(super) servers: &'a Chosen,
-    pub(super) mock: &'a MockChoice,
-    pub(super) max_tokens: Option<u32>,
-    pub(super) seed: Option<u64>,
-    pub(super) limits: Limits,
-}
-
-impl ApprovalRequest {
-    pub(super) fn reviewed_by(&self) -> ReviewedBy<'_> {
-        ReviewedBy {
-            roleset: self.roleset.as_deref(),
-            rolesets_dir: self.rolesets_dir.as_ref(),
-            servers: &self.servers,
-            mock: &self.mock,
-            max_tokens: self.max_tokens,
-            seed: self.seed,
-            limits: self.limits,
-        }
-    }
-}
-
-/// A request for a review of a change without a decision.
+/// A request for a review of a change.
 #[derive(Clone, Debug)]
 pub struct ReviewRequest {
     /// The repository, unless the change is a patch.
@@ -126,18 +42,44 @@ pub struct ReviewRequest {
     pub runs_dir: PathBuf,
 }
 
-impl ReviewRequest {
-    pub(super) fn reviewed_by(&self) -> ReviewedBy<'_> {
-        ReviewedBy {
-            roleset: self.roleset.as_deref(),
-            rolesets_dir: self.rolesets_dir.as_ref(),
-            servers: &self.servers,
-            mock: &self.mock,
-            max_tokens: self.max_tokens,
-            seed: self.seed,
-            limits: self.limits,
-        }
-    }
+/// A request for a decision: a change, its reviewers, and the branch on which it lands.
+#[derive(Clone, Debug)]
+pub struct ApprovalRequest {
+    /// The change, the branch that it lands on, and the way in which it is reviewed. The change is a file with a patch, `-` for
+    /// one on standard input, or a branch.
+    pub review: ReviewRequest,
+    /// Whether work trees that have the branch checked out are updated with it.
+    pub with_checkout: bool,
+    /// A command that must succeed on the changed files.
+    pub verify: Option<String>,
+    /// The time limit of that command.
+    pub verify_timeout: Duration,
+    /// The way in which that command is run.
+    pub confinement: Confinement,
+    /// An LCOV tracefile.
+    pub coverage: Option<PathBuf>,
+    /// A SARIF log with the findings of other tools.
+    pub findings: Option<PathBuf>,
+    /// The folder with the reviewers' keys.
+    pub keys: PathBuf,
+    /// The start of the log of decisions, as the owner gives it.
+    pub ledger_starts_at: Option<Sequence>,
+    /// The commit's message.
+    pub message: Option<String>,
+    /// The file with the addresses of all parties, if each is in a process of its own.
+    pub peers: Option<PathBuf>,
+    /// The address on which this party listens, if it is not the one in that file.
+    pub listen: Option<String>,
+    /// A remote to fetch the branch from before each review.
+    pub fetch: Option<String>,
+    /// The time that a reviewer may take before the others continue without it.
+    pub review_timeout: Duration,
+    /// The file for a copy of the record.
+    pub output: Option<PathBuf>,
+    /// The run of a review that was made before.
+    pub earlier_review: Option<String>,
+    /// The file for the findings, as SARIF.
+    pub sarif: Option<PathBuf>,
 }
 
 /// The ways in which a decision can be cut off: a signal, or a deadline.
@@ -151,9 +93,9 @@ pub struct CutOff {
 
 impl CutOff {
     /// Resolves when the deadline or a signal has come. `left` says what is left then.
-    pub(super) async fn heard(&mut self, left: &'static str) -> ApprovalError {
+    pub(super) async fn wait(&mut self, left: &'static str) -> ApprovalError {
         tokio::select! {
-            () = passed(self.deadline) => ApprovalError::TooLate(left),
+            () = wait_until(self.deadline) => ApprovalError::TooLate(left),
             _ = self.stop.changed() => ApprovalError::Interrupted(left),
         }
     }
@@ -165,7 +107,7 @@ impl CutOff {
 }
 
 /// Resolves when this moment has come, and never without one.
-pub(super) async fn passed(moment: Option<Instant>) {
+pub(super) async fn wait_until(moment: Option<Instant>) {
     match moment {
         Some(moment) => tokio::time::sleep_until(moment.into()).await,
         None => std::future::pending().await,

@@ -7,23 +7,38 @@ use tokio::sync::watch;
 
 use super::error::ApprovalError;
 use super::request::ApprovalRequest;
-use super::watcher::ApprovalWatcher;
-use crate::engine::{Engine, Resumption, RunState, StopRequest};
+use crate::engine::{Engine, Observer, PreparedRun, Resumption, RunState, StopRequest};
 use crate::journal::{FILE_NAME, Journal, RunSpec, Writer, read};
-use crate::provider::launch::Launched;
 use crate::report::RunResult;
-use crate::run::{FinishedRun, ReadyRun, RunId, drive, find_run, introduce};
+use crate::run::{FinishedRun, Reporter, RunId, drive, find_run, introduce};
 use protocol::core::Endpoint;
 use protocol::{Outcome, RunSetup};
-use quorum::ModelAt;
+use quorum::{ModelAt, Sequence, Value};
+
+/// A receiver of the reports of reviews and decisions. The caller decides where they go.
+pub trait ApprovalWatcher: Reporter {
+    /// Makes an observer of one review, which is dropped when the review has ended.
+    fn review_observer(&self) -> Box<dyn Observer + '_>;
+
+    /// Reports the end of a review, with its folder and the endpoints of its models.
+    fn report_review(&self, result: &RunResult, dir: &Path, endpoints: &[Endpoint]);
+
+    /// Reports the value that a reviewer in a process of its own has learned to be decided at this place; `None` if its proof
+    /// does not hold.
+    ///
+    /// # Errors
+    ///
+    /// Any error in writing the report, which ends the reviewer.
+    fn report_decision(&self, sequence: Sequence, value: Option<Value>) -> std::io::Result<()>;
+}
 
 /// A review that has ended, and the endpoints of its models.
-pub(super) struct ReviewedRun {
+pub(super) struct ReviewEnd {
     pub(super) result: RunResult,
     pub(super) endpoints: Vec<Endpoint>,
 }
 
-impl ReviewedRun {
+impl ReviewEnd {
     /// Returns the model that has answered for the reviewer at this place, and the place where it was called.
     pub(super) fn model_of(&self, at: usize) -> Option<ModelAt> {
         let (endpoint, agent) = (self.endpoints.get(at)?, self.result.agents.get(at)?);
@@ -32,35 +47,28 @@ impl ReviewedRun {
 }
 
 /// Returns a review by this very setup that was begun in a run folder, so that it can be continued.
-pub(super) fn begun(dir: &Path, setup: &RunSetup) -> Option<(Writer, Journal)> {
+pub(super) fn reopen(dir: &Path, setup: &RunSetup) -> Option<(Writer, Journal)> {
     let (writer, journal) = Writer::reopen(dir).ok()?;
     let state = RunState::replay(&journal.records).ok()?;
-    is_by(&state, setup).then_some((writer, journal))
+    if is_by(&state, setup) { Some((writer, journal)) } else { None }
 }
 
 /// Returns whether a review was made by this setup, apart from draws, which differ from run to run.
 fn is_by(state: &RunState, setup: &RunSetup) -> bool {
-    let made = &state.opened().setup;
-    RunSetup { seed: made.seed, ..setup.clone() } == *made
+    let own = &state.opened().setup;
+    RunSetup { seed: own.seed, ..setup.clone() } == *own
 }
 
-/// The place of a review: its folder, its id, and the moment from which its time counts.
-pub(super) struct ReviewPlace<'a> {
-    pub(super) dir: &'a Path,
-    pub(super) id: RunId,
-    pub(super) began: Instant,
-}
-
-/// Lets the reviewers read the change, or continues a review that was begun.
+/// Lets the reviewers read the change, or continues a review that was begun. Its time counts from `began`.
 pub(super) async fn review(
-    ready: ReadyRun,
+    mut prepared: PreparedRun,
     earlier: Option<(Writer, Journal)>,
-    place: ReviewPlace<'_>,
+    dir: &Path,
+    id: RunId,
+    began: Instant,
     stop: watch::Receiver<StopRequest>,
     watcher: &dyn ApprovalWatcher,
-) -> Result<ReviewedRun, ApprovalError> {
-    let ReviewPlace { dir, id, began } = place;
-    let ReadyRun { prepared, server, .. } = ready;
+) -> Result<ReviewEnd, ApprovalError> {
     introduce(prepared.spec(), None, id, watcher);
     let observer = watcher.review_observer();
     let mut engine = match earlier {
@@ -68,24 +76,24 @@ pub(super) async fn review(
             let has_ended = RunState::replay(&journal.records)?.outcome().is_some_and(Outcome::is_final);
             let RunSpec { limits, endpoints, .. } = prepared.spec().clone();
             let now = if has_ended { Resumption::default() } else { Resumption::new(limits, endpoints) };
-            let now = now.on_server(server.as_ref().map(Launched::lifeline)).counted_from(began);
+            let now = now.on_server(prepared.take_server()).count_from(began);
             Engine::resume(writer, &journal, now, &*observer)?
         }
-        None => Engine::start(dir, &id.to_string(), prepared.counted_from(began), &*observer)?,
+        None => Engine::start(dir, &id.to_string(), prepared.count_from(began), &*observer)?,
     };
-    let FinishedRun { result, written, .. } = drive(&mut engine, server, stop, dir).await?;
+    let FinishedRun { result, written, .. } = drive(&mut engine, stop, dir).await?;
     // A review that had ended was made where its journal says, even if models are called elsewhere today.
     let endpoints = engine.state().endpoints().to_vec();
     drop(engine);
     drop(observer);
-    watcher.reviewed(&result, dir, &endpoints);
+    watcher.report_review(&result, dir, &endpoints);
     written?;
-    Ok(ReviewedRun { result, endpoints })
+    Ok(ReviewEnd { result, endpoints })
 }
 
 /// Returns a review that was made before, of the very same diff and by the same roleset.
-pub(super) fn reviewed(request: &ApprovalRequest, setup: &RunSetup) -> Result<ReviewedRun, ApprovalError> {
-    let dir = find_run(request.review.as_deref(), &request.runs_dir)?;
+pub(super) fn find_earlier(request: &ApprovalRequest, setup: &RunSetup) -> Result<ReviewEnd, ApprovalError> {
+    let dir = find_run(request.earlier_review.as_deref(), &request.review.runs_dir)?;
     let journal = read(&dir.join(FILE_NAME))?;
     let state = RunState::replay(&journal.records)?;
     if !is_by(&state, setup) {
@@ -95,5 +103,5 @@ pub(super) fn reviewed(request: &ApprovalRequest, setup: &RunSetup) -> Result<Re
         )));
     }
     let result = RunResult::new(&state, journal.head);
-    Ok(ReviewedRun { result, endpoints: state.endpoints().to_vec() })
+    Ok(ReviewEnd { result, endpoints: state.endpoints().to_vec() })
 }

@@ -10,16 +10,15 @@ use std::time::Instant;
 use tokio::sync::watch;
 
 use super::error::ApprovalError;
-use super::given_change::patch;
+use super::given_change::read_patch;
 use super::request::ReviewRequest;
-use super::review::{ReviewPlace, review};
+use super::review::{ApprovalWatcher, review};
 use super::reviewers::Reviewers;
-use super::watcher::ApprovalWatcher;
 use crate::config::{FileConfig, Roleset};
 use crate::engine::StopRequest;
 use crate::report::RunResult;
-use crate::repository::{ChangeSource, Repository, RepositoryError};
-use crate::run::{Notices, RunId};
+use crate::repository::{Repository, RepositoryError};
+use crate::run::{Reporter, RunId};
 use protocol::RunSetup;
 
 /// A review that has ended, and its folder.
@@ -48,9 +47,9 @@ impl<'a> ReadChange<'a> {
     pub fn read(
         request: &'a ReviewRequest,
         file: &'a FileConfig,
-        notices: &dyn Notices,
+        reporter: &dyn Reporter,
     ) -> Result<Self, ApprovalError> {
-        let diff = read_diff(&request.repo, &request.change, &request.base, notices)?;
+        let diff = read_diff(&request.repo, &request.change, &request.base, reporter)?;
         Ok(Self { request, file, diff })
     }
 
@@ -60,9 +59,8 @@ impl<'a> ReadChange<'a> {
     ///
     /// [`ApprovalError`] if it cannot be reviewed.
     pub fn setup(&self) -> Result<(RunSetup, Roleset), ApprovalError> {
-        let asked = self.request.reviewed_by();
-        let reviewers = Reviewers::of(&asked, self.file)?;
-        let setup = reviewers.draft(&asked, &self.diff, RunId::new())?.setup().clone();
+        let reviewers = Reviewers::of(self.request, self.file)?;
+        let setup = reviewers.draft(self.request, &self.diff, RunId::new())?.setup().clone();
         Ok((setup, reviewers.roleset))
     }
 
@@ -77,14 +75,12 @@ impl<'a> ReadChange<'a> {
         began: Instant,
         watcher: &dyn ApprovalWatcher,
     ) -> Result<ChangeReview, ApprovalError> {
-        let asked = self.request.reviewed_by();
-        let reviewers = Reviewers::of(&asked, self.file)?;
+        let reviewers = Reviewers::of(self.request, self.file)?;
         let id = RunId::new();
         let dir = self.request.runs_dir.join(id.to_string());
-        let builder = reviewers.draft(&asked, &self.diff, id)?;
-        let ready = reviewers.prepare(&asked, self.file, builder, &dir, watcher).await?;
-        let place = ReviewPlace { dir: &dir, id, began };
-        let result = review(ready, None, place, stop, watcher).await?.result;
+        let builder = reviewers.draft(self.request, &self.diff, id)?;
+        let ready = reviewers.prepare(self.request, self.file, builder, &dir, watcher).await?;
+        let result = review(ready, None, &dir, id, began, stop, watcher).await?.result;
         Ok(ChangeReview { result, dir })
     }
 }
@@ -98,11 +94,11 @@ pub fn read_diff(
     repo: &Path,
     change: &str,
     base: &str,
-    notices: &dyn Notices,
+    reporter: &dyn Reporter,
 ) -> Result<Vec<u8>, ApprovalError> {
-    match patch(change)? {
+    match read_patch(change)? {
         Some(patch) => Ok(patch),
-        None => difference(repo, change, base, notices),
+        None => difference(repo, change, base, reporter),
     }
 }
 
@@ -112,7 +108,7 @@ fn difference(
     repo: &Path,
     change: &str,
     base: &str,
-    notices: &dyn Notices,
+    reporter: &dyn Reporter,
 ) -> Result<Vec<u8>, ApprovalError> {
     let repository = match Repository::open(repo) {
         Err(RepositoryError::NotARepository(folder)) => {
@@ -127,10 +123,10 @@ fn difference(
     let remote = format!("origin/{base}");
     let base = match repository.commit_of(base) {
         Err(RepositoryError::NoCommit(_)) if repository.commit_of(&remote).is_ok() => {
-            notices.status(&format!("compared with `{remote}`: there is no `{base}` here"));
+            reporter.status(&format!("compared with `{remote}`: there is no `{base}` here"));
             remote
         }
         found => found.map(|_| base.to_owned())?,
     };
-    Ok(repository.candidate(&base, ChangeSource::Branch(change))?.diff)
+    Ok(repository.candidate_of_branch(&base, change)?.diff)
 }

@@ -5,14 +5,12 @@ use std::path::Path;
 
 use super::error::ApprovalError;
 use super::keys::KeyFolder;
-use super::request::{ApprovalRequest, ReviewedBy};
+use super::request::{ApprovalRequest, ReviewRequest};
 use crate::config::{Chosen, FileConfig, PROJECT_FILE, Packs, Roleset, launch_command};
-use crate::engine::RunBuilder;
-use crate::provider::launch::Launched;
+use crate::engine::{PreparedRun, RunBuilder};
 use crate::repository::{Oid, Repository};
 use crate::run::{
-    NamedRoleset, Notices, ReadyRun, RunId, SERVER_LOG, check_prices, find_servers, launch, mock_script,
-    read_named,
+    NamedRoleset, Reporter, RunId, SERVER_LOG, check_prices, find_servers, launch, mock_script, read_named,
 };
 use protocol::core::MOCK;
 use protocol::text::escape;
@@ -40,10 +38,10 @@ pub(super) struct Reviewers {
 
 impl Reviewers {
     /// Reads the reviewers of a roleset.
-    pub(super) fn of(asked: &ReviewedBy<'_>, file: &FileConfig) -> Result<Self, ApprovalError> {
-        let named = asked.roleset.unwrap_or(ROLESET);
+    pub(super) fn of(request: &ReviewRequest, file: &FileConfig) -> Result<Self, ApprovalError> {
+        let named = request.roleset.as_deref().unwrap_or(ROLESET);
         let NamedRoleset { name, mut roleset, packs, .. } =
-            read_named(Some(named), asked.rolesets_dir, file)?;
+            read_named(Some(named), request.rolesets_dir.as_ref(), file)?;
         if !matches!(roleset.params, Params::Approval(_)) {
             let protocol = roleset.params.protocol();
             let why = format!(
@@ -52,7 +50,7 @@ impl Reviewers {
             return Err(ApprovalError::Usage(why));
         }
         for agent in &mut roleset.agents {
-            agent.max_tokens = asked.max_tokens.unwrap_or(agent.max_tokens);
+            agent.max_tokens = request.max_tokens.unwrap_or(agent.max_tokens);
         }
         Ok(Self { name, roleset, packs })
     }
@@ -63,13 +61,14 @@ impl Reviewers {
         file: &FileConfig,
         keys: &KeyFolder,
     ) -> Result<Self, ApprovalError> {
-        let is_scripted = request.mock.is_wanted || request.mock.script.is_some();
+        let mock = &request.review.mock;
+        let is_scripted = mock.is_wanted || mock.script.is_some();
         if is_scripted && keys.roster().reviewers.iter().any(|seat| seat.domain != MOCK) {
             return Err(ApprovalError::Usage(
                 "scripts would sign with real keys; make keys for a rehearsal with `consensus keys generate DIR --mock`".to_owned(),
             ));
         }
-        let found = Self::of(&request.reviewed_by(), file)?;
+        let found = Self::of(&request.review, file)?;
         let seats: Vec<&str> = keys.roster().reviewers.iter().map(|seat| seat.name.as_str()).collect();
         let agents: Vec<&str> = found.roleset.agents.iter().map(|agent| agent.name.as_str()).collect();
         if seats != agents {
@@ -86,7 +85,7 @@ impl Reviewers {
 
     /// Refuses rules that a change could have brought: files that git keeps in this very repository, and that differ from those
     /// of the base.
-    pub(super) fn rules_are_of(
+    pub(super) fn require_rules_of(
         &self,
         repository: &Repository,
         base: &Oid,
@@ -115,12 +114,12 @@ impl Reviewers {
     /// Makes the run in which they review a diff.
     pub(super) fn draft(
         &self,
-        asked: &ReviewedBy<'_>,
+        request: &ReviewRequest,
         diff: &[u8],
         id: RunId,
     ) -> Result<RunBuilder, ApprovalError> {
         let task = review_task(diff);
-        let seed = asked.seed.unwrap_or_else(|| id.seed());
+        let seed = request.seed.unwrap_or_else(|| id.seed());
         let builder = RunBuilder::new(self.roleset.setup(&self.name, &self.packs, task, seed));
         builder.map_err(|why| ApprovalError::Usage(format!("this change cannot be reviewed: {why}")))
     }
@@ -128,22 +127,20 @@ impl Reviewers {
     /// Finds their models, and starts a server if one is to be started, with its log in `dir`.
     pub(super) async fn prepare(
         &self,
-        asked: &ReviewedBy<'_>,
+        request: &ReviewRequest,
         file: &FileConfig,
         builder: RunBuilder,
         dir: &Path,
-        notices: &dyn Notices,
-    ) -> Result<ReadyRun, ApprovalError> {
-        let mock = asked.mock;
-        let said = mock.answer.as_deref().unwrap_or("approve");
-        let script = mock_script(mock.script.as_deref(), mock.is_wanted.then_some(said))?;
-        let mut chosen = Chosen { mock_script: script, ..asked.servers.clone() };
+        reporter: &dyn Reporter,
+    ) -> Result<PreparedRun, ApprovalError> {
+        let mock = &request.mock;
+        let answer = mock.answer.as_deref().unwrap_or("approve");
+        let script = mock_script(mock.script.as_deref(), mock.is_wanted.then_some(answer))?;
+        let mut chosen = Chosen { mock_script: script, ..request.servers.clone() };
         let command = launch_command(&chosen, file, Some(&self.roleset))?;
-        let server = launch(command.as_ref(), &mut chosen, file, &dir.join(SERVER_LOG), notices).await?;
-        let endpoints = find_servers(&chosen, file, &self.roleset, notices).await?;
-        check_prices(asked.limits, &endpoints)?;
-        let prepared = builder.build(endpoints, asked.limits);
-        let prepared = prepared.on_server(server.as_ref().map(Launched::lifeline));
-        Ok(ReadyRun { prepared, server, why: None })
+        let server = launch(command.as_ref(), &mut chosen, file, &dir.join(SERVER_LOG), reporter).await?;
+        let endpoints = find_servers(&chosen, file, &self.roleset, reporter).await?;
+        check_prices(request.limits, &endpoints)?;
+        Ok(builder.build(endpoints, request.limits).on_server(server))
     }
 }

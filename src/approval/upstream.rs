@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::error::ApprovalError;
 use crate::repository::{Oid, Repository};
-use crate::run::Notices;
+use crate::run::Reporter;
 use protocol::text::escape;
 
 /// The time limit of a fetch.
@@ -82,33 +82,33 @@ impl Upstream {
     }
 
     /// Fetches what has landed elsewhere, but not twice in a short time: many parties may ask.
-    pub(super) async fn fetch_when_due(&self, repository: &Repository, notices: &dyn Notices) {
+    pub(super) async fn fetch_when_due(&self, repository: &Repository, reporter: &dyn Reporter) {
         if let Some(tried) = self.tried.get() {
             tokio::time::sleep_until(tried + AGAIN_MIN).await;
         }
-        self.fetch(repository, notices).await;
+        self.fetch(repository, reporter).await;
     }
 
     /// Fetches what has landed elsewhere. A copy that cannot fetch may have it already.
-    pub(super) async fn fetch(&self, repository: &Repository, notices: &dyn Notices) {
+    pub(super) async fn fetch(&self, repository: &Repository, reporter: &dyn Reporter) {
         let Some(remote) = &self.remote else { return };
         let _turn = self.turn.acquire().await;
-        let git = guarded(&repository.fetch(&from_here(remote), &self.branch));
-        let said = async {
+        let git = guard_command(&repository.fetch(&resolve_remote(remote), &self.branch));
+        let fetched = async {
             let mut child = git?.spawn()?;
             // The guard ends the command when this is closed.
             let _lifeline = child.stdin.take();
             child.wait_with_output().await
         };
-        let why = match tokio::time::timeout(FETCH_MAX, said).await {
-            Ok(Ok(said)) if said.status.success() => None,
-            Ok(Ok(said)) => Some(in_one_line(&String::from_utf8_lossy(&said.stderr))),
+        let why = match tokio::time::timeout(FETCH_MAX, fetched).await {
+            Ok(Ok(output)) if output.status.success() => None,
+            Ok(Ok(output)) => Some(join_lines(&String::from_utf8_lossy(&output.stderr))),
             Ok(Err(why)) => Some(why.to_string()),
             Err(_) => Some("it took too long".to_owned()),
         };
         let failure = why.map(|why| escape::terminal(&format!("cannot fetch from {remote}: {why}")));
         if let Some(line) = &failure {
-            notices.warn(line);
+            reporter.warn(line);
         }
         self.failure.replace(failure);
         self.tried.set(Some(Instant::now()));
@@ -116,7 +116,7 @@ impl Upstream {
 }
 
 /// Returns the same command under this program's guard, which ends everything that it has started once no one waits for it.
-fn guarded(git: &std::process::Command) -> std::io::Result<Command> {
+fn guard_command(git: &std::process::Command) -> std::io::Result<Command> {
     let mut guard = Command::new(std::env::current_exe()?);
     guard.args(["guard", "--"]).arg(git.get_program()).args(git.get_args());
     for (name, value) in git.get_envs() {
@@ -133,13 +133,13 @@ fn guarded(git: &std::process::Command) -> std::io::Result<Command> {
 }
 
 /// Returns the message of git in one line of a bounded length.
-fn in_one_line(said: &str) -> String {
-    let lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+fn join_lines(text: &str) -> String {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     lines.collect::<Vec<_>>().join("; ").chars().take(FAILURE_CHARS_MAX).collect()
 }
 
 /// Resolves the path of a remote from the current folder, as a person means it. Git would begin in its own folder.
-fn from_here(remote: &str) -> String {
+fn resolve_remote(remote: &str) -> String {
     let is_path = remote.contains('/') && !remote.contains("://");
     let place = Path::new(remote).canonicalize().ok().filter(|place| is_path && place.is_dir());
     place.map_or_else(|| remote.to_owned(), |place| place.display().to_string())

@@ -12,7 +12,7 @@ use super::decision_error::DecisionError;
 use super::error::ApprovalError;
 use crate::files::Scratch;
 use crate::repository::{Oid, Repository};
-use crate::sandbox::{CommandJob, Ran, Sandbox};
+use crate::sandbox::{CommandJob, CommandResult, Sandbox};
 use crypto::Digest;
 use protocol::core::CommandEnd;
 
@@ -40,10 +40,8 @@ const NOT_STARTED: [i32; 2] = [126, 127];
 
 /// The result of a command.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Checked {
-    /// The command succeeded.
+pub enum VerificationResult {
     Passed(CommandVerification),
-    /// The command failed.
     Failed {
         /// The end of the command, in words.
         how: String,
@@ -67,7 +65,7 @@ impl CommandVerification {
         tree: &Oid,
         time: Duration,
         log: &Path,
-    ) -> Result<Checked, ApprovalError> {
+    ) -> Result<VerificationResult, ApprovalError> {
         let parent = std::env::temp_dir();
         let scratch =
             Scratch::new(&parent, "tree").map_err(DecisionError::file("make a folder in", &parent))?;
@@ -85,12 +83,12 @@ impl CommandVerification {
             time_max: time,
             memory_max: None,
         };
-        let Ran { end, output, output_sha256, .. } = sandbox.run(&job).await?;
+        let CommandResult { end, output, output_sha256, .. } = sandbox.run(&job).await?;
         std::fs::write(log, &output).map_err(DecisionError::file("write", log))?;
         let [_, _, command] = command;
         if end.is_success() {
             let no_sandbox = !sandbox.is_walled();
-            return Ok(Checked::Passed(Self { command, output_sha256, no_sandbox }));
+            return Ok(VerificationResult::Passed(Self { command, output_sha256, no_sandbox }));
         }
         let tail = &output[output.len().saturating_sub(SAID_BYTES_MAX)..];
         let is_missing = matches!(end, CommandEnd::Exit(code) if NOT_STARTED.contains(&code));
@@ -101,6 +99,6 @@ impl CommandVerification {
             }
         };
         let said = String::from_utf8_lossy(tail).trim().to_owned();
-        Ok(Checked::Failed { how, is_missing, said })
+        Ok(VerificationResult::Failed { how, is_missing, said })
     }
 }

@@ -13,10 +13,10 @@ use serde_json::{Map, Value};
 use crate::config::{ConfigError, Roleset};
 use crate::journal::{Record, RunSpec, read_shared};
 use crate::provider::Bank;
-use crate::run::{RunError, refuse};
+use crate::run::{RunError, require_flag};
 use crypto::Digest;
 use protocol::core::Endpoint;
-use protocol::{Method, Outcome, Params, ProtocolParams as _, RunSetup, StopRule, VoteOverride};
+use protocol::{Method, Outcome, Override, Params, ProtocolParams as _, RunSetup, StopRule};
 
 /// The arm of a bank that has the samples in words.
 pub const WORDS_ARM: &str = "words";
@@ -34,14 +34,17 @@ pub struct Draws {
 }
 
 impl Draws {
-    /// Returns the samples that a vote with this setup may need of each task; none for another protocol.
-    pub fn needed(setup: &RunSetup) -> Self {
-        let needed = needs(setup, &[]);
-        let most = |method: Method| {
-            let of_method = needed.iter().filter(|needed| needed.method == method);
-            of_method.map(|needed| needed.samples).max().unwrap_or_default()
-        };
-        Self { words: most(Method::Words), programs: most(Method::Program) }
+    /// Returns the samples that a vote with this setup may need of each task. Another protocol needs no samples.
+    pub fn for_vote(setup: &RunSetup) -> Self {
+        let mut draws = Self::default();
+        for needed in needs(setup, &[]) {
+            let most = match needed.method {
+                Method::Words => &mut draws.words,
+                Method::Program => &mut draws.programs,
+            };
+            *most = needed.samples.max(*most);
+        }
+        draws
     }
 
     /// Returns as many samples of each kind as either has.
@@ -55,7 +58,7 @@ impl Draws {
     ///
     /// Returns [`RunError::Usage`] if the roleset cannot draw these samples.
     pub(super) fn arms(self, roleset: &Roleset) -> Result<Vec<(String, Roleset)>, RunError> {
-        refuse(roleset, "--bank", |params| matches!(params, Params::Vote(_)))?;
+        require_flag(roleset, "--bank", |params| matches!(params, Params::Vote(_)))?;
         let mut arms = Vec::new();
         for ((arm, method), count) in BANK_ARMS.into_iter().zip([self.words, self.programs]) {
             if count == 0 {
@@ -65,12 +68,10 @@ impl Draws {
                 return Err(RunError::Usage(format!("--{arm}: the roleset has no voter of that kind")));
             }
             let mut drawing = roleset.clone();
-            for change in [
-                VoteOverride::Stop(StopRule::None),
-                VoteOverride::Modes(vec![method]),
-                VoteOverride::SamplesMax(count),
-            ] {
-                drawing.params.apply(&change.into());
+            for change in
+                [Override::Stop(StopRule::None), Override::Modes(vec![method]), Override::SamplesMax(count)]
+            {
+                drawing.params.apply(&change);
             }
             arms.push((arm.to_owned(), drawing));
         }
@@ -82,13 +83,11 @@ impl Draws {
 #[derive(Debug)]
 pub(super) struct DrawnSamples {
     folder: PathBuf,
-    questions: HashMap<Digest, DrawnOf>,
+    /// The number of samples of each question, by voter.
+    questions: HashMap<Digest, BTreeMap<Digest, u32>>,
     /// The names of the models that the bank has samples of.
     models: BTreeSet<String>,
 }
-
-/// The number of samples of one question, by voter.
-type DrawnOf = BTreeMap<Digest, u32>;
 
 /// The records that begin, resume and end a run, and none of the others.
 #[derive(Deserialize)]
@@ -123,7 +122,9 @@ impl DrawnSamples {
                         open.insert(record.run, run);
                     }
                     Boundary::Stopped { outcome } if outcome.is_final() => {
-                        open.remove(&record.run).iter().for_each(|run| drawn.count(run));
+                        if let Some(run) = open.remove(&record.run) {
+                            drawn.count(&run);
+                        }
                     }
                     Boundary::Resumed { .. } | Boundary::Stopped { .. } | Boundary::Within => {}
                 }
@@ -155,14 +156,14 @@ impl DrawnSamples {
             let has = self.questions.values().filter_map(|drawn| drawn.get(&needed.voter));
             let has = has.max().copied().unwrap_or_default();
             if needed.samples > has {
-                return Err(RunError::Usage(self.too_few(&needed, has)));
+                return Err(RunError::Usage(self.describe_lack(&needed, has)));
             }
         }
         Ok(())
     }
 
-    /// Refuses a question of which there are fewer samples than its vote may need. Such a vote would fail where votes are hardest to settle,
-    /// so that the rest looks better than the whole.
+    /// Refuses a question of which there are fewer samples than its vote may need. Such a vote would fail where votes are hardest to
+    /// settle, so that the rest looks better than the whole.
     ///
     /// # Errors
     ///
@@ -175,7 +176,7 @@ impl DrawnSamples {
                 return Err(format!(
                     "the bank `{}` has {has} samples of it {} by `{}` with this seed, and its vote may need {}; continue the bank",
                     self.folder.display(),
-                    in_words(needed.method),
+                    name_kind(needed.method),
                     needed.model,
                     needed.samples,
                 ));
@@ -184,8 +185,9 @@ impl DrawnSamples {
         Ok(())
     }
 
-    fn too_few(&self, needed: &Needed, has: u32) -> String {
-        let (folder, model, of) = (self.folder.display(), &needed.model, in_words(needed.method));
+    /// Says why a vote needs more samples than there are, and what helps.
+    fn describe_lack(&self, needed: &NeededSamples, has: u32) -> String {
+        let (folder, model, of) = (self.folder.display(), &needed.model, name_kind(needed.method));
         if self.models.is_empty() {
             return format!("no run of the bank `{folder}` has ended; continue the bank");
         }
@@ -228,7 +230,7 @@ pub(super) fn drawn_with(bank: &Path, model: &str) -> Option<Map<String, Value>>
 }
 
 /// The samples that a vote may need of one voter.
-struct Needed {
+struct NeededSamples {
     voter: Digest,
     method: Method,
     model: String,
@@ -237,19 +239,20 @@ struct Needed {
 }
 
 /// Returns the number of samples that a run may need of each of its voters. Only a vote has voters.
-fn needs(setup: &RunSetup, endpoints: &[Endpoint]) -> Vec<Needed> {
+fn needs(setup: &RunSetup, endpoints: &[Endpoint]) -> Vec<NeededSamples> {
     let Params::Vote(vote) = &setup.params else { return Vec::new() };
     let voters = vote.voters(&setup.agents);
     let turns = u32::try_from(voters.len()).unwrap_or(u32::MAX).max(1);
-    let needed = |(place, voter): (u32, &usize)| {
-        let model = endpoints.get(*voter).map(Endpoint::model).unwrap_or_default().to_owned();
-        let method = setup.agents[*voter].method;
-        let digest = digest_of(&(&setup.agents[*voter], &model));
+    let mut needs = Vec::new();
+    for (place, at) in (0_u32..).zip(voters) {
+        let agent = &setup.agents[at];
+        let model = endpoints.get(at).map(Endpoint::model).unwrap_or_default().to_owned();
+        let voter = digest_of(&(agent, &model));
         // The first voters have one turn more if the samples do not divide evenly.
         let samples = vote.most().saturating_sub(place).div_ceil(turns);
-        Needed { voter: digest, method, model, samples, turns }
-    };
-    (0..).zip(&voters).map(needed).collect()
+        needs.push(NeededSamples { voter, method: agent.method, model, samples, turns });
+    }
+    needs
 }
 
 /// Returns the digest of a question with its seed. Samples of another question or seed are not its samples.
@@ -262,7 +265,7 @@ fn digest_of(value: &impl Serialize) -> Digest {
     Digest::new(serde_json::to_string(value).unwrap_or_default().as_bytes())
 }
 
-fn in_words(method: Method) -> &'static str {
+fn name_kind(method: Method) -> &'static str {
     match method {
         Method::Words => "in words",
         Method::Program => "by programs",

@@ -120,11 +120,18 @@ impl BatchStats {
         let ended = self.ended.all();
         let known = (ended + self.under_way + waiting) as f64;
         // Each remaining line is assumed to have as many cells.
-        let cells = lines.filter(|_| lines_read > 0 && known > 0.0);
-        let cells = cells.map(|lines| (known * (lines as f64 / lines_read as f64).max(1.0)).round());
+        let cells = match lines {
+            Some(lines) if lines_read > 0 && known > 0.0 => {
+                Some((known * (lines as f64 / lines_read as f64).max(1.0)).round())
+            }
+            Some(_) | None => None,
+        };
         let new = ended.saturating_sub(self.before);
-        let eta = cells.filter(|_| new > 0).map(|cells| (cells - ended as f64) * seconds / new as f64);
-        Self { seconds, cells, eta_seconds: eta, all_read, ..self.clone() }
+        let eta_seconds = match cells {
+            Some(cells) if new > 0 => Some((cells - ended as f64) * seconds / new as f64),
+            Some(_) | None => None,
+        };
+        Self { seconds, cells, all_read, eta_seconds, ..self.clone() }
     }
 
     /// Returns the tokens per second, prompts and replies together.

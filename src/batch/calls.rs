@@ -1,16 +1,16 @@
-//! The calls of a batch as table rows for analysis: one row per reply.
+//! The calls of a batch as table rows for analysis, one row per reply; and the prompts and times of its runs, for logs of other tools.
 //!
-//! The input is the journals of all shards. The output is the run, the phase and the cost of each reply in tokens and time. The
-//! chains are checked on the way.
+//! The input is the journals of all shards. The chains are checked on the way.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::error::BatchError;
 use super::layout;
+use super::results::PromptAndTimes;
 use crate::journal::{Entry, Record, Replied, RunSpec, between, read_shared};
 use protocol::{CallId, CallPhase};
 
@@ -40,8 +40,11 @@ pub struct CallRow {
     at: String,
 }
 
+/// The fault of a call whose run has no first record.
+const NOT_BEGUN: &str = "its run has not begun";
+
 /// A run that has not ended.
-struct Open {
+struct CallContext {
     spec: Box<RunSpec>,
     /// The time at which each open call was made.
     asked: BTreeMap<CallId, String>,
@@ -53,24 +56,19 @@ struct Open {
 ///
 /// Returns [`BatchError`], for example if there is no batch or a chain is broken.
 pub fn calls(folder: &Path, mut each: impl FnMut(CallRow)) -> Result<(), BatchError> {
-    for index in 0..layout::count(folder)? {
-        let path = layout::journal_file(folder, index);
-        let mut open: HashMap<String, Open> = HashMap::new();
-        if !path.exists() {
-            continue;
-        }
+    for path in layout::journals(folder)? {
+        let mut open: HashMap<String, CallContext> = HashMap::new();
         read_shared(&path, |record: Record, _| {
-            let unknown = || "its run has not begun".to_owned();
             match record.event {
                 Entry::Opened(spec) => {
-                    open.insert(record.run, Open { spec, asked: BTreeMap::new() });
+                    open.insert(record.run, CallContext { spec, asked: BTreeMap::new() });
                 }
                 Entry::Asked(asked) => {
-                    let run = open.get_mut(&record.run).ok_or_else(unknown)?;
+                    let run = open.get_mut(&record.run).ok_or(NOT_BEGUN)?;
                     run.asked.insert(asked.call, record.at);
                 }
                 Entry::Replied(replied) => {
-                    let run = open.get_mut(&record.run).ok_or_else(unknown)?;
+                    let run = open.get_mut(&record.run).ok_or(NOT_BEGUN)?;
                     let asked_at = run.asked.remove(&replied.call);
                     let took = asked_at.map_or(Duration::ZERO, |asked_at| between(&asked_at, &record.at));
                     each(row(record.run, record.at, &replied, &run.spec, took));
@@ -113,4 +111,34 @@ fn row(run: String, at: String, replied: &Replied, spec: &RunSpec, took: Duratio
         milliseconds: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
         at,
     }
+}
+
+/// The record that begins a run, and any other.
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Beginning {
+    Opened(Box<RunSpec>),
+    #[serde(other)]
+    Later,
+}
+
+/// Returns the prompt and the times of each run of the batch in a folder.
+///
+/// # Errors
+///
+/// Returns [`BatchError`] if there is no batch or a chain is broken.
+pub fn prompts_and_times(folder: &Path) -> Result<HashMap<String, PromptAndTimes>, BatchError> {
+    let mut runs: HashMap<String, PromptAndTimes> = HashMap::new();
+    for path in layout::journals(folder)? {
+        read_shared(&path, |record: Record<Beginning>, _| {
+            let run = runs.entry(record.run).or_default();
+            if let Beginning::Opened(opened) = record.event {
+                run.prompt = opened.setup.task.prompt;
+                run.started_at.clone_from(&record.at);
+            }
+            run.ended_at = record.at;
+            Ok(())
+        })?;
+    }
+    Ok(runs)
 }

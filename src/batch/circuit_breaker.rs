@@ -7,7 +7,7 @@ use crate::provider::{Clients, ProviderError};
 use protocol::core::Endpoint;
 
 /// The number of failures without an answer in between before the breaker opens.
-struct Patience {
+struct FailureLimits {
     /// The failed calls whose reasons all other calls share; each call was repeated for a while.
     of_all: usize,
     /// The failed calls, for any reason.
@@ -17,10 +17,10 @@ struct Patience {
 }
 
 /// The limits before the first answer: the address or a key may be wrong.
-const AT_FIRST: Patience = Patience { of_all: 4, any: 16, outs: 3 };
+const AT_FIRST: FailureLimits = FailureLimits { of_all: 4, any: 16, outs: 3 };
 
 /// The limits after an answer: a server may come back.
-const LATER: Patience = Patience { of_all: 16, any: 64, outs: 10 };
+const LATER: FailureLimits = FailureLimits { of_all: 16, any: 64, outs: 10 };
 
 /// The record of calls, by endpoint. A batch has a handful of endpoints.
 #[derive(Debug, Default)]
@@ -38,12 +38,12 @@ struct Calls {
 
 impl CircuitBreaker {
     /// Records an answered call.
-    pub(super) fn answered(&mut self, endpoint: &Endpoint) {
+    pub(super) fn record_answer(&mut self, endpoint: &Endpoint) {
         *self.calls(endpoint) = Calls { was_answered: true, ..Calls::default() };
     }
 
     /// Records a failed call, once, however often it was repeated.
-    pub(super) fn failed(&mut self, endpoint: &Endpoint, error: &ProviderError) {
+    pub(super) fn record_failure(&mut self, endpoint: &Endpoint, error: &ProviderError) {
         let calls = self.calls(endpoint);
         calls.of_all += usize::from(error.is_of_all());
         calls.any += 1;
@@ -52,14 +52,22 @@ impl CircuitBreaker {
 
     /// Returns why a run that needs all of these endpoints would fail, if it would.
     pub(super) fn verdict(&self, endpoints: &[Endpoint], clients: &Clients) -> Option<String> {
-        endpoints.iter().find_map(|endpoint| {
+        for endpoint in endpoints {
             let calls = self.0.iter().find(|(of, _)| of == endpoint).map(|(_, calls)| calls);
-            let patience = if calls.is_some_and(|calls| calls.was_answered) { LATER } else { AT_FIRST };
-            let enough = |calls: &&Calls| calls.of_all >= patience.of_all || calls.any >= patience.any;
+            let limits = if calls.is_some_and(|calls| calls.was_answered) { LATER } else { AT_FIRST };
+            if let Some(calls) = calls
+                && (calls.of_all >= limits.of_all || calls.any >= limits.any)
+            {
+                return Some(calls.why.clone());
+            }
             // A server that this program has launched is waited for while it restarts.
-            let lost = || if endpoint.is_launched() { None } else { clients.lost(endpoint, patience.outs) };
-            calls.filter(enough).map(|calls| calls.why.clone()).or_else(lost)
-        })
+            if !endpoint.is_launched()
+                && let Some(why) = clients.last_fault(endpoint, limits.outs)
+            {
+                return Some(why);
+            }
+        }
+        None
     }
 
     fn calls(&mut self, endpoint: &Endpoint) -> &mut Calls {

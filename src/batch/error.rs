@@ -51,7 +51,6 @@ pub enum BatchError {
         "`{path}` line {line} is not a result: {why}; remove it, and the same batch command writes it again from the journal"
     )]
     Results {
-        /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: u64,
@@ -78,18 +77,12 @@ pub enum BatchError {
     #[error(
         "`{path}` contradicts the batch: {why}; restore what was changed or lost, or move the file and its runs out of the folder"
     )]
-    Stray {
-        /// The file.
-        path: PathBuf,
-        /// The contradiction.
-        why: String,
-    },
+    Stray { path: PathBuf, why: String },
     /// The manifest of a batch cannot be read.
     #[error(
         "`{path}` does not describe a batch: {why}; remove the file, and give the same --shard as before"
     )]
     Manifest {
-        /// The file.
         path: PathBuf,
         /// The fault in the manifest.
         why: String,
@@ -113,17 +106,12 @@ pub enum BatchError {
     #[error(
         "the grader's command says nothing about task `{task}`; once that is mended, the same command grades what is left"
     )]
-    Grader {
-        task: String,
-        /// The reason.
-        source: SandboxError,
-    },
+    Grader { task: String, source: SandboxError },
     /// The batch was begun with another number of shards.
     #[error(
         "the batch in `{path}` was begun in {was} shards, and this is {now}: give the same number, or another folder"
     )]
     Shards {
-        /// The folder.
         path: PathBuf,
         /// The earlier number of shards.
         was: u64,
@@ -145,14 +133,13 @@ pub enum BatchError {
     /// A run's records do not fit together.
     #[error("run {run} in `{path}` has records that do not fit together: {why}")]
     Transcript {
-        /// The journal.
         path: PathBuf,
         run: String,
         /// The fault in the records.
         why: ReplayError,
     },
     /// Runs of this name were made with other settings.
-    #[error("{}", settings_in_words(folder, [roleset, model, arm]))]
+    #[error("{}", describe_settings(folder, roleset, model, arm))]
     Settings {
         folder: PathBuf,
         roleset: String,
@@ -189,7 +176,7 @@ impl BatchError {
         }
     }
 
-    /// Returns true if no run can go on, because their journal or their results cannot be read or written.
+    /// Returns true if no run can continue, because their journal or their results cannot be read or written.
     pub(super) fn is_systemic(&self) -> bool {
         let is_of_journal = matches!(self, Self::Engine(EngineError::Journal(_)));
         is_of_journal || !matches!(self, Self::Engine(_) | Self::Panic(_))
@@ -213,6 +200,11 @@ impl BatchError {
         Self::Io { action: "read", path, source }
     }
 
+    /// Returns the error of a line of the results at `path` that is not what this program writes.
+    pub(super) fn bad_result(path: &Path, line: u64, why: String) -> Self {
+        Self::Results { path: path.to_owned(), line, why }
+    }
+
     /// Returns a function that turns a system error into a [`BatchError::Io`] with this action and path.
     pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_owned();
@@ -221,7 +213,7 @@ impl BatchError {
 }
 
 /// Describes which runs would be counted together, and the remedies.
-fn settings_in_words(folder: &Path, [roleset, model, arm]: [&str; 3]) -> String {
+fn describe_settings(folder: &Path, roleset: &str, model: &str, arm: &str) -> String {
     let model = if model.is_empty() { String::new() } else { format!(" on `{model}`") };
     let arm = if arm.is_empty() { String::new() } else { format!(" in the arm `{arm}`") };
     format!(

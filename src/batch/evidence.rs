@@ -6,8 +6,8 @@
 //! Two lines may describe one end if the task's answer has changed in between: whether a run is right depends on the answer, which
 //! is not in the journal.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;
+use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
@@ -17,8 +17,8 @@ use uuid::Uuid;
 
 use super::error::BatchError;
 use super::matrix::run_id;
-use super::result_line::derived;
-use super::results::{Told, lines};
+use super::result_line::derive_fields;
+use super::results::{ResultRow, lines};
 use crate::engine::RunState;
 use crate::files::open_own;
 use crate::journal::{Executed, Executor};
@@ -32,7 +32,7 @@ const RIGHTS: [(&str, &str, &str); 2] =
 
 /// The place of a line of results in its file.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct PlaceInResults {
     number: u64,
     offset: u64,
     bytes: usize,
@@ -40,20 +40,13 @@ struct Place {
     head: u64,
 }
 
-/// The lines of one run whose ends have not come yet, in their order.
-#[derive(Debug)]
-struct Lines {
-    next: Place,
-    /// The further lines of a run that was tried again or rescored.
-    later: Vec<Place>,
-}
-
 /// The result lines of a shard, ready for lookup.
 #[derive(Debug)]
 pub(super) struct ResultLines<'a> {
     path: &'a Path,
     file: Option<File>,
-    runs: HashMap<Uuid, Lines>,
+    /// The lines of each run whose ends have not come yet, in their order. A run that was tried again or rescored has several.
+    runs: HashMap<Uuid, VecDeque<PlaceInResults>>,
 }
 
 impl<'a> ResultLines<'a> {
@@ -63,18 +56,15 @@ impl<'a> ResultLines<'a> {
     ///
     /// Returns [`BatchError::Io`] or [`BatchError::Results`].
     pub(super) fn read(path: &'a Path) -> Result<Self, BatchError> {
-        let mut runs: HashMap<Uuid, Lines> = HashMap::new();
+        let mut runs: HashMap<Uuid, VecDeque<PlaceInResults>> = HashMap::new();
         if !path.exists() {
             return Ok(Self { path, file: None, runs });
         }
-        lines(path, |number, offset, bytes, told: Told| {
+        lines(path, |number, offset, bytes, row: ResultRow| {
             let run: Uuid =
-                told.run.parse().map_err(|_| "its `run` is not the id of a batch run".to_owned())?;
-            let place = Place { number, offset, bytes, head: told.journal_head.leading_u64() };
-            match runs.entry(run) {
-                Slot::Occupied(slot) => slot.into_mut().later.push(place),
-                Slot::Vacant(slot) => drop(slot.insert(Lines { next: place, later: Vec::new() })),
-            }
+                row.run.parse().map_err(|_| "its `run` is not the id of a batch run".to_owned())?;
+            let head = row.journal_head.leading_u64();
+            runs.entry(run).or_default().push_back(PlaceInResults { number, offset, bytes, head });
             Ok(())
         })?;
         let file = Some(open_own(path).map_err(|why| BatchError::of_results(path, 1, why))?);
@@ -89,17 +79,17 @@ impl<'a> ResultLines<'a> {
     pub(super) fn check(&mut self, run: Uuid, state: &RunState, head: Digest) -> Result<bool, BatchError> {
         let Slot::Occupied(mut slot) = self.runs.entry(run) else { return Ok(false) };
         let Some(file) = &self.file else { return Ok(false) };
-        let is_of_this = |place: &Place| place.head == head.leading_u64();
-        while is_of_this(&slot.get().next) {
-            let place = slot.get().next;
+        while let Some(place) = slot.get().front().copied()
+            && place.head == head.leading_u64()
+        {
             compare(file, self.path, place, run, state, head)?;
-            if slot.get().later.is_empty() {
-                slot.remove();
-                return Ok(true);
-            }
-            slot.get_mut().next = slot.get_mut().later.remove(0);
+            slot.get_mut().pop_front();
         }
-        match slot.get().later.iter().find(|place| is_of_this(place)) {
+        if slot.get().is_empty() {
+            slot.remove();
+            return Ok(true);
+        }
+        match slot.get().iter().find(|place| place.head == head.leading_u64()) {
             Some(place) => {
                 let why = "it follows a line about a later end of the run".to_owned();
                 Err(wrong(self.path, *place, why))
@@ -113,14 +103,17 @@ impl<'a> ResultLines<'a> {
     /// # Errors
     ///
     /// Returns [`BatchError::Evidence`] if a line is left.
-    pub(super) fn are_all_found(&self, journal: &Path) -> Result<(), BatchError> {
-        let missing = self.runs.values().map(|lines| 1 + lines.later.len()).sum();
+    pub(super) fn require_all_found(&self, journal: &Path) -> Result<(), BatchError> {
+        let missing: usize = self.runs.values().map(VecDeque::len).sum();
+        if missing == 0 {
+            return Ok(());
+        }
         let (results, journal) = (self.path.to_owned(), journal.to_owned());
-        if missing > 0 { Err(BatchError::Evidence { results, journal, missing }) } else { Ok(()) }
+        Err(BatchError::Evidence { results, journal, missing })
     }
 }
 
-fn wrong(path: &Path, place: Place, why: String) -> BatchError {
+fn wrong(path: &Path, place: PlaceInResults, why: String) -> BatchError {
     BatchError::Results { path: path.to_owned(), line: place.number, why }
 }
 
@@ -128,7 +121,7 @@ fn wrong(path: &Path, place: Place, why: String) -> BatchError {
 fn compare(
     file: &File,
     path: &Path,
-    place: Place,
+    place: PlaceInResults,
     run: Uuid,
     state: &RunState,
     head: Digest,
@@ -137,7 +130,7 @@ fn compare(
     file.read_exact_at(&mut bytes, place.offset).map_err(BatchError::io("read", path))?;
     let said: Map<String, Value> =
         serde_json::from_slice(&bytes).map_err(|why| wrong(path, place, why.to_string()))?;
-    let derived = derived(state, head);
+    let derived = derive_fields(state, head);
     for (name, value) in &derived {
         if said.get(name) != Some(value) {
             return Err(wrong(path, place, format!("`{name}` is not what the journal gives")));
@@ -159,19 +152,18 @@ fn compare(
             return Err(wrong(path, place, format!("`{name}` contradicts the rest of the line")));
         }
     }
-    check_grades(&said).map_err(|why| wrong(path, place, why))?;
-    let is_known = |name: &&String| {
-        derived.contains_key(*name)
-            || RIGHTS.iter().any(|(right, _, grade)| [right, grade].contains(&&name.as_str()))
-    };
-    match said.keys().find(|name| !is_known(name)) {
-        Some(name) => Err(wrong(path, place, format!("a result has no field `{name}`"))),
-        None => Ok(()),
+    require_fitting_grades(&said).map_err(|why| wrong(path, place, why))?;
+    for name in said.keys() {
+        let is_of_grading = RIGHTS.iter().any(|(right, _, grade)| name == right || name == grade);
+        if !is_of_grading && !derived.contains_key(name) {
+            return Err(wrong(path, place, format!("a result has no field `{name}`")));
+        }
     }
+    Ok(())
 }
 
 /// Checks that the records of the grader's command fit the verdicts in a line, and each other.
-fn check_grades(said: &Map<String, Value>) -> Result<(), String> {
+fn require_fitting_grades(said: &Map<String, Value>) -> Result<(), String> {
     let mut known: Option<Executed> = None;
     for (right, _, name) in RIGHTS {
         let Some(grade) = said.get(name) else { continue };
@@ -195,11 +187,10 @@ fn check_grades(said: &Map<String, Value>) -> Result<(), String> {
 
 /// Returns whether the run's id is made of the names in the line.
 fn is_named_so(said: &Map<String, Value>, run: Uuid, state: &RunState) -> bool {
-    let name = |name: &str| said.get(name).and_then(Value::as_str);
     let setup = &state.opened().setup;
-    let named = name("task").zip(name("model"));
-    let arm = name("arm").unwrap_or_default();
-    named.is_some_and(|(task, model)| run_id(task, &setup.roleset, model, arm, setup.seed) == run)
+    let [task, model, arm] = ["task", "model", "arm"].map(|name| said.get(name).and_then(Value::as_str));
+    let (Some(task), Some(model)) = (task, model) else { return false };
+    run_id(task, &setup.roleset, model, arm.unwrap_or_default(), setup.seed) == run
 }
 
 /// Returns the value at a path of names, such as `/blind_vote/sha256`.

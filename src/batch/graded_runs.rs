@@ -1,26 +1,26 @@
 //! The runs of batches whose right answers are known, for a calibration.
 //!
 //! The input is the folders of batches, and a choice among their runs. The output is one run of each task, with the way in which it was
-//! made, the features of its answer, and whether it is right. Everything but the last is derived again from the journals, which are verified
-//! on the way.
+//! made, the features of its answer, and whether it is right. Everything but the last is derived again from the journals, which are
+//! verified on the way.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use super::bank::drawn_with;
 use super::error::BatchError;
-use super::results::{Only, results};
+use super::results::{RunFilter, results};
 use super::verify::verify;
 use crate::calibration::{CalibratedWay, Features, KnownRun, question_of};
 use crate::engine::RunState;
 use protocol::core::Endpoint;
 use protocol::{DegradedKind, OutcomeKind};
 
-/// The runs whose right answers are known. They may be of several columns, which the caller refuses.
+/// The runs whose right answers are known. They may be of several variants, which the caller refuses.
 #[derive(Clone, Debug, Default)]
 pub struct GradedRuns {
-    /// The columns that fit the choice: roleset, model and arm. The runs are those of all of them.
-    pub columns: BTreeSet<[String; 3]>,
+    /// The variants that fit the choice: roleset, model and arm. The runs are those of all of them.
+    pub variants: BTreeSet<[String; 3]>,
     /// The different ways in which the runs were made.
     pub ways: Vec<CalibratedWay>,
     /// One run of each task: that with the lowest seed.
@@ -42,46 +42,47 @@ impl GradedRuns {
     /// # Errors
     ///
     /// Returns [`BatchError`] if there is no batch, or it does not verify.
-    pub fn read(folders: &[PathBuf], only: &[Only], of_evaluation: bool) -> Result<Self, BatchError> {
+    pub fn read(folders: &[PathBuf], only: &[RunFilter], of_evaluation: bool) -> Result<Self, BatchError> {
         let mut graded = Self::default();
         let mut of_task: BTreeMap<String, (u64, KnownRun)> = BTreeMap::new();
         for folder in folders {
-            let rights = graded.rights(folder, only)?;
+            let rights = graded.read_rights(folder, only)?;
             let mut banks = HashMap::new();
             let verified = verify(folder, &mut |state| {
-                if let Some((task, Some(is_right))) = rights.get(state.run()) {
-                    let mut way = way(state);
-                    for (extra, endpoint) in way.extras.iter_mut().zip(state.endpoints()) {
-                        if let (Endpoint::Bank(bank), true) = (endpoint, of_evaluation) {
-                            let drawn = || drawn_with(&beside(folder, &bank.folder)?, &bank.model);
-                            let known = banks.entry((bank.folder.clone(), bank.model.clone()));
-                            known.or_insert_with(drawn).clone_into(extra);
-                        }
+                let Some((task, Some(is_right))) = rights.get(state.run()) else { return Ok(()) };
+                let mut way = way_of(state);
+                for (extra, endpoint) in way.extras.iter_mut().zip(state.endpoints()) {
+                    let Endpoint::Bank { folder: bank, model, .. } = endpoint else { continue };
+                    if of_evaluation {
+                        let known = banks.entry((bank.clone(), model.clone()));
+                        let fields = known.or_insert_with(|| drawn_with(&beside(folder, bank)?, model));
+                        fields.clone_into(extra);
                     }
-                    graded.add(state, way, (task, *is_right), &mut of_task);
                 }
+                graded.add(state, way, task, *is_right, &mut of_task);
                 Ok(())
             })?;
-            graded.without_result += verified.untold;
+            graded.without_result += verified.unlisted;
         }
         graded.runs = of_task.into_values().map(|(_, run)| run).collect();
         Ok(graded)
     }
 
     /// Returns the task of each run that fits, by the run's id, and whether it is right if that is known.
-    fn rights(
+    fn read_rights(
         &mut self,
         folder: &Path,
-        only: &[Only],
+        only: &[RunFilter],
     ) -> Result<HashMap<String, (String, Option<bool>)>, BatchError> {
         let mut rights = HashMap::new();
-        results(folder, |told| {
-            if only.iter().all(|only| only.has(&told)) {
+        results(folder, |row| {
+            if only.iter().all(|only| only.has(&row)) {
                 // A run that reaches a limit gives no answer, and so would a run like it.
-                let right = told.right.or((told.outcome == OutcomeKind::Budget).then_some(false));
+                let right =
+                    if row.outcome == OutcomeKind::Budget { row.right.or(Some(false)) } else { row.right };
                 self.left_out += usize::from(right.is_none());
-                self.columns.insert([told.roleset, told.model, told.arm]);
-                rights.insert(told.run, (told.task, right));
+                self.variants.insert([row.roleset, row.model, row.arm]);
+                rights.insert(row.run, (row.task, right));
             }
         })?;
         Ok(rights)
@@ -91,28 +92,31 @@ impl GradedRuns {
         &mut self,
         state: &RunState,
         way: CalibratedWay,
-        (task, is_right): (&str, bool),
+        task: &str,
+        is_right: bool,
         of_task: &mut BTreeMap<String, (u64, KnownRun)>,
     ) {
         let opened = state.opened();
         let seed = opened.setup.seed;
         let known = of_task.get(task).map(|(known, _)| *known);
         self.later_seeds += usize::from(known.is_some());
-        let is_later = known.is_some_and(|known| known <= seed);
-        let (false, Some(cell)) = (is_later, &opened.cell) else { return };
+        if known.is_some_and(|known| known <= seed) {
+            return;
+        }
+        let Some(cell) = &opened.cell else { return };
         if !self.ways.contains(&way) {
             self.ways.push(way);
         }
         self.calibrated += usize::from(opened.calibration.is_some());
         let features = state.verdict().and_then(|end| Features::new(end, &state.report()));
         let question = question_of(&opened.setup);
-        let run = KnownRun { made_of: cell.made_of, question, features, is_right };
+        let run = KnownRun { fingerprint: cell.fingerprint, question, features, is_right };
         of_task.insert(task.to_owned(), (seed, run));
     }
 }
 
 /// Returns the way in which a run was made, as its journal says it.
-fn way(state: &RunState) -> CalibratedWay {
+fn way_of(state: &RunState) -> CalibratedWay {
     // A run that was resumed under other limits gives the answers of these. One that was resumed on another model has two.
     let mut way = CalibratedWay::new(&state.opened().setup, state.endpoints(), state.limits().on_resources());
     if state.report().degraded.iter().any(|loss| loss.kind == DegradedKind::ModelChanged) {

@@ -42,13 +42,13 @@ pub enum Grader {
 
 /// A text that a run came to, and its digest.
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Given {
+#[serde(expecting = "struct Given")]
+pub(super) struct RunText {
     pub(super) text: Option<String>,
     pub(super) sha256: Option<Digest>,
 }
 
 impl Grader {
-    /// All graders.
     pub const ALL: [Self; 5] = [Self::Exact, Self::Number, Self::Regex, Self::Contains, Self::Command];
 
     /// Returns the name of the grader.
@@ -67,13 +67,13 @@ impl Grader {
     /// # Errors
     ///
     /// Returns the reason why no text could be right.
-    pub(super) fn check(self, answer: &str) -> Result<(), String> {
+    pub(super) fn require_possible(self, answer: &str) -> Result<(), String> {
         match self {
             Self::Number => last_number(answer).map(drop).ok_or_else(|| "it holds no number".to_owned()),
             Self::Regex => {
                 Regex::new(answer).map(drop).map_err(|why| format!("it is not a regular expression: {why}"))
             }
-            Self::Contains if folded(answer).is_empty() => Err("it is empty".to_owned()),
+            Self::Contains if fold(answer).is_empty() => Err("it is empty".to_owned()),
             Self::Exact | Self::Contains | Self::Command => Ok(()),
         }
     }
@@ -86,56 +86,68 @@ impl Grader {
             Self::Command => false,
             Self::Number => last_number(answer).is_some_and(|right| last_number(text) == Some(right)),
             Self::Regex => Regex::new(answer).is_ok_and(|right| right.is_match(text)),
-            Self::Contains => contains(&folded(text), &folded(answer)),
+            Self::Contains => contains(&fold(text), &fold(answer)),
         }
     }
 }
 
 /// Returns the canonical text of the last number in a text.
 fn last_number(text: &str) -> Option<String> {
+    NUMBER.captures_iter(text).filter_map(|found| read_number(text, &found)).last()
+}
+
+/// Returns the canonical text of a number that was found in a text.
+fn read_number(text: &str, found: &regex::Captures<'_>) -> Option<String> {
+    let (all, number) = (found.get(0)?, found.get(2)?);
+    let before = &text[..all.start()];
+    let currency = found.get(1).map_or("", |currency| currency.as_str());
+    // Between two numbers the sign is that of a range, and a point behind a word is its end.
+    let is_range = before.ends_with(|c: char| c.is_ascii_digit());
+    let is_worded = before.ends_with(|c: char| c.is_ascii_alphanumeric());
+    let mut written = number.as_str();
+    if is_range && currency.is_empty() {
+        written = written.trim_start_matches(SIGNS);
+    }
+    if is_worded {
+        written = written.trim_start_matches('.');
+    }
+    let sign = if currency.starts_with(['-', '−']) && !is_range { "-" } else { "" };
+    let begins_with_point = written.trim_start_matches(SIGNS).starts_with('.');
+    let whole = format!("{sign}{}", written.replacen('.', "0.", usize::from(begins_with_point)));
+    // In a hexadecimal number and in S01E05, an e begins no exponent.
+    let word = before.trim_end_matches(|c: char| c.is_ascii_alphanumeric()).len();
+    let word = if whole.starts_with(SIGNS) { "" } else { &before[word..] };
+    let is_hex = word.eq_ignore_ascii_case("0x") || word.chars().all(|c| c.is_ascii_hexdigit());
+    let is_padded = matches!(whole.trim_start_matches(SIGNS).as_bytes(), [b'0', b'0'..=b'9', ..]);
+    let has_exponent = !is_padded && (word.is_empty() || !is_hex);
+    if has_exponent && let Some(number) = canonical_number(&whole) {
+        return Some(number);
+    }
+    whole.rsplit(['e', 'E']).next().and_then(canonical_number)
+}
+
+fn canonical_number(written: &str) -> Option<String> {
     let canonicalizer = Canonicalizer::new(&CanonicalKind::Number.into());
-    let read = |found: &str| {
-        canonicalizer.canonicalize_known(&found.replace('−', "-")).ok().map(|number| number.text)
-    };
-    let number = |found: regex::Captures<'_>| {
-        let (all, number) = (found.get(0)?, found.get(2)?);
-        let before = &text[..all.start()];
-        let currency = found.get(1).map_or("", |currency| currency.as_str());
-        // Between two numbers the sign is that of a range, and a point behind a word is its end.
-        let is_range = before.ends_with(|c: char| c.is_ascii_digit());
-        let is_worded = before.ends_with(|c: char| c.is_ascii_alphanumeric());
-        let written = if is_range && currency.is_empty() {
-            number.as_str().trim_start_matches(SIGNS)
-        } else {
-            number.as_str()
-        };
-        let written = if is_worded { written.trim_start_matches('.') } else { written };
-        let sign = if currency.starts_with(['-', '−']) && !is_range { "-" } else { "" };
-        let whole = &*format!(
-            "{sign}{}",
-            written.replacen('.', "0.", usize::from(written.trim_start_matches(SIGNS).starts_with('.')))
-        );
-        let last = || whole.rsplit(['e', 'E']).next().and_then(read);
-        // In a hexadecimal number and in S01E05, an e begins no exponent.
-        let word = before.trim_end_matches(|c: char| c.is_ascii_alphanumeric()).len();
-        let word = if whole.starts_with(SIGNS) { "" } else { &before[word..] };
-        let is_hex = word.eq_ignore_ascii_case("0x") || word.chars().all(|c| c.is_ascii_hexdigit());
-        let is_padded = matches!(whole.trim_start_matches(SIGNS).as_bytes(), [b'0', b'0'..=b'9', ..]);
-        if !word.is_empty() && is_hex || is_padded { last() } else { read(whole).or_else(last) }
-    };
-    NUMBER.captures_iter(text).filter_map(number).last()
+    let number = canonicalizer.canonicalize_known(&written.replace('−', "-")).ok()?;
+    Some(number.text)
+}
+
+fn is_word(c: Option<char>) -> bool {
+    c.is_some_and(|c| c.is_ascii_alphanumeric())
+}
+
+fn is_digit(c: Option<char>) -> bool {
+    c.is_some_and(|c| c.is_ascii_digit())
 }
 
 /// Returns a text with case folded and white space collapsed.
-fn folded(text: &str) -> String {
+fn fold(text: &str) -> String {
     let text: String = text.nfc().default_case_fold().nfc().collect();
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Returns whether a text contains a part that does not belong to a longer word or number.
 fn contains(text: &str, part: &str) -> bool {
-    let is_word = |side: Option<char>| side.is_some_and(|c| c.is_ascii_alphanumeric());
-    let is_digit = |side: Option<char>| side.is_some_and(|c| c.is_ascii_digit());
     let (first, last) = (part.chars().next(), part.chars().next_back());
     text.match_indices(part).any(|(at, _)| {
         let (mut before, mut after) = (text[..at].chars().rev(), text[at + part.len()..].chars());
@@ -206,8 +218,8 @@ mod tests {
         ] {
             assert_eq!(grader.is_right(text, answer), is_right, "{} {text}", grader.name());
         }
-        assert!(Grader::Number.check("four").is_err());
-        assert!(Grader::Regex.check("(").unwrap_err().contains("not a regular expression"));
-        assert!(Grader::Contains.check(" ").is_err());
+        assert!(Grader::Number.require_possible("four").is_err());
+        assert!(Grader::Regex.require_possible("(").unwrap_err().contains("not a regular expression"));
+        assert!(Grader::Contains.require_possible(" ").is_err());
     }
 }

@@ -11,9 +11,9 @@ use serde_json::json;
 
 use super::cells::Work;
 use super::error::BatchError;
-use super::grader::{Given, Grader};
+use super::grader::{Grader, RunText};
 use super::task::TaskLine;
-use crate::engine::{GraderOrder, Order, Redaction, execute};
+use crate::engine::{Order, Redaction, execute};
 use crate::journal::{Executed, Executor};
 use crate::sandbox::Sandbox;
 use crypto::Digest;
@@ -44,37 +44,39 @@ pub(super) type Grades = [Option<Executed>; 2];
 pub(super) async fn grade(
     by: Option<&CommandGrader>,
     work: &Work,
-    given: [&Given; 2],
+    texts: [&RunText; 2],
     known: Grades,
     table: Option<PathBuf>,
 ) -> Result<Grades, BatchError> {
     let Work { task, run, .. } = work;
-    let Some(by) = by.filter(|_| task.grader == Grader::Command) else {
+    let Some(by) = by else { return Ok([None, None]) };
+    if task.grader != Grader::Command {
         return Ok([None, None]);
-    };
-    let unusable = |why: String| BatchError::Redactions { run: *run, why };
-    let mut redaction = table.map(Redaction::load).transpose().map_err(unusable)?;
+    }
+    let redaction = table.map(Redaction::load).transpose();
+    let mut redaction = redaction.map_err(|why| BatchError::Redactions { run: *run, why })?;
     let mut grades: Grades = [None, None];
-    for (place, given) in given.into_iter().enumerate() {
-        let Some(text) = &given.text else { continue };
+    for (place, text) in texts.into_iter().enumerate() {
+        let Some(text) = &text.text else { continue };
         let text = &match &redaction {
             Some(redaction) => redaction.redactions().restore(text),
             None => text.clone(),
         };
         let key = key_of(task, redaction.as_ref(), text);
-        let is_it = |executed: &&Executed| {
-            executed.key == key && executed.by == Executor::Command(Digest::new(by.command.as_bytes()))
-        };
+        let executor = Executor::Command(Digest::new(by.command.as_bytes()));
+        let on_record: &[Option<Executed>] = if by.again { &[] } else { &known };
         // The blind vote is often the text itself.
-        let known = known.iter().filter(|_| !by.again);
-        if let Some(executed) = known.chain(&grades).flatten().find(is_it) {
-            grades[place] = Some(executed.clone());
+        let mut earlier = on_record.iter().chain(&grades).flatten();
+        let known_grade = earlier.find(|executed| executed.key == key && executed.by == executor).cloned();
+        if known_grade.is_some() {
+            grades[place] = known_grade;
             continue;
         }
         let mut executed = by.run(task, key, text).await?;
         if let Some(redaction) = &mut redaction {
             executed.result = redaction.result(&executed.result);
-            redaction.save_if_new().map_err(|why| unusable(why.to_string()))?;
+            let saved = redaction.save_if_new();
+            saved.map_err(|why| BatchError::Redactions { run: *run, why: why.to_string() })?;
         }
         grades[place] = Some(executed);
     }
@@ -85,7 +87,7 @@ pub(super) async fn grade(
 /// would allow guesses at what must not leave the machine.
 fn key_of(task: &TaskLine, redaction: Option<&Redaction>, text: &str) -> Digest {
     let key = Digest::new(json!(["grade", task.id, task.answer, text]).to_string().as_bytes());
-    redaction.map_or(key, |redaction| redaction.salted(key))
+    redaction.map_or(key, |redaction| redaction.salt(key))
 }
 
 impl CommandGrader {
@@ -93,8 +95,8 @@ impl CommandGrader {
     async fn run(&self, task: &TaskLine, key: Digest, text: &str) -> Result<Executed, BatchError> {
         let Self { command, time_max, sandbox, .. } = self;
         let (answer, time_max) = (task.answer.as_deref(), *time_max);
-        let order = Order::grader(key, &GraderOrder { command, time_max, task: &task.id, answer, text });
-        let failed = |source| BatchError::Grader { task: escape::excerpt(&task.id), source };
-        execute(sandbox, Path::new("."), &order).await.map_err(failed)
+        let order = Order::grader(key, command, time_max, &task.id, answer, text);
+        let executed = execute(sandbox, Path::new("."), &order).await;
+        executed.map_err(|source| BatchError::Grader { task: escape::excerpt(&task.id), source })
     }
 }

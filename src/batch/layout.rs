@@ -25,7 +25,8 @@ pub(super) const PRIVATE: u32 = 0o600;
 
 /// The manifest's statement of the number of shards.
 #[derive(Deserialize, Serialize)]
-struct Claim {
+#[serde(expecting = "struct Claim")]
+struct ShardClaim {
     v: u32,
     shards: u64,
 }
@@ -33,6 +34,12 @@ struct Claim {
 /// Returns the path of a shard's journal.
 pub(super) fn journal_file(folder: &Path, index: u64) -> PathBuf {
     folder.join(format!("journal-{index}.jsonl"))
+}
+
+/// Returns the journals of the batch in a folder that exist, in the order of their shards.
+pub(super) fn journals(folder: &Path) -> Result<Vec<PathBuf>, BatchError> {
+    let paths = (0..count(folder)?).map(|index| journal_file(folder, index));
+    Ok(paths.filter(|path| path.exists()).collect())
 }
 
 /// Returns the path of a shard's results.
@@ -57,18 +64,20 @@ pub(super) fn count(folder: &Path) -> Result<u64, BatchError> {
         return Err(BatchError::NoBatch(folder.to_owned()));
     }
     let bytes = read_own(&path, SMALL_BYTES_MAX).map_err(|why| BatchError::of_manifest(&path, why))?;
-    let wrong = |why: String| BatchError::Manifest { path: path.clone(), why };
     // The file is parsed as a whole first, because fields that are skipped are not checked.
     let manifest: serde_json::Result<Value> = serde_json::from_slice(&bytes);
     let claim = manifest.and_then(serde_json::from_value);
-    let Claim { v, shards } = claim.map_err(|why| wrong(why.to_string()))?;
-    if v != VERSION {
-        return Err(wrong(format!("its format is version {v}; this program reads version {VERSION}")));
-    }
-    if !(1..=SHARDS_MAX).contains(&shards) {
-        return Err(wrong(format!("it counts {shards} shards, and a batch has 1 to {SHARDS_MAX}")));
-    }
-    Ok(shards)
+    let why = match claim {
+        Ok(ShardClaim { v, .. }) if v != VERSION => {
+            format!("its format is version {v}; this program reads version {VERSION}")
+        }
+        Ok(ShardClaim { shards, .. }) if !(1..=SHARDS_MAX).contains(&shards) => {
+            format!("it counts {shards} shards, and a batch has 1 to {SHARDS_MAX}")
+        }
+        Ok(ShardClaim { shards, .. }) => return Ok(shards),
+        Err(why) => why.to_string(),
+    };
+    Err(BatchError::Manifest { path, why })
 }
 
 /// Notes the number of shards, or checks that it is the same as before. Files that killed processes were writing are removed.
@@ -83,7 +92,7 @@ fn claim_held(folder: &Path, which: ShardOf) -> Result<(), BatchError> {
     let path = folder.join(BATCH_FILE);
     if !path.exists() {
         let text =
-            serde_json::to_string(&Claim { v: VERSION, shards: which.count }).unwrap_or_default() + "\n";
+            serde_json::to_string(&ShardClaim { v: VERSION, shards: which.count }).unwrap_or_default() + "\n";
         // If several shards begin at once, the first one writes the file, and the others read it.
         let own = folder.join(format!(".{BATCH_FILE}.{}.new", Uuid::now_v7()));
         write_whole(&own, &text, PRIVATE).map_err(BatchError::io("write", &own))?;
@@ -101,10 +110,7 @@ fn claim_held(folder: &Path, which: ShardOf) -> Result<(), BatchError> {
     if was == which.count {
         return Ok(());
     }
-    // A shard holds its journal from before it claims a number until its process ends.
-    let is_held =
-        || (0..was).any(|index| index != which.index && LockedJournal::is_held(&journal_file(folder, index)));
-    if !is_begun(folder, was) && !is_held() {
+    if !is_begun(folder, was) && !is_held_by_others(folder, was, which) {
         // The command that claimed this number has begun nothing.
         std::fs::remove_file(&path).map_err(BatchError::io("remove", &path))?;
         return claim_held(folder, which);
@@ -114,6 +120,16 @@ fn claim_held(folder: &Path, which: ShardOf) -> Result<(), BatchError> {
 
 /// Returns whether any of this many shards has begun a run.
 pub(super) fn is_begun(folder: &Path, shards: u64) -> bool {
-    let is_begun = |index| std::fs::metadata(journal_file(folder, index)).is_ok_and(|about| about.len() > 0);
-    (0..shards).any(is_begun)
+    (0..shards).any(|index| has_content(&journal_file(folder, index)))
+}
+
+/// Returns whether a file exists and is not empty.
+pub(super) fn has_content(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|about| about.len() > 0)
+}
+
+/// Returns whether another process has one of this many shards. A shard holds its journal from before it claims a number until its
+/// process ends.
+fn is_held_by_others(folder: &Path, shards: u64, own: ShardOf) -> bool {
+    (0..shards).any(|index| index != own.index && LockedJournal::is_held(&journal_file(folder, index)))
 }

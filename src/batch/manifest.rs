@@ -36,8 +36,8 @@ const FIELDS: [&str; 8] = ["v", "shards", "commands", "columns", "data", "server
 
 /// A roleset on a model in an arm.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct ColumnNote {
+#[serde(deny_unknown_fields, expecting = "struct ColumnNote")]
+pub struct VariantNote {
     /// The roleset's name.
     pub roleset: String,
     /// The model as it was named; empty for that of the roleset or the server.
@@ -53,6 +53,20 @@ pub struct ColumnNote {
     pub settings: Vec<Digest>,
     /// The endpoint of each agent's model, the arbiter's last.
     pub endpoints: Vec<String>,
+}
+
+impl VariantNote {
+    /// Returns the names of roleset, model and arm, as far as they are given.
+    pub(super) fn name(&self) -> String {
+        let names = [&self.roleset, &self.model, &self.arm].map(String::as_str);
+        let given: Vec<&str> = names.into_iter().filter(|name| !name.is_empty()).collect();
+        given.join(" · ")
+    }
+
+    /// Returns whether another note is about the same variant.
+    fn is_same(&self, other: &Self) -> bool {
+        (&self.roleset, &self.model, &self.arm) == (&other.roleset, &other.model, &other.arm)
+    }
 }
 
 /// A command that has run a part of the batch.
@@ -86,7 +100,7 @@ impl DataNote {
     ///
     /// Returns the I/O error if the file cannot be read.
     pub fn read(path: &Path) -> std::io::Result<(Self, u64)> {
-        let mut counted = Counted { source: File::open(path)?, bytes: 0, lines: 0, is_begun: false };
+        let mut counted = CountingReader { source: File::open(path)?, bytes: 0, lines: 0, is_begun: false };
         let sha256 = Digest::of(&mut counted)?;
         let lines = counted.lines + u64::from(counted.is_begun);
         Ok((Self { name: path.display().to_string(), bytes: counted.bytes, sha256 }, lines))
@@ -94,7 +108,7 @@ impl DataNote {
 }
 
 /// A reader that counts bytes and lines.
-struct Counted {
+struct CountingReader {
     source: File,
     bytes: u64,
     lines: u64,
@@ -102,7 +116,7 @@ struct Counted {
     is_begun: bool,
 }
 
-impl Read for Counted {
+impl Read for CountingReader {
     fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
         let count = self.source.read(bytes)?;
         for byte in &bytes[..count] {
@@ -118,7 +132,6 @@ impl Read for Counted {
 #[derive(Clone, Debug, Serialize)]
 pub struct ServerNote {
     pub base_url: String,
-    /// The description.
     #[serde(flatten)]
     pub info: ServerInfo,
 }
@@ -129,7 +142,7 @@ pub struct BatchNote {
     /// The number of shards of the batch.
     pub shards: u64,
     pub command: CommandNote,
-    pub columns: Vec<ColumnNote>,
+    pub variants: Vec<VariantNote>,
     /// The file of tasks, if there is one.
     pub data: Option<DataNote>,
     /// Whether runs made with other settings may remain beside new ones of the same name.
@@ -140,29 +153,33 @@ pub struct BatchNote {
 ///
 /// # Errors
 ///
-/// Returns [`BatchError::Settings`] if the folder has runs of a column that were made with other settings and may not be kept, and
+/// Returns [`BatchError::Settings`] if the folder has runs of a variant that were made with other settings and may not be kept, and
 /// [`BatchError::Io`] or [`BatchError::Manifest`] if the manifest cannot be changed.
 pub fn note(folder: &Path, new: &BatchNote) -> Result<(), BatchError> {
-    change(folder, |manifest, wrong| {
+    change(folder, |manifest| {
         if manifest.contains_key(REMOVES_RUNS) {
             return Err(BatchError::OfServer(folder.to_owned()));
         }
-        let mut commands: Vec<CommandNote> = listed(manifest, "commands").map_err(wrong)?;
+        let mut commands: Vec<CommandNote> = read_list(folder, manifest, "commands")?;
         require_own_commands(folder, &commands)?;
-        let columns: Vec<ColumnNote> = listed(manifest, "columns").map_err(wrong)?;
+        let variants: Vec<VariantNote> = read_list(folder, manifest, "columns")?;
         let is_begun = is_begun(folder, new.shards);
-        let columns = merged(columns, &new.columns, new.keep_old, is_begun);
-        let columns = columns.map_err(|column| in_the_way(folder, column))?;
-        let is_new = |known: &CommandNote| {
-            (&known.program, &known.words) != (&new.command.program, &new.command.words)
-        };
-        if commands.iter().all(is_new) && commands.len() < COMMANDS_MAX {
+        let variants = merge(variants, &new.variants, new.keep_old, is_begun);
+        let variants = variants.map_err(|variant| other_settings(folder, variant))?;
+        let CommandNote { program, words, .. } = &new.command;
+        let is_new = commands.iter().all(|known| known.program != *program || known.words != *words);
+        if is_new && commands.len() < COMMANDS_MAX {
             commands.push(new.command.clone());
         }
-        let mut data: Vec<DataNote> = listed(manifest, "data").map_err(wrong)?;
-        data.extend(new.data.iter().filter(|file| !data.contains(file)).cloned().collect::<Vec<_>>());
-        let put = [("commands", json!(commands)), ("columns", json!(columns)), ("data", json!(data))];
-        manifest.extend(put.map(|(name, value)| (name.to_owned(), value)));
+        let mut data: Vec<DataNote> = read_list(folder, manifest, "data")?;
+        if let Some(file) = &new.data
+            && !data.contains(file)
+        {
+            data.push(file.clone());
+        }
+        manifest.insert("commands".to_owned(), json!(commands));
+        manifest.insert("columns".to_owned(), json!(variants));
+        manifest.insert("data".to_owned(), json!(data));
         Ok(())
     })
 }
@@ -176,8 +193,8 @@ pub fn require_own_build(folder: &Path) -> Result<(), BatchError> {
     if !is_batch(folder) {
         return Ok(());
     }
-    let commands = listed::<CommandNote>(&read_manifest(folder)?, "commands");
-    require_own_commands(folder, &commands.map_err(|why| unfit(folder, &why))?)
+    let commands: Vec<CommandNote> = read_list(folder, &read_manifest(folder)?, "commands")?;
+    require_own_commands(folder, &commands)
 }
 
 fn require_own_commands(folder: &Path, commands: &[CommandNote]) -> Result<(), BatchError> {
@@ -203,7 +220,7 @@ pub(super) fn has_commands(folder: &Path) -> Result<bool, BatchError> {
 ///
 /// Returns [`BatchError::OfBatch`] for the folder of a batch, [`BatchError::Io`] or [`BatchError::Manifest`].
 pub(super) fn note_removals(folder: &Path) -> Result<(), BatchError> {
-    change(folder, |manifest, _| {
+    change(folder, |manifest| {
         if manifest.contains_key("commands") {
             return Err(BatchError::OfBatch(folder.to_owned()));
         }
@@ -222,7 +239,7 @@ pub fn note_plan(folder: &Path, plan: Digest) -> Result<(), BatchError> {
     require_own_build(folder)?;
     private_folder(folder).map_err(BatchError::io("make", folder))?;
     claim(folder, ShardOf::default())?;
-    change(folder, |manifest, _| {
+    change(folder, |manifest| {
         manifest.insert(PLAN.to_owned(), json!(plan));
         Ok(())
     })
@@ -234,34 +251,34 @@ pub fn note_plan(folder: &Path, plan: Digest) -> Result<(), BatchError> {
 ///
 /// Returns [`BatchError::Io`] or [`BatchError::Manifest`].
 pub(super) fn noted_plan(folder: &Path) -> Result<Option<Digest>, BatchError> {
-    plan_of(&read_manifest(folder)?).map_err(|why| unfit(folder, &why))
+    read_plan(folder, &read_manifest(folder)?)
 }
 
-/// Returns the columns of a manifest of which every field can be what this program writes.
+/// Returns the variants of a manifest of which every field can be what this program writes.
 ///
 /// # Errors
 ///
 /// Returns [`BatchError::Stray`] for a field that no manifest has or that contradicts another one, [`BatchError::Io`] or
 /// [`BatchError::Manifest`].
-pub(super) fn require_possible(folder: &Path) -> Result<Vec<ColumnNote>, BatchError> {
+pub(super) fn require_possible(folder: &Path) -> Result<Vec<VariantNote>, BatchError> {
     let manifest = read_manifest(folder)?;
-    let contradicts = |why: String| BatchError::Stray { path: folder.join(BATCH_FILE), why };
     if let Some(other) = manifest.keys().find(|name| !FIELDS.contains(&name.as_str())) {
-        return Err(contradicts(format!("a manifest has no field `{}`", escape::excerpt(other))));
+        let why = format!("a manifest has no field `{}`", escape::excerpt(other));
+        return Err(BatchError::Stray { path: folder.join(BATCH_FILE), why });
     }
     if manifest.contains_key("commands") && manifest.contains_key(REMOVES_RUNS) {
-        return Err(contradicts(
-            "no batch is made in the folder of a server that removes old runs".to_owned(),
-        ));
+        let why = "no batch is made in the folder of a server that removes old runs".to_owned();
+        return Err(BatchError::Stray { path: folder.join(BATCH_FILE), why });
     }
-    plan_of(&manifest).map_err(|why| unfit(folder, &why))?;
-    listed::<CommandNote>(&manifest, "commands").map_err(|why| unfit(folder, &why))?;
-    listed::<DataNote>(&manifest, "data").map_err(|why| unfit(folder, &why))?;
-    listed(&manifest, "columns").map_err(|why| unfit(folder, &why))
+    read_plan(folder, &manifest)?;
+    read_list::<CommandNote>(folder, &manifest, "commands")?;
+    read_list::<DataNote>(folder, &manifest, "data")?;
+    read_list(folder, &manifest, "columns")
 }
 
-fn plan_of(manifest: &Map<String, Value>) -> Result<Option<Digest>, serde_json::Error> {
-    manifest.get(PLAN).cloned().map(serde_json::from_value).transpose()
+fn read_plan(folder: &Path, manifest: &Map<String, Value>) -> Result<Option<Digest>, BatchError> {
+    let plan = manifest.get(PLAN).cloned().map(serde_json::from_value).transpose();
+    plan.map_err(|why| unfit(folder, &why))
 }
 
 /// Returns the error of a manifest with a field of another form.
@@ -297,52 +314,53 @@ pub fn provenance(folder: &Path) -> Result<Provenance, BatchError> {
     }
     Ok(Provenance {
         folder: folder.display().to_string(),
-        commands: listed(&manifest, "commands").map_err(|why| unfit(folder, &why))?,
-        data: listed(&manifest, "data").map_err(|why| unfit(folder, &why))?,
+        commands: read_list(folder, &manifest, "commands")?,
+        data: read_list(folder, &manifest, "data")?,
         results,
     })
 }
 
-/// Returns the columns whose runs were made with more than one choice of settings, which `--keep-old` allowed, each in words.
+/// Returns the variants whose runs were made with more than one choice of settings, which `--keep-old` allowed, each in words.
 ///
 /// # Errors
 ///
 /// Returns [`BatchError::Io`] or [`BatchError::Manifest`].
-pub fn mixed_columns(folder: &Path) -> Result<Vec<String>, BatchError> {
-    let columns = known_columns(folder)?;
-    let mixed = columns.iter().filter(|column| column.settings.len() > 1);
-    let in_words = |column: &ColumnNote| {
-        let names = [&column.roleset, &column.model, &column.arm].map(String::as_str);
-        let given: Vec<&str> = names.into_iter().filter(|name| !name.is_empty()).collect();
-        format!("{} has runs with {} choices of settings", given.join(" · "), column.settings.len())
-    };
-    Ok(mixed.map(in_words).collect())
+pub fn mixed_variants(folder: &Path) -> Result<Vec<String>, BatchError> {
+    let mut mixed = Vec::new();
+    for variant in known_variants(folder)? {
+        let count = variant.settings.len();
+        if count > 1 {
+            mixed.push(format!("{} has runs with {count} choices of settings", variant.name()));
+        }
+    }
+    Ok(mixed)
 }
 
-/// Refuses columns whose runs in the folder were made with other settings, as [`note`] would.
+/// Refuses variants whose runs in the folder were made with other settings, as [`note`] would.
 ///
 /// # Errors
 ///
 /// Returns [`BatchError::Settings`], [`BatchError::Io`] or [`BatchError::Manifest`].
-pub fn check_settings(folder: &Path, shards: u64, columns: &[ColumnNote]) -> Result<(), BatchError> {
+pub fn check_settings(folder: &Path, shards: u64, variants: &[VariantNote]) -> Result<(), BatchError> {
     if !is_batch(folder) {
         return Ok(());
     }
-    merged(known_columns(folder)?, columns, false, is_begun(folder, shards))
-        .map(drop)
-        .map_err(|column| in_the_way(folder, column))
+    match merge(known_variants(folder)?, variants, false, is_begun(folder, shards)) {
+        Ok(_) => Ok(()),
+        Err(variant) => Err(other_settings(folder, variant)),
+    }
 }
 
-fn known_columns(folder: &Path) -> Result<Vec<ColumnNote>, BatchError> {
-    listed(&read_manifest(folder)?, "columns").map_err(|why| unfit(folder, &why))
+fn known_variants(folder: &Path) -> Result<Vec<VariantNote>, BatchError> {
+    read_list(folder, &read_manifest(folder)?, "columns")
 }
 
-fn in_the_way(folder: &Path, column: &ColumnNote) -> BatchError {
+fn other_settings(folder: &Path, variant: &VariantNote) -> BatchError {
     BatchError::Settings {
         folder: folder.to_owned(),
-        roleset: column.roleset.clone(),
-        model: column.model.clone(),
-        arm: column.arm.clone(),
+        roleset: variant.roleset.clone(),
+        model: variant.model.clone(),
+        arm: variant.arm.clone(),
     }
 }
 
@@ -361,7 +379,7 @@ pub fn note_servers(folder: &Path, servers: &[ServerNote]) -> Result<(), BatchEr
     if servers.is_empty() {
         return Ok(());
     }
-    change(folder, |manifest, _| {
+    change(folder, |manifest| {
         manifest.insert("servers".to_owned(), json!(servers));
         Ok(())
     })
@@ -370,18 +388,15 @@ pub fn note_servers(folder: &Path, servers: &[ServerNote]) -> Result<(), BatchEr
 /// Changes the manifest, one command at a time.
 fn change(
     folder: &Path,
-    change: impl FnOnce(
-        &mut Map<String, Value>,
-        &dyn Fn(serde_json::Error) -> BatchError,
-    ) -> Result<(), BatchError>,
+    change: impl FnOnce(&mut Map<String, Value>) -> Result<(), BatchError>,
 ) -> Result<(), BatchError> {
     let path = folder.join(BATCH_FILE);
     // Shards that begin at once wait for each other. If the file system has no locks, the last one wins.
     let _held = HeldFolder::wait(folder).map_err(BatchError::io("open", folder))?;
     let bytes = read_own(&path, SMALL_BYTES_MAX).map_err(|why| BatchError::of_manifest(&path, why))?;
-    let wrong = |why: serde_json::Error| BatchError::Manifest { path: path.clone(), why: why.to_string() };
-    let mut manifest: Map<String, Value> = serde_json::from_slice(&bytes).map_err(wrong)?;
-    change(&mut manifest, &wrong)?;
+    let mut manifest: Map<String, Value> =
+        serde_json::from_slice(&bytes).map_err(|why| unfit(folder, &why))?;
+    change(&mut manifest)?;
     let text = serde_json::to_string_pretty(&manifest).unwrap_or_default() + "\n";
     if text.as_bytes() == bytes {
         return Ok(());
@@ -389,39 +404,39 @@ fn change(
     write_whole(&path, &text, PRIVATE).map_err(BatchError::io("write", &path))
 }
 
-fn listed<T: serde::de::DeserializeOwned>(
+/// Reads a list of the manifest, which need not be there.
+fn read_list<T: serde::de::DeserializeOwned>(
+    folder: &Path,
     manifest: &Map<String, Value>,
     name: &str,
-) -> Result<Vec<T>, serde_json::Error> {
-    manifest.get(name).cloned().map_or(Ok(Vec::new()), serde_json::from_value)
+) -> Result<Vec<T>, BatchError> {
+    let Some(list) = manifest.get(name) else { return Ok(Vec::new()) };
+    serde_json::from_value(list.clone()).map_err(|why| unfit(folder, &why))
 }
 
-/// Merges the columns of a command into the known ones.
+/// Merges the variants of a command into the known ones.
 ///
 /// # Errors
 ///
-/// Returns the first column whose runs were made with other settings.
-fn merged(
-    mut known: Vec<ColumnNote>,
-    new: &[ColumnNote],
+/// Returns the first variant whose runs were made with other settings.
+fn merge(
+    mut known: Vec<VariantNote>,
+    new: &[VariantNote],
     keep_old: bool,
     is_begun: bool,
-) -> Result<Vec<ColumnNote>, &ColumnNote> {
-    for column in new {
-        let is_same = |other: &&mut ColumnNote| {
-            (&other.roleset, &other.model, &other.arm) == (&column.roleset, &column.model, &column.arm)
-        };
-        match known.iter_mut().find(is_same) {
-            None => known.push(column.clone()),
+) -> Result<Vec<VariantNote>, &VariantNote> {
+    for variant in new {
+        match known.iter_mut().find(|other| other.is_same(variant)) {
+            None => known.push(variant.clone()),
             // Without a run, nothing was made with the old settings.
-            Some(other) if !is_begun => *other = column.clone(),
+            Some(other) if !is_begun => *other = variant.clone(),
             Some(other)
-                if keep_old || column.settings.iter().all(|settings| other.settings.contains(settings)) =>
+                if keep_old || variant.settings.iter().all(|settings| other.settings.contains(settings)) =>
             {
-                add_new(&mut other.settings, &column.settings);
-                add_new(&mut other.sha256, &column.sha256);
+                add_new(&mut other.settings, &variant.settings);
+                add_new(&mut other.sha256, &variant.sha256);
             }
-            Some(_) => return Err(column),
+            Some(_) => return Err(variant),
         }
     }
     Ok(known)

@@ -1,19 +1,20 @@
 //! Cells of the matrix: one task with one roleset on one model with one seed.
 //!
-//! The input is a task and a column. The output is the id of the cell's run and the data that the run starts from. Nothing here
+//! The input is a task and a variant. The output is the id of the cell's run and the data that the run starts from. Nothing here
 //! depends on the time or the place, so every process computes the same.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::bank::DrawnSamples;
-use super::grader::{Given, Grader};
-use super::task::{DocumentLine, TaskLine};
-use crate::engine::{PreparedRun, Redaction, RunBuilder, Sought, require_plain_id};
+use super::grader::{Grader, RunText};
+use super::task::TaskLine;
+use super::task_form::DocumentLine;
+use crate::engine::{PreparedRun, Redaction, RedactionPolicy, RunBuilder, require_plain_id};
 use crate::journal::{Executed, InBatch, Limits, RunSpec};
 use crate::run::{ReadCalibration, RunError, add_spoken_rules};
 use crypto::Digest;
@@ -21,16 +22,16 @@ use protocol::core::{BasisPoints, Endpoint};
 use protocol::text::{
     Canonical, CanonicalRule, Canonicalizer, Constraint, DecimalSign, NotCanonical, escape,
 };
-use protocol::{Document, OnDisagreement, ProtocolParams as _, RunSetup, Task, VoteOverride};
+use protocol::{Document, OnDisagreement, Override, ProtocolParams as _, RunSetup, Task};
 
 /// A roleset on a model, ready to run.
 #[derive(Clone, Debug)]
-pub struct Column {
+pub struct Variant {
     /// The roleset's name.
     pub roleset: String,
     /// The model as it was named; empty for that of the roleset or the server.
     pub model: String,
-    /// The name of the column's arm; empty without one.
+    /// The name of the variant's arm; empty without one.
     pub arm: String,
     /// The setup of its runs, without task and seed.
     pub setup: RunSetup,
@@ -41,7 +42,7 @@ pub struct Column {
     /// Whether rules that a task says in plain words become rules of its run.
     pub has_spoken_rules: bool,
     /// The text to look for and replace with tokens, because it must not leave the machine.
-    pub sought: Option<Sought>,
+    pub sought: Option<RedactionPolicy>,
     /// The calibration that gives its answers a confidence, if there is one.
     pub(super) calibration: Option<Arc<ReadCalibration>>,
     /// The least confidence of an answer that is given, if the calibration does not ask for more.
@@ -56,12 +57,12 @@ pub struct Column {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cell<'a> {
     pub(super) task: &'a TaskLine,
-    pub(super) column: &'a Column,
+    pub(super) variant: &'a Variant,
     pub(super) seed: u64,
 }
 
-impl Column {
-    /// Makes a column of a roleset on a model.
+impl Variant {
+    /// Makes a variant of a roleset on a model.
     pub fn new(model: String, setup: RunSetup, endpoints: Vec<Endpoint>) -> Self {
         let text = serde_json::to_string(&setup).unwrap_or_default();
         let sha256 = Digest::new(text.as_bytes());
@@ -82,16 +83,16 @@ impl Column {
         }
     }
 
-    /// Returns the same column without rules that tasks say in plain words.
+    /// Returns the same variant without rules that tasks say in plain words.
     pub fn without_spoken_rules(self) -> Self {
-        let text = json!([self.sha256, "without spoken rules"]).to_string();
-        Self { sha256: Digest::new(text.as_bytes()), has_spoken_rules: false, ..self }
+        let sha256 = digest_of(&json!([self.sha256, "without spoken rules"]));
+        Self { sha256, has_spoken_rules: false, ..self }
     }
 
-    /// Returns the same column with a calibration, which may withhold answers.
-    pub fn calibrated(self, calibration: Arc<ReadCalibration>) -> Self {
-        let text = json!([self.sha256, calibration.rule_sha256()]).to_string();
-        Self { sha256: Digest::new(text.as_bytes()), calibration: Some(calibration), ..self }
+    /// Returns the same variant with a calibration, which may withhold answers.
+    pub fn with_calibration(self, calibration: Arc<ReadCalibration>) -> Self {
+        let sha256 = digest_of(&json!([self.sha256, calibration.rule_sha256()]));
+        Self { sha256, calibration: Some(calibration), ..self }
     }
 
     /// Returns whether its answers get a confidence.
@@ -99,43 +100,45 @@ impl Column {
         self.calibration.is_some()
     }
 
-    /// Returns the same column with at most this many tokens in a reply. An agent whose own limit is lower keeps it.
+    /// Returns the same variant with at most this many tokens in a reply. An agent whose own limit is lower keeps it.
     pub fn with_reply_tokens(self, max: u32) -> Self {
-        let text = json!([self.sha256, "reply tokens", max]).to_string();
+        let sha256 = digest_of(&json!([self.sha256, "reply tokens", max]));
         let mut setup = self.setup;
-        let everybody = setup.agents.iter_mut().chain(&mut setup.arbiter);
-        everybody.for_each(|agent| agent.max_tokens = agent.max_tokens.min(max));
-        Self { sha256: Digest::new(text.as_bytes()), setup, ..self }
+        for agent in setup.agents.iter_mut().chain(&mut setup.arbiter) {
+            agent.max_tokens = agent.max_tokens.min(max);
+        }
+        Self { setup, sha256, ..self }
     }
 
-    /// Returns the same column with one more rule for its answers, or none if its protocol knows no rules.
+    /// Returns the same variant with one more rule for its answers, or none if its protocol knows no rules.
     pub fn with_rule(self, rule: Constraint) -> Option<Self> {
-        let text = json!([self.sha256, "rule", rule]).to_string();
+        let sha256 = digest_of(&json!([self.sha256, "rule", rule]));
         let mut setup = self.setup;
         setup.params.constraints_mut()?.push(rule);
-        Some(Self { sha256: Digest::new(text.as_bytes()), setup, ..self })
+        Some(Self { setup, sha256, ..self })
     }
 
-    /// Returns the same column with this answer of a vote that does not settle, or none if its protocol is no vote.
+    /// Returns the same variant with this answer of a vote that does not settle, or none if its protocol is no vote.
     pub fn with_on_disagreement(self, answer: OnDisagreement) -> Option<Self> {
-        let text = json!([self.sha256, "on disagreement", answer]).to_string();
+        let sha256 = digest_of(&json!([self.sha256, "on disagreement", answer]));
         let mut setup = self.setup;
-        let is_vote = setup.params.apply(&VoteOverride::OnDisagreement(answer).into());
-        is_vote.then(|| Self { sha256: Digest::new(text.as_bytes()), setup, ..self })
+        let is_vote = setup.params.apply(&Override::OnDisagreement(answer));
+        if !is_vote {
+            return None;
+        }
+        Some(Self { setup, sha256, ..self })
     }
 
-    /// Returns the same column, withholding answers below this confidence, or `None` without a calibration.
+    /// Returns the same variant, withholding answers below this confidence, or `None` without a calibration.
     pub fn with_min_confidence(self, confidence: BasisPoints) -> Option<Self> {
-        let text = json!([self.sha256, "min confidence", confidence]).to_string();
-        let is_known = self.is_calibrated();
-        is_known.then(|| Self {
-            sha256: Digest::new(text.as_bytes()),
-            min_confidence: Some(confidence),
-            ..self
-        })
+        if !self.is_calibrated() {
+            return None;
+        }
+        let sha256 = digest_of(&json!([self.sha256, "min confidence", confidence]));
+        Some(Self { sha256, min_confidence: Some(confidence), ..self })
     }
 
-    /// Returns the same column whose runs keep these limits too.
+    /// Returns the same variant whose runs keep these limits too.
     pub fn with_limits(self, limits: Limits) -> Self {
         Self { limits: self.limits.stricter(limits), ..self }
     }
@@ -145,7 +148,7 @@ impl Column {
         self.limits.stricter(of_all)
     }
 
-    /// Returns the same column whose models are called with one more header.
+    /// Returns the same variant whose models are called with one more header.
     pub fn with_header(mut self, name: &str, value: &str) -> Self {
         for endpoint in &mut self.endpoints {
             if let Endpoint::OpenAi(endpoint) = endpoint {
@@ -161,16 +164,20 @@ impl Column {
         Some(run_id(task, &spec.setup.roleset, model, arm, spec.setup.seed))
     }
 
-    /// Returns the same column in an arm of this name.
+    /// Returns the same variant in an arm of this name.
     pub fn in_arm(self, arm: &str) -> Self {
         Self { arm: arm.to_owned(), ..self }
     }
 
-    /// Returns the same column with tokens in place of text that must not leave the machine.
-    pub fn redacted(self, sought: Sought) -> Self {
-        let text = json!([self.sha256, sought]).to_string();
-        Self { sha256: Digest::new(text.as_bytes()), sought: Some(sought), ..self }
+    /// Returns the same variant with tokens in place of text that must not leave the machine.
+    pub fn with_redaction(self, sought: RedactionPolicy) -> Self {
+        let sha256 = digest_of(&json!([self.sha256, sought]));
+        Self { sha256, sought: Some(sought), ..self }
     }
+}
+
+fn digest_of(change: &Value) -> Digest {
+    Digest::new(change.to_string().as_bytes())
 }
 
 /// Returns the id of a run, which is unique to its task, roleset, model, arm and seed.
@@ -186,19 +193,22 @@ pub(super) fn run_id(task: &str, roleset: &str, model: &str, arm: &str, seed: u6
     uuid::Builder::from_custom_bytes(bytes).into_uuid()
 }
 
-/// Returns the text whose SHA-256 is the origin of a run: its task as the line has it, and the digest of its column.
+/// Returns the text whose SHA-256 is the origin of a run: its task as the line has it, and the digest of its variant.
 pub(super) fn origin(
     prompt: &str,
     documents: &[DocumentLine],
     canonical: Option<&CanonicalRule>,
-    column: Digest,
+    variant: Digest,
 ) -> String {
-    json!([prompt, documents, canonical, column]).to_string()
+    json!([prompt, documents, canonical, variant]).to_string()
 }
 
 /// Returns the right answer of a task in the form in which texts are compared by this rule, if it is known and compared exactly.
 pub(super) fn right_answer(task: &TaskLine, rule: &CanonicalRule) -> Option<Result<Canonical, NotCanonical>> {
-    let answer = task.answer.as_ref().filter(|_| task.grader == Grader::Exact)?;
+    let answer = task.answer.as_ref()?;
+    if task.grader != Grader::Exact {
+        return None;
+    }
     let canonicalizer = Canonicalizer::new(rule);
     let has_comma = rule.decimal == Some(DecimalSign::Comma) && task.answer_is_number;
     let answer = if has_comma { Cow::from(answer.replace('.', ",")) } else { Cow::from(answer) };
@@ -227,33 +237,35 @@ pub fn text_is_right(
 ///
 /// Returns the reason, with the answer.
 pub fn require_answer(task: &TaskLine, rule: &CanonicalRule) -> Result<(), String> {
-    possible(task, right_answer(task, rule))
+    require_possible(task, right_answer(task, rule))
 }
 
-fn possible(task: &TaskLine, right: Option<Result<Canonical, NotCanonical>>) -> Result<(), String> {
-    let given = || escape::excerpt(task.answer.as_deref().unwrap_or_default());
-    let right = right.transpose();
-    right.map(drop).map_err(|why| format!("its `answer` “{}” can never be the answer: {why}", given()))
+fn require_possible(task: &TaskLine, right: Option<Result<Canonical, NotCanonical>>) -> Result<(), String> {
+    if let Some(Err(why)) = right {
+        let answer = escape::excerpt(task.answer.as_deref().unwrap_or_default());
+        return Err(format!("its `answer` “{answer}” can never be the answer: {why}"));
+    }
+    Ok(())
 }
 
 impl Cell<'_> {
     /// Returns the id of the run: the same for the same task, roleset, model, arm and seed.
     pub(super) fn run(&self) -> Uuid {
-        let Column { roleset, model, arm, .. } = self.column;
+        let Variant { roleset, model, arm, .. } = self.variant;
         run_id(&self.task.id, roleset, model, arm, self.seed)
     }
 
     /// Returns the rule for which differences between texts do not count here.
     pub(super) fn canonical(&self) -> &CanonicalRule {
-        self.task.canonical.as_ref().unwrap_or(&self.column.setup.canonical)
+        self.task.canonical.as_ref().unwrap_or(&self.variant.setup.canonical)
     }
 
     /// Returns the SHA-256 of what the run starts from, as far as it is known without reading documents. For a redacted run the
     /// digest does not depend on the redacted text, so no guess can be tried on it.
-    pub(super) fn made_of(&self) -> Digest {
+    pub(super) fn fingerprint(&self) -> Digest {
         let TaskLine { prompt, documents, canonical, .. } = self.task;
-        let text = origin(prompt, documents, canonical.as_ref(), self.column.sha256);
-        let text = match &self.column.sought {
+        let text = origin(prompt, documents, canonical.as_ref(), self.variant.sha256);
+        let text = match &self.variant.sought {
             Some(sought) => sought.redactor().redact(&text),
             None => text,
         };
@@ -266,7 +278,7 @@ impl Cell<'_> {
     /// # Errors
     ///
     /// Returns the reason why there can be no such run.
-    pub(super) fn prepared(
+    pub(super) fn prepare(
         &self,
         documents: Vec<Document>,
         redaction: Option<Redaction>,
@@ -275,47 +287,45 @@ impl Cell<'_> {
     ) -> Result<PreparedRun, String> {
         let task = Task { prompt: self.task.prompt.clone(), documents, is_searched: false };
         let canonical = self.canonical().clone();
-        let limits = self.column.limits_of_run(limits);
-        self.check_answer()?;
-        self.check_id()?;
-        let mut setup = RunSetup { task, canonical, seed: self.seed, ..self.column.setup.clone() };
-        if self.column.has_spoken_rules {
+        let limits = self.variant.limits_of_run(limits);
+        self.require_possible_answer()?;
+        self.require_id()?;
+        let mut setup = RunSetup { task, canonical, seed: self.seed, ..self.variant.setup.clone() };
+        if self.variant.has_spoken_rules {
             add_spoken_rules(&self.task.prompt, &mut setup.params, &setup.canonical);
         }
-        if let Some(drawn) = &self.column.drawn {
-            drawn.require_of(&setup, &self.column.endpoints)?;
+        if let Some(drawn) = &self.variant.drawn {
+            drawn.require_of(&setup, &self.variant.endpoints)?;
         }
         let mut builder = RunBuilder::new(setup).map_err(|why| why.to_string())?;
         if let Some(redaction) = redaction {
             builder = builder.with_redaction(redaction);
         }
-        let endpoints = self.column.endpoints.clone();
-        let of_run =
-            |calibration: &Arc<ReadCalibration>| calibration.of_run(builder.setup(), &endpoints, limits);
-        let calibration = self.column.calibration.as_ref().map(of_run).transpose();
-        let calibration = calibration.map_err(|why| {
-            // A caller of a server is not told of its files.
-            if let RunError::Calibration { why, .. } = why {
-                format!("the calibration: {why}")
-            } else {
-                why.to_string()
-            }
-        })?;
-        let calibration = calibration.map(|applied| match self.column.min_confidence {
-            Some(least) => applied.at_least(least),
-            None => applied,
-        });
-        let builder = builder.calibrated(calibration);
-        let (task, model) = (self.task.id.clone(), self.column.model.clone());
-        let (arm, meta) = (self.column.arm.clone(), self.meta());
-        let cell = InBatch { task, model, made_of: self.made_of(), arm, meta, plan };
+        let endpoints = self.variant.endpoints.clone();
+        let mut calibration = None;
+        if let Some(known) = &self.variant.calibration {
+            let applied = match known.of_run(builder.setup(), &endpoints, limits) {
+                Ok(applied) => applied,
+                // The answer to a caller of a server names none of the server's files.
+                Err(RunError::Calibration { why, .. }) => return Err(format!("the calibration: {why}")),
+                Err(why) => return Err(why.to_string()),
+            };
+            calibration = Some(match self.variant.min_confidence {
+                Some(least) => applied.at_least(least),
+                None => applied,
+            });
+        }
+        let builder = builder.with_calibration(calibration);
+        let (task, model) = (self.task.id.clone(), self.variant.model.clone());
+        let (arm, meta) = (self.variant.arm.clone(), self.meta());
+        let cell = InBatch { task, model, fingerprint: self.fingerprint(), arm, meta, plan };
         Ok(builder.in_cell(cell).build(endpoints, limits))
     }
 
     /// Returns the task's labels, without text that must not leave the machine.
     pub(super) fn meta(&self) -> BTreeMap<String, String> {
         let mut meta = self.task.meta.clone();
-        if let Some(sought) = &self.column.sought {
+        if let Some(sought) = &self.variant.sought {
             for value in meta.values_mut() {
                 *value = sought.redactor().redact(value);
             }
@@ -333,31 +343,31 @@ impl Cell<'_> {
     /// # Errors
     ///
     /// Returns the reason, with the answer.
-    pub(super) fn check_answer(&self) -> Result<(), String> {
-        possible(self.task, self.right())
+    pub(super) fn require_possible_answer(&self) -> Result<(), String> {
+        require_possible(self.task, self.right())
     }
 
-    /// Refuses an id that may not be put into the command of the column's check.
+    /// Refuses an id that may not be put into the command of the variant's check.
     ///
     /// # Errors
     ///
     /// Returns the reason.
-    pub(super) fn check_id(&self) -> Result<(), String> {
-        let Some(check) = &self.column.setup.check_command else { return Ok(()) };
+    pub(super) fn require_id(&self) -> Result<(), String> {
+        let Some(check) = &self.variant.setup.check_command else { return Ok(()) };
         require_plain_id(&check.command, &self.task.id).map_err(|why| why.to_string())
     }
 
     /// Returns whether a run came to the right answer, if that is known. `grade` is the record of the grader's command for
     /// the text.
-    pub(super) fn is_right(&self, given: &Given, grade: Option<&Executed>) -> Option<bool> {
+    pub(super) fn is_right(&self, text: &RunText, grade: Option<&Executed>) -> Option<bool> {
         if self.task.grader == Grader::Command {
             return Some(grade.is_some_and(|executed| executed.result.end.is_success()));
         }
         let (answer, grader) = (self.task.answer.as_ref()?, self.task.grader);
         if grader != Grader::Exact {
-            return Some(given.text.as_ref().is_some_and(|text| grader.is_right(text, answer)));
+            return Some(text.text.as_ref().is_some_and(|text| grader.is_right(text, answer)));
         }
         let right = self.right()?.ok()?;
-        Some(given.sha256 == Some(right.digest))
+        Some(text.sha256 == Some(right.digest))
     }
 }

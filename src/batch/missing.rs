@@ -10,8 +10,8 @@ use uuid::Uuid;
 
 use super::error::BatchError;
 use super::layout;
-use super::result_line::Known;
-use super::shard::known;
+use super::result_line::EndOnRecord;
+use super::shard::read_result_ends;
 use super::status::is_live;
 use crate::journal::{RemovedLines, has_removals, read_ends};
 use protocol::text::counted;
@@ -43,9 +43,9 @@ impl MissingParts {
             let is_in_use = is_live(&journal) != Some(false);
             // The beginning of the digest of the record with which each run has ended.
             let mut ends: HashMap<Uuid, u64> = HashMap::new();
-            let removed = read_ends(&journal, |line| {
-                let Ok(run) = line.run.parse() else { return };
-                if let Some(head) = line.head {
+            let removed = read_ends(&journal, |run, head| {
+                let Ok(run) = run.parse() else { return };
+                if let Some(head) = head {
                     ends.insert(run, head.leading_u64());
                 } else {
                     ends.remove(&run);
@@ -56,7 +56,7 @@ impl MissingParts {
             if is_in_use {
                 continue;
             }
-            known(&layout::results_file(folder, index), false, |_, _, row: Known| {
+            read_result_ends(&layout::results_file(folder, index), false, |_, _, row: EndOnRecord| {
                 if ends.get(&row.run) == Some(&row.journal_head.leading_u64()) {
                     ends.remove(&row.run);
                 }
@@ -67,7 +67,7 @@ impl MissingParts {
     }
 
     /// Returns what a reader of figures must know about this, if anything is missing.
-    pub fn in_words(&self) -> Vec<String> {
+    pub fn summary(&self) -> Vec<String> {
         let mut words = Vec::new();
         if self.results > 0 {
             words.push(without_results(self.results));
@@ -78,7 +78,7 @@ impl MissingParts {
                 "the record is damaged: {lines} of a journal are missing; `consensus verify` says where"
             ));
         } else {
-            words.extend(removed_in_words(self.removed));
+            words.extend(describe_removals(self.removed));
         }
         words
     }
@@ -93,16 +93,13 @@ pub fn without_results(runs: u64) -> String {
 }
 
 /// Returns the message about lines that were removed from journals, if there are any.
-pub fn removed_in_words(removed: RemovedLines) -> Option<String> {
+pub fn describe_removals(removed: RemovedLines) -> Option<String> {
     let RemovedLines { places, lines } = removed;
-    let why = || {
-        format!(
-            "runs were removed from the journal: {} in {}; it does not say which runs",
-            counted(lines, "line"),
-            counted(places, "place")
-        )
-    };
-    (places > 0).then(why)
+    if places == 0 {
+        return None;
+    }
+    let (lines, places) = (counted(lines, "line"), counted(places, "place"));
+    Some(format!("runs were removed from the journal: {lines} in {places}; it does not say which runs"))
 }
 
 #[cfg(test)]
@@ -111,10 +108,10 @@ mod tests {
 
     #[test]
     fn nothing_is_said_about_a_whole_record() {
-        assert_eq!(MissingParts::default().in_words(), [""; 0]);
+        assert_eq!(MissingParts::default().summary(), [""; 0]);
         let removed = RemovedLines { places: 2, lines: 1200 };
         let missing = MissingParts { results: 1, removed, is_damaged: false };
-        let words = missing.in_words();
+        let words = missing.summary();
         let [results, removed] = &words[..] else { panic!("two parts are missing: {words:?}") };
         assert!(results.starts_with("1 run ended without a line of results"), "{results}");
         assert!(removed.contains("1,200 lines in 2 places"), "{removed}");

@@ -11,25 +11,24 @@ use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::batch_stats::BatchStats;
-use super::cells::{Work, documents};
+use super::cells::{Work, read_documents};
 use super::circuit_breaker::CircuitBreaker;
 use super::error::BatchError;
 use super::grader::Grader;
 use super::grading::{CommandGrader, Grades, grade};
-use super::matrix::{Cell, Column};
-use super::result_line::{EndedRun, Graded};
+use super::matrix::{Cell, Variant};
+use super::result_line::{ResultOnRecord, ResultParts};
 use super::shard::{CellState, Retry, Shard};
 use super::shard_id::ShardOf;
 use super::task::TaskLine;
 use crate::engine::{
-    Engine, EngineError, Observer, PreparedRun, Redaction, Resumption, RunEvent, RunState, Sought,
-    StopRequest,
+    Engine, EngineError, Observer, PreparedRun, Redaction, Resumption, RunEvent, RunState, StopRequest,
 };
 use crate::journal::{Entry, Limits, Record, RunWriter};
 use crate::otlp::SpanQueue;
 use crate::provider::Clients;
 use crate::provider::launch::Lifeline;
-use crate::run::only_under;
+use crate::run::explain_fixed_limits;
 use crate::sandbox::Sandbox;
 use crypto::Digest;
 use protocol::core::Endpoint;
@@ -39,7 +38,7 @@ use protocol::core::Endpoint;
 pub struct Options {
     /// The shard to run.
     pub shard: ShardOf,
-    /// The seeds of each task in each column.
+    /// The seeds of each task in each variant.
     pub seeds: std::ops::Range<u64>,
     /// The most runs that are under way at once.
     pub concurrency: usize,
@@ -65,18 +64,18 @@ pub struct Options {
     pub gives_up: bool,
     /// The queue of runs whose spans are sent to a collector, if there is one.
     pub spans: Option<SpanQueue>,
-    /// The onlooker of every run.
-    pub onlooker: Option<Arc<dyn Onlooker>>,
+    /// The observer of every run.
+    pub observer: Option<Arc<dyn RunObserver>>,
 }
 
-/// An onlooker of all runs, from whatever thread they are on.
-pub trait Onlooker: std::fmt::Debug + Send + Sync {
+/// An observer of all runs, from whatever thread they are on.
+pub trait RunObserver: std::fmt::Debug + Send + Sync {
     /// Takes an event of a run. The events of one run come in order.
     fn on_event(&self, run: Uuid, event: &RunEvent<'_>);
 }
 
 /// The starting point of a run.
-pub(super) enum Start {
+pub(super) enum RunStart {
     New(Box<PreparedRun>),
     Again {
         records: Vec<Record>,
@@ -87,13 +86,13 @@ pub(super) enum Start {
 }
 
 /// The next step for a cell.
-pub(super) enum Next {
+pub(super) enum CellStep {
     /// Its run begins or continues.
-    Go { writer: RunWriter, start: Start, made_of: Digest },
-    /// Its run has ended, and its text is to be graded before a line of results tells of it.
-    Grade { ended: Box<EndedRun>, made_of: Digest },
+    Go { writer: RunWriter, start: RunStart, fingerprint: Digest },
+    /// Its run has ended, and its text is to be graded before it has a line of results.
+    Grade { ended: Box<ResultParts>, fingerprint: Digest },
     /// Its run has a line of results, and its text may have to be graded again by the user's command.
-    GradeAgain(Box<Graded>),
+    GradeAgain(Box<ResultOnRecord>),
     /// Nothing is left to do.
     Done,
     /// The run would fail for this reason and is left for another time.
@@ -101,13 +100,13 @@ pub(super) enum Next {
 }
 
 /// The state that all runs share, on whatever thread they are.
-pub(super) struct Common {
+pub(super) struct BatchContext {
     pub(super) options: Options,
     figures: Mutex<BatchStats>,
     breaker: Mutex<CircuitBreaker>,
 }
 
-impl Common {
+impl BatchContext {
     /// Returns the state at the start.
     pub(super) fn new(options: Options) -> Self {
         Self { options, figures: Mutex::new(BatchStats::new()), breaker: Mutex::default() }
@@ -123,39 +122,39 @@ impl Common {
         self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns why a run of this column would fail, if it would.
-    pub(super) fn verdict(&self, column: &Column) -> Option<String> {
+    /// Returns why a run of this variant would fail, if it would.
+    pub(super) fn verdict(&self, variant: &Variant) -> Option<String> {
         if !self.options.gives_up {
             return None;
         }
-        self.breaker().verdict(&column.endpoints, &self.options.clients)
+        self.breaker().verdict(&variant.endpoints, &self.options.clients)
     }
 }
 
 /// An observer that counts the usage of a run as it happens.
-pub(super) struct Meter<'a> {
-    pub(super) common: &'a Common,
+pub(super) struct UsageObserver<'a> {
+    pub(super) context: &'a BatchContext,
     pub(super) run: Uuid,
     pub(super) endpoints: Vec<Endpoint>,
 }
 
-impl Observer for Meter<'_> {
+impl Observer for UsageObserver<'_> {
     fn on_event(&self, event: RunEvent<'_>) {
-        if let Some(onlooker) = &self.common.options.onlooker {
-            onlooker.on_event(self.run, &event);
+        if let Some(observer) = &self.context.options.observer {
+            observer.on_event(self.run, &event);
         }
         match event {
             RunEvent::Answered { replied, usage, .. } => {
                 let endpoint = self.endpoints.get(replied.call.agent);
                 let cost = usage.cost(endpoint.and_then(Endpoint::price));
-                self.common.figures().count(&usage, cost);
+                self.context.figures().count(&usage, cost);
                 if let Some(endpoint) = endpoint {
-                    self.common.breaker().answered(endpoint);
+                    self.context.breaker().record_answer(endpoint);
                 }
             }
             RunEvent::Failed { call, error } => {
                 if let Some(endpoint) = self.endpoints.get(call.agent) {
-                    self.common.breaker().failed(endpoint, error);
+                    self.context.breaker().record_failure(endpoint, error);
                 }
             }
             RunEvent::Again { error, wait, .. } => tracing::warn!("{error}; next try in {wait:.1?}"),
@@ -173,104 +172,104 @@ impl Observer for Meter<'_> {
 }
 
 /// The reason why a cell is not run.
-pub(super) enum Unfit {
+pub(super) enum CannotRun {
     /// The line cannot be run.
     Line(String),
     /// The batch cannot continue.
     Batch(BatchError),
 }
 
-impl From<BatchError> for Unfit {
+impl From<BatchError> for CannotRun {
     fn from(why: BatchError) -> Self {
         Self::Batch(why)
     }
 }
 
 /// Finds the starting point of a cell's run, if there is anything left to do.
-pub(super) fn begin(shard: &mut Shard, work: &Work, common: &Common) -> Result<Next, Unfit> {
-    let options = &common.options;
+pub(super) fn begin(shard: &mut Shard, work: &Work, context: &BatchContext) -> Result<CellStep, CannotRun> {
+    let options = &context.options;
     let cell = work.cell();
     let run = work.run;
-    let Column { roleset, model, sought, .. } = cell.column;
+    let Variant { roleset, model, sought, .. } = cell.variant;
     if sought.is_none() && shard.has_redacted(roleset, model) {
         return Err(BatchError::Private { roleset: roleset.clone() }.into());
     }
-    let standing = shard.standing(run, options.retry)?;
-    if matches!(standing, CellState::New | CellState::Begun)
-        && let Some(why) = common.verdict(cell.column)
+    let state = shard.state_of(run, options.retry)?;
+    if matches!(state, CellState::New | CellState::Begun)
+        && let Some(why) = context.verdict(cell.variant)
     {
-        return Ok(Next::Left(why));
+        return Ok(CellStep::Left(why));
     }
-    let made_of = |records: &[Record]| {
-        let made_of = made_of(records);
-        common.figures().changed += u64::from(made_of != cell.made_of());
-        made_of
-    };
-    match standing {
+    match state {
         CellState::New => {
-            let documents = documents(&cell.task.documents, &options.documents).map_err(Unfit::Line)?;
-            let begin = |sought: &Sought| Redaction::new(shard.redactions(run), sought.clone());
-            let redaction = cell.column.sought.as_ref().map(begin);
-            let prepared = cell.prepared(documents, redaction, options.limits, shard.plan());
-            let prepared = prepared.map_err(Unfit::Line)?;
+            let documents =
+                read_documents(&cell.task.documents, &options.documents).map_err(CannotRun::Line)?;
+            let redaction =
+                sought.as_ref().map(|sought| Redaction::new(shard.redactions(run), sought.clone()));
+            let prepared = cell.prepare(documents, redaction, options.limits, shard.plan());
+            let prepared = prepared.map_err(CannotRun::Line)?;
             if sought.is_some() {
                 shard.begin_redacted(run);
             }
-            let start = Start::New(Box::new(prepared));
-            Ok(Next::Go { writer: shard.writer(run), start, made_of: cell.made_of() })
+            let start = RunStart::New(Box::new(prepared));
+            Ok(CellStep::Go { writer: shard.writer(run), start, fingerprint: cell.fingerprint() })
         }
         CellState::Begun => {
             let (writer, records) = shard.take(run)?;
-            let made_of = made_of(&records);
-            let redaction = gone_on_with(shard, run, sought.is_some()).map_err(Unfit::Line)?;
-            let limits = cell.column.limits_of_run(options.limits);
+            let fingerprint = original_fingerprint(&records);
+            context.figures().changed += u64::from(fingerprint != cell.fingerprint());
+            let redaction = redaction_to_resume(shard, run, sought.is_some()).map_err(CannotRun::Line)?;
+            let limits = cell.variant.limits_of_run(options.limits);
             if let Some(why) = refusal(&records, limits) {
-                return Err(Unfit::Line(why));
+                return Err(CannotRun::Line(why));
             }
-            let start = Start::Again {
+            let start = RunStart::Again {
                 records,
-                endpoints: cell.column.endpoints.clone(),
+                endpoints: cell.variant.endpoints.clone(),
                 limits,
                 redaction: redaction.map(Box::new),
             };
-            Ok(Next::Go { writer, start, made_of })
+            Ok(CellStep::Go { writer, start, fingerprint })
         }
         CellState::Unreported => {
             let (writer, records) = shard.take(run)?;
             let state = RunState::replay(&records).map_err(|why| BatchError::from(EngineError::from(why)))?;
-            let made_of = made_of(&records);
-            Ok(Next::Grade { ended: Box::new(EndedRun::new(&state, writer.head())), made_of })
+            let fingerprint = original_fingerprint(&records);
+            context.figures().changed += u64::from(fingerprint != cell.fingerprint());
+            Ok(CellStep::Grade { ended: Box::new(ResultParts::new(&state, writer.head())), fingerprint })
         }
-        CellState::Ended(known) if is_graded_by_command(common, work, &known) => Ok(Next::GradeAgain(known)),
+        CellState::Ended(known) if is_graded_by_command(context, work, &known) => {
+            Ok(CellStep::GradeAgain(known))
+        }
         CellState::Ended(known) => {
-            rescore(shard, work, common, &known, [None, None])?;
-            Ok(Next::Done)
+            rescore(shard, work, context, &known, [None, None])?;
+            Ok(CellStep::Done)
         }
     }
 }
 
 /// Returns whether the user's command decides if an ended run is right. If anything but the answer has changed since the run, the answer
 /// may belong to another question.
-fn is_graded_by_command(common: &Common, work: &Work, known: &Graded) -> bool {
+fn is_graded_by_command(context: &BatchContext, work: &Work, known: &ResultOnRecord) -> bool {
     let cell = work.cell();
-    let is_its = common.options.grader.is_some() && cell.task.grader == Grader::Command;
-    is_its && known.outcome.is_final() && known.made_of == cell.made_of()
+    let is_its = context.options.grader.is_some() && cell.task.grader == Grader::Command;
+    is_its && known.outcome.is_final() && known.fingerprint == cell.fingerprint()
 }
 
 /// Compares an ended run with the current answer of its task and with the grades that the user's command gives now, and counts it.
 pub(super) fn rescore(
     shard: &mut Shard,
     work: &Work,
-    common: &Common,
-    known: &Graded,
+    context: &BatchContext,
+    known: &ResultOnRecord,
     grades: Grades,
 ) -> Result<(), BatchError> {
     let cell = work.cell();
     let before = [known.right, known.blind_right];
-    let task = as_written(work, shard)?;
-    let is_same = known.made_of == cell.made_of();
+    let task = redacted_task(work, shard)?;
+    let is_same = known.fingerprint == cell.fingerprint();
     // A command that forgets the grader takes no verdict back.
-    let is_forgotten = common.options.grader.is_none() && known.has_grade() && cell.task.answer.is_none();
+    let is_forgotten = context.options.grader.is_none() && known.has_grade() && cell.task.answer.is_none();
     let (rights, grades) = if is_same && !is_forgotten {
         (known.rights(&Cell { task: &task, ..cell }, &grades), grades)
     } else {
@@ -279,7 +278,7 @@ pub(super) fn rescore(
     if rights != before || grades != known.grades() {
         shard.rescore(work.run, rights, &grades)?;
     }
-    let mut figures = common.figures();
+    let mut figures = context.figures();
     figures.rescored += u64::from(rights != before);
     figures.ended.add(known.outcome, rights[0]);
     figures.changed += u64::from(!is_same);
@@ -293,7 +292,7 @@ pub(super) fn rescore(
 ///
 /// Returns why the run cannot continue: its table is missing, or it was begun without one and would send text that is now to be
 /// redacted.
-fn gone_on_with(shard: &Shard, run: Uuid, is_wanted: bool) -> Result<Option<Redaction>, String> {
+fn redaction_to_resume(shard: &Shard, run: Uuid, is_wanted: bool) -> Result<Option<Redaction>, String> {
     match (shard.is_redacted(run), is_wanted) {
         (true, _) => Redaction::load(shard.redactions(run)).map(Some),
         (false, false) => Ok(None),
@@ -306,87 +305,87 @@ fn gone_on_with(shard: &Shard, run: Uuid, is_wanted: bool) -> Result<Option<Reda
 }
 
 /// Returns the task of a cell, with its answer as the run writes it: a redacted run has tokens in it.
-pub(super) fn as_written<'a>(work: &'a Work, shard: &Shard) -> Result<Cow<'a, TaskLine>, BatchError> {
-    let is_redacted = shard.is_redacted(work.run);
-    let Some(answer) = work.task.answer.as_ref().filter(|_| is_redacted) else {
+pub(super) fn redacted_task<'a>(work: &'a Work, shard: &Shard) -> Result<Cow<'a, TaskLine>, BatchError> {
+    let Some(answer) = &work.task.answer else { return Ok(Cow::Borrowed(&*work.task)) };
+    if !shard.is_redacted(work.run) {
         return Ok(Cow::Borrowed(&*work.task));
-    };
+    }
     let redaction = Redaction::load(shard.redactions(work.run))
         .map_err(|why| BatchError::Redactions { run: work.run, why })?;
-    let answer = Some(redaction.written(answer));
+    let answer = Some(redaction.redact(answer));
     Ok(Cow::Owned(TaskLine { answer, ..TaskLine::clone(&work.task) }))
 }
 
 /// Adds the grades of the user's command to a run that has ended. `table` is the table of a redacted run.
-pub(super) async fn graded(
-    mut ended: EndedRun,
-    common: &Common,
+pub(super) async fn grade_run(
+    mut ended: ResultParts,
+    context: &BatchContext,
     work: &Work,
     table: Option<PathBuf>,
-) -> Result<EndedRun, BatchError> {
+) -> Result<ResultParts, BatchError> {
     if ended.result.outcome.is_final() {
-        let [text, blind] = ended.given();
+        let [text, blind] = ended.texts();
         ended.grades =
-            grade(common.options.grader.as_ref(), work, [&text, &blind], [None, None], table).await?;
+            grade(context.options.grader.as_ref(), work, [&text, &blind], [None, None], table).await?;
     }
     Ok(ended)
 }
 
 /// Returns the grades of a run that has a line of results: those on record where they fit. `table` is the table of a redacted run.
-pub(super) async fn graded_again(
-    known: &Graded,
-    common: &Common,
+pub(super) async fn grade_again(
+    known: &ResultOnRecord,
+    context: &BatchContext,
     work: &Work,
     table: Option<PathBuf>,
 ) -> Result<Grades, BatchError> {
-    grade(common.options.grader.as_ref(), work, known.given(), known.grades(), table).await
+    grade(context.options.grader.as_ref(), work, known.texts(), known.grades(), table).await
 }
 
-/// Returns the reason why a run with these records cannot go on under these limits, if there is one.
+/// Returns the reason why a run with these records cannot continue under these limits, if there is one.
 fn refusal(records: &[Record], limits: Limits) -> Option<String> {
     let Entry::Opened(opened) = &records.first()?.event else { return None };
     let resumed = records.iter().rev().find_map(|record| {
         if let Entry::Resumed { limits, .. } = &record.event { Some(*limits) } else { None }
     });
     let now = resumed.unwrap_or(opened.limits);
-    (!opened.allows(now, limits)).then(|| only_under(now))
+    if opened.allows(now, limits) { None } else { Some(explain_fixed_limits(now)) }
 }
 
 /// Returns the SHA-256 of what a run was begun with, documents aside. It equals that of the cell if nothing has changed.
-fn made_of(records: &[Record]) -> Digest {
+fn original_fingerprint(records: &[Record]) -> Digest {
     let Some(Entry::Opened(opened)) = records.first().map(|record| &record.event) else {
         return Digest::ZERO;
     };
-    opened.cell.as_ref().map_or(Digest::ZERO, |cell| cell.made_of)
+    opened.cell.as_ref().map_or(Digest::ZERO, |cell| cell.fingerprint)
 }
 
 /// Runs one cell to its end.
 pub(super) async fn run_cell(
     run: Uuid,
     writer: RunWriter,
-    start: Start,
-    common: &Common,
+    start: RunStart,
+    context: &BatchContext,
     stop: watch::Receiver<StopRequest>,
-) -> Result<EndedRun, BatchError> {
-    let Common { options, .. } = common;
+) -> Result<ResultParts, BatchError> {
+    let BatchContext { options, .. } = context;
     let endpoints = match &start {
-        Start::New(prepared) => prepared.spec().endpoints.clone(),
-        Start::Again { endpoints, .. } => endpoints.clone(),
+        RunStart::New(prepared) => prepared.spec().endpoints.clone(),
+        RunStart::Again { endpoints, .. } => endpoints.clone(),
     };
-    let meter = Meter { common, run, endpoints };
+    let observer = UsageObserver { context, run, endpoints };
     let mut engine = match start {
-        Start::New(prepared) => {
-            let prepared = prepared.on_server(options.lifeline.clone());
+        RunStart::New(prepared) => {
+            let prepared = prepared.on_shared_server(options.lifeline.clone());
             let prepared = prepared.with_sandbox(Some(options.sandbox.clone()));
-            Engine::start_shared(writer, prepared, &options.clients, &meter)?
+            Engine::start_shared(writer, prepared, &options.clients, &observer)?
         }
-        Start::Again { records, endpoints, limits, redaction } => {
-            let now = Resumption::new(limits, endpoints).on_server(options.lifeline.clone());
+        RunStart::Again { records, endpoints, limits, redaction } => {
+            let now = Resumption::new(limits, endpoints).on_shared_server(options.lifeline.clone());
             let now = now.with_sandbox(Some(options.sandbox.clone()));
             let now = now.with_redaction(redaction.map(|redaction| *redaction));
-            Engine::resume_shared(writer, &records, now, &options.clients, &meter)?
+            Engine::resume_shared(writer, &records, now, &options.clients, &observer)?
         }
     };
     engine.run(stop).await?;
-    Ok(EndedRun::new(engine.state(), engine.journal_head()))
+    Ok(ResultParts::new(engine.state(), engine.journal_head()))
 }

@@ -25,11 +25,14 @@ struct TaskSamples {
     programs: Vec<GradedSample>,
 }
 
+/// The samples of the tasks that are of one kind of answer.
+struct KindSamples {
+    kind: CanonicalKind,
+    by_task: BTreeMap<String, TaskSamples>,
+}
+
 /// One sample: the digest of its answer, if it has one, and whether it is right.
 type GradedSample = (Option<Digest>, bool);
-
-/// A model and a kind of answer.
-type Group = (String, &'static str);
 
 /// Returns the finding for each model and kind of answer in a bank.
 ///
@@ -37,15 +40,16 @@ type Group = (String, &'static str);
 ///
 /// Returns [`BatchError`] if the bank cannot be read or does not verify.
 pub fn pilots(bank: &Path, tasks: &BTreeMap<String, TaskLine>) -> Result<Vec<Pilot>, BatchError> {
-    let mut groups: BTreeMap<Group, (CanonicalKind, BTreeMap<String, TaskSamples>)> = BTreeMap::new();
+    // By the model and the name of the kind.
+    let mut groups: BTreeMap<(String, &'static str), KindSamples> = BTreeMap::new();
     verify(bank, &mut |state| {
         if !state.outcome().is_some_and(Outcome::is_final) {
             return Ok(());
         }
         let opened = state.opened();
-        let Some(task) = opened.cell.as_ref().and_then(|cell| tasks.get(&cell.task)) else { return Ok(()) };
-        let is_bank =
-            opened.cell.as_ref().is_some_and(|cell| BANK_ARMS.iter().any(|(arm, _)| *arm == cell.arm));
+        let Some(cell) = &opened.cell else { return Ok(()) };
+        let Some(task) = tasks.get(&cell.task) else { return Ok(()) };
+        let is_bank = BANK_ARMS.iter().any(|(arm, _)| *arm == cell.arm);
         if !is_bank || opened.setup.task.prompt != task.prompt {
             return Ok(());
         }
@@ -53,8 +57,10 @@ pub fn pilots(bank: &Path, tasks: &BTreeMap<String, TaskLine>) -> Result<Vec<Pil
         for sample in samples(state) {
             let model = state.endpoints()[sample.call.agent].model().to_owned();
             let group = (model, rule.kind.name());
-            let (_, by_task) = groups.entry(group).or_insert_with(|| (rule.kind, BTreeMap::new()));
-            let of_task = by_task.entry(task.id.clone()).or_default();
+            let samples = groups
+                .entry(group)
+                .or_insert_with(|| KindSamples { kind: rule.kind, by_task: BTreeMap::new() });
+            let of_task = samples.by_task.entry(task.id.clone()).or_default();
             let list = match sample.method {
                 Method::Words => &mut of_task.words,
                 Method::Program => &mut of_task.programs,
@@ -64,8 +70,7 @@ pub fn pilots(bank: &Path, tasks: &BTreeMap<String, TaskLine>) -> Result<Vec<Pil
         }
         Ok(())
     })?;
-    let found = groups.into_iter().map(|((model, _), (kind, by_task))| found(model, kind, &by_task));
-    Ok(found.collect())
+    Ok(groups.into_iter().map(|((model, _), samples)| count(model, &samples)).collect())
 }
 
 /// Returns every sample of a run of `vote` that counts.
@@ -80,19 +85,22 @@ fn samples(state: &RunState) -> Vec<SampleReport> {
     }
 }
 
-fn found(model: String, kind: CanonicalKind, by_task: &BTreeMap<String, TaskSamples>) -> Pilot {
+/// Counts the right samples of a model, and those of two samples with the same answer.
+fn count(model: String, samples: &KindSamples) -> Pilot {
     let mut pilot = Pilot {
         model,
-        kind,
+        kind: samples.kind,
         tasks: 0,
         words: RightOf::default(),
         programs: RightOf::default(),
         equal_words: RightOf::default(),
         equal_unlike: RightOf::default(),
     };
-    // A task with one kind of samples alone would make that kind look better or worse than the other one.
-    let has_both = |task: &&TaskSamples| !task.words.is_empty() && !task.programs.is_empty();
-    for TaskSamples { words, programs } in by_task.values().filter(has_both) {
+    for TaskSamples { words, programs } in samples.by_task.values() {
+        // A task with one kind of samples alone would make that kind look better or worse than the other one.
+        if words.is_empty() || programs.is_empty() {
+            continue;
+        }
         pilot.tasks += 1;
         for (_, is_right) in words {
             pilot.words.count(*is_right);
@@ -100,15 +108,21 @@ fn found(model: String, kind: CanonicalKind, by_task: &BTreeMap<String, TaskSamp
         for (_, is_right) in programs {
             pilot.programs.count(*is_right);
         }
-        let equal = |(one, is_right): &GradedSample, (other, _): &GradedSample| {
-            one.filter(|_| one == other).map(|_| *is_right)
-        };
-        for (at, one) in words.iter().enumerate() {
-            words[at + 1..]
-                .iter()
-                .filter_map(|other| equal(one, other))
-                .for_each(|is| pilot.equal_words.count(is));
-            programs.iter().filter_map(|other| equal(one, other)).for_each(|is| pilot.equal_unlike.count(is));
+        for (at, (one, is_right)) in words.iter().enumerate() {
+            // A sample without an answer equals no other one.
+            if one.is_none() {
+                continue;
+            }
+            for (other, _) in &words[at + 1..] {
+                if one == other {
+                    pilot.equal_words.count(*is_right);
+                }
+            }
+            for (other, _) in programs {
+                if one == other {
+                    pilot.equal_unlike.count(*is_right);
+                }
+            }
         }
     }
     pilot

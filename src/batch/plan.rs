@@ -1,6 +1,6 @@
 //! A plan of what a batch would use, before anything is spent.
 //!
-//! The input is columns without servers, tasks, and the existing results. The output for each column is the missing runs, the most
+//! The input is variants without servers, tasks, and the existing results. The output for each variant is the missing runs, the most
 //! that they can use, and their usage if all agents agree at once. Nothing is run, made or sent.
 
 use std::collections::HashSet;
@@ -9,10 +9,10 @@ use std::path::Path;
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::cells::documents;
+use super::cells::read_documents;
 use super::error::BatchError;
 use super::layout::is_batch;
-use super::matrix::{Cell, Column};
+use super::matrix::{Cell, Variant};
 use super::results::results;
 use super::shard::Retry;
 use super::shard_id::ShardOf;
@@ -31,9 +31,9 @@ pub struct Sum {
     pub completion_tokens: u64,
 }
 
-/// The plan of one column.
+/// The plan of one variant.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct ColumnPlan {
+pub struct VariantPlan {
     pub roleset: String,
     /// The model as it was named.
     pub model: String,
@@ -47,26 +47,26 @@ pub struct ColumnPlan {
     pub at_once: Sum,
 }
 
-/// A sum of what tasks would use in columns.
+/// A sum of what tasks would use in variants.
 #[derive(Debug)]
 pub struct BatchPlan<'a> {
-    columns: &'a [Column],
+    variants: &'a [Variant],
     seeds: std::ops::Range<u64>,
     shard: ShardOf,
     folder: &'a Path,
     ended: HashSet<Uuid>,
     /// The most tokens of each run, if they are limited.
     tokens_max: Option<u64>,
-    plans: Vec<ColumnPlan>,
+    plans: Vec<VariantPlan>,
 }
 
 impl Sum {
     /// Adds another sum.
     pub fn merge(&mut self, other: &Self) {
-        self.add([other.calls, other.prompt_tokens, other.completion_tokens], 1);
+        self.add(other.calls, other.prompt_tokens, other.completion_tokens, 1);
     }
 
-    fn add(&mut self, [calls, prompt, completion]: [u64; 3], times: u64) {
+    fn add(&mut self, calls: u64, prompt: u64, completion: u64, times: u64) {
         self.calls = self.calls.saturating_add(calls.saturating_mul(times));
         self.prompt_tokens = self.prompt_tokens.saturating_add(prompt.saturating_mul(times));
         self.completion_tokens = self.completion_tokens.saturating_add(completion.saturating_mul(times));
@@ -81,28 +81,28 @@ impl<'a> BatchPlan<'a> {
     ///
     /// Returns [`BatchError`] if the existing results cannot be read.
     pub fn new(
-        columns: &'a [Column],
+        variants: &'a [Variant],
         seeds: std::ops::Range<u64>,
         shard: ShardOf,
         folder: &'a Path,
-        (out, retry): (&Path, Retry),
+        out: &Path,
+        retry: Retry,
         tokens_max: Option<u64>,
     ) -> Result<Self, BatchError> {
         let mut ended = HashSet::new();
         if is_batch(out) {
-            results(out, |told| {
-                if !retry.wants(told.outcome) {
-                    ended.extend(told.run.parse::<Uuid>());
+            results(out, |row| {
+                if !retry.wants(row.outcome) {
+                    ended.extend(row.run.parse::<Uuid>());
                 }
             })?;
         }
-        let plan = |column: &Column| ColumnPlan {
-            roleset: column.roleset.clone(),
-            model: column.model.clone(),
-            ..ColumnPlan::default()
-        };
-        let plans = columns.iter().map(plan).collect();
-        Ok(Self { columns, seeds, shard, folder, ended, tokens_max, plans })
+        let mut plans = Vec::new();
+        for Variant { roleset, model, .. } in variants {
+            let (roleset, model) = (roleset.clone(), model.clone());
+            plans.push(VariantPlan { roleset, model, ..VariantPlan::default() });
+        }
+        Ok(Self { variants, seeds, shard, folder, ended, tokens_max, plans })
     }
 
     /// Adds a task.
@@ -111,9 +111,9 @@ impl<'a> BatchPlan<'a> {
     ///
     /// Returns the reason why the task cannot be run.
     pub fn add(&mut self, task: &TaskLine) -> Result<(), String> {
-        let documents = documents(&task.documents, self.folder)?;
-        for (column, plan) in self.columns.iter().zip(&mut self.plans) {
-            let runs = self.seeds.clone().map(|seed| Cell { task, column, seed }.run());
+        let documents = read_documents(&task.documents, self.folder)?;
+        for (variant, plan) in self.variants.iter().zip(&mut self.plans) {
+            let runs = self.seeds.clone().map(|seed| Cell { task, variant, seed }.run());
             let runs: Vec<Uuid> = runs.filter(|run| self.shard.has(*run)).collect();
             let missing = runs.iter().filter(|run| !self.ended.contains(*run)).count() as u64;
             plan.runs += runs.len() as u64;
@@ -121,24 +121,24 @@ impl<'a> BatchPlan<'a> {
             if missing == 0 {
                 continue;
             }
-            let canonical = task.canonical.clone().unwrap_or_else(|| column.setup.canonical.clone());
+            let canonical = task.canonical.clone().unwrap_or_else(|| variant.setup.canonical.clone());
             let of = Task { prompt: task.prompt.clone(), documents: documents.clone(), is_searched: false };
-            let setup = RunSetup { task: of, canonical, ..column.setup.clone() };
+            let setup = RunSetup { task: of, canonical, ..variant.setup.clone() };
             setup.check().map_err(|why| why.to_string())?;
-            let first = Cell { task, column, seed: self.seeds.start };
-            first.check_answer()?;
-            first.check_id()?;
+            let first = Cell { task, variant, seed: self.seeds.start };
+            first.require_possible_answer()?;
+            first.require_id()?;
             let most = setup.worst_case().within(self.tokens_max);
-            plan.most.add([most.calls, most.prompt_tokens, most.completion_tokens], missing);
+            plan.most.add(most.calls, most.prompt_tokens, most.completion_tokens, missing);
             if let Some(least) = at_once(&setup) {
-                plan.at_once.add([least.calls, least.prompt_tokens, least.completion_tokens], missing);
+                plan.at_once.add(least.calls, least.prompt, least.completion, missing);
             }
         }
         Ok(())
     }
 
-    /// Returns the plan of each column.
-    pub fn finish(self) -> Vec<ColumnPlan> {
+    /// Returns the plan of each variant.
+    pub fn finish(self) -> Vec<VariantPlan> {
         self.plans
     }
 }

@@ -11,11 +11,10 @@ use std::io::{BufReader, Write as _};
 use std::path::Path;
 use std::time::SystemTime;
 
-use serde::Deserialize;
-
 use super::error::BatchError;
 use super::layout::{journal_file, results_file};
 use super::manifest::{has_commands, note_removals};
+use super::results::RowId;
 use super::shard::Shard;
 use super::shard_id::ShardOf;
 use crate::files::{Replacement, read_line};
@@ -32,7 +31,7 @@ pub struct Pruned {
 
 /// A run of the journal.
 #[derive(Default)]
-struct Seen {
+struct LastUse {
     /// The request whose run it is, if it is that of a request.
     request: Option<String>,
     last_at: String,
@@ -62,22 +61,29 @@ pub fn prune(
         return Err(BatchError::OfBatch(folder.to_owned()));
     }
     let journal = LockedJournal::take(&journal_path)?;
-    let mut runs: HashMap<String, Seen> = HashMap::new();
+    let mut runs: HashMap<String, LastUse> = HashMap::new();
     read_shared(&journal_path, |record: Record, _| {
-        let seen = runs.entry(record.run).or_default();
-        seen.last_at = record.at;
+        let run = runs.entry(record.run).or_default();
+        run.last_at = record.at;
         if let Entry::Opened(spec) = record.event {
-            seen.request = spec.cell.and_then(|cell| request_of(&cell.task).map(str::to_owned));
+            run.request = spec.cell.and_then(|cell| request_of(&cell.task).map(str::to_owned));
         }
         Ok(())
     })?;
-    let is_old = |seen: &&Seen| humantime::parse_rfc3339(&seen.last_at).is_ok_and(|at| at < before);
-    let recent: HashSet<String> =
-        runs.values().filter(|seen| !is_old(seen)).filter_map(|seen| seen.request.clone()).collect();
-    // A later attempt of a request is found by way of the earlier ones, so all of them stay.
-    let is_removed = |seen: &Seen| seen.request.as_ref().is_some_and(|request| !recent.contains(request));
-    let old: HashSet<String> =
-        runs.into_iter().filter(|(_, seen)| is_removed(seen)).map(|(run, _)| run).collect();
+    let mut recent: HashSet<String> = HashSet::new();
+    for run in runs.values() {
+        let is_old = humantime::parse_rfc3339(&run.last_at).is_ok_and(|at| at < before);
+        if !is_old {
+            recent.extend(run.request.clone());
+        }
+    }
+    let mut old: HashSet<String> = HashSet::new();
+    for (id, run) in runs {
+        // A later attempt of a request is found by way of the earlier ones, so all of them stay.
+        if run.request.is_some_and(|request| !recent.contains(&request)) {
+            old.insert(id);
+        }
+    }
     if old.is_empty() {
         return Ok(Pruned::default());
     }
@@ -89,10 +95,6 @@ pub fn prune(
 
 /// Removes the lines of results of these runs. Returns the number of bytes that are gone.
 fn remove_rows(path: &Path, runs: &HashSet<String>) -> std::io::Result<u64> {
-    #[derive(Deserialize)]
-    struct Row {
-        run: String,
-    }
     let (mut old, mut new) = (BufReader::new(File::open(path)?), Replacement::of(path)?);
     let (mut line, mut removed) = (Vec::new(), 0);
     loop {
@@ -101,7 +103,7 @@ fn remove_rows(path: &Path, runs: &HashSet<String>) -> std::io::Result<u64> {
         if bytes == 0 {
             break;
         }
-        let Row { run } = serde_json::from_slice(&line)?;
+        let RowId { run } = serde_json::from_slice(&line)?;
         if runs.contains(&run) {
             removed += bytes as u64;
         } else {

@@ -13,92 +13,24 @@
 //!
 //! A row without an id gets its number. All other fields become labels. No file is read here.
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use super::grader::Grader;
-use super::task_form::{Fields, in_words, is_label, lettered, letters, raw, texts};
-use protocol::text::{CanonicalKind, CanonicalRule, escape};
+use super::task_form::{
+    Fields, WrittenRule, WrittenTask, add_options, is_label, letters_of, raw, read_texts, text_of,
+};
+use protocol::text::{CanonicalKind, CanonicalRule, StrictValue, escape};
 
 /// The mark before the answer at the end of a derivation in GSM8K.
 const DERIVED: &str = "#### ";
 
-/// A question with its derivation.
-#[derive(Deserialize)]
-struct Derived {
-    question: String,
-    answer: String,
-}
-
-/// A question that follows a story.
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Story {
-    body: String,
-    question: String,
-    answer: Box<RawValue>,
-}
-
-/// A question with the place of the right option.
-#[derive(Deserialize)]
-struct Options {
-    question: String,
-    choices: Vec<Box<RawValue>>,
-    answer: Box<RawValue>,
-}
-
-/// A question with the letter of the right option.
-#[derive(Deserialize)]
-struct LetteredRow {
-    question: String,
-    options: Vec<Box<RawValue>>,
-    #[serde(alias = "correct")]
-    answer: String,
-}
-
-/// A sample of `inspect_ai`.
-#[derive(Deserialize)]
-struct Inspected {
-    input: SampleInput,
-    target: SampleTarget,
-    #[serde(default)]
-    choices: Option<Vec<Box<RawValue>>>,
-}
-
-/// The question of a sample.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum SampleInput {
-    Text(String),
-    Messages(Vec<SampleMessage>),
-}
-
-/// A message of a sample's question.
+/// A message of a sample's question in a file of `inspect_ai`.
 #[derive(Deserialize)]
 struct SampleMessage {
     role: String,
     content: String,
-}
-
-/// The right answer of a sample, or all right answers.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum SampleTarget {
-    One(String),
-    Any(Vec<String>),
-}
-
-/// A task in its written form.
-#[derive(Serialize)]
-struct Task {
-    id: Box<RawValue>,
-    prompt: String,
-    answer: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    canonical: Option<CanonicalRule>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    grader: Option<Grader>,
-    meta: Fields,
 }
 
 /// Returns the line of a task for a row of a known form; `None` for any other row. The row has this number in its file.
@@ -107,20 +39,34 @@ struct Task {
 ///
 /// Returns the reason why a row of a known form is not a task.
 pub(super) fn task_line(row: &str, number: u64) -> Result<Option<String>, String> {
+    // Of two values for one field, neither is the right one.
+    if serde_json::from_str::<StrictValue>(row).is_err() {
+        return Ok(None);
+    }
     let Ok(mut fields) = serde_json::from_str::<Fields>(row) else { return Ok(None) };
     if fields.contains_key("prompt") {
         return Ok(None);
     }
-    let Some(RowQuestion { prompt, answer, canonical, grader }) = question(row)? else { return Ok(None) };
+    let Some(RowQuestion { prompt, answer, canonical, grader }) = read_question(&fields)? else {
+        return Ok(None);
+    };
     let id = fields.remove("id").or_else(|| fields.remove("ID")).or_else(|| raw(&number));
     for used in USED {
         fields.remove(used);
     }
     fields.retain(|_, value| is_label(value));
-    let line = id.and_then(|id| {
-        serde_json::to_string(&Task { id, prompt, answer, canonical, grader, meta: fields }).ok()
-    });
-    Ok(line)
+    let Some(id) = id else { return Ok(None) };
+    let task = WrittenTask {
+        id,
+        prompt,
+        documents: None,
+        roleset: None,
+        answer: raw(&answer),
+        canonical: canonical.map(WrittenRule::Rule),
+        grader,
+        meta: Some(fields),
+    };
+    Ok(serde_json::to_string(&task).ok())
 }
 
 /// The fields that are no labels of a row.
@@ -143,66 +89,90 @@ impl RowQuestion {
     }
 }
 
-fn question(row: &str) -> Result<Option<RowQuestion>, String> {
+/// Reads a field of a row, if it has this form.
+fn read<T: DeserializeOwned>(fields: &Fields, name: &str) -> Option<T> {
+    serde_json::from_str(fields.get(name)?.get()).ok()
+}
+
+fn read_question(fields: &Fields) -> Result<Option<RowQuestion>, String> {
     let number = Some(CanonicalKind::Number.into());
-    if let Ok(Derived { question, answer }) = serde_json::from_str(row)
+    let question: Option<String> = read(fields, "question");
+    if let (Some(question), Some(answer)) = (&question, read::<String>(fields, "answer"))
         && let Some((_, answer)) = answer.rsplit_once(DERIVED)
     {
-        return Ok(Some(RowQuestion::new(question, answer.trim().to_owned(), number)));
+        return Ok(Some(RowQuestion::new(question.clone(), answer.trim().to_owned(), number)));
     }
-    if let Ok(Story { body, question, answer }) = serde_json::from_str(row) {
+    if let (Some(body), Some(question), Some(answer)) =
+        (read::<String>(fields, "Body"), read::<String>(fields, "Question"), fields.get("Answer"))
+    {
         let body = body.trim();
         let dot = if body.ends_with(['.', '!', '?']) { "" } else { "." };
         let prompt = format!("{body}{dot} {}", question.trim());
-        return Ok(Some(RowQuestion::new(prompt, in_words(&answer), number)));
+        return Ok(Some(RowQuestion::new(prompt, text_of(answer), number)));
     }
-    if let Ok(Options { question, choices, answer }) = serde_json::from_str(row) {
-        let letters = letters(choices.len())?;
-        let choices = texts(&choices)?;
-        let place: Option<usize> = serde_json::from_str(answer.get()).ok();
-        let right = place.and_then(|place| letters.get(place).cloned());
-        let right = right.ok_or_else(|| {
-            format!(
-                "its `answer` is {}, and beside {} choices it is the place of the right one, from 0 to {}",
-                escape::excerpt(answer.get()),
-                choices.len(),
-                choices.len() - 1
-            )
-        })?;
-        return Ok(Some(RowQuestion::new(
-            lettered(&question, &choices, &letters),
-            right,
-            Some(one_of(letters)),
-        )));
+    if let (Some(question), Some(choices), Some(answer)) =
+        (&question, read::<Vec<Box<RawValue>>>(fields, "choices"), fields.get("answer"))
+    {
+        return choose_by_place(question, &choices, answer).map(Some);
     }
-    if let Ok(LetteredRow { question, options, answer }) = serde_json::from_str(row) {
-        let (letters, options) = (letters(options.len())?, texts(&options)?);
-        if !letters.contains(&answer) {
+    let letter = match (fields.get("answer"), fields.get("correct")) {
+        (Some(_), None) => read::<String>(fields, "answer"),
+        (None, Some(_)) => read::<String>(fields, "correct"),
+        (Some(_), Some(_)) | (None, None) => None,
+    };
+    if let (Some(question), Some(options), Some(letter)) =
+        (&question, read::<Vec<Box<RawValue>>>(fields, "options"), letter)
+    {
+        let (letters, options) = (letters_of(options.len())?, read_texts(&options)?);
+        if !letters.contains(&letter) {
             return Err(format!(
                 "its answer `{}` is no letter of its {} options",
-                escape::excerpt(&answer),
+                escape::excerpt(&letter),
                 options.len()
             ));
         }
-        return Ok(Some(RowQuestion::new(
-            lettered(&question, &options, &letters),
-            answer,
-            Some(one_of(letters)),
-        )));
+        let prompt = add_options(question, &options, &letters);
+        return Ok(Some(RowQuestion::new(prompt, letter, Some(one_of(letters)))));
     }
-    serde_json::from_str(row).ok().map(inspected).transpose()
+    read_sample(fields)
+}
+
+/// Returns a question whose right answer is given by its place among the choices, from 0.
+fn choose_by_place(
+    question: &str,
+    choices: &[Box<RawValue>],
+    answer: &RawValue,
+) -> Result<RowQuestion, String> {
+    let letters = letters_of(choices.len())?;
+    let choices = read_texts(choices)?;
+    let place: Option<usize> = serde_json::from_str(answer.get()).ok();
+    let Some(right) = place.and_then(|place| letters.get(place).cloned()) else {
+        return Err(format!(
+            "its `answer` is {}, and beside {} choices it is the place of the right one, from 0 to {}",
+            escape::excerpt(answer.get()),
+            choices.len(),
+            choices.len() - 1
+        ));
+    };
+    Ok(RowQuestion::new(add_options(question, &choices, &letters), right, Some(one_of(letters))))
 }
 
 /// Returns the question of a sample of `inspect_ai`.
-fn inspected(sample: Inspected) -> Result<RowQuestion, String> {
-    let Inspected { input, target, choices } = sample;
-    let prompt = match input {
-        SampleInput::Text(text) => text,
-        SampleInput::Messages(messages) => asked_in(messages)?,
+fn read_sample(fields: &Fields) -> Result<Option<RowQuestion>, String> {
+    let (text, messages) = (read::<String>(fields, "input"), read::<Vec<SampleMessage>>(fields, "input"));
+    let target = read::<String>(fields, "target").map(|target| vec![target]);
+    let Some(mut targets) = target.or_else(|| read(fields, "target")) else { return Ok(None) };
+    let choices: Option<Vec<Box<RawValue>>> = match fields.get("choices") {
+        None => None,
+        Some(choices) => match serde_json::from_str(choices.get()) {
+            Ok(choices) => choices,
+            Err(_) => return Ok(None),
+        },
     };
-    let mut targets = match target {
-        SampleTarget::One(target) => vec![target],
-        SampleTarget::Any(targets) => targets,
+    let prompt = match (text, messages) {
+        (Some(text), _) => text,
+        (None, Some(messages)) => join_messages(messages)?,
+        (None, None) => return Ok(None),
     };
     let is_one = targets.len() == 1;
     let Some(first) = targets.first().cloned() else {
@@ -210,23 +180,25 @@ fn inspected(sample: Inspected) -> Result<RowQuestion, String> {
     };
     let Some(choices) = choices else {
         if is_one {
-            return Ok(RowQuestion::new(prompt, first, None));
+            return Ok(Some(RowQuestion::new(prompt, first, None)));
         }
         for target in &mut targets {
             *target = regex::escape(target.trim());
         }
         let answer = format!("^\\s*(?:{})\\s*$", targets.join("|"));
-        return Ok(RowQuestion { grader: Some(Grader::Regex), ..RowQuestion::new(prompt, answer, None) });
+        let grader = Some(Grader::Regex);
+        return Ok(Some(RowQuestion { prompt, answer, canonical: None, grader }));
     };
-    let (letters, choices) = (letters(choices.len())?, texts(&choices)?);
+    let (letters, choices) = (letters_of(choices.len())?, read_texts(&choices)?);
     if !is_one || !letters.contains(&first) {
         return Err(format!("its `target` is no letter of its {} choices", choices.len()));
     }
-    Ok(RowQuestion::new(lettered(&prompt, &choices, &letters), first, Some(one_of(letters))))
+    let prompt = add_options(&prompt, &choices, &letters);
+    Ok(Some(RowQuestion::new(prompt, first, Some(one_of(letters)))))
 }
 
 /// Returns the question in the messages of a sample: what the user asks, after what the system says.
-fn asked_in(messages: Vec<SampleMessage>) -> Result<String, String> {
+fn join_messages(messages: Vec<SampleMessage>) -> Result<String, String> {
     if let Some(other) = messages.iter().find(|message| !["system", "user"].contains(&message.role.as_str()))
     {
         let role = escape::excerpt(&other.role);

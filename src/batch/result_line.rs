@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::grader::Given;
+use super::grader::RunText;
 use super::grading::Grades;
 use super::matrix::Cell;
-use crate::engine::{PhaseUsage, RunState};
+use crate::engine::{CallUsage, RunState};
 use crate::journal::{Executed, InBatch};
 use crate::report::RunResult;
 use crypto::Digest;
@@ -40,9 +40,10 @@ pub struct ResultLine {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blind_grade: Option<Executed>,
     /// The usage of each phase of the run.
-    pub phases: BTreeMap<&'static str, PhaseUsage>,
+    pub phases: BTreeMap<&'static str, CallUsage>,
     /// The SHA-256 of what the run started from, according to its task line, roleset and parameters.
-    pub made_of: Digest,
+    #[serde(rename = "made_of")]
+    pub fingerprint: Digest,
     /// The SHA-256 of the plan of the evaluation that the run was made for; absent without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<Digest>,
@@ -53,16 +54,16 @@ pub struct ResultLine {
 
 /// The end of a run, from its records.
 #[derive(Debug)]
-pub(super) struct EndedRun {
+pub(super) struct ResultParts {
     pub(super) result: RunResult,
     /// The records of the grader's command.
     pub(super) grades: Grades,
-    pub(super) phases: BTreeMap<&'static str, PhaseUsage>,
+    pub(super) phases: BTreeMap<&'static str, CallUsage>,
     /// The plan that the run was made for, as its first record states it.
     pub(super) plan: Option<Digest>,
 }
 
-impl EndedRun {
+impl ResultParts {
     pub(super) fn new(state: &RunState, journal_head: Digest) -> Self {
         Self {
             result: RunResult::new(state, journal_head),
@@ -73,20 +74,20 @@ impl EndedRun {
     }
 
     /// Returns the text that the run came to, and that of its blind vote.
-    pub(super) fn given(&self) -> [Given; 2] {
+    pub(super) fn texts(&self) -> [RunText; 2] {
         let RunResult { text, sha256, blind_vote, .. } = &self.result;
-        let blind = Given { text: blind_vote.text.clone(), sha256: blind_vote.sha256 };
-        [Given { text: text.clone(), sha256: *sha256 }, blind]
+        let blind = RunText { text: blind_vote.text.clone(), sha256: blind_vote.sha256 };
+        [RunText { text: text.clone(), sha256: *sha256 }, blind]
     }
 }
 
 /// Returns the usage of each phase of a run, by its name.
-fn phases(state: &RunState) -> BTreeMap<&'static str, PhaseUsage> {
+fn phases(state: &RunState) -> BTreeMap<&'static str, CallUsage> {
     state.phases().iter().map(|(phase, used)| (phase.name(), *used)).collect()
 }
 
 /// Returns the fields of a run's line that its records determine.
-pub(in crate::batch) fn derived(state: &RunState, head: Digest) -> Map<String, Value> {
+pub(in crate::batch) fn derive_fields(state: &RunState, head: Digest) -> Map<String, Value> {
     let result = serde_json::to_value(RunResult::new(state, head)).unwrap_or_default();
     let mut derived = match result {
         Value::Object(fields) => fields,
@@ -95,10 +96,10 @@ pub(in crate::batch) fn derived(state: &RunState, head: Digest) -> Map<String, V
     let opened = state.opened();
     derived.insert("seed".to_owned(), opened.setup.seed.into());
     derived.insert("phases".to_owned(), json!(phases(state)));
-    if let Some(InBatch { task, model, made_of, arm, meta, plan }) = &opened.cell {
+    if let Some(InBatch { task, model, fingerprint, arm, meta, plan }) = &opened.cell {
         derived.insert("task".to_owned(), task.clone().into());
         derived.insert("model".to_owned(), model.clone().into());
-        derived.insert("made_of".to_owned(), made_of.to_string().into());
+        derived.insert("made_of".to_owned(), fingerprint.to_string().into());
         if !arm.is_empty() {
             derived.insert("arm".to_owned(), arm.clone().into());
         }
@@ -114,7 +115,8 @@ pub(in crate::batch) fn derived(state: &RunState, head: Digest) -> Map<String, V
 
 /// The fields of a line that are needed to resume a batch.
 #[derive(Clone, Copy, Debug, Deserialize)]
-pub(super) struct Known {
+#[serde(expecting = "struct Known")]
+pub(super) struct EndOnRecord {
     pub(super) run: Uuid,
     pub(super) outcome: OutcomeKind,
     pub(super) right: Option<bool>,
@@ -123,31 +125,33 @@ pub(super) struct Known {
 
 /// The fields of a line that are needed to grade it again.
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Graded {
+#[serde(expecting = "struct Graded")]
+pub(super) struct ResultOnRecord {
     pub(super) outcome: OutcomeKind,
     pub(super) right: Option<bool>,
     pub(super) blind_right: Option<bool>,
-    pub(super) made_of: Digest,
+    #[serde(rename = "made_of")]
+    pub(super) fingerprint: Digest,
     #[serde(default)]
     grade: Option<Executed>,
     #[serde(default)]
     blind_grade: Option<Executed>,
     #[serde(flatten)]
-    text: Given,
-    blind_vote: Given,
+    text: RunText,
+    blind_vote: RunText,
 }
 
 impl ResultLine {
-    /// Makes the line of a run of this cell, which began with what `made_of` says.
-    pub(super) fn new(cell: &Cell<'_>, made_of: Digest, ended: EndedRun) -> Self {
-        let [text, blind] = ended.given();
-        let EndedRun { result, grades, phases, plan } = ended;
+    /// Makes the line of a run of this cell, which began with this fingerprint.
+    pub(super) fn new(cell: &Cell<'_>, fingerprint: Digest, ended: ResultParts) -> Self {
+        let [text, blind] = ended.texts();
+        let ResultParts { result, grades, phases, plan } = ended;
         let [right, blind_right] = rights(cell, result.outcome, [&text, &blind], &grades);
         let [grade, blind_grade] = grades;
         Self {
             task: cell.task.id.clone(),
-            model: cell.column.model.clone(),
-            arm: cell.column.arm.clone(),
+            model: cell.variant.model.clone(),
+            arm: cell.variant.arm.clone(),
             seed: cell.seed,
             meta: cell.meta(),
             right,
@@ -155,14 +159,14 @@ impl ResultLine {
             grade,
             blind_grade,
             phases,
-            made_of,
+            fingerprint,
             plan,
             result,
         }
     }
 }
 
-impl Graded {
+impl ResultOnRecord {
     /// Returns the records of the grader's command.
     pub(super) fn grades(&self) -> Grades {
         [self.grade.clone(), self.blind_grade.clone()]
@@ -174,22 +178,22 @@ impl Graded {
     }
 
     /// Returns the text that the run came to, and that of its blind vote.
-    pub(super) fn given(&self) -> [&Given; 2] {
+    pub(super) fn texts(&self) -> [&RunText; 2] {
         [&self.text, &self.blind_vote]
     }
 
     /// Returns whether the run and its blind vote are right by the current answer of its task and these grades.
     pub(super) fn rights(&self, cell: &Cell<'_>, grades: &Grades) -> [Option<bool>; 2] {
-        rights(cell, self.outcome, self.given(), grades)
+        rights(cell, self.outcome, self.texts(), grades)
     }
 }
 
 /// Returns whether a run and its blind vote are right, or `None` for a run that was cut off.
-fn rights(cell: &Cell<'_>, ending: OutcomeKind, given: [&Given; 2], grades: &Grades) -> [Option<bool>; 2] {
+fn rights(cell: &Cell<'_>, ending: OutcomeKind, texts: [&RunText; 2], grades: &Grades) -> [Option<bool>; 2] {
     if !ending.is_final() {
         return [None; 2];
     }
-    let [text, blind] = given;
+    let [text, blind] = texts;
     let [grade, blind_grade] = grades;
     [cell.is_right(text, grade.as_ref()), cell.is_right(blind, blind_grade.as_ref())]
 }

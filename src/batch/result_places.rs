@@ -1,10 +1,11 @@
-//! The places of a shard's results, so that a result can be read again while the shard goes on.
+//! The places of a shard's results, so that a result can be read again while the shard runs.
 //!
 //! The input is the file of results, which only grows. The output is the last line of a run, or the run of a task. The lines themselves are
 //! not kept.
 
 use std::collections::HashMap;
 use std::fs::File;
+use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -35,18 +36,6 @@ struct PlacedResult {
     run: Uuid,
 }
 
-/// The reason why new lines cannot be read.
-enum Failure {
-    Io(std::io::Error),
-    Json(serde_json::Error),
-}
-
-impl From<std::io::Error> for Failure {
-    fn from(why: std::io::Error) -> Self {
-        Self::Io(why)
-    }
-}
-
 impl ResultPlaces {
     /// Opens the results of a shard that is open. None is read yet. Only runs of tasks that are looked for can be found by their task.
     pub fn open(folder: &Path, index: u64, is_looked_for: fn(&str) -> bool) -> Result<Self, BatchError> {
@@ -62,9 +51,16 @@ impl ResultPlaces {
     /// Returns [`BatchError::Io`] or [`BatchError::Results`].
     pub fn read_new(&mut self, mut each: impl FnMut(&[u8])) -> Result<(), BatchError> {
         let Self { file, count, rows, runs, is_looked_for, .. } = self;
+        let mut fault = None;
         let read = file.read_new(|line, bytes| {
             *count += 1;
-            let PlacedResult { task, run } = serde_json::from_slice(bytes).map_err(Failure::Json)?;
+            let PlacedResult { task, run } = match serde_json::from_slice(bytes) {
+                Ok(result) => result,
+                Err(why) => {
+                    fault = Some(why);
+                    return Err(Error::from(ErrorKind::InvalidData));
+                }
+            };
             if rows.insert(run, line).is_none() {
                 each(bytes);
             }
@@ -73,10 +69,10 @@ impl ResultPlaces {
             }
             Ok(())
         });
-        read.map_err(|why| match why {
-            Failure::Io(why) => BatchError::io("read", &self.path)(why),
-            Failure::Json(why) => self.wrong(self.count, &why),
-        })
+        match fault {
+            Some(why) => Err(self.bad_line(self.count, &why)),
+            None => read.map_err(BatchError::io("read", &self.path)),
+        }
     }
 
     /// Returns the run of a task, if it has ended.
@@ -93,10 +89,10 @@ impl ResultPlaces {
         let Some(place) = self.rows.get(&run) else { return Ok(None) };
         let line = self.file.line_at(*place).map_err(BatchError::io("read", &self.path))?;
         // The line was read before, so the file has been changed since then.
-        serde_json::from_slice(&line).map(Some).map_err(|why| self.wrong(0, &why))
+        serde_json::from_slice(&line).map(Some).map_err(|why| self.bad_line(0, &why))
     }
 
-    fn wrong(&self, line: u64, why: &serde_json::Error) -> BatchError {
+    fn bad_line(&self, line: u64, why: &serde_json::Error) -> BatchError {
         BatchError::Results { path: self.path.clone(), line, why: why.to_string() }
     }
 }

@@ -1,7 +1,7 @@
 //! The scheduler: keeps the requested number of runs under way until all cells of a shard have ended.
 //!
-//! The input is task lines, the columns in which they are run, and a shard. The output is a journal and results in the shard's
-//! folder, and figures for a watcher. A failed run does not stop others; if the journal cannot be written, all runs stop.
+//! The input is task lines, the variants in which they are run, and a shard. The output is a journal and results in the shard's
+//! folder, and figures for an observer. A failed run does not stop others; if the journal cannot be written, all runs stop.
 //!
 //! The scheduler has a thread of its own for tasks and results. The runs are spread over worker threads, each with an event loop,
 //! and a run never moves to another thread. Nothing else starts threads for runs.
@@ -22,45 +22,37 @@ use super::batch_stats::BatchStats;
 use super::cells::{Cells, OwnCell, Work};
 use super::error::BatchError;
 use super::grading::Grades;
-use super::matrix::{Cell, Column};
+use super::matrix::{Cell, Variant};
 use super::open_run::{
-    Common, Next, Options, Unfit, as_written, begin, graded, graded_again, rescore, run_cell,
+    BatchContext, CannotRun, CellStep, Options, begin, grade_again, grade_run, redacted_task, rescore,
+    run_cell,
 };
-use super::result_line::{EndedRun, Graded, ResultLine};
+use super::result_line::{ResultLine, ResultOnRecord, ResultParts};
 use super::shard::Shard;
 use super::task::TaskLine;
-use super::task_reader::{Line, TaskReader};
+use super::task_reader::{TaskReader, TaskRow};
+use super::variants::VariantSet;
 use crate::engine::StopRequest;
 use crypto::Digest;
 use protocol::OutcomeKind;
 
 /// The time between two progress reports.
-const TOLD_EVERY: Duration = Duration::from_millis(500);
+const REPORT_EVERY: Duration = Duration::from_millis(500);
 
-/// A source of columns.
-pub trait Columns {
-    /// Returns the columns of a task: those of the batch, or those of the roleset that it names.
-    ///
-    /// # Errors
-    ///
-    /// Returns the reason why the columns cannot be had.
-    fn of(&self, roleset: Option<&str>) -> impl Future<Output = Result<Arc<[Column]>, String>>;
-}
-
-/// A watcher of the progress of a batch.
-pub trait Watcher {
+/// An observer of the progress of a batch.
+pub trait BatchObserver {
     /// Reports a line that cannot be run: its number, the task's id if it has one, and the reason.
-    fn refused(&self, number: u64, id: Option<&str>, why: &str);
+    fn on_refusal(&self, number: u64, id: Option<&str>, why: &str);
     /// Reports a run that has ended.
-    fn ended(&self, row: &ResultLine);
+    fn on_end(&self, row: &ResultLine);
     /// Reports the current figures.
-    fn so_far(&self, figures: &BatchStats);
+    fn on_progress(&self, figures: &BatchStats);
     /// Reports a run that was put down on request before its end.
-    fn put_down(&self, _run: Uuid) {}
+    fn on_put_down(&self, _run: Uuid) {}
     /// Reports a run that had ended before, and has its line of results now.
-    fn had_ended(&self, _run: Uuid) {}
-    /// Reports a run that cannot go on, where that ends no other.
-    fn broken(&self, _run: Uuid, _why: &BatchError) {}
+    fn on_earlier_end(&self, _run: Uuid) {}
+    /// Reports a run that cannot continue, where that ends no other.
+    fn on_failure(&self, _run: Uuid, _why: &BatchError) {}
 }
 
 /// Runs all cells of a shard. Ends early, with running runs interrupted, once `stop` says so.
@@ -71,20 +63,20 @@ pub trait Watcher {
 pub async fn run(
     shard: &mut Shard,
     feed: TaskReader,
-    columns: &impl Columns,
+    variants: Option<&VariantSet>,
     options: Options,
     stop: watch::Receiver<StopRequest>,
-    watcher: &impl Watcher,
+    observer: &impl BatchObserver,
 ) -> Result<BatchStats, BatchError> {
     // More threads than runs would have nothing to do.
     let threads = options.threads.min(options.concurrency).max(1);
-    let common = Arc::new(Common::new(options));
+    let context = Arc::new(BatchContext::new(options));
     let scheduler = Scheduler {
         shard,
-        columns,
-        common: &common,
+        variants,
+        context: &context,
         workers: LocalPoolHandle::new(threads),
-        watcher,
+        observer,
         stop,
         began: Instant::now(),
         cells: None,
@@ -97,31 +89,36 @@ pub async fn run(
     scheduler.run(feed).await
 }
 
-/// A piece of work and its end; `None` if the batch was stopped before its text was graded.
-type Ended = (Work, Result<Option<Done>, BatchError>);
+/// A piece of work, and how it ended.
+struct EndedWork {
+    work: Work,
+    /// `None` if the batch was stopped before the text was graded.
+    end: Result<Option<WorkEnd>, BatchError>,
+}
 
 /// The end of a piece of work.
-enum Done {
+enum WorkEnd {
     /// A run has ended, now or under an earlier command.
-    Run { ended: Box<EndedRun>, made_of: Digest, is_new: bool },
+    Run { ended: Box<ResultParts>, fingerprint: Digest, is_new: bool },
     /// A run with a line of results was graded again.
-    GradeAgain { known: Box<Graded>, grades: Box<Grades> },
+    GradeAgain { known: Box<ResultOnRecord>, grades: Box<Grades> },
 }
 
 /// The state of a shard that is under way.
-struct Scheduler<'a, C, W> {
+struct Scheduler<'a, W> {
     shard: &'a mut Shard,
-    columns: &'a C,
-    common: &'a Arc<Common>,
+    /// The variants of tasks that bring none of their own.
+    variants: Option<&'a VariantSet>,
+    context: &'a Arc<BatchContext>,
     workers: LocalPoolHandle,
-    watcher: &'a W,
+    observer: &'a W,
     stop: watch::Receiver<StopRequest>,
     began: Instant,
     /// The cells of the last line that was read.
     cells: Option<Cells>,
-    running: JoinSet<Result<Ended, JoinError>>,
-    /// The handles that abort running runs, each with its column.
-    handles: Vec<(AbortHandle, Arc<[Column]>, usize)>,
+    running: JoinSet<Result<EndedWork, JoinError>>,
+    /// The handles that abort running runs, each with its variant.
+    handles: Vec<(AbortHandle, Arc<[Variant]>, usize)>,
     /// The reason why a cell was left for another time.
     left: Option<String>,
     /// Whether every line has been read.
@@ -129,17 +126,17 @@ struct Scheduler<'a, C, W> {
     lines_read: u64,
 }
 
-impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
+impl<W: BatchObserver> Scheduler<'_, W> {
     async fn run(mut self, mut feed: TaskReader) -> Result<BatchStats, BatchError> {
-        let mut ticks = tokio::time::interval(TOLD_EVERY);
+        let mut ticks = tokio::time::interval(REPORT_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let is_stopping = *self.stop.borrow_and_update() != StopRequest::None;
-            let has_room = self.running.len() < self.common.options.concurrency && !is_stopping;
+            let has_room = self.running.len() < self.context.options.concurrency && !is_stopping;
             if has_room && let Some(work) = self.cells.as_mut().and_then(Iterator::next) {
                 // A line may have a million cells that are done or belong to another shard; running runs continue meanwhile.
                 tokio::task::coop::consume_budget().await;
-                if self.common.options.shard.has(work.run) && self.begin(work)? {
+                if self.context.options.shard.has(work.run) && self.begin(work)? {
                     // Running runs continue while the next one is prepared.
                     tokio::task::yield_now().await;
                 }
@@ -152,7 +149,7 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
             tokio::select! {
                 biased;
                 Ok(()) = self.stop.changed() => {}
-                _ = ticks.tick() => self.look()?,
+                _ = ticks.tick() => self.report()?,
                 line = feed.next(), if !is_waiting && !self.is_read && has_room => self.take_line(line).await?,
                 Some(ended) = self.running.join_next() => self.take_end(ended.flatten())?,
             }
@@ -164,41 +161,41 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
     fn begin(&mut self, work: Work) -> Result<bool, BatchError> {
         let stop = work.stop.clone().unwrap_or_else(|| self.stop.clone());
         if work.stop.is_some() && *stop.borrow() != StopRequest::None {
-            self.watcher.put_down(work.run);
+            self.observer.on_put_down(work.run);
             return Ok(false);
         }
-        let common = Arc::clone(self.common);
-        match begin(self.shard, &work, self.common) {
-            Ok(Next::Go { writer, start, made_of }) => {
+        let context = Arc::clone(self.context);
+        match begin(self.shard, &work, self.context) {
+            Ok(CellStep::Go { writer, start, fingerprint }) => {
                 let table = self.shard.table_of(work.run);
-                let (columns, column) = (Arc::clone(&work.columns), work.column);
+                let (variants, variant) = (Arc::clone(&work.variants), work.variant);
                 let run = self.spawn(work, async move |work| {
-                    let ended = run_cell(work.run, writer, start, &common, stop.clone()).await?;
-                    let ended = unless_aborted(stop, graded(ended, &common, work, table)).await?;
-                    Ok(ended.map(|ended| Done::Run { ended: Box::new(ended), made_of, is_new: true }))
+                    let ended = run_cell(work.run, writer, start, &context, stop.clone()).await?;
+                    let ended = unless_aborted(stop, grade_run(ended, &context, work, table)).await?;
+                    Ok(ended.map(|ended| WorkEnd::Run { ended: Box::new(ended), fingerprint, is_new: true }))
                 });
-                self.handles.push((run, columns, column));
+                self.handles.push((run, variants, variant));
                 return Ok(true);
             }
-            Ok(Next::Grade { ended, made_of }) => {
+            Ok(CellStep::Grade { ended, fingerprint }) => {
                 let table = self.shard.table_of(work.run);
                 self.spawn(work, async move |work| {
-                    let ended = unless_aborted(stop, graded(*ended, &common, work, table)).await?;
-                    Ok(ended.map(|ended| Done::Run { ended: Box::new(ended), made_of, is_new: false }))
+                    let ended = unless_aborted(stop, grade_run(*ended, &context, work, table)).await?;
+                    Ok(ended.map(|ended| WorkEnd::Run { ended: Box::new(ended), fingerprint, is_new: false }))
                 });
                 return Ok(true);
             }
-            Ok(Next::GradeAgain(known)) => {
+            Ok(CellStep::GradeAgain(known)) => {
                 let table = self.shard.table_of(work.run);
                 self.spawn(work, async move |work| {
-                    let grades = unless_aborted(stop, graded_again(&known, &common, work, table)).await?;
-                    Ok(grades.map(|grades| Done::GradeAgain { known, grades: Box::new(grades) }))
+                    let grades = unless_aborted(stop, grade_again(&known, &context, work, table)).await?;
+                    Ok(grades.map(|grades| WorkEnd::GradeAgain { known, grades: Box::new(grades) }))
                 });
                 return Ok(true);
             }
-            Ok(Next::Done) => self.watcher.had_ended(work.run),
-            Ok(Next::Left(why)) => self.left = Some(why),
-            Err(Unfit::Line(why)) => {
+            Ok(CellStep::Done) => self.observer.on_earlier_end(work.run),
+            Ok(CellStep::Left(why)) => self.left = Some(why),
+            Err(CannotRun::Line(why)) => {
                 // The other cells of the line would fail for the same reason.
                 let line = self.cells.as_mut().map(|cells| {
                     cells.passed += cells.left();
@@ -206,30 +203,29 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
                 });
                 self.refuse(line.unwrap_or_default(), Some(&work.task.id), &why);
             }
-            Err(Unfit::Batch(why)) if !self.common.options.gives_up && !why.is_systemic() => {
-                self.watcher.broken(work.run, &why);
+            Err(CannotRun::Batch(why)) if !self.context.options.gives_up && !why.is_systemic() => {
+                self.observer.on_failure(work.run, &why);
             }
-            Err(Unfit::Batch(why)) => return Err(why),
+            Err(CannotRun::Batch(why)) => return Err(why),
         }
         Ok(false)
     }
 
-    /// Lets a piece of work go on beside the others, on the thread that has the fewest of them.
+    /// Runs a piece of work beside the others, on the thread that has the fewest of them.
     fn spawn(
         &mut self,
         work: Work,
-        go: impl AsyncFnOnce(&Work) -> Result<Option<Done>, BatchError> + Send + 'static,
+        go: impl AsyncFnOnce(&Work) -> Result<Option<WorkEnd>, BatchError> + Send + 'static,
     ) -> AbortHandle {
-        self.common.figures().under_way += 1;
-        let gives_up = self.common.options.gives_up;
+        self.context.figures().under_way += 1;
+        let gives_up = self.context.options.gives_up;
         let work = async move || {
             // The lines of the log name the run that they are about.
             let span = tracing::info_span!("run", run = %work.run);
             // A run is large, and each wrapper around it would hold it once more.
             let run = Box::pin(go(&work)).instrument(span);
-            let done = AssertUnwindSafe(run).catch_unwind().await;
-            let done = match done {
-                Ok(done) => done,
+            let end = match AssertUnwindSafe(run).catch_unwind().await {
+                Ok(end) => end,
                 // One run of a server ends no other.
                 Err(panic) if !gives_up => {
                     let why = panic.downcast_ref::<&str>().map(|why| (*why).to_owned());
@@ -238,23 +234,23 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
                 }
                 Err(panic) => std::panic::resume_unwind(panic),
             };
-            (work, done)
+            EndedWork { work, end }
         };
         self.running.spawn(AbortOnDropHandle::new(self.workers.spawn_pinned(work)))
     }
 
     fn refuse(&self, number: u64, id: Option<&str>, why: &str) {
-        self.common.figures().refused += 1;
-        self.watcher.refused(number, id, why);
+        self.context.figures().refused += 1;
+        self.observer.on_refusal(number, id, why);
     }
 
     /// Takes the next line, or the end of the tasks.
-    async fn take_line(&mut self, line: Option<std::io::Result<Line>>) -> Result<(), BatchError> {
-        let Some(line) = line else {
+    async fn take_line(&mut self, row: Option<std::io::Result<TaskRow>>) -> Result<(), BatchError> {
+        let Some(row) = row else {
             self.is_read = true;
             return Ok(());
         };
-        let Line { number, task, own } = line.map_err(BatchError::Tasks)?;
+        let TaskRow { number, task, own } = row.map_err(BatchError::Tasks)?;
         self.lines_read = number;
         match self.expand(number, task, own).await {
             Ok(of_line) => self.cells = Some(of_line),
@@ -271,34 +267,39 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
         own: Option<OwnCell>,
     ) -> Result<Cells, (Option<String>, String)> {
         let task = Arc::new(task?);
-        if let Some(OwnCell { column, seed, stop }) = own {
-            let (columns, seeds) = ([column].into(), seed..seed + 1);
-            return Ok(Cells { number, task, columns, seeds, stop: Some(stop), passed: 0 });
+        if let Some(OwnCell { variant, seed, stop }) = own {
+            let (variants, seeds) = ([variant].into(), seed..seed + 1);
+            return Ok(Cells { number, task, variants, seeds, stop: Some(stop), passed: 0 });
         }
-        let columns = self.columns.of(task.roleset.as_deref()).await;
-        let columns = columns.map_err(|why| (Some(task.id.clone()), why))?;
-        Ok(Cells { number, task, columns, seeds: self.common.options.seeds.clone(), stop: None, passed: 0 })
+        let Some(variants) = self.variants else {
+            return Err((Some(task.id.clone()), "the line names no roleset".to_owned()));
+        };
+        let variants = variants.find(task.roleset.as_deref()).await;
+        let variants = variants.map_err(|why| (Some(task.id.clone()), why))?;
+        Ok(Cells { number, task, variants, seeds: self.context.options.seeds.clone(), stop: None, passed: 0 })
     }
 
-    fn take_end(&mut self, ended: Result<Ended, JoinError>) -> Result<(), BatchError> {
-        self.common.figures().under_way -= 1;
-        let (work, done) = match ended {
+    fn take_end(&mut self, ended: Result<EndedWork, JoinError>) -> Result<(), BatchError> {
+        self.context.figures().under_way -= 1;
+        let EndedWork { work, end } = match ended {
             Ok(ended) => ended,
             Err(put_down) if put_down.is_cancelled() => return Ok(()),
             Err(panic) => std::panic::resume_unwind(panic.into_panic()),
         };
-        let done = match done {
+        let end = match end {
             // A single run that cannot be read or called ends no other run of a server. A journal that cannot be written ends all.
-            Err(why) if !self.common.options.gives_up && !why.is_systemic() => {
-                self.watcher.broken(work.run, &why);
+            Err(why) if !self.context.options.gives_up && !why.is_systemic() => {
+                self.observer.on_failure(work.run, &why);
                 return Ok(());
             }
-            done => done?,
+            end => end?,
         };
-        match done {
-            Some(Done::Run { ended, made_of, is_new }) => self.add(&work, made_of, *ended, is_new)?,
-            Some(Done::GradeAgain { known, grades }) => {
-                rescore(self.shard, &work, self.common, &known, *grades)?;
+        match end {
+            Some(WorkEnd::Run { ended, fingerprint, is_new }) => {
+                self.add(&work, fingerprint, *ended, is_new)?;
+            }
+            Some(WorkEnd::GradeAgain { known, grades }) => {
+                rescore(self.shard, &work, self.context, &known, *grades)?;
             }
             None => {}
         }
@@ -306,73 +307,92 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
     }
 
     /// Adds the line of results of a run, unless it was interrupted on request.
-    fn add(&mut self, work: &Work, made_of: Digest, ended: EndedRun, is_new: bool) -> Result<(), BatchError> {
-        let task = as_written(work, self.shard)?;
-        let row = ResultLine::new(&Cell { task: &task, ..work.cell() }, made_of, ended);
+    fn add(
+        &mut self,
+        work: &Work,
+        fingerprint: Digest,
+        ended: ResultParts,
+        is_new: bool,
+    ) -> Result<(), BatchError> {
+        let task = redacted_task(work, self.shard)?;
+        let row = ResultLine::new(&Cell { task: &task, ..work.cell() }, fingerprint, ended);
         if row.result.outcome == OutcomeKind::Interrupted {
-            self.watcher.put_down(work.run);
+            self.observer.on_put_down(work.run);
             return Ok(());
         }
-        self.shard.add(&row)?;
-        if let Some(spans) = &self.common.options.spans {
+        self.shard.append(&row)?;
+        if let Some(spans) = &self.context.options.spans {
             spans.add(work.run);
         }
-        let mut figures = self.common.figures();
+        let mut figures = self.context.figures();
         figures.ended.add(row.result.outcome, row.right);
         figures.before += u64::from(!is_new);
-        // The watcher may look at the figures.
+        // The observer may look at the figures.
         drop(figures);
         if is_new {
-            self.watcher.ended(&row);
+            self.observer.on_end(&row);
         } else {
-            self.watcher.had_ended(work.run);
+            self.observer.on_earlier_end(work.run);
         }
         Ok(())
     }
 
     /// Reports progress, and aborts runs that wait for a server that is gone. They make room for runs on other servers.
-    fn look(&mut self) -> Result<(), BatchError> {
-        self.watcher.so_far(&self.so_far());
+    fn report(&mut self) -> Result<(), BatchError> {
+        self.observer.on_progress(&self.measure());
         self.give_up()?;
-        let (common, left) = (self.common, &mut self.left);
-        self.handles.retain(|(run, columns, column)| {
-            let why =
-                Some(run).filter(|run| !run.is_finished()).and_then(|_| common.verdict(&columns[*column]));
-            if why.is_some() {
-                run.abort();
-                left.clone_from(&why);
+        let (context, left) = (self.context, &mut self.left);
+        self.handles.retain(|(run, variants, variant)| {
+            if run.is_finished() {
+                return false;
             }
-            why.is_none() && !run.is_finished()
+            let Some(why) = context.verdict(&variants[*variant]) else { return true };
+            run.abort();
+            *left = Some(why);
+            false
         });
         Ok(())
     }
 
-    /// Ends the batch if no column of its last line can be run. A run interrupted on request does not count against a server.
+    /// Ends the batch if no variant of its last line can be run. A run interrupted on request does not count against a server.
     fn give_up(&self) -> Result<(), BatchError> {
-        let cells = self.cells.as_ref().filter(|_| *self.stop.borrow() == StopRequest::None);
-        let verdicts = cells.map(|cells| cells.columns.iter().map(|column| self.common.verdict(column)));
-        let verdict: Option<Vec<String>> = verdicts.and_then(Iterator::collect);
-        let why = verdict.and_then(|verdict| verdict.into_iter().next());
-        why.map_or(Ok(()), |why| Err(BatchError::CircuitOpen { why }))
+        let Some(cells) = &self.cells else { return Ok(()) };
+        if *self.stop.borrow() != StopRequest::None {
+            return Ok(());
+        }
+        let mut first = None;
+        for variant in cells.variants.iter() {
+            let Some(why) = self.context.verdict(variant) else { return Ok(()) };
+            first.get_or_insert(why);
+        }
+        match first {
+            Some(why) => Err(BatchError::CircuitOpen { why }),
+            None => Ok(()),
+        }
     }
 
-    fn so_far(&self) -> BatchStats {
-        let Options { shard, tasks_lines, .. } = &self.common.options;
+    fn measure(&self) -> BatchStats {
+        let Options { shard, tasks_lines, .. } = &self.context.options;
         let waiting = self.cells.as_ref().map_or(0, Cells::left) / shard.count;
-        let lines = tasks_lines.filter(|_| !self.is_read).unwrap_or(self.lines_read);
+        let lines = match tasks_lines {
+            Some(lines) if !self.is_read => *lines,
+            Some(_) | None => self.lines_read,
+        };
         let all = tasks_lines.is_some() || self.is_read;
-        let figures = self.common.figures();
+        let figures = self.context.figures();
         figures.at(self.began.elapsed(), waiting, self.lines_read, all.then_some(lines), self.is_read)
     }
 
     fn finish(self) -> Result<BatchStats, BatchError> {
         self.shard.sync()?;
-        let figures = self.so_far();
-        self.watcher.so_far(&figures);
-        match self.left.filter(|_| *self.stop.borrow() == StopRequest::None) {
-            Some(why) => Err(BatchError::CircuitOpen { why }),
-            None => Ok(figures),
+        let figures = self.measure();
+        self.observer.on_progress(&figures);
+        if let Some(why) = self.left
+            && *self.stop.borrow() == StopRequest::None
+        {
+            return Err(BatchError::CircuitOpen { why });
         }
+        Ok(figures)
     }
 }
 

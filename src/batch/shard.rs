@@ -19,7 +19,7 @@ use super::error::BatchError;
 use super::grading::Grades;
 use super::layout::{PRIVATE, claim, journal_file, redactions_file, results_file};
 use super::manifest::noted_plan;
-use super::result_line::{Graded, Known, ResultLine};
+use super::result_line::{EndOnRecord, ResultOnRecord};
 use super::shard_id::ShardOf;
 use crate::files::{LINE_BYTES_MAX, check_own, open_own, read_line, require_regular};
 use crate::journal::{
@@ -67,9 +67,9 @@ pub struct Shard {
     results: File,
     results_path: PathBuf,
     /// The place of the last line of results of each run. The lines themselves are not kept, since there may be millions.
-    rows: HashMap<Uuid, Place>,
+    rows: HashMap<Uuid, RowPlace>,
     /// The runs in the journal without a final line: they have no line, or records beyond their line.
-    begun: HashMap<Uuid, Begun>,
+    begun: HashMap<Uuid, RecordPlaces>,
     /// The rolesets and models with a run that has tokens in place of text that must not leave the machine.
     redacted: BTreeSet<(String, String)>,
     /// The runs with tokens in place of such text.
@@ -80,14 +80,14 @@ pub struct Shard {
 
 /// The place of a line of results, and the end that it states.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct RowPlace {
     offset: u64,
     bytes: u32,
     /// The beginning of the SHA-256 of the record with which the run ended.
     head: u64,
 }
 
-/// A run without a final line of results.
+/// A run without a final line of results, when a batch or a server opens its shard.
 #[derive(Clone, Debug)]
 pub struct UnfinishedRun {
     /// The start of the run.
@@ -104,12 +104,12 @@ pub struct UnfinishedRun {
 
 /// The places of a run's records.
 #[derive(Debug, Default)]
-struct Begun {
+struct RecordPlaces {
     lines: Vec<PlacedRecord>,
     /// The end of the run; `None` if it was interrupted on request or its process died.
     ended: Option<OutcomeKind>,
     /// Whether its line of results states this end, not one before it was tried again.
-    is_told: bool,
+    is_reported: bool,
 }
 
 /// The state of a cell's run.
@@ -122,7 +122,7 @@ pub(super) enum CellState {
     /// The run has ended, and no line of results says so.
     Unreported,
     /// The run has ended, as its line of results says.
-    Ended(Box<Graded>),
+    Ended(Box<ResultOnRecord>),
 }
 
 impl Shard {
@@ -130,7 +130,7 @@ impl Shard {
     pub fn open(folder: &Path, which: ShardOf) -> Result<Self, BatchError> {
         let results_path = results_file(folder, which.index);
         let journal_path = journal_file(folder, which.index);
-        let mut begun: HashMap<Uuid, Begun> = HashMap::new();
+        let mut begun: HashMap<Uuid, RecordPlaces> = HashMap::new();
         check_own(&results_path).map_err(BatchError::io("open", &results_path))?;
         require_own_build(&journal_path)?;
         let journal = LockedJournal::take(&journal_path)?;
@@ -140,12 +140,12 @@ impl Shard {
         }
         let plan = noted_plan(folder)?;
         let mut rows = HashMap::new();
-        known(&results_path, true, |offset, bytes, row| {
+        read_result_ends(&results_path, true, |offset, bytes, row| {
             // For a run that was tried again, the last line counts.
             let head = row.journal_head.leading_u64();
-            rows.insert(row.run, Place { offset, bytes, head });
+            rows.insert(row.run, RowPlace { offset, bytes, head });
         })?;
-        let mut borne_out = 0;
+        let mut confirmed = 0;
         let (mut redacted, mut redacted_runs) = (BTreeSet::new(), HashSet::new());
         let mut opened_runs: HashSet<Uuid> = HashSet::new();
         let journal = journal.read(|record: Record, line| {
@@ -163,22 +163,21 @@ impl Shard {
             let this = begun.entry(run).or_default();
             this.lines.push(line);
             this.ended = ending_of(&record.event);
-            this.is_told = rows.get(&run).is_some_and(|place| place.head == line.sha256.leading_u64());
-            borne_out += usize::from(this.is_told);
-            if this.is_told && this.ended.is_some_and(OutcomeKind::is_final) {
+            this.is_reported = rows.get(&run).is_some_and(|place| place.head == line.sha256.leading_u64());
+            confirmed += usize::from(this.is_reported);
+            if this.is_reported && this.ended.is_some_and(OutcomeKind::is_final) {
                 begun.remove(&run);
             }
             Ok(())
         })?;
-        if borne_out < rows.len() {
-            let missing = rows.len() - borne_out;
+        if confirmed < rows.len() {
+            let missing = rows.len() - confirmed;
             return Err(BatchError::Evidence { results: results_path, journal: journal_path, missing });
         }
-        let open = |options: &mut OpenOptions, path: &Path| {
-            options.mode(PRIVATE).open(path).map_err(BatchError::io("open", path))
-        };
-        let results = open(OpenOptions::new().read(true).append(true).create(true), &results_path)?;
-        let records = open(OpenOptions::new().read(true), &journal_path)?;
+        let results =
+            OpenOptions::new().read(true).append(true).create(true).mode(PRIVATE).open(&results_path);
+        let results = results.map_err(BatchError::io("open", &results_path))?;
+        let records = File::open(&journal_path).map_err(BatchError::io("open", &journal_path))?;
         Ok(Self {
             journal,
             records,
@@ -205,7 +204,10 @@ impl Shard {
     /// Returns [`BatchError::Io`] or [`BatchError::Journal`].
     pub fn unfinished(&self) -> Result<Vec<UnfinishedRun>, BatchError> {
         let mut unfinished = Vec::new();
-        for begun in self.begun.values().filter(|begun| begun.ended.is_none() || !begun.is_told) {
+        for begun in self.begun.values() {
+            if begun.ended.is_some() && begun.is_reported {
+                continue;
+            }
             let (mut spec, mut tokens, mut times) = (None, 0_u64, Vec::new());
             for line in &begun.lines {
                 let record = self.record(line)?;
@@ -224,10 +226,10 @@ impl Shard {
                 }
             }
             let (began_at, last_at) = (times.first().cloned(), times.pop());
-            let has_ended = begun.ended.is_some();
-            unfinished.extend(spec.zip(began_at).zip(last_at).map(|((spec, began_at), last_at)| {
-                UnfinishedRun { spec, has_ended, tokens, began_at, last_at }
-            }));
+            if let (Some(spec), Some(began_at), Some(last_at)) = (spec, began_at, last_at) {
+                let has_ended = begun.ended.is_some();
+                unfinished.push(UnfinishedRun { spec, has_ended, tokens, began_at, last_at });
+            }
         }
         Ok(unfinished)
     }
@@ -252,9 +254,11 @@ impl Shard {
         let mut bytes = vec![0; line.bytes];
         let path = &self.journal_path;
         self.records.read_exact_at(&mut bytes, line.offset).map_err(BatchError::io("read", path))?;
-        // The record was read before with a whole chain, so the file has been changed since then.
-        let damaged = |why: String| JournalError::Damaged { path: path.clone(), line: line.number, why };
-        Ok(serde_json::from_slice(&bytes).map_err(|why| damaged(why.to_string()))?)
+        serde_json::from_slice(&bytes).map_err(|why| {
+            // The record was read before with a whole chain, so the file has been changed since then.
+            let why = why.to_string();
+            JournalError::Damaged { path: path.clone(), line: line.number, why }.into()
+        })
     }
 
     /// Returns the state of a run.
@@ -262,13 +266,13 @@ impl Shard {
     /// # Errors
     ///
     /// Returns [`BatchError::Io`] or [`BatchError::Results`].
-    pub(super) fn standing(&self, run: Uuid, retry: Retry) -> Result<CellState, BatchError> {
+    pub(super) fn state_of(&self, run: Uuid, retry: Retry) -> Result<CellState, BatchError> {
         let begun = self.begun.get(&run);
-        if let Some(Begun { ended, is_told, .. }) = begun {
+        if let Some(RecordPlaces { ended, is_reported, .. }) = begun {
             match ended {
                 None => return Ok(CellState::Begun),
                 Some(ending) if retry.wants(*ending) => return Ok(CellState::Begun),
-                Some(_) if !is_told => return Ok(CellState::Unreported),
+                Some(_) if !is_reported => return Ok(CellState::Unreported),
                 Some(_) => {}
             }
         }
@@ -279,7 +283,7 @@ impl Shard {
     }
 
     /// Reads the line of results at this place.
-    fn row<R: DeserializeOwned>(&self, place: Place) -> Result<R, BatchError> {
+    fn row<R: DeserializeOwned>(&self, place: RowPlace) -> Result<R, BatchError> {
         let mut line = vec![0; place.bytes as usize];
         let path = &self.results_path;
         self.results.read_exact_at(&mut line, place.offset).map_err(BatchError::io("read", path))?;
@@ -313,7 +317,7 @@ impl Shard {
 
     /// Returns the path of a run's table of redactions, if the run is redacted.
     pub(super) fn table_of(&self, run: Uuid) -> Option<PathBuf> {
-        self.is_redacted(run).then(|| self.redactions(run))
+        if self.is_redacted(run) { Some(self.redactions(run)) } else { None }
     }
 
     /// Returns the writer of a new run's part of the journal.
@@ -327,7 +331,7 @@ impl Shard {
     ///
     /// Returns [`BatchError::Io`] or [`BatchError::Journal`].
     pub(super) fn take(&mut self, run: Uuid) -> Result<(RunWriter, Vec<Record>), BatchError> {
-        let Begun { lines, .. } = self.begun.remove(&run).unwrap_or_default();
+        let RecordPlaces { lines, .. } = self.begun.remove(&run).unwrap_or_default();
         let mut records = Vec::new();
         let mut head = Digest::ZERO;
         for line in lines {
@@ -338,11 +342,7 @@ impl Shard {
     }
 
     /// Adds a line of results.
-    pub(super) fn add(&mut self, row: &ResultLine) -> Result<(), BatchError> {
-        self.append(row)
-    }
-
-    fn append(&mut self, row: &impl Serialize) -> Result<(), BatchError> {
+    pub(super) fn append(&mut self, row: &impl Serialize) -> Result<(), BatchError> {
         let mut line = serde_json::to_vec(row).unwrap_or_default();
         line.push(b'\n');
         let written = if line.len() as u64 > LINE_BYTES_MAX {
@@ -389,7 +389,8 @@ impl Shard {
 fn ending_of(event: &Entry) -> Option<OutcomeKind> {
     match event {
         Entry::Stopped { outcome } => {
-            Some(outcome.kind()).filter(|ending| *ending != OutcomeKind::Interrupted)
+            let ending = outcome.kind();
+            if ending == OutcomeKind::Interrupted { None } else { Some(ending) }
         }
         Entry::Opened(_)
         | Entry::Asked(_)
@@ -401,12 +402,12 @@ fn ending_of(event: &Entry) -> Option<OutcomeKind> {
     }
 }
 
-/// Reads the lines of results of runs: the offset, the length and the fields of each. Ignores a torn last line, and cuts it off if
+/// Reads the ends that lines of results state: the offset, the length and the fields of each. Ignores a torn last line, and cuts it off if
 /// `is_cut` is set.
-pub(super) fn known(
+pub(super) fn read_result_ends(
     path: &Path,
     is_cut: bool,
-    mut each: impl FnMut(u64, u32, Known),
+    mut each: impl FnMut(u64, u32, EndOnRecord),
 ) -> Result<(), BatchError> {
     let opened = if is_cut { OpenOptions::new().read(true).write(true).open(path) } else { open_own(path) };
     let file = match opened {
@@ -425,9 +426,10 @@ pub(super) fn known(
         if line.pop_if(|last| *last == b'\n').is_none() {
             break count;
         }
-        let wrong = |why: String| BatchError::Results { path: path.to_owned(), line: number, why };
-        let row: Known = serde_json::from_slice(&line).map_err(|why| wrong(why.to_string()))?;
-        let bytes = u32::try_from(line.len()).map_err(|_| wrong("it is too long".to_owned()))?;
+        let row: EndOnRecord = serde_json::from_slice(&line)
+            .map_err(|why| BatchError::bad_result(path, number, why.to_string()))?;
+        let bytes = u32::try_from(line.len())
+            .map_err(|_| BatchError::bad_result(path, number, "it is too long".to_owned()))?;
         each(whole, bytes, row);
         whole += count as u64;
     };

@@ -24,7 +24,7 @@ pub struct Progress {
     /// The shard, as I/N.
     pub shard: String,
     /// The state of the process.
-    pub state: State,
+    pub state: ProcessState,
     /// The time of writing, RFC 3339.
     pub updated_at: String,
     /// The progress of the shard.
@@ -35,7 +35,7 @@ pub struct Progress {
 /// The state of a shard's process.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum ProcessState {
     /// The process runs, or has died if the report is old.
     Running,
     /// The process has stopped and interrupted its runs.
@@ -61,13 +61,13 @@ impl ShardStatus {
     /// Returns whether all cells of the shard have ended.
     pub fn has_ended(&self) -> bool {
         let state = self.progress.as_ref().map(|progress| progress.state);
-        state == Some(State::Ended) && self.is_live != Some(true)
+        state == Some(ProcessState::Ended) && self.is_live != Some(true)
     }
 }
 
 impl Progress {
     /// Makes the report of a moment.
-    pub fn new(shard: ShardOf, state: State, now: SystemTime, figures: BatchStats) -> Self {
+    pub fn new(shard: ShardOf, state: ProcessState, now: SystemTime, figures: BatchStats) -> Self {
         let updated_at = humantime::format_rfc3339_seconds(now).to_string();
         Self { v: 1, shard: shard.to_string(), state, updated_at, figures }
     }
@@ -91,22 +91,24 @@ impl Progress {
 /// Returns [`BatchError`], for example if there is no batch.
 pub fn status(folder: &Path) -> Result<Vec<ShardStatus>, BatchError> {
     let count = layout::count(folder)?;
-    let of = |index| {
+    let mut shards = Vec::new();
+    for index in 0..count {
         let mut ended = EndCounts::default();
         // A line that is only half written does not count yet.
         let mut last = HashMap::new();
-        shard::known(&layout::results_file(folder, index), false, |_, _, row| {
+        shard::read_result_ends(&layout::results_file(folder, index), false, |_, _, row| {
             last.insert(row.run, (row.outcome, row.right));
         })?;
         for (outcome, right) in last.into_values() {
             ended.add(outcome, right);
         }
-        let bytes =
-            read_own(&folder.join(ShardOf { index, count }.file_name("progress", "json")), SMALL_BYTES_MAX);
+        let file = folder.join(ShardOf { index, count }.file_name("progress", "json"));
+        let bytes = read_own(&file, SMALL_BYTES_MAX);
         let progress = bytes.ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        Ok(ShardStatus { index, ended, progress, is_live: is_live(&layout::journal_file(folder, index)) })
-    };
-    (0..count).map(of).collect()
+        let is_live = is_live(&layout::journal_file(folder, index));
+        shards.push(ShardStatus { index, ended, progress, is_live });
+    }
+    Ok(shards)
 }
 
 /// Returns whether a process writes to a journal.

@@ -4,17 +4,18 @@
 //! named, or are in the line.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::ser::Error as _;
+use serde::{Serialize, Serializer};
 use serde_json::error::Category;
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::grader::Grader;
 use super::public_row::task_line;
-use super::task_form::{Fields, TaskForm, fields_of, in_words, label};
+use super::task_form::{
+    DocumentLine, Fields, TaskForm, WrittenRule, WrittenTask, label, list_fields, raw, text_of,
+};
 use crate::engine::{ANSWER, require_plain_id};
-use protocol::Document;
 use protocol::text::{CanonicalKind, CanonicalRule};
 
 /// The longest line that is read, in bytes.
@@ -46,46 +47,6 @@ pub struct TaskLine {
     pub meta: BTreeMap<String, String>,
 }
 
-/// A document of a task.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(untagged, expecting = "a document is a path, or an object with `name` and `text`")]
-pub enum DocumentLine {
-    /// A text file.
-    File(PathBuf),
-    /// The text itself.
-    Text(Document),
-}
-
-/// A task in its written form.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, expecting = "an object with `id` and `prompt`")]
-struct Written {
-    id: Box<RawValue>,
-    prompt: String,
-    #[serde(default)]
-    documents: Option<Vec<DocumentLine>>,
-    #[serde(default)]
-    roleset: Option<String>,
-    #[serde(default)]
-    answer: Option<Box<RawValue>>,
-    #[serde(default)]
-    canonical: Option<Canonical>,
-    #[serde(default)]
-    grader: Option<Grader>,
-    #[serde(default)]
-    meta: Option<Fields>,
-}
-
-#[derive(Deserialize)]
-#[serde(
-    untagged,
-    expecting = "`canonical` is a kind, such as \"number\", or an object with `kind`, `choices` and `decimal`"
-)]
-enum Canonical {
-    Kind(CanonicalKind),
-    Rule(CanonicalRule),
-}
-
 impl TaskLine {
     /// Parses the line with this number, from 1, in a file of this form.
     ///
@@ -93,22 +54,15 @@ impl TaskLine {
     ///
     /// Returns the reason why the line is not a task.
     pub fn parse(line: &str, number: u64, form: &TaskForm) -> Result<Self, String> {
-        // The parser sees a single line, whatever its number in the file.
-        let place = |why: serde_json::Error| why.to_string().replace(" at line 1 column ", ", at byte ");
-        let wrong = |why: serde_json::Error| {
-            let is_json = matches!(why.classify(), Category::Data);
-            let what = if is_json { "it is not a task" } else { "it is not valid JSON, and so not a task" };
-            format!("{what}: {}", place(why))
-        };
-        let read = |line: &str| {
-            serde_json::from_str::<Written>(line).map_err(|why| no_prompt(line).unwrap_or_else(|| wrong(why)))
-        };
         let written = if form.names.is_empty() {
-            read(line).or_else(|why| read(&task_line(line, number)?.ok_or(why)?))?
+            match read_written(line) {
+                Ok(written) => written,
+                Err(why) => read_written(&task_line(line, number)?.ok_or(why)?)?,
+            }
         } else {
-            let fields =
-                serde_json::from_str(line).map_err(|why| no_prompt(line).unwrap_or_else(|| wrong(why)))?;
-            read(&serde_json::to_string(&form.rename(fields, number)?).map_err(wrong)?)?
+            let fields = serde_json::from_str(line).map_err(|why| describe_fault(line, &why))?;
+            let line = serde_json::to_string(&form.rename(fields, number)?);
+            read_written(&line.map_err(|why| describe_json_fault(&why))?)?
         };
         let is_text_or_number =
             written.id.get().starts_with(['"', '-']) || written.id.get().starts_with(char::is_numeric);
@@ -118,7 +72,7 @@ impl TaskLine {
         if is_broken(&written.id) {
             return Err("its `id` has half of a surrogate pair in it".to_owned());
         }
-        let id = in_words(&written.id);
+        let id = text_of(&written.id);
         if id.is_empty() || id.chars().count() > ID_CHARS_MAX || id.chars().any(char::is_control) {
             return Err(format!(
                 "its `id` is empty, longer than {ID_CHARS_MAX} characters, or has a control character in it"
@@ -127,25 +81,24 @@ impl TaskLine {
         if written.prompt.trim().is_empty() {
             return Err("its `prompt` is empty".to_owned());
         }
-        let canonical = written.canonical.map(|canonical| match canonical {
-            Canonical::Kind(kind) => kind.into(),
-            Canonical::Rule(rule) => rule,
-        });
-        let is_open = |rule: &CanonicalRule| rule.kind == CanonicalKind::Choice && rule.choices.is_empty();
-        if canonical.as_ref().is_some_and(is_open) {
-            return Err("a `canonical` of kind `choice` needs `choices`".to_owned());
-        }
-        let is_signed = |rule: &CanonicalRule| rule.decimal.is_some() && rule.kind != CanonicalKind::Number;
-        if canonical.as_ref().is_some_and(is_signed) {
-            return Err("`decimal` goes with a `canonical` of kind `number` only".to_owned());
+        let canonical = written.canonical.map(WrittenRule::into_rule);
+        if let Some(rule) = &canonical {
+            if rule.kind == CanonicalKind::Choice && rule.choices.is_empty() {
+                return Err("a `canonical` of kind `choice` needs `choices`".to_owned());
+            }
+            if rule.decimal.is_some() && rule.kind != CanonicalKind::Number {
+                return Err("`decimal` goes with a `canonical` of kind `number` only".to_owned());
+            }
         }
         let (answer, answer_is_number) = known_answer(written.answer.as_deref(), form)?;
         let grader = written.grader.unwrap_or(form.grader);
         if grader == Grader::Command {
-            check_command(form.grader_command.as_deref(), &id, answer.as_deref())?;
+            require_gradable(form.grader_command.as_deref(), &id, answer.as_deref())?;
         }
         if let Some(answer) = &answer {
-            grader.check(answer).map_err(|why| format!("its `answer` can never be the answer: {why}"))?;
+            grader
+                .require_possible(answer)
+                .map_err(|why| format!("its `answer` can never be the answer: {why}"))?;
         }
         Ok(Self {
             id,
@@ -156,7 +109,7 @@ impl TaskLine {
             answer,
             canonical,
             grader,
-            meta: labels(written.meta.unwrap_or_default())?,
+            meta: read_labels(written.meta.unwrap_or_default())?,
         })
     }
 }
@@ -167,12 +120,15 @@ fn known_answer(answer: Option<&RawValue>, form: &TaskForm) -> Result<(Option<St
     if is_broken(written) {
         return Err("its `answer` has half of a surrogate pair in it".to_owned());
     }
-    let is_number = |text: &str| text.starts_with(|c: char| c == '-' || c.is_ascii_digit());
-    let answer = form.answer_in(in_words(written))?;
+    let answer = form.find_answer(text_of(written))?;
     // A part of a number, such as 004, need not be one.
-    let is_whole = is_number(&answer) && serde_json::from_str::<&RawValue>(&answer).is_ok();
-    let is_number = is_number(written.get()) && is_whole;
+    let is_whole = begins_like_number(&answer) && serde_json::from_str::<&RawValue>(&answer).is_ok();
+    let is_number = begins_like_number(written.get()) && is_whole;
     Ok((Some(answer), is_number))
+}
+
+fn begins_like_number(text: &str) -> bool {
+    text.starts_with(|c: char| c == '-' || c.is_ascii_digit())
 }
 
 /// Returns whether a text cannot be read, because half of a surrogate pair is in it.
@@ -183,34 +139,53 @@ fn is_broken(written: &RawValue) -> bool {
 /// A task is written as the line that would be read for it.
 impl Serialize for TaskLine {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Line<'a> {
-            id: &'a str,
-            prompt: &'a str,
-            #[serde(skip_serializing_if = "<[_]>::is_empty")]
-            documents: &'a [DocumentLine],
-            #[serde(skip_serializing_if = "Option::is_none")]
-            roleset: &'a Option<String>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            answer: Option<Box<RawValue>>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            canonical: &'a Option<CanonicalRule>,
-            grader: Grader,
-            #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-            meta: &'a BTreeMap<String, String>,
+        let mut answer = None;
+        if let Some(text) = &self.answer {
+            if self.answer_is_number {
+                answer = RawValue::from_string(text.clone()).ok();
+            }
+            if answer.is_none() {
+                answer = raw(text);
+            }
         }
-        let Self { id, prompt, documents, roleset, answer, answer_is_number, canonical, grader, meta } = self;
-        let as_number =
-            |answer: &String| RawValue::from_string(answer.clone()).ok().filter(|_| *answer_is_number);
-        let as_text = |answer: &String| serde_json::value::to_raw_value(answer).ok();
-        let answer = answer.as_ref().and_then(|answer| as_number(answer).or_else(|| as_text(answer)));
-        Line { id, prompt, documents, roleset, answer, canonical, grader: *grader, meta }
-            .serialize(serializer)
+        let mut meta = Fields::new();
+        for (name, value) in &self.meta {
+            meta.insert(name.clone(), to_raw_value(value).map_err(S::Error::custom)?);
+        }
+        let task = WrittenTask {
+            id: to_raw_value(&self.id).map_err(S::Error::custom)?,
+            prompt: self.prompt.clone(),
+            documents: if self.documents.is_empty() { None } else { Some(self.documents.clone()) },
+            roleset: self.roleset.clone(),
+            answer,
+            canonical: self.canonical.clone().map(WrittenRule::Rule),
+            grader: Some(self.grader),
+            meta: if meta.is_empty() { None } else { Some(meta) },
+        };
+        task.serialize(serializer)
     }
 }
 
+fn read_written(line: &str) -> Result<WrittenTask, String> {
+    serde_json::from_str(line).map_err(|why| describe_fault(line, &why))
+}
+
+/// Returns the reason why a line is not a task, with a remedy if it has no prompt.
+fn describe_fault(line: &str, why: &serde_json::Error) -> String {
+    no_prompt(line).unwrap_or_else(|| describe_json_fault(why))
+}
+
+fn describe_json_fault(why: &serde_json::Error) -> String {
+    let what = match why.classify() {
+        Category::Data => "it is not a task",
+        Category::Io | Category::Syntax | Category::Eof => "it is not valid JSON, and so not a task",
+    };
+    // The parser sees a single line, whatever its number in the file.
+    format!("{what}: {}", why.to_string().replace(" at line 1 column ", ", at byte "))
+}
+
 /// Refuses a task that the grader's command cannot grade.
-fn check_command(command: Option<&str>, id: &str, answer: Option<&str>) -> Result<(), String> {
+fn require_gradable(command: Option<&str>, id: &str, answer: Option<&str>) -> Result<(), String> {
     let command = command.ok_or("its `grader` is a command, and --grader-command gives none")?;
     if command.contains(ANSWER) && answer.is_none() {
         return Err("it has no `answer`, and the command of --grader-command reads one".to_owned());
@@ -224,19 +199,23 @@ fn no_prompt(line: &str) -> Option<String> {
         return Some("it is a list, and not an object with fields".to_owned());
     }
     let fields: Fields = serde_json::from_str(line).ok()?;
-    let why = || {
-        format!("it has no `prompt`; {}, and `--map prompt=NAME` says which one it is", fields_of(&fields))
-    };
-    (!fields.contains_key("prompt")).then(why)
+    if fields.contains_key("prompt") {
+        return None;
+    }
+    let fields = list_fields(&fields);
+    Some(format!("it has no `prompt`; {fields}, and `--map prompt=NAME` says which one it is"))
 }
 
 /// Reads the labels of a task.
-fn labels(meta: Fields) -> Result<BTreeMap<String, String>, String> {
-    let read = |(name, value): (String, Box<RawValue>)| match label(&value) {
-        Some(value) => Ok((name, value)),
-        None => Err(format!("`{name}` in its `meta` is neither a text, a number, nor true or false")),
-    };
-    meta.into_iter().map(read).collect()
+fn read_labels(meta: Fields) -> Result<BTreeMap<String, String>, String> {
+    let mut labels = BTreeMap::new();
+    for (name, value) in meta {
+        let Some(value) = label(&value) else {
+            return Err(format!("`{name}` in its `meta` is neither a text, a number, nor true or false"));
+        };
+        labels.insert(name, value);
+    }
+    Ok(labels)
 }
 
 /// Returns the id in a line that is not otherwise a task.

@@ -5,12 +5,15 @@
 //! No file is read here.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use regex::Regex;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::grader::Grader;
-use protocol::text::{counted, escape};
+use protocol::Document;
+use protocol::text::{CanonicalKind, CanonicalRule, counted, escape};
 
 /// The fields of a task that may have another name in a file.
 pub const FIELDS: [&str; 8] =
@@ -34,6 +37,56 @@ pub struct TaskForm {
 /// The fields of a line, as they are written.
 pub(super) type Fields = BTreeMap<String, Box<RawValue>>;
 
+/// A document of a task.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(untagged, expecting = "a document is a path, or an object with `name` and `text`")]
+pub enum DocumentLine {
+    /// A text file.
+    File(PathBuf),
+    /// The text itself.
+    Text(Document),
+}
+
+/// A task in its written form.
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields, expecting = "an object with `id` and `prompt`")]
+pub(super) struct WrittenTask {
+    pub(super) id: Box<RawValue>,
+    pub(super) prompt: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) documents: Option<Vec<DocumentLine>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) roleset: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) answer: Option<Box<RawValue>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) canonical: Option<WrittenRule>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) grader: Option<Grader>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) meta: Option<Fields>,
+}
+
+/// The rule of a task, or the kind alone.
+#[derive(Deserialize, Serialize)]
+#[serde(
+    untagged,
+    expecting = "`canonical` is a kind, such as \"number\", or an object with `kind`, `choices` and `decimal`"
+)]
+pub(super) enum WrittenRule {
+    Kind(CanonicalKind),
+    Rule(CanonicalRule),
+}
+
+impl WrittenRule {
+    pub(super) fn into_rule(self) -> CanonicalRule {
+        match self {
+            Self::Kind(kind) => kind.into(),
+            Self::Rule(rule) => rule,
+        }
+    }
+}
+
 impl TaskForm {
     /// Renames the fields of a line to their names here.
     ///
@@ -48,7 +101,7 @@ impl TaskForm {
             return Err(format!(
                 "it has no `{}`, which --map names; {}",
                 escape::excerpt(missing),
-                fields_of(&line)
+                list_fields(&line)
             ));
         }
         let mut fields = Fields::new();
@@ -65,7 +118,7 @@ impl TaskForm {
             }
         }
         // A question is nothing without its options.
-        if let Some(prompt) = fields.get("prompt").and_then(|prompt| with_options(&in_words(prompt), &line)) {
+        if let Some(prompt) = fields.get("prompt").and_then(|prompt| with_options(&text_of(prompt), &line)) {
             fields.extend(raw(&prompt).map(|prompt| ("prompt".to_owned(), prompt)));
         }
         // The remaining fields serve as labels, if their value is one word or number.
@@ -84,7 +137,7 @@ impl TaskForm {
     /// # Errors
     ///
     /// Returns the reason why there is no answer.
-    pub(super) fn answer_in(&self, text: String) -> Result<String, String> {
+    pub(super) fn find_answer(&self, text: String) -> Result<String, String> {
         let Some(pattern) = &self.answer else { return Ok(text) };
         // The last match counts, since a derivation comes before its answer.
         let found = pattern.captures_iter(&text).last();
@@ -100,7 +153,7 @@ pub(super) fn label(value: &RawValue) -> Option<String> {
     if written.starts_with('"') {
         return serde_json::from_str(written).ok();
     }
-    (!written.starts_with(['{', '[']) && written != "null").then(|| written.to_owned())
+    if written.starts_with(['{', '[']) || written == "null" { None } else { Some(written.to_owned()) }
 }
 
 /// Returns true for a value that can be a label.
@@ -109,12 +162,12 @@ pub(super) fn is_label(value: &RawValue) -> bool {
 }
 
 /// Returns a JSON string as its text, and any other value as it is written: a number keeps all of its digits.
-pub(super) fn in_words(value: &RawValue) -> String {
+pub(super) fn text_of(value: &RawValue) -> String {
     serde_json::from_str(value.get()).unwrap_or_else(|_| value.get().to_owned())
 }
 
 /// Lists the fields of a line for a message.
-pub(super) fn fields_of(line: &Fields) -> String {
+pub(super) fn list_fields(line: &Fields) -> String {
     let names: Vec<String> = line.keys().map(|name| format!("`{}`", escape::excerpt(name))).collect();
     if names.is_empty() {
         "it has no fields".to_owned()
@@ -124,18 +177,18 @@ pub(super) fn fields_of(line: &Fields) -> String {
 }
 
 /// Returns a value as it is written in JSON.
-pub(super) fn raw(value: &impl serde::Serialize) -> Option<Box<RawValue>> {
+pub(super) fn raw(value: &impl Serialize) -> Option<Box<RawValue>> {
     serde_json::value::to_raw_value(value).ok()
 }
 
 /// Returns options as texts.
-pub(super) fn texts(choices: &[Box<RawValue>]) -> Result<Vec<String>, String> {
+pub(super) fn read_texts(choices: &[Box<RawValue>]) -> Result<Vec<String>, String> {
     let texts: Option<Vec<String>> = choices.iter().map(|choice| label(choice)).collect();
     texts.ok_or_else(|| "its `choices` are not all texts or numbers".to_owned())
 }
 
 /// Returns the letters of so many options.
-pub(super) fn letters(count: usize) -> Result<Vec<String>, String> {
+pub(super) fn letters_of(count: usize) -> Result<Vec<String>, String> {
     let letters: Vec<String> = ('A'..='Z').take(count).map(String::from).collect();
     if count < 2 || letters.len() < count {
         return Err(format!("it has {}, and a question has 2 to 26", counted(count as u64, "choice")));
@@ -147,20 +200,25 @@ pub(super) fn letters(count: usize) -> Result<Vec<String>, String> {
 fn with_options(question: &str, row: &Fields) -> Option<String> {
     let options = ["options", "choices"].iter().find_map(|name| row.get(*name))?;
     let options: Vec<Box<RawValue>> = serde_json::from_str(options.get()).ok()?;
-    let (letters, options) = (letters(options.len()).ok()?, texts(&options).ok()?);
-    Some(lettered(question, &options, &letters))
+    let (letters, options) = (letters_of(options.len()).ok()?, read_texts(&options).ok()?);
+    Some(add_options(question, &options, &letters))
 }
 
 /// Returns the question with an option on each line. An option that begins with its letter has no other one.
-pub(super) fn lettered(question: &str, choices: &[String], letters: &[String]) -> String {
-    let is_marked = |(letter, choice): (&String, &String)| {
+pub(super) fn add_options(question: &str, choices: &[String], letters: &[String]) -> String {
+    let has_letters = letters.iter().zip(choices).all(|(letter, choice)| {
         choice.strip_prefix(letter.as_str()).is_some_and(|rest| rest.starts_with([')', '.', ':']))
-    };
-    let has_letters = letters.iter().zip(choices).all(is_marked);
-    let options = letters.iter().zip(choices).map(|(letter, choice)| {
-        if has_letters { format!("\n{choice}") } else { format!("\n{letter}) {choice}") }
     });
-    options.fold(question.trim().to_owned(), |text, option| text + &option)
+    let mut text = question.trim().to_owned();
+    for (letter, choice) in letters.iter().zip(choices) {
+        text.push('\n');
+        if !has_letters {
+            text.push_str(letter);
+            text.push_str(") ");
+        }
+        text.push_str(choice);
+    }
+    text
 }
 
 #[cfg(test)]
@@ -175,7 +233,7 @@ mod tests {
         };
         let line = r#"{"question": "Which?", "options": ["brick", "apple"], "answer": "B"}"#;
         let fields = form.rename(serde_json::from_str(line).unwrap(), 7).unwrap();
-        assert_eq!(in_words(&fields["prompt"]), "Which?\nA) brick\nB) apple");
+        assert_eq!(text_of(&fields["prompt"]), "Which?\nA) brick\nB) apple");
     }
 
     /// A file whose fields have names of their own is read as it is.
@@ -191,11 +249,11 @@ mod tests {
         let fields = form.rename(serde_json::from_str(line).unwrap(), 7).unwrap();
         let missing = form.rename(serde_json::from_str(r#"{"Question": "x"}"#).unwrap(), 7).unwrap_err();
         assert_eq!(missing, "it has no `question`, which --map names; its fields are `Question`");
-        let told: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let listed: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let wanted =
             ["answer=\"It is 9*2=18.\\n#### 18\"", "id=7", "meta={\"level\":3}", "prompt=\"How much?\""];
-        assert_eq!(told, wanted);
-        assert_eq!(form.answer_in("so\n#### 1,018 \n".to_owned()).unwrap(), "1,018");
-        assert!(form.answer_in("none".to_owned()).unwrap_err().contains("has no match"));
+        assert_eq!(listed, wanted);
+        assert_eq!(form.find_answer("so\n#### 1,018 \n".to_owned()).unwrap(), "1,018");
+        assert!(form.find_answer("none".to_owned()).unwrap_err().contains("has no match"));
     }
 }

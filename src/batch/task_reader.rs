@@ -17,24 +17,24 @@ use crypto::Digest;
 /// The most lines that wait to be run.
 const WAITING_MAX: usize = 16;
 
-/// A line, as it was read.
+/// A row of a file of tasks.
 #[derive(Clone, Debug)]
-pub struct Line {
+pub struct TaskRow {
     /// The line number, from 1.
     pub number: u64,
     /// The task; or the id in the line, if there is one, and the reason why the line is not a task.
     pub task: Result<TaskLine, (Option<String>, String)>,
-    /// What the task is run with, if it is not the columns and the seeds of the batch.
+    /// What the task is run with, if it is not the variants and the seeds of the batch.
     pub own: Option<OwnCell>,
 }
 
 /// The receiving end of the queue of lines.
 #[derive(Debug)]
-pub struct TaskReader(mpsc::Receiver<std::io::Result<Line>>);
+pub struct TaskReader(mpsc::Receiver<std::io::Result<TaskRow>>);
 
 impl TaskReader {
     /// Makes a reader of lines that come from elsewhere. Their ids are not compared.
-    pub fn new(lines: mpsc::Receiver<std::io::Result<Line>>) -> Self {
+    pub fn new(lines: mpsc::Receiver<std::io::Result<TaskRow>>) -> Self {
         Self(lines)
     }
 
@@ -43,7 +43,7 @@ impl TaskReader {
     /// # Errors
     ///
     /// Yields the error that keeps the rest from being read.
-    pub async fn next(&mut self) -> Option<std::io::Result<Line>> {
+    pub async fn next(&mut self) -> Option<std::io::Result<TaskRow>> {
         self.0.recv().await
     }
 }
@@ -78,7 +78,7 @@ impl<R: Read> TaskLines<R> {
 }
 
 impl<R: Read> Iterator for TaskLines<R> {
-    type Item = std::io::Result<Line>;
+    type Item = std::io::Result<TaskRow>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
@@ -90,7 +90,7 @@ impl<R: Read> Iterator for TaskLines<R> {
                 continue;
             }
             let task = text.map_err(|why| (None, why)).and_then(|text| self.read(text.trim(), number));
-            return Some(Ok(Line { number, task, own: None }));
+            return Some(Ok(TaskRow { number, task, own: None }));
         }
     }
 }
@@ -127,8 +127,8 @@ mod tests {
 
     fn all(text: &str) -> Vec<(u64, Result<String, String>)> {
         let lines = TaskLines::open(text.as_bytes(), TaskForm::default()).unwrap();
-        let told = |line: Line| (line.number, line.task.map(|task| task.id).map_err(|(_, why)| why));
-        lines.map(|line| told(line.unwrap())).collect()
+        let lines = lines.map(Result::unwrap);
+        lines.map(|line| (line.number, line.task.map(|task| task.id).map_err(|(_, why)| why))).collect()
     }
 
     /// A bad line is named by its number.

@@ -15,9 +15,6 @@ use protocol::text::counted;
 /// The longest list that is read, in bytes.
 const LIST_BYTES_MAX: u64 = 256 << 20;
 
-/// The text of a row, or its fault.
-pub(super) type RowText = Result<String, String>;
-
 /// The rows of a source.
 pub(super) enum Rows<R: Read> {
     /// A row on each line, with the number of the last one.
@@ -37,14 +34,14 @@ impl<R: Read> Rows<R> {
     pub(super) fn open(source: R, is_table: bool) -> std::io::Result<Self> {
         let mut source = BufReader::with_capacity(1 << 16, source);
         if is_table {
-            return table(source);
+            return read_table(source);
         }
         let begins = source.fill_buf()?;
         let begins = begins.strip_prefix("\u{FEFF}".as_bytes()).unwrap_or(begins);
         if begins.trim_ascii_start().first() != Some(&b'[') {
             return Ok(Self::Lines(source, 0));
         }
-        list(source)
+        read_list(source)
     }
 
     /// Returns the next row and its number, from 1; `None` at the end. The number is that of the line, or the place in a list.
@@ -52,7 +49,7 @@ impl<R: Read> Rows<R> {
     /// # Errors
     ///
     /// Returns the error that keeps the rest from being read.
-    pub(super) fn next(&mut self) -> std::io::Result<Option<(u64, RowText)>> {
+    pub(super) fn next(&mut self) -> std::io::Result<Option<(u64, Result<String, String>)>> {
         match self {
             Self::Lines(source, number) => {
                 *number += 1;
@@ -63,7 +60,7 @@ impl<R: Read> Rows<R> {
             }
             Self::Table(names, rows) => {
                 for record in rows {
-                    let row = row_of(names, record)?;
+                    let row = read_row(names, record)?;
                     // Spreadsheets write rows of commas.
                     if row.1 != Ok("{}".to_owned()) {
                         return Ok(Some(row));
@@ -75,23 +72,22 @@ impl<R: Read> Rows<R> {
     }
 }
 
-fn list<R: Read>(source: BufReader<R>) -> std::io::Result<Rows<R>> {
-    let invalid = |why: String| Error::new(ErrorKind::InvalidData, why);
+fn read_list<R: Read>(source: BufReader<R>) -> std::io::Result<Rows<R>> {
     let mut text = Vec::new();
     source.take(LIST_BYTES_MAX + 1).read_to_end(&mut text)?;
     if text.len() as u64 > LIST_BYTES_MAX {
         let why = format!(
             "its list is longer than {LIST_BYTES_MAX} bytes; `jq -c '.[]' FILE` makes a line of each row"
         );
-        return Err(invalid(why));
+        return Err(invalid_data(why));
     }
-    let text = String::from_utf8(text).map_err(|_| invalid("it is not UTF-8".to_owned()))?;
+    let text = String::from_utf8(text).map_err(|_| invalid_data("it is not UTF-8"))?;
     let rows: Vec<Box<RawValue>> = serde_json::from_str(text.trim_start_matches('\u{FEFF}'))
-        .map_err(|why| invalid(format!("it begins with a list, which is not valid JSON: {why}")))?;
+        .map_err(|why| invalid_data(format!("it begins with a list, which is not valid JSON: {why}")))?;
     Ok(Rows::List(rows.into_iter().enumerate()))
 }
 
-fn table<R: Read>(source: BufReader<R>) -> std::io::Result<Rows<R>> {
+fn read_table<R: Read>(source: BufReader<R>) -> std::io::Result<Rows<R>> {
     let mut reader = csv::Reader::from_reader(source);
     let names: Vec<String> =
         reader.headers()?.iter().map(|name| name.trim_start_matches('\u{FEFF}').trim().to_owned()).collect();
@@ -101,19 +97,26 @@ fn table<R: Read>(source: BufReader<R>) -> std::io::Result<Rows<R>> {
         let why = format!(
             "its first line has one column with {sign:?} in its name; columns are separated by commas"
         );
-        return Err(Error::new(ErrorKind::InvalidData, why));
+        return Err(invalid_data(why));
     }
-    let is_twice = |(at, name): &(usize, &String)| !name.is_empty() && names[..*at].contains(name);
-    if let Some(twice) = names.iter().enumerate().find(is_twice) {
-        let why = format!("its first line has the column `{}` twice", twice.1);
-        return Err(Error::new(ErrorKind::InvalidData, why));
+    for (at, name) in names.iter().enumerate() {
+        if !name.is_empty() && names[..at].contains(name) {
+            return Err(invalid_data(format!("its first line has the column `{name}` twice")));
+        }
     }
     Ok(Rows::Table(names, reader.into_records()))
 }
 
+fn invalid_data(why: impl Into<String>) -> Error {
+    Error::new(ErrorKind::InvalidData, why.into())
+}
+
 /// Returns a row of a table as an object. An empty cell is no field, nor is a cell of a column without a name: pandas writes the
 /// numbers of rows so.
-fn row_of(names: &[String], record: csv::Result<csv::StringRecord>) -> std::io::Result<(u64, RowText)> {
+fn read_row(
+    names: &[String],
+    record: csv::Result<csv::StringRecord>,
+) -> std::io::Result<(u64, Result<String, String>)> {
     let record = match record {
         Ok(record) => record,
         Err(why) => {
@@ -147,7 +150,7 @@ fn row_of(names: &[String], record: csv::Result<csv::StringRecord>) -> std::io::
 }
 
 /// Reads a line of any length; a line that is too long is skipped to its end.
-fn next_line(source: &mut impl BufRead) -> std::io::Result<Option<RowText>> {
+fn next_line(source: &mut impl BufRead) -> std::io::Result<Option<Result<String, String>>> {
     let mut line = Vec::new();
     let most = LINE_BYTES_MAX as u64 + 1;
     let count = source.take(most).read_until(b'\n', &mut line)? as u64;
@@ -168,7 +171,7 @@ fn next_line(source: &mut impl BufRead) -> std::io::Result<Option<RowText>> {
 mod tests {
     use super::*;
 
-    fn all(text: &[u8], is_table: bool) -> std::io::Result<Vec<(u64, RowText)>> {
+    fn all(text: &[u8], is_table: bool) -> std::io::Result<Vec<(u64, Result<String, String>)>> {
         let mut rows = Rows::open(text, is_table)?;
         let mut out = Vec::new();
         while let Some(row) = rows.next()? {

@@ -24,8 +24,7 @@ const JOURNALS_BYTES_MAX: u64 = 64 << 20;
 /// Returns [`BatchError::TooLongForTranscripts`] if the journals are too long, and any other [`BatchError`] if there is no batch or
 /// a journal is not consistent.
 pub fn transcripts(folder: &Path) -> Result<BTreeMap<String, String>, BatchError> {
-    let shards = layout::count(folder)?;
-    let paths: Vec<_> = (0..shards).map(|index| layout::journal_file(folder, index)).collect();
+    let paths = layout::journals(folder)?;
     let bytes: u64 = paths.iter().filter_map(|path| path.metadata().ok()).map(|about| about.len()).sum();
     if bytes > JOURNALS_BYTES_MAX {
         return Err(BatchError::TooLongForTranscripts {
@@ -34,7 +33,7 @@ pub fn transcripts(folder: &Path) -> Result<BTreeMap<String, String>, BatchError
             most: JOURNALS_BYTES_MAX,
         });
     }
-    read_transcripts(folder, |_| true)
+    read_transcripts(folder, None)
 }
 
 /// Returns the transcript of each run of these ids, however long the journals are. Without an id, no journal is read.
@@ -49,30 +48,29 @@ pub fn transcripts_of(
     if runs.is_empty() {
         return Ok(BTreeMap::new());
     }
-    read_transcripts(folder, |run| runs.contains(run))
+    read_transcripts(folder, Some(runs))
 }
 
+/// Reads the transcripts of these runs, or those of all runs.
 fn read_transcripts(
     folder: &Path,
-    is_wanted: impl Fn(&str) -> bool,
+    only: Option<&BTreeSet<String>>,
 ) -> Result<BTreeMap<String, String>, BatchError> {
     let mut all = BTreeMap::new();
-    for index in 0..layout::count(folder)? {
-        let path = layout::journal_file(folder, index);
-        if !path.exists() {
-            continue;
-        }
+    for path in layout::journals(folder)? {
         let mut runs: BTreeMap<String, Vec<Record>> = BTreeMap::new();
         read_shared(&path, |record: Record<Box<RawValue>>, _| {
-            if is_wanted(&record.run) {
+            if only.is_none_or(|only| only.contains(&record.run)) {
                 let record = record.read_event().map_err(|why| why.to_string())?;
                 runs.entry(record.run.clone()).or_default().push(record);
             }
             Ok(())
         })?;
         for (run, records) in runs {
-            let wrong = |why| BatchError::Transcript { path: path.clone(), run: run.clone(), why };
-            all.insert(run.clone(), transcript(&records).map_err(wrong)?);
+            match transcript(&records) {
+                Ok(text) => all.insert(run, text),
+                Err(why) => return Err(BatchError::Transcript { path, run, why }),
+            };
         }
     }
     Ok(all)

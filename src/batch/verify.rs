@@ -12,12 +12,13 @@ use uuid::Uuid;
 
 use super::error::BatchError;
 use super::evidence::ResultLines;
+use super::layout;
 use super::matrix::run_id;
-use super::noted_columns::NotedColumns;
+use super::noted_variants::NotedVariant;
 use super::shard::OPENED_TWICE;
 use super::shard_id::ShardOf;
 use super::status::is_live;
-use super::{layout, strays};
+use super::stray_files::require_no_stray_file;
 use crate::engine::RunState;
 use crate::journal::{Entry, GapRule, Record, RemovedLines, read_with_gaps, require_own_build};
 use crypto::Digest;
@@ -32,7 +33,7 @@ pub struct VerifiedBatch {
     /// The runs whose records follow from each other and lead to their line of results.
     pub ended: u64,
     /// The runs that have ended without a line of results yet.
-    pub untold: u64,
+    pub unlisted: u64,
     /// Those of them whose shard no process is running, so that their lines are lost.
     #[serde(skip)]
     pub without_result: u64,
@@ -54,23 +55,20 @@ pub struct VerifiedBatch {
 }
 
 impl VerifiedBatch {
-    fn count(&mut self, run: &Open) {
+    fn count(&mut self, run: &ReplayedState) {
         let has_ended = run.state.outcome().is_some_and(|outcome| *outcome != Outcome::Interrupted);
         if run.is_reported {
             self.ended += 1;
         } else if has_ended {
-            self.untold += 1;
+            self.unlisted += 1;
         } else {
             self.open += 1;
         }
     }
 }
 
-/// A function that examines a run that has ended, for good or at a limit.
-pub type Examine<'a> = dyn FnMut(&RunState) -> Result<(), String> + 'a;
-
 /// A run that can still continue.
-struct Open {
+struct ReplayedState {
     state: RunState,
     /// The SHA-256 of its last line.
     head: Digest,
@@ -84,8 +82,11 @@ struct Open {
 /// # Errors
 ///
 /// Returns [`BatchError`] for a broken chain, an impossible record, a line of results that differs, or a fault that `examine` finds. The
-/// same holds for a column of the manifest that its runs contradict, and for a file of a shard that the batch does not count.
-pub fn verify(folder: &Path, examine: &mut Examine<'_>) -> Result<VerifiedBatch, BatchError> {
+/// same holds for a variant of the manifest that its runs contradict, and for a file of a shard that the batch does not count.
+pub fn verify(
+    folder: &Path,
+    examine: &mut dyn FnMut(&RunState) -> Result<(), String>,
+) -> Result<VerifiedBatch, BatchError> {
     verify_with_gaps(folder, GapRule::OfServer, examine)
 }
 
@@ -97,50 +98,50 @@ pub fn verify(folder: &Path, examine: &mut Examine<'_>) -> Result<VerifiedBatch,
 pub fn verify_with_gaps(
     folder: &Path,
     gaps: GapRule,
-    examine: &mut Examine<'_>,
+    examine: &mut dyn FnMut(&RunState) -> Result<(), String>,
 ) -> Result<VerifiedBatch, BatchError> {
     let count = layout::count(folder)?;
     let mut verification = BatchVerification {
         folder,
         gaps,
         verified: VerifiedBatch::default(),
-        columns: NotedColumns::read(folder)?,
+        variants: NotedVariant::read_all(folder)?,
         examine,
     };
     for index in 0..count {
         verification.add_shard(ShardOf { index, count })?;
     }
-    let BatchVerification { verified, columns, .. } = verification;
-    columns.require_confirmed()?;
-    match strays::find(folder, count)?.into_iter().next() {
-        Some(stray) => Err(stray.into()),
-        None => Ok(verified),
+    let BatchVerification { verified, variants, .. } = verification;
+    for variant in variants {
+        variant.require_confirmed(folder)?;
     }
+    require_no_stray_file(folder, count)?;
+    Ok(verified)
 }
 
 /// A verification that is under way.
-struct BatchVerification<'a, 'b> {
+struct BatchVerification<'a> {
     folder: &'a Path,
     gaps: GapRule,
     verified: VerifiedBatch,
-    columns: NotedColumns,
-    examine: &'a mut Examine<'b>,
+    variants: Vec<NotedVariant>,
+    examine: &'a mut dyn FnMut(&RunState) -> Result<(), String>,
 }
 
-impl BatchVerification<'_, '_> {
+impl BatchVerification<'_> {
     fn add_shard(&mut self, which: ShardOf) -> Result<(), BatchError> {
         let (results, journal) =
             (layout::results_file(self.folder, which.index), layout::journal_file(self.folder, which.index));
         require_own_build(&journal)?;
-        let (was_in_use, untold) = (is_live(&journal) != Some(false), self.verified.untold);
+        let (was_in_use, unlisted) = (is_live(&journal) != Some(false), self.verified.unlisted);
         let mut claims = ResultLines::read(&results)?;
         if !journal.exists() {
             self.verified.absent_shards += 1;
-            return claims.are_all_found(&journal);
+            return claims.require_all_found(&journal);
         }
-        let mut open: HashMap<Uuid, Open> = HashMap::new();
+        let mut open: HashMap<Uuid, ReplayedState> = HashMap::new();
         let mut ended: HashSet<Uuid> = HashSet::new();
-        let mut differs = None;
+        let mut differs: Option<BatchError> = None;
         let removed = read_with_gaps(&journal, self.gaps, |record: Record, line| {
             let run: Uuid =
                 record.run.parse().map_err(|_| "its `run` is not the id of a batch run".to_owned())?;
@@ -163,16 +164,18 @@ impl BatchVerification<'_, '_> {
                     let state = RunState::open(&record).map_err(|why| why.to_string())?;
                     require_own_id(run, &state, which)?;
                     self.begin(&state);
-                    slot.insert(Open { state, head, is_reported: false })
+                    slot.insert(ReplayedState { state, head, is_reported: false })
                 }
             };
             (this.head, this.is_reported) = (line.sha256, false);
             if let Entry::Stopped { outcome } = &record.event {
-                let reported = claims.check(run, &this.state, line.sha256);
-                this.is_reported = reported.unwrap_or_else(|why| {
-                    differs = differs.take().or(Some(why));
-                    false
-                });
+                match claims.check(run, &this.state, line.sha256) {
+                    Ok(is_reported) => this.is_reported = is_reported,
+                    // The first difference is the fault, unless the journal itself is damaged further on.
+                    Err(why) => {
+                        differs.get_or_insert(why);
+                    }
+                }
                 // A run that has ended for good is dropped from memory, but for its id.
                 if outcome.is_final() {
                     (self.examine)(&this.state)?;
@@ -183,10 +186,12 @@ impl BatchVerification<'_, '_> {
             }
             Ok(())
         })?;
-        differs.map_or(Ok(()), Err)?;
+        if let Some(why) = differs {
+            return Err(why);
+        }
         self.verified.shards_with_gaps += u64::from(removed.places > 0);
         self.verified.removed.merge(removed);
-        let mut open: Vec<(Uuid, Open)> = open.into_iter().collect();
+        let mut open: Vec<(Uuid, ReplayedState)> = open.into_iter().collect();
         open.sort_by_key(|(run, _)| *run);
         for (_, run) in &open {
             if matches!(run.state.outcome(), Some(Outcome::Budget { .. })) {
@@ -197,15 +202,17 @@ impl BatchVerification<'_, '_> {
         }
         // A process that has run the shard meanwhile adds the lines of its runs after their records.
         if !was_in_use && is_live(&journal) == Some(false) {
-            self.verified.without_result += self.verified.untold - untold;
+            self.verified.without_result += self.verified.unlisted - unlisted;
         }
-        claims.are_all_found(&journal)
+        claims.require_all_found(&journal)
     }
 
     /// Takes the first record of a run.
     fn begin(&mut self, state: &RunState) {
         let opened = state.opened();
-        self.columns.compare(opened);
+        for variant in &mut self.variants {
+            variant.compare(opened);
+        }
         self.verified.calibrated += u64::from(opened.calibration.is_some());
         self.verified.plans.extend(opened.cell.as_ref().and_then(|cell| cell.plan));
     }
@@ -218,10 +225,8 @@ fn require_own_id(run: Uuid, state: &RunState, which: ShardOf) -> Result<(), Str
     }
     let setup = &state.opened().setup;
     let cell = state.opened().cell.as_ref().ok_or(NO_CELL)?;
-    let is_named_so = run_id(&cell.task, &setup.roleset, &cell.model, &cell.arm, setup.seed) == run;
-    if is_named_so {
-        Ok(())
-    } else {
-        Err("its run has the id of another task, model, arm or seed".to_owned())
+    if run_id(&cell.task, &setup.roleset, &cell.model, &cell.arm, setup.seed) != run {
+        return Err("its run has the id of another task, model, arm or seed".to_owned());
     }
+    Ok(())
 }

@@ -11,7 +11,7 @@ use super::features::Features;
 use super::fit::Fit;
 use crypto::Digest;
 use protocol::core::BasisPoints;
-use protocol::{Outcome, RunReport};
+use protocol::{Outcome, Report, Section};
 
 /// A calibration that is applied to a run.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -45,7 +45,6 @@ pub struct CalibratedOn {
 /// The confidence in an answer: the share of right answers that the fit expects of such answers.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Confidence {
-    /// The share.
     pub value: BasisPoints,
     /// The class of the answer.
     pub class: String,
@@ -69,7 +68,7 @@ impl AppliedCalibration {
 
     /// Returns the confidence in the answer of a run that its protocol ended so; `None` without an answer, and for one of a class that the
     /// calibration does not know.
-    pub fn confidence(&self, end: &Outcome, report: &RunReport) -> Option<Confidence> {
+    pub fn confidence(&self, end: &Outcome, report: &Report<Section>) -> Option<Confidence> {
         let features = Features::new(end, report)?;
         let value = self.fit.value(&features)?;
         Some(Confidence { value, class: features.class, calibrated_on: self.on.clone() })

@@ -1,12 +1,13 @@
 //! The threshold at a risk: the least confidence of an answer that is given.
 //!
-//! The input is the answers of the half that was not fitted: the confidence of each, and whether it is right. The output is the errors among
-//! the surest answers, step by step, and the lowest threshold above which the share of errors is at most the risk, but for a doubt of 5 %.
+//! The input is the answers of the half that was not fitted: the confidence of each, and whether it is right. The output is the errors
+//! among the surest answers, step by step, and the lowest threshold above which the share of errors is at most the risk, but for a doubt of
+//! 5 %.
 //!
 //! The bound of Clopper and Pearson (1934) on the share of errors is tested at one threshold after the other, from sure to less sure, until
 //! it first exceeds the risk. So ordered, the tests need no correction for their number (fixed sequence: Maurer, Hothorn and Lehmacher
-//! 1995). The first threshold tested follows from the fit alone: it is the surest one that is likely to hold if there are as many errors as the
-//! fit expects. The errors that were found have no part in the choice.
+//! 1995). The first threshold tested follows from the fit alone: it is the surest one that is likely to hold if there are as many errors as
+//! the fit expects. The errors that were found have no part in the choice.
 
 use serde::{Deserialize, Serialize};
 
@@ -69,16 +70,17 @@ fn are(errors: u32) -> String {
 pub(super) fn steps(mut answers: Vec<(BasisPoints, bool)>) -> Vec<RiskStep> {
     answers.sort_by_key(|(value, _)| std::cmp::Reverse(*value));
     let mut sum = RiskStep { from: BasisPoints::ZERO, answered: 0, errors: 0, expected: 0.0 };
-    let step = |same: &[(BasisPoints, bool)]| {
+    let mut steps = Vec::new();
+    for same in answers.chunk_by(|one, other| one.0 == other.0) {
         for (value, is_right) in same {
             sum.from = *value;
             sum.answered += 1;
             sum.errors += u32::from(!is_right);
             sum.expected += 1.0 - value.value();
         }
-        RiskStep { expected: (sum.expected * 1e4).round() / 1e4, ..sum }
-    };
-    answers.chunk_by(|one, other| one.0 == other.0).map(step).collect()
+        steps.push(RiskStep { expected: (sum.expected * 1e4).round() / 1e4, ..sum });
+    }
+    steps
 }
 
 /// Returns the fewest answers, none of them wrong, that certify a risk. `risk` is above 0 and below 1.
@@ -94,14 +96,19 @@ pub fn items_without_error(risk: f64) -> u64 {
 ///
 /// Returns [`NotCertifiable`] if no threshold does.
 pub fn threshold(steps: &[RiskStep], risk: f64) -> Result<RiskStep, NotCertifiable> {
-    let first = first_tested(steps, risk).ok_or_else(|| {
+    let Some(first) = first_tested(steps, risk) else {
         let found = steps.last().map_or(0, |step| step.answered);
-        NotCertifiable::TooFew { needed: items_without_error(risk), found }
-    })?;
-    let holds =
-        |step: &&RiskStep| errors_allowed(step, risk).is_some_and(|most| u64::from(step.errors) <= most);
-    let held = steps[first..].iter().take_while(holds).last();
-    held.copied().ok_or_else(|| {
+        return Err(NotCertifiable::TooFew { needed: items_without_error(risk), found });
+    };
+    let mut lowest = None;
+    for step in &steps[first..] {
+        let holds = errors_allowed(step, risk).is_some_and(|most| u64::from(step.errors) <= most);
+        if !holds {
+            break;
+        }
+        lowest = Some(*step);
+    }
+    lowest.ok_or_else(|| {
         let RiskStep { answered, errors, .. } = steps[first];
         NotCertifiable::TooManyErrors { answered, errors, bound: steps[first].bound() }
     })

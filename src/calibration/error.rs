@@ -45,11 +45,7 @@ pub enum CalibrationError {
     OtherWay(String),
     /// No threshold holds a risk.
     #[error("a risk of {} is not certifiable: {why}", percent(*risk))]
-    NotCertifiable {
-        risk: f64,
-        /// The reason.
-        why: NotCertifiable,
-    },
+    NotCertifiable { risk: f64, why: NotCertifiable },
 }
 
 impl CalibrationError {

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use protocol::{Method, Outcome, RunReport, Section, Tally};
+use protocol::{Method, Outcome, Report, Section};
 
 /// The features of an answer.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -26,7 +26,7 @@ pub struct Features {
 impl Features {
     /// Returns the features of the answer of a run that has ended. Returns `None` without an answer, and for a run that reads documents in
     /// pieces, whose drafts are of another kind.
-    pub fn new(outcome: &Outcome, report: &RunReport) -> Option<Self> {
+    pub fn new(outcome: &Outcome, report: &Report<Section>) -> Option<Self> {
         let Outcome::Agreed { how, sha256: answer, .. } = outcome else { return None };
         let mut methods = BTreeSet::new();
         let class = match &report.section {
@@ -40,16 +40,19 @@ impl Features {
             Section::Pair(_) | Section::Council(_) | Section::Panel(_) | Section::Approval(_) => how.name(),
         };
         let blind = &report.blind_vote;
-        let votes = |of: &dyn Fn(&Tally) -> bool| {
-            blind.tally.iter().filter(|one| of(one)).fold(0, |sum: u32, one| sum.saturating_add(one.votes))
-        };
-        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let (mut support, mut drafts) = (0_u32, 0_u32);
+        for one in &blind.tally {
+            drafts = drafts.saturating_add(one.votes);
+            if one.sha256 == *answer {
+                support = support.saturating_add(one.votes);
+            }
+        }
         Some(Self {
             class: class.to_owned(),
-            support: votes(&|one| one.sha256 == *answer),
-            drafts: votes(&|_| true).saturating_add(blind.missing),
-            clusters: count(blind.tally.len()),
-            methods: count(methods.len()),
+            support,
+            drafts: drafts.saturating_add(blind.missing),
+            clusters: u32::try_from(blind.tally.len()).unwrap_or(u32::MAX),
+            methods: u32::try_from(methods.len()).unwrap_or(u32::MAX),
             has_program: methods.contains(&Method::Program),
         })
     }

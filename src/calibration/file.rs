@@ -25,11 +25,11 @@ use protocol::text::escape;
 /// The most runs of a calibration.
 const RUNS_MAX: usize = 1_000_000;
 
-/// A run whose right answer is known.
+/// A run whose right answer is known, while a calibration is made of it.
 #[derive(Clone, Debug)]
 pub struct KnownRun {
     /// The digest of its task, roleset and parameters.
-    pub made_of: Digest,
+    pub fingerprint: Digest,
     /// The digest of its task and its kind of answers, as its models see them.
     pub question: Digest,
     /// The features of its answer; `None` without an answer.
@@ -38,7 +38,6 @@ pub struct KnownRun {
     pub is_right: bool,
 }
 
-/// A calibration.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Calibration {
@@ -53,7 +52,6 @@ pub struct Calibration {
     /// The choices among the runs of a folder, as `--only` takes them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub only: Vec<String>,
-    /// The runs.
     pub items: ItemsNote,
     /// The fit of the first half.
     pub fit: Fit,
@@ -80,36 +78,35 @@ impl Calibration {
         program: &str,
         made_at: String,
     ) -> Result<Self, CalibrationError> {
-        runs.sort_by_key(|run| run.made_of.to_string());
+        runs.sort_by_key(|run| run.fingerprint.to_string());
         // The same question twice, under two ids, is one question.
         let mut questions = HashSet::new();
         runs.retain(|run| questions.insert(run.question));
-        let has_answer = |run: &&KnownRun| run.features.is_some();
-        let answered = runs.iter().filter(has_answer).count();
+        let (mut tasks, mut answered, mut right) = (Hasher::default(), 0, 0);
+        let mut fitted: Vec<(&Features, bool)> = Vec::new();
+        let mut certifying: Vec<(&Features, bool)> = Vec::new();
+        for (at, run) in runs.iter().enumerate() {
+            tasks.part(run.fingerprint.as_bytes());
+            let Some(features) = &run.features else { continue };
+            answered += 1;
+            right += usize::from(run.is_right);
+            let half = if at % 2 == 0 { &mut fitted } else { &mut certifying };
+            half.push((features, run.is_right));
+        }
         if answered < ANSWERS_MIN {
             return Err(CalibrationError::TooFew { answered, needed: ANSWERS_MIN });
         }
-        let of_half = |half: usize| {
-            let own = runs.iter().enumerate().filter(move |(at, _)| at % 2 == half);
-            own.map(|(_, run)| run)
-        };
-        let fitted: Vec<(&Features, bool)> =
-            of_half(0).filter_map(|run| Some((run.features.as_ref()?, run.is_right))).collect();
         let fit = Fit::new(&fitted);
         let certifying =
-            of_half(1).filter_map(|run| Some((fit.value(run.features.as_ref()?)?, run.is_right)));
-        let mut tasks = Hasher::default();
-        for run in &runs {
-            tasks.part(run.made_of.as_bytes());
-        }
+            certifying.into_iter().filter_map(|(features, is_right)| Some((fit.value(features)?, is_right)));
         let items = ItemsNote {
             sha256: tasks.finish(),
             runs: runs.len(),
             answered,
-            right: runs.iter().filter(has_answer).filter(|run| run.is_right).count(),
+            right,
             fitted: fitted.len(),
             fitted_right: fitted.iter().filter(|(_, is_right)| *is_right).count(),
-            certifying: of_half(1).count(),
+            certifying: runs.len() / 2,
         };
         let steps = steps(certifying.collect());
         let (program, only) = (program.to_owned(), Vec::new());
@@ -154,7 +151,7 @@ impl Calibration {
         if !self.items.are_possible() {
             return Some("its numbers of runs contradict each other");
         }
-        if !are_possible(&self.steps, &self.fit) || self.certified() > self.items.certifying {
+        if !are_possible(&self.steps, &self.fit) || self.certified_count() > self.items.certifying {
             return Some("its steps contradict each other");
         }
         if !self.has_possible_errors() {
@@ -176,7 +173,7 @@ impl Calibration {
     }
 
     /// Returns the number of answers of the half that certifies, without those of a class that was not fitted.
-    fn certified(&self) -> usize {
+    fn certified_count(&self) -> usize {
         self.steps.last().map_or(0, |step| step.answered as usize)
     }
 
@@ -184,7 +181,7 @@ impl Calibration {
     fn has_possible_errors(&self) -> bool {
         let ItemsNote { answered, right, fitted, fitted_right, .. } = self.items;
         let wrong = self.steps.last().map_or(0, |step| step.errors as usize);
-        let (of_steps, right_of_steps) = (self.certified(), self.certified() - wrong);
+        let (of_steps, right_of_steps) = (self.certified_count(), self.certified_count() - wrong);
         // The answers that are in no step are those of a class that was not fitted, right or wrong.
         let (Some(answers), Some(right)) =
             ((answered - fitted).checked_sub(of_steps), right.checked_sub(fitted_right))
@@ -244,12 +241,14 @@ impl Calibration {
             let why = "it reads its documents in pieces, which no calibration covers".to_owned();
             return Err(CalibrationError::OtherWay(why));
         }
-        let difference = self.way.difference(&CalibratedWay::new(setup, endpoints, limits), known);
-        difference.map_or(Ok(()), |why| Err(CalibrationError::OtherWay(why)))
+        match self.way.difference(&CalibratedWay::new(setup, endpoints, limits), known) {
+            Some(why) => Err(CalibrationError::OtherWay(why)),
+            None => Ok(()),
+        }
     }
 
     /// Returns the calibration as it is applied to runs. `sha256` is that of its file; without a risk no answer is withheld.
-    pub fn applied(&self, sha256: Digest, risk: Option<f64>) -> Result<AppliedCalibration, CalibrationError> {
+    pub fn apply(&self, sha256: Digest, risk: Option<f64>) -> Result<AppliedCalibration, CalibrationError> {
         let threshold = risk.map(|risk| self.threshold(risk)).transpose()?.map(|step| step.from);
         let on = CalibratedOn { runs: self.items.runs, made_at: self.made_at.clone(), sha256 };
         Ok(AppliedCalibration { on, fit: self.fit.clone(), risk, threshold, has_question: false })
@@ -272,7 +271,7 @@ mod tests {
 
     use super::*;
     use crate::calibration::Confidence;
-    use protocol::core::{BasisPoints, MockEndpoint};
+    use protocol::core::BasisPoints;
     use protocol::text::{CanonicalKind, CanonicalRule, Constraint};
     use protocol::vote::VoteParams;
     use protocol::{AgentSetup, How, Interpreter, Method, Outcome, Params, ProtocolParams as _, Task};
@@ -303,18 +302,18 @@ mod tests {
     }
 
     fn endpoints() -> Vec<Endpoint> {
-        vec![Endpoint::Mock(MockEndpoint { script: String::new() })]
+        vec![Endpoint::Mock { script: String::new() }]
     }
 
     fn run(number: usize, is_right: bool) -> KnownRun {
         let (class, support) = if number % 4 < 3 { ("A", 4) } else { ("D", 2) };
         let class = class.to_owned();
         let features = Features { class, support, drafts: 4, clusters: 2, methods: 1, has_program: false };
-        let made_of = Digest::new(&number.to_be_bytes());
-        KnownRun { made_of, question: made_of, features: Some(features), is_right }
+        let fingerprint = Digest::new(&number.to_be_bytes());
+        KnownRun { fingerprint, question: fingerprint, features: Some(features), is_right }
     }
 
-    fn made(count: usize, is_right: impl Fn(usize) -> bool) -> Calibration {
+    fn calibrate(count: usize, is_right: impl Fn(usize) -> bool) -> Calibration {
         let runs = (0..count).map(|number| run(number, is_right(number))).collect();
         let at = "2026-01-01T00:00:00Z".to_owned();
         Calibration::new(CalibratedWay::new(&setup(), &endpoints(), RunLimits::default()), runs, PROGRAM, at)
@@ -323,7 +322,7 @@ mod tests {
 
     #[test]
     fn one_half_is_fitted_and_the_other_certifies() {
-        let calibration = made(400, |number| number % 4 < 3 || number % 8 == 3);
+        let calibration = calibrate(400, |number| number % 4 < 3 || number % 8 == 3);
         let ItemsNote { runs, answered, right, fitted, certifying, .. } = calibration.items;
         assert_eq!((runs, answered, right, fitted, certifying), (400, 400, 350, 200, 200));
         assert_eq!(calibration.steps.last().map(|step| step.answered), Some(200));
@@ -340,9 +339,9 @@ mod tests {
     fn a_file_that_is_no_calibration_is_refused() {
         let why = Calibration::parse("{}").unwrap_err().to_string();
         assert!(why.starts_with("it is no calibration: missing field"), "{why}");
-        let later = Calibration { v: 2, ..made(40, |_| true) };
+        let later = Calibration { v: 2, ..calibrate(40, |_| true) };
         assert_eq!(Calibration::parse(&later.to_json()), Err(CalibrationError::Version(2)));
-        let other = made(40, |_| true).to_json().replace(PROGRAM, "consensus 0.0.7+abc");
+        let other = calibrate(40, |_| true).to_json().replace(PROGRAM, "consensus 0.0.7+abc");
         let more = other.replacen('{', "{\"more\": 1,", 1);
         let refused = Err(CalibrationError::OtherBuild("consensus 0.0.7+abc".to_owned()));
         assert_eq!((Calibration::parse(&other), Calibration::parse(&more)), (refused.clone(), refused));
@@ -357,7 +356,7 @@ mod tests {
 
     #[test]
     fn run_made_differently_is_refused() {
-        let calibration = made(40, |_| true);
+        let calibration = calibrate(40, |_| true);
         let why = |setup: &RunSetup, endpoints: &[Endpoint]| {
             calibration
                 .require(setup, endpoints, RunLimits::default(), KnownParts::All)
@@ -402,8 +401,8 @@ mod tests {
 
     #[test]
     fn an_answer_below_the_threshold_is_withheld() {
-        let calibration = made(400, |number| number % 4 < 3 || number % 8 == 3);
-        let applied = calibration.applied(Digest::ZERO, Some(0.05)).unwrap();
+        let calibration = calibrate(400, |number| number % 4 < 3 || number % 8 == 3);
+        let applied = calibration.apply(Digest::ZERO, Some(0.05)).unwrap();
         let threshold = applied.threshold.unwrap();
         let agreed = Outcome::Agreed { how: How::Voted, text: "4".to_owned(), sha256: Digest::ZERO };
         let confidence =
@@ -423,15 +422,17 @@ mod tests {
             "the risk is of its own threshold"
         );
         assert_eq!(applied.clone().at_least(below), applied, "a lower wish changes nothing");
-        let without_risk = calibration.applied(Digest::ZERO, None).unwrap();
+        let without_risk = calibration.apply(Digest::ZERO, None).unwrap();
         assert_eq!(without_risk.judge(agreed.clone(), None), agreed);
     }
 
     /// Each count can be derived from the others, or is bounded by them.
     #[test]
     fn contradicting_counts_are_refused() {
-        let (few, many) =
-            (made(40, |number| number % 4 < 3), made(400, |number| number % 4 < 3 || number % 8 == 3));
+        let (few, many) = (
+            calibrate(40, |number| number % 4 < 3),
+            calibrate(400, |number| number % 4 < 3 || number % 8 == 3),
+        );
         for (made, at, value) in [
             (&few, "/fit/classes/A/right", json!(14)),
             (&few, "/fit/classes/A/all", json!(1)),
@@ -463,10 +464,10 @@ mod tests {
 
     #[test]
     fn same_runs_make_the_same_calibration() {
-        let calibration = made(400, |number| number % 4 < 3);
+        let calibration = calibrate(400, |number| number % 4 < 3);
         let later = Calibration { made_at: "2027-01-01T00:00:00Z".to_owned(), ..calibration.clone() };
         assert_eq!(calibration.difference(&later), None);
-        let other = made(400, |number| number % 4 < 2);
+        let other = calibrate(400, |number| number % 4 < 2);
         assert_eq!(calibration.difference(&other), Some("items"));
         let steps = Vec::new();
         assert_eq!(calibration.difference(&Calibration { steps, ..calibration.clone() }), Some("steps"));

@@ -23,7 +23,6 @@ const WEIGHT_ERROR: f64 = 1e-9;
 /// The scale of counts: a vote draws so many samples at most in its usual ways.
 const SAMPLES: f64 = 16.0;
 
-/// A fit.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(tag = "method", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Fit {
@@ -74,8 +73,10 @@ impl Fit {
             return Self::Bins { classes: classes.collect() };
         }
         let classes: Vec<String> = classes.into_keys().map(str::to_owned).collect();
-        let row = |(features, is_right): &(&Features, bool)| Some((row(&classes, features)?, *is_right));
-        let mut rows: Vec<(Vec<f64>, bool)> = answers.iter().filter_map(row).collect();
+        let mut rows: Vec<(Vec<f64>, bool)> = Vec::new();
+        for (features, is_right) in answers {
+            rows.extend(row(&classes, features).map(|row| (row, *is_right)));
+        }
         // One right and one wrong answer more, as in the shares: without them, answers that are all right would make it certain.
         let mean = mean(&rows);
         rows.extend([(mean.clone(), true), (mean, false)]);
@@ -93,16 +94,20 @@ impl Fit {
                 }
                 let is_possible = classes.values().all(|count| count.right <= count.all && count.all > 0);
                 let is_sum = (all_of_classes, right_of_classes) == (fitted as u64, right as u64);
-                (!is_possible || !is_sum || fitted >= LOGISTIC_MIN)
-                    .then_some("its classes contradict its numbers of runs")
+                if !is_possible || !is_sum || fitted >= LOGISTIC_MIN {
+                    return Some("its classes contradict its numbers of runs");
+                }
             }
             Self::Logistic { classes, weights } => {
                 let is_sorted = classes.is_sorted_by(|one, next| one < next);
                 let has_all = !classes.is_empty() && weights.len() == NUMBERS + classes.len() - 1;
                 let is_possible = is_sorted && has_all && weights.iter().all(|weight| weight.is_finite());
-                (!is_possible || fitted < LOGISTIC_MIN).then_some("its weights do not fit its classes")
+                if !is_possible || fitted < LOGISTIC_MIN {
+                    return Some("its weights do not fit its classes");
+                }
             }
         }
+        None
     }
 
     /// Returns whether some answer can have this confidence.
@@ -117,9 +122,10 @@ impl Fit {
     pub(super) fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Logistic { classes, weights }, Self::Logistic { classes: others, weights: other }) => {
-                let is_near =
-                    |(one, other): (&f64, &f64)| (one - other).abs() <= WEIGHT_ERROR * one.abs().max(1.0);
-                classes == others && weights.len() == other.len() && weights.iter().zip(other).all(is_near)
+                let mut pairs = weights.iter().zip(other);
+                classes == others
+                    && weights.len() == other.len()
+                    && pairs.all(|(one, other)| (one - other).abs() <= WEIGHT_ERROR * one.abs().max(1.0))
             }
             (Self::Bins { .. } | Self::Logistic { .. }, _) => self == other,
         }

@@ -7,9 +7,9 @@
 //!  the end of a run ──► its features ──► confidence ── below the threshold? ◄───┴─► the answer is withheld
 //! ```
 //!
-//! The input is how runs ended, and whether each was right. The output is a calibration, which is kept in a file, and the confidence that it
-//! gives to the answer of a later run of the same kind. Only blind drafts and the protocol's own end are looked at, and never a number that
-//! a model says about itself.
+//! The input is how runs ended, and whether each was right. The output is a calibration, which is kept in a file, and the confidence that
+//! it gives to the answer of a later run of the same kind. Only blind drafts and the protocol's own end are looked at, and never a number
+//! that a model says about itself.
 //!
 //! Nothing here reads a file, a clock or a journal, and nothing is drawn by chance.
 

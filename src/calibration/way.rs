@@ -1,7 +1,7 @@
 //! The way in which runs were made: a calibration holds for no other.
 //!
-//! The input is the setup of a run, its limits, and the models of its agents. The output is the parts that have to be the same, and those of
-//! another run that are not. The task, the constraints, the seed and the servers may differ.
+//! The input is the setup of a run, its limits, and the models of its agents. The output is the parts that have to be the same, and those
+//! of another run that are not. The task, the constraints, the seed and the servers may differ.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -44,7 +44,6 @@ pub enum KnownParts {
     Setup,
     /// Everything but the kind of answers.
     Models,
-    /// Everything.
     All,
 }
 
@@ -137,29 +136,31 @@ impl CalibratedWay {
             differing
                 .push(format!("the limits on tokens and cost are {} and not {}", other.limits, self.limits));
         }
-        let extras = self.extras.iter().zip(&other.extras);
-        let differs = |(one, other): (&Option<_>, &Option<_>)| {
-            one.as_ref().zip(other.as_ref()).is_some_and(|(one, other)| one != other)
-        };
-        if known != KnownParts::Setup && extras.into_iter().any(differs) {
+        // Fields that are not known are no difference.
+        let has_other_extras = self.extras.iter().zip(&other.extras).any(|extras| match extras {
+            (Some(one), Some(other)) => one != other,
+            (Some(_) | None, _) => false,
+        });
+        if known != KnownParts::Setup && has_other_extras {
             differing.push("the fields that are added to requests are others".to_owned());
         }
-        (!differing.is_empty()).then(|| differing.join("; "))
+        if differing.is_empty() { None } else { Some(differing.join("; ")) }
     }
 
     /// Returns the parameters in which another way differs.
     fn parameters(&self, other: &Self) -> Vec<String> {
         let names: BTreeSet<&String> = self.params.keys().chain(other.params.keys()).collect();
-        let shown = |value: Option<&Value>| {
-            value.map_or("the default".to_owned(), |value| {
-                format!("`{}`", escape::excerpt(&value.to_string()))
-            })
-        };
-        let differing = names.into_iter().filter(|name| self.params.get(*name) != other.params.get(*name));
-        let told = |name: &String| {
-            let [known, found] = [self, other].map(|way| shown(way.params.get(name)));
-            format!("the parameter `{}` is {found} and not {known}", escape::excerpt(name))
-        };
-        differing.map(told).collect()
+        let mut differing = Vec::new();
+        for name in names {
+            if self.params.get(name) == other.params.get(name) {
+                continue;
+            }
+            let [known, found] = [self, other].map(|way| match way.params.get(name) {
+                Some(value) => format!("`{}`", escape::excerpt(&value.to_string())),
+                None => "the default".to_owned(),
+            });
+            differing.push(format!("the parameter `{}` is {found} and not {known}", escape::excerpt(name)));
+        }
+        differing
     }
 }

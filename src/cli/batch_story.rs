@@ -13,9 +13,11 @@ use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 use serde_json::json;
 
 use super::args::Format;
-use super::moving;
 use super::output::Output;
-use crate::batch::{BatchError, BatchStats, EndCounts, Progress, ResultLine, ShardOf, State, Watcher};
+use super::spinner;
+use crate::batch::{
+    BatchError, BatchObserver, BatchStats, EndCounts, ProcessState, Progress, ResultLine, ShardOf,
+};
 use crate::files::check_own;
 use crate::journal::Executed;
 use protocol::OutcomeKind;
@@ -31,9 +33,8 @@ const FILE_EVERY: Duration = Duration::from_secs(2);
 const REASONS_MAX: usize = 5;
 
 /// The largest number of lines that cannot be run and are printed one by one.
-const REFUSED_TOLD: u64 = 20;
+const REFUSED_PRINTED_MAX: u64 = 20;
 
-/// The printer of a batch's progress.
 pub(super) struct BatchStory {
     output: Output,
     folder: PathBuf,
@@ -49,7 +50,6 @@ pub(super) struct BatchStory {
     grades: Cell<(u64, u64)>,
     /// What that command said of the last text.
     last_grade: RefCell<String>,
-    /// The last figures.
     last: RefCell<BatchStats>,
     line_at: Cell<Instant>,
     file_at: Cell<Option<Instant>>,
@@ -65,7 +65,7 @@ impl BatchStory {
             .and_then(|()| options.open(&refused_path))
             .with_context(|| format!("cannot write `{}`", refused_path.display()))?;
         Ok(Self {
-            bar: bar(output),
+            bar: new_bar(output),
             output,
             folder: folder.to_owned(),
             shard,
@@ -97,12 +97,12 @@ impl BatchStory {
         let figures = match ended {
             Ok(figures) => figures,
             Err(why) => {
-                self.write(&self.last.borrow(), State::Stopped);
+                self.write(&self.last.borrow(), ProcessState::Stopped);
                 return Err(why.into());
             }
         };
-        self.write(&figures, if is_stopped { State::Stopped } else { State::Ended });
-        self.output.status(&last_line(&figures));
+        self.write(&figures, if is_stopped { ProcessState::Stopped } else { ProcessState::Ended });
+        self.output.status(&describe_end(&figures));
         if figures.ended.all() + figures.refused == 0 && !is_stopped {
             self.output.warn("there is no task for this shard");
         }
@@ -144,7 +144,7 @@ impl BatchStory {
         Ok(figures)
     }
 
-    fn write(&self, figures: &BatchStats, state: State) {
+    fn write(&self, figures: &BatchStats, state: ProcessState) {
         let progress = Progress::new(self.shard, state, SystemTime::now(), figures.clone());
         // No run ends because the progress file cannot be written. If the disk is full, the journal reports it.
         if let Err(why) = progress.write(&self.folder, self.shard) {
@@ -153,32 +153,29 @@ impl BatchStory {
     }
 }
 
-impl Watcher for BatchStory {
-    fn refused(&self, number: u64, id: Option<&str>, why: &str) {
+impl BatchObserver for BatchStory {
+    fn on_refusal(&self, number: u64, id: Option<&str>, why: &str) {
         let count = self.refused_count.get() + 1;
         self.refused_count.set(count);
         let line = json!({"line": number, "task": id, "why": why});
         if let Err(why) = writeln!(self.refused.borrow_mut(), "{line}") {
             tracing::warn!("cannot write to `{}`: {why}", self.refused_path.display());
         }
-        if count <= REFUSED_TOLD {
+        if count <= REFUSED_PRINTED_MAX {
             let task = id.map(|id| format!(" (task `{id}`)")).unwrap_or_default();
             self.warn(&format!("line {number}{task} cannot be run: {why}"));
         }
     }
 
-    fn ended(&self, row: &ResultLine) {
-        if let Some(reason) = row
-            .result
-            .reason
-            .as_ref()
-            .filter(|_| matches!(row.result.outcome, OutcomeKind::Failed | OutcomeKind::Budget))
+    fn on_end(&self, row: &ResultLine) {
+        let outcome = row.result.outcome;
+        if matches!(outcome, OutcomeKind::Failed | OutcomeKind::Budget)
+            && let Some(reason) = &row.result.reason
         {
             let mut reasons = self.reasons.borrow_mut();
             if let Some(count) = reasons.get_mut(reason) {
                 *count += 1;
             } else if reasons.len() < REASONS_MAX {
-                let outcome = row.result.outcome;
                 self.warn(&format!("task `{}`, {outcome}: {reason}", row.task));
                 reasons.insert(reason.clone(), 1);
             }
@@ -187,8 +184,8 @@ impl Watcher for BatchStory {
             let (passed, failed) = self.grades.get();
             let is_right = result.end.is_success();
             self.grades.set((passed + u64::from(is_right), failed + u64::from(!is_right)));
-            let said = escape::excerpt(result.last_line().unwrap_or("nothing"));
-            self.last_grade.replace(format!("it {}: {said}", result.end));
+            let printed = escape::excerpt(result.last_line().unwrap_or("nothing"));
+            self.last_grade.replace(format!("it {}: {printed}", result.end));
         }
         if self.output.format == Format::Jsonl {
             // A row that was serialised before can be serialised again, and a reader that has gone away is not an error.
@@ -196,22 +193,22 @@ impl Watcher for BatchStory {
         }
     }
 
-    fn so_far(&self, figures: &BatchStats) {
+    fn on_progress(&self, figures: &BatchStats) {
         figures.clone_into(&mut self.last.borrow_mut());
         if self.file_at.get().is_none_or(|at| at.elapsed() >= FILE_EVERY) {
             self.file_at.set(Some(Instant::now()));
-            self.write(figures, State::Running);
+            self.write(figures, ProcessState::Running);
         }
         match &self.bar {
             Some(bar) => {
                 let ended = figures.ended.all();
-                bar.set_length(figures.cells.map_or(ended, whole).max(ended));
+                bar.set_length(figures.cells.map_or(ended, round_count).max(ended));
                 bar.set_position(ended);
-                bar.set_message(line(figures));
+                bar.set_message(describe_progress(figures));
             }
             None if self.line_at.get().elapsed() >= LINE_EVERY => {
                 self.line_at.set(Instant::now());
-                self.output.status(&line(figures));
+                self.output.status(&describe_progress(figures));
             }
             None => {}
         }
@@ -219,30 +216,29 @@ impl Watcher for BatchStory {
 }
 
 /// Returns an estimated count as a whole number.
-fn whole(count: f64) -> u64 {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "it is a count of lines, and positive"
-    )]
-    let whole = count.round() as u64;
-    whole
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "it is a count of lines, and positive"
+)]
+fn round_count(count: f64) -> u64 {
+    count.round() as u64
 }
 
 /// Returns a moving line, if a person can see it.
-fn bar(output: Output) -> Option<ProgressBar> {
-    let live = !output.quiet && std::io::stderr().is_terminal();
-    live.then(|| {
-        let bar = moving::lines(Some(1));
-        // The template is a valid constant. If it ever were not, the default would do.
-        let style = ProgressStyle::with_template("{bar:20} {wide_msg}");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        bar
-    })
+fn new_bar(output: Output) -> Option<ProgressBar> {
+    if output.quiet || !std::io::stderr().is_terminal() {
+        return None;
+    }
+    let bar = spinner::lines(Some(1));
+    // The template is a valid constant. If it ever were not, the default would do.
+    let style = ProgressStyle::with_template("{bar:20} {wide_msg}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    Some(bar)
 }
 
 /// Returns the counts of runs in words, by how they ended. A count of zero is left out.
-pub(super) fn in_words(tally: &EndCounts) -> String {
+pub(super) fn describe_ends(tally: &EndCounts) -> String {
     let kinds = [
         (tally.agreed, "agreed"),
         (tally.no_agreement, "without agreement"),
@@ -263,8 +259,8 @@ pub(super) fn in_words(tally: &EndCounts) -> String {
 }
 
 /// Returns the line for a batch that has ended: its runs, their cost and the time.
-fn last_line(figures: &BatchStats) -> String {
-    let mut parts = vec![format!("{} ended ({})", figures.ended.all(), in_words(&figures.ended))];
+fn describe_end(figures: &BatchStats) -> String {
+    let mut parts = vec![format!("{} ended ({})", figures.ended.all(), describe_ends(&figures.ended))];
     if let Some(cost) = figures.cost_micro_usd.filter(|cost| *cost > 0) {
         parts.push(format!("{:.4} USD", cost as f64 / 1e6));
     }
@@ -273,10 +269,10 @@ fn last_line(figures: &BatchStats) -> String {
 }
 
 /// Returns the line for a batch under way, with its speed and the time that is left.
-fn line(figures: &BatchStats) -> String {
+fn describe_progress(figures: &BatchStats) -> String {
     let about = if figures.all_read { "" } else { "about " };
-    let of = figures.cells.map_or(String::new(), |cells| format!(" of {about}{}", whole(cells)));
-    let mut parts = vec![format!("{}{of} ended ({})", figures.ended.all(), in_words(&figures.ended))];
+    let of = figures.cells.map_or(String::new(), |cells| format!(" of {about}{}", round_count(cells)));
+    let mut parts = vec![format!("{}{of} ended ({})", figures.ended.all(), describe_ends(&figures.ended))];
     if figures.under_way > 0 {
         parts.push(format!("{} under way", figures.under_way));
     }
@@ -284,7 +280,9 @@ fn line(figures: &BatchStats) -> String {
     if let Some(cost) = figures.cost_micro_usd.filter(|cost| *cost > 0) {
         parts.push(format!("{:.4} USD", cost as f64 / 1e6));
     }
-    if let Some(eta) = figures.eta_seconds.filter(|_| figures.under_way > 0) {
+    if figures.under_way > 0
+        && let Some(eta) = figures.eta_seconds
+    {
         parts.push(format!("{} left", HumanDuration(Duration::from_secs_f64(eta.min(1e9)))));
     }
     parts.join(", ")

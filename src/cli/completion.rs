@@ -30,16 +30,21 @@ const RUNS_MAX: usize = 30;
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
 /// The shells that this program completes words for.
-pub(super) const SHELLS: Shells<'static> =
-    Shells(&[&Safe(Bash), &Safe(Elvish), &Safe(Fish), &Safe(Powershell), &Safe(Zsh)]);
+pub(super) const SHELLS: Shells<'static> = Shells(&[
+    &SafeShell(Bash),
+    &SafeShell(Elvish),
+    &SafeShell(Fish),
+    &SafeShell(Powershell),
+    &SafeShell(Zsh),
+]);
 
 /// The variable in which a shell's script names the separator of candidates.
 const SEPARATOR: &str = "_CLAP_IFS";
 
 /// A shell that receives only candidates without side effects.
-struct Safe<S>(S);
+struct SafeShell<S>(S);
 
-impl<S: EnvCompleter> EnvCompleter for Safe<S> {
+impl<S: EnvCompleter> EnvCompleter for SafeShell<S> {
     fn name(&self) -> &'static str {
         self.0.name()
     }
@@ -79,9 +84,14 @@ impl<S: EnvCompleter> EnvCompleter for Safe<S> {
 
 /// Returns whether a candidate is harmless, both in a list and in a command line.
 fn is_safe(candidate: &str, is_bash: bool) -> bool {
-    let is_plain = |c: char| c.is_alphanumeric() || "-_./:=,+@%^".contains(c);
-    let is_shown = |c: char| matches!(c, '\t' | '\n' | '\r') || !escape::is_invisible(c);
-    candidate.chars().all(is_shown) && (!is_bash || candidate.chars().all(is_plain))
+    for c in candidate.chars() {
+        let is_plain = c.is_alphanumeric() || "-_./:=,+@%^".contains(c);
+        let is_visible = matches!(c, '\t' | '\n' | '\r') || !escape::is_invisible(c);
+        if !is_visible || is_bash && !is_plain {
+            return false;
+        }
+    }
+    true
 }
 
 /// Returns rolesets by name, or files if the word is a path.
@@ -91,24 +101,26 @@ pub(super) fn rolesets(current: &OsStr) -> Vec<CompletionCandidate> {
         return PathCompleter::any().complete(current);
     }
     let folders = rolesets_folders(None, &FileConfig::load_to_read().unwrap_or_default());
-    let found = list_rolesets(&folders).into_iter().filter(|roleset| roleset.name.starts_with(&*typed));
-    found
-        .map(|roleset| {
+    let mut offered = Vec::new();
+    for roleset in list_rolesets(&folders) {
+        if roleset.name.starts_with(&*typed) {
             let source = match &roleset.source {
                 RolesetSource::Embedded(_) => "built in".to_owned(),
                 RolesetSource::File(path) => escape::terminal(&path.display().to_string()),
             };
-            CompletionCandidate::new(roleset.name).help(Some(source.into()))
-        })
-        .collect()
+            offered.push(CompletionCandidate::new(roleset.name).help(Some(source.into())));
+        }
+    }
+    offered
 }
 
-/// Returns the built-in personas.
 pub(super) fn personas() -> Vec<CompletionCandidate> {
-    let offer = |persona: Persona| {
-        CompletionCandidate::new(persona.name).help(Some(escape::excerpt(&persona.domain).into()))
-    };
-    Persona::built_in().into_iter().map(offer).collect()
+    let mut offered = Vec::new();
+    for persona in Persona::built_in() {
+        let help = escape::excerpt(&persona.domain).into();
+        offered.push(CompletionCandidate::new(persona.name).help(Some(help)));
+    }
+    offered
 }
 
 /// Returns the newest runs by the shortest unique ends of their ids, and folders.
@@ -118,24 +130,25 @@ pub(super) fn runs(current: &OsStr) -> Vec<CompletionCandidate> {
     let folders = run_folders(&folder);
     let ids: Vec<String> = folders.iter().map(|folder| folder_name(folder)).collect();
     let short = short_length(&ids);
-    let newest = folders.iter().zip(&ids).rev().take(RUNS_MAX);
-    let offered = newest.filter_map(|(folder, id)| {
+    let mut offered = Vec::new();
+    for (folder, id) in folders.iter().zip(&ids).rev().take(RUNS_MAX) {
         let id = if id.starts_with(&*typed) && !typed.is_empty() { id } else { end(id, short) };
-        let question = question(&folder.join(FILE_NAME)).unwrap_or_default();
-        id.starts_with(&*typed)
-            .then(|| CompletionCandidate::new(id).help(Some(escape::excerpt(&question).into())))
-    });
-    offered.chain(PathCompleter::dir().complete(current)).collect()
+        if id.starts_with(&*typed) {
+            let question = read_question(&folder.join(FILE_NAME)).unwrap_or_default();
+            offered.push(CompletionCandidate::new(id).help(Some(escape::excerpt(&question).into())));
+        }
+    }
+    offered.extend(PathCompleter::dir().complete(current));
+    offered
 }
 
-/// Returns the sessions by name.
 pub(super) fn sessions() -> Vec<CompletionCandidate> {
     let folder = runs_folder(None, &FileConfig::load_to_read().unwrap_or_default());
     session_names(&folder).into_iter().map(CompletionCandidate::new).collect()
 }
 
 /// Returns the task of a run, from the first line of its journal.
-fn question(journal: &Path) -> Option<String> {
+fn read_question(journal: &Path) -> Option<String> {
     let mut line = Vec::new();
     read_line(&mut BufReader::new(File::open(journal).ok()?.take(LINE_BYTES_MAX)), &mut line).ok()?;
     match serde_json::from_slice::<Record>(&line).ok()?.event {

@@ -28,32 +28,41 @@ pub(super) struct UsageError(pub(super) String);
 #[error("{0}")]
 pub(super) struct IntegrityError(pub(super) String);
 
-/// A signal that came while a run was being prepared.
+/// The end of a command that was still being prepared, with the state that it leaves.
 #[derive(Debug, thiserror::Error)]
-#[error("interrupted {0}")]
-pub(super) struct Interrupted(pub(super) &'static str);
+pub(super) enum EarlyEnd {
+    #[error("interrupted {0}")]
+    Signal(&'static str),
+    #[error("the deadline passed {0}")]
+    Deadline(&'static str),
+}
 
-/// A deadline that passed while a run was being prepared.
-#[derive(Debug, thiserror::Error)]
-#[error("the deadline passed {0}")]
-pub(super) struct TooLate(pub(super) &'static str);
+impl EarlyEnd {
+    pub(super) fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Signal(_) => ExitCode::Interrupted,
+            Self::Deadline(_) => ExitCode::Budget,
+        }
+    }
+}
 
-/// Returns the exit code for an error.
 pub(super) fn exit_code(error: &anyhow::Error) -> ExitCode {
     error.chain().find_map(of_cause).unwrap_or(ExitCode::Internal)
 }
 
 fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<ExitCode> {
-    let own = |code: ExitCode, is_it: bool| is_it.then_some(code);
-    own(ExitCode::Usage, cause.is::<UsageError>())
-        .or_else(|| own(ExitCode::Interrupted, cause.is::<Interrupted>()))
-        .or_else(|| own(ExitCode::Budget, cause.is::<TooLate>()))
-        .or_else(|| own(ExitCode::Integrity, cause.is::<IntegrityError>()))
+    if cause.is::<UsageError>() || cause.is::<RosterFault>() {
+        return Some(ExitCode::Usage);
+    }
+    if cause.is::<IntegrityError>() || cause.is::<ReplayError>() {
+        return Some(ExitCode::Integrity);
+    }
+    cause
+        .downcast_ref()
+        .map(EarlyEnd::exit_code)
         .or_else(|| cause.downcast_ref().map(ApprovalError::exit_code))
         .or_else(|| cause.downcast_ref().map(RunError::exit_code))
         .or_else(|| cause.downcast_ref().map(OtlpError::exit_code))
-        .or_else(|| own(ExitCode::Usage, cause.is::<RosterFault>()))
-        .or_else(|| cause.is::<ReplayError>().then_some(ExitCode::Integrity))
         .or_else(|| cause.downcast_ref().map(ConfigError::exit_code))
         .or_else(|| cause.downcast_ref().map(EngineError::exit_code))
         .or_else(|| cause.downcast_ref().map(BatchError::exit_code))

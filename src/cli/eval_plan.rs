@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::args::{EvalArgs, Replies};
 use super::error::UsageError;
-use crate::batch::{Column, Draws, planned_columns};
+use crate::batch::{Draws, Variant, planned_variants};
 use crate::config::{Chosen, FileConfig, vote_roleset};
 use crate::eval::{ArmSpec, EvalData, EvalPlan, PlannedArm, PlannedBank, Way, digest, require_clusters};
 use crate::run::{named_models, read_named};
@@ -15,12 +15,7 @@ use crypto::Digest;
 use protocol::text::{CanonicalKind, escape};
 use protocol::{Params, ProtocolParams as _};
 
-/// Returns the plan of an evaluation in the folder `out`.
-///
-/// # Errors
-///
-/// Returns [`UsageError`] with the arm that cannot be, or any error of reading a roleset.
-pub(super) fn planned(
+pub(super) fn plan_evaluation(
     args: &EvalArgs,
     data: &EvalData,
     out: &Path,
@@ -43,9 +38,12 @@ pub(super) fn planned(
             );
         }
         let model = spec.model.clone().or_else(|| args.server.model.clone()).unwrap_or_default();
-        let arm = arm(args, spec, (vote, &model), out, file)?;
-        let settings = spec.all_settings();
-        let way = (arm.sha256, model.clone());
+        let roleset = match &spec.way {
+            Way::Majority(_) | Way::Vote => vote,
+            Way::Roleset { name, .. } => name.as_str(),
+        };
+        let variant = read_arm(args, spec, roleset, &model, out, file)?;
+        let way = (variant.sha256, model.clone());
         if let Some(twin) = ways.iter().position(|known| *known == way) {
             let [one, other] = [&arms[twin].name, &spec.name].map(|name| escape::excerpt(name));
             return Err(
@@ -53,18 +51,20 @@ pub(super) fn planned(
             );
         }
         ways.push(way);
-        let curve =
-            bank_with(&mut banks, drawn, (vote, &model, &[]), Draws { words: args.samples, programs: 0 });
+        let samples = Draws { words: args.samples, programs: 0 };
+        let curve = find_or_add_bank(&mut banks, drawn, vote, &model, &[], samples);
         banks[curve].is_curve = true;
-        let bank = arm
-            .needed
-            .map(|needed| bank_with(&mut banks, drawn, (&arm.roleset, &model, &spec.drawing()), needed));
+        let mut bank = None;
+        if let Params::Vote(_) = variant.setup.params {
+            let needed = Draws::for_vote(&variant.setup);
+            bank = Some(find_or_add_bank(&mut banks, drawn, roleset, &model, &spec.drawing(), needed));
+        }
         arms.push(PlannedArm {
             name: spec.name.clone(),
-            roleset: arm.roleset,
-            protocol: arm.protocol.to_owned(),
+            roleset: roleset.to_owned(),
+            protocol: variant.setup.params.protocol().to_owned(),
             model,
-            settings,
+            settings: spec.all_settings(),
             is_on_curve: matches!(spec.way, Way::Majority(_)) && bank == Some(curve),
             bank,
             curve,
@@ -91,62 +91,61 @@ pub(super) fn planned(
     })
 }
 
-/// An arm whose roleset was read.
-struct ReadArm {
-    roleset: String,
-    protocol: &'static str,
-    /// The digest of its setup.
-    sha256: Digest,
-    /// The samples that it counts of each task, if it is a vote.
-    needed: Option<Draws>,
-}
-
-fn arm(
+/// Reads the roleset of an arm, with its settings.
+fn read_arm(
     args: &EvalArgs,
     spec: &ArmSpec,
-    (vote, model): (&str, &str),
+    roleset: &str,
+    model: &str,
     out: &Path,
     file: &FileConfig,
-) -> anyhow::Result<ReadArm> {
-    let (roleset, protocol) = match &spec.way {
-        Way::Majority(_) | Way::Vote => (vote, Some("vote")),
-        Way::Roleset { name, protocol } => (name.as_str(), protocol.as_deref()),
-    };
-    let named = |why: String| UsageError(format!("the arm `{}`: {why}", escape::excerpt(&spec.name)));
+) -> anyhow::Result<Variant> {
     if model.contains(',') {
-        return Err(named("it names several models; make an arm of each".to_owned()).into());
+        return Err(arm_error(spec, "it names several models; make an arm of each").into());
     }
+    let protocol = match &spec.way {
+        Way::Majority(_) | Way::Vote => Some("vote"),
+        Way::Roleset { protocol, .. } => protocol.as_deref(),
+    };
     // A vote from a bank does not depend on the findings of a pilot.
     let replies = Replies::Bank(out);
-    let batch =
-        args.batch((roleset, model, &spec.all_settings()), Some(&spec.name), out.to_owned(), &replies);
-    let request = batch.map_err(|why| named(why.to_string()))?.columns();
-    let columns =
-        planned_columns(&request, file).map_err(|why| named(format!("{:#}", anyhow::Error::from(why))))?;
-    let Some((Column { setup, sha256, .. }, _)) = columns.first() else {
-        return Err(named("it has no roleset".to_owned()).into());
+    let settings = spec.all_settings();
+    let batch = args.batch(roleset, model, &settings, Some(&spec.name), out.to_owned(), &replies);
+    let request = batch.map_err(|why| arm_error(spec, &why.to_string()))?.variant_request();
+    let variants = planned_variants(&request, file)
+        .map_err(|why| arm_error(spec, &format!("{:#}", anyhow::Error::from(why))))?;
+    let Some((variant, _)) = variants.into_iter().next() else {
+        return Err(arm_error(spec, "it has no roleset").into());
     };
-    let found = setup.params.protocol();
-    if let Some(wanted) = protocol.filter(|wanted| *wanted != found) {
-        return Err(named(format!(
-            "its roleset `{roleset}` is of the protocol `{found}`, and not `{wanted}`"
-        ))
-        .into());
+    let found = variant.setup.params.protocol();
+    if let Some(protocol) = protocol
+        && protocol != found
+    {
+        let why = format!("its roleset `{roleset}` is of the protocol `{found}`, and not `{protocol}`");
+        return Err(arm_error(spec, &why).into());
     }
-    if let Params::Approval(_) = setup.params {
-        return Err(named("reviews have no right answer to be counted".to_owned()).into());
+    if let Params::Approval(_) = variant.setup.params {
+        return Err(arm_error(spec, "reviews have no right answer to be counted").into());
     }
-    let is_new =
-        || !EvalPlan::load(out).is_ok_and(|known| known.arms.iter().any(|arm| arm.name == spec.name));
-    if let Some(other) = model_of_arbiter(args, roleset, model, file)?.filter(|_| is_new()) {
-        let other = escape::excerpt(&other);
-        return Err(named(format!(
-            "its arbiter has the model `{other}` of its own, which results do not tell; name one model for all agents with `model=`"
-        ))
-        .into());
+    if let Some(other) = model_of_arbiter(args, roleset, model, file)?
+        && !is_planned(spec, out)
+    {
+        let why = format!(
+            "its arbiter has the model `{}` of its own, which results do not tell; name one model for all agents with `model=`",
+            escape::excerpt(&other)
+        );
+        return Err(arm_error(spec, &why).into());
     }
-    let needed = matches!(setup.params, Params::Vote(_)).then(|| Draws::needed(setup));
-    Ok(ReadArm { roleset: roleset.to_owned(), protocol: found, sha256: *sha256, needed })
+    Ok(variant)
+}
+
+fn arm_error(spec: &ArmSpec, why: &str) -> UsageError {
+    UsageError(format!("the arm `{}`: {why}", escape::excerpt(&spec.name)))
+}
+
+/// Returns whether the plan on disk has an arm of this name.
+fn is_planned(spec: &ArmSpec, out: &Path) -> bool {
+    EvalPlan::load(out).is_ok_and(|plan| plan.arms.iter().any(|arm| arm.name == spec.name))
 }
 
 /// Returns the model of a roleset's arbiter, if it is another one than that of the agents. Results tell only the models of agents.
@@ -156,11 +155,14 @@ fn model_of_arbiter(
     model: &str,
     file: &FileConfig,
 ) -> anyhow::Result<Option<String>> {
-    let own = Some(model).filter(|model| !model.is_empty()).map(str::to_owned);
+    let own = if model.is_empty() { None } else { Some(model.to_owned()) };
     let chosen = Chosen { model: own, ..args.server.chosen() };
     let roleset = read_named(Some(roleset), args.rolesets.rolesets_dir.as_ref(), file)?.roleset;
+    if roleset.arbiter.is_none() {
+        return Ok(None);
+    }
     let mut models = named_models(&chosen, file, &roleset);
-    let last = models.pop().filter(|_| roleset.arbiter.is_some());
+    let last = models.pop();
     Ok(last.filter(|last| !models.contains(last)))
 }
 
@@ -168,20 +170,25 @@ fn model_of_arbiter(
 /// one is added.
 ///
 /// The first `drawn` banks are on disk: a number of theirs can only rise from zero.
-fn bank_with(
+fn find_or_add_bank(
     banks: &mut Vec<PlannedBank>,
     drawn: usize,
-    (roleset, model, settings): (&str, &str, &[(String, String)]),
+    roleset: &str,
+    model: &str,
+    settings: &[(String, String)],
     needed: Draws,
 ) -> usize {
-    let can_have = |has: u32, needed: u32| has == 0 || needed <= has;
-    let is_it = |(at, bank): (usize, &PlannedBank)| {
-        let is_open =
-            at >= drawn || can_have(bank.words, needed.words) && can_have(bank.programs, needed.programs);
-        is_open
-            && (bank.roleset.as_str(), bank.model.as_str(), &bank.settings[..]) == (roleset, model, settings)
-    };
-    let at = banks.iter().enumerate().position(is_it).unwrap_or_else(|| {
+    let mut at = 0;
+    while let Some(bank) = banks.get(at) {
+        let is_same = bank.roleset == roleset && bank.model == model && bank.settings == settings;
+        let has_words = bank.words == 0 || needed.words <= bank.words;
+        let has_programs = bank.programs == 0 || needed.programs <= bank.programs;
+        if is_same && (at >= drawn || has_words && has_programs) {
+            break;
+        }
+        at += 1;
+    }
+    if at == banks.len() {
         let folder = if banks.is_empty() { "bank".to_owned() } else { format!("bank-{}", banks.len() + 1) };
         banks.push(PlannedBank {
             folder,
@@ -192,8 +199,7 @@ fn bank_with(
             programs: 0,
             is_curve: false,
         });
-        banks.len() - 1
-    });
+    }
     let Draws { words, programs } =
         needed.max(Draws { words: banks[at].words, programs: banks[at].programs });
     (banks[at].words, banks[at].programs) = (words, programs);
@@ -203,9 +209,11 @@ fn bank_with(
 /// Returns the name of the arm of the primary comparison.
 fn primary(args: &EvalArgs, arms: &[PlannedArm]) -> Result<String, UsageError> {
     if let Some(name) = &args.primary {
-        let is_there = arms.iter().any(|arm| arm.name == *name);
-        let why = || UsageError(format!("--primary names `{}`, which is no arm", escape::excerpt(name)));
-        return is_there.then(|| name.clone()).ok_or_else(why);
+        if !arms.iter().any(|arm| arm.name == *name) {
+            let name = escape::excerpt(name);
+            return Err(UsageError(format!("--primary names `{name}`, which is no arm")));
+        }
+        return Ok(name.clone());
     }
     let first = arms.iter().find(|arm| !arm.is_on_curve).or(arms.first());
     Ok(first.map(|arm| arm.name.clone()).unwrap_or_default())

@@ -2,19 +2,20 @@
 //!
 //! The input is a summary or an item. The output is lines. Nothing is read or printed here.
 
+use std::fmt::Write as _;
+
 use console::measure_text_width;
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::table::Table;
 use crate::batch::TaskLine;
-use crate::eval::{Against, ArmSummary, EvalPlan, EvalVerdict, Item, ShareOf, Summary, p_in_words, points};
+use crate::eval::{ArmSummary, EvalPlan, EvalVerdict, Item, ShareOf, Summary, format_p, points};
 use protocol::text::{counted, escape};
 use statistics::{Interval, items_needed};
 
 /// The shares of discordant items for which a plan tells the number of items that are needed.
 const DISCORDANT: [f64; 2] = [0.1, 0.2];
 
-/// The names of the columns.
 const HEADING: [&str; 11] = [
     "arm",
     "right",
@@ -39,11 +40,14 @@ pub(super) fn table(summary: &Summary, width: usize) -> Vec<String> {
     rows.iter().flat_map(lines).collect()
 }
 
-/// Returns the lines of one arm.
 fn lines(row: &[String; 11]) -> Vec<String> {
     let [name, right, answered, tokens, calls, seconds, usd, majority, difference, p, verdict] = row;
-    let known = [(seconds, " seconds"), (usd, " USD")].into_iter().filter(|(cell, _)| *cell != "-");
-    let known = known.fold(String::new(), |text, (cell, unit)| text + ", " + cell + unit);
+    let mut known = String::new();
+    for (cell, unit) in [(seconds, " seconds"), (usd, " USD")] {
+        if cell != "-" {
+            let _ = write!(known, ", {cell}{unit}");
+        }
+    }
     let mut lines = vec![
         name.clone(),
         format!("  right {right}, answered {answered}"),
@@ -56,76 +60,91 @@ fn lines(row: &[String; 11]) -> Vec<String> {
 }
 
 fn row(arm: &ArmSummary) -> [String; 11] {
-    let against = arm.against.filter(|_| arm.verdict.is_some());
-    let none = || "-".to_owned();
-    let answered = arm.answered.share.map_or_else(none, |share| format!("{:.0} %", share * 100.0));
+    let (mut majority, mut difference) = (None, None);
+    if arm.verdict.is_some()
+        && let Some(against) = arm.against
+    {
+        let mark = if against.is_dearer { " <" } else { "" };
+        majority = Some(format!("{:.1} %{mark}", against.curve * 100.0));
+        difference = Some(points(against.difference, against.found.interval));
+    }
     let mark = if arm.is_primary { " *" } else { "" };
-    let majority = |of: Against| format!("{:.1} %{}", of.curve * 100.0, if of.is_dearer { " <" } else { "" });
     [
         format!("{}{mark}", arm.name),
-        share(&arm.right),
-        answered,
+        share_cell(&arm.right),
+        or_dash(arm.answered.share.map(|share| format!("{:.0} %", share * 100.0))),
         format!("{:.0}", arm.cost.tokens),
         format!("{:.1}", arm.cost.calls),
-        arm.cost.seconds.map_or_else(none, |seconds| format!("{seconds:.1}")),
-        arm.cost.usd.map_or_else(none, |usd| format!("{usd:.6}")),
-        against.map_or_else(none, majority),
-        against.map_or_else(none, |of| points(of.difference, of.found.interval)),
-        arm.p.map_or_else(none, p_in_words),
-        arm.verdict.map_or_else(none, EvalVerdict::in_words),
+        or_dash(arm.cost.seconds.map(|seconds| format!("{seconds:.1}"))),
+        or_dash(arm.cost.usd.map(|usd| format!("{usd:.6}"))),
+        or_dash(majority),
+        or_dash(difference),
+        or_dash(arm.p.map(format_p)),
+        or_dash(arm.verdict.map(EvalVerdict::summary)),
     ]
 }
 
-fn share(of: &ShareOf) -> String {
+fn or_dash(cell: Option<String>) -> String {
+    cell.unwrap_or_else(|| "-".to_owned())
+}
+
+fn share_cell(of: &ShareOf) -> String {
     of.share.zip(of.interval).map_or("-".to_owned(), |(share, Interval { low, high })| {
         format!("{:.1} % [{:.1}, {:.1}]", share * 100.0, low * 100.0, high * 100.0)
     })
 }
 
-/// The items that find the smallest difference of interest, if two ways differ on this share of them.
-#[derive(Serialize)]
-pub(super) struct Power {
-    discordant: f64,
-    items: u64,
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
-fn whole(items: f64) -> u64 {
-    items as u64
-}
-
-/// Returns how many items are needed before anything is known about them.
-pub(super) fn power(plan: &EvalPlan) -> Vec<Power> {
-    let effect = plan.effect;
-    let items = |discordant: f64| items_needed(discordant - effect * effect, effect);
-    // Two ways that differ on fewer items than that cannot differ by so much.
-    let possible = DISCORDANT.iter().filter(|discordant| **discordant >= effect);
-    possible.map(|discordant| Power { discordant: *discordant, items: whole(items(*discordant)) }).collect()
-}
-
-impl Power {
-    pub(super) fn in_words(&self, plan: &EvalPlan) -> String {
-        format!(
-            "if the arm and the majority differ on {:.0} % of the items, {} items find {:.1} points with a power of 80 %; the plan has {}",
-            self.discordant * 100.0,
-            self.items,
-            plan.effect * 100.0,
-            plan.items
-        )
+/// Returns how many items are needed before anything is known about them, if two ways differ on this share of them. Two ways that
+/// differ on fewer items than `effect` cannot differ by so much.
+fn needed_items(discordant: f64, effect: f64) -> Option<u64> {
+    if discordant < effect {
+        return None;
     }
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
+    let items = items_needed(discordant - effect * effect, effect) as u64;
+    Some(items)
+}
+
+/// Returns how many items find the smallest difference of interest, for programs.
+pub(super) fn power_rows(plan: &EvalPlan) -> Vec<Value> {
+    let mut rows = Vec::new();
+    for discordant in DISCORDANT {
+        if let Some(items) = needed_items(discordant, plan.effect) {
+            rows.push(json!({"discordant": discordant, "items": items}));
+        }
+    }
+    rows
+}
+
+/// Returns the same in lines.
+pub(super) fn power_lines(plan: &EvalPlan) -> Vec<String> {
+    let mut lines = Vec::new();
+    for discordant in DISCORDANT {
+        if let Some(items) = needed_items(discordant, plan.effect) {
+            lines.push(format!(
+                "if the arm and the majority differ on {:.0} % of the items, {items} items find {:.1} points with a power of 80 %; the plan has {}",
+                discordant * 100.0,
+                plan.effect * 100.0,
+                plan.items
+            ));
+        }
+    }
+    lines
 }
 
 /// Returns one item: its task, its samples, and what each arm answered.
 pub(super) fn item_lines(plan: &EvalPlan, task: &TaskLine, item: &Item) -> Vec<String> {
-    let word = |is_right: bool| if is_right { "right" } else { "wrong" };
     let mut lines = vec![
         format!("item {}", item.id),
         task.prompt.clone(),
         format!("the right answer is “{}”", escape::excerpt(task.answer.as_deref().unwrap_or_default())),
         String::new(),
     ];
-    for (bank, drawn) in plan.banks.iter().zip(&item.banks).filter(|(bank, _)| bank.is_curve) {
+    for (bank, drawn) in plan.banks.iter().zip(&item.banks) {
         let Some(drawn) = drawn else { continue };
+        if !bank.is_curve {
+            continue;
+        }
         let right = drawn.samples.iter().filter(|sample| sample.is_right).count();
         lines.push(format!(
             "{right} of {} are right ({})",
@@ -139,18 +158,18 @@ pub(super) fn item_lines(plan: &EvalPlan, task: &TaskLine, item: &Item) -> Vec<S
             continue;
         };
         let tokens = run.tokens();
-        let answer = run
-            .answer
-            .as_ref()
-            .map(|answer| format!("“{}”, {}", escape::excerpt(answer), word(run.is_right)));
+        let right = if run.is_right { "right" } else { "wrong" };
+        let answer = match &run.answer {
+            Some(answer) => format!("“{}”, {right}", escape::excerpt(answer)),
+            None => "no answer".to_owned(),
+        };
         lines.push(format!(
-            "{}: {}, {}{}, {tokens} tokens",
+            "{}: {}, {answer}{}, {tokens} tokens",
             arm.name,
             run.outcome.name(),
-            answer.unwrap_or_else(|| "no answer".to_owned()),
-            run.before_in_words()
+            run.describe_draft_vote()
         ));
-        lines.extend(run.drafts_in_words().map(|drafts| format!("  drafts: {drafts}")));
+        lines.extend(run.describe_drafts().map(|drafts| format!("  drafts: {drafts}")));
     }
     lines
 }

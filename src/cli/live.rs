@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use console::{Term, measure_text_width};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::moving;
 use super::output::Output;
-use crate::provider::TextSoFar;
+use super::spinner;
+use crate::provider::PartialText;
 use protocol::text::escape;
 use protocol::{CallId, Step};
 
@@ -28,7 +28,6 @@ const LINES_MAX: usize = 6;
 /// The colours of agents, as SGR codes. Colours that mean success or failure are not among them.
 const COLORS: [&str; 6] = ["36", "35", "34", "96", "95", "94"];
 
-/// The moving lines.
 pub(super) struct Live {
     output: Output,
     bar: Option<ProgressBar>,
@@ -54,7 +53,7 @@ impl Live {
     pub(super) fn new(output: Output) -> Self {
         Self {
             output,
-            bar: spinner(output),
+            bar: new_spinner(output),
             open: RefCell::default(),
             executions: Cell::new(0),
             agents: RefCell::default(),
@@ -64,12 +63,12 @@ impl Live {
     }
 
     /// Returns whether there is a moving line.
-    pub(super) fn moves(&self) -> bool {
+    pub(super) fn has_line(&self) -> bool {
         self.bar.is_some()
     }
 
     /// Returns an agent's name in its colour.
-    pub(super) fn name(&self, agent: &str) -> String {
+    pub(super) fn paint_name(&self, agent: &str) -> String {
         let mut agents = self.agents.borrow_mut();
         let place = agents.iter().position(|known| known == agent).unwrap_or_else(|| {
             agents.push(agent.to_owned());
@@ -82,13 +81,13 @@ impl Live {
         let open = OpenCall { agent: agent.to_owned(), tokens: 0, tail: String::new() };
         let is_first = self.open.borrow_mut().insert(call, open).is_none() && self.open.borrow().len() == 1;
         // The clock shows how long the open calls have taken.
-        if let Some(bar) = self.bar.as_ref().filter(|_| is_first) {
+        if is_first && let Some(bar) = &self.bar {
             bar.reset_elapsed();
         }
         self.draw();
     }
 
-    pub(super) fn receive(&self, call: CallId, tokens: u64, text: TextSoFar<'_>) {
+    pub(super) fn receive(&self, call: CallId, tokens: u64, text: PartialText<'_>) {
         if self.bar.is_none() || self.looked.get().is_some_and(|at| at.elapsed() < LOOK_EVERY) {
             return;
         }
@@ -110,10 +109,11 @@ impl Live {
         self.draw();
     }
 
-    /// Shows that a check or a program begins.
     pub(super) fn begin_execution(&self) {
         self.executions.set(self.executions.get() + 1);
-        if let Some(bar) = self.bar.as_ref().filter(|_| self.open.borrow().is_empty()) {
+        if self.open.borrow().is_empty()
+            && let Some(bar) = &self.bar
+        {
             bar.reset_elapsed();
         }
         self.draw();
@@ -125,12 +125,11 @@ impl Live {
     }
 
     /// Shows a fault that holds up calls, until a call makes progress.
-    pub(super) fn trouble(&self, why: String) {
+    pub(super) fn show_trouble(&self, why: String) {
         self.trouble.replace(Some(why));
         self.draw();
     }
 
-    /// Removes the moving lines.
     pub(super) fn finish(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -148,13 +147,13 @@ impl Live {
             return vec![first_words(why, width)];
         }
         let open = self.open.borrow();
-        let line = |open: &OpenCall| {
-            let head = format!("{}  {} tokens", open.agent, open.tokens);
+        let mut lines = Vec::new();
+        for OpenCall { agent, tokens, tail } in open.values().take(LINES_MAX) {
+            let head = format!("{agent}  {tokens} tokens");
             let room = width.saturating_sub(measure_text_width(&head) + 2);
-            let tail = self.output.paint(&last_words(&open.tail, room), "2");
-            format!("{}  {} tokens  {tail}", self.name(&open.agent), open.tokens)
-        };
-        let mut lines: Vec<String> = open.values().take(LINES_MAX).map(line).collect();
+            let tail = self.output.paint(&last_words(tail, room), "2");
+            lines.push(format!("{}  {tokens} tokens  {tail}", self.paint_name(agent)));
+        }
         if open.len() > LINES_MAX {
             lines.push(format!("and {} more", open.len() - LINES_MAX));
         }
@@ -166,15 +165,16 @@ impl Live {
 }
 
 /// Returns a moving line, if a person can see it.
-pub(super) fn spinner(output: Output) -> Option<ProgressBar> {
-    output.is_live().then(|| {
-        let bar = moving::lines(None);
-        // The template is a valid constant. If it ever were not, the default would do.
-        let style = ProgressStyle::with_template("{spinner} {elapsed} {msg}");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-        bar.enable_steady_tick(Duration::from_millis(120));
-        bar
-    })
+pub(super) fn new_spinner(output: Output) -> Option<ProgressBar> {
+    if !output.is_live() {
+        return None;
+    }
+    let bar = spinner::lines(None);
+    // The template is a valid constant. If it ever were not, the default would do.
+    let style = ProgressStyle::with_template("{spinner} {elapsed} {msg}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+    bar.enable_steady_tick(Duration::from_millis(120));
+    Some(bar)
 }
 
 /// Returns the end of a text, as much as fits into this many columns.
@@ -182,7 +182,7 @@ pub(super) fn last_words(text: &str, columns: usize) -> String {
     if text.len() <= 4 * columns && measure_text_width(text) <= columns {
         return text.to_owned();
     }
-    let mut kept = String::new();
+    let mut end = String::new();
     let mut left = columns.saturating_sub(1);
     // Characters without a width never fill a column, so their number is limited as well.
     for c in text.chars().rev().take(4 * columns) {
@@ -191,9 +191,9 @@ pub(super) fn last_words(text: &str, columns: usize) -> String {
             break;
         }
         left -= width;
-        kept.insert(0, c);
+        end.insert(0, c);
     }
-    format!("…{kept}")
+    format!("…{end}")
 }
 
 /// Returns the beginning of a text, as much as fits into this many columns.

@@ -6,7 +6,7 @@ use anyhow::Context;
 
 use super::output::Output;
 use crate::files::{LARGE_BYTES_MAX, SMALL_BYTES_MAX, read_text, write_whole};
-use crate::report::{Counted, DECISION_METRICS_FILE, DecisionMetrics, RESULT_FILE, metrics};
+use crate::report::{DECISION_METRICS_FILE, DecisionMetrics, RESULT_FILE, ResultFields, metrics};
 use crate::run::run_folders;
 
 /// The permissions of the file. The exporter, which is another user, may read it too.
@@ -24,15 +24,15 @@ pub(super) fn write(path: Option<&Path>, run: &Path, output: &Output) {
 }
 
 fn try_write(path: &Path, run: &Path, output: &Output) -> anyhow::Result<()> {
-    let mut runs: Vec<Counted> = Vec::new();
-    let context = || format!("cannot write the metrics to `{}`", path.display());
+    let problem = format!("cannot write the metrics to `{}`", path.display());
     // The folder may have been given as `.`, a path that does not name its parent.
-    let run = run.canonicalize().with_context(context)?;
+    let run = run.canonicalize().context(problem.clone())?;
     let all = run.parent().unwrap_or(&run);
+    let mut runs: Vec<ResultFields> = Vec::new();
     for folder in run_folders(all) {
         // A run without a result is under way, or its process died. It counts once it has been resumed.
         let Ok(text) = read_text(&folder.join(RESULT_FILE), LARGE_BYTES_MAX) else { continue };
-        match serde_json::from_str::<Counted>(&text) {
+        match serde_json::from_str::<ResultFields>(&text) {
             // A copy of a run's folder is the same run.
             Ok(run) if runs.iter().any(|known| known.is_same(&run)) => {}
             Ok(run) => runs.push(run),
@@ -41,11 +41,11 @@ fn try_write(path: &Path, run: &Path, output: &Output) -> anyhow::Result<()> {
             }
         }
     }
-    write_whole(path, &metrics(&runs, &decisions(all, output))?, PUBLIC).with_context(context)
+    write_whole(path, &metrics(&runs, &read_decisions(all, output))?, PUBLIC).context(problem)
 }
 
 /// Returns the figures of the decisions in a folder.
-fn decisions(all: &Path, output: &Output) -> Vec<DecisionMetrics> {
+fn read_decisions(all: &Path, output: &Output) -> Vec<DecisionMetrics> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(all).into_iter().flatten().flatten() {
         let path = entry.path().join(DECISION_METRICS_FILE);

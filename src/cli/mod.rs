@@ -8,22 +8,20 @@ mod args;
 mod batch_story;
 mod commands;
 mod completion;
-mod ending;
 mod error;
 mod eval_plan;
 mod eval_table;
 mod journals;
 mod live;
-mod made_again;
 mod manual;
 mod metrics;
-mod moving;
-mod one_column;
 mod output;
 mod pager;
 mod progress;
-mod runtime;
+mod reexecution;
+mod run_to_end;
 mod signals;
+mod spinner;
 mod table;
 
 use std::ffi::OsString;
@@ -95,17 +93,22 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 /// Returns whether arguments that could not be parsed set this flag to `json` or `jsonl`.
 fn wants_json(arguments: &[OsString], flag: &str) -> bool {
     let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
-    let is_json = |value: &str| value.starts_with("json");
-    words
-        .iter()
-        .any(|word| word.strip_prefix(flag).and_then(|rest| rest.strip_prefix('=')).is_some_and(is_json))
-        || words.windows(2).any(|pair| pair[0] == flag && is_json(pair[1]))
+    for (at, word) in words.iter().enumerate() {
+        let Some(rest) = word.strip_prefix(flag) else { continue };
+        let value = if rest.is_empty() { words.get(at + 1).copied() } else { rest.strip_prefix('=') };
+        if value.is_some_and(|value| value.starts_with("json")) {
+            return true;
+        }
+    }
+    false
 }
 
 /// Parses the arguments. A question without a command is answered as if `run` came before it.
 fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
-    let said = Cli::try_parse_from(arguments);
-    let Err(mut why) = said else { return said };
+    let mut why = match Cli::try_parse_from(arguments) {
+        Ok(cli) => return Ok(cli),
+        Err(why) => why,
+    };
     let is_unknown = matches!(why.kind(), ErrorKind::InvalidSubcommand | ErrorKind::UnknownArgument);
     if !is_unknown || !has_question(arguments) {
         if why.kind() == ErrorKind::InvalidSubcommand && arguments.len() > 2 {
@@ -122,10 +125,15 @@ fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
 /// Returns whether an argument has white space inside and no command before it. A lone word is a mistyped command, never a question.
 fn has_question(arguments: &[OsString]) -> bool {
     let commands = Cli::command();
-    let words = arguments.iter().skip(1).filter_map(|word| word.to_str());
-    let is_question = |word: &str| !word.starts_with('-') && word.trim().contains(char::is_whitespace);
-    let mut decisive = words.filter(|word| is_question(word) || commands.find_subcommand(word).is_some());
-    decisive.next().is_some_and(is_question)
+    for word in arguments.iter().skip(1).filter_map(|word| word.to_str()) {
+        if !word.starts_with('-') && word.trim().contains(char::is_whitespace) {
+            return true;
+        }
+        if commands.find_subcommand(word).is_some() {
+            return false;
+        }
+    }
+    false
 }
 
 /// Refuses a clock before 1970, with which records and ids could not hold the time at which they were made.
@@ -143,13 +151,12 @@ fn dispatch(cli: &Cli, words: &[OsString], output: &Output) -> anyhow::Result<Ex
         Command::Chat(args) => commands::chat::chat(args, words, output),
         Command::Sessions(args) => commands::sessions::sessions(args, output),
         Command::Batch(args) => commands::batch::batch(args, output),
-        Command::Results(args) => commands::results::tell(args, output),
+        Command::Results(args) => commands::results::results(args, output),
         Command::Eval(args) => commands::eval::eval(args, output),
         Command::Serve(args) => commands::serve::serve(args, output),
         Command::Mcp(args) => commands::mcp::mcp(args, output),
-        Command::Health(args) => commands::health::health(args, output),
+        Command::Health(args) => commands::serve::health(args, output),
         Command::Calibrate(args) => commands::calibrate::calibrate(args, output),
-        Command::Pilot(args) => commands::pilot::pilot(args, output),
         Command::Approve(args) => commands::approve::approve(args, output),
         Command::Review(args) => commands::review::review(args, output),
         Command::Keys(args) => commands::keys::keys(args, output),

@@ -11,7 +11,7 @@ use textwrap::{Options, WordSplitter};
 use tracing_subscriber::EnvFilter;
 
 use super::args::{Color, Format, Global, LogFormat};
-use super::moving;
+use super::spinner;
 use protocol::core::ExitCode;
 use protocol::text::escape;
 
@@ -43,9 +43,8 @@ enum StoryForm {
 impl Output {
     pub(super) fn new(global: &Global) -> Self {
         let is_terminal = std::io::stderr().is_terminal();
-        let wanted = is_terminal && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
         let color = match global.color {
-            Color::Auto => wanted,
+            Color::Auto => is_terminal && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()),
             Color::Always => true,
             Color::Never => false,
         };
@@ -110,22 +109,32 @@ impl Output {
         }
     }
 
-    /// Writes a line to stdout.
     pub(super) fn line(&self, text: &str) -> anyhow::Result<()> {
         self.print(&format!("{text}\n"))
     }
 
+    /// Writes the result of a command: a line for people, or JSON for programs.
+    pub(super) fn line_or_json(&self, line: &str, value: &Value) -> anyhow::Result<()> {
+        if self.format == Format::Text { self.line(line) } else { self.json(value) }
+    }
+
+    pub(super) fn lines(&self, lines: impl IntoIterator<Item = String>) -> anyhow::Result<()> {
+        for line in lines {
+            self.line(&line)?;
+        }
+        Ok(())
+    }
+
     /// Writes a JSON document to stdout. With `--format jsonl`, each item of an array is a line.
     pub(super) fn json(&self, value: &Value) -> anyhow::Result<()> {
-        match (self.format, value) {
-            (Format::Jsonl, Value::Array(items)) => {
-                items.iter().try_for_each(|item| self.line(&item.to_string()))
-            }
-            (Format::Jsonl, _) => self.line(&value.to_string()),
-            (Format::Text | Format::Json | Format::Own(_), _) => {
-                self.line(&serde_json::to_string_pretty(value)?)
-            }
+        if self.format != Format::Jsonl {
+            return self.line(&serde_json::to_string_pretty(value)?);
         }
+        let Value::Array(items) = value else { return self.line(&value.to_string()) };
+        for item in items {
+            self.line(&item.to_string())?;
+        }
+        Ok(())
     }
 
     /// Prints a line of the story, unless `--quiet` is given.
@@ -136,25 +145,25 @@ impl Output {
     }
 
     /// Prints the last line of a process that ends now, in place of the moving lines.
-    pub(super) fn at_once(&self, text: &str) {
-        moving::end();
+    pub(super) fn print_last(&self, text: &str) {
+        spinner::end();
         self.status(text);
     }
 
     /// Prints a line that matters even with `--quiet`. On a terminal it is broken between words.
     pub(super) fn warn(&self, text: &str) {
-        self.tell("INFO", text);
+        self.print_story("INFO", text);
     }
 
     /// Prints a line of the story. Its level is in the log of JSON alone.
-    fn tell(&self, level: &str, text: &str) {
+    fn print_story(&self, level: &str, text: &str) {
         let text = match self.story {
-            StoryForm::Terminal => wrapped(text, self.columns()),
+            StoryForm::Terminal => wrap(text, self.columns()),
             StoryForm::Plain => text.to_owned(),
             StoryForm::Timed => format!("{} {text}", now()),
             StoryForm::Json => return log_as_json(level, text),
         };
-        say(&text);
+        print_to_stderr(&text);
     }
 
     /// Returns the columns of the terminal but one: some terminals break a line that ends in the last column.
@@ -168,7 +177,6 @@ impl Output {
         self.story == StoryForm::Terminal && !self.quiet
     }
 
-    /// Returns whether `--verbose` is given.
     pub(super) fn is_verbose(&self) -> bool {
         self.verbose > 0
     }
@@ -182,7 +190,7 @@ impl Output {
     pub(super) fn error(&self, error: &anyhow::Error, code: ExitCode) {
         // Messages may quote files, servers and models.
         let message = escape::terminal(&format!("{error:#}"));
-        self.tell("ERROR", &format!("{}: {message}", self.paint("error", "1;31")));
+        self.print_story("ERROR", &format!("{}: {message}", self.paint("error", "1;31")));
         if matches!(self.format, Format::Json | Format::Jsonl) {
             json_error(&message, code);
         }
@@ -199,7 +207,7 @@ struct Above;
 
 impl Write for Above {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        moving::above(|| std::io::stderr().lock().write(bytes))
+        spinner::above(|| std::io::stderr().lock().write(bytes))
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
@@ -208,42 +216,44 @@ impl Write for Above {
 }
 
 /// Returns a text with line breaks between its words, where a terminal of this width needs them. A quoted line stays quoted.
-pub(super) fn wrapped(text: &str, width: usize) -> String {
+pub(super) fn wrap(text: &str, width: usize) -> String {
     let options = Options::new(width).break_words(false).word_splitter(WordSplitter::NoHyphenation);
-    let line = |line: &str| {
+    let mut lines = Vec::new();
+    for line in glue_commands(text, width).lines() {
         let indent = line.len() - line.trim_start().len();
         let indent =
             if line.starts_with("> ") { "> ".to_owned() } else { " ".repeat((indent + 2).min(width / 2)) };
-        textwrap::fill(line, options.clone().subsequent_indent(&indent))
-    };
-    glued(text, width).lines().map(line).collect::<Vec<_>>().join("\n").replace(GLUE, " ")
+        lines.push(textwrap::fill(line, options.clone().subsequent_indent(&indent)));
+    }
+    lines.join("\n").replace(GLUE, " ")
 }
 
 /// A space at which no line is broken.
 const GLUE: char = '\u{a0}';
 
 /// Returns the text with glue in the commands that it quotes and that fit on a line, so that each can be copied.
-fn glued(text: &str, width: usize) -> String {
-    let mut is_quoted = false;
-    let parts = text.split('`').map(|part| {
+fn glue_commands(text: &str, width: usize) -> String {
+    let mut parts = Vec::new();
+    for (number, part) in text.split('`').enumerate() {
+        // Every second part is between two quotes.
+        let is_quoted = number % 2 == 1;
         let is_command = is_quoted && part.starts_with("consensus ") && measure_text_width(part) + 4 < width;
-        is_quoted = !is_quoted;
-        if is_command { part.replace(' ', &GLUE.to_string()) } else { part.to_owned() }
-    });
-    parts.collect::<Vec<_>>().join("`")
+        parts.push(if is_command { part.replace(' ', &GLUE.to_string()) } else { part.to_owned() });
+    }
+    parts.join("`")
 }
 
 /// Writes a line of the story to stderr as a JSON object.
 pub(super) fn log_as_json(level: &str, text: &str) {
     let message = console::strip_ansi_codes(text);
     let line = json!({"timestamp": now().to_string(), "level": level, "message": message.trim()});
-    say(&line.to_string());
+    print_to_stderr(&line.to_string());
 }
 
 /// Writes a line to stderr in one piece, so that nothing comes between its text and its line break.
-fn say(line: &str) {
+fn print_to_stderr(line: &str) {
     // A closed stderr must not end a run.
-    let _ = moving::above(|| std::io::stderr().lock().write_all(format!("{line}\n").as_bytes()));
+    let _ = spinner::above(|| std::io::stderr().lock().write_all(format!("{line}\n").as_bytes()));
 }
 
 fn now() -> Rfc3339Timestamp {

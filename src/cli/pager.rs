@@ -11,9 +11,8 @@ use std::sync::atomic::AtomicBool;
 use console::Term;
 use signal_hook::consts::SIGINT;
 
-use super::output::{Output, wrapped};
+use super::output::{Output, wrap};
 
-/// The variable that names the pager.
 const VARIABLE: &str = "PAGER";
 
 /// The pager if that variable is not set.
@@ -31,25 +30,20 @@ pub(super) fn print(text: &str, output: &Output) -> anyhow::Result<()> {
         return output.print(text);
     }
     let (rows, columns) = Term::stdout().size();
-    let text = wrapped(text, usize::from(columns).saturating_sub(1)) + "\n";
-    if text.lines().count() >= usize::from(rows) && paged(&text) {
+    let text = wrap(text, usize::from(columns).saturating_sub(1)) + "\n";
+    if text.lines().count() >= usize::from(rows) && show_in_pager(&text) {
         return Ok(());
     }
     output.print(&text)
 }
 
 /// Shows a text in the pager. Returns false if no pager can be started.
-fn paged(text: &str) -> bool {
+fn show_in_pager(text: &str) -> bool {
     let named = std::env::var(VARIABLE).unwrap_or_else(|_| USUAL.to_owned());
-    let Some((program, words)) = shlex::split(&named).and_then(|words| {
-        let mut words = words.into_iter();
-        Some((words.next()?, words.collect::<Vec<_>>()))
-    }) else {
-        return false;
-    };
+    let Some(words) = shlex::split(&named) else { return false };
+    let Some((program, words)) = words.split_first() else { return false };
     // Ctrl-C is for the pager. Some pagers outlive it, and would otherwise compete with the shell for the terminal.
-    let heard = Arc::new(AtomicBool::new(false));
-    let ignored = signal_hook::flag::register(SIGINT, heard);
+    let ignored = signal_hook::flag::register(SIGINT, Arc::new(AtomicBool::new(false)));
     let mut command = Command::new(program);
     if std::env::var_os(LESS).is_none() {
         command.env(LESS, LESS_USUAL);

@@ -8,12 +8,12 @@ use indicatif::ProgressBar;
 use serde_json::Value;
 
 use super::args::Format;
-use super::live::{HEAD_COLUMNS, Live, first_words, last_words, spinner};
+use super::live::{HEAD_COLUMNS, Live, first_words, last_words, new_spinner};
 use super::output::Output;
 use crate::engine::{Observer, RunEvent};
 use crate::journal::{Executed, Executor, Record, Replied};
 use crate::provider::ProviderError;
-use crate::run::{Notices, Waiting};
+use crate::run::{Reporter, Spinner};
 use protocol::core::Usage;
 use protocol::panel::Scores;
 use protocol::text::{counted, escape, extract};
@@ -25,7 +25,6 @@ const INDENT: &str = "          ";
 /// The smallest width of a reply's content beside its figures, in columns.
 const WHAT_MIN: usize = 16;
 
-/// The printer of a run's story.
 pub(super) struct ProgressPrinter {
     output: Output,
     live: Live,
@@ -43,18 +42,17 @@ impl ProgressPrinter {
         self.output.status(text);
     }
 
-    /// Removes the moving lines.
     pub(super) fn finish(&self) {
         self.live.finish();
     }
 
     /// Prints a reply and the usage that it is charged with. `took` is the time of the call, if it is known.
-    pub(super) fn reply(&self, agent: &str, replied: &Replied, usage: Usage, took: Option<Duration>) {
+    pub(super) fn print_reply(&self, agent: &str, replied: &Replied, usage: Usage, took: Option<Duration>) {
         let call = replied.call;
         let what = match call.step {
             Step::Think => "thinks".to_owned(),
             Step::Sample => format!("“{}”", escape::excerpt(last_line(&replied.reply.text))),
-            Step::Envelope => envelope_line(&replied.reply),
+            Step::Envelope => describe_envelope(&replied.reply),
             Step::Choose => "chooses".to_owned(),
             Step::Weigh => "compares".to_owned(),
         };
@@ -78,60 +76,64 @@ impl ProgressPrinter {
             Some(room) => (first_words(&what, room), figures),
             None => (what, figures),
         };
-        let dim = |text: &str| self.output.paint(text, "2");
-        let name = self.live.name(agent);
-        let line = format!("{}{name}{again}: {what}  {}", dim(&head), dim(&figures));
+        let name = self.live.paint_name(agent);
+        let line = format!("{}{name}{again}: {what}  {}", self.dim(&head), self.dim(&figures));
         self.status(line.trim_end());
         if matches!(call.step, Step::Think | Step::Sample) {
-            self.thoughts(&replied.reply.text);
+            self.print_thoughts(&replied.reply.text);
         }
     }
 
+    fn dim(&self, text: &str) -> String {
+        self.output.paint(text, "2")
+    }
+
     /// Shows a person an agent's thoughts: all of them with `--verbose`, or else their end.
-    fn thoughts(&self, text: &str) {
+    fn print_thoughts(&self, text: &str) {
         let Some(width) = self.output.width() else { return };
-        let shown = if self.output.is_verbose() {
-            let line = |line: &str| format!("{INDENT}{}", self.output.paint(line, "2"));
-            escape::terminal(text).lines().map(line).collect::<Vec<_>>().join("\n")
-        } else {
-            let end =
-                last_words(&escape::terminal(&escape::one_line(text)), width.saturating_sub(INDENT.len()));
-            format!("{INDENT}{}", self.output.paint(&end, "2"))
-        };
-        self.status(&shown);
+        if !self.output.is_verbose() {
+            let room = width.saturating_sub(INDENT.len());
+            let end = last_words(&escape::terminal(&escape::one_line(text)), room);
+            self.status(&format!("{INDENT}{}", self.dim(&end)));
+            return;
+        }
+        let mut lines = Vec::new();
+        for line in escape::terminal(text).lines() {
+            lines.push(format!("{INDENT}{}", self.dim(line)));
+        }
+        self.status(&lines.join("\n"));
     }
 
     /// Reports a fault that may pass: in a moving line, or once if no line moves.
-    fn again(&self, error: &ProviderError, wait: Duration) {
+    fn report_retry(&self, error: &ProviderError, wait: Duration) {
         let why = escape::terminal(&error.to_string());
-        if self.live.moves() {
-            self.live.trouble(format!("trying again in {:.0} s: {why}", wait.as_secs_f64().ceil()));
+        if self.live.has_line() {
+            self.live.show_trouble(format!("trying again in {:.0} s: {why}", wait.as_secs_f64().ceil()));
         } else if *self.trouble.borrow() != why {
             self.output.status(&format!("{why}; trying again"));
         }
         self.trouble.replace(why);
     }
 
-    /// Reports the end of an execution.
-    pub(super) fn executed(&self, executed: &Executed, execution: &Execution) {
+    pub(super) fn print_execution(&self, executed: &Executed, execution: &Execution) {
         self.live.end_execution();
         let Executed { by, result, took_ms, .. } = executed;
         let end = result.end;
-        let said = result.last_line().map(escape::excerpt).unwrap_or_default();
-        let why = if said.is_empty() { String::new() } else { format!(": {said}") };
+        let printed = result.last_line().map(escape::excerpt).unwrap_or_default();
+        let why = if printed.is_empty() { String::new() } else { format!(": {printed}") };
         let text = escape::excerpt(execution.text());
         let line = match (by, end.is_success()) {
             (Executor::Command(_), true) => format!("the check passes “{text}”"),
             (Executor::Command(_), false) => format!("the check refuses “{text}”, it {end}{why}"),
-            (Executor::Interpreter(_), true) => format!("the program prints “{said}”"),
+            (Executor::Interpreter(_), true) => format!("the program prints “{printed}”"),
             (Executor::Interpreter(_), false) => format!("the program {end}{why}"),
         };
         let seconds = Duration::from_millis(*took_ms).as_secs_f64();
         let line = escape::terminal(&format!("{line}  [{seconds:.1} s]"));
-        self.status(&format!("{INDENT}{}", self.output.paint(&line, "2")));
+        self.status(&format!("{INDENT}{}", self.dim(&line)));
     }
 
-    fn written(&self, record: &Record) {
+    fn print_record(&self, record: &Record) {
         if self.output.format == Format::Jsonl {
             // A record that was serialised before can be serialised again, and a reader that has gone away is not an error.
             let line = serde_json::to_string(record).unwrap_or_default();
@@ -154,8 +156,8 @@ impl WaitPrinter {
     /// Begins to wait for `what`.
     pub(super) fn new(output: Output, what: &str) -> Self {
         let printer =
-            Self { output, spinner: spinner(output), next: Cell::new(30), what: RefCell::default() };
-        printer.now(what);
+            Self { output, spinner: new_spinner(output), next: Cell::new(30), what: RefCell::default() };
+        printer.set_message(what);
         printer
     }
 }
@@ -168,8 +170,8 @@ impl Drop for WaitPrinter {
     }
 }
 
-impl Waiting for WaitPrinter {
-    fn now(&self, what: &str) {
+impl Spinner for WaitPrinter {
+    fn set_message(&self, what: &str) {
         match &self.spinner {
             Some(bar) => {
                 let width = self.output.width().unwrap_or(usize::MAX).saturating_sub(HEAD_COLUMNS);
@@ -181,12 +183,12 @@ impl Waiting for WaitPrinter {
         what.clone_into(&mut self.what.borrow_mut());
     }
 
-    fn tell(&self, line: &str) {
+    fn print(&self, line: &str) {
         self.output.warn(line);
     }
 
     /// Prints a line now and then, each after twice the time of the last.
-    fn since(&self, after: Duration) {
+    fn set_elapsed(&self, after: Duration) {
         let seconds = after.as_secs();
         if self.spinner.is_none() && seconds >= self.next.get() {
             self.output.status(&format!("still waiting after {seconds} s"));
@@ -194,18 +196,18 @@ impl Waiting for WaitPrinter {
         }
     }
 
-    fn done(self: Box<Self>, line: &str) {
+    fn finish(self: Box<Self>, line: &str) {
         // If no line moves, the last line may be the same.
-        let is_told = self.spinner.is_none() && *self.what.borrow() == line;
+        let is_printed = self.spinner.is_none() && *self.what.borrow() == line;
         let output = self.output;
         drop(self);
-        if !is_told {
+        if !is_printed {
             output.status(line);
         }
     }
 }
 
-impl Notices for Output {
+impl Reporter for Output {
     fn status(&self, line: &str) {
         Output::status(self, line);
     }
@@ -214,7 +216,7 @@ impl Notices for Output {
         Output::warn(self, line);
     }
 
-    fn wait_for(&self, what: &str) -> Box<dyn Waiting + '_> {
+    fn wait_for(&self, what: &str) -> Box<dyn Spinner + '_> {
         Box::new(WaitPrinter::new(*self, what))
     }
 }
@@ -229,21 +231,21 @@ impl Observer for ProgressPrinter {
     fn on_event(&self, event: RunEvent<'_>) {
         match event {
             RunEvent::Writing | RunEvent::Failed { .. } => {}
-            RunEvent::Written(record) => self.written(record),
+            RunEvent::Written(record) => self.print_record(record),
             RunEvent::Calling { agent, ask } => {
                 if let Some(why) = &ask.refused {
                     let line =
                         escape::terminal(&format!("{agent}'s reply was rejected: {why}; asking again"));
-                    self.status(&format!("{INDENT}{}", self.output.paint(&line, "2")));
+                    self.status(&format!("{INDENT}{}", self.dim(&line)));
                 }
                 self.live.begin(agent, ask.call);
             }
             RunEvent::Streaming { call, tokens, text } => self.live.receive(call, tokens, text),
-            RunEvent::Again { error, wait, .. } => self.again(error, wait),
+            RunEvent::Again { error, wait, .. } => self.report_retry(error, wait),
             RunEvent::Answered { agent, replied, usage, took } => {
                 self.trouble.borrow_mut().clear();
                 self.live.end(replied.call);
-                self.reply(agent, replied, usage, Some(took));
+                self.print_reply(agent, replied, usage, Some(took));
             }
             RunEvent::Remarked { agent, remark } => self.status(&format!("{INDENT}{agent}: {remark}")),
             RunEvent::Cancelled { agent, call } => {
@@ -251,7 +253,7 @@ impl Observer for ProgressPrinter {
                 self.status(&format!("{INDENT}{agent}: cancelled, it can no longer change the result"));
             }
             RunEvent::Executing { .. } => self.live.begin_execution(),
-            RunEvent::Executed { executed, execution } => self.executed(executed, execution),
+            RunEvent::Executed { executed, execution } => self.print_execution(executed, execution),
             RunEvent::Stopping { at_once: false } => {
                 self.status("finishing calls in flight; press Ctrl-C again to stop now");
             }
@@ -261,21 +263,22 @@ impl Observer for ProgressPrinter {
 }
 
 /// Returns one line about an answer or a ballot of a panel.
-fn form_line(value: &Value) -> String {
+fn describe_form(value: &Value) -> String {
     if let Some(answer) = value.get("response") {
-        return answers(answer);
+        return describe_answer(answer);
     }
-    // A model may write any number here, even one that is not a valid score.
-    let scores =
-        |mark: &Value| Scores::CRITERIA.iter().filter_map(|name| mark[name].as_u64()).collect::<Vec<_>>();
-    let total = |mark: &Value| scores(mark).into_iter().fold(0, u64::saturating_add);
-    let marks = value.as_object().into_iter().flatten();
-    if marks.clone().all(|(_, mark)| scores(mark).is_empty()) {
+    let (mut totals, mut has_score) = (Vec::new(), false);
+    for (label, mark) in value.as_object().into_iter().flatten() {
+        // A model may write any number here, even one that is not a valid score.
+        let scores: Vec<u64> = Scores::CRITERIA.iter().filter_map(|name| mark[name].as_u64()).collect();
+        has_score |= !scores.is_empty();
+        let total = scores.into_iter().fold(0, u64::saturating_add);
+        totals.push(format!("{} {total}", escape::excerpt(label)));
+    }
+    if !has_score {
         return format!("writes {}", escape::excerpt(&value.to_string()));
     }
-    let marks: Vec<String> =
-        marks.map(|(label, mark)| format!("{} {}", escape::excerpt(label), total(mark))).collect();
-    format!("scores {}", marks.join(", "))
+    format!("scores {}", totals.join(", "))
 }
 
 /// Returns the last line of a text that is not empty, in which a voter gives its answer.
@@ -283,14 +286,14 @@ fn last_line(text: &str) -> &str {
     text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default()
 }
 
-fn answers(answer: &Value) -> String {
+fn describe_answer(answer: &Value) -> String {
     let text = answer.as_str().map_or_else(|| answer.to_string(), str::to_owned);
     format!("answers “{}”", escape::excerpt(&text))
 }
 
 /// Returns one line about a reply that should be an envelope. It shows what the agent claims; the protocol decides whether the claim
 /// counts.
-fn envelope_line(reply: &Reply) -> String {
+fn describe_envelope(reply: &Reply) -> String {
     let object = extract(&reply.text).map_or(reply.text.as_str(), |found| found.object);
     let Ok(value) = serde_json::from_str::<Value>(object) else {
         let is_program = reply.text.contains("```");
@@ -300,22 +303,22 @@ fn envelope_line(reply: &Reply) -> String {
             format!("writes no valid JSON: {}", escape::excerpt(&reply.text))
         };
     };
-    let field = |name: &str| escape::excerpt(value[name].as_str().unwrap_or_default());
     let measured = reply.yes.map(|yes| f64::from(yes) / 10_000.0);
     let confidence = measured.or(value["confidence"].as_f64());
     if let Some(findings) = value["findings"].as_array() {
-        let (verdict, sure) = (field("verdict"), value["confidence"].as_u64().unwrap_or_default());
+        let sure = value["confidence"].as_u64().unwrap_or_default();
+        let (verdict, summary) = (excerpt_field(&value, "verdict"), excerpt_field(&value, "summary"));
         let found = counted(findings.len(), "finding");
-        return format!("{verdict}, {found}, {sure} % sure: {}", field("summary"));
+        return format!("{verdict}, {found}, {sure} % sure: {summary}");
     }
     let is_council = ["framing", "checks", "veto", "confidence"].iter().any(|name| !value[name].is_null());
     if is_council {
         let checks = counted(value["checks"].as_array().map_or(0, Vec::len), "check");
         let what = match (value["framing"].is_string(), value.get("response").is_some()) {
-            (true, _) => format!("reads it as “{}”", field("framing")),
-            (false, true) => answers(&value["response"]),
+            (true, _) => format!("reads it as “{}”", excerpt_field(&value, "framing")),
+            (false, true) => describe_answer(&value["response"]),
             (false, false) if value["veto"] == true => {
-                format!("vetoes after {checks}: {}", field("reasoning"))
+                format!("vetoes after {checks}: {}", excerpt_field(&value, "reasoning"))
             }
             (false, false) => format!("passes it after {checks}"),
         };
@@ -324,7 +327,7 @@ fn envelope_line(reply: &Reply) -> String {
         return format!("{what}, {confidence}");
     }
     if value["status"].is_null() && value["final_solution"].is_null() {
-        return form_line(&value);
+        return describe_form(&value);
     }
     let solution = &value["final_solution"];
     let text = match (solution["accepts"].as_str(), &solution["canonical_text"]) {
@@ -333,5 +336,9 @@ fn envelope_line(reply: &Reply) -> String {
         (None, Value::String(text)) => format!(", “{}”", escape::excerpt(text)),
         (None, value) => format!(", {}", escape::excerpt(&value.to_string())),
     };
-    format!("{}{text}", field("status"))
+    format!("{}{text}", excerpt_field(&value, "status"))
+}
+
+fn excerpt_field(value: &Value, name: &str) -> String {
+    escape::excerpt(value[name].as_str().unwrap_or_default())
 }

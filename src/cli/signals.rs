@@ -17,7 +17,7 @@ use signal_hook::iterator::Signals;
 use signal_hook::low_level;
 use tokio::sync::watch;
 
-use super::error::{Interrupted, TooLate};
+use super::error::EarlyEnd;
 use super::output::Output;
 use crate::engine::StopRequest;
 use protocol::core::ExitCode;
@@ -33,37 +33,28 @@ pub(super) fn was_heard() -> bool {
     HEARD.load(Ordering::SeqCst)
 }
 
-/// The phase of a command.
-#[derive(Clone, Copy, Eq, PartialEq)]
-enum Phase {
-    /// The command reads its input and prepares.
-    Preparing,
-    /// The command makes calls and writes records.
-    Begun,
-}
-
 /// A command's connection to the threads that wait for signals.
 pub(super) struct Listening {
-    phase: Arc<Mutex<Phase>>,
+    /// Whether the command makes calls and writes records. Before that, it reads its input and prepares.
+    has_begun: Arc<Mutex<bool>>,
     stop: watch::Receiver<StopRequest>,
 }
 
 impl Listening {
-    /// Returns the receiver of a request to stop.
     pub(super) fn stop(&self) -> watch::Receiver<StopRequest> {
         self.stop.clone()
     }
 
     /// Declares that the command begins: from now on a signal asks it to stop. Returns the receiver of that request.
     pub(super) fn begin(self) -> watch::Receiver<StopRequest> {
-        *lock(&self.phase) = Phase::Begun;
+        *lock(&self.has_begun) = true;
         self.stop
     }
 }
 
 /// The messages of a command that ends early, about the state that it leaves.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Leaves {
+pub(super) struct StopMessages {
     /// The message before the command has begun.
     pub(super) unbegun: &'static str,
     /// The message after that, with the way to continue.
@@ -77,85 +68,82 @@ pub(super) const RESUMABLE: &str = "all replies received are kept; to continue: 
 pub(super) const REPEATABLE: &str = "all replies received are kept; to continue, repeat the command";
 
 /// Listens for signals and, until the command begins, waits for its deadline, counted from now.
-///
-/// # Errors
-///
-/// Returns any error of the system from setting up handlers or starting threads.
 pub(super) fn listen(
-    leaves: Leaves,
+    messages: StopMessages,
     deadline: Option<Duration>,
     output: &Output,
 ) -> anyhow::Result<Listening> {
-    let phase = Arc::new(Mutex::new(Phase::Preparing));
+    let has_begun = Arc::new(Mutex::new(false));
     let (sender, stop) = watch::channel(StopRequest::None);
     // Since SIGXFSZ is caught, a file that may not grow is a named error. Otherwise the process would die without a message.
     let signals = Signals::new([SIGINT, SIGTERM, SIGXFSZ]).context("cannot listen for signals")?;
-    let (phase_there, output) = (Arc::clone(&phase), *output);
-    let named = |name: &str| thread::Builder::new().name(name.to_owned());
-    let heeding = named("signals").spawn(move || heed(signals, &phase_there, &sender, leaves, output));
-    heeding.context("cannot start the thread that listens for signals")?;
+    let (begun, output) = (Arc::clone(&has_begun), *output);
+    thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(move || heed(signals, &begun, &sender, messages, output))
+        .context("cannot start the thread that listens for signals")?;
     if let Some(deadline) = deadline {
-        let phase = Arc::clone(&phase);
-        let waiting = named("deadline").spawn(move || {
+        let begun = Arc::clone(&has_begun);
+        let waiting = thread::Builder::new().name("deadline".to_owned()).spawn(move || {
             thread::sleep(deadline);
-            let phase = lock(&phase);
-            if *phase == Phase::Preparing {
-                leave(output, TooLate(leaves.unbegun).into(), ExitCode::Budget);
+            // While this lock is held, the command cannot begin.
+            let has_begun = lock(&begun);
+            if !*has_begun {
+                leave(output, EarlyEnd::Deadline(messages.unbegun));
             }
         });
         waiting.context("cannot start the thread that waits for the deadline")?;
     }
-    Ok(Listening { phase, stop })
+    Ok(Listening { has_begun, stop })
 }
 
 /// Acts on each signal, for as long as the process lives.
 fn heed(
     mut signals: Signals,
-    phase: &Mutex<Phase>,
+    begun: &Mutex<bool>,
     sender: &watch::Sender<StopRequest>,
-    leaves: Leaves,
+    messages: StopMessages,
     output: Output,
 ) {
     let mut has_asked = false;
     for _ in signals.forever().filter(|signal| *signal != SIGXFSZ) {
         HEARD.store(true, Ordering::SeqCst);
         // While this lock is held, the command cannot begin.
-        let phase = lock(phase);
-        match (*phase, has_asked) {
-            (Phase::Preparing, _) => leave(output, Interrupted(leaves.unbegun).into(), ExitCode::Interrupted),
-            (Phase::Begun, false) => {
-                has_asked = true;
-                // The run may be over already.
-                let _ = sender.send(StopRequest::Finish);
-            }
-            (Phase::Begun, true) => {
-                last_words(move || output.at_once(&format!("stopping now; {}", leaves.begun)));
-                low_level::exit(u8::from(ExitCode::Interrupted).into());
-            }
+        let has_begun = lock(begun);
+        if !*has_begun {
+            leave(output, EarlyEnd::Signal(messages.unbegun));
         }
+        if has_asked {
+            print_last_words(move || output.print_last(&format!("stopping now; {}", messages.begun)));
+            low_level::exit(u8::from(ExitCode::Interrupted).into());
+        }
+        has_asked = true;
+        // The run may be over already.
+        let _ = sender.send(StopRequest::Finish);
     }
 }
 
 /// Ends the process, and prints the reason if that is still possible.
-fn leave(output: Output, why: anyhow::Error, code: ExitCode) -> ! {
-    last_words(move || output.error(&why, code));
+fn leave(output: Output, why: EarlyEnd) -> ! {
+    let code = why.exit_code();
+    print_last_words(move || output.error(&why.into(), code));
     low_level::exit(u8::from(code).into())
 }
 
 /// Prints a last message, unless that takes too long: the main thread may hold the stream and wait for its reader.
-fn last_words(say: impl FnOnce() + Send + 'static) {
-    let (said, is_said) = channel();
-    let saying = thread::Builder::new().spawn(move || {
-        say();
-        let _ = said.send(());
+fn print_last_words(print: impl FnOnce() + Send + 'static) {
+    let (done, is_done) = channel();
+    let printing = thread::Builder::new().spawn(move || {
+        print();
+        let _ = done.send(());
     });
-    if saying.is_ok() {
+    if printing.is_ok() {
         // The process ends, whether or not the message is out.
-        let _ = is_said.recv_timeout(LAST_WORDS_MAX);
+        let _ = is_done.recv_timeout(LAST_WORDS_MAX);
     }
 }
 
-fn lock(phase: &Mutex<Phase>) -> MutexGuard<'_, Phase> {
-    // A phase is valid even after a panic of the thread that set it.
-    phase.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(has_begun: &Mutex<bool>) -> MutexGuard<'_, bool> {
+    // The value is valid even after a panic of the thread that set it.
+    has_begun.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -7,6 +7,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use console::{Alignment, measure_text_width, pad_str};
+use serde_json::Value;
+
+use protocol::text::escape;
 
 /// The smallest length of a short id, in characters.
 const SHORT_MIN: usize = 6;
@@ -17,7 +20,6 @@ const SPACE: usize = 2;
 /// The smallest width of a column that is cut.
 const CUT_MIN: usize = 8;
 
-/// A table.
 #[derive(Clone, Debug)]
 pub(super) struct Table<const N: usize> {
     pub(super) heading: [&'static str; N],
@@ -61,11 +63,18 @@ impl<const N: usize> Table<N> {
 /// minute begin alike.
 pub(super) fn short_length(ids: &[String]) -> usize {
     let longest = ids.iter().map(|id| id.chars().count()).max().unwrap_or(SHORT_MIN);
-    let is_unique = |length: &usize| {
-        let ends: BTreeSet<&str> = ids.iter().map(|id| end(id, *length)).collect();
-        ends.len() == ids.len()
-    };
-    (SHORT_MIN..longest).find(is_unique).unwrap_or(longest)
+    for length in SHORT_MIN..longest {
+        let ends: BTreeSet<&str> = ids.iter().map(|id| end(id, length)).collect();
+        if ends.len() == ids.len() {
+            return length;
+        }
+    }
+    longest
+}
+
+/// Returns the text of a row's field, harmless to a terminal.
+pub(super) fn cell(row: &Value, name: &str) -> String {
+    escape::terminal(row[name].as_str().unwrap_or_default())
 }
 
 /// Returns the last characters of an id.

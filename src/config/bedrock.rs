@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use etcetera::home_dir;
 use ini::Ini;
 
-use super::chosen::{Chosen, check_url};
+use super::chosen::{Chosen, RETRIES, require_safe_url};
 use super::error::ConfigError;
 use super::file::FileConfig;
 use super::origin::{Origin, Sourced};
@@ -25,7 +25,6 @@ pub(super) fn bedrock_endpoint(
     file: &FileConfig,
     model: &str,
 ) -> Result<BedrockEndpoint, ConfigError> {
-    let usage = |why: &str| Err(ConfigError::Usage(why.to_owned()));
     if model.is_empty() {
         return usage("name the model after `bedrock:`, such as bedrock:amazon.nova-lite-v1:0");
     }
@@ -38,7 +37,7 @@ pub(super) fn bedrock_endpoint(
         return usage("`.` and `..` are not model names");
     }
     let profile = file.bedrock.profile.clone();
-    if let Some(name) = profile.clone().or_else(|| set("AWS_PROFILE"))
+    if let Some(name) = profile.clone().or_else(|| variable("AWS_PROFILE"))
         && !has_profile(&name)
     {
         let why = format!("there is no AWS profile `{name}` in ~/.aws/config or ~/.aws/credentials");
@@ -50,19 +49,22 @@ pub(super) fn bedrock_endpoint(
         );
     };
     let base_url = base_url(file, &region)?;
-    check_url(&base_url, chosen.allow_http || file.allow_http.unwrap_or(false))?;
-    let common = super::chosen::common(chosen, file);
+    require_safe_url(&base_url, chosen.allows_http(file))?;
     Ok(BedrockEndpoint {
         base_url,
         region,
         model: model.to_owned(),
         profile,
-        stream: common.stream,
-        retries: common.retries,
-        timeouts: common.timeouts,
-        calls_at_once: common.calls_at_once,
+        stream: chosen.streams(file),
+        retries: file.retries.unwrap_or(RETRIES),
+        timeouts: chosen.timeouts(file),
+        calls_at_once: file.calls_at_once,
         price: file.price_of(&format!("{BEDROCK}:{model}"), BEDROCK, model),
     })
+}
+
+fn usage<T>(why: &str) -> Result<T, ConfigError> {
+    Err(ConfigError::Usage(why.to_owned()))
 }
 
 /// Checks that a journal's endpoint may be used again. A journal is not trusted, so it must not choose where a signed request or a
@@ -71,7 +73,7 @@ pub(super) fn bedrock_endpoint(
 /// # Errors
 ///
 /// Returns [`ConfigError::Usage`] with the setting to make.
-pub(super) fn vouch(
+pub(super) fn require_known(
     endpoint: &BedrockEndpoint,
     chosen: &Chosen,
     file: &FileConfig,
@@ -85,44 +87,45 @@ pub(super) fn vouch(
         return Err(ConfigError::Usage(why));
     }
     if endpoint.profile != file.bedrock.profile {
-        let name = |profile: &Option<String>| profile.clone().unwrap_or_else(|| "none".to_owned());
         let why = format!(
             "the journal names the AWS profile {}, and `profile` in [bedrock] of consensus.toml is {}; make them the same",
-            name(&endpoint.profile),
-            name(&file.bedrock.profile)
+            endpoint.profile.as_deref().unwrap_or("none"),
+            file.bedrock.profile.as_deref().unwrap_or("none")
         );
         return Err(ConfigError::Usage(why));
     }
-    check_url(url, chosen.allow_http || file.allow_http.unwrap_or(false))
+    require_safe_url(url, chosen.allows_http(file))
 }
 
 /// Returns the values with which an endpoint is called, each with its origin.
 pub(super) fn explain(endpoint: &BedrockEndpoint, file: &FileConfig) -> Vec<Sourced> {
-    let origin = |key: &str, variables: &[&'static str], other: Origin| {
-        let from_file = file.setting(["bedrock", key]).map(|setting| Origin::File(setting.place()));
-        let variable =
-            || variables.iter().find(|name| set(name).is_some()).map(|name| Origin::Variable(name));
-        from_file.or_else(variable).unwrap_or(other)
-    };
-    let region = origin("region", &["AWS_REGION", "AWS_DEFAULT_REGION"], Origin::AwsFile);
-    let base_url = origin("base_url", &["AWS_ENDPOINT_URL_BEDROCK_RUNTIME"], Origin::BuiltIn);
-    let mut told = vec![
+    let region = find_origin(file, "region", &["AWS_REGION", "AWS_DEFAULT_REGION"], Origin::AwsFile);
+    let base_url = find_origin(file, "base_url", &["AWS_ENDPOINT_URL_BEDROCK_RUNTIME"], Origin::BuiltIn);
+    let mut values = vec![
         Sourced::new("bedrock.base_url", &endpoint.base_url, base_url),
         Sourced::new("bedrock.region", &endpoint.region, region),
     ];
-    if let Some(profile) = endpoint.profile.clone().or_else(|| set("AWS_PROFILE")) {
-        told.push(Sourced::new(
-            "bedrock.profile",
-            &profile,
-            origin("profile", &["AWS_PROFILE"], Origin::BuiltIn),
-        ));
+    if let Some(profile) = endpoint.profile.clone().or_else(|| variable("AWS_PROFILE")) {
+        let origin = find_origin(file, "profile", &["AWS_PROFILE"], Origin::BuiltIn);
+        values.push(Sourced::new("bedrock.profile", &profile, origin));
     }
-    told
+    values
+}
+
+/// Returns the origin of a setting of `[bedrock]`: the file, one of these variables, or `other`.
+fn find_origin(file: &FileConfig, key: &str, variables: &[&'static str], other: Origin) -> Origin {
+    if let Some(setting) = file.setting(["bedrock", key]) {
+        return Origin::File(setting.place());
+    }
+    match variables.iter().find(|name| variable(name).is_some()) {
+        Some(name) => Origin::Variable(name),
+        None => other,
+    }
 }
 
 /// Returns the base URL of the service in a Region.
 fn base_url(file: &FileConfig, region: &str) -> Result<String, ConfigError> {
-    let named = file.bedrock.base_url.clone().or_else(|| set("AWS_ENDPOINT_URL_BEDROCK_RUNTIME"));
+    let named = file.bedrock.base_url.clone().or_else(|| variable("AWS_ENDPOINT_URL_BEDROCK_RUNTIME"));
     if let Some(url) = named {
         return Ok(url.trim_end_matches('/').to_owned());
     }
@@ -137,38 +140,43 @@ fn base_url(file: &FileConfig, region: &str) -> Result<String, ConfigError> {
 
 fn region(file: &FileConfig) -> Option<String> {
     let own = file.bedrock.region.clone();
-    own.or_else(|| set("AWS_REGION")).or_else(|| set("AWS_DEFAULT_REGION")).or_else(|| profile_region(file))
+    own.or_else(|| variable("AWS_REGION"))
+        .or_else(|| variable("AWS_DEFAULT_REGION"))
+        .or_else(|| profile_region(file))
 }
 
 /// Returns the Region of the profile in AWS's own configuration, if there is one.
 fn profile_region(file: &FileConfig) -> Option<String> {
-    let profile = file.bedrock.profile.clone().or_else(|| set("AWS_PROFILE"));
-    let section = section(profile.as_deref().unwrap_or("default"));
-    own_file("AWS_CONFIG_FILE", "config")?.get_from(Some(section), "region").map(str::to_owned)
+    let profile = file.bedrock.profile.clone().or_else(|| variable("AWS_PROFILE"));
+    let section = section_name(profile.as_deref().unwrap_or("default"));
+    read_aws_file("AWS_CONFIG_FILE", "config")?.get_from(Some(section), "region").map(str::to_owned)
 }
 
 /// Returns whether one of AWS's own files has a profile.
 fn has_profile(name: &str) -> bool {
-    let is_in = |variable, file, section: &str| {
-        own_file(variable, file).is_some_and(|file| file.section(Some(section)).is_some())
-    };
-    is_in("AWS_CONFIG_FILE", "config", &section(name))
-        || is_in("AWS_SHARED_CREDENTIALS_FILE", "credentials", name)
+    has_section("AWS_CONFIG_FILE", "config", &section_name(name))
+        || has_section("AWS_SHARED_CREDENTIALS_FILE", "credentials", name)
+}
+
+fn has_section(variable: &str, file: &str, section: &str) -> bool {
+    read_aws_file(variable, file).is_some_and(|file| file.section(Some(section)).is_some())
 }
 
 /// Returns the name of a profile's section in `~/.aws/config`.
-fn section(profile: &str) -> String {
+fn section_name(profile: &str) -> String {
     if profile == "default" { profile.to_owned() } else { format!("profile {profile}") }
 }
 
 /// Reads one of AWS's own files, whose place may be set by a variable.
-fn own_file(variable: &str, name: &str) -> Option<Ini> {
-    let path = set(variable).map(PathBuf::from);
-    let path = path.or_else(|| home_dir().ok().map(|home| home.join(".aws").join(name)))?;
+fn read_aws_file(place: &str, name: &str) -> Option<Ini> {
+    let path = match variable(place) {
+        Some(path) => PathBuf::from(path),
+        None => home_dir().ok()?.join(".aws").join(name),
+    };
     Ini::load_from_file(path).ok()
 }
 
 /// Returns an environment variable that is set and not empty.
-fn set(name: &str) -> Option<String> {
+fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }

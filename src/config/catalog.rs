@@ -2,17 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use super::bounded;
+use super::bounded_read::read_roleset_file;
 use super::check::check;
 use super::default_roleset::ANY_VOTE;
 use super::embedded::EMBEDDED_ROLESETS;
-use super::error::{ConfigError, Problem};
-use super::nearest::did_you_mean;
+use super::error::{ConfigError, Problem, did_you_mean};
 use super::packs::Packs;
 use super::roleset::Roleset;
 use crate::files::{SMALL_BYTES_MAX, read};
 
-/// The source of a roleset.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum RolesetSource {
     File(PathBuf),
@@ -40,34 +38,37 @@ pub struct FoundRoleset {
 impl FoundRoleset {
     /// Returns whether a file has the name of a built-in roleset, and replaces it.
     pub fn is_shadowing(&self) -> bool {
-        let is_built_in = |(file, _): &(&str, &str)| file.trim_end_matches(".json") == self.name;
-        matches!(self.source, RolesetSource::File(_)) && EMBEDDED_ROLESETS.iter().any(is_built_in)
+        let is_built_in =
+            EMBEDDED_ROLESETS.iter().any(|(file, _)| file.trim_end_matches(".json") == self.name);
+        is_built_in && matches!(self.source, RolesetSource::File(_))
     }
 }
 
 /// Lists every roleset that can be named, nearest folder first, without repeats.
 pub fn list_rolesets(folders: &[PathBuf]) -> Vec<FoundRoleset> {
     let mut found: Vec<FoundRoleset> = Vec::new();
-    let mut add = |name: &str, source| {
-        if !found.iter().any(|f| f.name == name) {
-            found.push(FoundRoleset { name: name.to_owned(), source });
-        }
-    };
     for folder in folders {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
         let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
         paths.sort();
         for path in paths {
-            let is_json = path.extension().is_some_and(|e| e == "json");
-            if let Some(name) = path.file_stem().and_then(|s| s.to_str()).filter(|_| is_json) {
-                add(name, RolesetSource::File(path.clone()));
+            if path.extension().is_some_and(|e| e == "json")
+                && let Some(name) = path.file_stem().and_then(|s| s.to_str())
+            {
+                add_new(&mut found, name, RolesetSource::File(path.clone()));
             }
         }
     }
     for (file, _) in EMBEDDED_ROLESETS {
-        add(file.trim_end_matches(".json"), RolesetSource::Embedded(file));
+        add_new(&mut found, file.trim_end_matches(".json"), RolesetSource::Embedded(file));
     }
     found
+}
+
+fn add_new(found: &mut Vec<FoundRoleset>, name: &str, source: RolesetSource) {
+    if !found.iter().any(|known| known.name == name) {
+        found.push(FoundRoleset { name: name.to_owned(), source });
+    }
 }
 
 /// Finds a roleset by name, or by the path of its file.
@@ -82,12 +83,13 @@ pub fn find_roleset(name: &str, folders: &[PathBuf]) -> Result<FoundRoleset, Con
         return Ok(FoundRoleset { name: stem.to_owned(), source: RolesetSource::File(path.to_owned()) });
     }
     let all = list_rolesets(folders);
-    let hint = match did_you_mean(name, all.iter().map(|f| f.name.as_str())) {
-        _ if name == ANY_VOTE => {
-            "; it is `vote_number`, `vote_choice` or `vote_short`, by the kind of answer of a run".to_owned()
-        }
-        hint if hint.is_empty() => "; `consensus roleset list` shows them all".to_owned(),
-        hint => hint,
+    let nearest = did_you_mean(name, all.iter().map(|f| f.name.as_str()));
+    let hint = if name == ANY_VOTE {
+        "; it is `vote_number`, `vote_choice` or `vote_short`, by the kind of answer of a run".to_owned()
+    } else if nearest.is_empty() {
+        "; `consensus roleset list` shows them all".to_owned()
+    } else {
+        nearest
     };
     let found = all.into_iter().find(|f| f.name == name);
     found.ok_or_else(|| ConfigError::NoRoleset { name: name.to_owned(), hint })
@@ -105,9 +107,8 @@ pub fn load_roleset(found: &FoundRoleset) -> Result<(Roleset, Packs), ConfigErro
         RolesetSource::File(_) => check_roleset(found),
         RolesetSource::Embedded(_) => {
             let (file, text, packs) = open(found)?;
-            let problem = |message| Problem { file, at: String::new(), message };
-            let roleset = serde_json::from_str(&text);
-            let roleset = roleset.map_err(|e| ConfigError::Roleset(vec![problem(e.to_string())]))?;
+            let roleset = serde_json::from_str(&text)
+                .map_err(|e| ConfigError::Roleset(vec![Problem::new(&file, "", e.to_string())]))?;
             Ok((roleset, packs))
         }
     }
@@ -160,31 +161,36 @@ pub fn write_roleset(
         let pack = packs.read(&agent.pack).map_err(ConfigError::Usage)?;
         files.push((folder.join(&agent.pack), pack));
     }
-    // A file that cannot be read is assumed to differ.
-    let differs = |(path, text): &&(PathBuf, String)| match read(path, SMALL_BYTES_MAX) {
-        Ok(now) => now != text.as_bytes(),
-        Err(why) => why.kind() != std::io::ErrorKind::NotFound,
-    };
-    if let Some((there, _)) = files.iter().find(differs) {
-        let why = format!("`{}` already exists and differs; nothing was written", there.display());
-        return Err(ConfigError::Usage(why));
+    for (path, text) in &files {
+        // A file that cannot be read is assumed to differ.
+        let differs = match read(path, SMALL_BYTES_MAX) {
+            Ok(now) => now != text.as_bytes(),
+            Err(why) => why.kind() != std::io::ErrorKind::NotFound,
+        };
+        if differs {
+            let why = format!("`{}` already exists and differs; nothing was written", path.display());
+            return Err(ConfigError::Usage(why));
+        }
     }
     for (path, text) in files {
-        let write = || {
-            path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
-            std::fs::write(&path, text)
-        };
-        let why = |e| ConfigError::Usage(format!("cannot write `{}`: {e}", path.display()));
-        write().map_err(why)?;
+        write_with_folder(&path, &text)
+            .map_err(|e| ConfigError::Usage(format!("cannot write `{}`: {e}", path.display())))?;
     }
     Ok(path)
+}
+
+fn write_with_folder(path: &Path, text: &str) -> std::io::Result<()> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    std::fs::write(path, text)
 }
 
 /// Returns a roleset's name in messages, its text, and the place of its packs.
 pub(super) fn open(found: &FoundRoleset) -> Result<(String, String, Packs), ConfigError> {
     match &found.source {
         RolesetSource::File(path) => {
-            let read = bounded::read_of_roleset(path);
+            let read = read_roleset_file(path);
             let text = read.map_err(|source| ConfigError::Read { path: path.clone(), source })?;
             let folder = path.parent().unwrap_or(Path::new("")).join("packs");
             Ok((path.display().to_string(), text, Packs::in_folder(folder)))

@@ -7,9 +7,8 @@ use jsonschema::error::ValidationErrorKind;
 use serde_json::Value;
 
 use super::embedded::ROLESET_SCHEMA;
-use super::error::Problem;
-use super::nearest::did_you_mean;
-use super::packs::{COMPARING, Packs, pack_parts};
+use super::error::{Problem, did_you_mean};
+use super::packs::{COMPARING, Packs, split_pack};
 use super::roleset::{Roleset, RolesetAgent};
 use protocol::text::redact::Redactor;
 use protocol::text::{CanonicalKind, Canonicalizer, Constraint, StrictValue, check_depth, escape, schema};
@@ -23,52 +22,42 @@ static VALIDATOR: LazyLock<Validator> = LazyLock::new(|| schema::compile(&SCHEMA
 
 /// Reads and checks a roleset; `file` is its name in messages.
 pub(super) fn check(file: &str, text: &str, packs: &Packs) -> Result<Roleset, Vec<Problem>> {
-    let problem = |at: &str, message: String| Problem { file: file.to_owned(), at: at.to_owned(), message };
     if !check_depth(text) {
-        return Err(vec![problem("", "it nests too deeply".to_owned())]);
+        return Err(vec![Problem::new(file, "", "it nests too deeply")]);
     }
-    let StrictValue(value) =
-        serde_json::from_str(text).map_err(|e| vec![problem("", format!("it is not valid JSON: {e}"))])?;
+    let StrictValue(value) = serde_json::from_str(text)
+        .map_err(|e| vec![Problem::new(file, "", format!("it is not valid JSON: {e}"))])?;
     let roleset = check_value(file, value)?;
-    let found = check_meaning(&roleset).into_iter();
-    let mut problems: Vec<Problem> = found.map(|p| problem(&p.at, p.message)).collect();
+    let mut problems = check_meaning(&roleset);
+    for problem in &mut problems {
+        file.clone_into(&mut problem.file);
+    }
     for (at, agent) in agents(&roleset) {
-        check_pack(agent, packs, &mut |message| problems.push(problem(&format!("{at}/pack"), message)));
+        for message in check_pack(agent, packs) {
+            problems.push(Problem::new(file, &format!("{at}/pack"), message));
+        }
     }
     if problems.is_empty() { Ok(roleset) } else { Err(problems) }
 }
 
 /// Checks a roleset against the schema; `file` is its name in messages.
 pub(super) fn check_value(file: &str, value: Value) -> Result<Roleset, Vec<Problem>> {
-    let problem = |at: &str, message: String| Problem { file: file.to_owned(), at: at.to_owned(), message };
-    let by_schema: Vec<Problem> = VALIDATOR
-        .iter_errors(&value)
-        .map(|error| {
-            let (pointer, message) = explain(&error);
-            problem(&pointer, message)
-        })
-        .collect();
+    let by_schema: Vec<Problem> = VALIDATOR.iter_errors(&value).map(|error| explain(file, &error)).collect();
     if !by_schema.is_empty() {
         return Err(by_schema);
     }
-    serde_json::from_value(value).map_err(|e| vec![problem("", e.to_string())])
+    serde_json::from_value(value).map_err(|e| vec![Problem::new(file, "", e.to_string())])
 }
 
 /// Turns a validator's error into a place and a message.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the validator's own words serve for every other kind")]
-fn explain(error: &jsonschema::ValidationError<'_>) -> (String, String) {
+fn explain(file: &str, error: &jsonschema::ValidationError<'_>) -> Problem {
     let at = error.instance_path().to_string();
     let message = match error.kind() {
         ValidationErrorKind::AdditionalProperties { unexpected } => {
             let known = known_keys(&SCHEMA);
-            let name = |key: &String| {
-                let shown = escape::excerpt(key);
-                if known.contains(key) {
-                    return format!("`{shown}` is not a key here, or not a key of this protocol");
-                }
-                format!("unknown key `{shown}`{}", did_you_mean(key, known.iter().map(String::as_str)))
-            };
-            unexpected.iter().map(name).collect::<Vec<_>>().join("; ")
+            let messages: Vec<String> = unexpected.iter().map(|key| refuse_key(key, &known)).collect();
+            messages.join("; ")
         }
         ValidationErrorKind::Enum { options } => {
             let names: Vec<&str> =
@@ -84,8 +73,16 @@ fn explain(error: &jsonschema::ValidationError<'_>) -> (String, String) {
         }
         _ => escape::plain(&error.to_string()),
     };
-    let at = if at.is_empty() { "/".to_owned() } else { at };
-    (at, message)
+    Problem::new(file, if at.is_empty() { "/" } else { &at }, message)
+}
+
+/// Returns the message about a key that has no place where it is written.
+fn refuse_key(key: &str, known: &[String]) -> String {
+    let shown = escape::excerpt(key);
+    if known.iter().any(|name| name == key) {
+        return format!("`{shown}` is not a key here, or not a key of this protocol");
+    }
+    format!("unknown key `{shown}`{}", did_you_mean(key, known.iter().map(String::as_str)))
 }
 
 /// Returns every key that a roleset may have anywhere.
@@ -103,65 +100,64 @@ fn known_keys(schema: &Value) -> Vec<String> {
 /// Checks the rules for a roleset that a schema cannot express, including flags and excluding packs.
 pub fn check_meaning(roleset: &Roleset) -> Vec<Problem> {
     let mut problems = Vec::new();
-    let mut report = |at: &str, message: String| {
-        problems.push(Problem { file: "the roleset with its flags".to_owned(), at: at.to_owned(), message });
-    };
     if let Err(why) = roleset.params.check_agents(roleset.agents.len()) {
-        report("/agents", why.to_string());
+        problems.push(problem("/agents", why.to_string()));
     }
     if let Params::Council(params) = &roleset.params
         && !params.weights.is_whole()
     {
-        report("/params/weights", "the three weights must sum to 1".to_owned());
+        problems.push(problem("/params/weights", "the three weights must sum to 1"));
     }
     if roleset.check.as_ref().is_some_and(|check| check.command.trim().is_empty()) {
-        report("/check", "it names no command".to_owned());
+        problems.push(problem("/check", "it names no command"));
     }
     if let Err((pattern, why)) = Redactor::new(&roleset.redact_patterns) {
-        report("/redact_patterns", format!("`{pattern}` is not a pattern: {why}"));
+        problems.push(problem("/redact_patterns", format!("`{pattern}` is not a pattern: {why}")));
     }
-    for (at, _) in agents(roleset).filter(|(_, agent)| agent.method == Method::Program) {
-        if !roleset.params.runs_programs() || at == "/arbiter" {
-            report(
-                &format!("{at}/method"),
-                "only the two agents of a `pair` can answer by a program".to_owned(),
-            );
+    for (at, agent) in agents(roleset) {
+        let takes_programs = roleset.params.runs_programs() && at != "/arbiter";
+        if agent.method == Method::Program && !takes_programs {
+            let why = "only the two agents of a `pair` can answer by a program";
+            problems.push(problem(&format!("{at}/method"), why));
         }
     }
     let mut names: Vec<String> = Vec::new();
     for (at, agent) in agents(roleset) {
         let name = agent.name.to_ascii_lowercase();
         if names.contains(&name) {
-            report(
-                &format!("{at}/name"),
-                format!("`{}` is taken; each agent needs a name of its own", agent.name),
-            );
+            let why = format!("`{}` is taken; each agent needs a name of its own", agent.name);
+            problems.push(problem(&format!("{at}/name"), why));
         }
         names.push(name);
     }
     if matches!(roleset.params, Params::Vote(_)) {
-        check_voters(roleset, &mut report);
+        problems.extend(check_voters(roleset));
     }
-    check_choices(roleset, &mut report);
+    problems.extend(check_choices(roleset));
     if roleset.canonical.decimal.is_some() && roleset.canonical.kind != CanonicalKind::Number {
-        report("/canonical/decimal", "a decimal sign goes with kind `number` only".to_owned());
+        problems.push(problem("/canonical/decimal", "a decimal sign goes with kind `number` only"));
     }
     let by_line = matches!(roleset.canonical.kind, CanonicalKind::Lines | CanonicalKind::Verbatim);
     for (index, constraint) in roleset.params.constraints().iter().enumerate() {
         let at = format!("/params/constraints/{index}");
         if matches!(constraint, Constraint::Lines(_)) && !by_line {
             let why = "lines cannot be counted in a text whose line breaks do not count; use kind `lines` (--canonical lines)";
-            report(&at, why.to_owned());
+            problems.push(problem(&at, why));
         }
         if constraint.is_impossible() {
-            report(&at, format!("no text can have {constraint}"));
+            problems.push(problem(&at, format!("no text can have {constraint}")));
         }
     }
     problems
 }
 
+fn problem(at: &str, message: impl Into<String>) -> Problem {
+    Problem::new("the roleset with its flags", at, message)
+}
+
 /// Voters that are alike would count as two, although they are one.
-fn check_voters(roleset: &Roleset, report: &mut dyn FnMut(&str, String)) {
+fn check_voters(roleset: &Roleset) -> Vec<Problem> {
+    let mut problems = Vec::new();
     let ways: Vec<_> = roleset.agents.iter().map(|agent| (&agent.pack, agent.method, &agent.model)).collect();
     for (index, way) in ways.iter().enumerate() {
         if let Some(first) = ways[..index].iter().position(|other| other == way) {
@@ -169,29 +165,35 @@ fn check_voters(roleset: &Roleset, report: &mut dyn FnMut(&str, String)) {
             let why = format!(
                 "`{other}` votes as `{one}` does; a voter has a pack, a method or a model of its own"
             );
-            report(&format!("/agents/{index}"), why);
+            problems.push(problem(&format!("/agents/{index}"), why));
         }
     }
+    problems
 }
 
-fn check_choices(roleset: &Roleset, report: &mut dyn FnMut(&str, String)) {
-    let canonicalizer = Canonicalizer::new(&roleset.canonical);
-    let is_choice = roleset.canonical.kind == CanonicalKind::Choice;
-    if is_choice && roleset.canonical.choices.len() < 2 {
-        report("/canonical/choices", "kind `choice` needs a list of at least two choices".to_owned());
-    }
-    if !is_choice && !roleset.canonical.choices.is_empty() {
-        report("/canonical/choices", "choices go with kind `choice` only".to_owned());
-    }
-    let mut seen = Vec::new();
-    for (index, choice) in roleset.canonical.choices.iter().enumerate().filter(|_| is_choice) {
-        let folded = canonicalizer.canonicalize(choice).map(|c| c.text).unwrap_or_default();
-        if folded.is_empty() || seen.contains(&folded) {
-            let message = format!("{choice:?} is the same as another choice, or is empty");
-            report(&format!("/canonical/choices/{index}"), message);
+fn check_choices(roleset: &Roleset) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let choices = &roleset.canonical.choices;
+    if roleset.canonical.kind != CanonicalKind::Choice {
+        if !choices.is_empty() {
+            problems.push(problem("/canonical/choices", "choices go with kind `choice` only"));
         }
-        seen.push(folded);
+        return problems;
     }
+    if choices.len() < 2 {
+        problems.push(problem("/canonical/choices", "kind `choice` needs a list of at least two choices"));
+    }
+    let canonicalizer = Canonicalizer::new(&roleset.canonical);
+    let mut earlier = Vec::new();
+    for (index, choice) in choices.iter().enumerate() {
+        let folded = canonicalizer.canonicalize(choice).map(|c| c.text).unwrap_or_default();
+        if folded.is_empty() || earlier.contains(&folded) {
+            let message = format!("{choice:?} is the same as another choice, or is empty");
+            problems.push(problem(&format!("/canonical/choices/{index}"), message));
+        }
+        earlier.push(folded);
+    }
+    problems
 }
 
 /// Returns every agent with its JSON pointer, the arbiter last.
@@ -201,50 +203,49 @@ fn agents(roleset: &Roleset) -> impl Iterator<Item = (String, &RolesetAgent)> {
 }
 
 /// Returns a heading that is meant to divide a pack, but is not written in the required form.
-fn misspelt(text: &str) -> Option<&str> {
-    let is_meant = |line: &&str| {
-        let heading = line.trim_start().strip_prefix('#').map(|rest| rest.trim_start_matches('#').trim());
-        let is_it = heading.is_some_and(|heading| {
-            let word = heading.split(|c: char| !c.is_alphabetic()).next().unwrap_or_default();
-            word.eq_ignore_ascii_case("comparing")
-        });
-        is_it && line.trim_end() != COMPARING
-    };
-    text.lines().find(is_meant)
+fn find_misspelt_heading(text: &str) -> Option<&str> {
+    text.lines().find(|line| {
+        let Some(rest) = line.trim_start().strip_prefix('#') else { return false };
+        let heading = rest.trim_start_matches('#').trim();
+        let word = heading.split(|c: char| !c.is_alphabetic()).next().unwrap_or_default();
+        word.eq_ignore_ascii_case("comparing") && line.trim_end() != COMPARING
+    })
 }
 
-fn check_pack(agent: &RolesetAgent, packs: &Packs, report: &mut dyn FnMut(String)) {
-    match packs.read(&agent.pack) {
-        Ok(text) if text.trim().is_empty() => report(format!("the pack `{}` is empty", agent.pack)),
-        Ok(text) if text.len() > PACK_BYTES_MAX => {
-            report(format!(
-                "the pack `{}` has {} bytes; at most {PACK_BYTES_MAX} are allowed",
-                agent.pack,
-                text.len()
-            ));
-        }
-        Ok(text) => {
-            if let Some(line) = misspelt(&text) {
-                let pack = &agent.pack;
-                report(format!(
-                    "the pack `{pack}` has the line `{line}`; write `{COMPARING}` to begin the part for comparing"
-                ));
-            }
-            let (alone, comparing) = pack_parts(&text);
-            if alone.trim().is_empty() {
-                report(format!(
-                    "the pack `{}` has nothing before `{COMPARING}`, so its agent has no instructions when it works alone",
-                    agent.pack
-                ));
-            }
-            if misspelt(&comparing).is_none() && comparing.lines().any(|line| line.trim_end() == COMPARING) {
-                report(format!("the pack `{}` has the line `{COMPARING}` twice", agent.pack));
-            }
-        }
+/// Returns the mistakes in the pack of an agent.
+fn check_pack(agent: &RolesetAgent, packs: &Packs) -> Vec<String> {
+    let pack = &agent.pack;
+    let text = match packs.read(pack) {
+        Ok(text) => text,
         Err(why) => {
             let mut names = packs.names();
-            names.retain(|name| *name != agent.pack);
-            report(format!("{why}{}", did_you_mean(&agent.pack, names.iter().map(String::as_str))));
+            names.retain(|name| name != pack);
+            return vec![format!("{why}{}", did_you_mean(pack, names.iter().map(String::as_str)))];
         }
+    };
+    if text.trim().is_empty() {
+        return vec![format!("the pack `{pack}` is empty")];
     }
+    if text.len() > PACK_BYTES_MAX {
+        let bytes = text.len();
+        return vec![format!("the pack `{pack}` has {bytes} bytes; at most {PACK_BYTES_MAX} are allowed")];
+    }
+    let mut mistakes = Vec::new();
+    if let Some(line) = find_misspelt_heading(&text) {
+        mistakes.push(format!(
+            "the pack `{pack}` has the line `{line}`; write `{COMPARING}` to begin the part for comparing"
+        ));
+    }
+    let (alone, comparing) = split_pack(&text);
+    if alone.trim().is_empty() {
+        mistakes.push(format!(
+            "the pack `{pack}` has nothing before `{COMPARING}`, so its agent has no instructions when it works alone"
+        ));
+    }
+    if find_misspelt_heading(&comparing).is_none()
+        && comparing.lines().any(|line| line.trim_end() == COMPARING)
+    {
+        mistakes.push(format!("the pack `{pack}` has the line `{COMPARING}` twice"));
+    }
+    mistakes
 }

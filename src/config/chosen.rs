@@ -1,6 +1,5 @@
-//! The choices about servers from flags and the environment, and the defaults of every server.
+//! The choices about servers from flags and the environment, with which the settings of files are completed.
 
-use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -14,18 +13,9 @@ use protocol::core::Timeouts;
 /// The number of times that a request is repeated by default after a fault that may pass.
 pub(super) const RETRIES: u32 = 4;
 
-/// The choice of checking a model's name before the model is called.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum NameCheck {
-    /// The server is asked for the name, whatever it lists.
-    #[default]
-    Left,
-    /// A name that the server does not list is refused, if the server goes by its listed names.
-    Made,
-}
-
 /// The choices about servers from flags and the environment; files and rolesets come after them.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag, and none excludes another")]
 pub struct Chosen {
     /// `--model`.
     pub model: Option<String>,
@@ -43,8 +33,8 @@ pub struct Chosen {
     pub timeout: Option<Duration>,
     /// Whether to give up at once on a server of this machine that refuses connections, unless `retries` is set.
     pub refused_at_once: bool,
-    /// The choice of checking a model's name before the model is called.
-    pub names: NameCheck,
+    /// Whether a model is refused that its server does not list, if the server goes by its listed names.
+    pub checks_names: bool,
     /// The time to wait for a server that is not up yet; no wait if absent.
     pub wait: Option<Duration>,
     /// The mock script, if the run is scripted.
@@ -53,31 +43,30 @@ pub struct Chosen {
     pub bank: Option<PathBuf>,
 }
 
-/// The settings that apply to every kind of server.
-pub(super) struct ServerDefaults {
-    pub(super) stream: bool,
-    pub(super) retries: u32,
-    pub(super) timeouts: Timeouts,
-    pub(super) calls_at_once: Option<NonZeroU32>,
-}
-
-/// Returns the settings from flags and files that apply to every server.
-pub(super) fn common(chosen: &Chosen, file: &FileConfig) -> ServerDefaults {
-    let mut timeouts = file.timeouts.unwrap_or_default();
-    if let Some(total) = chosen.timeout {
-        let total_ms = u64::try_from(total.as_millis()).unwrap_or(u64::MAX);
-        timeouts = Timeouts { total_ms, first_byte_ms: timeouts.first_byte_ms.min(total_ms), ..timeouts };
+impl Chosen {
+    /// Returns whether plain HTTP to other machines is allowed.
+    pub(super) fn allows_http(&self, file: &FileConfig) -> bool {
+        self.allow_http || file.allow_http.unwrap_or(false)
     }
-    let stream = !chosen.no_stream && file.stream.unwrap_or(true);
-    let retries = file.retries.unwrap_or(RETRIES);
-    ServerDefaults { stream, retries, timeouts, calls_at_once: file.calls_at_once }
+
+    /// Returns whether replies are streamed.
+    pub(super) fn streams(&self, file: &FileConfig) -> bool {
+        !self.no_stream && file.stream.unwrap_or(true)
+    }
+
+    /// Returns the timeouts of every server.
+    pub(super) fn timeouts(&self, file: &FileConfig) -> Timeouts {
+        let timeouts = file.timeouts.unwrap_or_default();
+        let Some(total) = self.timeout else { return timeouts };
+        let total_ms = u64::try_from(total.as_millis()).unwrap_or(u64::MAX);
+        Timeouts { total_ms, first_byte_ms: timeouts.first_byte_ms.min(total_ms), ..timeouts }
+    }
 }
 
 /// Refuses URLs that would leak what is sent.
-pub(super) fn check_url(base_url: &str, allow_http: bool) -> Result<(), ConfigError> {
-    let refuse = |why: &str| Err(ConfigError::Usage(format!("base URL `{base_url}`: {why}")));
+pub(super) fn require_safe_url(base_url: &str, allow_http: bool) -> Result<(), ConfigError> {
     let Ok(url) = Url::parse(base_url) else {
-        return refuse("it must be a URL that begins with http:// or https://");
+        return refuse_url(base_url, "it must be a URL that begins with http:// or https://");
     };
     if !url.username().is_empty() || url.password().is_some() {
         // The URL is not shown, since it holds a secret.
@@ -92,9 +81,14 @@ pub(super) fn check_url(base_url: &str, allow_http: bool) -> Result<(), ConfigEr
     match url.scheme() {
         "https" => Ok(()),
         "http" if is_loopback(&url) || allow_http => Ok(()),
-        "http" => refuse(
+        "http" => refuse_url(
+            base_url,
             "plain http to another machine can be read on the way; use https, or allow it with --allow-http",
         ),
-        _ => refuse("it must begin with http:// or https://"),
+        _ => refuse_url(base_url, "it must begin with http:// or https://"),
     }
+}
+
+fn refuse_url(base_url: &str, why: &str) -> Result<(), ConfigError> {
+    Err(ConfigError::Usage(format!("base URL `{base_url}`: {why}")))
 }

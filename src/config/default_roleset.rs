@@ -9,17 +9,6 @@ use super::embedded::EMBEDDED_ROLESETS;
 use super::roleset::Roleset;
 use protocol::text::CanonicalKind;
 
-/// The hints of a command line about the question.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Hints<'a> {
-    /// The names of the agents for which a mock script has rules.
-    pub script_agents: &'a [&'a str],
-    /// Whether the allowed answers are listed.
-    pub has_choices: bool,
-    /// The kind of the answer, if one is named.
-    pub canonical: Option<CanonicalKind>,
-}
-
 /// A roleset that was chosen because none was named.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct DefaultRoleset {
@@ -28,18 +17,23 @@ pub struct DefaultRoleset {
     pub why: &'static str,
 }
 
-/// Chooses the roleset of a run that names none.
+/// Chooses the roleset of a run that names none, by the agents of its mock script, whether it lists the allowed answers, and the kind of
+/// its answer.
 ///
 /// A script comes before the flags: a run whose roleset lacks an agent of the script is refused, while every pair takes `--choices`
 /// and `--canonical`. A script whose names fit no roleset, or more than one, decides nothing.
-pub fn default_roleset(hints: &Hints<'_>) -> DefaultRoleset {
-    if let Some(name) = roleset_of(hints.script_agents) {
+pub fn default_roleset(
+    script_agents: &[&str],
+    has_choices: bool,
+    canonical: Option<CanonicalKind>,
+) -> DefaultRoleset {
+    if let Some(name) = find_only_roleset(script_agents) {
         return DefaultRoleset { name, why: "it has the agents of the script" };
     }
-    if hints.has_choices {
+    if has_choices {
         return DefaultRoleset { name: "mcq_reasoner_auditor", why: "for --choices" };
     }
-    match hints.canonical {
+    match canonical {
         Some(CanonicalKind::Number) => DefaultRoleset { name: "vote_number", why: "for --canonical number" },
         Some(CanonicalKind::Json) => {
             DefaultRoleset { name: "json_author_auditor", why: "for --canonical json" }
@@ -57,7 +51,6 @@ pub fn default_roleset(hints: &Hints<'_>) -> DefaultRoleset {
 /// A vote that was right more often than another roleset, for fewer tokens, on a small model. It answered with its leader.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct BetterVote {
-    /// The vote's roleset.
     pub name: &'static str,
     /// The kind of tasks on which the two were compared, in the plural.
     pub tasks: &'static str,
@@ -88,8 +81,10 @@ pub const ANY_VOTE: &str = "vote";
 
 /// Returns the roleset of a vote for this kind of answer.
 pub fn vote_roleset(has_choices: bool, canonical: Option<CanonicalKind>) -> &'static str {
+    if has_choices {
+        return "vote_choice";
+    }
     match canonical {
-        _ if has_choices => "vote_choice",
         Some(CanonicalKind::Choice) => "vote_choice",
         Some(CanonicalKind::Number) => "vote_number",
         Some(CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Json | CanonicalKind::Verbatim)
@@ -98,21 +93,21 @@ pub fn vote_roleset(has_choices: bool, canonical: Option<CanonicalKind>) -> &'st
 }
 
 /// Returns the only built-in roleset that has all these agents, if there are names and such a roleset.
-fn roleset_of(names: &[&str]) -> Option<&'static str> {
+fn find_only_roleset(names: &[&str]) -> Option<&'static str> {
     if names.is_empty() {
         return None;
     }
     let mut fitting = EMBEDDED_ROLESETS.iter().filter(|(_, text)| has_agents(text, names));
-    let (file, _) = fitting.next()?;
-    fitting.next().is_none().then(|| file.trim_end_matches(".json"))
+    match (fitting.next(), fitting.next()) {
+        (Some((file, _)), None) => Some(file.trim_end_matches(".json")),
+        (Some(_), Some(_)) | (None, _) => None,
+    }
 }
 
 fn has_agents(roleset: &str, names: &[&str]) -> bool {
     let roleset: Roleset =
         serde_json::from_str(roleset).expect("the built-in rolesets are read by the program's tests");
-    let is_there =
-        |name: &&str| roleset.agents.iter().chain(&roleset.arbiter).any(|agent| agent.name == *name);
-    names.iter().all(is_there)
+    names.iter().all(|name| roleset.agents.iter().chain(&roleset.arbiter).any(|agent| agent.name == *name))
 }
 
 #[cfg(test)]
@@ -128,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_command_line_tells_chooses_the_roleset() {
+    fn command_line_chooses_roleset() {
         let none: &[&str] = &[];
         let number = Some(CanonicalKind::Number);
         for (script_agents, has_choices, canonical, name, why) in [
@@ -153,10 +148,10 @@ mod tests {
             (&["Auditor"], false, None, "generalist_critic", "the default"),
             (&["writer"], false, None, "generalist_critic", "the default"),
         ] {
-            let hints = Hints { script_agents, has_choices, canonical };
-            let chosen = default_roleset(&hints);
-            assert_eq!(chosen.name, name, "{hints:?}");
-            assert!(chosen.why.contains(why), "{hints:?}: {}", chosen.why);
+            let hints = format!("{script_agents:?} {has_choices} {canonical:?}");
+            let chosen = default_roleset(script_agents, has_choices, canonical);
+            assert_eq!(chosen.name, name, "{hints}");
+            assert!(chosen.why.contains(why), "{hints}: {}", chosen.why);
         }
     }
 }

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer};
 
-use super::bounded;
+use super::bounded_read::read_to_string;
 use super::error::ConfigError;
 use crypto::Digest;
 use protocol::text::escape;
@@ -37,7 +37,7 @@ pub struct Setting {
 impl Setting {
     /// Returns the dotted name, such as `providers.lab.base_url`.
     pub fn name(&self) -> String {
-        dotted(self.keys.iter().map(String::as_str))
+        join_keys(self.keys.iter().map(String::as_str))
     }
 
     /// Returns the place, such as `consensus.toml:3`.
@@ -53,16 +53,15 @@ impl fmt::Display for Setting {
 }
 
 /// Returns keys as one name, as TOML writes it.
-pub(super) fn dotted<'a>(keys: impl IntoIterator<Item = &'a str>) -> String {
-    let is_bare = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    let key = |key: &str| {
-        let is_bare = !key.is_empty() && key.chars().all(is_bare);
-        if is_bare { key.to_owned() } else { escape::json_string(key) }
-    };
-    keys.into_iter().map(key).collect::<Vec<_>>().join(".")
+pub(super) fn join_keys<'a>(keys: impl IntoIterator<Item = &'a str>) -> String {
+    keys.into_iter().map(quote_key).collect::<Vec<_>>().join(".")
 }
 
-/// A configuration file that was read.
+fn quote_key(key: &str) -> String {
+    let is_bare = key.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
+    if is_bare && !key.is_empty() { key.to_owned() } else { escape::json_string(key) }
+}
+
 pub(super) struct TomlDocument {
     path: PathBuf,
     text: String,
@@ -76,19 +75,20 @@ impl TomlDocument {
     /// Returns [`ConfigError::Read`] if the file cannot be read, is too long or is not UTF-8, and [`ConfigError::File`] if it is not
     /// a regular file.
     pub(super) fn read(path: &Path) -> Result<Option<Self>, ConfigError> {
-        let failed = |source| ConfigError::Read { path: path.to_owned(), source };
         let about = match std::fs::metadata(path) {
             Ok(about) => about,
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(failed(source)),
+            Err(source) => return Err(ConfigError::Read { path: path.to_owned(), source }),
         };
         // Reading a pipe would block, and a device may have no end.
         if !about.is_file() {
             let why = "it is not a regular file".to_owned();
             return Err(ConfigError::File { path: path.to_owned(), why });
         }
-        let text = bounded::read_to_string(path).map_err(failed)?;
-        Ok(Some(Self { path: path.to_owned(), text }))
+        match read_to_string(path) {
+            Ok(text) => Ok(Some(Self { path: path.to_owned(), text })),
+            Err(source) => Err(ConfigError::Read { path: path.to_owned(), source }),
+        }
     }
 
     /// Returns the file's path, as it was given.
@@ -101,25 +101,22 @@ impl TomlDocument {
         Digest::new(self.text.as_bytes())
     }
 
-    /// Parses the file, without the outermost keys that `is_kept` refuses.
+    /// Parses the file, with the outermost keys that `takes` accepts.
     ///
     /// # Errors
     ///
     /// Returns [`ConfigError::File`] with the line of the mistake.
-    pub(super) fn parse<T: DeserializeOwned>(
-        &self,
-        is_kept: impl Fn(&str) -> bool,
-    ) -> Result<T, ConfigError> {
+    pub(super) fn parse<T: DeserializeOwned>(&self, takes: impl Fn(&str) -> bool) -> Result<T, ConfigError> {
         let table = self.table()?.into_inner();
         let count = table.len();
-        let table: DeTable<'_> = table.into_iter().filter(|(key, _)| is_kept(key.get_ref())).collect();
+        let table: DeTable<'_> = table.into_iter().filter(|(key, _)| takes(key.get_ref())).collect();
         let parsed = if table.len() == count {
             // Parsing the text itself shows a mistake with its line.
             toml::from_str(&self.text)
         } else {
             T::deserialize(Deserializer::from(Spanned::new(0..self.text.len(), table)))
         };
-        parsed.map_err(|e| self.mistake(&e))
+        parsed.map_err(|e| self.invalid(&e))
     }
 
     /// Returns every setting, in the order of the lines.
@@ -141,9 +138,9 @@ impl TomlDocument {
                 self.collect(inner, keys, settings);
             } else {
                 let line = self.text[..key.span().start].matches('\n').count() + 1;
-                let value = match value.get_ref().as_str().filter(|_| key.get_ref() == URL) {
-                    Some(url) => escape::json_string(&without_secrets(url)),
-                    None => shown(value.get_ref()),
+                let value = match value.get_ref().as_str() {
+                    Some(url) if key.get_ref() == URL => escape::json_string(&hide_secrets(url)),
+                    Some(_) | None => format_value(value.get_ref()),
                 };
                 settings.push(Setting { keys: keys.clone(), value, file: self.path.clone(), line });
             }
@@ -152,17 +149,16 @@ impl TomlDocument {
     }
 
     fn table(&self) -> Result<Spanned<DeTable<'_>>, ConfigError> {
-        DeTable::parse(&self.text).map_err(|e| self.mistake(&e))
+        DeTable::parse(&self.text).map_err(|e| self.invalid(&e))
     }
 
-    fn mistake(&self, why: &toml::de::Error) -> ConfigError {
+    fn invalid(&self, why: &toml::de::Error) -> ConfigError {
         ConfigError::File { path: self.path.clone(), why: why.to_string() }
     }
 }
 
 /// Returns a value on one line, without anything that acts on a terminal.
-fn shown(value: &DeValue<'_>) -> String {
-    let list = |items: Vec<String>| items.join(", ");
+fn format_value(value: &DeValue<'_>) -> String {
     match value {
         DeValue::String(text) => escape::json_string(text),
         DeValue::Integer(number) => number.to_string(),
@@ -170,29 +166,28 @@ fn shown(value: &DeValue<'_>) -> String {
         DeValue::Boolean(value) => value.to_string(),
         DeValue::Datetime(time) => time.to_string(),
         DeValue::Array(items) => {
-            format!("[{}]", list(items.iter().map(|item| shown(item.get_ref())).collect()))
+            let items: Vec<String> = items.iter().map(|item| format_value(item.get_ref())).collect();
+            format!("[{}]", items.join(", "))
         }
         DeValue::Table(table) => {
-            let pair = |(key, value): (&Spanned<_>, &Spanned<_>)| {
-                let key: &std::borrow::Cow<'_, str> = key.get_ref();
-                format!("{} = {}", dotted([key.as_ref()]), shown(value.get_ref()))
-            };
-            format!("{{ {} }}", list(table.iter().map(pair).collect()))
+            let mut pairs = Vec::new();
+            for (key, value) in table {
+                let value = format_value(value.get_ref());
+                pairs.push(format!("{} = {value}", quote_key(key.get_ref())));
+            }
+            format!("{{ {} }}", pairs.join(", "))
         }
     }
 }
 
 /// Returns a base URL without the parts that may hold a secret. A URL with such parts is refused when it is used.
-fn without_secrets(url: &str) -> String {
-    let has_secret =
-        |url: &Url| !url.username().is_empty() || url.password().is_some() || url.query().is_some();
-    match Url::parse(url) {
-        Ok(parsed) if has_secret(&parsed) => {
-            let host = parsed.host_str().unwrap_or_default();
-            format!("{}://…@{host}{}", parsed.scheme(), parsed.path())
-        }
-        Ok(_) | Err(_) => url.to_owned(),
+fn hide_secrets(url: &str) -> String {
+    let Ok(parsed) = Url::parse(url) else { return url.to_owned() };
+    if parsed.username().is_empty() && parsed.password().is_none() && parsed.query().is_none() {
+        return url.to_owned();
     }
+    let host = parsed.host_str().unwrap_or_default();
+    format!("{}://…@{host}{}", parsed.scheme(), parsed.path())
 }
 
 #[cfg(test)]
@@ -222,8 +217,8 @@ mod tests {
     fn value_stays_on_line_and_hides_password() {
         let text =
             "launch = \"\"\"a\nb\\u001b[2J\"\"\"\nbase_url = \"https://me:s3cret@host/v1?key=s3cret\"\n";
-        let told = settings(text);
-        assert_eq!(told[0], "consensus.toml:1: launch = \"a\\nb\\u001b[2J\"");
-        assert_eq!(told[1], "consensus.toml:3: base_url = \"https://…@host/v1\"");
+        let shown = settings(text);
+        assert_eq!(shown[0], "consensus.toml:1: launch = \"a\\nb\\u001b[2J\"");
+        assert_eq!(shown[1], "consensus.toml:3: base_url = \"https://…@host/v1\"");
     }
 }

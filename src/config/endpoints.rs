@@ -7,17 +7,15 @@ use std::time::Duration;
 use reqwest::Url;
 
 use super::bedrock::bedrock_endpoint;
-use super::chosen::{Chosen, NameCheck, check_url, common};
+use super::chosen::{Chosen, RETRIES, require_safe_url};
 use super::error::ConfigError;
 use super::file::FileConfig;
-use super::model_names::look_up;
+use super::model_names::look_up_model;
 use super::origin::Origin;
 use super::roleset::Roleset;
 use crate::provider::launch::LaunchCommand;
-use crate::provider::{Bank, MockScript, OpenAi, ScriptError, is_loopback};
-use protocol::core::{
-    BEDROCK, BankEndpoint, Dialect, Endpoint, Listing, MockEndpoint, OpenAiEndpoint, PRESETS, Preset, Price,
-};
+use crate::provider::{Bank, MockScript, OpenAi, is_loopback};
+use protocol::core::{BEDROCK, Dialect, Endpoint, Listing, OpenAiEndpoint, PRESETS, Preset, Price};
 
 /// The time that a local port has to answer if no server is named.
 const PROBE: Duration = Duration::from_millis(400);
@@ -77,16 +75,16 @@ pub async fn resolve_endpoints(
 ) -> Result<Vec<Endpoint>, ConfigError> {
     let mut endpoints: Vec<Endpoint> = Vec::new();
     let mut found_server = None;
-    let scripted = scripted(chosen, file, roleset)?;
-    for (agent, script) in roleset.agents.iter().chain(&roleset.arbiter).zip(scripted) {
+    let scripts = assign_scripts(chosen, file, roleset)?;
+    for (agent, script) in roleset.agents.iter().chain(&roleset.arbiter).zip(scripts) {
         if let Some(script) = script {
-            endpoints.push(Endpoint::Mock(MockEndpoint { script }));
+            endpoints.push(Endpoint::Mock { script });
             continue;
         }
         let reference = chosen.model.as_ref().or(agent.model.as_ref()).or(file.model.as_ref());
         let reference = reference.map_or("", String::as_str);
         if let Some(folder) = &chosen.bank {
-            endpoints.push(banked(folder, file, reference)?);
+            endpoints.push(bank_endpoint(folder, file, reference)?);
             continue;
         }
         if let Some(model) = bedrock_model(file, reference)? {
@@ -101,27 +99,22 @@ pub async fn resolve_endpoints(
             };
             found_server = Some(endpoint.base_url.clone());
         }
-        let allow_http = chosen.allow_http || file.allow_http.unwrap_or(false);
-        endpoint.base_urls().try_for_each(|url| check_url(url, allow_http))?;
+        for url in endpoint.base_urls() {
+            require_safe_url(url, chosen.allows_http(file))?;
+        }
         if endpoint.model.is_empty() {
-            let same = |e: &&Endpoint| matches!(e, Endpoint::OpenAi(e) if e.base_url == endpoint.base_url);
-            endpoint.model = match endpoints.iter().find(same) {
-                Some(Endpoint::OpenAi(earlier)) => earlier.model.clone(),
-                Some(Endpoint::Bedrock(_) | Endpoint::Mock(_) | Endpoint::Bank(_)) | None => {
-                    only_model(&endpoint).await?
-                }
+            let earlier = open_ai(&endpoints).find(|earlier| earlier.base_url == endpoint.base_url);
+            endpoint.model = match earlier {
+                Some(earlier) => earlier.model.clone(),
+                None => only_model(&endpoint).await?,
             };
         }
-        let is_it =
-            |other: &&OpenAiEndpoint| other.base_url == endpoint.base_url && other.model == endpoint.model;
-        let mut known = endpoints.iter().filter_map(|other| match other {
-            Endpoint::OpenAi(other) => Some(&**other),
-            Endpoint::Bedrock(_) | Endpoint::Mock(_) | Endpoint::Bank(_) => None,
-        });
-        match known.find(is_it) {
-            Some(known) => endpoint.listing = known.listing.clone(),
-            None if chosen.names == NameCheck::Made => look_up(&mut endpoint).await?,
-            None => {}
+        let known = open_ai(&endpoints)
+            .find(|known| known.base_url == endpoint.base_url && known.model == endpoint.model);
+        if let Some(known) = known {
+            endpoint.listing = known.listing.clone();
+        } else if chosen.checks_names {
+            look_up_model(&mut endpoint).await?;
         }
         endpoint.price = file.price_of(reference, endpoint.provider(), &endpoint.model);
         endpoints.push(Endpoint::OpenAi(Box::new(endpoint)));
@@ -129,14 +122,22 @@ pub async fn resolve_endpoints(
     Ok(endpoints)
 }
 
+/// Returns the endpoints at OpenAI-compatible servers.
+pub(super) fn open_ai(endpoints: &[Endpoint]) -> impl Iterator<Item = &OpenAiEndpoint> {
+    endpoints.iter().filter_map(|endpoint| match endpoint {
+        Endpoint::OpenAi(endpoint) => Some(&**endpoint),
+        Endpoint::Bedrock(_) | Endpoint::Mock { .. } | Endpoint::Bank { .. } => None,
+    })
+}
+
 /// Returns the endpoint of a model whose replies come from a bank; without a reference, that of the bank's first run.
-fn banked(folder: &Path, file: &FileConfig, reference: &str) -> Result<Endpoint, ConfigError> {
+fn bank_endpoint(folder: &Path, file: &FileConfig, reference: &str) -> Result<Endpoint, ConfigError> {
     let first = Bank::first_endpoint(folder)?;
     let model = ModelRef::parse(reference, &known_providers(file))?.model;
     let is_first = model.is_empty() || model == first.model();
     let price = if is_first { first.price() } else { file.price_of(reference, "", &model) };
     let model = if model.is_empty() { first.model().to_owned() } else { model };
-    Ok(Endpoint::Bank(Box::new(BankEndpoint { folder: folder.display().to_string(), model, price })))
+    Ok(Endpoint::Bank { folder: folder.display().to_string(), model, price })
 }
 
 /// Returns the price of a model by its reference alone, before any server is asked for its model.
@@ -164,35 +165,38 @@ pub fn expected_price(
 /// # Errors
 ///
 /// Returns [`ConfigError::Usage`] if a script has a rule for an unknown agent, or leaves an agent without script and server.
-fn scripted(
+fn assign_scripts(
     chosen: &Chosen,
     file: &FileConfig,
     roleset: &Roleset,
 ) -> Result<Vec<Option<String>>, ConfigError> {
     let names: Vec<&str> = roleset.agents.iter().chain(&roleset.arbiter).map(|a| a.name.as_str()).collect();
     let Some(text) = &chosen.mock_script else { return Ok(vec![None; names.len()]) };
-    let usage = |why: String| ConfigError::Usage(format!("the mock script {why}"));
-    let script: MockScript = text.parse().map_err(|e: ScriptError| ConfigError::Usage(e.to_string()))?;
+    let script: MockScript = text.parse().map_err(ConfigError::Usage)?;
     if let Some(stranger) = script.agents().find(|agent| !names.contains(agent)) {
         let known = names.join(", ");
-        return Err(usage(format!(
-            "has a rule for `{stranger}`, but the roleset's agents are {known}; name the right roleset with --roleset"
+        return Err(ConfigError::Usage(format!(
+            "the mock script has a rule for `{stranger}`, but the roleset's agents are {known}; name the right roleset with --roleset"
         )));
     }
-    let plays = |name: &&str| script.plays(name);
     let has_server = chosen.model.is_some()
         || chosen.base_url.is_some()
         || chosen.launch.is_some()
         || file.launch.is_some();
     // An arbiter is asked only on deadlock, so most scripts have no rule for it.
-    let left = names.iter().take(roleset.agents.len()).find(|name| !plays(name));
-    if let Some(name) = left.filter(|_| !has_server) {
-        return Err(usage(format!(
-            "has no rule for `{name}`; add one, or name a server for it with --model, --base-url or --launch"
+    let unscripted = names.iter().take(roleset.agents.len()).find(|name| !script.plays(name));
+    if let Some(name) = unscripted
+        && !has_server
+    {
+        return Err(ConfigError::Usage(format!(
+            "the mock script has no rule for `{name}`; add one, or name a server for it with --model, --base-url or --launch"
         )));
     }
-    let of_agent = |name: &&str| (plays(name) || !has_server).then(|| text.clone());
-    Ok(names.iter().map(of_agent).collect())
+    let mut scripts = Vec::new();
+    for name in names {
+        scripts.push(if script.plays(name) || !has_server { Some(text.clone()) } else { None });
+    }
+    Ok(scripts)
 }
 
 /// Returns the command of the server to start for a run of this roleset, if there is one.
@@ -207,18 +211,19 @@ pub fn launch_command(
     file: &FileConfig,
     roleset: Option<&Roleset>,
 ) -> Result<Option<LaunchCommand>, ConfigError> {
-    let scripted = roleset.map(|roleset| scripted(chosen, file, roleset)).transpose()?;
-    if scripted.is_some_and(|agents| agents.iter().all(Option::is_some)) {
+    if let Some(roleset) = roleset
+        && assign_scripts(chosen, file, roleset)?.iter().all(Option::is_some)
+    {
         return Ok(None);
     }
     let is_named = chosen.base_url.is_some() || openai_base_url().is_some();
-    let from_file = file.launch.as_ref().filter(|_| !is_named);
+    let from_file = if is_named { None } else { file.launch.as_ref() };
     let Some(text) = chosen.launch.as_ref().or(from_file) else { return Ok(None) };
     let reference = chosen.model.as_ref().or(file.model.as_ref()).map_or("", String::as_str);
     let ModelRef { provider, model } = ModelRef::parse(reference, &known_providers(file))?;
     match (provider, &chosen.launch) {
         (None, _) => {
-            let model = Some(model.as_str()).filter(|model| !model.is_empty());
+            let model = if model.is_empty() { None } else { Some(model.as_str()) };
             Ok(Some(LaunchCommand::parse(text, model)?))
         }
         (Some(_), None) => Ok(None),
@@ -236,39 +241,34 @@ pub(super) fn known_providers(file: &FileConfig) -> Vec<&str> {
 /// Returns the model of a reference to Amazon Bedrock; `None` if it names another provider.
 fn bedrock_model(file: &FileConfig, reference: &str) -> Result<Option<String>, ConfigError> {
     let ModelRef { provider, model } = ModelRef::parse(reference, &known_providers(file))?;
-    Ok(provider.filter(|name| name == BEDROCK && !file.providers.contains_key(BEDROCK)).map(|_| model))
+    let is_bedrock = provider.as_deref() == Some(BEDROCK) && !file.providers.contains_key(BEDROCK);
+    Ok(if is_bedrock { Some(model) } else { None })
 }
 
 /// Fills in everything that is known without asking a server; the base URL may remain empty.
 fn draft(chosen: &Chosen, file: &FileConfig, reference: &str) -> Result<OpenAiEndpoint, ConfigError> {
     let ModelRef { provider, model } = ModelRef::parse(reference, &known_providers(file))?;
-    let place = place(chosen, file, provider.as_deref());
+    let place = find_place(chosen, file, provider.as_deref());
     let launched = provider.is_none() && chosen.launched.is_some();
     // A launched server is asked for the name of its one model, which may be a file name.
     let is_its_own = chosen.model.as_ref().or(file.model.as_ref()).is_some_and(|own| own == reference);
     let model = if launched && is_its_own { String::new() } else { model };
-    let common = common(chosen, file);
-    let is_here = |url: &str| Url::parse(url.trim()).is_ok_and(|url| is_loopback(&url));
-    let refused_at_once =
-        chosen.refused_at_once && file.retries.is_none() && place.base_url.split(',').all(is_here);
+    let urls: Vec<&str> = place.base_url.split(',').map(str::trim).collect();
+    let is_here = urls.iter().all(|url| Url::parse(url).is_ok_and(|url| is_loopback(&url)));
+    let urls: Vec<&str> = urls.iter().map(|url| url.trim_end_matches('/')).collect();
     Ok(OpenAiEndpoint {
-        base_url: place
-            .base_url
-            .split(',')
-            .map(|url| url.trim().trim_end_matches('/'))
-            .collect::<Vec<_>>()
-            .join(","),
+        base_url: urls.join(","),
         model,
         listing: Listing::Unknown,
         api_key_env: place.api_key_env,
         api_key_file: place.api_key_file,
         launched,
         dialect: place.dialect,
-        stream: common.stream,
-        retries: common.retries,
-        refused_at_once,
-        timeouts: common.timeouts,
-        calls_at_once: place.calls_at_once.or(common.calls_at_once),
+        stream: chosen.streams(file),
+        retries: file.retries.unwrap_or(RETRIES),
+        refused_at_once: chosen.refused_at_once && file.retries.is_none() && is_here,
+        timeouts: chosen.timeouts(file),
+        calls_at_once: place.calls_at_once.or(file.calls_at_once),
         price: None,
     })
 }
@@ -291,34 +291,40 @@ pub(super) struct ServerPlace {
     pub(super) calls_at_once: Option<NonZeroU32>,
 }
 
-pub(super) fn place(chosen: &Chosen, file: &FileConfig, provider: Option<&str>) -> ServerPlace {
-    let own_key = |base_url: String, url_from: Origin| ServerPlace {
-        base_url,
-        url_from,
-        api_key_env: file.api_key_env.clone().or(Some(OPENAI_API_KEY.to_owned())),
-        key_from: Origin::of_setting(file, ["api_key_env"]),
-        api_key_file: file.api_key_file.clone(),
-        file_from: Origin::of_setting(file, ["api_key_file"]),
-        ..ServerPlace::default()
-    };
+impl ServerPlace {
+    /// Returns a server to which the user's own key goes.
+    fn with_own_key(base_url: String, url_from: Origin, file: &FileConfig) -> Self {
+        Self {
+            base_url,
+            url_from,
+            api_key_env: file.api_key_env.clone().or(Some(OPENAI_API_KEY.to_owned())),
+            key_from: Origin::of_setting(file, ["api_key_env"]),
+            api_key_file: file.api_key_file.clone(),
+            file_from: Origin::of_setting(file, ["api_key_file"]),
+            ..Self::default()
+        }
+    }
+}
+
+/// Finds the server of a provider; without one, the server that flags, the environment or the files name.
+pub(super) fn find_place(chosen: &Chosen, file: &FileConfig, provider: Option<&str>) -> ServerPlace {
     let preset = provider.and_then(|name| PRESETS.iter().find(|p| p.name == name));
     let mut dialect = preset.map(Preset::dialect).unwrap_or_default();
     dialect.leave_out.extend(file.leave_out.iter().flatten());
     if let Some(url) = &chosen.base_url {
         let url_from = Origin::given("--base-url", "CONSENSUS_BASE_URL", url);
-        return ServerPlace { dialect, ..own_key(url.clone(), url_from) };
+        return ServerPlace { dialect, ..ServerPlace::with_own_key(url.clone(), url_from, file) };
     }
     if let Some((name, configured)) = provider.and_then(|name| file.providers.get_key_value(name)) {
-        let from = |key| Origin::of_setting(file, ["providers", name.as_str(), key]);
         dialect.body.extend(configured.body.clone());
         dialect.leave_out.extend(&configured.leave_out);
         return ServerPlace {
             base_url: configured.base_url.clone(),
-            url_from: from("base_url"),
+            url_from: Origin::of_setting(file, ["providers", name.as_str(), "base_url"]),
             api_key_env: configured.api_key_env.clone(),
-            key_from: from("api_key_env"),
+            key_from: Origin::of_setting(file, ["providers", name.as_str(), "api_key_env"]),
             api_key_file: configured.api_key_file.clone(),
-            file_from: from("api_key_file"),
+            file_from: Origin::of_setting(file, ["providers", name.as_str(), "api_key_file"]),
             dialect,
             calls_at_once: configured.calls_at_once,
         };
@@ -327,7 +333,7 @@ pub(super) fn place(chosen: &Chosen, file: &FileConfig, provider: Option<&str>) 
         // `openai` is also the name of the interface. The environment says whose server it is, and another party's server is as
         // strict as most.
         Some(preset) if preset.name == OPENAI => match openai_base_url() {
-            Some(url) => own_key(url, Origin::Variable(OPENAI_BASE_URL)),
+            Some(url) => ServerPlace::with_own_key(url, Origin::Variable(OPENAI_BASE_URL), file),
             // A key that is configured beside a `base_url` belongs to that server.
             None if file.base_url.is_some() => ServerPlace {
                 base_url: preset.base_url.to_owned(),
@@ -335,7 +341,10 @@ pub(super) fn place(chosen: &Chosen, file: &FileConfig, provider: Option<&str>) 
                 dialect,
                 ..ServerPlace::default()
             },
-            None => ServerPlace { dialect, ..own_key(preset.base_url.to_owned(), Origin::BuiltIn) },
+            None => {
+                let own = ServerPlace::with_own_key(preset.base_url.to_owned(), Origin::BuiltIn, file);
+                ServerPlace { dialect, ..own }
+            }
         },
         Some(preset) => ServerPlace {
             base_url: preset.base_url.to_owned(),
@@ -343,16 +352,21 @@ pub(super) fn place(chosen: &Chosen, file: &FileConfig, provider: Option<&str>) 
             dialect,
             ..ServerPlace::default()
         },
-        None => match &chosen.launched {
-            Some(url) => {
-                ServerPlace { base_url: url.clone(), url_from: Origin::Launched, ..ServerPlace::default() }
-            }
-            None => match (openai_base_url(), &file.base_url) {
-                (Some(url), _) => own_key(url, Origin::Variable(OPENAI_BASE_URL)),
-                (None, Some(url)) => own_key(url.clone(), Origin::of_setting(file, ["base_url"])),
-                (None, None) => ServerPlace::default(),
-            },
-        },
+        None => unnamed_place(chosen, file),
+    }
+}
+
+/// Returns the server that is meant where no provider is named.
+fn unnamed_place(chosen: &Chosen, file: &FileConfig) -> ServerPlace {
+    if let Some(url) = &chosen.launched {
+        return ServerPlace { base_url: url.clone(), url_from: Origin::Launched, ..ServerPlace::default() };
+    }
+    if let Some(url) = openai_base_url() {
+        return ServerPlace::with_own_key(url, Origin::Variable(OPENAI_BASE_URL), file);
+    }
+    match &file.base_url {
+        Some(url) => ServerPlace::with_own_key(url.clone(), Origin::of_setting(file, ["base_url"]), file),
+        None => ServerPlace::default(),
     }
 }
 
@@ -407,13 +421,13 @@ mod tests {
 
     #[test]
     fn urls_that_leak_are_refused() {
-        assert!(check_url("https://api.example.org/v1", false).is_ok());
-        assert!(check_url("http://127.0.0.1:8000/v1", false).is_ok());
-        assert!(check_url("http://[::1]:8000/v1", false).is_ok());
-        assert!(check_url("http://10.0.0.7/v1", false).is_err());
-        assert!(check_url("http://10.0.0.7/v1", true).is_ok());
-        assert!(check_url("file:///etc/passwd", true).is_err());
-        let message = check_url("https://me:s3cret@example.org/v1", true).unwrap_err().to_string();
+        assert!(require_safe_url("https://api.example.org/v1", false).is_ok());
+        assert!(require_safe_url("http://127.0.0.1:8000/v1", false).is_ok());
+        assert!(require_safe_url("http://[::1]:8000/v1", false).is_ok());
+        assert!(require_safe_url("http://10.0.0.7/v1", false).is_err());
+        assert!(require_safe_url("http://10.0.0.7/v1", true).is_ok());
+        assert!(require_safe_url("file:///etc/passwd", true).is_err());
+        let message = require_safe_url("https://me:s3cret@example.org/v1", true).unwrap_err().to_string();
         assert!(!message.contains("s3cret"), "{message}");
     }
 }

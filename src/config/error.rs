@@ -1,4 +1,4 @@
-//! The mistakes in a user's request.
+//! The mistakes in a user's request, and the right name for a misspelt one.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use super::claim::{TrustClaim, TrustState, lines};
+use super::trust_claim::{TrustClaim, TrustState, list_claims};
 use crate::provider::ProviderError;
 use crate::provider::launch::LaunchError;
 use crypto::Digest;
@@ -23,11 +23,17 @@ pub struct Problem {
     pub message: String,
 }
 
+impl Problem {
+    pub(super) fn new(file: &str, at: &str, message: impl Into<String>) -> Self {
+        Self { file: file.to_owned(), at: at.to_owned(), message: message.into() }
+    }
+}
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { file, at, message } = self;
         // A schema quotes the faulty value, which may be a whole file.
-        let message = bounded(message);
+        let message = shorten(message);
         if at.is_empty() { write!(f, "{file}: {message}") } else { write!(f, "{file} at {at}: {message}") }
     }
 }
@@ -36,14 +42,15 @@ impl fmt::Display for Problem {
 const MESSAGE_CHARS_MAX: usize = 400;
 
 /// Returns the beginning and the end of a long message, since the fault is named at the end.
-fn bounded(message: &str) -> Cow<'_, str> {
+fn shorten(message: &str) -> Cow<'_, str> {
     let count = message.chars().count();
     if count <= MESSAGE_CHARS_MAX {
         return message.into();
     }
     let half = MESSAGE_CHARS_MAX / 2;
-    let (head, tail) = (message.chars().take(half), message.chars().skip(count - half));
-    format!("{} … {}", head.collect::<String>(), tail.collect::<String>()).into()
+    let head: String = message.chars().take(half).collect();
+    let tail: String = message.chars().skip(count - half).collect();
+    format!("{head} … {tail}").into()
 }
 
 /// An error that prevents the setup of a run.
@@ -52,16 +59,10 @@ fn bounded(message: &str) -> Cow<'_, str> {
 pub enum ConfigError {
     /// A file cannot be read.
     #[error("cannot read `{path}`")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: std::io::Error,
-    },
+    Read { path: PathBuf, source: std::io::Error },
     /// A configuration file is not valid.
     #[error("`{path}`: {why}")]
     File {
-        /// The file.
         path: PathBuf,
         /// The mistake, with its line.
         why: String,
@@ -70,8 +71,8 @@ pub enum ConfigError {
     #[error(
         "the folder `{}` has settings that start programs, name servers or keys, or lead out of it, and {}:{}\nread them, then trust them with `consensus trust` in that folder (in a job: CONSENSUS_TRUST={digest}), or put them into your own configuration file",
         .folder.display(),
-        .standing,
-        lines(.claims)
+        .state,
+        list_claims(.claims)
     )]
     Untrusted {
         /// The folder, without links.
@@ -81,7 +82,7 @@ pub enum ConfigError {
         /// The digest by which they can be trusted.
         digest: Digest,
         /// The reason why they do not count.
-        standing: TrustState,
+        state: TrustState,
     },
     /// No roleset has this name.
     #[error("there is no roleset `{name}`{hint}")]
@@ -133,11 +134,38 @@ impl ConfigError {
 const NAMED_MAX: usize = 20;
 
 fn list(problems: &[Problem]) -> String {
-    let named = problems.iter().take(NAMED_MAX);
-    let list = named.fold(String::new(), |list, problem| list + "\n  " + &problem.to_string());
+    let mut list = String::new();
+    for problem in problems.iter().take(NAMED_MAX) {
+        list.push_str("\n  ");
+        list.push_str(&problem.to_string());
+    }
     match problems.len().saturating_sub(NAMED_MAX) {
         0 => list,
         more => format!("{list}\n  and {more} more"),
+    }
+}
+
+/// Returns the candidate that `word` most likely means, if one is close enough: it begins with the word, or differs in at most a
+/// third of its letters.
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let length = word.chars().count();
+    let mut best: Option<(usize, &str)> = None;
+    for candidate in candidates {
+        let is_beginning = length >= 3 && candidate.starts_with(word);
+        let distance = if is_beginning { 1 } else { strsim::damerau_levenshtein(word, candidate) };
+        if distance <= (length / 3).max(1) && best.is_none_or(|(nearest, _)| distance < nearest) {
+            best = Some((distance, candidate));
+        }
+    }
+    best.map(|(_, candidate)| candidate)
+}
+
+/// Returns `; did you mean …?` for the nearest candidate, or an empty string.
+pub(super) fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+    match nearest(word, candidates) {
+        // A word that is a valid name elsewhere is not misspelt.
+        Some(name) if name != word => format!("; did you mean `{name}`?"),
+        Some(_) | None => String::new(),
     }
 }
 
@@ -156,6 +184,7 @@ mod tests {
         assert_eq!(text(23).matches("r.json").count(), 20);
         assert!(text(23).ends_with("and 3 more"), "{}", text(23));
     }
+
     /// A long problem is shown by its beginning and its end.
     #[test]
     fn shortened_problem_keeps_its_end() {
@@ -163,5 +192,15 @@ mod tests {
         let problem = Problem { file: "r.json".to_owned(), at: "/agents".to_owned(), message };
         let text = problem.to_string();
         assert!(text.len() < 500 && text.ends_with("has more than 32 items"), "{text}");
+    }
+
+    #[test]
+    fn typo_finds_word_and_nonsense_none() {
+        let names = ["writer_physicist", "solver_checker", "planner_coder"];
+        assert_eq!(nearest("writer_phisicist", names), Some("writer_physicist"));
+        assert_eq!(nearest("solver_cheker", names), Some("solver_checker"));
+        assert_eq!(nearest("planner", names), Some("planner_coder"));
+        assert_eq!(nearest("xyz", names), None);
+        assert_eq!(nearest("llama3.1", ["openai", "ollama"]), None);
     }
 }

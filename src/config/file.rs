@@ -5,12 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::document::{Setting, TomlDocument, dotted};
+use super::document::{Setting, TomlDocument, join_keys};
 use super::error::ConfigError;
 use super::prices::{PriceConfig, listed_price};
 use super::roleset::CHECK_TIMEOUT_MS;
@@ -35,7 +35,6 @@ const OWN_FIELDS: [&str; 9] = [
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FileConfig {
-    /// The default model reference.
     pub model: Option<String>,
     /// The default base URL, up to and including `/v1`.
     pub base_url: Option<String>,
@@ -45,13 +44,10 @@ pub struct FileConfig {
     pub api_key_env: Option<String>,
     /// The file that holds the API key.
     pub api_key_file: Option<String>,
-    /// The default roleset.
     pub roleset: Option<String>,
-    /// The folder with rolesets.
     pub rolesets_dir: Option<PathBuf>,
     /// The folder for run folders.
     pub runs_dir: Option<PathBuf>,
-    /// Whether replies are streamed.
     pub stream: Option<bool>,
     /// The most repetitions of a request after a fault that may pass.
     pub retries: Option<u32>,
@@ -106,23 +102,23 @@ pub struct ProviderConfig {
 }
 
 impl FileConfig {
-    /// Parses a file.
     pub(super) fn parse(document: &TomlDocument) -> Result<Self, ConfigError> {
         Self::parse_some(document, |_| true)
     }
 
+    /// Parses the outermost keys that `takes` accepts.
     pub(super) fn parse_some(
         document: &TomlDocument,
-        is_kept: impl Fn(&str) -> bool,
+        takes: impl Fn(&str) -> bool,
     ) -> Result<Self, ConfigError> {
-        let mut file: Self = document.parse(&is_kept)?;
+        let mut file: Self = document.parse(&takes)?;
         for (name, provider) in &file.providers {
             if let Some(field) = OWN_FIELDS.iter().find(|field| provider.body.contains_key(**field)) {
                 let why = format!("providers.{name}.body: `{field}` is set by the program");
                 return Err(ConfigError::File { path: document.path().to_owned(), why });
             }
         }
-        let settings = document.settings()?.into_iter().filter(|setting| is_kept(&setting.keys[0]));
+        let settings = document.settings()?.into_iter().filter(|setting| takes(&setting.keys[0]));
         file.settings = settings.map(|setting| (setting.name(), setting)).collect();
         let of_providers = file.providers.values().filter_map(|provider| provider.api_key_env.clone());
         file.key_variables = file.api_key_env.iter().cloned().chain(of_providers).collect();
@@ -131,7 +127,7 @@ impl FileConfig {
 
     /// Returns the setting with these keys, if a file has it.
     pub(super) fn setting<'a>(&self, keys: impl IntoIterator<Item = &'a str>) -> Option<&Setting> {
-        self.settings.get(&dotted(keys))
+        self.settings.get(&join_keys(keys))
     }
 
     /// Returns every setting of both files that counts, with its place.
@@ -158,15 +154,15 @@ impl FileConfig {
     }
 
     /// Fills in from `other` the settings that this file does not have.
-    pub(super) fn over(self, other: Self) -> Self {
+    pub(super) fn merge_over(self, other: Self) -> Self {
         let mut providers = other.providers;
         providers.extend(self.providers);
         let mut prices = other.prices;
         prices.extend(self.prices);
         let replaced: BTreeSet<Vec<String>> =
-            self.settings.values().map(|setting| whole(setting).to_vec()).collect();
+            self.settings.values().map(|setting| replaced_keys(setting).to_vec()).collect();
         let mut settings = other.settings;
-        settings.retain(|_, setting| !replaced.contains(whole(setting)));
+        settings.retain(|_, setting| !replaced.contains(replaced_keys(setting)));
         settings.extend(self.settings);
         let key_variables = self.key_variables.into_iter().chain(other.key_variables).collect();
         Self {
@@ -211,7 +207,7 @@ impl FileConfig {
 }
 
 /// Returns the keys of the part that a project's file replaces as a whole when it has this setting.
-fn whole(setting: &Setting) -> &[String] {
+fn replaced_keys(setting: &Setting) -> &[String] {
     let keys = &setting.keys;
     match keys.first().map_or("", String::as_str) {
         "timeouts" => &keys[..1],
@@ -236,24 +232,27 @@ impl SandboxConfig {
     /// Returns this access and a further one together. Places of a configuration that this machine does not have are left
     /// out, because the same file may serve several machines.
     pub fn and(&self, further: Access) -> Access {
-        let places = |own: &Option<Vec<PathBuf>>, mut further: Vec<PathBuf>| {
-            further.extend(own.iter().flatten().map(|path| at_home(path)).filter(|path| path.exists()));
-            further
-        };
-        Access {
-            read: places(&self.read, further.read),
-            write: places(&self.write, further.write),
-            net: self.net.unwrap_or(false) || further.net,
-        }
+        let mut access = further;
+        access.read.extend(existing_places(self.read.as_deref()));
+        access.write.extend(existing_places(self.write.as_deref()));
+        access.net |= self.net.unwrap_or(false);
+        access
     }
 }
 
-/// Returns a path with `~` at its start replaced by the home folder.
-fn at_home(path: &Path) -> PathBuf {
-    match (path.strip_prefix("~"), etcetera::home_dir()) {
-        (Ok(rest), Ok(home)) => home.join(rest),
-        (Ok(_) | Err(_), _) => path.to_owned(),
+/// Returns the places that exist, with `~` at the start of a path replaced by the home folder.
+fn existing_places(places: Option<&[PathBuf]>) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for path in places.unwrap_or_default() {
+        let path = match (path.strip_prefix("~"), etcetera::home_dir()) {
+            (Ok(rest), Ok(home)) => home.join(rest),
+            (Ok(_) | Err(_), _) => path.clone(),
+        };
+        if path.exists() {
+            found.push(path);
+        }
     }
+    found
 }
 
 /// The table `[bedrock]` of a configuration file.

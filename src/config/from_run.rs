@@ -11,24 +11,12 @@ use protocol::{AgentSetup, RunSetup};
 
 /// Returns the roleset of a run.
 pub fn roleset_of(setup: &RunSetup) -> (Roleset, Packs) {
-    let mut packs = BTreeMap::new();
-    let mut agent = |agent: &AgentSetup| {
-        let pack = format!("{}.md", agent.name.to_lowercase());
-        packs.insert(pack.clone(), pack_text(agent));
-        RolesetAgent {
-            name: agent.name.clone(),
-            domain: agent.domain.clone(),
-            pack,
-            model: None,
-            temperature: agent.temperature,
-            max_tokens: agent.max_tokens,
-            method: agent.method,
-        }
-    };
+    let agents = setup.agents.iter().chain(&setup.arbiter);
+    let packs: BTreeMap<String, String> = agents.map(|agent| (pack_name(agent), pack_text(agent))).collect();
     let roleset = Roleset {
         description: format!("As in a run of the roleset {}.", setup.roleset),
-        agents: setup.agents.iter().map(&mut agent).collect(),
-        arbiter: setup.arbiter.as_ref().map(&mut agent),
+        agents: setup.agents.iter().map(roleset_agent).collect(),
+        arbiter: setup.arbiter.as_ref().map(roleset_agent),
         canonical: setup.canonical.clone(),
         params: setup.params.clone(),
         redact: false,
@@ -36,7 +24,23 @@ pub fn roleset_of(setup: &RunSetup) -> (Roleset, Packs) {
         check: setup.check_command.clone(),
         interpreter: setup.interpreter,
     };
-    (roleset, Packs::made(packs))
+    (roleset, Packs::in_memory(packs))
+}
+
+fn roleset_agent(agent: &AgentSetup) -> RolesetAgent {
+    RolesetAgent {
+        name: agent.name.clone(),
+        domain: agent.domain.clone(),
+        pack: pack_name(agent),
+        model: None,
+        temperature: agent.temperature,
+        max_tokens: agent.max_tokens,
+        method: agent.method,
+    }
+}
+
+fn pack_name(agent: &AgentSetup) -> String {
+    format!("{}.md", agent.name.to_lowercase())
 }
 
 fn pack_text(agent: &AgentSetup) -> String {

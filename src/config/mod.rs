@@ -11,11 +11,10 @@
 //! [`RunSetup`]: protocol::RunSetup
 
 mod bedrock;
-mod bounded;
+mod bounded_read;
 mod catalog;
 mod check;
 mod chosen;
-mod claim;
 mod default_roleset;
 mod document;
 mod embedded;
@@ -23,48 +22,43 @@ mod endpoints;
 mod error;
 mod explain;
 mod file;
-mod folders;
 mod from_run;
+mod link_targets;
 mod model_names;
-mod nearest;
 mod origin;
 mod packs;
 mod panel;
 mod pilots;
 mod prices;
-mod reach;
 mod resumed;
 mod roleset;
 mod set;
 mod sources;
 mod trust;
+mod trust_claim;
 
+pub use bounded_read::{PROJECT_FILE, cache_folder, config_folder, state_folder};
 pub use catalog::{
     FoundRoleset, RolesetSource, check_roleset, copy_roleset, find_roleset, list_rolesets, load_roleset,
     write_roleset,
 };
 pub use check::check_meaning;
-pub use chosen::{Chosen, NameCheck};
-pub use claim::{TrustClaim, TrustState};
-pub use default_roleset::{
-    ANY_VOTE, BetterVote, DefaultRoleset, Hints, better_vote, default_roleset, vote_roleset,
-};
+pub use chosen::Chosen;
+pub use default_roleset::{ANY_VOTE, BetterVote, DefaultRoleset, better_vote, default_roleset, vote_roleset};
 pub use document::Setting;
 pub use embedded::{EMBEDDED_ROLESETS, ROLESET_SCHEMA};
 pub use endpoints::{ModelRef, expected_price, launch_command, resolve_endpoints};
-pub use error::{ConfigError, Problem};
+pub use error::{ConfigError, Problem, nearest};
 pub use explain::explain;
-pub use file::BedrockConfig;
-pub use file::{FileConfig, ProviderConfig};
-pub use folders::{PROJECT_FILE, cache_folder, config_folder, state_folder};
+pub use file::{BedrockConfig, FileConfig, ProviderConfig};
 pub use from_run::roleset_of;
-pub use nearest::nearest;
 pub use origin::{Origin, Sourced};
 pub use packs::Packs;
-pub use panel::{Persona, Seats, seat, seat_voters};
+pub use panel::{Persona, SeatRequest, seat, seat_voters};
 pub use pilots::{PAIRS_MIN, PILOT_TASKS_MIN, Pilot, Pilots, RightOf};
 pub use prices::{PriceConfig, listed_price, micro_usd, prices_as_of};
-pub use resumed::resumed_endpoints;
+pub use resumed::resume_endpoints;
 pub use roleset::{CHECK_TIMEOUT_MS, Roleset, RolesetAgent};
 pub use set::{PathSetting, differences, set};
 pub use trust::{Claims, DEFAULT_RUNS_DIR, TRUST_VARIABLE, TrustStore};
+pub use trust_claim::{TrustClaim, TrustState};

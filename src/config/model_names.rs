@@ -6,8 +6,7 @@
 
 use std::time::Duration;
 
-use super::error::ConfigError;
-use super::nearest::did_you_mean;
+use super::error::{ConfigError, did_you_mean};
 use crate::provider::{OpenAi, ServerInfo};
 use protocol::core::{Endpoint, Listing, OpenAiEndpoint, bare_model};
 use protocol::text::escape;
@@ -26,47 +25,55 @@ const IMPLIED_TAG: &str = ":latest";
 /// # Errors
 ///
 /// Returns [`ConfigError::Usage`] with the nearest names if the server would not know the model.
-pub(super) async fn look_up(endpoint: &mut OpenAiEndpoint) -> Result<(), ConfigError> {
-    let asked = OpenAi::new(endpoint.clone())?;
-    let Ok(Ok(info)) = tokio::time::timeout(PATIENCE, asked.info()).await else { return Ok(()) };
-    let root = |name: &str| info.roots.get(name).map_or(name, String::as_str).to_owned();
-    endpoint.listing = match (listed(&info, &endpoint.model), info.models.as_slice()) {
+pub(super) async fn look_up_model(endpoint: &mut OpenAiEndpoint) -> Result<(), ConfigError> {
+    let server = OpenAi::new(endpoint.clone())?;
+    let Ok(Ok(info)) = tokio::time::timeout(PATIENCE, server.info()).await else { return Ok(()) };
+    endpoint.listing = match (find_listed(&info, &endpoint.model), info.models.as_slice()) {
         (_, []) => Listing::Unknown,
-        (Some(name), _) => Listing::As(root(name)),
-        (None, _) if info.names_decide => return Err(refusal(&info, endpoint)),
-        (None, [only]) => Listing::Only(root(only)),
+        (Some(name), _) => Listing::As(root_of(&info, name)),
+        (None, _) if info.names_decide => return Err(refuse_model(&info, endpoint)),
+        (None, [only]) => Listing::Only(root_of(&info, only)),
         (None, _) => Listing::Absent,
     };
     if let Some(unlisted) = Endpoint::OpenAi(Box::new(endpoint.clone())).unlisted() {
-        tracing::warn!("{}; it lists {}", escape::one_line(&unlisted), escape::one_line(&shown(&info)));
+        let models = escape::one_line(&list_models(&info));
+        tracing::warn!("{}; it lists {models}", escape::one_line(&unlisted));
     }
     Ok(())
 }
 
+fn root_of(info: &ServerInfo, name: &str) -> String {
+    info.roots.get(name).map_or(name, String::as_str).to_owned()
+}
+
 /// Returns the name in the list that is this model.
-fn listed<'a>(info: &'a ServerInfo, model: &str) -> Option<&'a str> {
-    let is_tagged = |listed: &String| listed.strip_suffix(IMPLIED_TAG).is_some_and(|listed| listed == model);
-    let mut exact = info.models.iter().filter(|listed| *listed == model || is_tagged(listed));
+fn find_listed<'a>(info: &'a ServerInfo, model: &str) -> Option<&'a str> {
+    let exact = info.models.iter().find(|listed| {
+        *listed == model || listed.strip_suffix(IMPLIED_TAG).is_some_and(|listed| listed == model)
+    });
+    if let Some(listed) = exact {
+        return Some(listed);
+    }
     // Gemini lists `models/gemini-2.5-flash`, and is asked for `gemini-2.5-flash`.
     let mut same = info.models.iter().filter(|listed| bare_model(listed) == bare_model(model));
-    match (exact.next(), same.next(), same.next()) {
-        (Some(listed), ..) | (None, Some(listed), None) => Some(listed),
-        (None, ..) => None,
+    match (same.next(), same.next()) {
+        (Some(listed), None) => Some(listed),
+        (Some(_), Some(_)) | (None, _) => None,
     }
 }
 
-fn refusal(info: &ServerInfo, endpoint: &OpenAiEndpoint) -> ConfigError {
+fn refuse_model(info: &ServerInfo, endpoint: &OpenAiEndpoint) -> ConfigError {
     let hint = did_you_mean(&endpoint.model, info.models.iter().map(String::as_str));
     ConfigError::Usage(escape::one_line(&format!(
         "{} has no model `{}`; it lists {}; --no-model-check calls it anyway{hint}",
         endpoint.base_url,
         endpoint.model,
-        shown(info),
+        list_models(info),
     )))
 }
 
 /// Returns the first names that a server lists, and the number of the others.
-fn shown(info: &ServerInfo) -> String {
+fn list_models(info: &ServerInfo) -> String {
     let shown: Vec<String> = info.models.iter().take(SHOWN_MAX).map(|model| format!("`{model}`")).collect();
     let more = info.models.len().saturating_sub(SHOWN_MAX);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
@@ -92,7 +99,7 @@ mod tests {
             (&["/models/Qwen2.5.gguf"], "qwen2.5", Some("/models/Qwen2.5.gguf")),
             (&[], "x", None),
         ] {
-            assert_eq!(listed(&info(models), model), expected, "{model} of {models:?}");
+            assert_eq!(find_listed(&info(models), model), expected, "{model} of {models:?}");
         }
     }
 }

@@ -5,8 +5,7 @@
 //! Nothing is read or written here.
 
 use super::embedded::EMBEDDED_ROLESETS;
-use super::error::ConfigError;
-use super::nearest::did_you_mean;
+use super::error::{ConfigError, did_you_mean};
 use super::packs::{COMPARING, Packs};
 use super::roleset::{NAME_CHARS_MAX, Roleset, RolesetAgent, self_panel};
 use protocol::text::{escape, one_line};
@@ -17,19 +16,17 @@ const PERSONAS: &str = "panel_personas.json";
 /// The longest label of a field.
 const DOMAIN_CHARS_MAX: usize = 80;
 
-/// The requested seats of a panel, in addition to its roleset.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Seats<'a> {
-    /// The only members of the roleset to keep, if any are named.
-    pub members: &'a [String],
+/// The members of a panel, in place of the roleset's members or in addition to them.
+#[derive(Clone, Debug, Default)]
+pub struct SeatRequest {
+    /// The only members of the roleset that take part, if any are named.
+    pub members: Vec<String>,
     /// The models that each get one member, in place of the roleset's members, if there are any.
-    pub models: &'a [String],
+    pub models: Vec<String>,
     /// The number of copies of the first member, in place of all members.
     pub copies: Option<usize>,
     /// Further members: built-in personas by name, or lines that each describe a person.
-    pub personas: &'a [String],
-    /// Whether text from these lines must appear only where it is redacted.
-    pub is_redacted: bool,
+    pub personas: Vec<String>,
 }
 
 /// A character for a member of a panel.
@@ -38,7 +35,6 @@ pub struct Persona {
     pub name: String,
     /// The field that it looks at.
     pub domain: String,
-    /// The instructions.
     pub pack: String,
 }
 
@@ -67,7 +63,7 @@ impl Persona {
              is so: what is wrong stays wrong.\n\n{COMPARING}\n\nWhen you judge others, judge as that person, by what their \
              answers say.\n"
         );
-        Ok(Self { name: name_of(line), domain, pack })
+        Ok(Self { name: name_persona(line), domain, pack })
     }
 
     /// Returns the personas that come with the program.
@@ -75,12 +71,11 @@ impl Persona {
         let text = EMBEDDED_ROLESETS.iter().find(|(name, _)| *name == PERSONAS).map_or("", |(_, text)| text);
         let Ok(roleset) = serde_json::from_str::<Roleset>(text) else { return Vec::new() };
         let packs = Packs::built_in();
-        let persona = |agent: RolesetAgent| Self {
-            pack: packs.read(&agent.pack).unwrap_or_default(),
-            name: agent.name,
-            domain: agent.domain,
-        };
-        roleset.agents.into_iter().map(persona).collect()
+        let mut personas = Vec::new();
+        for RolesetAgent { name, domain, pack, .. } in roleset.agents {
+            personas.push(Self { name, domain, pack: packs.read(&pack).unwrap_or_default() });
+        }
+        personas
     }
 
     /// Returns the built-in persona of that name, in any case and with spaces or underscores.
@@ -89,15 +84,20 @@ impl Persona {
     }
 }
 
-/// Seats the members of a panel.
+/// Seats the members of a panel. If the run is redacted, text from lines about personas appears only where it is redacted.
 ///
 /// # Errors
 ///
 /// Returns [`ConfigError::Usage`] with the wish that cannot be met.
-pub fn seat(roleset: &mut Roleset, packs: &mut Packs, seats: &Seats<'_>) -> Result<(), ConfigError> {
+pub fn seat(
+    roleset: &mut Roleset,
+    packs: &mut Packs,
+    seats: &SeatRequest,
+    is_redacted: bool,
+) -> Result<(), ConfigError> {
     if !seats.members.is_empty() {
         let known: Vec<String> = roleset.agents.iter().map(|agent| agent.name.clone()).collect();
-        for name in seats.members {
+        for name in &seats.members {
             if !known.iter().any(|member| is_same(member, name)) {
                 let hint = did_you_mean(name, known.iter().map(String::as_str));
                 let (name, known) = (escape::excerpt(name), known.join(", "));
@@ -109,10 +109,10 @@ pub fn seat(roleset: &mut Roleset, packs: &mut Packs, seats: &Seats<'_>) -> Resu
         roleset.agents.retain(|agent| seats.members.iter().any(|name| is_same(&agent.name, name)));
     }
     if !seats.models.is_empty() {
-        require_names(seats.models)?;
+        require_names(&seats.models)?;
         let old = std::mem::take(&mut roleset.agents);
         for (model, like) in seats.models.iter().zip(old.iter().cycle()) {
-            let name = free_name(&name_of_model(model), &roleset.agents);
+            let name = free_name(&name_by_model(model), &roleset.agents);
             roleset.agents.push(RolesetAgent { name, model: Some(model.clone()), ..like.clone() });
         }
     }
@@ -123,7 +123,7 @@ pub fn seat(roleset: &mut Roleset, packs: &mut Packs, seats: &Seats<'_>) -> Resu
         let persona = match Persona::named(wish) {
             Some(persona) => persona,
             // A name made from the line would reveal the text that is redacted from it.
-            None if seats.is_redacted => Persona { name: "Persona".to_owned(), ..Persona::from_line(wish)? },
+            None if is_redacted => Persona { name: "Persona".to_owned(), ..Persona::from_line(wish)? },
             None => Persona::from_line(wish)?,
         };
         let is_seated = roleset.agents.iter().any(|agent| is_same(&agent.name, &persona.name));
@@ -175,12 +175,15 @@ fn require_names(models: &[String]) -> Result<(), ConfigError> {
 
 /// Returns whether two names are equal, ignoring case and the separator between words.
 fn is_same(a: &str, b: &str) -> bool {
-    let fold = |name: &str| name.trim().to_lowercase().replace(' ', "_");
-    fold(a) == fold(b)
+    fold_name(a) == fold_name(b)
+}
+
+fn fold_name(name: &str) -> String {
+    name.trim().to_lowercase().replace(' ', "_")
 }
 
 /// Makes a name that is valid in a prompt and a file: the first meaningful words of a line.
-fn name_of(line: &str) -> String {
+fn name_persona(line: &str) -> String {
     const EMPTY: [&str; 8] = ["a", "an", "the", "who", "that", "very", "of", "is"];
     let words = line.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| {
         word.starts_with(|c: char| c.is_ascii_alphabetic()) && !EMPTY.contains(&word.to_lowercase().as_str())
@@ -194,15 +197,17 @@ fn name_of(line: &str) -> String {
 }
 
 /// Makes a name from a model reference: `Llama3_1` from `ollama:llama3.1:8b`.
-fn name_of_model(reference: &str) -> String {
+fn name_by_model(reference: &str) -> String {
     let file = reference.rsplit('/').next().unwrap_or(reference);
     // A size begins with a digit, and a provider's name has none.
     let mut parts = file.split(':').filter(|part| part.starts_with(|c: char| c.is_ascii_alphabetic()));
     let first = parts.next().unwrap_or(file);
-    let is_provider = |part: &str| part.chars().all(|c| c.is_ascii_alphabetic());
-    let bare = parts.next().filter(|_| is_provider(first)).unwrap_or(first);
-    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '_' };
-    let name: String = bare.chars().map(plain).take(NAME_CHARS_MAX - 3).collect();
+    let is_provider = first.chars().all(|c| c.is_ascii_alphabetic());
+    let model = if is_provider { parts.next().unwrap_or(first) } else { first };
+    let mut name = String::new();
+    for c in model.chars().take(NAME_CHARS_MAX - 3) {
+        name.push(if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '_' });
+    }
     let mut letters = name.chars();
     match letters.next().filter(char::is_ascii_alphabetic) {
         Some(first) => first.to_uppercase().chain(letters).collect(),
@@ -212,10 +217,13 @@ fn name_of_model(reference: &str) -> String {
 
 /// Returns the name, with a number if it is taken.
 fn free_name(name: &str, members: &[RolesetAgent]) -> String {
-    let is_free = |name: &String| !members.iter().any(|member| is_same(&member.name, name));
-    let numbered = (2..).map(|number| format!("{name}_{number}"));
-    // One of infinitely many names is free.
-    std::iter::once(name.to_owned()).chain(numbered).find(is_free).unwrap_or_default()
+    let mut free = name.to_owned();
+    let mut number = 1;
+    while members.iter().any(|member| is_same(&member.name, &free)) {
+        number += 1;
+        free = format!("{name}_{number}");
+    }
+    free
 }
 
 #[cfg(test)]
@@ -224,9 +232,9 @@ mod tests {
 
     #[test]
     fn line_makes_persona_with_safe_name() {
-        let made = Persona::from_line("a contrary physicist who looks at everything sideways.").unwrap();
-        assert_eq!(made.name, "Contrary_physicist");
-        assert!(made.pack.starts_with("You are a contrary physicist who looks at everything sideways. "));
+        let persona = Persona::from_line("a contrary physicist who looks at everything sideways.").unwrap();
+        assert_eq!(persona.name, "Contrary_physicist");
+        assert!(persona.pack.starts_with("You are a contrary physicist who looks at everything sideways. "));
         assert_eq!(Persona::from_line("物理学者で捻くれ者").unwrap().name, "Persona");
         assert_eq!(Persona::from_line("Sherlock Holmes").unwrap().name, "Sherlock_Holmes");
         assert!(Persona::from_line(" 42 ").is_err());

@@ -1,14 +1,14 @@
 //! The findings of pilots: for which models and kinds of answer a vote draws programs beside words.
 //!
-//! The input is the user's own file of findings, which `consensus pilot` writes. The output is the finding for a model and a kind of
-//! answer. The file is in the user's configuration folder, so that no project decides for its visitor.
+//! `consensus calibrate --programs` writes the user's own file of findings. It is in the user's configuration folder, so that no project
+//! decides for its visitor.
 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::bounded_read::config_folder;
 use super::error::ConfigError;
-use super::folders::config_folder;
 use crate::files::{SMALL_BYTES_MAX, private_folder, read_text, write_whole};
 use protocol::text::CanonicalKind;
 
@@ -31,7 +31,6 @@ pub const PILOT_TASKS_MIN: u64 = 40;
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct RightOf {
-    /// The number of cases.
     pub of: u64,
     /// The number of cases that were right.
     pub right: u64,
@@ -42,7 +41,6 @@ pub struct RightOf {
 #[serde(deny_unknown_fields)]
 pub struct Pilot {
     pub model: String,
-    /// The kind of answer.
     pub kind: CanonicalKind,
     /// The number of tasks that have samples of both methods.
     pub tasks: u64,
@@ -64,7 +62,6 @@ pub struct Pilots {
 }
 
 impl RightOf {
-    /// Counts a case.
     pub fn count(&mut self, is_right: bool) {
         self.of += 1;
         self.right += u64::from(is_right);
@@ -78,8 +75,8 @@ impl RightOf {
 
     /// Returns true if this share is at least `tenths` tenths of the other one. The comparison is exact.
     fn is_at_least(self, tenths: u128, other: Self) -> bool {
-        let product = |a: u64, b: u64| u128::from(a) * u128::from(b);
-        product(self.right, other.of) * 10 >= product(other.right, self.of) * tenths
+        let own = u128::from(self.right) * u128::from(other.of);
+        own * 10 >= u128::from(other.right) * u128::from(self.of) * tenths
     }
 }
 
@@ -119,22 +116,17 @@ impl Pilots {
     /// Returns [`ConfigError::Usage`] if the file cannot be read.
     pub fn load() -> Result<Self, ConfigError> {
         let Some(path) = Self::file().filter(|path| path.exists()) else { return Ok(Self::default()) };
-        let why = |why: &dyn std::fmt::Display| {
-            let path = path.display();
-            ConfigError::Usage(format!(
-                "the findings of pilots `{path}`: {why}; delete the file, and run the pilot again"
-            ))
-        };
-        let text = read_text(&path, SMALL_BYTES_MAX).map_err(|error| why(&error))?;
-        let pilots: Self = serde_json::from_str(&text).map_err(|error| why(&error))?;
-        let counts = pilots.pilots.iter().flat_map(Pilot::counts);
-        match () {
-            () if pilots.v != VERSION => Err(why(&"it is of another version of the program")),
-            () if counts.into_iter().any(|count| count.right > count.of || count.of > COUNT_MAX) => {
-                Err(why(&"a count in it is impossible"))
-            }
-            () => Ok(pilots),
+        let text = read_text(&path, SMALL_BYTES_MAX).map_err(|error| unusable(&path, &error.to_string()))?;
+        let pilots: Self =
+            serde_json::from_str(&text).map_err(|error| unusable(&path, &error.to_string()))?;
+        if pilots.v != VERSION {
+            return Err(unusable(&path, "it is of another version of the program"));
         }
+        let mut counts = pilots.pilots.iter().flat_map(Pilot::counts);
+        if counts.any(|count| count.right > count.of || count.of > COUNT_MAX) {
+            return Err(unusable(&path, "a count in it is impossible"));
+        }
+        Ok(pilots)
     }
 
     /// Returns the finding for a model and a kind of answer.
@@ -160,6 +152,13 @@ impl Pilots {
         let text = serde_json::to_string_pretty(&Self { v: VERSION, pilots: self.pilots.clone() })?;
         write_whole(path, &(text + "\n"), 0o600)
     }
+}
+
+fn unusable(path: &Path, why: &str) -> ConfigError {
+    let path = path.display();
+    ConfigError::Usage(format!(
+        "the findings of pilots `{path}`: {why}; delete the file, and run the pilot again"
+    ))
 }
 
 #[cfg(test)]

@@ -27,14 +27,19 @@ impl TryFrom<Dollars> for PriceConfig {
     type Error = String;
 
     fn try_from(dollars: Dollars) -> Result<Self, String> {
-        let micro = |usd: f64| {
-            micro_usd(usd)
-                .ok_or_else(|| format!("price {usd} is not between 0 and 1e9 US dollars per million tokens"))
+        let prompt = read_price(dollars.prompt)?;
+        let completion = read_price(dollars.completion)?;
+        let cached = match dollars.cached {
+            Some(cached) => read_price(cached)?,
+            None => prompt,
         };
-        let (prompt, completion) = (micro(dollars.prompt)?, micro(dollars.completion)?);
-        let cached = dollars.cached.map_or(Ok(prompt), micro)?;
         Ok(Self(Price { prompt, cached, completion }))
     }
+}
+
+fn read_price(usd: f64) -> Result<u64, String> {
+    micro_usd(usd)
+        .ok_or_else(|| format!("price {usd} is not between 0 and 1e9 US dollars per million tokens"))
 }
 
 /// Turns US dollars, from 0 to 1e9, into millionths of a dollar.
@@ -46,13 +51,13 @@ pub fn micro_usd(usd: f64) -> Option<u64> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct List {
+struct PriceList {
     as_of: String,
     /// The prices by provider and model.
     models: BTreeMap<String, BTreeMap<String, PriceConfig>>,
 }
 
-static LIST: LazyLock<List> = LazyLock::new(|| {
+static LIST: LazyLock<PriceList> = LazyLock::new(|| {
     toml::from_str(include_str!("prices.toml")).expect("the list of prices is well-formed (tested)")
 });
 

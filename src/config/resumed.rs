@@ -4,11 +4,11 @@
 //! resumed run. A journal is untrusted input: it never names a command to run, and a key goes only to a URL that the user names too.
 
 use super::bedrock;
-use super::chosen::{Chosen, NameCheck, check_url};
-use super::endpoints::{ServerPlace, only_model, place};
+use super::chosen::{Chosen, require_safe_url};
+use super::endpoints::{ServerPlace, find_place, only_model, open_ai};
 use super::error::ConfigError;
 use super::file::FileConfig;
-use super::model_names::look_up;
+use super::model_names::look_up_model;
 use crate::provider::is_loopback;
 use protocol::core::{Endpoint, Listing, OpenAiEndpoint, PRESETS};
 
@@ -23,40 +23,37 @@ use protocol::core::{Endpoint, Listing, OpenAiEndpoint, PRESETS};
 /// # Errors
 ///
 /// Returns [`ConfigError::Usage`] with the missing flag, or [`ConfigError::Provider`] if the new server does not answer.
-pub async fn resumed_endpoints(
+pub async fn resume_endpoints(
     before: &[Endpoint],
     searches: bool,
     chosen: &Chosen,
     file: &FileConfig,
 ) -> Result<Vec<Endpoint>, ConfigError> {
     let named = chosen.launched.as_ref().or(chosen.base_url.as_ref()).map(|url| url.trim_end_matches('/'));
-    let moves = match named {
-        Some(url) => moved_from(before, url)?,
+    let replaced = match named {
+        Some(url) => find_replaced(before, url)?,
         None => None,
     };
     let mut now = Vec::with_capacity(before.len());
     for endpoint in before {
         let endpoint = match (endpoint, named) {
-            (Endpoint::OpenAi(old), Some(url)) if moves.as_ref() == Some(&old.base_url) => {
-                Endpoint::OpenAi(Box::new(moved(old, url, chosen, file).await?))
+            (Endpoint::OpenAi(old), Some(url)) if replaced.as_ref() == Some(&old.base_url) => {
+                Endpoint::OpenAi(Box::new(move_endpoint(old, url, chosen, file).await?))
             }
-            (Endpoint::OpenAi(_) | Endpoint::Bedrock(_) | Endpoint::Mock(_) | Endpoint::Bank(_), _) => {
-                endpoint.clone()
-            }
+            (
+                Endpoint::OpenAi(_) | Endpoint::Bedrock(_) | Endpoint::Mock { .. } | Endpoint::Bank { .. },
+                _,
+            ) => endpoint.clone(),
         };
-        vouch(&endpoint, searches, chosen, file)?;
+        require_known(&endpoint, searches, chosen, file)?;
         now.push(endpoint);
     }
     Ok(now)
 }
 
 /// Returns the URL of the server that is replaced, if one is.
-fn moved_from(before: &[Endpoint], url: &str) -> Result<Option<String>, ConfigError> {
-    let servers = before.iter().filter_map(|endpoint| match endpoint {
-        Endpoint::OpenAi(endpoint) => Some(&**endpoint),
-        Endpoint::Bedrock(_) | Endpoint::Mock(_) | Endpoint::Bank(_) => None,
-    });
-    let servers: Vec<&OpenAiEndpoint> = servers.collect();
+fn find_replaced(before: &[Endpoint], url: &str) -> Result<Option<String>, ConfigError> {
+    let servers: Vec<&OpenAiEndpoint> = open_ai(before).collect();
     if servers.iter().any(|server| server.base_url == url) {
         return Ok(None);
     }
@@ -77,24 +74,24 @@ fn moved_from(before: &[Endpoint], url: &str) -> Result<Option<String>, ConfigEr
 }
 
 /// Returns `old` at another address, as a new run would call it.
-async fn moved(
+async fn move_endpoint(
     old: &OpenAiEndpoint,
     url: &str,
     chosen: &Chosen,
     file: &FileConfig,
 ) -> Result<OpenAiEndpoint, ConfigError> {
-    let ServerPlace { api_key_env, api_key_file, .. } = place(chosen, file, None);
+    let ServerPlace { api_key_env, api_key_file, .. } = find_place(chosen, file, None);
     let launched = chosen.launched.is_some();
     let mut new =
         OpenAiEndpoint { base_url: url.to_owned(), api_key_env, api_key_file, launched, ..old.clone() };
-    check_url(url, chosen.allow_http || file.allow_http.unwrap_or(false))?;
+    require_safe_url(url, chosen.allows_http(file))?;
     if launched || old.launched {
         // A server that is started for a run may give its model any name.
         new.model = only_model(&new).await?;
     }
     new.listing = Listing::Unknown;
-    if chosen.names == NameCheck::Made {
-        look_up(&mut new).await?;
+    if chosen.checks_names {
+        look_up_model(&mut new).await?;
     }
     new.price = file.price_of("", new.provider(), &new.model);
     Ok(new)
@@ -102,11 +99,16 @@ async fn moved(
 
 /// Checks that an endpoint may be used again. A journal is not trusted, so a key goes only to a URL that the configuration, the
 /// environment or a flag names too.
-fn vouch(endpoint: &Endpoint, searches: bool, chosen: &Chosen, file: &FileConfig) -> Result<(), ConfigError> {
+fn require_known(
+    endpoint: &Endpoint,
+    searches: bool,
+    chosen: &Chosen,
+    file: &FileConfig,
+) -> Result<(), ConfigError> {
     let endpoint = match endpoint {
         Endpoint::OpenAi(endpoint) => endpoint,
-        Endpoint::Bedrock(endpoint) => return bedrock::vouch(endpoint, chosen, file),
-        Endpoint::Mock(_) | Endpoint::Bank(_) => return Ok(()),
+        Endpoint::Bedrock(endpoint) => return bedrock::require_known(endpoint, chosen, file),
+        Endpoint::Mock { .. } | Endpoint::Bank { .. } => return Ok(()),
     };
     let url = &endpoint.base_url;
     if endpoint.launched && chosen.launched.as_ref() != Some(url) {
@@ -114,22 +116,25 @@ fn vouch(endpoint: &Endpoint, searches: bool, chosen: &Chosen, file: &FileConfig
             "this run had a server started for it; start one again with --launch COMMAND --model MODEL, or name a running one with --base-url URL".to_owned(),
         ));
     }
-    check_url(url, chosen.allow_http || file.allow_http.unwrap_or(false))?;
-    let is_set = |name: &String| std::env::var(name).is_ok_and(|key| !key.is_empty());
-    let has_key = endpoint.api_key_file.is_some() || endpoint.api_key_env.as_ref().is_some_and(is_set);
-    let names = PRESETS.iter().map(|p| p.name).chain(file.providers.keys().map(String::as_str));
-    let vouched = names.map(Some).chain([None]).any(|name| {
-        let known = place(chosen, file, name);
-        known.base_url.trim_end_matches('/') == url
+    require_safe_url(url, chosen.allows_http(file))?;
+    let providers = PRESETS.iter().map(|p| p.name).chain(file.providers.keys().map(String::as_str));
+    for provider in providers.map(Some).chain([None]) {
+        let known = find_place(chosen, file, provider);
+        if known.base_url.trim_end_matches('/') == url
             && known.api_key_env == endpoint.api_key_env
             && known.api_key_file == endpoint.api_key_file
-    });
+        {
+            return Ok(());
+        }
+    }
+    let key = endpoint.api_key_env.as_ref().and_then(|name| std::env::var(name).ok());
     let is_here = reqwest::Url::parse(url).is_ok_and(|url| is_loopback(&url));
-    let sends = match (has_key, searches && !is_here) {
-        _ if vouched => return Ok(()),
-        (false, false) => return Ok(()),
-        (true, _) => "an API key",
-        (false, true) => "documents",
+    let sends = if endpoint.api_key_file.is_some() || key.is_some_and(|key| !key.is_empty()) {
+        "an API key"
+    } else if searches && !is_here {
+        "documents"
+    } else {
+        return Ok(());
     };
     let why = format!(
         "the journal sends {sends} to {url}, which no flag, variable or configuration file names; allow it with --base-url {url}"

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::packs::{Packs, pack_parts};
+use super::packs::{Packs, split_pack};
 use protocol::text::CanonicalRule;
 use protocol::{AgentSetup, CheckCommand, Interpreter, Method, Params, ProtocolParams, RunSetup, Task};
 
@@ -77,7 +77,10 @@ impl TryFrom<RolesetFile> for Roleset {
     fn try_from(file: RolesetFile) -> Result<Self, Self::Error> {
         let RolesetFile { description, protocol, agents, arbiter, canonical, mut params, .. } = file;
         let (redact, redact_patterns) = (file.redact, file.redact_patterns);
-        let agents = file.self_panel.map_or(agents.clone(), |copies| self_panel(&agents, copies));
+        let agents = match file.self_panel {
+            Some(copies) => self_panel(&agents, copies),
+            None => agents,
+        };
         params.insert("protocol".to_owned(), protocol.into());
         let params = serde_json::from_value(params.into())?;
         let timeout_ms = file.check_timeout_s.map_or(CHECK_TIMEOUT_MS, |s| s.saturating_mul(1000));
@@ -162,6 +165,20 @@ impl RolesetAgent {
         let (temperature, max_tokens) = (default_temperature(), default_max_tokens());
         Self { name, domain, pack, model: None, temperature, max_tokens, method: Method::Words }
     }
+
+    fn setup(&self, packs: &Packs) -> AgentSetup {
+        // The check has read every pack already.
+        let (pack, comparing) = split_pack(&packs.read(&self.pack).unwrap_or_default());
+        AgentSetup {
+            name: self.name.clone(),
+            domain: self.domain.clone(),
+            pack,
+            comparing,
+            temperature: self.temperature,
+            max_tokens: self.max_tokens,
+            method: self.method,
+        }
+    }
 }
 
 fn default_temperature() -> f64 {
@@ -175,25 +192,12 @@ fn default_max_tokens() -> u32 {
 impl Roleset {
     /// Makes the setup of a run with this roleset.
     pub fn setup(&self, name: &str, packs: &Packs, task: Task, seed: u64) -> RunSetup {
-        let agent = |agent: &RolesetAgent| {
-            // The check has read every pack already.
-            let (pack, comparing) = pack_parts(&packs.read(&agent.pack).unwrap_or_default());
-            AgentSetup {
-                name: agent.name.clone(),
-                domain: agent.domain.clone(),
-                pack,
-                comparing,
-                temperature: agent.temperature,
-                max_tokens: agent.max_tokens,
-                method: agent.method,
-            }
-        };
         RunSetup {
             roleset: name.to_owned(),
             task,
             seed,
-            agents: self.agents.iter().map(agent).collect(),
-            arbiter: self.arbiter.as_ref().map(agent),
+            agents: self.agents.iter().map(|agent| agent.setup(packs)).collect(),
+            arbiter: self.arbiter.as_ref().map(|agent| agent.setup(packs)),
             canonical: self.canonical.clone(),
             params: self.params.clone(),
             rules: self.params.rules().to_owned(),
@@ -210,9 +214,10 @@ pub(super) const NAME_CHARS_MAX: usize = 40;
 /// Returns the given number of copies of the first member, under different names.
 pub(super) fn self_panel(members: &[RolesetAgent], copies: usize) -> Vec<RolesetAgent> {
     let Some(first) = members.first() else { return Vec::new() };
-    let copy = |number: usize| {
-        let stem: String = first.name.chars().take(NAME_CHARS_MAX - 3).collect();
-        RolesetAgent { name: format!("{stem}_{number}"), ..first.clone() }
-    };
-    (1..=copies).map(copy).collect()
+    let stem: String = first.name.chars().take(NAME_CHARS_MAX - 3).collect();
+    let mut agents = Vec::new();
+    for number in 1..=copies {
+        agents.push(RolesetAgent { name: format!("{stem}_{number}"), ..first.clone() });
+    }
+    agents
 }

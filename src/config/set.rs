@@ -60,13 +60,15 @@ pub fn set(roleset: &Roleset, settings: &[PathSetting]) -> Result<Roleset, Confi
     let mut value = serde_json::to_value(roleset).unwrap_or_default();
     let mut problems = Vec::new();
     for setting in settings {
-        match place(&mut value, &setting.path) {
+        match find_place(&mut value, &setting.path) {
             Some(place) => *place = setting.value.clone(),
-            None => problems.push(Problem {
-                file: "--set".to_owned(),
-                at: setting.name(),
-                message: "there is no such agent in this roleset".to_owned(),
-            }),
+            None => {
+                problems.push(Problem::new(
+                    "--set",
+                    &setting.name(),
+                    "there is no such agent in this roleset",
+                ));
+            }
         }
     }
     if problems.is_empty() {
@@ -77,23 +79,18 @@ pub fn set(roleset: &Roleset, settings: &[PathSetting]) -> Result<Roleset, Confi
 }
 
 /// Returns the place that a path leads to; it is made if the object around it exists.
-fn place<'a>(value: &'a mut Value, path: &[String]) -> Option<&'a mut Value> {
+fn find_place<'a>(value: &'a mut Value, path: &[String]) -> Option<&'a mut Value> {
     let Some((first, rest)) = path.split_first() else { return Some(value) };
     let next = match value {
         Value::Array(agents) => agents.iter_mut().find(|agent| agent["name"] == first.as_str())?,
         Value::Object(fields) => fields.entry(first.clone()).or_insert(Value::Null),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return None,
     };
-    place(next, rest)
+    find_place(next, rest)
 }
 
 /// Returns the differences between two rolesets: each value that differs, by its JSON pointer, or null for a value that is gone.
 pub fn differences(before: &Roleset, after: &Roleset) -> BTreeMap<String, Value> {
-    let leaves = |roleset: &Roleset| {
-        let mut leaves = BTreeMap::new();
-        collect(&serde_json::to_value(roleset).unwrap_or_default(), String::new(), &mut leaves);
-        leaves
-    };
     let (before, mut after) = (leaves(before), leaves(after));
     let gone: Vec<String> = before.keys().filter(|name| !after.contains_key(*name)).cloned().collect();
     after.retain(|name, value| before.get(name) != Some(value));
@@ -101,14 +98,24 @@ pub fn differences(before: &Roleset, after: &Roleset) -> BTreeMap<String, Value>
     after
 }
 
-/// Collects the values that contain no others.
+/// Returns the values that contain no others, each by its JSON pointer.
+fn leaves(roleset: &Roleset) -> BTreeMap<String, Value> {
+    let mut leaves = BTreeMap::new();
+    collect(&serde_json::to_value(roleset).unwrap_or_default(), String::new(), &mut leaves);
+    leaves
+}
+
 fn collect(value: &Value, at: String, leaves: &mut BTreeMap<String, Value>) {
     match value {
         Value::Object(fields) => {
-            fields.iter().for_each(|(name, value)| collect(value, format!("{at}/{name}"), leaves));
+            for (name, value) in fields {
+                collect(value, format!("{at}/{name}"), leaves);
+            }
         }
         Value::Array(items) => {
-            items.iter().enumerate().for_each(|(index, item)| collect(item, format!("{at}/{index}"), leaves));
+            for (index, item) in items.iter().enumerate() {
+                collect(item, format!("{at}/{index}"), leaves);
+            }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
             leaves.insert(at, value.clone());
@@ -128,20 +135,20 @@ mod tests {
     #[test]
     fn setting_is_changed_by_path_and_checked() {
         let parse = |text: &str| PathSetting::parse(text).unwrap();
-        let changed = |texts: &[&str]| {
+        let set_all = |texts: &[&str]| {
             let settings: Vec<PathSetting> = texts.iter().map(|text| parse(text)).collect();
             set(&solver_checker(), &settings)
         };
-        let roleset = changed(&["params.adopt=text", "agents.Checker.temperature=0.2"]).unwrap();
-        let told = differences(&solver_checker(), &roleset);
-        let wanted = [("/agents/1/temperature", 0.2.into()), ("/params/adopt", "text".into())];
-        assert_eq!(told, wanted.map(|(name, value): (&str, Value)| (name.to_owned(), value)).into());
+        let roleset = set_all(&["params.adopt=text", "agents.Checker.temperature=0.2"]).unwrap();
+        let changes = differences(&solver_checker(), &roleset);
+        let expected = [("/agents/1/temperature", 0.2.into()), ("/params/adopt", "text".into())];
+        assert_eq!(changes, expected.map(|(name, value): (&str, Value)| (name.to_owned(), value)).into());
         for (text, part) in [
             ("params.adpot=text", "did you mean `adopt`"),
             ("params.max_rounds=0", "max_rounds"),
             ("agents.Nemo.temperature=1", "no such agent"),
         ] {
-            let why = changed(&[text]).unwrap_err().to_string();
+            let why = set_all(&[text]).unwrap_err().to_string();
             assert!(why.contains(part), "{text}: {why}");
         }
         assert!(PathSetting::parse("agents.Solver.pack=x").unwrap_err().contains("a path is"));

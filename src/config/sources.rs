@@ -7,10 +7,10 @@
 
 use std::path::Path;
 
+use super::bounded_read::{PROJECT_FILE, config_folder};
 use super::document::TomlDocument;
 use super::error::ConfigError;
 use super::file::FileConfig;
-use super::folders::{PROJECT_FILE, config_folder};
 use super::trust::Claims;
 use protocol::text::escape;
 
@@ -24,9 +24,7 @@ impl FileConfig {
     ///
     /// Returns [`ConfigError::Read`], [`ConfigError::File`] with the line, or [`ConfigError::Untrusted`].
     pub fn load() -> Result<Self, ConfigError> {
-        let Sources { user, project, claims, .. } = Sources::read()?;
-        claims.as_ref().map_or(Ok(()), Claims::require)?;
-        Ok(project.over(user))
+        Self::load_files(false)
     }
 
     /// Reads the files like [`Self::load`], for a command that starts, sends and writes nothing. Settings that need trust and do not
@@ -36,17 +34,25 @@ impl FileConfig {
     ///
     /// Returns [`ConfigError::Read`], or [`ConfigError::File`] with the line.
     pub fn load_to_read() -> Result<Self, ConfigError> {
-        let Sources { user, project, claims, document } = Sources::read()?;
-        let Some(claims) = claims else { return Ok(project.over(user)) };
-        match claims.require() {
-            Ok(()) => Ok(project.over(user)),
-            Err(ConfigError::Untrusted { .. }) => {
-                let is_kept = |key: &str| !claims.names(key);
+        Self::load_files(true)
+    }
+
+    fn load_files(leaves_out: bool) -> Result<Self, ConfigError> {
+        let user = Self::of_user()?;
+        let document = TomlDocument::read(Path::new(PROJECT_FILE))?;
+        let project = document.as_ref().map(Self::parse).transpose()?.unwrap_or_default();
+        let Some(claims) = Claims::new(Path::new("."), document.as_ref(), &project, &user)? else {
+            return Ok(project.merge_over(user));
+        };
+        match claims.require_trust() {
+            Ok(()) => Ok(project.merge_over(user)),
+            Err(ConfigError::Untrusted { .. }) if leaves_out => {
                 warn_of(&claims);
-                let kept = document.map(|document| Self::parse_some(&document, is_kept)).transpose()?;
-                Ok(kept.unwrap_or_default().over(user))
+                let Some(document) = document else { return Ok(user) };
+                let project = Self::parse_some(&document, |key| !claims.names(key))?;
+                Ok(project.merge_over(user))
             }
-            Err(other) => Err(other),
+            Err(why) => Err(why),
         }
     }
 
@@ -59,26 +65,6 @@ impl FileConfig {
         let Some(folder) = config_folder() else { return Ok(Self::default()) };
         let document = TomlDocument::read(&folder.join(USER_FILE))?;
         document.as_ref().map(Self::parse).transpose().map(Option::unwrap_or_default)
-    }
-}
-
-/// The two files as they are, before the question of trust.
-struct Sources {
-    user: FileConfig,
-    project: FileConfig,
-    /// The project's file as it was read.
-    document: Option<TomlDocument>,
-    /// The claims of the folder that need trust.
-    claims: Option<Claims>,
-}
-
-impl Sources {
-    fn read() -> Result<Self, ConfigError> {
-        let user = FileConfig::of_user()?;
-        let document = TomlDocument::read(Path::new(PROJECT_FILE))?;
-        let project = document.as_ref().map(FileConfig::parse).transpose()?.unwrap_or_default();
-        let claims = Claims::new(Path::new("."), document.as_ref(), &project, &user)?;
-        Ok(Self { user, project, document, claims })
     }
 }
 

@@ -14,13 +14,12 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::bounded;
-use super::claim::{TrustClaim, TrustState};
+use super::bounded_read::{PROJECT_FILE, config_folder, read_roleset_file};
 use super::document::TomlDocument;
 use super::error::ConfigError;
 use super::file::FileConfig;
-use super::folders::{PROJECT_FILE, config_folder};
-use super::reach::{Reach, reach};
+use super::link_targets::{LinkTarget, follow_links};
+use super::trust_claim::{TrustClaim, TrustState};
 use crate::files::{SMALL_BYTES_MAX, private_folder, read_text, write_whole};
 use crate::provider::is_loopback;
 use crypto::Digest;
@@ -32,9 +31,8 @@ pub const TRUST_VARIABLE: &str = "CONSENSUS_TRUST";
 /// The name of the list in the user's configuration folder.
 const STORE_FILE: &str = "trusted.json";
 
-/// The settings that a project's file may make without trust; for a model see [`is_elsewhere`], and for a folder [`folder_claim`].
-const HARMLESS: [&str; 8] =
-    ["model", "roleset", "stream", "retries", "calls_at_once", "leave_out", "timeouts", "prices"];
+/// The settings that a project's file may make without trust, beside a model or roleset that [`is_harmless`], and a folder inside.
+const HARMLESS: [&str; 6] = ["stream", "retries", "calls_at_once", "leave_out", "timeouts", "prices"];
 
 /// The settings that name a folder, which are harmless if it is inside the project's folder.
 const FOLDERS: [&str; 2] = ["runs_dir", "rolesets_dir"];
@@ -83,58 +81,68 @@ impl Claims {
         config: &FileConfig,
         user: &FileConfig,
     ) -> Result<Option<Self>, ConfigError> {
-        let folder = without_links(folder)?;
+        let folder =
+            folder.canonicalize().map_err(|source| ConfigError::Read { path: folder.to_owned(), source })?;
         let mut claims = Vec::new();
         let mut keys = Vec::new();
         let mut links = Vec::new();
-        let mut rolesets_named = Vec::new();
         for setting in document.map(TomlDocument::settings).transpose()?.unwrap_or_default() {
             let key = setting.keys.first().map_or("", String::as_str);
-            let names_server = key == "model" && config.model.as_ref().is_some_and(|m| is_elsewhere(m, user));
-            let named_file = config.roleset.as_deref().filter(|name| key == "roleset" && is_file_name(name));
-            if let Some(file) = named_file {
-                rolesets_named.push(folder.join(file));
-            }
-            if HARMLESS.contains(&key) && !names_server && named_file.is_none() {
+            if is_harmless(key, config, user) {
                 continue;
             }
             let mut what = format!("{} = {}", setting.name(), setting.value);
             if FOLDERS.contains(&key) {
-                let Some(outside) = folder_claim(&folder, key, config) else { continue };
+                let Some(outside) = find_outside(&folder, key, config) else { continue };
                 what = format!("{what} (outside of the folder: {})", outside.place.display());
                 links.extend(outside.links);
             }
             keys.push(key.to_owned());
             claims.push(TrustClaim { place: setting.place(), what });
         }
-        let names_file = !claims.is_empty();
+        let mut files: Vec<(PathBuf, Digest)> = Vec::new();
+        if let Some(document) = document
+            && !claims.is_empty()
+        {
+            files.push((PROJECT_FILE.into(), document.digest()));
+        }
         if !keys.iter().any(|key| key == "runs_dir") {
             let runs = config.runs_dir.as_ref().or(user.runs_dir.as_ref());
             let runs = runs.map_or(Path::new(DEFAULT_RUNS_DIR), PathBuf::as_path);
-            if let Some((claim, found)) = led_away(&folder, runs) {
-                claims.push(claim);
-                links.extend(found);
+            if let Some(outside) = find_link_outside(&folder, runs) {
+                let place = outside.links.first().map(|(link, _)| link.display().to_string());
+                let what = format!("a link that leads out of the folder, to {}", outside.place.display());
+                claims.push(TrustClaim { place: place.unwrap_or_default(), what });
+                links.extend(outside.links);
             }
         }
         keys.dedup();
-        let project = document.filter(|_| names_file).map(|file| (PROJECT_FILE.into(), file.digest()));
-        let mut files: Vec<(PathBuf, Digest)> = project.into_iter().collect();
         let mut rolesets: Vec<&Path> = config.rolesets_dir.as_deref().into_iter().collect();
         rolesets.push(Path::new(ROLESETS_DIR));
         rolesets.dedup();
-        for (file, says, what) in rolesets.iter().flat_map(|place| of_rolesets(&folder.join(place), user)) {
+        for file in rolesets.iter().flat_map(|place| roleset_files(&folder.join(place))) {
+            // A file that cannot be read is not a roleset that runs.
+            let Ok(text) = read_roleset_file(&file) else { continue };
             let place = file.strip_prefix(&folder).unwrap_or(&file).to_owned();
-            claims.push(TrustClaim { place: place.display().to_string(), what });
-            files.push((place, says));
+            for what in claims_of_roleset(&text, user) {
+                claims.push(TrustClaim { place: place.display().to_string(), what });
+                files.push((place.clone(), Digest::new(text.as_bytes())));
+            }
         }
         // A roleset that is named by its file is digested, wherever it is and whatever its name is.
-        for file in rolesets_named {
-            let says = std::fs::read(&file).map_or(Digest::ZERO, |bytes| Digest::new(&bytes));
-            files.push((file, says));
+        if let Some(name) = config.roleset.as_deref()
+            && is_file_name(name)
+        {
+            let file = folder.join(name);
+            let digest = std::fs::read(&file).map_or(Digest::ZERO, |bytes| Digest::new(&bytes));
+            files.push((file, digest));
         }
         files.dedup();
-        let digest = digest(files, links);
-        Ok((!claims.is_empty()).then_some(Self { folder, claims, digest, keys }))
+        if claims.is_empty() {
+            return Ok(None);
+        }
+        let digest = digest_listing(files, links);
+        Ok(Some(Self { folder, claims, digest, keys }))
     }
 
     /// Returns whether an outermost key of the project's file is among the claims.
@@ -147,7 +155,7 @@ impl Claims {
     /// # Errors
     ///
     /// Returns [`ConfigError`] if the list cannot be read.
-    pub fn standing(&self) -> Result<TrustState, ConfigError> {
+    pub fn state(&self) -> Result<TrustState, ConfigError> {
         let given = std::env::var(TRUST_VARIABLE).ok().filter(|given| !given.is_empty());
         if given.as_ref().is_some_and(|given| given.trim() == self.digest.to_string()) {
             return Ok(TrustState::Trusted);
@@ -169,13 +177,22 @@ impl Claims {
     /// # Errors
     ///
     /// Returns [`ConfigError::Untrusted`] with all claims and the command that trusts them.
-    pub(super) fn require(&self) -> Result<(), ConfigError> {
-        let standing = self.standing()?;
-        if standing == TrustState::Trusted {
+    pub(super) fn require_trust(&self) -> Result<(), ConfigError> {
+        let state = self.state()?;
+        if state == TrustState::Trusted {
             return Ok(());
         }
         let (folder, claims, digest) = (self.folder.clone(), self.claims.clone(), self.digest);
-        Err(ConfigError::Untrusted { folder, claims, digest, standing })
+        Err(ConfigError::Untrusted { folder, claims, digest, state })
+    }
+}
+
+/// Returns whether a project's file may have a setting without trust.
+fn is_harmless(key: &str, config: &FileConfig, user: &FileConfig) -> bool {
+    match key {
+        "model" => !config.model.as_deref().is_some_and(|model| is_elsewhere(model, user)),
+        "roleset" => !config.roleset.as_deref().is_some_and(is_file_name),
+        _ => HARMLESS.contains(&key),
     }
 }
 
@@ -187,76 +204,74 @@ fn is_file_name(roleset: &str) -> bool {
 /// Returns whether a model is called at a server on another machine that the user's own file does not use. A question must not go
 /// where a folder sends it. The servers of [`PRESETS`] are known by their names, so they can be named without an address.
 fn is_elsewhere(model: &str, user: &FileConfig) -> bool {
-    let provider = |model: &str| model.split_once(':').map(|(provider, _)| provider.to_owned());
-    let Some(named) = provider(model) else { return false };
-    let is_far = |url: &str| reqwest::Url::parse(url).is_ok_and(|url| !is_loopback(&url));
-    let is_known =
-        PRESETS.iter().any(|preset| preset.name == named && is_far(preset.base_url)) || named == BEDROCK;
-    let is_users = user.model.as_deref().and_then(provider).as_ref() == Some(&named)
-        || user.providers.contains_key(&named);
-    is_known && !is_users
+    let Some((provider, _)) = model.split_once(':') else { return false };
+    let is_far = PRESETS.iter().any(|preset| {
+        preset.name == provider && reqwest::Url::parse(preset.base_url).is_ok_and(|url| !is_loopback(&url))
+    });
+    let users = user.model.as_deref().and_then(|model| model.split_once(':'));
+    let is_users = users.is_some_and(|(own, _)| own == provider) || user.providers.contains_key(provider);
+    (is_far || provider == BEDROCK) && !is_users
 }
 
-/// Returns the claims of the rolesets in a folder: models that are called elsewhere, and checks. Each has its file and the file's
-/// SHA-256. A file that cannot be read is not a roleset that runs.
-fn of_rolesets(folder: &Path, user: &FileConfig) -> Vec<(PathBuf, Digest, String)> {
+/// Returns the roleset files of a folder.
+fn roleset_files(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     files.retain(|file| file.extension().is_some_and(|extension| extension == "json"));
     files.sort();
-    let mut found = Vec::new();
-    for file in files {
-        let Ok(text) = bounded::read_of_roleset(&file) else { continue };
-        let roleset: Value = serde_json::from_str(&text).unwrap_or_default();
-        let agents = roleset["agents"].as_array().into_iter().flatten().chain([&roleset["arbiter"]]);
-        let models =
-            agents.filter_map(|agent| agent["model"].as_str()).filter(|model| is_elsewhere(model, user));
-        let models = models.map(|model| format!("model = {model:?}"));
-        let check = roleset["check"].as_str().map(|check| format!("check = {check:?}"));
-        let says = Digest::new(text.as_bytes());
-        found.extend(models.chain(check).map(|what| (file.clone(), says, what)));
+    files
+}
+
+/// Returns the settings of a roleset that need trust: models that are called elsewhere, and the check.
+fn claims_of_roleset(text: &str, user: &FileConfig) -> Vec<String> {
+    let roleset: Value = serde_json::from_str(text).unwrap_or_default();
+    let mut claims = Vec::new();
+    for agent in roleset["agents"].as_array().into_iter().flatten().chain([&roleset["arbiter"]]) {
+        if let Some(model) = agent["model"].as_str()
+            && is_elsewhere(model, user)
+        {
+            claims.push(format!("model = {model:?}"));
+        }
     }
-    found
+    if let Some(check) = roleset["check"].as_str() {
+        claims.push(format!("check = {check:?}"));
+    }
+    claims
 }
 
 /// Returns the place of a folder that the project's file names, if it is outside the project's folder.
-fn folder_claim(folder: &Path, key: &str, config: &FileConfig) -> Option<Reach> {
+fn find_outside(folder: &Path, key: &str, config: &FileConfig) -> Option<LinkTarget> {
     let named = if key == "runs_dir" { &config.runs_dir } else { &config.rolesets_dir };
-    named.as_ref().map(|named| reach(folder, named)).filter(|reached| reached.is_outside)
+    let target = follow_links(folder, named.as_ref()?);
+    if target.is_outside { Some(target) } else { None }
 }
 
-/// Returns the link by which the folder for run folders leads out of the project's folder although no setting of the project says
-/// so. All links on the way are returned with it.
-fn led_away(folder: &Path, runs: &Path) -> Option<(TrustClaim, Vec<(PathBuf, PathBuf)>)> {
-    let reached = FORESEEN.iter().map(|name| reach(folder, &runs.join(name)));
-    let led = reached.into_iter().find(|reached| reached.is_outside && !reached.links.is_empty())?;
-    let place = led.links.first().map(|(link, _)| link.display().to_string()).unwrap_or_default();
-    let what = format!("a link that leads out of the folder, to {}", led.place.display());
-    Some((TrustClaim { place, what }, led.links))
+/// Returns the way by which links lead the folder for run folders out of the project's folder, although no setting of the project says
+/// so.
+fn find_link_outside(folder: &Path, runs: &Path) -> Option<LinkTarget> {
+    let mut targets = FORESEEN.iter().map(|name| follow_links(folder, &runs.join(name)));
+    targets.find(|target| target.is_outside && !target.links.is_empty())
 }
 
 /// Returns the digest over a listing of files, each with the SHA-256 of its content; a link counts with its target.
-fn digest(files: Vec<(PathBuf, Digest)>, mut links: Vec<(PathBuf, PathBuf)>) -> Digest {
+fn digest_listing(files: Vec<(PathBuf, Digest)>, mut links: Vec<(PathBuf, PathBuf)>) -> Digest {
     let mut listing = b"consensus trust 1\n".to_vec();
-    let mut entry = |kind: &str, path: &Path, says: Digest| {
-        let path = path.as_os_str().as_encoded_bytes();
-        listing.extend_from_slice(format!("{kind} {says} {} ", path.len()).as_bytes());
-        listing.extend_from_slice(path);
-        listing.push(b'\n');
-    };
-    for (file, says) in files {
-        entry("file", &file, says);
+    for (file, digest) in files {
+        list_entry(&mut listing, "file", &file, digest);
     }
     links.sort();
     links.dedup();
     for (link, target) in links {
-        entry("link", &link, Digest::new(target.as_os_str().as_encoded_bytes()));
+        list_entry(&mut listing, "link", &link, Digest::new(target.as_os_str().as_encoded_bytes()));
     }
     Digest::new(&listing)
 }
 
-fn without_links(folder: &Path) -> Result<PathBuf, ConfigError> {
-    folder.canonicalize().map_err(|source| ConfigError::Read { path: folder.to_owned(), source })
+fn list_entry(listing: &mut Vec<u8>, kind: &str, path: &Path, digest: Digest) {
+    let path = path.as_os_str().as_encoded_bytes();
+    listing.extend_from_slice(format!("{kind} {digest} {} ", path.len()).as_bytes());
+    listing.extend_from_slice(path);
+    listing.push(b'\n');
 }
 
 /// The user's list of trusted folders.
@@ -279,7 +294,6 @@ impl TrustStore {
         config_folder().map(|folder| Self { folder })
     }
 
-    /// Returns the list's file.
     pub fn path(&self) -> PathBuf {
         self.folder.join(STORE_FILE)
     }
@@ -296,17 +310,14 @@ impl TrustStore {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
             Err(source) => return Err(ConfigError::Read { path, source }),
         };
-        let refuse = |why: String| ConfigError::File {
-            path: path.clone(),
-            why: format!(
-                "it is not a list of trusted folders: {why}; delete it, and trust the folders again"
-            ),
+        let why = match serde_json::from_str::<StoreFile>(&text) {
+            Ok(StoreFile { v: 1, folders }) => return Ok(folders),
+            Ok(StoreFile { v, .. }) => format!("its version is {v}"),
+            Err(why) => why.to_string(),
         };
-        let file: StoreFile = serde_json::from_str(&text).map_err(|e| refuse(e.to_string()))?;
-        if file.v != 1 {
-            return Err(refuse(format!("its version is {}", file.v)));
-        }
-        Ok(file.folders)
+        let why =
+            format!("it is not a list of trusted folders: {why}; delete it, and trust the folders again");
+        Err(ConfigError::File { path, why })
     }
 
     /// Trusts a folder in its present form.
@@ -323,7 +334,8 @@ impl TrustStore {
             );
             return Err(ConfigError::Usage(why));
         }
-        self.change(|folders| folders.insert(claims.folder.clone(), claims.digest)).map(drop)
+        self.change(|folders| folders.insert(claims.folder.clone(), claims.digest))?;
+        Ok(())
     }
 
     /// Removes a folder from the list. Returns whether it was listed.

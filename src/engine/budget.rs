@@ -1,5 +1,6 @@
-//! The budget of a run, checked before each call. The code is pure, so `verify` can check it again.
+//! The budget of a run, checked before each call, and the totals of its usage. The code is pure, so `verify` can check it again.
 
+use serde::Serialize;
 use thiserror::Error;
 
 use crate::journal::Limits;
@@ -32,13 +33,11 @@ pub enum Exceeded {
     Tokens {
         /// The most tokens that the call may use.
         needed: u64,
-        /// The tokens that are left.
         left: u64,
-        /// The limit.
         max: u64,
     },
     /// The limit on cost.
-    #[error("the next call may cost ${}, but only ${} of ${} are left", usd(*needed), usd(*left), usd(*max))]
+    #[error("the next call may cost ${}, but only ${} of ${} are left", format_usd(*needed), format_usd(*left), format_usd(*max))]
     Cost {
         /// The highest cost of the call, in millionths of a US dollar.
         needed: u64,
@@ -101,8 +100,41 @@ impl Budget {
     }
 }
 
+/// The total usage of a run.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Totals {
+    /// The number of replies.
+    pub calls: u64,
+    pub usage: Usage,
+    /// The cost in millionths of a US dollar; `None` if a price is not known.
+    pub cost_micro_usd: Option<u64>,
+    /// The number of calls that were made and never answered in the journal.
+    pub lost: u64,
+    /// The number of calls that were cancelled because nothing depended on them any more.
+    pub cancelled: u64,
+}
+
+/// The usage of some calls of a run, such as those of a phase.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
+pub struct CallUsage {
+    /// The number of replies.
+    pub calls: u64,
+    /// The tokens of the prompts.
+    pub prompt: u64,
+    /// The tokens of the replies.
+    pub completion: u64,
+}
+
+impl CallUsage {
+    pub(super) fn add(&mut self, usage: Usage) {
+        self.calls += 1;
+        self.prompt = self.prompt.saturating_add(usage.prompt);
+        self.completion = self.completion.saturating_add(usage.completion);
+    }
+}
+
 /// Writes millionths of a dollar as dollars.
-fn usd(micro: u64) -> String {
+fn format_usd(micro: u64) -> String {
     format!("{}.{:06}", micro / 1_000_000, micro % 1_000_000)
 }
 

@@ -1,8 +1,7 @@
 //! The conduct of a server, as a recorded reply shows it: whether its replies follow their schema, and whether its
 //! token counts are possible.
 //!
-//! The input is a call and the record of its reply. The output is facts for the state, the same from a live run and
-//! from its journal. Nothing here changes a record or decides what happens to a reply.
+//! The facts are the same from a live run and from its journal. Nothing here changes a record or decides what happens to a reply.
 
 use crate::journal::Replied;
 use protocol::core::{Price, Structured, Usage};
@@ -29,32 +28,27 @@ pub(super) fn ignores_schema(ask: &Ask, replied: &Replied) -> bool {
 /// token counts are impossible.
 pub(super) fn losses(name: &str, replied: &Replied, is_implausible: bool) -> Vec<Degraded> {
     let mut losses = Vec::new();
-    let mut lose = |kind, detail: String| losses.push(Degraded { kind, detail });
     if let Some(held @ (Structured::JsonObject | Structured::Prompt)) = replied.structured {
         let how = match held {
             Structured::JsonSchema | Structured::JsonObject => "some JSON object (`json_object`)",
             Structured::Prompt => "the prompt alone",
         };
         let detail = format!("the server of {name} refused the schema; its replies were held by {how}");
-        lose(DegradedKind::StructuredOutput, detail);
+        losses.push(Degraded { kind: DegradedKind::StructuredOutput, detail });
     }
     if replied.usage.estimated {
-        lose(
-            DegradedKind::UsageEstimated,
-            format!("the server of {name} reports no usage; tokens are estimates"),
-        );
+        let detail = format!("the server of {name} reports no usage; tokens are estimates");
+        losses.push(Degraded { kind: DegradedKind::UsageEstimated, detail });
     }
     if is_implausible {
         let detail = format!(
             "the server of {name} counts tokens for which its requests and replies have no room; estimates were charged"
         );
-        lose(DegradedKind::UsageImplausible, detail);
+        losses.push(Degraded { kind: DegradedKind::UsageImplausible, detail });
     }
     if replied.key_removed {
-        lose(
-            DegradedKind::KeyInReply,
-            format!("the server of {name} repeated its key in a reply; the key was taken out"),
-        );
+        let detail = format!("the server of {name} repeated its key in a reply; the key was taken out");
+        losses.push(Degraded { kind: DegradedKind::KeyInReply, detail });
     }
     losses
 }
@@ -64,17 +58,17 @@ pub(super) fn losses(name: &str, replied: &Replied, is_implausible: bool) -> Vec
 /// A cost that the server itself reports is kept only if no price is known by which the estimate could be charged.
 pub(super) fn estimate_instead(ask: &Ask, replied: &Replied, price: Option<Price>) -> Option<Usage> {
     let usage = replied.usage;
-    if usage.estimated || can_be(ask, replied) {
+    if usage.estimated || has_room(ask, replied) {
         return None;
     }
-    let cost_micro_usd = usage.cost_micro_usd.filter(|_| price.is_none());
-    let estimate = Usage::estimate(ask.prompt_tokens_estimate(), written(replied));
+    let cost_micro_usd = if price.is_none() { usage.cost_micro_usd } else { None };
+    let estimate = Usage::estimate(ask.prompt_tokens_estimate(), written_bytes(replied));
     Some(Usage { cost_micro_usd, ..estimate })
 }
 
 /// Returns true if the request and the reply have room for the reported counts. A token is at least one byte, and a
 /// text that was sent or written is at least one token.
-fn can_be(ask: &Ask, replied: &Replied) -> bool {
+fn has_room(ask: &Ask, replied: &Replied) -> bool {
     let usage = replied.usage;
     let schema = match &ask.shape {
         ReplyShape::Json { schema, .. } => schema.as_str().len(),
@@ -82,7 +76,7 @@ fn can_be(ask: &Ask, replied: &Replied) -> bool {
     };
     let sent = schema + ask.messages.iter().map(|message| message.content.len()).sum::<usize>();
     let prompt_max = sent as u64 + MESSAGE_ROOM * ask.messages.len() as u64 + REQUEST_ROOM;
-    let written = written(replied) as u64;
+    let written = written_bytes(replied) as u64;
     let completion_max = written.max(u64::from(ask.max_tokens)) + REASONING_ROOM;
     (1..=prompt_max).contains(&usage.prompt)
         && usage.cached <= usage.prompt
@@ -90,7 +84,7 @@ fn can_be(ask: &Ask, replied: &Replied) -> bool {
         && (usage.completion > 0 || written == 0)
 }
 
-fn written(replied: &Replied) -> usize {
+fn written_bytes(replied: &Replied) -> usize {
     replied.reply.text.len() + replied.reply.reasoning.as_ref().map_or(0, String::len)
 }
 

@@ -11,7 +11,6 @@ use super::flight::{Flight, StopRequest};
 use super::log;
 use super::observer::{Observer, RunEvent};
 use super::prepared::{PreparedRun, Resumption, Tools};
-use super::redaction::Redaction;
 use super::run_state::{RunState, tokens_max};
 use crate::engine::ReplayError;
 use crate::journal::{
@@ -19,9 +18,8 @@ use crate::journal::{
 };
 use crate::program::PROGRAM;
 use crate::provider::{CallProgress, Clients, Completion, Provider, ProviderError};
-use crate::retrieval::Corpus;
 use protocol::core::{Endpoint, OptionalParameter};
-use protocol::{Ask, CallId, Outcome, Passage, RunSetup, Search};
+use protocol::{Ask, CallId, Outcome, RunSetup, Search};
 
 /// A run that is under way.
 pub struct Engine<'a> {
@@ -52,7 +50,7 @@ impl<'a> Engine<'a> {
         observer: &'a dyn Observer,
     ) -> Result<Self, EngineError> {
         let PreparedRun { spec, mut tools } = prepared;
-        let providers = providers(&spec.setup, &spec.endpoints, &Clients::default())?;
+        let providers = connect(&spec.setup, &spec.endpoints, &Clients::default())?;
         // The table is saved before any text with a token in it is written or sent.
         tools.save_redactions()?;
         let written = Self::write_opening(dir, run, spec, observer);
@@ -60,7 +58,7 @@ impl<'a> Engine<'a> {
             redaction.discard();
         }
         let (writer, record) = written?;
-        Self::begun(Log::Own(writer), &record, providers, tools, observer)
+        Self::begin(Log::Own(writer), &record, providers, tools, observer)
     }
 
     fn write_opening(
@@ -94,14 +92,14 @@ impl<'a> Engine<'a> {
         observer: &'a dyn Observer,
     ) -> Result<Self, EngineError> {
         let PreparedRun { spec, mut tools } = prepared;
-        let providers = providers(&spec.setup, &spec.endpoints, clients)?;
+        let providers = connect(&spec.setup, &spec.endpoints, clients)?;
         tools.save_redactions()?;
         observer.on_event(RunEvent::Writing);
         let record = writer.append(Entry::Opened(Box::new(spec)))?;
-        Self::begun(Log::Shared(writer), &record, providers, tools, observer)
+        Self::begin(Log::Shared(writer), &record, providers, tools, observer)
     }
 
-    fn begun(
+    fn begin(
         log: Log,
         record: &Record,
         providers: Vec<Provider>,
@@ -181,7 +179,7 @@ impl<'a> Engine<'a> {
             return Err(EngineError::NoSandbox);
         }
         let places = endpoints.as_deref().unwrap_or(state.endpoints());
-        let providers = providers(&state.opened().setup, places, clients)?;
+        let providers = connect(&state.opened().setup, places, clients)?;
         for record in records {
             if let Entry::Replied(Replied { call, structured: Some(held), .. }) = &record.event
                 && let Some(provider) = providers.get(call.agent)
@@ -211,16 +209,24 @@ impl<'a> Engine<'a> {
         self.log.head()
     }
 
-    /// Drives the run to an end, and records that end durably.
+    /// Drives the run to an end, and records that end durably. The server that was launched for the run ends with it.
     ///
     /// # Errors
     ///
     /// [`EngineError`] if the journal cannot be written. The run can be resumed.
     pub async fn run(&mut self, stop: watch::Receiver<StopRequest>) -> Result<Outcome, EngineError> {
+        let ended = self.run_to_end(stop).await;
+        if let Some(server) = self.tools.server.take() {
+            server.end().await;
+        }
+        ended
+    }
+
+    async fn run_to_end(&mut self, stop: watch::Receiver<StopRequest>) -> Result<Outcome, EngineError> {
         if let Some(outcome) = self.state.outcome() {
             return Ok(outcome.clone());
         }
-        log::begun(&self.state);
+        log::log_start(&self.state);
         let outcome = match self.until_stopped(stop).await? {
             Some(reason) if self.state.verdict().is_none() => reason,
             Some(_) | None => self.state.verdict().cloned().unwrap_or(Outcome::Interrupted),
@@ -249,7 +255,7 @@ impl<'a> Engine<'a> {
         while self.state.verdict().is_none() {
             // A request may come while a reply is being taken, as well as while one is awaited.
             let request = *stop.borrow_and_update();
-            if flight.hears(request) {
+            if flight.take_stop(request) {
                 quit.send_replace(true);
                 observer.on_event(RunEvent::Stopping { at_once: request == StopRequest::Abort });
             }
@@ -257,10 +263,10 @@ impl<'a> Engine<'a> {
                 self.search(&search).await?;
             }
             if flight.reason.is_none() {
-                self.execute_what_is_owed(&mut flight, &providers)?;
+                self.begin_executions(&mut flight, &providers)?;
             }
-            self.ask_what_is_owed(&mut flight, &providers, |ask| {
-                call(&providers[ask.call.agent], ask, observer)
+            self.begin_calls(&mut flight, &providers, |ask| {
+                perform(&providers[ask.call.agent], ask, observer)
             })
             .await?;
             if flight.reason.is_some() && (flight.is_empty() || *stop.borrow() == StopRequest::Abort) {
@@ -269,7 +275,7 @@ impl<'a> Engine<'a> {
             tokio::select! {
                 biased;
                 Ok(()) = stop.changed() => {}
-                () = at(deadline) => {
+                () = wait_until(deadline) => {
                     flight.reason = Some(Outcome::Budget { limit: "the deadline has passed".to_owned() });
                     break;
                 }
@@ -279,7 +285,7 @@ impl<'a> Engine<'a> {
                 Some(landed) = flight.calls.next() => {
                     // A cancelled call has been removed already.
                     let Ok((call, result, took)) = landed else { continue };
-                    self.take_landed(&mut flight, &providers, call, result, took).await?;
+                    self.take_result(&mut flight, &providers, call, result, took).await?;
                 }
             }
         }
@@ -290,7 +296,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Records and begins every owed call that its server has room for, until a limit binds.
-    async fn ask_what_is_owed<F: Future>(
+    async fn begin_calls<F: Future>(
         &mut self,
         flight: &mut Flight<'_, F>,
         providers: &[Provider],
@@ -299,15 +305,16 @@ impl<'a> Engine<'a> {
         let mut has_asked = false;
         let refused = if flight.reason.is_none() { std::mem::take(&mut flight.refused) } else { Vec::new() };
         for call in refused {
-            if let Some(ask) = self.state.asked_and_owed(call).cloned() {
+            if let Some(ask) = self.state.find_made_call(call).cloned() {
                 flight.begin(call, begin(ask));
                 has_asked = true;
             }
         }
         while flight.reason.is_none() {
-            let has_room = |ask: &&Ask| self.has_room(ask.call.agent, flight.handles.keys());
-            let Some(ask) = self.state.to_ask().find(has_room).cloned() else { break };
-            if let Err(limit) = self.state.allows(&ask) {
+            let next =
+                self.state.to_ask().find(|ask| self.has_room(ask.call.agent, flight.handles.keys())).cloned();
+            let Some(ask) = next else { break };
+            if let Err(limit) = self.state.require_budget(&ask) {
                 flight.reason = Some(Outcome::Budget { limit: limit.to_string() });
                 break;
             }
@@ -328,7 +335,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Takes the result of a call, and cancels the calls that are no longer owed.
-    async fn take_landed<F: Future>(
+    async fn take_result<F: Future>(
         &mut self,
         flight: &mut Flight<'_, F>,
         providers: &[Provider],
@@ -381,21 +388,19 @@ impl<'a> Engine<'a> {
     fn has_room<'b>(&self, agent: usize, in_the_air: impl Iterator<Item = &'b CallId>) -> bool {
         let endpoints = self.state.endpoints();
         let Some((url, most)) = endpoints.get(agent).and_then(Endpoint::calls_at_once) else { return true };
-        let is_there = |call: &&CallId| {
-            endpoints.get(call.agent).and_then(Endpoint::calls_at_once).is_some_and(|(u, _)| u == url)
-        };
-        in_the_air.filter(is_there).count() < most
+        let mut count = 0;
+        for call in in_the_air {
+            let limited = endpoints.get(call.agent).and_then(Endpoint::calls_at_once);
+            count += usize::from(limited.is_some_and(|(other, _)| other == url));
+        }
+        count < most
     }
 
     /// Searches the documents, and records the passages before anything follows from them.
     async fn search(&mut self, search: &Search) -> Result<(), EngineError> {
         let corpus = self.tools.corpus.as_ref().ok_or(EngineError::NoCorpus)?;
         let passages = match &mut self.tools.redaction {
-            // The documents hold the original texts; nothing of the search leaves this machine.
-            Some(redaction) => {
-                let words = redaction.redactions().restore(&search.words);
-                redacted(corpus, redaction, &words, search.tokens_max)?
-            }
+            Some(redaction) => redaction.search(corpus, search)?,
             None => corpus.search(&search.words, search.tokens_max)?,
         };
         self.record(Entry::Found(Found { round: search.round, passages }))?;
@@ -414,15 +419,15 @@ impl<'a> Engine<'a> {
         let agent = self.state.agent_name(call.agent);
         let usage = self.state.charge(&replied);
         self.observer.on_event(RunEvent::Answered { agent, replied: &replied, usage, took });
-        log::answered(&self.state, &replied, usage, took);
-        let logged = log::rounds(&self.state).map(|before| (before, replied.clone()));
+        log::log_call(&self.state, &replied, usage, took);
+        let logged = log::count_rounds(&self.state).map(|before| (before, replied.clone()));
         self.record(Entry::Replied(replied))?;
         self.log.sync().await?;
         if let Some(remark) = self.state.remark() {
             self.observer.on_event(RunEvent::Remarked { agent: self.state.agent_name(call.agent), remark });
         }
         if let Some((before, replied)) = logged {
-            log::replied(&self.state, &replied, took, before);
+            log::log_reply(&self.state, &replied, took, before);
         }
         Ok(())
     }
@@ -435,61 +440,41 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// Searches, and replaces secrets in the passages by tokens. The table is on disk before the passages are used.
-fn redacted(
-    corpus: &Corpus,
-    redaction: &mut Redaction,
-    words: &str,
-    tokens_max: u64,
-) -> Result<Vec<Passage>, EngineError> {
-    let mut left = tokens_max;
-    let mut found = Vec::new();
-    for passage in corpus.search(words, tokens_max)? {
-        let (before, after) = corpus.beside(&passage)?;
-        let passage = redaction.passage(passage, &before, &after);
-        // A token may be longer than the text that it stands for.
-        let tokens = passage.tokens_estimate();
-        if tokens <= left {
-            left -= tokens;
-            found.push(passage);
-        }
-    }
-    redaction.save_if_new().map_err(|source| redaction.unwritten(source))?;
-    Ok(found)
-}
-
-async fn call(
+async fn perform(
     provider: &Provider,
     ask: Ask,
     observer: &dyn Observer,
 ) -> (CallId, Result<Completion, ProviderError>, Duration) {
     let began = Instant::now();
     let call = ask.call;
-    let progress = |progress: CallProgress<'_>| {
-        observer.on_event(match progress {
-            CallProgress::Received { tokens, text } => RunEvent::Streaming { call, tokens, text },
-            CallProgress::Again { error, wait } => RunEvent::Again { call, error, wait },
-        });
-    };
-    let result = provider.ask(&ask, &progress).await;
+    let result = provider
+        .ask(&ask, &|progress: CallProgress<'_>| {
+            observer.on_event(match progress {
+                CallProgress::Received { tokens, text } => RunEvent::Streaming { call, tokens, text },
+                CallProgress::Again { error, wait } => RunEvent::Again { call, error, wait },
+            });
+        })
+        .await;
     (call, result, began.elapsed())
 }
 
-async fn at(deadline: Option<tokio::time::Instant>) {
+async fn wait_until(deadline: Option<tokio::time::Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => std::future::pending().await,
     }
 }
 
-fn providers(
+/// Returns a provider for each agent, the arbiter's last.
+fn connect(
     setup: &RunSetup,
     endpoints: &[Endpoint],
     clients: &Clients,
 ) -> Result<Vec<Provider>, EngineError> {
-    let make = |(agent, endpoint): (&protocol::AgentSetup, _)| {
-        Provider::new(endpoint, &agent.name, clients)
-            .map_err(|why| EngineError::Provider { agent: agent.name.clone(), why })
-    };
-    setup.everybody().zip(endpoints).map(make).collect()
+    let mut providers = Vec::new();
+    for (agent, endpoint) in setup.everybody().zip(endpoints) {
+        let provider = Provider::new(endpoint, &agent.name, clients);
+        providers.push(provider.map_err(|why| EngineError::Provider { agent: agent.name.clone(), why })?);
+    }
+    Ok(providers)
 }

@@ -26,12 +26,7 @@ pub enum EngineError {
     Retrieval(#[from] RetrievalError),
     /// The table of redactions cannot be written; nothing has left the machine.
     #[error("cannot write the table of redactions `{}`", path.display())]
-    Redaction {
-        /// The path of the table.
-        path: PathBuf,
-        /// The system's own error.
-        source: std::io::Error,
-    },
+    Redaction { path: PathBuf, source: std::io::Error },
     /// The run is redacted, and was not given its table of redactions.
     #[error("this run is redacted and cannot continue without its table of redactions")]
     NoRedaction,
@@ -49,7 +44,6 @@ pub enum EngineError {
     Provider {
         /// The name of the agent whose endpoint it is.
         agent: String,
-        /// The error of the endpoint.
         why: ProviderError,
     },
 }

@@ -1,7 +1,6 @@
 //! The executions in the state of a run.
 //!
-//! The input is what the machine wants executed, and the records of what was. The output is the executions that are owed,
-//! and those that were made, so that `verify` can make them again. Nothing is executed here.
+//! Those that were made are kept, so that `verify` can make them again. Nothing is executed here.
 
 use super::mismatch::Mismatch;
 use super::run_state::RunState;
@@ -12,9 +11,9 @@ use protocol::{DegradedKind, Event, Execution, OUTPUT_BYTES_MAX, Protocol as _, 
 
 impl RunState {
     /// Takes the record of an execution.
-    pub(super) fn executed(&mut self, executed: &Executed) -> Result<(), Mismatch> {
+    pub(super) fn take_executed(&mut self, executed: &Executed) -> Result<(), Mismatch> {
         let Executed { key, by, result, no_sandbox, .. } = executed;
-        let execution = self.executions.owed.remove(key).ok_or(Unexpected::NotExecuted(*key))?;
+        let execution = self.executions_owed.remove(key).ok_or(Unexpected::NotExecuted(*key))?;
         let is_its = match (&execution, by) {
             (Execution::Check { .. }, Executor::Command(sha256)) => self.check_sha256() == Some(*sha256),
             (Execution::Program { .. }, Executor::Interpreter(_)) => true,
@@ -32,23 +31,24 @@ impl RunState {
             self.degrade(DegradedKind::NoSandbox, format!("{what} ran without a sandbox"));
         }
         if self.opened.redacted {
-            let said = [&result.output, &result.tail];
-            self.tokens.extend(said.into_iter().flat_map(|text| redact::tokens(text)).map(str::to_owned));
+            for text in [&result.output, &result.tail] {
+                self.tokens.extend(redact::tokens(text).map(str::to_owned));
+            }
         }
         let actions = self.machine.step(&Event::Executed { key: *key, result: result.clone() })?;
-        self.executions.made.push((execution, executed.clone()));
+        self.executions_made.push((execution, executed.clone()));
         self.take_actions(actions);
         Ok(())
     }
 
     /// Returns the executions that are owed.
     pub fn to_execute(&self) -> impl Iterator<Item = &Execution> {
-        self.executions.owed.values()
+        self.executions_owed.values()
     }
 
     /// Returns the executions that were made, in the order of their records.
     pub fn executions_made(&self) -> &[(Execution, Executed)] {
-        &self.executions.made
+        &self.executions_made
     }
 
     /// Returns true if the run may have to execute something.

@@ -59,7 +59,6 @@ impl<F: Future> Flight<'_, F> {
         self.calls.is_empty() && self.executions.is_empty()
     }
 
-    /// Begins a call.
     pub(super) fn begin(&mut self, id: CallId, call: F) {
         let (handle, registration) = AbortHandle::new_pair();
         self.handles.insert(id, handle);
@@ -67,7 +66,7 @@ impl<F: Future> Flight<'_, F> {
     }
 
     /// Takes a request to stop, and returns true if it is a new one.
-    pub(super) fn hears(&mut self, request: StopRequest) -> bool {
+    pub(super) fn take_stop(&mut self, request: StopRequest) -> bool {
         let is_new = request > self.heeded;
         self.heeded = self.heeded.max(request);
         self.reason = self.reason.take().or_else(|| stop_reason(request));

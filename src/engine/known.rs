@@ -1,17 +1,17 @@
-//! The known state of a run: everything that others may ask of it.
-//!
-//! The input is the state, and the output are parts of it. Nothing here changes the state.
+//! The known state of a run: everything that others may ask of it. Nothing here changes the state.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::budget::{CallUsage, Totals};
 use super::run_state::RunState;
-use super::totals::{PhaseUsage, Totals};
 use crate::calibration::Confidence;
 use crate::journal::{Library, Limits, Replied, RunSpec};
 use protocol::core::{Endpoint, MOCK, OptionalParameter, Usage};
 use protocol::text::redact;
-use protocol::{Ask, CallId, CallPhase, Degraded, DegradedKind, Outcome, Protocol as _, RunReport, Search};
+use protocol::{
+    Ask, CallId, CallPhase, Degraded, DegradedKind, Outcome, Protocol as _, Report, Search, Section,
+};
 
 impl RunState {
     /// Returns the calls that are owed and not in the air, in order.
@@ -25,7 +25,7 @@ impl RunState {
     }
 
     /// Returns a call that was made and is still owed.
-    pub(super) fn asked_and_owed(&self, call: CallId) -> Option<&Ask> {
+    pub(super) fn find_made_call(&self, call: CallId) -> Option<&Ask> {
         self.owed.get(&call).map(|(ask, _)| ask)
     }
 
@@ -39,27 +39,31 @@ impl RunState {
         self.search.as_ref()
     }
 
-    /// Checks whether the budget allows a call, without making it.
+    /// Refuses a call that the budget does not allow.
     ///
     /// # Errors
     ///
     /// The limit that forbids the call.
-    pub fn allows(&self, ask: &Ask) -> Result<(), super::Exceeded> {
+    pub fn require_budget(&self, ask: &Ask) -> Result<(), super::Exceeded> {
         let (prompt, completion) = (ask.prompt_tokens_estimate(), u64::from(ask.max_tokens));
         self.budget.clone().reserve(prompt, completion, self.price(ask.call.agent)).map(drop)
     }
 
     /// Returns the charge for a reply to an open call: the server's counts, or an estimate if those are impossible.
     pub fn charge(&self, replied: &Replied) -> Usage {
-        let instead = self.owed.get(&replied.call).and_then(|(ask, _)| self.estimate_instead(ask, replied));
-        instead.unwrap_or(replied.usage)
+        let Some((ask, _)) = self.owed.get(&replied.call) else { return replied.usage };
+        self.estimate_instead(ask, replied).unwrap_or(replied.usage)
     }
 
     /// Returns the model of an agent: the one that has answered last, or else the one that is to be called.
     pub fn model(&self, agent: usize) -> &str {
-        let named =
-            || self.endpoints.get(agent).map_or("", |endpoint| endpoint.answering(None).unwrap_or(MOCK));
-        self.models.get(&agent).map_or_else(named, String::as_str)
+        if let Some(model) = self.models.get(&agent) {
+            return model;
+        }
+        match self.endpoints.get(agent) {
+            Some(endpoint) => endpoint.answering(None).unwrap_or(MOCK),
+            None => "",
+        }
     }
 
     /// Returns the tokens of each reply, by its call.
@@ -68,11 +72,10 @@ impl RunState {
     }
 
     /// Returns the usage of each phase.
-    pub fn phases(&self) -> &BTreeMap<CallPhase, PhaseUsage> {
+    pub fn phases(&self) -> &BTreeMap<CallPhase, CallUsage> {
         &self.phases
     }
 
-    /// Returns the run's id.
     pub fn run(&self) -> &str {
         &self.run
     }
@@ -92,7 +95,6 @@ impl RunState {
         self.library.as_ref()
     }
 
-    /// Returns the current limits.
     pub fn limits(&self) -> Limits {
         self.limits
     }
@@ -117,7 +119,6 @@ impl RunState {
         self.stopped.as_ref()
     }
 
-    /// Returns the total usage until now.
     pub fn totals(&self) -> Totals {
         self.totals
     }
@@ -128,7 +129,7 @@ impl RunState {
     }
 
     /// Returns the protocol's report, completed by the losses of the run.
-    pub fn report(&self) -> RunReport {
+    pub fn report(&self) -> Report<Section> {
         let mut report = self.machine.report();
         // The losses are sorted, because it does not matter which of two servers answered first.
         let mut lost = self.degraded.clone();
@@ -138,13 +139,13 @@ impl RunState {
         if matches!(self.verdict, Some(Outcome::Abstained { .. })) {
             report.degraded.retain(|loss| loss.kind != DegradedKind::Unsettled);
         }
-        if let Some(Outcome::Agreed { text, .. }) = self.verdict.as_ref().filter(|_| self.opened.redacted) {
-            report.degraded.extend(redact::bent_tokens(&self.tokens, text).into_iter().map(|token| {
-                Degraded {
-                    kind: DegradedKind::BentToken,
-                    detail: format!("`{token}` in the answer stands for nothing that could be put back"),
-                }
-            }));
+        if let Some(Outcome::Agreed { text, .. }) = &self.verdict
+            && self.opened.redacted
+        {
+            for token in redact::bent_tokens(&self.tokens, text) {
+                let detail = format!("`{token}` in the answer stands for nothing that could be put back");
+                report.degraded.push(Degraded { kind: DegradedKind::BentToken, detail });
+            }
         }
         report
     }

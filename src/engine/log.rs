@@ -13,7 +13,7 @@ use protocol::text::{counted, escape};
 use protocol::{Params, Section, Step};
 
 /// Logs the resources that a call took, for a person who asks why a run is slow or expensive.
-pub(super) fn answered(state: &RunState, replied: &Replied, usage: Usage, took: Duration) {
+pub(super) fn log_call(state: &RunState, replied: &Replied, usage: Usage, took: Duration) {
     let (agent, call) = (state.agent_name(replied.call.agent), replied.call.to_string());
     let server = state.endpoints().get(replied.call.agent).map(Endpoint::label).unwrap_or_default();
     let Usage { prompt, cached, completion, .. } = usage;
@@ -22,7 +22,7 @@ pub(super) fn answered(state: &RunState, replied: &Replied, usage: Usage, took: 
 }
 
 /// Logs the beginning of a run.
-pub(super) fn begun(state: &RunState) {
+pub(super) fn log_start(state: &RunState) {
     if is_council(state) {
         let prompt = escape::excerpt(&state.opened().setup.task.prompt);
         info!("Starting consensus process for prompt: \"{prompt}\"");
@@ -31,20 +31,21 @@ pub(super) fn begun(state: &RunState) {
 }
 
 /// Logs a reply, and the verdict if the reply completes a round. `before` is the number of rounds that were complete.
-pub(super) fn replied(state: &RunState, replied: &Replied, took: Duration, before: usize) {
+pub(super) fn log_reply(state: &RunState, replied: &Replied, took: Duration, before: usize) {
     if replied.call.step == Step::Envelope {
-        let measured = replied.reply.yes.map(|yes| f64::from(yes) / 10_000.0);
-        let said = || {
-            let form: serde_json::Value = serde_json::from_str(&replied.reply.text).ok()?;
-            form["confidence"].as_f64()
+        let confidence = match replied.reply.yes {
+            Some(yes) => Some(f64::from(yes) / 10_000.0),
+            None => claimed_confidence(&replied.reply.text),
         };
-        let confidence =
-            measured.or_else(said).map_or_else(|| "none".to_owned(), |confidence| format!("{confidence:.2}"));
+        let confidence = confidence.map_or_else(|| "none".to_owned(), |value| format!("{value:.2}"));
         let (name, ms) = (state.agent_name(replied.call.agent), took.as_millis());
         debug!("{name} completed in {ms}ms (confidence: {confidence})");
     }
     let Section::Council(section) = state.report().section else { return };
-    let Some(round) = section.rounds.last().filter(|_| section.rounds.len() > before) else { return };
+    let Some(round) = section.rounds.last() else { return };
+    if section.rounds.len() <= before {
+        return;
+    }
     let aggregate = section.weights.aggregate(round.confidences);
     info!("Aggregate confidence: {aggregate} (threshold: {})", section.threshold);
     let number = round.round;
@@ -60,8 +61,14 @@ pub(super) fn replied(state: &RunState, replied: &Replied, took: Duration, befor
     }
 }
 
+/// Returns the confidence that a reply states itself.
+fn claimed_confidence(reply: &str) -> Option<f64> {
+    let form: serde_json::Value = serde_json::from_str(reply).ok()?;
+    form["confidence"].as_f64()
+}
+
 /// Returns the number of complete rounds of a council, or `None` if the run is not a council.
-pub(super) fn rounds(state: &RunState) -> Option<usize> {
+pub(super) fn count_rounds(state: &RunState) -> Option<usize> {
     if !is_council(state) {
         return None;
     }

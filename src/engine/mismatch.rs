@@ -11,7 +11,6 @@ use protocol::{BadSetup, CallId, Unexpected};
 pub struct ReplayError {
     /// The number of the line, from 1.
     pub line: u64,
-    /// The reason.
     pub why: Mismatch,
 }
 
@@ -40,7 +39,6 @@ pub enum Mismatch {
     /// The recorded reserve differs from the most that the call may use.
     #[error("call {call} was recorded with a reserve of {found} tokens; it must be {expected}")]
     ReserveDiffers {
-        /// The id of the call.
         call: CallId,
         /// The recorded reserve, in tokens.
         found: u64,
@@ -50,7 +48,6 @@ pub enum Mismatch {
     /// The budget did not allow this call.
     #[error("call {call} was made although {why}")]
     OverBudget {
-        /// The id of the call.
         call: CallId,
         /// The limit that was exceeded, in words.
         why: String,
@@ -70,7 +67,6 @@ pub enum Mismatch {
     /// The events do not lead to this end.
     #[error("the run was recorded as `{found}`, but its events lead to `{expected}`")]
     OutcomeDiffers {
-        /// The recorded outcome.
         found: String,
         /// The outcome that the events lead to.
         expected: String,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::journal::{Executed, Record, Replied};
-use crate::provider::{ProviderError, TextSoFar};
+use crate::provider::{PartialText, ProviderError};
 use protocol::core::Usage;
 use protocol::{Ask, CallId, Execution};
 
@@ -15,19 +15,13 @@ pub enum RunEvent<'a> {
     /// A record has been written.
     Written(&'a Record),
     /// A model is about to be called.
-    Calling {
-        /// The agent's name.
-        agent: &'a str,
-        /// The call.
-        ask: &'a Ask,
-    },
+    Calling { agent: &'a str, ask: &'a Ask },
     /// A reply is streaming in.
     Streaming {
         call: CallId,
         /// The number of parts received, about one per token.
         tokens: u64,
-        /// The text received.
-        text: TextSoFar<'a>,
+        text: PartialText<'a>,
     },
     /// A request failed and will be repeated.
     Again {
@@ -39,7 +33,6 @@ pub enum RunEvent<'a> {
     },
     /// A model answered; nothing is recorded yet.
     Answered {
-        /// The agent's name.
         agent: &'a str,
         /// The reply and its usage.
         replied: &'a Replied,
@@ -50,23 +43,14 @@ pub enum RunEvent<'a> {
     },
     /// A reply ended a turn, and its envelope alone does not say how.
     Remarked {
-        /// The agent's name.
         agent: &'a str,
         /// The remark on how the turn ended.
         remark: &'a str,
     },
     /// A call failed for good.
-    Failed {
-        call: CallId,
-        /// The reason.
-        error: &'a ProviderError,
-    },
+    Failed { call: CallId, error: &'a ProviderError },
     /// A call in the air was cancelled, because nothing depends on it any more.
-    Cancelled {
-        /// The agent's name.
-        agent: &'a str,
-        call: CallId,
-    },
+    Cancelled { agent: &'a str, call: CallId },
     /// The user's check is about to be run, or a program.
     Executing { execution: &'a Execution },
     /// An execution has ended; nothing is recorded yet.
@@ -75,23 +59,19 @@ pub enum RunEvent<'a> {
         executed: &'a Executed,
         execution: &'a Execution,
     },
-    /// A stop was requested.
     Stopping {
         /// Whether the open calls are cancelled; otherwise they are awaited.
         at_once: bool,
     },
 }
 
-/// An onlooker of a run.
+/// An observer of a run.
 pub trait Observer {
     /// Takes an event. Events come in order.
     fn on_event(&self, event: RunEvent<'_>);
 }
 
-/// An onlooker that does nothing.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NoObserver;
-
-impl Observer for NoObserver {
+/// No observer: events are ignored.
+impl Observer for () {
     fn on_event(&self, _event: RunEvent<'_>) {}
 }

@@ -1,7 +1,7 @@
 //! A run before it starts, complete: its first record, and the tools that it uses while it runs.
 //!
-//! The input is a setup and then, one by one, the other parts of the run. The output is a [`PreparedRun`], which is
-//! all that [`Engine::start`](super::Engine::start) takes. The setup is checked here, and once more as a record by
+//! A [`RunBuilder`] takes the parts of the run one by one, and makes a [`PreparedRun`], which is all that
+//! [`Engine::start`](super::Engine::start) takes. The setup is checked here, and once more as a record by
 //! the [`RunState`](super::RunState), which trusts no record. A record that promises documents or redaction cannot be
 //! made without them. Nothing is read, written or called here.
 
@@ -11,13 +11,13 @@ use super::{EngineError, Redaction};
 use crate::calibration::AppliedCalibration;
 use crate::journal::{InBatch, InSession, Library, Limits, RunSpec};
 use crate::program::PROGRAM;
-use crate::provider::launch::Lifeline;
+use crate::provider::launch::{LaunchedServer, Lifeline};
 use crate::retrieval::Corpus;
 use crate::sandbox::Sandbox;
 use protocol::core::Endpoint;
 use protocol::{BadSetup, ChunkPlan, Override, ProtocolParams as _, RunSetup};
 
-/// A run whose servers are not known yet.
+/// A run whose servers are not known yet, while its parts are put together.
 #[derive(Debug)]
 pub struct RunBuilder {
     setup: RunSetup,
@@ -28,7 +28,7 @@ pub struct RunBuilder {
     tools: Tools,
 }
 
-/// A run that is ready to start.
+/// A run that is complete, between its preparation and its start.
 #[derive(Debug)]
 pub struct PreparedRun {
     pub(super) spec: RunSpec,
@@ -38,23 +38,29 @@ pub struct PreparedRun {
 /// The tools that a run uses while it runs. They are not part of its record.
 #[derive(Debug, Default)]
 pub(super) struct Tools {
-    /// The documents to search.
     pub(super) corpus: Option<Corpus>,
     /// The table by which the setup was redacted. It also redacts the passages found in documents.
     pub(super) redaction: Option<Redaction>,
     /// The means to run the user's check.
     pub(super) sandbox: Option<Sandbox>,
-    /// The lifeline of the server that was launched for the run.
+    /// The server that was launched for this run, and ends with it.
+    pub(super) server: Option<LaunchedServer>,
+    /// The lifeline of the server that was launched for the run, or for several runs.
     pub(super) lifeline: Option<Lifeline>,
     /// The moment from which a deadline counts.
     pub(super) began: Option<Instant>,
 }
 
 impl Tools {
+    fn launch_on(&mut self, server: Option<LaunchedServer>) {
+        self.lifeline = server.as_ref().map(LaunchedServer::lifeline);
+        self.server = server;
+    }
+
     /// Writes the table of redactions, if there is one, into its folder.
     pub(super) fn save_redactions(&mut self) -> Result<(), EngineError> {
         let Some(redaction) = &mut self.redaction else { return Ok(()) };
-        redaction.save_in_its_folder().map_err(|source| redaction.unwritten(source))
+        redaction.save_in_its_folder().map_err(|source| redaction.write_error(source))
     }
 }
 
@@ -70,7 +76,6 @@ impl RunBuilder {
         Ok(Self { setup, library: None, calibration: None, session: None, cell: None, tools })
     }
 
-    /// Returns the current setup.
     pub fn setup(&self) -> &RunSetup {
         &self.setup
     }
@@ -121,7 +126,7 @@ impl RunBuilder {
     }
 
     /// Gives the answer a confidence by this calibration, which may withhold it.
-    pub fn calibrated(mut self, calibration: Option<AppliedCalibration>) -> Self {
+    pub fn with_calibration(mut self, calibration: Option<AppliedCalibration>) -> Self {
         self.calibration = calibration;
         self
     }
@@ -160,14 +165,25 @@ impl PreparedRun {
         self
     }
 
-    /// Lets calls to a server that was launched for the run see the state of that server.
-    pub fn on_server(mut self, lifeline: Option<Lifeline>) -> Self {
+    /// Hands over the server that was launched for the run, and ends with it. Calls to it see its state.
+    pub fn on_server(mut self, server: Option<LaunchedServer>) -> Self {
+        self.tools.launch_on(server);
+        self
+    }
+
+    /// Lets calls to a server that was launched for several runs see its state.
+    pub fn on_shared_server(mut self, lifeline: Option<Lifeline>) -> Self {
         self.tools.lifeline = lifeline;
         self
     }
 
+    /// Takes the server away, for a run that is resumed in place of this one.
+    pub fn take_server(&mut self) -> Option<LaunchedServer> {
+        self.tools.server.take()
+    }
+
     /// Counts the deadline from a moment before the start, such as the start of the program.
-    pub fn counted_from(mut self, began: Instant) -> Self {
+    pub fn count_from(mut self, began: Instant) -> Self {
         self.tools.began = Some(began);
         self
     }
@@ -208,13 +224,19 @@ impl Resumption {
     }
 
     /// Does the same as [`PreparedRun::on_server`].
-    pub fn on_server(mut self, lifeline: Option<Lifeline>) -> Self {
+    pub fn on_server(mut self, server: Option<LaunchedServer>) -> Self {
+        self.tools.launch_on(server);
+        self
+    }
+
+    /// Does the same as [`PreparedRun::on_shared_server`].
+    pub fn on_shared_server(mut self, lifeline: Option<Lifeline>) -> Self {
         self.tools.lifeline = lifeline;
         self
     }
 
-    /// Does the same as [`PreparedRun::counted_from`].
-    pub fn counted_from(mut self, began: Instant) -> Self {
+    /// Does the same as [`PreparedRun::count_from`].
+    pub fn count_from(mut self, began: Instant) -> Self {
         self.tools.began = Some(began);
         self
     }

@@ -9,16 +9,18 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use uuid::Uuid;
 
 use super::error::EngineError;
 use crate::files::{LARGE_BYTES_MAX, private_folder, read_text};
 use crate::journal::{JournalError, Library};
 use crate::program::PROGRAM;
+use crate::retrieval::Corpus;
 use crypto::{Digest, Hasher};
 use protocol::text::escape;
 use protocol::text::redact::{Originals, Redactions, Redactor};
-use protocol::{ExecutionResult, OUTPUT_BYTES_MAX, Passage, RunSetup, TAIL_BYTES_MAX};
+use protocol::{ExecutionResult, OUTPUT_BYTES_MAX, Passage, RunSetup, Search, TAIL_BYTES_MAX};
 
 /// The largest table whose originals are all searched for when its run is resumed. For a larger table a finder of all
 /// originals takes long to build, so only the known forms are found.
@@ -26,13 +28,13 @@ const KNOWN_MAX: usize = 10_000;
 
 /// The patterns that are searched for besides the known forms.
 #[derive(Clone, Debug, Serialize)]
-pub struct Sought {
+pub struct RedactionPolicy {
     patterns: Vec<String>,
     #[serde(skip)]
     redactor: Redactor,
 }
 
-impl Sought {
+impl RedactionPolicy {
     /// Takes regular expressions.
     ///
     /// # Errors
@@ -50,11 +52,10 @@ impl Sought {
     }
 }
 
-/// The redactions of one run.
 #[derive(Debug)]
 pub struct Redaction {
     redactor: Redactor,
-    sought: Sought,
+    policy: RedactionPolicy,
     salt: String,
     path: PathBuf,
     /// The number of tokens in the file.
@@ -63,8 +64,8 @@ pub struct Redaction {
 
 /// The content of the file: the patterns beyond the known forms, and the originals that were found.
 #[derive(Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-struct Table {
+#[serde(deny_unknown_fields, expecting = "struct Table")]
+struct RedactionTable {
     /// The build that wrote the table.
     program: String,
     patterns: Vec<String>,
@@ -73,34 +74,28 @@ struct Table {
     originals: Redactions,
 }
 
-/// The part of a table that names its writer.
-#[derive(Deserialize)]
-struct TableWriter {
-    program: String,
-}
-
 /// The bytes beside a cut that are left out of an output: longer than nearly all originals.
 const BESIDE_CUT: usize = 512;
 
 /// Returns a text without the bytes before a cut at its end.
-fn without_end(text: &str) -> &str {
+fn cut_end(text: &str) -> &str {
     &text[..text.floor_char_boundary(text.len().saturating_sub(BESIDE_CUT))]
 }
 
 /// Returns a text without the bytes after a cut at its start.
-fn without_start(text: &str) -> &str {
+fn cut_start(text: &str) -> &str {
     &text[text.ceil_char_boundary(BESIDE_CUT.min(text.len()))..]
 }
 
 impl Redaction {
     /// Starts with an empty table, which will be the file at `path`.
-    pub fn new(path: PathBuf, sought: Sought) -> Self {
-        let (redactor, salt) = (sought.redactor(), Uuid::new_v4().to_string());
-        Self { redactor, sought, salt, path, saved: 0 }
+    pub fn new(path: PathBuf, policy: RedactionPolicy) -> Self {
+        let (redactor, salt) = (policy.redactor(), Uuid::new_v4().to_string());
+        Self { redactor, policy, salt, path, saved: 0 }
     }
 
     /// Finds these originals in every text as well. They come from earlier runs that this one can see.
-    pub fn knowing(mut self, originals: &Originals) -> Self {
+    pub fn with_known(mut self, originals: &Originals) -> Self {
         self.redactor = self.redactor.with_known(originals);
         self
     }
@@ -116,22 +111,23 @@ impl Redaction {
         let text =
             read_text(&path, LARGE_BYTES_MAX).map_err(|why| format!("`{name}` cannot be read: {why}"))?;
         // The table of another build may have other fields.
-        if let Ok(TableWriter { program }) = serde_json::from_str(&text)
+        let value = serde_json::from_str::<Value>(&text).unwrap_or_default();
+        if let Some(program) = value["program"].as_str()
             && program != PROGRAM
         {
-            let program = escape::terminal(&program);
+            let program = escape::terminal(program);
             return Err(JournalError::OtherBuild { path, program }.to_string());
         }
-        let table = serde_json::from_str(&text).map_err(|why| format!("`{name}` is damaged: {why}"))?;
-        let Table { patterns, salt, originals, .. } = table;
+        let RedactionTable { patterns, salt, originals, .. } =
+            serde_json::from_str(&text).map_err(|why| format!("`{name}` is damaged: {why}"))?;
         let saved = originals.count();
-        let sought = Sought::new(patterns)?;
-        let mut redactor = sought.redactor();
+        let policy = RedactionPolicy::new(patterns)?;
+        let mut redactor = policy.redactor();
         if saved <= KNOWN_MAX {
             redactor = redactor.with_known(&originals.originals());
         }
         let redactor = redactor.with_redactions(originals);
-        Ok(Self { redactor, sought, salt, path, saved })
+        Ok(Self { redactor, policy, salt, path, saved })
     }
 
     /// Returns the setup with tokens in place of the texts that must not leave the machine. [`Redaction::save`] must
@@ -146,7 +142,7 @@ impl Redaction {
     }
 
     /// Returns a text as the run writes it. New originals do not enter the table.
-    pub fn written(&self, text: &str) -> String {
+    pub fn redact(&self, text: &str) -> String {
         self.redactor.clone().redact(text)
     }
 
@@ -154,11 +150,13 @@ impl Redaction {
     /// changed. The paths can be restored by the table.
     pub fn library(&mut self, library: Library) -> Library {
         let Library { places, lost, sha256 } = library;
-        let sha256 = sha256.map(|digest| self.salted(digest));
-        let mut redact = |text: &str| self.redactor.redact(text);
+        let sha256 = sha256.map(|digest| self.salt(digest));
         Library {
-            places: places.iter().map(|place| redact(&place.to_string_lossy()).into()).collect(),
-            lost: lost.iter().map(|lost| redact(lost)).collect(),
+            places: places
+                .iter()
+                .map(|place| self.redactor.redact(&place.to_string_lossy()).into())
+                .collect(),
+            lost: lost.iter().map(|lost| self.redactor.redact(lost)).collect(),
             sha256,
         }
     }
@@ -172,26 +170,43 @@ impl Redaction {
         Passage { document: self.redactor.redact(&document), start, text: shown, redacted }
     }
 
+    /// Searches documents for the original words, and returns the passages with tokens. The table is on disk before they are used.
+    pub(super) fn search(&mut self, corpus: &Corpus, search: &Search) -> Result<Vec<Passage>, EngineError> {
+        // The documents hold the original texts; nothing of the search leaves this machine.
+        let words = self.redactions().restore(&search.words);
+        let mut tokens_left = search.tokens_max;
+        let mut found = Vec::new();
+        for passage in corpus.search(&words, search.tokens_max)? {
+            let (before, after) = corpus.beside(&passage)?;
+            let passage = self.passage(passage, &before, &after);
+            // A token may be longer than the text that it stands for.
+            let tokens = passage.tokens_estimate();
+            if tokens <= tokens_left {
+                tokens_left -= tokens;
+                found.push(passage);
+            }
+        }
+        self.save_if_new().map_err(|source| self.write_error(source))?;
+        Ok(found)
+    }
+
     /// Returns the result of an execution with tokens and a salted digest. [`Redaction::save_if_new`] must follow.
     pub fn result(&mut self, result: &ExecutionResult) -> ExecutionResult {
-        let mut redacted = |text: &str, bytes_max: usize| {
-            let mut text = self.redactor.redact(text);
-            text.truncate(text.floor_char_boundary(bytes_max));
-            text
-        };
         // Where a longer output was cut, a part of an original would not be found.
         let (output, tail) = if result.tail.is_empty() {
             (result.output.as_str(), "")
         } else {
-            (without_end(&result.output), without_start(&result.tail))
+            (cut_end(&result.output), cut_start(&result.tail))
         };
-        let output = redacted(output, OUTPUT_BYTES_MAX);
-        let tail = redacted(tail, TAIL_BYTES_MAX);
-        ExecutionResult { output, tail, output_sha256: self.salted(result.output_sha256), end: result.end }
+        let mut output = self.redactor.redact(output);
+        output.truncate(output.floor_char_boundary(OUTPUT_BYTES_MAX));
+        let mut tail = self.redactor.redact(tail);
+        tail.truncate(tail.floor_char_boundary(TAIL_BYTES_MAX));
+        ExecutionResult { output, tail, output_sha256: self.salt(result.output_sha256), end: result.end }
     }
 
     /// Returns a digest that tells only whether two contents of this run are equal.
-    pub fn salted(&self, digest: Digest) -> Digest {
+    pub fn salt(&self, digest: Digest) -> Digest {
         Hasher::default().part(self.salt.as_bytes()).part(digest.to_string().as_bytes()).finish()
     }
 
@@ -204,7 +219,6 @@ impl Redaction {
         if self.redactor.redactions().count() > self.saved { self.save() } else { Ok(()) }
     }
 
-    /// Returns the table.
     pub fn redactions(&self) -> &Redactions {
         self.redactor.redactions()
     }
@@ -217,9 +231,9 @@ impl Redaction {
     pub fn save(&mut self) -> std::io::Result<()> {
         let originals = self.redactor.redactions().clone();
         let count = originals.count();
-        let patterns = self.sought.patterns.clone();
+        let patterns = self.policy.patterns.clone();
         let program = PROGRAM.to_owned();
-        let table = Table { program, patterns, salt: self.salt.clone(), originals };
+        let table = RedactionTable { program, patterns, salt: self.salt.clone(), originals };
         let temporary = self.path.with_extension("json.new");
         let mut file =
             OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
@@ -236,12 +250,14 @@ impl Redaction {
 
     /// Creates the folder of the table, and writes the table as [`Redaction::save`] does.
     pub(super) fn save_in_its_folder(&mut self) -> std::io::Result<()> {
-        self.path.parent().map_or(Ok(()), private_folder)?;
+        if let Some(folder) = self.path.parent() {
+            private_folder(folder)?;
+        }
         self.save()
     }
 
     /// Returns the error of a table that cannot be written.
-    pub(super) fn unwritten(&self, source: std::io::Error) -> EngineError {
+    pub(super) fn write_error(&self, source: std::io::Error) -> EngineError {
         EngineError::Redaction { path: self.path.clone(), source }
     }
 

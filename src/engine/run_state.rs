@@ -8,22 +8,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::budget::{Budget, Reserve};
+use super::budget::{Budget, CallUsage, Reserve, Totals};
 use super::conduct::{self, estimate_instead, ignores_schema};
-use super::execution_list::ExecutionList;
 use super::mismatch::{Mismatch, ReplayError};
-use super::totals::{PhaseUsage, Totals};
 use crate::calibration::Confidence;
-use crate::journal::{Asked, Entry, Found, LeftOut, Library, Limits, Record, Replied, RunSpec, between};
+use crate::journal::{
+    Asked, Entry, Executed, Found, LeftOut, Library, Limits, Record, Replied, RunSpec, between,
+};
 use crate::program::PROGRAM;
+use crypto::Digest;
 use protocol::core::{Endpoint, OptionalParameter, Price, Usage, bare_model};
 use protocol::text::{escape, redact};
 use protocol::{
-    Action, Ask, CallId, CallPhase, Degraded, DegradedKind, Event, Machine, Outcome, PASSAGE_CHARS_MAX,
-    PASSAGES_MAX, Passage, Protocol, Reply, ReplyShape, Search, Unexpected,
+    Action, Ask, CallId, CallPhase, Degraded, DegradedKind, Event, Execution, Machine, Outcome,
+    PASSAGE_CHARS_MAX, PASSAGES_MAX, Passage, Protocol, Reply, ReplyShape, Search, Unexpected,
 };
 
-/// The state of a run.
+/// The state of a run at any of its records: under way, resumed, or read back.
 pub struct RunState {
     pub(super) opened: RunSpec,
     /// The documents that may be searched now; they may change before a run is resumed.
@@ -37,8 +38,9 @@ pub struct RunState {
     pub(super) owed: BTreeMap<CallId, (Ask, Option<Reserve>)>,
     /// The search that must still be made, if any.
     pub(super) search: Option<Search>,
-    /// The executions that must still be made, and those that were.
-    pub(super) executions: ExecutionList,
+    /// The executions that must still be made, by their keys.
+    pub(super) executions_owed: BTreeMap<Digest, Execution>,
+    pub(super) executions_made: Vec<(Execution, Executed)>,
     /// The verdict, once there is one: the protocol's, unless a calibration withholds the answer.
     pub(super) verdict: Option<Outcome>,
     /// The confidence in the answer, if there is a calibration that knows such answers.
@@ -46,7 +48,7 @@ pub struct RunState {
     /// The outcome with which the run was last put down, until it is resumed.
     pub(super) stopped: Option<Outcome>,
     pub(super) totals: Totals,
-    pub(super) phases: BTreeMap<CallPhase, PhaseUsage>,
+    pub(super) phases: BTreeMap<CallPhase, CallUsage>,
     /// The tokens of each reply.
     pub(super) completions: BTreeMap<CallId, u64>,
     pub(super) degraded: Vec<Degraded>,
@@ -103,7 +105,8 @@ impl RunState {
             library: None,
             owed: BTreeMap::new(),
             search: None,
-            executions: ExecutionList::default(),
+            executions_owed: BTreeMap::new(),
+            executions_made: Vec::new(),
             verdict: None,
             confidence: None,
             stopped: None,
@@ -147,11 +150,12 @@ impl RunState {
     ///
     /// The first [`Mismatch`], with its line.
     pub fn replay(records: &[Record]) -> Result<Self, ReplayError> {
-        let at = |line| move |why| ReplayError { line, why };
-        let first = records.first().ok_or_else(|| at(1)(Mismatch::NotOpened))?;
-        let mut state = Self::open(first).map_err(at(1))?;
-        for record in &records[1..] {
-            state.apply(record).map_err(at(record.seq + 1))?;
+        let Some((first, others)) = records.split_first() else {
+            return Err(ReplayError { line: 1, why: Mismatch::NotOpened });
+        };
+        let mut state = Self::open(first).map_err(|why| ReplayError { line: 1, why })?;
+        for record in others {
+            state.apply(record).map_err(|why| ReplayError { line: record.seq + 1, why })?;
         }
         Ok(state)
     }
@@ -173,22 +177,22 @@ impl RunState {
         match &record.event {
             Entry::Opened(_) => Err(Mismatch::NotOpened),
             Entry::Asked(asked) => {
-                self.asked(asked)?;
+                self.take_asked(asked)?;
                 self.asked_at.insert(asked.call, record.at.clone());
                 Ok(())
             }
             Entry::Replied(replied) => {
-                self.replied(replied)?;
+                self.take_replied(replied)?;
                 let asked_at = self.asked_at.remove(&replied.call).unwrap_or_default();
                 if let Some(busy) = self.busy.get_mut(replied.call.agent) {
                     *busy += between(&asked_at, &record.at);
                 }
                 Ok(())
             }
-            Entry::Found(found) => self.found(found),
-            Entry::Executed(executed) => self.executed(executed),
+            Entry::Found(found) => self.take_found(found),
+            Entry::Executed(executed) => self.take_executed(executed),
             Entry::LeftOut(LeftOut { agent, parameter, .. }) => self.note_left_out(*agent, *parameter),
-            Entry::Stopped { outcome } => self.stopped(outcome),
+            Entry::Stopped { outcome } => self.take_stopped(outcome),
             Entry::Resumed { limits, endpoints, library, .. } => {
                 if let Some(endpoints) = endpoints {
                     if endpoints.len() != self.endpoints.len() {
@@ -213,7 +217,7 @@ impl RunState {
         }
     }
 
-    fn asked(&mut self, asked: &Asked) -> Result<(), Mismatch> {
+    fn take_asked(&mut self, asked: &Asked) -> Result<(), Mismatch> {
         let call = asked.call;
         let price = self.price(call.agent);
         let (ask, reserve) = self.owed.get_mut(&call).ok_or(Mismatch::NotOwed(call))?;
@@ -228,12 +232,14 @@ impl RunState {
             return Err(Mismatch::ReserveDiffers { call, found: asked.tokens_max, expected });
         }
         let (prompt, completion) = (ask.prompt_tokens_estimate(), u64::from(ask.max_tokens));
-        let made = self.budget.reserve(prompt, completion, price);
-        *reserve = Some(made.map_err(|why| Mismatch::OverBudget { call, why: why.to_string() })?);
+        match self.budget.reserve(prompt, completion, price) {
+            Ok(reserved) => *reserve = Some(reserved),
+            Err(why) => return Err(Mismatch::OverBudget { call, why: why.to_string() }),
+        }
         Ok(())
     }
 
-    fn replied(&mut self, replied: &Replied) -> Result<(), Mismatch> {
+    fn take_replied(&mut self, replied: &Replied) -> Result<(), Mismatch> {
         let call = replied.call;
         let price = self.price(call.agent);
         let (ask, reserve) = self.owed.remove(&call).ok_or(Mismatch::NotOwed(call))?;
@@ -259,17 +265,11 @@ impl RunState {
         Ok(())
     }
 
-    fn found(&mut self, found: &Found) -> Result<(), Mismatch> {
+    fn take_found(&mut self, found: &Found) -> Result<(), Mismatch> {
         let search = self.search.take().ok_or(Unexpected::NotSearched(found.round))?;
         let tokens: u64 = found.passages.iter().map(Passage::tokens_estimate).sum();
-        let is_whole = |passage: &Passage| {
-            // A token may be longer than the text that it stands for; the token limit of the search bounds such a
-            // passage.
-            (passage.redacted || passage.text.chars().count() <= PASSAGE_CHARS_MAX)
-                && passage.start.checked_add(passage.text.len()).is_some()
-        };
         let fits = found.passages.len() <= PASSAGES_MAX && tokens <= search.tokens_max;
-        if self.opened.library.is_none() || !fits || !found.passages.iter().all(is_whole) {
+        if self.opened.library.is_none() || !fits || !found.passages.iter().all(is_possible) {
             return Err(Mismatch::Passages(found.round));
         }
         if self.opened.redacted {
@@ -290,16 +290,17 @@ impl RunState {
         self.examined.insert(ask.call.agent) || !is_bare || is_asked_again(actions, ask.call)
     }
 
-    fn stopped(&mut self, outcome: &Outcome) -> Result<(), Mismatch> {
+    fn take_stopped(&mut self, outcome: &Outcome) -> Result<(), Mismatch> {
         let differs = match &self.verdict {
             Some(verdict) => verdict != outcome,
             None => outcome.is_final(),
         };
         if differs {
-            let show =
-                |outcome: &Outcome| escape::message(&serde_json::to_string(outcome).unwrap_or_default());
-            let expected = self.verdict.as_ref().map_or_else(|| "more turns".to_owned(), show);
-            return Err(Mismatch::OutcomeDiffers { found: show(outcome), expected });
+            let expected = match &self.verdict {
+                Some(verdict) => format_outcome(verdict),
+                None => "more turns".to_owned(),
+            };
+            return Err(Mismatch::OutcomeDiffers { found: format_outcome(outcome), expected });
         }
         self.stopped = Some(outcome.clone());
         Ok(())
@@ -310,28 +311,31 @@ impl RunState {
             match action {
                 Action::Ask(ask) => drop(self.owed.insert(ask.call, (ask, None))),
                 Action::Search(search) => self.search = Some(search),
-                Action::Execute(execution) => self.executions.owe(execution),
+                Action::Execute(execution) => {
+                    self.executions_owed.insert(execution.key(), execution);
+                }
                 // The reserve stays counted, because the server may have begun to answer.
                 Action::Cancel(call) => {
                     let was_asked = self.owed.remove(&call).is_some_and(|(_, reserve)| reserve.is_some());
                     self.totals.cancelled += u64::from(was_asked);
                 }
-                Action::Finish(end) => self.end(end),
+                Action::Finish(end) => self.take_end(end),
             }
         }
     }
 
     /// Takes the end that the protocol has reached.
-    fn end(&mut self, end: Outcome) {
+    fn take_end(&mut self, end: Outcome) {
         let Some(calibration) = &self.opened.calibration else {
             self.verdict = Some(end);
             return;
         };
         let report = self.machine.report();
         // A calibration holds for the models of its runs alone, and a resumed run may have others.
-        let model = |endpoint: &Endpoint| endpoint.answering(None).map(str::to_owned);
-        let is_same = self.endpoints.iter().map(model).eq(self.opened.endpoints.iter().map(model));
-        self.confidence = calibration.confidence(&end, &report).filter(|_| is_same);
+        let models = self.endpoints.iter().map(|endpoint| endpoint.answering(None));
+        if models.eq(self.opened.endpoints.iter().map(|endpoint| endpoint.answering(None))) {
+            self.confidence = calibration.confidence(&end, &report);
+        }
         self.verdict = Some(calibration.judge(end, self.confidence.as_ref()));
     }
 
@@ -431,10 +435,21 @@ impl RunState {
     }
 }
 
+/// Returns true if a search can have found a passage.
+fn is_possible(passage: &Passage) -> bool {
+    // A token may be longer than the text that it stands for; the token limit of the search bounds such a passage.
+    let fits = passage.redacted || passage.text.chars().count() <= PASSAGE_CHARS_MAX;
+    fits && passage.start.checked_add(passage.text.len()).is_some()
+}
+
 /// Returns true if the protocol refused the reply to `call` and wants another.
 fn is_asked_again(actions: &[Action], call: CallId) -> bool {
     let again = CallId { attempt: call.attempt + 1, ..call };
     actions.iter().any(|action| matches!(action, Action::Ask(ask) if ask.call == again))
+}
+
+fn format_outcome(outcome: &Outcome) -> String {
+    escape::message(&serde_json::to_string(outcome).unwrap_or_default())
 }
 
 /// Returns the most tokens that a call may use, as the record of the call states it.

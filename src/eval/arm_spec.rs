@@ -87,15 +87,17 @@ impl FromStr for ArmSpec {
         let way = head.parse()?;
         let mut settings = split(parts)?;
         let model = settings.iter().position(|(name, _)| name == "model").map(|at| settings.remove(at).1);
-        let fixed = settings
-            .iter()
-            .find(|(setting, _)| matches!(way, Way::Majority(_)) && COUNTING.contains(&setting.as_str()));
-        if let Some((setting, _)) = fixed {
-            return Err(BadArm::Fixed { way: head.to_owned(), setting: setting.clone() });
+        if matches!(way, Way::Majority(_)) {
+            for (setting, _) in &settings {
+                if COUNTING.contains(&setting.as_str()) {
+                    return Err(BadArm::Fixed { way: head.to_owned(), setting: setting.clone() });
+                }
+            }
         }
-        let of_kind = |(setting, _): &&(String, String)| ["canonical", "choices"].contains(&setting.as_str());
-        if let Some((setting, _)) = settings.iter().find(of_kind) {
-            return Err(BadArm::Kind(setting.clone()));
+        for (setting, _) in &settings {
+            if ["canonical", "choices"].contains(&setting.as_str()) {
+                return Err(BadArm::Kind(setting.clone()));
+            }
         }
         Ok(Self { name: name.to_owned(), way, model, settings })
     }
@@ -109,25 +111,26 @@ impl FromStr for Way {
             let count = count.parse().ok().filter(|count| (2..=MAJORITY_MAX).contains(count));
             return count.map(Self::Majority).ok_or_else(|| BadArm::Majority(text.to_owned()));
         }
+        match text {
+            "" => return Err(BadArm::Name),
+            "single" => return Ok(Self::Majority(1)),
+            "vote" => return Ok(Self::Vote),
+            _ => {}
+        }
         // A path may hold a colon; a protocol has none of the signs of a path.
-        let is_protocol = |(name, _): &(&str, &str)| name.chars().all(|c| c.is_ascii_lowercase());
-        Ok(match (text, text.split_once(':').filter(is_protocol)) {
-            ("", _) => return Err(BadArm::Name),
-            ("single", _) => Self::Majority(1),
-            ("vote", _) => Self::Vote,
-            (_, Some((protocol, name))) => {
-                Self::Roleset { name: name.to_owned(), protocol: Some(protocol.to_owned()) }
-            }
-            (name, None) => Self::Roleset { name: name.to_owned(), protocol: None },
-        })
+        if let Some((protocol, name)) = text.split_once(':')
+            && protocol.chars().all(|c| c.is_ascii_lowercase())
+        {
+            return Ok(Self::Roleset { name: name.to_owned(), protocol: Some(protocol.to_owned()) });
+        }
+        Ok(Self::Roleset { name: text.to_owned(), protocol: None })
     }
 }
 
 impl ArmSpec {
     /// Returns the settings with which samples of this arm are drawn; the others say how they are counted.
     pub fn drawing(&self) -> Vec<(String, String)> {
-        let is_drawing = |(name, _): &&(String, String)| !COUNTING.contains(&name.as_str());
-        self.settings.iter().filter(is_drawing).cloned().collect()
+        self.settings.iter().filter(|(name, _)| !COUNTING.contains(&name.as_str())).cloned().collect()
     }
 
     /// Returns all settings, with those that the way of answering implies. An evaluation wants an answer to every question where a way
@@ -143,10 +146,13 @@ impl ArmSpec {
             Way::Vote => vec![("on-disagreement", "leader".to_owned())],
             Way::Roleset { .. } => Vec::new(),
         };
-        let is_given = |name: &str| self.settings.iter().any(|(given, _)| given == name);
-        let implied = implied.into_iter().filter(|(name, _)| !is_given(name));
-        let implied = implied.map(|(name, value)| (name.to_owned(), value));
-        self.settings.iter().cloned().chain(implied).collect()
+        let mut settings = self.settings.clone();
+        for (name, value) in implied {
+            if self.settings.iter().all(|(given, _)| given != name) {
+                settings.push((name.to_owned(), value));
+            }
+        }
+        settings
     }
 }
 

@@ -6,13 +6,16 @@
 use std::collections::HashMap;
 
 use super::error::EvalError;
-use super::items::{ArmItem, EvalResults};
+use super::items::EvalResults;
 use super::notes::points;
 use super::plan::EvalPlan;
-use super::summary::{ArmSummary, ShareOf, Summary};
+use super::summary::Summary;
 use crate::batch::TaskLine;
 use protocol::text::counted;
 use statistics::{PairedTest, Resampled, UnitRows};
+
+/// The accepted forms of a bar.
+const FORM: &str = "write right=0.80, answered=0.90 or right-when-answered=0.95";
 
 /// A share that the primary arm must reach.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,7 +27,6 @@ pub struct Bar {
 /// A bar, and whether it was reached.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct JudgedBar {
-    /// The bar.
     pub name: String,
     /// Whether it was reached.
     pub is_reached: bool,
@@ -47,27 +49,29 @@ impl Bar {
     ///
     /// Returns the accepted form.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let form = || "write right=0.80, answered=0.90 or right-when-answered=0.95".to_owned();
-        let (name, least) = text.split_once('=').ok_or_else(form)?;
+        let (name, least) = text.split_once('=').ok_or(FORM)?;
         let measure = match name {
             "right" => Measure::Right,
             "answered" => Measure::Answered,
             "right-when-answered" => Measure::RightWhenAnswered,
-            _ => return Err(form()),
+            _ => return Err(FORM.to_owned()),
         };
-        let least = least.parse().ok().filter(|least| (0.0..=1.0).contains(least)).ok_or_else(form)?;
+        let least: f64 = least.parse().map_err(|_| FORM)?;
+        if !(0.0..=1.0).contains(&least) {
+            return Err(FORM.to_owned());
+        }
         Ok(Self { measure, least })
     }
 
     /// Compares the primary arm of a summary with the bar.
     pub fn judge(self, summary: &Summary) -> JudgedBar {
         let arm = summary.arms.iter().find(|arm| arm.is_primary);
-        let (name, of): (_, fn(&ArmSummary) -> &ShareOf) = match self.measure {
-            Measure::Right => ("right", |arm| &arm.right),
-            Measure::Answered => ("answered", |arm| &arm.answered),
-            Measure::RightWhenAnswered => ("right when answered", |arm| &arm.right_when_answered),
+        let (name, share) = match self.measure {
+            Measure::Right => ("right", arm.map(|arm| arm.right)),
+            Measure::Answered => ("answered", arm.map(|arm| arm.answered)),
+            Measure::RightWhenAnswered => ("right when answered", arm.map(|arm| arm.right_when_answered)),
         };
-        let low = arm.and_then(|arm| of(arm).interval).map_or(0.0, |interval| interval.low);
+        let low = share.and_then(|share| share.interval).map_or(0.0, |interval| interval.low);
         let [found, least] = apart(low * 100.0, self.least * 100.0);
         JudgedBar {
             name: format!("{name} at least {least} %"),
@@ -82,8 +86,13 @@ impl Bar {
 
 /// Returns two numbers in words, with as many digits as tell them apart.
 fn apart(one: f64, other: f64) -> [String; 2] {
-    let written = |digits: usize| [one, other].map(|number| format!("{number:.digits$}"));
-    (1..=6).map(written).find(|[one, other]| one != other).unwrap_or_else(|| written(1))
+    for digits in 1..=6 {
+        let written = [one, other].map(|number| format!("{number:.digits$}"));
+        if written[0] != written[1] {
+            return written;
+        }
+    }
+    [one, other].map(|number| format!("{number:.1}"))
 }
 
 /// The comparison of an evaluation with an earlier one, item by item.
@@ -106,35 +115,36 @@ impl SinceBaseline {
     ///
     /// Returns [`EvalError::OtherData`] if no task that both have ended is the same.
     pub fn new(
-        (plan, tasks, results): (&EvalPlan, &[TaskLine], &EvalResults),
-        (old_plan, old_tasks, old): (&EvalPlan, &[TaskLine], &EvalResults),
+        plan: &EvalPlan,
+        tasks: &[TaskLine],
+        results: &EvalResults,
+        old_plan: &EvalPlan,
+        old_tasks: &[TaskLine],
+        old_results: &EvalResults,
     ) -> Result<Self, EvalError> {
-        let before: HashMap<&str, Graded> =
-            graded(old_plan, old_tasks, old).map(|of_task| (of_task.task.id.as_str(), of_task)).collect();
-        let pairs: Vec<(Graded, bool)> = graded(plan, tasks, results)
-            .filter_map(|now| {
-                let was = before.get(now.task.id.as_str()).filter(|was| was.task == now.task)?;
-                Some((now, was.is_right))
-            })
-            .collect();
-        let better = pairs.iter().filter(|(now, was_right)| now.is_right && !was_right).count() as u64;
-        let worse = pairs.iter().filter(|(now, was_right)| !now.is_right && *was_right).count() as u64;
-        let rows = pairs.iter().map(|(now, was_right)| {
-            (now.cluster, vec![f64::from(now.is_right) - f64::from(*was_right), 1.0])
-        });
-        let rows = UnitRows::of_items(2, rows);
-        let mean = |sums: &[f64]| sums[0] / sums[1];
-        let found = rows.resampled(plan.seed, |sums, figures| figures.push(mean(sums)));
-        let other = || EvalError::OtherData { now: plan.data.clone(), before: old_plan.data.clone() };
-        let found = *found.first().ok_or_else(other)?;
-        let is_clustered = plan.cluster.is_some();
-        let found = if is_clustered {
-            found.of_few_units(mean(&rows.sums()), rows.len(), pairs.len())
-        } else {
-            found
+        let before = grade_primary(old_plan, old_tasks, old_results);
+        let before: HashMap<&str, GradedTask> =
+            before.into_iter().map(|graded| (graded.task.id.as_str(), graded)).collect();
+        let (mut better, mut worse, mut rows) = (0, 0, Vec::new());
+        for now in grade_primary(plan, tasks, results) {
+            let Some(was) = before.get(now.task.id.as_str()) else { continue };
+            if was.task == now.task {
+                better += u64::from(now.is_right && !was.is_right);
+                worse += u64::from(!now.is_right && was.is_right);
+                rows.push((now.cluster, vec![f64::from(now.is_right) - f64::from(was.is_right), 1.0]));
+            }
+        }
+        let items = rows.len();
+        let rows = UnitRows::of_items(2, rows.into_iter());
+        let found = rows.resample(plan.seed, |sums, figures| figures.push(sums[0] / sums[1]));
+        let Some(found) = found.first().copied() else {
+            return Err(EvalError::OtherData { now: plan.data.clone(), before: old_plan.data.clone() });
         };
-        let exact = PairedTest::new(better, worse);
-        Ok(Self { items: pairs.len(), difference: mean(&rows.sums()), found, exact })
+        let sums = rows.sums();
+        let difference = sums[0] / sums[1];
+        let is_clustered = plan.cluster.is_some();
+        let found = if is_clustered { found.of_few_units(difference, rows.len(), items) } else { found };
+        Ok(Self { items, difference, found, exact: PairedTest::new(better, worse) })
     }
 
     /// Returns true if the whole interval is below zero, and the exact test does not take that for chance.
@@ -145,35 +155,38 @@ impl SinceBaseline {
     /// Returns the comparison of an arm with one of the baseline as a bar, which is reached unless the arm is worse.
     pub fn judge(&self, arm: &str, before: &str) -> JudgedBar {
         let other = if arm == before { String::new() } else { format!(" (there {before})") };
-        let words = format!("{arm}: {}{other}", self.in_words());
+        let words = format!("{arm}: {}{other}", self.summary());
         JudgedBar { name: "not worse than the baseline".to_owned(), is_reached: !self.is_worse(), words }
     }
 
     /// Returns the comparison in words.
-    pub fn in_words(&self) -> String {
+    pub fn summary(&self) -> String {
         let difference = points(self.difference, self.found.interval);
         format!("{difference} points since the baseline, over {}", counted(self.items, "task"))
     }
 }
 
 /// A task, with whether the primary arm is right.
-struct Graded<'a> {
+struct GradedTask<'a> {
     task: &'a TaskLine,
     cluster: Option<&'a str>,
     is_right: bool,
 }
 
 /// Returns each task whose run of the primary arm has ended.
-fn graded<'a>(
+fn grade_primary<'a>(
     plan: &EvalPlan,
     tasks: &'a [TaskLine],
     results: &'a EvalResults,
-) -> impl Iterator<Item = Graded<'a>> {
-    let at = plan.arms.iter().position(|arm| arm.name == plan.primary);
-    let of_arm = move |arms: &[Option<ArmItem>]| Some(arms.get(at?)?.as_ref()?.is_right);
-    tasks.iter().zip(&results.items).filter_map(move |(task, item)| {
-        Some(Graded { task, cluster: item.cluster.as_deref(), is_right: of_arm(&item.arms)? })
-    })
+) -> Vec<GradedTask<'a>> {
+    let Some(at) = plan.arms.iter().position(|arm| arm.name == plan.primary) else { return Vec::new() };
+    let mut graded = Vec::new();
+    for (task, item) in tasks.iter().zip(&results.items) {
+        if let Some(Some(arm)) = item.arms.get(at) {
+            graded.push(GradedTask { task, cluster: item.cluster.as_deref(), is_right: arm.is_right });
+        }
+    }
+    graded
 }
 
 #[cfg(test)]

@@ -52,9 +52,9 @@ pub struct Against {
     /// The interval and the error of the difference.
     #[serde(flatten)]
     pub found: Resampled,
-    /// The probability of a difference as far from zero, if zero were the true one. One more item is drawn with the others, and speaks wholly for the
-    /// other side. Without it, an arm that is right on all of a few items would never be doubted, because no selection of them doubts it. Of
-    /// clusters, it is that of Student's test.
+    /// The probability of a difference as far from zero, if zero were the true one. One more item is drawn with the others, and speaks
+    /// wholly for the other side. Without it, an arm that is right on all of a few items would never be doubted, because no selection of
+    /// them doubts it. Of clusters, it is that of Student's test.
     pub p: f64,
     /// The ends that the interval has if one more unit speaks wholly for either side. Few differing items bound a difference only so.
     #[serde(skip)]
@@ -93,7 +93,6 @@ pub struct TalkOfArm {
     pub found: Resampled,
 }
 
-/// All comparisons.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Comparison {
     /// The number of items, or of clusters of items, that were drawn again for the intervals.
@@ -107,7 +106,7 @@ pub(super) struct Comparison {
 }
 
 /// The columns of the table of sums.
-struct Columns {
+struct SumColumns {
     /// The columns of each curve: the majority of each number of samples.
     curves: BTreeMap<usize, Range<usize>>,
     /// The first column of the arms. Each has its tokens, whether it is right, and the difference that talk made.
@@ -135,27 +134,28 @@ pub(super) fn compare(plan: &EvalPlan, items: &[&Item]) -> Option<Comparison> {
     if items.is_empty() {
         return None;
     }
-    let columns = Columns::new(plan, items);
+    let columns = SumColumns::new(plan, items);
     let rows = columns.rows(plan, items);
     let sums = rows.sums();
-    let found = rows.resampled(plan.seed, |sums, figures| columns.figures(plan, sums, figures));
+    let found = rows.resample(plan.seed, |sums, figures| columns.figures(plan, sums, figures));
     let mut figures = Vec::new();
     columns.figures(plan, &sums, &mut figures);
     let units = rows.len() - 1;
     let is_clustered = plan.cluster.is_some();
-    let told = figures.into_iter().zip(found);
-    let mut told = told.map(|(figure, found)| {
+    let figures = figures.into_iter().zip(found);
+    let mut figures = figures.map(|(figure, found)| {
         (figure, if is_clustered { found.of_few_units(figure, units, items.len()) } else { found })
     });
     let mut curves = BTreeMap::new();
     for (bank, range) in &columns.curves {
-        curves.insert(*bank, curve(plan, &sums, &columns, *bank, range, &mut told));
+        curves.insert(*bank, read_curve(plan, &sums, &columns, *bank, range, &mut figures));
     }
+    let count = items.len() as f64;
     let mut against = Vec::new();
     let mut talks = Vec::new();
     for (at, arm) in plan.arms.iter().enumerate() {
-        let ((difference, found), (talked, talk_found)) = (told.next()?, told.next()?);
-        let ((_, low), (_, high)) = (told.next()?, told.next()?);
+        let ((difference, found), (talked, talk_found)) = (figures.next()?, figures.next()?);
+        let ((_, low), (_, high)) = (figures.next()?, figures.next()?);
         // One more cluster that speaks wholly for the other side would outweigh any difference within clusters.
         let (p, bounds) = if is_clustered {
             // Clusters that all speak for one side are as sure as their signs at the most.
@@ -174,27 +174,47 @@ pub(super) fn compare(plan: &EvalPlan, items: &[&Item]) -> Option<Comparison> {
             Resampled { interval: bounds, ..found }
         };
         let points = &curves[&arm.curve].points;
-        against.push(Against::new(
-            items,
-            (at, arm.curve),
-            points,
-            columns.arm(&sums, at),
-            (difference, found, p, bounds),
-        ));
+        let [tokens, right, _] = columns.arm(&sums, at);
+        let bought = tokens / count / points.first().map_or(f64::NAN, |point| point.tokens);
+        let samples = whole(bought, points.len()).max(1);
+        let (better, worse) = count_differing(items, at, arm.curve, samples);
+        against.push(Against {
+            curve: right / count - difference,
+            difference,
+            found,
+            p,
+            bounds,
+            is_dearer: bought > points.len() as f64 * (1.0 + ROUNDING),
+            samples,
+            better,
+            worse,
+            exact: PairedTest::new(better, worse),
+        });
         talks.push(TalkOfArm::new(items, at, talked, talk_found));
     }
     Some(Comparison { units, curves, against, talks })
 }
 
-impl Columns {
+/// Returns the numbers of items on which only an arm is right, and only the majority of the first samples of a bank.
+fn count_differing(items: &[&Item], arm: usize, bank: usize, samples: usize) -> (u64, u64) {
+    let (mut better, mut worse) = (0, 0);
+    for item in items {
+        let is_right = item.arms[arm].as_ref().is_some_and(|arm| arm.is_right);
+        let majority = item.banks[bank].as_ref().is_some_and(|bank| first_majority(&bank.samples, samples));
+        better += u64::from(is_right && !majority);
+        worse += u64::from(!is_right && majority);
+    }
+    (better, worse)
+}
+
+impl SumColumns {
     fn new(plan: &EvalPlan, items: &[&Item]) -> Self {
         let mut next = 0;
         let mut curves = BTreeMap::new();
         for (bank, _) in plan.banks.iter().enumerate().filter(|(_, bank)| bank.is_curve) {
             // An item with fewer samples than others would bend the curve, and other arms may need more of them than the curve has.
-            let of_bank = |item: &&Item| item.banks[bank].as_ref().map(|bank| bank.samples.len());
-            let samples =
-                items.iter().filter_map(of_bank).min().unwrap_or_default().min(plan.samples as usize);
+            let counts = items.iter().filter_map(|item| Some(item.banks[bank].as_ref()?.samples.len()));
+            let samples = counts.min().unwrap_or_default().min(plan.samples as usize);
             curves.insert(bank, next..next + samples);
             next += samples + BESIDES;
         }
@@ -220,11 +240,12 @@ impl Columns {
         let mut row = vec![0.0; self.doubt + 1];
         for (bank, range) in &self.curves {
             let Some(BankItem { samples, tokens, .. }) = &item.banks[*bank] else { continue };
-            let is_right = |at: usize| f64::from(samples.get(at).is_some_and(|sample| sample.is_right));
             row[range.clone()].copy_from_slice(&majorities(&samples[..range.len()]));
             row[range.end] = *tokens;
             row[range.end + 1] = f64::from(samples[..range.len()].iter().any(|sample| sample.is_right));
-            row[range.end + 2] = if range.len() < 2 { 0.0 } else { is_right(1) - is_right(0) };
+            if range.len() > 1 {
+                row[range.end + 2] = f64::from(samples[1].is_right) - f64::from(samples[0].is_right);
+            }
         }
         for (at, arm) in item.arms.iter().enumerate().take(plan.arms.len()) {
             let Some(ArmItem { prompt, completion, is_right, blind, .. }) = arm else { continue };
@@ -253,8 +274,8 @@ impl Columns {
             let range = &self.curves[&arm.curve];
             let curve = on_curve(&sums[range.clone()], tokens / sums[range.end]) / items;
             let difference = right / items - curve;
-            let doubted = |doubt: f64| (difference * sums[self.items] + doubt) / all;
-            figures.extend([difference, talked / items, doubted(-doubt), doubted(doubt)]);
+            let whole = difference * sums[self.items];
+            figures.extend([difference, talked / items, (whole - doubt) / all, (whole + doubt) / all]);
         }
     }
 
@@ -281,16 +302,16 @@ fn whole(samples: f64, most: usize) -> usize {
     (1..=most).filter(|whole| *whole as f64 <= samples * (1.0 + ROUNDING)).count()
 }
 
-fn curve(
+fn read_curve(
     plan: &EvalPlan,
     sums: &[f64],
-    columns: &Columns,
+    columns: &SumColumns,
     bank: usize,
     range: &Range<usize>,
-    told: &mut impl Iterator<Item = (f64, Resampled)>,
+    figures: &mut impl Iterator<Item = (f64, Resampled)>,
 ) -> Curve {
     let tokens = sums[range.end] / sums[columns.items];
-    let points = told.by_ref().take(range.len()).zip(1_usize..);
+    let points = figures.by_ref().take(range.len()).zip(1_usize..);
     let points: Vec<CurvePoint> = points
         .map(|((right, found), samples)| CurvePoint {
             samples,
@@ -299,47 +320,12 @@ fn curve(
             interval: Interval { low: found.interval.low.max(0.0), high: found.interval.high.min(1.0) },
         })
         .collect();
-    let any_right = told.next().map_or(0.0, |(share, _)| share);
-    let control =
-        told.next().filter(|_| range.len() > 1).map(|(difference, found)| (difference, found.interval));
+    let any_right = figures.next().map_or(0.0, |(share, _)| share);
+    let control = match figures.next() {
+        Some((difference, found)) if range.len() > 1 => Some((difference, found.interval)),
+        Some(_) | None => None,
+    };
     Curve { model: plan.banks[bank].model.clone(), points, any_right, control }
-}
-
-impl Against {
-    fn new(
-        items: &[&Item],
-        (arm, bank): (usize, usize),
-        points: &[CurvePoint],
-        [tokens, right, _]: [f64; OF_ARM],
-        (difference, found, p, bounds): (f64, Resampled, f64, Interval),
-    ) -> Self {
-        let count = items.len() as f64;
-        let of_one = points.first().map_or(f64::NAN, |point| point.tokens);
-        let bought = tokens / count / of_one;
-        let samples = whole(bought, points.len()).max(1);
-        let (mut better, mut worse) = (0, 0);
-        for item in items {
-            let is_right = item.arms[arm].as_ref().is_some_and(|arm| arm.is_right);
-            let majority =
-                item.banks[bank].as_ref().is_some_and(|bank| first_majority(&bank.samples, samples));
-            better += u64::from(is_right && !majority);
-            worse += u64::from(!is_right && majority);
-        }
-        let is_dearer = bought > points.len() as f64 * (1.0 + ROUNDING);
-        let exact = PairedTest::new(better, worse);
-        Self {
-            curve: right / count - difference,
-            difference,
-            found,
-            p,
-            bounds,
-            is_dearer,
-            samples,
-            better,
-            worse,
-            exact,
-        }
-    }
 }
 
 impl TalkOfArm {
@@ -360,7 +346,7 @@ impl TalkOfArm {
                 (None, false) => &mut talk.untied_wrong,
             } += 1;
         }
-        can_talk.then_some(talk)
+        if can_talk { Some(talk) } else { None }
     }
 }
 

@@ -29,10 +29,10 @@ pub(super) fn majorities(samples: &[DrawnSample]) -> Vec<f64> {
     let without = samples.len() - answers.iter().map(|(count, _)| count).sum::<usize>();
     let mut right = vec![0.0; samples.len()];
     for (at, (count, _)) in answers.iter().enumerate().filter(|(_, (_, is_right))| *is_right) {
-        let others =
-            || answers.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, (count, _))| *count);
+        let others = answers.iter().enumerate().filter(|(other, _)| *other != at);
+        let others: Vec<usize> = others.map(|(_, (count, _))| *count).collect();
         for votes in 1..=*count {
-            let ways = subsets(others(), without, votes, samples.len());
+            let ways = subsets(&others, without, votes, samples.len());
             for (others, by_ties) in ways.iter().enumerate().take(samples.len() - votes + 1) {
                 let share: f64 =
                     by_ties.iter().zip(1_u32..).map(|(ways, leaders)| ways / f64::from(leaders)).sum();
@@ -48,10 +48,10 @@ pub(super) fn majorities(samples: &[DrawnSample]) -> Vec<f64> {
 
 /// Returns the number of subsets of the other samples by their size and by the number of answers in them that have exactly `votes` votes,
 /// if no answer has more.
-fn subsets(others: impl Iterator<Item = usize>, without: usize, votes: usize, size: usize) -> Vec<Vec<f64>> {
+fn subsets(others: &[usize], without: usize, votes: usize, size: usize) -> Vec<Vec<f64>> {
     // Any number of samples without an answer.
     let mut ways: Vec<Vec<f64>> = (0..=size).map(|used| vec![choose(without, used)]).collect();
-    for count in others {
+    for &count in others {
         let ties = ways[0].len() + usize::from(count >= votes);
         let mut next = vec![vec![0.0; ties]; size + 1];
         for (used, by_ties) in ways.iter().enumerate() {
@@ -77,16 +77,17 @@ fn choose(of: usize, taken: usize) -> f64 {
 /// Returns whether the majority of the first `k` samples is right. A tie goes to the answer that came first.
 pub(super) fn first_majority(samples: &[DrawnSample], k: usize) -> bool {
     let first = &samples[..k.min(samples.len())];
-    let votes = |answer: Digest| first.iter().filter(|sample| sample.answer == Some(answer)).count();
-    let mut leader: Option<(usize, bool)> = None;
+    let (mut most, mut is_leader_right) = (0, false);
     for DrawnSample { answer, is_right } in first {
-        let Some(answer) = answer else { continue };
-        let count = votes(*answer);
-        if leader.is_none_or(|(most, _)| count > most) {
-            leader = Some((count, *is_right));
+        if answer.is_none() {
+            continue;
+        }
+        let count = first.iter().filter(|sample| sample.answer == *answer).count();
+        if count > most {
+            (most, is_leader_right) = (count, *is_right);
         }
     }
-    leader.is_some_and(|(_, is_right)| is_right)
+    is_leader_right
 }
 
 #[cfg(test)]
@@ -109,7 +110,10 @@ mod tests {
             }
             let mut votes: BTreeMap<Digest, (u32, bool)> = BTreeMap::new();
             for (at, sample) in samples.iter().enumerate() {
-                if let Some(answer) = sample.answer.filter(|_| subset >> at & 1 == 1) {
+                if subset >> at & 1 == 0 {
+                    continue;
+                }
+                if let Some(answer) = sample.answer {
                     votes.entry(answer).or_insert((0, sample.is_right)).0 += 1;
                 }
             }

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::path::Path;
 
 use super::error::EvalError;
-use crate::batch::{DataNote, DocumentLine, Grader, Line, TaskForm, TaskLine, TaskLines, require_answer};
+use crate::batch::{DataNote, DocumentLine, Grader, TaskForm, TaskLine, TaskLines, TaskRow, require_answer};
 use protocol::text::{CanonicalKind, CanonicalRule, counted};
 
 /// The parts of names of public sets, which models may have read while they were trained.
@@ -40,29 +40,30 @@ pub fn read_data(
     kind: Option<CanonicalKind>,
     limit: Option<usize>,
 ) -> Result<EvalData, EvalError> {
-    let wrong = |why| EvalError::Data { path: path.to_owned(), why };
-    let (note, _) = DataNote::read(path).map_err(wrong)?;
-    let lines = TaskLines::open(File::open(path).map_err(wrong)?, form).map_err(wrong)?;
-    let whole = std::path::absolute(path).map_err(wrong)?;
+    let (note, _) = DataNote::read(path).map_err(EvalError::data(path))?;
+    let file = File::open(path).map_err(EvalError::data(path))?;
+    let lines = TaskLines::open(file, form).map_err(EvalError::data(path))?;
+    let whole = std::path::absolute(path).map_err(EvalError::data(path))?;
     let folder = whole.parent().unwrap_or(&whole);
     let mut tasks: Vec<TaskLine> = Vec::new();
     let mut is_guessed = false;
     for line in lines.take(limit.unwrap_or(usize::MAX)) {
-        let Line { number, task, .. } = line.map_err(wrong)?;
-        let row = |why: String| EvalError::Row { path: path.to_owned(), line: number, why };
-        let mut task = task.map_err(|(_, why)| row(why))?;
+        let TaskRow { number, task, .. } = line.map_err(EvalError::data(path))?;
+        let mut task = task.map_err(|(_, why)| EvalError::row(path, number, why))?;
         is_guessed |= kind.is_none() && task.canonical.is_none();
         let is_number = task.answer_is_number && task.grader == Grader::Exact;
         let guess = if is_number { CanonicalKind::Number } else { CanonicalKind::Text };
         let rule = task.canonical.get_or_insert_with(|| CanonicalRule::from(kind.unwrap_or(guess))).clone();
-        usable(&task, &rule).map_err(row)?;
-        let first = tasks.first().and_then(|first| first.canonical.as_ref());
-        if let Some(first) = first.filter(|first| first.kind != rule.kind) {
+        require_usable(&task, &rule).map_err(|why| EvalError::row(path, number, why))?;
+        if let Some(first) = tasks.first().and_then(|first| first.canonical.as_ref())
+            && first.kind != rule.kind
+        {
             let (kind, other) = (rule.kind.name(), first.kind.name());
             let remedy = if is_guessed { "name one with --canonical, or " } else { "" };
-            return Err(row(format!(
+            let why = format!(
                 "its answer is of kind {kind}, and those before are of kind {other}; {remedy}evaluate each kind by itself"
-            )));
+            );
+            return Err(EvalError::row(path, number, why));
         }
         for document in &mut task.documents {
             if let DocumentLine::File(path) = document {
@@ -78,25 +79,24 @@ pub fn read_data(
 
 /// Refuses a label of clusters that a task lacks, or that has too few values for an interval over clusters.
 pub fn require_clusters(tasks: &[TaskLine], label: &str) -> Result<(), EvalError> {
-    let wrong = |why: String| EvalError::Clusters { label: label.to_owned(), why };
     let mut values = BTreeSet::new();
     for task in tasks {
-        let value = task.meta.get(label);
-        values.insert(value.ok_or_else(|| {
-            wrong(format!("is not in the `meta` of task `{}`; add it, or choose another label", task.id))
-        })?);
+        let Some(value) = task.meta.get(label) else {
+            let why = format!("is not in the `meta` of task `{}`; add it, or choose another label", task.id);
+            return Err(EvalError::Clusters { label: label.to_owned(), why });
+        };
+        values.insert(value);
     }
     if values.len() < CLUSTERS_MIN {
         let found = counted(values.len(), "value");
-        return Err(wrong(format!(
-            "has {found}, and an interval over clusters needs {CLUSTERS_MIN} or more"
-        )));
+        let why = format!("has {found}, and an interval over clusters needs {CLUSTERS_MIN} or more");
+        return Err(EvalError::Clusters { label: label.to_owned(), why });
     }
     Ok(())
 }
 
 /// Refuses a task without an answer that code can compare.
-fn usable(task: &TaskLine, rule: &CanonicalRule) -> Result<(), String> {
+fn require_usable(task: &TaskLine, rule: &CanonicalRule) -> Result<(), String> {
     if task.answer.is_none() {
         return Err(
             "it has no `answer`; add the right one, because an evaluation counts right answers".to_owned()

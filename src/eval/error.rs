@@ -1,6 +1,6 @@
 //! The errors of evaluations.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
@@ -16,20 +16,13 @@ pub enum EvalError {
     Batch(#[from] BatchError),
     /// The data cannot be read.
     #[error("cannot read the data `{path}`: {why}")]
-    Data {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        why: std::io::Error,
-    },
+    Data { path: PathBuf, why: std::io::Error },
     /// A row of the data is no task with an answer.
     #[error("line {line} of `{path}`: {why}")]
     Row {
-        /// The file.
         path: PathBuf,
         /// The number of the line, from 1.
         line: u64,
-        /// The reason.
         why: String,
     },
     /// The data has no row.
@@ -40,9 +33,7 @@ pub enum EvalError {
     Io {
         /// The action that was tried.
         action: &'static str,
-        /// The file.
         path: PathBuf,
-        /// The reason.
         why: std::io::Error,
     },
     /// The folder has no evaluation.
@@ -57,22 +48,12 @@ pub enum EvalError {
     NotEmpty(PathBuf),
     /// The plan cannot be read.
     #[error("`{path}` is no plan of an evaluation: {why}; restore it, or begin anew in another folder")]
-    Plan {
-        /// The file.
-        path: PathBuf,
-        /// The fault.
-        why: String,
-    },
+    Plan { path: PathBuf, why: String },
     /// The plan or the tasks are not those that the runs were made for.
     #[error(
         "`{path}` was changed after the evaluation began: {why}; restore it, or begin anew in another folder"
     )]
-    Changed {
-        /// The file.
-        path: PathBuf,
-        /// The contradiction.
-        why: String,
-    },
+    Changed { path: PathBuf, why: String },
     /// A folder of an evaluation where one batch is wanted.
     #[error("`{folder}` is an evaluation; its batches are `{folder}/arms` and `{folder}/bank`, or those of its parts", folder = .0.display())]
     SeveralBatches(PathBuf),
@@ -110,11 +91,7 @@ pub enum EvalError {
     },
     /// The label of clusters does not divide the items.
     #[error("the label `{label}` of --cluster {why}")]
-    Clusters {
-        label: String,
-        /// The reason.
-        why: String,
-    },
+    Clusters { label: String, why: String },
     /// The bars cannot be written as XML.
     #[error("the JUnit file cannot be made: {0}")]
     Junit(String),
@@ -130,6 +107,21 @@ pub enum EvalError {
 }
 
 impl EvalError {
+    /// Returns a function that turns a system error into one about reading the data at `path`.
+    pub(super) fn data(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        move |why| Self::Data { path: path.to_owned(), why }
+    }
+
+    /// Returns a function that turns a system error into one about a file of the evaluation.
+    pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        move |why| Self::Io { action, path: path.to_owned(), why }
+    }
+
+    /// Returns the error of a row of the data.
+    pub(super) fn row(path: &Path, line: u64, why: String) -> Self {
+        Self::Row { path: path.to_owned(), line, why }
+    }
+
     /// Returns the exit code of the program if this error ends it.
     pub fn exit_code(&self) -> ExitCode {
         match self {

@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::error::EvalError;
-use crate::batch::{Line, TaskForm, TaskLine, TaskLines};
+use crate::batch::{TaskForm, TaskLine, TaskLines, TaskRow};
 use crate::files::{HeldFolder, is_damage, open_own, write_whole};
 use crypto::Digest;
 
@@ -25,7 +25,7 @@ const PRIVATE: u32 = 0o600;
 ///
 /// Returns [`EvalError::Io`] if the folder cannot be opened.
 pub fn hold(folder: &Path) -> Result<HeldFolder, EvalError> {
-    HeldFolder::wait(folder).map_err(|why| EvalError::Io { action: "open", path: folder.to_owned(), why })
+    HeldFolder::wait(folder).map_err(EvalError::io("open", folder))
 }
 
 /// Returns the file of tasks in a folder.
@@ -48,7 +48,7 @@ pub(super) fn write_held_tasks<'a>(
     folder: &Path,
     tasks: impl IntoIterator<Item = &'a TaskLine>,
 ) -> Result<(), EvalError> {
-    write(&tasks_file(folder), &lines(tasks))
+    write(&tasks_file(folder), &to_lines(tasks))
 }
 
 /// Reads the file of tasks in a folder.
@@ -58,34 +58,35 @@ pub(super) fn write_held_tasks<'a>(
 /// Returns [`EvalError::NoTasks`], [`EvalError::Io`] or [`EvalError::Row`].
 pub(super) fn read_tasks(folder: &Path) -> Result<Vec<TaskLine>, EvalError> {
     let path = tasks_file(folder);
-    let wrong = |why| EvalError::Io { action: "read", path: path.clone(), why };
     let file = match open_own(&path) {
         Err(why) if why.kind() == ErrorKind::NotFound => return Err(EvalError::NoTasks(path)),
         Err(why) if is_damage(&why) => return Err(EvalError::Changed { path, why: why.to_string() }),
-        opened => opened.map_err(wrong)?,
+        opened => opened.map_err(EvalError::io("read", &path))?,
     };
-    let lines = TaskLines::open(file, TaskForm::default()).map_err(wrong)?;
+    let lines = TaskLines::open(file, TaskForm::default()).map_err(EvalError::io("read", &path))?;
     let mut tasks = Vec::new();
     for line in lines {
-        let Line { number, task, .. } = line.map_err(wrong)?;
-        let row = |(_, why)| EvalError::Row { path: path.clone(), line: number, why };
-        tasks.push(task.map_err(row)?);
+        let TaskRow { number, task, .. } = line.map_err(EvalError::io("read", &path))?;
+        tasks.push(task.map_err(|(_, why)| EvalError::row(&path, number, why))?);
     }
     Ok(tasks)
 }
 
 /// Returns the SHA-256 of tasks as they are used.
 pub fn digest(tasks: &[TaskLine]) -> Digest {
-    Digest::new(lines(tasks).as_bytes())
+    Digest::new(to_lines(tasks).as_bytes())
 }
 
 /// Writes a file whole.
 pub(super) fn write(path: &Path, text: &str) -> Result<(), EvalError> {
-    let wrong = |why| EvalError::Io { action: "write", path: path.to_owned(), why };
-    write_whole(path, text, PRIVATE).map_err(wrong)
+    write_whole(path, text, PRIVATE).map_err(EvalError::io("write", path))
 }
 
-fn lines<'a>(tasks: impl IntoIterator<Item = &'a TaskLine>) -> String {
-    let line = |task| serde_json::to_string(task).unwrap_or_default() + "\n";
-    tasks.into_iter().map(line).collect()
+fn to_lines<'a>(tasks: impl IntoIterator<Item = &'a TaskLine>) -> String {
+    let mut text = String::new();
+    for task in tasks {
+        text += &serde_json::to_string(task).unwrap_or_default();
+        text.push('\n');
+    }
+    text
 }

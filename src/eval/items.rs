@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::curve::DrawnSample;
 use super::error::EvalError;
 use super::plan::EvalPlan;
-use crate::batch::{TallyTold, TaskLine, Told, WORDS_ARM, is_batch, results, text_is_right};
+use crate::batch::{ResultRow, TaskLine, WORDS_ARM, is_batch, results, text_is_right};
 use crypto::Digest;
 use protocol::OutcomeKind;
 use protocol::text::escape;
@@ -134,17 +134,17 @@ impl ArmItem {
     }
 
     /// Returns the answers among its drafts in words; `None` without a draft.
-    pub fn drafts_in_words(&self) -> Option<String> {
-        let words = |DraftAnswer { answer, votes, is_right }: &DraftAnswer| {
+    pub fn describe_drafts(&self) -> Option<String> {
+        let mut words = Vec::new();
+        for DraftAnswer { answer, votes, is_right } in &self.drafts {
             let right = if *is_right { "right" } else { "wrong" };
-            format!("{votes} × “{}”, {right}", escape::excerpt(answer))
-        };
-        let words: Vec<String> = self.drafts.iter().map(words).collect();
-        (!words.is_empty()).then(|| words.join("; "))
+            words.push(format!("{votes} × “{}”, {right}", escape::excerpt(answer)));
+        }
+        if words.is_empty() { None } else { Some(words.join("; ")) }
     }
 
     /// Returns in words what the plain vote over the drafts was, if there are drafts.
-    pub fn before_in_words(&self) -> &'static str {
+    pub fn describe_draft_vote(&self) -> &'static str {
         match self.blind.map(BlindLead::is_right) {
             None => "",
             Some(Some(true)) => "; the vote over its drafts was right",
@@ -162,34 +162,38 @@ impl EvalResults {
     /// Returns [`EvalError::Batch`] if results cannot be read, and [`EvalError::Changed`] if they were made for another plan.
     pub fn read(folder: &Path, plan: &EvalPlan, tasks: &[TaskLine]) -> Result<Self, EvalError> {
         let place: HashMap<&str, usize> = (0..).zip(tasks).map(|(at, task)| (task.id.as_str(), at)).collect();
-        let of_plan = |task: &TaskLine| Item {
-            id: task.id.clone(),
-            cluster: plan.cluster.as_ref().map(|label| task.meta.get(label).cloned().unwrap_or_default()),
-            banks: vec![None; plan.banks.len()],
-            arms: vec![None; plan.arms.len()],
-        };
-        let mut items: Vec<Item> = tasks.iter().map(of_plan).collect();
+        let mut items = Vec::new();
+        for task in tasks {
+            let cluster = plan.cluster.as_ref();
+            items.push(Item {
+                id: task.id.clone(),
+                cluster: cluster.map(|label| task.meta.get(label).cloned().unwrap_or_default()),
+                banks: vec![None; plan.banks.len()],
+                arms: vec![None; plan.arms.len()],
+            });
+        }
         let clusters: BTreeSet<String> = items.iter().filter_map(|item| item.cluster.clone()).collect();
         let clusters: HashMap<String, usize> = clusters.into_iter().zip(0..).collect();
         // The plan that each run was made for.
         let mut plans: BTreeSet<Option<Digest>> = BTreeSet::new();
         for part in Self::parts(folder, plan) {
             for (at, bank) in plan.banks.iter().enumerate() {
-                each(&part.join(&bank.folder), |told| {
-                    plans.insert(told.plan);
-                    if let Some(item) = place.get(told.task.as_str()).filter(|_| told.arm == WORDS_ARM) {
-                        items[*item].banks[at] = bank_item(&told, &tasks[*item]);
+                read_rows(&part.join(&bank.folder), |row| {
+                    plans.insert(row.plan);
+                    if let Some(item) = place.get(row.task.as_str())
+                        && row.arm == WORDS_ARM
+                    {
+                        items[*item].banks[at] = bank_item(&row, &tasks[*item]);
                     }
                 })?;
             }
             let arms: HashMap<&str, usize> =
                 plan.arms.iter().enumerate().map(|(at, arm)| (arm.name.as_str(), at)).collect();
-            each(&part.join(ARMS), |told| {
-                plans.insert(told.plan);
-                if let (Some(item), Some(arm)) = (place.get(told.task.as_str()), arms.get(told.arm.as_str()))
-                {
+            read_rows(&part.join(ARMS), |row| {
+                plans.insert(row.plan);
+                if let (Some(item), Some(arm)) = (place.get(row.task.as_str()), arms.get(row.arm.as_str())) {
                     let cluster = items[*item].cluster.as_ref().and_then(|name| clusters.get(name).copied());
-                    items[*item].arms[*arm] = arm_item(told, &tasks[*item], cluster);
+                    items[*item].arms[*arm] = arm_item(row, &tasks[*item], cluster);
                 }
             })?;
         }
@@ -213,36 +217,43 @@ impl EvalResults {
 }
 
 /// Passes each run of a batch to `each`, if the batch has begun.
-fn each(folder: &Path, each: impl FnMut(Told)) -> Result<(), EvalError> {
-    if is_batch(folder) { Ok(results(folder, each)?) } else { Ok(()) }
+fn read_rows(folder: &Path, each: impl FnMut(ResultRow)) -> Result<(), EvalError> {
+    if is_batch(folder) {
+        results(folder, each)?;
+    }
+    Ok(())
 }
 
-fn bank_item(told: &Told, task: &TaskLine) -> Option<BankItem> {
-    let vote = told.vote.as_ref().filter(|vote| told.outcome.is_final() && !vote.samples.is_empty())?;
+fn bank_item(row: &ResultRow, task: &TaskLine) -> Option<BankItem> {
+    let vote = row.vote.as_ref()?;
+    if !row.outcome.is_final() || vote.samples.is_empty() {
+        return None;
+    }
     let rule = task.canonical.as_ref()?;
     let graded = vote.samples.iter().map(|sample| DrawnSample {
         answer: sample.sha256,
         is_right: text_is_right(task, rule, sample.text.as_deref(), sample.sha256),
     });
-    let tokens = told.usage.prompt.saturating_add(told.usage.completion) as f64;
+    let tokens = row.usage.prompt.saturating_add(row.usage.completion) as f64;
     Some(BankItem {
-        models: told.all_models(),
+        models: row.all_models(),
         samples: graded.collect(),
         tokens: tokens / vote.samples.len() as f64,
     })
 }
 
 /// Returns the answers among the blind drafts of a run.
-fn drafts(told: &Told, task: &TaskLine) -> Vec<DraftAnswer> {
-    let draft = |one: &TallyTold| DraftAnswer {
-        answer: beginning(&one.text),
-        votes: one.votes,
-        is_right: task
-            .canonical
-            .as_ref()
-            .is_some_and(|rule| text_is_right(task, rule, Some(&one.text), Some(one.sha256))),
-    };
-    told.blind_vote.tally.iter().map(draft).collect()
+fn drafts(row: &ResultRow, task: &TaskLine) -> Vec<DraftAnswer> {
+    let mut drafts = Vec::new();
+    for one in &row.blind_vote.tally {
+        let rule = task.canonical.as_ref();
+        drafts.push(DraftAnswer {
+            answer: beginning(&one.text),
+            votes: one.votes,
+            is_right: rule.is_some_and(|rule| text_is_right(task, rule, Some(&one.text), Some(one.sha256))),
+        });
+    }
+    drafts
 }
 
 /// Returns the answers that lead the plain vote over blind drafts.
@@ -260,37 +271,37 @@ fn beginning(text: &str) -> String {
     text.chars().take(ANSWER_CHARS_MAX).collect()
 }
 
-fn arm_item(told: Told, task: &TaskLine, cluster: Option<usize>) -> Option<ArmItem> {
+fn arm_item(row: ResultRow, task: &TaskLine, cluster: Option<usize>) -> Option<ArmItem> {
     // An arm that reaches the limits of its runs gives no answer.
-    if !told.outcome.is_final() && told.outcome != OutcomeKind::Budget {
+    if !row.outcome.is_final() && row.outcome != OutcomeKind::Budget {
         return None;
     }
-    let drafts = drafts(&told, task);
+    let drafts = drafts(&row, task);
     let blind = lead(&drafts);
     // The answer is graded here by its digest, as samples are. `consensus verify` compares the digest with that of the journal.
     let is_right = task
         .canonical
         .as_ref()
-        .is_some_and(|rule| text_is_right(task, rule, told.text.as_deref(), told.sha256));
-    let class = told.vote.as_ref().and_then(|vote| vote.class.clone());
-    let can_talk = told.vote.is_none();
+        .is_some_and(|rule| text_is_right(task, rule, row.text.as_deref(), row.sha256));
+    let class = row.vote.as_ref().and_then(|vote| vote.class.clone());
+    let can_talk = row.vote.is_none();
     Some(ArmItem {
-        models: told.all_models(),
-        outcome: told.outcome,
-        grounds: class.or(told.how),
-        certainty: told.vote.as_ref().map(|vote| vote.certainty_value),
-        answer: told.text.as_deref().map(beginning),
+        models: row.all_models(),
+        outcome: row.outcome,
+        grounds: class.or(row.how),
+        certainty: row.vote.as_ref().map(|vote| vote.certainty_value),
+        answer: row.text.as_deref().map(beginning),
         is_right,
         drafts,
-        blind: can_talk.then_some(blind),
-        rounds: told.rounds,
-        prompt: told.usage.prompt,
-        cached: told.usage.cached,
-        completion: told.usage.completion,
-        calls: told.usage.calls,
-        milliseconds: told.timing.total_ms,
-        cost_micro_usd: told.usage.cost_micro_usd,
-        run: told.run,
+        blind: if can_talk { Some(blind) } else { None },
+        rounds: row.rounds,
+        prompt: row.usage.prompt,
+        cached: row.usage.cached,
+        completion: row.usage.completion,
+        calls: row.usage.calls,
+        milliseconds: row.timing.total_ms,
+        cost_micro_usd: row.usage.cost_micro_usd,
+        run: row.run,
         cluster,
     })
 }

@@ -1,8 +1,8 @@
 //! An evaluation as a `JUnit` file, which CI systems show.
 //!
 //! The input is the results, and the bars with whether each was reached. The output is XML with a suite for the bars, and one for each arm
-//! with a case for each item. A wrong answer is a failure, an item without an answer is skipped, and a run that is missing is an error. Only
-//! the bars say whether so many failures are too many.
+//! with a case for each item. A wrong answer is a failure, an item without an answer is skipped, and a run that is missing is an error.
+//! Only the bars say whether so many failures are too many.
 
 use std::time::Duration;
 
@@ -115,7 +115,7 @@ fn figures(arm: &ArmSummary) -> Vec<(&'static str, String)> {
     ];
     if let Some((verdict, against)) = arm.verdict.zip(arm.against) {
         figures.push(("difference", points(against.difference, against.found.interval)));
-        figures.push(("verdict", verdict.in_words()));
+        figures.push(("verdict", verdict.summary()));
     }
     figures
 }

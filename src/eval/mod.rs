@@ -38,7 +38,7 @@ pub use error::EvalError;
 pub use folder::{digest, hold, tasks_file, write_tasks};
 pub use items::{ARMS, ArmItem, BankItem, BlindLead, DraftAnswer, EvalResults, Item};
 pub use junit::{is_junit, junit};
-pub use notes::{notes, p_in_words, points};
+pub use notes::{format_p, notes, points};
 pub use plan::{EvalPlan, PlannedArm, PlannedBank};
 pub use report::{item_json, write_report};
 pub use summary::{ArmSummary, Bin, CostOf, Flips, RiskPoint, ShareOf, Summary, Vetoes};

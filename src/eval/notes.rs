@@ -3,9 +3,9 @@
 //! The input is a summary. The output is sentences for a terminal and for a page.
 
 use super::arm_spec::MAJORITY_MAX;
-use super::comparison::{Against, TalkOfArm};
+use super::comparison::TalkOfArm;
 use super::summary::{ArmSummary, Summary};
-use super::verdict::needed;
+use super::verdict::items_to_decide;
 use protocol::text::counted;
 use statistics::Interval;
 
@@ -15,8 +15,10 @@ pub fn notes(summary: &Summary) -> Vec<String> {
         "“majority” says how often a majority of samples is right that takes as many tokens as the arm, over {}; 95 % intervals",
         counted(summary.items, "item")
     )];
-    let judged = || summary.arms.iter().filter(|arm| arm.verdict.is_some());
-    if let Some(primary) = judged().find(|arm| arm.is_primary).filter(|_| judged().count() > 1) {
+    let judged: Vec<&ArmSummary> = summary.arms.iter().filter(|arm| arm.verdict.is_some()).collect();
+    if let Some(primary) = judged.iter().find(|arm| arm.is_primary)
+        && judged.len() > 1
+    {
         notes.push(format!(
             "* {} is the primary comparison; the p-values of the others are corrected by Holm, and a verdict needs one below 5 %",
             primary.name
@@ -38,9 +40,13 @@ pub fn notes(summary: &Summary) -> Vec<String> {
         ));
     }
     let is_unjudged = summary.pilot || !summary.is_complete();
-    let is_judged = |arm: &ArmSummary| arm.verdict.is_some() || is_unjudged && arm.has_same_models;
-    let is_dearer = |arm: &&ArmSummary| is_judged(arm) && arm.against.is_some_and(|of: Against| of.is_dearer);
-    let dearer: Vec<&str> = summary.arms.iter().filter(is_dearer).map(|arm| arm.name.as_str()).collect();
+    let mut dearer = Vec::new();
+    for arm in &summary.arms {
+        let is_judged = arm.verdict.is_some() || is_unjudged && arm.has_same_models;
+        if is_judged && arm.against.is_some_and(|against| against.is_dearer) {
+            dearer.push(arm.name.as_str());
+        }
+    }
     if !dearer.is_empty() {
         let most = summary.curves.iter().map(|curve| curve.points.len()).max().unwrap_or_default();
         let more = if most < MAJORITY_MAX as usize {
@@ -58,7 +64,7 @@ pub fn notes(summary: &Summary) -> Vec<String> {
         notes.push(format!(
             "talk of {}, against the vote over its own drafts: {}",
             arm.name,
-            talk_in_words(talk)
+            describe_talk(talk)
         ));
     }
     for curve in &summary.curves {
@@ -71,7 +77,7 @@ pub fn notes(summary: &Summary) -> Vec<String> {
         }
     }
     if summary.pilot {
-        notes.push(format!("this is a pilot, without a verdict; {}", pilot(summary)));
+        notes.push(format!("this is a pilot, without a verdict; {}", pilot_note(summary)));
     }
     if summary.is_public {
         notes.push(format!(
@@ -83,24 +89,23 @@ pub fn notes(summary: &Summary) -> Vec<String> {
 }
 
 /// Returns the number of items that a pilot finds needed.
-fn pilot(summary: &Summary) -> String {
-    let primary = summary.arms.iter().find(|arm| arm.is_primary);
-    if primary.is_some_and(|arm| !arm.has_same_models) {
+fn pilot_note(summary: &Summary) -> String {
+    let none = "no item is complete".to_owned();
+    let Some(arm) = summary.arms.iter().find(|arm| arm.is_primary) else { return none };
+    if !arm.has_same_models {
         return "its primary arm has other models than its curve".to_owned();
     }
-    let of = primary.and_then(|arm| Some((arm, arm.against?)));
-    of.map_or("no item is complete".to_owned(), |(arm, of)| {
-        format!(
-            "{} items would decide about a difference of {:.1} points for {}",
-            needed(of.found, summary.units, summary.items, summary.effect),
-            summary.effect * 100.0,
-            arm.name
-        )
-    })
+    let Some(against) = &arm.against else { return none };
+    format!(
+        "{} items would decide about a difference of {:.1} points for {}",
+        items_to_decide(against.found, summary.units, summary.items, summary.effect),
+        summary.effect * 100.0,
+        arm.name
+    )
 }
 
 /// Returns the effect of the talk of an arm.
-pub(super) fn talk_in_words(talk: &TalkOfArm) -> String {
+pub(super) fn describe_talk(talk: &TalkOfArm) -> String {
     let TalkOfArm { lost, gained, untied, untied_wrong, difference, found, .. } = talk;
     let ties = match untied + untied_wrong {
         0 => String::new(),
@@ -115,6 +120,6 @@ pub fn points(difference: f64, Interval { low, high }: Interval) -> String {
 }
 
 /// Returns a p-value to three digits. One near 0.05 from a bootstrap of 10,000 selections has an error of about 0.003.
-pub fn p_in_words(p: f64) -> String {
+pub fn format_p(p: f64) -> String {
     if p < 0.001 { "<0.001".to_owned() } else { format!("{p:.3}") }
 }

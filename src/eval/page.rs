@@ -5,15 +5,15 @@
 
 use std::fmt::Write as _;
 
-use minijinja::context;
 use minijinja::value::Serde;
+use minijinja::{Value, context};
 use serde::Serialize;
 
-use super::comparison::{Against, Curve, CurvePoint};
+use super::comparison::{Against, Curve};
 use super::items::{ArmItem, Item};
-use super::notes::{notes, p_in_words, points, talk_in_words};
+use super::notes::{describe_talk, format_p, notes, points};
 use super::plan::EvalPlan;
-use super::summary::{ArmSummary, Flips, ShareOf, Summary};
+use super::summary::{ArmSummary, ShareOf, Summary};
 use super::verdict::EvalVerdict;
 use crate::batch::TaskLine;
 use crate::page::{Blocks, LogScale, PlotMark, Scale, environment, point_labels};
@@ -24,7 +24,7 @@ const PLOT: f64 = 250.0;
 
 /// An item that is on a page of its own.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Flipped {
+pub(super) struct FlippedItem {
     /// The name of its page.
     pub(super) page: String,
     /// The task's id, as plain text.
@@ -36,7 +36,7 @@ pub(super) struct Flipped {
 
 /// An arm, and the positions of its marks.
 #[derive(Serialize)]
-struct Shown<'a> {
+struct ShownArm<'a> {
     number: usize,
     name: String,
     right: PlotMark,
@@ -57,33 +57,18 @@ struct Shown<'a> {
     calibration: Vec<(String, PlotMark)>,
     vetoes: Option<[String; 2]>,
     talk: Option<String>,
-    flips: Vec<FlipBar>,
+    /// The flips of runs with each number of rounds, as heights in percent of the axis.
+    flips: Vec<Value>,
     arm: &'a ArmSummary,
 }
 
-/// The flips of runs with one number of rounds, as heights in percent of the axis.
-#[derive(Serialize)]
-struct FlipBar {
-    rounds: u32,
-    of: Flips,
-    gained: f64,
-    lost: f64,
-}
-
-/// A curve in the coordinates of the plot.
-#[derive(Serialize)]
-struct CurveShown {
-    model: String,
-    line: String,
-    band: String,
-    /// The height of the share of items with any right sample.
-    any_right: f64,
-    any_words: String,
-    ends: String,
-}
-
 /// Makes the page of a summary, with links to the pages of flipped items. `is_cut` says that more items flip than have pages.
-pub(super) fn report_page(summary: &Summary, plan: &EvalPlan, flipped: &[Flipped], is_cut: bool) -> String {
+pub(super) fn report_page(
+    summary: &Summary,
+    plan: &EvalPlan,
+    flipped: &[FlippedItem],
+    is_cut: bool,
+) -> String {
     let points = summary.curves.iter().flat_map(|curve| curve.points.iter().map(|point| point.tokens));
     let tokens = LogScale::around(points.chain(summary.arms.iter().map(|arm| arm.cost.tokens)));
     let widest = summary.arms.iter().filter_map(|arm| arm.against);
@@ -92,22 +77,24 @@ pub(super) fn report_page(summary: &Summary, plan: &EvalPlan, flipped: &[Flipped
     let differences = Scale::around_zero(widest.fold(0.0, f64::max) * 100.0);
     let flips = summary.arms.iter().flat_map(|arm| arm.flips.values());
     let flips = Scale::up_to(flips.map(|of| of.gained.max(of.lost) as f64).fold(0.0, f64::max));
-    let mut arms: Vec<Shown<'_>> = summary
+    let mut arms: Vec<ShownArm<'_>> = summary
         .arms
         .iter()
         .zip(1..)
-        .map(|(arm, number)| shown(arm, number, &tokens, &differences, &flips))
+        .map(|(arm, number)| show_arm(arm, number, &tokens, &differences, &flips))
         .collect();
-    let place = |arm: &Shown<'_>| arm.right.at.map(|at| (arm.tokens_at, at));
-    let labels = point_labels(&arms.iter().map(place).collect::<Vec<_>>());
-    arms.iter_mut().zip(labels).for_each(|(arm, label)| arm.point_label = label);
+    let places: Vec<Option<(f64, f64)>> =
+        arms.iter().map(|arm| arm.right.at.map(|at| (arm.tokens_at, at))).collect();
+    for (arm, label) in arms.iter_mut().zip(point_labels(&places)) {
+        arm.point_label = label;
+    }
     let of = context! {
         title => escape::terminal(&summary.data),
         summary => Serde(summary),
         plan => Serde(plan),
         notes => notes(summary).iter().map(|note| escape::terminal(note)).collect::<Vec<_>>(),
         arms => Serde(&arms),
-        curves => Serde(summary.curves.iter().map(|of| curve(of, &tokens)).collect::<Vec<_>>()),
+        curves => summary.curves.iter().map(|curve| show_curve(curve, &tokens)).collect::<Vec<_>>(),
         tokens => Serde(tokens.ticks()),
         percents => Serde(Scale::up_to(100.0).ticks()),
         points => Serde(differences.ticks()),
@@ -128,25 +115,18 @@ pub(super) fn item_page(
     item: &Item,
     transcripts: &[Option<&str>],
 ) -> String {
-    #[derive(Serialize)]
-    struct ArmOfItem {
-        name: String,
-        words: String,
-        drafts: Option<String>,
-        kind: &'static str,
-        transcript: Option<Blocks>,
+    let mut arms = Vec::new();
+    for ((arm, run), transcript) in plan.arms.iter().zip(&item.arms).zip(transcripts) {
+        let (words, drafts, kind) = match run {
+            Some(run) => {
+                let kind = if run.is_right { "helps" } else { "hurts" };
+                (describe_answer(run), run.describe_drafts(), kind)
+            }
+            None => ("no run has ended".to_owned(), None, "open"),
+        };
+        let transcript = Serde(transcript.map(Blocks::new));
+        arms.push(context! { name => escape::terminal(&arm.name), words, drafts, kind, transcript });
     }
-    let arms = plan.arms.iter().zip(&item.arms).zip(transcripts).map(|((arm, run), transcript)| ArmOfItem {
-        name: escape::terminal(&arm.name),
-        words: run.as_ref().map_or("no run has ended".to_owned(), answer_in_words),
-        drafts: run.as_ref().and_then(ArmItem::drafts_in_words),
-        kind: match run {
-            Some(run) if run.is_right => "helps",
-            Some(_) => "hurts",
-            None => "open",
-        },
-        transcript: transcript.map(Blocks::new),
-    });
     let curves = plan.banks.iter().zip(&item.banks).filter(|(bank, _)| bank.is_curve);
     let samples = curves.filter_map(|(_, drawn)| drawn.as_ref()).map(|drawn| {
         let right = drawn.samples.iter().filter(|sample| sample.is_right).count();
@@ -157,43 +137,45 @@ pub(super) fn item_page(
         prompt => escape::terminal(&task.prompt),
         answer => escape::terminal(task.answer.as_deref().unwrap_or_default()),
         samples => samples.collect::<Vec<_>>(),
-        arms => Serde(arms.collect::<Vec<_>>()),
+        arms,
     };
     let rendered = environment().render_named_str("item.html", include_str!("item.html"), of);
     rendered.expect("the template names only what it is given")
 }
 
-fn answer_in_words(run: &ArmItem) -> String {
-    let word = |is_right: bool| if is_right { "right" } else { "wrong" };
+fn describe_answer(run: &ArmItem) -> String {
+    let right = if run.is_right { "right" } else { "wrong" };
     let answer = match &run.answer {
-        Some(answer) => format!("“{}”, {}", escape::excerpt(answer), word(run.is_right)),
+        Some(answer) => format!("“{}”, {right}", escape::excerpt(answer)),
         None => format!("no answer ({})", run.outcome.name()),
     };
-    format!("{answer}{}; {} tokens", run.before_in_words(), run.tokens())
+    format!("{answer}{}; {} tokens", run.describe_draft_vote(), run.tokens())
 }
 
-fn shown<'a>(
+fn show_arm<'a>(
     arm: &'a ArmSummary,
     number: usize,
     tokens: &LogScale,
     differences: &Scale,
     flips: &Scale,
-) -> Shown<'a> {
-    let flip = |(rounds, of): (&u32, &Flips)| FlipBar {
-        rounds: *rounds,
-        of: *of,
-        gained: flips.at(of.gained as f64),
-        lost: flips.at(of.lost as f64),
-    };
-    let percent = |of: &ShareOf| of.share.map_or("-".to_owned(), |share| format!("{:.0} %", share * 100.0));
-    Shown {
+) -> ShownArm<'a> {
+    let mut flip_bars = Vec::new();
+    for (rounds, of) in &arm.flips {
+        let (gained, lost) = (flips.at(of.gained as f64), flips.at(of.lost as f64));
+        flip_bars.push(context! { rounds => *rounds, of => Serde(of), gained, lost });
+    }
+    let answered = arm.answered.share;
+    ShownArm {
         number,
         name: escape::terminal(&arm.name),
         right: mark(&arm.right),
         when_answered: mark(&arm.right_when_answered).words,
-        answered: percent(&arm.answered),
-        difference: arm.against.filter(|_| arm.verdict.is_some()).map(|of| difference(&of, differences)),
-        verdict: arm.verdict.map(EvalVerdict::in_words),
+        answered: answered.map_or("-".to_owned(), |share| format!("{:.0} %", share * 100.0)),
+        difference: match &arm.against {
+            Some(against) if arm.verdict.is_some() => Some(difference_mark(against, differences)),
+            Some(_) | None => None,
+        },
+        verdict: arm.verdict.map(EvalVerdict::summary),
         kind: match arm.verdict {
             Some(EvalVerdict::Helps) => "helps",
             Some(EvalVerdict::Hurts) => "hurts",
@@ -204,10 +186,13 @@ fn shown<'a>(
         tokens_at: tokens.at(arm.cost.tokens),
         point_label: String::new(),
         risk: risk(arm),
-        p: arm.p.map_or("-".to_owned(), p_in_words),
-        exact_p: arm.against.filter(|_| arm.p.is_some()).map_or("-".to_owned(), |of| {
-            format!("{} ({} to {})", p_in_words(of.exact.p), of.better, of.worse)
-        }),
+        p: arm.p.map_or("-".to_owned(), format_p),
+        exact_p: match &arm.against {
+            Some(of) if arm.p.is_some() => {
+                format!("{} ({} to {})", format_p(of.exact.p), of.better, of.worse)
+            }
+            Some(_) | None => "-".to_owned(),
+        },
         grounds: arm.grounds.iter().map(|(ground, of)| (escape::terminal(ground), mark(of))).collect(),
         calibration: arm
             .calibration
@@ -215,8 +200,8 @@ fn shown<'a>(
             .map(|bin| (format!("{:.0} % certain", bin.certainty * 100.0), mark(&bin.right)))
             .collect(),
         vetoes: arm.vetoes.map(|of| [mark(&of.precision).words, mark(&of.recall).words]),
-        talk: arm.talk.as_ref().map(talk_in_words),
-        flips: arm.flips.iter().map(flip).collect(),
+        talk: arm.talk.as_ref().map(describe_talk),
+        flips: flip_bars,
         arm,
     }
 }
@@ -229,38 +214,45 @@ fn mark(of: &ShareOf) -> PlotMark {
     PlotMark { at: of.share.map(|share| share * 100.0), low, high, words }
 }
 
-fn difference(of: &Against, scale: &Scale) -> PlotMark {
-    let at = |share: f64| scale.at(share * 100.0);
+fn difference_mark(of: &Against, scale: &Scale) -> PlotMark {
     let interval = of.found.interval;
     let words = points(of.difference, interval);
-    PlotMark { at: Some(at(of.difference)), low: at(interval.low), high: at(interval.high), words }
+    let [at, low, high] = [of.difference, interval.low, interval.high].map(|share| scale.at(share * 100.0));
+    PlotMark { at: Some(at), low, high, words }
 }
 
-fn curve(of: &Curve, tokens: &LogScale) -> CurveShown {
-    let height = |share: f64| 100.0 - share * 100.0;
-    let place = |figure: f64, share: f64| format!("{:.2} {:.2}", tokens.at(figure), height(share));
-    let line: Vec<String> = of.points.iter().map(|point| place(point.tokens, point.right)).collect();
-    let high = of.points.iter().map(|point| place(point.tokens, point.interval.high));
-    let low = of.points.iter().rev().map(|point| place(point.tokens, point.interval.low));
-    let band: Vec<String> = high.chain(low).collect();
-    let end = |point: &CurvePoint| {
-        format!(
+/// Returns a curve in the coordinates of the plot. A height is that below the top, in percent.
+fn show_curve(curve: &Curve, tokens: &LogScale) -> Value {
+    let (mut line, mut high, mut low, mut ends) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for point in &curve.points {
+        line.push(place(tokens, point.tokens, point.right));
+        high.push(place(tokens, point.tokens, point.interval.high));
+        low.push(place(tokens, point.tokens, point.interval.low));
+    }
+    high.extend(low.into_iter().rev());
+    for point in curve.points.first().into_iter().chain(curve.points.last()) {
+        ends.push(format!(
             "{} {}: {:.1} % right, {:.0} tokens",
             point.samples,
             if point.samples == 1 { "sample" } else { "samples" },
             point.right * 100.0,
             point.tokens
-        )
-    };
-    let ends = of.points.first().into_iter().chain(of.points.last()).map(end);
-    CurveShown {
-        model: escape::terminal(&of.model),
-        line: path(&line),
-        band: path(&band),
-        any_right: height(of.any_right),
-        any_words: format!("{:.1} %", of.any_right * 100.0),
-        ends: ends.collect::<Vec<_>>().join("; "),
+        ));
     }
+    context! {
+        model => escape::terminal(&curve.model),
+        line => path(&line),
+        band => path(&high),
+        // The height of the share of items with any right sample.
+        any_right => 100.0 - curve.any_right * 100.0,
+        any_words => format!("{:.1} %", curve.any_right * 100.0),
+        ends => ends.join("; "),
+    }
+}
+
+/// Returns the place of a share at a number of tokens.
+fn place(tokens: &LogScale, figure: f64, share: f64) -> String {
+    format!("{:.2} {:.2}", tokens.at(figure), 100.0 - share * 100.0)
 }
 
 /// Returns the line of right answers by coverage. The top of the plot is no error.

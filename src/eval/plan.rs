@@ -8,7 +8,6 @@
 //! changed by hand is the plan of none of the runs.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -158,12 +157,12 @@ impl EvalPlan {
         if recorded.is_empty() {
             return Ok(());
         }
-        let changed = |why: String| EvalError::Changed { path: folder.join(FILE), why };
         let mut plans = read_file(folder)?.earlier;
         plans.push(self.clone());
         let known: Vec<Option<Digest>> = plans.iter().map(|plan| Some(plan.sha256())).collect();
         if !recorded.iter().all(|plan| known.contains(plan)) {
-            return Err(changed("it is not the plan that the runs were made for".to_owned()));
+            let why = "it is not the plan that the runs were made for".to_owned();
+            return Err(EvalError::Changed { path: folder.join(FILE), why });
         }
         if let [_] = plans[..] {
             return Ok(());
@@ -171,7 +170,8 @@ impl EvalPlan {
         let tasks = self.load_tasks(folder)?;
         for pair in plans.windows(2) {
             if let Some(what) = pair[1].difference(&pair[0], &tasks) {
-                return Err(changed(format!("an earlier plan cannot have grown into it: {what}")));
+                let why = format!("an earlier plan cannot have grown into it: {what}");
+                return Err(EvalError::Changed { path: folder.join(FILE), why });
             }
         }
         Ok(())
@@ -214,20 +214,28 @@ impl EvalPlan {
         if !Self::is_in(folder) {
             return Err(EvalError::NoPlan(folder.to_owned()));
         }
-        let path = folder.join(FILE);
-        let wrong = |why: String| EvalError::Plan { path: path.clone(), why };
         let plan = read_file(folder)?.plan;
-        let is_curve = |at: usize| plan.banks.get(at).is_some_and(|bank| bank.is_curve);
-        let has_bank = |arm: &PlannedArm| arm.bank.is_none_or(|bank| bank < plan.banks.len());
-        let is_whole = plan.arms.iter().all(|arm| is_curve(arm.curve) && has_bank(arm));
-        match () {
-            () if plan.v != Self::VERSION => Err(wrong("it is of another version of the program".to_owned())),
-            () if !(1..=PARTS_MAX).contains(&plan.parts) => {
-                Err(wrong("it has an impossible number of parts".to_owned()))
-            }
-            () if !is_whole => Err(wrong("an arm names a bank that is not there".to_owned())),
-            () => Ok(plan),
+        match plan.fault() {
+            Some(why) => Err(EvalError::Plan { path: folder.join(FILE), why: why.to_owned() }),
+            None => Ok(plan),
         }
+    }
+
+    /// Returns what is impossible about a plan in a file, if anything is.
+    fn fault(&self) -> Option<&'static str> {
+        if self.v != Self::VERSION {
+            return Some("it is of another version of the program");
+        }
+        if !(1..=PARTS_MAX).contains(&self.parts) {
+            return Some("it has an impossible number of parts");
+        }
+        for arm in &self.arms {
+            let has_curve = self.banks.get(arm.curve).is_some_and(|bank| bank.is_curve);
+            if !has_curve || arm.bank.is_some_and(|bank| bank >= self.banks.len()) {
+                return Some("an arm names a bank that is not there");
+            }
+        }
+        None
     }
 
     /// Reads the tasks of the evaluation in a folder.
@@ -244,7 +252,7 @@ impl EvalPlan {
         Ok(tasks)
     }
 
-    /// Refuses data, given by its name, kind and tasks, that has no task in common with the evaluation in `folder`.
+    /// Refuses data of this name that has no task in common with the evaluation in `folder`.
     ///
     /// # Errors
     ///
@@ -252,15 +260,16 @@ impl EvalPlan {
     pub fn require_shared(
         &self,
         folder: &Path,
-        (name, kind, tasks): (&str, CanonicalKind, &[TaskLine]),
+        name: &str,
+        kind: CanonicalKind,
+        tasks: &[TaskLine],
     ) -> Result<(), EvalError> {
         if self.kind != kind {
             return Err(EvalError::OtherKind { now: kind.name(), before: self.kind.name() });
         }
         let known = self.load_tasks(folder)?;
         let known: BTreeMap<&str, &TaskLine> = known.iter().map(|task| (task.id.as_str(), task)).collect();
-        let is_shared = |task: &TaskLine| known.get(task.id.as_str()).is_some_and(|known| *known == task);
-        if tasks.iter().any(is_shared) {
+        if tasks.iter().any(|task| known.get(task.id.as_str()) == Some(&task)) {
             return Ok(());
         }
         Err(EvalError::OtherData { now: name.to_owned(), before: self.data.clone() })
@@ -268,7 +277,10 @@ impl EvalPlan {
 
     /// Refuses the folder of an evaluation where one batch is wanted.
     pub fn require_batch(folder: &Path) -> Result<(), EvalError> {
-        if Self::load(folder).is_ok() { Err(EvalError::SeveralBatches(folder.to_owned())) } else { Ok(()) }
+        if Self::load(folder).is_ok() {
+            return Err(EvalError::SeveralBatches(folder.to_owned()));
+        }
+        Ok(())
     }
 
     /// Returns the folder of a part of the evaluation in `folder`: that folder itself if there is one part.
@@ -278,73 +290,86 @@ impl EvalPlan {
 
     /// Returns the first difference from a known plan that is not allowed, in words.
     fn difference(&self, known: &Self, tasks: &[TaskLine]) -> Option<String> {
-        let value = |name: &str, is_same: bool, known: &dyn Display, new: &dyn Display| {
-            (!is_same).then(|| format!("{name} is {known} there and {new} here"))
-        };
-        let [cluster, old_cluster] = [self, known].map(|plan| plan.cluster.as_deref().unwrap_or("none"));
-        let is_lost = |arm: &&PlannedArm| !self.arms.contains(arm);
-        let is_named = |lost: &PlannedArm| self.arms.iter().any(|arm| arm.name == lost.name);
-        let lost = |arm: &PlannedArm| {
-            let how = if is_named(arm) { "has another model or roleset there" } else { "is missing here" };
-            format!("the arm `{}` {how}", arm.name)
-        };
-        let mut banks = known.banks.iter().zip(&self.banks);
-        let is_grown = self.banks.len() >= known.banks.len() && banks.all(PlannedBank::is_grown);
+        if self.data_sha256 != known.data_sha256 {
+            let (old, new) = (known.data_sha256, self.data_sha256);
+            return Some(format!("the SHA-256 of the data is {old} there and {new} here"));
+        }
+        if self.kind != known.kind {
+            let (old, new) = (known.kind.name(), self.kind.name());
+            return Some(format!("the kind of answers is {old} there (--canonical {old}) and {new} here"));
+        }
         // A person who may add items whenever the verdict is not yet the wanted one will reach it.
         let may_grow = known.pilot && self.items > known.items;
-        let same_tasks = digest(&tasks[..known.items.min(tasks.len())]) == known.tasks_sha256;
-        let (data, old_data) = (&self.data_sha256, &known.data_sha256);
-        let same_effect = self.effect.to_bits() == known.effect.to_bits();
-        let differences = [
-            value("the SHA-256 of the data", data == old_data, old_data, data),
-            (self.kind != known.kind).then(|| {
-                let (old, new) = (known.kind.name(), self.kind.name());
-                format!("the kind of answers is {old} there (--canonical {old}) and {new} here")
-            }),
-            value("the number of items", self.items == known.items || may_grow, &known.items, &self.items),
-            (!same_tasks).then(|| "the tasks or their answers are read in another way".to_owned()),
-            value("the number of parts", self.parts == known.parts, &known.parts, &self.parts),
-            value("the label of clusters", cluster == old_cluster, &old_cluster, &cluster),
-            value("the seed", self.seed == known.seed, &known.seed, &self.seed),
-            value("the number of samples", self.samples == known.samples, &known.samples, &self.samples),
-            value("the primary arm", self.primary == known.primary, &known.primary, &self.primary),
-            value("the smallest effect of interest", same_effect, &known.effect, &self.effect),
-            value("the limit of each run", self.limits == known.limits, &known.limits, &self.limits),
-            known.arms.iter().find(is_lost).map(lost),
-            (!is_grown).then(|| "the banks have other samples".to_owned()),
-            // The items of a pilot may become a part of the whole, but not the other way round.
-            (self.pilot && !known.pilot).then(|| "it is no pilot there".to_owned()),
-            // A person has seen the figures of the pilot's items.
-            (known.pilot && !self.pilot && !may_grow).then(|| {
-                "it is a pilot of all these items there, and the whole needs more of them".to_owned()
-            }),
-        ];
-        differences.into_iter().flatten().next()
+        if self.items != known.items && !may_grow {
+            return Some(format!("the number of items is {} there and {} here", known.items, self.items));
+        }
+        if digest(&tasks[..known.items.min(tasks.len())]) != known.tasks_sha256 {
+            return Some("the tasks or their answers are read in another way".to_owned());
+        }
+        let [cluster, old_cluster] = [self, known].map(|plan| plan.cluster.as_deref().unwrap_or("none"));
+        for (name, old, new) in [
+            ("the number of parts", known.parts.to_string(), self.parts.to_string()),
+            ("the label of clusters", old_cluster.to_owned(), cluster.to_owned()),
+            ("the seed", known.seed.to_string(), self.seed.to_string()),
+            ("the number of samples", known.samples.to_string(), self.samples.to_string()),
+            ("the primary arm", known.primary.clone(), self.primary.clone()),
+            ("the smallest effect of interest", known.effect.to_string(), self.effect.to_string()),
+            ("the limit of each run", known.limits.to_string(), self.limits.to_string()),
+        ] {
+            if old != new {
+                return Some(format!("{name} is {old} there and {new} here"));
+            }
+        }
+        if let Some(lost) = known.arms.iter().find(|arm| !self.arms.contains(arm)) {
+            let is_named = self.arms.iter().any(|arm| arm.name == lost.name);
+            let how = if is_named { "has another model or roleset there" } else { "is missing here" };
+            return Some(format!("the arm `{}` {how}", lost.name));
+        }
+        let mut banks = known.banks.iter().zip(&self.banks);
+        if self.banks.len() < known.banks.len() || !banks.all(|(known, new)| known.may_become(new)) {
+            return Some("the banks have other samples".to_owned());
+        }
+        // The items of a pilot may become a part of the whole, but not the other way round.
+        if self.pilot && !known.pilot {
+            return Some("it is no pilot there".to_owned());
+        }
+        // A person has seen the figures of the pilot's items.
+        if known.pilot && !self.pilot && !may_grow {
+            let why = "it is a pilot of all these items there, and the whole needs more of them";
+            return Some(why.to_owned());
+        }
+        None
     }
 }
 
 /// Reads the file of the plan in a folder.
 fn read_file(folder: &Path) -> Result<PlanFile, EvalError> {
     let path = folder.join(FILE);
-    let wrong = |why: String| EvalError::Plan { path: path.clone(), why };
-    let bytes = read_own(&path, LARGE_BYTES_MAX).map_err(|why| wrong(why.to_string()))?;
-    serde_json::from_slice(&bytes).map_err(|why| wrong(why.to_string()))
+    let why = match read_own(&path, LARGE_BYTES_MAX) {
+        Ok(bytes) => match serde_json::from_slice(&bytes) {
+            Ok(file) => return Ok(file),
+            Err(why) => why.to_string(),
+        },
+        Err(why) => why.to_string(),
+    };
+    Err(EvalError::Plan { path, why })
 }
 
 /// Refuses a folder that holds something else, which the files of an evaluation would replace. An unfinished file of a killed process
 /// does not count.
 fn require_empty(folder: &Path) -> Result<(), EvalError> {
-    let wrong = |why| EvalError::Io { action: "read", path: folder.to_owned(), why };
-    let mut entries = std::fs::read_dir(folder).map_err(wrong)?;
-    let has_others = entries.any(|entry| entry.map_or(true, |entry| !is_unfinished(&entry.file_name())));
-    if has_others { Err(EvalError::NotEmpty(folder.to_owned())) } else { Ok(()) }
+    for entry in std::fs::read_dir(folder).map_err(EvalError::io("read", folder))? {
+        if !entry.is_ok_and(|entry| is_unfinished(&entry.file_name())) {
+            return Err(EvalError::NotEmpty(folder.to_owned()));
+        }
+    }
+    Ok(())
 }
 
 impl PlannedBank {
-    /// Returns true if the second bank is the first with as many samples or more.
-    fn is_grown((known, new): (&Self, &Self)) -> bool {
-        let grown =
-            Self { words: new.words, programs: new.programs, is_curve: new.is_curve, ..known.clone() };
-        grown == *new && new.words >= known.words && new.programs >= known.programs
+    /// Returns true if another bank is this one with as many samples or more.
+    fn may_become(&self, new: &Self) -> bool {
+        let grown = Self { words: new.words, programs: new.programs, is_curve: new.is_curve, ..self.clone() };
+        grown == *new && new.words >= self.words && new.programs >= self.programs
     }
 }

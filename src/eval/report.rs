@@ -16,9 +16,9 @@ use super::curve::first_majority;
 use super::error::EvalError;
 use super::folder::write;
 use super::items::{ARMS, ArmItem, BlindLead, EvalResults, Item};
-use super::page::{Flipped, item_page, report_page};
-use super::plan::{EvalPlan, PlannedArm};
-use super::summary::{ArmSummary, Summary};
+use super::page::{FlippedItem, item_page, report_page};
+use super::plan::EvalPlan;
+use super::summary::Summary;
 use crate::batch::{TaskLine, is_batch, transcripts_of};
 use crate::files::{is_unfinished, private_folder};
 use protocol::text::escape;
@@ -28,7 +28,7 @@ const FLIPS_MAX: usize = 500;
 
 /// The row of an item and an arm.
 #[derive(Serialize)]
-struct Row<'a> {
+struct ItemRow<'a> {
     id: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     cluster: Option<&'a str>,
@@ -62,27 +62,27 @@ pub fn write_report(
     summary: &Summary,
 ) -> Result<(), EvalError> {
     let items = folder.join("items");
-    require_own(&items).map_err(|why| EvalError::Io { action: "write", path: items, why })?;
+    require_own(&items).map_err(EvalError::io("write", &items))?;
     write(&folder.join("summary.json"), &(serde_json::to_string_pretty(summary).unwrap_or_default() + "\n"))?;
-    write(&folder.join("items.jsonl"), &rows(plan, results))?;
-    let mut flips = flips(plan, results, summary);
+    write(&folder.join("items.jsonl"), &item_lines(plan, results))?;
+    let mut flips = find_flips(plan, results, summary);
     let is_cut = flips.len() > FLIPS_MAX;
     flips.truncate(FLIPS_MAX);
     write_items(folder, plan, tasks, results, &flips)?;
-    let flipped: Vec<Flipped> = flips.into_iter().map(|(_, flipped)| flipped).collect();
+    let flipped: Vec<FlippedItem> = flips.into_iter().map(|(_, flipped)| flipped).collect();
     write(&folder.join("report.html"), &report_page(summary, plan, &flipped, is_cut))
 }
 
 /// Returns the items on which an arm and the majority that it is compared with are not both right or both wrong, and those on which talk
 /// changed the vote over an arm's own drafts. Each has its place among the items. A point of the curve is compared with the first sample.
-fn flips(plan: &EvalPlan, results: &EvalResults, summary: &Summary) -> Vec<(usize, Flipped)> {
-    let samples = |arm: &ArmSummary| arm.against.map_or(1, |against| against.samples);
-    let samples: Vec<usize> = plan
-        .arms
-        .iter()
-        .zip(&summary.arms)
-        .map(|(arm, of)| if arm.is_on_curve { 1 } else { samples(of) })
-        .collect();
+fn find_flips(plan: &EvalPlan, results: &EvalResults, summary: &Summary) -> Vec<(usize, FlippedItem)> {
+    let mut samples: Vec<usize> = Vec::new();
+    for (arm, of) in plan.arms.iter().zip(&summary.arms) {
+        samples.push(match of.against {
+            Some(against) if !arm.is_on_curve => against.samples,
+            Some(_) | None => 1,
+        });
+    }
     let mut flips = Vec::new();
     for (at, item) in results.items.iter().enumerate() {
         let (mut better, mut worse) = (Vec::new(), Vec::new());
@@ -102,7 +102,7 @@ fn flips(plan: &EvalPlan, results: &EvalResults, summary: &Summary) -> Vec<(usiz
         }
         if !better.is_empty() || !worse.is_empty() {
             let page = format!("{}.html", at + 1);
-            flips.push((at, Flipped { page, id: escape::terminal(&item.id), better, worse }));
+            flips.push((at, FlippedItem { page, id: escape::terminal(&item.id), better, worse }));
         }
         // One more says that not all have a page.
         if flips.len() > FLIPS_MAX {
@@ -151,7 +151,7 @@ fn write_items(
     plan: &EvalPlan,
     tasks: &[TaskLine],
     results: &EvalResults,
-    flips: &[(usize, Flipped)],
+    flips: &[(usize, FlippedItem)],
 ) -> Result<(), EvalError> {
     let runs = flips.iter().flat_map(|(at, _)| &results.items[*at].arms).flatten();
     let runs: BTreeSet<String> = runs.map(|run| run.run.clone()).collect();
@@ -162,11 +162,14 @@ fn write_items(
         }
     }
     let items = folder.join("items");
-    clear(&items).map_err(|why| EvalError::Io { action: "write", path: items.clone(), why })?;
-    for (at, Flipped { page, .. }) in flips {
+    clear(&items).map_err(EvalError::io("write", &items))?;
+    for (at, FlippedItem { page, .. }) in flips {
         let item = &results.items[*at];
-        let of_arm = |run: &Option<ArmItem>| Some(transcripts.get(&run.as_ref()?.run)?.as_str());
-        let texts: Vec<Option<&str>> = item.arms.iter().map(of_arm).collect();
+        let mut texts: Vec<Option<&str>> = Vec::new();
+        for run in &item.arms {
+            let transcript = run.as_ref().and_then(|run| transcripts.get(&run.run));
+            texts.push(transcript.map(String::as_str));
+        }
         write(&items.join(page), &item_page(plan, &tasks[*at], item, &texts))?;
     }
     Ok(())
@@ -174,27 +177,32 @@ fn write_items(
 
 /// Returns an item as JSON: its task, and the row of each arm.
 pub fn item_json(plan: &EvalPlan, task: &TaskLine, item: &Item) -> Value {
-    let of_arm = |(arm, run): (&PlannedArm, &Option<ArmItem>)| {
-        run.as_ref().map(|run| json!(row(&item.id, item.cluster.as_deref(), &arm.name, run)))
-    };
-    let arms: Vec<Value> = plan.arms.iter().zip(&item.arms).filter_map(of_arm).collect();
-    json!({"task": task, "arms": arms})
+    json!({"task": task, "arms": rows_of(plan, item)})
 }
 
-fn rows(plan: &EvalPlan, results: &EvalResults) -> String {
+fn item_lines(plan: &EvalPlan, results: &EvalResults) -> String {
     let mut rows = String::new();
     for item in &results.items {
-        for (arm, run) in plan.arms.iter().zip(&item.arms) {
-            let Some(run) = run else { continue };
-            let row = row(&item.id, item.cluster.as_deref(), &arm.name, run);
+        for row in rows_of(plan, item) {
             let _ = writeln!(rows, "{}", serde_json::to_string(&row).unwrap_or_default());
         }
     }
     rows
 }
 
-fn row<'a>(id: &'a str, cluster: Option<&'a str>, arm: &'a str, item: &'a ArmItem) -> Row<'a> {
-    Row {
+/// Returns the row of each arm whose run of an item has ended.
+fn rows_of<'a>(plan: &'a EvalPlan, item: &'a Item) -> Vec<ItemRow<'a>> {
+    let mut rows = Vec::new();
+    for (arm, run) in plan.arms.iter().zip(&item.arms) {
+        if let Some(run) = run {
+            rows.push(row(&item.id, item.cluster.as_deref(), &arm.name, run));
+        }
+    }
+    rows
+}
+
+fn row<'a>(id: &'a str, cluster: Option<&'a str>, arm: &'a str, item: &'a ArmItem) -> ItemRow<'a> {
+    ItemRow {
         id,
         cluster,
         arm,

@@ -12,7 +12,7 @@ use super::comparison::{Against, Comparison, Curve, TalkOfArm, compare};
 use super::data::is_public;
 use super::items::{ArmItem, BlindLead, EvalResults, Item};
 use super::plan::EvalPlan;
-use super::verdict::{EvalVerdict, JudgedArm};
+use super::verdict::EvalVerdict;
 use protocol::OutcomeKind;
 use protocol::text::CanonicalKind;
 use statistics::{Interval, wilson, wilson_of_clusters};
@@ -75,8 +75,8 @@ pub struct ArmSummary {
     pub cost: CostOf,
     /// The comparison with the curve; absent without an item.
     pub against: Option<Against>,
-    /// The p-value of the difference; that of any arm but the primary one is corrected for all of these (Holm 1979). Absent where there is no
-    /// verdict.
+    /// The p-value of the difference; that of any arm but the primary one is corrected for all of these (Holm 1979). Absent where there is
+    /// no verdict.
     pub p: Option<f64>,
     /// The verdict; absent for points of the curve, in a pilot, and until every item is complete.
     pub verdict: Option<EvalVerdict>,
@@ -99,7 +99,6 @@ pub struct ArmSummary {
 pub struct ShareOf {
     /// The items that count.
     pub count: usize,
-    /// All items.
     pub of: usize,
     /// The share; null without an item.
     pub share: Option<f64>,
@@ -177,7 +176,7 @@ impl ShareOf {
                 *sums = (sums.0 + f64::from(is_counted), sums.1 + 1.0);
             }
         }
-        let share = (of > 0).then(|| count as f64 / of as f64);
+        let share = if of > 0 { Some(count as f64 / of as f64) } else { None };
         let clusters: Vec<(f64, f64)> = clusters.into_values().collect();
         let interval = share.map(|share| match clusters.as_slice() {
             [] => wilson(share, of as f64),
@@ -188,6 +187,11 @@ impl ShareOf {
 }
 
 impl Summary {
+    /// Returns whether every item of the plan is complete.
+    pub fn is_complete(&self) -> bool {
+        self.items == self.planned
+    }
+
     /// Computes the summary of an evaluation.
     pub fn new(plan: &EvalPlan, results: &EvalResults) -> Self {
         let items: Vec<&Item> = results.complete(plan).collect();
@@ -195,13 +199,13 @@ impl Summary {
         let arms = (0..plan.arms.len()).map(|at| {
             let runs = results.items.iter().filter(|item| item.arms[at].is_some()).count();
             let of_arm: Vec<&ArmItem> = items.iter().filter_map(|item| item.arms[at].as_ref()).collect();
-            let summary = arm(plan, at, runs, &of_arm, compared.as_ref());
+            let summary = summarize(plan, at, runs, &of_arm, compared.as_ref());
             let of_curve = items.iter().filter_map(|item| item.banks[plan.arms[at].curve].as_ref());
             let curve: BTreeSet<&BTreeSet<String>> = of_curve.map(|bank| &bank.models).collect();
             let own: BTreeSet<&BTreeSet<String>> = of_arm.iter().map(|run| &run.models).collect();
             // The arm's models are one set, and every run of it and of the curve has them all.
             let has_same_models = own == curve && own.len() <= 1;
-            ArmSummary { has_same_models, p: summary.p.filter(|_| has_same_models), ..summary }
+            ArmSummary { has_same_models, p: if has_same_models { summary.p } else { None }, ..summary }
         });
         let mut arms: Vec<ArmSummary> = arms.collect();
         correct(&mut arms);
@@ -231,14 +235,7 @@ impl Summary {
     }
 }
 
-impl Summary {
-    /// Returns whether every item of the plan is complete.
-    pub fn is_complete(&self) -> bool {
-        self.items == self.planned
-    }
-}
-
-fn arm(
+fn summarize(
     plan: &EvalPlan,
     at: usize,
     runs: usize,
@@ -246,22 +243,21 @@ fn arm(
     compared: Option<&Comparison>,
 ) -> ArmSummary {
     let planned = &plan.arms[at];
-    let all = || items.iter().copied();
-    let answered = || all().filter(|item| item.answer.is_some());
+    let answered = items.iter().copied().filter(|item| item.answer.is_some());
     let against = compared.map(|compared| compared.against[at]);
-    let p = against.filter(|_| !planned.is_on_curve).map(|against| against.p);
+    let p = if planned.is_on_curve { None } else { against.map(|against| against.p) };
     ArmSummary {
         name: planned.name.clone(),
         roleset: planned.roleset.clone(),
         protocol: planned.protocol.clone(),
         model: planned.model.clone(),
-        models: all().flat_map(|item| item.models.iter().cloned()).collect(),
+        models: items.iter().flat_map(|item| item.models.iter().cloned()).collect(),
         has_same_models: true,
         is_primary: planned.name == plan.primary,
         runs,
-        right: ShareOf::of(all(), |item| item.is_right),
-        answered: ShareOf::of(all(), |item| item.answer.is_some()),
-        right_when_answered: ShareOf::of(answered(), |item| item.is_right),
+        right: ShareOf::of(items.iter().copied(), |item| item.is_right),
+        answered: ShareOf::of(items.iter().copied(), |item| item.answer.is_some()),
+        right_when_answered: ShareOf::of(answered, |item| item.is_right),
         cost: CostOf::new(items, planned.bank.is_some()),
         against,
         p,
@@ -278,19 +274,24 @@ fn arm(
 impl CostOf {
     fn new(items: &[&ArmItem], is_counted: bool) -> Self {
         let n = items.len().max(1) as f64;
-        let mean = |of: fn(&ArmItem) -> u64| items.iter().fold(0.0, |sum, item| sum + of(item) as f64) / n;
-        let (prompt, completion) = (mean(|item| item.prompt), mean(|item| item.completion));
+        let prompt = mean(items, |item| item.prompt);
+        let completion = mean(items, |item| item.completion);
+        let seconds = if is_counted { None } else { Some(mean(items, |item| item.milliseconds) / 1000.0) };
         let costs: Option<Vec<u64>> = items.iter().map(|item| item.cost_micro_usd).collect();
         Self {
             tokens: prompt + completion,
             prompt,
-            cached: mean(|item| item.cached),
+            cached: mean(items, |item| item.cached),
             completion,
-            calls: mean(|item| item.calls),
-            seconds: (!is_counted).then(|| mean(|item| item.milliseconds) / 1000.0),
+            calls: mean(items, |item| item.calls),
+            seconds,
             usd: costs.map(|costs| costs.iter().fold(0.0, |sum, cost| sum + *cost as f64) / n / 1e6),
         }
     }
+}
+
+fn mean(items: &[&ArmItem], figure: impl Fn(&ArmItem) -> u64) -> f64 {
+    items.iter().fold(0.0, |sum, item| sum + figure(item) as f64) / items.len().max(1) as f64
 }
 
 /// Corrects the p-values of all arms but the primary one, the smallest first (Holm 1979).
@@ -309,9 +310,7 @@ fn correct(arms: &mut [ArmSummary]) {
 fn judge(arms: &mut [ArmSummary], units: usize, items: usize, effect: f64) {
     for arm in arms {
         let Some((against, p)) = arm.against.zip(arm.p) else { continue };
-        let Against { difference, found, bounds, is_dearer, .. } = against;
-        let judged = JudgedArm { difference, found, bounds, p, is_dearer, units, items };
-        arm.verdict = Some(EvalVerdict::new(judged, effect));
+        arm.verdict = Some(EvalVerdict::new(&against, p, units, items, effect));
     }
 }
 
@@ -320,45 +319,65 @@ fn grounds(items: &[&ArmItem]) -> BTreeMap<String, ShareOf> {
     for item in items.iter().filter(|item| item.answer.is_some()) {
         by_ground.entry(item.grounds.as_deref().unwrap_or("none")).or_default().push(item);
     }
-    let share = |items: Vec<&ArmItem>| ShareOf::of(items.into_iter(), |item| item.is_right);
-    by_ground.into_iter().map(|(ground, items)| (ground.to_owned(), share(items))).collect()
+    let shares = by_ground
+        .into_iter()
+        .map(|(ground, items)| (ground.to_owned(), ShareOf::of(items.into_iter(), |item| item.is_right)));
+    shares.collect()
 }
 
 fn vetoes(items: &[&ArmItem]) -> Option<Vetoes> {
-    let is_vetoed = |item: &ArmItem| item.outcome == OutcomeKind::Vetoed;
-    let before = |item: &ArmItem| item.blind.and_then(BlindLead::is_right);
-    let is_wrong = |item: &ArmItem| before(item) == Some(false);
     // A tie of drafts would have been no answer.
-    let known = || items.iter().copied().filter(|item| before(item).is_some());
-    let precision = ShareOf::of(known().filter(|item| is_vetoed(item)), is_wrong);
-    let recall = ShareOf::of(known().filter(|item| is_wrong(item)), is_vetoed);
-    (precision.of > 0).then_some(Vetoes { precision, recall })
+    let vetoed = items.iter().copied().filter(|item| is_vetoed(item) && has_clear_vote(item));
+    let precision = ShareOf::of(vetoed, was_wrong);
+    let recall = ShareOf::of(items.iter().copied().filter(|item| was_wrong(item)), is_vetoed);
+    if precision.of > 0 { Some(Vetoes { precision, recall }) } else { None }
+}
+
+fn is_vetoed(item: &ArmItem) -> bool {
+    item.outcome == OutcomeKind::Vetoed
+}
+
+fn has_clear_vote(item: &ArmItem) -> bool {
+    item.blind.is_some_and(|blind| blind.is_right().is_some())
+}
+
+/// Returns whether the vote over blind drafts was wrong. It was neither right nor wrong if it was tied.
+fn was_wrong(item: &ArmItem) -> bool {
+    item.blind.and_then(BlindLead::is_right) == Some(false)
 }
 
 fn calibration(items: &[&ArmItem]) -> Vec<Bin> {
     let mut bins: BTreeMap<usize, Vec<&ArmItem>> = BTreeMap::new();
     for item in items.iter().filter(|item| item.answer.is_some()) {
         let Some(certainty) = item.certainty else { continue };
-        let is_above = |bin: &usize| (certainty - 0.5) * 2.0 * BINS as f64 >= *bin as f64;
-        let place = (1..BINS).filter(is_above).count();
+        let place = (1..BINS).filter(|bin| (certainty - 0.5) * 2.0 * BINS as f64 >= *bin as f64).count();
         bins.entry(place).or_default().push(item);
     }
-    let bin = |of: Vec<&ArmItem>| Bin {
-        certainty: of.iter().filter_map(|item| item.certainty).sum::<f64>() / of.len() as f64,
-        right: ShareOf::of(of.into_iter(), |item| item.is_right),
-    };
-    bins.into_values().map(bin).collect()
+    let mut calibration = Vec::new();
+    for items in bins.into_values() {
+        let certainty = items.iter().filter_map(|item| item.certainty).sum::<f64>() / items.len() as f64;
+        let right = ShareOf::of(items.into_iter(), |item| item.is_right);
+        calibration.push(Bin { certainty, right });
+    }
+    calibration
+}
+
+fn is_independent(item: &ArmItem) -> bool {
+    item.grounds.as_deref() == Some("independent")
+}
+
+/// Returns a figure by which the answers of one arm are ordered, the surest with the greatest.
+fn sureness(item: &ArmItem) -> f64 {
+    match item.certainty {
+        Some(certainty) => certainty,
+        None if is_independent(item) => 2.0,
+        None => -f64::from(item.rounds),
+    }
 }
 
 /// Returns the errors among the surest answers: of votes by the certainty of the lead; of talks first those on which agents agreed
 /// independently, and then those that took fewer rounds.
 fn risk(items: &[&ArmItem]) -> Vec<RiskPoint> {
-    let is_independent = |item: &ArmItem| item.grounds.as_deref() == Some("independent");
-    let sureness = |item: &ArmItem| match item.certainty {
-        Some(certainty) => certainty,
-        None if is_independent(item) => 2.0,
-        None => -f64::from(item.rounds),
-    };
     let mut answered: Vec<&ArmItem> = items.iter().copied().filter(|item| item.answer.is_some()).collect();
     answered.sort_by(|one, other| sureness(other).total_cmp(&sureness(one)));
     let mut covered = 0;

@@ -6,7 +6,8 @@
 
 use serde::{Serialize, Serializer};
 
-use statistics::{Interval, Resampled, items_for_equivalence, items_needed};
+use super::comparison::Against;
+use statistics::{Resampled, items_for_equivalence, items_needed};
 
 /// The p-value below which a difference is not taken for chance.
 const LEVEL: f64 = 0.05;
@@ -29,42 +30,31 @@ pub enum EvalVerdict {
     Dearer,
 }
 
-/// A difference that is to be judged.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct JudgedArm {
-    pub(super) difference: f64,
-    /// Its interval and error.
-    pub(super) found: Resampled,
-    /// The ends of its interval if one more item speaks for either side.
-    pub(super) bounds: Interval,
-    /// Its p-value, after any correction.
-    pub(super) p: f64,
-    /// Whether the arm takes more tokens than the whole curve.
-    pub(super) is_dearer: bool,
-    /// The units over which the interval is, and the items in them.
-    pub(super) units: usize,
-    pub(super) items: usize,
-}
-
 impl EvalVerdict {
-    /// Judges a difference by the smallest difference of interest, `effect`, which is above 0 and below 1.
-    pub(super) fn new(of: JudgedArm, effect: f64) -> Self {
-        let JudgedArm { difference, found: Resampled { interval, .. }, bounds, p, is_dearer, units, items } =
-            of;
+    /// Judges an arm by the smallest difference of interest, `effect`, which is above 0 and below 1. `p` is the p-value after any
+    /// correction. The interval is over this many units, with this many items in them.
+    pub(super) fn new(against: &Against, p: f64, units: usize, items: usize, effect: f64) -> Self {
+        let Against { difference, found, bounds, is_dearer, .. } = *against;
         let is_sure = p < LEVEL;
+        if found.interval.high < 0.0 && is_sure && difference <= -effect {
+            return Self::Hurts;
+        }
+        if is_dearer {
+            return Self::Dearer;
+        }
+        if found.interval.low > 0.0 && is_sure && difference >= effect {
+            return Self::Helps;
+        }
         // A difference that no item shows is bounded by the number of items alone.
         let is_bounded = units as f64 >= items_for_equivalence(effect);
-        match () {
-            () if interval.high < 0.0 && is_sure && difference <= -effect => Self::Hurts,
-            () if is_dearer => Self::Dearer,
-            () if interval.low > 0.0 && is_sure && difference >= effect => Self::Helps,
-            () if bounds.low > -effect && bounds.high < effect && is_bounded => Self::Equivalent,
-            () => Self::NotEnough { items: needed(of.found, units, items, effect).max(items as f64 + 1.0) },
+        if bounds.low > -effect && bounds.high < effect && is_bounded {
+            return Self::Equivalent;
         }
+        Self::NotEnough { items: items_to_decide(found, units, items, effect).max(items as f64 + 1.0) }
     }
 
     /// Returns the verdict in words.
-    pub fn in_words(self) -> String {
+    pub fn summary(self) -> String {
         match self {
             Self::Helps => "helps".to_owned(),
             Self::Hurts => "hurts".to_owned(),
@@ -77,7 +67,7 @@ impl EvalVerdict {
 
 /// Returns the number of items that would find the smallest difference of interest with a power of 80 %, where these units of items have
 /// this error. It is at least the number that bounds the difference where no item differs, and whole.
-pub(super) fn needed(found: Resampled, units: usize, items: usize, effect: f64) -> f64 {
+pub(super) fn items_to_decide(found: Resampled, units: usize, items: usize, effect: f64) -> f64 {
     let least = items_for_equivalence(effect);
     let units_needed = items_needed(found.error * found.error * units as f64, effect).max(least);
     (units_needed * items as f64 / units.max(1) as f64).ceil()
@@ -85,57 +75,57 @@ pub(super) fn needed(found: Resampled, units: usize, items: usize, effect: f64) 
 
 impl Serialize for EvalVerdict {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.in_words())
+        serializer.serialize_str(&self.summary())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use statistics::{Interval, PairedTest};
 
-    fn of(difference: f64, low: f64, high: f64, units: usize) -> JudgedArm {
-        let found = Resampled {
-            interval: Interval { low, high },
-            error: (high - low) / 3.92,
-            below: 0.0,
-            above: 0.0,
-        };
-        let bounds = found.interval;
-        JudgedArm { difference, found, bounds, p: 0.01, is_dearer: false, units, items: units }
+    fn against(difference: f64, low: f64, high: f64) -> Against {
+        let bounds = Interval { low, high };
+        let found = Resampled { interval: bounds, error: (high - low) / 3.92, below: 0.0, above: 0.0 };
+        let exact = PairedTest::new(0, 0);
+        let (curve, samples, better, worse) = (0.5, 1, 0, 0);
+        let (p, is_dearer) = (0.01, false);
+        Against { curve, difference, found, p, bounds, is_dearer, samples, better, worse, exact }
     }
 
-    fn judged(of: JudgedArm) -> String {
-        EvalVerdict::new(of, 0.02).in_words()
+    fn judge(difference: f64, low: f64, high: f64, units: usize) -> String {
+        EvalVerdict::new(&against(difference, low, high), 0.01, units, units, 0.02).summary()
     }
 
     /// The difference must be large enough to matter.
     #[test]
     fn verdict_needs_interval_and_difference() {
-        assert_eq!(judged(of(0.05, 0.02, 0.08, 300)), "helps");
-        assert_eq!(judged(of(-0.05, -0.08, -0.02, 300)), "hurts");
-        assert_eq!(judged(of(0.0, -0.01, 0.01, 300)), "equivalent");
-        assert_eq!(judged(of(0.015, 0.011, 0.019, 9000)), "equivalent", "sure, and too small to matter");
+        assert_eq!(judge(0.05, 0.02, 0.08, 300), "helps");
+        assert_eq!(judge(-0.05, -0.08, -0.02, 300), "hurts");
+        assert_eq!(judge(0.0, -0.01, 0.01, 300), "equivalent");
+        assert_eq!(judge(0.015, 0.011, 0.019, 9000), "equivalent", "sure, and too small to matter");
         // The variance of an item is 100 times the square of the error.
-        assert_eq!(judged(of(0.05, -0.0092, 0.1092, 100)), "not enough data: 1791 items needed");
-        assert_eq!(judged(of(0.0, 0.0, 0.0, 182)), "not enough data: 183 items needed");
-        assert_eq!(judged(of(0.0, 0.0, 0.0, 183)), "equivalent");
-        assert_eq!(
-            judged(of(0.0, -0.01, 0.01, 10)),
-            "not enough data: 183 items needed",
-            "so few bound nothing"
-        );
+        assert_eq!(judge(0.05, -0.0092, 0.1092, 100), "not enough data: 1791 items needed");
+        assert_eq!(judge(0.0, 0.0, 0.0, 182), "not enough data: 183 items needed");
+        assert_eq!(judge(0.0, 0.0, 0.0, 183), "equivalent");
+        assert_eq!(judge(0.0, -0.01, 0.01, 10), "not enough data: 183 items needed", "so few bound nothing");
     }
 
     #[test]
     fn verdict_respects_corrected_p_and_cost() {
         // One of many comparisons, whose own interval does not hold zero.
-        let corrected = judged(JudgedArm { p: 0.08, ..of(0.05, 0.01, 0.09, 300) });
+        let corrected = EvalVerdict::new(&against(0.05, 0.01, 0.09), 0.08, 300, 300, 0.02).summary();
         assert!(corrected.starts_with("not enough data"), "{corrected}");
-        let dear = |of: JudgedArm| judged(JudgedArm { is_dearer: true, ..of });
-        assert_eq!(dear(of(0.05, 0.02, 0.08, 300)), "dearer than all samples");
-        assert_eq!(dear(of(-0.05, -0.08, -0.02, 300)), "hurts", "even for more tokens");
+        for (difference, low, high, words) in [
+            (0.05, 0.02, 0.08, "dearer than all samples"),
+            // It hurts even for more tokens.
+            (-0.05, -0.08, -0.02, "hurts"),
+        ] {
+            let dear = Against { is_dearer: true, ..against(difference, low, high) };
+            assert_eq!(EvalVerdict::new(&dear, 0.01, 300, 300, 0.02).summary(), words);
+        }
         // Fifteen clusters of ten items need their clusters and not their items.
-        let clustered = judged(JudgedArm { units: 15, items: 150, ..of(0.05, -0.05, 0.15, 15) });
+        let clustered = EvalVerdict::new(&against(0.05, -0.05, 0.15), 0.01, 15, 150, 0.02).summary();
         assert_eq!(clustered, "not enough data: 7670 items needed");
     }
 }

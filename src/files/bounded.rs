@@ -77,16 +77,20 @@ pub fn read_line(lines: &mut impl BufRead, line: &mut Vec<u8>) -> Result<usize> 
     line.shrink_to_fit();
     let mut skipped = 0;
     while !is_whole {
-        let found = match lines.fill_buf() {
+        let bytes = match lines.fill_buf() {
             Ok([]) => return Ok(count + skipped),
-            // This search is the fast one.
-            Ok(bytes) if !bytes.contains(&b'\n') => Err(bytes.len()),
-            Ok(bytes) => bytes.iter().position(|byte| *byte == b'\n').ok_or(bytes.len()),
+            Ok(bytes) => bytes,
             Err(why) if why.kind() == ErrorKind::Interrupted => continue,
             Err(why) => return Err(why),
         };
-        is_whole = found.is_ok();
-        let passed = found.map_or_else(|all| all, |at| at + 1);
+        let mut passed = bytes.len();
+        // This search is faster than that for a position.
+        if bytes.contains(&b'\n')
+            && let Some(at) = bytes.iter().position(|byte| *byte == b'\n')
+        {
+            is_whole = true;
+            passed = at + 1;
+        }
         lines.consume(passed);
         skipped += passed;
     }

@@ -56,10 +56,6 @@ fn write_files(archive: File, files: &[&(String, PathBuf)]) -> Result<()> {
 }
 
 /// Unpacks an archive into a folder, as `tar xf` does. No file of it leaves the folder.
-///
-/// # Errors
-///
-/// Any error while reading or writing.
 pub fn unpack_bundle(path: &Path, folder: &Path) -> Result<()> {
     Archive::new(GzDecoder::new(File::open(path)?)).unpack(folder)
 }

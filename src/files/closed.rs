@@ -8,10 +8,6 @@ use std::io::{ErrorKind, Result};
 use std::path::Path;
 
 /// Opens a folder of the user, whatever its mode is.
-///
-/// # Errors
-///
-/// Any error of the file system.
 pub(super) fn open_closed(folder: &Path) -> Result<File> {
     match File::open(folder) {
         Err(why) if why.kind() == ErrorKind::PermissionDenied => {
@@ -23,10 +19,6 @@ pub(super) fn open_closed(folder: &Path) -> Result<File> {
 }
 
 /// Removes a folder of the user and all that is in it, whatever the modes of its folders are.
-///
-/// # Errors
-///
-/// Any error of the file system.
 pub fn remove_tree(folder: &Path) -> Result<()> {
     match std::fs::remove_dir_all(folder) {
         Err(why) if why.kind() == ErrorKind::PermissionDenied => {
@@ -53,7 +45,7 @@ mod modes {
 
     /// Gives the user all rights to a folder.
     pub(super) fn unlock(folder: &Path) -> Result<OwnedFd> {
-        unlocked(open(folder, CLOSED, Mode::empty())?)
+        unlock_opened(open(folder, CLOSED, Mode::empty())?)
     }
 
     /// Gives the user all rights to a folder and to all folders in it. Each is opened from the one above it, since a path may be
@@ -66,13 +58,13 @@ mod modes {
         for entry in read_dir(place(folder))?.flatten() {
             if entry.file_type().is_ok_and(|of| of.is_dir()) {
                 let below = openat(folder, entry.file_name().as_os_str(), CLOSED, Mode::empty())?;
-                unlock_below(&unlocked(below)?)?;
+                unlock_below(&unlock_opened(below)?)?;
             }
         }
         Ok(())
     }
 
-    fn unlocked(folder: OwnedFd) -> Result<OwnedFd> {
+    fn unlock_opened(folder: OwnedFd) -> Result<OwnedFd> {
         set_permissions(place(&folder), Permissions::from_mode(0o700))?;
         Ok(folder)
     }
@@ -114,13 +106,14 @@ mod tests {
         std::fs::create_dir(&elsewhere).unwrap();
         std::fs::write(inner.join("file"), "x").unwrap();
         std::os::unix::fs::symlink(&elsewhere, parent.path().join("a/link")).unwrap();
-        let close = |path: &Path| set_permissions(path, Permissions::from_mode(0o000)).unwrap();
         for path in [&inner, &parent.path().join("a"), &elsewhere] {
-            close(path);
+            set_permissions(path, Permissions::from_mode(0o000)).unwrap();
         }
         modes::unlock_all(&parent.path().join("a")).unwrap();
-        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
-        assert_eq!((mode(&inner), mode(&elsewhere)), (0o700, 0), "a link is not followed");
+        for (path, mode) in [(&inner, 0o700), (&elsewhere, 0)] {
+            let now = path.metadata().unwrap().permissions().mode() & 0o777;
+            assert_eq!(now, mode, "{}", path.display());
+        }
         remove_tree(&parent.path().join("a")).unwrap();
         assert!(!inner.exists());
     }

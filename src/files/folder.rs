@@ -8,10 +8,6 @@ use super::whole::remove_unfinished;
 
 /// Creates a folder that only the user can read, and its missing parents likewise. An existing folder is left as it
 /// is.
-///
-/// # Errors
-///
-/// Any error of the file system.
 pub fn private_folder(dir: &Path) -> std::io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir)
 }
@@ -27,10 +23,6 @@ pub struct HeldFolder {
 
 impl HeldFolder {
     /// Waits until no other process holds the folder.
-    ///
-    /// # Errors
-    ///
-    /// Any error of opening the folder.
     pub fn wait(path: &Path) -> std::io::Result<Self> {
         let lock = File::open(path)?;
         if matches!(lock.try_lock(), Err(TryLockError::WouldBlock)) {

@@ -57,10 +57,6 @@ impl GrowingFile {
     }
 
     /// Reads the line at a place again.
-    ///
-    /// # Errors
-    ///
-    /// Any error while reading.
     pub fn line_at(&self, place: LinePlace) -> Result<Vec<u8>> {
         let mut line = vec![0; place.bytes as usize];
         self.file.read_exact_at(&mut line, place.offset)?;

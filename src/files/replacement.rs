@@ -18,10 +18,6 @@ pub struct Replacement {
 
 impl Replacement {
     /// Begins the file that is to take the place of the one at `path`, which need not exist.
-    ///
-    /// # Errors
-    ///
-    /// Any error of the file system.
     pub fn of(path: &Path) -> Result<Self> {
         let name = path.file_name().ok_or(ErrorKind::InvalidInput)?;
         let temporary = path.with_file_name(format!(".{}.new", name.to_string_lossy()));
@@ -34,10 +30,6 @@ impl Replacement {
     }
 
     /// Puts the file in the place of the old one. When this returns, it survives the death of the machine.
-    ///
-    /// # Errors
-    ///
-    /// Any error of the file system.
     pub fn commit(mut self) -> Result<()> {
         self.new.flush()?;
         self.new.get_ref().sync_all()?;

@@ -23,10 +23,6 @@ pub struct Scratch {
 
 impl Scratch {
     /// Creates an empty folder below `parent`; `kind` is the part of its name that says what it is for.
-    ///
-    /// # Errors
-    ///
-    /// Any error of the file system.
     pub fn new(parent: &Path, kind: &str) -> Result<Self> {
         sweep(parent, kind);
         loop {
@@ -60,12 +56,12 @@ impl Drop for Scratch {
 fn sweep(parent: &Path, kind: &str) {
     for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let is_named_so = name
-            .to_str()
-            .and_then(|name| name.strip_prefix(PREFIX)?.strip_prefix(kind)?.strip_prefix('-'))
-            .is_some();
-        let is_ours = is_named_so && entry.file_type().is_ok_and(|of| of.is_dir());
-        let Some(lock) = is_ours.then(|| open_closed(&entry.path()).ok()).flatten() else { continue };
+        let id =
+            name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.strip_prefix(kind)?.strip_prefix('-'));
+        if id.is_none() || !entry.file_type().is_ok_and(|of| of.is_dir()) {
+            continue;
+        }
+        let Ok(lock) = open_closed(&entry.path()) else { continue };
         if lock.try_lock().is_ok() {
             // Errors are ignored: another process may be removing the same folder, and a folder of another user
             // stays.

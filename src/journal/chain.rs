@@ -98,16 +98,12 @@ impl Chain {
             *self = Self { lines: record.seq, head: record.prev };
         }
         let is_cut_out = links == Links::AsFirst && !is_of_run && record.seq > 0;
-        match before.filter(|_| !is_cut_out) {
-            Some(before) if before == self.head => {}
-            Some(_) => {
-                return Err("it does not follow from the line before it: the chain is broken".to_owned());
-            }
-            None => {
-                let why =
-                    "it has no `run_prev`, so it can be checked only in the whole journal that it is from";
-                return Err(why.to_owned());
-            }
+        if is_cut_out || before.is_none() {
+            let why = "it has no `run_prev`, so it can be checked only in the whole journal that it is from";
+            return Err(why.to_owned());
+        }
+        if before != Some(self.head) {
+            return Err("it does not follow from the line before it: the chain is broken".to_owned());
         }
         // Lines of other runs were between those of one run.
         if !is_of_run && record.seq != self.lines {

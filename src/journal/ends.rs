@@ -17,21 +17,16 @@ use protocol::Outcome;
 /// The beginnings of the events that end a run or resume it, as every build writes them.
 const MARKS: [&str; 2] = ["\"event\":{\"type\":\"stopped\"", "\"event\":{\"type\":\"resumed\""];
 
-/// A line that says whether its run has ended.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct EndLine {
-    /// The id of the run.
-    pub run: String,
-    /// The SHA-256 of the line, if the run has ended; `None` for a run that was interrupted or goes on.
-    pub head: Option<Digest>,
-}
-
-/// Passes each line that ends a run or resumes it to `each`. Returns the lines that are missing before others.
+/// Passes the run of each line that ends a run or resumes it to `each`, with the SHA-256 of the line if the run has ended, or `None` if it
+/// was interrupted or resumed. Returns the lines that are missing before others.
 ///
 /// # Errors
 ///
 /// [`JournalError::Io`], and [`JournalError::Damaged`] for a line that is too long.
-pub fn read_ends(path: &Path, mut each: impl FnMut(EndLine)) -> Result<RemovedLines, JournalError> {
+pub fn read_ends(
+    path: &Path,
+    mut each: impl FnMut(String, Option<Digest>),
+) -> Result<RemovedLines, JournalError> {
     let file = open_own(path).map_err(|why| JournalError::reading(path, 1, why))?;
     let mut lines = BufReader::with_capacity(1 << 16, file);
     let (mut line, mut removed) = (Vec::new(), RemovedLines::default());
@@ -52,7 +47,7 @@ pub fn read_ends(path: &Path, mut each: impl FnMut(EndLine)) -> Result<RemovedLi
         if is_marked && let Ok(record) = serde_json::from_slice::<Record>(&line) {
             let has_ended =
                 matches!(&record.event, Entry::Stopped { outcome } if *outcome != Outcome::Interrupted);
-            each(EndLine { run: record.run, head: has_ended.then(|| Digest::new(&line)) });
+            each(record.run, if has_ended { Some(Digest::new(&line)) } else { None });
         }
     }
 }
@@ -83,16 +78,14 @@ mod tests {
         let text = String::from_utf8(text).unwrap();
         std::fs::write(&path, format!("{text}{{\"torn\":")).unwrap();
         let mut found = Vec::new();
-        let removed = read_ends(&path, |end| found.push(end)).unwrap();
+        let removed = read_ends(&path, |run, head| found.push((run, head))).unwrap();
         let lines: Vec<&str> = text.lines().collect();
-        let end = |run: &str, line: Option<&str>| EndLine {
-            run: run.to_owned(),
-            head: line.map(|line| Digest::new(line.as_bytes())),
-        };
+        let end =
+            |run: &str, line: Option<&str>| (run.to_owned(), line.map(|line| Digest::new(line.as_bytes())));
         assert_eq!(found, [end("a", Some(lines[0])), end("b", None), end("c", Some(lines[2]))]);
         assert_eq!(removed, RemovedLines::default());
         std::fs::write(&path, format!("{}\n", lines[2])).unwrap();
-        let removed = read_ends(&path, |_| {}).unwrap();
+        let removed = read_ends(&path, |_, _| {}).unwrap();
         assert_eq!((removed.places, removed.lines), (1, 2));
     }
 }

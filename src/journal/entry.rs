@@ -84,11 +84,14 @@ pub enum Entry {
 /// Returns the time between two time stamps, or zero if the clock was set back in between. An unreadable time stamp
 /// counts as 1970.
 pub(crate) fn between(started_at: &str, ended_at: &str) -> Duration {
-    let time = |text: &str| humantime::parse_rfc3339(text).unwrap_or(SystemTime::UNIX_EPOCH);
-    time(ended_at).duration_since(time(started_at)).unwrap_or(Duration::ZERO)
+    parse_time(ended_at).duration_since(parse_time(started_at)).unwrap_or(Duration::ZERO)
 }
 
-/// The complete specification that a run starts from.
+fn parse_time(text: &str) -> SystemTime {
+    humantime::parse_rfc3339(text).unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
+/// The complete specification of a run, from its preparation on: its first record holds it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunSpec {
@@ -144,7 +147,8 @@ pub struct InBatch {
     /// The model as the user named it; empty if the roleset or the server chose it.
     pub model: String,
     /// The SHA-256 of the run's origin: its task line, its roleset and its parameters.
-    pub made_of: Digest,
+    #[serde(rename = "made_of")]
+    pub fingerprint: Digest,
     /// The name of the run's arm, which separates settings of the same roleset and model; empty without one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub arm: String,
@@ -188,20 +192,18 @@ pub struct Limits {
 impl Limits {
     /// Returns the stricter of two limits for each resource.
     pub fn stricter(self, others: Self) -> Self {
-        let least = |one: Option<u64>, other: Option<u64>| one.into_iter().chain(other).min();
         Self {
-            tokens_total_max: least(self.tokens_total_max, others.tokens_total_max),
-            cost_micro_usd_max: least(self.cost_micro_usd_max, others.cost_micro_usd_max),
-            deadline_ms: least(self.deadline_ms, others.deadline_ms),
+            tokens_total_max: stricter_limit(self.tokens_total_max, others.tokens_total_max),
+            cost_micro_usd_max: stricter_limit(self.cost_micro_usd_max, others.cost_micro_usd_max),
+            deadline_ms: stricter_limit(self.deadline_ms, others.deadline_ms),
         }
     }
 
     /// Returns the limits on tokens and cost of so many runs together.
     pub fn times(self, runs: u64) -> Self {
-        let times = |limit: Option<u64>| limit.map(|limit| limit.saturating_mul(runs));
         Self {
-            tokens_total_max: times(self.tokens_total_max),
-            cost_micro_usd_max: times(self.cost_micro_usd_max),
+            tokens_total_max: self.tokens_total_max.map(|limit| limit.saturating_mul(runs)),
+            cost_micro_usd_max: self.cost_micro_usd_max.map(|limit| limit.saturating_mul(runs)),
             deadline_ms: None,
         }
     }
@@ -210,6 +212,10 @@ impl Limits {
     pub fn on_resources(self) -> RunLimits {
         RunLimits { tokens: self.tokens_total_max, cost_micro_usd: self.cost_micro_usd_max }
     }
+}
+
+fn stricter_limit(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    one.into_iter().chain(other).min()
 }
 
 /// A call that is about to be made.

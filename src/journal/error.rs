@@ -60,6 +60,11 @@ pub enum JournalError {
 }
 
 impl JournalError {
+    /// Returns the error of an action on a file or folder.
+    pub(super) fn io(action: &'static str, path: &Path, source: std::io::Error) -> Self {
+        Self::Io { action, path: path.to_owned(), source }
+    }
+
     /// Returns the error of reading the line of this number, from 1, of the file at `path`.
     pub(super) fn reading(path: &Path, line: u64, source: std::io::Error) -> Self {
         let path = path.to_owned();

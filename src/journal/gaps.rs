@@ -6,11 +6,12 @@
 //! Only the folder of a server that removes old runs has such a list, and its manifest says so. Anywhere else a list is damage: it would
 //! cut chosen runs out of a batch.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{BATCH_FILE, JournalError, VERSION};
 use crate::files::{Replacement, SMALL_BYTES_MAX, read_own};
@@ -58,15 +59,8 @@ impl RemovedLines {
     }
 }
 
-/// The part of a manifest that says whether a server removes old runs.
-#[derive(Deserialize)]
-struct RemovalNote {
-    #[serde(default)]
-    removes_runs: bool,
-}
-
 /// A place where lines were removed.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Gap {
     /// The number of the line behind it, as the line states it.
@@ -75,17 +69,19 @@ struct Gap {
     prev: Digest,
 }
 
-/// The file beside the journal.
-#[derive(Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-struct GapList {
+/// The gaps of one journal, in the form of the file beside it: ordered by the lines behind them.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, expecting = "struct GapList")]
+pub(super) struct Gaps {
     v: u32,
-    gaps: Vec<Gap>,
+    gaps: BTreeSet<Gap>,
 }
 
-/// The gaps of one journal.
-#[derive(Debug, Default)]
-pub(super) struct Gaps(HashSet<Gap>);
+impl Default for Gaps {
+    fn default() -> Self {
+        Self { v: VERSION, gaps: BTreeSet::new() }
+    }
+}
 
 impl Gaps {
     /// Reads the gaps of the journal at `path`, which has none unless there is a list beside it.
@@ -103,31 +99,27 @@ impl Gaps {
         if rule == GapRule::OfServer && !has_removals(path) {
             return Err(JournalError::Damaged { path: list, line: 1, why: OF_NO_SERVER.to_owned() });
         }
-        match serde_json::from_slice(&bytes) {
-            Ok(GapList { v: VERSION, gaps }) => Ok(Self(gaps.into_iter().collect())),
-            Ok(GapList { v, .. }) => {
-                let why = format!("its format is version {v}; this program reads version {VERSION}");
-                Err(JournalError::Damaged { path: list, line: 1, why })
-            }
-            Err(why) => Err(JournalError::Damaged { path: list, line: 1, why: why.to_string() }),
-        }
+        let why = match serde_json::from_slice::<Self>(&bytes) {
+            Ok(gaps) if gaps.v == VERSION => return Ok(gaps),
+            Ok(Self { v, .. }) => format!("its format is version {v}; this program reads version {VERSION}"),
+            Err(why) => why.to_string(),
+        };
+        Err(JournalError::Damaged { path: list, line: 1, why })
     }
 
     /// Returns whether lines were removed before the line with this number, which followed from this digest.
     pub(super) fn are_before(&self, seq: u64, prev: Digest) -> bool {
-        self.0.contains(&Gap { seq, prev })
+        self.gaps.contains(&Gap { seq, prev })
     }
 
     /// Adds the gap before the line with this number, which followed from this digest.
     pub(super) fn add(&mut self, seq: u64, prev: Digest) {
-        self.0.insert(Gap { seq, prev });
+        self.gaps.insert(Gap { seq, prev });
     }
 
     /// Writes the list of this journal, durably.
-    pub(super) fn write(self, journal: &Path) -> std::io::Result<()> {
-        let mut gaps: Vec<Gap> = self.0.into_iter().collect();
-        gaps.sort_by_key(|gap| gap.seq);
-        let text = serde_json::to_string(&GapList { v: VERSION, gaps })? + "\n";
+    pub(super) fn write(&self, journal: &Path) -> std::io::Result<()> {
+        let text = serde_json::to_string(self)? + "\n";
         let mut list = Replacement::of(&list_of(journal))?;
         list.write_all(text.as_bytes())?;
         list.commit()
@@ -136,9 +128,8 @@ impl Gaps {
 
 /// Returns whether the manifest beside the journal at `path` says that a server removes old runs.
 pub fn has_removals(path: &Path) -> bool {
-    let manifest = read_own(&path.with_file_name(BATCH_FILE), SMALL_BYTES_MAX);
-    let note = manifest.ok().and_then(|bytes| serde_json::from_slice::<RemovalNote>(&bytes).ok());
-    note.is_some_and(|note| note.removes_runs)
+    let Ok(bytes) = read_own(&path.with_file_name(BATCH_FILE), SMALL_BYTES_MAX) else { return false };
+    serde_json::from_slice::<Value>(&bytes).is_ok_and(|manifest| manifest["removes_runs"] == true)
 }
 
 /// Returns the path of the list of gaps: that of the journal with the ending `gaps.json`.

@@ -37,7 +37,7 @@ mod run_places;
 mod shared;
 mod writer;
 
-pub use ends::{EndLine, read_ends};
+pub use ends::read_ends;
 pub(crate) use entry::between;
 pub use entry::{
     Asked, Entry, Executed, Executor, Found, InBatch, InSession, LeftOut, Library, Limits, Record, Replied,

@@ -45,7 +45,7 @@ pub struct PlacedRecord {
 
 /// The result of a walk through a file.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Walked {
+pub(super) struct ReadLines {
     pub(super) chain: Chain,
     /// The number of whole lines in the file.
     pub(super) lines: u64,
@@ -86,7 +86,7 @@ pub fn read_from<E: DeserializeOwned>(lines: impl Read, path: &Path) -> Result<J
             "the journal has no complete record, so no model was called yet; start the run again".to_owned();
         return Err(JournalError::Damaged { path: path.to_owned(), line: 1, why });
     }
-    let Walked { chain, whole_bytes, torn_bytes, .. } = walked;
+    let ReadLines { chain, whole_bytes, torn_bytes, .. } = walked;
     let is_excerpt = records[0].run_prev.is_some();
     Ok(Journal { path: path.to_owned(), records, head: chain.head, whole_bytes, torn_bytes, is_excerpt })
 }
@@ -126,9 +126,9 @@ pub(super) fn walk<E: DeserializeOwned>(
     mut by: Links,
     gaps: &Gaps,
     mut each: impl FnMut(Record<E>, PlacedRecord) -> Result<(), String>,
-) -> Result<Walked, JournalError> {
+) -> Result<ReadLines, JournalError> {
     let mut lines = BufReader::with_capacity(1 << 16, file);
-    let (mut line, mut walked) = (Vec::new(), Walked::default());
+    let (mut line, mut walked) = (Vec::new(), ReadLines::default());
     loop {
         line.clear();
         let number = walked.lines + 1;
@@ -138,19 +138,23 @@ pub(super) fn walk<E: DeserializeOwned>(
             walked.torn_bytes = count as u64;
             return Ok(walked);
         }
-        let damaged = |why: String| JournalError::Damaged { path: path.to_owned(), line: number, why };
-        check_build(&line, path)?;
+        require_build(&line, path)?;
         let before = walked.chain.lines;
-        let record = walked.chain.check(&line, by, gaps).map_err(damaged)?;
+        let record = walked.chain.check(&line, by, gaps).map_err(|why| damaged(path, number, why))?;
         walked.removed.add(walked.chain.lines - before - 1);
         if by == Links::AsFirst {
             by = if record.run_prev.is_some() { Links::OfRun } else { Links::OfFile };
         }
         let (offset, bytes, sha256) = (walked.whole_bytes, line.len(), walked.chain.head);
-        each(record, PlacedRecord { number, offset, bytes, sha256 }).map_err(damaged)?;
+        let placed = PlacedRecord { number, offset, bytes, sha256 };
+        each(record, placed).map_err(|why| damaged(path, number, why))?;
         walked.lines = number;
         walked.whole_bytes += count as u64;
     }
+}
+
+fn damaged(path: &Path, line: u64, why: String) -> JournalError {
+    JournalError::Damaged { path: path.to_owned(), line, why }
 }
 
 /// Refuses a journal whose first line another build has written, without reading the rest.
@@ -166,12 +170,12 @@ pub fn require_own_build(path: &Path) -> Result<(), JournalError> {
     let limit = HEADER_BYTES_MAX as u64;
     let read = open_own(path).and_then(|file| file.take(limit).read_to_end(&mut header));
     read.map_err(|why| JournalError::reading(path, 1, why))?;
-    check_build(&header, path)
+    require_build(&header, path)
 }
 
 /// Refuses the opening record of another build.
-fn check_build(line: &[u8], path: &Path) -> Result<(), JournalError> {
-    match opened_by(line) {
+fn require_build(line: &[u8], path: &Path) -> Result<(), JournalError> {
+    match find_program(line) {
         Some(program) if program != PROGRAM => {
             Err(JournalError::OtherBuild { path: path.to_owned(), program: escape::terminal(program) })
         }
@@ -186,8 +190,9 @@ const OPENINGS: [&str; 2] =
 /// The most bytes in a line before its event.
 const HEADER_BYTES_MAX: usize = 512;
 
-/// Returns the program that an opening record names. The line is read as every build writes it, because another build may have other fields.
-fn opened_by(line: &[u8]) -> Option<&str> {
+/// Returns the program that an opening record names. The line is read as every build writes it, because another build may have other
+/// fields.
+fn find_program(line: &[u8]) -> Option<&str> {
     let header = take_header(line);
     let from = OPENINGS.iter().find_map(|opening| Some(header.find(opening)? + opening.len()))?;
     let (program, _) = header[from..].split_once('"')?;

@@ -33,9 +33,8 @@ use crypto::Digest;
 ///
 /// [`JournalError`]; the journal is then as it was.
 pub(super) fn remove(mut file: File, path: &Path, runs: &HashSet<String>) -> Result<u64, JournalError> {
-    let io = |source| JournalError::Io { action: "write beside", path: path.to_owned(), source };
-    file.rewind().map_err(io)?;
-    let mut new = Replacement::of(path).map_err(io)?;
+    file.rewind().map_err(|source| unwritable(path, source))?;
+    let mut new = Replacement::of(path).map_err(|source| unwritable(path, source))?;
     let (mut gaps, mut copied, mut removed) = (Gaps::default(), Ok(()), 0);
     // The number and the digest that the next line has without a gap: in the old file, and in the new one.
     let mut expected = [(0, Digest::ZERO); 2];
@@ -57,8 +56,13 @@ pub(super) fn remove(mut file: File, path: &Path, runs: &HashSet<String>) -> Res
         }
         Ok(())
     })?;
-    copied.and_then(|()| gaps.write(path)).and_then(|()| new.commit()).map_err(io)?;
+    let written = copied.and_then(|()| gaps.write(path)).and_then(|()| new.commit());
+    written.map_err(|source| unwritable(path, source))?;
     Ok(removed)
+}
+
+fn unwritable(path: &Path, source: std::io::Error) -> JournalError {
+    JournalError::io("write beside", path, source)
 }
 
 #[cfg(test)]

@@ -6,9 +6,9 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use serde::de::IgnoredAny;
 
-use super::JournalError;
+use super::{JournalError, Record};
 use crate::files::{GrowingFile, LinePlace, open_own};
 
 /// The most bytes that are read at a time, unless one line is longer.
@@ -20,13 +20,6 @@ pub struct RunPlaces {
     path: PathBuf,
     file: GrowingFile,
     lines: HashMap<String, Vec<LinePlace>>,
-}
-
-/// The part of a line that says whose it is.
-#[derive(Deserialize)]
-struct Whose<'a> {
-    #[serde(borrow)]
-    run: &'a str,
 }
 
 impl RunPlaces {
@@ -93,15 +86,12 @@ impl RunPlaces {
     /// Reads the places of the lines that were added since the last time.
     fn read_new(&mut self) -> Result<(), JournalError> {
         let Self { path, file, lines } = self;
-        let new = |place: LinePlace, line: &[u8]| {
-            let Whose { run } = serde_json::from_slice(line)?;
-            match lines.get_mut(run) {
-                Some(places) => places.push(place),
-                None => drop(lines.insert(run.to_owned(), vec![place])),
-            }
+        file.read_new(|place, line| {
+            let record: Record<IgnoredAny> = serde_json::from_slice(line)?;
+            lines.entry(record.run).or_default().push(place);
             Ok::<(), std::io::Error>(())
-        };
-        file.read_new(new).map_err(io(path))
+        })
+        .map_err(io(path))
     }
 }
 

@@ -55,7 +55,7 @@ struct Shared {
     file: File,
     /// The lock for writing: only its holder takes lines and writes them, so the file keeps the order of the chain.
     turn: Mutex<()>,
-    state: Mutex<State>,
+    state: Mutex<SharedState>,
     /// The number of lines of the chain that are written.
     written: watch::Sender<u64>,
     /// The signal that there is work to do.
@@ -63,19 +63,16 @@ struct Shared {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct SharedState {
     chain: Chain,
     /// The lines that are not written yet.
     pending: Vec<u8>,
     /// The runs that wait until all lines appended by now are durable.
-    waiting: Vec<oneshot::Sender<Result<(), Failure>>>,
+    waiting: Vec<oneshot::Sender<Result<(), Arc<std::io::Error>>>>,
     is_closed: bool,
     /// The reason why nothing more is written.
-    failure: Option<Failure>,
+    failure: Option<Arc<std::io::Error>>,
 }
-
-/// The reason why a file cannot be written.
-type Failure = (std::io::ErrorKind, String);
 
 /// A shared journal that is locked against other writers, and that has not been read yet.
 #[derive(Debug)]
@@ -113,12 +110,11 @@ impl LockedJournal {
     ///
     /// [`JournalError::Locked`] if another process has it, and [`JournalError::Io`].
     pub fn take(path: &Path) -> Result<Self, JournalError> {
-        check_own(path).map_err(|source| JournalError::Io {
-            action: "open",
-            path: path.to_owned(),
-            source,
-        })?;
-        let file = open_file(path)?.map_or_else(|| create_file(path), Ok)?;
+        check_own(path).map_err(|source| JournalError::io("open", path, source))?;
+        let file = match open_file(path)? {
+            Some(file) => file,
+            None => create_file(path)?,
+        };
         Ok(Self { file, path: path.to_owned() })
     }
 
@@ -152,9 +148,9 @@ impl SharedJournal {
     }
 
     fn start(file: File, path: PathBuf, chain: Chain) -> Result<Self, JournalError> {
-        let state = Mutex::new(State { chain, ..State::default() });
+        let state = Mutex::new(SharedState { chain, ..SharedState::default() });
         let shared = Arc::new(Shared {
-            path: path.clone(),
+            path,
             file,
             turn: Mutex::default(),
             state,
@@ -163,11 +159,9 @@ impl SharedJournal {
         });
         let of_thread = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("journal".to_owned());
-        let thread = thread.spawn(move || of_thread.write_all()).map_err(|source| JournalError::Io {
-            action: "start to write to",
-            path,
-            source,
-        })?;
+        let thread = thread
+            .spawn(move || of_thread.write_all())
+            .map_err(|source| JournalError::io("start to write to", &shared.path, source))?;
         Ok(Self { shared, thread: Some(thread) })
     }
 
@@ -205,7 +199,7 @@ impl RunWriter {
         if let Some(failure) = state.refusal() {
             return Err(self.shared.error(&failure));
         }
-        let State { chain, pending, .. } = &mut *state;
+        let SharedState { chain, pending, .. } = &mut *state;
         let record = chain
             .append(&self.run, Some(self.head), event, pending)
             .map_err(|source| self.shared.io(source))?;
@@ -256,42 +250,42 @@ impl RunWriter {
     }
 }
 
-impl State {
+impl SharedState {
     /// Returns the reason why nothing more is accepted, if there is one.
-    fn refusal(&self) -> Option<Failure> {
-        self.is_closed.then(|| self.failure.clone().unwrap_or_else(closed))
+    fn refusal(&self) -> Option<Arc<std::io::Error>> {
+        if self.is_closed { Some(self.failure.clone().unwrap_or_else(closed)) } else { None }
     }
 }
 
-fn closed() -> Failure {
-    (std::io::ErrorKind::BrokenPipe, "the journal is closed".to_owned())
+fn closed() -> Arc<std::io::Error> {
+    Arc::new(std::io::Error::new(std::io::ErrorKind::BrokenPipe, "the journal is closed"))
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SharedState> {
         // A panic while the lock was held has left nothing half changed: a line is added whole, or not at all.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn io(&self, source: std::io::Error) -> JournalError {
-        JournalError::Io { action: "write to", path: self.path.clone(), source }
+        JournalError::io("write to", &self.path, source)
     }
 
-    fn error(&self, (kind, why): &Failure) -> JournalError {
-        self.io(std::io::Error::new(*kind, why.clone()))
+    fn error(&self, failure: &std::io::Error) -> JournalError {
+        self.io(std::io::Error::new(failure.kind(), failure.to_string()))
     }
 
     /// Waits until there is something to write, and a little longer for runs that are about to add to it.
-    fn wait(&self, synced: Option<Instant>) -> MutexGuard<'_, State> {
-        let is_idle = |state: &mut State| state.waiting.is_empty() && !state.is_closed;
-        let state = self.work.wait_while(self.lock(), is_idle).unwrap_or_else(PoisonError::into_inner);
+    fn wait(&self, synced: Option<Instant>) -> MutexGuard<'_, SharedState> {
+        let state = self.work.wait_while(self.lock(), |state| state.waiting.is_empty() && !state.is_closed);
+        let state = state.unwrap_or_else(PoisonError::into_inner);
         let early = synced.map_or(Duration::ZERO, |synced| BETWEEN_SYNCS.saturating_sub(synced.elapsed()));
         let waited = self.work.wait_timeout_while(state, early, |state| !state.is_closed);
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
     /// Writes the lines that have come. Lines that another thread took before are written when this returns.
-    fn write_pending(&self) -> Result<(), Failure> {
+    fn write_pending(&self) -> Result<(), Arc<std::io::Error>> {
         // A panic never leaves a line half written.
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let mut state = self.lock();
@@ -300,16 +294,16 @@ impl Shared {
         }
         let (lines, count) = (std::mem::take(&mut state.pending), state.chain.lines);
         drop(state);
-        (&self.file).write_all(&lines).map_err(|why| self.fail(&why))?;
+        (&self.file).write_all(&lines).map_err(|why| self.fail(why))?;
         self.written.send_replace(count);
         Ok(())
     }
 
     /// Closes the journal to further lines: a line after the failed one would leave a gap.
-    fn fail(&self, why: &std::io::Error) -> Failure {
+    fn fail(&self, why: std::io::Error) -> Arc<std::io::Error> {
         let mut state = self.lock();
         state.is_closed = true;
-        let failure = state.failure.get_or_insert((why.kind(), why.to_string())).clone();
+        let failure = state.failure.get_or_insert_with(|| Arc::new(why)).clone();
         drop(state);
         self.work.notify_one();
         failure
@@ -323,8 +317,8 @@ impl Shared {
             let waiting = std::mem::take(&mut state.waiting);
             is_open = !state.is_closed;
             drop(state);
-            let sync = || self.file.sync_data().map_err(|why| self.fail(&why));
-            let done = self.write_pending().and_then(|()| sync());
+            let done = self.write_pending();
+            let done = done.and_then(|()| self.file.sync_data().map_err(|why| self.fail(why)));
             synced = Some(Instant::now());
             let mut late = Vec::new();
             if done.is_err() {

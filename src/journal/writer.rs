@@ -52,14 +52,12 @@ impl Writer {
     /// [`JournalError::Io`].
     pub fn reopen<E: DeserializeOwned>(dir: &Path) -> Result<(Self, Journal<E>), JournalError> {
         let path = dir.join(FILE_NAME);
-        let file = open_file(&path)?.ok_or_else(|| JournalError::Io {
-            action: "open",
-            path: path.clone(),
-            source: ErrorKind::NotFound.into(),
-        })?;
+        let Some(file) = open_file(&path)? else {
+            return Err(JournalError::io("open", &path, ErrorKind::NotFound.into()));
+        };
         // Only the writer of a run's journal writes the other files of its folder.
         remove_unfinished(dir);
-        Self::go_on(file, path)
+        Self::continue_file(file, path)
     }
 
     /// Opens the journal in the folder `dir` to continue it. If there is no journal with a whole record, a new one is
@@ -70,17 +68,14 @@ impl Writer {
     /// The errors of [`Writer::create`] and [`Writer::reopen`].
     pub fn open<E: DeserializeOwned>(dir: &Path, run: &str) -> Result<(Self, Vec<Record<E>>), JournalError> {
         let path = dir.join(FILE_NAME);
-        let io = |action| {
-            let path = path.clone();
-            move |source| JournalError::Io { action, path, source }
-        };
         let Some(file) = open_file(&path)? else { return Ok((Self::create(dir, run)?, Vec::new())) };
-        if !std::fs::read(&path).map_err(io("read"))?.contains(&b'\n') {
-            file.set_len(0).map_err(io("empty"))?;
-            sync_folder(dir).map_err(io("sync the folder of"))?;
+        let text = std::fs::read(&path).map_err(|why| JournalError::io("read", &path, why))?;
+        if !text.contains(&b'\n') {
+            file.set_len(0).map_err(|why| JournalError::io("empty", &path, why))?;
+            sync_folder(dir).map_err(|why| JournalError::io("sync the folder of", &path, why))?;
             return Ok((Self::at(file, path, run.to_owned(), Chain::default()), Vec::new()));
         }
-        let (writer, journal) = Self::go_on(file, path)?;
+        let (writer, journal) = Self::continue_file(file, path)?;
         Ok((writer, journal.records))
     }
 
@@ -89,7 +84,10 @@ impl Writer {
     }
 
     /// Continues a file that is locked.
-    fn go_on<E: DeserializeOwned>(mut file: File, path: PathBuf) -> Result<(Self, Journal<E>), JournalError> {
+    fn continue_file<E: DeserializeOwned>(
+        mut file: File,
+        path: PathBuf,
+    ) -> Result<(Self, Journal<E>), JournalError> {
         let journal: Journal<E> = read(&path)?;
         if journal.is_excerpt {
             return Err(JournalError::Excerpt { path });
@@ -107,11 +105,11 @@ impl Writer {
     ///
     /// [`JournalError::Io`].
     pub fn append<E: Serialize>(&mut self, event: E) -> Result<Record<E>, JournalError> {
-        let io = |source| JournalError::Io { action: "write to", path: self.path.clone(), source };
         self.line.clear();
         let mut chain = self.chain;
-        let record = chain.append(&self.run, None, event, &mut self.line).map_err(io)?;
-        self.file.write_all(&self.line).map_err(io)?;
+        let appended = chain.append(&self.run, None, event, &mut self.line);
+        let record = appended.map_err(|why| JournalError::io("write to", &self.path, why))?;
+        self.file.write_all(&self.line).map_err(|why| JournalError::io("write to", &self.path, why))?;
         self.chain = chain;
         Ok(record)
     }
@@ -128,8 +126,7 @@ impl Writer {
     ///
     /// [`JournalError::Io`].
     pub fn sync(&self) -> Result<(), JournalError> {
-        let io = |source| JournalError::Io { action: "sync", path: self.path.clone(), source };
-        self.file.sync_data().map_err(io)
+        self.file.sync_data().map_err(|why| JournalError::io("sync", &self.path, why))
     }
 
     /// Returns the SHA-256 of the last line.
@@ -150,34 +147,33 @@ impl Drop for Writer {
 /// Creates a journal's file, locked, and its folder, private to the user.
 pub(super) fn create_file(path: &Path) -> Result<File, JournalError> {
     let dir = path.parent().unwrap_or(Path::new("."));
-    let io = |action| move |source| JournalError::Io { action, path: dir.to_owned(), source };
-    private_folder(dir).map_err(io("make the folder"))?;
+    private_folder(dir).map_err(|why| JournalError::io("make the folder", dir, why))?;
     let file = OpenOptions::new()
         .read(true)
         .append(true)
         .create_new(true)
         .mode(0o600)
         .open(path)
-        .map_err(io("make a journal in"))?;
+        .map_err(|why| JournalError::io("make a journal in", dir, why))?;
     lock(&file, path)?;
-    sync_folder(dir).map_err(io("sync the folder"))?;
+    sync_folder(dir).map_err(|why| JournalError::io("sync the folder", dir, why))?;
     Ok(file)
 }
 
 /// Opens a journal's file for reading and appending, locked; returns `None` if it does not exist.
 pub(super) fn open_file(path: &Path) -> Result<Option<File>, JournalError> {
-    let io = |source| JournalError::Io { action: "open", path: path.to_owned(), source };
     for _ in 0..REPLACED_MAX {
         let file = match OpenOptions::new().read(true).append(true).open(path) {
             Ok(file) => file,
             Err(why) if why.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(io(source)),
+            Err(why) => return Err(JournalError::io("open", path, why)),
         };
         // A pipe that is open for both directions would be read for ever.
         require_regular(&file).map_err(|why| JournalError::reading(path, 1, why))?;
         lock(&file, path)?;
         // The process that had the lock may have put another file in the place of this one.
-        let (own, now) = (file.metadata().map_err(io)?, path.metadata());
+        let own = file.metadata().map_err(|why| JournalError::io("open", path, why))?;
+        let now = path.metadata();
         if now.is_ok_and(|now| (now.dev(), now.ino()) == (own.dev(), own.ino())) {
             return Ok(Some(file));
         }
@@ -193,12 +189,12 @@ pub(super) fn settle(
     whole_bytes: u64,
     torn_bytes: u64,
 ) -> Result<(), JournalError> {
-    let io = |action| move |source| JournalError::Io { action, path: path.to_owned(), source };
     if torn_bytes > 0 {
-        file.set_len(whole_bytes).map_err(io("cut the torn last line of"))?;
-        file.seek(SeekFrom::End(0)).map_err(io("seek in"))?;
+        let cut = file.set_len(whole_bytes);
+        cut.map_err(|why| JournalError::io("cut the torn last line of", path, why))?;
+        file.seek(SeekFrom::End(0)).map_err(|why| JournalError::io("seek in", path, why))?;
     }
-    file.sync_data().map_err(io("sync"))
+    file.sync_data().map_err(|why| JournalError::io("sync", path, why))
 }
 
 fn lock(file: &File, path: &Path) -> Result<(), JournalError> {
@@ -211,7 +207,7 @@ fn lock(file: &File, path: &Path) -> Result<(), JournalError> {
                 return Err(JournalError::Locked { path: path.to_owned() });
             }
             (Err(TryLockError::Error(source)), _) => {
-                return Err(JournalError::Io { action: "lock", path: path.to_owned(), source });
+                return Err(JournalError::io("lock", path, source));
             }
         }
     }

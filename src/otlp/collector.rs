@@ -45,10 +45,9 @@ impl Collector {
     ///
     /// [`OtlpError::Address`] and [`OtlpError::Headers`].
     pub fn new(url: &str, headers: Option<&str>, has_content: bool) -> Result<Self, OtlpError> {
-        let wrong = |why: String| OtlpError::Address { url: url.to_owned(), why };
-        let mut place: Url = url.parse().map_err(|why| wrong(format!("{why}")))?;
+        let mut place: Url = url.parse().map_err(|why| wrong_address(url, &why))?;
         if !matches!(place.scheme(), "http" | "https") || place.host().is_none() {
-            return Err(wrong("it does not begin with http:// or https://".to_owned()));
+            return Err(wrong_address(url, &"it does not begin with http:// or https://"));
         }
         if !place.username().is_empty() || place.password().is_some() {
             let _ = (place.set_username(""), place.set_password(None));
@@ -59,7 +58,7 @@ impl Collector {
             let path = format!("{}/{PATH}", place.path().trim_end_matches('/'));
             place.set_path(&path);
         }
-        let client = plain_client(WAIT).map_err(|why| wrong(why.to_string()))?;
+        let client = plain_client(WAIT).map_err(|why| wrong_address(url, &why))?;
         let headers = headers.map(read_headers).transpose()?.unwrap_or_default();
         Ok(Self { client, url: place, headers, has_content })
     }
@@ -102,19 +101,28 @@ impl Collector {
 
 /// Reads headers as OpenTelemetry's variable writes them: `NAME=VALUE,…`, with percent encoding in values.
 fn read_headers(text: &str) -> Result<HeaderMap, OtlpError> {
-    let wrong = |why: &str| OtlpError::Headers { name: HEADERS_VARIABLE, why: why.to_owned() };
-    let pairs = text.split(',').map(str::trim).filter(|pair| !pair.is_empty());
-    let header = |pair: &str| {
-        let (name, value) = pair.split_once('=').ok_or_else(|| wrong("a part has no `=`"))?;
+    let mut headers = HeaderMap::new();
+    for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
+        let Some((name, value)) = pair.split_once('=') else {
+            return Err(wrong_headers("a part has no `=`"));
+        };
         let value = percent_encoding::percent_decode_str(value.trim()).collect::<Vec<u8>>();
         let mut value =
-            HeaderValue::from_bytes(&value).map_err(|_| wrong("a value is not one of a header"))?;
+            HeaderValue::from_bytes(&value).map_err(|_| wrong_headers("a value is not one of a header"))?;
         value.set_sensitive(true);
         let name = HeaderName::from_bytes(name.trim().as_bytes())
-            .map_err(|_| wrong("a name is not one of a header"))?;
-        Ok((name, value))
-    };
-    pairs.map(header).collect()
+            .map_err(|_| wrong_headers("a name is not one of a header"))?;
+        headers.append(name, value);
+    }
+    Ok(headers)
+}
+
+fn wrong_address(url: &str, why: &dyn std::fmt::Display) -> OtlpError {
+    OtlpError::Address { url: url.to_owned(), why: why.to_string() }
+}
+
+fn wrong_headers(why: &str) -> OtlpError {
+    OtlpError::Headers { name: HEADERS_VARIABLE, why: why.to_owned() }
 }
 
 #[cfg(test)]

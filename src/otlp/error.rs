@@ -12,25 +12,14 @@ pub enum OtlpError {
     Address {
         /// The address, as given.
         url: String,
-        /// The reason.
         why: String,
     },
     /// The variable with the headers cannot be read.
     #[error("the variable {name} is not NAME=VALUE,…: {why}")]
-    Headers {
-        /// The variable.
-        name: &'static str,
-        /// The reason.
-        why: String,
-    },
+    Headers { name: &'static str, why: String },
     /// The collector did not take the spans.
     #[error("the collector at {url} did not take the spans of a run: {why}")]
-    Refused {
-        /// The address.
-        url: String,
-        /// The reason.
-        why: String,
-    },
+    Refused { url: String, why: String },
     /// The records do not fit together.
     #[error(transparent)]
     Replay(#[from] ReplayError),

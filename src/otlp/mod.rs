@@ -15,5 +15,5 @@ mod spans;
 
 pub use collector::{Collector, HEADERS_VARIABLE};
 pub use error::OtlpError;
-pub use queue::{Sending, SpanQueue};
+pub use queue::{SpanQueue, SpanTask};
 pub use spans::spans;

@@ -30,10 +30,10 @@ impl SpanQueue {
     /// # Errors
     ///
     /// [`OtlpError::Journal`] if the journal cannot be opened.
-    pub fn start(path: &Path, collector: Collector) -> Result<(Self, Sending), OtlpError> {
+    pub fn start(path: &Path, collector: Collector) -> Result<(Self, SpanTask), OtlpError> {
         let places = RunPlaces::open(path)?;
         let (sender, runs) = mpsc::unbounded_channel();
-        Ok((Self(sender), Sending(tokio::spawn(send_all(places, runs, collector)))))
+        Ok((Self(sender), SpanTask(tokio::spawn(send_all(places, runs, collector)))))
     }
 
     /// Adds a run whose last record is in the journal.
@@ -45,9 +45,9 @@ impl SpanQueue {
 
 /// The task that sends spans.
 #[derive(Debug)]
-pub struct Sending(JoinHandle<()>);
+pub struct SpanTask(JoinHandle<()>);
 
-impl Sending {
+impl SpanTask {
     /// Waits until all spans are sent, for half a minute at most. All queues must be gone by then.
     pub async fn end(self) {
         let abort = self.0.abort_handle();
@@ -60,7 +60,7 @@ impl Sending {
 
 async fn send_all(mut places: RunPlaces, mut runs: mpsc::UnboundedReceiver<Uuid>, collector: Collector) {
     while let Some(run) = runs.recv().await {
-        let sent = match records_of(&mut places, run) {
+        let sent = match read_records(&mut places, run) {
             Ok(records) => collector.send(&records).await,
             Err(why) => Err(why),
         };
@@ -70,7 +70,7 @@ async fn send_all(mut places: RunPlaces, mut runs: mpsc::UnboundedReceiver<Uuid>
     }
 }
 
-fn records_of(places: &mut RunPlaces, run: Uuid) -> Result<Vec<Record>, OtlpError> {
+fn read_records(places: &mut RunPlaces, run: Uuid) -> Result<Vec<Record>, OtlpError> {
     let lines = places.all_lines_of(&run.to_string())?;
     Ok(read_from(&*lines, Path::new(RECORDS))?.records)
 }

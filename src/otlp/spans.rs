@@ -35,7 +35,7 @@ use protocol::{Ask, CallId, Finish, Message, Outcome, ProtocolParams as _};
 pub fn spans(records: &[Record], has_content: bool) -> Result<ExportTraceServiceRequest, ReplayError> {
     let first = records.first().ok_or(ReplayError { line: 1, why: Mismatch::NotOpened })?;
     let mut state = RunState::open(first).map_err(|why| ReplayError { line: 1, why })?;
-    let mut trace = RunTrace::new(&first.run, has_content);
+    let mut trace = SpanBuilder::new(&first.run, has_content);
     for record in &records[1..] {
         if let Entry::Asked(asked) = &record.event {
             // The prompt of a call is known until the call is on record.
@@ -48,7 +48,7 @@ pub fn spans(records: &[Record], has_content: bool) -> Result<ExportTraceService
     let last = records.last().unwrap_or(first);
     // No span has the head of the journal.
     let result = RunResult::new(&state, Digest::ZERO);
-    let run = trace.run_span(&state, &result, (&first.at, &last.at));
+    let run = trace.run_span(&state, &result, nanos(&first.at), nanos(&last.at));
     let agents = trace.agent_spans(&state);
     let spans: Vec<Span> = [run].into_iter().chain(agents).chain(trace.calls).collect();
     Ok(request(spans))
@@ -70,8 +70,8 @@ fn request(spans: Vec<Span>) -> ExportTraceServiceRequest {
     ExportTraceServiceRequest { resource_spans: vec![spans] }
 }
 
-/// The spans of a run, as far as it was followed.
-struct RunTrace<'a> {
+/// The spans of a run up to the last record that was added.
+struct SpanBuilder<'a> {
     run: &'a str,
     has_content: bool,
     calls: Vec<Span>,
@@ -82,7 +82,7 @@ struct RunTrace<'a> {
     events: Vec<SpanEvent>,
 }
 
-impl<'a> RunTrace<'a> {
+impl<'a> SpanBuilder<'a> {
     fn new(run: &'a str, has_content: bool) -> Self {
         Self {
             run,
@@ -111,7 +111,7 @@ impl<'a> RunTrace<'a> {
     fn take(&mut self, state: &RunState, record: &Record) {
         let at = nanos(&record.at);
         match &record.event {
-            Entry::Replied(replied) => self.replied(state, record, replied),
+            Entry::Replied(replied) => self.add_reply(state, record, replied),
             Entry::Executed(executed) => {
                 let is_check = matches!(executed.by, Executor::Command(_));
                 let what = if is_check { "check" } else { "program" };
@@ -119,12 +119,12 @@ impl<'a> RunTrace<'a> {
                 let attributes = vec![
                     text("consensus.execution", what),
                     text("consensus.end", &end.to_string()),
-                    truth("consensus.success", end.is_success()),
+                    boolean("consensus.success", end.is_success()),
                 ];
-                self.event(at, "consensus.execution", attributes);
+                self.add_event(at, "consensus.execution", attributes);
             }
             Entry::Resumed { program, .. } => {
-                self.event(at, "consensus.resumed", vec![text("consensus.program", program)]);
+                self.add_event(at, "consensus.resumed", vec![text("consensus.program", program)]);
             }
             Entry::Opened(_)
             | Entry::Asked(_)
@@ -134,26 +134,26 @@ impl<'a> RunTrace<'a> {
         }
     }
 
-    fn event(&mut self, at: u64, name: &str, attributes: Vec<KeyValue>) {
+    fn add_event(&mut self, at: u64, name: &str, attributes: Vec<KeyValue>) {
         let event =
             SpanEvent { time_unix_nano: at, name: name.to_owned(), attributes, ..SpanEvent::default() };
         self.events.push(event);
     }
 
-    fn replied(&mut self, state: &RunState, record: &Record, replied: &Replied) {
+    fn add_reply(&mut self, state: &RunState, record: &Record, replied: &Replied) {
         let (call, end) = (replied.call, nanos(&record.at));
         let (begin, prompt) = self.asked.remove(&call.to_string()).unwrap_or((end, None));
         let endpoint = state.endpoints().get(call.agent);
         let mut attributes = call_attributes(state, endpoint, call, replied);
         if let Some(ask) = &prompt {
-            attributes.push(whole("gen_ai.request.max_tokens", ask.max_tokens.into()));
+            attributes.push(integer("gen_ai.request.max_tokens", ask.max_tokens.into()));
         }
         if self.has_content {
             let messages = prompt.map(|ask| ask.messages.iter().map(|one| message(one)).collect::<Vec<_>>());
             attributes.extend(messages.map(|all| text("gen_ai.input.messages", &json!(all).to_string())));
-            let said =
+            let reply =
                 json!([{"role": "assistant", "parts": [{"type": "text", "content": replied.reply.text}]}]);
-            attributes.push(text("gen_ai.output.messages", &said.to_string()));
+            attributes.push(text("gen_ai.output.messages", &reply.to_string()));
         }
         let moments = self.agents.entry(call.agent).or_insert((begin, end));
         *moments = (moments.0.min(begin), moments.1.max(end));
@@ -172,29 +172,29 @@ impl<'a> RunTrace<'a> {
     }
 
     fn agent_spans(&self, state: &RunState) -> Vec<Span> {
-        let span = |(agent, (begin, end)): (&usize, &(u64, u64))| {
-            let name = state.agent_name(*agent);
-            Span {
+        let mut spans = Vec::new();
+        for (&agent, &(begin, end)) in &self.agents {
+            let name = state.agent_name(agent);
+            spans.push(Span {
                 trace_id: self.trace_id(),
-                span_id: self.agent_id(*agent),
+                span_id: self.agent_id(agent),
                 parent_span_id: self.span_id("run"),
                 name: format!("invoke_agent {name}"),
                 kind: SpanKind::Internal.into(),
-                start_time_unix_nano: *begin,
-                end_time_unix_nano: *end,
+                start_time_unix_nano: begin,
+                end_time_unix_nano: end,
                 attributes: vec![
                     text("gen_ai.operation.name", "invoke_agent"),
                     text("gen_ai.agent.name", name),
                 ],
                 ..Span::default()
-            }
-        };
-        self.agents.iter().map(span).collect()
+            });
+        }
+        spans
     }
 
-    fn run_span(&mut self, state: &RunState, result: &RunResult, (began, ended): (&str, &str)) -> Span {
+    fn run_span(&mut self, state: &RunState, result: &RunResult, begin: u64, end: u64) -> Span {
         let setup = &state.opened().setup;
-        let end = nanos(ended);
         let mut attributes = vec![
             text("gen_ai.operation.name", "invoke_workflow"),
             text("gen_ai.agent.name", &setup.roleset),
@@ -202,22 +202,21 @@ impl<'a> RunTrace<'a> {
             text("consensus.run", self.run),
             text("consensus.protocol", setup.params.protocol()),
             text("consensus.outcome", result.outcome.name()),
-            whole("consensus.rounds", result.rounds.into()),
-            whole("consensus.seed", setup.seed),
+            integer("consensus.rounds", result.rounds.into()),
+            integer("consensus.seed", setup.seed),
         ];
         attributes.extend(result.how.map(|how| text("consensus.how", how.name())));
         let mut evaluation = vec![
             text("gen_ai.evaluation.name", "agreement"),
             text("gen_ai.evaluation.score.label", result.outcome.name()),
         ];
-        evaluation.extend(
-            result
-                .confidence
-                .as_ref()
-                .map(|known| number("gen_ai.evaluation.score.value", known.value.value())),
-        );
-        evaluation.extend(result.reason.as_ref().map(|why| text("gen_ai.evaluation.explanation", why)));
-        self.event(end, "gen_ai.evaluation.result", evaluation);
+        if let Some(known) = &result.confidence {
+            evaluation.push(number("gen_ai.evaluation.score.value", known.value.value()));
+        }
+        if let Some(why) = &result.reason {
+            evaluation.push(text("gen_ai.evaluation.explanation", why));
+        }
+        self.add_event(end, "gen_ai.evaluation.result", evaluation);
         let status = match state.outcome() {
             Some(Outcome::Failed { cause }) => {
                 attributes.push(text("error.type", "failed"));
@@ -230,7 +229,7 @@ impl<'a> RunTrace<'a> {
             span_id: self.span_id("run"),
             name: format!("invoke_workflow {}", setup.roleset),
             kind: SpanKind::Internal.into(),
-            start_time_unix_nano: nanos(began),
+            start_time_unix_nano: begin,
             end_time_unix_nano: end,
             attributes,
             events: std::mem::take(&mut self.events),
@@ -256,28 +255,23 @@ fn call_attributes(
         text("gen_ai.operation.name", "chat"),
         text("gen_ai.agent.name", state.agent_name(call.agent)),
         text("consensus.call", &call.to_string()),
-        whole("gen_ai.usage.input_tokens", usage.prompt),
-        whole("gen_ai.usage.output_tokens", usage.completion),
-        whole("gen_ai.usage.cache_read.input_tokens", usage.cached),
+        integer("gen_ai.usage.input_tokens", usage.prompt),
+        integer("gen_ai.usage.output_tokens", usage.completion),
+        integer("gen_ai.usage.cache_read.input_tokens", usage.cached),
         list("gen_ai.response.finish_reasons", &[finish(replied.reply.finish)]),
-        whole("consensus.attempts", replied.attempts.into()),
+        integer("consensus.attempts", replied.attempts.into()),
     ];
     if let Some(endpoint) = endpoint {
         attributes.push(text("gen_ai.provider.name", provider(endpoint)));
         attributes.push(text("gen_ai.request.model", endpoint.model()));
         if let Some((host, port)) = server(endpoint) {
             attributes.push(text("server.address", &host));
-            attributes.extend(port.map(|port| whole("server.port", port.into())));
+            attributes.extend(port.map(|port| integer("server.port", port.into())));
         }
     }
-    attributes.extend(
-        state
-            .opened()
-            .setup
-            .everybody()
-            .nth(call.agent)
-            .map(|agent| number("gen_ai.request.temperature", agent.temperature)),
-    );
+    if let Some(agent) = state.opened().setup.everybody().nth(call.agent) {
+        attributes.push(number("gen_ai.request.temperature", agent.temperature));
+    }
     attributes
 }
 
@@ -285,8 +279,8 @@ fn call_attributes(
 fn provider(endpoint: &Endpoint) -> &str {
     match endpoint {
         Endpoint::Bedrock(_) => "aws.bedrock",
-        Endpoint::Mock(_) => "mock",
-        Endpoint::Bank(_) => "bank",
+        Endpoint::Mock { .. } => "mock",
+        Endpoint::Bank { .. } => "bank",
         // Whatever serves the interface of OpenAI.
         Endpoint::OpenAi(known) if known.provider().is_empty() => "openai",
         Endpoint::OpenAi(known) => known.provider(),
@@ -327,7 +321,7 @@ fn text(key: &str, value: &str) -> KeyValue {
     attribute(key, OneValue::StringValue(value.to_owned()))
 }
 
-fn whole(key: &str, value: u64) -> KeyValue {
+fn integer(key: &str, value: u64) -> KeyValue {
     attribute(key, OneValue::IntValue(i64::try_from(value).unwrap_or(i64::MAX)))
 }
 
@@ -335,11 +329,12 @@ fn number(key: &str, value: f64) -> KeyValue {
     attribute(key, OneValue::DoubleValue(value))
 }
 
-fn truth(key: &str, value: bool) -> KeyValue {
+fn boolean(key: &str, value: bool) -> KeyValue {
     attribute(key, OneValue::BoolValue(value))
 }
 
 fn list(key: &str, values: &[&str]) -> KeyValue {
-    let one = |value: &&str| AnyValue { value: Some(OneValue::StringValue((*value).to_owned())) };
-    attribute(key, OneValue::ArrayValue(ArrayValue { values: values.iter().map(one).collect() }))
+    let values = values.iter().map(|value| OneValue::StringValue((*value).to_owned()));
+    let values = values.map(|value| AnyValue { value: Some(value) }).collect();
+    attribute(key, OneValue::ArrayValue(ArrayValue { values }))
 }

@@ -33,7 +33,7 @@ impl Blocks {
     pub fn new(transcript: &str) -> Self {
         let mut parts: Vec<Block> = Vec::new();
         for line in transcript.lines() {
-            let (kind, text) = block(line);
+            let (kind, text) = classify_line(line);
             match parts.last_mut() {
                 Some(last) if last.kind == kind && kind != BlockKind::Heading => {
                     last.text.push('\n');
@@ -46,7 +46,7 @@ impl Blocks {
         for part in &mut parts {
             let text = part.text.trim_matches('\n');
             part.text = match part.kind {
-                BlockKind::Plain => escape::terminal(&bare(text)),
+                BlockKind::Plain => escape::terminal(&strip_marks(text)),
                 BlockKind::Heading | BlockKind::Quote => escape::terminal(text),
             };
         }
@@ -55,23 +55,22 @@ impl Blocks {
 }
 
 /// Returns words without the marks of Markdown, and without empty lines.
-fn bare(text: &str) -> String {
+fn strip_marks(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.trim().is_empty());
     let lines: Vec<&str> = lines.map(|line| line.strip_prefix("- ").unwrap_or(line)).collect();
     lines.join("\n").replace("**", "")
 }
 
-fn block(line: &str) -> (BlockKind, &str) {
+fn classify_line(line: &str) -> (BlockKind, &str) {
     if let Some(text) = line.strip_prefix('>') {
         return (BlockKind::Quote, text.strip_prefix(' ').unwrap_or(text));
     }
-    let heading = line.strip_prefix("## ").or_else(|| line.strip_prefix("# "));
-    let plain = || {
-        // An emphasis of a whole line says nothing on a page that sets quotes apart.
-        let bare = line.strip_prefix('*').and_then(|line| line.strip_suffix('*'));
-        (BlockKind::Plain, bare.unwrap_or(line))
-    };
-    heading.map_or_else(plain, |text| (BlockKind::Heading, text))
+    if let Some(text) = line.strip_prefix("## ").or_else(|| line.strip_prefix("# ")) {
+        return (BlockKind::Heading, text);
+    }
+    // An emphasis of a whole line says nothing on a page that sets quotes apart.
+    let text = line.strip_prefix('*').and_then(|line| line.strip_suffix('*'));
+    (BlockKind::Plain, text.unwrap_or(line))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 use serde::Serialize;
 
 /// The distance, in percent of either axis, below which the labels of two points overlap on a small screen.
-const NEAR: (f64, f64) = (6.0, 6.0);
+const NEAR: f64 = 6.0;
 
 /// A figure and its interval, in percent of its axis.
 #[derive(Debug, Serialize)]
@@ -26,12 +26,17 @@ pub fn point_labels(places: &[Option<(f64, f64)>]) -> Vec<String> {
     let mut labels: Vec<Vec<String>> = vec![Vec::new(); places.len()];
     for (index, place) in places.iter().enumerate() {
         let Some((x, y)) = place else { continue };
-        let is_near = |at: &usize| {
-            let near =
-                |(other_x, other_y): (f64, f64)| (other_x - x).abs() < NEAR.0 && (other_y - y).abs() < NEAR.1;
-            !labels[*at].is_empty() && places[*at].is_some_and(near)
-        };
-        let at = (0..index).find(is_near).unwrap_or(index);
+        let mut at = index;
+        for (other, numbers) in labels[..index].iter().enumerate() {
+            if let Some((other_x, other_y)) = places[other]
+                && !numbers.is_empty()
+                && (other_x - x).abs() < NEAR
+                && (other_y - y).abs() < NEAR
+            {
+                at = other;
+                break;
+            }
+        }
         labels[at].push((index + 1).to_string());
     }
     labels.into_iter().map(|numbers| numbers.join(", ")).collect()

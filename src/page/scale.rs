@@ -10,7 +10,6 @@ use serde::Serialize;
 pub struct Tick {
     /// The position, in percent of the axis.
     pub at: f64,
-    /// The number.
     pub label: String,
 }
 
@@ -47,9 +46,8 @@ impl Scale {
     /// Returns the lines of the axis.
     pub fn ticks(&self) -> Vec<Tick> {
         let values = std::iter::successors(Some(self.low), |value| Some(value + self.step));
-        let is_within = |value: &f64| *value <= self.high + self.step / 2.0;
-        let tick = |value| Tick { at: self.at(value), label: brief(value, self.step) };
-        values.take_while(is_within).map(tick).collect()
+        let values = values.take_while(|value| *value <= self.high + self.step / 2.0);
+        values.map(|value| Tick { at: self.at(value), label: brief(value, self.step) }).collect()
     }
 }
 
@@ -82,11 +80,8 @@ impl LogScale {
     pub fn ticks(&self) -> Vec<Tick> {
         let factors: &[f64] = if self.high / self.low > 100.0 { &[1.0] } else { &[1.0, 2.0, 5.0] };
         let figures = POWERS.flat_map(|power| factors.iter().map(move |factor| factor * 10f64.powi(power)));
-        let is_within = |figure: &f64| (self.low..=self.high).contains(figure);
-        figures
-            .filter(is_within)
-            .map(|figure| Tick { at: self.at(figure), label: brief(figure, figure) })
-            .collect()
+        let figures = figures.filter(|figure| (self.low..=self.high).contains(figure));
+        figures.map(|figure| Tick { at: self.at(figure), label: brief(figure, figure) }).collect()
     }
 }
 

@@ -28,7 +28,7 @@ fn children_of(parent: Pid) -> Vec<Pid> {
 }
 
 /// Returns all descendants of this process, parents before their children.
-pub(super) fn all() -> Vec<Pid> {
+pub(super) fn all_descendants() -> Vec<Pid> {
     let mut found = children();
     let mut next = 0;
     while let Some(parent) = found.get(next).copied() {
@@ -45,7 +45,7 @@ pub(super) fn all() -> Vec<Pid> {
 /// mappings.
 pub(super) fn use_more_than(max: u64, shared: u64) -> bool {
     let Some(left) = max.checked_sub(shared) else { return true };
-    let all = all();
+    let all = all_descendants();
     // The resident memory counts a page once for each process that shares it. The exact share takes long to find, and a
     // process can hide it.
     sum(&all, resident) > left && sum(&all, |process| share(process).or_else(|| resident(process))) > left
@@ -59,7 +59,7 @@ pub(super) fn use_more_than(max: u64, shared: u64) -> bool {
 pub(super) fn shared_size() -> u64 {
     let mut pieces = BTreeMap::new();
     let mut hidden = 0_u64;
-    for process in all() {
+    for process in all_descendants() {
         match File::open(format!("/proc/{process}/maps")) {
             Ok(maps) => add_shared(&process, BufReader::new(maps), &mut pieces),
             Err(why) if why.kind() == ErrorKind::PermissionDenied => {
@@ -76,13 +76,35 @@ pub(super) fn shared_size() -> u64 {
 fn add_shared(process: &Pid, maps: impl BufRead, pieces: &mut BTreeMap<String, u64>) {
     // A name in the list need not be UTF-8.
     for line in maps.split(b'\n').map_while(Result::ok) {
-        let Some(mapping) = SharedMapping::parse(&String::from_utf8_lossy(&line)) else { continue };
-        let SharedMapping { piece, start, end, size } = mapping;
-        let whole = std::fs::metadata(format!("/proc/{process}/map_files/{start:x}-{end:x}"));
-        let whole = whole.as_ref().map_or(0, Metadata::len);
-        let known = pieces.entry(piece).or_default();
-        *known = whole.max(size).max(*known);
+        // A mapping of any other kind adds nothing.
+        let _ = add_mapping(process, &String::from_utf8_lossy(&line), pieces);
     }
+}
+
+/// Adds the memory of a line of `/proc/PID/maps`, if processes share it without a file. Returns `None` if they do not.
+fn add_mapping(process: &Pid, line: &str, pieces: &mut BTreeMap<String, u64>) -> Option<()> {
+    let mut fields = line.split_ascii_whitespace();
+    let range = fields.next()?;
+    let rights = fields.next()?;
+    let offset = u64::from_str_radix(fields.next()?, 16).ok()?;
+    let (device, inode) = (fields.next()?, fields.next()?);
+    let name = fields.next().unwrap_or_default();
+    // A process may give such memory a name, and no other memory gets a name of this form.
+    let has_no_file = matches!(name, "" | "/dev/zero") || name.starts_with("[anon_shmem:");
+    if !rights.ends_with('s') || !has_no_file {
+        return None;
+    }
+    let (start, end) = range.split_once('-')?;
+    let (start, end) = (u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?);
+    // The mapping may be a part of the memory, and shows it up to its own end.
+    let shown = end.saturating_sub(start).saturating_add(offset);
+    let whole = std::fs::metadata(format!("/proc/{process}/map_files/{start:x}-{end:x}"));
+    let whole = whole.as_ref().map_or(0, Metadata::len);
+    // The key identifies the memory for every process that has a part of it mapped.
+    let piece = if inode == "0" { range.to_owned() } else { format!("{device} {inode}") };
+    let known = pieces.entry(piece).or_default();
+    *known = whole.max(shown).max(*known);
+    Some(())
 }
 
 /// Returns the most memory that a process can share if it keeps its mappings from this process: all but its own data.
@@ -97,37 +119,6 @@ fn most_hidden(process: &Pid) -> u64 {
     }
     let mapped = in_statm(process, MAPPED).unwrap_or(0);
     mapped.saturating_sub(in_statm(process, DATA).unwrap_or(0))
-}
-
-/// A mapping of memory that processes share without a file.
-struct SharedMapping {
-    /// What identifies the memory, for every process that has a part of it mapped.
-    piece: String,
-    start: u64,
-    end: u64,
-    /// The size of the memory, as far as this mapping shows it.
-    size: u64,
-}
-
-impl SharedMapping {
-    /// Reads a line of `/proc/PID/maps`. Returns `None` for a mapping of any other kind.
-    fn parse(line: &str) -> Option<Self> {
-        let mut fields = line.split_ascii_whitespace();
-        let range = fields.next()?;
-        let rights = fields.next()?;
-        let offset = u64::from_str_radix(fields.next()?, 16).ok()?;
-        let (device, inode) = (fields.next()?, fields.next()?);
-        let name = fields.next().unwrap_or_default();
-        // A process may give such memory a name, and no other memory gets a name of this form.
-        let has_no_file = matches!(name, "" | "/dev/zero") || name.starts_with("[anon_shmem:");
-        if !rights.ends_with('s') || !has_no_file {
-            return None;
-        }
-        let (start, end) = range.split_once('-')?;
-        let (start, end) = (u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?);
-        let piece = if inode == "0" { range.to_owned() } else { format!("{device} {inode}") };
-        Some(Self { piece, start, end, size: end.saturating_sub(start).saturating_add(offset) })
-    }
 }
 
 fn resident(process: &Pid) -> Option<u64> {
@@ -147,12 +138,14 @@ fn share(process: &Pid) -> Option<u64> {
 /// Returns the share of a process in the resident memory, by the text of its `smaps_rollup`. It is without memory that has
 /// no file, whose size counts in its place.
 fn share_in(shares: &str) -> Option<u64> {
-    let kilobytes = |name: &str| -> Option<u64> {
-        let figure = shares.lines().find_map(|line| line.strip_prefix(name))?;
-        figure.split_whitespace().next()?.parse().ok()
-    };
-    let all = kilobytes("Pss:")?;
-    Some(all.saturating_sub(kilobytes("Pss_Shmem:").unwrap_or(0)).saturating_mul(1024))
+    let all = kilobytes(shares, "Pss:")?;
+    let without_file = kilobytes(shares, "Pss_Shmem:").unwrap_or(0);
+    Some(all.saturating_sub(without_file).saturating_mul(1024))
+}
+
+fn kilobytes(shares: &str, name: &str) -> Option<u64> {
+    let figure = shares.lines().find_map(|line| line.strip_prefix(name))?;
+    figure.split_whitespace().next()?.parse().ok()
 }
 
 fn sum(processes: &[Pid], memory: impl Fn(&Pid) -> Option<u64>) -> u64 {

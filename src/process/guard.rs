@@ -17,7 +17,7 @@ use tokio::process::{Child, Command};
 use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
 use tokio::sync::oneshot;
 
-use super::descendants::{all, children, shared_size, use_more_than};
+use super::descendants::{all_descendants, children, shared_size, use_more_than};
 use protocol::core::CommandEnd;
 
 /// The time that a command has to end by itself.
@@ -35,20 +35,12 @@ const POLL: Duration = Duration::from_millis(20);
 /// The interval between two readings of the memory that a command uses.
 const MEMORY_POLL: Duration = Duration::from_millis(100);
 
-/// The process that becomes the command.
-#[derive(Clone, Debug)]
-pub enum Inside {
-    /// One that ends with the guard, and may do everything that its user may.
-    Leash,
-    /// One that ends with the guard, and first builds a wall around itself by this policy.
-    Wall(String),
-}
-
 /// A command, and what its guard knows of it.
 #[derive(Debug)]
-pub struct Guarded<'a> {
-    /// The process that becomes the command.
-    pub inside: Inside,
+pub struct GuardedCommand<'a> {
+    /// The policy of the wall that the process builds around itself before it becomes the command. Without one the command may do
+    /// everything that its user may.
+    pub wall: Option<String>,
     /// The command, never empty.
     pub command: &'a [String],
     /// The file that the command reads as its standard input, if any.
@@ -59,7 +51,7 @@ pub struct Guarded<'a> {
     pub memory_max: Option<u64>,
 }
 
-impl Guarded<'_> {
+impl GuardedCommand<'_> {
     /// Runs the command in a process group of its own, until it ends, standard input closes, or a signal arrives. It
     /// then ends the group and, on Linux, all other descendants.
     ///
@@ -67,10 +59,6 @@ impl Guarded<'_> {
     ///
     /// The caller must leave the process right after this, because threads still read standard input and the lists of
     /// memory.
-    ///
-    /// # Errors
-    ///
-    /// Any error in starting the command.
     pub async fn run(&self) -> std::io::Result<Option<CommandEnd>> {
         // Processes that lose their parent then become children of this one, and are ended with the rest.
         #[cfg(target_os = "linux")]
@@ -83,25 +71,23 @@ impl Guarded<'_> {
         let mut child = self.spawn()?;
         let group = child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
         let ended = tokio::select! {
-            status = child.wait() => Some(ended(status?)),
-            () = owner_gone() => None,
-            () = too_much(self.memory_max) => Some(CommandEnd::Memory),
+            status = child.wait() => Some(command_end(status?)),
+            () = wait_for_owner_end() => None,
+            () = wait_for_excess(self.memory_max) => Some(CommandEnd::Memory),
             () = collect_others(group, signal(SignalKind::child())?) => None,
             _ = interrupt.recv() => None,
             _ = terminate.recv() => None,
             _ = hang_up.recv() => None,
         };
-        // The call fails if the group has no members, which is the goal.
-        let send = |signal| group.is_some_and(|group| killpg(group, signal).is_ok());
         // A command behind a wall is owed nothing, and gets no time to fill the machine.
-        let is_trusted = matches!(self.inside, Inside::Leash);
+        let is_trusted = self.wall.is_none();
         if is_trusted && ended.is_none() {
-            let _ = send(Signal::SIGTERM);
+            send(group, Signal::SIGTERM);
             // A command that has not ended by then is killed below.
             let _ = tokio::time::timeout(GRACE, child.wait()).await;
         }
         // This also ends workers that the command left behind.
-        let _ = send(Signal::SIGKILL);
+        send(group, Signal::SIGKILL);
         let _ = tokio::time::timeout(END_MAX, child.wait()).await;
         if is_trusted {
             end_descendants().await;
@@ -113,9 +99,9 @@ impl Guarded<'_> {
 
     fn spawn(&self) -> std::io::Result<Child> {
         let mut command = Command::new(std::env::current_exe()?);
-        match &self.inside {
-            Inside::Leash => command.arg("leash"),
-            Inside::Wall(policy) => command.args(["wall", "--policy", policy]),
+        match &self.wall {
+            None => command.arg("leash"),
+            Some(policy) => command.args(["wall", "--policy", policy]),
         };
         command.arg("--").args(self.command).process_group(0);
         command.stdin(match &self.stdin {
@@ -129,11 +115,19 @@ impl Guarded<'_> {
     }
 }
 
+/// Sends a signal to the group of the command, if it is known.
+fn send(group: Option<Pid>, signal: Signal) {
+    if let Some(group) = group {
+        // The call fails if the group has no members, which is the goal.
+        let _ = killpg(group, signal);
+    }
+}
+
 /// Ends every process of the command that did not end with its group. Such a process was started in a group or a
 /// session of its own, and has become a child of this process.
 async fn end_descendants() {
     let began = Instant::now();
-    let mut told = BTreeSet::new();
+    let mut warned = BTreeSet::new();
     while began.elapsed() < END_MAX {
         let left = children();
         if left.is_empty() {
@@ -141,7 +135,7 @@ async fn end_descendants() {
         }
         for child in left {
             // Many servers take a second signal for an order to drop everything.
-            if told.insert(child) {
+            if warned.insert(child) {
                 let _ = kill(child, Signal::SIGTERM);
             }
             if began.elapsed() > DESCENDANTS_GRACE {
@@ -158,7 +152,7 @@ async fn kill_descendants() {
     let began = Instant::now();
     let mut stopped = BTreeSet::new();
     while began.elapsed() < END_MAX {
-        let left = all();
+        let left = all_descendants();
         if left.is_empty() {
             return;
         }
@@ -183,7 +177,7 @@ fn collect(process: Pid) {
 }
 
 /// Resolves when all descendants together use more memory than they may.
-async fn too_much(memory_max: Option<u64>) {
+async fn wait_for_excess(memory_max: Option<u64>) {
     let Some(max) = memory_max else { return std::future::pending().await };
     let shared = Arc::new(AtomicU64::new(0));
     let newest = Arc::clone(&shared);
@@ -208,7 +202,7 @@ async fn collect_others(command: Option<Pid>, mut ended: Signals) {
 }
 
 /// Resolves when the holder of the other end of standard input has closed it.
-async fn owner_gone() {
+async fn wait_for_owner_end() {
     let (sender, receiver) = oneshot::channel();
     std::thread::spawn(move || {
         let mut byte = [0];
@@ -219,7 +213,7 @@ async fn owner_gone() {
     let _ = receiver.await;
 }
 
-fn ended(status: ExitStatus) -> CommandEnd {
+fn command_end(status: ExitStatus) -> CommandEnd {
     use std::os::unix::process::ExitStatusExt;
     match status.signal() {
         Some(signal) => CommandEnd::Signal(signal),

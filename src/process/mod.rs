@@ -1,6 +1,6 @@
 //! Child processes that end with this one.
 //!
-//! The input is a command. The output is the way in which it ended. A guard ([`Guarded`]) is a small process of this program
+//! The input is a command. The output is the way in which it ended. A guard ([`GuardedCommand`]) is a small process of this program
 //! between its owner and the command. It holds the other end of a pipe, which closes for whatever reason: a normal end,
 //! an error, a panic, a signal, even SIGKILL. The guard then ends the command's process group and, on Linux, all its
 //! other descendants. If the guard itself is killed, the kernel ends the process that the guard started ([`leash`]).
@@ -9,9 +9,7 @@
 
 mod descendants;
 mod guard;
-mod leash;
-mod secrets;
+mod own_process;
 
-pub use guard::{Guarded, Inside};
-pub use leash::{die_with_parent, leash};
-pub use secrets::hide_memory;
+pub use guard::GuardedCommand;
+pub use own_process::{die_with_parent, hide_memory, leash};

@@ -10,6 +10,7 @@ use std::io::BufReader;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::completion::Completion;
 use super::error::ProviderError;
@@ -25,32 +26,30 @@ pub struct Bank {
     folder: PathBuf,
     files: Vec<File>,
     /// The places of the replies to each request, by its model and its digest. Tasks with the same prompt have the same requests.
-    replies: HashMap<(String, Digest), Vec<Kept>>,
+    replies: HashMap<(String, Digest), Vec<BankedReply>>,
     /// The place of the result of each program, by its key.
-    results: HashMap<Digest, Place>,
+    results: HashMap<Digest, RecordPlace>,
 }
 
-/// The place of a record.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct RecordPlace {
     file: usize,
     offset: u64,
     bytes: usize,
 }
 
-/// A reply on record.
 #[derive(Clone, Debug)]
-struct Kept {
+struct BankedReply {
     /// The digest of the extra fields of its request.
     extra: Digest,
     /// The model that answered, as its server lists it.
     answers_as: Option<Arc<str>>,
-    place: Place,
+    place: RecordPlace,
 }
 
-impl Kept {
+impl BankedReply {
     /// Names the model of a reply as its server lists it, which the folder of a bank cannot say.
-    fn by_its_model(&self, mut replied: Replied) -> Replied {
+    fn name_model(&self, mut replied: Replied) -> Replied {
         if let Some(name) = &self.answers_as {
             replied.reply.model = Some(name.to_string());
         }
@@ -74,7 +73,7 @@ impl CalledModel {
         let extra = serde_json::to_string(&endpoint.extra_fields()).unwrap_or_default();
         let answers_as = match endpoint {
             Endpoint::OpenAi(endpoint) => endpoint.listing.model().map(Arc::from),
-            Endpoint::Bedrock(_) | Endpoint::Mock(_) | Endpoint::Bank(_) => None,
+            Endpoint::Bedrock(_) | Endpoint::Mock { .. } | Endpoint::Bank { .. } => None,
         };
         Self { name: endpoint.model().to_owned(), extra: Digest::new(extra.as_bytes()), answers_as }
     }
@@ -82,7 +81,7 @@ impl CalledModel {
 
 /// The parts of a run that are needed to place its replies.
 #[derive(Debug, Default)]
-struct RunInBank {
+struct BankedCalls {
     /// The model of each agent.
     called: Vec<CalledModel>,
     /// The digest of each request that is not answered yet.
@@ -105,10 +104,10 @@ impl Bank {
         for path in Self::journals(folder)? {
             let file = bank.files.len();
             bank.files.push(File::open(&path).map_err(|why| unusable(&path, &why))?);
-            let mut runs: HashMap<String, RunInBank> = HashMap::new();
+            let mut runs: HashMap<String, BankedCalls> = HashMap::new();
             let read = read_shared(&path, |record: Record, placed: PlacedRecord| {
-                let place = Place { file, offset: placed.offset, bytes: placed.bytes };
-                bank.take(runs.entry(record.run).or_default(), record.event, place);
+                let place = RecordPlace { file, offset: placed.offset, bytes: placed.bytes };
+                bank.add_entry(runs.entry(record.run).or_default(), record.event, place);
                 Ok(())
             });
             read.map_err(|why| ProviderError::Setup(why.to_string()))?;
@@ -123,13 +122,9 @@ impl Bank {
     /// [`ProviderError::Setup`] if there is no such batch.
     pub fn journals(folder: &Path) -> Result<Vec<PathBuf>, ProviderError> {
         let entries = std::fs::read_dir(folder).map_err(|why| unusable(folder, &why))?;
-        let shard = |path: &PathBuf| {
-            let name = path.file_name()?.to_str()?;
-            name.strip_prefix("journal-")?.strip_suffix(".jsonl")?.parse::<u64>().ok()
-        };
         let mut found: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-        found.retain(|path| shard(path).is_some() && path.is_file());
-        found.sort_by_key(shard);
+        found.retain(|path| shard_number(path).is_some() && path.is_file());
+        found.sort_by_key(|path| shard_number(path));
         if found.is_empty() {
             let why = format!("`{}` is no bank: it has no journal of a batch", folder.display());
             return Err(ProviderError::Setup(why));
@@ -157,18 +152,17 @@ impl Bank {
         Err(ProviderError::Setup(format!("the bank `{}` has no run", folder.display())))
     }
 
-    fn take(&mut self, run: &mut RunInBank, entry: Entry, place: Place) {
+    fn add_entry(&mut self, run: &mut BankedCalls, entry: Entry, place: RecordPlace) {
         match entry {
-            Entry::Opened(spec) => run.called = called(&spec.endpoints),
-            Entry::Resumed { endpoints: Some(endpoints), .. } => run.called = called(&endpoints),
+            Entry::Opened(spec) => run.called = called_models(&spec.endpoints),
+            Entry::Resumed { endpoints: Some(endpoints), .. } => run.called = called_models(&endpoints),
             Entry::Asked(asked) => drop(run.asked.insert(asked.call, asked.sha256)),
             Entry::Replied(replied) => {
                 let model = run.called.get(replied.call.agent).cloned();
-                if let Some((CalledModel { name, extra, answers_as }, digest)) =
-                    model.zip(run.asked.remove(&replied.call))
-                {
-                    let kept = Kept { extra, answers_as, place };
-                    self.replies.entry((name, digest)).or_default().push(kept);
+                let digest = run.asked.remove(&replied.call);
+                if let (Some(CalledModel { name, extra, answers_as }), Some(digest)) = (model, digest) {
+                    let reply = BankedReply { extra, answers_as, place };
+                    self.replies.entry((name, digest)).or_default().push(reply);
                 }
             }
             Entry::Executed(executed) => drop(self.results.insert(executed.key, place)),
@@ -187,19 +181,18 @@ impl Bank {
     pub(super) fn answer(&self, model: &str, ask: &Ask) -> Result<Completion, ProviderError> {
         let missing =
             || ProviderError::NotInBank { folder: self.folder.display().to_string(), call: ask.call };
-        let kept = self.replies.get(&(model.to_owned(), ask.digest)).ok_or_else(missing)?;
+        let banked = self.replies.get(&(model.to_owned(), ask.digest)).ok_or_else(missing)?;
         let mut found: Option<Replied> = None;
-        for kept in kept {
-            let Entry::Replied(replied) = self.read(kept.place)? else { return Err(missing()) };
-            let replied = kept.by_its_model(replied);
-            // Equal replies may name their model differently.
-            let is_same = |known: &Replied| {
+        for reply in banked {
+            let Entry::Replied(replied) = self.read(reply.place)? else { return Err(missing()) };
+            let replied = reply.name_model(replied);
+            if let Some(known) = &found {
+                // Equal replies may name their model differently.
                 let named_alike = Reply { model: replied.reply.model.clone(), ..known.reply.clone() };
-                named_alike == replied.reply
-            };
-            if found.as_ref().is_some_and(|known| !is_same(known)) {
-                let folder = self.folder.display().to_string();
-                return Err(ProviderError::AmbiguousInBank { folder, call: ask.call });
+                if named_alike != replied.reply {
+                    let folder = self.folder.display().to_string();
+                    return Err(ProviderError::AmbiguousInBank { folder, call: ask.call });
+                }
             }
             found = Some(replied);
         }
@@ -208,23 +201,23 @@ impl Bank {
 
     /// Returns the first reply on record for this request from this model, if there is one that can be read.
     pub(super) fn first(&self, model: &CalledModel, ask: &Ask) -> Option<Completion> {
-        let mut kept = self.replies.get(&(model.name.clone(), ask.digest))?.iter();
-        let kept = kept.find(|kept| kept.extra == model.extra)?;
-        match self.read(kept.place) {
-            Ok(Entry::Replied(replied)) => Some(completion(kept.by_its_model(replied))),
+        let banked = self.replies.get(&(model.name.clone(), ask.digest))?;
+        let reply = banked.iter().find(|reply| reply.extra == model.extra)?;
+        match self.read(reply.place) {
+            Ok(Entry::Replied(replied)) => Some(completion(reply.name_model(replied))),
             Ok(_) | Err(_) => None,
         }
     }
 
     /// Returns the result on record for a program, if there is one.
-    pub(super) fn executed(&self, key: Digest) -> Option<Executed> {
+    pub(super) fn recorded_result(&self, key: Digest) -> Option<Executed> {
         match self.read(*self.results.get(&key)?) {
             Ok(Entry::Executed(executed)) => Some(executed),
             Ok(_) | Err(_) => None,
         }
     }
 
-    fn read(&self, place: Place) -> Result<Entry, ProviderError> {
+    fn read(&self, place: RecordPlace) -> Result<Entry, ProviderError> {
         let mut line = vec![0; place.bytes];
         self.files[place.file]
             .read_exact_at(&mut line, place.offset)
@@ -234,12 +227,52 @@ impl Bank {
     }
 }
 
+/// Earlier batches, and how many requests they have answered.
+#[derive(Debug, Default)]
+pub struct ReusedReplies {
+    banks: Vec<Bank>,
+    found: AtomicU64,
+    missed: AtomicU64,
+}
+
+impl ReusedReplies {
+    /// Uses the replies of these batches.
+    pub fn new(banks: Vec<Bank>) -> Self {
+        Self { banks, ..Self::default() }
+    }
+
+    /// Returns true if there is no batch.
+    pub(super) fn is_empty(&self) -> bool {
+        self.banks.is_empty()
+    }
+
+    /// Returns the reply that the first batch which has one has on record for this request from this model.
+    pub(super) fn answer(&self, model: &CalledModel, ask: &Ask) -> Option<Completion> {
+        let answer = self.banks.iter().find_map(|bank| bank.first(model, ask));
+        let count = if answer.is_some() { &self.found } else { &self.missed };
+        count.fetch_add(1, Ordering::Relaxed);
+        answer
+    }
+
+    /// Returns the number of requests that had a reply on record, and the number of all requests.
+    pub fn counts(&self) -> (u64, u64) {
+        let found = self.found.load(Ordering::Relaxed);
+        (found, found + self.missed.load(Ordering::Relaxed))
+    }
+}
+
+/// Returns the number of the shard whose journal has this path.
+fn shard_number(path: &Path) -> Option<u64> {
+    let name = path.file_name()?.to_str()?;
+    name.strip_prefix("journal-")?.strip_suffix(".jsonl")?.parse().ok()
+}
+
 fn completion(replied: Replied) -> Completion {
     let Replied { reply, usage, structured, receipt, key_removed, .. } = replied;
     Completion { reply, usage, structured, attempts: 1, receipt, key_removed }
 }
 
-fn called(endpoints: &[Endpoint]) -> Vec<CalledModel> {
+fn called_models(endpoints: &[Endpoint]) -> Vec<CalledModel> {
     endpoints.iter().map(CalledModel::new).collect()
 }
 

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use super::bank::Bank;
 use super::load::Admission;
-use super::{Flow, ProviderError, Reused, bedrock, openai};
-use protocol::core::{BankEndpoint, BedrockEndpoint, Endpoint, OpenAiEndpoint};
+use super::{Flow, ProviderError, ReusedReplies, bedrock, openai};
+use protocol::core::{BedrockEndpoint, Endpoint, OpenAiEndpoint};
 
 /// Things by what each was made for. A list is enough, because a batch has a handful of endpoints.
 type ByEndpoint<E, C> = Mutex<Vec<(E, Arc<C>)>>;
@@ -30,7 +30,7 @@ pub struct Clients {
     /// The banks, by their folders.
     banks: ByEndpoint<String, Bank>,
     /// The batches whose replies are used again in place of calls.
-    reused: Arc<Reused>,
+    reused: Arc<ReusedReplies>,
 }
 
 impl Clients {
@@ -40,19 +40,19 @@ impl Clients {
     }
 
     /// Uses the replies of these batches again: a request that one of them has on record is not sent.
-    pub fn reusing(self, reused: Arc<Reused>) -> Self {
+    pub fn reusing(self, reused: Arc<ReusedReplies>) -> Self {
         Self { reused, ..self }
     }
 
     /// Returns the batches whose replies are used again.
-    pub(super) fn reused(&self) -> Arc<Reused> {
+    pub(super) fn reused_replies(&self) -> Arc<ReusedReplies> {
         Arc::clone(&self.reused)
     }
 
     /// Returns the last fault of an endpoint's servers, if each was left out at least `outs` times since it last
     /// worked.
-    pub fn lost(&self, endpoint: &Endpoint, outs: u32) -> Option<String> {
-        self.of_servers(endpoint, |servers| servers.lost(outs))
+    pub fn last_fault(&self, endpoint: &Endpoint, outs: u32) -> Option<String> {
+        self.of_servers(endpoint, |servers| servers.last_fault(outs))
     }
 
     /// Returns the time after which one of an endpoint's servers is tried again, if all are gone at present. A new call
@@ -65,22 +65,23 @@ impl Clients {
     fn of_servers<T>(&self, endpoint: &Endpoint, known: impl FnOnce(&Admission) -> Option<T>) -> Option<T> {
         match endpoint {
             Endpoint::OpenAi(endpoint) => {
-                let (admissions, servers) = (locked(&self.admissions), servers(endpoint));
+                let (admissions, servers) = (lock(&self.admissions), servers(endpoint));
                 known(admissions.iter().find(|(of, _)| *of == servers)?.1.as_ref().as_ref()?)
             }
             Endpoint::Bedrock(endpoint) => {
-                let clients = locked(&self.bedrock);
+                let clients = lock(&self.bedrock);
                 known(clients.iter().find(|(of, _)| of == &**endpoint)?.1.admission()?)
             }
-            Endpoint::Mock(_) | Endpoint::Bank(_) => None,
+            Endpoint::Mock { .. } | Endpoint::Bank { .. } => None,
         }
     }
 
     /// Returns the client for an OpenAI-compatible endpoint.
     pub(super) fn openai(&self, endpoint: &OpenAiEndpoint) -> Result<Arc<openai::Client>, ProviderError> {
-        shared(&self.openai, endpoint, |endpoint| {
-            let admission = |_| Ok(openai::admission(&endpoint, self.flow));
-            let admission = shared(&self.admissions, &servers(&endpoint), admission)?;
+        find_or_make(&self.openai, endpoint, |endpoint| {
+            let admission = find_or_make(&self.admissions, &servers(&endpoint), |_| {
+                Ok(openai::admission(&endpoint, self.flow))
+            })?;
             openai::Client::new(endpoint, admission)
         })
     }
@@ -90,12 +91,12 @@ impl Clients {
         &self,
         endpoint: &BedrockEndpoint,
     ) -> Result<Arc<bedrock::BedrockConnection>, ProviderError> {
-        shared(&self.bedrock, endpoint, |endpoint| bedrock::BedrockConnection::new(endpoint, self.flow))
+        find_or_make(&self.bedrock, endpoint, |endpoint| bedrock::BedrockConnection::new(endpoint, self.flow))
     }
 
-    /// Returns the bank of an endpoint. It is read when it is first needed.
-    pub(super) fn bank(&self, endpoint: &BankEndpoint) -> Result<Arc<Bank>, ProviderError> {
-        shared(&self.banks, &endpoint.folder, |folder| Bank::open(folder.as_ref()))
+    /// Returns the bank in a folder. It is read when it is first needed.
+    pub(super) fn bank(&self, folder: &str) -> Result<Arc<Bank>, ProviderError> {
+        find_or_make(&self.banks, &folder.to_owned(), |folder| Bank::open(folder.as_ref()))
     }
 }
 
@@ -104,13 +105,13 @@ fn servers(endpoint: &OpenAiEndpoint) -> Servers {
     (endpoint.base_urls().map(str::to_owned).collect(), endpoint.calls_at_once)
 }
 
-fn shared<E: Clone + PartialEq, C>(
+fn find_or_make<E: Clone + PartialEq, C>(
     known: &ByEndpoint<E, C>,
     endpoint: &E,
     make: impl FnOnce(E) -> Result<C, ProviderError>,
 ) -> Result<Arc<C>, ProviderError> {
     // The lock is held meanwhile, so that two threads do not both read a bank.
-    let mut known = locked(known);
+    let mut known = lock(known);
     if let Some((_, client)) = known.iter().find(|(of, _)| of == endpoint) {
         return Ok(Arc::clone(client));
     }
@@ -119,7 +120,7 @@ fn shared<E: Clone + PartialEq, C>(
     Ok(client)
 }
 
-fn locked<T>(list: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(list: &Mutex<T>) -> MutexGuard<'_, T> {
     // A panic while the lock was held has added nothing.
     list.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -32,7 +32,7 @@ pub enum CallProgress<'a> {
         /// The approximate number of tokens received until now.
         tokens: u64,
         /// The text of the reply until now.
-        text: TextSoFar<'a>,
+        text: PartialText<'a>,
     },
     /// A request has failed, and is sent again.
     Again {
@@ -45,12 +45,12 @@ pub enum CallProgress<'a> {
 
 /// The text of a reply that is still arriving, which is made only if it is needed.
 #[derive(Clone, Copy)]
-pub struct TextSoFar<'a> {
+pub struct PartialText<'a> {
     make: &'a dyn Fn() -> String,
     secrets: &'a Secrets,
 }
 
-impl<'a> TextSoFar<'a> {
+impl<'a> PartialText<'a> {
     /// Wraps the text that `make` returns, from which these keys are removed.
     pub(super) fn new(make: &'a dyn Fn() -> String, secrets: &'a Secrets) -> Self {
         Self { make, secrets }
@@ -67,9 +67,9 @@ impl<'a> TextSoFar<'a> {
     }
 }
 
-impl std::fmt::Debug for TextSoFar<'_> {
+impl std::fmt::Debug for PartialText<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("TextSoFar")
+        f.write_str("PartialText")
     }
 }
 
@@ -88,7 +88,7 @@ mod tests {
     fn arriving_word_is_held_back() {
         let whole = |arrived: &str, secrets: &Secrets| {
             let make = || arrived.to_owned();
-            TextSoFar::new(&make, secrets).whole_words()
+            PartialText::new(&make, secrets).whole_words()
         };
         let secrets = Secrets::new(["sk-1234567890123456"]);
         for (arrived, expected) in [

@@ -23,7 +23,6 @@ pub enum ProviderError {
         "the connection to {url} failed: {why}; is the model server running? `consensus doctor` tells more"
     )]
     Unreachable {
-        /// The base URL.
         url: String,
         /// The message from the network.
         why: String,
@@ -33,7 +32,6 @@ pub enum ProviderError {
     /// A time-out has passed.
     #[error("{url}: no {what} within {after:?}; raise `timeouts.{setting}` if the server is only slow")]
     TimedOut {
-        /// The base URL.
         url: String,
         /// The part of the exchange that did not arrive.
         what: &'static str,
@@ -45,9 +43,7 @@ pub enum ProviderError {
     /// The server refused the request.
     #[error("{url} answered {status}: {message}{hint}")]
     Status {
-        /// The base URL.
         url: String,
-        /// The HTTP status.
         status: u16,
         /// The server's message, neutralised and shortened.
         message: String,
@@ -61,9 +57,7 @@ pub enum ProviderError {
         "{url} refused `{parameter}`: {message}; the setting `leave_out = [\"{parameter}\"]` leaves it out from the start"
     )]
     Parameter {
-        /// The base URL.
         url: String,
-        /// The parameter.
         parameter: OptionalParameter,
         /// The server's message, neutralised and shortened.
         message: String,
@@ -72,16 +66,10 @@ pub enum ProviderError {
     #[error(
         "the conversation is longer than the context of the model at {url}: {message}; raise the server's context length, or lower `max_tokens` or `max_rounds`"
     )]
-    Overflow {
-        /// The base URL.
-        url: String,
-        /// The server's message.
-        message: String,
-    },
+    Overflow { url: String, message: String },
     /// The server's answer is not what its interface promises.
     #[error("{url} sent an unusable answer: {why}")]
     BadAnswer {
-        /// The base URL.
         url: String,
         /// The reason why it is unusable.
         why: String,
@@ -89,7 +77,6 @@ pub enum ProviderError {
     /// The server reports an error without an HTTP status, inside an answer that began well.
     #[error("{url} reports an error: {message}")]
     Failed {
-        /// The base URL.
         url: String,
         /// The server's message, neutralised and shortened.
         message: String,
@@ -99,7 +86,6 @@ pub enum ProviderError {
     /// The server's answer was cut off or altered on its way, or its end is not known.
     #[error("{url} sent a damaged answer: {why}")]
     Damaged {
-        /// The base URL.
         url: String,
         /// The kind of damage.
         why: String,
@@ -128,7 +114,6 @@ pub enum ProviderError {
     /// The server's answer is too large.
     #[error("{url} sent more than {max} bytes for one reply")]
     TooLarge {
-        /// The base URL.
         url: String,
         /// The limit, in bytes.
         max: usize,

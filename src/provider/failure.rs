@@ -1,6 +1,6 @@
 //! Finds a server's error in what it sent, in any of the forms that servers use, and its own words for it.
 //!
-//! The input is JSON of a server, or text that should have been JSON. The output is a [`Failure`]. Whether a request is
+//! The input is JSON of a server, or text that should have been JSON. The output is a [`ServerFailure`]. Whether a request is
 //! repeated depends on the status and on the words listed here. Nothing here knows a conversation.
 
 use std::fmt::Write as _;
@@ -44,12 +44,29 @@ const PASSING: [&str; 14] = [
     "workerdied",
 ];
 
+/// The words of a server whose context is full. Each server has its own.
+const OVERFLOW: [&str; 13] = [
+    "exceed_context_size",
+    "exceeds the available context size",
+    "context_length_exceeded",
+    "context length",
+    "context window",
+    "context_window",
+    "max_model_len",
+    "max_new_tokens` must be <=",
+    "max_new_tokens must be <=",
+    "prompt is too long",
+    "input is too long",
+    "exceeds the maximum number of tokens",
+    "max_tokens must be at least 1, got -",
+];
+
 /// The most characters of a server's message that are shown.
 const MESSAGE_CHARS_MAX: usize = 300;
 
 /// An error, as a server reported it.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Failure {
+pub(super) struct ServerFailure {
     /// The HTTP status within the error, if there is one between 400 and 599.
     pub(super) status: Option<u16>,
     /// The server's own words, neutralised and shortened.
@@ -58,7 +75,7 @@ pub(super) struct Failure {
     pub(super) may_pass: bool,
 }
 
-impl Failure {
+impl ServerFailure {
     /// Reads an error from a whole body or event. Keys must have been removed from it. The words of a model beside the
     /// error do not count.
     pub(super) fn of_text(text: &str) -> Self {
@@ -67,7 +84,9 @@ impl Failure {
         let status = find_status(error).or_else(|| find_status(&whole));
         let words = if error.is_null() { text.to_owned() } else { error.to_string() };
         let mut message = shorten(find_message(error).unwrap_or(&words));
-        if let Some(name) = find_parameter(error).filter(|name| !message.contains(name)) {
+        if let Some(name) = find_parameter(error)
+            && !message.contains(name)
+        {
             let _ = write!(message, " (`{}`)", escape::excerpt(name));
         }
         Self { status, message, may_pass: may_pass(&words) }
@@ -113,11 +132,14 @@ fn find_error(value: &Value) -> Option<&Value> {
     if let Value::Array(list) = value {
         return list.iter().find_map(find_error);
     }
-    let inside = |name: &&str| Some(&value[*name]).filter(|inner| !is_blank(inner));
-    if let Some(error) = PLACES.iter().chain([&MINIMAX]).find_map(inside) {
-        return find_error(error).or(Some(error));
+    for name in PLACES.iter().chain([&MINIMAX]) {
+        let error = &value[*name];
+        if !is_blank(error) {
+            return find_error(error).or(Some(error));
+        }
     }
-    ["choices", "delta", "message"].iter().filter_map(inside).find_map(find_error)
+    let inside = ["choices", "delta", "message"].map(|name| &value[name]);
+    inside.into_iter().filter(|inner| !is_blank(inner)).find_map(find_error)
 }
 
 /// Returns the parameter that an error names beside its message, as OpenAI does and servers in Python do.
@@ -138,6 +160,12 @@ pub(super) fn may_pass(words: &str) -> bool {
 pub(super) fn is_rate_limit(words: &str) -> bool {
     let letters = only_letters(words);
     RATE_LIMITS.iter().any(|word| letters.contains(word))
+}
+
+/// Returns true if the context overflowed, in the words of a server. llama.cpp and OpenAI report this with a code, too.
+pub(super) fn is_overflow(words: &str) -> bool {
+    let lower = words.to_lowercase();
+    OVERFLOW.iter().any(|sign| lower.contains(sign))
 }
 
 fn only_letters(words: &str) -> String {
@@ -213,8 +241,8 @@ mod tests {
                 true,
             ),
         ] {
-            let expected = Failure { status, message: message.to_owned(), may_pass };
-            assert_eq!(Failure::of_text(&value.to_string()), expected, "{value}");
+            let expected = ServerFailure { status, message: message.to_owned(), may_pass };
+            assert_eq!(ServerFailure::of_text(&value.to_string()), expected, "{value}");
         }
     }
 

@@ -20,7 +20,7 @@ use reqwest::{Client, RequestBuilder, Response, Url};
 use serde_json::Value;
 
 use super::ProviderError;
-use super::failure::Failure;
+use super::failure::{ServerFailure, is_overflow};
 use super::retry_after::retry_after;
 use super::secret::Secrets;
 use protocol::core::Timeouts;
@@ -40,23 +40,6 @@ const REFUSALS: [u16; 3] = [400, 413, 422];
 
 /// The most credentials that are remembered besides the key. They change about once an hour, three at a time.
 const HIDDEN_MAX: usize = 64;
-
-/// The words of a server whose context is full. Each server has its own.
-const OVERFLOW: [&str; 13] = [
-    "exceed_context_size",
-    "exceeds the available context size",
-    "context_length_exceeded",
-    "context length",
-    "context window",
-    "context_window",
-    "max_model_len",
-    "max_new_tokens` must be <=",
-    "max_new_tokens must be <=",
-    "prompt is too long",
-    "input is too long",
-    "exceeds the maximum number of tokens",
-    "max_tokens must be at least 1, got -",
-];
 
 /// The texts that are removed from a server's words.
 struct Hidden {
@@ -106,9 +89,9 @@ impl Http {
         key: Option<String>,
         denied: &'static str,
     ) -> Result<Self, ProviderError> {
-        let setup = |why: String| ProviderError::Setup(format!("cannot use base URL `{base_url}`: {why}"));
-        let url = Url::parse(base_url).map_err(|e| setup(e.to_string()))?;
-        let client = client(&url, timeouts, headers.clone(), usize::MAX).map_err(|e| setup(e.to_string()))?;
+        let url = Url::parse(base_url).map_err(|why| unusable_url(base_url, &why))?;
+        let client = client(&url, timeouts, headers.clone(), usize::MAX)
+            .map_err(|why| unusable_url(base_url, &why))?;
         let hidden = Mutex::new(Hidden::new(key, VecDeque::new()));
         let (base_url, fresh) = (base_url.to_owned(), OnceLock::new());
         Ok(Self { client, fresh, headers, base_url, url, timeouts, hidden, denied })
@@ -219,8 +202,12 @@ impl Http {
         work: impl Future<Output = T>,
     ) -> Result<T, ProviderError> {
         let after = Duration::from_millis(limit_ms);
-        let timed_out = |_| ProviderError::TimedOut { url: self.base_url.clone(), what, setting, after };
-        tokio::time::timeout(after, work).await.map_err(timed_out)
+        tokio::time::timeout(after, work).await.map_err(|_| ProviderError::TimedOut {
+            url: self.base_url.clone(),
+            what,
+            setting,
+            after,
+        })
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> ProviderError {
@@ -244,7 +231,7 @@ impl Http {
         }
         let retry_after = retry_after(response.headers(), SystemTime::now());
         let body = self.body(response).await.unwrap_or_default();
-        let message = self.redact(Failure::of_text(&self.secrets().in_message(&body)).message);
+        let message = self.redact(ServerFailure::of_text(&self.secrets().in_message(&body)).message);
         let url = self.base_url.clone();
         if REFUSALS.contains(&status) && is_overflow(&body) {
             return Err(ProviderError::Overflow { url, message });
@@ -276,9 +263,9 @@ impl Http {
         let mut parts = std::pin::pin!(parts);
         let mut bytes = Vec::new();
         while let Some(part) = parts.next().await {
-            bytes.extend_from_slice(&part.map_err(|fault| self.fault(&fault))?);
+            bytes.extend_from_slice(&part.map_err(|fault| self.stream_error(&fault))?);
         }
-        String::from_utf8(bytes).map_err(|_| self.damaged("it is not UTF-8".to_owned()))
+        String::from_utf8(bytes).map_err(|_| self.damaged_answer("it is not UTF-8".to_owned()))
     }
 
     /// Returns the bytes of a response as they arrive, bounded in number and in the time between two parts. Any byte
@@ -299,13 +286,16 @@ impl Http {
                 Ok(Ok(Some(part))) if received + part.len() > BODY_BYTES_MAX => Err(StreamFault::TooLarge),
                 Ok(Ok(Some(part))) => Ok(part),
             };
-            let next = part.as_ref().ok().map(|part| received + part.len()).map(|sum| (response, sum));
+            let next = match &part {
+                Ok(part) => Some((response, received + part.len())),
+                Err(_) => None,
+            };
             Some((part, next))
         })
     }
 
     /// Returns the error of a call for a fault inside its stream.
-    pub(super) fn fault(&self, fault: &StreamFault) -> ProviderError {
+    pub(super) fn stream_error(&self, fault: &StreamFault) -> ProviderError {
         let url = self.base_url.clone();
         match fault {
             StreamFault::TooLarge => ProviderError::TooLarge { url, max: BODY_BYTES_MAX },
@@ -325,17 +315,17 @@ impl Http {
     }
 
     /// Returns the error of an answer that breaks the promises of the interface.
-    pub(super) fn bad(&self, why: String) -> ProviderError {
+    pub(super) fn bad_answer(&self, why: String) -> ProviderError {
         ProviderError::BadAnswer { url: self.base_url.clone(), why: self.redact(why) }
     }
 
     /// Returns the error of an answer that was cut off or altered on its way.
-    pub(super) fn damaged(&self, why: String) -> ProviderError {
+    pub(super) fn damaged_answer(&self, why: String) -> ProviderError {
         ProviderError::Damaged { url: self.base_url.clone(), why: self.redact(why) }
     }
 
     /// Returns the error of a failure inside an answer that began well.
-    pub(super) fn failed(&self, failure: Failure) -> ProviderError {
+    pub(super) fn failure_error(&self, failure: ServerFailure) -> ProviderError {
         let (url, message) = (self.base_url.clone(), self.redact(failure.message));
         if failure.status.is_none_or(|status| REFUSALS.contains(&status)) && is_overflow(&message) {
             return ProviderError::Overflow { url, message };
@@ -393,13 +383,13 @@ pub(super) enum StreamFault {
     Idle,
 }
 
-/// Creates a client that keeps at most this many connections open for further requests.
-fn client(url: &Url, timeouts: Timeouts, headers: HeaderMap, kept: usize) -> reqwest::Result<Client> {
+/// Creates a client that leaves at most `idle_max` connections open for further requests.
+fn client(url: &Url, timeouts: Timeouts, headers: HeaderMap, idle_max: usize) -> reqwest::Result<Client> {
     let mut builder = Client::builder()
         .default_headers(headers)
         .connect_timeout(Duration::from_millis(timeouts.connect_ms))
         .pool_idle_timeout(POOL_IDLE)
-        .pool_max_idle_per_host(kept)
+        .pool_max_idle_per_host(idle_max)
         .redirect(reqwest::redirect::Policy::none())
         // Requests that are sent again are counted here.
         .retry(reqwest::retry::never().max_retries_per_request(0))
@@ -419,8 +409,11 @@ fn client(url: &Url, timeouts: Timeouts, headers: HeaderMap, kept: usize) -> req
 
 /// Returns true if a connection ended before an answer began.
 fn is_hung_up(error: &reqwest::Error) -> bool {
+    if error.is_connect() {
+        return false;
+    }
     let first: &dyn std::error::Error = error;
-    let mut causes = std::iter::successors((!error.is_connect()).then_some(first), |error| error.source());
+    let mut causes = std::iter::successors(Some(first), |error| error.source());
     causes.any(|cause| {
         let broken = cause.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
         matches!(broken, Some(ErrorKind::ConnectionReset | ErrorKind::BrokenPipe))
@@ -434,8 +427,13 @@ fn innermost(error: &reqwest::Error) -> (String, bool) {
     while let Some(inner) = cause.source() {
         cause = inner;
     }
-    let refused = |error: &std::io::Error| error.kind() == ErrorKind::ConnectionRefused;
-    (cause.to_string(), cause.downcast_ref().is_some_and(refused))
+    let refusal = cause.downcast_ref::<std::io::Error>();
+    (cause.to_string(), refusal.is_some_and(|error| error.kind() == ErrorKind::ConnectionRefused))
+}
+
+/// Returns the error of a base URL that cannot be used.
+pub(super) fn unusable_url(base_url: &str, why: &dyn std::fmt::Display) -> ProviderError {
+    ProviderError::Setup(format!("cannot use base URL `{base_url}`: {why}"))
 }
 
 /// Returns the header that carries a key.
@@ -457,12 +455,6 @@ pub fn is_loopback(url: &Url) -> bool {
         }
         None => false,
     }
-}
-
-/// Returns true if the context overflowed, in the words of a server. llama.cpp and OpenAI report this with a code, too.
-fn is_overflow(words: &str) -> bool {
-    let lower = words.to_lowercase();
-    OVERFLOW.iter().any(|sign| lower.contains(sign))
 }
 
 /// Returns a client for a service that is no model server. It follows no redirects.

@@ -21,19 +21,17 @@ mod openai;
 mod receipt;
 mod retry;
 mod retry_after;
-mod reused;
 mod secret;
 
-pub use bank::{Bank, CalledModel};
+pub use bank::{Bank, CalledModel, ReusedReplies};
 pub use bedrock::Bedrock;
 pub use clients::Clients;
-pub use completion::{CallProgress, Completion, OnProgress, Quitting, TextSoFar};
+pub use completion::{CallProgress, Completion, OnProgress, PartialText, Quitting};
 pub use error::ProviderError;
 pub use http::{is_loopback, plain_client};
 pub use load::Flow;
-pub use mock::{Mock, MockScript, ScriptError, agreeing};
+pub use mock::{Mock, MockScript, agreeing};
 pub use openai::{OpenAi, Probe, ServerInfo};
-pub use reused::Reused;
 
 use std::sync::Arc;
 
@@ -49,7 +47,6 @@ pub enum Provider {
     OpenAi(Box<OpenAi>),
     /// A model of Amazon Bedrock.
     Bedrock(Box<Bedrock>),
-    /// A script.
     Mock(Mock),
     /// A bank of earlier replies.
     Bank {
@@ -60,7 +57,7 @@ pub enum Provider {
     /// A model some of whose replies are on record.
     Reusing {
         /// The batches that have them.
-        reused: Arc<Reused>,
+        reused: Arc<ReusedReplies>,
         model: CalledModel,
         /// The provider of that model, for all other requests.
         inner: Box<Provider>,
@@ -75,7 +72,7 @@ impl Provider {
     ///
     /// [`ProviderError::Setup`] if the endpoint cannot be used at all, because a key is not set or a URL is not valid.
     pub fn new(endpoint: &Endpoint, agent: &str, clients: &Clients) -> Result<Self, ProviderError> {
-        let reused = clients.reused();
+        let reused = clients.reused_replies();
         let provider = match endpoint {
             Endpoint::OpenAi(endpoint) => {
                 Self::OpenAi(Box::new(OpenAi::with_client(clients.openai(endpoint)?)))
@@ -83,9 +80,9 @@ impl Provider {
             Endpoint::Bedrock(endpoint) => {
                 Self::Bedrock(Box::new(Bedrock::with_connection(clients.bedrock(endpoint)?)))
             }
-            Endpoint::Mock(endpoint) => Self::Mock(Mock::new(endpoint, agent)?),
-            Endpoint::Bank(endpoint) => {
-                return Ok(Self::Bank { bank: clients.bank(endpoint)?, model: endpoint.model.clone() });
+            Endpoint::Mock { script } => Self::Mock(Mock::new(script, agent)?),
+            Endpoint::Bank { folder, model, .. } => {
+                return Ok(Self::Bank { bank: clients.bank(folder)?, model: model.clone() });
             }
         };
         if reused.is_empty() {
@@ -114,9 +111,9 @@ impl Provider {
     }
 
     /// Returns the result that a bank has on record for a program with this key, if the provider is a bank.
-    pub fn executed(&self, key: Digest) -> Option<Executed> {
+    pub fn recorded_result(&self, key: Digest) -> Option<Executed> {
         match self {
-            Self::Bank { bank, .. } => bank.executed(key),
+            Self::Bank { bank, .. } => bank.recorded_result(key),
             Self::OpenAi(_) | Self::Bedrock(_) | Self::Mock(_) | Self::Reusing { .. } => None,
         }
     }

@@ -13,25 +13,25 @@ use protocol::text::escape;
 const TEXT_CHARS_MAX: usize = 200;
 
 /// Returns a name that a server gave, without keys and within its bound; nothing for an empty one.
-pub(super) fn short(cleaner: &mut Cleaner<'_>, text: String) -> Option<String> {
-    bounded(&cleaner.text(text))
+pub(super) fn clean_name(cleaner: &mut Cleaner<'_>, text: String) -> Option<String> {
+    limit_text(&cleaner.text(text))
 }
 
-fn bounded(text: &str) -> Option<String> {
+fn limit_text(text: &str) -> Option<String> {
     let text: String = escape::plain(text).chars().take(TEXT_CHARS_MAX).collect();
-    Some(text).filter(|text| !text.trim().is_empty())
+    if text.trim().is_empty() { None } else { Some(text) }
 }
 
 /// The parts of a receipt, as they arrive.
 #[derive(Debug, Default)]
-pub(super) struct Parts {
+pub(super) struct ReceiptParts {
     pub(super) id: Option<String>,
     pub(super) system_fingerprint: Option<String>,
     pub(super) created: Option<u64>,
     pub(super) request_id: Option<String>,
 }
 
-impl Parts {
+impl ReceiptParts {
     /// Starts with the request's name, from the header `name` of an answer.
     pub(super) fn new(response: &Response, name: &str) -> Self {
         let value = response.headers().get(name).and_then(|value| value.to_str().ok());
@@ -39,13 +39,13 @@ impl Parts {
     }
 
     /// Returns the receipt, or nothing if the server sent no part of one.
-    pub(super) fn receipt(self, cleaner: &mut Cleaner<'_>) -> Option<Receipt> {
+    pub(super) fn into_receipt(self, cleaner: &mut Cleaner<'_>) -> Option<Receipt> {
         let receipt = Receipt {
-            id: self.id.and_then(|text| short(cleaner, text)),
-            system_fingerprint: self.system_fingerprint.and_then(|text| short(cleaner, text)),
+            id: self.id.and_then(|text| clean_name(cleaner, text)),
+            system_fingerprint: self.system_fingerprint.and_then(|text| clean_name(cleaner, text)),
             created: self.created,
-            request_id: self.request_id.map(|text| cleaner.header(text)).and_then(|text| bounded(&text)),
+            request_id: self.request_id.map(|text| cleaner.header(text)).and_then(|text| limit_text(&text)),
         };
-        Some(receipt).filter(|receipt| *receipt != Receipt::default())
+        if receipt == Receipt::default() { None } else { Some(receipt) }
     }
 }

@@ -48,32 +48,32 @@ impl RetryPolicy {
         let failed = RefCell::new(None);
         // A damaged answer was paid for, so it is asked for again once.
         let has_been_damaged = Cell::new(false);
-        let is_worth_it = |error: &ProviderError| {
-            let is_over = self.refused_at_once && error.is_refused();
-            !is_over && (error.is_retryable() || error.is_damaged() && !has_been_damaged.replace(true))
-        };
-        let is_quitting = || self.quitting.get().is_some_and(|quitting| *quitting.borrow());
-        let once = || {
-            failed.take();
-            attempt()
-        };
         let backoff = ExponentialBuilder::default()
             .with_min_delay(Duration::from_millis(250))
             .with_max_delay(Duration::from_secs(30))
             .with_max_times(self.retries as usize)
             .with_jitter();
-        let attempted = once
-            .retry(backoff)
-            .sleep(tokio::time::sleep)
-            .when(|error: &ProviderError| is_worth_it(error) && !is_quitting())
-            .adjust(|error, planned| {
-                let wait = error.retry_after().map(|wait| wait.min(RETRY_AFTER_MAX));
-                planned.map(|planned| wait.unwrap_or(planned))
-            })
-            .notify(|error, wait| {
-                progress(CallProgress::Again { error, wait });
-                failed.replace(Some(error.clone()));
-            });
+        let attempted = (|| {
+            failed.take();
+            attempt()
+        })
+        .retry(backoff)
+        .sleep(tokio::time::sleep)
+        .when(|error: &ProviderError| {
+            if self.refused_at_once && error.is_refused() {
+                return false;
+            }
+            let may_pass = error.is_retryable() || error.is_damaged() && !has_been_damaged.replace(true);
+            may_pass && !self.is_quitting()
+        })
+        .adjust(|error, planned| {
+            let wait = error.retry_after().map(|wait| wait.min(RETRY_AFTER_MAX));
+            planned.map(|planned| wait.unwrap_or(planned))
+        })
+        .notify(|error, wait| {
+            progress(CallProgress::Again { error, wait });
+            failed.replace(Some(error.clone()));
+        });
         let mut attempted = std::pin::pin!(attempted.into_future());
         tokio::select! {
             result = &mut attempted => result,
@@ -83,6 +83,10 @@ impl RetryPolicy {
                 None => attempted.await,
             },
         }
+    }
+
+    fn is_quitting(&self) -> bool {
+        self.quitting.get().is_some_and(|quitting| *quitting.borrow())
     }
 
     /// Resolves when no further call is to be made.

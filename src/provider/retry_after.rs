@@ -11,18 +11,28 @@ use reqwest::header::HeaderMap;
 /// standard header holds seconds or a date (RFC 9110, section 10.2.3). A number that no wait can have is the longest
 /// wait.
 pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
-    let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
-    let number = |text: &str, unit: f64| {
-        let amount: f64 = text.parse().ok().filter(|amount: &f64| *amount >= 0.0)?;
-        Some(Duration::try_from_secs_f64(amount * unit).unwrap_or(Duration::MAX))
-    };
-    if let Some(wait) = text("retry-after-ms").and_then(|text| number(text, 0.001)) {
+    if let Some(text) = header_text(headers, "retry-after-ms")
+        && let Some(wait) = read_wait(text, 0.001)
+    {
         return Some(wait);
     }
-    let text = text("retry-after")?;
-    let date = || httpdate::parse_http_date(text).ok();
+    let text = header_text(headers, "retry-after")?;
+    if let Some(wait) = read_wait(text, 1.0) {
+        return Some(wait);
+    }
+    let date = httpdate::parse_http_date(text).ok()?;
     // A date in the past asks for no wait.
-    number(text, 1.0).or_else(|| Some(date()?.duration_since(now).unwrap_or(Duration::ZERO)))
+    Some(date.duration_since(now).unwrap_or(Duration::ZERO))
+}
+
+fn header_text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    headers.get(name)?.to_str().ok().map(str::trim)
+}
+
+/// Reads a wait in a unit of this many seconds.
+fn read_wait(text: &str, unit: f64) -> Option<Duration> {
+    let amount: f64 = text.parse().ok().filter(|amount: &f64| *amount >= 0.0)?;
+    Some(Duration::try_from_secs_f64(amount * unit).unwrap_or(Duration::MAX))
 }
 
 #[cfg(test)]

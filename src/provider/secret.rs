@@ -115,16 +115,16 @@ impl Secrets {
 
     /// Removes long keys and their pieces from a text that a model or its server wrote as a reply.
     pub(super) fn in_reply<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        self.without(text, &[])
+        self.remove_keys(text, &[])
     }
 
     /// Removes all keys, and the pieces of long ones, from an error or a header.
     pub(super) fn in_message<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        self.without(text, &self.short)
+        self.remove_keys(text, &self.short)
     }
 
-    fn without<'t>(&self, text: &'t str, further: &[String]) -> Cow<'t, str> {
-        let mut spans = self.of_pieces(text);
+    fn remove_keys<'t>(&self, text: &'t str, further: &[String]) -> Cow<'t, str> {
+        let mut spans = self.find_all_pieces(text);
         for key in self.whole.iter().chain(further) {
             spans.extend(text.match_indices(key.as_str()).map(|(at, key)| at..at + key.len()));
         }
@@ -150,19 +150,19 @@ impl Secrets {
         Cow::Owned(out)
     }
 
-    fn of_pieces(&self, text: &str) -> Vec<Range<usize>> {
+    fn find_all_pieces(&self, text: &str) -> Vec<Range<usize>> {
         if self.pieces.is_empty() {
             return Vec::new();
         }
-        let mut spans = self.found(text, false);
+        let mut spans = self.find_pieces(text, false);
         if text.bytes().any(|byte| matches!(byte, b'\\' | b'%')) {
-            spans.extend(self.found(text, true));
+            spans.extend(self.find_pieces(text, true));
         }
         spans
     }
 
     /// Finds the places of pieces. `undo` says whether escapes count as the characters that they stand for.
-    fn found(&self, text: &str, undo: bool) -> Vec<Range<usize>> {
+    fn find_pieces(&self, text: &str, undo: bool) -> Vec<Range<usize>> {
         let mut spans: Vec<Range<usize>> = Vec::new();
         // These are the last eight characters, and the place where each of them begins.
         let (mut last, mut starts, mut count) = (0_u64, [0; PIECE_BYTES], 0);
@@ -249,13 +249,13 @@ fn next(text: &str, at: usize, undo: bool) -> (Option<u8>, usize) {
     match bytes[at] {
         b'\\' if undo => escape(bytes, at),
         b'%' if undo => match number(bytes, at + 1, 2) {
-            Some(code) => (seen(code), 3),
+            Some(code) => (visible_byte(code), 3),
             None => (Some(b'%'), 1),
         },
         byte @ b' '..=b'~' => (Some(byte), 1),
         _ => {
             let c = text[at..].chars().next().unwrap_or_default();
-            (seen(u32::from(c)), c.len_utf8().max(1))
+            (visible_byte(u32::from(c)), c.len_utf8().max(1))
         }
     }
 }
@@ -267,9 +267,9 @@ fn escape(bytes: &[u8], at: usize) -> (Option<u8>, usize) {
     match bytes.get(after) {
         Some(b'u') => match (number(bytes, after + 1, 4), low_half(bytes, after + 5)) {
             (Some(high @ 0xD800..0xDC00), Some((low, length))) => {
-                (seen(0x1_0000 + ((high - 0xD800) << 10) + (low - 0xDC00)), slashes + 5 + length)
+                (visible_byte(0x1_0000 + ((high - 0xD800) << 10) + (low - 0xDC00)), slashes + 5 + length)
             }
-            (Some(code), _) => (seen(code), slashes + 5),
+            (Some(code), _) => (visible_byte(code), slashes + 5),
             (None, _) => (Some(b'\\'), slashes),
         },
         Some(b'n' | b't') => (Some(b'\n'), slashes + 1),
@@ -282,9 +282,11 @@ fn escape(bytes: &[u8], at: usize) -> (Option<u8>, usize) {
 /// Reads the second half of a character that takes two escapes, and its length.
 fn low_half(bytes: &[u8], at: usize) -> Option<(u32, usize)> {
     let slashes = bytes.get(at..)?.iter().take_while(|byte| **byte == b'\\').count();
-    let is_escape = slashes > 0 && bytes.get(at + slashes) == Some(&b'u');
-    let low = number(bytes, at + slashes + 1, 4).filter(|low| is_escape && (0xDC00..0xE000).contains(low))?;
-    Some((low, slashes + 5))
+    if slashes == 0 || bytes.get(at + slashes) != Some(&b'u') {
+        return None;
+    }
+    let low = number(bytes, at + slashes + 1, 4)?;
+    if (0xDC00..0xE000).contains(&low) { Some((low, slashes + 5)) } else { None }
 }
 
 /// Reads this many hexadecimal digits.
@@ -294,12 +296,15 @@ fn number(bytes: &[u8], at: usize, digits: usize) -> Option<u32> {
 }
 
 /// Returns a character as it counts here: nothing if it is invisible, because the text is shown without it.
-fn seen(code: u32) -> Option<u8> {
+fn visible_byte(code: u32) -> Option<u8> {
     let c = char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER);
     if matches!(c, '\n' | '\t') {
         return Some(b'\n');
     }
-    (!escape::is_invisible(c)).then(|| u8::try_from(c).ok().filter(u8::is_ascii).unwrap_or(OTHER))
+    if escape::is_invisible(c) {
+        return None;
+    }
+    Some(u8::try_from(c).ok().filter(u8::is_ascii).unwrap_or(OTHER))
 }
 
 /// Returns the start of the escape that a place is in the middle of, so that no half of it is left. A reply that is

@@ -22,24 +22,26 @@ const DEPTH_MAX: usize = 3;
 const BEGUN_BYTES_MAX: usize = 64 << 10;
 
 /// Returns the thoughts before a form and its fields, or `None` if the reply is not a form.
-pub(super) fn form_in_words(reply: &str) -> Option<String> {
+pub(super) fn describe_form(reply: &str) -> Option<String> {
     let form = extract(reply).ok()?;
     let StrictValue(value) = read_one(form.object).ok()?;
     let object = value.as_object().filter(|object| object.keys().all(|name| is_name(name)))?;
     let mut out = String::new();
-    quoted(&mut out, form.reasoning.unwrap_or_default());
-    fields(&mut out, object, 0);
+    write_quote(&mut out, form.reasoning.unwrap_or_default());
+    write_fields(&mut out, object, 0);
     Some(out)
 }
 
 /// Returns the part of a reply that has arrived: its words, or the fields of a form that are there. At most its last `bytes_max` bytes are
 /// returned.
-pub fn reply_so_far(reply: &str, bytes_max: usize) -> String {
+pub fn partial_reply(reply: &str, bytes_max: usize) -> String {
     let mut out = String::new();
-    let form = Some(reply).filter(|reply| reply.len() <= BEGUN_BYTES_MAX).and_then(begun_form);
+    let form = if reply.len() <= BEGUN_BYTES_MAX { read_begun_form(reply) } else { None };
     match form {
-        Some(object) => fields(&mut out, &object, 0),
-        None => quoted(&mut out, &reply[reply.ceil_char_boundary(reply.len().saturating_sub(bytes_max))..]),
+        Some(object) => write_fields(&mut out, &object, 0),
+        None => {
+            write_quote(&mut out, &reply[reply.ceil_char_boundary(reply.len().saturating_sub(bytes_max))..]);
+        }
     }
     let surplus = out.ceil_char_boundary(out.len().saturating_sub(bytes_max));
     if surplus == 0 {
@@ -51,7 +53,7 @@ pub fn reply_so_far(reply: &str, bytes_max: usize) -> String {
 }
 
 /// Returns the fields of a form whose end has not come.
-fn begun_form(reply: &str) -> Option<Map<String, Value>> {
+fn read_begun_form(reply: &str) -> Option<Map<String, Value>> {
     let behind_thoughts = reply.rsplit_once("</think>").map_or(reply, |(_, form)| form).trim_start();
     let form = behind_thoughts.trim_start_matches("```json").trim_start();
     if !form.starts_with('{') {
@@ -66,7 +68,7 @@ fn begun_form(reply: &str) -> Option<Map<String, Value>> {
     // Words that begin with a brace are words.
     let read = read.ok()?;
     let Value::Object(object) = as_json(&read) else { return None };
-    object.keys().all(|name| is_name(name)).then_some(object)
+    if object.keys().all(|name| is_name(name)) { Some(object) } else { None }
 }
 
 /// Returns whether the text ended before its value did.
@@ -97,7 +99,7 @@ fn as_json(read: &JsonValue<'_>) -> Value {
 }
 
 /// Quotes a text line by line.
-pub(super) fn quoted(out: &mut String, text: &str) {
+pub(super) fn write_quote(out: &mut String, text: &str) {
     for line in escape::plain(text).lines() {
         let _ = writeln!(out, "> {line}");
     }
@@ -109,54 +111,56 @@ pub(super) fn capital(text: &str) -> String {
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
-fn fields(out: &mut String, object: &Map<String, Value>, depth: usize) {
+fn write_fields(out: &mut String, object: &Map<String, Value>, depth: usize) {
     for (key, value) in object {
-        field(out, &capital(&key.replace('_', " ")), value, depth);
+        write_field(out, &capital(&key.replace('_', " ")), value, depth);
     }
 }
 
-fn field(out: &mut String, name: &str, value: &Value, depth: usize) {
+fn write_field(out: &mut String, name: &str, value: &Value, depth: usize) {
     match value {
-        Value::Null => short(out, name, "none"),
-        Value::Bool(is_so) => short(out, name, if *is_so { "yes" } else { "no" }),
-        Value::Number(number) => short(out, name, &number.to_string()),
-        Value::String(text) if text.trim().is_empty() => short(out, name, "none"),
-        Value::String(text) if is_word(text) => short(out, name, text),
-        Value::String(text) => long(out, name, text),
-        Value::Array(items) if items.is_empty() => short(out, name, "none"),
+        Value::Null => write_short(out, name, "none"),
+        Value::Bool(is_so) => write_short(out, name, if *is_so { "yes" } else { "no" }),
+        Value::Number(number) => write_short(out, name, &number.to_string()),
+        Value::String(text) if text.trim().is_empty() => write_short(out, name, "none"),
+        Value::String(text) if is_word(text) => write_short(out, name, text),
+        Value::String(text) => write_long(out, name, text),
+        Value::Array(items) if items.is_empty() => write_short(out, name, "none"),
         Value::Array(items) if items.len() <= ITEMS_MAX && !items.iter().any(Value::is_array) => {
             for (index, item) in items.iter().enumerate() {
-                field(out, &format!("{name}, {} of {}", index + 1, items.len()), item, depth);
+                write_field(out, &format!("{name}, {} of {}", index + 1, items.len()), item, depth);
             }
         }
         Value::Object(inner) if depth < DEPTH_MAX && inner.keys().all(|name| is_name(name)) => {
             let _ = writeln!(out, "\n{name}:\n");
-            fields(out, inner, depth + 1);
+            write_fields(out, inner, depth + 1);
         }
-        Value::Array(_) | Value::Object(_) => long(out, name, &value.to_string()),
+        Value::Array(_) | Value::Object(_) => write_long(out, name, &value.to_string()),
     }
 }
 
-fn long(out: &mut String, name: &str, text: &str) {
+fn write_long(out: &mut String, name: &str, text: &str) {
     let _ = writeln!(out, "\n{name}:\n");
-    quoted(out, text);
+    write_quote(out, text);
     out.push('\n');
 }
 
-fn short(out: &mut String, name: &str, value: &str) {
+fn write_short(out: &mut String, name: &str, value: &str) {
     let _ = writeln!(out, "- {name}: {value}");
 }
 
 /// Returns whether a key can be the name of a field. Any other one could pass for words of the transcript.
 fn is_name(key: &str) -> bool {
-    let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-    !key.is_empty() && key.len() <= WORD_CHARS_MAX && key.chars().all(is_part)
+    let mut chars = key.chars();
+    !key.is_empty()
+        && key.len() <= WORD_CHARS_MAX
+        && chars.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
 /// Returns whether a text is one word, such as a verdict.
 fn is_word(text: &str) -> bool {
-    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
-    text.chars().count() <= WORD_CHARS_MAX && text.chars().all(is_part)
+    text.chars().count() <= WORD_CHARS_MAX
+        && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))
 }
 
 #[cfg(test)]
@@ -164,42 +168,42 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_form_is_told_field_by_field() {
-        let told = form_in_words(
+    fn form_is_written_field_by_field() {
+        let words = describe_form(
             r#"{"checks":[{"claim":"It is\n# big.","verdict":"holds","quote":""}],"veto":false,"confidence":0.95}"#,
         );
         let expected = "\nChecks, 1 of 1:\n\n\nClaim:\n\n> It is\n> # big.\n\n- Verdict: holds\n- Quote: none\n- Veto: no\n- Confidence: 0.95\n";
-        assert_eq!(told.as_deref(), Some(expected));
+        assert_eq!(words.as_deref(), Some(expected));
     }
 
     #[test]
     fn unfinished_form_shows_arrived_fields() {
-        let told = |text| reply_so_far(text, 1_000);
-        assert_eq!(told(r#" {"response":"It is bi"#), "\nResponse:\n\n> It is bi\n\n");
-        assert_eq!(told(r#"{"veto":true,"conf"#), "- Veto: yes\n");
-        assert_eq!(told("{"), "");
-        assert_eq!(told("I think {a}"), "> I think {a}\n");
-        assert_eq!(told("{} is the empty set"), "> {} is the empty set\n");
-        assert_eq!(told("<think>\nHm.\n</think>\n```json\n{\"veto\":"), "");
+        let words = |text| partial_reply(text, 1_000);
+        assert_eq!(words(r#" {"response":"It is bi"#), "\nResponse:\n\n> It is bi\n\n");
+        assert_eq!(words(r#"{"veto":true,"conf"#), "- Veto: yes\n");
+        assert_eq!(words("{"), "");
+        assert_eq!(words("I think {a}"), "> I think {a}\n");
+        assert_eq!(words("{} is the empty set"), "> {} is the empty set\n");
+        assert_eq!(words("<think>\nHm.\n</think>\n```json\n{\"veto\":"), "");
     }
 
     #[test]
     fn end_of_long_line_is_quoted() {
-        let told = reply_so_far(&"word ".repeat(5_000), 50);
-        assert!(told.starts_with("…\n\n> ") && told.ends_with("word word \n"), "{told}");
+        let words = partial_reply(&"word ".repeat(5_000), 50);
+        assert!(words.starts_with("…\n\n> ") && words.ends_with("word word \n"), "{words}");
     }
 
     #[test]
     fn key_cannot_pass_for_transcript_words() {
         for key in ["# Outcome: agreed", "All agreed.", "", &"a".repeat(50), "The_check"] {
             let form = serde_json::json!({key: {}}).to_string();
-            assert_eq!(form_in_words(&form), None, "{key}");
-            assert_eq!(reply_so_far(&form, 1_000), format!("> {form}\n"), "{key}");
+            assert_eq!(describe_form(&form), None, "{key}");
+            assert_eq!(partial_reply(&form, 1_000), format!("> {form}\n"), "{key}");
             let inner = serde_json::json!({"claim": {key: true}}).to_string();
-            let told = form_in_words(&inner).unwrap();
+            let words = describe_form(&inner).unwrap();
             assert!(
-                told.lines().all(|line| line.is_empty() || line == "Claim:" || line.starts_with('>')),
-                "{told}"
+                words.lines().all(|line| line.is_empty() || line == "Claim:" || line.starts_with('>')),
+                "{words}"
             );
         }
     }
@@ -207,17 +211,20 @@ mod tests {
     /// The words of the form itself stay as they are.
     #[test]
     fn thoughts_before_form_are_quoted() {
-        let told = form_in_words("<think>\nIt is so.\n</think>\n{\"answer\":\"max_len\"}").unwrap();
-        assert_eq!(told, "> It is so.\n- Answer: max_len\n");
+        let words = describe_form("<think>\nIt is so.\n</think>\n{\"answer\":\"max_len\"}").unwrap();
+        assert_eq!(words, "> It is so.\n- Answer: max_len\n");
     }
 
     #[test]
-    fn of_a_long_reply_the_end_is_told() {
+    fn end_of_long_reply_is_shown() {
         let lines: Vec<String> = (0..100).map(|line| format!("line {line}")).collect();
         let text = lines.join("\n");
-        let told = reply_so_far(&text, 50);
-        assert!(told.starts_with("…\n\n> ") && told.ends_with("\n> line 98\n> line 99\n"), "{told}");
-        assert!(told.lines().all(|line| line.is_empty() || line == "…" || line.starts_with("> ")), "{told}");
+        let words = partial_reply(&text, 50);
+        assert!(words.starts_with("…\n\n> ") && words.ends_with("\n> line 98\n> line 99\n"), "{words}");
+        assert!(
+            words.lines().all(|line| line.is_empty() || line == "…" || line.starts_with("> ")),
+            "{words}"
+        );
     }
 
     #[test]
@@ -226,15 +233,15 @@ mod tests {
         let deep = format!(r#"{{"n":{}{}{}}}"#, "[".repeat(60), vec!["1"; 10_000].join(","), "]".repeat(60));
         let nested = format!("{}1{}", r#"{"n":"#.repeat(60), "}".repeat(60));
         for form in [long, deep, nested] {
-            let told = form_in_words(&form).unwrap();
-            assert!(told.len() < form.len() + 200, "{} bytes of {}", told.len(), form.len());
-            assert!(reply_so_far(&form, 1_000).len() < 1_100);
+            let words = describe_form(&form).unwrap();
+            assert!(words.len() < form.len() + 200, "{} bytes of {}", words.len(), form.len());
+            assert!(partial_reply(&form, 1_000).len() < 1_100);
         }
     }
 
     #[test]
     fn words_that_are_no_form_are_none() {
-        assert_eq!(form_in_words("The answer is 4."), None);
-        assert_eq!(form_in_words(r#"{"a":1,"a":2}"#), None, "a repeated key is not dropped in silence");
+        assert_eq!(describe_form("The answer is 4."), None);
+        assert_eq!(describe_form(r#"{"a":1,"a":2}"#), None, "a repeated key is not dropped in silence");
     }
 }

@@ -8,7 +8,7 @@
 use prometheus::{Gauge, Registry, TextEncoder};
 
 use super::DecisionMetrics;
-use super::run_figures::{Counted, RunFigures, gauge, histogram};
+use super::run_figures::{ResultFields, RunFigures, gauge, histogram};
 
 /// The upper bounds of the buckets for the steps of a decision, in seconds.
 const STEPS: [f64; 10] = [0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 180.0, 600.0];
@@ -18,24 +18,24 @@ const STEPS: [f64; 10] = [0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 180.0, 600
 /// # Errors
 ///
 /// Only if a name here breaks a rule of Prometheus.
-pub fn metrics(runs: &[Counted], decisions: &[DecisionMetrics]) -> Result<String, prometheus::Error> {
+pub fn metrics(runs: &[ResultFields], decisions: &[DecisionMetrics]) -> Result<String, prometheus::Error> {
     let registry = Registry::new();
     let figures = RunFigures::new(&registry)?;
     for run in runs {
         figures.add(run);
     }
     if !decisions.is_empty() {
-        of_decisions(&registry, decisions)?;
+        add_decisions(&registry, decisions)?;
     }
     TextEncoder::new().encode_to_string(&registry.gather())
 }
 
-fn of_decisions(registry: &Registry, decisions: &[DecisionMetrics]) -> Result<(), prometheus::Error> {
-    let gauge = |name: &str, help: &str, labels: &[&str]| gauge(registry, name, help, labels);
-    let ended = gauge("consensus_decisions", "Decisions on changes, by how they ended.", &["outcome"])?;
-    let votes = gauge("consensus_votes", "Votes on changes, by kind.", &["kind"])?;
-    let dissent = gauge("consensus_dissent", "Votes against changes, by severity.", &["severity"])?;
-    let rollbacks = gauge("consensus_rollbacks", "Changes that had to be undone.", &[])?;
+fn add_decisions(registry: &Registry, decisions: &[DecisionMetrics]) -> Result<(), prometheus::Error> {
+    let ended =
+        gauge(registry, "consensus_decisions", "Decisions on changes, by how they ended.", &["outcome"])?;
+    let votes = gauge(registry, "consensus_votes", "Votes on changes, by kind.", &["kind"])?;
+    let dissent = gauge(registry, "consensus_dissent", "Votes against changes, by severity.", &["severity"])?;
+    let rollbacks = gauge(registry, "consensus_rollbacks", "Changes that had to be undone.", &[])?;
     let steps = histogram(
         registry,
         "consensus_decision_seconds",

@@ -18,23 +18,21 @@ mod sarif;
 mod summary;
 mod transcript;
 mod vote;
-mod withheld;
 mod worth;
 
 pub use decision::{DECISION_METRICS_FILE, DecisionMetrics, DecisionOutcome};
-pub use form::reply_so_far;
+pub use form::partial_reply;
 pub use metrics::metrics;
-pub use models::quorum_in_words;
+pub use models::describe_quorum;
 pub use outcome::ConsensusOutcome;
 pub use result::{AgentResult, CheckVerdicts, RefusedText, RunResult, Timing, UsageResult, write_run};
 pub use review::{review_annotations, review_markdown, review_text, review_verdict};
-pub use run_figures::{Counted, RunFigures};
+pub use run_figures::{ResultFields, RunFigures};
 pub use run_page::{PageForm, RUN_LOOK, run_page};
 pub use sarif::sarif;
-pub use summary::{check_in_words, summary};
-pub use transcript::transcript;
-pub use vote::{stop_in_words, votes_in_words};
-pub use withheld::confidence_in_words;
+pub use summary::{describe_check, summary};
+pub use transcript::{describe_confidence, transcript};
+pub use vote::{describe_stop, describe_votes};
 pub use worth::worth;
 
 /// The schema of `result.json`.

@@ -26,18 +26,18 @@ pub(super) fn counted_models(state: &RunState, agents: usize) -> Vec<String> {
 /// Returns in words how many reviewers must approve, how many may be faulty, and how many of their models may be. Reviewers on
 /// one model err together, whatever their keys are. `models` has one entry for each reviewer, which is `None` if its model is
 /// unknown.
-pub fn quorum_in_words(quorum: Quorum, models: &[Option<String>]) -> String {
+pub fn describe_quorum(quorum: Quorum, models: &[Option<String>]) -> String {
     let (n, f, q) = (quorum.reviewers(), quorum.faults(), quorum.size());
     let faulty = match f {
         0 => "no faulty reviewer".to_owned(),
         1 => "1 faulty reviewer".to_owned(),
         f => format!("{f} faulty reviewers"),
     };
-    let models = of_models(quorum, models);
+    let models = describe_models(quorum, models);
     format!("{q} of {n}; tolerates {faulty}. {models}")
 }
 
-fn of_models(quorum: Quorum, models: &[Option<String>]) -> String {
+fn describe_models(quorum: Quorum, models: &[Option<String>]) -> String {
     let mut domains: Vec<(&str, usize)> = Vec::new();
     for model in models.iter().flatten() {
         match domains.iter_mut().find(|(known, _)| known == model) {
@@ -78,16 +78,16 @@ mod tests {
         let four = Quorum::new(4).unwrap();
         let known = |names: &[&str]| names.iter().map(|name| Some((*name).to_owned())).collect::<Vec<_>>();
         assert_eq!(
-            quorum_in_words(four, &[const { None }; 4]),
+            describe_quorum(four, &[const { None }; 4]),
             "3 of 4; tolerates 1 faulty reviewer. The models of 4 reviewers are unknown, so a shared error is not excluded."
         );
-        let words = quorum_in_words(four, &known(&["a", "b", "c", "d"]));
+        let words = describe_quorum(four, &known(&["a", "b", "c", "d"]));
         assert!(words.ends_with("They use 4 models, of which 1 may be wrong."), "{words}");
-        let words = quorum_in_words(four, &known(&["a"; 4]));
+        let words = describe_quorum(four, &known(&["a"; 4]));
         assert!(words.ends_with("All use the same model, so a shared error is not tolerated."), "{words}");
         // The unknown reviewer may be on the model of any other.
         let three = [known(&["a", "b", "c"]), vec![None]].concat();
-        let words = quorum_in_words(four, &three);
+        let words = describe_quorum(four, &three);
         let expected = "The model of 1 reviewer is unknown, so a shared error is not excluded. \
                         The others use 3 models, of which none may be wrong.";
         assert!(words.ends_with(expected), "{words}");

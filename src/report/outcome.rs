@@ -45,7 +45,8 @@ impl ConsensusOutcome {
             Some(Outcome::Agreed { how, .. }) => Some(*how),
             Some(_) | None => None,
         };
-        let busy = |member: Member| state.busy().get(member.index()).copied().unwrap_or_default();
+        let durations =
+            Member::ALL.map(|member| state.busy().get(member.index()).copied().unwrap_or_default());
         Some(Self {
             result: last.result,
             content: content.unwrap_or_default(),
@@ -53,7 +54,7 @@ impl ConsensusOutcome {
             pathos_response: last.framing,
             logos_response: last.response,
             ethos_response: last.verification,
-            durations: Member::ALL.map(busy),
+            durations,
             total_duration: between(&state.started_at, &state.ended_at),
             threshold,
             is_arbitrated: how == Some(How::Arbitrated),

@@ -6,19 +6,18 @@
 
 use super::models::counted_models;
 use crate::engine::RunState;
-use protocol::panel::{PanelSection, Proposed, preference};
+use protocol::panel::{PanelSection, preference};
 
 /// Fills in the fields that depend on the models.
 pub(super) fn complete(section: &mut PanelSection, state: &RunState) {
     let endpoints = state.endpoints();
-    let name = |proposed: &mut Proposed| {
-        if let Some(endpoint) = endpoints.get(proposed.agent) {
-            endpoint.provider().clone_into(&mut proposed.provider);
-            state.model(proposed.agent).clone_into(&mut proposed.model);
+    let ranked = section.ranking.iter_mut().chain(&mut section.winner).map(|placed| &mut placed.response);
+    for response in section.responses.iter_mut().chain(ranked) {
+        if let Some(endpoint) = endpoints.get(response.agent) {
+            endpoint.provider().clone_into(&mut response.provider);
+            state.model(response.agent).clone_into(&mut response.model);
         }
-    };
-    section.responses.iter_mut().for_each(name);
-    section.ranking.iter_mut().chain(&mut section.winner).map(|placed| &mut placed.response).for_each(name);
+    }
     let families: Vec<String> = (0..endpoints.len()).map(|agent| family(state.model(agent))).collect();
     // The members of each iteration are numbered on from those of the last.
     let repeated: Vec<String> =

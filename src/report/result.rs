@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::models::{counted_models, quorum_in_words};
-use super::withheld::withheld;
+use super::models::{counted_models, describe_quorum};
+use super::transcript::describe_withheld;
 use super::{RESULT_FILE, TRANSCRIPT_FILE, panel, transcript, vote};
 use crate::calibration::Confidence;
-use crate::engine::{ReplayError, RunState};
+use crate::engine::RunState;
 use crate::files::write_whole;
 use crate::journal::{Executed, Record, between};
 use crypto::Digest;
@@ -19,7 +19,7 @@ use protocol::{
 };
 use quorum::Quorum;
 
-/// The outcome of a run.
+/// What a run came to, once it has ended or was put down: the content of `result.json`.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunResult {
     /// The version of the format, 1.
@@ -106,7 +106,7 @@ pub struct RefusedText {
 }
 
 /// The resources that a run used.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 pub struct UsageResult {
     /// The number of prompt tokens.
     pub prompt: u64,
@@ -121,7 +121,7 @@ pub struct UsageResult {
 }
 
 /// The times of a run.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Timing {
     /// The time of the first record.
     pub started_at: String,
@@ -220,9 +220,9 @@ fn complete(section: &mut Section, state: &RunState) {
 
 /// Returns what a quorum of so many reviewers tolerates, unless a single one has no other to decide with.
 fn tolerance(reviewers: usize, state: &RunState) -> Option<String> {
-    let quorum = Quorum::new(reviewers).ok()?;
+    let quorum = Quorum::new(reviewers)?;
     let models: Vec<Option<String>> = counted_models(state, reviewers).into_iter().map(Some).collect();
-    (reviewers > 1).then(|| quorum_in_words(quorum, &models))
+    if reviewers > 1 { Some(describe_quorum(quorum, &models)) } else { None }
 }
 
 /// Returns the verdicts of the user's check, if the run has one.
@@ -246,7 +246,7 @@ fn reason(outcome: &Outcome) -> Option<String> {
     match outcome {
         Outcome::Agreed { .. } => None,
         Outcome::NoAgreement { reason } => Some(reason.to_string()),
-        Outcome::Abstained { confidence, threshold } => Some(withheld(*confidence, *threshold)),
+        Outcome::Abstained { confidence, threshold } => Some(describe_withheld(*confidence, *threshold)),
         Outcome::Vetoed { reason, source, quote } => {
             Some(format!("{reason} (against {source}: \"{quote}\")"))
         }
@@ -257,13 +257,16 @@ fn reason(outcome: &Outcome) -> Option<String> {
 }
 
 fn timing(state: &RunState) -> Timing {
-    let ms = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
     Timing {
         started_at: state.started_at.clone(),
         ended_at: state.ended_at.clone(),
-        total_ms: ms(between(&state.started_at, &state.ended_at).saturating_sub(state.away)),
-        agents_ms: state.busy().iter().copied().map(ms).collect(),
+        total_ms: to_ms(between(&state.started_at, &state.ended_at).saturating_sub(state.away)),
+        agents_ms: state.busy().iter().copied().map(to_ms).collect(),
     }
+}
+
+fn to_ms(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Writes `result.json` and `transcript.md` into the run folder, readable by the user alone.
@@ -274,8 +277,8 @@ fn timing(state: &RunState) -> Timing {
 pub fn write_run(dir: &Path, result: &RunResult, records: &[Record]) -> std::io::Result<()> {
     const PRIVATE: u32 = 0o600;
     write_whole(&dir.join(RESULT_FILE), &result.to_json(), PRIVATE)?;
-    let damaged = |damage: ReplayError| std::io::Error::other(damage);
-    write_whole(&dir.join(TRANSCRIPT_FILE), &transcript(records).map_err(damaged)?, PRIVATE)
+    let transcript = transcript(records).map_err(std::io::Error::other)?;
+    write_whole(&dir.join(TRANSCRIPT_FILE), &transcript, PRIVATE)
 }
 
 #[cfg(test)]

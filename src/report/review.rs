@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use protocol::OutcomeKind;
-use protocol::review::{ApprovalSection, Finding, Reviewed};
+use protocol::review::{ApprovalSection, Finding, ReviewerReport};
 use protocol::text::escape;
 use quorum::{Opinion, Severity, Vote};
 
@@ -29,13 +29,13 @@ pub fn review_verdict(section: &ApprovalSection, outcome: OutcomeKind) -> String
 pub fn review_text(section: &ApprovalSection, outcome: OutcomeKind) -> String {
     let mut out = review_verdict(section, outcome) + "\n";
     for review in &section.reviews {
-        let _ = writeln!(out, "\n{} {}", review.reviewer, opinion(review));
+        let _ = writeln!(out, "\n{} {}", review.reviewer, describe_opinion(review));
         for Finding { path, line, quote, problem, severity } in &review.findings {
             let _ = writeln!(out, "  {path}:{line}: {severity}: {}", escape::one_line(problem));
             let _ = writeln!(out, "    {}", quote.trim_end());
         }
     }
-    if let Some(name) = silent(section) {
+    if let Some(name) = describe_silent(section) {
         let _ = writeln!(out, "\n{name}");
     }
     if let Some(tolerance) = &section.tolerance {
@@ -50,21 +50,27 @@ pub fn review_markdown(section: &ApprovalSection, outcome: OutcomeKind) -> Strin
     let mut out = format!("### Review: {}\n\n", review_verdict(section, outcome));
     out.push_str("| Reviewer | Verdict |\n|---|---|\n");
     for review in &section.reviews {
-        let _ = writeln!(out, "| {} | {} |", inert(&review.reviewer), inert(&opinion(review)));
+        let _ = writeln!(
+            out,
+            "| {} | {} |",
+            escape_markdown(&review.reviewer),
+            escape_markdown(&describe_opinion(review))
+        );
     }
-    for Reviewed { reviewer, findings, .. } in section.reviews.iter().filter(|r| !r.findings.is_empty()) {
-        let _ = writeln!(out, "\n#### {} found\n", inert(reviewer));
+    for ReviewerReport { reviewer, findings, .. } in section.reviews.iter().filter(|r| !r.findings.is_empty())
+    {
+        let _ = writeln!(out, "\n#### {} found\n", escape_markdown(reviewer));
         for Finding { path, line, quote, problem, severity } in findings {
-            let place = inert(&format!("{path}:{line}"));
-            let _ = writeln!(out, "- **{severity}** {place}: {}", inert(problem));
+            let place = escape_markdown(&format!("{path}:{line}"));
+            let _ = writeln!(out, "- **{severity}** {place}: {}", escape_markdown(problem));
             let _ = writeln!(out, "\n      {}\n", escape::plain(quote).replace('\n', " ").trim_end());
         }
     }
-    if let Some(name) = silent(section) {
-        let _ = writeln!(out, "\n{}", inert(&name));
+    if let Some(name) = describe_silent(section) {
+        let _ = writeln!(out, "\n{}", escape_markdown(&name));
     }
     if let Some(tolerance) = &section.tolerance {
-        let _ = writeln!(out, "\nQuorum: {}", inert(tolerance));
+        let _ = writeln!(out, "\nQuorum: {}", escape_markdown(tolerance));
     }
     out
 }
@@ -73,7 +79,7 @@ pub fn review_markdown(section: &ApprovalSection, outcome: OutcomeKind) -> Strin
 /// change.
 pub fn review_annotations(section: &ApprovalSection, outcome: OutcomeKind) -> String {
     let mut out = String::new();
-    for Reviewed { reviewer, findings, .. } in &section.reviews {
+    for ReviewerReport { reviewer, findings, .. } in &section.reviews {
         for Finding { path, line, quote, problem, severity } in findings {
             let level = match severity {
                 Severity::Low => "notice",
@@ -83,20 +89,20 @@ pub fn review_annotations(section: &ApprovalSection, outcome: OutcomeKind) -> St
             // A removed line has no place in the new file, and a line of the diff itself has none at all.
             let has_line = *line > 0 && !quote.starts_with('-');
             let line = if has_line { format!(",line={line}") } else { String::new() };
-            let title = property(&format!("{reviewer} ({severity})"));
-            let file = property(path);
-            let _ = writeln!(out, "::{level} file={file}{line},title={title}::{}", data(problem));
+            let title = escape_property(&format!("{reviewer} ({severity})"));
+            let file = escape_property(path);
+            let _ = writeln!(out, "::{level} file={file}{line},title={title}::{}", escape_data(problem));
         }
     }
     let level = if outcome == OutcomeKind::Agreed { "notice" } else { "error" };
     let tolerance = section.tolerance.as_ref().map(|words| format!("\nquorum: {words}")).unwrap_or_default();
     let verdict = review_verdict(section, outcome) + &tolerance;
-    let _ = writeln!(out, "::{level} title=Review::{}", data(&verdict));
+    let _ = writeln!(out, "::{level} title=Review::{}", escape_data(&verdict));
     out
 }
 
 /// Returns a reviewer's opinion of the whole change. The findings are the reason of a rejection, and are not repeated.
-fn opinion(review: &Reviewed) -> String {
+fn describe_opinion(review: &ReviewerReport) -> String {
     let (words, why) = match &review.opinion {
         Opinion::Approve { confidence, notes } => (format!("approves, {} % sure", confidence / 100), notes),
         Opinion::Reject { reason, severity } => (format!("rejects ({severity})"), reason),
@@ -110,13 +116,16 @@ fn opinion(review: &Reviewed) -> String {
 }
 
 /// Returns a line on the reviewers who did not read the whole change, if there are any.
-fn silent(section: &ApprovalSection) -> Option<String> {
+fn describe_silent(section: &ApprovalSection) -> Option<String> {
     let count = section.reviewers.saturating_sub(section.reviews.len());
-    (count > 0).then(|| format!("{count} of {} reviewers did not read the whole change", section.reviewers))
+    if count == 0 {
+        return None;
+    }
+    Some(format!("{count} of {} reviewers did not read the whole change", section.reviewers))
 }
 
 /// Returns a text in one line that Markdown treats as nothing but text.
-fn inert(text: &str) -> String {
+fn escape_markdown(text: &str) -> String {
     let line = escape::plain(text).replace('\n', " ");
     let mut out = String::with_capacity(line.len());
     for c in line.chars() {
@@ -136,13 +145,13 @@ fn inert(text: &str) -> String {
 }
 
 /// Returns a text as the message of a workflow command.
-fn data(text: &str) -> String {
+fn escape_data(text: &str) -> String {
     escape::plain(text).replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
 /// Returns a text as a property of a workflow command.
-fn property(text: &str) -> String {
-    data(text).replace(':', "%3A").replace(',', "%2C")
+fn escape_property(text: &str) -> String {
+    escape_data(text).replace(':', "%3A").replace(',', "%2C")
 }
 
 #[cfg(test)]
@@ -163,8 +172,11 @@ mod tests {
         ];
         let reject = Opinion::Reject { reason: "it is | wrong".to_owned(), severity: Severity::High };
         let approve = Opinion::Approve { confidence: 9000, notes: "it is fine".to_owned() };
-        let of =
-            |reviewer: &str, opinion, findings| Reviewed { reviewer: reviewer.to_owned(), opinion, findings };
+        let of = |reviewer: &str, opinion, findings| ReviewerReport {
+            reviewer: reviewer.to_owned(),
+            opinion,
+            findings,
+        };
         let reviews = vec![of("Security", reject, findings), of("Quality", approve, Vec::new())];
         ApprovalSection { reviewers: 4, faults: 1, quorum: 3, parts: 1, tolerance: None, reviews }
     }

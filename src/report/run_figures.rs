@@ -7,21 +7,24 @@ use prometheus::{HistogramOpts, HistogramVec, IntGauge, IntGaugeVec, Opts, Regis
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
+use super::result::{Timing, UsageResult};
+
 /// The fields that are read from a `result.json`.
 #[derive(Debug, Deserialize)]
-pub struct Counted {
+#[serde(expecting = "struct Counted")]
+pub struct ResultFields {
     run: String,
     protocol: String,
     roleset: String,
     outcome: String,
     rounds: u32,
-    agents: Vec<Named>,
-    usage: Tokens,
-    timing: Took,
-    council: Option<Council>,
+    agents: Vec<AgentName>,
+    usage: UsageResult,
+    timing: Timing,
+    council: Option<CouncilRounds>,
 }
 
-impl Counted {
+impl ResultFields {
     /// Returns true if two results belong to the same run.
     pub fn is_same(&self, other: &Self) -> bool {
         self.run == other.run
@@ -29,39 +32,30 @@ impl Counted {
 }
 
 #[derive(Debug, Deserialize)]
-struct Named {
+#[serde(expecting = "struct Named")]
+struct AgentName {
     name: String,
 }
 
 #[derive(Debug, Deserialize)]
-struct Tokens {
-    prompt: u64,
-    cached: u64,
-    completion: u64,
-    calls: u64,
+#[serde(expecting = "struct Council")]
+struct CouncilRounds {
+    rounds: Vec<RoundForms>,
 }
 
+/// What the members of a council wrote in a round, and how sure they were.
 #[derive(Debug, Deserialize)]
-struct Took {
-    total_ms: u64,
-    agents_ms: Vec<u64>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Council {
-    rounds: Vec<Round>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Round {
-    confidences: Confidences,
+#[serde(expecting = "struct Round")]
+struct RoundForms {
+    confidences: RoundConfidences,
     framing: Option<IgnoredAny>,
     response: Option<IgnoredAny>,
     verification: Option<IgnoredAny>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
-struct Confidences {
+#[serde(expecting = "struct Confidences")]
+struct RoundConfidences {
     pathos: f64,
     logos: f64,
     ethos: f64,
@@ -96,49 +90,49 @@ impl RunFigures {
     ///
     /// Only if the registry has such figures already.
     pub fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
-        let gauge = |name: &str, help: &str, labels: &[&str]| gauge(registry, name, help, labels);
-        let histogram = |name: &str, help: &str, bounds: &[f64], labels: &[&str]| {
-            histogram(registry, name, help, bounds, labels)
-        };
         let kinds = ["protocol", "roleset"];
         let of_agent = ["protocol", "roleset", "agent"];
         let cached = "Prompt tokens that servers had computed before.";
         let seconds = "Seconds from a run's first record to its last.";
         let busy = "Seconds that all calls of an agent in a run took together.";
         let confidence = "Confidence of a council member in a round.";
+        let ended = ["protocol", "roleset", "outcome"];
         let tokens = ["protocol", "roleset", "kind"];
         Ok(Self {
-            ended: gauge("consensus_runs", "Runs, by how they ended.", &["protocol", "roleset", "outcome"])?,
-            calls: gauge("consensus_calls", "Replies of models.", &kinds)?,
-            tokens: gauge("consensus_tokens", "Tokens, as servers report them.", &tokens)?,
-            cached: gauge("consensus_cached_tokens", cached, &kinds)?,
-            rounds: histogram("consensus_run_rounds", "Rounds of a run.", &ROUNDS, &kinds)?,
-            seconds: histogram("consensus_run_seconds", seconds, &SECONDS, &kinds)?,
-            busy: histogram("consensus_agent_seconds", busy, &SECONDS, &of_agent)?,
-            confidence: histogram("consensus_confidence", confidence, &CONFIDENCES, &of_agent)?,
+            ended: gauge(registry, "consensus_runs", "Runs, by how they ended.", &ended)?,
+            calls: gauge(registry, "consensus_calls", "Replies of models.", &kinds)?,
+            tokens: gauge(registry, "consensus_tokens", "Tokens, as servers report them.", &tokens)?,
+            cached: gauge(registry, "consensus_cached_tokens", cached, &kinds)?,
+            rounds: histogram(registry, "consensus_run_rounds", "Rounds of a run.", &ROUNDS, &kinds)?,
+            seconds: histogram(registry, "consensus_run_seconds", seconds, &SECONDS, &kinds)?,
+            busy: histogram(registry, "consensus_agent_seconds", busy, &SECONDS, &of_agent)?,
+            confidence: histogram(registry, "consensus_confidence", confidence, &CONFIDENCES, &of_agent)?,
         })
     }
 
-    pub fn add(&self, run: &Counted) {
+    pub fn add(&self, run: &ResultFields) {
         let kind = [run.protocol.as_str(), run.roleset.as_str()];
-        let with = |label: &'_ str| [kind[0].to_owned(), kind[1].to_owned(), label.to_owned()];
-        self.ended.with_label_values(&with(&run.outcome)).inc();
-        let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
-        // The sum saturates, because servers may report any count.
-        let add = |gauge: &IntGauge, more: u64| gauge.set(gauge.get().saturating_add(count(more)));
-        add(&self.calls.with_label_values(&kind), run.usage.calls);
-        add(&self.tokens.with_label_values(&with("prompt")), run.usage.prompt);
-        add(&self.tokens.with_label_values(&with("completion")), run.usage.completion);
-        add(&self.cached.with_label_values(&kind), run.usage.cached);
+        let [protocol, roleset] = kind;
+        self.ended.with_label_values(&[protocol, roleset, run.outcome.as_str()]).inc();
+        increase(&self.calls.with_label_values(&kind), run.usage.calls);
+        increase(&self.tokens.with_label_values(&[protocol, roleset, "prompt"]), run.usage.prompt);
+        increase(&self.tokens.with_label_values(&[protocol, roleset, "completion"]), run.usage.completion);
+        increase(&self.cached.with_label_values(&kind), run.usage.cached);
         self.rounds.with_label_values(&kind).observe(f64::from(run.rounds));
         self.seconds.with_label_values(&kind).observe(run.timing.total_ms as f64 / 1000.0);
         for (agent, ms) in run.agents.iter().zip(&run.timing.agents_ms) {
-            self.busy.with_label_values(&with(&agent.name)).observe(*ms as f64 / 1000.0);
+            let busy = self.busy.with_label_values(&[protocol, roleset, agent.name.as_str()]);
+            busy.observe(*ms as f64 / 1000.0);
         }
-        for (agent, sure) in sureness(run) {
-            self.confidence.with_label_values(&with(agent)).observe(sure);
+        for (agent, confidence) in council_confidences(run) {
+            self.confidence.with_label_values(&[protocol, roleset, agent]).observe(confidence);
         }
     }
+}
+
+/// Adds to a sum. It saturates, because servers may report any count.
+fn increase(gauge: &IntGauge, more: u64) {
+    gauge.set(gauge.get().saturating_add(i64::try_from(more).unwrap_or(i64::MAX)));
 }
 
 pub(super) fn gauge(
@@ -147,9 +141,9 @@ pub(super) fn gauge(
     help: &str,
     labels: &[&str],
 ) -> Result<IntGaugeVec, prometheus::Error> {
-    let made = IntGaugeVec::new(Opts::new(name, help), labels)?;
-    registry.register(Box::new(made.clone()))?;
-    Ok(made)
+    let gauge = IntGaugeVec::new(Opts::new(name, help), labels)?;
+    registry.register(Box::new(gauge.clone()))?;
+    Ok(gauge)
 }
 
 pub(super) fn histogram(
@@ -159,21 +153,24 @@ pub(super) fn histogram(
     bounds: &[f64],
     labels: &[&str],
 ) -> Result<HistogramVec, prometheus::Error> {
-    let made = HistogramVec::new(HistogramOpts::new(name, help).buckets(bounds.to_vec()), labels)?;
-    registry.register(Box::new(made.clone()))?;
-    Ok(made)
+    let histogram = HistogramVec::new(HistogramOpts::new(name, help).buckets(bounds.to_vec()), labels)?;
+    registry.register(Box::new(histogram.clone()))?;
+    Ok(histogram)
 }
 
 /// Returns the confidence of each council member in each round, by the member's name. A member who wrote nothing has
 /// none.
-fn sureness(run: &Counted) -> impl Iterator<Item = (&str, f64)> {
-    let rounds = run.council.iter().flat_map(|council| &council.rounds);
-    rounds.flat_map(|round| {
-        let Confidences { pathos, logos, ethos } = round.confidences;
+fn council_confidences(run: &ResultFields) -> Vec<(&str, f64)> {
+    let mut found = Vec::new();
+    for round in run.council.iter().flat_map(|council| &council.rounds) {
+        let RoundConfidences { pathos, logos, ethos } = round.confidences;
         // The order is that in which the members speak, which is that of the agents.
-        let wrote = [&round.framing, &round.response, &round.verification];
-        let sure =
-            [pathos, logos, ethos].into_iter().zip(wrote).map(|(sure, form)| form.as_ref().map(|_| sure));
-        run.agents.iter().zip(sure).filter_map(|(agent, sure)| Some((agent.name.as_str(), sure?)))
-    })
+        let members = [(pathos, &round.framing), (logos, &round.response), (ethos, &round.verification)];
+        for (agent, (confidence, form)) in run.agents.iter().zip(members) {
+            if form.is_some() {
+                found.push((agent.name.as_str(), confidence));
+            }
+        }
+    }
+    found
 }

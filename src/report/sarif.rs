@@ -4,7 +4,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
 use crypto::Digest;
-use protocol::review::{ApprovalSection, Finding, Reviewed};
+use protocol::review::{ApprovalSection, Finding, ReviewerReport};
 use quorum::Severity;
 
 /// Returns the findings of a review as a SARIF document.
@@ -20,7 +20,7 @@ pub fn sarif(section: &ApprovalSection) -> Value {
     json!({"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": runs})
 }
 
-fn run(review: &Reviewed) -> Value {
+fn run(review: &ReviewerReport) -> Value {
     let rule = format!("review/{}", review.reviewer);
     let results: Vec<Value> = review.findings.iter().map(|finding| result(&rule, finding)).collect();
     json!({
@@ -42,7 +42,7 @@ fn result(rule: &str, finding: &Finding) -> Value {
         Severity::Medium => "warning",
         Severity::High | Severity::Critical => "error",
     };
-    let mut place = json!({"artifactLocation": {"uri": encoded(path)}});
+    let mut place = json!({"artifactLocation": {"uri": encode_path(path)}});
     if quote.starts_with('+') && *line > 0 {
         place["region"] = json!({"startLine": line, "snippet": {"text": &quote[1..]}});
     }
@@ -60,7 +60,7 @@ fn result(rule: &str, finding: &Finding) -> Value {
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'.').remove(b'-').remove(b'_').remove(b'~');
 
 /// Returns a path as a relative URI.
-fn encoded(path: &str) -> String {
+fn encode_path(path: &str) -> String {
     utf8_percent_encode(path, PLAIN).to_string()
 }
 
@@ -78,7 +78,7 @@ mod tests {
             problem: "it is wrong".to_owned(),
             severity,
         };
-        let review = Reviewed {
+        let review = ReviewerReport {
             reviewer: "Quality".to_owned(),
             opinion: Opinion::Abstain { reason: "x".to_owned() },
             findings: vec![finding("+x", Severity::Critical), finding("-y", Severity::Low)],

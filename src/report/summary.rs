@@ -7,16 +7,16 @@ use std::fmt::Write as _;
 
 use super::result::{CheckVerdicts, RefusedText, RunResult};
 use super::review::review_text;
-use super::vote::{stop_in_words, votes_in_words};
+use super::vote::{describe_stop, describe_votes};
 use protocol::text::{counted, escape, excerpts, grouped};
-use protocol::{Dissent, RunSetup, Section};
+use protocol::{RunSetup, Section};
 
 /// The first line of the summary of a run that is under way.
 const UNDER_WAY: &str = "open: the run is under way, and this is its record until now";
 
 /// Returns the summary of a run, which may still be under way.
 pub fn summary(setup: &RunSetup, result: &RunResult, is_under_way: bool) -> String {
-    let mut out = if is_under_way { UNDER_WAY.to_owned() } else { ending(result) } + "\n";
+    let mut out = if is_under_way { UNDER_WAY.to_owned() } else { describe_outcome(result) } + "\n";
     if let Section::Approval(section) = &result.section {
         let _ = writeln!(out, "\n{}", review_text(section, result.outcome).trim_end());
     } else {
@@ -27,19 +27,19 @@ pub fn summary(setup: &RunSetup, result: &RunResult, is_under_way: bool) -> Stri
         for document in &setup.task.documents {
             let _ = writeln!(out, "with     {}", escape::json_string(&document.name));
         }
-        agents(&mut out, result);
+        write_agents(&mut out, result);
     }
     // The votes name every answer already.
     let is_vote = matches!(result.section, Section::Vote(_));
-    let is_other = |dissent: &&Dissent| dissent.stage != "review" && !is_vote;
-    let others: Vec<_> = result.dissent.iter().filter(is_other).collect();
+    let others = result.dissent.iter().filter(|dissent| dissent.stage != "review" && !is_vote);
+    let others: Vec<_> = others.collect();
     let texts: Vec<&str> = others.iter().map(|dissent| dissent.text.as_str()).collect();
     for (dissent, text) in others.iter().zip(excerpts(&texts)) {
         let (agent, stage) = (&dissent.agent, dissent.stage);
         let _ = writeln!(out, "other    {agent} ({stage}): {text}");
     }
     if let Some(check) = &result.check {
-        let _ = writeln!(out, "check    {}", check_in_words(check));
+        let _ = writeln!(out, "check    {}", describe_check(check));
     }
     for loss in &result.degraded {
         let _ = writeln!(out, "lost     {}", escape::one_line(&loss.detail));
@@ -60,7 +60,7 @@ pub fn summary(setup: &RunSetup, result: &RunResult, is_under_way: bool) -> Stri
 }
 
 /// Returns the verdicts of the user's check in one line, with the beginning of the text that was refused last.
-pub fn check_in_words(check: &CheckVerdicts) -> String {
+pub fn describe_check(check: &CheckVerdicts) -> String {
     let CheckVerdicts { passed, refused, last_refused } = check;
     let counts = format!("passed {}, refused {refused}", counted(*passed, "text"));
     match last_refused {
@@ -72,7 +72,7 @@ pub fn check_in_words(check: &CheckVerdicts) -> String {
 }
 
 /// Returns the outcome in one line.
-pub(super) fn ending(result: &RunResult) -> String {
+pub(super) fn describe_outcome(result: &RunResult) -> String {
     let outcome = result.outcome.name().replace('_', " ");
     match (&result.how, &result.reason) {
         (Some(how), _) => format!("{outcome} ({})", how.name()),
@@ -82,7 +82,7 @@ pub(super) fn ending(result: &RunResult) -> String {
 }
 
 /// Writes the answer that each agent held last; for a panel, all answers by rank; for a vote, all answers with their votes.
-fn agents(out: &mut String, result: &RunResult) {
+fn write_agents(out: &mut String, result: &RunResult) {
     let names = result.agents.iter().map(|agent| agent.report.name.chars().count());
     let width = names.max().unwrap_or_default();
     if let Section::Panel(panel) = &result.section {
@@ -95,10 +95,10 @@ fn agents(out: &mut String, result: &RunResult) {
         return;
     }
     if let Section::Vote(vote) = &result.section {
-        for (at, line) in votes_in_words(vote).iter().enumerate() {
+        for (at, line) in describe_votes(vote).iter().enumerate() {
             let _ = writeln!(out, "{:8} {line}", if at == 0 { "votes" } else { "" });
         }
-        let _ = writeln!(out, "stop     {}", stop_in_words(vote));
+        let _ = writeln!(out, "stop     {}", describe_stop(vote));
         return;
     }
     for agent in &result.agents {

@@ -5,16 +5,16 @@
 
 use std::fmt::Write as _;
 
-use super::form::{form_in_words, quoted};
-use super::vote::{stop_in_words, votes_in_words};
-use super::withheld::{confidence_in_words, withheld};
+use super::form::{describe_form, write_quote};
+use super::vote::{describe_stop, describe_votes};
+use crate::calibration::Confidence;
 use crate::engine::{Mismatch, ReplayError, RunState};
 use crate::journal::{Entry, Executed, Executor, Found, LeftOut, Record, Replied};
-use protocol::core::InterpreterNote;
+use protocol::core::{BasisPoints, InterpreterNote};
 use protocol::map_reduce::Fact;
-use protocol::panel::{Evaluated, Scores};
-use protocol::review::{Finding, Reviewed};
-use protocol::text::{Envelope, escape};
+use protocol::panel::{Evaluation, Scores};
+use protocol::review::{Finding, ReviewerReport};
+use protocol::text::{Envelope, counted, escape, percent};
 use protocol::vote::{SampleReport, VoteSection};
 use protocol::{
     CallId, CallPhase, Dissent, Execution, ExecutionResult, Method, Outcome, Params, Passage, Section, Step,
@@ -49,10 +49,10 @@ pub fn transcript(records: &[Record]) -> Result<String, ReplayError> {
     })?;
     let mut out = opening(&state);
     out.push_str(&steps);
-    ranking(&mut out, &state);
-    reviews(&mut out, &state);
-    facts(&mut out, &state);
-    remainder(&mut out, &state);
+    write_ranking(&mut out, &state);
+    write_reviews(&mut out, &state);
+    write_facts(&mut out, &state);
+    write_remainder(&mut out, &state);
     Ok(out)
 }
 
@@ -81,22 +81,22 @@ fn step(state: &RunState, record: &Record) -> Option<TranscriptStep> {
     let (mut text, mut name, mut is_refused) = (String::new(), None, false);
     let heading = match &record.event {
         Entry::Replied(replied) => {
-            is_refused = reply(&mut text, state, replied);
+            is_refused = write_reply(&mut text, state, replied);
             let (what, again) = purpose(state, replied.call);
             name = Some(what + &again);
-            no_vote(&mut text, state, replied.call);
+            write_no_vote(&mut text, state, replied.call);
             if let Some(remark) = state.remark() {
                 let _ = writeln!(text, "*{}: {remark}.*\n", state.agent_name(replied.call.agent));
             }
             Some(heading(state, replied.call))
         }
         Entry::Found(found) => {
-            passages(&mut text, found);
+            write_passages(&mut text, found);
             Some(format!("Round {}: {} passages found", found.round, found.passages.len()))
         }
         Entry::Executed(_) => {
             let (what, executed) = state.executions_made().last()?;
-            execution(&mut text, what, executed);
+            write_execution(&mut text, what, executed);
             None
         }
         Entry::LeftOut(LeftOut { agent, parameter, .. }) => {
@@ -104,7 +104,7 @@ fn step(state: &RunState, record: &Record) -> Option<TranscriptStep> {
             None
         }
         Entry::Stopped { outcome } => {
-            end(&mut text, outcome);
+            write_end(&mut text, outcome);
             Some(format!("Outcome: {}", outcome.name()))
         }
         Entry::Resumed { program, .. } => {
@@ -130,18 +130,18 @@ fn opening(state: &RunState) -> String {
         let _ = writeln!(out, "- {}: {}", state.agent_name(agent), endpoint.label());
     }
     out.push_str("\n## Task\n\n");
-    quoted(&mut out, &opened.setup.task.prompt);
+    write_quote(&mut out, &opened.setup.task.prompt);
     out.push('\n');
     if let Some(check) = &opened.setup.check_command {
         out.push_str("The check of every final text:\n\n");
-        quoted(&mut out, &check.command);
+        write_quote(&mut out, &check.command);
         out.push('\n');
     }
     out
 }
 
 /// Writes a reply. Returns whether it does not count.
-fn reply(out: &mut String, state: &RunState, replied: &Replied) -> bool {
+fn write_reply(out: &mut String, state: &RunState, replied: &Replied) -> bool {
     let call = replied.call;
     let is_vote = matches!(state.opened().setup.params, Params::Vote(_));
     if is_vote && replied.reply.text.trim().is_empty() {
@@ -159,49 +159,50 @@ fn reply(out: &mut String, state: &RunState, replied: &Replied) -> bool {
     });
     let answered = refused.and_then(|ask| ask.messages.last());
     match Envelope::parse(&replied.reply.text) {
-        Ok(envelope) if call.step == Step::Envelope => parsed(out, &envelope),
-        Ok(_) | Err(_) if call.step == Step::Envelope && ballot(out, state, call) => {}
+        Ok(envelope) if call.step == Step::Envelope => write_envelope(out, &envelope),
+        Ok(_) | Err(_) if call.step == Step::Envelope && write_ballot(out, state, call) => {}
         // A form that does not count is shown as it was written.
-        Ok(_) | Err(_) if is_form && answered.is_none() => form_or_words(out, &replied.reply.text),
-        Ok(_) | Err(_) => quoted(out, &replied.reply.text),
+        Ok(_) | Err(_) if is_form && answered.is_none() => write_form_or_words(out, &replied.reply.text),
+        Ok(_) | Err(_) => write_quote(out, &replied.reply.text),
     }
     if let Some(message) = answered {
         out.push_str("\nNot counted. The agent received:\n\n");
-        quoted(out, &message.content);
+        write_quote(out, &message.content);
     }
     out.push('\n');
     answered.is_some()
 }
 
-fn form_or_words(out: &mut String, text: &str) {
-    match form_in_words(text) {
+fn write_form_or_words(out: &mut String, text: &str) {
+    match describe_form(text) {
         Some(form) => out.push_str(&form),
-        None => quoted(out, text),
+        None => write_quote(out, text),
     }
 }
 
 /// Writes a ballot with the names behind its labels. Returns false if this is not a ballot, or one that does not
 /// count.
-fn ballot(out: &mut String, state: &RunState, call: CallId) -> bool {
+fn write_ballot(out: &mut String, state: &RunState, call: CallId) -> bool {
     let Section::Panel(section) = state.report().section else { return false };
     let evaluator = state.agent_name(call.agent);
-    let is_its = |e: &&Evaluated| e.evaluator == evaluator && 2 * e.iteration == call.round;
-    let mut marks: Vec<&Evaluated> = section.evaluations.iter().filter(is_its).collect();
+    let evaluations = section.evaluations.iter();
+    let mut marks: Vec<&Evaluation> =
+        evaluations.filter(|mark| mark.evaluator == evaluator && 2 * mark.iteration == call.round).collect();
     marks.sort_by_key(|mark| mark.place);
-    for Evaluated { target, label, total_score, scores, feedback, .. } in &marks {
+    for Evaluation { target, label, total_score, scores, feedback, .. } in &marks {
         let Scores { accuracy, relevance, completeness, clarity } = scores;
         let _ = writeln!(
             out,
             "- {label}, by {target}: **{total_score}** (accuracy {accuracy}, relevance {relevance}, completeness \
              {completeness}, clarity {clarity})\n"
         );
-        quoted(out, feedback);
+        write_quote(out, feedback);
     }
     !marks.is_empty()
 }
 
 /// Writes the final ranking of a panel's answers.
-fn ranking(out: &mut String, state: &RunState) {
+fn write_ranking(out: &mut String, state: &RunState) {
     let Section::Panel(section) = state.report().section else { return };
     out.push_str("## Ranking\n\n");
     for placed in &section.ranking {
@@ -214,42 +215,42 @@ fn ranking(out: &mut String, state: &RunState) {
 }
 
 /// Writes the opinions of reviewers, with the place of each finding.
-fn reviews(out: &mut String, state: &RunState) {
+fn write_reviews(out: &mut String, state: &RunState) {
     let Section::Approval(section) = state.report().section else { return };
     out.push_str("## Reviews\n\n");
-    for Reviewed { reviewer, opinion, findings } in &section.reviews {
+    for ReviewerReport { reviewer, opinion, findings } in &section.reviews {
         let (word, why) = match opinion {
             Opinion::Approve { notes, .. } => ("approves", notes),
             Opinion::Reject { reason, .. } => ("rejects", reason),
             Opinion::Abstain { reason } => ("abstains", reason),
         };
         let _ = writeln!(out, "{reviewer} {word}:\n");
-        quoted(out, why);
+        write_quote(out, why);
         out.push('\n');
         for Finding { path, line, quote, problem, severity } in findings {
             let _ = writeln!(out, "- {}, line {line}, {severity}:\n", escape::json_string(path));
-            quoted(out, problem);
+            write_quote(out, problem);
             out.push_str(">\n");
-            quoted(out, &format!("    {quote}"));
+            write_quote(out, &format!("    {quote}"));
             out.push('\n');
         }
     }
 }
 
 /// Writes the facts that the numbers in an answer from pieces refer to.
-fn facts(out: &mut String, state: &RunState) {
+fn write_facts(out: &mut String, state: &RunState) {
     let Section::MapReduce(section) = state.report().section else { return };
     out.push_str("## Facts\n\n");
     for (index, Fact { document, start, end, quote: words }) in section.findings.iter().enumerate() {
         let name = escape::json_string(document);
         let _ = writeln!(out, "[{}] {name}, bytes {start} to {end}:\n", index + 1);
-        quoted(out, words);
+        write_quote(out, words);
         out.push('\n');
     }
 }
 
 /// Writes an execution and its result, in the place of the record, which may be after the reply of another agent.
-fn execution(out: &mut String, execution: &Execution, executed: &Executed) {
+fn write_execution(out: &mut String, execution: &Execution, executed: &Executed) {
     let Executed { by, result: ExecutionResult { end, output, tail, .. }, .. } = executed;
     let what = match (by, end.is_success()) {
         (Executor::Command(_), true) => "The check passed this text".to_owned(),
@@ -259,24 +260,24 @@ fn execution(out: &mut String, execution: &Execution, executed: &Executed) {
         }
     };
     let _ = writeln!(out, "*{what}; it {end}.*\n");
-    quoted(out, execution.text());
+    write_quote(out, execution.text());
     out.push('\n');
     if !output.trim().is_empty() {
         out.push_str("It printed:\n\n");
-        quoted(out, output);
+        write_quote(out, output);
         out.push('\n');
     }
     if !tail.is_empty() {
         out.push_str("The end of that output:\n\n");
-        quoted(out, tail);
+        write_quote(out, tail);
         out.push('\n');
     }
 }
 
-fn passages(out: &mut String, found: &Found) {
+fn write_passages(out: &mut String, found: &Found) {
     for Passage { document, start, text, .. } in &found.passages {
         let _ = writeln!(out, "{}, from byte {start}:\n", escape::json_string(document));
-        quoted(out, text);
+        write_quote(out, text);
         out.push('\n');
     }
 }
@@ -306,17 +307,17 @@ fn purpose(state: &RunState, call: CallId) -> (String, String) {
         Step::Choose => "arbiter's choice",
         Step::Weigh => "private comparison",
     };
-    (format!("{what}{}", seen_order(state, call)), again)
+    (format!("{what}{}", option_order(state, call)), again)
 }
 
 /// Returns the order in which a sample of a vote saw the options, in words.
-fn seen_order(state: &RunState, call: CallId) -> String {
+fn option_order(state: &RunState, call: CallId) -> String {
     let order = sample(state, call).and_then(|sample| sample.order);
     order.map_or(String::new(), |order| format!(", with the options in the order {}", order.join(", ")))
 }
 
 /// Writes why the sample that a reply completes is not a vote.
-fn no_vote(out: &mut String, state: &RunState, call: CallId) {
+fn write_no_vote(out: &mut String, state: &RunState, call: CallId) {
     if let Some(why) = sample(state, call).and_then(|sample| sample.no_vote) {
         let _ =
             writeln!(out, "*No vote: {}.*\n", escape::plain(&why).replace('\n', " ").trim_end_matches('.'));
@@ -330,8 +331,8 @@ fn sample(state: &RunState, call: CallId) -> Option<SampleReport> {
         return None;
     }
     let Section::Vote(vote) = state.report().section else { return None };
-    let is_it = |sample: &SampleReport| (sample.call.agent, sample.call.draft) == (call.agent, call.draft);
-    vote.samples.into_iter().find(is_it)
+    let mut samples = vote.samples.into_iter();
+    samples.find(|sample| sample.call.agent == call.agent && sample.call.draft == call.draft)
 }
 
 /// Returns true if no agent knows what another wrote in the round of this call.
@@ -343,7 +344,6 @@ pub(super) fn is_blind(state: &RunState, call: CallId) -> bool {
 /// Returns the name of the form in which an agent commits.
 fn form_name(state: &RunState, call: CallId) -> &'static str {
     let setup = &state.opened().setup;
-    let is_program = || setup.agents.get(call.agent).is_some_and(|agent| agent.method == Method::Program);
     match setup.params {
         Params::Pair(_) => "envelope",
         Params::Council(_) => {
@@ -353,24 +353,26 @@ fn form_name(state: &RunState, call: CallId) -> &'static str {
         Params::Panel(_) if call.round.is_multiple_of(2) => "ballot",
         Params::Panel(_) => "answer",
         Params::Approval(_) => "review",
-        Params::Vote(_) if is_program() => "a program",
-        Params::Vote(_) => "the answer alone, in a form",
+        Params::Vote(_) => match setup.agents.get(call.agent) {
+            Some(agent) if agent.method == Method::Program => "a program",
+            Some(_) | None => "the answer alone, in a form",
+        },
     }
 }
 
-fn parsed(out: &mut String, envelope: &Envelope) {
+fn write_envelope(out: &mut String, envelope: &Envelope) {
     let status = serde_json::to_value(envelope.status).unwrap_or_default();
     let _ = writeln!(out, "Status **{}**.\n", status.as_str().unwrap_or_default());
-    quoted(out, &envelope.public_message);
+    write_quote(out, &envelope.public_message);
     for need in &envelope.needs_from_peer {
         out.push_str("\nAsks its peer:\n\n");
-        quoted(out, need);
+        write_quote(out, need);
     }
-    if let Some(change) =
-        envelope.meta.as_ref().and_then(|m| m.change.as_ref()).filter(|c| c.names_a_reason())
+    if let Some(change) = envelope.meta.as_ref().and_then(|meta| meta.change.as_ref())
+        && change.names_a_reason()
     {
         out.push_str("\nNames as the reason for a change:\n\n");
-        quoted(out, &change.detail);
+        write_quote(out, &change.detail);
     }
     let Some(solution) = &envelope.final_solution else { return };
     if let Some(handle) = &solution.accepts {
@@ -378,46 +380,46 @@ fn parsed(out: &mut String, envelope: &Envelope) {
     }
     if let Some(written) = &solution.canonical_text {
         out.push_str("\nFinal text:\n\n");
-        quoted(out, &written.text);
+        write_quote(out, &written.text);
     }
 }
 
-fn end(out: &mut String, outcome: &Outcome) {
+fn write_end(out: &mut String, outcome: &Outcome) {
     match outcome {
         Outcome::Agreed { how, text, sha256 } => {
             let _ = writeln!(out, "How: {}. SHA-256 of the canonical text: `{sha256}`.\n", how.name());
-            quoted(out, text);
+            write_quote(out, text);
         }
         Outcome::NoAgreement { reason } => {
             let _ = writeln!(out, "Because {reason}.");
         }
         Outcome::Abstained { confidence, threshold } => {
-            let _ = writeln!(out, "The answer is withheld: {}.", withheld(*confidence, *threshold));
+            let _ = writeln!(out, "The answer is withheld: {}.", describe_withheld(*confidence, *threshold));
         }
         Outcome::Vetoed { reason, source, quote } => {
-            quoted(out, reason);
+            write_quote(out, reason);
             let _ = writeln!(out, "\nAgainst {source}:\n");
-            quoted(out, quote);
+            write_quote(out, quote);
         }
-        Outcome::Budget { limit } => quoted(out, limit),
-        Outcome::Failed { cause } => quoted(out, cause),
+        Outcome::Budget { limit } => write_quote(out, limit),
+        Outcome::Failed { cause } => write_quote(out, cause),
         Outcome::Interrupted => out.push_str("The run can be resumed.\n"),
     }
     out.push('\n');
 }
 
-fn remainder(out: &mut String, state: &RunState) {
+fn write_remainder(out: &mut String, state: &RunState) {
     let report = state.report();
     match &report.section {
-        Section::Vote(vote) => votes(out, vote),
+        Section::Vote(vote) => write_votes(out, vote),
         Section::Pair(_)
         | Section::Council(_)
         | Section::Panel(_)
         | Section::Approval(_)
-        | Section::MapReduce(_) => dissent(out, &report.dissent),
+        | Section::MapReduce(_) => write_dissent(out, &report.dissent),
     }
     if let Some(confidence) = state.confidence() {
-        let _ = writeln!(out, "Answer: {}.\n", confidence_in_words(confidence));
+        let _ = writeln!(out, "Answer: {}.\n", describe_confidence(confidence));
     }
     if !report.degraded.is_empty() {
         out.push_str("## Degraded\n\n");
@@ -427,24 +429,46 @@ fn remainder(out: &mut String, state: &RunState) {
     }
 }
 
-fn votes(out: &mut String, vote: &VoteSection) {
+fn write_votes(out: &mut String, vote: &VoteSection) {
     out.push_str("## Votes\n\n");
-    for line in votes_in_words(vote) {
+    for line in describe_votes(vote) {
         let _ = writeln!(out, "- {}", line.trim_start());
     }
-    let _ = writeln!(out, "\n{}.\n", stop_in_words(vote));
+    let _ = writeln!(out, "\n{}.\n", describe_stop(vote));
 }
 
-fn dissent(out: &mut String, others: &[Dissent]) {
+fn write_dissent(out: &mut String, others: &[Dissent]) {
     if !others.is_empty() {
         out.push_str("## Other answers\n\n");
     }
     for other in others {
         let _ = writeln!(out, "{} ({}):\n", other.agent, other.stage);
-        quoted(out, &other.text);
+        write_quote(out, &other.text);
         out.push('\n');
     }
 }
+
+/// Returns in words why an answer with this confidence is withheld.
+pub(super) fn describe_withheld(confidence: Option<BasisPoints>, threshold: BasisPoints) -> String {
+    let least = percent(threshold.value());
+    match confidence {
+        Some(value) => format!(
+            "the confidence in the answer is {}, and only {least} and more is given",
+            percent(value.value())
+        ),
+        None => format!(
+            "the calibration has seen no such answer or not this model, and only a confidence of {least} and more is given"
+        ),
+    }
+}
+
+/// Returns the confidence in an answer, and the calibration that it comes from.
+pub fn describe_confidence(confidence: &Confidence) -> String {
+    let Confidence { value, calibrated_on: on, .. } = confidence;
+    let value = percent(value.value());
+    format!("confidence {value}, by the calibration of {} on {}", on.made_at, counted(on.runs, "run"))
+}
+
 /// Returns the name and version of a program without its build, which says nothing to a reader.
 fn without_build(program: &str) -> &str {
     program.split_once('+').map_or(program, |(version, _)| version)

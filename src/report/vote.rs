@@ -4,9 +4,8 @@
 //! each sample filled in, and lines about the votes.
 
 use crate::engine::RunState;
-use protocol::CallId;
 use protocol::text::{counted, escape};
-use protocol::vote::{StopClass, VoteSection, VotedAnswer};
+use protocol::vote::{StopClass, VoteSection};
 
 /// Fills in the model and the tokens of each sample.
 pub(super) fn complete(section: &mut VoteSection, state: &RunState) {
@@ -14,10 +13,12 @@ pub(super) fn complete(section: &mut VoteSection, state: &RunState) {
         if sample.model.is_empty() {
             state.model(sample.call.agent).clone_into(&mut sample.model);
         }
-        let is_of_sample = |call: &CallId| (call.agent, call.draft) == (sample.call.agent, sample.call.draft);
-        let tokens =
-            state.completions().iter().filter(|(call, _)| is_of_sample(call)).map(|(_, tokens)| tokens);
-        sample.tokens = tokens.fold(0, |sum: u64, tokens| sum.saturating_add(*tokens));
+        sample.tokens = 0;
+        for (call, tokens) in state.completions() {
+            if call.agent == sample.call.agent && call.draft == sample.call.draft {
+                sample.tokens = sample.tokens.saturating_add(*tokens);
+            }
+        }
     }
     section.tokens = section.samples.iter().fold(0, |sum: u64, sample| sum.saturating_add(sample.tokens));
     let looked = section.samples.iter().filter(|sample| sample.counts);
@@ -27,16 +28,17 @@ pub(super) fn complete(section: &mut VoteSection, state: &RunState) {
 }
 
 /// Returns a line for each answer: its number of votes, its text and its voters.
-pub fn votes_in_words(section: &VoteSection) -> Vec<String> {
-    let line = |answer: &VotedAnswer| {
+pub fn describe_votes(section: &VoteSection) -> Vec<String> {
+    let mut lines = Vec::new();
+    for answer in &section.answers {
         let (votes, text) = (counted(answer.votes, "vote"), escape::excerpt(&answer.text));
-        format!("{votes:>8}  “{text}”  ({})", answer.voters.join(", "))
-    };
-    section.answers.iter().map(line).collect()
+        lines.push(format!("{votes:>8}  “{text}”  ({})", answer.voters.join(", ")));
+    }
+    lines
 }
 
 /// Returns in one line why the votes were enough or not, and how many samples that took.
-pub fn stop_in_words(section: &VoteSection) -> String {
+pub fn describe_stop(section: &VoteSection) -> String {
     let looked = section.samples.iter().filter(|sample| sample.counts);
     let lost = looked.filter(|sample| sample.no_vote.is_some()).count();
     let lost = if lost == 0 { String::new() } else { format!(", {lost} of them without a valid answer") };

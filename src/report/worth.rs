@@ -4,8 +4,6 @@
 //! strength with its reasons, in 25 words at most. The sentence never judges the answer itself, and no record holds
 //! it. The same result always gives the same sentence.
 
-use std::fmt;
-
 use super::result::RunResult;
 use protocol::core::MOCK;
 use protocol::vote::StopClass;
@@ -26,22 +24,11 @@ const OF_SERVERS: [DegradedKind; 5] = [
 /// agree with.
 pub fn worth(result: &RunResult) -> Option<String> {
     let is_degraded = result.degraded.iter().any(|loss| !OF_SERVERS.contains(&loss.kind));
-    let group = Group::from_section(&result.section);
-    if group == Group::Reviewers && result.agents.len() < 2 {
+    let group = GroupKind::from_section(&result.section);
+    if group == GroupKind::Reviewers && result.agents.len() < 2 {
         return None;
     }
-    let worth =
-        result.how.map(|how| Worth { how, group, voices: Voices::new(&result.counted_models), is_degraded });
-    worth.map(|worth| worth.to_string())
-}
-
-/// The facts that decide the worth of an agreement.
-#[derive(Clone, Copy, Debug)]
-struct Worth {
-    how: How,
-    group: Group,
-    voices: Voices,
-    is_degraded: bool,
+    Some(describe_worth(result.how?, group, Voices::new(&result.counted_models), is_degraded))
 }
 
 /// The strength of an agreement, in ascending order.
@@ -54,7 +41,7 @@ enum Strength {
 
 /// The kind of group that agreed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Group {
+enum GroupKind {
     Pair,
     Council,
     Panel,
@@ -88,7 +75,7 @@ impl Strength {
     }
 }
 
-impl Group {
+impl GroupKind {
     /// Returns the group that wrote a section. A document that was read in pieces is answered by the group that read
     /// it.
     fn from_section(section: &Section) -> Self {
@@ -110,6 +97,42 @@ impl Group {
             Self::Voters(_) => "all voters",
         }
     }
+
+    /// Returns the strength of such an agreement if nothing reduces it, and the reason.
+    fn best_strength(self, how: How) -> (Strength, &'static str) {
+        match how {
+            How::Independent if self == Self::Reviewers => {
+                (Strength::Strong, "a quorum of reviewers approved the change, each after reading it alone")
+            }
+            How::Independent => {
+                (Strength::Strong, "both wrote this answer independently, before either saw the other's")
+            }
+            How::Converged => (Strength::Medium, "both wrote this answer, but not at the first try"),
+            How::Endorsed => (Strength::Weak, "one agent wrote this text, and the other only accepted it"),
+            How::Weighed => (
+                Strength::Medium,
+                "one member wrote this answer, and the council's confidence reached the threshold",
+            ),
+            How::Arbitrated => (Strength::Weak, "the members left the answer open, and one arbiter chose it"),
+            How::Scored => (Strength::Medium, "the others' scores of this answer reached the threshold"),
+            How::Voted => match self {
+                Self::Voters(Some(StopClass::A)) => {
+                    (Strength::Strong, "blind samples of several voters lead clearly to this answer")
+                }
+                Self::Voters(Some(StopClass::B)) => {
+                    (Strength::Medium, "two unlike voters found this answer at the first try")
+                }
+                Self::Voters(Some(StopClass::C)) => {
+                    (Strength::Medium, "blind samples of one voter lead clearly to this answer")
+                }
+                Self::Voters(Some(StopClass::D) | None)
+                | Self::Pair
+                | Self::Council
+                | Self::Panel
+                | Self::Reviewers => (Strength::Weak, "more blind samples gave this answer than any other"),
+            },
+        }
+    }
 }
 
 impl Voices {
@@ -126,83 +149,40 @@ impl Voices {
     }
 }
 
-impl Worth {
-    /// Returns the worth of such an agreement if nothing reduces it, and the reason.
-    fn at_best(self) -> (Strength, &'static str) {
-        match self.how {
-            How::Independent if self.group == Group::Reviewers => {
-                (Strength::Strong, "a quorum of reviewers approved the change, each after reading it alone")
-            }
-            How::Independent => {
-                (Strength::Strong, "both wrote this answer independently, before either saw the other's")
-            }
-            How::Converged => (Strength::Medium, "both wrote this answer, but not at the first try"),
-            How::Endorsed => (Strength::Weak, "one agent wrote this text, and the other only accepted it"),
-            How::Weighed => (
-                Strength::Medium,
-                "one member wrote this answer, and the council's confidence reached the threshold",
-            ),
-            How::Arbitrated => (Strength::Weak, "the members left the answer open, and one arbiter chose it"),
-            How::Scored => (Strength::Medium, "the others' scores of this answer reached the threshold"),
-            How::Voted => match self.group {
-                Group::Voters(Some(StopClass::A)) => {
-                    (Strength::Strong, "blind samples of several voters lead clearly to this answer")
-                }
-                Group::Voters(Some(StopClass::B)) => {
-                    (Strength::Medium, "two unlike voters found this answer at the first try")
-                }
-                Group::Voters(Some(StopClass::C)) => {
-                    (Strength::Medium, "blind samples of one voter lead clearly to this answer")
-                }
-                Group::Voters(Some(StopClass::D) | None)
-                | Group::Pair
-                | Group::Council
-                | Group::Panel
-                | Group::Reviewers => (Strength::Weak, "more blind samples gave this answer than any other"),
-            },
-        }
-    }
-}
-
-impl fmt::Display for Worth {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (best, why) = self.at_best();
-        let (after_voices, whose) = match self.voices {
-            Voices::Several => (best, None),
-            Voices::OneModel => (best.weaker(), Some(format!("{} are one model", self.group.everybody()))),
-            Voices::Scripts => (best, Some("scripts played the agents".to_owned())),
-            Voices::SomeScripts => (best, Some("a script played an agent".to_owned())),
-        };
-        let strength = if self.is_degraded { after_voices.weaker() } else { after_voices };
-        write!(f, "{} agreement: {why}", strength.name())?;
-        if let Some(whose) = whose {
-            write!(f, "; {whose}")?;
-        }
-        if self.is_degraded { f.write_str("; the run is degraded") } else { Ok(()) }
-    }
+fn describe_worth(how: How, group: GroupKind, voices: Voices, is_degraded: bool) -> String {
+    let (best, why) = group.best_strength(how);
+    let (after_voices, whose) = match voices {
+        Voices::Several => (best, String::new()),
+        Voices::OneModel => (best.weaker(), format!("; {} are one model", group.everybody())),
+        Voices::Scripts => (best, "; scripts played the agents".to_owned()),
+        Voices::SomeScripts => (best, "; a script played an agent".to_owned()),
+    };
+    let strength = if is_degraded { after_voices.weaker() } else { after_voices };
+    let losses = if is_degraded { "; the run is degraded" } else { "" };
+    format!("{} agreement: {why}{whose}{losses}", strength.name())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn said(how: How, group: Group, voices: Voices, is_degraded: bool) -> String {
-        Worth { how, group, voices, is_degraded }.to_string()
-    }
-
     #[test]
     fn agreement_has_strength_and_reason() {
         for (how, group, expected) in [
-            (How::Independent, Group::Pair, "strong agreement: both wrote this answer independently"),
-            (How::Converged, Group::Pair, "medium agreement: both wrote this answer, but not at the first"),
-            (How::Endorsed, Group::Pair, "weak agreement: one agent wrote this text"),
-            (How::Weighed, Group::Council, "medium agreement: one member wrote this answer"),
-            (How::Arbitrated, Group::Council, "weak agreement: the members left the answer open"),
-            (How::Scored, Group::Panel, "medium agreement: the others' scores of this answer"),
-            (How::Independent, Group::Reviewers, "strong agreement: a quorum of reviewers approved"),
+            (How::Independent, GroupKind::Pair, "strong agreement: both wrote this answer independently"),
+            (
+                How::Converged,
+                GroupKind::Pair,
+                "medium agreement: both wrote this answer, but not at the first",
+            ),
+            (How::Endorsed, GroupKind::Pair, "weak agreement: one agent wrote this text"),
+            (How::Weighed, GroupKind::Council, "medium agreement: one member wrote this answer"),
+            (How::Arbitrated, GroupKind::Council, "weak agreement: the members left the answer open"),
+            (How::Scored, GroupKind::Panel, "medium agreement: the others' scores of this answer"),
+            (How::Independent, GroupKind::Reviewers, "strong agreement: a quorum of reviewers approved"),
         ] {
-            let said = said(how, group, Voices::Several, false);
-            assert!(said.starts_with(expected), "{said}");
+            let sentence = describe_worth(how, group, Voices::Several, false);
+            assert!(sentence.starts_with(expected), "{sentence}");
         }
     }
 
@@ -220,10 +200,11 @@ mod tests {
             (SomeScripts, true, "medium", "; a script played an agent; the run is degraded"),
         ] {
             let expected = format!("{strength} agreement: {why}{clauses}");
-            assert_eq!(said(How::Independent, Group::Pair, voices, is_degraded), expected);
+            assert_eq!(describe_worth(How::Independent, GroupKind::Pair, voices, is_degraded), expected);
         }
         // Nothing is weaker than weak.
-        assert!(said(How::Endorsed, Group::Pair, OneModel, true).starts_with("weak agreement"));
+        let sentence = describe_worth(How::Endorsed, GroupKind::Pair, OneModel, true);
+        assert!(sentence.starts_with("weak agreement"));
     }
 
     #[test]
@@ -231,10 +212,10 @@ mod tests {
         let hows =
             [How::Independent, How::Converged, How::Endorsed, How::Weighed, How::Arbitrated, How::Scored];
         for how in hows {
-            for group in [Group::Pair, Group::Council, Group::Panel, Group::Reviewers] {
+            for group in [GroupKind::Pair, GroupKind::Council, GroupKind::Panel, GroupKind::Reviewers] {
                 for voices in [Voices::Several, Voices::OneModel, Voices::Scripts, Voices::SomeScripts] {
-                    let said = said(how, group, voices, true);
-                    assert!(said.split_whitespace().count() <= 25, "{said}");
+                    let sentence = describe_worth(how, group, voices, true);
+                    assert!(sentence.split_whitespace().count() <= 25, "{sentence}");
                 }
             }
         }

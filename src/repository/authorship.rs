@@ -15,16 +15,14 @@ const CREDITS_MAX: usize = 50;
 /// The longest name, mail address or line, in characters.
 const CHARS_MAX: usize = 200;
 
-/// The trailers that are kept.
-const KEPT: [&str; 2] = ["Signed-off-by", "Co-authored-by"];
+/// The trailers that credit an author.
+const CREDIT_KEYS: [&str; 2] = ["Signed-off-by", "Co-authored-by"];
 
 /// The authors of a change.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Authorship {
-    /// The author's name.
     pub name: String,
-    /// The author's mail address.
     pub mail: String,
     /// Lines for the end of the message, such as `Signed-off-by: NAME <MAIL>`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -55,7 +53,7 @@ impl Repository {
             &since,
             "--",
         ];
-        let out = self.must(&GitCall::words(&words))?;
+        let out = self.must(&GitCall::new(&words))?;
         Ok(read(&String::from_utf8_lossy(&out)))
     }
 }
@@ -64,43 +62,44 @@ impl Repository {
 fn read(text: &str) -> Option<Authorship> {
     let mut found: Option<Authorship> = None;
     let mut credits: Vec<String> = Vec::new();
-    let mut add = |line: String| {
-        if credits.len() < CREDITS_MAX && !credits.contains(&line) {
-            credits.push(line);
-        }
-    };
     for commit in text.split('\0').skip(1) {
         let mut lines = commit.lines();
-        let (name, mail) = (plain(lines.next()?)?, plain(lines.next()?)?);
+        let (name, mail) = (writable_name(lines.next()?)?, writable_name(lines.next()?)?);
         match &found {
             None => found = Some(Authorship { name, mail, credits: Vec::new() }),
             Some(first) if (&first.name, &first.mail) != (&name, &mail) => {
-                add(format!("Co-authored-by: {name} <{mail}>"));
+                add_credit(&mut credits, format!("Co-authored-by: {name} <{mail}>"));
             }
             Some(_) => {}
         }
         for (key, value) in lines.filter_map(|line| line.split_once(':')) {
-            let kept = KEPT.iter().find(|kept| kept.eq_ignore_ascii_case(key.trim()));
-            if let Some(kept) = kept
-                && let Some(value) = line(value)
+            let credit = CREDIT_KEYS.iter().find(|known| known.eq_ignore_ascii_case(key.trim()));
+            if let Some(credit) = credit
+                && let Some(value) = single_line(value)
             {
-                add(format!("{kept}: {value}"));
+                add_credit(&mut credits, format!("{credit}: {value}"));
             }
         }
     }
     Some(Authorship { credits, ..found? })
 }
 
+fn add_credit(credits: &mut Vec<String>, line: String) {
+    if credits.len() < CREDITS_MAX && !credits.contains(&line) {
+        credits.push(line);
+    }
+}
+
 /// Returns a name or an address if git can write it again.
-fn plain(text: &str) -> Option<String> {
-    line(text).filter(|text| !text.contains(['<', '>']))
+fn writable_name(text: &str) -> Option<String> {
+    single_line(text).filter(|text| !text.contains(['<', '>']))
 }
 
 /// Returns a text if it is a single line of bounded length.
-fn line(text: &str) -> Option<String> {
+fn single_line(text: &str) -> Option<String> {
     let text = text.trim();
     let is_line = !text.is_empty() && text.chars().count() <= CHARS_MAX && !text.contains(char::is_control);
-    is_line.then(|| text.to_owned())
+    if is_line { Some(text.to_owned()) } else { None }
 }
 
 #[cfg(test)]

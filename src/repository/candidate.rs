@@ -10,15 +10,6 @@ use super::oid::Oid;
 use super::substitute::scratch;
 use crypto::Digest;
 
-/// The source of a change.
-#[derive(Clone, Copy, Debug)]
-pub enum ChangeSource<'a> {
-    /// A patch, as `git diff` writes it.
-    Patch(&'a [u8]),
-    /// The work of a branch since it left the base, merged if the base has moved on.
-    Branch(&'a str),
-}
-
 /// A change on a base.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Candidate {
@@ -70,20 +61,30 @@ impl Candidate {
 }
 
 impl Repository {
-    /// Puts a change on a base. Nothing is checked out, and the repository only gets objects that no reference names.
+    /// Puts a patch, as `git diff` writes it, on a base. Nothing is checked out, and the repository only gets objects that no
+    /// reference names.
     ///
     /// # Errors
     ///
     /// [`RepositoryError`] if the change does not apply, changes nothing, or has content that cannot be judged by reading.
-    pub fn candidate(&self, base: &str, source: ChangeSource<'_>) -> Result<Candidate, RepositoryError> {
+    pub fn candidate_of_patch(&self, base: &str, patch: &[u8]) -> Result<Candidate, RepositoryError> {
         let base = self.commit_of(base)?;
-        let tree = match source {
-            ChangeSource::Patch(patch) => self.apply(&base, patch)?,
-            ChangeSource::Branch(branch) => self.merge(&base, branch)?,
-        };
+        let tree = self.apply(&base, patch)?;
+        self.compare(base, tree)
+    }
+
+    /// Puts the work of a branch since it left the base on that base, and merges it if the base has moved on. Otherwise this is
+    /// like [`Repository::candidate_of_patch`].
+    pub fn candidate_of_branch(&self, base: &str, branch: &str) -> Result<Candidate, RepositoryError> {
+        let base = self.commit_of(base)?;
+        let tree = self.merge(&base, branch)?;
+        self.compare(base, tree)
+    }
+
+    fn compare(&self, base: Oid, tree: Oid) -> Result<Candidate, RepositoryError> {
         let words = ["diff-tree", "-r", "--no-renames", "--raw", "--no-abbrev", "--numstat", "-z"];
         let listed = [&words[..], &[base.as_str(), tree.as_str()]].concat();
-        let out = self.must(&GitCall::words(&listed))?;
+        let out = self.must(&GitCall::new(&listed))?;
         let files = read_files(&out, &listed.join(" "))?;
         if files.is_empty() {
             return Err(RepositoryError::Nothing(base));
@@ -95,32 +96,35 @@ impl Repository {
         // Without an index, git takes no attributes from files that happen to be checked out.
         let words = [&words[..], &plain, &prefixes].concat();
         let diff =
-            self.must(&GitCall { index: Some(Path::new("/nonexistent/index")), ..GitCall::words(&words) })?;
+            self.must(&GitCall { index: Some(Path::new("/nonexistent/index")), ..GitCall::new(&words) })?;
         Ok(Candidate { base, tree, diff, files })
     }
 
     fn apply(&self, base: &Oid, patch: &[u8]) -> Result<Oid, RepositoryError> {
         self.with_index(|index| {
-            self.must(&GitCall { index: Some(index), ..GitCall::words(&["read-tree", base.as_str()]) })?;
+            self.must(&GitCall { index: Some(index), ..GitCall::new(&["read-tree", base.as_str()]) })?;
             let words = ["apply", "--cached", "--whitespace=nowarn", "-"];
-            let said = self.ask(&GitCall { index: Some(index), input: patch, ..GitCall::words(&words) })?;
-            if !said.is_well {
-                return Err(RepositoryError::DoesNotApply { base: base.clone(), said: said.err });
+            let output = self.ask(&GitCall { index: Some(index), input: patch, ..GitCall::new(&words) })?;
+            if !output.is_well {
+                return Err(RepositoryError::DoesNotApply { base: base.clone(), said: output.err });
             }
-            self.oid(&GitCall { index: Some(index), ..GitCall::words(&["write-tree"]) })
+            self.oid(&GitCall { index: Some(index), ..GitCall::new(&["write-tree"]) })
         })
     }
 
     fn merge(&self, base: &Oid, branch: &str) -> Result<Oid, RepositoryError> {
         let branch = self.commit_of(branch)?;
         let words = ["merge-tree", "--write-tree", "--no-messages", base.as_str(), branch.as_str()];
-        let said = self.ask(&GitCall::words(&words))?;
-        let out = String::from_utf8_lossy(&said.out).into_owned();
+        let output = self.ask(&GitCall::new(&words))?;
+        let out = String::from_utf8_lossy(&output.out).into_owned();
         let first = out.lines().next().unwrap_or_default();
-        Oid::read(first).filter(|_| said.is_well).ok_or_else(|| RepositoryError::DoesNotApply {
-            base: base.clone(),
-            said: format!("{branch} conflicts with it {}", said.err).trim_end().to_owned(),
-        })
+        match Oid::read(first) {
+            Some(tree) if output.is_well => Ok(tree),
+            Some(_) | None => Err(RepositoryError::DoesNotApply {
+                base: base.clone(),
+                said: format!("{branch} conflicts with it {}", output.err).trim_end().to_owned(),
+            }),
+        }
     }
 
     /// Lends `act` an index of its own, in a private folder.
@@ -141,10 +145,10 @@ impl Repository {
     pub fn export(&self, tree: &Oid, folder: &Path) -> Result<(), RepositoryError> {
         let prefix = format!("--prefix={}/", folder.display());
         self.with_index(|index| {
-            self.must(&GitCall { index: Some(index), ..GitCall::words(&["read-tree", tree.as_str()]) })?;
+            self.must(&GitCall { index: Some(index), ..GitCall::new(&["read-tree", tree.as_str()]) })?;
             let place = [("GIT_WORK_TREE", folder.as_os_str())];
             let words = ["checkout-index", "--all", "--force", &prefix];
-            self.must(&GitCall { index: Some(index), env: &place, ..GitCall::words(&words) })?;
+            self.must(&GitCall { index: Some(index), env: &place, ..GitCall::new(&words) })?;
             Ok(())
         })
     }
@@ -153,10 +157,6 @@ impl Repository {
 /// Reads the two lists that `diff-tree --raw --numstat -z` writes one after the other.
 fn read_files(out: &[u8], command: &str) -> Result<Vec<FileChange>, RepositoryError> {
     let mut fields = out.split(|byte| *byte == 0).filter(|field| !field.is_empty());
-    let strange = |field: &[u8]| RepositoryError::Strange {
-        command: command.to_owned(),
-        said: String::from_utf8_lossy(field).into_owned(),
-    };
     let mut files: Vec<FileChange> = Vec::new();
     while let Some(field) = fields.next() {
         let text = std::str::from_utf8(field)
@@ -164,32 +164,40 @@ fn read_files(out: &[u8], command: &str) -> Result<Vec<FileChange>, RepositoryEr
         if let Some(raw) = text.strip_prefix(':') {
             let parts: Vec<&str> = raw.split(' ').collect();
             let ([old, new, _, _, _], Some(path)) = (&parts[..], fields.next()) else {
-                return Err(strange(field));
+                return Err(unknown_answer(command, text));
             };
             let path = String::from_utf8(path.to_vec())
                 .map_err(|e| RepositoryError::Name(String::from_utf8_lossy(e.as_bytes()).into_owned()))?;
-            let kind = |mode: &str| match mode {
-                "000000" => Ok(None),
-                "100644" | "100664" => Ok(Some(FileKind::File)),
-                "100755" => Ok(Some(FileKind::Program)),
-                "120000" => Ok(Some(FileKind::Link)),
-                "160000" => Err(RepositoryError::Submodule(path.clone())),
-                _ => Err(strange(field)),
-            };
-            let (before, after) = (kind(old)?, kind(new)?);
+            let mut kinds = [None; 2];
+            for (kind, mode) in kinds.iter_mut().zip([old, new]) {
+                *kind = match *mode {
+                    "000000" => None,
+                    "100644" | "100664" => Some(FileKind::File),
+                    "100755" => Some(FileKind::Program),
+                    "120000" => Some(FileKind::Link),
+                    "160000" => return Err(RepositoryError::Submodule(path)),
+                    _ => return Err(unknown_answer(command, text)),
+                };
+            }
+            let [before, after] = kinds;
             files.push(FileChange { path, added: 0, removed: 0, is_binary: false, before, after });
             continue;
         }
         let mut parts = text.splitn(3, '\t');
         let (Some(added), Some(removed), Some(path)) = (parts.next(), parts.next(), parts.next()) else {
-            return Err(strange(field));
+            return Err(unknown_answer(command, text));
         };
-        let file = files.iter_mut().find(|file| file.path == path).ok_or_else(|| strange(field))?;
+        let file =
+            files.iter_mut().find(|file| file.path == path).ok_or_else(|| unknown_answer(command, text))?;
         file.is_binary = added == "-";
         if !file.is_binary {
-            file.added = added.parse().map_err(|_| strange(field))?;
-            file.removed = removed.parse().map_err(|_| strange(field))?;
+            file.added = added.parse().map_err(|_| unknown_answer(command, text))?;
+            file.removed = removed.parse().map_err(|_| unknown_answer(command, text))?;
         }
     }
     Ok(files)
+}
+
+fn unknown_answer(command: &str, said: &str) -> RepositoryError {
+    RepositoryError::Strange { command: command.to_owned(), said: said.to_owned() }
 }

@@ -18,20 +18,10 @@ pub enum RepositoryError {
     File(PathBuf, #[source] std::io::Error),
     /// Git reports an error.
     #[error("`git {command}` failed: {said}")]
-    Git {
-        /// The arguments of the command.
-        command: String,
-        /// Git's own words.
-        said: String,
-    },
+    Git { command: String, said: String },
     /// Git gives an answer that is not understood.
     #[error("`git {command}` said `{said}`, which is not understood; is this git 2.38 or later?")]
-    Strange {
-        /// The arguments of the command.
-        command: String,
-        /// Git's own words.
-        said: String,
-    },
+    Strange { command: String, said: String },
     /// The place is not in a repository.
     #[error("{0} is not a git repository")]
     NotARepository(PathBuf),
@@ -64,7 +54,6 @@ pub enum RepositoryError {
     DoesNotApply {
         /// The commit that it should apply to.
         base: Oid,
-        /// Git's own words.
         said: String,
     },
     /// The change changes nothing.

@@ -28,7 +28,6 @@ const SETTINGS: [&str; 12] = [
     "maintenance.auto=false",
 ];
 
-/// A repository.
 #[derive(Clone, Debug)]
 pub struct Repository {
     /// The `.git` folder of the repository.
@@ -45,7 +44,7 @@ pub(super) struct GitCall<'a> {
 }
 
 impl<'a> GitCall<'a> {
-    pub(super) fn words(words: &'a [&'a str]) -> Self {
+    pub(super) fn new(words: &'a [&'a str]) -> Self {
         Self { words, input: &[], index: None, env: &[] }
     }
 }
@@ -96,17 +95,17 @@ impl Repository {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(RepositoryError::NoGit)?;
         let pipe = child.stdin.take();
-        let said = std::thread::scope(|scope| {
+        let output = std::thread::scope(|scope| {
             // Git may print much before it has read everything. Input that it does not read is not missed.
             scope.spawn(|| pipe.map(|mut pipe| pipe.write_all(asked.input)));
             child.wait_with_output()
         });
-        let said = said.map_err(RepositoryError::NoGit)?;
+        let output = output.map_err(RepositoryError::NoGit)?;
         Ok(GitOutput {
-            is_well: said.status.success(),
-            out: said.stdout,
+            is_well: output.status.success(),
+            out: output.stdout,
             // What git says of this folder is true of the repository.
-            err: String::from_utf8_lossy(&said.stderr)
+            err: String::from_utf8_lossy(&output.stderr)
                 .trim()
                 .replace(&*here.to_string_lossy(), &self.folder.to_string_lossy()),
         })
@@ -114,18 +113,17 @@ impl Repository {
 
     /// Runs git, which must succeed.
     pub(super) fn must(&self, asked: &GitCall<'_>) -> Result<Vec<u8>, RepositoryError> {
-        let said = self.ask(asked)?;
-        if said.is_well {
-            return Ok(said.out);
+        let output = self.ask(asked)?;
+        if output.is_well {
+            return Ok(output.out);
         }
-        Err(RepositoryError::Git { command: asked.words.join(" "), said: said.err })
+        Err(RepositoryError::Git { command: asked.words.join(" "), said: output.err })
     }
 
     /// Runs git, which must print the name of an object.
     pub(super) fn oid(&self, asked: &GitCall<'_>) -> Result<Oid, RepositoryError> {
         let out = String::from_utf8_lossy(&self.must(asked)?).trim().to_owned();
-        let strange = || RepositoryError::Strange { command: asked.words.join(" "), said: out.clone() };
-        Oid::read(&out).ok_or_else(strange)
+        Oid::read(&out).ok_or_else(|| RepositoryError::Strange { command: asked.words.join(" "), said: out })
     }
 
     /// Returns the commit that a name means.
@@ -136,9 +134,11 @@ impl Repository {
     pub fn commit_of(&self, name: &str) -> Result<Oid, RepositoryError> {
         let commit = format!("{name}^{{commit}}");
         let words = ["rev-parse", "--verify", "--quiet", "--end-of-options", &commit];
-        let said = self.ask(&GitCall::words(&words))?;
-        let found = Oid::read(String::from_utf8_lossy(&said.out).trim());
-        found.filter(|_| said.is_well).ok_or_else(|| RepositoryError::NoCommit(name.to_owned()))
+        let output = self.ask(&GitCall::new(&words))?;
+        match Oid::read(String::from_utf8_lossy(&output.out).trim()) {
+            Some(commit) if output.is_well => Ok(commit),
+            Some(_) | None => Err(RepositoryError::NoCommit(name.to_owned())),
+        }
     }
 
     /// Returns the identity that all copies of a repository share: the SHA-256 of the names of the commits that its history
@@ -148,11 +148,11 @@ impl Repository {
     ///
     /// [`RepositoryError::Shallow`] if its history is cut off; another error if git fails.
     pub fn identity(&self, commit: &Oid) -> Result<Digest, RepositoryError> {
-        let shallow = self.must(&GitCall::words(&["rev-parse", "--is-shallow-repository"]))?;
+        let shallow = self.must(&GitCall::new(&["rev-parse", "--is-shallow-repository"]))?;
         if shallow.starts_with(b"true") {
             return Err(RepositoryError::Shallow);
         }
-        let out = self.must(&GitCall::words(&["rev-list", "--max-parents=0", commit.as_str()]))?;
+        let out = self.must(&GitCall::new(&["rev-list", "--max-parents=0", commit.as_str()]))?;
         let text = String::from_utf8_lossy(&out);
         let mut roots: Vec<&str> = text.lines().collect();
         roots.sort_unstable();
@@ -166,7 +166,7 @@ impl Repository {
     /// [`RepositoryError`] if the file is not there.
     pub fn text(&self, tree: &Oid, path: &str) -> Result<String, RepositoryError> {
         let name = format!("{tree}:{path}");
-        let out = self.must(&GitCall::words(&["cat-file", "blob", &name]))?;
+        let out = self.must(&GitCall::new(&["cat-file", "blob", &name]))?;
         Ok(String::from_utf8_lossy(&out).into_owned())
     }
 
@@ -200,11 +200,11 @@ impl Repository {
         let words = [&words[..], &more].concat();
         let index = own.join("index");
         let env = [("GIT_WORK_TREE", root.as_os_str())];
-        let said = self.ask(&GitCall { index: Some(&index), env: &env, ..GitCall::words(&words) })?;
-        if !said.is_well {
-            return Err(RepositoryError::Git { command: words.join(" "), said: said.err });
+        let output = self.ask(&GitCall { index: Some(&index), env: &env, ..GitCall::new(&words) })?;
+        if !output.is_well {
+            return Err(RepositoryError::Git { command: words.join(" "), said: output.err });
         }
-        let text = String::from_utf8_lossy(&said.out);
+        let text = String::from_utf8_lossy(&output.out);
         Ok(text.lines().map(str::to_owned).collect())
     }
 
@@ -221,26 +221,28 @@ impl Repository {
     pub fn branch(&self, name: &str) -> Result<String, RepositoryError> {
         let short = name.strip_prefix("refs/heads/").unwrap_or(name);
         let full = format!("refs/heads/{short}");
-        let said = self.ask(&GitCall::words(&["show-ref", "--verify", "--quiet", "--", &full]))?;
-        if !said.is_well {
+        let output = self.ask(&GitCall::new(&["show-ref", "--verify", "--quiet", "--", &full]))?;
+        if !output.is_well {
             return Err(self.no_branch(name)?);
         }
         // A symbolic reference would be moved in place of the branch that it names.
-        let said = self.ask(&GitCall::words(&["symbolic-ref", "--quiet", &full]))?;
-        match String::from_utf8_lossy(&said.out).trim().strip_prefix("refs/heads/") {
-            Some(other) if said.is_well => self.branch(other),
+        let output = self.ask(&GitCall::new(&["symbolic-ref", "--quiet", &full]))?;
+        match String::from_utf8_lossy(&output.out).trim().strip_prefix("refs/heads/") {
+            Some(other) if output.is_well => self.branch(other),
             Some(_) | None => Ok(full),
         }
     }
+
     /// Returns the error for a name that is not a branch, with the branch of a remote that may be meant.
     pub(super) fn no_branch(&self, name: &str) -> Result<RepositoryError, RepositoryError> {
         let short = name.strip_prefix("refs/heads/").unwrap_or(name);
         let all =
-            self.must(&GitCall::words(&["for-each-ref", "--format=%(refname:lstrip=2)", "refs/remotes"]))?;
+            self.must(&GitCall::new(&["for-each-ref", "--format=%(refname:lstrip=2)", "refs/remotes"]))?;
         let all = String::from_utf8_lossy(&all).into_owned();
-        let own = |remote: &str| remote.split_once('/').map(|(_, own)| own.to_owned());
-        let meant = all.lines().find(|remote| *remote == short || own(remote).as_deref() == Some(short));
-        let advice = match meant.and_then(|remote| Some((remote, own(remote)?))) {
+        let meant = all
+            .lines()
+            .find(|remote| *remote == short || remote.split_once('/').is_some_and(|(_, own)| own == short));
+        let advice = match meant.and_then(|remote| Some((remote, remote.split_once('/')?.1))) {
             Some((remote, own)) => format!("`git branch {own} {remote}` makes one from `{remote}`"),
             None => "give one, such as `main`".to_owned(),
         };

@@ -46,7 +46,7 @@ impl Repository {
             tip.as_str(),
         ];
         let words: Vec<&str> = words.into_iter().chain(without.as_deref()).chain(["--"]).collect();
-        let out = self.must(&GitCall::words(&words))?;
+        let out = self.must(&GitCall::new(&words))?;
         Ok(read(&String::from_utf8_lossy(&out)))
     }
 }
@@ -62,18 +62,17 @@ fn read(text: &str) -> Vec<Trailer> {
         for (key, value) in lines.filter_map(|line| line.split_once(':')) {
             let value = value.trim();
             if key.eq_ignore_ascii_case("Consensus-Sequence") {
-                let sequence = value.parse().ok();
-                is_open = sequence.is_some();
-                let commit = commit.clone();
-                found.extend(sequence.map(|sequence| Trailer {
-                    commit,
-                    sequence,
-                    change: None,
-                    roster: None,
-                }));
+                is_open = false;
+                if let Ok(sequence) = value.parse() {
+                    is_open = true;
+                    found.push(Trailer { commit: commit.clone(), sequence, change: None, roster: None });
+                }
                 continue;
             }
-            let Some(last) = found.last_mut().filter(|_| is_open) else { continue };
+            if !is_open {
+                continue;
+            }
+            let Some(last) = found.last_mut() else { continue };
             if key.eq_ignore_ascii_case("Consensus-Change") {
                 last.change.get_or_insert_with(|| value.to_owned());
             } else if key.eq_ignore_ascii_case("Consensus-Roster") {

@@ -64,7 +64,7 @@ impl Repository {
             ("GIT_COMMITTER_DATE", date),
         ];
         let words = ["commit-tree", tree.as_str(), "-p", base.as_str(), "-F", "-"];
-        self.oid(&GitCall { input: message.as_bytes(), env: &env, ..GitCall::words(&words) })
+        self.oid(&GitCall { input: message.as_bytes(), env: &env, ..GitCall::new(&words) })
     }
 
     /// Moves a branch and makes its mark, both or neither; but see [`Repository::settle`].
@@ -75,7 +75,7 @@ impl Repository {
     /// [`RepositoryError::CheckedOut`] if the branch is checked out; [`RepositoryError::Locked`] if a lock is left.
     pub fn land(&self, landing: &Landing, mark: &LandingMark) -> Result<(), RepositoryError> {
         let Landing { branch, from, to, .. } = landing;
-        self.is_free(landing)?;
+        self.require_free(landing)?;
         let moves = [format!("update {branch} {to} {from}"), format!("create {} {to}", mark.0)];
         self.move_all(&moves, landing)
     }
@@ -83,7 +83,7 @@ impl Repository {
     /// Moves a branch back and removes its mark, if the branch is still where the landing has brought it.
     pub fn undo(&self, landing: &Landing, mark: &LandingMark) -> Result<(), RepositoryError> {
         let Landing { branch, from, to, .. } = landing;
-        self.is_free(landing)?;
+        self.require_free(landing)?;
         let back = Landing { from: to.clone(), to: from.clone(), ..landing.clone() };
         let moves = [format!("update {branch} {from} {to}"), format!("delete {} {to}", mark.0)];
         self.move_all(&moves, &back)
@@ -99,9 +99,11 @@ impl Repository {
     /// The errors of [`Repository::land`], if there is something left to do.
     pub fn settle(&self, landing: &Landing, mark: &LandingMark) -> Result<bool, RepositoryError> {
         let Landing { branch, from, to, .. } = landing;
-        let marked = self.marked(mark)?;
+        let marked = self.find_mark(mark)?;
         let is_marked = marked.is_some();
-        if let Some(found) = marked.filter(|found| found != to) {
+        if let Some(found) = marked
+            && found != *to
+        {
             return Err(RepositoryError::Marked { mark: mark.0.clone(), found });
         }
         let Some(at) = self.reference(branch)? else { return Err(self.no_branch(branch)?) };
@@ -110,11 +112,11 @@ impl Repository {
                 return Ok(false);
             }
             // The owner has moved the branch back since, and it stays there.
-            let before = self.must(&GitCall::words(&["rev-list", "--walk-reflogs", branch, "--"]))?;
+            let before = self.must(&GitCall::new(&["rev-list", "--walk-reflogs", branch, "--"]))?;
             if String::from_utf8_lossy(&before).lines().any(|line| line == to.as_str()) {
                 return Ok(true);
             }
-            self.is_free(landing)?;
+            self.require_free(landing)?;
             self.move_all(&[format!("update {branch} {to} {from}")], landing)?;
             return Ok(true);
         }
@@ -138,8 +140,8 @@ impl Repository {
     /// # Errors
     ///
     /// [`RepositoryError::Marked`] names the commit that the mark is at.
-    pub fn not_marked(&self, mark: &LandingMark) -> Result<(), RepositoryError> {
-        match self.marked(mark)? {
+    pub fn require_unmarked(&self, mark: &LandingMark) -> Result<(), RepositoryError> {
+        match self.find_mark(mark)? {
             Some(found) => Err(RepositoryError::Marked { mark: mark.0.clone(), found }),
             None => Ok(()),
         }
@@ -150,14 +152,17 @@ impl Repository {
     /// # Errors
     ///
     /// [`RepositoryError`] if git fails.
-    pub fn marked(&self, mark: &LandingMark) -> Result<Option<Oid>, RepositoryError> {
+    pub fn find_mark(&self, mark: &LandingMark) -> Result<Option<Oid>, RepositoryError> {
         self.reference(&mark.0)
     }
 
     fn reference(&self, name: &str) -> Result<Option<Oid>, RepositoryError> {
-        let said =
-            self.ask(&GitCall::words(&["rev-parse", "--verify", "--quiet", "--end-of-options", name]))?;
-        Ok(Oid::read(String::from_utf8_lossy(&said.out).trim()).filter(|_| said.is_well))
+        let output =
+            self.ask(&GitCall::new(&["rev-parse", "--verify", "--quiet", "--end-of-options", name]))?;
+        if !output.is_well {
+            return Ok(None);
+        }
+        Ok(Oid::read(String::from_utf8_lossy(&output.out).trim()))
     }
 
     fn move_all(&self, moves: &[String], landing: &Landing) -> Result<(), RepositoryError> {
@@ -165,25 +170,27 @@ impl Repository {
         std::fs::create_dir_all(&logs).map_err(|why| RepositoryError::File(logs, why))?;
         let input = format!("start\n{}\nprepare\ncommit\n", moves.join("\n"));
         let words = ["update-ref", "--create-reflog", "-m", "consensus: decided by a quorum", "--stdin"];
-        let said = self.ask(&GitCall { input: input.as_bytes(), ..GitCall::words(&words) })?;
-        if said.is_well {
+        let output = self.ask(&GitCall { input: input.as_bytes(), ..GitCall::new(&words) })?;
+        if output.is_well {
             return Ok(());
         }
         // A lock does not tell where the branch is: a git that was killed has left it, perhaps after it moved the branch.
-        let lock = said.err.split('\'').find(|part| Path::new(part).extension() == Some(OsStr::new("lock")));
+        let lock =
+            output.err.split('\'').find(|part| Path::new(part).extension() == Some(OsStr::new("lock")));
         if let Some(lock) = lock {
             return Err(RepositoryError::Locked(lock.into()));
         }
-        let found = self.reference(&landing.branch)?;
-        if let Some(found) = found.filter(|found| *found != landing.from) {
+        if let Some(found) = self.reference(&landing.branch)?
+            && found != landing.from
+        {
             let (branch, expected) = (landing.branch.clone(), landing.from.clone());
             return Err(RepositoryError::Stale { branch, expected, found });
         }
-        Err(RepositoryError::Git { command: words.join(" "), said: said.err })
+        Err(RepositoryError::Git { command: words.join(" "), said: output.err })
     }
 
-    fn is_free(&self, landing: &Landing) -> Result<(), RepositoryError> {
-        if landing.with_checkout { Ok(()) } else { self.not_checked_out(&landing.branch) }
+    fn require_free(&self, landing: &Landing) -> Result<(), RepositoryError> {
+        if landing.with_checkout { Ok(()) } else { self.require_not_checked_out(&landing.branch) }
     }
 
     /// Refuses a branch that is checked out: git would move it under the files of a work tree, which would then all seem
@@ -192,7 +199,7 @@ impl Repository {
     /// # Errors
     ///
     /// [`RepositoryError::CheckedOut`] names the work tree.
-    pub fn not_checked_out(&self, branch: &str) -> Result<(), RepositoryError> {
+    pub fn require_not_checked_out(&self, branch: &str) -> Result<(), RepositoryError> {
         match self.checkouts(branch)?.pop() {
             Some(place) => Err(RepositoryError::CheckedOut { branch: branch.to_owned(), place }),
             None => Ok(()),
@@ -204,7 +211,7 @@ impl Repository {
     /// # Errors
     ///
     /// [`RepositoryError::Dirty`] names the work tree.
-    pub fn is_clean(&self, branch: &str) -> Result<(), RepositoryError> {
+    pub fn require_clean(&self, branch: &str) -> Result<(), RepositoryError> {
         for place in self.checkouts(branch)? {
             if !in_checkout(&place, &["status", "--porcelain", "--untracked-files=no"])?.is_empty() {
                 return Err(RepositoryError::Dirty(place));
@@ -225,7 +232,7 @@ impl Repository {
         if self.reference(branch)?.as_ref() != Some(to) {
             return Ok(());
         }
-        let before = self.oid(&GitCall::words(&["rev-parse", &format!("{from}^{{tree}}")]))?;
+        let before = self.oid(&GitCall::new(&["rev-parse", &format!("{from}^{{tree}}")]))?;
         for place in self.checkouts(branch)? {
             if in_checkout(&place, &["write-tree"])? != before.as_str() {
                 continue;
@@ -276,11 +283,11 @@ impl Repository {
     /// [`RepositoryError`] if git fails.
     pub fn is_ancestor(&self, one: &Oid, other: &Oid) -> Result<bool, RepositoryError> {
         let words = ["merge-base", "--is-ancestor", one.as_str(), other.as_str()];
-        let said = self.ask(&GitCall::words(&words))?;
-        if !said.is_well && !said.err.is_empty() {
-            return Err(RepositoryError::Git { command: words.join(" "), said: said.err });
+        let output = self.ask(&GitCall::new(&words))?;
+        if !output.is_well && !output.err.is_empty() {
+            return Err(RepositoryError::Git { command: words.join(" "), said: output.err });
         }
-        Ok(said.is_well)
+        Ok(output.is_well)
     }
 
     /// Returns the work trees that have a branch checked out.
@@ -302,10 +309,10 @@ fn own_git(place: &Path) -> Command {
 
 /// Runs git on the files of a user, with that user's own settings.
 fn in_checkout(place: &Path, words: &[&str]) -> Result<String, RepositoryError> {
-    let said = own_git(place).args(words).output().map_err(RepositoryError::NoGit)?;
-    if said.status.success() {
-        return Ok(String::from_utf8_lossy(&said.stdout).trim().to_owned());
+    let output = own_git(place).args(words).output().map_err(RepositoryError::NoGit)?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
     }
-    let said = String::from_utf8_lossy(&said.stderr).trim().to_owned();
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     Err(RepositoryError::Git { command: words.join(" "), said })
 }

@@ -26,7 +26,7 @@ mod oid;
 mod substitute;
 
 pub use authorship::Authorship;
-pub use candidate::{Candidate, ChangeSource, FileChange, FileKind};
+pub use candidate::{Candidate, FileChange, FileKind};
 pub use error::RepositoryError;
 pub use git::Repository;
 pub use history::Trailer;

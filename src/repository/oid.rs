@@ -13,10 +13,9 @@ impl Oid {
     /// Reads a name. Returns `None` if the text is not one.
     pub(super) fn read(text: &str) -> Option<Self> {
         let is_hex = text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
-        (is_hex && matches!(text.len(), 40 | 64)).then(|| Self(text.to_owned()))
+        if is_hex && matches!(text.len(), 40 | 64) { Some(Self(text.to_owned())) } else { None }
     }
 
-    /// Returns the name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -39,5 +38,23 @@ impl fmt::Display for Oid {
 impl From<Oid> for String {
     fn from(oid: Oid) -> Self {
         oid.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_names_are_read() {
+        for (text, is_name) in [
+            ("a".repeat(40), true),
+            ("0".repeat(64), true),
+            ("a".repeat(39), false),
+            ("A".repeat(40), false),
+            ("main".to_owned(), false),
+        ] {
+            assert_eq!(Oid::read(&text).is_some(), is_name, "{text}");
+        }
     }
 }

@@ -36,7 +36,7 @@ impl GitPlace {
         for place in folder.ancestors() {
             let dot = place.join(".git");
             // A file that leads nowhere does not mean the repository around it.
-            let own = if dot.is_file() { linked(&dot)? } else { dot };
+            let own = if dot.is_file() { read_link_file(&dot)? } else { dot };
             if let Some(common) = common_of(&own) {
                 return Some(Self { common, own, work_tree: Some(place.to_owned()) });
             }
@@ -49,7 +49,7 @@ impl GitPlace {
 }
 
 /// Returns the folder that the file `.git` of a linked work tree or of a submodule names.
-fn linked(file: &Path) -> Option<PathBuf> {
+fn read_link_file(file: &Path) -> Option<PathBuf> {
     let text = read_text(file, SMALL_BYTES_MAX).ok()?;
     let named = text.strip_prefix("gitdir:")?.trim();
     file.parent()?.join(named).canonicalize().ok()
@@ -64,7 +64,7 @@ fn common_of(folder: &Path) -> Option<PathBuf> {
         Ok(named) => folder.join(named.trim()).canonicalize().ok()?,
         Err(_) => folder.to_owned(),
     };
-    (common.join("objects").is_dir() && common.join("refs").is_dir()).then_some(common)
+    if common.join("objects").is_dir() && common.join("refs").is_dir() { Some(common) } else { None }
 }
 
 /// The folder in which git works in place of a repository's. It is removed with this value.
@@ -88,8 +88,8 @@ impl SubstituteFolder {
         for name in BORROWED {
             symlink(common.join(name), folder.path().join(name))?;
         }
-        std::fs::write(folder.path().join("HEAD"), head(common)?)?;
-        std::fs::write(folder.path().join("config"), settings(common)?)?;
+        std::fs::write(folder.path().join("HEAD"), read_head(common)?)?;
+        std::fs::write(folder.path().join("config"), build_settings(common)?)?;
         Ok(Self { folder, objects })
     }
 
@@ -125,7 +125,7 @@ pub(super) fn scratch(common: &Path, kind: &str) -> std::io::Result<Scratch> {
 }
 
 /// Returns the content of `HEAD`: the name of a reference or of a commit.
-fn head(common: &Path) -> std::io::Result<String> {
+fn read_head(common: &Path) -> std::io::Result<String> {
     let path = common.join("HEAD");
     // Old versions of git made a link of it.
     if let Ok(target) = std::fs::read_link(&path) {
@@ -141,10 +141,10 @@ fn head(common: &Path) -> std::io::Result<String> {
 ///
 /// Any error of the file system.
 pub(super) fn work_trees(common: &Path, branch: &str) -> std::io::Result<Vec<PathBuf>> {
-    let has_it = |folder: &Path| head(folder).is_ok_and(|head| head.trim() == format!("ref: {branch}"));
+    let expected_head = format!("ref: {branch}");
     let mut found = Vec::new();
     let is_dot_git = common.file_name().is_some_and(|name| name == ".git");
-    if is_dot_git && has_it(common) {
+    if is_dot_git && read_head(common).is_ok_and(|head| head.trim() == expected_head) {
         found.extend(common.parent().map(Path::to_owned));
     }
     let linked = common.join("worktrees");
@@ -152,7 +152,7 @@ pub(super) fn work_trees(common: &Path, branch: &str) -> std::io::Result<Vec<Pat
         for entry in std::fs::read_dir(linked)? {
             let folder = entry?.path();
             let Ok(file) = read_text(&folder.join("gitdir"), SMALL_BYTES_MAX) else { continue };
-            if has_it(&folder) {
+            if read_head(&folder).is_ok_and(|head| head.trim() == expected_head) {
                 found.extend(folder.join(file.trim()).parent().map(Path::to_owned));
             }
         }
@@ -161,7 +161,7 @@ pub(super) fn work_trees(common: &Path, branch: &str) -> std::io::Result<Vec<Pat
 }
 
 /// Returns the settings of our folder. The rights of new files are those of the folder of objects.
-fn settings(common: &Path) -> std::io::Result<String> {
+fn build_settings(common: &Path) -> std::io::Result<String> {
     let mode = std::fs::metadata(common.join("objects"))?.permissions().mode();
     let shared = match (mode & 0o020, mode & 0o004) {
         (0, _) => "umask",

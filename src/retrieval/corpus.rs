@@ -13,7 +13,7 @@ use serde::Serialize;
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::files::{self, Skipped, Unread};
+use super::files::{self, ReadFault, SkippedFile};
 use super::{PdfReader, RetrievalError, passages};
 use crypto::{Digest, Hasher};
 use protocol::{PASSAGES_MAX, Passage};
@@ -58,7 +58,7 @@ pub struct Corpus {
 
 /// A file as it was when it was indexed.
 #[derive(Clone, Debug, Eq, PartialEq)]
-struct Listed {
+struct IndexedFile {
     stamp: Option<String>,
     sha256: String,
     passages: usize,
@@ -66,7 +66,7 @@ struct Listed {
 
 /// The result of bringing an index up to date.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
-pub struct Updated {
+pub struct IndexUpdate {
     /// The number of files with text.
     pub files: usize,
     /// The number of passages in them.
@@ -76,7 +76,7 @@ pub struct Updated {
     /// The number of files that have disappeared.
     pub gone: usize,
     /// The files whose text is lost.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedFile>,
     /// The digest of the paths of all files with text and of their texts.
     pub sha256: Digest,
 }
@@ -92,27 +92,28 @@ impl Corpus {
         places: &[PathBuf],
         cache: &Path,
         pdf: &PdfReader,
-    ) -> Result<(Self, Updated), RetrievalError> {
+    ) -> Result<(Self, IndexUpdate), RetrievalError> {
         let (found, lost) = files::list(places)?;
-        let path = cache.join(name_of(places)).with_extension("sqlite");
+        let path = cache.join(index_name(places)).with_extension("sqlite");
         std::fs::create_dir_all(cache)
             .map_err(|source| RetrievalError::Cache { path: cache.to_owned(), source })?;
-        let failed = |source| RetrievalError::Index { path: path.clone(), source };
         // The index contains the text of the documents, so only the user may read it.
-        let made = OpenOptions::new().append(true).create(true).mode(0o600).open(&path);
-        made.map_err(|source| RetrievalError::Cache { path: path.clone(), source })?;
+        let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&path);
+        file.map_err(|source| RetrievalError::Cache { path: path.clone(), source })?;
         // Processes take turns: the locks of a new index do not always order what two processes do to it at once.
         let lock = OpenOptions::new().append(true).create(true).mode(0o600).open(path.with_extension("lock"));
         let lock = lock.map_err(|source| RetrievalError::Cache { path: path.clone(), source })?;
         lock.lock().map_err(|source| RetrievalError::Cache { path: path.clone(), source })?;
-        let mut index = Connection::open(&path).map_err(failed)?;
-        let mut updated = update(&mut index, &found, pdf).map_err(failed)?;
-        index.busy_timeout(SEARCH_WAIT_MAX).map_err(failed)?;
+        let (index, mut updated) = open_index(&path, &found, pdf)
+            .map_err(|source| RetrievalError::Index { path: path.clone(), source })?;
         drop(lock);
         updated.skipped.splice(0..0, lost);
         if updated.passages == 0 {
             let places: Vec<String> = places.iter().map(|p| format!("`{}`", p.display())).collect();
-            return Err(RetrievalError::NoText { places: places.join(", "), lost: told(&updated.skipped) });
+            return Err(RetrievalError::NoText {
+                places: places.join(", "),
+                lost: describe_lost(&updated.skipped),
+            });
         }
         Ok((Self { path, index }, updated))
     }
@@ -123,31 +124,35 @@ impl Corpus {
     /// The words are plain text: nothing in them is an operator.
     pub fn search(&self, words: &str, tokens_max: u64) -> Result<Vec<Passage>, RetrievalError> {
         let found =
-            self.ranked(words).map_err(|source| RetrievalError::Index { path: self.path.clone(), source })?;
+            self.rank(words).map_err(|source| RetrievalError::Index { path: self.path.clone(), source })?;
         let mut left = tokens_max;
-        // A passage that is too long for the remaining tokens is skipped, so that the next one may fit.
-        let fits = found.into_iter().filter(|passage| {
+        let mut passages = Vec::new();
+        for passage in found {
             let tokens = passage.tokens_estimate();
-            let fits = tokens <= left;
-            left -= if fits { tokens } else { 0 };
-            fits
-        });
-        Ok(fits.collect())
+            // A passage that is too long for the remaining tokens is skipped, so that the next one may fit.
+            if tokens <= left {
+                left -= tokens;
+                passages.push(passage);
+            }
+        }
+        Ok(passages)
     }
 
     /// Returns the texts of the passages before and after this one in its file. A text is empty if there is no such
     /// passage.
     pub fn beside(&self, passage: &Passage) -> Result<(String, String), RetrievalError> {
-        let text = |sql| {
-            let found =
-                self.index.query_one(sql, params![passage.document, size(passage.start)], |row| row.get(0));
-            found.optional().map(Option::unwrap_or_default)
-        };
-        let both = text(BEFORE).and_then(|before| Ok((before, text(AFTER)?)));
-        both.map_err(|source| RetrievalError::Index { path: self.path.clone(), source })
+        Ok((self.text_beside(BEFORE, passage)?, self.text_beside(AFTER, passage)?))
     }
 
-    fn ranked(&self, question: &str) -> rusqlite::Result<Vec<Passage>> {
+    fn text_beside(&self, query: &str, passage: &Passage) -> Result<String, RetrievalError> {
+        let found =
+            self.index.query_one(query, params![passage.document, size(passage.start)], |row| row.get(0));
+        let text: Option<String> =
+            found.optional().map_err(|source| RetrievalError::Index { path: self.path.clone(), source })?;
+        Ok(text.unwrap_or_default())
+    }
+
+    fn rank(&self, question: &str) -> rusqlite::Result<Vec<Passage>> {
         let mut terms: Vec<String> = Vec::new();
         for word in words(question).iter().map(|word| word.to_lowercase()) {
             if terms.len() < WORDS_MAX && !terms.contains(&word) {
@@ -175,21 +180,28 @@ impl Corpus {
 }
 
 /// Returns the first few lost files with their reasons.
-fn told(lost: &[Skipped]) -> String {
-    const TOLD_MAX: usize = 3;
-    let mut told = String::new();
-    for Skipped { path, why } in lost.iter().take(TOLD_MAX) {
-        told.extend(["; left out `", &path.display().to_string(), "`: ", why]);
+fn describe_lost(lost: &[SkippedFile]) -> String {
+    const SHOWN_MAX: usize = 3;
+    let mut text = String::new();
+    for SkippedFile { path, why } in lost.iter().take(SHOWN_MAX) {
+        text.extend(["; left out `", &path.display().to_string(), "`: ", why]);
     }
-    if lost.len() > TOLD_MAX {
-        told.push_str("; and more");
+    if lost.len() > SHOWN_MAX {
+        text.push_str("; and more");
     }
-    told
+    text
+}
+
+fn open_index(path: &Path, found: &[String], pdf: &PdfReader) -> rusqlite::Result<(Connection, IndexUpdate)> {
+    let mut index = Connection::open(path)?;
+    let updated = update(&mut index, found, pdf)?;
+    index.busy_timeout(SEARCH_WAIT_MAX)?;
+    Ok((index, updated))
 }
 
 /// Reads files that are new or have changed, and forgets those that have disappeared, all in one transaction. So an
 /// index never lists a file that it does not contain, however this process ends.
-fn update(index: &mut Connection, found: &[String], pdf: &PdfReader) -> rusqlite::Result<Updated> {
+fn update(index: &mut Connection, found: &[String], pdf: &PdfReader) -> rusqlite::Result<IndexUpdate> {
     index.busy_timeout(WAIT_MAX)?;
     // With a write-ahead log a search does not wait for an update. Secure deletion removes the text of a file that is
     // forgotten.
@@ -203,22 +215,27 @@ fn update(index: &mut Connection, found: &[String], pdf: &PdfReader) -> rusqlite
         let path = Path::new(name);
         let stamp = stamp(path);
         let known = before.remove(name);
-        if let Some(known) = known.as_ref().filter(|known| stamp.is_some() && known.stamp == stamp) {
+        if let Some(known) = &known
+            && stamp.is_some()
+            && known.stamp == stamp
+        {
             now.insert(name, known.passages);
             continue;
         }
         let (text, layout) = match files::read(path, pdf) {
             Ok(read) => read,
             Err(why) => {
-                if let Unread::Lost(why) = why {
-                    skipped.push(Skipped { path: path.to_owned(), why });
+                if let ReadFault::Lost(why) = why {
+                    skipped.push(SkippedFile { path: path.to_owned(), why });
                 }
                 forget(&change, name)?;
                 continue;
             }
         };
         let sha256 = Hasher::default().part(text.as_bytes()).finish().to_string();
-        if let Some(known) = known.filter(|known| known.sha256 == sha256) {
+        if let Some(known) = known
+            && known.sha256 == sha256
+        {
             change.execute("UPDATE file SET stamp = ?2 WHERE name = ?1", params![name, stamp])?;
             now.insert(name, known.passages);
             continue;
@@ -245,11 +262,11 @@ fn update(index: &mut Connection, found: &[String], pdf: &PdfReader) -> rusqlite
     }
     let sha256 = digest(&change)?;
     change.commit()?;
-    Ok(Updated { files: now.len(), passages: now.values().sum(), read, gone, skipped, sha256 })
+    Ok(IndexUpdate { files: now.len(), passages: now.values().sum(), read, gone, skipped, sha256 })
 }
 
 /// Returns the files in the index. Creates the index first if it does not exist or has another layout.
-fn listing(change: &Transaction<'_>) -> rusqlite::Result<BTreeMap<String, Listed>> {
+fn listing(change: &Transaction<'_>) -> rusqlite::Result<BTreeMap<String, IndexedFile>> {
     let layout: i64 = change.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if layout != LAYOUT {
         change.execute_batch(
@@ -262,7 +279,7 @@ fn listing(change: &Transaction<'_>) -> rusqlite::Result<BTreeMap<String, Listed
     let listed = files.query_map([], |row| {
         let passages: i64 = row.get(3)?;
         let passages = usize::try_from(passages).unwrap_or_default();
-        Ok((row.get(0)?, Listed { stamp: row.get(1)?, sha256: row.get(2)?, passages }))
+        Ok((row.get(0)?, IndexedFile { stamp: row.get(1)?, sha256: row.get(2)?, passages }))
     })?;
     listed.collect()
 }
@@ -322,7 +339,7 @@ fn stamp(path: &Path) -> Option<String> {
 }
 
 /// Returns the name of the index of these places.
-fn name_of(places: &[PathBuf]) -> String {
+fn index_name(places: &[PathBuf]) -> String {
     let mut whole: Vec<PathBuf> =
         places.iter().map(|place| place.canonicalize().unwrap_or_else(|_| place.clone())).collect();
     whole.sort();

@@ -1,4 +1,4 @@
-//! The errors of documents as a whole; a single bad file is [`Skipped`](super::Skipped) instead.
+//! The errors of documents as a whole; a single bad file is [`SkippedFile`](super::SkippedFile) instead.
 
 use std::path::PathBuf;
 

@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use ignore::{DirEntry, WalkBuilder};
+use ignore::WalkBuilder;
 use serde::Serialize;
 
 use super::{PdfReader, RetrievalError};
@@ -16,20 +16,24 @@ const HTML_WIDTH: usize = 10_000;
 
 /// A file that is not searched, with the reason.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
-pub struct Skipped {
-    /// The path of the file.
+pub struct SkippedFile {
     pub path: PathBuf,
-    /// The reason.
     pub why: String,
 }
 
 /// The reason why a file has no text.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) enum Unread {
+pub(super) enum ReadFault {
     /// The file is a picture, a program, or something else without text.
     NotText,
     /// The file may contain text that is lost, for this reason.
     Lost(String),
+}
+
+impl From<std::io::Error> for ReadFault {
+    fn from(why: std::io::Error) -> Self {
+        Self::Lost(why.to_string())
+    }
 }
 
 /// The way in which a file's text is cut.
@@ -48,28 +52,27 @@ const RUN: [&str; 2] = [crate::journal::FILE_NAME, crate::journal::REDACTIONS_FI
 ///
 /// Hidden files and those that a `.gitignore` in the place names are left out. So are the folders of runs and of
 /// sessions: text by models is not evidence for other text by models.
-pub(super) fn list(places: &[PathBuf]) -> Result<(Vec<String>, Vec<Skipped>), RetrievalError> {
+pub(super) fn list(places: &[PathBuf]) -> Result<(Vec<String>, Vec<SkippedFile>), RetrievalError> {
     let (mut found, mut lost) = (Vec::new(), Vec::new());
     for place in places {
-        let refuse = |source| RetrievalError::Place { path: place.clone(), source };
-        let path = place.canonicalize().map_err(refuse)?;
+        let path =
+            place.canonicalize().map_err(|source| RetrievalError::Place { path: place.clone(), source })?;
         if path.to_str().is_none() {
-            return Err(refuse(std::io::Error::other("its name is not UTF-8 text")));
+            let source = std::io::Error::other("its name is not UTF-8 text");
+            return Err(RetrievalError::Place { path: place.clone(), source });
         }
-        let is_no_run = |entry: &DirEntry| {
-            !RUN.iter().any(|name| entry.path().join(name).is_file()) && !is_sessions(entry.path())
-        };
         let mut walk = WalkBuilder::new(&path);
         // Only the place itself says what is left out, not the folders around it.
         walk.require_git(false).parents(false).git_global(false).git_exclude(false);
-        for entry in walk.filter_entry(is_no_run).build() {
+        walk.filter_entry(|entry| !is_run(entry.path()) && !is_sessions(entry.path()));
+        for entry in walk.build() {
             match entry {
-                Err(why) => lost.push(Skipped { path: path.clone(), why: why.to_string() }),
+                Err(why) => lost.push(SkippedFile { path: path.clone(), why: why.to_string() }),
                 Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_dir()) => {}
                 // A link inside a folder may lead anywhere, and the user did not name its target.
                 Ok(entry) if entry.path_is_symlink() && entry.depth() > 0 => {
                     let why = "it is a link; to search its target, name that instead".to_owned();
-                    lost.push(Skipped { path: entry.into_path(), why });
+                    lost.push(SkippedFile { path: entry.into_path(), why });
                 }
                 Ok(entry) => match entry.path().to_str() {
                     Some(name) if entry.path().is_file() => found.push(name.to_owned()),
@@ -77,7 +80,7 @@ pub(super) fn list(places: &[PathBuf]) -> Result<(Vec<String>, Vec<Skipped>), Re
                     Some(_) => {}
                     None => {
                         let why = "its name is not UTF-8 text".to_owned();
-                        lost.push(Skipped { path: entry.into_path(), why });
+                        lost.push(SkippedFile { path: entry.into_path(), why });
                     }
                 },
             }
@@ -88,40 +91,40 @@ pub(super) fn list(places: &[PathBuf]) -> Result<(Vec<String>, Vec<Skipped>), Re
     Ok((found, lost))
 }
 
+fn is_run(folder: &Path) -> bool {
+    RUN.iter().any(|name| folder.join(name).is_file())
+}
+
 /// Returns true if a folder is the one for sessions, beside the folders of runs.
 fn is_sessions(path: &Path) -> bool {
     let is_named_so = path.file_name().is_some_and(|name| name == crate::journal::SESSIONS_FOLDER);
-    let is_run = |entry: std::fs::DirEntry| entry.path().join(crate::journal::FILE_NAME).is_file();
-    is_named_so
-        && path.is_dir()
-        && path
-            .parent()
-            .and_then(|runs| std::fs::read_dir(runs).ok())
-            .is_some_and(|runs| runs.flatten().any(is_run))
+    if !is_named_so || !path.is_dir() {
+        return false;
+    }
+    let Some(Ok(runs)) = path.parent().map(std::fs::read_dir) else { return false };
+    runs.flatten().any(|run| run.path().join(crate::journal::FILE_NAME).is_file())
 }
 
 /// Returns the text of a file.
-pub(super) fn read(path: &Path, pdf: &PdfReader) -> Result<(String, Layout), Unread> {
-    let lost = |e: std::io::Error| Unread::Lost(e.to_string());
-    let size = std::fs::metadata(path).map_err(lost)?.len();
+pub(super) fn read(path: &Path, pdf: &PdfReader) -> Result<(String, Layout), ReadFault> {
+    let size = std::fs::metadata(path)?.len();
     if size > FILE_BYTES_MAX {
-        return Err(Unread::Lost(format!("it has {size} bytes; at most {FILE_BYTES_MAX} are read")));
+        return Err(ReadFault::Lost(format!("it has {size} bytes; at most {FILE_BYTES_MAX} are read")));
     }
     let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default().to_ascii_lowercase();
-    if extension != "pdf" && is_binary(path).map_err(lost)? {
-        return Err(Unread::NotText);
+    if extension != "pdf" && is_binary(path)? {
+        return Err(ReadFault::NotText);
     }
-    let bytes = || std::fs::read(path).map_err(lost);
     let (text, layout) = match extension.as_str() {
-        "html" | "htm" | "xhtml" => (html(&bytes()?)?, Layout::Plain),
-        "pdf" => (pdf.read(path).map_err(Unread::Lost)?, Layout::Plain),
-        "md" | "markdown" => (plain(bytes()?)?, Layout::Markdown),
-        _ => (plain(bytes()?)?, Layout::Plain),
+        "html" | "htm" | "xhtml" => (html_text(&std::fs::read(path)?)?, Layout::Plain),
+        "pdf" => (pdf.read(path).map_err(ReadFault::Lost)?, Layout::Plain),
+        "md" | "markdown" => (plain_text(std::fs::read(path)?)?, Layout::Markdown),
+        _ => (plain_text(std::fs::read(path)?)?, Layout::Plain),
     };
     match (text.trim().is_empty(), extension.as_str()) {
         (false, _) => Ok((text, layout)),
-        (true, "pdf") => Err(Unread::Lost("it contains no text; it may be a scan".to_owned())),
-        (true, _) => Err(Unread::NotText),
+        (true, "pdf") => Err(ReadFault::Lost("it contains no text; it may be a scan".to_owned())),
+        (true, _) => Err(ReadFault::NotText),
     }
 }
 
@@ -133,16 +136,15 @@ fn is_binary(path: &Path) -> std::io::Result<bool> {
     Ok(first.contains(&0) && !has_mark)
 }
 
-fn plain(bytes: Vec<u8>) -> Result<String, Unread> {
+fn plain_text(bytes: Vec<u8>) -> Result<String, ReadFault> {
     if let Some(text) = utf16(&bytes) {
         return Ok(text);
     }
-    let lost = |why: &str| Err(Unread::Lost(why.to_owned()));
     match String::from_utf8(bytes) {
         // The first bytes looked like text.
-        Ok(text) if text.contains('\0') => lost("it contains NUL bytes"),
+        Ok(text) if text.contains('\0') => Err(ReadFault::Lost("it contains NUL bytes".to_owned())),
         Ok(text) => Ok(text),
-        Err(_) => lost("it is not UTF-8 text"),
+        Err(_) => Err(ReadFault::Lost("it is not UTF-8 text".to_owned())),
     }
 }
 
@@ -161,10 +163,10 @@ fn utf16(bytes: &[u8]) -> Option<String> {
     String::from_utf16(&units).ok()
 }
 
-fn html(bytes: &[u8]) -> Result<String, Unread> {
+fn html_text(bytes: &[u8]) -> Result<String, ReadFault> {
     if std::str::from_utf8(bytes).is_err() {
-        return Err(Unread::Lost("it is not UTF-8 text".to_owned()));
+        return Err(ReadFault::Lost("it is not UTF-8 text".to_owned()));
     }
     let text = html2text::config::plain_no_decorate().string_from_read(bytes, HTML_WIDTH);
-    text.map_err(|why| Unread::Lost(format!("it is not readable HTML: {why}")))
+    text.map_err(|why| ReadFault::Lost(format!("it is not readable HTML: {why}")))
 }

@@ -22,8 +22,8 @@ mod passages;
 mod pdf;
 mod pieces;
 
-pub use corpus::{Corpus, Updated};
+pub use corpus::{Corpus, IndexUpdate};
 pub use error::RetrievalError;
-pub use files::Skipped;
+pub use files::SkippedFile;
 pub use pdf::{PdfReader, READ_PDF, read_pdf_within_limits};
 pub use pieces::pieces;

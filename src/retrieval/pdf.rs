@@ -89,7 +89,6 @@ pub fn read_pdf_within_limits(path: &Path) -> Result<String, String> {
 }
 
 fn read_pdf(path: &Path) -> Result<String, String> {
-    let unreadable = |why: &dyn std::fmt::Display| format!("it is not a readable PDF: {why}");
     let mut document = Document::load(path).map_err(|why| unreadable(&why))?;
     // Most encrypted files only forbid to print or to copy, and open without a password.
     if document.is_encrypted() && document.decrypt("").is_err() {
@@ -97,36 +96,42 @@ fn read_pdf(path: &Path) -> Result<String, String> {
     }
     list_widths(&mut document);
     let mut text = String::new();
-    let mut upright = Upright(PlainTextOutput::new(&mut text));
+    let mut upright = UprightOutput(PlainTextOutput::new(&mut text));
     pdf_extract::output_doc(&document, &mut upright).map_err(|why| unreadable(&why))?;
     Ok(text)
 }
 
+fn unreadable(why: &dyn std::fmt::Display) -> String {
+    format!("it is not a readable PDF: {why}")
+}
+
 /// Writes the widths of characters as lists, since the reader takes a range of codes for its first code. Google Docs writes ranges.
 fn list_widths(document: &mut Document) {
-    let listed: Vec<(ObjectId, Object)> = document
-        .objects
-        .iter()
-        .filter_map(|(id, font)| {
-            let widths = font.as_dict().ok().filter(|font| font.has(b"CIDSystemInfo"))?.get(b"W").ok()?;
-            Some((*id, Object::Array(listed(document, widths)?)))
-        })
-        .collect();
-    for (id, widths) in listed {
+    let mut lists: Vec<(ObjectId, Object)> = Vec::new();
+    for (id, font) in &document.objects {
+        if let Ok(font) = font.as_dict()
+            && font.has(b"CIDSystemInfo")
+            && let Ok(widths) = font.get(b"W")
+            && let Some(list) = expand_widths(document, widths)
+        {
+            lists.push((*id, Object::Array(list)));
+        }
+    }
+    for (id, widths) in lists {
         if let Ok(font) = document.get_object_mut(id).and_then(Object::as_dict_mut) {
             font.set("W", widths);
         }
     }
 }
 
-/// Returns widths as codes that are each followed by a list, as far as they can be read.
-fn listed(document: &Document, widths: &Object) -> Option<Vec<Object>> {
-    let resolved = |object: &Object| document.dereference(object).ok().map(|(_, object)| object.clone());
-    let mut rest = resolved(widths)?.as_array().ok()?.clone().into_iter();
+/// Returns widths as codes that are each followed by a list. It ends at the first width that cannot be read.
+fn expand_widths(document: &Document, widths: &Object) -> Option<Vec<Object>> {
+    let mut rest = resolve(document, widths)?.as_array().ok()?.clone().into_iter();
     let mut lists = Vec::new();
-    while let (Some(first), Some(next)) = (rest.next(), rest.next().as_ref().and_then(resolved)) {
+    while let (Some(first), Some(next)) = (rest.next(), rest.next()) {
+        let Some(next) = resolve(document, &next) else { break };
         let list = if let Ok(list) = next.as_array() {
-            list.iter().filter_map(resolved).collect()
+            list.iter().filter_map(|width| resolve(document, width)).collect()
         } else {
             let (Ok(from), Ok(to), Some(width)) = (first.as_i64(), next.as_i64(), rest.next()) else { break };
             let codes = usize::try_from((to - from + 1).clamp(0, CODES_MAX)).unwrap_or_default();
@@ -137,10 +142,15 @@ fn listed(document: &Document, widths: &Object) -> Option<Vec<Object>> {
     Some(lists)
 }
 
-/// An output that turns text which runs in another direction, as in the wide tables of reports, so that it runs to the right.
-struct Upright<'a>(PlainTextOutput<&'a mut String>);
+/// Returns the object that a reference leads to, or the object itself if it is no reference.
+fn resolve(document: &Document, object: &Object) -> Option<Object> {
+    document.dereference(object).ok().map(|(_, object)| object.clone())
+}
 
-impl OutputDev for Upright<'_> {
+/// An output that turns text which runs in another direction, as in the wide tables of reports, so that it runs to the right.
+struct UprightOutput<'a>(PlainTextOutput<&'a mut String>);
+
+impl OutputDev for UprightOutput<'_> {
     fn begin_page(
         &mut self,
         number: u32,

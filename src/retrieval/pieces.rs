@@ -66,7 +66,7 @@ mod tests {
                 for piece in pieces(name, &text, bytes_max) {
                     prop_assert!(piece.len() <= bytes_max && !text[piece.clone()].trim().is_empty());
                     prop_assert!(piece.start <= covered || text[covered..piece.start].trim().is_empty());
-                    prop_assert!(piece.end > covered, "each goes on");
+                    prop_assert!(piece.end > covered, "each has new text");
                     covered = piece.end;
                 }
                 prop_assert!(text[covered..].trim().is_empty());

@@ -1,11 +1,11 @@
 //! The usage of a run whose agents agree at once: the least that a run can use, beside the most.
 //!
-//! The input is a setup. The output is calls and tokens, found by playing the protocol with agents that all know one answer. No
-//! model is asked. A reply is assumed to have a quarter of its limit: with the built-in limits, a model of 1.5 billion parameters
-//! used 0.27 of the limit on 21 tasks of GSM8K.
+//! The usage is found by playing the protocol with agents that all know one answer. No model is asked. A reply is assumed to have a
+//! quarter of its limit: with the built-in limits, a model of 1.5 billion parameters used 0.27 of the limit on 21 tasks of GSM8K.
 
 use std::collections::VecDeque;
 
+use crate::engine::CallUsage;
 use crate::provider::agreeing;
 use crypto::Digest;
 use protocol::core::CommandEnd;
@@ -22,28 +22,17 @@ const BYTES_A_TOKEN: u64 = 4;
 /// The divisor of a reply's limit that gives its assumed length.
 const REPLY_PART: u64 = 4;
 
-/// The usage of a run.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct AtOnce {
-    /// The model calls.
-    pub calls: u64,
-    /// The approximate number of prompt tokens.
-    pub prompt_tokens: u64,
-    /// The approximate number of reply tokens.
-    pub completion_tokens: u64,
-}
-
 /// Returns the usage of a run whose agents agree at once; `None` if no known answer passes the rules of this task.
-pub fn at_once(setup: &RunSetup) -> Option<AtOnce> {
-    let answer = answer(setup);
+pub fn at_once(setup: &RunSetup) -> Option<CallUsage> {
+    let answer = plausible_answer(setup);
     let mut machine = setup.clone().machine();
-    let mut taken = AtOnce::default();
+    let mut usage = CallUsage::default();
     let mut asks: VecDeque<Ask> = VecDeque::new();
     let mut events = VecDeque::from([Event::Started]);
-    while taken.calls < CALLS_MAX {
+    while usage.calls < CALLS_MAX {
         let event = match events.pop_front() {
             Some(event) => event,
-            None => reply(&asks.pop_front()?, &answer, &mut taken),
+            None => answer_ask(&asks.pop_front()?, &answer, &mut usage),
         };
         for action in machine.step(&event).ok()? {
             match action {
@@ -58,7 +47,7 @@ pub fn at_once(setup: &RunSetup) -> Option<AtOnce> {
                     events.push_back(Event::Executed { key: execution.key(), result });
                 }
                 Action::Cancel(call) => asks.retain(|ask| ask.call != call),
-                Action::Finish(Outcome::Agreed { .. }) => return Some(taken),
+                Action::Finish(Outcome::Agreed { .. }) => return Some(usage),
                 Action::Finish(_) => return None,
             }
         }
@@ -66,16 +55,15 @@ pub fn at_once(setup: &RunSetup) -> Option<AtOnce> {
     None
 }
 
-fn reply(ask: &Ask, answer: &str, taken: &mut AtOnce) -> Event {
+fn answer_ask(ask: &Ask, answer: &str, usage: &mut CallUsage) -> Event {
     let bytes: u64 = ask.messages.iter().map(|message| message.content.len() as u64).sum();
-    taken.calls += 1;
-    taken.prompt_tokens += bytes / BYTES_A_TOKEN;
-    taken.completion_tokens += u64::from(ask.max_tokens) / REPLY_PART;
+    usage.calls += 1;
+    usage.prompt += bytes / BYTES_A_TOKEN;
+    usage.completion += u64::from(ask.max_tokens) / REPLY_PART;
     Event::Replied { call: ask.call, reply: agreeing(ask, answer) }
 }
 
-/// Returns a plausible answer.
-fn answer(setup: &RunSetup) -> String {
+fn plausible_answer(setup: &RunSetup) -> String {
     match setup.canonical.kind {
         CanonicalKind::Number => "17".to_owned(),
         CanonicalKind::Json => r#"{"answer": 17}"#.to_owned(),
@@ -108,8 +96,8 @@ mod tests {
             let least = at_once(&setup).unwrap_or_else(|| panic!("{name} does not agree"));
             let most = setup.worst_case();
             assert!(0 < least.calls && least.calls < most.calls, "{name}: {least:?}");
-            assert!(least.prompt_tokens < most.prompt_tokens, "{name}: {least:?}");
-            assert!(least.completion_tokens < most.completion_tokens, "{name}: {least:?}");
+            assert!(least.prompt < most.prompt_tokens, "{name}: {least:?}");
+            assert!(least.completion < most.completion_tokens, "{name}: {least:?}");
         }
     }
 

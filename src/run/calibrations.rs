@@ -1,22 +1,19 @@
 //! The calibration that a person names for a run.
 //!
-//! The input is the path of a calibration's file, and a risk. The output is the calibration as it is applied to a run, or the refusal of a
-//! run that is made in another way. The file is read once.
+//! The file is read once. A run that is made in another way than those of the calibration is refused.
 
 use std::path::PathBuf;
 
 use super::error::RunError;
-use crate::calibration::{AppliedCalibration, Calibration, CalibrationError, KnownParts, question_of};
+use crate::calibration::{AppliedCalibration, Calibration, KnownParts, question_of};
 use crate::files::{LARGE_BYTES_MAX, read_text};
 use crate::journal::Limits;
 use crypto::Digest;
 use protocol::RunSetup;
 use protocol::core::Endpoint;
 
-/// A person's choice of a calibration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CalibrationRequest {
-    /// The file.
     pub path: PathBuf,
     /// The highest share of wrong answers, if answers are to be withheld.
     pub risk: Option<f64>,
@@ -35,17 +32,21 @@ impl CalibrationRequest {
     ///
     /// # Errors
     ///
-    /// Returns [`RunError::Usage`] if the file cannot be read, and [`RunError::Calibration`] if it is no calibration or cannot hold the risk.
+    /// Returns [`RunError::Usage`] if the file cannot be read, and [`RunError::Calibration`] if it is no calibration or cannot hold the
+    /// risk.
     pub fn read(&self) -> Result<ReadCalibration, RunError> {
-        let shown = || self.path.display();
-        let unread = |why: std::io::Error| {
-            RunError::Usage(format!("the calibration `{}` cannot be read: {why}", shown()))
-        };
-        let text = read_text(&self.path, LARGE_BYTES_MAX).map_err(unread)?;
-        let wrong = |why| RunError::Calibration { path: self.path.clone(), why };
-        let calibration = Calibration::parse(&text).map_err(wrong)?;
-        let applied = calibration.applied(Digest::new(text.as_bytes()), self.risk).map_err(wrong)?;
-        Ok(ReadCalibration { path: self.path.clone(), calibration, applied })
+        let path = self.path.clone();
+        let text = read_text(&path, LARGE_BYTES_MAX).map_err(|why| {
+            RunError::Usage(format!("the calibration `{}` cannot be read: {why}", path.display()))
+        })?;
+        let parsed = Calibration::parse(&text).and_then(|calibration| {
+            let applied = calibration.apply(Digest::new(text.as_bytes()), self.risk)?;
+            Ok((calibration, applied))
+        });
+        match parsed {
+            Ok((calibration, applied)) => Ok(ReadCalibration { path, calibration, applied }),
+            Err(why) => Err(RunError::Calibration { path, why }),
+        }
     }
 }
 
@@ -75,15 +76,13 @@ impl ReadCalibration {
         known: KnownParts,
     ) -> Result<(), RunError> {
         let limits = limits.on_resources();
-        self.calibration.require(setup, endpoints, limits, known).map_err(|why| self.refused(why))
+        self.calibration
+            .require(setup, endpoints, limits, known)
+            .map_err(|why| RunError::Calibration { path: self.path.clone(), why })
     }
 
     /// Returns the digest of everything that decides about an answer.
     pub fn rule_sha256(&self) -> Digest {
         self.applied.rule_sha256()
-    }
-
-    fn refused(&self, why: CalibrationError) -> RunError {
-        RunError::Calibration { path: self.path.clone(), why }
     }
 }

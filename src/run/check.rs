@@ -1,12 +1,11 @@
 //! The check of a run's final texts: which command it is, and whether it may be run here.
 //!
-//! The input is a roleset as it was found, the request and the configuration. The output is the [`Sandbox`] in which the check runs, or a
-//! refusal before anything is asked. A command that a stranger's file names never runs without the user's word.
+//! A command that a stranger's file names never runs without the user's word, and is refused before anything is asked.
 
 use std::path::Path;
 
 use super::error::RunError;
-use super::parameters::{CheckChange, takes_check};
+use super::parameters::{ParamChanges, takes_check};
 use super::roleset::NamedRoleset;
 use crate::config::{FileConfig, Roleset, RolesetSource, config_folder, state_folder};
 use crate::engine::TASK;
@@ -15,8 +14,8 @@ use protocol::text::escape;
 use protocol::{CheckCommand, RunSetup};
 
 /// Gives a roleset without a check the one of the configuration, if there is one and no flag turns checks off.
-pub(crate) fn add_configured_check(roleset: &mut Roleset, given: &CheckChange, file: &FileConfig) {
-    if !given.is_off && takes_check(&roleset.params) && roleset.check.is_none() {
+pub(crate) fn add_configured_check(roleset: &mut Roleset, given: &ParamChanges, file: &FileConfig) {
+    if !given.no_check && takes_check(&roleset.params) && roleset.check.is_none() {
         roleset.check = file.check_command();
     }
 }
@@ -31,7 +30,7 @@ pub(crate) fn add_configured_check(roleset: &mut Roleset, given: &CheckChange, f
 /// Returns [`RunError::Usage`] with the check, and the flag that allows it.
 pub(crate) fn require_trusted(
     named: &NamedRoleset,
-    given: &CheckChange,
+    given: &ParamChanges,
     file: &FileConfig,
 ) -> Result<(), RunError> {
     let (RolesetSource::File(path), Some(CheckCommand { command, .. })) =
@@ -40,7 +39,7 @@ pub(crate) fn require_trusted(
         return Ok(());
     };
     // A flag is the user's own word.
-    if given.command.is_some() || given.is_off || is_trusted(path, file) {
+    if given.check.is_some() || given.no_check || is_trusted(path, file) {
         return Ok(());
     }
     Err(RunError::Usage(format!(
@@ -62,17 +61,28 @@ pub(super) fn require_no_task_word(roleset: &Roleset) -> Result<(), RunError> {
 
 /// Returns true if a roleset file is covered by the trust in the working folder, or is the user's own.
 fn is_trusted(path: &Path, file: &FileConfig) -> bool {
-    let place = |path: &Path| path.canonicalize().ok();
     let parent = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
-    let Some(folder) = place(parent) else { return false };
-    let is = |known: &Path| place(known).is_some_and(|known| known == folder);
-    let is_own = config_folder().is_some_and(|own| is(&own.join("rolesets")));
+    let Ok(folder) = parent.canonicalize() else { return false };
+    if config_folder().is_some_and(|own| is_at(&own.join("rolesets"), &folder)) {
+        return true;
+    }
+    if file.roleset.as_deref().is_some_and(|name| Path::new(name) == path) {
+        return true;
+    }
     // Only these files are looked at when the working folder is trusted.
-    let is_listed = path.extension().is_some_and(|extension| extension == "json");
-    let is_here = place(Path::new(".")).is_some_and(|here| folder.starts_with(here));
-    let is_named = file.rolesets_dir.as_deref().is_some_and(is);
-    let is_file_of_config = file.roleset.as_deref().is_some_and(|name| Path::new(name) == path);
-    is_own || is_file_of_config || is_listed && (is_named || is_here && is(Path::new("rolesets")))
+    if path.extension().is_none_or(|extension| extension != "json") {
+        return false;
+    }
+    if file.rolesets_dir.as_deref().is_some_and(|named| is_at(named, &folder)) {
+        return true;
+    }
+    let is_here = Path::new(".").canonicalize().is_ok_and(|here| folder.starts_with(here));
+    is_here && is_at(Path::new("rolesets"), &folder)
+}
+
+/// Returns whether a path leads to this folder, which is given without links.
+fn is_at(path: &Path, folder: &Path) -> bool {
+    path.canonicalize().is_ok_and(|path| path == folder)
 }
 
 /// Returns the sandbox for the check and the programs of a run, if there can be any.
@@ -94,15 +104,25 @@ pub async fn sandbox_for(setup: &RunSetup, confinement: &Confinement) -> Result<
 /// # Errors
 ///
 /// Returns [`RunError::Usage`] with the check, and the flag that allows it.
-pub(super) fn require_given(check: &CheckCommand, given: Option<&str>, dir: &Path) -> Result<(), RunError> {
-    let own = state_folder().and_then(|own| own.canonicalize().ok());
-    let is_own = own.zip(dir.canonicalize().ok()).is_some_and(|(own, dir)| dir.starts_with(own));
-    if given.map_or(is_own, |given| given == check.command) {
-        return Ok(());
-    }
+pub(super) fn require_known_check(
+    check: &CheckCommand,
+    given: Option<&str>,
+    dir: &Path,
+) -> Result<(), RunError> {
     let why = match given {
+        Some(given) if given == check.command => return Ok(()),
         Some(_) => "the run was begun with another check; give the same one, or begin a new run",
+        None if is_own_record(dir) => return Ok(()),
         None => "the run has a check, a command that would run here; if you trust it, repeat it with --check",
     };
     Err(RunError::Usage(format!("{why}: {}", escape::terminal(&check.command))))
+}
+
+/// Returns whether a record is in the user's own folder of runs.
+fn is_own_record(dir: &Path) -> bool {
+    let own = state_folder().and_then(|own| own.canonicalize().ok());
+    match (own, dir.canonicalize()) {
+        (Some(own), Ok(dir)) => dir.starts_with(own),
+        (_, _) => false,
+    }
 }

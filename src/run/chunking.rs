@@ -1,10 +1,9 @@
 //! The plan for long documents: whether a run reads them in pieces, and in which pieces.
 //!
-//! The input is a run and its endpoints. The output is the run, with a plan if one is needed. A server may be asked how much fits
-//! and how many tokens sample texts have; an estimate is used if no server answers.
+//! A server may be asked how much fits and how many tokens sample texts have; an estimate is used if no server answers.
 
 use super::error::RunError;
-use super::notices::Notices;
+use super::reporter::Reporter;
 use super::request::{ReadInPieces, RunRequest};
 use crate::engine::RunBuilder;
 use crate::provider::OpenAi;
@@ -33,48 +32,53 @@ const SAMPLE_BYTES: usize = 4_096;
 const ADJUSTMENTS_MAX: usize = 4;
 
 /// Divides the documents of a run into pieces if that was requested or is needed. Asks the server how much fits.
-pub(super) async fn planned(
+pub(super) async fn plan(
     builder: RunBuilder,
     request: &RunRequest,
     endpoints: &[Endpoint],
-    notices: &dyn Notices,
+    reporter: &dyn Reporter,
 ) -> Result<RunBuilder, RunError> {
     let setup = builder.setup();
     let estimate = length(setup);
     let is_asked_for = request.chunks.map_reduce == ReadInPieces::Always;
-    let is_out_of_question =
-        request.chunks.map_reduce == ReadInPieces::Never || !is_asked_for && estimate < LONG;
-    if is_review(setup) || is_out_of_question {
+    if is_review(setup) || request.chunks.map_reduce == ReadInPieces::Never {
         return Ok(builder);
     }
-    let servers = servers(endpoints);
+    if !is_asked_for && estimate < LONG {
+        return Ok(builder);
+    }
+    let servers = connect_servers(endpoints);
     // The smallest context among the servers.
     let mut context: Option<u64> = None;
     for server in &servers {
-        let told = server.info().await.ok().and_then(|info| info.context_tokens).filter(|&tokens| tokens > 0);
-        context = context.into_iter().chain(told).min();
+        if let Ok(info) = server.info().await
+            && let Some(tokens) = info.context_tokens
+            && tokens > 0
+        {
+            context = Some(context.map_or(tokens, |context| context.min(tokens)));
+        }
     }
     let is_too_long = context.is_some_and(|context| estimate > context / 2);
     if !is_asked_for && !is_too_long {
         return Ok(builder);
     }
-    if let Some(why) = obstacle(request, setup, builder.is_redacted()) {
+    if let Some(why) = find_obstacle(request, setup, builder.is_redacted()) {
         if is_asked_for {
             return Err(RunError::Usage(format!("--map-reduce {why}")));
         }
-        notices.warn(&format!("the documents may not fit into the model's context; --map-reduce {why}"));
+        reporter.warn(&format!("the documents may not fit into the model's context; --map-reduce {why}"));
         return Ok(builder);
     }
     let room = context.map_or(PIECE_TOKENS, |context| (context / 4).clamp(LONG / 4, PIECE_TOKENS_MAX));
     let tokens_max = request.chunks.tokens_max.unwrap_or(room);
     let pieces = match servers.first() {
-        Some(server) => counted(server, setup, tokens_max).await,
+        Some(server) => cut_by_count(server, setup, tokens_max).await,
         None => cut(setup, bytes(tokens_max, BYTES_A_TOKEN)),
     };
     let count = pieces.len();
-    let builder = take(builder, request, pieces, tokens_max)?;
+    let builder = with_pieces(builder, request, pieces, tokens_max)?;
     let word = if count == 1 { "piece" } else { "pieces" };
-    notices.status(&format!("documents: read in {count} {word} of at most {tokens_max} tokens"));
+    reporter.status(&format!("documents: read in {count} {word} of at most {tokens_max} tokens"));
     Ok(builder)
 }
 
@@ -84,7 +88,7 @@ fn is_review(setup: &RunSetup) -> bool {
 }
 
 /// Returns each server that is asked, once.
-fn servers(endpoints: &[Endpoint]) -> Vec<OpenAi> {
+fn connect_servers(endpoints: &[Endpoint]) -> Vec<OpenAi> {
     let mut known: Vec<(&str, &str)> = Vec::new();
     let mut servers = Vec::new();
     for endpoint in endpoints {
@@ -99,11 +103,11 @@ fn servers(endpoints: &[Endpoint]) -> Vec<OpenAi> {
 }
 
 /// Divides the documents for an estimate of the cost: only if that was requested, and without asking a server.
-pub(super) fn planned_by_estimate(
+pub(super) fn plan_by_estimate(
     builder: RunBuilder,
     request: &RunRequest,
     is_redacted: bool,
-    notices: &dyn Notices,
+    reporter: &dyn Reporter,
 ) -> Result<RunBuilder, RunError> {
     let setup = builder.setup();
     if is_review(setup) {
@@ -113,8 +117,8 @@ pub(super) fn planned_by_estimate(
     match request.chunks.map_reduce {
         ReadInPieces::Never => return Ok(builder),
         ReadInPieces::Auto => {
-            if estimate >= LONG && obstacle(request, setup, is_redacted).is_none() {
-                notices.warn(&format!(
+            if estimate >= LONG && find_obstacle(request, setup, is_redacted).is_none() {
+                reporter.warn(&format!(
                     "the documents have about {estimate} tokens; if that is more than half of the model's context, they are read in pieces, which --map-reduce plans"
                 ));
             }
@@ -122,15 +126,15 @@ pub(super) fn planned_by_estimate(
         }
         ReadInPieces::Always => {}
     }
-    if let Some(why) = obstacle(request, setup, is_redacted) {
+    if let Some(why) = find_obstacle(request, setup, is_redacted) {
         return Err(RunError::Usage(format!("--map-reduce {why}")));
     }
     let tokens_max = request.chunks.tokens_max.unwrap_or(PIECE_TOKENS);
     let pieces = cut(setup, bytes(tokens_max, BYTES_A_TOKEN));
-    take(builder, request, pieces, tokens_max)
+    with_pieces(builder, request, pieces, tokens_max)
 }
 
-fn take(
+fn with_pieces(
     builder: RunBuilder,
     request: &RunRequest,
     pieces: Vec<Chunk>,
@@ -141,26 +145,29 @@ fn take(
 }
 
 /// Returns why these documents cannot be read in pieces, if there is a reason.
-fn obstacle(request: &RunRequest, setup: &RunSetup, is_redacted: bool) -> Option<&'static str> {
-    let is_blank = setup.task.documents.iter().all(|document| document.text.trim().is_empty());
-    let obstacles = [
-        ("reads documents given with -f FILE, and there is no document with any text", is_blank),
-        (
-            "does not go with --docs, which finds passages and does not read whole documents",
-            setup.task.is_searched,
-        ),
-        ("does not go with --session", request.session.is_some()),
-        ("does not go with redaction", is_redacted),
-        (
+fn find_obstacle(request: &RunRequest, setup: &RunSetup, is_redacted: bool) -> Option<&'static str> {
+    if setup.task.documents.iter().all(|document| document.text.trim().is_empty()) {
+        return Some("reads documents given with -f FILE, and there is no document with any text");
+    }
+    if setup.task.is_searched {
+        return Some("does not go with --docs, which finds passages and does not read whole documents");
+    }
+    if request.session.is_some() {
+        return Some("does not go with --session");
+    }
+    if is_redacted {
+        return Some("does not go with redaction");
+    }
+    if request.params.is_formed() {
+        return Some(
             "gives sentences with the facts behind them, and so does not go with --constraint, --canonical or --choices",
-            request.params.is_formed(),
-        ),
-    ];
-    obstacles.into_iter().find(|(_, is_there)| *is_there).map(|(why, _)| why)
+        );
+    }
+    None
 }
 
 /// Cuts pieces by the server's token counts, if it counts, so that no piece is longer than allowed.
-async fn counted(server: &OpenAi, setup: &RunSetup, tokens_max: u64) -> Vec<Chunk> {
+async fn cut_by_count(server: &OpenAi, setup: &RunSetup, tokens_max: u64) -> Vec<Chunk> {
     let mut length = BYTES_A_TOKEN;
     let texts: Vec<&str> = setup.task.documents.iter().map(|document| &*document.text).collect();
     let mut shortest: Option<f64> = None;
@@ -168,8 +175,8 @@ async fn counted(server: &OpenAi, setup: &RunSetup, tokens_max: u64) -> Vec<Chun
         let Some(count) = server.count_tokens(sample).await else {
             return cut(setup, bytes(tokens_max, length));
         };
-        let own = sample.len() as f64 / count.max(1) as f64;
-        shortest = Some(shortest.map_or(own, |shortest| shortest.min(own)));
+        let bytes_a_token = sample.len() as f64 / count.max(1) as f64;
+        shortest = Some(shortest.map_or(bytes_a_token, |shortest| shortest.min(bytes_a_token)));
     }
     length = shortest.unwrap_or(length);
     let mut pieces = cut(setup, bytes(tokens_max, length));
@@ -200,15 +207,13 @@ fn samples(text: &str) -> impl Iterator<Item = &str> {
 }
 
 fn cut(setup: &RunSetup, bytes_max: usize) -> Vec<Chunk> {
-    let documents = setup.task.documents.iter().enumerate();
-    let of_each = documents.flat_map(|(document, text)| {
-        pieces(&text.name, &text.text, bytes_max).into_iter().map(move |place| Chunk {
-            document,
-            start: place.start,
-            end: place.end,
-        })
-    });
-    of_each.collect()
+    let mut chunks = Vec::new();
+    for (document, text) in setup.task.documents.iter().enumerate() {
+        for place in pieces(&text.name, &text.text, bytes_max) {
+            chunks.push(Chunk { document, start: place.start, end: place.end });
+        }
+    }
+    chunks
 }
 
 fn bytes(tokens_max: u64, length: f64) -> usize {

@@ -30,12 +30,7 @@ pub enum RunError {
     Config(#[from] ConfigError),
     /// The calibration cannot be used for this run.
     #[error("the calibration `{}`: {why}", path.display())]
-    Calibration {
-        /// Its file.
-        path: PathBuf,
-        /// The reason.
-        why: CalibrationError,
-    },
+    Calibration { path: PathBuf, why: CalibrationError },
     /// The run could not continue; its record remains.
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -71,22 +66,10 @@ pub enum RunError {
     Redactions(#[source] std::io::Error),
     /// The copy of the answer cannot be written.
     #[error("cannot {action} the copy of the answer")]
-    Copy {
-        /// The action that failed.
-        action: &'static str,
-        /// The cause.
-        source: std::io::Error,
-    },
+    Copy { action: &'static str, source: std::io::Error },
     /// The result exists and was recorded, but its files could not be written.
     #[error("cannot write into `{}`", dir.display())]
-    Files {
-        /// The run's folder.
-        dir: PathBuf,
-        /// The outcome of the run.
-        outcome: OutcomeKind,
-        /// The cause.
-        source: std::io::Error,
-    },
+    Files { dir: PathBuf, outcome: OutcomeKind, source: std::io::Error },
 }
 
 impl From<SessionError> for RunError {

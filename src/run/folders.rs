@@ -18,10 +18,17 @@ pub fn rolesets_folders(flag: Option<&PathBuf>, file: &FileConfig) -> Vec<PathBu
 
 /// Returns the folder of run folders: the named one, else `runs` if it already has runs, else the user's own.
 pub fn runs_folder(flag: Option<&PathBuf>, file: &FileConfig) -> PathBuf {
+    if let Some(named) = flag {
+        return named.clone();
+    }
     // A command without the flag still reads the variable.
-    let variable = || std::env::var_os(RUNS_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
-    if let Some(named) = flag.cloned().or_else(variable).or_else(|| file.runs_dir.clone()) {
-        return named;
+    if let Some(named) = std::env::var_os(RUNS_VARIABLE)
+        && !named.is_empty()
+    {
+        return PathBuf::from(named);
+    }
+    if let Some(named) = &file.runs_dir {
+        return named.clone();
     }
     let here = PathBuf::from(DEFAULT_RUNS_DIR);
     if has_runs(&here) {
@@ -54,11 +61,10 @@ pub fn find_run(name: Option<&str>, runs_dir: &Path) -> Result<PathBuf, RunError
     if path.is_file() && path.file_name().is_some_and(|f| f == FILE_NAME) {
         return Ok(path.parent().unwrap_or(Path::new(".")).to_owned());
     }
-    let is_meant = |folder: &&PathBuf| {
+    let mut matching = folders.iter().filter(|folder| {
         let id = folder_name(folder);
         id.starts_with(name) || id.ends_with(name)
-    };
-    let mut matching = folders.iter().filter(is_meant);
+    });
     match (matching.next(), matching.next()) {
         (Some(folder), None) => Ok(folder.clone()),
         (Some(_), Some(_)) => {
@@ -74,17 +80,18 @@ pub fn find_run(name: Option<&str>, runs_dir: &Path) -> Result<PathBuf, RunError
 ///
 /// Returns [`RunError::Usage`] if there is no run.
 pub fn find_resumable(runs_dir: &Path) -> Result<PathBuf, RunError> {
-    let is_resumable = |folder: &&PathBuf| {
-        let path = folder.join(FILE_NAME);
-        let Ok(journal) = read(&path) else { return false };
-        let last = journal.records.last().map(|record| &record.event);
-        let has_ended = matches!(last, Some(Entry::Stopped { outcome }) if outcome.is_final());
-        !has_ended && !LockedJournal::is_held(&path)
-    };
-    match run_folders(runs_dir).iter().rev().find(is_resumable) {
-        Some(folder) => Ok(folder.clone()),
+    match run_folders(runs_dir).into_iter().rev().find(|folder| is_resumable(folder)) {
+        Some(folder) => Ok(folder),
         None => find_run(None, runs_dir),
     }
+}
+
+fn is_resumable(folder: &Path) -> bool {
+    let path = folder.join(FILE_NAME);
+    let Ok(journal) = read(&path) else { return false };
+    let last = journal.records.last().map(|record| &record.event);
+    let has_ended = matches!(last, Some(Entry::Stopped { outcome }) if outcome.is_final());
+    !has_ended && !LockedJournal::is_held(&path)
 }
 
 /// Returns every run folder in `dir`, oldest first: ids are ordered by time.

@@ -7,59 +7,50 @@
 //!                              result.json, transcript, session ◄──── drive to the end ◄─────────────────┘
 //! ```
 //!
-//! Notices for people go to [`Notices`], which the caller provides. Nothing is printed here, and no signal is caught.
+//! Messages for people go to the [`Reporter`] of the caller. Nothing is printed here, and no signal is caught.
 
-mod answer_file;
 mod at_once;
 mod calibrations;
 mod check;
 mod chunking;
-mod documents;
 mod error;
 mod finish;
 mod folders;
-mod launch;
-mod notices;
 mod parameters;
 mod pilots;
 mod piped;
 mod prepare;
 mod redaction;
+mod reporter;
 mod request;
 mod rerun;
 mod resume;
 mod roleset;
-mod run_id;
 mod seats;
 mod servers;
 mod session;
-mod spoken;
 mod task;
 
-pub use answer_file::AnswerFile;
-pub use at_once::{AtOnce, at_once};
+pub use crate::config::SeatRequest;
+pub use at_once::at_once;
 pub use calibrations::{CalibrationRequest, ReadCalibration};
 pub use check::sandbox_for;
 pub(crate) use check::{add_configured_check, require_trusted};
-pub use documents::open as open_documents;
 pub use error::RunError;
-pub use finish::{FinishedRun, drive, note_in_session, restore};
+pub use finish::{AnswerFile, FinishedRun, drive, note_in_session, restore};
 pub use folders::{
     find_resumable, find_run, folder_name, folder_of_runs, rolesets_folders, run_folders, runs_folder,
 };
-pub use launch::{SERVER_LOG, launch};
-pub use notices::{Notices, Traced, Waiting};
-pub use parameters::{CheckChange, FlagOverride, ParamChanges, refuse};
-pub use pilots::{BY_PILOT, modes_of_pilot, named_models, planned_modes};
-pub use prepare::{ReadyRun, RunDraft, draft, introduce, prepare};
-pub use redaction::sought;
-pub use request::{ChunkRequest, MockChoice, ReadInPieces, RedactRequest, RunRequest, SeatRequest};
-pub use rerun::{Again, MadeAgain, make_again, repeatable, require_check_given};
-pub use resume::{ResumeRequest, ResumedRun, only_under, prepare_resume};
-pub use roleset::{NamedRoleset, RolesetChoice, of_its_kind, read_named};
-pub use run_id::RunId;
+pub use parameters::{FlagOverride, ParamChanges, add_spoken_rules, require_flag};
+pub use pilots::{BY_PILOT, modes_of_pilot, named_models, plan_modes};
+pub use prepare::{RunDraft, draft, introduce};
+pub use redaction::redaction_policy;
+pub use reporter::{LogReporter, Reporter, Spinner};
+pub use request::{ChunkRequest, MockChoice, ReadInPieces, RedactRequest, RunId, RunRequest};
+pub use rerun::{ExecutionKind, Reexecution, reexecute, repeatable_executions, require_check_given};
+pub use resume::{ResumeRequest, explain_fixed_limits, prepare_resume};
+pub use roleset::{NamedRoleset, RolesetChoice, read_named, resolve_vote_name};
 pub use seats::require_unlike_voters;
-pub use servers::{check_prices, find_servers, mock_script};
+pub use servers::{SERVER_LOG, check_prices, find_servers, launch, mock_script};
 pub use session::{SESSION_DOCUMENT, Session, SessionError, SessionSays, SessionTurn, session_names};
-pub use spoken::add_spoken_rules;
-pub use task::TaskSource;
+pub use task::{TaskSource, open_documents};

@@ -11,7 +11,7 @@ use super::error::RunError;
 use super::task::read;
 use crate::config::{CHECK_TIMEOUT_MS, ConfigError, PathSetting, Roleset, check_meaning, set};
 use protocol::council::Weights;
-use protocol::text::{CanonicalKind, CanonicalRule};
+use protocol::text::{CanonicalKind, CanonicalRule, Constraint, SpokenRule, spoken_rules};
 use protocol::{CheckCommand, Interpreter, Override, Params, ProtocolParams};
 
 /// A parameter of the protocol, and the flag that gave it.
@@ -19,7 +19,6 @@ use protocol::{CheckCommand, Interpreter, Override, Params, ProtocolParams};
 pub struct FlagOverride {
     /// The flag, as it is typed.
     pub flag: &'static str,
-    /// The parameter.
     pub change: Override,
 }
 
@@ -38,22 +37,14 @@ pub struct ParamChanges {
     pub temperature: Option<f64>,
     /// The canonical form, which says which differences between texts do not count.
     pub canonical: Option<CanonicalKind>,
-    /// The allowed answers.
     pub choices: Vec<String>,
-    /// The check of final texts.
-    pub check: CheckChange,
-    /// The interpreter of programs.
+    /// The command that checks final texts, in place of the roleset's.
+    pub check: Option<String>,
+    /// The longest time that the check may take, in milliseconds.
+    pub check_timeout_ms: Option<u64>,
+    /// Whether there is no check, whatever the roleset and the configuration say.
+    pub no_check: bool,
     pub interpreter: Option<Interpreter>,
-}
-
-/// A check of final texts that replaces that of the roleset.
-#[derive(Clone, Debug, Default)]
-pub struct CheckChange {
-    pub command: Option<String>,
-    /// The longest time that it may take, in milliseconds.
-    pub timeout_ms: Option<u64>,
-    /// Whether there is to be no check, whatever the roleset and the configuration say.
-    pub is_off: bool,
 }
 
 impl ParamChanges {
@@ -86,21 +77,40 @@ impl ParamChanges {
     /// Refuses parameters that this kind of roleset does not have.
     pub(super) fn check(&self, roleset: &Roleset) -> Result<(), RunError> {
         for FlagOverride { flag, change } in &self.overrides {
-            refuse(roleset, flag, |params| params.clone().apply(change))?;
+            require_flag(roleset, flag, |params| params.clone().apply(change))?;
         }
-        if let Some(command) = &self.check.command {
+        if let Some(command) = &self.check {
             if command.trim().is_empty() {
                 return Err(RunError::Usage("--check names no command".to_owned()));
             }
-            refuse(roleset, "--check", takes_check)?;
+            require_flag(roleset, "--check", takes_check)?;
         }
         if self.weights_from.is_some() {
             // The check for weights comes before the file is read.
             let any = Override::Weights(in_order(Weights::default()));
-            refuse(roleset, "--weights-from", |params| params.clone().apply(&any))?;
+            require_flag(roleset, "--weights-from", |params| params.clone().apply(&any))?;
         }
         Ok(())
     }
+}
+
+/// Adds the rules that a task says in plain words to the parameters of its run, and returns them. A rule that a flag or a roleset gives is
+/// never changed.
+pub fn add_spoken_rules(task: &str, params: &mut Params, canonical: &CanonicalRule) -> Vec<SpokenRule> {
+    let by_line = matches!(canonical.kind, CanonicalKind::Lines | CanonicalKind::Verbatim);
+    if canonical.kind != CanonicalKind::Text && !by_line {
+        return Vec::new();
+    }
+    let Some(constraints) = params.constraints_mut() else { return Vec::new() };
+    let mut found = spoken_rules(task);
+    found.retain(|found| {
+        let kind = std::mem::discriminant(&found.rule);
+        // Lines cannot be counted if line breaks do not matter.
+        let is_countable = by_line || !matches!(found.rule, Constraint::Lines(_));
+        is_countable && !constraints.iter().any(|given| std::mem::discriminant(given) == kind)
+    });
+    constraints.extend(found.iter().map(|found| found.rule.clone()));
+    found
 }
 
 /// Returns true if the runs of a protocol have a final text that can be checked.
@@ -109,7 +119,7 @@ pub(super) fn takes_check(params: &Params) -> bool {
 }
 
 /// Refuses a flag that the roleset's protocol does not take, and names the protocols that do.
-pub fn refuse(roleset: &Roleset, flag: &str, takes: impl Fn(&Params) -> bool) -> Result<(), RunError> {
+pub fn require_flag(roleset: &Roleset, flag: &str, takes: impl Fn(&Params) -> bool) -> Result<(), RunError> {
     if takes(&roleset.params) {
         return Ok(());
     }
@@ -128,19 +138,19 @@ fn override_params(roleset: &mut Roleset, given: &ParamChanges) -> Result<(), Ru
         roleset.params.apply(change);
     }
     if let Some(path) = &given.weights_from {
-        roleset.params.apply(&Override::Weights(in_order(weights(path)?)));
+        roleset.params.apply(&Override::Weights(in_order(read_weights(path)?)));
     }
     for agent in roleset.agents.iter_mut().chain(&mut roleset.arbiter) {
         agent.max_tokens = given.max_tokens.unwrap_or(agent.max_tokens);
         agent.temperature = given.temperature.unwrap_or(agent.temperature);
     }
-    if given.check.is_off {
+    if given.no_check {
         roleset.check = None;
     }
-    if let Some(command) = given.check.command.clone() {
+    if let Some(command) = given.check.clone() {
         roleset.check = Some(CheckCommand { command, timeout_ms: CHECK_TIMEOUT_MS });
     }
-    if let (Some(check), Some(timeout_ms)) = (&mut roleset.check, given.check.timeout_ms) {
+    if let (Some(check), Some(timeout_ms)) = (&mut roleset.check, given.check_timeout_ms) {
         check.timeout_ms = timeout_ms;
     }
     roleset.interpreter = given.interpreter.unwrap_or(roleset.interpreter);
@@ -175,18 +185,23 @@ fn in_order(Weights { pathos, logos, ethos }: Weights) -> [protocol::core::Basis
 }
 
 /// Reads the weight of each member of a council.
-fn weights(path: &Path) -> Result<Weights, RunError> {
-    let why = |why: String| RunError::Usage(format!("`{}` is not a file of weights: {why}", path.display()));
+fn read_weights(path: &Path) -> Result<Weights, RunError> {
     let text = read(path)?;
+    parse_weights(&text)
+        .map_err(|why| RunError::Usage(format!("`{}` is not a file of weights: {why}", path.display())))
+}
+
+fn parse_weights(text: &str) -> Result<Weights, String> {
     // Some programs begin every file with this mark.
-    let value: serde_json::Value =
-        serde_json::from_str(text.trim_start_matches('\u{FEFF}')).map_err(|e| why(e.to_string()))?;
+    let text = text.trim_start_matches('\u{FEFF}');
+    let value: serde_json::Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
     // A bare list would be read by its order.
-    let named =
-        value.is_object().then_some(value).ok_or_else(|| why("each weight needs its name".to_owned()))?;
-    let exact: ExactWeights = serde_json::from_value(named).map_err(|e| why(e.to_string()))?;
-    let sum_to_one = || why("the three weights must sum to 1".to_owned());
-    Weights::nearest([exact.pathos, exact.logos, exact.ethos]).ok_or_else(sum_to_one)
+    if !value.is_object() {
+        return Err("each weight needs its name".to_owned());
+    }
+    let exact: ExactWeights = serde_json::from_value(value).map_err(|e| e.to_string())?;
+    Weights::nearest([exact.pathos, exact.logos, exact.ethos])
+        .ok_or_else(|| "the three weights must sum to 1".to_owned())
 }
 
 /// Weights with all their digits, as a fit gives them.

@@ -1,7 +1,7 @@
 //! Data on standard input beside a question, as `git diff | consensus "review this"` has it.
 //!
-//! The input is standard input. The output is whether it is to be read as a document. It is read only where a person means it: a file at its
-//! beginning, or a pipe that has data at once. Nothing waits for a pipe that stays silent, and nothing is read here.
+//! Standard input is read as a document only where a person means it: if it is a file at its beginning, or a pipe that has data at once.
+//! Nothing waits for a pipe that stays silent, and nothing is read here.
 
 use std::io::Seek as _;
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -25,7 +25,7 @@ pub(super) fn has_document() -> Result<bool, RunError> {
     let Ok(about) = fstat(input) else { return Ok(false) };
     let kind = SFlag::from_bits_truncate(about.st_mode) & SFlag::S_IFMT;
     if kind == SFlag::S_IFREG {
-        return match place(input) {
+        return match read_position(input) {
             Some(0) => Ok(about.st_size > 0),
             Some(place) if i64::try_from(place).is_ok_and(|place| place < about.st_size) => {
                 Err(RunError::Usage(
@@ -40,13 +40,13 @@ pub(super) fn has_document() -> Result<bool, RunError> {
 }
 
 /// Returns the place up to which a file was read.
-fn place(file: BorrowedFd<'_>) -> Option<u64> {
+fn read_position(file: BorrowedFd<'_>) -> Option<u64> {
     let mut file = std::fs::File::from(file.try_clone_to_owned().ok()?);
     file.stream_position().ok()
 }
 
 fn has_data(pipe: BorrowedFd<'_>) -> bool {
-    let mut asked = [PollFd::new(pipe, PollFlags::POLLIN)];
-    let is_ready = poll(&mut asked, PollTimeout::from(WAIT_MS)).is_ok_and(|ready| ready > 0);
-    is_ready && asked[0].revents().is_some_and(|seen| seen.contains(PollFlags::POLLIN))
+    let mut polled = [PollFd::new(pipe, PollFlags::POLLIN)];
+    let is_ready = poll(&mut polled, PollTimeout::from(WAIT_MS)).is_ok_and(|ready| ready > 0);
+    is_ready && polled[0].revents().is_some_and(|events| events.contains(PollFlags::POLLIN))
 }

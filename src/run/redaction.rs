@@ -1,14 +1,12 @@
-//! The text that a person and a roleset keep from leaving this machine.
-//!
-//! The input is a request and a roleset, or a run on record. The output is whether redaction is on and the patterns to look for, or the
-//! table of the run. Nothing is replaced here.
+//! The text that a person and a roleset keep from leaving this machine: the patterns to look for, and the table of a run on record. Nothing
+//! is replaced here.
 
 use std::path::Path;
 
 use super::error::RunError;
 use super::request::RedactRequest;
 use crate::config::Roleset;
-use crate::engine::{Redaction, RunState, Sought};
+use crate::engine::{Redaction, RedactionPolicy, RunState};
 use crate::journal::REDACTIONS_FILE;
 
 /// Returns whether any text must be kept from leaving this machine.
@@ -21,13 +19,16 @@ pub(super) fn redacts(request: &RedactRequest, roleset: &Roleset) -> bool {
 /// # Errors
 ///
 /// Returns [`RunError::Usage`] if a pattern is invalid, or an agent's name would be redacted.
-pub fn sought(request: &RedactRequest, roleset: &Roleset) -> Result<Option<Sought>, RunError> {
+pub fn redaction_policy(
+    request: &RedactRequest,
+    roleset: &Roleset,
+) -> Result<Option<RedactionPolicy>, RunError> {
     if !redacts(request, roleset) {
         return Ok(None);
     }
     let patterns = roleset.redact_patterns.iter().chain(&request.patterns).cloned().collect();
-    let sought = Sought::new(patterns).map_err(RunError::Usage)?;
-    let mut redactor = sought.redactor();
+    let policy = RedactionPolicy::new(patterns).map_err(RunError::Usage)?;
+    let mut redactor = policy.redactor();
     // Agents know themselves and each other by name, so a name must not be redacted.
     for agent in roleset.agents.iter().chain(&roleset.arbiter) {
         if redactor.redact(&agent.name) != agent.name {
@@ -37,7 +38,7 @@ pub fn sought(request: &RedactRequest, roleset: &Roleset) -> Result<Option<Sough
             )));
         }
     }
-    Ok(Some(sought))
+    Ok(Some(policy))
 }
 
 /// Returns the table of a redacted run, or `None` for any other run. `dir` is the folder of the run.
@@ -45,7 +46,10 @@ pub fn sought(request: &RedactRequest, roleset: &Roleset) -> Result<Option<Sough
 /// # Errors
 ///
 /// Returns [`RunError::Usage`] if the table cannot be read.
-pub(super) fn table(state: &RunState, dir: &Path) -> Result<Option<Redaction>, RunError> {
-    let table = state.opened().redacted.then(|| Redaction::load(dir.join(REDACTIONS_FILE))).transpose();
-    table.map_err(|why| RunError::Usage(format!("the run needs its table of redactions: {why}")))
+pub(super) fn load_table(state: &RunState, dir: &Path) -> Result<Option<Redaction>, RunError> {
+    if !state.opened().redacted {
+        return Ok(None);
+    }
+    let table = Redaction::load(dir.join(REDACTIONS_FILE));
+    table.map(Some).map_err(|why| RunError::Usage(format!("the run needs its table of redactions: {why}")))
 }

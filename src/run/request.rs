@@ -1,18 +1,19 @@
-//! A typed request for a run, which the flags of `run` or a program can make.
-//!
-//! The input and the output are the same values. Nothing is read or looked up here.
+//! A typed request for a run, which the flags of `run` or a program can make, and the id of the run.
 
+use std::fmt;
 use std::path::PathBuf;
+
+use uuid::Uuid;
 
 use super::calibrations::CalibrationRequest;
 use super::error::RunError;
 use super::parameters::ParamChanges;
 use super::task::TaskSource;
-use crate::config::Chosen;
+use crate::config::{Chosen, SeatRequest};
 use crate::journal::Limits;
 use crate::sandbox::Confinement;
 
-/// A request for one run.
+/// What a person asks for, before any file is read.
 #[derive(Clone, Debug, Default)]
 pub struct RunRequest {
     /// The task and its documents.
@@ -68,7 +69,7 @@ impl MockChoice {
     /// # Errors
     ///
     /// Returns [`RunError::Usage`], with the missing flags.
-    pub fn has_answers(&self) -> Result<(), RunError> {
+    pub fn require_answers(&self) -> Result<(), RunError> {
         if self.is_wanted && self.answer.is_none() && self.script.is_none() {
             let why = "--mock needs --answer TEXT, or a script with --mock-script FILE";
             return Err(RunError::Usage(why.to_owned()));
@@ -84,19 +85,6 @@ pub struct RedactRequest {
     pub is_wanted: bool,
     /// The regular expressions for further text.
     pub patterns: Vec<String>,
-}
-
-/// The members of a panel, in place of the roleset's members or in addition to them.
-#[derive(Clone, Debug, Default)]
-pub struct SeatRequest {
-    /// The only members that take part.
-    pub members: Vec<String>,
-    /// The models, each with one member.
-    pub models: Vec<String>,
-    /// The number of copies of the first member.
-    pub copies: Option<usize>,
-    /// The further members.
-    pub personas: Vec<String>,
 }
 
 /// The choice of whether and how long documents are read in pieces.
@@ -119,4 +107,37 @@ pub enum ReadInPieces {
     /// Always, whatever their length.
     Always,
     Never,
+}
+
+/// The id of a new run. Ids are ordered by time.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct RunId(Uuid);
+
+impl RunId {
+    /// Makes an id that no other run has.
+    pub fn new() -> Self {
+        Self(Uuid::now_v7())
+    }
+
+    /// Parses the id of an earlier run.
+    pub fn from_text(text: &str) -> Option<Self> {
+        text.trim().parse().ok().map(Self)
+    }
+
+    /// Returns the seed of a run without a given seed: the low half of an id is random. The seed is recorded.
+    pub fn seed(self) -> u64 {
+        self.0.as_u64_pair().1 >> 11
+    }
+}
+
+impl Default for RunId {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
 }

@@ -1,13 +1,12 @@
 //! Running the checks and the programs of a finished run again, to compare their results with the record.
 //!
-//! The input is the state of a run, and the [`Sandbox`]. The output is each execution with its result then and now. The record is not
-//! changed.
+//! The record is not changed.
 
 use std::path::Path;
 
-use super::check::require_given;
+use super::check::require_known_check;
 use super::error::RunError;
-use super::redaction::table;
+use super::redaction::load_table;
 use crate::engine::{Order, RunState, execute};
 use crate::journal::{Executed, Executor};
 use crate::sandbox::{Sandbox, embedded_interpreter};
@@ -17,7 +16,7 @@ use protocol::text::print_the_same;
 
 /// The executions that are made again.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Again {
+pub enum ExecutionKind {
     /// The programs that the interpreter in this program ran. Their values are the same on every machine, to 12 digits.
     Programs,
     /// The user's checks. Their results may depend on the folder and the machine.
@@ -26,7 +25,7 @@ pub enum Again {
 
 /// An execution that was made again.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct MadeAgain {
+pub struct Reexecution {
     /// The way in which it ended in the run.
     pub was: CommandEnd,
     /// The way in which it ended now.
@@ -41,13 +40,16 @@ fn was_cut(end: CommandEnd) -> bool {
 }
 
 /// Returns the executions of one kind that can be made again, out of those on record.
-pub fn repeatable(state: &RunState, again: Again) -> impl Iterator<Item = &(Execution, Executed)> {
+pub fn repeatable_executions(
+    state: &RunState,
+    kind: ExecutionKind,
+) -> impl Iterator<Item = &(Execution, Executed)> {
     let embedded = Executor::Interpreter(embedded_interpreter());
     state.executions_made().iter().filter(move |(execution, executed)| match execution {
         Execution::Program { .. } => {
-            again == Again::Programs && executed.by == embedded && !was_cut(executed.result.end)
+            kind == ExecutionKind::Programs && executed.by == embedded && !was_cut(executed.result.end)
         }
-        Execution::Check { .. } => again == Again::Checks && !was_cut(executed.result.end),
+        Execution::Check { .. } => kind == ExecutionKind::Checks && !was_cut(executed.result.end),
     })
 }
 
@@ -59,10 +61,10 @@ pub fn repeatable(state: &RunState, again: Again) -> impl Iterator<Item = &(Exec
 /// [`RunError::Usage`] with the command, and the flag that allows it.
 pub fn require_check_given(state: &RunState, dir: &Path, given: Option<&str>) -> Result<(), RunError> {
     let Some(mut check) = state.opened().setup.check_command.clone() else { return Ok(()) };
-    if let Some(table) = table(state, dir)? {
+    if let Some(table) = load_table(state, dir)? {
         check.command = table.redactions().restore(&check.command);
     }
-    require_given(&check, given, dir)
+    require_known_check(&check, given, dir)
 }
 
 /// Makes executions of a run again, in the current folder. `dir` is the folder of the run.
@@ -70,18 +72,16 @@ pub fn require_check_given(state: &RunState, dir: &Path, given: Option<&str>) ->
 /// # Errors
 ///
 /// [`RunError::Usage`] if the run is redacted and its table cannot be read, and [`RunError::Sandbox`].
-pub async fn make_again(
+pub async fn reexecute(
     state: &RunState,
-    again: Again,
+    kind: ExecutionKind,
     dir: &Path,
     sandbox: &Sandbox,
-) -> Result<Vec<MadeAgain>, RunError> {
-    let table = table(state, dir)?;
-    let original =
-        |text: &str| table.as_ref().map_or_else(|| text.to_owned(), |table| table.redactions().restore(text));
-    let mut made = Vec::new();
-    for (execution, Executed { result: was, .. }) in repeatable(state, again) {
-        let order = Order::new(state.opened(), execution, original);
+) -> Result<Vec<Reexecution>, RunError> {
+    let table = load_table(state, dir)?;
+    let mut reexecutions = Vec::new();
+    for (execution, Executed { result: was, .. }) in repeatable_executions(state, kind) {
+        let order = Order::new(state.opened(), execution, table.as_ref());
         let now = execute(sandbox, Path::new("."), &order).await?.result;
         // A loaded machine is no evidence against a record.
         if was_cut(now.end) {
@@ -94,7 +94,7 @@ pub async fn make_again(
             Execution::Program { .. } if table.is_some() => was.end == now.end,
             Execution::Program { .. } => was.end == now.end && print_the_same(&was.output, &now.output),
         };
-        made.push(MadeAgain { was: was.end, now: now.end, is_same });
+        reexecutions.push(Reexecution { was: was.end, now: now.end, is_same });
     }
-    Ok(made)
+    Ok(reexecutions)
 }

@@ -5,22 +5,19 @@
 
 use std::path::{Path, PathBuf};
 
-use super::check::{require_given, sandbox_for};
-use super::documents;
+use super::check::{require_known_check, sandbox_for};
 use super::error::RunError;
-use super::launch::{SERVER_LOG, launch};
-use super::notices::Notices;
-use super::redaction::table;
-use super::servers::check_prices;
-use crate::config::{Chosen, FileConfig, launch_command, resumed_endpoints};
+use super::redaction::load_table;
+use super::reporter::Reporter;
+use super::servers::{SERVER_LOG, check_prices, launch};
+use super::task::open_documents;
+use crate::config::{Chosen, FileConfig, launch_command, resume_endpoints};
 use crate::engine::{Redaction, Resumption, RunState};
 use crate::journal::{Journal, Limits};
-use crate::provider::launch::Launched;
 use crate::sandbox::Confinement;
 use protocol::Outcome;
 use protocol::core::Endpoint;
 
-/// A request to resume a run.
 #[derive(Clone, Debug, Default)]
 pub struct ResumeRequest {
     /// The servers and models, as far as they are given.
@@ -33,26 +30,15 @@ pub struct ResumeRequest {
     pub confinement: Confinement,
 }
 
-/// Returns the reason why a run with a calibration goes on under no limits but these.
-pub fn only_under(limits: Limits) -> String {
+/// Returns the reason why a run with a calibration continues under these limits only.
+pub fn explain_fixed_limits(limits: Limits) -> String {
     format!(
         "the run has a calibration, which holds for its limits on tokens and cost alone ({}); continue it under these, or begin anew without --calibration",
         limits.on_resources()
     )
 }
 
-/// A run that can continue, and the server that was started for it.
-#[derive(Debug, Default)]
-pub struct ResumedRun {
-    /// The state from which the engine resumes the run.
-    pub resumption: Resumption,
-    /// The server, which ends with the run.
-    pub server: Option<Launched>,
-    /// Whether nothing is left to do.
-    pub has_ended: bool,
-}
-
-/// Finds the endpoints and the limits of the resumed run; new values replace earlier ones.
+/// Finds the endpoints and the limits of the resumed run; new values replace earlier ones. Nothing is prepared for a run that has ended.
 ///
 /// # Errors
 ///
@@ -62,41 +48,39 @@ pub async fn prepare_resume(
     file: &FileConfig,
     journal: &Journal,
     dir: &Path,
-    notices: &dyn Notices,
-) -> Result<ResumedRun, RunError> {
+    reporter: &dyn Reporter,
+) -> Result<Resumption, RunError> {
     let state = RunState::replay(&journal.records)?;
     if state.outcome().is_some_and(Outcome::is_final) {
-        return Ok(ResumedRun { has_ended: true, ..ResumedRun::default() });
+        return Ok(Resumption::default());
     }
-    let limits = limits(request.limits, state.limits());
+    let limits = replace_limits(request.limits, state.limits());
     if !state.opened().allows(state.limits(), limits) {
-        return Err(RunError::Usage(only_under(state.limits())));
+        return Err(RunError::Usage(explain_fixed_limits(state.limits())));
     }
     // A missing table is found before a server is started for nothing.
-    let mut redaction = table(&state, dir)?;
+    let mut redaction = load_table(&state, dir)?;
     let mut check = state.opened().setup.check_command.clone();
     if let Some(check) = &mut check {
         if let Some(redaction) = &redaction {
             check.command = redaction.redactions().restore(&check.command);
         }
-        require_given(check, request.check.as_deref(), dir)?;
+        require_known_check(check, request.check.as_deref(), dir)?;
     }
     let sandbox = sandbox_for(&state.opened().setup, &request.confinement).await?;
-    let places = places(&state, redaction.as_ref());
-    let corpus = documents::open(&places, notices).await;
+    let places = searched_places(&state, redaction.as_ref());
+    let corpus = open_documents(&places, reporter).await;
     let corpus = corpus.map_err(|why| RunError::Documents(Box::new(why)))?;
     let mut chosen = request.servers.clone();
     // A configured server is started again only for a run that had one.
-    let is_launched = |endpoint: &Endpoint| matches!(endpoint, Endpoint::OpenAi(e) if e.launched);
-    let wants_server = chosen.launch.is_some() || state.endpoints().iter().any(is_launched);
-    let command = if wants_server { launch_command(&chosen, file, None)? } else { None };
-    let server = launch(command.as_ref(), &mut chosen, file, &dir.join(SERVER_LOG), notices).await?;
+    let had_server = state.endpoints().iter().any(|e| matches!(e, Endpoint::OpenAi(e) if e.launched));
+    let needs_server = had_server || chosen.launch.is_some();
+    let command = if needs_server { launch_command(&chosen, file, None)? } else { None };
+    let server = launch(command.as_ref(), &mut chosen, file, &dir.join(SERVER_LOG), reporter).await?;
     let searches = state.library().is_some();
-    let endpoints = resumed_endpoints(state.endpoints(), searches, &chosen, file).await?;
+    let endpoints = resume_endpoints(state.endpoints(), searches, &chosen, file).await?;
     check_prices(request.limits, &endpoints)?;
-    let mut resumption = Resumption::new(limits, endpoints)
-        .on_server(server.as_ref().map(Launched::lifeline))
-        .with_sandbox(sandbox);
+    let mut resumption = Resumption::new(limits, endpoints).on_server(server).with_sandbox(sandbox);
     if let Some((corpus, mut library)) = corpus {
         // The library is written with tokens.
         if let Some(redaction) = &mut redaction {
@@ -105,20 +89,21 @@ pub async fn prepare_resume(
         }
         resumption = resumption.with_corpus(corpus, library);
     }
-    Ok(ResumedRun { resumption: resumption.with_redaction(redaction), server, has_ended: false })
+    Ok(resumption.with_redaction(redaction))
 }
 
 /// Returns the files and folders that the run searches, by their original names.
-fn places(state: &RunState, redaction: Option<&Redaction>) -> Vec<PathBuf> {
-    let places = state.opened().library.as_ref().map_or(&[][..], |library| &library.places);
-    let original = |place: &PathBuf| match redaction {
-        Some(redaction) => redaction.redactions().restore(&place.to_string_lossy()).into(),
-        None => place.clone(),
-    };
-    places.iter().map(original).collect()
+fn searched_places(state: &RunState, redaction: Option<&Redaction>) -> Vec<PathBuf> {
+    let Some(library) = &state.opened().library else { return Vec::new() };
+    let Some(redaction) = redaction else { return library.places.clone() };
+    let mut places = Vec::new();
+    for place in &library.places {
+        places.push(redaction.redactions().restore(&place.to_string_lossy()).into());
+    }
+    places
 }
 
-fn limits(given: Limits, before: Limits) -> Limits {
+fn replace_limits(given: Limits, before: Limits) -> Limits {
     Limits {
         tokens_total_max: given.tokens_total_max.or(before.tokens_total_max),
         cost_micro_usd_max: given.cost_micro_usd_max.or(before.cost_micro_usd_max),

@@ -7,7 +7,7 @@ use super::folders::rolesets_folders;
 use super::parameters::ParamChanges;
 use super::request::RunRequest;
 use crate::config::{
-    ANY_VOTE, FileConfig, Hints, Packs, Roleset, RolesetSource, config_folder, default_roleset, find_roleset,
+    ANY_VOTE, FileConfig, Packs, Roleset, RolesetSource, config_folder, default_roleset, find_roleset,
     load_roleset, vote_roleset,
 };
 use crate::provider::MockScript;
@@ -31,10 +31,12 @@ pub struct NamedRoleset {
 
 impl NamedRoleset {
     /// Returns a message that the roleset replaces a built-in one, if it does.
-    pub fn shadows(&self) -> Option<String> {
+    pub fn shadow_message(&self) -> Option<String> {
+        if !self.is_shadowing {
+            return None;
+        }
         let (name, source) = (&self.name, &self.source);
-        let words = || format!("`{name}` is {source}, in place of the built-in roleset of that name");
-        self.is_shadowing.then(words)
+        Some(format!("`{name}` is {source}, in place of the built-in roleset of that name"))
     }
 }
 
@@ -58,22 +60,19 @@ impl RolesetChoice {
     /// Returns [`RunError::Usage`] if the script is invalid.
     pub fn new(request: &RunRequest, file: &FileConfig, script: Option<&str>) -> Result<Self, RunError> {
         if let Some(name) = &request.roleset {
-            let name = of_its_kind(name, &request.params).to_owned();
+            let name = resolve_vote_name(name, &request.params).to_owned();
             return Ok(Self { name, why: None, is_chosen: false });
         }
         if let Some(name) = &file.roleset {
             let why = Some("from the configuration file");
-            let name = of_its_kind(name, &request.params).to_owned();
+            let name = resolve_vote_name(name, &request.params).to_owned();
             return Ok(Self { name, why, is_chosen: false });
         }
         let script = script.map(str::parse::<MockScript>).transpose();
-        let script = script.map_err(|why| RunError::Usage(why.to_string()))?;
+        let script = script.map_err(RunError::Usage)?;
         let script_agents: Vec<&str> = script.iter().flat_map(MockScript::agents).collect();
-        let chosen = default_roleset(&Hints {
-            script_agents: &script_agents,
-            has_choices: !request.params.choices.is_empty(),
-            canonical: request.params.canonical,
-        });
+        let has_choices = !request.params.choices.is_empty();
+        let chosen = default_roleset(&script_agents, has_choices, request.params.canonical);
         Ok(Self { name: chosen.name.to_owned(), why: Some(chosen.why), is_chosen: true })
     }
 
@@ -108,14 +107,16 @@ pub fn read_named(
 }
 
 /// Returns the name of a roleset, where `vote` stands for the vote that suits the kind of the answer.
-pub fn of_its_kind<'a>(name: &'a str, params: &ParamChanges) -> &'a str {
+pub fn resolve_vote_name<'a>(name: &'a str, params: &ParamChanges) -> &'a str {
     if name == ANY_VOTE { vote_roleset(!params.choices.is_empty(), params.canonical) } else { name }
 }
 
 fn read(name: &str, flag: Option<&PathBuf>, folders: &[PathBuf]) -> Result<NamedRoleset, RunError> {
     // Without this check, a missing named folder would silently give way to a built-in roleset of that name.
-    if let Some(missing) = flag.filter(|folder| !folder.is_dir()) {
-        let why = format!("there is no folder `{}`, which --rolesets-dir names", missing.display());
+    if let Some(folder) = flag
+        && !folder.is_dir()
+    {
+        let why = format!("there is no folder `{}`, which --rolesets-dir names", folder.display());
         return Err(RunError::Usage(why));
     }
     let found = find_roleset(name, folders)?;

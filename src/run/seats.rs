@@ -4,10 +4,10 @@
 //! The input is a request, a roleset and its packs. The output is both with these members. Nothing is read here.
 
 use super::error::RunError;
-use super::parameters::refuse;
+use super::parameters::require_flag;
 use super::redaction::redacts;
-use super::request::{RedactRequest, SeatRequest};
-use crate::config::{Packs, Roleset, Seats, seat, seat_voters};
+use super::request::RedactRequest;
+use crate::config::{Packs, Roleset, SeatRequest, seat, seat_voters};
 use protocol::core::Endpoint;
 use protocol::{Params, ProtocolParams as _, RunSetup};
 
@@ -25,17 +25,18 @@ impl SeatRequest {
     ) -> Result<(), RunError> {
         let Self { members, models, copies, personas } = self;
         if !members.is_empty() || copies.is_some() || !personas.is_empty() {
-            refuse(roleset, "--members, --self-panel or --persona", Params::has_members)?;
-        }
-        if let (Params::Vote(_), false) = (&roleset.params, models.is_empty()) {
-            return Ok(seat_voters(roleset, models)?);
+            require_flag(roleset, "--members, --self-panel or --persona", Params::has_members)?;
         }
         if !models.is_empty() {
-            let is_vote = |params: &Params| matches!(params, Params::Vote(_));
-            refuse(roleset, "--models", |params| params.has_members() || is_vote(params))?;
+            if matches!(roleset.params, Params::Vote(_)) {
+                return Ok(seat_voters(roleset, models)?);
+            }
+            require_flag(roleset, "--models", |params| {
+                params.has_members() || matches!(params, Params::Vote(_))
+            })?;
         }
         let is_redacted = redacts(redaction, roleset);
-        seat(roleset, packs, &Seats { members, models, copies: *copies, personas, is_redacted })?;
+        seat(roleset, packs, self, is_redacted)?;
         Ok(())
     }
 }
@@ -44,22 +45,22 @@ impl SeatRequest {
 /// play any voters.
 pub fn require_unlike_voters(setup: &RunSetup, endpoints: &[Endpoint]) -> Result<(), RunError> {
     let Params::Vote(params) = &setup.params else { return Ok(()) };
-    let way = |voter: usize| {
+    let mut known = Vec::new();
+    for voter in params.voters(&setup.agents) {
         let agent = &setup.agents[voter];
-        let endpoint = endpoints.get(voter).filter(|endpoint| !matches!(endpoint, Endpoint::Mock(_)))?;
-        Some((&agent.pack, agent.method, endpoint.model()))
-    };
-    let voters = params.voters(&setup.agents);
-    for (place, voter) in voters.iter().enumerate() {
-        if let Some(first) =
-            voters[..place].iter().find(|other| way(*voter).is_some() && way(**other) == way(*voter))
-        {
-            let (one, other) = (&setup.agents[*first].name, &setup.agents[*voter].name);
+        let model = match endpoints.get(voter) {
+            None | Some(Endpoint::Mock { .. }) => continue,
+            Some(endpoint) => endpoint.model(),
+        };
+        let way = (&agent.pack, agent.method, model);
+        if let Some((_, one)) = known.iter().find(|(known, _)| *known == way) {
+            let other = &agent.name;
             return Err(RunError::Usage(format!(
                 "`{other}` votes as `{one}` does, by the same pack and on the same model; a voter has a pack, a method or a \
                  model of its own"
             )));
         }
+        known.push((way, &agent.name));
     }
     Ok(())
 }

@@ -1,16 +1,21 @@
-//! The servers of a run, the script of mock agents, and the prices for a cost limit. All of them are known before a run starts.
+//! The servers of a run, with the one that is started for it, the script of mock agents, and the prices for a cost limit. All of them are
+//! known before a run starts.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::error::RunError;
-use super::notices::{Notices, Waiting};
+use super::reporter::{Reporter, Spinner};
 use super::task::read;
 use crate::config::{Chosen, ConfigError, FileConfig, Roleset, resolve_endpoints};
 use crate::journal::Limits;
+use crate::provider::launch::{LaunchCommand, LaunchedServer};
 use crate::provider::{MockScript, OpenAi, ProviderError};
 use protocol::core::Endpoint;
 use protocol::text::escape;
+
+/// The name of the server's log inside a run folder.
+pub const SERVER_LOG: &str = "server.log";
 
 /// The time between two checks of a server that is waited for.
 const ASK_EVERY: Duration = Duration::from_secs(1);
@@ -30,6 +35,25 @@ pub fn mock_script(path: Option<&Path>, answer: Option<&str>) -> Result<Option<S
     Ok(answer.map(|answer| serde_json::json!({"policy": "honest", "answer": answer}).to_string()))
 }
 
+/// Starts the requested server, if there is one, and writes its address into `chosen`.
+pub async fn launch(
+    command: Option<&LaunchCommand>,
+    chosen: &mut Chosen,
+    file: &FileConfig,
+    log: &Path,
+    reporter: &dyn Reporter,
+) -> Result<Option<LaunchedServer>, RunError> {
+    let Some(command) = command else { return Ok(None) };
+    let spinner = reporter.wait_for(&format!("starting {command}; its log is {}", log.display()));
+    let timeouts = file.timeouts.unwrap_or_default();
+    let keys = file.key_variables();
+    let server =
+        LaunchedServer::start(command, log, timeouts, keys, |after| spinner.set_elapsed(after)).await?;
+    spinner.finish(&format!("the server is ready at {}", server.base_url()));
+    chosen.launched = Some(server.base_url().to_owned());
+    Ok(Some(server))
+}
+
 /// Finds one endpoint for each agent, the arbiter's last. Waits for a server that is not up yet, if that was requested.
 ///
 /// # Errors
@@ -39,17 +63,17 @@ pub async fn find_servers(
     chosen: &Chosen,
     file: &FileConfig,
     roleset: &Roleset,
-    notices: &dyn Notices,
+    reporter: &dyn Reporter,
 ) -> Result<Vec<Endpoint>, RunError> {
     let Some(patience) = chosen.wait else { return Ok(resolve_endpoints(chosen, file, roleset).await?) };
     let began = Instant::now();
-    let mut waiting: Option<Box<dyn Waiting + '_>> = None;
+    let mut spinner: Option<Box<dyn Spinner + '_>> = None;
     loop {
         let why = match resolve_endpoints(chosen, file, roleset).await {
-            Ok(endpoints) => match absent(&endpoints).await {
+            Ok(endpoints) => match find_absent(&endpoints).await {
                 None => {
-                    if let Some(waiting) = waiting {
-                        waiting.done("the server is up");
+                    if let Some(spinner) = spinner {
+                        spinner.finish("the server is up");
                     }
                     return Ok(endpoints);
                 }
@@ -59,20 +83,20 @@ pub async fn find_servers(
             Err(why) => return Err(why.into()),
         };
         if began.elapsed() >= patience {
-            if let Some(waiting) = waiting {
-                waiting.done("the server did not come up");
+            if let Some(spinner) = spinner {
+                spinner.finish("the server did not come up");
             }
             return Err(why.into());
         }
-        let told = waiting.get_or_insert_with(|| notices.wait_for("waiting for the server"));
-        told.now(&escape::terminal(&why.to_string()));
-        told.since(began.elapsed());
+        let spinner = spinner.get_or_insert_with(|| reporter.wait_for("waiting for the server"));
+        spinner.set_message(&escape::terminal(&why.to_string()));
+        spinner.set_elapsed(began.elapsed());
         tokio::time::sleep(ASK_EVERY.min(patience.saturating_sub(began.elapsed()))).await;
     }
 }
 
 /// Returns why one of these servers cannot be asked yet, if one cannot.
-async fn absent(endpoints: &[Endpoint]) -> Option<ProviderError> {
+async fn find_absent(endpoints: &[Endpoint]) -> Option<ProviderError> {
     for endpoint in endpoints {
         if let Endpoint::OpenAi(endpoint) = endpoint
             && let Ok(server) = OpenAi::new((**endpoint).clone())
@@ -101,8 +125,10 @@ fn is_not_there(why: &ProviderError) -> bool {
 ///
 /// Returns [`RunError::Usage`], with the missing lines of configuration.
 pub fn check_prices(limits: Limits, endpoints: &[Endpoint]) -> Result<(), RunError> {
-    let unpriced = endpoints.iter().find(|e| e.price().is_none());
-    match unpriced.filter(|_| limits.cost_micro_usd_max.is_some()) {
+    if limits.cost_micro_usd_max.is_none() {
+        return Ok(());
+    }
+    match endpoints.iter().find(|endpoint| endpoint.price().is_none()) {
         None => Ok(()),
         Some(endpoint) => {
             let label = endpoint.label();

@@ -16,11 +16,7 @@ pub enum SandboxError {
     Unavailable(String),
     /// A path of the policy cannot be used.
     #[error("the sandbox cannot give access to `{}`", path.display())]
-    Path {
-        path: PathBuf,
-        /// The reason.
-        source: std::io::Error,
-    },
+    Path { path: PathBuf, source: std::io::Error },
     /// The guard of a command was ended by someone else, so that the end of the command says nothing.
     #[error("the guard of a command was ended from outside, and the command with it; run it again")]
     GuardLost,
@@ -43,9 +39,7 @@ pub enum SandboxError {
     Io {
         /// The failed operation.
         does: &'static str,
-        /// The file.
         path: PathBuf,
-        /// The reason.
         source: std::io::Error,
     },
 }

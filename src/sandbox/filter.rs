@@ -11,17 +11,7 @@ use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
 };
 
-/// The points of a policy on which the filter depends.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Needs {
-    /// Whether sockets of the internet may be opened.
-    pub(super) net: bool,
-    /// Whether processes may be started.
-    pub(super) spawns: bool,
-    /// The version of the kernel's rules. Before version 6 they do not keep signals inside the wall, so none may be sent,
-    /// whether by a call or by a file that has an owner. Before version 3 they do not cover `truncate`, so it is forbidden.
-    pub(super) rules: ABI,
-}
+use super::WallPolicy;
 
 /// Calls that concern other processes, the machine or the kernel, and file attributes that no file rule covers.
 const FORBIDDEN: &[i64] = &[
@@ -200,31 +190,27 @@ const PRIORITIES: [(i64, u64); 2] = [(libc::SYS_setpriority, 0), (libc::SYS_iopr
 const X32_BIT: i64 = 0x4000_0000;
 const X32_CALLS: std::ops::RangeInclusive<i64> = 512..=547;
 
-type Rules = BTreeMap<i64, Vec<SeccompRule>>;
-
-/// Returns the filters, which are to be applied in this order.
-pub(super) fn filters(needs: Needs) -> Result<[BpfProgram; 2], seccompiler::Error> {
-    let mut rules = Rules::new();
-    let mut forbid = |calls: &[i64]| rules.extend(calls.iter().map(|call| (*call, Vec::new())));
-    forbid(FORBIDDEN);
-    forbid(FORBIDDEN_OLD);
-    if needs.rules < ABI::V3 {
-        forbid(&[libc::SYS_truncate]);
+/// Returns the filters, which are to be applied in this order. `landlock` is the version of the kernel's rules for files.
+pub(super) fn filters(policy: &WallPolicy, landlock: ABI) -> Result<[BpfProgram; 2], seccompiler::Error> {
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
+    rules.extend(FORBIDDEN.iter().chain(FORBIDDEN_OLD).map(|call| (*call, Vec::new())));
+    if landlock < ABI::V3 {
+        // The rules for files do not cover this call.
+        rules.insert(libc::SYS_truncate, Vec::new());
     }
     let mut requests = REQUESTS.to_vec();
-    if needs.rules < ABI::V6 {
-        forbid(SIGNALS);
+    if landlock < ABI::V6 {
+        // The kernel does not keep signals inside the wall, whether they are sent by a call or by a file that has an owner.
+        rules.extend(SIGNALS.iter().map(|call| (*call, Vec::new())));
         rules.insert(libc::SYS_fcntl, equals_any(1, &OWNER_COMMANDS)?);
         requests.extend(OWNER_REQUESTS);
     }
     rules.insert(libc::SYS_ioctl, equals_any(1, &requests)?);
-    let is_any = |argument, bits: &[u64]| -> Result<Vec<SeccompRule>, seccompiler::Error> {
-        bits.iter().map(|bit| rule(&[(argument, SeccompCmpOp::MaskedEq(*bit), *bit)])).collect()
-    };
     for (call, argument) in MODES {
-        rules.insert(*call, is_any(*argument, &MODE_BITS)?);
+        rules.insert(*call, any_bit_set(*argument, &MODE_BITS)?);
     }
-    rules.insert(libc::SYS_clone, is_any(0, &NAMESPACES.map(|flag| u64::from(flag.unsigned_abs())))?);
+    let namespaces = NAMESPACES.map(|flag| u64::from(flag.unsigned_abs()));
+    rules.insert(libc::SYS_clone, any_bit_set(0, &namespaces)?);
     for (call, argument) in OTHERS {
         rules.insert(*call, vec![rule(&[(*argument, SeccompCmpOp::Ne, 0)])?]);
     }
@@ -235,10 +221,10 @@ pub(super) fn filters(needs: Needs) -> Result<[BpfProgram; 2], seccompiler::Erro
     }
     rules.insert(libc::SYS_prlimit64, vec![limits_of_another()?]);
     rules.extend(NEW_CALLS.map(|call| (call, Vec::new())));
-    if !needs.spawns {
+    if policy.interprets {
         rules.extend(SPAWNS.iter().map(|call| (*call, Vec::new())));
     }
-    rules.insert(libc::SYS_socket, sockets(needs.net)?);
+    rules.insert(libc::SYS_socket, sockets(policy.net)?);
     rules.insert(libc::SYS_socketpair, pairs()?);
     if cfg!(target_arch = "x86_64") {
         let twins: Vec<(i64, Vec<SeccompRule>)> =
@@ -249,7 +235,7 @@ pub(super) fn filters(needs: Needs) -> Result<[BpfProgram; 2], seccompiler::Erro
     // The flags of clone3 are behind a pointer. A library that does not find it uses clone.
     let clone3 = [libc::SYS_clone3, libc::SYS_clone3 | X32_BIT];
     let clone3 = clone3.into_iter().map(|call| (call, Vec::new())).collect();
-    Ok([program(rules, libc::EPERM)?, program(clone3, libc::ENOSYS)?])
+    Ok([compile(rules, libc::EPERM)?, compile(clone3, libc::ENOSYS)?])
 }
 
 /// Returns the rules by which a socket is refused. Sockets of the internet need the kernel's routing tables too.
@@ -265,9 +251,10 @@ fn sockets(net: bool) -> Result<Vec<SeccompRule>, seccompiler::Error> {
 /// Returns the rules by which a pair of sockets is refused. A pair without a connection could send to sockets outside.
 fn pairs() -> Result<Vec<SeccompRule>, seccompiler::Error> {
     const KIND: u64 = 0xF;
-    let kinds = [libc::SOCK_DGRAM, libc::SOCK_RAW, libc::SOCK_RDM];
-    let of_kind = |kind: i32| rule(&[(1, SeccompCmpOp::MaskedEq(KIND), family(kind))]);
-    let mut rules = kinds.into_iter().map(of_kind).collect::<Result<Vec<_>, _>>()?;
+    let mut rules = Vec::new();
+    for kind in [libc::SOCK_DGRAM, libc::SOCK_RAW, libc::SOCK_RDM] {
+        rules.push(rule(&[(1, SeccompCmpOp::MaskedEq(KIND), family(kind))])?);
+    }
     rules.push(rule(&[(0, SeccompCmpOp::Ne, family(libc::AF_UNIX))])?);
     Ok(rules)
 }
@@ -284,20 +271,25 @@ fn equals_any(argument: u8, values: &[u64]) -> Result<Vec<SeccompRule>, seccompi
     values.iter().map(|value| rule(&[(argument, SeccompCmpOp::Eq, *value)])).collect()
 }
 
+/// Returns the rules by which a call is refused if an argument has one of these bits.
+fn any_bit_set(argument: u8, bits: &[u64]) -> Result<Vec<SeccompRule>, seccompiler::Error> {
+    bits.iter().map(|bit| rule(&[(argument, SeccompCmpOp::MaskedEq(*bit), *bit)])).collect()
+}
+
 fn family(number: i32) -> u64 {
     u64::from(number.unsigned_abs())
 }
 
 /// Returns a rule whose conditions must all hold.
 fn rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> Result<SeccompRule, seccompiler::Error> {
-    let condition = |(argument, operator, value): &(u8, SeccompCmpOp, u64)| {
-        SeccompCondition::new(*argument, SeccompCmpArgLen::Dword, operator.clone(), *value)
-    };
-    let conditions = conditions.iter().map(condition).collect::<Result<_, _>>()?;
-    Ok(SeccompRule::new(conditions)?)
+    let mut all = Vec::new();
+    for (argument, operator, value) in conditions {
+        all.push(SeccompCondition::new(*argument, SeccompCmpArgLen::Dword, operator.clone(), *value)?);
+    }
+    Ok(SeccompRule::new(all)?)
 }
 
-fn program(rules: Rules, errno: i32) -> Result<BpfProgram, seccompiler::Error> {
+fn compile(rules: BTreeMap<i64, Vec<SeccompRule>>, errno: i32) -> Result<BpfProgram, seccompiler::Error> {
     let refuse = SeccompAction::Errno(errno.unsigned_abs());
     let machine = std::env::consts::ARCH.try_into()?;
     Ok(SeccompFilter::new(rules, SeccompAction::Allow, refuse, machine)?.try_into()?)
@@ -311,8 +303,7 @@ mod tests {
 
     /// Returns true if the filters for a kernel with this version of the rules refuse a call.
     fn refuse(rules: ABI, call: i64, arguments: &[u64]) -> bool {
-        let needs = Needs { net: false, spawns: true, rules };
-        filters(needs)
+        filters(&WallPolicy::default(), rules)
             .unwrap()
             .iter()
             .any(|program| returns(program, call, arguments) != libc::SECCOMP_RET_ALLOW)

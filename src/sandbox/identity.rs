@@ -21,43 +21,50 @@ const TRANSIENT: std::ops::Range<u32> = 61_184..65_520;
 ///
 /// Errors of the kernel. After one, the process must not run the command.
 pub(super) fn give_up(policy: &WallPolicy) -> std::io::Result<bool> {
-    let is_root = geteuid().is_root();
-    let kept = if is_root { kept(policy) } else { None };
-    let own = if is_root { become_own_user(policy, kept)? } else { false };
-    let kept: CapsHashSet = kept.filter(|_| own).into_iter().collect();
-    let none = CapsHashSet::new();
-    let set = |set, to: &CapsHashSet| caps::set(None, set, to).map_err(std::io::Error::other);
-    set(CapSet::Effective, &kept)?;
-    set(CapSet::Inheritable, &none)?;
-    set(CapSet::Permitted, &kept)?;
-    if !kept.is_empty() {
-        set(CapSet::Inheritable, &kept)?;
-        set(CapSet::Ambient, &kept)?;
+    let mut rights = CapsHashSet::new();
+    let mut is_own_user = false;
+    if geteuid().is_root() {
+        let right = remaining_right(policy);
+        is_own_user = become_own_user(policy, right)?;
+        if is_own_user {
+            rights.extend(right);
+        }
     }
-    Ok(own)
+    set_rights(CapSet::Effective, &rights)?;
+    set_rights(CapSet::Inheritable, &CapsHashSet::new())?;
+    set_rights(CapSet::Permitted, &rights)?;
+    if !rights.is_empty() {
+        set_rights(CapSet::Inheritable, &rights)?;
+        set_rights(CapSet::Ambient, &rights)?;
+    }
+    Ok(is_own_user)
+}
+
+fn set_rights(set: CapSet, rights: &CapsHashSet) -> std::io::Result<()> {
+    caps::set(None, set, rights).map_err(std::io::Error::other)
 }
 
 /// Returns the right that a command of root keeps: to read what the wall lets it read, or also to write where it names
 /// a place for writing.
-fn kept(policy: &WallPolicy) -> Option<Capability> {
-    let wanted =
+fn remaining_right(policy: &WallPolicy) -> Option<Capability> {
+    let right =
         if policy.write.is_empty() { Capability::CAP_DAC_READ_SEARCH } else { Capability::CAP_DAC_OVERRIDE };
-    let has = |capability| caps::has_cap(None, CapSet::Permitted, capability).unwrap_or(false);
-    (!policy.interprets && has(wanted)).then_some(wanted)
+    let has_right = !policy.interprets && caps::has_cap(None, CapSet::Permitted, right).unwrap_or(false);
+    has_right.then_some(right)
 }
 
 /// Turns a process of root into one of a user that no one has. Returns false where this user does not exist, as in a
 /// container with a single user, whose root is an ordinary user outside.
-fn become_own_user(policy: &WallPolicy, kept: Option<Capability>) -> std::io::Result<bool> {
-    for capability in caps::all().into_iter().filter(|capability| Some(*capability) != kept) {
+fn become_own_user(policy: &WallPolicy, right: Option<Capability>) -> std::io::Result<bool> {
+    for capability in caps::all().into_iter().filter(|capability| Some(*capability) != right) {
         // A right that the kernel does not know cannot be dropped.
         let _ = caps::drop(None, CapSet::Bounding, capability);
     }
     // Walls that are built at the same time begin at different users.
     let (count, first) = (TRANSIENT.end - TRANSIENT.start, std::process::id());
     let mut users = (0..count).map(|step| TRANSIENT.start + (first.wrapping_add(step)) % count);
-    let is_free = |user: &u32| User::from_uid(Uid::from_raw(*user)).ok().flatten().is_none();
-    let Some(user) = users.find(is_free) else {
+    let free = users.find(|user| User::from_uid(Uid::from_raw(*user)).ok().flatten().is_none());
+    let Some(user) = free else {
         return Err(std::io::Error::other("every transient user is taken"));
     };
     if let Some(scratch) = &policy.scratch {

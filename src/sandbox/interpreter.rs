@@ -21,26 +21,25 @@ pub(super) const VERSION: &str = "0.0.23+1";
 pub fn interpret(source: &str, time_max: Duration, output_max: usize) -> (String, CommandEnd) {
     let mut printed = String::new();
     let limits = ResourceLimits { max_duration: Some(time_max), ..ResourceLimits::default() };
-    let made = MontyRun::new(restate_exits(source), "program.py", Vec::new(), CompileOptions::default());
-    let ended = made.and_then(|program| {
+    let program = MontyRun::new(restate_exits(source), "program.py", Vec::new(), CompileOptions::default());
+    let ended = program.and_then(|program| {
         let out = PrintWriter::CollectString(&mut printed, Some(output_max));
         program.run(Vec::new(), ResourceTracker::new(limits), out)
     });
     let end = match ended {
         Ok(_) => CommandEnd::Exit(0),
-        Err(why) => failed(&why, &mut printed, output_max),
+        Err(why) => report_failure(&why, &mut printed, output_max),
     };
     (printed, end)
 }
 
 /// Returns how a program failed, and adds the error to what it printed.
-fn failed(why: &MontyException, printed: &mut String, output_max: usize) -> CommandEnd {
+fn report_failure(why: &MontyException, printed: &mut String, output_max: usize) -> CommandEnd {
     let message = why.message().unwrap_or_default();
-    let is = |kind, words| why.exc_type() == kind && message.starts_with(words);
-    if is(ExcType::TimeoutError, "time limit exceeded") {
+    if why.exc_type() == ExcType::TimeoutError && message.starts_with("time limit exceeded") {
         return CommandEnd::Time;
     }
-    if is(ExcType::MemoryError, "memory limit exceeded") {
+    if why.exc_type() == ExcType::MemoryError && message.starts_with("memory limit exceeded") {
         return CommandEnd::Output;
     }
     // A program may leave as a command does. A code in this place is a text, which stands for a failure.
@@ -68,8 +67,11 @@ mod tests {
             run("def solution():\n    return 3 * 16\nprint(solution())\n"),
             ("48\n".to_owned(), CommandEnd::Exit(0))
         );
-        let (said, end) = run("print(1)\nprint(1 / 0)\n");
-        assert_eq!((said.as_str(), end), ("1\nZeroDivisionError: division by zero\n", CommandEnd::Exit(1)));
+        let (printed, end) = run("print(1)\nprint(1 / 0)\n");
+        assert_eq!(
+            (printed.as_str(), end),
+            ("1\nZeroDivisionError: division by zero\n", CommandEnd::Exit(1))
+        );
         assert_eq!(run("x = (").1, CommandEnd::Exit(1));
     }
 

@@ -71,7 +71,6 @@ pub struct Sandbox {
     pub(super) room: Arc<Semaphore>,
 }
 
-/// One command.
 #[derive(Debug)]
 pub struct CommandJob<'a> {
     /// The program and its arguments.
@@ -92,9 +91,9 @@ pub struct CommandJob<'a> {
     pub memory_max: Option<u64>,
 }
 
-/// What came of a command.
+/// The result of a command.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Ran {
+pub struct CommandResult {
     /// The way in which it ended.
     pub end: CommandEnd,
     /// Its output, both streams as they came, up to 16 MiB.
@@ -103,6 +102,12 @@ pub struct Ran {
     pub output_sha256: Digest,
     /// The time that it took.
     pub took: Duration,
+}
+
+impl CommandResult {
+    pub(super) fn new(end: CommandEnd, output: Vec<u8>, began: Instant) -> Self {
+        Self { end, output_sha256: Digest::new(&output), output, took: began.elapsed() }
+    }
 }
 
 impl Sandbox {
@@ -116,7 +121,9 @@ impl Sandbox {
         hide_memory();
         let program = std::env::current_exe().map_err(SandboxError::io("find", Path::new("this program")))?;
         if let Confinement::Walled(access) = &mut confinement {
-            access.read.iter_mut().chain(&mut access.write).try_for_each(made_whole)?;
+            for path in access.read.iter_mut().chain(&mut access.write) {
+                make_absolute(path)?;
+            }
         }
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Self { program, confinement, room: Arc::new(Semaphore::new(cores)) })
@@ -139,11 +146,11 @@ impl Sandbox {
         let policy = policy_text(&WallPolicy { interprets: true, ..WallPolicy::default() });
         let mut command = Command::new(&self.program);
         command.args(["wall", "--policy", &policy]).env_clear();
-        let said = command.output().await.map_err(SandboxError::io("start", &self.program))?;
-        if said.status.success() {
+        let output = command.output().await.map_err(SandboxError::io("start", &self.program))?;
+        if output.status.success() {
             return Ok(());
         }
-        Err(SandboxError::Unavailable(String::from_utf8_lossy(&said.stderr).trim().to_owned()))
+        Err(SandboxError::Unavailable(String::from_utf8_lossy(&output.stderr).trim().to_owned()))
     }
 
     /// Runs a command to its end, or until its time is over. It waits until a core is free for it.
@@ -152,40 +159,39 @@ impl Sandbox {
     ///
     /// [`SandboxError`] if the processes around it cannot be started. A command that cannot be started itself is one
     /// that exited, as in a shell.
-    pub async fn run(&self, job: &CommandJob<'_>) -> Result<Ran, SandboxError> {
+    pub async fn run(&self, job: &CommandJob<'_>) -> Result<CommandResult, SandboxError> {
         // The semaphore is never closed.
         let _room = self.room.acquire().await.ok();
         let began = Instant::now();
-        let (said, says) = std::io::pipe().map_err(SandboxError::io("make a pipe for", &self.program))?;
-        let kept = tokio::task::spawn_blocking(move || keep(said));
-        let mut guard = self.spawn(job, says)?;
+        let (reader, writer) = std::io::pipe().map_err(SandboxError::io("make a pipe for", &self.program))?;
+        let output = tokio::task::spawn_blocking(move || read_output(reader));
+        let mut guard = self.spawn(job, writer)?;
         // Waiting for a process closes its standard input, which would end the command.
         let lifeline = guard.stdin.take();
         let report = guard.stderr.take();
-        let ended = tokio::time::timeout(job.time_max, guard.wait()).await;
-        let is_late = ended.is_err();
+        let is_late = tokio::time::timeout(job.time_max, guard.wait()).await.is_err();
         drop(lifeline);
         if is_late && tokio::time::timeout(GRACE, guard.wait()).await.is_err() {
             // A guard that was stopped is killed, and the kernel kills the command.
             guard.start_kill().map_err(SandboxError::io("end", &self.program))?;
         }
         guard.wait().await.map_err(SandboxError::io("wait for", &self.program))?;
-        let mut told = String::new();
+        let mut end = String::new();
         if let Some(mut report) = report {
-            let _ = report.read_to_string(&mut told).await;
+            let _ = report.read_to_string(&mut end).await;
         }
         // A process that escaped a command without a wall may hold the pipe. Its output from here on does not matter.
-        let output = tokio::time::timeout(GRACE, kept).await.ok().and_then(Result::ok).unwrap_or_default();
-        let end = match (is_late, serde_json::from_str(told.trim())) {
+        let output = tokio::time::timeout(GRACE, output).await.ok().and_then(Result::ok).unwrap_or_default();
+        let end = match (is_late, serde_json::from_str(end.trim())) {
             (true, _) => CommandEnd::Time,
             (false, Ok(Some(end))) => end,
             // Something else has ended the guard, which says nothing about the command.
             (false, Ok(None) | Err(_)) => return Err(SandboxError::GuardLost),
         };
-        Ok(Ran { end, output_sha256: Digest::new(&output), output, took: began.elapsed() })
+        Ok(CommandResult::new(end, output, began))
     }
 
-    fn spawn(&self, job: &CommandJob<'_>, says: std::io::PipeWriter) -> Result<Child, SandboxError> {
+    fn spawn(&self, job: &CommandJob<'_>, stdout: std::io::PipeWriter) -> Result<Child, SandboxError> {
         let mut command = Command::new(&self.program);
         command.args(["guard", "--report"]);
         if let Confinement::Walled(access) = &self.confinement {
@@ -197,9 +203,9 @@ impl Sandbox {
             command.arg("--stdin").arg(file);
         }
         command.arg("--remove").arg(job.scratch).arg("--").args(job.command);
-        let kept = ENVIRONMENT.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
-        command.current_dir(job.folder).env_clear().envs(kept).env("TMPDIR", job.scratch);
-        command.stdin(Stdio::piped()).stdout(says).stderr(Stdio::piped());
+        let environment = ENVIRONMENT.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
+        command.current_dir(job.folder).env_clear().envs(environment).env("TMPDIR", job.scratch);
+        command.stdin(Stdio::piped()).stdout(stdout).stderr(Stdio::piped());
         // Ctrl-C in a terminal is for this program, which decides what becomes of the command.
         command.process_group(0);
         command.spawn().map_err(SandboxError::io("start", &self.program))
@@ -228,12 +234,13 @@ impl CommandJob<'_> {
 }
 
 /// Makes a path absolute, so that it is the same place from whichever folder a command starts.
-fn made_whole(path: &mut PathBuf) -> Result<(), SandboxError> {
+fn make_absolute(path: &mut PathBuf) -> Result<(), SandboxError> {
+    let mut absolute = path.canonicalize();
     // A policy is written as JSON, which has no other paths.
-    let odd = || std::io::Error::other("its name is not UTF-8");
-    let whole =
-        path.canonicalize().and_then(|whole| whole.to_str().is_some().then_some(whole).ok_or_else(odd));
-    *path = whole.map_err(|source| SandboxError::Path { path: path.clone(), source })?;
+    if absolute.as_ref().is_ok_and(|absolute| absolute.to_str().is_none()) {
+        absolute = Err(std::io::Error::other("its name is not UTF-8"));
+    }
+    *path = absolute.map_err(|source| SandboxError::Path { path: path.clone(), source })?;
     Ok(())
 }
 
@@ -244,10 +251,10 @@ pub(super) fn policy_text(policy: &WallPolicy) -> String {
 
 /// Reads the output of a command, and keeps its beginning. It reads the rest as well, so that the command is not held
 /// up.
-fn keep(mut said: std::io::PipeReader) -> Vec<u8> {
-    let mut kept = Vec::new();
+fn read_output(mut pipe: std::io::PipeReader) -> Vec<u8> {
+    let mut output = Vec::new();
     // A pipe that cannot be read has ended.
-    let _ = said.by_ref().take(OUTPUT_BYTES_MAX).read_to_end(&mut kept);
-    let _ = std::io::copy(&mut said, &mut std::io::sink());
-    kept
+    let _ = pipe.by_ref().take(OUTPUT_BYTES_MAX).read_to_end(&mut output);
+    let _ = std::io::copy(&mut pipe, &mut std::io::sink());
+    output
 }

@@ -44,7 +44,7 @@ mod wall;
 
 pub use error::SandboxError;
 pub use interpreter::interpret;
-pub use job::{Access, CommandJob, Confinement, Ran, Sandbox};
+pub use job::{Access, CommandJob, CommandResult, Confinement, Sandbox};
 pub use policy::{WallLimits, WallPolicy};
 pub use program::{PRINTED_BYTES_MAX, PROGRAM_TIME_MAX, PYTHON3, embedded_interpreter};
 pub use system::system_paths;

@@ -50,7 +50,12 @@ impl Default for WallLimits {
 
 /// Returns the size of the machine's memory in bytes; the largest number if it is unknown.
 fn physical_memory() -> u64 {
-    let read = |variable| sysconf(variable).ok().flatten().and_then(|value| u64::try_from(value).ok());
-    let pages = read(SysconfVar::_PHYS_PAGES).zip(read(SysconfVar::PAGE_SIZE));
-    pages.map_or(u64::MAX, |(pages, size)| pages.saturating_mul(size))
+    match (system_figure(SysconfVar::_PHYS_PAGES), system_figure(SysconfVar::PAGE_SIZE)) {
+        (Some(pages), Some(size)) => pages.saturating_mul(size),
+        (None, _) | (_, None) => u64::MAX,
+    }
+}
+
+fn system_figure(variable: SysconfVar) -> Option<u64> {
+    u64::try_from(sysconf(variable).ok()??).ok()
 }

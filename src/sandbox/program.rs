@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
 
 use super::interpreter::{NAME, VERSION};
-use super::job::{CommandJob, Confinement, Ran, Sandbox, policy_text};
+use super::job::{CommandJob, CommandResult, Confinement, Sandbox, policy_text};
 use super::{SandboxError, WallLimits, WallPolicy};
 use crate::files::Scratch;
 use crypto::Digest;
@@ -44,31 +44,26 @@ const STOP_SIGNALS: [i32; 3] = [Signal::SIGHUP as i32, Signal::SIGINT as i32, Si
 
 /// Returns the limits of the interpreter's process. The kernel ends it at a limit of its CPU time, which a record cannot
 /// tell from a lack of memory. So that limit lies above the one of its time, and is for a process that no one ends.
-fn limits() -> WallLimits {
+fn interpreter_limits() -> WallLimits {
     let cpu_s = PROCESS_TIME_MAX.saturating_add(GRACE).as_secs();
     WallLimits { cpu_s, memory: MEMORY_MAX, file: 0, ..WallLimits::default() }
 }
 
-fn note(name: &str, version: &str) -> InterpreterNote {
+fn interpreter_note(name: &str, version: &str) -> InterpreterNote {
     let time_ms = u64::try_from(PROGRAM_TIME_MAX.as_millis()).unwrap_or(u64::MAX);
     InterpreterNote { name: name.to_owned(), version: version.to_owned(), time_ms, memory: MEMORY_MAX }
 }
 
 /// Returns the note of the interpreter in this program.
 pub fn embedded_interpreter() -> InterpreterNote {
-    note(NAME, VERSION)
+    interpreter_note(NAME, VERSION)
 }
 
 impl Sandbox {
     /// Runs a program by the interpreter in this program.
-    ///
-    /// # Errors
-    ///
-    /// [`SandboxError`] if the process of the interpreter cannot be started.
-    pub async fn interpret(&self, source: &str) -> Result<Ran, SandboxError> {
+    pub async fn interpret(&self, source: &str) -> Result<CommandResult, SandboxError> {
         let _room = self.room.acquire().await.ok();
         let began = Instant::now();
-        let failed = |does| SandboxError::io(does, &self.program);
         let mut command = Command::new(&self.program);
         command
             .arg("interpret")
@@ -77,50 +72,51 @@ impl Sandbox {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         if self.confinement != Confinement::None {
-            let policy = WallPolicy { interprets: true, limits: limits(), ..WallPolicy::default() };
+            let policy =
+                WallPolicy { interprets: true, limits: interpreter_limits(), ..WallPolicy::default() };
             command.args(["--policy", &policy_text(&policy)]);
         }
         // Ctrl-C in a terminal is for this program, and not for the interpreter.
-        let mut child = command.process_group(0).kill_on_drop(true).spawn().map_err(failed("start"))?;
+        let mut child = command
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(SandboxError::io("start", &self.program))?;
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let talk = async {
             if let Some(mut stdin) = stdin {
                 // A process that has ended reads nothing more, and its end says why.
                 let _ = stdin.write_all(source.as_bytes()).await;
             }
-            let (mut printed, mut told) = (Vec::new(), String::new());
+            let (mut printed, mut report) = (Vec::new(), String::new());
             if let Some(stdout) = stdout {
                 let _ = stdout.take(PRINTED_BYTES_MAX as u64).read_to_end(&mut printed).await;
             }
             if let Some(stderr) = stderr {
-                let _ = stderr.take(PRINTED_BYTES_MAX as u64).read_to_string(&mut told).await;
+                let _ = stderr.take(PRINTED_BYTES_MAX as u64).read_to_string(&mut report).await;
             }
-            (printed, told, child.wait().await)
+            (printed, report, child.wait().await)
         };
-        let Ok((output, told, status)) = tokio::time::timeout(PROCESS_TIME_MAX, talk).await else {
-            return Ok(ran(CommandEnd::Time, Vec::new(), began));
+        let Ok((output, report, status)) = tokio::time::timeout(PROCESS_TIME_MAX, talk).await else {
+            return Ok(CommandResult::new(CommandEnd::Time, Vec::new(), began));
         };
-        let status = status.map_err(failed("wait for"))?;
+        let status = status.map_err(SandboxError::io("wait for", &self.program))?;
         if status.signal().is_some_and(|signal| STOP_SIGNALS.contains(&signal)) {
             return Err(SandboxError::GuardLost);
         }
-        match serde_json::from_str(told.trim()) {
-            Ok(end) => Ok(ran(end, output, began)),
+        match serde_json::from_str(report.trim()) {
+            Ok(end) => Ok(CommandResult::new(end, output, began)),
             // The wall was not built, so the program never began.
             Err(_) if status.code() == Some(ExitCode::Usage as i32) => {
-                Err(SandboxError::Unavailable(one_line(told.trim())))
+                Err(SandboxError::Unavailable(one_line(report.trim())))
             }
-            // A process that could not tell its end ran out of memory.
-            Err(_) => Ok(ran(CommandEnd::Memory, output, began)),
+            // A process that could not report its end ran out of memory.
+            Err(_) => Ok(CommandResult::new(CommandEnd::Memory, output, began)),
         }
     }
 
     /// Runs a program by the `python3` of this machine. Returns its version too.
-    ///
-    /// # Errors
-    ///
-    /// [`SandboxError`] if no process can be started.
-    pub async fn python3(&self, source: &str) -> Result<(Ran, InterpreterNote), SandboxError> {
+    pub async fn python3(&self, source: &str) -> Result<(CommandResult, InterpreterNote), SandboxError> {
         let parent = std::env::temp_dir();
         let scratch =
             Scratch::new(&parent, "program").map_err(SandboxError::io("make a folder in", &parent))?;
@@ -143,20 +139,17 @@ impl Sandbox {
             time_max: PROGRAM_TIME_MAX,
             memory_max: Some(MEMORY_MAX),
         };
-        let mut ran = self.run(&job).await?;
-        let first = ran.output.iter().position(|byte| *byte == b'\n').map_or(ran.output.len(), |at| at + 1);
-        let version = String::from_utf8_lossy(&ran.output[..first]).trim().to_owned();
-        ran.output.drain(..first);
-        if ran.output.len() > PRINTED_BYTES_MAX {
-            ran.end = CommandEnd::Output;
+        let mut result = self.run(&job).await?;
+        let first =
+            result.output.iter().position(|byte| *byte == b'\n').map_or(result.output.len(), |at| at + 1);
+        let version = String::from_utf8_lossy(&result.output[..first]).trim().to_owned();
+        result.output.drain(..first);
+        if result.output.len() > PRINTED_BYTES_MAX {
+            result.end = CommandEnd::Output;
         }
-        ran.output_sha256 = Digest::new(&ran.output);
-        Ok((ran, note(PYTHON3, &version)))
+        result.output_sha256 = Digest::new(&result.output);
+        Ok((result, interpreter_note(PYTHON3, &version)))
     }
-}
-
-fn ran(end: CommandEnd, output: Vec<u8>, began: Instant) -> Ran {
-    Ran { end, output_sha256: Digest::new(&output), output, took: began.elapsed() }
 }
 
 #[cfg(test)]
@@ -166,6 +159,6 @@ mod tests {
     /// A process cannot use more CPU time than its only thread has time, so its end does not depend on a race.
     #[test]
     fn cpu_limit_lies_above_time_limit() {
-        assert!(limits().cpu_s >= PROCESS_TIME_MAX.as_secs() + 5, "{:?}", limits());
+        assert!(interpreter_limits().cpu_s >= PROCESS_TIME_MAX.as_secs() + 5, "{:?}", interpreter_limits());
     }
 }

@@ -13,8 +13,7 @@ use landlock::{
 use nix::sys::resource::{Resource, rlim_t, setrlimit};
 use nix::unistd::getuid;
 
-use super::filter::{self, Needs};
-use super::{SandboxError, WallPolicy, identity, system};
+use super::{SandboxError, WallPolicy, filter, identity, system};
 use crate::process::die_with_parent;
 
 /// The newest version of Landlock whose rights this program has been tested with.
@@ -28,92 +27,87 @@ const STACK: u64 = 8 << 20;
 
 /// Walls in this process.
 ///
-/// # Errors
-///
-/// [`SandboxError`]. After one, the process must not run the command.
+/// After an error, the process must not run the command.
 pub(super) fn raise(policy: &WallPolicy) -> Result<(), SandboxError> {
-    let failed =
-        |what: &'static str| move |why: std::io::Error| SandboxError::Unavailable(format!("{what}: {why}"));
     // A file or socket that this process has inherited is not covered by any rule.
     close_fds::set_fds_cloexec(3, &[]);
     // The paths are opened while this process may still open them.
-    let opened = Opened::of(policy)?;
-    let is_own_user = identity::give_up(policy).map_err(failed("the user cannot be changed"))?;
-    limit(policy, is_own_user).map_err(std::io::Error::from).map_err(failed("its limits cannot be set"))?;
-    die_with_parent().map_err(failed("it cannot be tied to its parent"))?;
-    let rules = restrict_files(opened)?;
-    let needs = Needs { net: policy.net, spawns: !policy.interprets, rules };
-    let refused = |why: &dyn std::fmt::Display| {
-        SandboxError::Unavailable(format!("system calls cannot be filtered: {why}"))
+    let mut read = open_named(&policy.read)?;
+    let mut devices = Vec::new();
+    if !policy.interprets {
+        read.extend(open_present(&system::READ));
+        // The link `self` leads to this process, which becomes the command.
+        read.extend(open_present(&system::ABOUT_SELF));
+        devices.extend(open_present(&system::DEVICES));
+    }
+    let mut write = open_named(&policy.write)?;
+    write.extend(open_named(policy.scratch.as_slice())?);
+    let is_own_user =
+        identity::give_up(policy).map_err(|why| unavailable("the user cannot be changed", &why))?;
+    set_limits(policy, is_own_user)
+        .map_err(|why| unavailable("its limits cannot be set", &std::io::Error::from(why)))?;
+    die_with_parent().map_err(|why| unavailable("it cannot be tied to its parent", &why))?;
+    let landlock = restrict_files(read, write, devices).map_err(|why| unavailable("Landlock", &why))?;
+    let Some(landlock) = landlock else {
+        return Err(SandboxError::Unavailable("Landlock is not enabled in its kernel".to_owned()));
     };
-    for program in filter::filters(needs).map_err(|why| refused(&why))? {
-        seccompiler::apply_filter(&program).map_err(|why| refused(&why))?;
+    let failure = "system calls cannot be filtered";
+    for program in filter::filters(policy, landlock).map_err(|why| unavailable(failure, &why))? {
+        seccompiler::apply_filter(&program).map_err(|why| unavailable(failure, &why))?;
     }
     Ok(())
 }
 
-/// The paths that a policy names, opened.
-struct Opened {
+fn unavailable(what: &str, why: &dyn std::fmt::Display) -> SandboxError {
+    SandboxError::Unavailable(format!("{what}: {why}"))
+}
+
+/// Opens paths that the user has named, all of which must be there.
+fn open_named(paths: &[PathBuf]) -> Result<Vec<PathFd>, SandboxError> {
+    let mut opened = Vec::new();
+    for path in paths {
+        opened.push(PathFd::new(path).map_err(|why| {
+            let source = std::io::Error::other(why.to_string());
+            SandboxError::Path { path: path.clone(), source }
+        })?);
+    }
+    Ok(opened)
+}
+
+/// Opens those of these paths that this system has.
+fn open_present(paths: &[&str]) -> impl Iterator<Item = PathFd> {
+    paths.iter().filter_map(|path| PathFd::new(path).ok())
+}
+
+/// Restricts this process to these files. Returns the version of the kernel's rules, or `None` if its kernel has none.
+fn restrict_files(
     read: Vec<PathFd>,
     write: Vec<PathFd>,
     devices: Vec<PathFd>,
-}
-
-impl Opened {
-    fn of(policy: &WallPolicy) -> Result<Self, SandboxError> {
-        let named = |paths: &[PathBuf]| -> Result<Vec<PathFd>, SandboxError> {
-            let open = |path: &PathBuf| {
-                PathFd::new(path).map_err(|why| {
-                    let source = std::io::Error::other(why.to_string());
-                    SandboxError::Path { path: path.clone(), source }
-                })
-            };
-            paths.iter().map(open).collect()
-        };
-        let present = |paths: &[&str]| paths.iter().filter_map(|path| PathFd::new(path).ok()).collect();
-        let mut read = named(&policy.read)?;
-        let mut devices: Vec<PathFd> = Vec::new();
-        if !policy.interprets {
-            read.extend::<Vec<_>>(present(&system::READ));
-            // The link `self` leads to this process, which becomes the command.
-            read.extend::<Vec<_>>(present(&system::ABOUT_SELF));
-            devices = present(&system::DEVICES);
-        }
-        let mut write = named(&policy.write)?;
-        write.extend(named(policy.scratch.as_slice())?);
-        Ok(Self { read, write, devices })
-    }
-}
-
-/// Restricts this process to the files of its policy. Returns the version of the kernel's rules.
-fn restrict_files(opened: Opened) -> Result<ABI, SandboxError> {
-    let unavailable = |why: landlock::RulesetError| SandboxError::Unavailable(format!("Landlock: {why}"));
+) -> Result<Option<ABI>, landlock::RulesetError> {
     let all = AccessFs::from_all(TESTED);
-    let read = AccessFs::from_read(TESTED);
     let device = AccessFs::ReadFile | AccessFs::WriteFile;
     let status = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
-        .handle_access(AccessFs::from_all(ABI::V1))
-        .and_then(|rules| rules.set_compatibility(CompatLevel::BestEffort).handle_access(all))
-        .and_then(|rules| rules.scope(Scope::from_all(TESTED)))
-        .and_then(Ruleset::create)
-        .and_then(|rules| rules.add_rules(beneath(opened.read, read)))
-        .and_then(|rules| rules.add_rules(beneath(opened.write, all)))
-        .and_then(|rules| rules.add_rules(beneath(opened.devices, device)))
-        .and_then(landlock::RulesetCreated::restrict_self)
-        .map_err(unavailable)?;
+        .handle_access(AccessFs::from_all(ABI::V1))?
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(all)?
+        .scope(Scope::from_all(TESTED))?
+        .create()?
+        .add_rules(rules_beneath(read, AccessFs::from_read(TESTED)))?
+        .add_rules(rules_beneath(write, all))?
+        .add_rules(rules_beneath(devices, device))?
+        .restrict_self()?;
     match status.landlock {
-        LandlockStatus::Available { effective_abi, .. } => Ok(effective_abi),
-        LandlockStatus::NotEnabled | LandlockStatus::NotImplemented => {
-            Err(SandboxError::Unavailable("Landlock is not enabled in its kernel".to_owned()))
-        }
+        LandlockStatus::Available { effective_abi, .. } => Ok(Some(effective_abi)),
+        LandlockStatus::NotEnabled | LandlockStatus::NotImplemented => Ok(None),
     }
 }
 
-type PathRule = Result<PathBeneath<PathFd>, landlock::RulesetError>;
-
-fn beneath(paths: Vec<PathFd>, access: impl Into<BitFlags<AccessFs>>) -> impl Iterator<Item = PathRule> {
-    let access = access.into();
+fn rules_beneath(
+    paths: Vec<PathFd>,
+    access: BitFlags<AccessFs>,
+) -> impl Iterator<Item = Result<PathBeneath<PathFd>, landlock::RulesetError>> {
     paths.into_iter().map(move |path| {
         let file =
             nix::sys::stat::fstat(&path).is_ok_and(|stat| stat.st_mode & libc::S_IFMT != libc::S_IFDIR);
@@ -123,7 +117,7 @@ fn beneath(paths: Vec<PathFd>, access: impl Into<BitFlags<AccessFs>>) -> impl It
 }
 
 /// Sets the limits of this process, which its children inherit.
-fn limit(policy: &WallPolicy, is_own_user: bool) -> nix::Result<()> {
+fn set_limits(policy: &WallPolicy, is_own_user: bool) -> nix::Result<()> {
     let limits = policy.limits;
     // A person's other programs count as well, except where the command has a user of its own.
     let others = if is_own_user { 0 } else { threads_of_user() };
@@ -137,14 +131,14 @@ fn limit(policy: &WallPolicy, is_own_user: bool) -> nix::Result<()> {
         (Resource::RLIMIT_NOFILE, FILES_MAX),
         (Resource::RLIMIT_NPROC, processes),
     ] {
-        lower(resource, most)?;
+        lower_limit(resource, most)?;
     }
     let (_, hard) = nix::sys::resource::getrlimit(Resource::RLIMIT_STACK)?;
     setrlimit(Resource::RLIMIT_STACK, STACK.min(hard), hard)
 }
 
 /// Lowers a limit; one that is lower already stays.
-fn lower(resource: Resource, most: rlim_t) -> nix::Result<()> {
+fn lower_limit(resource: Resource, most: rlim_t) -> nix::Result<()> {
     let (_, hard) = nix::sys::resource::getrlimit(resource)?;
     let most = most.min(hard);
     setrlimit(resource, most, most)
@@ -155,11 +149,12 @@ fn threads_of_user() -> u64 {
     use std::os::unix::fs::MetadataExt as _;
     let own = getuid().as_raw();
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let is_own = |entry: &std::fs::DirEntry| {
-        let is_process = entry.file_name().to_string_lossy().bytes().all(|byte| byte.is_ascii_digit());
-        is_process && entry.metadata().is_ok_and(|data| data.uid() == own)
-    };
-    let threads =
-        |entry: std::fs::DirEntry| std::fs::read_dir(entry.path().join("task")).map_or(0, Iterator::count);
-    processes.filter(is_own).map(|entry| threads(entry) as u64).sum()
+    let mut threads = 0;
+    for process in processes {
+        let is_process = process.file_name().to_string_lossy().bytes().all(|byte| byte.is_ascii_digit());
+        if is_process && process.metadata().is_ok_and(|data| data.uid() == own) {
+            threads += std::fs::read_dir(process.path().join("task")).map_or(0, Iterator::count) as u64;
+        }
+    }
+    threads
 }

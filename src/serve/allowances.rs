@@ -7,10 +7,8 @@
 
 use std::collections::HashMap;
 
-use serde::Deserialize;
-
-use super::caller::CALLER_LABEL;
-use crate::batch::UnfinishedRun;
+use super::caller::Caller;
+use super::past_run::PastRun;
 use crypto::Digest;
 
 /// The limits of a caller for one day. A missing limit does not bind.
@@ -24,7 +22,7 @@ pub(super) struct Allowance {
 
 /// What a caller has used on a day.
 #[derive(Clone, Copy, Debug, Default)]
-struct Spent {
+struct DailyUse {
     runs: u64,
     tokens: u64,
 }
@@ -32,7 +30,7 @@ struct Spent {
 /// The most days that are known. Around midnight, and around a clock that is set, two days come in turn.
 const DAYS_MAX: usize = 2;
 
-/// What all callers have used on the last days that were seen.
+/// What all callers have used on the last days.
 #[derive(Debug, Default)]
 pub(super) struct Spending {
     days: Vec<DaySpending>,
@@ -43,28 +41,7 @@ pub(super) struct Spending {
 struct DaySpending {
     /// The day, as its date is written.
     day: String,
-    of: HashMap<Digest, Spent>,
-}
-
-/// The parts of a row of results that say who has used what, and when.
-#[derive(Deserialize)]
-struct Charged {
-    #[serde(default)]
-    meta: HashMap<String, String>,
-    usage: ChargedUse,
-    timing: ChargedTimes,
-}
-
-#[derive(Deserialize)]
-struct ChargedUse {
-    prompt: u64,
-    completion: u64,
-}
-
-#[derive(Deserialize)]
-struct ChargedTimes {
-    started_at: String,
-    ended_at: String,
+    of: HashMap<Digest, DailyUse>,
 }
 
 impl Spending {
@@ -76,11 +53,10 @@ impl Spending {
         today: &str,
     ) -> Result<(), &'static str> {
         let spent = self.on(today, caller);
-        let has_reached = |spent: u64, most: Option<u64>| most.is_some_and(|most| spent >= most);
-        if has_reached(spent.runs, allowance.runs) {
+        if allowance.runs.is_some_and(|most| spent.runs >= most) {
             return Err("runs");
         }
-        if has_reached(spent.tokens, allowance.tokens) {
+        if allowance.tokens.is_some_and(|most| spent.tokens >= most) {
             return Err("tokens");
         }
         spent.runs += 1;
@@ -106,37 +82,21 @@ impl Spending {
         spent.tokens = spent.tokens.saturating_add(tokens);
     }
 
-    /// Charges a run of an earlier server that ended today, from its row of results.
-    pub(super) fn recall(&mut self, row: &[u8], today: &str) {
-        // A row that is no result is found by `consensus verify`, and without a token there is no limit.
-        let Ok(Charged { meta, usage, timing }) = serde_json::from_slice(row) else { return };
-        let Some(caller) = meta.get(CALLER_LABEL).and_then(|caller| caller.parse().ok()) else { return };
-        let tokens = usage.prompt.saturating_add(usage.completion);
-        self.recall_run(caller, tokens, &timing, today);
-    }
-
-    /// Charges a run of an earlier server that has no row of results, from its records, if the last of them is of today.
-    pub(super) fn recall_cut(&mut self, run: &UnfinishedRun, today: &str) {
-        let caller = run.spec.cell.as_ref().and_then(|cell| cell.meta.get(CALLER_LABEL)?.parse().ok());
-        if let Some(caller) = caller {
-            let times = ChargedTimes { started_at: run.began_at.clone(), ended_at: run.last_at.clone() };
-            self.recall_run(caller, run.tokens, &times, today);
-        }
-    }
-
-    fn recall_run(&mut self, caller: Digest, tokens: u64, times: &ChargedTimes, today: &str) {
-        // An earlier day is over, and a later one is that of a wrong clock.
-        if date(&times.ended_at) != today {
+    /// Charges a run of an earlier server, if its last record is of today.
+    pub(super) fn recall(&mut self, run: &PastRun, today: &str) {
+        // Without a token there is no limit. An earlier day is over, and a later one is that of a wrong clock.
+        if run.caller == Caller::ANYONE || date(&run.ended_at) != today {
             return;
         }
-        self.charge(caller, tokens, today);
-        if date(&times.started_at) == today {
+        let caller = run.caller.0;
+        self.charge(caller, run.tokens, today);
+        if date(&run.started_at) == today {
             self.on(today, caller).runs += 1;
         }
     }
 
     /// Returns what a caller has used on a day. A day that is not known begins with nothing used.
-    fn on(&mut self, day: &str, caller: Digest) -> &mut Spent {
+    fn on(&mut self, day: &str, caller: Digest) -> &mut DailyUse {
         let at = self.days.iter().position(|known| known.day == day).unwrap_or_else(|| {
             if self.days.len() == DAYS_MAX {
                 self.days.remove(0);
@@ -155,14 +115,13 @@ pub(super) fn date(time: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use uuid::Uuid;
 
     use super::*;
 
-    fn row(caller: Digest, started_at: &str, ended_at: &str, tokens: u64) -> Vec<u8> {
-        let row = json!({"meta": {"caller": caller}, "usage": {"prompt": tokens, "completion": 0},
-            "timing": {"started_at": started_at, "ended_at": ended_at}});
-        row.to_string().into_bytes()
+    fn past_run(caller: Digest, started_at: &str, ended_at: &str, tokens: u64) -> PastRun {
+        let (started_at, ended_at) = (started_at.to_owned(), ended_at.to_owned());
+        PastRun { run: Uuid::nil(), caller: Caller(caller), tokens, started_at, ended_at }
     }
 
     #[test]
@@ -195,14 +154,14 @@ mod tests {
         assert_eq!(spending.begin(one, allowance, "2026-01-02"), Err("runs"));
     }
 
-    /// Rows of yesterday, and of a clock that was wrong, charge nothing today.
+    /// Runs of yesterday, and of a clock that was wrong, charge nothing today.
     #[test]
     fn other_days_are_not_charged_today() {
         let one = Digest::new(b"one");
         let mut spending = Spending::default();
         for day in ["2026-01-02", "2026-01-01", "2099-01-01"] {
             let [began, ended] = ["10:00:00", "10:00:01"].map(|time| format!("{day}T{time}Z"));
-            spending.recall(&row(one, &began, &ended, 60), "2026-01-02");
+            spending.recall(&past_run(one, &began, &ended, 60), "2026-01-02");
         }
         let allowance = Allowance { runs: Some(2), tokens: Some(61) };
         assert!(spending.begin(one, allowance, "2026-01-02").is_ok());
@@ -223,11 +182,11 @@ mod tests {
     }
 
     #[test]
-    fn the_rows_of_earlier_servers_count() {
+    fn runs_of_earlier_servers_count() {
         let one = Digest::new(b"one");
         let mut spending = Spending::default();
-        spending.recall(&row(one, "2026-01-01T10:00:00Z", "2026-01-01T10:00:01Z", 60), "2026-01-02");
-        spending.recall(&row(one, "2026-01-02T10:00:00Z", "2026-01-02T10:00:01Z", 60), "2026-01-02");
+        spending.recall(&past_run(one, "2026-01-01T10:00:00Z", "2026-01-01T10:00:01Z", 60), "2026-01-02");
+        spending.recall(&past_run(one, "2026-01-02T10:00:00Z", "2026-01-02T10:00:01Z", 60), "2026-01-02");
         let allowance = |runs, tokens| Allowance { runs, tokens };
         assert_eq!(spending.begin(one, allowance(Some(1), None), "2026-01-02"), Err("runs"));
         assert_eq!(spending.begin(one, allowance(None, Some(60)), "2026-01-02"), Err("tokens"));

@@ -14,24 +14,23 @@ use axum::{Extension, Json};
 use futures_util::stream::{self, Stream, StreamExt as _};
 use serde_json::json;
 use utoipa::ToSchema;
-use uuid::Uuid;
 
 use super::api_error::{ApiError, Refusals};
-use super::attached::Attached;
+use super::app_state::AppState;
 use super::caller::Caller;
 use super::chat_reply::{ChatCompletion, ChatForm};
-use super::chat_request::{AskedChat, ChatCompletionRequest};
-use super::front::Front;
-use super::intake::{DEPTH_HEADER, KEYED};
+use super::chat_request::ChatCompletionRequest;
+use super::dispatcher::KEYED;
 use super::live_run::RunEnd;
-use super::reply_form::ReplyForm;
 pub(super) use super::request_body::BODY_BYTES_MAX;
 use super::request_body::RequestBody;
 use super::response_reply::{ResponseForm, WholeResponse};
-use super::response_request::{AskedResponse, ResponseRequest};
-use super::run_reply::RunReply;
+use super::response_request::ResponseRequest;
+use super::run_reply::{ReplyForm, RunReply};
+use super::served_variant::DEPTH_HEADER;
 use super::service::Service;
-use super::submission::Taken;
+use super::submission::SubmissionOutcome;
+use super::subscription::Subscription;
 use crypto::Hasher;
 
 /// The time between two signs of life in a stream. Proxies and clients cut a stream that is silent for a minute.
@@ -66,19 +65,21 @@ pub(super) struct SentEvent {
     )
 )]
 pub(super) async fn chat(
-    State(front): State<Front>,
+    State(app): State<AppState>,
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let mut body = json_body(&front.service, caller, &headers, body).await?;
-    let AskedChat { run, stream, include_usage } = AskedChat::parse(&body.bytes)?;
+    let mut body = read_json(&app.service, caller, &headers, body).await?;
+    let asked = ChatCompletionRequest::read(&body.bytes)?;
+    let (stream, include_usage) = (asked.stream.unwrap_or_default(), asked.includes_usage());
+    let run = asked.into_run()?;
     let memory = body.keep();
     drop(body);
-    let (model, created) = (run.model.clone(), now());
-    let taken = front.submit(caller, task_of_key(caller, &headers)?, run, Some(memory)).await?;
-    let form = ChatForm { run: taken.run().to_string(), model, created, include_usage };
-    answer(&front.service, taken, Box::new(form), stream).await
+    let (model, created) = (run.model.clone(), unix_seconds());
+    let submitted = app.submit(caller, task_of_key(caller, &headers)?, run, Some(memory)).await?;
+    let form = ChatForm { run: submitted.run().to_string(), model, created, include_usage };
+    answer(&app.service, submitted, Box::new(form), stream).await
 }
 
 /// Asks for a response: the same in the newer of OpenAI's two forms.
@@ -95,39 +96,42 @@ pub(super) async fn chat(
     )
 )]
 pub(super) async fn responses(
-    State(front): State<Front>,
+    State(app): State<AppState>,
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let mut body = json_body(&front.service, caller, &headers, body).await?;
-    let asked = AskedResponse::parse(&body.bytes)?;
+    let mut body = read_json(&app.service, caller, &headers, body).await?;
+    let asked = ResponseRequest::read(&body.bytes)?;
+    let (stream, format) = (asked.stream.unwrap_or_default(), asked.format());
+    let instructions = asked.instructions.clone();
+    let metadata = asked.metadata.as_ref().map_or_else(|| json!({}), |metadata| json!(metadata));
+    let run = asked.into_run()?;
     let memory = body.keep();
     drop(body);
-    let AskedResponse { run, stream, instructions, metadata, format } = asked;
-    let (model, max_output_tokens, created) = (run.model.clone(), run.reply_tokens, now());
-    let taken = front.submit(caller, task_of_key(caller, &headers)?, run, Some(memory)).await?;
+    let (model, max_output_tokens, created) = (run.model.clone(), run.reply_tokens, unix_seconds());
+    let submitted = app.submit(caller, task_of_key(caller, &headers)?, run, Some(memory)).await?;
     let form = ResponseForm {
-        run: taken.run().to_string(),
+        run: submitted.run().to_string(),
         model,
         created,
         instructions,
         max_output_tokens,
-        metadata: json!(metadata),
+        metadata,
         format,
         sent: 0,
         story: String::new(),
     };
-    answer(&front.service, taken, Box::new(form), stream).await
+    answer(&app.service, submitted, Box::new(form), stream).await
 }
 
 /// Returns the present time, in seconds since 1970.
-fn now() -> u64 {
+fn unix_seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 /// Reads the body of a request, which says that it is JSON.
-async fn json_body(
+async fn read_json(
     service: &Service,
     caller: Caller,
     headers: &HeaderMap,
@@ -158,71 +162,70 @@ fn task_of_key(caller: Caller, headers: &HeaderMap) -> Result<Option<String>, Ap
 /// Answers a request in this form.
 async fn answer(
     service: &Service,
-    taken: Taken,
+    submitted: SubmissionOutcome,
     form: Box<dyn ReplyForm>,
     stream: bool,
 ) -> Result<Response, ApiError> {
-    let mut attached = match taken {
-        Taken::Live(attached) => attached,
-        Taken::Ended(run) => {
-            let reply = ended(service, run)?;
-            return Ok(if stream { at_once(form, &reply) } else { Json(form.whole(&reply)).into_response() });
+    let mut subscription = match submitted {
+        SubmissionOutcome::Live(subscription) => subscription,
+        SubmissionOutcome::Ended(run) => {
+            let row = service.state().ended.line_of(run).map_err(|why| ApiError::internal(&why))?;
+            let reply = RunReply::new(true, &row.unwrap_or_default())?;
+            if stream {
+                return Ok(stream_at_once(form, &reply));
+            }
+            return Ok(Json(form.whole(&reply)).into_response());
         }
     };
     if stream {
-        return Ok(as_it_comes(attached, form));
+        return Ok(stream_as_it_comes(subscription, form));
     }
-    let end = attached.ended().await;
-    Ok(Json(form.whole(&reply(&attached, end)?)).into_response())
-}
-
-/// Returns the answer of a run with a key that has ended.
-fn ended(service: &Service, run: Uuid) -> Result<RunReply, ApiError> {
-    let row = service.ended().line_of(run).map_err(|why| ApiError::internal(&why))?;
-    RunReply::new(true, &row.unwrap_or_default())
+    let end = subscription.wait_for_end().await;
+    let reply = reply_at_end(&subscription, end)?;
+    Ok(Json(form.whole(&reply)).into_response())
 }
 
 /// Returns the answer of a run that has just ended.
-fn reply(attached: &Attached, end: RunEnd) -> Result<RunReply, ApiError> {
+fn reply_at_end(subscription: &Subscription, end: RunEnd) -> Result<RunReply, ApiError> {
     match end {
-        RunEnd::WithResult(row) => RunReply::new(attached.live.origin.keyed.is_some(), &row),
+        RunEnd::WithResult(row) => RunReply::new(subscription.live.origin.keyed.is_some(), &row),
         RunEnd::WithoutResult(why) => Err(why),
     }
 }
 
 /// Returns a stream of these events.
-pub(super) fn sent(events: impl Stream<Item = Event> + Send + 'static) -> Response {
+pub(super) fn stream_events(events: impl Stream<Item = Event> + Send + 'static) -> Response {
     let keep_alive = KeepAlive::new().interval(KEEP_ALIVE).text("keep-alive");
     Sse::new(events.map(Ok::<Event, Infallible>)).keep_alive(keep_alive).into_response()
 }
 
 /// Returns the stream of an answer that is there.
-fn at_once(mut form: Box<dyn ReplyForm>, reply: &RunReply) -> Response {
+fn stream_at_once(mut form: Box<dyn ReplyForm>, reply: &RunReply) -> Response {
     let mut values = form.begin();
     values.extend(form.end(reply));
     let events: Vec<Event> = values.iter().map(|value| form.event(value)).chain(form.last()).collect();
-    sent(stream::iter(events))
+    stream_events(stream::iter(events))
 }
 
 /// Returns the stream of an answer that is to come: its beginning at once, the story of the run as it goes, and the answer once it is
 /// final.
-fn as_it_comes(attached: Attached, mut form: Box<dyn ReplyForm>) -> Response {
+fn stream_as_it_comes(subscription: Subscription, mut form: Box<dyn ReplyForm>) -> Response {
     let begin: Vec<Event> = form.begin().iter().map(|value| form.event(value)).collect();
-    let news = stream::unfold(Some((attached, form)), |waiting| async {
-        let (mut attached, mut form) = waiting?;
-        let (lines, end) = attached.news().await;
+    let news = stream::unfold(Some((subscription, form)), |waiting| async {
+        let (mut subscription, mut form) = waiting?;
+        let (lines, end) = subscription.news().await;
         let mut values: Vec<_> = lines.iter().flat_map(|line| form.progress(line)).collect();
-        let has_ended = end.is_some();
-        if let Some(end) = end {
-            values.extend(match reply(&attached, end) {
-                Ok(reply) => form.end(&reply),
-                // The head of the answer is sent already.
-                Err(why) => form.failed(&why),
-            });
-        }
-        let last = if has_ended { form.last() } else { None };
-        let events: Vec<Event> = values.iter().map(|value| form.event(value)).chain(last).collect();
-        Some((events, (!has_ended).then_some((attached, form))))
+        let Some(end) = end else {
+            let events: Vec<Event> = values.iter().map(|value| form.event(value)).collect();
+            return Some((events, Some((subscription, form))));
+        };
+        values.extend(match reply_at_end(&subscription, end) {
+            Ok(reply) => form.end(&reply),
+            // The head of the answer is sent already.
+            Err(why) => form.fail(&why),
+        });
+        let events: Vec<Event> = values.iter().map(|value| form.event(value)).chain(form.last()).collect();
+        Some((events, None))
     });
-    sent(stream::iter(begin).chain(news.flat_map(stream::iter)))
+    stream_events(stream::iter(begin).chain(news.flat_map(stream::iter)))
 }

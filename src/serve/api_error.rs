@@ -152,12 +152,8 @@ impl ApiError {
 
     /// A body that took too long to come. Clients repeat the status 408, and no run has begun.
     pub(super) fn slow_body() -> Self {
-        Self::new(
-            StatusCode::REQUEST_TIMEOUT,
-            "invalid_request_error",
-            "slow_body",
-            "the body took too long to come",
-        )
+        let why = "the body took too long to come";
+        Self::new(StatusCode::REQUEST_TIMEOUT, "invalid_request_error", "slow_body", why)
     }
 
     /// A body that is too long.
@@ -237,12 +233,9 @@ impl ApiError {
 
     /// A run that a client has cancelled.
     pub(super) fn cancelled() -> Self {
-        Self::new(
-            StatusCode::GONE,
-            "invalid_request_error",
-            "cancelled",
-            "the run was cancelled; send the request anew, with another `Idempotency-Key` or without one",
-        )
+        let why =
+            "the run was cancelled; send the request anew, with another `Idempotency-Key` or without one";
+        Self::new(StatusCode::GONE, "invalid_request_error", "cancelled", why)
     }
 
     /// Returns whether it is about a run that a client has cancelled.

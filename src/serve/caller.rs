@@ -1,7 +1,8 @@
 //! The callers of a server, as its runs know them.
 //!
-//! The input is tokens and the folder of the runs. The output is callers. Journals are handed on as proof, so they do not name a caller by the
-//! digest of a token, by which a token of few characters could be guessed. They name it by a digest with a key, which stays in the folder.
+//! The input is tokens and the folder of the runs. The output is callers. Journals are handed on as proof, so they do not name a caller by
+//! the digest of a token, by which a token of few characters could be guessed. They name it by a digest with a key, which stays in the
+//! folder.
 
 use std::io::{Error, ErrorKind, Write as _};
 use std::path::Path;
@@ -40,10 +41,10 @@ impl CallerKey {
     /// Reads the key of a folder, or makes it. The folder is this process's alone.
     pub(super) fn open(folder: &Path) -> Result<Self, ServeError> {
         let path = folder.join(KEY_FILE);
-        let wrong = |source| ServeError::Folder { path: path.clone(), source };
-        check_own(&path).map_err(wrong)?;
+        let wrong = ServeError::folder(&path);
+        check_own(&path).map_err(&wrong)?;
         if path.exists() {
-            let text = read_text(&path, SMALL_BYTES_MAX).map_err(wrong)?;
+            let text = read_text(&path, SMALL_BYTES_MAX).map_err(&wrong)?;
             let why = "it holds no key; put it back, or remove it, and then no caller sees its earlier runs";
             let key = text.trim().parse().map_err(|_| wrong(Error::new(ErrorKind::InvalidData, why)))?;
             return Ok(Self(key));
@@ -51,9 +52,9 @@ impl CallerKey {
         let mut seed = [0; 32];
         getrandom::fill(&mut seed).map_err(|why| wrong(why.into()))?;
         let key = Digest::new(&seed);
-        let mut file = Replacement::of(&path).map_err(wrong)?;
-        file.write_all(format!("{key}\n").as_bytes()).map_err(wrong)?;
-        file.commit().map_err(wrong)?;
+        let mut file = Replacement::of(&path).map_err(&wrong)?;
+        file.write_all(format!("{key}\n").as_bytes()).map_err(&wrong)?;
+        file.commit().map_err(&wrong)?;
         Ok(Self(key))
     }
 
@@ -65,12 +66,12 @@ impl CallerKey {
 
 /// Returns the HMAC-SHA-256 of a message (RFC 2104), for a key of at most a block.
 fn hmac(key: &[u8], message: &[u8]) -> Digest {
-    let inner = Digest::new(&[&padded(key, 0x36)[..], message].concat());
-    Digest::new(&[&padded(key, 0x5c)[..], &inner.as_bytes()[..]].concat())
+    let inner = Digest::new(&[&pad_key(key, 0x36)[..], message].concat());
+    Digest::new(&[&pad_key(key, 0x5c)[..], &inner.as_bytes()[..]].concat())
 }
 
 /// Returns a block of this byte, combined with a key.
-fn padded(key: &[u8], pad: u8) -> [u8; BLOCK] {
+fn pad_key(key: &[u8], pad: u8) -> [u8; BLOCK] {
     let mut block = [pad; BLOCK];
     for (byte, of_key) in block.iter_mut().zip(key) {
         *byte ^= of_key;

@@ -28,16 +28,21 @@ impl CancelledKeys {
     /// Reads the cancelled keys of a folder.
     pub(super) fn open(folder: &Path) -> Result<Self, ServeError> {
         let path = folder.join(FILE);
-        let wrong = |source| ServeError::Folder { path: path.clone(), source };
-        check_own(&path).map_err(wrong)?;
-        let mut file =
-            OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(&path).map_err(wrong)?;
+        let wrong = ServeError::folder(&path);
+        check_own(&path).map_err(&wrong)?;
+        let mut file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .open(&path)
+            .map_err(&wrong)?;
         let mut text = String::new();
-        file.read_to_string(&mut text).map_err(wrong)?;
+        file.read_to_string(&mut text).map_err(&wrong)?;
         // A line that was cut off is the task of no key, its run was not reported as cancelled, and no other line may follow it.
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
-        file.set_len(whole as u64).map_err(wrong)?;
-        File::open(folder).and_then(|folder| folder.sync_all()).map_err(wrong)?;
+        file.set_len(whole as u64).map_err(&wrong)?;
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(&wrong)?;
         let tasks = text[..whole].lines().map(str::to_owned).collect();
         Ok(Self { file, whole: whole as u64, tasks })
     }

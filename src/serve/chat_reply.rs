@@ -8,8 +8,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::api_error::ApiError;
-use super::reply_form::ReplyForm;
-use super::run_reply::{RunReply, TokenUse};
+use super::run_reply::{ReplyForm, RunReply, TokenUse};
 
 /// A chat completion.
 #[derive(Serialize, ToSchema)]
@@ -162,7 +161,7 @@ impl ReplyForm for ChatForm {
         chunks
     }
 
-    fn failed(&mut self, why: &ApiError) -> Vec<Value> {
+    fn fail(&mut self, why: &ApiError) -> Vec<Value> {
         vec![json!(why.body())]
     }
 

@@ -9,7 +9,8 @@ use utoipa::ToSchema;
 
 use super::api_error::ApiError;
 use super::requested_run::{
-    AnswerFormat, Extension, GivenContent, RequestedRun, Speaker, Spoken, Wishes, read_body, text,
+    AnswerFormat, Extension, GivenContent, RequestedRun, RunSettings, Speaker, SpokenMessage, read_body,
+    read_text,
 };
 
 /// A request for a chat completion. Clients send many fields that mean nothing here, and servers ignore fields that they do not know.
@@ -20,9 +21,9 @@ pub(super) struct ChatCompletionRequest {
     #[schema(example = "consensus/vote_number")]
     model: String,
     /// The conversation. The last message is the user's, and is the task.
-    messages: Vec<Message>,
+    messages: Vec<RequestMessage>,
     #[serde(default)]
-    stream: Option<bool>,
+    pub(super) stream: Option<bool>,
     #[serde(default)]
     stream_options: Option<StreamOptions>,
     /// The seed of the run.
@@ -64,7 +65,9 @@ struct StreamOptions {
 
 /// A message of a conversation.
 #[derive(Deserialize, ToSchema)]
-struct Message {
+#[serde(expecting = "struct Message")]
+#[schema(as = Message)]
+struct RequestMessage {
     role: Speaker,
     #[serde(default)]
     content: Option<GivenContent>,
@@ -73,21 +76,11 @@ struct Message {
     refusal: Option<String>,
 }
 
-/// A run that is asked for, and how its answer is sent.
-#[derive(Debug)]
-pub(super) struct AskedChat {
-    pub(super) run: RequestedRun,
-    /// Whether the answer is sent as a stream.
-    pub(super) stream: bool,
-    /// Whether a stream ends with the usage.
-    pub(super) include_usage: bool,
-}
-
-impl AskedChat {
+impl ChatCompletionRequest {
     /// Reads the body of a request.
-    pub(super) fn parse(body: &[u8]) -> Result<Self, ApiError> {
-        let body: ChatCompletionRequest = read_body(body)?;
-        if body.functions.is_some_and(|functions| !functions.is_empty()) {
+    pub(super) fn read(body: &[u8]) -> Result<Self, ApiError> {
+        let body: Self = read_body(body)?;
+        if body.functions.as_ref().is_some_and(|functions| !functions.is_empty()) {
             return Err(ApiError::field("functions", "agents that agree on a text call no functions"));
         }
         if body.n.is_some_and(|n| n != 1) {
@@ -97,27 +90,35 @@ impl AskedChat {
             let why = "an agreement has no token probabilities; leave `logprobs` out";
             return Err(ApiError::field("logprobs", why));
         }
-        let mut said = Vec::new();
-        for (at, Message { role, content, refusal }) in body.messages.into_iter().enumerate() {
-            let text = text(content, &format!("messages[{at}].content"))?;
-            said.push(Spoken {
-                role,
-                text: if text.is_empty() { refusal.unwrap_or_default() } else { text },
-            });
+        Ok(body)
+    }
+
+    /// Returns whether a stream ends with the usage.
+    pub(super) fn includes_usage(&self) -> bool {
+        self.stream_options.as_ref().is_some_and(|options| options.include_usage)
+    }
+
+    /// Returns the run that the request asks for.
+    pub(super) fn into_run(self) -> Result<RequestedRun, ApiError> {
+        let mut messages = Vec::new();
+        for (at, RequestMessage { role, content, refusal }) in self.messages.into_iter().enumerate() {
+            let mut text = read_text(content, &format!("messages[{at}].content"))?;
+            if text.is_empty() {
+                text = refusal.unwrap_or_default();
+            }
+            messages.push(SpokenMessage { role, text });
         }
-        let wishes = Wishes {
-            model: body.model,
-            seed: body.seed,
-            reply_tokens: (body.max_completion_tokens.or(body.max_tokens), "max_completion_tokens"),
-            format: (body.response_format, "response_format"),
-            tools: body.tools,
-            extension: body.consensus,
+        let settings = RunSettings {
+            model: self.model,
+            seed: self.seed,
+            reply_tokens: self.max_completion_tokens.or(self.max_tokens),
+            tokens_field: "max_completion_tokens",
+            format: self.response_format,
+            format_field: "response_format",
+            tools: self.tools,
+            extension: self.consensus,
         };
-        Ok(Self {
-            run: RequestedRun::new(wishes, said, "messages")?,
-            stream: body.stream.unwrap_or_default(),
-            include_usage: body.stream_options.is_some_and(|options| options.include_usage),
-        })
+        RequestedRun::new(settings, messages, "messages")
     }
 }
 
@@ -127,20 +128,20 @@ mod tests {
 
     use super::*;
 
-    fn parse(body: &Value) -> Result<AskedChat, ApiError> {
-        AskedChat::parse(body.to_string().as_bytes())
+    fn parse(body: &Value) -> Result<RequestedRun, ApiError> {
+        ChatCompletionRequest::read(body.to_string().as_bytes())?.into_run()
     }
 
     /// All other messages become documents, which are data.
     #[test]
     fn last_message_becomes_task() {
-        let request = parse(&json!({"model": "m", "temperature": 2, "user": "u", "tools": [], "messages": [
+        let run = parse(&json!({"model": "m", "temperature": 2, "user": "u", "tools": [], "messages": [
             {"role": "system", "content": "Be brief."},
             {"role": "user", "content": [{"type": "text", "text": "Hello"}]},
             {"role": "assistant", "content": "Hi"},
             {"role": "user", "content": "2+2?"},
-        ]}));
-        let run = request.unwrap().run;
+        ]}))
+        .unwrap();
         assert_eq!(run.prompt, "2+2?");
         let documents: Vec<(&str, &str)> =
             run.documents.iter().map(|document| (document.name.as_str(), &*document.text)).collect();

@@ -86,7 +86,7 @@ impl ConnectionPlace {
     }
 
     /// Waits until another connection needs the place.
-    pub(super) async fn needed(&self) {
+    pub(super) async fn wait_until_needed(&self) {
         self.needed.notified().await;
     }
 }
@@ -114,12 +114,12 @@ mod tests {
         speaks.note_head();
         assert!(speaks.is_crowded());
         assert!(pool.place().now_or_never().is_none(), "all places are taken");
-        assert!(old.needed().now_or_never().is_some());
+        assert!(old.wait_until_needed().now_or_never().is_some());
         for stays in [&speaks, &young] {
-            assert!(stays.needed().now_or_never().is_none());
+            assert!(stays.wait_until_needed().now_or_never().is_none());
         }
         drop(old);
         assert!(pool.place().now_or_never().is_some());
-        assert!(young.needed().now_or_never().is_none(), "a free place needs no other");
+        assert!(young.wait_until_needed().now_or_never().is_none(), "a free place needs no other");
     }
 }

@@ -1,6 +1,7 @@
 //! The errors that end the server, or keep it from beginning.
 
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 
 use crate::batch::BatchError;
 use protocol::core::{ExitCode, is_unusable};
@@ -10,12 +11,7 @@ use protocol::core::{ExitCode, is_unusable};
 pub enum ServeError {
     /// The address cannot be listened on.
     #[error("cannot listen on {address}: {why}; choose another --listen ADDRESS")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// The cause.
-        why: std::io::Error,
-    },
+    Listen { address: SocketAddr, why: std::io::Error },
     /// The address can be reached from other machines, and no token is wanted.
     #[error(
         "{0} can be reached from other machines; give --token-file FILE with a token on each line, or listen on 127.0.0.1"
@@ -23,37 +19,27 @@ pub enum ServeError {
     Open(SocketAddr),
     /// The file of tokens cannot be used.
     #[error("the file of tokens `{path}` cannot be used: {why}")]
-    Tokens {
-        /// The file.
-        path: std::path::PathBuf,
-        /// The cause.
-        why: String,
-    },
+    Tokens { path: PathBuf, why: String },
     /// A file in the folder of the runs cannot be used.
     #[error("`{path}` cannot be used: {source}")]
-    Folder {
-        /// The file.
-        path: std::path::PathBuf,
-        /// The cause.
-        source: std::io::Error,
-    },
+    Folder { path: PathBuf, source: std::io::Error },
     /// The figures cannot be kept.
     #[error("the figures of the server cannot be kept: {0}")]
     Figures(#[from] prometheus::Error),
     /// There is no server at the address, or it does not answer.
     #[error("there is no server at {address}: {why}")]
-    NotThere {
-        /// The address.
-        address: String,
-        /// The cause.
-        why: String,
-    },
+    NotThere { address: String, why: String },
     /// The runs cannot go on.
     #[error(transparent)]
     Runs(#[from] BatchError),
 }
 
 impl ServeError {
+    /// Returns a function that wraps an error of the file system on this path.
+    pub(super) fn folder(path: &Path) -> impl Fn(std::io::Error) -> Self {
+        move |source| Self::Folder { path: path.to_owned(), source }
+    }
+
     /// Returns the exit code.
     pub fn exit_code(&self) -> ExitCode {
         match self {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder};
 
-use crate::report::{Counted, RunFigures};
+use crate::report::{ResultFields, RunFigures};
 
 /// The upper bounds of the buckets for times, in seconds.
 const SECONDS: [f64; 12] = [0.005, 0.02, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 180.0, 600.0, 1800.0, 3600.0];
@@ -40,15 +40,15 @@ impl ServerFigures {
     }
 
     /// Counts a run, from its row of results.
-    pub(super) fn ended(&self, row: &[u8]) {
+    pub(super) fn count_run(&self, row: &[u8]) {
         // A row that is no result is found by `consensus verify`.
-        if let Ok(run) = serde_json::from_slice::<Counted>(row) {
+        if let Ok(run) = serde_json::from_slice::<ResultFields>(row) {
             self.runs.add(&run);
         }
     }
 
     /// Counts a request that was answered.
-    pub(super) fn answered(&self, path: &str, status: u16, took: Duration) {
+    pub(super) fn count_request(&self, path: &str, status: u16, took: Duration) {
         self.requests.with_label_values(&[path, &status.to_string()]).inc();
         self.seconds.with_label_values(&[path]).observe(took.as_secs_f64());
     }

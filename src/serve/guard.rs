@@ -47,21 +47,28 @@ impl Tokens {
     ///
     /// [`ServeError::Tokens`] if the file cannot be read, has no token or a short one, or a word that is no limit.
     pub fn read(path: &Path) -> Result<Self, ServeError> {
-        let wrong = |why: String| ServeError::Tokens { path: path.to_owned(), why };
-        let text = read_text(path, SMALL_BYTES_MAX).map_err(|why| wrong(why.to_string()))?;
-        let lines = text.lines().map(str::trim).enumerate();
-        let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
-        let token = |(at, line)| token(line).map_err(|why| wrong(format!("line {}: {why}", at + 1)));
-        let tokens: Vec<_> = lines.map(token).collect::<Result<_, _>>()?;
-        if tokens.is_empty() {
-            return Err(wrong("it has no token".to_owned()));
-        }
-        Ok(Self(tokens))
+        let text = read_text(path, SMALL_BYTES_MAX).map_err(|why| why.to_string());
+        let tokens = text.and_then(|text| parse_tokens(&text));
+        tokens.map(Self).map_err(|why| ServeError::Tokens { path: path.to_owned(), why })
     }
 }
 
+/// Reads the tokens of a file from its text.
+fn parse_tokens(text: &str) -> Result<Vec<KnownToken>, String> {
+    let mut tokens = Vec::new();
+    for (at, line) in text.lines().map(str::trim).enumerate() {
+        if !line.is_empty() && !line.starts_with('#') {
+            tokens.push(parse_token(line).map_err(|why| format!("line {}: {why}", at + 1))?);
+        }
+    }
+    if tokens.is_empty() {
+        return Err("it has no token".to_owned());
+    }
+    Ok(tokens)
+}
+
 /// Reads a token and its limits.
-fn token(line: &str) -> Result<KnownToken, String> {
+fn parse_token(line: &str) -> Result<KnownToken, String> {
     let mut words = line.split_whitespace();
     let token = words.next().unwrap_or_default();
     if token.chars().count() < TOKEN_CHARS_MIN {
@@ -99,9 +106,13 @@ impl Guard {
         if !address.ip().is_loopback() && tokens.0.is_empty() {
             return Err(ServeError::Open(address));
         }
-        let own =
-            ["localhost".to_owned(), "127.0.0.1".to_owned(), "[::1]".to_owned(), bare(&address.to_string())];
-        let hosts = own.into_iter().chain(hosts.iter().map(|host| bare(host))).collect();
+        let own = [
+            "localhost".to_owned(),
+            "127.0.0.1".to_owned(),
+            "[::1]".to_owned(),
+            host_name(&address.to_string()),
+        ];
+        let hosts = own.into_iter().chain(hosts.iter().map(|host| host_name(host))).collect();
         Ok(Self { tokens, hosts })
     }
 
@@ -137,13 +148,13 @@ impl Guard {
         let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
         let (_, page) = origin.to_str().unwrap_or_default().split_once("://").unwrap_or_default();
         // An address is no sign that the page is the server's, and another port belongs to another server.
-        let is_ours = self.hosts.contains(&bare(page)) && port(page) == port(host);
+        let is_ours = self.hosts.contains(&host_name(page)) && port_of(page) == port_of(host);
         if is_ours || page == host { Ok(()) } else { Err(ApiError::foreign_page()) }
     }
 
     /// Returns whether this is a name of the server. An address is no name that a stranger could have chosen.
     fn is_own(&self, host: &str) -> bool {
-        let name = bare(host);
+        let name = host_name(host);
         self.hosts.contains(&name) || name.trim_matches(['[', ']']).parse::<IpAddr>().is_ok()
     }
 
@@ -176,7 +187,7 @@ impl Guard {
 }
 
 /// Returns the name in a `Host` header or an address, without the port and in lower case.
-fn bare(host: &str) -> String {
+fn host_name(host: &str) -> String {
     let host = host.trim().to_ascii_lowercase();
     match host.rsplit_once(':') {
         // An address of IPv6 without a port ends with a bracket.
@@ -186,7 +197,7 @@ fn bare(host: &str) -> String {
 }
 
 /// Returns the port in a `Host` header or an address, if it has one.
-fn port(host: &str) -> Option<&str> {
+fn port_of(host: &str) -> Option<&str> {
     let (_, port) = host.trim().rsplit_once(':')?;
     port.bytes().all(|byte| byte.is_ascii_digit()).then_some(port)
 }
@@ -225,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_of_another_site_is_refused() {
+    fn page_of_other_site_is_refused() {
         let is_heard = |origin: &str| {
             let headers = [(header::HOST, "localhost:8700"), (header::ORIGIN, origin)];
             let headers = headers.map(|(name, value)| (name, value.parse().unwrap()));
@@ -241,10 +252,10 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_others_reach_needs_a_token() {
+    fn reachable_address_needs_token() {
         let open = Guard::new("0.0.0.0:8700".parse().unwrap(), Tokens::default(), &[]);
         assert!(matches!(open, Err(ServeError::Open(_))));
-        let tokens = Tokens(vec![token("a-token-of-sixteen").unwrap()]);
+        let tokens = Tokens(vec![parse_token("a-token-of-sixteen").unwrap()]);
         let guard = Guard::new("0.0.0.0:8700".parse().unwrap(), tokens, &[]).unwrap();
         let caller = |value: &str| {
             guard.caller(&HeaderMap::from_iter([(header::AUTHORIZATION, value.parse().unwrap())])).is_ok()

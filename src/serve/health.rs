@@ -27,18 +27,17 @@ struct Healthy {
 
 /// Asks a server whether it is there, and returns its version. It is not asked whether its models are.
 pub async fn ask_health(address: &str) -> Result<String, ServeError> {
-    let not_there = |why: String| ServeError::NotThere { address: address.to_owned(), why };
     // The base URL that a server prints is taken too.
-    let bare = address.trim_start_matches("http://").split('/').next().unwrap_or_default();
-    if !bare.contains(':') {
-        return Err(not_there("an address is HOST:PORT, such as 127.0.0.1:8700".to_owned()));
-    }
-    let asked = tokio::time::timeout(WAIT_MAX, ask(bare)).await;
-    let asked = asked.map_err(|_| not_there(format!("no answer came within {} s", WAIT_MAX.as_secs())))?;
-    asked.map_err(|why| not_there(format!("{why:#}")))
+    let host = address.trim_start_matches("http://").split('/').next().unwrap_or_default();
+    let version = match tokio::time::timeout(WAIT_MAX, ask(host)).await {
+        Ok(answer) => answer.map_err(|why| format!("{why:#}")),
+        Err(_) => Err(format!("no answer came within {} s", WAIT_MAX.as_secs())),
+    };
+    version.map_err(|why| ServeError::NotThere { address: address.to_owned(), why })
 }
 
 async fn ask(address: &str) -> anyhow::Result<String> {
+    anyhow::ensure!(address.contains(':'), "an address is HOST:PORT, such as 127.0.0.1:8700");
     let stream = TcpStream::connect(address).await?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
     let request = Request::get("/health").header(header::HOST, "localhost").body(Empty::<Bytes>::new())?;

@@ -16,13 +16,13 @@ use axum::{Json, Router};
 use serde::Serialize;
 use tokio::time::Instant;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
-use utoipa::{Modify, OpenApi, ToSchema};
+use utoipa::{OpenApi, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::api_error::{ApiError, ErrorBody, Refusals};
+use super::app_state::AppState;
 use super::caller::Caller;
-use super::front::Front;
 use super::mcp::over_http;
 use super::request_body::RequestBody;
 use super::rules::ServedRoleset;
@@ -31,9 +31,9 @@ use super::{answering, page, runs};
 use crate::program::VERSION;
 
 /// Returns the router of a server.
-pub(super) fn router(front: Front) -> Router {
-    let (guarded, mut description) = described().split_for_parts();
-    let (open, of_open) = OpenApiRouter::<Front>::new().routes(routes!(health)).split_for_parts();
+pub(super) fn router(app: AppState) -> Router {
+    let (guarded, mut description) = describe_paths().split_for_parts();
+    let (open, of_open) = OpenApiRouter::<AppState>::new().routes(routes!(health)).split_for_parts();
     description.merge(of_open);
     let paths = std::mem::take(&mut description.paths.paths);
     // OpenAPI does not know the router's form of a name with slashes.
@@ -41,10 +41,10 @@ pub(super) fn router(front: Front) -> Router {
     // It is the same for every request.
     let description = Bytes::from(serde_json::to_vec(&description).unwrap_or_default());
     let as_json = [(header::CONTENT_TYPE, "application/json")];
-    let tools = Router::new().route_service("/mcp", over_http(front.clone()));
-    let with_body = middleware::from_fn_with_state(Arc::clone(&front.service), with_whole_body);
+    let tools = Router::new().route_service("/mcp", over_http(app.clone()));
+    let with_body = middleware::from_fn_with_state(Arc::clone(&app.service), read_whole_body);
     let tools = tools.layer(with_body);
-    let with_guard = middleware::from_fn_with_state(Arc::clone(&front.service), guarded_by_token);
+    let with_guard = middleware::from_fn_with_state(Arc::clone(&app.service), require_token);
     let guarded = guarded
         .route("/openapi.json", get(async move || (as_json, description.clone())))
         .merge(tools)
@@ -58,14 +58,21 @@ pub(super) fn router(front: Front) -> Router {
             ApiError::unknown("not_found", "there is no such path; /openapi.json describes all")
         })
         .method_not_allowed_fallback(async || ApiError::method())
-        .layer(middleware::from_fn_with_state(Arc::clone(&front.service), called_by_its_name))
-        .layer(middleware::from_fn_with_state(Arc::clone(&front.service), counted))
-        .with_state(front)
+        .layer(middleware::from_fn_with_state(Arc::clone(&app.service), require_own_name))
+        .layer(middleware::from_fn_with_state(Arc::clone(&app.service), count_request))
+        .with_state(app)
 }
 
 /// Returns the paths that ask for a token, with their description.
-fn described() -> OpenApiRouter<Front> {
-    OpenApiRouter::with_openapi(Description::openapi())
+fn describe_paths() -> OpenApiRouter<AppState> {
+    let mut description = Description::openapi();
+    let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
+    let components = description.components.get_or_insert_default();
+    components.add_security_scheme("token", SecurityScheme::Http(bearer));
+    // A server without tokens wants none.
+    let by_token = SecurityRequirement::new::<_, [&str; 0], &str>("token", []);
+    description.security = Some(vec![by_token, SecurityRequirement::default()]);
+    OpenApiRouter::with_openapi(description)
         .routes(routes!(answering::chat))
         .routes(routes!(answering::responses))
         .routes(routes!(models))
@@ -85,26 +92,11 @@ fn described() -> OpenApiRouter<Front> {
         version = VERSION,
         description = "Agreement as a model: each request is a run of several agents, behind OpenAI's interface.",
     ),
-    components(schemas(ErrorBody)),
-    modifiers(&ByToken)
+    components(schemas(ErrorBody))
 )]
 struct Description;
 
-/// Says in the description that a token may be wanted.
-struct ByToken;
-
-impl Modify for ByToken {
-    fn modify(&self, description: &mut utoipa::openapi::OpenApi) {
-        let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
-        let components = description.components.get_or_insert_default();
-        components.add_security_scheme("token", SecurityScheme::Http(bearer));
-        // A server without tokens wants none.
-        let by_token = SecurityRequirement::new::<_, [&str; 0], &str>("token", []);
-        description.security = Some(vec![by_token, SecurityRequirement::default()]);
-    }
-}
-
-async fn counted(State(service): State<Arc<Service>>, request: Request, next: Next) -> Response {
+async fn count_request(State(service): State<Arc<Service>>, request: Request, next: Next) -> Response {
     let began = Instant::now();
     // A path that a stranger made up is no name of a figure.
     let path = request.extensions().get::<MatchedPath>().map_or("other", MatchedPath::as_str).to_owned();
@@ -112,11 +104,11 @@ async fn counted(State(service): State<Arc<Service>>, request: Request, next: Ne
     let response = next.run(request).await;
     let (status, took) = (response.status().as_u16(), began.elapsed());
     tracing::info!(%method, path, status, seconds = took.as_secs_f64(), "request");
-    service.figures.answered(&path, status, took);
+    service.figures.count_request(&path, status, took);
     response
 }
 
-async fn called_by_its_name(
+async fn require_own_name(
     State(service): State<Arc<Service>>,
     request: Request,
     next: Next,
@@ -127,7 +119,7 @@ async fn called_by_its_name(
 
 /// Reads the body of a request before the request goes on, within a time, a length, and the memory for requests. The memory of what is kept
 /// of it goes with the request.
-async fn with_whole_body(
+async fn read_whole_body(
     State(service): State<Arc<Service>>,
     request: Request,
     next: Next,
@@ -144,7 +136,7 @@ async fn with_whole_body(
     Ok(answer)
 }
 
-async fn guarded_by_token(
+async fn require_token(
     State(service): State<Arc<Service>>,
     mut request: Request,
     next: Next,
@@ -175,7 +167,8 @@ async fn health() -> Json<Health> {
 
 /// A model, which is a roleset.
 #[derive(Serialize, ToSchema)]
-struct Model {
+#[schema(as = Model)]
+struct ModelEntry {
     id: String,
     object: &'static str,
     created: u64,
@@ -184,17 +177,24 @@ struct Model {
     description: String,
 }
 
+impl ModelEntry {
+    fn new(id: String, served: &ServedRoleset) -> Self {
+        let description = served.description.clone();
+        Self { id, object: "model", created: 0, owned_by: "consensus", description }
+    }
+}
+
 /// A list of models.
 #[derive(Serialize, ToSchema)]
 struct ModelList {
     object: &'static str,
-    data: Vec<Model>,
+    data: Vec<ModelEntry>,
 }
 
 /// Lists the models.
 #[utoipa::path(get, path = "/v1/models", tag = "models", responses((status = 200, body = ModelList), Refusals))]
 async fn models(State(service): State<Arc<Service>>) -> Json<ModelList> {
-    let data = service.rules.models().map(as_model).collect();
+    let data = service.rules.models().map(|(id, served)| ModelEntry::new(id, served)).collect();
     Json(ModelList { object: "list", data })
 }
 
@@ -204,21 +204,18 @@ async fn models(State(service): State<Arc<Service>>) -> Json<ModelList> {
     path = "/v1/models/{*name}",
     tag = "models",
     params(("name" = String, Path, description = "The name of the model, such as `consensus/vote_number`")),
-    responses((status = 200, body = Model), Refusals)
+    responses((status = 200, body = ModelEntry), Refusals)
 )]
 async fn model(
     State(service): State<Arc<Service>>,
     name: Result<Path<String>, PathRejection>,
-) -> Result<Json<Model>, ApiError> {
-    let is_it = |known: &str| name.as_ref().is_ok_and(|Path(name)| *name == known);
-    let known = service.rules.models().find(|(known, _)| is_it(known));
-    let known = known.ok_or_else(|| ApiError::unknown("model_not_found", "there is no such model"))?;
-    Ok(Json(as_model(known)))
-}
-
-fn as_model((id, served): (String, &ServedRoleset)) -> Model {
-    let description = served.description.clone();
-    Model { id, object: "model", created: 0, owned_by: "consensus", description }
+) -> Result<Json<ModelEntry>, ApiError> {
+    if let Ok(Path(name)) = name
+        && let Some((id, served)) = service.rules.models().find(|(id, _)| *id == name)
+    {
+        return Ok(Json(ModelEntry::new(id, served)));
+    }
+    Err(ApiError::unknown("model_not_found", "there is no such model"))
 }
 
 /// Returns the figures of all runs and of the server, for Prometheus.

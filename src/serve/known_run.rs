@@ -19,7 +19,7 @@ use super::past_run::row_of_records;
 pub(super) use super::past_run::{RECORDS, journal_of};
 use super::service::Service;
 
-/// A run of a caller.
+/// A run that a request names, as its caller may see it.
 #[derive(Debug)]
 pub(super) enum CallersRun {
     /// It waits or is under way.
@@ -48,19 +48,26 @@ impl OpenRunState {
 
 /// Returns the run of a caller. Before those that an earlier server has left are known, no run can be called unknown.
 pub(super) async fn find(service: &Arc<Service>, caller: Caller, run: Uuid) -> Result<CallersRun, ApiError> {
-    service.known().await;
-    if let Some(live) = service.live_of(run, caller) {
-        return Ok(CallersRun::Live(live));
-    }
-    let row = service.ended().line_of(run).map_err(|why| ApiError::internal(&why))?;
-    if let Some(row) = row.filter(|row| is_of(row, caller)) {
-        return Ok(CallersRun::Ended(row));
-    }
-    if service.was_cancelled(run, caller) {
-        return Err(ApiError::cancelled());
-    }
-    if !service.interrupted().has(run, caller) {
-        return Err(no_run());
+    service.wait_until_known().await;
+    {
+        let state = service.state();
+        if let Some(live) = state.live.get(&run)
+            && live.origin.caller == caller
+        {
+            return Ok(CallersRun::Live(Arc::clone(live)));
+        }
+        let row = state.ended.line_of(run).map_err(|why| ApiError::internal(&why))?;
+        if let Some(row) = row
+            && is_of(&row, caller)
+        {
+            return Ok(CallersRun::Ended(row));
+        }
+        if state.cancelled_runs.get(&run) == Some(&caller) {
+            return Err(ApiError::cancelled());
+        }
+        if state.interrupted.get(&run) != Some(&caller) {
+            return Err(no_run());
+        }
     }
     let service = Arc::clone(service);
     in_background(move || past_row(&service, run)).await.map(CallersRun::Interrupted)
@@ -68,28 +75,31 @@ pub(super) async fn find(service: &Arc<Service>, caller: Caller, run: Uuid) -> R
 
 /// Returns the line of results of a run that has ended, or the row of one that was put down.
 pub(super) fn past_row(service: &Service, run: Uuid) -> Result<Value, ApiError> {
-    let row = service.ended().line_of(run).map_err(|why| ApiError::internal(&why))?;
-    let known = row.or_else(|| service.interrupted().row(run));
-    if let Some(row) = known {
-        return Ok(row);
+    {
+        let state = service.state();
+        let row = state.ended.line_of(run).map_err(|why| ApiError::internal(&why))?;
+        if let Some(row) = row.or_else(|| state.interrupted_rows.get(&run).cloned()) {
+            return Ok(row);
+        }
     }
     let lines = service.records().all_lines_of(&run.to_string());
     let row = row_of_records(&lines.map_err(|why| ApiError::internal(&why))?)?;
-    service.interrupted().keep_row(run, row.clone());
+    service.state().interrupted_rows.insert(run, row.clone());
     Ok(row)
 }
 
 /// Returns the rows of a caller's runs that were over before `after`, or of all, the last one first: `limit` at most. Returns also the run
 /// before which the next page begins, unless this is the last one.
-pub(super) fn ended_runs(
+pub(super) fn past_rows(
     service: &Service,
     caller: Caller,
     after: Option<Uuid>,
     limit: usize,
 ) -> Result<(Vec<Value>, Option<Uuid>), ApiError> {
-    let (runs, has_more) = service.own_ended(caller, after, limit);
+    let (runs, has_more) = service.past_runs_of(caller, after, limit);
     let rows = runs.iter().map(|run| past_row(service, *run)).collect::<Result<_, _>>()?;
-    Ok((rows, runs.last().copied().filter(|_| has_more)))
+    let next = if has_more { runs.last().copied() } else { None };
+    Ok((rows, next))
 }
 
 /// Stops a run for good.
@@ -109,14 +119,14 @@ pub(super) fn is_of(row: &Value, caller: Caller) -> bool {
 
 /// Returns the id of a run, with or without the beginning that it has as the id of an answer.
 pub(super) fn run_id(text: &str) -> Result<Uuid, ApiError> {
-    let bare = ["chatcmpl-", "resp_"].iter().find_map(|prefix| text.strip_prefix(prefix));
-    bare.unwrap_or(text).parse().map_err(|_| no_run())
+    let id = ["chatcmpl-", "resp_"].iter().find_map(|prefix| text.strip_prefix(prefix));
+    id.unwrap_or(text).parse().map_err(|_| no_run())
 }
 
 /// The id of a run in the path of a request, which may be that of an answer.
-pub(super) struct PathRun(pub(super) Uuid);
+pub(super) struct IdInPath(pub(super) Uuid);
 
-impl<S: Send + Sync> FromRequestParts<S> for PathRun {
+impl<S: Send + Sync> FromRequestParts<S> for IdInPath {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
@@ -134,15 +144,21 @@ pub(super) async fn lines_of(
 ) -> Result<Vec<Vec<u8>>, ApiError> {
     let service = Arc::clone(service);
     // The first time, the whole journal is read.
-    let read = move || service.records().lines_of(&run.to_string(), skipped);
-    in_background(move || read().map_err(|why| ApiError::internal(&why))).await
+    in_background(move || {
+        let lines = service.records().lines_of(&run.to_string(), skipped);
+        lines.map_err(|why| ApiError::internal(&why))
+    })
+    .await
 }
 
 /// Reads all lines of a run that are written by now.
 pub(super) async fn all_lines(service: &Arc<Service>, run: Uuid) -> Result<Vec<u8>, ApiError> {
     let service = Arc::clone(service);
-    let all = move || service.records().all_lines_of(&run.to_string());
-    in_background(move || all().map_err(|why| ApiError::internal(&why))).await
+    in_background(move || {
+        let lines = service.records().all_lines_of(&run.to_string());
+        lines.map_err(|why| ApiError::internal(&why))
+    })
+    .await
 }
 
 /// Does work that takes a while on a thread of its own.

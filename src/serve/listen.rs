@@ -1,7 +1,7 @@
 //! Connections: accepted, bounded in the time that their heads may take, and ended when the server ends.
 //!
-//! The input is a listening socket and a router. The output is answers. A connection that sends its head too slowly is closed, and earlier if
-//! another one needs its place. So strangers cannot hold connections by saying nothing.
+//! The input is a listening socket and a router. The output is answers. A connection that sends its head too slowly is closed, and earlier
+//! if another one needs its place. So strangers cannot hold connections by saying nothing.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -97,7 +97,7 @@ pub(super) async fn listen(
         tokio::spawn(async move {
             tokio::select! {
                 biased;
-                () = place.needed() => tracing::debug!("a connection without a request made room"),
+                () = place.wait_until_needed() => tracing::debug!("a connection without a request made room"),
                 ended = connection => {
                     if let Err(why) = ended {
                         tracing::debug!("a connection ended: {why}");

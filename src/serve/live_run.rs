@@ -1,7 +1,7 @@
 //! A run that requests wait for.
 //!
-//! The input is the events of the run, from its worker thread, and its end. The output is the same for every request that is attached
-//! to it, from the beginning of the run, however late the request came.
+//! The input is the events of the run, from its worker thread, and its end. The output is the same for every request that waits for
+//! it, from the beginning of the run, however late the request came.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,8 +12,8 @@ use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::api_error::ApiError;
-use super::at_work::AtWork;
 use super::caller::Caller;
+use super::open_calls::OpenCalls;
 use super::shared_room::HeldRoom;
 use crate::engine::{RunEvent, StopRequest};
 use crypto::Digest;
@@ -32,7 +32,7 @@ pub(super) enum RunEnd {
     WithoutResult(ApiError),
 }
 
-/// The state of a run, as far as requests see it.
+/// The progress of a run, as requests see it.
 #[derive(Debug, Default)]
 pub(super) struct RunProgress {
     /// The lines of its story.
@@ -56,16 +56,17 @@ pub(super) struct RunOrigin {
     pub(super) is_old: bool,
 }
 
-/// A run that is waiting or under way.
+/// A run that is waiting or under way, from its request to its end.
 #[derive(Debug)]
 pub(super) struct LiveRun {
     pub(super) origin: RunOrigin,
     /// The time at which the server began to know it.
     pub(super) since: SystemTime,
     progress: watch::Sender<RunProgress>,
-    at_work: watch::Sender<AtWork>,
+    open_calls: watch::Sender<OpenCalls>,
     stop: watch::Sender<StopRequest>,
-    attached: AtomicUsize,
+    /// The number of requests that wait for the run.
+    subscribers: AtomicUsize,
     is_cancelled: AtomicBool,
     /// Whether the run has made a record.
     has_begun: AtomicBool,
@@ -80,29 +81,35 @@ impl LiveRun {
         stop: watch::Sender<StopRequest>,
         room: Vec<Arc<HeldRoom>>,
     ) -> Self {
-        let (attached, is_cancelled, has_begun) =
-            (AtomicUsize::new(0), AtomicBool::new(false), AtomicBool::new(false));
-        let (progress, at_work) = (watch::Sender::default(), watch::Sender::default());
-        let room = Mutex::new(room);
-        Self { origin, since, progress, at_work, stop, attached, is_cancelled, has_begun, room }
+        Self {
+            origin,
+            since,
+            progress: watch::Sender::default(),
+            open_calls: watch::Sender::default(),
+            stop,
+            subscribers: AtomicUsize::new(0),
+            is_cancelled: AtomicBool::new(false),
+            has_begun: AtomicBool::new(false),
+            room: Mutex::new(room),
+        }
     }
 
     /// Takes an event of the run.
-    pub(super) fn take(&self, event: &RunEvent<'_>) {
+    pub(super) fn on_event(&self, event: &RunEvent<'_>) {
         if let RunEvent::Streaming { call, tokens, text } = event {
             // The words of a reply are worth nothing unless a page shows them.
-            if self.at_work.receiver_count() > 0 && self.at_work.borrow().is_due(*call) {
+            if self.open_calls.receiver_count() > 0 && self.open_calls.borrow().is_due(*call) {
                 let words = text.whole_words().into();
-                self.at_work.send_modify(|at_work| at_work.read(*call, *tokens, words));
+                self.open_calls.send_modify(|open| open.set_words(*call, *tokens, words));
             }
             return;
         }
-        self.at_work.send_if_modified(|at_work| at_work.take(event));
+        self.open_calls.send_if_modified(|open| open.on_event(event));
         if let RunEvent::Written(record) = event {
             self.has_begun.store(true, Ordering::SeqCst);
             self.progress.send_modify(|progress| progress.recorded = record.seq + 1);
         }
-        let Some(line) = line(event) else { return };
+        let Some(line) = describe(event) else { return };
         self.progress.send_if_modified(|progress| {
             let has_room = progress.lines.len() < LINES_MAX;
             if has_room {
@@ -162,31 +169,32 @@ impl LiveRun {
         })
     }
 
-    /// Returns the progress of the run for a request that only looks on.
-    pub(super) fn look_on(&self) -> watch::Receiver<RunProgress> {
+    /// Returns the progress of the run for a request that does not keep it alive.
+    pub(super) fn progress(&self) -> watch::Receiver<RunProgress> {
         self.progress.subscribe()
     }
 
     /// Returns the agents that are at work.
-    pub(super) fn at_work(&self) -> watch::Receiver<AtWork> {
-        self.at_work.subscribe()
+    pub(super) fn open_calls(&self) -> watch::Receiver<OpenCalls> {
+        self.open_calls.subscribe()
     }
 
     /// Adds a request that waits for the run.
-    pub(super) fn attach(&self) -> watch::Receiver<RunProgress> {
-        self.attached.fetch_add(1, Ordering::SeqCst);
+    pub(super) fn subscribe(&self) -> watch::Receiver<RunProgress> {
+        self.subscribers.fetch_add(1, Ordering::SeqCst);
         self.progress.subscribe()
     }
 
     /// Takes a request away. Returns whether it was the last one, and none can come back to the run.
-    pub(super) fn detach(&self) -> bool {
-        let is_last = self.attached.fetch_sub(1, Ordering::SeqCst) == 1;
+    pub(super) fn unsubscribe(&self) -> bool {
+        let is_last = self.subscribers.fetch_sub(1, Ordering::SeqCst) == 1;
         is_last && self.origin.keyed.is_none()
     }
 }
 
-/// Returns the line that tells of an event. It has no text of a draft: a client is sent nothing that another agent may still refuse.
-fn line(event: &RunEvent<'_>) -> Option<String> {
+/// Describes an event in a line, if it is part of the story. The line has no text of a draft: a client is sent nothing that another agent
+/// may still refuse.
+fn describe(event: &RunEvent<'_>) -> Option<String> {
     match event {
         RunEvent::Answered { agent, replied, usage, .. } => {
             let what = match replied.call.step {

@@ -1,9 +1,9 @@
 //! Agreement as a model and as tools: a server with OpenAI's interface and that of the Model Context Protocol, where each request is a run.
 //!
 //! ```text
-//!  request ──► http, mcp ──► front ──► intake ──► scheduler of the batch ──► runs on worker threads
-//!                  ▲                     │                                        │
-//!                  └─ progress, answer ◄─ live run ◄───────────── events ─────────┘
+//!  request ──► http, mcp ──► app state ──► dispatcher ──► scheduler of the batch ──► runs on worker threads
+//!                  ▲                           │                                          │
+//!                  └──── progress, answer ◄─ live run ◄────────────── events ─────────────┘
 //! ```
 //!
 //! The input is requests, the rolesets of the command line, and a folder. The output is answers, and in the folder a journal and results
@@ -15,27 +15,25 @@
 mod allowances;
 mod answering;
 mod api_error;
-mod at_work;
-mod attached;
+mod app_state;
 mod caller;
 mod cancelled;
 mod chat_reply;
 mod chat_request;
 mod connection_pool;
+mod dispatcher;
 mod error;
 mod figures;
-mod front;
 mod guard;
 mod health;
 mod http;
-mod intake;
 mod known_run;
 mod listen;
 mod live_run;
 mod mcp;
+mod open_calls;
 mod page;
 mod past_run;
-mod reply_form;
 mod request_body;
 mod requested_run;
 mod response_reply;
@@ -43,14 +41,15 @@ mod response_request;
 mod rules;
 mod run_reply;
 mod runs;
-mod served_column;
+mod served_variant;
 mod server;
 mod service;
 mod shared_room;
 mod submission;
+mod subscription;
 
 pub use error::ServeError;
 pub use guard::{Guard, Tokens};
 pub use health::ask_health;
 pub use rules::ServedRoleset;
-pub use server::{Pruning, ServeRequest, Served, WayIn, prune, serve};
+pub use server::{Pruning, ServeRequest, ServerEnd, WayIn, prune, serve};

@@ -6,7 +6,6 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -14,84 +13,65 @@ use uuid::Uuid;
 
 use super::api_error::ApiError;
 use super::caller::{CALLER_LABEL, Caller};
-use crate::batch::{Column, UnfinishedRun};
+use super::run_reply::RowUsage;
+use crate::batch::{UnfinishedRun, Variant};
 use crate::journal::{Entry, InBatch, Journal, between, read_from};
 use protocol::OutcomeKind;
 use protocol::core::Usage;
 
-/// The name of the records in an error.
+/// The name of the records in an error message.
 pub(super) const RECORDS: &str = "the records of the run";
 
-/// A run that is over.
+/// A run that is over, and its tokens. The server keeps it for its caller.
 #[derive(Clone, Debug)]
 pub(super) struct PastRun {
     pub(super) run: Uuid,
     pub(super) caller: Caller,
+    /// The tokens of all prompts and replies.
+    pub(super) tokens: u64,
+    /// The time of its first record.
+    pub(super) started_at: String,
     /// The time of its last record.
     pub(super) ended_at: String,
 }
 
-/// The parts of a row of results that say whose it is, and when the run ended.
+/// The parts of a row of results that name the caller, the time and the tokens of its run.
 #[derive(Deserialize)]
-struct Owned {
+struct PastRow {
     run: Uuid,
     #[serde(default)]
     meta: HashMap<String, String>,
-    timing: OwnedTimes,
+    #[serde(default)]
+    usage: RowUsage,
+    timing: RowTimes,
 }
 
 #[derive(Deserialize)]
-struct OwnedTimes {
+struct RowTimes {
+    started_at: String,
     ended_at: String,
 }
 
 impl PastRun {
     /// Returns the run of a row of results, if it has a caller. A row that is no result is found by `consensus verify`.
     pub(super) fn of_row(row: &[u8]) -> Option<Self> {
-        let Owned { run, meta, timing } = serde_json::from_slice(row).ok()?;
+        let PastRow { run, meta, usage, timing } = serde_json::from_slice(row).ok()?;
         let caller = Caller::of_label(meta.get(CALLER_LABEL))?;
-        Some(Self { run, caller, ended_at: timing.ended_at })
+        let tokens = usage.prompt.saturating_add(usage.completion);
+        Some(Self { run, caller, tokens, started_at: timing.started_at, ended_at: timing.ended_at })
     }
 
     /// Returns a run without a row of results, if it is one of a batch and has a caller.
     pub(super) fn of_unfinished(run: &UnfinishedRun) -> Option<Self> {
         let meta = &run.spec.cell.as_ref()?.meta;
         let caller = Caller::of_label(meta.get(CALLER_LABEL))?;
-        Some(Self { run: Column::run_of(&run.spec)?, caller, ended_at: run.last_at.clone() })
-    }
-}
-
-/// The runs that were put down before their end and do not go on, each with its caller.
-#[derive(Debug, Default)]
-pub(super) struct InterruptedRuns {
-    callers: HashMap<Uuid, Caller>,
-    /// The rows that were made of their records.
-    rows: HashMap<Uuid, Value>,
-}
-
-impl InterruptedRuns {
-    pub(super) fn new(callers: HashMap<Uuid, Caller>) -> Self {
-        Self { callers, rows: HashMap::new() }
-    }
-
-    /// Adds a run. Returns whether it is new.
-    pub(super) fn add(&mut self, run: Uuid, caller: Caller) -> bool {
-        self.callers.insert(run, caller).is_none()
-    }
-
-    /// Returns whether a run is among them, and is this caller's.
-    pub(super) fn has(&self, run: Uuid, caller: Caller) -> bool {
-        self.callers.get(&run) == Some(&caller)
-    }
-
-    /// Returns the row of a run, if it was made before.
-    pub(super) fn row(&self, run: Uuid) -> Option<Value> {
-        self.rows.get(&run).cloned()
-    }
-
-    /// Keeps the row of a run.
-    pub(super) fn keep_row(&mut self, run: Uuid, row: Value) {
-        self.rows.insert(run, row);
+        Some(Self {
+            run: Variant::run_of(&run.spec)?,
+            caller,
+            tokens: run.tokens,
+            started_at: run.began_at.clone(),
+            ended_at: run.last_at.clone(),
+        })
     }
 }
 
@@ -104,8 +84,10 @@ pub(super) fn journal_of(lines: &[u8]) -> Result<Journal, ApiError> {
 /// records alone. The protocol does not run again for it, since a fault of it may have broken the run.
 pub(super) fn row_of_records(lines: &[u8]) -> Result<Value, ApiError> {
     let Journal { records, head, .. } = journal_of(lines)?;
-    let (mut usage, mut calls) = (Usage::default(), 0_u64);
-    let (mut roleset, mut cell): (String, Option<InBatch>) = (String::new(), None);
+    let mut usage = Usage::default();
+    let mut calls = 0_u64;
+    let mut roleset = String::new();
+    let mut cell: Option<InBatch> = None;
     for record in &records {
         match &record.event {
             Entry::Opened(opened) => {
@@ -130,7 +112,7 @@ pub(super) fn row_of_records(lines: &[u8]) -> Result<Value, ApiError> {
         return Err(ApiError::internal(&"a journal has no record"));
     };
     let InBatch { task, model, .. } = cell.ok_or_else(|| ApiError::internal(&"a run has no task"))?;
-    let total = between(&first.at, &last.at);
+    let total_ms = u64::try_from(between(&first.at, &last.at).as_millis()).unwrap_or(u64::MAX);
     Ok(json!({
         "run": first.run,
         "task": task,
@@ -143,11 +125,7 @@ pub(super) fn row_of_records(lines: &[u8]) -> Result<Value, ApiError> {
             "completion": usage.completion,
             "calls": calls,
         },
-        "timing": {"started_at": first.at, "ended_at": last.at, "total_ms": milliseconds(total)},
+        "timing": {"started_at": first.at, "ended_at": last.at, "total_ms": total_ms},
         "journal_head": head,
     }))
-}
-
-fn milliseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

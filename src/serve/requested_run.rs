@@ -36,14 +36,13 @@ const SEEDS: i64 = 1 << 52;
 /// The most choices of an answer.
 const CHOICES_MAX: usize = 1000;
 
-/// A task, and how it is to be answered.
+/// What a request asks for, before its roleset and its models are known.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RequestedRun {
     /// The name of the model: a roleset, and where it says so its model.
     pub(super) model: String,
     /// Whether the task is to review a change.
     pub(super) is_review: bool,
-    /// The task.
     pub(super) prompt: String,
     /// The data of the task.
     pub(super) documents: Vec<Document>,
@@ -57,7 +56,6 @@ pub(super) struct RequestedRun {
     pub(super) limits: Limits,
     /// The schema of the answer, if the caller gives one.
     pub(super) schema: Option<AnswerSchema>,
-    /// The seed.
     pub(super) seed: Option<u64>,
     /// The most tokens of one reply.
     pub(super) reply_tokens: Option<u32>,
@@ -148,12 +146,13 @@ pub(super) enum Speaker {
 #[serde(untagged, expecting = "expected a text or a list of parts")]
 pub(super) enum GivenContent {
     Whole(String),
-    Parts(Vec<Part>),
+    Parts(Vec<ContentPart>),
 }
 
 /// A part of a message.
 #[derive(Deserialize, ToSchema)]
-pub(super) struct Part {
+#[schema(as = Part)]
+pub(super) struct ContentPart {
     /// The type of the part: `text`, `input_text`, `output_text` or `refusal`.
     #[serde(rename = "type")]
     kind: String,
@@ -164,28 +163,36 @@ pub(super) struct Part {
 }
 
 /// A message of a conversation.
-pub(super) struct Spoken {
+pub(super) struct SpokenMessage {
     pub(super) role: Speaker,
     pub(super) text: String,
 }
 
-/// The wishes that requests of each form have.
-pub(super) struct Wishes<'a> {
+/// The settings that requests of each form have.
+pub(super) struct RunSettings<'a> {
     pub(super) model: String,
     pub(super) seed: Option<i64>,
-    /// The most tokens of one reply, and the name of its field.
-    pub(super) reply_tokens: (Option<u32>, &'a str),
-    /// The form of the answer, and the name of its field.
-    pub(super) format: (Option<AnswerFormat>, &'a str),
+    /// The most tokens of one reply.
+    pub(super) reply_tokens: Option<u32>,
+    /// The name of the field with the most tokens.
+    pub(super) tokens_field: &'a str,
+    /// The form of the answer.
+    pub(super) format: Option<AnswerFormat>,
+    /// The name of the field with the form.
+    pub(super) format_field: &'a str,
     pub(super) tools: Option<Vec<IgnoredAny>>,
     pub(super) extension: Option<Extension>,
 }
 
 impl RequestedRun {
-    /// Makes a run of a conversation, whose field has this name, and of wishes.
-    pub(super) fn new(wishes: Wishes<'_>, said: Vec<Spoken>, field: &str) -> Result<Self, ApiError> {
-        let Wishes { model, seed, reply_tokens: (reply_tokens, tokens_field), format, tools, extension } =
-            wishes;
+    /// Makes a run of settings and of a conversation, whose field in the request has this name.
+    pub(super) fn new(
+        settings: RunSettings<'_>,
+        messages: Vec<SpokenMessage>,
+        field: &str,
+    ) -> Result<Self, ApiError> {
+        let RunSettings { model, seed, reply_tokens, tokens_field, format, format_field, tools, extension } =
+            settings;
         require_name(&model, "model")?;
         if tools.is_some_and(|tools| !tools.is_empty()) {
             return Err(ApiError::field("tools", TOOLS));
@@ -193,20 +200,19 @@ impl RequestedRun {
         if reply_tokens == Some(0) {
             return Err(ApiError::field(tokens_field, "a reply of no tokens is no reply"));
         }
-        let (format, format_field) = format;
         let kind = format.as_ref().and_then(AnswerFormat::kind);
         let Extension { choices, canonical: asked_kind, on_disagreement, min_confidence, budget } =
             extension.unwrap_or_default();
-        let share = |value| {
-            BasisPoints::exactly(value).map_err(|why| ApiError::field("consensus.min_confidence", why))
-        };
         if choices.as_ref().is_some_and(Vec::is_empty) {
             return Err(ApiError::field("consensus.choices", "name the choices, or leave the field out"));
         }
         let canonical = canonical(kind, format_field, choices.unwrap_or_default(), asked_kind)?;
         let schema = format.map(|format| format.schema(format_field)).transpose()?.flatten();
-        let (prompt, documents) = conversation(said, field)?;
+        let (prompt, documents) = split_conversation(messages, field)?;
         let seed = seed.map(|seed| seed.rem_euclid(SEEDS).unsigned_abs());
+        let min_confidence = min_confidence.map(BasisPoints::exactly).transpose();
+        let min_confidence =
+            min_confidence.map_err(|why| ApiError::field("consensus.min_confidence", why))?;
         Ok(Self {
             model,
             is_review: false,
@@ -214,7 +220,7 @@ impl RequestedRun {
             documents,
             canonical,
             on_disagreement,
-            min_confidence: min_confidence.map(share).transpose()?,
+            min_confidence,
             limits: budget.unwrap_or_default().limits()?,
             schema,
             seed,
@@ -247,10 +253,14 @@ impl RequestedRun {
             json!(reply_tokens),
         ];
         of.extend(schema.as_ref().map(|schema| json!(schema)));
-        of.extend(is_review.then(|| json!("review")));
+        if *is_review {
+            of.push(json!("review"));
+        }
         of.extend(on_disagreement.map(|answer| json!(["on_disagreement", answer])));
         of.extend(min_confidence.map(|least| json!(["min_confidence", least])));
-        of.extend((*limits != Limits::default()).then(|| json!(["limits", limits])));
+        if *limits != Limits::default() {
+            of.push(json!(["limits", limits]));
+        }
         Digest::new(json!(of).to_string().as_bytes())
     }
 }
@@ -259,10 +269,11 @@ impl GivenBudget {
     /// Returns the budget as limits of a run.
     fn limits(self) -> Result<Limits, ApiError> {
         let Self { tokens, usd } = self;
-        let why = "a cost is a number of US dollars from 0 to 1e9";
-        let micro = |usd: f64| micro_usd(usd).ok_or_else(|| ApiError::field("consensus.budget.usd", why));
-        let cost = usd.map(micro);
-        let cost_micro_usd_max = cost.transpose()?;
+        let cost_micro_usd_max = usd.and_then(micro_usd);
+        if usd.is_some() && cost_micro_usd_max.is_none() {
+            let why = "a cost is a number of US dollars from 0 to 1e9";
+            return Err(ApiError::field("consensus.budget.usd", why));
+        }
         Ok(Limits { tokens_total_max: tokens, cost_micro_usd_max, deadline_ms: None })
     }
 }
@@ -277,7 +288,7 @@ impl AnswerFormat {
     }
 
     /// Returns the format as a response repeats it.
-    pub(super) fn repeated(&self) -> Value {
+    pub(super) fn to_json(&self) -> Value {
         match self {
             Self::Text => json!({"type": "text"}),
             Self::JsonObject => json!({"type": "json_object"}),
@@ -323,20 +334,21 @@ pub(super) fn read_body<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError>
 }
 
 /// Returns the text of the content of a field.
-pub(super) fn text(content: Option<GivenContent>, field: &str) -> Result<String, ApiError> {
+pub(super) fn read_text(content: Option<GivenContent>, field: &str) -> Result<String, ApiError> {
     let parts = match content {
         None => return Ok(String::new()),
         Some(GivenContent::Whole(text)) => return Ok(text),
         Some(GivenContent::Parts(parts)) => parts,
     };
-    let text = |Part { kind, text, refusal }: Part| match kind.as_str() {
-        "text" | "input_text" | "output_text" | "refusal" => Ok(text.or(refusal).unwrap_or_default()),
-        _ => {
+    let mut texts = Vec::new();
+    for ContentPart { kind, text, refusal } in parts {
+        if !["text", "input_text", "output_text", "refusal"].contains(&kind.as_str()) {
             let why = format!("a part of the type `{}` cannot be read; send text", escape::excerpt(&kind));
-            Err(ApiError::field(field, why))
+            return Err(ApiError::field(field, why));
         }
-    };
-    parts.into_iter().map(text).collect::<Result<Vec<String>, ApiError>>().map(|texts| texts.join("\n"))
+        texts.push(text.or(refusal).unwrap_or_default());
+    }
+    Ok(texts.join("\n"))
 }
 
 /// Returns the rule for which differences between texts do not count, if the request has one.
@@ -361,47 +373,53 @@ pub(super) fn canonical_of(
     canonical: Option<CanonicalKind>,
     of: &str,
 ) -> Result<Option<CanonicalRule>, ApiError> {
-    let wrong = |why: String| Err(ApiError::field(&format!("{of}choices"), why));
-    let is_twice =
-        |(at, choice): (usize, &String)| choices[..at].contains(choice) || choice.trim().is_empty();
-    if choices.len() > CHOICES_MAX || choices.iter().enumerate().any(is_twice) {
-        return wrong(format!("the choices are {CHOICES_MAX} different texts at most, none of them empty"));
+    let field = format!("{of}choices");
+    if choices.len() > CHOICES_MAX
+        || choices
+            .iter()
+            .enumerate()
+            .any(|(at, choice)| choices[..at].contains(choice) || choice.trim().is_empty())
+    {
+        let why = format!("the choices are {CHOICES_MAX} different texts at most, none of them empty");
+        return Err(ApiError::field(&field, why));
     }
-    match (canonical, choices.is_empty()) {
+    let why = match (canonical, choices.is_empty()) {
         (None | Some(CanonicalKind::Choice), false) => {
-            Ok(Some(CanonicalRule { kind: CanonicalKind::Choice, choices, decimal: None }))
+            return Ok(Some(CanonicalRule { kind: CanonicalKind::Choice, choices, decimal: None }));
         }
-        (Some(CanonicalKind::Choice), true) => wrong("an answer of kind `choice` needs `choices`".to_owned()),
-        (Some(_), false) => wrong("leave the kind of the answer out when you give `choices`".to_owned()),
-        (canonical, true) => Ok(canonical.map(Into::into)),
-    }
+        (Some(CanonicalKind::Choice), true) => "an answer of kind `choice` needs `choices`",
+        (Some(_), false) => "leave the kind of the answer out when you give `choices`",
+        (canonical, true) => return Ok(canonical.map(Into::into)),
+    };
+    Err(ApiError::field(&field, why))
 }
 
 /// Returns the task of a conversation, and its data.
-fn conversation(mut said: Vec<Spoken>, field: &str) -> Result<(String, Vec<Document>), ApiError> {
-    let Some(Spoken { role: Speaker::User, text: prompt }) = said.pop() else {
+fn split_conversation(
+    mut messages: Vec<SpokenMessage>,
+    field: &str,
+) -> Result<(String, Vec<Document>), ApiError> {
+    let Some(SpokenMessage { role: Speaker::User, text: prompt }) = messages.pop() else {
         return Err(ApiError::field(field, "the last message is to be the user's, which is the task"));
     };
     if prompt.trim().is_empty() {
         return Err(ApiError::field(field, "the last message of the user is empty"));
     }
-    let is_general = |said: &&Spoken| matches!(said.role, Speaker::System | Speaker::Developer);
-    let general: Vec<&str> = said.iter().filter(is_general).map(|said| said.text.as_str()).collect();
-    let earlier = said.iter().filter(|said| !is_general(said));
-    let earlier: Vec<String> =
-        earlier.map(|Spoken { role, text }| format!("{}: {text}", speaker(*role))).collect();
-    let document =
-        |name: &str, text: String| Document { name: name.to_owned(), text: text.into(), redacted: false };
-    let parts = [(SYSTEM, general.join("\n\n")), (CONVERSATION, earlier.join("\n\n"))];
-    let documents = parts.into_iter().filter(|(_, text)| !text.trim().is_empty());
-    Ok((prompt, documents.map(|(name, text)| document(name, text)).collect()))
-}
-
-fn speaker(role: Speaker) -> &'static str {
-    match role {
-        Speaker::System | Speaker::Developer => "Application",
-        Speaker::User => "User",
-        Speaker::Assistant => "Assistant",
-        Speaker::Tool | Speaker::Function => "Tool",
+    let (mut general, mut earlier) = (Vec::new(), Vec::new());
+    for SpokenMessage { role, text } in messages {
+        match role {
+            Speaker::System | Speaker::Developer => general.push(text),
+            Speaker::User => earlier.push(format!("User: {text}")),
+            Speaker::Assistant => earlier.push(format!("Assistant: {text}")),
+            Speaker::Tool | Speaker::Function => earlier.push(format!("Tool: {text}")),
+        }
     }
+    let mut documents = Vec::new();
+    for (name, texts) in [(SYSTEM, general), (CONVERSATION, earlier)] {
+        let text = texts.join("\n\n");
+        if !text.trim().is_empty() {
+            documents.push(Document { name: name.to_owned(), text: text.into(), redacted: false });
+        }
+    }
+    Ok((prompt, documents))
 }

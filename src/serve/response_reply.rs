@@ -10,8 +10,7 @@ use utoipa::ToSchema;
 
 use super::api_error::ApiError;
 use super::chat_reply::ReasoningTokens;
-use super::reply_form::ReplyForm;
-use super::run_reply::{RunReply, TokenUse};
+use super::run_reply::{ReplyForm, RunReply, TokenUse};
 
 /// A response.
 #[derive(Serialize, ToSchema)]
@@ -143,7 +142,7 @@ impl ResponseForm {
     }
 
     /// Returns the response at its end.
-    fn ended(&self, reply: &RunReply, output: Vec<Value>) -> Value {
+    fn response_at_end(&self, reply: &RunReply, output: Vec<Value>) -> Value {
         let RunReply { is_cut, usage, findings, .. } = reply;
         let status = if *is_cut { "incomplete" } else { "completed" };
         json!(WholeResponse {
@@ -155,7 +154,7 @@ impl ResponseForm {
     }
 
     fn reasoning(&self) -> Value {
-        let summary: Vec<Value> = (!self.story.is_empty()).then(|| self.summary()).into_iter().collect();
+        let summary = if self.story.is_empty() { Vec::new() } else { vec![self.summary()] };
         json!({"id": format!("rs_{}", self.run), "type": "reasoning", "summary": summary})
     }
 
@@ -176,8 +175,8 @@ impl ResponseForm {
         let (id, part) = (item["id"].clone(), self.summary());
         let at = json!({"item_id": id, "output_index": 0, "summary_index": 0});
         vec![
-            self.next("response.reasoning_summary_text.done", with(&at, "text", json!(story))),
-            self.next("response.reasoning_summary_part.done", with(&at, "part", part)),
+            self.next("response.reasoning_summary_text.done", with_field(&at, "text", json!(story))),
+            self.next("response.reasoning_summary_part.done", with_field(&at, "part", part)),
             self.next("response.output_item.done", json!({"output_index": 0, "item": item})),
         ]
     }
@@ -192,37 +191,43 @@ impl ResponseForm {
         let mut empty = part.clone();
         empty[field] = json!("");
         let at = json!({"item_id": format!("msg_{}", self.run), "output_index": 1, "content_index": number});
-        let is_text = field == "text";
-        let with_logprobs = |value: Value| if is_text { with(&value, "logprobs", json!([])) } else { value };
-        let delta = with_logprobs(with(&at, "delta", text.clone()));
-        let done = with_logprobs(with(&at, field, text));
+        let mut delta = with_field(&at, "delta", text.clone());
+        let mut done = with_field(&at, field, text);
+        if field == "text" {
+            delta["logprobs"] = json!([]);
+            done["logprobs"] = json!([]);
+        }
         vec![
-            self.next("response.content_part.added", with(&at, "part", empty)),
+            self.next("response.content_part.added", with_field(&at, "part", empty)),
             self.next(&format!("{kind}.delta"), delta),
             self.next(&format!("{kind}.done"), done),
-            self.next("response.content_part.done", with(&at, "part", part.clone())),
+            self.next("response.content_part.done", with_field(&at, "part", part.clone())),
         ]
     }
 }
 
 /// Returns an object with one more field.
-fn with(object: &Value, name: &str, value: Value) -> Value {
+fn with_field(object: &Value, name: &str, value: Value) -> Value {
     let mut object = object.clone();
     object[name] = value;
     object
 }
 
 /// Returns the parts of the message of an answer.
-fn parts(reply: &RunReply) -> Vec<Value> {
-    let text =
-        |text: &String| json!({"type": "output_text", "text": text, "annotations": [], "logprobs": []});
-    let refusal = |refusal: &String| json!({"type": "refusal", "refusal": refusal});
-    reply.content.iter().map(text).chain(reply.refusal.iter().map(refusal)).collect()
+fn message_parts(reply: &RunReply) -> Vec<Value> {
+    let mut parts = Vec::new();
+    if let Some(text) = &reply.content {
+        parts.push(json!({"type": "output_text", "text": text, "annotations": [], "logprobs": []}));
+    }
+    if let Some(refusal) = &reply.refusal {
+        parts.push(json!({"type": "refusal", "refusal": refusal}));
+    }
+    parts
 }
 
 impl ReplyForm for ResponseForm {
     fn whole(&self, reply: &RunReply) -> Value {
-        self.ended(reply, vec![self.message(reply, "completed", &parts(reply))])
+        self.response_at_end(reply, vec![self.message(reply, "completed", &message_parts(reply))])
     }
 
     fn begin(&mut self) -> Vec<Value> {
@@ -248,7 +253,7 @@ impl ReplyForm for ResponseForm {
 
     fn end(&mut self, reply: &RunReply) -> Vec<Value> {
         let mut events = self.end_of_story();
-        let parts = parts(reply);
+        let parts = message_parts(reply);
         let begun = self.message(reply, "in_progress", &[]);
         events.push(self.next("response.output_item.added", json!({"output_index": 1, "item": begun})));
         for (number, part) in parts.iter().enumerate() {
@@ -256,13 +261,13 @@ impl ReplyForm for ResponseForm {
         }
         let message = self.message(reply, "completed", &parts);
         events.push(self.next("response.output_item.done", json!({"output_index": 1, "item": message})));
-        let response = self.ended(reply, vec![self.reasoning(), message]);
+        let response = self.response_at_end(reply, vec![self.reasoning(), message]);
         let kind = if reply.is_cut { "response.incomplete" } else { "response.completed" };
         events.push(self.next(kind, json!({"response": response})));
         events
     }
 
-    fn failed(&mut self, why: &ApiError) -> Vec<Value> {
+    fn fail(&mut self, why: &ApiError) -> Vec<Value> {
         let mut events = self.end_of_story();
         let error = json!({"code": "server_error", "message": why.to_string()});
         let output = vec![self.reasoning()];

@@ -12,7 +12,8 @@ use utoipa::ToSchema;
 
 use super::api_error::ApiError;
 use super::requested_run::{
-    AnswerFormat, Extension, GivenContent, RequestedRun, Speaker, Spoken, Wishes, read_body, text,
+    AnswerFormat, Extension, GivenContent, RequestedRun, RunSettings, Speaker, SpokenMessage, read_body,
+    read_text,
 };
 
 /// The most pairs of metadata.
@@ -32,12 +33,12 @@ pub(super) struct ResponseRequest {
     #[schema(example = "consensus/vote_number")]
     model: String,
     /// The conversation. The last message is the user's, and is the task.
-    input: Input,
+    input: ResponseInput,
     /// General instructions, which the agents read as data.
     #[serde(default)]
-    instructions: Option<String>,
+    pub(super) instructions: Option<String>,
     #[serde(default)]
-    stream: Option<bool>,
+    pub(super) stream: Option<bool>,
     /// The most tokens of one reply of an agent.
     #[serde(default)]
     max_output_tokens: Option<u32>,
@@ -62,7 +63,7 @@ pub(super) struct ResponseRequest {
     seed: Option<i64>,
     /// Words of the caller's own, which the answer repeats: at most 16, with names of 64 characters and values of 512.
     #[serde(default)]
-    metadata: Option<BTreeMap<String, String>>,
+    pub(super) metadata: Option<BTreeMap<String, String>>,
     #[serde(default)]
     consensus: Option<Extension>,
 }
@@ -70,14 +71,16 @@ pub(super) struct ResponseRequest {
 /// The conversation.
 #[derive(Deserialize, ToSchema)]
 #[serde(untagged, expecting = "expected a text or a list of messages")]
-enum Input {
+#[schema(as = Input)]
+enum ResponseInput {
     Text(String),
-    Items(Vec<Item>),
+    Items(Vec<InputItem>),
 }
 
 /// A part of the conversation.
 #[derive(Deserialize, ToSchema)]
-struct Item {
+#[schema(as = Item)]
+struct InputItem {
     /// The type of the item: `message`, which need not be said, or `reasoning`, which is passed over.
     #[serde(default, rename = "type")]
     kind: Option<String>,
@@ -94,22 +97,10 @@ struct TextWishes {
     format: Option<AnswerFormat>,
 }
 
-/// A run that is asked for, and what its answer repeats.
-#[derive(Debug)]
-pub(super) struct AskedResponse {
-    pub(super) run: RequestedRun,
-    /// Whether the answer is sent as a stream.
-    pub(super) stream: bool,
-    pub(super) instructions: Option<String>,
-    pub(super) metadata: BTreeMap<String, String>,
-    /// The format of the answer.
-    pub(super) format: Value,
-}
-
-impl AskedResponse {
+impl ResponseRequest {
     /// Reads the body of a request.
-    pub(super) fn parse(body: &[u8]) -> Result<Self, ApiError> {
-        let body: ResponseRequest = read_body(body)?;
+    pub(super) fn read(body: &[u8]) -> Result<Self, ApiError> {
+        let body: Self = read_body(body)?;
         let why = "the server keeps no conversations; send all that was said before as `input`";
         if body.previous_response_id.is_some() {
             return Err(ApiError::field("previous_response_id", why));
@@ -121,54 +112,64 @@ impl AskedResponse {
             let why = "send an `Idempotency-Key` in place of it: the same request finds its run again";
             return Err(ApiError::field("background", why));
         }
-        let mut said = Vec::new();
-        said.extend(body.instructions.clone().map(|text| Spoken { role: Speaker::System, text }));
-        match body.input {
-            Input::Text(text) => said.push(Spoken { role: Speaker::User, text }),
-            Input::Items(items) => {
+        Ok(body)
+    }
+
+    /// Returns the format of the answer, as the answer repeats it.
+    pub(super) fn format(&self) -> Value {
+        let format = self.text.as_ref().and_then(|text| text.format.as_ref());
+        format.unwrap_or(&AnswerFormat::Text).to_json()
+    }
+
+    /// Returns the run that the request asks for.
+    pub(super) fn into_run(self) -> Result<RequestedRun, ApiError> {
+        let mut messages = Vec::new();
+        if let Some(text) = self.instructions {
+            messages.push(SpokenMessage { role: Speaker::System, text });
+        }
+        match self.input {
+            ResponseInput::Text(text) => messages.push(SpokenMessage { role: Speaker::User, text }),
+            ResponseInput::Items(items) => {
                 for (at, item) in items.into_iter().enumerate() {
-                    said.extend(item_said(item, at)?);
+                    messages.extend(read_item(item, at)?);
                 }
             }
         }
-        let format = body.text.and_then(|wishes| wishes.format);
-        let repeated = format.as_ref().unwrap_or(&AnswerFormat::Text).repeated();
-        let wishes = Wishes {
-            model: body.model,
-            seed: body.seed,
-            reply_tokens: (body.max_output_tokens, "max_output_tokens"),
-            format: (format, "text.format"),
-            tools: body.tools,
-            extension: body.consensus,
+        let settings = RunSettings {
+            model: self.model,
+            seed: self.seed,
+            reply_tokens: self.max_output_tokens,
+            tokens_field: "max_output_tokens",
+            format: self.text.and_then(|text| text.format),
+            format_field: "text.format",
+            tools: self.tools,
+            extension: self.consensus,
         };
-        Ok(Self {
-            run: RequestedRun::new(wishes, said, "input")?,
-            stream: body.stream.unwrap_or_default(),
-            instructions: body.instructions,
-            metadata: bounded(body.metadata.unwrap_or_default())?,
-            format: repeated,
-        })
+        let run = RequestedRun::new(settings, messages, "input")?;
+        require_small(&self.metadata.unwrap_or_default())?;
+        Ok(run)
     }
 }
 
 /// Refuses metadata beyond OpenAI's own limits.
-fn bounded(metadata: BTreeMap<String, String>) -> Result<BTreeMap<String, String>, ApiError> {
-    let fits = |(name, value): (&String, &String)| {
-        name.chars().count() <= METADATA_NAME_MAX && value.chars().count() <= METADATA_VALUE_MAX
-    };
-    if metadata.len() <= METADATA_MAX && metadata.iter().all(fits) {
-        return Ok(metadata);
+fn require_small(metadata: &BTreeMap<String, String>) -> Result<(), ApiError> {
+    let has_long_pair = metadata.iter().any(|(name, value)| {
+        name.chars().count() > METADATA_NAME_MAX || value.chars().count() > METADATA_VALUE_MAX
+    });
+    if metadata.len() > METADATA_MAX || has_long_pair {
+        let why = "at most 16 pairs are kept, with names of 64 characters and values of 512";
+        return Err(ApiError::field("metadata", why));
     }
-    let why = "at most 16 pairs are kept, with names of 64 characters and values of 512";
-    Err(ApiError::field("metadata", why))
+    Ok(())
 }
 
 /// Returns the message of an item, if it is one.
-fn item_said(Item { kind, role, content }: Item, at: usize) -> Result<Option<Spoken>, ApiError> {
+fn read_item(item: InputItem, at: usize) -> Result<Option<SpokenMessage>, ApiError> {
+    let InputItem { kind, role, content } = item;
     match (kind.as_deref().unwrap_or("message"), role) {
         ("message", Some(role)) => {
-            let text = text(content, &format!("input[{at}].content"))?;
-            Ok(Some(Spoken { role, text }))
+            let text = read_text(content, &format!("input[{at}].content"))?;
+            Ok(Some(SpokenMessage { role, text }))
         }
         ("message", None) => Err(ApiError::field(&format!("input[{at}].role"), "a message says whose it is")),
         ("reasoning", _) => Ok(None),
@@ -185,6 +186,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::serve::chat_request::ChatCompletionRequest;
+
+    fn parse(body: &Value) -> Result<RequestedRun, ApiError> {
+        ResponseRequest::read(body.to_string().as_bytes())?.into_run()
+    }
 
     /// One conversation in the form of chats and in that of responses has one digest.
     #[test]
@@ -201,9 +207,9 @@ mod tests {
             {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hi"}]},
             {"role": "user", "content": [{"type": "input_text", "text": "2+2?"}]},
         ]});
-        let chat = crate::serve::chat_request::AskedChat::parse(chat.to_string().as_bytes()).unwrap();
-        let response = AskedResponse::parse(response.to_string().as_bytes()).unwrap();
-        assert_eq!(chat.run.digest(), response.run.digest());
+        let chat = ChatCompletionRequest::read(chat.to_string().as_bytes()).unwrap();
+        let response = parse(&response).unwrap();
+        assert_eq!(chat.into_run().unwrap().digest(), response.digest());
     }
 
     #[test]
@@ -223,11 +229,11 @@ mod tests {
         ] {
             let mut body = json!({"model": "m", "input": "2+2?"});
             body[field] = value;
-            let why = json!(AskedResponse::parse(body.to_string().as_bytes()).expect_err(field).body());
+            let why = json!(parse(&body).expect_err(field).body());
             assert_eq!(why["error"]["param"], field, "{why}");
         }
         let image = json!({"model": "m", "input": [{"type": "function_call_output", "call_id": "1"}]});
-        let why = json!(AskedResponse::parse(image.to_string().as_bytes()).unwrap_err().body());
+        let why = json!(parse(&image).unwrap_err().body());
         assert_eq!(why["error"]["param"], "input[0].type", "{why}");
     }
 }

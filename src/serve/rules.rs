@@ -1,6 +1,10 @@
 //! The rules of a server, which do not change while it runs.
+//!
+//! The name of a model is that of a roleset, and behind `@` it may name the model on which the roleset runs.
 
+use super::api_error::ApiError;
 use super::guard::Guard;
+use protocol::text::escape;
 
 /// The beginning of the name of each model.
 pub(super) const PREFIX: &str = "consensus/";
@@ -8,7 +12,6 @@ pub(super) const PREFIX: &str = "consensus/";
 /// A roleset that is served.
 #[derive(Clone, Debug)]
 pub struct ServedRoleset {
-    /// The name.
     pub name: String,
     /// The description, by its author.
     pub description: String,
@@ -34,5 +37,29 @@ impl ServerRules {
     /// Returns the names of the models, each with its roleset.
     pub(super) fn models(&self) -> impl Iterator<Item = (String, &ServedRoleset)> {
         self.rolesets(false).map(|served| (format!("{PREFIX}{}", served.name), served))
+    }
+
+    /// Refuses the name of a roleset that is not served for this purpose.
+    pub(super) fn require_served(&self, name: &str, is_review: bool) -> Result<(), ApiError> {
+        let (roleset, _) = split_name(name);
+        if self.rolesets(is_review).any(|served| served.name == roleset) {
+            return Ok(());
+        }
+        let name = escape::excerpt(name);
+        let why = if is_review {
+            format!("there is no roleset `{name}` of reviewers")
+        } else {
+            format!("there is no model `{name}`; GET /v1/models lists all")
+        };
+        Err(ApiError::unknown("model_not_found", why))
+    }
+}
+
+/// Returns the roleset and the model that a name stands for.
+pub(super) fn split_name(name: &str) -> (&str, Option<&str>) {
+    let name = name.strip_prefix(PREFIX).unwrap_or(name);
+    match name.split_once('@') {
+        Some((roleset, model)) => (roleset, Some(model)),
+        None => (name, None),
     }
 }

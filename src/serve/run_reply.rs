@@ -1,8 +1,9 @@
-//! The answer of a run, before it has the form of an interface.
+//! The answer of a run, before it has the form of an interface, and what each form can do with it.
 //!
 //! The input is the line of results of a run. The output is its text, or the reason for its absence, its usage, and this program's own
 //! findings. A run without agreement is an answer too: its content is the text that leads, if one does, and the reason is its refusal.
 
+use axum::response::sse::Event;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -16,20 +17,15 @@ struct ReplyFields {
     outcome: OutcomeKind,
     reason: Option<String>,
     text: Option<String>,
-    blind_vote: BlindVote,
-    usage: Used,
+    usage: RowUsage,
 }
 
-#[derive(Deserialize)]
-struct BlindVote {
-    text: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Used {
-    prompt: u64,
+/// The usage in a line of results.
+#[derive(Default, Deserialize)]
+pub(super) struct RowUsage {
+    pub(super) prompt: u64,
     cached: u64,
-    completion: u64,
+    pub(super) completion: u64,
     calls: u64,
 }
 
@@ -74,22 +70,25 @@ impl RunReply {
     /// Makes the answer of a run from its line of results.
     pub(super) fn new(has_key: bool, row: &Value) -> Result<Self, ApiError> {
         let fields = ReplyFields::deserialize(row).map_err(|why| ApiError::internal(&why))?;
-        let ReplyFields { outcome, reason, text, blind_vote, usage } = fields;
-        let reason = reason.unwrap_or_else(|| "the run ended without agreement".to_owned());
-        let reason = match loss(row).filter(|_| outcome == OutcomeKind::NoAgreement) {
-            Some(loss) => format!("{reason}; {loss}"),
-            None => reason,
-        };
+        let ReplyFields { outcome, reason, text, usage } = fields;
+        let mut reason = reason.unwrap_or_else(|| "the run ended without agreement".to_owned());
+        if outcome == OutcomeKind::NoAgreement
+            && let Some(loss) = find_loss(row)
+        {
+            reason = format!("{reason}; {loss}");
+        }
         let (content, refusal) = match outcome {
             OutcomeKind::Agreed => (text, None),
             OutcomeKind::Budget if usage.calls == 0 => return Err(ApiError::bad("budget", reason)),
             // The vote over blind drafts is the best that the run has.
-            OutcomeKind::NoAgreement | OutcomeKind::Budget => (blind_vote.text, Some(reason)),
+            OutcomeKind::NoAgreement | OutcomeKind::Budget => {
+                (row["blind_vote"]["text"].as_str().map(str::to_owned), Some(reason))
+            }
             OutcomeKind::Abstained | OutcomeKind::Vetoed => (None, Some(reason)),
             OutcomeKind::Failed => return Err(ApiError::provider(&reason, usage.calls == 0)),
             OutcomeKind::Interrupted => return Err(ApiError::put_down(has_key)),
         };
-        let said = content.as_ref().map_or(0, |text| Usage::estimate(0, text.len()).completion);
+        let of_text = content.as_ref().map_or(0, |text| Usage::estimate(0, text.len()).completion);
         let findings = FINDINGS.iter().map(|name| ((*name).to_owned(), row[name].clone())).collect();
         Ok(Self {
             content,
@@ -99,15 +98,39 @@ impl RunReply {
                 prompt: usage.prompt,
                 cached: usage.cached,
                 completion: usage.completion,
-                reasoning: usage.completion.saturating_sub(said),
+                reasoning: usage.completion.saturating_sub(of_text),
             },
             findings: Value::Object(findings),
         })
     }
 }
 
+/// A form in which an answer is sent.
+pub(super) trait ReplyForm: Send {
+    /// Returns the whole answer.
+    fn whole(&self, reply: &RunReply) -> Value;
+
+    /// Returns the events that begin a stream, before the run has said anything.
+    fn begin(&mut self) -> Vec<Value>;
+
+    /// Returns the events for a line of the run's story.
+    fn progress(&mut self, line: &str) -> Vec<Value>;
+
+    /// Returns the events for an answer, and those that end the stream.
+    fn end(&mut self, reply: &RunReply) -> Vec<Value>;
+
+    /// Returns the events for a failure after the beginning of the stream.
+    fn fail(&mut self, why: &ApiError) -> Vec<Value>;
+
+    /// Returns an event as it is sent.
+    fn event(&self, value: &Value) -> Event;
+
+    /// Returns the event that ends every stream of this form, if there is one.
+    fn last(&self) -> Option<Event>;
+}
+
 /// Returns why the last sample of a vote was no vote, or else the first loss of the run, if there is any.
-fn loss(row: &Value) -> Option<&str> {
+fn find_loss(row: &Value) -> Option<&str> {
     let samples = row["vote"]["samples"].as_array().into_iter().flatten();
     let no_vote = samples.filter_map(|sample| sample["no_vote"].as_str()).next_back();
     no_vote.or(row["degraded"][0]["detail"].as_str())
@@ -136,15 +159,15 @@ mod tests {
     /// A veto has a reason and no content.
     #[test]
     fn no_agreement_is_answered_with_reason() {
-        let said = |row: &Value| RunReply::new(false, row).map(|reply| (reply.content, reply.refusal));
-        let leads = said(&row("no_agreement", None, Some("five"), 4)).unwrap();
+        let reply_to = |row: &Value| RunReply::new(false, row).map(|reply| (reply.content, reply.refusal));
+        let leads = reply_to(&row("no_agreement", None, Some("five"), 4)).unwrap();
         assert_eq!(leads, (Some("five".to_owned()), Some("why".to_owned())));
-        let vetoed = said(&row("vetoed", None, Some("five"), 4)).unwrap();
+        let vetoed = reply_to(&row("vetoed", None, Some("five"), 4)).unwrap();
         assert_eq!(vetoed, (None, Some("why".to_owned())));
-        assert!(said(&row("failed", None, None, 0)).is_err());
+        assert!(reply_to(&row("failed", None, None, 0)).is_err());
         let mut void = row("no_agreement", None, None, 4);
         void["vote"] = json!({"samples": [{"no_vote": "it is no number"}, {"no_vote": null}]});
-        assert_eq!(said(&void).unwrap().1.as_deref(), Some("why; it is no number"));
+        assert_eq!(reply_to(&void).unwrap().1.as_deref(), Some("why; it is no number"));
     }
 
     #[test]

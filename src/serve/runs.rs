@@ -18,11 +18,11 @@ use tokio::sync::watch;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
-use super::answering::{SentEvent, sent};
+use super::answering::{SentEvent, stream_events};
 use super::api_error::{ApiError, Refusals};
 use super::caller::Caller;
 use super::known_run::{
-    self, CallersRun, OpenRunState, PathRun, ended_runs, find, in_background, lines_of, run_id,
+    self, CallersRun, IdInPath, OpenRunState, find, in_background, lines_of, past_rows, run_id,
 };
 use super::live_run::RunProgress;
 use super::service::Service;
@@ -74,22 +74,20 @@ pub(super) async fn list(
     let after = after.as_deref().map(run_id).transpose()?;
     let mut data = Vec::new();
     if after.is_none() {
-        let live = service.live();
-        let own = live.values().filter(|live| live.origin.caller == caller);
-        data.extend(own.map(|live| json!(OpenRunState::new(live))));
+        data.extend(service.live_runs_of(caller).iter().map(|live| json!(OpenRunState::new(live))));
     }
-    let (rows, next) = in_background(move || ended_runs(&service, caller, after, limit)).await?;
-    data.extend(rows.iter().map(listed));
+    let (rows, next) = in_background(move || past_rows(&service, caller, after, limit)).await?;
+    data.extend(rows.iter().map(list_entry));
     Ok(Json(RunList { object: "list", data, next }))
 }
 
 /// Returns the parts of a row of results that a list has.
-fn listed(row: &Value) -> Value {
-    let mut listed = json!({"status": "ended"});
+fn list_entry(row: &Value) -> Value {
+    let mut entry = json!({"status": "ended"});
     for name in LISTED {
-        listed[name] = row[name].clone();
+        entry[name] = row[name].clone();
     }
-    listed
+    entry
 }
 
 /// Reads the row of results of a run, or its state if it has not ended.
@@ -103,7 +101,7 @@ fn listed(row: &Value) -> Value {
 pub(super) async fn one(
     State(service): State<Arc<Service>>,
     Extension(caller): Extension<Caller>,
-    PathRun(run): PathRun,
+    IdInPath(run): IdInPath,
 ) -> Result<Json<Value>, ApiError> {
     let state = match find(&service, caller, run).await? {
         CallersRun::Live(live) => json!(OpenRunState::new(&live)),
@@ -126,7 +124,7 @@ pub(super) async fn one(
 pub(super) async fn cancel(
     State(service): State<Arc<Service>>,
     Extension(caller): Extension<Caller>,
-    PathRun(run): PathRun,
+    IdInPath(run): IdInPath,
 ) -> Result<Response, ApiError> {
     known_run::cancel(&service, caller, run).await?;
     Ok((StatusCode::ACCEPTED, Json(OpenRunState { run, status: "stopping" })).into_response())
@@ -146,18 +144,18 @@ pub(super) async fn cancel(
 pub(super) async fn journal(
     State(service): State<Arc<Service>>,
     Extension(caller): Extension<Caller>,
-    PathRun(run): PathRun,
+    IdInPath(run): IdInPath,
 ) -> Result<Response, ApiError> {
     find(&service, caller, run).await?;
     // A part is read once the client has taken the one before it.
     let first = lines_of(&service, run, 0).await?;
-    let parts = stream::try_unfold((service, 0, Some(first)), move |(service, seen, read)| async move {
+    let parts = stream::try_unfold((service, 0, Some(first)), move |(service, sent, read)| async move {
         let lines = match read {
             Some(lines) => lines,
-            None => lines_of(&service, run, seen).await?,
+            None => lines_of(&service, run, sent).await?,
         };
         let part: Vec<u8> = lines.iter().flat_map(|line| line.iter().copied().chain([b'\n'])).collect();
-        let next = (service, seen + lines.len(), None);
+        let next = (service, sent + lines.len(), None);
         Ok::<_, ApiError>((!lines.is_empty()).then_some((part, next)))
     });
     Ok(([(header::CONTENT_TYPE, "application/x-ndjson")], Body::from_stream(parts)).into_response())
@@ -181,60 +179,63 @@ pub(super) async fn journal(
 pub(super) async fn events(
     State(service): State<Arc<Service>>,
     Extension(caller): Extension<Caller>,
-    PathRun(run): PathRun,
+    IdInPath(run): IdInPath,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let seen = match headers.get("last-event-id").map(|id| id.to_str().map(str::parse::<u32>)) {
+    let known = match headers.get("last-event-id").map(|id| id.to_str().map(str::parse::<u32>)) {
         None => 0,
         Some(Ok(Ok(last))) => last as usize + 1,
         Some(_) => return Err(ApiError::bad("invalid_value", "`Last-Event-ID` is the number of an event")),
     };
     let progress = match find(&service, caller, run).await? {
-        CallersRun::Live(live) => Some(live.look_on()),
+        CallersRun::Live(live) => Some(live.progress()),
         CallersRun::Ended(_) | CallersRun::Interrupted(_) => None,
     };
-    if progress.is_none() && lines_of(&service, run, seen).await?.is_empty() {
+    if progress.is_none() && lines_of(&service, run, known).await?.is_empty() {
         // A browser that receives this status does not come again.
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let follower = Follower { service, run, progress, seen };
+    let follower = RecordFollower { service, run, progress, known };
     let news = stream::unfold(Some(follower), |follower| async {
         let mut follower = follower?;
         let (events, has_ended) = follower.news().await;
-        Some((events, (!has_ended).then_some(follower)))
+        Some((events, if has_ended { None } else { Some(follower) }))
     });
-    Ok(sent(news.flat_map(stream::iter)))
+    Ok(stream_events(news.flat_map(stream::iter)))
 }
 
 /// A request that follows the records of a run.
-struct Follower {
+struct RecordFollower {
     service: Arc<Service>,
     run: Uuid,
     /// The progress of the run, unless it had ended when the request came.
     progress: Option<watch::Receiver<RunProgress>>,
     /// The number of records that the client has.
-    seen: usize,
+    known: usize,
 }
 
-impl Follower {
+impl RecordFollower {
     /// Waits for records that the client does not have. Returns them, and whether they are the last ones.
     async fn news(&mut self) -> (Vec<Event>, bool) {
         if let Some(progress) = &mut self.progress {
-            self.service.recorded(progress).await;
+            self.service.wait_until_recorded(progress).await;
         }
         // After the end of a run, no further record comes.
         let has_ended = self.progress.as_ref().is_none_or(|progress| progress.borrow().end.is_some());
-        let lines = match lines_of(&self.service, self.run, self.seen).await {
+        let lines = match lines_of(&self.service, self.run, self.known).await {
             Ok(lines) => lines,
             // The head of the answer is sent already.
             Err(why) => {
                 return (vec![Event::default().event("error").data(json!(why.body()).to_string())], true);
             }
         };
-        let first = self.seen;
-        self.seen += lines.len();
-        let events = lines.iter().enumerate().map(|(at, line)| as_event(first + at, line)).collect();
-        if let Some(progress) = self.progress.as_mut().filter(|_| !has_ended && lines.is_empty()) {
+        let first = self.known;
+        self.known += lines.len();
+        let events = lines.iter().enumerate().map(|(at, line)| record_event(first + at, line)).collect();
+        if !has_ended
+            && lines.is_empty()
+            && let Some(progress) = &mut self.progress
+        {
             // Any change since the records were counted wakes it. The sender lives as long as the run does.
             let _ = progress.changed().await;
         }
@@ -243,16 +244,8 @@ impl Follower {
 }
 
 /// Returns a record as an event, whose id is its number in the run.
-fn as_event(number: usize, line: &[u8]) -> Event {
-    #[derive(Deserialize)]
-    struct Typed {
-        event: Kind,
-    }
-    #[derive(Deserialize)]
-    struct Kind {
-        r#type: String,
-    }
-    let kind =
-        serde_json::from_slice(line).map_or_else(|_| "record".to_owned(), |Typed { event }| event.r#type);
+fn record_event(number: usize, line: &[u8]) -> Event {
+    let record: Value = serde_json::from_slice(line).unwrap_or_default();
+    let kind = record["event"]["type"].as_str().unwrap_or("record");
     Event::default().id(number.to_string()).event(kind).data(String::from_utf8_lossy(line))
 }

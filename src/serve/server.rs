@@ -9,20 +9,20 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
+use super::app_state::AppState;
 use super::cancelled::CancelledKeys;
+use super::dispatcher::{Dispatcher, KEYED, is_continued};
 use super::error::ServeError;
-use super::front::Front;
 use super::guard::Guard;
 use super::http::router;
-use super::intake::{Intake, KEYED, is_continued};
 use super::listen::listen;
 use super::mcp::over_stdio;
 use super::past_run::PastRun;
 use super::rules::{ServedRoleset, ServerRules};
-use super::service::{Kept, Service};
+use super::service::{ServerFiles, Service};
 use crate::batch::{
-    BatchError, BatchStats, Column, Columns, OpenColumns, Options, Pruned, ResultPlaces, Shard, ShardOf,
-    TaskReader, UnfinishedRun, run,
+    BatchError, BatchStats, Options, Pruned, ResultPlaces, Shard, ShardOf, TaskReader, UnfinishedRun,
+    VariantSet, run,
 };
 use crate::engine::StopRequest;
 
@@ -60,26 +60,17 @@ pub enum WayIn {
 
 impl WayIn {
     /// Lets requests come until `stopped`. Those under way are answered until `ended`.
-    async fn open(self, front: Front, stopped: impl Future<Output = ()>, ended: impl Future<Output = ()>) {
+    async fn open(self, app: AppState, stopped: impl Future<Output = ()>, ended: impl Future<Output = ()>) {
         match self {
-            Self::Http(listener) => listen(listener, router(front), stopped, ended).await,
-            Self::Stdio => over_stdio(front, ended).await,
+            Self::Http(listener) => listen(listener, router(app), stopped, ended).await,
+            Self::Stdio => over_stdio(app, ended).await,
         }
-    }
-}
-
-/// The columns of a batch all of whose lines bring their own.
-struct NoColumns;
-
-impl Columns for NoColumns {
-    async fn of(&self, _roleset: Option<&str>) -> Result<Arc<[Column]>, String> {
-        Err("the line names no roleset".to_owned())
     }
 }
 
 /// The end of a server.
 #[derive(Debug)]
-pub struct Served {
+pub struct ServerEnd {
     /// The figures of its runs.
     pub figures: BatchStats,
     /// The number of runs that were put down, and go on when the next server starts.
@@ -118,19 +109,21 @@ fn newest_record(folder: &Path) -> Result<Option<SystemTime>, BatchError> {
     let shard = Shard::open(folder, ShardOf::default())?;
     let mut newest: Option<SystemTime> = None;
     let mut ended = ResultPlaces::open(folder, ShardOf::default().index, |_| false)?;
-    ended.read_new(|row| newest = newest.max(PastRun::of_row(row).and_then(|run| time(&run.ended_at))))?;
+    ended.read_new(|row| {
+        newest = newest.max(PastRun::of_row(row).and_then(|run| parse_time(&run.ended_at)));
+    })?;
     for run in shard.unfinished()? {
-        newest = newest.max(time(&run.last_at));
+        newest = newest.max(parse_time(&run.last_at));
     }
     Ok(newest)
 }
 
-fn time(text: &str) -> Option<SystemTime> {
+fn parse_time(text: &str) -> Option<SystemTime> {
     humantime::parse_rfc3339(text).ok()
 }
 
 /// Returns the runs of requests that earlier servers have put down before their end, and that do not go on.
-fn interrupted(unfinished: &[UnfinishedRun], cancelled: &CancelledKeys) -> Vec<PastRun> {
+fn find_interrupted(unfinished: &[UnfinishedRun], cancelled: &CancelledKeys) -> Vec<PastRun> {
     let mut found = Vec::new();
     for run in unfinished {
         let Some(cell) = &run.spec.cell else { continue };
@@ -159,26 +152,25 @@ fn request_of(task: &str) -> Option<&str> {
 pub async fn serve(
     request: ServeRequest,
     shard: &mut Shard,
-    columns: &OpenColumns,
+    variants: &VariantSet,
     way_in: WayIn,
     asked_to_stop: watch::Receiver<StopRequest>,
-) -> Result<Served, ServeError> {
+) -> Result<ServerEnd, ServeError> {
     let ServeRequest { folder, guard, rolesets, allowed, queue, options } = request;
     let ended = ResultPlaces::open(&folder, options.shard.index, |task| task.starts_with(KEYED))?;
     let cancelled = CancelledKeys::open(&folder)?;
     let guard = guard.in_folder(&folder)?;
     let unfinished = shard.unfinished()?;
-    let interrupted = interrupted(&unfinished, &cancelled);
-    let (records, written) = (shard.run_places()?, shard.written());
-    let kept = Kept { ended, records, written, cancelled, interrupted };
+    let interrupted = find_interrupted(&unfinished, &cancelled);
+    let files = ServerFiles { ended, records: shard.run_places()?, written: shard.written(), cancelled };
     let places = queue + options.concurrency;
-    let (asked_in, asked) = mpsc::channel(places);
+    let (requests_in, requests) = mpsc::channel(places);
     let (lines_in, lines) = mpsc::channel(1);
     let rules = ServerRules { guard, rolesets, allowed };
-    let service = Arc::new(Service::new(rules, places, kept, &unfinished)?);
+    let service = Arc::new(Service::new(rules, places, files, &unfinished, interrupted)?);
     let options =
-        Options { onlooker: Some(Arc::<Service>::clone(&service) as _), gives_up: false, ..options };
-    let intake = Intake::new(Arc::clone(&service), columns, Arc::clone(&options.clients));
+        Options { observer: Some(Arc::<Service>::clone(&service) as _), gives_up: false, ..options };
+    let dispatcher = Dispatcher::new(Arc::clone(&service), variants, Arc::clone(&options.clients));
     let (stop_in, stop) = watch::channel(StopRequest::None);
     let (over, mut is_over) = watch::channel(false);
     let (mut stopping, mut ending) = (stop.clone(), is_over.clone());
@@ -189,12 +181,16 @@ pub async fn serve(
         }
     };
     let all_ended = async move { drop(is_over.wait_for(|is_over| *is_over).await) };
-    let front = Front { service: Arc::clone(&service), asked: asked_in };
-    let mut answers = tokio::spawn(way_in.open(front, stopped, all_ended));
-    let runs = run(shard, TaskReader::new(lines), &NoColumns, options, stop.clone(), &service);
+    let app = AppState { service: Arc::clone(&service), requests: requests_in };
+    let mut answers = tokio::spawn(way_in.open(app, stopped, all_ended));
+    let runs = run(shard, TaskReader::new(lines), None, options, stop.clone(), &service);
     let beside = async {
-        let stopping = (stop_when_asked(asked_to_stop, &mut answers, stop_in), put_down(&service, stop));
-        tokio::join!(intake.run(unfinished, asked), service.feed(lines_in), stopping.0, stopping.1)
+        tokio::join!(
+            dispatcher.run(unfinished, requests),
+            service.feed(lines_in),
+            stop_when_asked(asked_to_stop, &mut answers, stop_in),
+            put_down(&service, stop)
+        )
     };
     let figures = tokio::select! {
         figures = runs => figures,
@@ -206,7 +202,7 @@ pub async fn serve(
     if !answers.is_finished() {
         let _ = answers.await;
     }
-    Ok(Served { figures: figures?, left: service.left().len() as u64 })
+    Ok(ServerEnd { figures: figures?, left: service.state().left.len() as u64 })
 }
 
 /// Passes requests to stop on. No request can come any more once the way in is closed, so that is a request to stop too. It never ends.
@@ -246,8 +242,8 @@ mod tests {
     fn attempts_of_key_are_one_request() {
         assert_eq!(request_of("key-0a1b"), request_of("key-0a1b-2"));
         assert_ne!(request_of("key-0a1b"), request_of("key-0a1c"));
-        let made_up = Uuid::now_v7().to_string();
-        assert_eq!(request_of(&made_up), Some(made_up.as_str()));
+        let without_key = Uuid::now_v7().to_string();
+        assert_eq!(request_of(&without_key), Some(without_key.as_str()));
         assert_eq!(request_of("gsm8k-7"), None);
     }
 }

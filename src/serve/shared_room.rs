@@ -47,7 +47,10 @@ impl SharedRoom {
 
     /// Takes room, if there is so much.
     pub(super) fn take(self: &Arc<Self>, caller: Caller, amount: usize) -> Option<HeldRoom> {
-        self.add(caller, amount).then(|| HeldRoom { room: Arc::clone(self), caller, amount })
+        if !self.add(caller, amount) {
+            return None;
+        }
+        Some(HeldRoom { room: Arc::clone(self), caller, amount })
     }
 
     /// Takes no room yet.
@@ -62,7 +65,7 @@ impl SharedRoom {
 
     /// Counts more room of a caller, and returns whether there is so much.
     fn add(&self, caller: Caller, amount: usize) -> bool {
-        let mut taken = self.taken();
+        let mut taken = self.lock_taken();
         let all: usize = taken.values().sum();
         let own = taken.get(&caller.0).copied().unwrap_or_default();
         let left = self.most.saturating_sub(all - own);
@@ -74,7 +77,7 @@ impl SharedRoom {
     }
 
     fn give_back(&self, caller: Caller, amount: usize) {
-        if let Entry::Occupied(mut own) = self.taken().entry(caller.0) {
+        if let Entry::Occupied(mut own) = self.lock_taken().entry(caller.0) {
             *own.get_mut() -= amount;
             if *own.get() == 0 {
                 own.remove();
@@ -83,7 +86,7 @@ impl SharedRoom {
         self.freed.notify_waiters();
     }
 
-    fn taken(&self) -> MutexGuard<'_, HashMap<Digest, usize>> {
+    fn lock_taken(&self) -> MutexGuard<'_, HashMap<Digest, usize>> {
         // No code that holds the lock panics.
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }

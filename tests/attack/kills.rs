@@ -1,4 +1,4 @@
-//! SIGKILL at any moment: the process that goes on with the work comes to the end that an undisturbed run has.
+//! SIGKILL at any moment: the process that continues the work comes to the end that an undisturbed run has.
 //!
 //! In: a process, and a moment that is drawn from the life of an undisturbed one. Out: the same result, no reply asked for
 //! again that was durable, no request that no record knows of, records that verify, and an empty temp folder. The
@@ -32,12 +32,12 @@ const PATIENCE: Duration = Duration::from_mins(1);
 const LOOK: Duration = Duration::from_micros(200);
 
 /// A model server that counts its chats.
-struct Counted {
+struct CountingServer {
     server: Server,
     chats: Arc<AtomicUsize>,
 }
 
-impl Counted {
+impl CountingServer {
     fn new(say: fn(&Value) -> String) -> Self {
         let chats: Arc<AtomicUsize> = Arc::default();
         let seen = Arc::clone(&chats);
@@ -95,14 +95,14 @@ struct Moment {
 
 /// When an undisturbed process made its chats, and when it ended.
 #[derive(Debug)]
-struct Life {
+struct ProcessLife {
     chats: Vec<Duration>,
     whole: Duration,
 }
 
-impl Life {
+impl ProcessLife {
     /// Watches a process until it ends.
-    fn of(child: &mut Started, server: &Counted) -> Self {
+    fn of(child: &mut Started, server: &CountingServer) -> Self {
         let (began, before) = (Instant::now(), server.chats());
         let mut chats = Vec::new();
         while child.code().is_none() {
@@ -124,7 +124,7 @@ impl Life {
 }
 
 /// Kills a process at a moment; returns false if it has ended before.
-fn killed(child: &mut Started, server: &Counted, moment: Moment) -> bool {
+fn killed(child: &mut Started, server: &CountingServer, moment: Moment) -> bool {
     let (began, before) = (Instant::now(), server.chats());
     let mut reached = None;
     while child.code().is_none() {

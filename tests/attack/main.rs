@@ -20,7 +20,6 @@
 
 mod honest;
 mod kills;
-mod place;
 mod replies;
 mod servers;
 #[allow(dead_code, unused_imports, reason = "the tests that share it use the rest")]

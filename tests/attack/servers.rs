@@ -37,18 +37,18 @@ const PROTOCOLS: [&[&str]; 5] = [
 
 /// Where a fault happens.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum FaultPlace {
     /// Only in the chat of this number.
     One(usize),
     All,
 }
 
 /// Returns the protocols and places of a fault in the order in which they are tried.
-fn combinations(fault: usize) -> Vec<(&'static [&'static str], Place)> {
+fn combinations(fault: usize) -> Vec<(&'static [&'static str], FaultPlace)> {
     let mut draw = Rng::with_seed(seed() ^ (fault as u64) << 32);
     let mut all: Vec<_> = PROTOCOLS
         .iter()
-        .flat_map(|words| [(*words, Place::One(draw.usize(..4))), (*words, Place::All)])
+        .flat_map(|words| [(*words, FaultPlace::One(draw.usize(..4))), (*words, FaultPlace::All)])
         .collect();
     draw.shuffle(&mut all);
     all
@@ -63,20 +63,20 @@ fn run_ends_in_time_despite_faults() {
     let ends = sweep("servers", rounds * faults.len(), 6, |index, _| {
         let fault = &faults[index % faults.len()];
         let (words, place) = combinations(index % faults.len())[index / faults.len()];
-        let told = format!("{} on {place:?} of {words:?}", fault.name);
-        ended(fault, words, place, &told)
+        let label = format!("{} on {place:?} of {words:?}", fault.name);
+        ended(fault, words, place, &label)
     });
     assert!(["agreed", "no agreement", "failed"].iter().all(|end| ends.contains_key(end)), "{ends:?}");
 }
 
-fn ended(fault: &Arc<Fault>, words: &[&str], place: Place, told: &str) -> &'static str {
+fn ended(fault: &Arc<Fault>, words: &[&str], place: FaultPlace, label: &str) -> &'static str {
     let (chats, own) = (AtomicUsize::new(0), Arc::clone(fault));
     let server = Server::start(move |request| {
         let is_chat = request.path.ends_with("/chat/completions");
         let number = if is_chat { chats.fetch_add(1, Ordering::SeqCst) } else { usize::MAX };
         let is_hit = match place {
-            Place::One(hit) => number == hit,
-            Place::All => is_chat,
+            FaultPlace::One(hit) => number == hit,
+            FaultPlace::All => is_chat,
         };
         if is_hit { own.answer(&honest(&request.json())) } else { model(honest)(request) }
     });
@@ -87,8 +87,8 @@ fn ended(fault: &Arc<Fault>, words: &[&str], place: Place, told: &str) -> &'stat
     let run = ["run", "--model", "tiny-model", "--seed", "1", "--base-url", &server.url()].map(str::to_owned);
     let finished = Finished::of(consensus(&folder).args(run).args(words));
     let said = format!("{}{}", finished.stdout, finished.stderr);
-    assert!(began.elapsed() < RUN_MAX, "{told}: it took {:?}: {said}", began.elapsed());
-    assert!(!said.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{told}: raw on a terminal: {said:?}");
+    assert!(began.elapsed() < RUN_MAX, "{label}: it took {:?}: {said}", began.elapsed());
+    assert!(!said.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{label}: raw on a terminal: {said:?}");
     let result = folder.result();
     let end = match finished.code {
         0 => {
@@ -96,13 +96,13 @@ fn ended(fault: &Arc<Fault>, words: &[&str], place: Place, told: &str) -> &'stat
             let is_honest = ["4", "four", "approve"].iter().any(|word| text.starts_with(word));
             // A sample of a vote is free text, which has no form that damage to its beginning would break.
             let is_free = words.contains(&"vote_number");
-            let has_replies = fault.holds_the_reply || matches!(place, Place::One(_)) || is_free;
-            assert!(is_honest && has_replies, "{told}: it agrees on {text:?}: {said}");
+            let has_replies = fault.holds_the_reply || matches!(place, FaultPlace::One(_)) || is_free;
+            assert!(is_honest && has_replies, "{label}: it agrees on {text:?}: {said}");
             "agreed"
         }
         3 => "no agreement",
         6 => "failed",
-        other => panic!("{told}: exit code {other}: {said}"),
+        other => panic!("{label}: exit code {other}: {said}"),
     };
     Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
     end

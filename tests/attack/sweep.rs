@@ -1,4 +1,4 @@
-//! What all sweeps share: their sizes, their seed, and the play of drawn cases on a few threads.
+//! What all sweeps share: their sizes, their seed, the play of drawn cases on a few threads, and drawn places in JSON values.
 //!
 //! In: a number of cases, and a function that tries one of them and names what came of it. Out: how often each end came,
 //! and one line for people. A case draws from its own seed alone, so that it is the same on every machine and in
@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use fastrand::Rng;
+use serde_json::Value;
 
 /// How many cases a sweep tries.
 pub(crate) struct Size {
@@ -51,12 +52,12 @@ pub(crate) fn seed() -> u64 {
 pub(crate) type Ends = BTreeMap<&'static str, usize>;
 
 /// Names the case that fails, and stops the others.
-struct Alarm<'a> {
+struct CaseAlarm<'a> {
     is_lost: &'a AtomicBool,
     case: String,
 }
 
-impl Drop for Alarm<'_> {
+impl Drop for CaseAlarm<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.is_lost.store(true, Ordering::SeqCst);
@@ -81,7 +82,7 @@ pub(crate) fn sweep(
                 return;
             }
             let label = format!("case {index} of {name} with CONSENSUS_ATTACKS_SEED={seed}");
-            let _alarm = Alarm { is_lost: &is_lost, case: label };
+            let _alarm = CaseAlarm { is_lost: &is_lost, case: label };
             let end = case(index, &mut Rng::with_seed(seed.wrapping_mul(1 << 32).wrapping_add(index as u64)));
             *ends.lock().unwrap().entry(end).or_default() += 1;
         }
@@ -92,11 +93,11 @@ pub(crate) fn sweep(
         }
     });
     let ends = ends.into_inner().unwrap();
-    let told: Vec<String> = ends.iter().map(|(end, count)| format!("{count} {end}")).collect();
+    let counts: Vec<String> = ends.iter().map(|(end, count)| format!("{count} {end}")).collect();
     println!(
         "{name}: {count} cases, {:.1} s, seed {seed}: {}",
         began.elapsed().as_secs_f64(),
-        told.join(", ")
+        counts.join(", ")
     );
     ends
 }
@@ -104,4 +105,26 @@ pub(crate) fn sweep(
 /// Returns one of these.
 pub(crate) fn one_of<'a, T>(draw: &mut Rng, all: &'a [T]) -> &'a T {
     &all[draw.usize(..all.len())]
+}
+
+/// Returns the places of all values below this one, as JSON pointers.
+pub(crate) fn places(value: &Value) -> Vec<String> {
+    let below = |name: &str, value: &Value| {
+        let place = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
+        let deeper = places(value).into_iter().map(|deeper| format!("{place}{deeper}")).collect::<Vec<_>>();
+        std::iter::once(place.clone()).chain(deeper).collect::<Vec<_>>()
+    };
+    match value {
+        Value::Object(fields) => fields.iter().flat_map(|(name, value)| below(name, value)).collect(),
+        Value::Array(items) => {
+            items.iter().enumerate().flat_map(|(at, value)| below(&at.to_string(), value)).collect()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Vec::new(),
+    }
+}
+
+/// Returns one of all places.
+pub(crate) fn place_in(value: &Value, draw: &mut Rng) -> Option<String> {
+    let found = places(value);
+    (!found.is_empty()).then(|| one_of(draw, &found).clone())
 }

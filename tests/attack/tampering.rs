@@ -1,7 +1,8 @@
 //! Records that were changed afterwards: the file of a run or of a batch is bent, and `verify` is asked.
 //!
-//! In: finished runs of each protocol and a batch, and a bend that is drawn. Out: exit code 7, or 2 for the record of another build, unless README excepts the bend:
-//! bytes behind the last line break are a torn line, and lines of results may come twice or in another order. A case that could go either way is counted as such and decides nothing.
+//! In: finished runs of each protocol and a batch, and a bend that is drawn. Out: exit code 7, or 2 for the record of another build,
+//! unless README excepts the bend: bytes behind the last line break are a torn line, and lines of results may come twice or in another
+//! order. A case that could go either way is counted as such and decides nothing.
 
 mod bend;
 mod rechained;
@@ -76,14 +77,16 @@ fn of_journal(whole: &[u8], bent: &[u8]) -> Expected {
 #[track_caller]
 fn verify(folder: &Folder, which: &str, bend: &str, expected: Expected) -> &'static str {
     let said = Finished::of(consensus(folder).args(["verify", which]));
-    let told = format!("{bend}: exit code {}\n{}{}", said.code, said.stdout, said.stderr);
+    let ending = format!("{bend}: exit code {}\n{}{}", said.code, said.stdout, said.stderr);
     match (expected, said.code) {
         (Expected::Refused, 7) => "refused",
         // The name of the program makes it the record of another build, which no build reads.
         (Expected::Refused, 2) if said.stderr.contains("does not read it: use the program") => "refused",
         (Expected::Accepted(why), 0) => why,
         (Expected::Either, 0 | 7) => "could go either way",
-        (Expected::Refused | Expected::Accepted(_) | Expected::Either, _) => panic!("{expected:?} by {told}"),
+        (Expected::Refused | Expected::Accepted(_) | Expected::Either, _) => {
+            panic!("{expected:?} by {ending}")
+        }
     }
 }
 

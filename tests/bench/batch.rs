@@ -22,7 +22,7 @@ use hyper_util::rt::TokioIo;
 use serde_json::json;
 
 use super::server::Server;
-use super::{Act, Cost, Folder, Result, completion, ms, program, row, talkative, timed, write_roleset};
+use super::{Act, BenchFolder, Cost, Result, completion, ms, program, row, talkative, timed, write_roleset};
 
 pub(super) const TURNS: usize = 20;
 
@@ -50,7 +50,7 @@ impl Slow {
         Ok(Self { child, url: url.trim().to_owned() })
     }
 
-    /// Connections so far.
+    /// Connections until now.
     fn connections(&self) -> Result<usize> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
@@ -62,7 +62,7 @@ impl Slow {
 
 /// Prints the rows on batches.
 pub(super) fn measure() -> Result<()> {
-    let folder = Folder::new()?;
+    let folder = BenchFolder::new()?;
     let roleset = write_roleset(&folder.0, TURNS)?.display().to_string();
     let bodies = folder.0.join("bodies.jsonl");
     record(&folder.0, &roleset, &bodies, |request| talkative(&request.json(), TURNS))?;

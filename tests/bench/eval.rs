@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Folder, Result, is_quick, program, row, timed};
+use super::{BenchFolder, Result, is_quick, program, row, timed};
 
 /// The ways of answering.
 const ARMS: [&str; 6] = ["single", "sc@3", "sc@5", "vote", "vote,stop=sure", "vote,samples-max=4"];
@@ -16,7 +16,7 @@ const SCRIPT: &str = r#"{"draft": 1, "reply": "It is odd.\nAnswer: 5"}
 
 /// Prints the rows on evaluations.
 pub(super) fn measure() -> Result<()> {
-    let folder = Folder::new()?;
+    let folder = BenchFolder::new()?;
     let items = if is_quick() { 100 } else { 10_000 };
     let line = |id: usize| {
         let answer = if id.is_multiple_of(5) { 5 } else { 4 };

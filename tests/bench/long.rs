@@ -10,11 +10,11 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use super::batch::{Slow, TURNS};
-use super::{Folder, Result, program, row, write_roleset};
+use super::{BenchFolder, Result, program, row, write_roleset};
 
 /// Prints the rows.
 pub(super) fn measure() -> Result<()> {
-    let folder = Folder::new()?;
+    let folder = BenchFolder::new()?;
     println!("{:52} {:>12} {:>12} {:>8}", "quantity", "consensus", "bare loop", "ratio");
     journal(&folder.0)?;
     short(&folder.0)?;

@@ -1,13 +1,13 @@
 //! Measures one run, beside a bare HTTP loop that sends the same bytes to the same server.
 //!
-//! `cargo bench` prints the table. `cargo bench --bench bench -- quorum` prints the rows on decisions by quorum alone, `-- batch`
-//! those on batches, `-- served` those on a server, `-- votes` those on votes and banks, `-- eval` those on evaluations, `-- redaction` those on redaction, and
-//! `-- long` those that take minutes. `tests/bench/batch.sh` prints those on what others write in Python.
+//! `cargo bench` prints the table. `cargo bench --bench bench -- quorum` prints the rows on decisions by quorum alone, `-- batch` those
+//! on batches, `-- served` those on a server, `-- votes` those on votes and banks, `-- eval` those on evaluations, `-- redaction` those
+//! on redaction, and `-- long` those that take minutes. `tests/bench/batch.sh` prints those on what others write in Python.
 //! `-- quick` prints the first rows after one run each, which shows that the measurement works, and is no measurement.
 //!
-//! The server is on loopback and answers at once with about 1 KB, so that what is measured is this program. The bare loop is a reqwest client that sends the bodies
-//! recorded from the run, one after another, and reads the answers. Absolute times depend on the
-//! machine; the ratio to the bare loop in the same row much less.
+//! The server is on loopback and answers at once with about 1 KB, so that what is measured is this program. The bare loop is a reqwest
+//! client that sends the bodies recorded from the run, one after another, and reads the answers. Absolute times depend on the machine;
+//! the ratio to the bare loop in the same row much less.
 
 #[path = "../it/support/server.rs"]
 #[expect(
@@ -95,7 +95,7 @@ fn main() -> Result<()> {
     if let Some((_, measure)) = parts.iter().find(|(name, _)| arguments.iter().any(|word| word == name)) {
         return measure();
     }
-    let folder = Folder::new()?;
+    let folder = BenchFolder::new()?;
     println!("consensus {}; {} runs each, medians\n", env!("CARGO_PKG_VERSION"), count_of_runs());
     println!("{:52} {:>12} {:>12} {:>8}", "quantity", "consensus", "bare loop", "ratio");
     let version = median_of(count_of_runs(), || timed(&[program(), "--version"], &folder.0))?;
@@ -143,7 +143,7 @@ fn sizes() -> Result<()> {
 
 /// Returns how long eight members take for their answers and ballots, in calls to a server that takes 200 ms.
 /// The start and the end of the program are in it.
-fn panel(folder: &Folder) -> Result<f64> {
+fn panel(folder: &BenchFolder) -> Result<f64> {
     const REPLY: Duration = Duration::from_millis(200);
     let server = Server::start(|request: &Request| {
         vec![Act::Pause(REPLY), Act::Send(completion(&SENSIBLE(&request.json())))]
@@ -163,7 +163,7 @@ fn panel(folder: &Folder) -> Result<f64> {
 }
 
 /// Indexes and searches 10,000 pages in 1,000 files, beside a program that only reads them.
-fn library(folder: &Folder) -> Result<()> {
+fn library(folder: &BenchFolder) -> Result<()> {
     let (places, cache) = ([folder.0.join("docs")], folder.0.join("cache"));
     std::fs::create_dir_all(&places[0])?;
     // Every word of a page is one of 20,000; small numbers are drawn more often, as words are in texts.
@@ -239,7 +239,7 @@ struct Cost {
 }
 
 /// What a run and the bare loop took, and what the server saw of the run.
-struct Comparison {
+struct LoopComparison {
     run: Cost,
     bare: Cost,
     connections: usize,
@@ -248,7 +248,7 @@ struct Comparison {
 }
 
 /// Runs a talk of this many turns and then the bare loop with the same bodies, in turn.
-fn measure(folder: &Folder, turns: usize) -> Result<Comparison> {
+fn measure(folder: &BenchFolder, turns: usize) -> Result<LoopComparison> {
     let roleset = write_roleset(&folder.0, turns)?.display().to_string();
     let server = Server::start(move |request: &Request| {
         vec![Act::Send(completion(&talkative(&request.json(), turns)))]
@@ -279,7 +279,7 @@ fn measure(folder: &Folder, turns: usize) -> Result<Comparison> {
         ours.push(once()?);
         theirs.push(bare()?);
     }
-    Ok(Comparison {
+    Ok(LoopComparison {
         run: median(&ours),
         bare: median(&theirs),
         connections,
@@ -435,9 +435,9 @@ fn write_roleset(folder: &Path, turns: usize) -> Result<PathBuf> {
 }
 
 /// A folder on a real disk, gone afterwards.
-struct Folder(PathBuf);
+struct BenchFolder(PathBuf);
 
-impl Folder {
+impl BenchFolder {
     fn new() -> Result<Self> {
         let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("bench-{}", std::process::id()));
         std::fs::create_dir_all(&path)?;
@@ -445,7 +445,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for BenchFolder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crypto::{Digest, SecretKey, Signature};
-use quorum::proposer::{Proposer, ProposerAction, ProposerInput};
-use quorum::replica::{Replica, ReplicaAction, ReplicaInput};
+use quorum::node_machine::{NodeAction, NodeInput};
+use quorum::proposer::Proposer;
+use quorum::replica::Replica;
 use quorum::{
-    Change, Membership, ModelOpinion, NodeId, Opinion, Packet, Roster, RosterEntry, Seal, Sequence, Signer,
-    Statement, To, Value,
+    Change, Membership, ModelOpinion, NodeId, Opinion, Packet, Roster, RosterEntry, RosterSigner, Sequence,
+    Signer, Statement, To, Value,
 };
 
 use crate::{Result, row};
@@ -35,7 +36,7 @@ trait Mail<K: Signer> {
 /// As signed bytes, which everybody verifies.
 struct Bytes(Arc<Membership>);
 
-impl Mail<Seal> for Bytes {
+impl Mail<RosterSigner> for Bytes {
     type Sealed = Arc<str>;
 
     fn seal(&self, packet: Packet<Signature>) -> Arc<str> {
@@ -54,7 +55,7 @@ impl Mail<Seal> for Bytes {
 /// As signed bytes, which one process verifies once for all who are in it.
 struct Once(Arc<Membership>);
 
-impl Mail<Seal> for Once {
+impl Mail<RosterSigner> for Once {
     type Sealed = Option<Packet<Signature>>;
 
     fn seal(&self, packet: Packet<Signature>) -> Option<Packet<Signature>> {
@@ -100,7 +101,7 @@ struct Hall<K: Signer, M: Mail<K>> {
     orchestrator: Proposer<K>,
     inbox: VecDeque<(NodeId, NodeId, M::Sealed)>,
     opinion: Arc<ModelOpinion>,
-    told: Sequence,
+    decided: Sequence,
 }
 
 impl<K: Signer, M: Mail<K>> Hall<K, M> {
@@ -116,46 +117,53 @@ impl<K: Signer, M: Mail<K>> Hall<K, M> {
         }
     }
 
-    fn lead(&mut self, input: ProposerInput<K::Signature>) {
+    fn lead(&mut self, input: NodeInput<K::Signature>) {
         for wanted in self.orchestrator.step(input) {
             match wanted {
-                ProposerAction::Send(to, packet) => {
+                NodeAction::Send(to, packet) => {
                     self.broadcast(NodeId::Orchestrator(0), to, packet);
                 }
-                ProposerAction::Decide(_, value, _) => {
+                NodeAction::Tell(_, value, _) => {
                     assert_ne!(value, Value::Nothing, "all approve");
-                    self.told += 1;
+                    self.decided += 1;
                 }
-                ProposerAction::Wait(..)
-                | ProposerAction::Late(..)
-                | ProposerAction::Return(..)
-                | ProposerAction::Recall(..) => {}
+                NodeAction::Wait(..)
+                | NodeAction::Late(..)
+                | NodeAction::Return(..)
+                | NodeAction::Recall(..)
+                | NodeAction::Review(..)
+                | NodeAction::Decide(..)
+                | NodeAction::Stable(..)
+                | NodeAction::Accuse(_) => {}
             }
         }
     }
 
-    fn review(&mut self, at: usize, input: ReplicaInput<K::Signature>) {
+    fn review(&mut self, at: usize, input: NodeInput<K::Signature>) {
         for wanted in self.reviewers[at].step(input) {
             match wanted {
-                ReplicaAction::Send(to, packet) => self.broadcast(NodeId::Reviewer(at), to, packet),
-                ReplicaAction::Review(sequence, change) => {
+                NodeAction::Send(to, packet) => self.broadcast(NodeId::Reviewer(at), to, packet),
+                NodeAction::Review(sequence, change) => {
                     let opinion = Arc::clone(&self.opinion);
-                    self.review(at, ReplicaInput::Reviewed(sequence, change.digest(), opinion));
+                    self.review(at, NodeInput::Reviewed(sequence, change.digest(), opinion));
                 }
-                ReplicaAction::Wait(..)
-                | ReplicaAction::Decide(..)
-                | ReplicaAction::Recall(..)
-                | ReplicaAction::Stable(..)
-                | ReplicaAction::Accuse(_) => {}
+                NodeAction::Wait(..)
+                | NodeAction::Decide(..)
+                | NodeAction::Recall(..)
+                | NodeAction::Stable(..)
+                | NodeAction::Tell(..)
+                | NodeAction::Return(..)
+                | NodeAction::Late(..)
+                | NodeAction::Accuse(_) => {}
             }
         }
     }
 
-    /// Decides on one change, until nothing is on its way. Returns how long it took until it was told.
+    /// Decides on one change, until nothing is on its way. Returns how long it took until it was announced.
     fn decide(&mut self, text: &str) -> Duration {
         let (began, mut took) = (Instant::now(), None);
-        self.lead(ProposerInput::Submit(Change::new(text).expect("it is short")));
-        let before = self.told;
+        self.lead(NodeInput::Submit(Change::new(text).expect("it is short")));
+        let before = self.decided;
         while let Some((from, to, sealed)) = self.inbox.pop_front() {
             let is_wanted = |sequence: Sequence, statement: &Statement| match to {
                 NodeId::Reviewer(at) => self.reviewers[at].wants(sequence, statement),
@@ -163,10 +171,10 @@ impl<K: Signer, M: Mail<K>> Hall<K, M> {
             };
             let Some(packet) = self.mail.open(&sealed, is_wanted) else { continue };
             match to {
-                NodeId::Reviewer(at) => self.review(at, ReplicaInput::Heard(from, packet)),
-                NodeId::Orchestrator(_) => self.lead(ProposerInput::Heard(from, packet)),
+                NodeId::Reviewer(at) => self.review(at, NodeInput::Heard(from, packet)),
+                NodeId::Orchestrator(_) => self.lead(NodeInput::Heard(from, packet)),
             }
-            if self.told > before {
+            if self.decided > before {
                 took = took.or(Some(began.elapsed()));
             }
         }
@@ -175,14 +183,14 @@ impl<K: Signer, M: Mail<K>> Hall<K, M> {
 }
 
 fn hall<K: Signer, M: Mail<K>>(mail: M, count: usize, key: impl Fn(NodeId) -> K) -> Result<Hall<K, M>> {
-    let quorum = quorum::Quorum::new(count)?;
+    let quorum = quorum::Quorum::new(count).ok_or("there are no reviewers")?;
     Ok(Hall {
         mail,
         reviewers: (0..count).map(|at| Replica::new(key(NodeId::Reviewer(at)), at, quorum, 1)).collect(),
         orchestrator: Proposer::new(key(NodeId::Orchestrator(0)), 0, quorum, 1),
         inbox: VecDeque::new(),
         opinion: Arc::new(Opinion::Approve { confidence: 9000, notes: "it is right".to_owned() }.into()),
-        told: 0,
+        decided: 0,
     })
 }
 
@@ -244,7 +252,8 @@ pub(crate) fn measure() -> Result<()> {
     for count in [4, 7, 31, 100] {
         let n = count as f64;
         let membership = membership(count)?;
-        let seal = |party| Seal::new(secret(party), Arc::clone(&membership)).expect("it is in the roster").1;
+        let seal =
+            |party| RosterSigner::new(secret(party), Arc::clone(&membership)).expect("it is in the roster").1;
         // Everybody signs what it says twice, and verifies what all say.
         let bound = 1.0 / ((2.0 * n * n + n) * verify + (2.0 * n + 1.0) * sign);
         let (each, median, slowest) = rate(hall(Bytes(Arc::clone(&membership)), count, seal)?);

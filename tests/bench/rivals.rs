@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use super::batch::{Slow, TURNS, batch};
-use super::{Cost, Folder, Result, ms, timed, write_roleset};
+use super::{BenchFolder, Cost, Result, ms, timed, write_roleset};
 
 /// Conversations at once.
 const RUNS: usize = 64;
@@ -18,7 +18,7 @@ pub(super) fn measure() -> Result<()> {
     let python =
         std::env::var("RIVALS_PYTHON").map_err(|_| "RIVALS_PYTHON is not set; run tests/bench/batch.sh")?;
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bench/rivals.py").display().to_string();
-    let folder = Folder::new()?;
+    let folder = BenchFolder::new()?;
     let roleset = write_roleset(&folder.0, TURNS)?.display().to_string();
     let slow = Slow::start(DELAY_MS)?;
     let turns = (RUNS * TURNS) as f64;

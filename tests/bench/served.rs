@@ -14,7 +14,7 @@ use futures_util::future::{join_all, try_join_all};
 use serde_json::json;
 
 use super::batch::Slow;
-use super::{Folder, Result, bare_client, is_quick, ms, program, row};
+use super::{BenchFolder, Result, bare_client, is_quick, ms, program, row};
 
 /// The number of clients.
 const CLIENTS: usize = 256;
@@ -30,19 +30,19 @@ const STALLED: usize = 64;
 const ANSWERS: usize = 500;
 
 /// A server of this program; killed when this is dropped.
-struct Served {
+struct BenchServer {
     child: Child,
     url: String,
 }
 
-impl Drop for Served {
+impl Drop for BenchServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-impl Served {
+impl BenchServer {
     fn start(models: &Slow, out: &Path, at_once: usize) -> Result<Self> {
         let at_once = at_once.to_string();
         let mut command = Command::new(program());
@@ -82,7 +82,7 @@ impl Load {
 /// Prints the rows on a server.
 pub(super) fn measure() -> Result<()> {
     let time = Duration::from_secs(if is_quick() { 2 } else { 60 });
-    let folder = Folder::new()?;
+    let folder = BenchFolder::new()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     println!(
         "\n{CLIENTS} clients for {} s, replies after 50 ms, {CALLS} calls a vote, journal on\n",
@@ -92,7 +92,7 @@ pub(super) fn measure() -> Result<()> {
     let models = Slow::start(50)?;
     let bare =
         runtime.block_on(load(&models.url, &json!({"messages": [{"content": "`Answer:`"}]}), CALLS, time))?;
-    let served = Served::start(&models, &folder.0.join("served"), CLIENTS)?;
+    let served = BenchServer::start(&models, &folder.0.join("served"), CLIENTS)?;
     let ask =
         json!({"model": "vote_number", "messages": [{"role": "user", "content": "How much is 17 * 23?"}]});
     let begun = runtime.block_on(load(&served.url, &ask, 1, time / 3))?;
@@ -120,7 +120,7 @@ pub(super) fn measure() -> Result<()> {
     let models = Slow::start(600_000)?;
     for (at_once, what) in [(16, "wait for their turn"), (STREAMS, "have calls in the air")] {
         let out = folder.0.join(format!("idle-{at_once}"));
-        let served = Served::start(&models, &out, at_once)?;
+        let served = BenchServer::start(&models, &out, at_once)?;
         let open = runtime.block_on(streams(&served))?;
         // Each run that is under way has its first record and that of a call.
         while std::fs::read_to_string(out.join("journal-0.jsonl"))?.lines().count() < 2 * at_once {
@@ -169,7 +169,7 @@ fn stall(place: &str) -> Result<TcpStream> {
 }
 
 /// Opens streams whose runs take long. Returns those that have begun.
-async fn streams(served: &Served) -> Result<Vec<impl Sized>> {
+async fn streams(served: &BenchServer) -> Result<Vec<impl Sized>> {
     let client = bare_client()?;
     let ask = json!({"model": "vote_number", "stream": true, "messages": [{"role": "user", "content": "How much is 17 * 23?"}]});
     let open = async |_: usize| -> Result<_> {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::batch::{Slow, TURNS, bare, batch, record};
-use super::{Cost, Folder, Result, is_quick, ms, program, row, timed, write_roleset};
+use super::{BenchFolder, Cost, Result, is_quick, ms, program, row, timed, write_roleset};
 
 /// The reply of a voter.
 pub(super) const SAMPLE: &str = "It follows from the numbers of the task.\nAnswer: 17";
@@ -16,7 +16,7 @@ const DELAY_MS: u64 = 50;
 
 /// Prints the rows on votes.
 pub(super) fn measure() -> Result<()> {
-    let folder = Folder::new()?;
+    let folder = BenchFolder::new()?;
     println!("{:52} {:>12} {:>12} {:>8}", "quantity", "consensus", "bare loop", "ratio");
     let talk = write_roleset(&folder.0, TURNS)?.display().to_string();
     let vote = write_vote(&folder.0)?.display().to_string();

@@ -27,12 +27,19 @@ use std::time::Duration;
 use model::{SENSIBLE, model};
 use server::{Act, Request, Server, http};
 
+/// Returns the text behind `name=`.
+fn value<'a>(words: &'a [String], name: &str) -> Option<&'a str> {
+    words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
+}
+
+fn number(words: &[String], name: &str) -> Option<usize> {
+    value(words, name).map(|number| number.parse().expect("a number"))
+}
+
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let port: u16 = words.first().and_then(|word| word.parse().ok()).expect("the first word is a port");
     let says = |name: &str| words.iter().any(|word| word == name);
-    let value = |name: &str| words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
-    let number = |name: &str| value(name).map(|n| n.parse::<usize>().expect("a number"));
     println!("serving as process {}", std::process::id());
     if says("refuses") {
         eprintln!("there is no such model");
@@ -43,10 +50,10 @@ fn main() {
         let worker = Command::new("sleep").arg("1000").spawn().expect("there is a program `sleep`");
         println!("with worker process {}", worker.id());
     }
-    let (loads, hangs) = (number("loads").unwrap_or(0), says("hangs"));
-    let takes = Duration::from_millis(number("takes").unwrap_or(0) as u64);
-    let dies = number("dies").unwrap_or(usize::MAX);
-    let dies_once = value("dies_once").map(str::to_owned);
+    let (loads, hangs) = (number(&words, "loads").unwrap_or(0), says("hangs"));
+    let takes = Duration::from_millis(number(&words, "takes").unwrap_or(0) as u64);
+    let dies = number(&words, "dies").unwrap_or(usize::MAX);
+    let dies_once = value(&words, "dies_once").map(str::to_owned);
     let (looks, chats) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let _server = Server::on_port(port, move |request: &Request| {
         if request.path == "/health" {
@@ -59,8 +66,9 @@ fn main() {
         }
         if request.path.ends_with("/chat/completions") {
             let chat = chats.fetch_add(1, Ordering::SeqCst) + 1;
-            let is_first_life = dies_once.as_ref().is_some_and(|file| !Path::new(file).exists());
-            if let Some(file) = dies_once.as_ref().filter(|_| is_first_life) {
+            if let Some(file) = &dies_once
+                && !Path::new(file).exists()
+            {
                 std::fs::write(file, "died once").expect("the file can be written");
                 exit(9);
             }

@@ -29,7 +29,7 @@ use targets::{TARGETS, Target};
 use watch::{Watch, keep};
 
 /// The figures of one target.
-struct Tally {
+struct TargetTally {
     name: &'static str,
     seconds: f64,
     executions: u64,
@@ -67,10 +67,10 @@ fn chosen() -> Vec<(&'static str, Target)> {
 }
 
 /// Gives a target its seeds and mutations of them, until its time is over or it panics.
-fn play(name: &'static str, target: Target, watch: &Watch) -> Tally {
+fn play(name: &'static str, target: Target, watch: &Watch) -> TargetTally {
     let (began, duration) = (Instant::now(), duration());
     let mut mutator = Mutator::new(seeds(name).into_iter().map(|(_, bytes)| bytes).collect());
-    let mut tally = Tally { name, seconds: 0.0, executions: 0, taken: 0, crash: None };
+    let mut tally = TargetTally { name, seconds: 0.0, executions: 0, taken: 0, crash: None };
     while tally.executions < 100 || began.elapsed() < duration {
         let input = mutator.next();
         watch.begin(name, &input);
@@ -112,7 +112,7 @@ fn mutated_input_causes_no_crash() {
     });
     println!("{:14} {:>8} {:>12} {:>10} {:>8}", "target", "seconds", "executions", "taken", "crashes");
     let tallies = tallies.into_inner().unwrap();
-    for Tally { name, seconds, executions, taken, crash } in &tallies {
+    for TargetTally { name, seconds, executions, taken, crash } in &tallies {
         println!("{name:14} {seconds:>8.1} {executions:>12} {taken:>10} {:>8}", u8::from(crash.is_some()));
     }
     let crashes: Vec<&PathBuf> = tallies.iter().filter_map(|tally| tally.crash.as_ref()).collect();

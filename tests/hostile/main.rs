@@ -1,7 +1,7 @@
 //! A program that tries to get out of its sandbox, or to use up the machine. The tests run it as what a model or a change brings.
 //!
-//! `report` tries one thing after another, and prints a line for each: its name, and `done` or why it could not be done. `connect` reaches for a
-//! server. The other words do one thing without end.
+//! `report` tries one thing after another, and prints a line for each: its name, and `done` or why it could not be done. `connect`
+//! reaches for a server. The other words do one thing without end.
 
 use std::fs;
 use std::io::Write as _;

@@ -50,7 +50,7 @@ impl Graph {
             let module = module_of(path.strip_prefix(src).unwrap());
             let text = std::fs::read_to_string(path).unwrap();
             let syntax = syn::parse_file(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-            let mut reader = Reader { module: module.clone(), file: File::default(), tests: &mut tests };
+            let mut reader = UseReader { module: module.clone(), file: File::default(), tests: &mut tests };
             reader.visit_file(&syntax);
             let file = reader.file;
             parsed.insert(module, file);
@@ -82,13 +82,13 @@ impl Graph {
 
     /// Returns the arrows among some files, one a line.
     pub(crate) fn among(&self, group: &[Module]) -> String {
-        let mut told = format!("a circle of {} files:\n", group.len());
+        let mut text = format!("a circle of {} files:\n", group.len());
         for from in group {
             let to: Vec<String> =
                 group.iter().filter(|to| self.arrows[from].contains(*to)).map(|to| name(to)).collect();
-            let _ = writeln!(told, "  {} uses {}", name(from), to.join(", "));
+            let _ = writeln!(text, "  {} uses {}", name(from), to.join(", "));
         }
-        told
+        text
     }
 }
 
@@ -166,13 +166,13 @@ impl File {
 }
 
 /// Collects what one file declares and uses.
-struct Reader<'a> {
+struct UseReader<'a> {
     module: Module,
     file: File,
     tests: &'a mut BTreeSet<Module>,
 }
 
-impl Reader<'_> {
+impl UseReader<'_> {
     /// Makes a path that begins with `crate`, `self` or `super` absolute; `None` if it begins otherwise.
     fn absolute(&self, path: &[String]) -> Option<Module> {
         let mut at = match path.first()?.as_str() {
@@ -259,7 +259,7 @@ impl Reader<'_> {
     }
 }
 
-impl<'ast> Visit<'ast> for Reader<'_> {
+impl<'ast> Visit<'ast> for UseReader<'_> {
     /// The `super` of `pub(super)` uses nothing.
     fn visit_visibility(&mut self, _: &'ast syn::Visibility) {}
 
@@ -331,10 +331,11 @@ mod tests {
 
     /// Returns the arrows of a graph, each as `from uses to`.
     fn arrows(graph: &Graph) -> Vec<String> {
-        let told = |(from, to): (&Module, &BTreeSet<Module>)| {
-            to.iter().map(|to| format!("{} uses {}", name(from), name(to))).collect::<Vec<_>>()
-        };
-        graph.arrows.iter().flat_map(told).collect()
+        let mut arrows = Vec::new();
+        for (from, used) in &graph.arrows {
+            arrows.extend(used.iter().map(|to| format!("{} uses {}", name(from), name(to))));
+        }
+        arrows
     }
 
     /// A folder `a` whose `mod.rs` only re-exports what `a/inner.rs` defines, and a file that names it in some way.
@@ -398,7 +399,7 @@ mod tests {
             ("b.rs", "use crate::a::Thing;\npub struct Other(Box<Thing>);\n"),
         ]);
         assert_eq!(arrows(&found), ["a::inner uses b", "b uses a::inner"]);
-        let told: Vec<String> = found.circles().concat().iter().map(|module| name(module)).collect();
-        assert_eq!(told, ["a::inner", "b"]);
+        let names: Vec<String> = found.circles().concat().iter().map(|module| name(module)).collect();
+        assert_eq!(names, ["a::inner", "b"]);
     }
 }

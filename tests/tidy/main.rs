@@ -99,9 +99,12 @@ fn the_lower_layers_are_pure() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
-/// Returns the layers as `lib.rs` states them, the lowest first, each with its modules.
-fn layers() -> Vec<Vec<Module>> {
-    let text = std::fs::read_to_string(root("src/lib.rs")).unwrap();
+/// The crates whose `lib.rs` states their layers.
+const LAYERED: [&str; 2] = ["src", "crates/protocol/src"];
+
+/// Returns the layers as the `lib.rs` of a crate states them, the lowest first, each with its modules.
+fn layers(src: &str) -> Vec<Vec<Module>> {
+    let text = std::fs::read_to_string(root(src).join("lib.rs")).unwrap();
     let (_, after) = text.split_once("//! # Layers\n").unwrap();
     let lines =
         after.lines().skip_while(|line| *line != "//! ```text").skip(1).take_while(|line| *line != "//! ```");
@@ -115,26 +118,31 @@ fn layers() -> Vec<Vec<Module>> {
 /// A file uses its own module and the layers below it, and no other module.
 #[test]
 fn files_use_only_lower_layers() {
-    let layers = layers();
-    let place = |file: &Module| {
-        let found = layers.iter().enumerate().find_map(|(height, layer)| {
-            layer.iter().find(|module| file.starts_with(module)).map(|module| (height, module))
-        });
-        found.unwrap_or_else(|| panic!("no layer has {}", graph::name(file)))
-    };
-    let graph = Graph::of_crate(&root("src"), &sources("src"));
     let mut found = Vec::new();
-    // The root and `protocol` re-export, and define nothing.
-    for (from, used) in graph.arrows.iter().filter(|(_, used)| !used.is_empty()) {
-        for to in used {
-            let (from_height, from_module) = place(from);
-            let (to_height, to_module) = place(to);
-            if from_module != to_module && from_height <= to_height {
-                found.push(format!("{} uses {}", graph::name(from), graph::name(to)));
+    for src in LAYERED {
+        let layers = layers(src);
+        // The root re-exports, and uses nothing.
+        for (from, used) in Graph::of_crate(&root(src), &sources(src)).arrows {
+            for to in used {
+                let (from_height, from_module) = layer_of(&from, &layers);
+                let (to_height, to_module) = layer_of(&to, &layers);
+                if from_module != to_module && from_height <= to_height {
+                    found.push(format!("{} uses {}", graph::name(&from), graph::name(&to)));
+                }
             }
         }
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// Returns the height of a file's layer, and its module there.
+fn layer_of<'a>(file: &Module, layers: &'a [Vec<Module>]) -> (usize, &'a Module) {
+    for (height, layer) in layers.iter().enumerate() {
+        if let Some(module) = layer.iter().find(|module| file.starts_with(module)) {
+            return (height, module);
+        }
+    }
+    panic!("no layer has {}", graph::name(file))
 }
 
 #[test]
@@ -147,9 +155,11 @@ fn the_code_map_has_every_module() {
 
 #[test]
 fn files_do_not_use_each_other_in_circles() {
-    let graph = Graph::of_crate(&root("src"), &sources("src"));
-    let told: String = graph.circles().iter().map(|circle| graph.among(circle)).collect();
-    assert!(told.is_empty(), "{told}");
+    for src in LAYERED {
+        let graph = Graph::of_crate(&root(src), &sources(src));
+        let found: String = graph.circles().iter().map(|circle| graph.among(circle)).collect();
+        assert!(found.is_empty(), "{src}: {found}");
+    }
 }
 
 #[test]

@@ -17,8 +17,10 @@ pub(crate) fn defined_twice(files: &[PathBuf]) -> BTreeMap<String, Vec<PathBuf>>
                 item,
                 syn::Item::Struct(_) | syn::Item::Enum(_) | syn::Item::Trait(_) | syn::Item::Type(_)
             );
-            let Some((visibility, name)) = defined(item).filter(|_| is_type) else { continue };
-            if !matches!(visibility, syn::Visibility::Inherited) {
+            if is_type
+                && let Some((visibility, name)) = defined(item)
+                && !matches!(visibility, syn::Visibility::Inherited)
+            {
                 found.entry(name.to_string()).or_default().push(path.clone());
             }
         }

@@ -232,10 +232,10 @@ mod tests {
         let source = "//! One thing. Two `x.y()` things,\n//! with `a`.\n//!\n//! ```\n//! nobody\n//! ```\n//! - An item.\n\nfn f() {\n    \
                       // Three.\n    say(\"It is told.\");\n}\n#[cfg(test)]\nmod tests { const X: &str = \"whoever\"; }\n";
         let found = comments("f", source);
-        let told: Vec<(&str, &str)> = found.iter().map(|p| (p.place.as_str(), p.text.as_str())).collect();
+        let places: Vec<(&str, &str)> = found.iter().map(|p| (p.place.as_str(), p.text.as_str())).collect();
         let wanted =
             [("f:1", "One thing. Two Name things, with Name."), ("f:7", "An item."), ("f:10", "Three.")];
-        assert_eq!(told, wanted);
+        assert_eq!(places, wanted);
         assert_eq!(lengths(&found), [1, 2, 2, 5]);
         assert_eq!(
             faults(&literals("f", source)),

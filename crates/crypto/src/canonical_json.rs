@@ -35,8 +35,8 @@ fn numbers(text: &str) -> impl Iterator<Item = &str> {
                 rest = &string[end_of_string(string)..];
                 continue;
             }
-            let is_part = |c: char| c.is_ascii_digit() || "+-.eE".contains(c);
-            let (number, behind) = rest.split_at(rest.find(|c| !is_part(c)).unwrap_or(rest.len()));
+            let end = rest.find(|c: char| !c.is_ascii_digit() && !"+-.eE".contains(c));
+            let (number, behind) = rest.split_at(end.unwrap_or(rest.len()));
             rest = behind;
             return Some(number);
         }

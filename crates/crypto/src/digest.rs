@@ -21,10 +21,6 @@ impl Digest {
     }
 
     /// Returns the SHA-256 of everything that comes out of `source`.
-    ///
-    /// # Errors
-    ///
-    /// Any error that keeps `source` from being read to its end.
     pub fn of(mut source: impl std::io::Read) -> std::io::Result<Self> {
         let mut hasher = sha2::Sha256::new();
         let mut bytes = vec![0; 1 << 16];
@@ -79,20 +75,23 @@ impl FromStr for Digest {
     type Err = ParseDigestError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let nibble = |c: u8| match c {
-            b'0'..=b'9' => Ok(c - b'0'),
-            b'a'..=b'f' => Ok(c - b'a' + 10),
-            _ => Err(ParseDigestError),
-        };
         let bytes = text.as_bytes();
         if bytes.len() != 64 {
             return Err(ParseDigestError);
         }
         let mut out = [0; 32];
         for (slot, pair) in out.iter_mut().zip(bytes.chunks_exact(2)) {
-            *slot = nibble(pair[0])? << 4 | nibble(pair[1])?;
+            *slot = read_hex_digit(pair[0])? << 4 | read_hex_digit(pair[1])?;
         }
         Ok(Self(out))
+    }
+}
+
+fn read_hex_digit(c: u8) -> Result<u8, ParseDigestError> {
+    match c {
+        b'0'..=b'9' => Ok(c - b'0'),
+        b'a'..=b'f' => Ok(c - b'a' + 10),
+        _ => Err(ParseDigestError),
     }
 }
 

@@ -45,15 +45,11 @@ impl DsseEnvelope {
     /// Returns an envelope with a payload and signatures, each named by the [`PublicKey::id`](super::PublicKey::id)
     /// of its key.
     pub fn new(payload_type: &str, payload: &[u8], signatures: &[(Digest, Signature)]) -> Self {
-        let signature = |(keyid, signature): &(Digest, Signature)| EnvelopeSignature {
-            keyid: *keyid,
-            sig: STANDARD.encode(signature.to_bytes()),
-        };
-        Self {
-            payload: STANDARD.encode(payload),
-            payload_type: payload_type.to_owned(),
-            signatures: signatures.iter().map(signature).collect(),
+        let mut entries = Vec::new();
+        for (keyid, signature) in signatures {
+            entries.push(EnvelopeSignature { keyid: *keyid, sig: STANDARD.encode(signature.to_bytes()) });
         }
+        Self { payload: STANDARD.encode(payload), payload_type: payload_type.to_owned(), signatures: entries }
     }
 
     /// Returns the type of the payload.
@@ -62,26 +58,19 @@ impl DsseEnvelope {
     }
 
     /// Returns the payload, without verifying it.
-    ///
-    /// # Errors
-    ///
-    /// [`NotAnEnvelope::Payload`] if the payload is not base64.
     pub fn payload(&self) -> Result<Vec<u8>, NotAnEnvelope> {
         STANDARD.decode(&self.payload).map_err(|_| NotAnEnvelope::Payload)
     }
 
     /// Returns the signatures and the names of their keys, without verifying them.
-    ///
-    /// # Errors
-    ///
-    /// [`NotAnEnvelope::Signature`] if a signature has another form.
     pub fn signatures(&self) -> Result<Vec<(Digest, Signature)>, NotAnEnvelope> {
-        let read = |signature: &EnvelopeSignature| {
-            let bytes = STANDARD.decode(&signature.sig).ok().and_then(|bytes| bytes.try_into().ok());
-            let bytes: [u8; 64] = bytes.ok_or(NotAnEnvelope::Signature)?;
-            Ok((signature.keyid, Signature::from_bytes(&bytes)))
-        };
-        self.signatures.iter().map(read).collect()
+        let mut signatures = Vec::new();
+        for EnvelopeSignature { keyid, sig } in &self.signatures {
+            let bytes = STANDARD.decode(sig).map_err(|_| NotAnEnvelope::Signature)?;
+            let bytes: [u8; 64] = bytes.try_into().map_err(|_| NotAnEnvelope::Signature)?;
+            signatures.push((*keyid, Signature::from_bytes(&bytes)));
+        }
+        Ok(signatures)
     }
 }
 

@@ -16,6 +16,34 @@
 //! A machine has no access to a clock, the network, files, randomness or `async`. Seeds and call ids are computed, so the same events
 //! always give the same actions, byte for byte. That is why a run can be resumed, replayed and verified from its journal alone. Bad model
 //! output is an ordinary event and never an error. An error of [`Protocol::step`] means that the events do not belong to this run.
+//!
+//! # Map
+//!
+//! - [`core`]: plain data that the journal, the providers and the protocols share: endpoints, usage, exit codes.
+//! - [`text`]: the texts that models write: envelope, schema, extraction, canonical forms, vacuity, quoting.
+//! - [`contract`]: what a protocol is.
+//! - `turn`: what the protocols share: thoughts, a reply in a schema, another attempt, an arbiter's choice.
+//! - [`pair`]: two agents with a dual stop.
+//! - [`council`]: intent, answer and verification lead to a weighted confidence.
+//! - [`panel`]: blind judges rank many answers.
+//! - [`vote`]: blind samples are drawn until one answer leads clearly.
+//! - [`review`]: reviewers read a change. Files call it `approval`.
+//! - [`map_reduce`]: runs of other protocols read a long document in pieces.
+//! - `registry`: the only list of all protocols. `phase`: what a call is for.
+//!
+//! # Layers
+//!
+//! A file uses its own module and the modules of lower lines. The test `tidy` reads this block.
+//!
+//! ```text
+//! phase
+//! registry
+//! pair  council  panel  review  vote  map_reduce
+//! turn
+//! contract
+//! text
+//! core
+//! ```
 
 pub mod contract;
 pub mod core;
@@ -35,9 +63,8 @@ pub use contract::{
     Degraded, DegradedKind, Dissent, Document, Event, Execution, ExecutionResult, Finish, Fraction, How,
     Interpreter, Lead, Message, Method, NoAgreement, OUTPUT_BYTES_MAX, OnDisagreement, Outcome, OutcomeKind,
     Override, PASSAGE_CHARS_MAX, PASSAGES_MAX, Passage, Protocol, ProtocolParams, Reply, ReplyShape, Report,
-    Role, Search, Setup, Step, StopRule, TAIL_BYTES_MAX, Tally, Task, Thinking, Unexpected, VoteOverride,
-    WorstCase,
+    Role, Search, Setup, Step, StopRule, TAIL_BYTES_MAX, Tally, Task, Thinking, Unexpected, WorstCase,
 };
 pub use phase::CallPhase;
-pub use registry::{Machine, Params, RunReport, RunSetup, Section};
+pub use registry::{Machine, Params, RunSetup, Section};
 pub use turn::{ArbiterChoice, REFUSED};

@@ -8,22 +8,20 @@ use std::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
 
 use super::contract::{
-    Action, AgentSetup, Event, Override, Protocol, ProtocolParams, Report, Setup, Task, Unexpected, WorstCase,
+    Action, AgentSetup, Event, Executions, Override, Protocol, ProtocolParams, Report, Setup, Task,
+    Unexpected, WorstCase,
 };
 use super::council::{CouncilParams, CouncilSection};
 use super::map_reduce::{self, MapReduce, MapReduceSection};
 use super::pair::{PairParams, PairSection};
 use super::panel::{PanelParams, PanelSection};
 use super::review::{ApprovalParams, ApprovalSection};
-use super::turn::{Executes, Executing};
+use super::turn::ExecutingMachine;
 use super::vote::{VoteParams, VoteSection};
 use crate::text::Constraint;
 
 /// One run of any protocol.
 pub type RunSetup = Setup<Params>;
-
-/// A report of any protocol.
-pub type RunReport = Report<Section>;
 
 /// A protocol and its parameters.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -58,15 +56,10 @@ impl Params {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Section {
-    /// The part of `pair`.
     Pair(PairSection),
-    /// The part of `council`.
     Council(Box<CouncilSection>),
-    /// The part of `panel`.
     Panel(Box<PanelSection>),
-    /// The part of `approval`.
     Approval(Box<ApprovalSection>),
-    /// The part of `vote`.
     Vote(Box<VoteSection>),
     /// The part of a run that reads a document in pieces.
     MapReduce(Box<MapReduceSection<Section>>),
@@ -76,16 +69,16 @@ pub enum Section {
 pub type Machine = Box<dyn Protocol<Section = Section>>;
 
 /// A protocol's machine, with the report type of any run.
-struct Listed<M>(M);
+struct SectionAdapter<M>(M);
 
-impl<M: Protocol<Section: Into<Section>>> Protocol for Listed<M> {
+impl<M: Protocol<Section: Into<Section>>> Protocol for SectionAdapter<M> {
     type Section = Section;
 
     fn step(&mut self, event: &Event) -> Result<Vec<Action>, Unexpected> {
         self.0.step(event)
     }
 
-    fn report(&self) -> RunReport {
+    fn report(&self) -> Report<Section> {
         self.0.report().map_section(Into::into)
     }
 
@@ -95,11 +88,11 @@ impl<M: Protocol<Section: Into<Section>>> Protocol for Listed<M> {
 }
 
 /// Makes the machine of a protocol whose replies may need an execution.
-fn executing<P>(setup: Setup<P>) -> Machine
+fn make_executing<M>(machine: M) -> Machine
 where
-    P: ProtocolParams<Machine: Executes<Section: Into<Section>> + 'static>,
+    M: Protocol<Section: Into<Section>> + AsMut<Executions> + Clone + 'static,
 {
-    Box::new(Listed(Executing::new(setup.machine())))
+    Box::new(SectionAdapter(ExecutingMachine::new(machine)))
 }
 
 /// Evaluates the same expression for every protocol.
@@ -170,15 +163,15 @@ impl ProtocolParams for Params {
         // From here on the seed is that of the draws; a record keeps the one that a person has given.
         setup.seed = setup.drawing_seed();
         if let Some(chunk_plan) = setup.chunk_plan.clone() {
-            return Box::new(Listed(MapReduce::new(setup, chunk_plan)));
+            return Box::new(SectionAdapter(MapReduce::new(setup, chunk_plan)));
         }
         match setup.params.clone() {
-            Params::Pair(params) => executing(setup.with_params(params)),
-            Params::Council(params) => executing(setup.with_params(params)),
-            Params::Panel(params) => executing(setup.with_params(params)),
-            Params::Vote(params) => executing(setup.with_params(params)),
+            Params::Pair(params) => make_executing(setup.with_params(params).machine()),
+            Params::Council(params) => make_executing(setup.with_params(params).machine()),
+            Params::Panel(params) => make_executing(setup.with_params(params).machine()),
+            Params::Vote(params) => make_executing(setup.with_params(params).machine()),
             // Reviewers write no final text.
-            Params::Approval(params) => Box::new(Listed(setup.with_params(params).machine())),
+            Params::Approval(params) => Box::new(SectionAdapter(setup.with_params(params).machine())),
         }
     }
 

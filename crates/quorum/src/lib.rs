@@ -32,11 +32,10 @@
 #![warn(missing_docs)]
 
 mod event;
-mod limits;
 pub mod local_cluster;
 mod message;
 mod model_opinion;
-mod node_id;
+mod node_event;
 pub mod node_machine;
 mod opinion;
 mod packet;
@@ -52,18 +51,15 @@ mod statement;
 mod wire;
 
 pub use event::{Decision, Fraud, Phase, SlotAction, SlotInput};
-pub use limits::MODEL_BYTES_MAX;
-pub use limits::PACKET_BYTES_MAX;
-pub use limits::{CHANGE_BYTES_MAX, OPINION_BYTES_MAX, TooLong};
 pub use message::{
-    Commit, Grounds, LeaderProposal, Lock, Prepare, Reviewer, SlotMessage, Value, View, ViewChange, Vote,
+    CHANGE_BYTES_MAX, Commit, Grounds, LeaderProposal, Lock, NodeId, PACKET_BYTES_MAX, Prepare, Reviewer,
+    SlotMessage, Value, View, ViewChange, Vote,
 };
-pub use model_opinion::{ModelAt, ModelOpinion, VOTE_TYPE};
-pub use node_id::NodeId;
-pub use opinion::{Opinion, Severity};
-pub use packet::{CHECKPOINT_EVERY, PROOFS_AT_ONCE, Packet, Proof, Proven, To, WINDOW, leader};
-pub use payload::{PREDICATE_TYPE, Seal};
-pub use quorum::{Quorum, TooFew};
+pub use model_opinion::{MODEL_BYTES_MAX, ModelAt, ModelOpinion, VOTE_TYPE};
+pub use opinion::{OPINION_BYTES_MAX, Opinion, Severity};
+pub use packet::{CHECKPOINT_EVERY, PROOFS_AT_ONCE, Packet, Proof, ProvenDecision, To, WINDOW, leader};
+pub use payload::{PREDICATE_TYPE, RosterSigner};
+pub use quorum::Quorum;
 pub use refused::Refused;
 pub use roster::{Membership, Roster, RosterEntry, RosterFault};
 pub use slot::Slot;

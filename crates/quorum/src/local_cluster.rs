@@ -13,9 +13,8 @@ use std::collections::{BTreeMap, VecDeque};
 use thiserror::Error;
 
 use super::event::Phase;
-use super::message::{Value, View};
+use super::message::{NodeId, Value, View};
 use super::model_opinion::ModelOpinion;
-use super::node_id::NodeId;
 use super::node_machine::{NodeAction, NodeInput, NodeMachine};
 use super::packet::{Packet, Proof, To};
 use super::proposer::Proposer;
@@ -40,7 +39,7 @@ pub struct LocalCluster<K: Signer> {
     /// The opinion of each reviewer on the current change, with its model.
     opinions: Vec<ModelOpinion>,
     votes: Vec<SignedMessage<K::Signature>>,
-    told: Option<(Sequence, Value, Proof<K::Signature>)>,
+    reported: Option<(Sequence, Value, Proof<K::Signature>)>,
 }
 
 /// A decision with its proof.
@@ -83,7 +82,7 @@ impl<K: Signer> LocalCluster<K> {
             waits: VecDeque::new(),
             opinions: Vec::new(),
             votes: Vec::new(),
-            told: None,
+            reported: None,
         }
     }
 
@@ -105,11 +104,8 @@ impl<K: Signer> LocalCluster<K> {
         let packet = Packet::Proof(proof.clone());
         self.inbox.extend(self.members.keys().map(|to| (ORCHESTRATOR, *to, packet.clone())));
         self.run()?;
-        if self.told.take().is_some_and(|(told, ..)| told == sequence) {
-            Ok(())
-        } else {
-            Err(ClusterError::OutOfOrder(sequence))
-        }
+        let reported = self.reported.take().map(|(reported, ..)| reported);
+        if reported == Some(sequence) { Ok(()) } else { Err(ClusterError::OutOfOrder(sequence)) }
     }
 
     /// Decides on a change, given the opinion of each reviewer.
@@ -130,13 +126,11 @@ impl<K: Signer> LocalCluster<K> {
         let value = change.value();
         self.step(ORCHESTRATOR, NodeInput::Submit(change));
         self.run()?;
-        let (sequence, decided, proof) = self.told.take().ok_or(ClusterError::Endless)?;
-        let is_on_it = |message: &&SignedMessage<K::Signature>| {
-            message.opinion.is_some()
-                && matches!(message.signed.statement, Statement::Prepare { value: on, .. } if on == value)
-        };
-        let mut votes: Vec<SignedMessage<K::Signature>> =
-            self.votes.iter().filter(is_on_it).cloned().collect();
+        let (sequence, decided, proof) = self.reported.take().ok_or(ClusterError::Endless)?;
+        let mut votes = self.votes.clone();
+        votes.retain(
+            |message| matches!(message.signed.statement, Statement::Prepare { value: on, .. } if on == value),
+        );
         votes.sort_by_key(|message| message.signed.by);
         votes.dedup_by_key(|message| message.signed.by);
         self.waits.clear();
@@ -149,14 +143,14 @@ impl<K: Signer> LocalCluster<K> {
             if let Some((from, to, packet)) = self.inbox.pop_front() {
                 match packet {
                     Packet::Have(known) => {
-                        let wanted = self.members.get(&to).map(|member| member.answer(from, known));
-                        self.perform(to, wanted.unwrap_or_default());
+                        let actions = self.members.get(&to).map(|member| member.answer(from, known));
+                        self.perform(to, actions.unwrap_or_default());
                     }
                     Packet::Message(_) | Packet::Proof(_) | Packet::Stable(_) => {
                         self.step(to, NodeInput::Heard(from, packet));
                     }
                 }
-            } else if self.told.is_some() {
+            } else if self.reported.is_some() {
                 return Ok(());
             } else {
                 let (party, sequence, view, phase) = self.waits.pop_front().ok_or(ClusterError::Endless)?;
@@ -176,8 +170,10 @@ impl<K: Signer> LocalCluster<K> {
         for action in actions {
             match action {
                 NodeAction::Send(to, packet) => {
-                    if let Packet::Message(message) = &packet {
-                        self.votes.extend(message.opinion.is_some().then(|| message.clone()));
+                    if let Packet::Message(message) = &packet
+                        && message.opinion.is_some()
+                    {
+                        self.votes.push(message.clone());
                     }
                     self.send(party, to, &packet);
                 }
@@ -191,7 +187,7 @@ impl<K: Signer> LocalCluster<K> {
                 NodeAction::Wait(sequence, view, phase) => {
                     self.waits.push_back((party, sequence, view, phase));
                 }
-                NodeAction::Tell(sequence, value, proof) => self.told = Some((sequence, value, proof)),
+                NodeAction::Tell(sequence, value, proof) => self.reported = Some((sequence, value, proof)),
                 // No party contradicts itself here, and one that knows the decisions has reported them to all.
                 NodeAction::Accuse(_)
                 | NodeAction::Decide(..)
@@ -213,7 +209,7 @@ impl<K: Signer> LocalCluster<K> {
 mod tests {
     use std::sync::Arc;
 
-    use super::super::{CHECKPOINT_EVERY, Membership, Opinion, Roster, RosterEntry, Seal, Severity};
+    use super::super::{CHECKPOINT_EVERY, Membership, Opinion, Roster, RosterEntry, RosterSigner, Severity};
     use super::*;
     use crypto::{Digest, SecretKey};
 
@@ -228,10 +224,11 @@ mod tests {
         Arc::new(Membership::new(Digest::new(b"a repository"), roster).unwrap())
     }
 
-    fn cluster(reviewers: u8) -> LocalCluster<Seal> {
+    fn cluster(reviewers: u8) -> LocalCluster<RosterSigner> {
         let membership = membership(reviewers);
-        let seal =
-            |seed: u8| Seal::new(SecretKey::from_seed(&[seed; 32]), Arc::clone(&membership)).unwrap().1;
+        let seal = |seed: u8| {
+            RosterSigner::new(SecretKey::from_seed(&[seed; 32]), Arc::clone(&membership)).unwrap().1
+        };
         LocalCluster::new(membership.quorum(), seal(200), (1..=reviewers).map(seal).collect())
     }
 

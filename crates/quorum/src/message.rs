@@ -7,8 +7,26 @@ use serde::{Deserialize, Serialize};
 use super::quorum::Quorum;
 use crypto::Digest;
 
+/// The size limit of a change, in bytes. Written as JSON, and with the locks of a hundred reviewers, such a change
+/// fits into a packet however it must be escaped.
+pub const CHANGE_BYTES_MAX: usize = 2 << 20;
+
+/// The size limit of a packet that is read, in bytes. The longest packet of an honest party fits: a change of
+/// [`CHANGE_BYTES_MAX`] in which escaping turns every byte into six, with the locks of a hundred reviewers.
+pub const PACKET_BYTES_MAX: usize = 20 << 20;
+
 /// The place of a reviewer in the list of all, from 0.
 pub type Reviewer = usize;
+
+/// A party to a decision, by its place in the list of its kind.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NodeId {
+    /// A reviewer.
+    Reviewer(Reviewer),
+    /// An orchestrator.
+    Orchestrator(usize),
+}
 
 /// The number of an attempt at one decision, from 0. Each view has an orchestrator of its own.
 pub type View = u32;
@@ -142,18 +160,23 @@ impl LeaderProposal {
             let is_first = self.view == 0 && self.value != Value::Nothing;
             return if is_first { Ok(None) } else { Err(()) };
         };
-        let counts = |(reviewer, change): &&(Reviewer, ViewChange)| {
-            let holds = |lock: &Lock| lock.view < self.view && lock.holds(quorum);
-            *reviewer < quorum.reviewers()
-                && change.view == self.view
-                && change.lock.as_ref().is_none_or(holds)
-        };
-        let counted: Vec<&(Reviewer, ViewChange)> = said.iter().filter(counts).collect();
-        let reviewers: BTreeSet<Reviewer> = counted.iter().map(|(reviewer, _)| *reviewer).collect();
+        let mut reviewers = BTreeSet::new();
+        let mut locks = Vec::new();
+        for (reviewer, change) in said {
+            if *reviewer >= quorum.reviewers() || change.view != self.view {
+                continue;
+            }
+            if let Some(lock) = &change.lock {
+                if lock.view >= self.view || !lock.holds(quorum) {
+                    continue;
+                }
+                locks.push(lock);
+            }
+            reviewers.insert(*reviewer);
+        }
         if self.view == 0 || reviewers.len() < quorum.size() {
             return Err(());
         }
-        let locks = counted.iter().filter_map(|(_, change)| change.lock.as_ref());
-        Ok(locks.max_by_key(|lock| lock.view).map(|lock| lock.value))
+        Ok(locks.into_iter().max_by_key(|lock| lock.view).map(|lock| lock.value))
     }
 }

@@ -7,11 +7,14 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
-use super::limits::MODEL_BYTES_MAX;
 use super::message::Vote;
 use super::opinion::Opinion;
 use crypto::Digest;
+
+/// The size limit of the name of a model, and of an endpoint, in bytes.
+pub const MODEL_BYTES_MAX: usize = 512;
 
 /// The type of the data behind a vote's digest, if a model formed the opinion. A bare opinion is the first form.
 pub const VOTE_TYPE: &str = "https://github.com/consensus-cli/consensus/vote/v2";
@@ -37,26 +40,20 @@ pub struct ModelOpinion {
     pub model: Option<ModelAt>,
 }
 
-/// The data that the digest covers. The fields are in alphabetical order.
-#[derive(Serialize)]
-struct Named<'a> {
-    model: &'a ModelAt,
-    opinion: &'a Opinion,
-    #[serde(rename = "predicateType")]
-    predicate_type: &'static str,
-}
-
 impl ModelAt {
     /// Returns a model with this name at this endpoint. A name that is too long is cut.
     pub fn new(endpoint: &str, model: &str) -> Self {
-        let bounded = |text: &str| text[..text.floor_char_boundary(MODEL_BYTES_MAX)].to_owned();
-        Self { endpoint: bounded(endpoint), model: bounded(model) }
+        Self { endpoint: cut(endpoint), model: cut(model) }
     }
 
     /// Returns true if both names are short enough to be read.
     pub(super) fn is_bounded(&self) -> bool {
         self.endpoint.len() <= MODEL_BYTES_MAX && self.model.len() <= MODEL_BYTES_MAX
     }
+}
+
+fn cut(name: &str) -> String {
+    name[..name.floor_char_boundary(MODEL_BYTES_MAX)].to_owned()
 }
 
 impl fmt::Display for ModelAt {
@@ -81,8 +78,9 @@ impl ModelOpinion {
     pub fn digest(&self) -> Digest {
         let Self { opinion, model } = self;
         let Some(model) = model else { return opinion.digest() };
-        let named = Named { model, opinion, predicate_type: VOTE_TYPE };
-        Digest::new(&serde_json::to_vec(&named).expect("strings and numbers have a JSON form"))
+        // The keys are in alphabetical order, as in the canonical form.
+        let named = json!({"model": model, "opinion": opinion, "predicateType": VOTE_TYPE});
+        Digest::new(named.to_string().as_bytes())
     }
 
     /// Returns the vote that the opinion counts as.

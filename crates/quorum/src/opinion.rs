@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::message::Vote;
 use crypto::Digest;
 
+/// The size limit of notes and reasons, in bytes.
+pub const OPINION_BYTES_MAX: usize = 16 << 10;
+
 /// The opinion of a reviewer on a change.
 #[derive(Clone, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]

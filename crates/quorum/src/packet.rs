@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::message::{Commit, Reviewer, Value, View};
-use super::node_id::NodeId;
+use super::message::{Commit, NodeId, Reviewer, Value, View};
 use super::quorum::Quorum;
 use super::statement::{Change, Sequence, Signed, SignedMessage, Statement};
 
@@ -87,7 +86,7 @@ pub struct Proof<S> {
 
 /// The content of a proof.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Proven {
+pub struct ProvenDecision {
     /// The place of the decision.
     pub sequence: Sequence,
     /// The view in which it was made.
@@ -98,24 +97,25 @@ pub struct Proven {
 
 impl<S> Proof<S> {
     /// Reads a proof. Returns `None` if it is not a valid one.
-    pub fn check(&self, quorum: Quorum) -> Option<Proven> {
+    pub fn check(&self, quorum: Quorum) -> Option<ProvenDecision> {
         let first = self.commits.first()?;
         let Statement::Commit(Commit { view, value }) = first.statement else { return None };
-        is_quorum_on_the_same(&self.commits, quorum).then_some(Proven {
-            sequence: first.sequence,
-            view,
-            value,
-        })
+        if !is_quorum_on_the_same(&self.commits, quorum) {
+            return None;
+        }
+        Some(ProvenDecision { sequence: first.sequence, view, value })
     }
 }
 
 /// Returns true if reviewers who are a quorum make the same statement about the same place.
 pub(super) fn is_quorum_on_the_same<S>(signed: &[Signed<S>], quorum: Quorum) -> bool {
     let Some(first) = signed.first() else { return false };
-    let is_same = |other: &Signed<S>| other.sequence == first.sequence && other.statement == first.statement;
-    let known = signed.iter().filter(|signed| signed.by < quorum.reviewers());
-    let authors: BTreeSet<Reviewer> = known.map(|signed| signed.by).collect();
-    signed.iter().all(is_same) && authors.len() >= quorum.size()
+    if signed.iter().any(|other| other.sequence != first.sequence || other.statement != first.statement) {
+        return false;
+    }
+    let authors: BTreeSet<Reviewer> =
+        signed.iter().map(|signed| signed.by).filter(|by| *by < quorum.reviewers()).collect();
+    authors.len() >= quorum.size()
 }
 
 /// The first commit of each reviewer in each view.

@@ -8,8 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::message::{Commit, Value, View};
-use super::node_id::NodeId;
+use super::message::{Commit, NodeId, Value, View};
 use super::refused::Refused;
 use super::roster::Membership;
 use super::statement::{Sequence, Signer, Statement};
@@ -32,7 +31,7 @@ pub(super) const SEQUENCE_END: Sequence = 1 << 53;
 
 /// A key that signs in one party's name.
 #[derive(Clone, Debug)]
-pub struct Seal {
+pub struct RosterSigner {
     key: SecretKey,
     membership: Arc<Membership>,
 }
@@ -76,15 +75,15 @@ struct SubjectDigest {
     sha256: Digest,
 }
 
-impl Seal {
-    /// Returns a seal for this key under this roster, with its party. Returns `None` if the key is not in the roster.
+impl RosterSigner {
+    /// Returns a signer with this key under this roster, with its party. Returns `None` if the key is not in the roster.
     pub fn new(key: SecretKey, membership: Arc<Membership>) -> Option<(NodeId, Self)> {
         let party = membership.party(key.public().id())?;
         Some((party, Self { key, membership }))
     }
 }
 
-impl Signer for Seal {
+impl Signer for RosterSigner {
     type Signature = Signature;
 
     fn sign(&self, sequence: Sequence, statement: &Statement) -> Signature {
@@ -120,15 +119,14 @@ pub(super) fn read(
     payload_type: &str,
     bytes: &[u8],
 ) -> Result<(Digest, Digest, Sequence, Statement), Refused> {
-    let unreadable = |e: serde_json::Error| Refused::Unreadable(e.to_string());
     match payload_type {
         STATEMENT_TYPE => {
             let Payload { chain, roster, sequence, statement } =
-                serde_json::from_slice::<Payload<Statement>>(bytes).map_err(unreadable)?;
+                serde_json::from_slice::<Payload<Statement>>(bytes)?;
             Ok((chain, roster, sequence, statement))
         }
         IN_TOTO_TYPE => {
-            let in_toto: InToto = serde_json::from_slice(bytes).map_err(unreadable)?;
+            let in_toto: InToto = serde_json::from_slice(bytes)?;
             let Predicate { chain, roster, sequence, view, value } = in_toto.predicate;
             Ok((chain, roster, sequence, Statement::Commit(Commit { view, value })))
         }

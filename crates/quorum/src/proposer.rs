@@ -10,8 +10,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use super::message::{Commit, LeaderProposal, Reviewer, Value, View, Vote};
-use super::node_id::NodeId;
+use super::event::Phase;
+use super::message::{Commit, LeaderProposal, NodeId, Reviewer, Value, View, Vote};
+use super::node_event::{NodeAction, NodeInput, ReturnReason};
 use super::packet::{Commits, PROOFS_AT_ONCE, Packet, Proof, To, WINDOW, leader};
 use super::quorum::Quorum;
 use super::statement::{Change, Sequence, Signed, SignedMessage, Signer, Statement};
@@ -27,47 +28,6 @@ const TRIES_MAX: u32 = 3;
 /// The number of other orchestrators' changes that are kept for each decision.
 const CHANGES_MAX: usize = 4;
 
-/// An input of an orchestrator.
-#[derive(Clone, Debug)]
-pub enum ProposerInput<S> {
-    /// A change is to be decided on.
-    Submit(Change),
-    /// A packet has come from this party. A claim to have decisions changes nothing here: see [`Proposer::answer`].
-    Heard(NodeId, Packet<S>),
-    /// The time to acknowledge the proposal of a view is over.
-    Expired(Sequence, View),
-    /// Earlier messages may be lost, and it is time to repeat them.
-    Again,
-}
-
-/// An action that an orchestrator asks for.
-#[derive(Clone, Debug)]
-pub enum ProposerAction<S> {
-    /// Send a packet.
-    Send(To, Packet<S>),
-    /// Begin the time to acknowledge the proposal of a view.
-    Wait(Sequence, View),
-    /// Report the reviewers that did not acknowledge the proposal of a view in time. It has been sent to them again.
-    Late(Sequence, View, Vec<Reviewer>),
-    /// Keep a decision that follows on all before it; each place comes once, in order. The decision is forgotten
-    /// here.
-    Decide(Sequence, Value, Proof<S>),
-    /// Return a change that was submitted, with the reason. Nothing was decided at its place, and it is no longer
-    /// proposed.
-    Return(Sequence, Change, Why),
-    /// Send some of the decisions after this one, which were reported before, to a party that wants them.
-    Recall(NodeId, Sequence),
-}
-
-/// The reason why a change comes back.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Why {
-    /// So many reviewers do not approve it that no quorum can: these.
-    Refused(BTreeSet<Reviewer>),
-    /// It was proposed as often as a change may be, and no quorum has answered.
-    NoQuorum,
-}
-
 /// A change, with the number of views in which it was proposed and the reviewers that do not approve it.
 #[derive(Clone, Debug)]
 struct Wish {
@@ -78,12 +38,12 @@ struct Wish {
 
 /// The orchestrator's knowledge of one decision.
 #[derive(Clone, Debug)]
-struct Job<S> {
+struct DecisionJob<S> {
     /// The change that it wants to be decided on here.
     wish: Option<Wish>,
     /// The changes of others that may be decided here. Without a wish of its own, it proposes the one that is wanted.
     changes: BTreeMap<Digest, Change>,
-    wanted: Option<Digest>,
+    requested: Option<Digest>,
     /// The last view that each reviewer has gone to, with its message. A lock in it, if any, holds.
     left: BTreeMap<Reviewer, (View, SignedMessage<S>)>,
     commits: Commits<S>,
@@ -101,26 +61,30 @@ pub struct Proposer<K: Signer> {
     quorum: Quorum,
     orchestrators: usize,
     /// The place up to which all decisions have been reported.
-    told: Sequence,
+    known: Sequence,
     waiting: VecDeque<Wish>,
-    jobs: BTreeMap<Sequence, Job<K::Signature>>,
+    jobs: BTreeMap<Sequence, DecisionJob<K::Signature>>,
 }
 
 impl Wish {
-    fn why(&self, quorum: Quorum) -> Option<Why> {
+    /// Returns the reason why the change is to be returned, if it is.
+    fn return_reason(&self, quorum: Quorum) -> Option<ReturnReason> {
         if self.against.len() >= quorum.blocking() {
-            return Some(Why::Refused(self.against.clone()));
+            Some(ReturnReason::Refused(self.against.clone()))
+        } else if self.tries >= TRIES_MAX {
+            Some(ReturnReason::NoQuorum)
+        } else {
+            None
         }
-        (self.tries >= TRIES_MAX).then_some(Why::NoQuorum)
     }
 }
 
-impl<S> Default for Job<S> {
+impl<S> Default for DecisionJob<S> {
     fn default() -> Self {
         Self {
             wish: None,
             changes: BTreeMap::new(),
-            wanted: None,
+            requested: None,
             left: BTreeMap::new(),
             commits: Commits::default(),
             proposal: None,
@@ -130,9 +94,11 @@ impl<S> Default for Job<S> {
     }
 }
 
-impl<S: Clone> Job<S> {
+impl<S: Clone> DecisionJob<S> {
     fn learn(&mut self, change: Option<&Change>) {
-        if let Some(change) = change.filter(|_| self.changes.len() < CHANGES_MAX) {
+        if let Some(change) = change
+            && self.changes.len() < CHANGES_MAX
+        {
             self.changes.entry(change.digest()).or_insert_with(|| change.clone());
         }
     }
@@ -145,15 +111,19 @@ impl<S: Clone> Job<S> {
 
     /// Returns the value that it proposes if it may choose.
     fn choice(&self, quorum: Quorum) -> Value {
-        let own = self.wish.as_ref().filter(|wish| wish.why(quorum).is_none());
-        let others = self.wanted.filter(|_| self.wish.is_none() && self.proposal.is_none());
-        own.map(|wish| wish.change.value()).or(others.map(Value::Change)).unwrap_or(Value::Nothing)
+        match (&self.wish, self.requested) {
+            (Some(wish), _) if wish.return_reason(quorum).is_none() => wish.change.value(),
+            (None, Some(requested)) if self.proposal.is_none() => Value::Change(requested),
+            (Some(_) | None, _) => Value::Nothing,
+        }
     }
 
     /// Returns true if a decision has been made and its value is known in full.
     fn is_known(&self) -> bool {
-        let is_told = |(value, proof): &(Value, Proof<S>)| *value == Value::Nothing || proof.change.is_some();
-        self.decision.as_ref().is_some_and(is_told)
+        match &self.decision {
+            Some((value, proof)) => *value == Value::Nothing || proof.change.is_some(),
+            None => false,
+        }
     }
 
     /// Returns true if no message has been sent about this place.
@@ -165,12 +135,12 @@ impl<S: Clone> Job<S> {
 impl<K: Signer> Proposer<K> {
     /// Returns the orchestrator at place `me` of `orchestrators`, for these reviewers. It has proposed nothing yet.
     pub fn new(key: K, me: usize, quorum: Quorum, orchestrators: usize) -> Self {
-        Self { key, me, quorum, orchestrators, told: 0, waiting: VecDeque::new(), jobs: BTreeMap::new() }
+        Self { key, me, quorum, orchestrators, known: 0, waiting: VecDeque::new(), jobs: BTreeMap::new() }
     }
 
     /// Returns the place up to which all decisions have been reported.
-    pub fn told(&self) -> Sequence {
-        self.told
+    pub fn known(&self) -> Sequence {
+        self.known
     }
 
     /// Returns the number of submitted changes that are neither decided on nor returned.
@@ -179,19 +149,20 @@ impl<K: Signer> Proposer<K> {
     }
 
     /// Takes an input. The same inputs give the same outputs; an input that makes no sense is dropped.
-    pub fn step(&mut self, input: ProposerInput<K::Signature>) -> Vec<ProposerAction<K::Signature>> {
+    pub fn step(&mut self, input: NodeInput<K::Signature>) -> Vec<NodeAction<K::Signature>> {
         let mut out = Vec::new();
         match input {
-            ProposerInput::Submit(change) => {
+            NodeInput::Submit(change) => {
                 self.waiting.push_back(Wish { change, tries: 0, against: BTreeSet::new() });
             }
-            ProposerInput::Heard(_, Packet::Message(message)) => self.message(&message, &mut out),
-            ProposerInput::Heard(_, Packet::Proof(proof)) => self.proof(proof),
-            ProposerInput::Heard(_, Packet::Stable(_) | Packet::Have(_)) => {}
-            ProposerInput::Expired(sequence, view) => self.late(sequence, view, &mut out),
-            ProposerInput::Again => self.again(&mut out),
+            NodeInput::Heard(_, Packet::Message(message)) => self.hear_message(&message, &mut out),
+            NodeInput::Heard(_, Packet::Proof(proof)) => self.accept_proof(proof),
+            NodeInput::Heard(_, Packet::Stable(_) | Packet::Have(_)) => {}
+            NodeInput::Expired(sequence, view, _) => self.report_late(sequence, view, &mut out),
+            NodeInput::Again => self.repeat(&mut out),
+            NodeInput::Reviewed(..) => return out,
         }
-        self.tell(&mut out);
+        self.report(&mut out);
         self.begin(&mut out);
         out
     }
@@ -209,14 +180,16 @@ impl<K: Signer> Proposer<K> {
     }
 
     fn is_near(&self, sequence: Sequence) -> bool {
-        sequence > self.told && sequence <= self.told + WINDOW
+        sequence > self.known && sequence <= self.known + WINDOW
     }
 
     /// Returns the time-outs that are still awaited, for a caller that has given all earlier inputs again.
-    pub fn resume(&self) -> Vec<ProposerAction<K::Signature>> {
+    pub fn resume(&self) -> Vec<NodeAction<K::Signature>> {
         let open = self.jobs.iter().filter(|(_, job)| job.decision.is_none());
-        open.filter_map(|(sequence, job)| Some(ProposerAction::Wait(*sequence, job.proposal.as_ref()?.0)))
-            .collect()
+        open.filter_map(|(sequence, job)| {
+            Some(NodeAction::Wait(*sequence, job.proposal.as_ref()?.0, Phase::PrePrepare))
+        })
+        .collect()
     }
 
     fn is_mine(&self, sequence: Sequence, view: View) -> bool {
@@ -228,10 +201,10 @@ impl<K: Signer> Proposer<K> {
         Signed { by: self.me, sequence, statement, signature }
     }
 
-    fn message(
+    fn hear_message(
         &mut self,
         message: &SignedMessage<K::Signature>,
-        out: &mut Vec<ProposerAction<K::Signature>>,
+        out: &mut Vec<NodeAction<K::Signature>>,
     ) {
         let SignedMessage { signed, change, .. } = message;
         let (sequence, by, quorum, orchestrators) =
@@ -248,9 +221,11 @@ impl<K: Signer> Proposer<K> {
                 }
             }
             Statement::Want { value: Value::Change(digest) } => {
-                if job.wanted.is_none() && message.has(Value::Change(*digest)) {
+                if job.requested.is_none() && message.has(Value::Change(*digest)) {
                     job.learn(change.as_ref());
-                    job.wanted = job.changes.contains_key(digest).then_some(*digest);
+                    if job.changes.contains_key(digest) {
+                        job.requested = Some(*digest);
+                    }
                     self.open(sequence, out);
                 }
             }
@@ -263,8 +238,10 @@ impl<K: Signer> Proposer<K> {
                 if job.proposal.as_ref().is_some_and(|(own, _)| own == view) {
                     job.acknowledged.insert(by);
                 }
-                let wish = job.wish.as_mut().filter(|wish| wish.change.value() == *value);
-                if let Some(wish) = wish.filter(|_| matches!(vote, Vote::Reject | Vote::Abstain)) {
+                if let Some(wish) = &mut job.wish
+                    && wish.change.value() == *value
+                    && matches!(vote, Vote::Reject | Vote::Abstain)
+                {
                     wish.against.insert(by);
                 }
             }
@@ -281,13 +258,17 @@ impl<K: Signer> Proposer<K> {
                 let view = *view;
                 let is_news = job.left.get(&by).is_none_or(|(last, _)| *last < view);
                 // A message whose grounds were lost on the way would block the whole proposal.
-                if let Some((_, change)) = message.view_change(sequence).filter(|_| is_news)
+                if is_news
+                    && let Some((_, change)) = message.view_change(sequence)
                     && change.lock.as_ref().is_none_or(|lock| {
                         lock.holds(quorum) && (message.has(lock.value) || job.change(lock.value).is_some())
                     })
                 {
-                    let locked = message.change.iter().filter(|_| change.lock.is_some());
-                    job.changes.extend(locked.map(|change| (change.digest(), change.clone())));
+                    if change.lock.is_some()
+                        && let Some(locked) = &message.change
+                    {
+                        job.changes.insert(locked.digest(), locked.clone());
+                    }
                     job.left.insert(by, (view, message.bare()));
                     self.lead(sequence, view, out);
                 }
@@ -302,7 +283,7 @@ impl<K: Signer> Proposer<K> {
     }
 
     /// Accepts a decision that a quorum proves.
-    fn proof(&mut self, proof: Proof<K::Signature>) {
+    fn accept_proof(&mut self, proof: Proof<K::Signature>) {
         let Some(proven) = proof.check(self.quorum) else { return };
         if !self.is_near(proven.sequence) {
             return;
@@ -317,27 +298,27 @@ impl<K: Signer> Proposer<K> {
     }
 
     /// Proposes in the first view of a place, if that view is its own and there is something to propose.
-    fn open(&mut self, sequence: Sequence, out: &mut Vec<ProposerAction<K::Signature>>) {
-        let (is_mine, quorum) = (self.is_mine(sequence, 0), self.quorum);
-        let job =
-            self.jobs.get(&sequence).filter(|job| is_mine && job.proposal.is_none() && job.left.is_empty());
-        let choice = job.map_or(Value::Nothing, |job| job.choice(quorum));
+    fn open(&mut self, sequence: Sequence, out: &mut Vec<NodeAction<K::Signature>>) {
+        let Some(job) = self.jobs.get(&sequence) else { return };
+        if !self.is_mine(sequence, 0) || job.proposal.is_some() || !job.left.is_empty() {
+            return;
+        }
+        let choice = job.choice(self.quorum);
         if choice != Value::Nothing {
             self.propose(sequence, 0, choice, Arc::new([]), out);
         }
     }
 
     /// Proposes a value in a view of its own that a quorum has gone to.
-    fn lead(&mut self, sequence: Sequence, view: View, out: &mut Vec<ProposerAction<K::Signature>>) {
-        let (is_mine, quorum) = (self.is_mine(sequence, view), self.quorum);
-        let Some(job) = self.jobs.get(&sequence).filter(|_| is_mine) else { return };
-        if job.proposal.as_ref().is_some_and(|(own, _)| *own >= view) {
+    fn lead(&mut self, sequence: Sequence, view: View, out: &mut Vec<NodeAction<K::Signature>>) {
+        let Some(job) = self.jobs.get(&sequence) else { return };
+        if !self.is_mine(sequence, view) || job.proposal.as_ref().is_some_and(|(own, _)| *own >= view) {
             return;
         }
         let here = job.left.values().filter(|(other, _)| *other == view);
         let grounds: Vec<SignedMessage<K::Signature>> = here.map(|(_, message)| message.clone()).collect();
         let said = grounds.iter().filter_map(|message| message.view_change(sequence)).collect();
-        if let Some(proposal) = LeaderProposal::after(view, said, job.choice(quorum), quorum) {
+        if let Some(proposal) = LeaderProposal::after(view, said, job.choice(self.quorum), self.quorum) {
             self.propose(sequence, view, proposal.value, grounds.into(), out);
         }
     }
@@ -348,53 +329,51 @@ impl<K: Signer> Proposer<K> {
         view: View,
         value: Value,
         grounds: Arc<[SignedMessage<K::Signature>]>,
-        out: &mut Vec<ProposerAction<K::Signature>>,
+        out: &mut Vec<NodeAction<K::Signature>>,
     ) {
         let signed = self.sign(sequence, Statement::PrePrepare { value, view });
         let Some(job) = self.jobs.get_mut(&sequence) else { return };
         let message =
             SignedMessage { change: job.change(value).cloned(), grounds, ..SignedMessage::alone(signed) };
-        if let Some(wish) = job.wish.as_mut().filter(|wish| wish.change.value() == value) {
+        if let Some(wish) = &mut job.wish
+            && wish.change.value() == value
+        {
             wish.tries += 1;
         }
         job.proposal = Some((view, message.clone()));
         job.acknowledged.clear();
-        out.push(ProposerAction::Send(To::All, Packet::Message(message)));
-        out.push(ProposerAction::Wait(sequence, view));
+        out.push(NodeAction::Send(To::All, Packet::Message(message)));
+        out.push(NodeAction::Wait(sequence, view, Phase::PrePrepare));
     }
 
     /// Reports decisions in order, as far as they and their changes are known.
-    fn tell(&mut self, out: &mut Vec<ProposerAction<K::Signature>>) {
-        loop {
-            let sequence = self.told + 1;
-            let decision = self.jobs.get(&sequence).and_then(|job| job.decision.as_ref());
-            let Some((value, proof)) =
-                decision.filter(|_| self.jobs.get(&sequence).is_some_and(Job::is_known))
+    fn report(&mut self, out: &mut Vec<NodeAction<K::Signature>>) {
+        while self.jobs.get(&(self.known + 1)).is_some_and(DecisionJob::is_known) {
+            let sequence = self.known + 1;
+            let Some(DecisionJob { decision: Some((value, proof)), wish, .. }) = self.jobs.remove(&sequence)
             else {
                 return;
             };
-            let value = *value;
-            out.push(ProposerAction::Decide(sequence, value, proof.clone()));
-            self.told = sequence;
-            let wish = self.jobs.remove(&sequence).and_then(|job| job.wish);
-            let Some(wish) = wish.filter(|wish| wish.change.value() != value) else { continue };
-            match wish.why(self.quorum) {
-                Some(why) => out.push(ProposerAction::Return(sequence, wish.change, why)),
+            out.push(NodeAction::Tell(sequence, value, proof));
+            self.known = sequence;
+            let Some(wish) = wish else { continue };
+            if wish.change.value() == value {
+                continue;
+            }
+            match wish.return_reason(self.quorum) {
+                Some(why) => out.push(NodeAction::Return(sequence, wish.change, why)),
                 None => self.waiting.push_front(wish),
             }
         }
     }
 
     /// Gives places to the changes that wait.
-    fn begin(&mut self, out: &mut Vec<ProposerAction<K::Signature>>) {
+    fn begin(&mut self, out: &mut Vec<NodeAction<K::Signature>>) {
         while !self.waiting.is_empty() {
-            let mut places = self.told + 1..=self.told + IN_FLIGHT;
-            let place = places.find(|sequence| self.jobs.get(sequence).is_none_or(Job::is_untouched));
-            let Some((sequence, wish)) = place.and_then(|place| Some((place, self.waiting.pop_front()?)))
-            else {
-                return;
-            };
-            self.jobs.entry(sequence).or_default().wish = Some(wish);
+            let mut places = self.known + 1..=self.known + IN_FLIGHT;
+            let place = places.find(|sequence| self.jobs.get(sequence).is_none_or(DecisionJob::is_untouched));
+            let Some(sequence) = place else { return };
+            self.jobs.entry(sequence).or_default().wish = self.waiting.pop_front();
             if self.is_mine(sequence, 0) {
                 self.open(sequence, out);
             } else {
@@ -404,11 +383,11 @@ impl<K: Signer> Proposer<K> {
     }
 
     /// Asks for a decision at a place where another orchestrator proposes first.
-    fn want(&self, sequence: Sequence, out: &mut Vec<ProposerAction<K::Signature>>) {
+    fn want(&self, sequence: Sequence, out: &mut Vec<NodeAction<K::Signature>>) {
         let change = self.jobs.get(&sequence).and_then(|job| Some(job.wish.as_ref()?.change.clone()));
         let value = change.as_ref().map_or(Value::Nothing, Change::value);
         let signed = self.sign(sequence, Statement::Want { value });
-        out.push(ProposerAction::Send(
+        out.push(NodeAction::Send(
             To::All,
             Packet::Message(SignedMessage { change, ..SignedMessage::alone(signed) }),
         ));
@@ -416,50 +395,54 @@ impl<K: Signer> Proposer<K> {
 
     /// Returns the answer to a party that knows all decisions up to one. This orchestrator may be the only party that
     /// has heard a quorum, since liars may send to it alone.
-    pub fn answer(&self, to: NodeId, known: Sequence) -> Vec<ProposerAction<K::Signature>> {
+    pub fn answer(&self, to: NodeId, known: Sequence) -> Vec<NodeAction<K::Signature>> {
         let mut out = Vec::new();
-        if known < self.told {
-            out.push(ProposerAction::Recall(to, known));
+        if known < self.known {
+            out.push(NodeAction::Recall(to, known));
         }
         let after = self.jobs.range(known.saturating_add(1)..);
         let decided = after.filter_map(|(_, job)| job.decision.as_ref()).take(PROOFS_AT_ONCE);
         let packets = decided.map(|(_, proof)| Packet::Proof(proof.clone()));
-        out.extend(packets.map(|packet| ProposerAction::Send(To::One(to), packet)));
+        out.extend(packets.map(|packet| NodeAction::Send(To::One(to), packet)));
         out
     }
 
-    fn late(&mut self, sequence: Sequence, view: View, out: &mut Vec<ProposerAction<K::Signature>>) {
+    fn report_late(&mut self, sequence: Sequence, view: View, out: &mut Vec<NodeAction<K::Signature>>) {
         let reviewers = self.quorum.reviewers();
-        let Some(job) = self.jobs.get(&sequence).filter(|job| job.decision.is_none()) else { return };
-        let Some((_, message)) = job.proposal.as_ref().filter(|(own, _)| *own == view) else { return };
+        let Some(job) = self.jobs.get(&sequence) else { return };
+        let Some((own, message)) = &job.proposal else { return };
+        if job.decision.is_some() || *own != view {
+            return;
+        }
         let late: Vec<Reviewer> = (0..reviewers).filter(|by| !job.acknowledged.contains(by)).collect();
         if late.is_empty() {
             return;
         }
-        let packet = |by: &Reviewer| {
-            ProposerAction::Send(To::One(NodeId::Reviewer(*by)), Packet::Message(message.clone()))
-        };
-        out.extend(late.iter().map(packet));
-        out.push(ProposerAction::Late(sequence, view, late));
+        for by in &late {
+            let to = To::One(NodeId::Reviewer(*by));
+            out.push(NodeAction::Send(to, Packet::Message(message.clone())));
+        }
+        out.push(NodeAction::Late(sequence, view, late));
     }
 
     /// Repeats the messages that have led to nothing yet. All places up to the last that matters must be decided,
     /// including those that have no messages.
-    fn again(&self, out: &mut Vec<ProposerAction<K::Signature>>) {
-        let matters = |job: &Job<K::Signature>| job.wish.is_some() || job.decision.is_some();
-        let last = self.jobs.iter().rev().find(|(_, job)| matters(job)).map_or(0, |(sequence, _)| *sequence);
-        for sequence in self.told + 1..=last {
+    fn repeat(&self, out: &mut Vec<NodeAction<K::Signature>>) {
+        let mut last_first = self.jobs.iter().rev();
+        let last = last_first.find(|(_, job)| job.wish.is_some() || job.decision.is_some());
+        let last = last.map_or(0, |(sequence, _)| *sequence);
+        for sequence in self.known + 1..=last {
             let job = self.jobs.get(&sequence);
             if job.is_some_and(|job| job.decision.is_some()) {
                 continue;
             }
             match job.and_then(|job| job.proposal.as_ref()) {
                 Some((_, message)) => {
-                    out.push(ProposerAction::Send(To::All, Packet::Message(message.clone())));
+                    out.push(NodeAction::Send(To::All, Packet::Message(message.clone())));
                 }
                 None => self.want(sequence, out),
             }
         }
-        out.push(ProposerAction::Send(To::Reviewers, Packet::Have(self.told)));
+        out.push(NodeAction::Send(To::Reviewers, Packet::Have(self.known)));
     }
 }

@@ -1,7 +1,5 @@
 //! The number of reviewers that must agree.
 
-use thiserror::Error;
-
 /// The sizes that follow from the number of reviewers.
 ///
 /// With f = ⌊(n−1)/3⌋ reviewers that may say anything to anyone, two quorums of q = ⌊(n+f)/2⌋+1 share at least one
@@ -14,21 +12,10 @@ pub struct Quorum {
     reviewers: usize,
 }
 
-/// The error of a list without reviewers.
-#[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
-#[error(
-    "there are no reviewers; an approval needs at least one, and at least four to tolerate one that lies"
-)]
-pub struct TooFew;
-
 impl Quorum {
-    /// Returns the sizes for this number of reviewers.
-    ///
-    /// # Errors
-    ///
-    /// [`TooFew`] if the number is 0.
-    pub fn new(reviewers: usize) -> Result<Self, TooFew> {
-        if reviewers == 0 { Err(TooFew) } else { Ok(Self { reviewers }) }
+    /// Returns the sizes for this number of reviewers, or `None` for no reviewers.
+    pub fn new(reviewers: usize) -> Option<Self> {
+        if reviewers == 0 { None } else { Some(Self { reviewers }) }
     }
 
     /// Returns n, the number of all reviewers, whether they answer or not.
@@ -69,11 +56,15 @@ impl Quorum {
             Some(largest) => *largest += unknown,
             None => sizes.push(unknown),
         }
-        let failing = sizes.iter().scan(0, |sum, size| {
-            *sum += size;
-            Some(*sum)
-        });
-        failing.take_while(|sum| *sum <= self.faults()).count()
+        let (mut domains, mut failing) = (0, 0);
+        for size in sizes {
+            failing += size;
+            if failing > self.faults() {
+                break;
+            }
+            domains += 1;
+        }
+        domains
     }
 }
 
@@ -100,7 +91,7 @@ mod tests {
             let quorum = Quorum::new(n).unwrap();
             assert_eq!((quorum.faults(), quorum.size(), quorum.blocking()), (f, q, blocking), "n = {n}");
         }
-        assert_eq!(Quorum::new(0), Err(TooFew));
+        assert_eq!(Quorum::new(0), None);
     }
 
     #[test]

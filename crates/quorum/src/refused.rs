@@ -2,8 +2,9 @@
 
 use thiserror::Error;
 
-use super::limits::{MODEL_BYTES_MAX, OPINION_BYTES_MAX, PACKET_BYTES_MAX, TooLong};
-use super::node_id::NodeId;
+use super::message::{CHANGE_BYTES_MAX, NodeId, PACKET_BYTES_MAX};
+use super::model_opinion::MODEL_BYTES_MAX;
+use super::opinion::OPINION_BYTES_MAX;
 use crypto::Digest;
 use crypto::dsse::NotAnEnvelope;
 
@@ -44,8 +45,8 @@ pub enum Refused {
     #[error("the change has the digest {0}, but the statement names another")]
     OtherChange(Digest),
     /// The change is too long.
-    #[error(transparent)]
-    LongChange(#[from] TooLong),
+    #[error("the change has {0} bytes, and the limit is {CHANGE_BYTES_MAX}; split it into several changes")]
+    LongChange(usize),
     /// The opinion is not the one that the vote names, or differs from the vote.
     #[error("the opinion has the digest {0}, but the vote names another, or differs from it")]
     OtherOpinion(Digest),
@@ -55,4 +56,10 @@ pub enum Refused {
     /// The name of the model or of its endpoint is too long.
     #[error("the name of a model or an endpoint is longer than {MODEL_BYTES_MAX} bytes")]
     LongModel,
+}
+
+impl From<serde_json::Error> for Refused {
+    fn from(why: serde_json::Error) -> Self {
+        Self::Unreadable(why.to_string())
+    }
 }

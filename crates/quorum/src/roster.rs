@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::node_id::NodeId;
-use super::quorum::{Quorum, TooFew};
+use super::message::NodeId;
+use super::quorum::Quorum;
 use crypto::{Digest, PublicKey};
 
 /// A member of a roster.
@@ -36,8 +36,10 @@ pub struct Roster {
 #[derive(Clone, Debug, Error, Eq, PartialEq)]
 pub enum RosterFault {
     /// There are no reviewers.
-    #[error(transparent)]
-    NoReviewers(#[from] TooFew),
+    #[error(
+        "there are no reviewers; an approval needs at least one, and at least four to tolerate one that lies"
+    )]
+    NoReviewers,
     /// There are no orchestrators.
     #[error("there is no orchestrator; a roster needs at least one, to propose changes")]
     NoOrchestrators,
@@ -70,7 +72,7 @@ impl Membership {
     ///
     /// Never: a roster has a JSON form.
     pub fn new(chain: Digest, roster: Roster) -> Result<Self, RosterFault> {
-        let quorum = Quorum::new(roster.reviewers.len())?;
+        let quorum = Quorum::new(roster.reviewers.len()).ok_or(RosterFault::NoReviewers)?;
         if roster.orchestrators.is_empty() {
             return Err(RosterFault::NoOrchestrators);
         }

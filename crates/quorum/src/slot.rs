@@ -19,7 +19,7 @@ const REVIEWS_MAX: usize = 4;
 
 /// A proposal that a reviewer has accepted.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-struct Accepted {
+struct AcceptedProposal {
     value: Value,
     /// Whether reviewers follow it, whatever they think of it.
     is_followed: bool,
@@ -27,8 +27,8 @@ struct Accepted {
 
 /// The messages of one view.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
-struct Heard {
-    accepted: Option<Accepted>,
+struct ViewMessages {
+    accepted: Option<AcceptedProposal>,
     prepares: BTreeMap<Reviewer, Prepare>,
     commits: BTreeMap<Reviewer, Commit>,
     has_prepared: bool,
@@ -46,7 +46,7 @@ struct Heard {
 pub struct Slot {
     quorum: Quorum,
     view: View,
-    heard: BTreeMap<View, Heard>,
+    heard: BTreeMap<View, ViewMessages>,
     /// The vote of this reviewer on each change.
     opinions: BTreeMap<Digest, Vote>,
     asked: BTreeSet<Digest>,
@@ -79,9 +79,12 @@ impl Slot {
 
     /// Returns the phase of its view, or `None` once there is a decision.
     pub fn phase(&self) -> Option<Phase> {
+        if self.decision.is_some() {
+            return None;
+        }
         let heard = self.heard.get(&self.view).filter(|heard| heard.accepted.is_some());
         let here = self.left.values().filter(|view| **view >= self.view).count();
-        self.decision.is_none().then_some(match heard {
+        Some(match heard {
             None if self.view > 0 && here < self.quorum.size() => Phase::ViewChange,
             None => Phase::PrePrepare,
             Some(heard) if !heard.has_committed => Phase::Prepare,
@@ -114,16 +117,20 @@ impl Slot {
     pub fn step(&mut self, input: SlotInput) -> Vec<SlotAction> {
         let mut out = Vec::new();
         match input {
-            SlotInput::Proposed(proposal) => self.proposed(&proposal, &mut out),
-            SlotInput::Reviewed(digest, vote) => self.reviewed(digest, vote, &mut out),
+            SlotInput::Proposed(proposal) => self.accept(&proposal, &mut out),
+            // A review is an opinion, and to follow is not one.
+            SlotInput::Reviewed(digest, vote) if vote != Vote::Follow => {
+                self.opinions.entry(digest).or_insert(vote);
+                self.vote(&mut out);
+            }
             SlotInput::Said(from, message) if from < self.quorum.reviewers() => {
-                self.said(from, &message, &mut out);
+                self.hear(from, &message, &mut out);
             }
             SlotInput::Expired(view) if view == self.view && self.decision.is_none() => {
                 self.go_to(view.saturating_add(1), &mut out);
             }
             SlotInput::Decided(decision) => self.learn(decision, &mut out),
-            SlotInput::Said(..) | SlotInput::Expired(_) => {}
+            SlotInput::Reviewed(..) | SlotInput::Said(..) | SlotInput::Expired(_) => {}
         }
         out
     }
@@ -132,7 +139,7 @@ impl Slot {
         view <= self.view.saturating_add(VIEWS_AHEAD_MAX)
     }
 
-    fn proposed(&mut self, proposal: &LeaderProposal, out: &mut Vec<SlotAction>) {
+    fn accept(&mut self, proposal: &LeaderProposal, out: &mut Vec<SlotAction>) {
         let LeaderProposal { view, value, .. } = *proposal;
         if view < self.view || self.decision.is_some() {
             return;
@@ -151,19 +158,12 @@ impl Slot {
             }
             return;
         }
-        heard.accepted = Some(Accepted { value, is_followed: forced.is_some() || value == Value::Nothing });
+        heard.accepted =
+            Some(AcceptedProposal { value, is_followed: forced.is_some() || value == Value::Nothing });
         self.enter(view);
         out.push(SlotAction::Acknowledge(view, value));
         self.vote(out);
         self.count(view, out);
-    }
-
-    fn reviewed(&mut self, digest: Digest, vote: Vote, out: &mut Vec<SlotAction>) {
-        // A review is an opinion, and to follow is not one.
-        if vote != Vote::Follow {
-            self.opinions.entry(digest).or_insert(vote);
-            self.vote(out);
-        }
     }
 
     /// Votes in its view, if it can and has not voted yet.
@@ -171,8 +171,11 @@ impl Slot {
         if self.decision.is_some() {
             return;
         }
-        let Some(heard) = self.heard.get_mut(&self.view).filter(|heard| !heard.has_prepared) else { return };
-        let Some(Accepted { value, is_followed }) = heard.accepted else { return };
+        let Some(heard) = self.heard.get_mut(&self.view) else { return };
+        if heard.has_prepared {
+            return;
+        }
+        let Some(AcceptedProposal { value, is_followed }) = heard.accepted else { return };
         let vote = match value {
             Value::Change(digest) if !is_followed => match self.opinions.get(&digest) {
                 Some(vote) => *vote,
@@ -190,7 +193,7 @@ impl Slot {
         out.push(SlotAction::Say(SlotMessage::Prepare(Prepare { view: self.view, value, vote })));
     }
 
-    fn said(&mut self, from: Reviewer, message: &SlotMessage, out: &mut Vec<SlotAction>) {
+    fn hear(&mut self, from: Reviewer, message: &SlotMessage, out: &mut Vec<SlotAction>) {
         match *message {
             SlotMessage::Prepare(prepare) if self.hears_votes(prepare.view) => {
                 let heard = self.heard.entry(prepare.view).or_default();
@@ -222,8 +225,11 @@ impl Slot {
         if view != self.view || self.decision.is_some() {
             return;
         }
-        let Some(heard) = self.heard.get_mut(&view).filter(|heard| !heard.has_committed) else { return };
-        let Some(Accepted { value, is_followed }) = heard.accepted else { return };
+        let Some(heard) = self.heard.get_mut(&view) else { return };
+        if heard.has_committed {
+            return;
+        }
+        let Some(AcceptedProposal { value, is_followed }) = heard.accepted else { return };
         let (mut approvers, mut others) = (BTreeSet::new(), 0);
         for (reviewer, prepare) in heard.prepares.iter().filter(|(_, prepare)| prepare.value == value) {
             match prepare.vote {
@@ -266,9 +272,12 @@ impl Slot {
     /// Follows the others once more than f have left its view. At least one of them is honest, so this reviewer must
     /// not be left behind.
     fn follow_others(&mut self, out: &mut Vec<SlotAction>) {
+        if self.decision.is_some() {
+            return;
+        }
         let mut views: Vec<View> = self.left.values().copied().filter(|view| *view > self.view).collect();
         views.sort_unstable_by(|a, b| b.cmp(a));
-        if let Some(view) = views.get(self.quorum.faults()).filter(|_| self.decision.is_none()) {
+        if let Some(view) = views.get(self.quorum.faults()) {
             self.go_to(*view, out);
         }
     }

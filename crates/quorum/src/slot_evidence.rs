@@ -89,11 +89,11 @@ impl<S: Clone> SlotEvidence<S> {
         if self.prepares.first_key_value().is_some_and(|((first, _), _)| *first < view) {
             self.prepares.retain(|(other, _), _| *other >= view);
         }
-        let mut told = BTreeSet::new();
+        let mut voted_on = BTreeSet::new();
         self.own.retain(|(other, message)| match message.signed.statement {
             Statement::Commit(_) => true,
             // Its opinion is kept for the record, once for each change.
-            Statement::Prepare { opinion: Some(_), value, .. } => told.insert(value) || *other >= view,
+            Statement::Prepare { opinion: Some(_), value, .. } => voted_on.insert(value) || *other >= view,
             Statement::Prepare { opinion: None, .. }
             | Statement::PrePrepare { .. }
             | Statement::Want { .. }
@@ -124,16 +124,15 @@ pub(super) fn say<K: Signer>(
 ) -> (View, SignedMessage<K::Signature>) {
     match message {
         SlotMessage::Prepare(Prepare { view, value, vote }) => {
-            let known = |digest| instance.opinions.get(&digest).filter(|opinion| opinion.vote() == *vote);
-            let opinion = match (value, vote) {
-                (Value::Change(digest), Vote::Approve | Vote::Reject) => known(*digest).cloned(),
-                (Value::Change(digest), Vote::Abstain) => Some(
-                    known(*digest)
-                        .cloned()
-                        .unwrap_or_else(|| Arc::new(Opinion::Abstain { reason: TOO_MANY.to_owned() }.into())),
-                ),
-                (Value::Change(_), Vote::Follow) | (Value::Nothing, _) => None,
-            };
+            let mut opinion = None;
+            if let Value::Change(digest) = value
+                && *vote != Vote::Follow
+            {
+                opinion = instance.opinions.get(digest).filter(|known| known.vote() == *vote).cloned();
+                if opinion.is_none() && *vote == Vote::Abstain {
+                    opinion = Some(Arc::new(Opinion::Abstain { reason: TOO_MANY.to_owned() }.into()));
+                }
+            }
             let digest = opinion.as_ref().map(|opinion| opinion.digest());
             let statement = Statement::Prepare { view: *view, value: *value, vote: *vote, opinion: digest };
             let message = SignedMessage::alone(sign(key, me, sequence, statement));

@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::limits::{CHANGE_BYTES_MAX, TooLong};
 use super::message::{
-    Commit, Grounds, LeaderProposal, Lock, Prepare, Reviewer, SlotMessage, Value, View, ViewChange, Vote,
+    CHANGE_BYTES_MAX, Commit, Grounds, LeaderProposal, Lock, NodeId, Prepare, Reviewer, SlotMessage, Value,
+    View, ViewChange, Vote,
 };
 use super::model_opinion::ModelOpinion;
-use super::node_id::NodeId;
+use super::refused::Refused;
 use crypto::Digest;
 
 /// The place of a decision in the order of all, from 1.
@@ -122,10 +122,10 @@ impl Change {
     ///
     /// # Errors
     ///
-    /// [`TooLong`] if the text has more than [`CHANGE_BYTES_MAX`] bytes.
-    pub fn new(text: &str) -> Result<Self, TooLong> {
+    /// [`Refused::LongChange`] if the text has more than [`CHANGE_BYTES_MAX`] bytes.
+    pub fn new(text: &str) -> Result<Self, Refused> {
         if text.len() > CHANGE_BYTES_MAX {
-            return Err(TooLong(text.len()));
+            return Err(Refused::LongChange(text.len()));
         }
         Ok(Self { text: text.into(), digest: Digest::new(text.as_bytes()) })
     }
@@ -178,6 +178,12 @@ impl<S> Signed<S> {
             | Statement::Checkpoint { .. } => NodeId::Reviewer(self.by),
         }
     }
+
+    /// Returns true if this is a vote for this value in this view, to approve it or to follow.
+    fn approves(&self, of_view: View, of_value: Value) -> bool {
+        let Statement::Prepare { view, value, vote, .. } = self.statement else { return false };
+        matches!(vote, Vote::Approve | Vote::Follow) && view == of_view && value == of_value
+    }
 }
 
 impl<S: Clone> SignedMessage<S> {
@@ -197,12 +203,16 @@ impl<S: Clone> SignedMessage<S> {
     /// Reads a proposal, if this is one and it carries the change.
     pub(super) fn proposal(&self) -> Option<LeaderProposal> {
         let Statement::PrePrepare { view, value } = self.signed.statement else { return None };
-        let left = || self.grounds.iter().filter_map(|message| message.view_change(self.signed.sequence));
-        let grounds = match view {
-            0 => Grounds::First,
-            _ => Grounds::Left(left().collect()),
+        if !self.has(value) {
+            return None;
+        }
+        let grounds = if view == 0 {
+            Grounds::First
+        } else {
+            let left = self.grounds.iter().filter_map(|message| message.view_change(self.signed.sequence));
+            Grounds::Left(left.collect())
         };
-        self.has(value).then_some(LeaderProposal { view, value, grounds })
+        Some(LeaderProposal { view, value, grounds })
     }
 
     /// Returns the statement with its proof alone, without the texts that are there to be read.
@@ -213,22 +223,15 @@ impl<S: Clone> SignedMessage<S> {
     /// Reads a view change of this decision, with the votes behind its lock.
     pub(super) fn view_change(&self, sequence: Sequence) -> Option<(Reviewer, ViewChange)> {
         let Statement::ViewChange { view, lock } = self.signed.statement else { return None };
-        let approver = |message: &Self, lock: (View, Value)| {
-            let Some(SlotMessage::Prepare(Prepare { view, value, vote })) =
-                message.signed.statement.message()
-            else {
-                return None;
-            };
-            let counts = matches!(vote, Vote::Approve | Vote::Follow)
-                && (view, value) == lock
-                && message.signed.sequence == sequence;
-            counts.then_some(message.signed.by)
-        };
-        let lock = lock.map(|lock| {
-            let approvers = self.grounds.iter().filter_map(|message| approver(message, lock)).collect();
-            Lock { view: lock.0, value: lock.1, approvers }
+        if self.signed.sequence != sequence {
+            return None;
+        }
+        let lock = lock.map(|(view, value)| {
+            let votes = self.grounds.iter().map(|message| &message.signed);
+            let approving = votes.filter(|vote| vote.sequence == sequence && vote.approves(view, value));
+            Lock { view, value, approvers: approving.map(|vote| vote.by).collect() }
         });
-        (self.signed.sequence == sequence).then_some((self.signed.by, ViewChange { view, lock }))
+        Some((self.signed.by, ViewChange { view, lock }))
     }
 }
 

@@ -9,11 +9,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::limits::{OPINION_BYTES_MAX, PACKET_BYTES_MAX};
-use super::message::{Commit, Vote};
+use super::message::{Commit, NodeId, PACKET_BYTES_MAX, Vote};
 use super::model_opinion::{ModelAt, ModelOpinion};
-use super::node_id::NodeId;
-use super::opinion::Opinion;
+use super::opinion::{OPINION_BYTES_MAX, Opinion};
 use super::packet::{Packet, Proof};
 use super::payload::{SEQUENCE_END, read};
 use super::refused::Refused;
@@ -22,8 +20,8 @@ use super::statement::{Change, Sequence, Signed, SignedMessage, Statement};
 use crypto::Signature;
 use crypto::dsse::{self, DsseEnvelope};
 
-/// A statement as it was read.
-struct Examined {
+/// A statement whose signatures are not verified yet.
+struct UnverifiedStatement {
     sequence: Sequence,
     statement: Statement,
     payload: Vec<u8>,
@@ -33,7 +31,11 @@ struct Examined {
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 enum WirePost {
     Letter(WireLetter),
-    Proof(WireProof),
+    Proof {
+        envelope: DsseEnvelope,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        change: Option<String>,
+    },
     Stable(DsseEnvelope),
     Have(Sequence),
 }
@@ -53,12 +55,21 @@ struct WireLetter {
     grounds: Vec<WireLetter>,
 }
 
-#[derive(Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-struct WireProof {
-    envelope: DsseEnvelope,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    change: Option<String>,
+impl UnverifiedStatement {
+    /// Returns true if this is a view change to the view of a proposal, or a vote for the value of a lock.
+    fn is_ground_of(&self, other: &Self) -> bool {
+        if self.sequence != other.sequence {
+            return false;
+        }
+        match (&other.statement, &self.statement) {
+            (Statement::PrePrepare { view, .. }, Statement::ViewChange { view: own, .. }) => view == own,
+            (
+                Statement::ViewChange { lock, .. },
+                Statement::Prepare { view, value, vote: Vote::Approve | Vote::Follow, .. },
+            ) => *lock == Some((*view, *value)),
+            _ => false,
+        }
+    }
 }
 
 impl Membership {
@@ -66,12 +77,13 @@ impl Membership {
     pub fn envelope(&self, signed: &[Signed<Signature>]) -> Option<DsseEnvelope> {
         let first = signed.first()?;
         let (payload_type, payload) = self.payload(first.sequence, &first.statement);
-        let of_one = |signed: &Signed<Signature>| {
-            let is_same = signed.sequence == first.sequence && signed.statement == first.statement;
-            let key = self.key(signed.author()).filter(|_| is_same)?;
-            Some((key.id(), signed.signature))
-        };
-        let signatures = signed.iter().map(of_one).collect::<Option<Vec<_>>>()?;
+        let mut signatures = Vec::new();
+        for signed in signed {
+            if signed.sequence != first.sequence || signed.statement != first.statement {
+                return None;
+            }
+            signatures.push((self.key(signed.author())?.id(), signed.signature));
+        }
         Some(DsseEnvelope::new(payload_type, &payload, &signatures))
     }
 
@@ -86,7 +98,7 @@ impl Membership {
     }
 
     /// Reads a statement, without its signatures.
-    fn examine(&self, envelope: &DsseEnvelope) -> Result<Examined, Refused> {
+    fn examine(&self, envelope: &DsseEnvelope) -> Result<UnverifiedStatement, Refused> {
         let payload = envelope.payload()?;
         let (chain, roster, sequence, statement) = read(envelope.payload_type(), &payload)?;
         if chain != self.chain() {
@@ -104,16 +116,16 @@ impl Membership {
         if sequence >= SEQUENCE_END || payload_type != envelope.payload_type() || payload != bytes {
             return Err(Refused::NotCanonical);
         }
-        Ok(Examined { sequence, statement, payload })
+        Ok(UnverifiedStatement { sequence, statement, payload })
     }
 
     /// Reads the signatures of a statement, and verifies them.
     fn verify(
         &self,
         envelope: &DsseEnvelope,
-        examined: &Examined,
+        examined: &UnverifiedStatement,
     ) -> Result<Vec<Signed<Signature>>, Refused> {
-        let Examined { sequence, statement, payload } = examined;
+        let UnverifiedStatement { sequence, statement, payload } = examined;
         let message = dsse::signed_bytes(envelope.payload_type(), payload);
         let (mut known, mut opened) = (BTreeSet::new(), Vec::new());
         for (keyid, signature) in envelope.signatures()? {
@@ -143,16 +155,17 @@ impl Membership {
     ///
     /// If the packet was not made under this roster.
     pub fn write(&self, packet: &Packet<Signature>) -> String {
-        let envelope = |signed: &[Signed<Signature>]| {
-            self.envelope(signed).expect("it says one thing, by those who are in the roster")
-        };
         let wire = match packet {
             Packet::Message(message) => WirePost::Letter(self.write_message(message)),
-            Packet::Proof(Proof { change, commits }) => WirePost::Proof(WireProof {
-                envelope: envelope(commits),
+            Packet::Proof(Proof { change, commits }) => WirePost::Proof {
+                envelope: self
+                    .envelope(commits)
+                    .expect("the commits agree, and their authors are in the roster"),
                 change: change.as_ref().map(|change| change.text().to_owned()),
-            }),
-            Packet::Stable(signed) => WirePost::Stable(envelope(signed)),
+            },
+            Packet::Stable(signed) => WirePost::Stable(
+                self.envelope(signed).expect("the statements agree, and their authors are in the roster"),
+            ),
             Packet::Have(sequence) => WirePost::Have(*sequence),
         };
         serde_json::to_string(&wire).expect("strings and numbers have a JSON form")
@@ -185,24 +198,22 @@ impl Membership {
         if text.len() > PACKET_BYTES_MAX {
             return Err(Refused::TooLong(text.len()));
         }
-        let wanted = |envelope: &DsseEnvelope| {
-            let examined = self.examine(envelope)?;
-            let is_wanted = is_wanted(examined.sequence, &examined.statement);
-            Ok::<_, Refused>(is_wanted.then_some(examined))
-        };
-        let unreadable = |e: serde_json::Error| Refused::Unreadable(e.to_string());
-        Ok(match serde_json::from_str(text).map_err(unreadable)? {
-            WirePost::Letter(message) => match wanted(&message.envelope)? {
-                Some(examined) => Some(Packet::Message(self.read_message(message, &examined)?)),
-                None => None,
-            },
-            WirePost::Proof(WireProof { envelope, change }) => match wanted(&envelope)? {
-                Some(examined) => {
-                    let change = read_change(change, &examined.statement)?;
-                    Some(Packet::Proof(Proof { change, commits: self.verify(&envelope, &examined)? }))
+        Ok(match serde_json::from_str(text)? {
+            WirePost::Letter(message) => {
+                let examined = self.examine(&message.envelope)?;
+                if !is_wanted(examined.sequence, &examined.statement) {
+                    return Ok(None);
                 }
-                None => None,
-            },
+                Some(Packet::Message(self.read_message(message, &examined)?))
+            }
+            WirePost::Proof { envelope, change } => {
+                let examined = self.examine(&envelope)?;
+                if !is_wanted(examined.sequence, &examined.statement) {
+                    return Ok(None);
+                }
+                let change = read_change(change, &examined.statement)?;
+                Some(Packet::Proof(Proof { change, commits: self.verify(&envelope, &examined)? }))
+            }
             // A checkpoint is read however far ahead it is, since a reviewer that was away for long continues from
             // there.
             WirePost::Stable(envelope) => {
@@ -216,7 +227,7 @@ impl Membership {
     fn read_message(
         &self,
         message: WireLetter,
-        examined: &Examined,
+        examined: &UnverifiedStatement,
     ) -> Result<SignedMessage<Signature>, Refused> {
         let [signed]: [Signed<Signature>; 1] = self
             .verify(&message.envelope, examined)?
@@ -230,24 +241,18 @@ impl Membership {
 
     /// Reads the grounds of a message: view changes to the view of a proposal, or votes for the value of a lock.
     /// There is one by each author, and no more than there are reviewers.
-    fn read_grounds(&self, grounds: Vec<WireLetter>, on: &Examined) -> Arc<[SignedMessage<Signature>]> {
-        let belongs = |other: &Examined| {
-            let is_it = match (&on.statement, &other.statement) {
-                (Statement::PrePrepare { view, .. }, Statement::ViewChange { view: other, .. }) => {
-                    view == other
-                }
-                (
-                    Statement::ViewChange { lock, .. },
-                    Statement::Prepare { view, value, vote: Vote::Approve | Vote::Follow, .. },
-                ) => *lock == Some((*view, *value)),
-                _ => false,
-            };
-            is_it && other.sequence == on.sequence
-        };
+    fn read_grounds(
+        &self,
+        grounds: Vec<WireLetter>,
+        on: &UnverifiedStatement,
+    ) -> Arc<[SignedMessage<Signature>]> {
         let (mut authors, mut read) = (BTreeSet::new(), Vec::new());
         let mut tries = 2 * self.quorum().reviewers();
         for ground in grounds {
-            let Some(examined) = self.examine(&ground.envelope).ok().filter(belongs) else { continue };
+            let Ok(examined) = self.examine(&ground.envelope) else { continue };
+            if !examined.is_ground_of(on) {
+                continue;
+            }
             if tries == 0 {
                 break;
             }

@@ -1,8 +1,8 @@
 //! The interval of figures over items, by drawing the items again (Efron 1979).
 //!
-//! The input is a row of numbers for each unit: an item, or a cluster of items that share what makes them easy or hard, with their sums. The
-//! output is the interval between the percentiles 2.5 and 97.5 of each figure over many selections of as many units, drawn with replacement.
-//! A figure is computed from the sums of the rows of a selection, so that figures of one selection belong together.
+//! The input is a row of numbers for each unit: an item, or a cluster of items that share what makes them easy or hard, with their sums.
+//! The output is the interval between the percentiles 2.5 and 97.5 of each figure over many selections of as many units, drawn with
+//! replacement. A figure is computed from the sums of the rows of a selection, so that figures of one selection belong together.
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
@@ -102,7 +102,7 @@ impl UnitRows {
 
     /// Returns each figure over many selections. `figures` computes them from the sums of a selection and adds them to the list, always in
     /// the same order and number. The draws follow from the seed, and not from the number of cores. Returns nothing without a unit.
-    pub fn resampled(&self, seed: u64, figures: impl Fn(&[f64], &mut Vec<f64>) + Sync) -> Vec<Resampled> {
+    pub fn resample(&self, seed: u64, figures: impl Fn(&[f64], &mut Vec<f64>) + Sync) -> Vec<Resampled> {
         if self.is_empty() {
             return Vec::new();
         }
@@ -110,22 +110,16 @@ impl UnitRows {
         let parts = (0..DRAWS).step_by(part).map(|start| start..DRAWS.min(start + part));
         let figures = &figures;
         let drawn: Vec<f64> = scope(|scope| {
-            let draw = |part| scope.spawn(move || self.drawn(seed, part, figures));
-            let threads: Vec<_> = parts.map(draw).collect();
-            threads.into_iter().flat_map(joined).collect()
+            let threads: Vec<_> =
+                parts.map(|part| scope.spawn(move || self.draw(seed, part, figures))).collect();
+            threads.into_iter().flat_map(join_thread).collect()
         });
         let count = drawn.len() / DRAWS;
-        let figure = |at: usize| resampled(drawn.iter().skip(at).step_by(count).copied().collect());
-        (0..count).map(figure).collect()
+        (0..count).map(|at| summarise(drawn.iter().skip(at).step_by(count).copied().collect())).collect()
     }
 
     /// Returns the figures of some of the selections, one selection after the other.
-    fn drawn(
-        &self,
-        seed: u64,
-        selections: Range<usize>,
-        figures: impl Fn(&[f64], &mut Vec<f64>),
-    ) -> Vec<f64> {
+    fn draw(&self, seed: u64, selections: Range<usize>, figures: impl Fn(&[f64], &mut Vec<f64>)) -> Vec<f64> {
         let mut random = Pcg64Mcg::seed_from_u64(seed);
         // Each selection before these has taken a number for each of its units.
         random.advance(selections.start as u128 * self.len() as u128);
@@ -144,7 +138,7 @@ impl UnitRows {
 }
 
 /// Returns what a thread has made, or continues its panic.
-fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+fn join_thread<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|why| resume_unwind(why))
 }
 
@@ -161,19 +155,18 @@ fn below(bits: u32, end: usize) -> usize {
     ((u64::from(bits) * end as u64) >> 32) as usize
 }
 
-fn resampled(mut values: Vec<f64>) -> Resampled {
+fn summarise(mut values: Vec<f64>) -> Resampled {
     values.sort_by(f64::total_cmp);
     let cut = values.len() * 25 / 1000;
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    let share = |count: usize| count as f64 / values.len() as f64;
-    let below = share(values.iter().filter(|value| **value <= 0.0).count());
-    let above = share(values.iter().filter(|value| **value >= 0.0).count());
+    let below = values.iter().filter(|value| **value <= 0.0).count();
+    let above = values.iter().filter(|value| **value >= 0.0).count();
     Resampled {
         interval: Interval { low: values[cut], high: values[values.len() - 1 - cut] },
         error: (squares / values.len() as f64).sqrt(),
-        below,
-        above,
+        below: below as f64 / values.len() as f64,
+        above: above as f64 / values.len() as f64,
     }
 }
 
@@ -196,7 +189,7 @@ mod tests {
     #[test]
     fn mean_interval_is_near_student() {
         let values: Vec<f64> = (0..200).map(|item| f64::from(item % 7) - 3.0).collect();
-        let found = rows(&values).resampled(1, mean);
+        let found = rows(&values).resample(1, mean);
         let Resampled { interval, error, below, above } = found[0];
         let exact = super::super::student(&values).unwrap();
         let is_near = |one: f64, other: f64| (one - other).abs() < 0.03;
@@ -207,11 +200,11 @@ mod tests {
         assert!(is_near(error, (exact.high - exact.low) / 2.0 / 1.96), "{error}");
         assert!(below > 0.15 && above > 0.15, "the mean is near zero: {below} {above}");
         let far: Vec<f64> = values.iter().map(|value| value + 5.0).collect();
-        let far = rows(&far).resampled(1, mean)[0];
+        let far = rows(&far).resample(1, mean)[0];
         assert!(far.below < 1e-9 && far.above > 1.0 - 1e-9, "{far:?}");
-        assert_eq!(rows(&values).resampled(1, mean), found, "the same seed draws the same");
-        assert_ne!(rows(&values).resampled(2, mean), found);
-        assert_eq!(UnitRows::new(2).resampled(1, mean), []);
+        assert_eq!(rows(&values).resample(1, mean), found, "the same seed draws the same");
+        assert_ne!(rows(&values).resample(2, mean), found);
+        assert_eq!(UnitRows::new(2).resample(1, mean), []);
     }
 
     /// Selections of ten units vary too little: their plain interval holds the mean in 90 of 100 cases.
@@ -223,7 +216,7 @@ mod tests {
         let (mut plain, mut corrected) = (0, 0);
         for seed in 0..200 {
             let values: Vec<f64> = (0..10).map(|_| normal()).collect();
-            let found = rows(&values).resampled(seed, mean)[0];
+            let found = rows(&values).resample(seed, mean)[0];
             let holds = |interval: Interval| u32::from(interval.low <= 0.0 && interval.high >= 0.0);
             plain += holds(found.interval);
             corrected += holds(found.of_few_units(values.iter().sum::<f64>() / 10.0, 10, 1000).interval);
@@ -246,7 +239,7 @@ mod tests {
     #[test]
     fn figures_of_one_selection_belong_together() {
         let values: Vec<f64> = (0..50).map(f64::from).collect();
-        let found = rows(&values).resampled(1, |sums, figures| {
+        let found = rows(&values).resample(1, |sums, figures| {
             figures.push(sums[0]);
             figures.push(sums[0] - sums[0]);
         });
@@ -260,19 +253,19 @@ mod tests {
         for unit in 0..5 {
             rows.push(&std::array::from_fn::<f64, 5, _>(|at| f64::from(u8::from(at == unit))));
         }
-        let drawn = rows.drawn(1, 0..DRAWS, |sums, figures| figures.extend(sums));
-        let mut seen = [0.0; 5];
-        drawn.chunks_exact(5).for_each(|sums| add(&mut seen, sums));
-        assert!(seen.iter().all(|count| (9_000.0..11_000.0).contains(count)), "{seen:?}");
+        let drawn = rows.draw(1, 0..DRAWS, |sums, figures| figures.extend(sums));
+        let mut counts = [0.0; 5];
+        drawn.chunks_exact(5).for_each(|sums| add(&mut counts, sums));
+        assert!(counts.iter().all(|count| (9_000.0..11_000.0).contains(count)), "{counts:?}");
     }
 
     /// The selections are therefore the same on any number of cores.
     #[test]
     fn selections_in_parts_equal_whole() {
         let rows = rows(&(0..7).map(f64::from).collect::<Vec<f64>>());
-        let whole = rows.drawn(3, 0..100, mean);
+        let whole = rows.draw(3, 0..100, mean);
         let in_parts: Vec<f64> =
-            [0..1, 1..34, 34..100].into_iter().flat_map(|part| rows.drawn(3, part, mean)).collect();
+            [0..1, 1..34, 34..100].into_iter().flat_map(|part| rows.draw(3, part, mean)).collect();
         assert_eq!(whole, in_parts);
     }
 }

@@ -27,8 +27,8 @@ pub fn wilson(share: f64, n: f64) -> Interval {
     Interval { low: (middle - half).max(0.0), high: (middle + half).min(1.0) }
 }
 
-/// Returns the 95 % interval for a share of items that depend on each other within clusters: that of Wilson at the effective number of items
-/// of Korn and Graubard (Survey Methodology 1998). Each cluster is given as the items that count and all of its items, which are above 0.
+/// Returns the 95 % interval for a share of items that depend on each other within clusters: that of Wilson at the effective number of
+/// items of Korn and Graubard (Survey Methodology 1998). Each cluster is given as the items that count and all of its items, which are above 0.
 ///
 /// The interval of a single cluster is from 0 to 1. If all items are alike, nothing tells how far the items of a cluster depend on each
 /// other, so each cluster then counts as one item.
@@ -74,11 +74,12 @@ pub fn standard_error(values: &[f64]) -> Option<f64> {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    (values.len() > 1).then(|| (squares / (n - 1.0) / n).sqrt())
+    if values.len() > 1 { Some((squares / (n - 1.0) / n).sqrt()) } else { None }
 }
 
 /// Returns the upper end of the one-sided interval of Clopper and Pearson (1934) for a share: the largest one under which at most `count`
-/// of `of` independent items occur with the probability `doubt`. `count` need not be a whole number, and is from 0 to `of`; `of` is above 0.
+/// of `of` independent items occur with the probability `doubt`. `count` need not be a whole number, and is from 0 to `of`; `of` is
+/// above 0.
 pub fn clopper_pearson_upper(count: f64, of: f64, doubt: f64) -> f64 {
     let beta = Beta::new(count + 1.0, of - count);
     beta.map_or(1.0, |beta| beta.inverse_cdf(1.0 - doubt))
@@ -94,8 +95,10 @@ pub fn at_most(count: u64, of: u64, share: f64) -> f64 {
 pub fn count_within(of: u64, share: f64, doubt: f64) -> Option<u64> {
     let binomial = Binomial::new(share, of).ok()?;
     let least = binomial.inverse_cdf(doubt);
-    let is_within = |count: &u64| binomial.cdf(*count) <= doubt;
-    Some(least).filter(is_within).or_else(|| least.checked_sub(1).filter(is_within))
+    if binomial.cdf(least) <= doubt {
+        return Some(least);
+    }
+    least.checked_sub(1).filter(|count| binomial.cdf(*count) <= doubt)
 }
 
 #[cfg(test)]

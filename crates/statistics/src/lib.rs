@@ -33,8 +33,8 @@ mod tests {
 
     /// The random cases that `tests/experiments/figures.py vectors` has computed with scipy and statsmodels.
     fn cases(kind: &str) -> Vec<[f64; 4]> {
-        let told: Value = serde_json::from_str(include_str!("../cases.json")).unwrap();
-        let cases: Vec<[f64; 4]> = serde_json::from_value(told[kind].clone()).unwrap();
+        let known: Value = serde_json::from_str(include_str!("../cases.json")).unwrap();
+        let cases: Vec<[f64; 4]> = serde_json::from_value(known[kind].clone()).unwrap();
         assert!(cases.len() >= 200, "{kind}");
         cases
     }

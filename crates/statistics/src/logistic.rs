@@ -1,8 +1,8 @@
 //! Logistic regression with a small penalty: the probability of yes, from the numbers of a row.
 //!
 //! The input is rows of numbers, each with yes or no. The output is a weight for each number, and from these the probability for any row.
-//! The weights minimise the log-loss plus a twentieth of the sum of their squares, the first one left out, by the steps of Newton (le Cessie
-//! and van Houwelingen 1992). The penalty keeps them finite where the rows separate yes from no.
+//! The weights minimise the log-loss plus a twentieth of the sum of their squares, the first one left out, by the steps of Newton (le
+//! Cessie and van Houwelingen 1992). The penalty keeps them finite where the rows separate yes from no.
 
 /// The most steps. Ten are usually enough.
 const STEPS_MAX: usize = 50;
@@ -37,11 +37,12 @@ pub fn logistic_value(weights: &[f64], row: &[f64]) -> f64 {
 /// Returns the gradient and the matrix of second derivatives of what is minimised.
 fn slope(rows: &[(Vec<f64>, bool)], weights: &[f64]) -> (Vec<f64>, Vec<Vec<f64>>) {
     let width = weights.len();
-    let penalised = |at: usize| if at == 0 { 0.0 } else { PENALTY };
-    let mut gradient: Vec<f64> = (0..width).map(|at| penalised(at) * weights[at]).collect();
+    let mut gradient = vec![0.0; width];
     let mut curvature = vec![vec![0.0; width]; width];
-    for (at, line) in curvature.iter_mut().enumerate() {
-        line[at] = penalised(at);
+    // The first weight belongs to the constant, which has no penalty.
+    for at in 1..width {
+        gradient[at] = PENALTY * weights[at];
+        curvature[at][at] = PENALTY;
     }
     for (row, is_yes) in rows {
         let value = logistic_value(weights, row);

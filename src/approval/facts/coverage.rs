@@ -6,12 +6,19 @@ use lcov::record::Record;
 use serde::{Deserialize, Serialize};
 
 use super::super::decision_error::DecisionError;
-use super::Located;
-use super::location::is_file;
 use crypto::Digest;
 
 /// The most uncovered lines that are named.
 const NAMED_MAX: usize = 50;
+
+/// A line of a file.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileLine {
+    pub path: String,
+    /// The number of the line, from 1.
+    pub line: u64,
+}
 
 /// The number of added lines that tests run.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -22,7 +29,7 @@ pub struct Coverage {
     /// The number of those lines that were run.
     pub covered: u64,
     /// The first fifty of those lines that were not run.
-    pub uncovered: Vec<Located>,
+    pub uncovered: Vec<FileLine>,
     /// The SHA-256 of the report.
     pub report_sha256: Digest,
 }
@@ -34,11 +41,10 @@ impl Coverage {
     ///
     /// [`DecisionError::Unreadable`] if the text is not a tracefile, or has no lines.
     pub fn from_lcov(text: &str, added: &[(String, u64)]) -> Result<Self, DecisionError> {
-        let wrong = |why: String| DecisionError::Unreadable { path: "the coverage report".into(), why };
         let mut counts: BTreeMap<u64, BTreeMap<String, u64>> = BTreeMap::new();
         let mut file = String::new();
         for record in lcov::Reader::new(text.as_bytes()) {
-            let record = record.map_err(|why| wrong(format!("it is not an LCOV tracefile: {why}")))?;
+            let record = record.map_err(|why| unreadable(format!("it is not an LCOV tracefile: {why}")))?;
             if let Record::SourceFile { path } = &record {
                 file = path.to_string_lossy().into_owned();
             }
@@ -49,23 +55,32 @@ impl Coverage {
             }
         }
         if counts.is_empty() {
-            return Err(wrong("it has no lines".to_owned()));
+            return Err(unreadable("it has no lines".to_owned()));
         }
-        let mut new: Vec<(&String, u64, u64)> = Vec::new();
+        let report_sha256 = Digest::new(text.as_bytes());
+        let mut coverage = Self { lines: 0, covered: 0, uncovered: Vec::new(), report_sha256 };
         for (path, line) in added {
             let mut of_line = counts.get(line).into_iter().flatten();
-            let found = of_line.find(|(file, _)| is_file(file, path));
-            new.extend(found.map(|(_, count)| (path, *line, *count)));
+            let Some((_, count)) = of_line.find(|(file, _)| is_file(file, path)) else { continue };
+            coverage.lines += 1;
+            if *count > 0 {
+                coverage.covered += 1;
+            } else if coverage.uncovered.len() < NAMED_MAX {
+                coverage.uncovered.push(FileLine { path: path.clone(), line: *line });
+            }
         }
-        let uncovered = new.iter().filter(|(.., count)| *count == 0);
-        let place = |(path, line, _): &(&String, u64, u64)| Located { path: (*path).clone(), line: *line };
-        Ok(Self {
-            lines: new.len() as u64,
-            covered: new.iter().filter(|(.., count)| *count > 0).count() as u64,
-            uncovered: uncovered.take(NAMED_MAX).map(place).collect(),
-            report_sha256: Digest::new(text.as_bytes()),
-        })
+        Ok(coverage)
     }
+}
+
+fn unreadable(why: String) -> DecisionError {
+    DecisionError::Unreadable { path: "the coverage report".into(), why }
+}
+
+/// Returns whether a report, which may name files by their whole path, means this file.
+pub(super) fn is_file(named: &str, path: &str) -> bool {
+    let named = named.trim_start_matches("./");
+    named == path || named.ends_with(&format!("/{path}"))
 }
 
 #[cfg(test)]
@@ -79,7 +94,7 @@ mod tests {
         let added = added.map(|(path, line)| (path.to_owned(), line));
         let coverage = Coverage::from_lcov(report, &added).unwrap();
         assert_eq!((coverage.lines, coverage.covered), (3, 2));
-        assert_eq!(coverage.uncovered, [Located { path: "src/a.rs".to_owned(), line: 2 }]);
+        assert_eq!(coverage.uncovered, [FileLine { path: "src/a.rs".to_owned(), line: 2 }]);
         for none in ["", "no report", "{}", "DA:x,y\n"] {
             assert!(Coverage::from_lcov(none, &added).is_err(), "{none}");
         }

@@ -9,9 +9,7 @@ use serde_json::Value as Json;
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct DependencyChange {
-    /// The lock file.
     pub file: String,
-    /// The dependency.
     pub name: String,
     /// The versions before the change; empty for a new dependency.
     pub before: BTreeSet<String>,
@@ -32,8 +30,6 @@ pub enum Lockfile {
     Pip,
 }
 
-type Versions = BTreeMap<String, BTreeSet<String>>;
-
 impl Lockfile {
     /// Returns the kind of a file by its name, or `None` if it is not a lock file.
     pub fn from_path(path: &str) -> Option<Self> {
@@ -50,27 +46,29 @@ impl Lockfile {
     pub fn changes(self, file: &str, before: &str, after: &str) -> Vec<DependencyChange> {
         let (mut before, mut after) = (self.versions(before), self.versions(after));
         let names: BTreeSet<String> = before.keys().chain(after.keys()).cloned().collect();
-        let change = |name: String| {
-            let (before, after) =
-                (before.remove(&name).unwrap_or_default(), after.remove(&name).unwrap_or_default());
-            (before != after).then(|| DependencyChange { file: file.to_owned(), name, before, after })
-        };
-        names.into_iter().filter_map(change).collect()
+        let mut changes = Vec::new();
+        for name in names {
+            let before = before.remove(&name).unwrap_or_default();
+            let after = after.remove(&name).unwrap_or_default();
+            if before != after {
+                changes.push(DependencyChange { file: file.to_owned(), name, before, after });
+            }
+        }
+        changes
     }
 
-    fn versions(self, text: &str) -> Versions {
-        let mut found = Versions::new();
-        let mut add = |name: &str, version: &str| {
-            found.entry(name.to_owned()).or_default().insert(version.to_owned());
-        };
+    /// Returns the versions of each package that a text pins.
+    fn versions(self, text: &str) -> BTreeMap<String, BTreeSet<String>> {
+        let mut found = Vec::new();
         match self {
             Self::Toml => {
                 let table: toml::Table = toml::from_str(text).unwrap_or_default();
                 let packages = table.get("package").and_then(toml::Value::as_array);
                 for package in packages.into_iter().flatten() {
-                    let field = |name: &str| package.get(name).and_then(toml::Value::as_str);
-                    if let (Some(name), Some(version)) = (field("name"), field("version")) {
-                        add(name, version);
+                    if let Some(name) = package.get("name").and_then(toml::Value::as_str)
+                        && let Some(version) = package.get("version").and_then(toml::Value::as_str)
+                    {
+                        found.push((name.to_owned(), version.to_owned()));
                     }
                 }
             }
@@ -79,15 +77,17 @@ impl Lockfile {
                 for (place, package) in lock["packages"].as_object().into_iter().flatten() {
                     // In `node_modules/a/node_modules/b`, the name is `b`.
                     let name = place.rsplit("node_modules/").next().unwrap_or_default();
-                    if let Some(version) = package["version"].as_str().filter(|_| !name.is_empty()) {
-                        add(name, version);
+                    if !name.is_empty()
+                        && let Some(version) = package["version"].as_str()
+                    {
+                        found.push((name.to_owned(), version.to_owned()));
                     }
                 }
             }
             Self::Go => {
                 for line in text.lines() {
                     if let [name, version, _] = line.split_whitespace().collect::<Vec<_>>()[..] {
-                        add(name, version.trim_end_matches("/go.mod"));
+                        found.push((name.to_owned(), version.trim_end_matches("/go.mod").to_owned()));
                     }
                 }
             }
@@ -95,15 +95,17 @@ impl Lockfile {
                 for line in text.lines() {
                     let pinned = line.split(['#', ';']).next().unwrap_or_default().split_once("==");
                     if let Some((name, version)) = pinned {
-                        add(
-                            &name.trim().to_lowercase(),
-                            version.split_whitespace().next().unwrap_or_default(),
-                        );
+                        let version = version.split_whitespace().next().unwrap_or_default();
+                        found.push((name.trim().to_lowercase(), version.to_owned()));
                     }
                 }
             }
         }
-        found
+        let mut versions: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for (name, version) in found {
+            versions.entry(name).or_default().insert(version);
+        }
+        versions
     }
 }
 
@@ -134,15 +136,13 @@ mod tests {
         ];
         for (file, before, after) in cases {
             let changes = Lockfile::from_path(file).unwrap().changes(file, before, after);
-            let told: Vec<(&str, String, String)> = changes
-                .iter()
-                .map(|change| {
-                    let text = |versions: &BTreeSet<String>| Vec::from_iter(versions.clone()).join(",");
-                    (change.name.as_str(), text(&change.before), text(&change.after))
-                })
-                .collect();
-            let wanted = [("a", "1.0.0", "1.1.0"), ("b", "2.0.0", ""), ("c", "", "3.0.0")];
-            assert_eq!(told, wanted.map(|(name, a, b)| (name, a.to_owned(), b.to_owned())), "{file}");
+            let expected = [("a", "1.0.0", "1.1.0"), ("b", "2.0.0", ""), ("c", "", "3.0.0")];
+            assert_eq!(changes.len(), expected.len(), "{file}");
+            for (change, (name, before, after)) in changes.iter().zip(expected) {
+                assert_eq!(change.name, name, "{file}");
+                assert!(change.before.iter().eq(&[before][usize::from(before.is_empty())..]), "{file}");
+                assert!(change.after.iter().eq(&[after][usize::from(after.is_empty())..]), "{file}");
+            }
         }
         assert_eq!(Lockfile::from_path("src/lock.rs"), None);
         assert!(Lockfile::Toml.changes("Cargo.lock", "no toml [", "").is_empty());

@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use super::super::decision_error::DecisionError;
-use super::location::{Located, is_file};
+use super::coverage::{FileLine, is_file};
 use crypto::Digest;
 use protocol::text::escape;
 
 /// The most findings that are listed.
-const TOLD_MAX: usize = 50;
+const LISTED_MAX: usize = 50;
 
 /// The findings of other tools in a tree.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -28,7 +28,8 @@ pub struct ToolFindings {
     /// The number of all other findings on new lines.
     pub notes: u64,
     /// The first fifty findings on new lines, each with its place.
-    pub told: Vec<(Located, String)>,
+    #[serde(rename = "told")]
+    pub listed: Vec<(FileLine, String)>,
     /// The SHA-256 of the report.
     pub report_sha256: Digest,
 }
@@ -40,19 +41,15 @@ impl ToolFindings {
     ///
     /// [`DecisionError::Unreadable`] if the text is not a SARIF log.
     pub fn from_sarif(text: &str, added: &[(String, u64)]) -> Result<Self, DecisionError> {
-        let wrong = |why: &str| {
-            let why = format!("it is not a SARIF log: {why}");
-            DecisionError::Unreadable { path: "the report of findings".into(), why }
-        };
-        let log: Json = serde_json::from_str(text).map_err(|why| wrong(&why.to_string()))?;
-        let runs = log["runs"].as_array().ok_or_else(|| wrong("it has no runs"))?;
+        let log: Json = serde_json::from_str(text).map_err(|why| not_sarif(&why.to_string()))?;
+        let runs = log["runs"].as_array().ok_or_else(|| not_sarif("it has no runs"))?;
         let mut found = Self {
             tools: Vec::new(),
             total: 0,
             errors: 0,
             warnings: 0,
             notes: 0,
-            told: Vec::new(),
+            listed: Vec::new(),
             report_sha256: Digest::new(text.as_bytes()),
         };
         let mut new: BTreeMap<u64, Vec<&String>> = BTreeMap::new();
@@ -60,7 +57,8 @@ impl ToolFindings {
             new.entry(*line).or_default().push(path);
         }
         for run in runs {
-            let tool = run["tool"]["driver"]["name"].as_str().ok_or_else(|| wrong("a run has no tool"))?;
+            let tool =
+                run["tool"]["driver"]["name"].as_str().ok_or_else(|| not_sarif("a run has no tool"))?;
             found.tools.push(escape::excerpt(tool));
             for result in run["results"].as_array().into_iter().flatten() {
                 found.total += 1;
@@ -76,14 +74,19 @@ impl ToolFindings {
                     "warning" => found.warnings += 1,
                     _ => found.notes += 1,
                 }
-                if found.told.len() < TOLD_MAX {
+                if found.listed.len() < LISTED_MAX {
                     let message = result["message"]["text"].as_str().unwrap_or_default();
-                    found.told.push((Located { path: path.clone(), line }, escape::excerpt(message)));
+                    found.listed.push((FileLine { path: path.clone(), line }, escape::excerpt(message)));
                 }
             }
         }
         Ok(found)
     }
+}
+
+fn not_sarif(why: &str) -> DecisionError {
+    let why = format!("it is not a SARIF log: {why}");
+    DecisionError::Unreadable { path: "the report of findings".into(), why }
 }
 
 #[cfg(test)]
@@ -113,7 +116,7 @@ mod tests {
         let added = [1, 2, 3].map(|line| ("src/a.rs".to_owned(), line));
         let found = ToolFindings::from_sarif(&log.to_string(), &added).unwrap();
         assert_eq!((found.total, found.errors, found.warnings, found.notes), (5, 1, 1, 1));
-        assert_eq!((found.told.len(), found.tools.as_slice()), (3, &["a linter".to_owned()][..]));
+        assert_eq!((found.listed.len(), found.tools.as_slice()), (3, &["a linter".to_owned()][..]));
         for none in ["", "{}", "[]", "{\"runs\":[{}]}"] {
             assert!(ToolFindings::from_sarif(none, &added).is_err(), "{none}");
         }

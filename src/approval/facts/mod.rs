@@ -7,7 +7,6 @@
 mod coverage;
 mod dependencies;
 mod findings;
-mod location;
 mod risk;
 
 use serde::{Deserialize, Serialize};
@@ -15,10 +14,9 @@ use serde::{Deserialize, Serialize};
 use super::decision_error::DecisionError;
 use crate::repository::{Candidate, FileKind, Repository};
 
-pub use coverage::Coverage;
+pub use coverage::{Coverage, FileLine};
 pub use dependencies::{DependencyChange, Lockfile};
 pub use findings::ToolFindings;
-pub use location::Located;
 pub use risk::Risk;
 
 /// The facts about a change.
@@ -35,17 +33,9 @@ pub struct Facts {
     pub risk: Risk,
 }
 
-/// The reports of other tools on the tree that a change makes, as they were written.
-#[derive(Clone, Debug, Default)]
-pub struct Reports {
-    /// An LCOV tracefile.
-    pub coverage: Option<String>,
-    /// A SARIF log.
-    pub findings: Option<String>,
-}
-
 impl Facts {
-    /// Determines the facts about a change.
+    /// Determines the facts about a change. `lcov` and `sarif` are the reports of other tools on the tree that the change makes: a
+    /// tracefile, and a log of findings.
     ///
     /// # Errors
     ///
@@ -54,13 +44,12 @@ impl Facts {
         candidate: &Candidate,
         repository: &Repository,
         is_verified: bool,
-        reports: &Reports,
+        lcov: Option<&str>,
+        sarif: Option<&str>,
     ) -> Result<Self, DecisionError> {
         let added = protocol::review::added_lines(&String::from_utf8_lossy(&candidate.diff));
-        let coverage =
-            reports.coverage.as_deref().map(|text| Coverage::from_lcov(text, &added)).transpose()?;
-        let findings =
-            reports.findings.as_deref().map(|text| ToolFindings::from_sarif(text, &added)).transpose()?;
+        let coverage = lcov.map(|text| Coverage::from_lcov(text, &added)).transpose()?;
+        let findings = sarif.map(|text| ToolFindings::from_sarif(text, &added)).transpose()?;
         let dependencies = dependencies_of(candidate, repository)?;
         let risk =
             Risk::new(&candidate.files, &dependencies, coverage.as_ref(), findings.as_ref(), is_verified);
@@ -94,13 +83,16 @@ fn dependencies_of(
     let mut changes = Vec::new();
     for file in &candidate.files {
         let Some(kind) = Lockfile::from_path(&file.path) else { continue };
-        let read = |side: Option<FileKind>, tree| {
+        let mut texts = [String::new(), String::new()];
+        let sides = [(file.before, &candidate.base), (file.after, &candidate.tree)];
+        for (text, (side, tree)) in texts.iter_mut().zip(sides) {
             // A link leads to another file.
-            let is_file = matches!(side, Some(FileKind::File | FileKind::Program));
-            if is_file { repository.text(tree, &file.path) } else { Ok(String::new()) }
-        };
-        let (before, after) = (read(file.before, &candidate.base)?, read(file.after, &candidate.tree)?);
-        changes.extend(kind.changes(&file.path, &before, &after));
+            if matches!(side, Some(FileKind::File | FileKind::Program)) {
+                *text = repository.text(tree, &file.path)?;
+            }
+        }
+        let [before, after] = &texts;
+        changes.extend(kind.changes(&file.path, before, after));
     }
     Ok(changes)
 }

@@ -64,10 +64,8 @@ impl Risk {
         if let Some(first) = sensitive.first() {
             parts.push((15, format!("says how things are built or run: {first}")));
         }
-        let program = |file: &&FileChange| {
-            file.after == Some(FileKind::Program) && file.before != Some(FileKind::Program)
-        };
-        if let Some(file) = files.iter().find(program) {
+        let mut programs = files.iter().filter(|file| file.after == Some(FileKind::Program));
+        if let Some(file) = programs.find(|file| file.before != Some(FileKind::Program)) {
             parts.push((10, format!("can be run from now on: {}", file.path)));
         }
         if files.iter().any(|file| file.after == Some(FileKind::Link)) {

@@ -20,7 +20,6 @@ pub enum NodeError {
         path: PathBuf,
         /// The number of the line, from 1.
         line: u64,
-        /// The fault.
         why: String,
     },
     /// The key has signed a statement that its log does not have.
@@ -58,19 +57,10 @@ pub enum NodeError {
     SamePlace(String, String),
     /// The addresses cannot be read.
     #[error("`{}`: {why}", path.display())]
-    Addresses {
-        /// The file.
-        path: PathBuf,
-        /// The fault.
-        why: String,
-    },
+    Addresses { path: PathBuf, why: String },
     /// The program cannot listen on an address.
     #[error("cannot listen on {address}")]
-    Listen {
-        address: String,
-        /// The system's error.
-        source: std::io::Error,
-    },
+    Listen { address: String, source: std::io::Error },
     /// An address is not a host and a port.
     #[error("`{0}` is not an address; give a host and a port, such as 192.0.2.7:7001")]
     NoPlace(String),

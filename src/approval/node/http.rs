@@ -24,8 +24,8 @@ use tokio_rustls::TlsAcceptor;
 use tracing::debug;
 
 use super::error::NodeError;
-use super::inbox::{Arrived, Inbox};
-use super::readiness::{self, Inquiry, Presence, QUESTION_BYTES_MAX, QUESTIONS_MAX, Question, Questions};
+use super::inbox::{Inbox, ReceivedPacket};
+use super::readiness::{self, BaseQuery, QUESTION_BYTES_MAX, QUESTIONS_MAX, Question, Reachability};
 use super::runner::Carrier;
 use super::tls;
 use super::unreached::{Unreached, VERSION, VERSION_HEADER, innermost, other_version};
@@ -87,7 +87,7 @@ struct Outbox {
 #[derive(Clone, Debug)]
 struct Door {
     party: NodeId,
-    packets: mpsc::Sender<Arrived>,
+    packets: mpsc::Sender<ReceivedPacket>,
     questions: mpsc::Sender<Question>,
     room: Arc<Semaphore>,
     connections: Arc<Semaphore>,
@@ -100,9 +100,11 @@ impl Addresses {
     ///
     /// [`NodeError::Addresses`] if the file cannot be read, or has other content.
     pub fn read(path: &Path) -> Result<Self, NodeError> {
-        let wrong = |why: String| NodeError::Addresses { path: path.to_owned(), why };
-        let text = read_text(path, SMALL_BYTES_MAX).map_err(|why| wrong(why.to_string()))?;
-        toml::from_str(&text).map(Self).map_err(|why| wrong(why.to_string()))
+        let read = match read_text(path, SMALL_BYTES_MAX) {
+            Ok(text) => toml::from_str(&text).map(Self).map_err(|why| why.to_string()),
+            Err(why) => Err(why.to_string()),
+        };
+        read.map_err(|why| NodeError::Addresses { path: path.to_owned(), why })
     }
 
     /// Checks that the addresses fit a roster: each of its parties has an address of its own, and there are no others.
@@ -117,11 +119,12 @@ impl Addresses {
                 return Err(NodeError::SamePlace(other.to_owned(), seat.name.clone()));
             }
         }
-        let is_known = |name: &&String| membership.seats().any(|(_, seat)| seat.name == **name);
-        match self.0.keys().find(|name| !is_known(name)) {
-            Some(name) => Err(NodeError::Unknown(name.clone())),
-            None => Ok(()),
+        for name in self.0.keys() {
+            if !membership.seats().any(|(_, seat)| seat.name == *name) {
+                return Err(NodeError::Unknown(name.clone()));
+            }
         }
+        Ok(())
     }
 
     /// Returns the address of a party.
@@ -160,15 +163,20 @@ impl Connections {
         membership: &Membership,
         addresses: &Addresses,
     ) -> Result<Self, NodeError> {
-        let own = tls::own(key)?;
+        let own = tls::certified_key(key)?;
         let mut outboxes = BTreeMap::new();
         for (party, seat) in membership.seats().filter(|(party, _)| *party != me) {
             let address = addresses.of(&seat.name)?;
-            let no_place = || NodeError::NoPlace(address.to_owned());
-            let url = Url::parse(&format!("https://{address}{PATH}")).map_err(|_| no_place())?;
-            if url.port_or_known_default().is_none() || url.path() != PATH || !address.contains(':') {
-                return Err(no_place());
-            }
+            let url = match Url::parse(&format!("https://{address}{PATH}")) {
+                Ok(url)
+                    if url.port_or_known_default().is_some()
+                        && url.path() == PATH
+                        && address.contains(':') =>
+                {
+                    url
+                }
+                Ok(_) | Err(_) => return Err(NodeError::NoPlace(address.to_owned())),
+            };
             let client = reqwest::Client::builder()
                 .tls_backend_preconfigured(tls::client(&own, seat.key)?)
                 .no_proxy()
@@ -188,22 +196,18 @@ impl Connections {
         }
         Ok(Self(outboxes))
     }
-}
 
-impl Connections {
     /// Returns the parties that cannot be reached at the moment, each with the reason.
     pub fn unreachable(&self) -> Vec<(NodeId, Unreached)> {
-        let failure = |(party, outbox): (&NodeId, &Outbox)| Some((*party, outbox.failure.borrow().clone()?));
-        self.0.iter().filter_map(failure).collect()
+        let outboxes = self.0.iter();
+        outboxes.filter_map(|(party, outbox)| Some((*party, outbox.failure.borrow().clone()?))).collect()
     }
-}
 
-impl Connections {
     /// Asks a party whether it could take part in a decision that starts from this base.
-    pub async fn ask(&self, party: NodeId, about: &Inquiry) -> Presence {
+    pub async fn ask(&self, party: NodeId, about: &BaseQuery) -> Reachability {
         match self.0.get(&party) {
             Some(Outbox { client, ready, .. }) => readiness::ask(client, ready, about).await,
-            None => Presence::Silent,
+            None => Reachability::Silent,
         }
     }
 }
@@ -221,14 +225,9 @@ async fn bring(
     state: watch::Sender<Option<Unreached>>,
 ) {
     while let Some((packet, _place)) = packets.recv().await {
-        let bring = || client.post(url.clone()).body(packet.as_bytes().to_vec()).send();
-        let mut said = bring().await;
-        // A connection that was kept may lead to a process that is gone.
-        if said.as_ref().is_err_and(|why| !why.is_connect() && !why.is_timeout()) {
-            said = bring().await;
-        }
-        let other = said.as_ref().ok().and_then(other_version);
-        let failure = said.and_then(reqwest::Response::error_for_status).err().map(|why| {
+        let sent = readiness::send(client.post(url.clone()).body(packet.as_bytes().to_vec())).await;
+        let other = sent.as_ref().ok().and_then(other_version);
+        let failure = sent.and_then(reqwest::Response::error_for_status).err().map(|why| {
             debug!("a packet to {url} is lost: {why:?}");
             // The party is not there, and the packets that wait are older than those that will be repeated.
             while why.is_connect() && packets.try_recv().is_ok() {}
@@ -248,14 +247,13 @@ pub async fn listen(
     address: &str,
     key: &SecretKey,
     membership: &Membership,
-) -> Result<(Inbox, Questions, SocketAddr), NodeError> {
-    let wrong = |source| NodeError::Listen { address: address.to_owned(), source };
+) -> Result<(Inbox, mpsc::Receiver<Question>, SocketAddr), NodeError> {
     let keys: BTreeMap<NodeId, PublicKey> =
         membership.seats().map(|(party, seat)| (party, seat.key)).collect();
     let known: Vec<PublicKey> = keys.values().copied().collect();
-    let acceptor = TlsAcceptor::from(Arc::new(tls::server(&tls::own(key)?, &known)?));
-    let listener = TcpListener::bind(address).await.map_err(wrong)?;
-    let local = listener.local_addr().map_err(wrong)?;
+    let acceptor = TlsAcceptor::from(Arc::new(tls::server(&tls::certified_key(key)?, &known)?));
+    let listener = TcpListener::bind(address).await.map_err(|source| cannot_listen(address, source))?;
+    let local = listener.local_addr().map_err(|source| cannot_listen(address, source))?;
     let (inbox, doors) = Inbox::new(keys.keys().copied(), WAITING_MAX);
     let (ask, questions) = mpsc::channel(QUESTIONS_MAX);
     let mut by_key = BTreeMap::new();
@@ -263,7 +261,9 @@ pub async fn listen(
         let room = Arc::new(Semaphore::new(WAITING_KIB_MAX));
         let connections = Arc::new(Semaphore::new(CONNECTIONS_EACH));
         let door = Door { party, packets, questions: ask.clone(), room, connections };
-        by_key.extend(keys.get(&party).map(|key| (key.to_der(), door)));
+        if let Some(key) = keys.get(&party) {
+            by_key.insert(key.to_der(), door);
+        }
     }
     let handshakes = Arc::new(Semaphore::new(HANDSHAKES_MAX));
     let by_key = Arc::new(by_key);
@@ -273,7 +273,7 @@ pub async fn listen(
             let Ok(place) = Arc::clone(&handshakes).acquire_owned().await else { return };
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
-                () = closed(is_over.as_ref()) => return,
+                () = wait_for_close(is_over.as_ref()) => return,
             };
             let Ok((stream, from)) = accepted else {
                 // A fault such as too many open files may pass.
@@ -291,8 +291,12 @@ pub async fn listen(
     Ok((inbox, questions, local))
 }
 
+fn cannot_listen(address: &str, source: std::io::Error) -> NodeError {
+    NodeError::Listen { address: address.to_owned(), source }
+}
+
 /// Resolves when packets are no longer taken.
-async fn closed(packets: Option<&mpsc::Sender<Arrived>>) {
+async fn wait_for_close(packets: Option<&mpsc::Sender<ReceivedPacket>>) {
     match packets {
         Some(packets) => packets.closed().await,
         None => std::future::pending().await,
@@ -333,9 +337,9 @@ async fn hear(request: Request<Incoming>, door: Door) -> Result<Response<Full<By
             taken.unwrap_or(StatusCode::REQUEST_TIMEOUT)
         }
         READY_PATH if request.method() == Method::POST => {
-            let said = answered(request.into_body(), &door).await;
-            *response.body_mut() = said.clone().unwrap_or_default().into();
-            said.map_or(StatusCode::SERVICE_UNAVAILABLE, |_| StatusCode::OK)
+            let answer = answer_question(request.into_body(), &door).await;
+            *response.body_mut() = answer.clone().unwrap_or_default().into();
+            answer.map_or(StatusCode::SERVICE_UNAVAILABLE, |_| StatusCode::OK)
         }
         _ => StatusCode::NOT_FOUND,
     };
@@ -345,11 +349,11 @@ async fn hear(request: Request<Incoming>, door: Door) -> Result<Response<Full<By
 }
 
 /// Returns the answer to a question, if the owner of the door gives one.
-async fn answered(body: Incoming, door: &Door) -> Option<String> {
+async fn answer_question(body: Incoming, door: &Door) -> Option<String> {
     let asked = Limited::new(body, QUESTION_BYTES_MAX).collect();
     let asked = tokio::time::timeout(PACKET_MAX, asked).await.ok()?.ok()?.to_bytes();
-    let said = readiness::put(&door.questions, &asked).await?;
-    serde_json::to_string(&said).ok()
+    let answer = readiness::put_question(&door.questions, &asked).await?;
+    serde_json::to_string(&answer).ok()
 }
 
 /// Takes one packet. A party that has too many packets waiting must wait, and no other party does.
@@ -365,7 +369,7 @@ async fn take(body: Incoming, door: &Door) -> StatusCode {
     };
     let Ok(body) = body.collect().await else { return StatusCode::BAD_REQUEST };
     let Ok(text) = String::from_utf8(body.to_bytes().into()) else { return StatusCode::BAD_REQUEST };
-    match door.packets.send(Arrived::with_room(text, room)).await {
+    match door.packets.send(ReceivedPacket::with_room(text, room)).await {
         Ok(()) => StatusCode::ACCEPTED,
         Err(_) => StatusCode::SERVICE_UNAVAILABLE,
     }
@@ -398,23 +402,28 @@ mod tests {
         }
     }
 
+    fn key(seed: u8) -> SecretKey {
+        SecretKey::from_seed(&[seed; 32])
+    }
+
+    fn roster_entry(name: &str, seed: u8) -> RosterEntry {
+        RosterEntry { name: name.to_owned(), key: key(seed).public(), domain: "a model".to_owned() }
+    }
+
     #[test]
     fn other_version_is_distinguished_from_lost_connection() {
-        let key = |seed: u8| SecretKey::from_seed(&[seed; 32]);
-        let seat = |name: &str, seed| RosterEntry {
-            name: name.to_owned(),
-            key: key(seed).public(),
-            domain: "a model".to_owned(),
-        };
         let (me, other) = (NodeId::Orchestrator(0), NodeId::Reviewer(0));
-        let roster = Roster { reviewers: vec![seat("Quality", 1)], orchestrators: vec![seat("me", 2)] };
+        let roster = Roster {
+            reviewers: vec![roster_entry("Quality", 1)],
+            orchestrators: vec![roster_entry("me", 2)],
+        };
         let membership = Membership::new(Digest::ZERO, roster).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let said = |version| {
             runtime.block_on(async {
                 let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
                 let address = listener.local_addr().unwrap().to_string();
-                let own = tls::own(&key(1)).unwrap();
+                let own = tls::certified_key(&key(1)).unwrap();
                 let server = tls::server(&own, &[key(2).public()]).unwrap();
                 tokio::spawn(answer_as(version, listener, TlsAcceptor::from(Arc::new(server))));
                 let places = [("Quality", address), ("me", "127.0.0.1:1".to_owned())];

@@ -11,7 +11,7 @@ use quorum::NodeId;
 
 /// A packet as it came, with the room that it takes of its party's share. The room is given back when the packet is read.
 #[derive(Debug)]
-pub struct Arrived {
+pub struct ReceivedPacket {
     /// The text of the packet.
     pub text: String,
     room: Option<OwnedSemaphorePermit>,
@@ -20,18 +20,18 @@ pub struct Arrived {
 /// A queue for each party.
 #[derive(Debug)]
 pub struct Inbox {
-    queues: Vec<(NodeId, Receiver<Arrived>)>,
+    queues: Vec<(NodeId, Receiver<ReceivedPacket>)>,
     /// The index of the queue that was read last.
     turn: usize,
 }
 
-impl From<String> for Arrived {
+impl From<String> for ReceivedPacket {
     fn from(text: String) -> Self {
         Self { text, room: None }
     }
 }
 
-impl Arrived {
+impl ReceivedPacket {
     pub(super) fn with_room(text: String, room: OwnedSemaphorePermit) -> Self {
         Self { text, room: Some(room) }
     }
@@ -42,7 +42,7 @@ impl Inbox {
     pub fn new(
         parties: impl IntoIterator<Item = NodeId>,
         room: usize,
-    ) -> (Self, Vec<(NodeId, mpsc::Sender<Arrived>)>) {
+    ) -> (Self, Vec<(NodeId, mpsc::Sender<ReceivedPacket>)>) {
         let (mut queues, mut doors) = (Vec::new(), Vec::new());
         for party in parties {
             let (door, queue) = mpsc::channel(room);
@@ -61,7 +61,7 @@ impl Inbox {
                 self.turn = (self.turn + 1) % self.queues.len();
                 let (party, queue) = &mut self.queues[self.turn];
                 match queue.poll_recv(context) {
-                    Poll::Ready(Some(Arrived { text, room })) => {
+                    Poll::Ready(Some(ReceivedPacket { text, room })) => {
                         drop(room);
                         taken.push((*party, text));
                         (is_open, quiet) = (true, 0);

@@ -25,7 +25,7 @@ const AGAIN_BYTES: usize = 300;
 /// An event of the log.
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-enum Entry {
+enum NodeRecord {
     /// The log began, by this program.
     Opened {
         program: String,
@@ -57,56 +57,15 @@ enum Entry {
     },
 }
 
-/// An event that makes a difference, as it comes.
-#[derive(Clone, Debug)]
-pub(super) enum News {
-    /// A change is to be decided on.
-    Submitted(Change),
-    /// A packet as it was read. Other content of its text belongs to no one, and is not remembered.
-    Heard(NodeId, Box<Packet<Signature>>),
-    /// A review has ended.
-    Reviewed(Sequence, Digest, Arc<ModelOpinion>),
-    /// The time for a phase is over.
-    Expired(Sequence, View, Phase),
-}
-
 /// The log of a party.
 #[derive(Debug)]
 pub(super) struct NodeLog {
     writer: Writer,
     /// The packets of decisions that are under way, by their sender and the digest of their text.
-    heard: BTreeMap<(NodeId, Digest), Kept>,
+    heard: BTreeMap<(NodeId, Digest), Packet<Signature>>,
     starts_at: Option<Sequence>,
     /// Whether nothing is written in the log yet.
     is_empty: bool,
-}
-
-/// A packet that may come again.
-#[derive(Clone, Debug)]
-struct Kept {
-    sequence: Sequence,
-    is_checkpoint: bool,
-    packet: Packet<Signature>,
-}
-
-/// The result of a write.
-#[derive(Debug, Default)]
-pub(super) struct Written {
-    /// Whether any event had not come before.
-    pub(super) is_new: bool,
-    /// The number of bytes of each sender.
-    pub(super) of: BTreeMap<NodeId, usize>,
-}
-
-impl From<News> for NodeInput<Signature> {
-    fn from(news: News) -> Self {
-        match news {
-            News::Submitted(change) => Self::Submit(change),
-            News::Heard(from, packet) => Self::Heard(from, *packet),
-            News::Reviewed(sequence, digest, opinion) => Self::Reviewed(sequence, digest, opinion),
-            News::Expired(sequence, view, phase) => Self::Expired(sequence, view, phase),
-        }
-    }
 }
 
 impl NodeLog {
@@ -115,23 +74,26 @@ impl NodeLog {
         folder: &Path,
         membership: &Membership,
     ) -> Result<(Self, Vec<NodeInput<Signature>>), NodeError> {
-        let (writer, lines) = Writer::open::<Entry>(folder, &membership.chain().to_string())?;
+        let (writer, lines) = Writer::open::<NodeRecord>(folder, &membership.chain().to_string())?;
         let mut log = Self { writer, heard: BTreeMap::new(), starts_at: None, is_empty: lines.is_empty() };
         let mut inputs = Vec::new();
         for (number, line) in lines.into_iter().enumerate() {
-            let wrong =
-                |why: String| NodeError::Log { path: folder.join(FILE_NAME), line: line.seq + 1, why };
-            if line.run != membership.chain().to_string() {
-                return Err(wrong("it belongs to another repository".to_owned()));
-            }
-            let is_own = matches!(&line.event, Entry::Opened { program } if program == PROGRAM);
-            if number == 0 && !is_own {
-                return Err(wrong("it does not begin a log of this program".to_owned()));
-            }
-            if number > 0 && matches!(line.event, Entry::Opened { .. }) {
-                return Err(wrong("it begins the log again".to_owned()));
-            }
-            inputs.extend(log.read(line.event, membership).map_err(wrong)?);
+            let (is_first, is_opening) = (number == 0, matches!(line.event, NodeRecord::Opened { .. }));
+            let is_own = matches!(&line.event, NodeRecord::Opened { program } if program == PROGRAM);
+            let input = if line.run != membership.chain().to_string() {
+                Err("it belongs to another repository".to_owned())
+            } else if is_first && !is_own {
+                Err("it does not begin a log of this program".to_owned())
+            } else if !is_first && is_opening {
+                Err("it begins the log again".to_owned())
+            } else {
+                log.read(line.event, membership)
+            };
+            inputs.extend(input.map_err(|why| NodeError::Log {
+                path: folder.join(FILE_NAME),
+                line: line.seq + 1,
+                why,
+            })?);
         }
         Ok((log, inputs))
     }
@@ -139,27 +101,29 @@ impl NodeLog {
     /// Reads a line. Most lines are inputs.
     fn read(
         &mut self,
-        entry: Entry,
+        entry: NodeRecord,
         membership: &Membership,
     ) -> Result<Option<NodeInput<Signature>>, String> {
         Ok(Some(match entry {
-            Entry::Opened { .. } => return Ok(None),
-            Entry::Submitted(text) => NodeInput::Submit(Change::new(&text).map_err(|why| why.to_string())?),
-            Entry::Heard { from, packet } => {
+            NodeRecord::Opened { .. } => return Ok(None),
+            NodeRecord::Submitted(text) => {
+                NodeInput::Submit(Change::new(&text).map_err(|why| why.to_string())?)
+            }
+            NodeRecord::Heard { from, packet } => {
                 let read = membership.read(packet.get(), |_, _| true).map_err(|why| why.to_string())?;
                 let read = read.ok_or("its packet cannot be read")?;
                 self.keep(from, &read, &membership.write(&read));
                 NodeInput::Heard(from, read)
             }
-            Entry::HeardAgain { from, packet } => {
-                let kept = self.heard.get(&(from, packet)).ok_or("it repeats an unknown packet")?;
-                NodeInput::Heard(from, kept.packet.clone())
+            NodeRecord::HeardAgain { from, packet } => {
+                let heard = self.heard.get(&(from, packet)).ok_or("it repeats an unknown packet")?;
+                NodeInput::Heard(from, heard.clone())
             }
-            Entry::Reviewed { sequence, change, opinion, model } => {
+            NodeRecord::Reviewed { sequence, change, opinion, model } => {
                 NodeInput::Reviewed(sequence, change, Arc::new(ModelOpinion { opinion, model }))
             }
-            Entry::Expired { sequence, view, phase } => NodeInput::Expired(sequence, view, phase),
-            Entry::StartsAt(sequence) => {
+            NodeRecord::Expired { sequence, view, phase } => NodeInput::Expired(sequence, view, phase),
+            NodeRecord::StartsAt(sequence) => {
                 if self.starts_at.replace(sequence).is_some() {
                     return Err("it gives the start of the log twice".to_owned());
                 }
@@ -179,7 +143,7 @@ impl NodeLog {
             Some(known) if known == sequence => Ok(()),
             Some(known) => Err(NodeError::StartsElsewhere { known, given: sequence }),
             None => {
-                self.append(Entry::StartsAt(sequence))?;
+                self.append(NodeRecord::StartsAt(sequence))?;
                 self.writer.sync()?;
                 self.starts_at = Some(sequence);
                 Ok(())
@@ -188,66 +152,76 @@ impl NodeLog {
     }
 
     /// Appends an event; the first one names this program before it.
-    fn append(&mut self, entry: Entry) -> Result<(), NodeError> {
+    fn append(&mut self, entry: NodeRecord) -> Result<(), NodeError> {
         if self.is_empty {
-            self.writer.append(Entry::Opened { program: PROGRAM.to_owned() })?;
+            self.writer.append(NodeRecord::Opened { program: PROGRAM.to_owned() })?;
             self.is_empty = false;
         }
         self.writer.append(entry)?;
         Ok(())
     }
 
-    /// Writes down events. They are durable when this returns.
-    pub(super) fn write(&mut self, news: &[News], membership: &Membership) -> Result<Written, NodeError> {
-        let mut written = Written::default();
-        for one in news {
-            let entry = match one {
-                News::Submitted(change) => Entry::Submitted(change.text().to_owned()),
-                News::Heard(from, packet) => {
+    /// Writes down inputs, and adds the bytes of each sender to `heard_bytes`. Returns whether any input had not come before. The
+    /// inputs are durable when this returns.
+    pub(super) fn write(
+        &mut self,
+        inputs: &[NodeInput<Signature>],
+        membership: &Membership,
+        heard_bytes: &mut BTreeMap<NodeId, usize>,
+    ) -> Result<bool, NodeError> {
+        let mut is_new = false;
+        for input in inputs {
+            let entry = match input {
+                NodeInput::Submit(change) => NodeRecord::Submitted(change.text().to_owned()),
+                NodeInput::Heard(from, packet) => {
                     let text = membership.write(packet);
                     let digest = Digest::new(text.as_bytes());
-                    let bytes = written.of.entry(*from).or_default();
+                    let bytes = heard_bytes.entry(*from).or_default();
                     if self.heard.contains_key(&(*from, digest)) {
                         *bytes += AGAIN_BYTES;
-                        Entry::HeardAgain { from: *from, packet: digest }
+                        NodeRecord::HeardAgain { from: *from, packet: digest }
                     } else {
                         *bytes += text.len();
                         self.keep(*from, packet, &text);
-                        written.is_new = true;
-                        Entry::Heard { from: *from, packet: RawValue::from_string(text).map_err(not_json)? }
+                        is_new = true;
+                        NodeRecord::Heard {
+                            from: *from,
+                            packet: RawValue::from_string(text).map_err(not_json)?,
+                        }
                     }
                 }
-                News::Reviewed(sequence, change, reading) => {
-                    written.is_new = true;
+                NodeInput::Reviewed(sequence, change, reading) => {
+                    is_new = true;
                     let ModelOpinion { opinion, model } = ModelOpinion::clone(reading);
-                    Entry::Reviewed { sequence: *sequence, change: *change, opinion, model }
+                    NodeRecord::Reviewed { sequence: *sequence, change: *change, opinion, model }
                 }
-                News::Expired(sequence, view, phase) => {
-                    Entry::Expired { sequence: *sequence, view: *view, phase: *phase }
+                NodeInput::Expired(sequence, view, phase) => {
+                    NodeRecord::Expired { sequence: *sequence, view: *view, phase: *phase }
                 }
+                NodeInput::Again => continue,
             };
             self.append(entry)?;
         }
         self.writer.sync()?;
-        Ok(written)
+        Ok(is_new)
     }
 
     fn keep(&mut self, from: NodeId, packet: &Packet<Signature>, text: &str) {
-        let (sequence, is_checkpoint) = match packet {
-            Packet::Message(message) => {
-                let signed = &message.signed;
-                (signed.sequence, matches!(signed.statement, Statement::Checkpoint { .. }))
-            }
-            Packet::Proof(proof) => (proof.commits.first().map_or(0, |signed| signed.sequence), false),
-            Packet::Stable(_) | Packet::Have(_) => return,
-        };
-        let kept = Kept { sequence, is_checkpoint, packet: packet.clone() };
-        self.heard.insert((from, Digest::new(text.as_bytes())), kept);
+        if matches!(packet, Packet::Message(_) | Packet::Proof(_)) {
+            self.heard.insert((from, Digest::new(text.as_bytes())), packet.clone());
+        }
     }
 
     /// Forgets packets about known decisions, and checkpoints up to the last one that a quorum has signed.
     pub(super) fn forget(&mut self, known: Sequence, stable: Sequence) {
-        self.heard.retain(|_, kept| kept.sequence > if kept.is_checkpoint { stable } else { known });
+        self.heard.retain(|_, packet| match packet {
+            Packet::Message(message) => {
+                let is_checkpoint = matches!(message.signed.statement, Statement::Checkpoint { .. });
+                message.signed.sequence > if is_checkpoint { stable } else { known }
+            }
+            Packet::Proof(proof) => proof.commits.first().is_some_and(|signed| signed.sequence > known),
+            Packet::Stable(_) | Packet::Have(_) => false,
+        });
     }
 }
 

@@ -16,22 +16,22 @@
 //!
 //! Nothing in here knows what a change is, how it is reviewed or where it lands.
 
-mod clock;
 mod error;
 mod http;
 mod inbox;
 mod log;
 mod readiness;
 mod runner;
+mod timers;
 mod tls;
 mod unreached;
 mod votes;
 
-pub use clock::Patience;
 pub use error::NodeError;
 pub use http::{Addresses, Connections, listen};
-pub use inbox::{Arrived, Inbox};
-pub use readiness::{BaseState, Inquiry, Presence, Question, Questions, Readiness};
+pub use inbox::{Inbox, ReceivedPacket};
+pub use readiness::{BaseQuery, BaseState, Question, Reachability, Readiness};
 pub use runner::{Carrier, Node, ReviewerNode};
+pub use timers::PhaseTimeouts;
 pub use unreached::{Unreached, VERSION};
 pub use votes::Votes;

@@ -57,8 +57,7 @@ pub struct Readiness {
 
 /// A question to a party: whether a decision could start there.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct Inquiry {
-    /// The commit.
+pub struct BaseQuery {
     pub base: String,
     /// The full name of the branch.
     pub branch: String,
@@ -68,17 +67,14 @@ pub struct Inquiry {
 #[derive(Debug)]
 pub struct Question {
     /// The content of the question, as it was written.
-    pub about: Inquiry,
+    pub about: BaseQuery,
     /// The channel for the answer.
     pub answer: oneshot::Sender<Readiness>,
 }
 
-/// The questions that come through a door.
-pub type Questions = mpsc::Receiver<Question>;
-
 /// The result of asking a party.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Presence {
+pub enum Reachability {
     /// The party has answered.
     Ready(Readiness),
     /// The party is there, and does not answer such questions.
@@ -88,30 +84,34 @@ pub enum Presence {
 }
 
 /// Asks a party once.
-pub(super) async fn ask(client: &reqwest::Client, place: &Url, about: &Inquiry) -> Presence {
+pub(super) async fn ask(client: &reqwest::Client, place: &Url, about: &BaseQuery) -> Reachability {
     let asked = serde_json::to_string(about).unwrap_or_default();
-    let post = || client.post(place.clone()).timeout(ANSWER_MAX).body(asked.clone()).send();
-    let mut said = post().await;
-    // A connection that was kept may lead to a process that is gone.
-    if said.as_ref().is_err_and(|why| !why.is_connect() && !why.is_timeout()) {
-        said = post().await;
-    }
-    match said {
-        Err(why) => Presence::Away(Unreached::Lost(innermost(&why))),
-        Ok(said) => match other_version(&said) {
-            Some(other) => Presence::Away(Unreached::OtherVersion(other)),
-            None => read(said).await.map_or(Presence::Silent, Presence::Ready),
+    match send(client.post(place.clone()).timeout(ANSWER_MAX).body(asked)).await {
+        Err(why) => Reachability::Away(Unreached::Lost(innermost(&why))),
+        Ok(response) => match other_version(&response) {
+            Some(other) => Reachability::Away(Unreached::OtherVersion(other)),
+            None => read(response).await.map_or(Reachability::Silent, Reachability::Ready),
         },
     }
 }
 
+/// Sends a request, and sends it again if a connection that was kept has failed: it may lead to a process that is gone.
+pub(super) async fn send(request: reqwest::RequestBuilder) -> reqwest::Result<reqwest::Response> {
+    let again = request.try_clone();
+    let sent = request.send().await;
+    match (sent, again) {
+        (Err(why), Some(again)) if !why.is_connect() && !why.is_timeout() => again.send().await,
+        (sent, _) => sent,
+    }
+}
+
 /// Reads an answer. Returns `None` if it is not one.
-async fn read(mut said: reqwest::Response) -> Option<Readiness> {
-    if said.status() != StatusCode::OK {
+async fn read(mut response: reqwest::Response) -> Option<Readiness> {
+    if response.status() != StatusCode::OK {
         return None;
     }
     let mut bytes = Vec::new();
-    while let Some(chunk) = said.chunk().await.ok()? {
+    while let Some(chunk) = response.chunk().await.ok()? {
         bytes.extend_from_slice(&chunk);
         if bytes.len() > ANSWER_BYTES_MAX {
             return None;
@@ -121,9 +121,9 @@ async fn read(mut said: reqwest::Response) -> Option<Readiness> {
 }
 
 /// Puts a question to the owner of a door. Returns `None` if it is not a question, or if no one answers.
-pub(super) async fn put(questions: &mpsc::Sender<Question>, asked: &[u8]) -> Option<Readiness> {
+pub(super) async fn put_question(questions: &mpsc::Sender<Question>, asked: &[u8]) -> Option<Readiness> {
     let about = serde_json::from_slice(asked).ok()?;
-    let (answer, said) = oneshot::channel();
+    let (answer, answered) = oneshot::channel();
     questions.try_send(Question { about, answer }).ok()?;
-    said.await.ok()
+    answered.await.ok()
 }

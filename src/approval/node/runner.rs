@@ -10,10 +10,10 @@ use futures_util::stream::FuturesUnordered;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::clock::{Clock, Patience, Rings};
 use super::error::NodeError;
 use super::inbox::Inbox;
-use super::log::{News, NodeLog};
+use super::log::NodeLog;
+use super::timers::{PhaseTimeouts, Timers};
 use super::votes::Votes;
 use crypto::{Digest, Signature};
 use quorum::local_cluster::DecisionProof;
@@ -21,7 +21,7 @@ use quorum::node_machine::{NodeAction, NodeInput, NodeMachine};
 use quorum::proposer::Proposer;
 use quorum::replica::Replica;
 use quorum::{
-    Change, Membership, ModelOpinion, NodeId, Opinion, PROOFS_AT_ONCE, Packet, Proof, Reviewer, Seal,
+    Change, Membership, ModelOpinion, NodeId, Opinion, PROOFS_AT_ONCE, Packet, Proof, Reviewer, RosterSigner,
     Sequence, Signed, To, Value,
 };
 
@@ -51,20 +51,20 @@ pub trait ReviewerNode {
 pub struct Node {
     me: NodeId,
     membership: Arc<Membership>,
-    member: NodeMachine<Seal>,
+    member: NodeMachine<RosterSigner>,
     log: NodeLog,
     /// The decisions, for parties that have missed them.
-    kept: BTreeMap<Sequence, Proof<Signature>>,
+    decisions: BTreeMap<Sequence, Proof<Signature>>,
     /// The votes that were heard, each with its opinion.
     votes: watch::Sender<Votes>,
     /// The submitted changes, each with the place at which it ended: it was decided on there, or given up.
     submitted: BTreeMap<Digest, Option<Sequence>>,
     /// The actions that are wanted and were not done yet.
-    owed: Vec<NodeAction<Signature>>,
+    pending: Vec<NodeAction<Signature>>,
     /// The time at which each party was last sent what it has missed: after it asked, and after it sent something that is over.
     answered: BTreeMap<(NodeId, bool), Instant>,
     /// The bytes of each party that were written down since the last decision.
-    said: BTreeMap<NodeId, usize>,
+    heard_bytes: BTreeMap<NodeId, usize>,
     /// The last checkpoint that a quorum has signed.
     stable: Sequence,
     /// The statements that this party has signed since then.
@@ -85,13 +85,14 @@ impl Node {
     pub fn open(
         folder: &Path,
         membership: &Arc<Membership>,
-        (me, seal): (NodeId, Seal),
+        me: NodeId,
+        signer: RosterSigner,
     ) -> Result<Self, NodeError> {
         let (quorum, orchestrators) = (membership.quorum(), membership.roster().orchestrators.len());
         let member = match me {
-            NodeId::Reviewer(at) => NodeMachine::Reviewer(Replica::new(seal, at, quorum, orchestrators)),
+            NodeId::Reviewer(at) => NodeMachine::Reviewer(Replica::new(signer, at, quorum, orchestrators)),
             NodeId::Orchestrator(at) => {
-                NodeMachine::Orchestrator(Proposer::new(seal, at, quorum, orchestrators))
+                NodeMachine::Orchestrator(Proposer::new(signer, at, quorum, orchestrators))
             }
         };
         let (log, inputs) = NodeLog::open(folder, membership)?;
@@ -100,12 +101,12 @@ impl Node {
             membership: Arc::clone(membership),
             member,
             log,
-            kept: BTreeMap::new(),
+            decisions: BTreeMap::new(),
             votes: watch::Sender::default(),
             submitted: BTreeMap::new(),
-            owed: Vec::new(),
+            pending: Vec::new(),
             answered: BTreeMap::new(),
-            said: BTreeMap::new(),
+            heard_bytes: BTreeMap::new(),
             stable: 0,
             signed: BTreeSet::new(),
             folder: folder.to_owned(),
@@ -117,7 +118,9 @@ impl Node {
             for action in node.member.step(input) {
                 node.note_action(&action);
                 // A process that died in between has not reported it.
-                node.owed.extend(matches!(action, NodeAction::Accuse(_)).then_some(action));
+                if matches!(action, NodeAction::Accuse(_)) {
+                    node.pending.push(action);
+                }
             }
         }
         node.log.forget(node.member.known(), node.stable);
@@ -152,12 +155,12 @@ impl Node {
     /// Returns the value that was decided at a place, if its proof is here. A place that is known by a checkpoint alone has no
     /// proof here.
     pub fn value_at(&self, sequence: Sequence) -> Option<Value> {
-        Some(self.kept.get(&sequence)?.check(self.membership.quorum())?.value)
+        Some(self.decisions.get(&sequence)?.check(self.membership.quorum())?.value)
     }
 
     /// Signs nothing at places up to this one until others have shown what was decided there. A branch says that these places
     /// are decided, and this log does not know how. Proofs are taken as ever.
-    pub fn hold(&mut self, up_to: Sequence) {
+    pub fn hold_up_to(&mut self, up_to: Sequence) {
         self.held = self.held.max(up_to);
     }
 
@@ -184,8 +187,8 @@ impl Node {
     ///
     /// [`NodeError`] if it cannot be written down.
     pub fn submit(&mut self, change: Change) -> Result<(), NodeError> {
-        let (wanted, _) = self.take(vec![News::Submitted(change)])?;
-        self.owed.extend(wanted);
+        let (actions, _) = self.take(vec![NodeInput::Submit(change)])?;
+        self.pending.extend(actions);
         Ok(())
     }
 
@@ -196,7 +199,7 @@ impl Node {
 
     /// Returns the decision at a place, with the votes on a change that were heard, or `None` if it is not known.
     pub fn proof_of(&self, sequence: Sequence, on: Value) -> Option<DecisionProof<Signature>> {
-        let proof = self.kept.get(&sequence)?.clone();
+        let proof = self.decisions.get(&sequence)?.clone();
         let value = proof.check(self.membership.quorum())?.value;
         Some(DecisionProof { sequence, value, proof, votes: self.votes.borrow().on(sequence, on) })
     }
@@ -216,19 +219,17 @@ impl Node {
         carrier: &impl Carrier,
     ) -> Result<(), NodeError> {
         let Some(sequence) = self.ended(change.digest()) else { return Ok(()) };
-        let has_all =
-            |node: &Self| reviewers.iter().all(|by| node.votes.borrow().has(sequence, *by, change.value()));
         let mut asks = tokio::time::interval(ASK_EVERY);
-        while !has_all(self) {
+        while reviewers.iter().any(|by| !self.votes.borrow().has(sequence, *by, change.value())) {
             tokio::select! {
                 packets = inbox.take(AT_ONCE) => {
                     if packets.is_empty() {
                         return Ok(());
                     }
                     let mut news = Vec::new();
-                    let mut wanted = self.hear_all(packets, &mut news)?;
-                    wanted.extend(self.take(news)?.0);
-                    for action in wanted {
+                    let mut actions = self.hear_all(packets, &mut news)?;
+                    actions.extend(self.take(news)?.0);
+                    for action in actions {
                         self.note_action(&action);
                         self.deliver(carrier, &action);
                     }
@@ -253,16 +254,16 @@ impl Node {
         inbox: &mut Inbox,
         carrier: &impl Carrier,
         reviewer: &R,
-        patience: Patience,
+        timeouts: PhaseTimeouts,
         mut tell: impl FnMut(&NodeAction<Signature>) -> ControlFlow<()>,
     ) -> Result<(), NodeError> {
-        let mut clock = Clock::new(patience, Instant::now());
+        let mut timers = Timers::new(timeouts, Instant::now());
         let mut reviews = FuturesUnordered::new();
-        let mut wanted = std::mem::take(&mut self.owed);
-        wanted.extend(self.member.resume());
+        let mut actions = std::mem::take(&mut self.pending);
+        actions.extend(self.member.resume());
         loop {
             let mut is_enough = false;
-            for action in wanted {
+            for action in actions {
                 self.note_action(&action);
                 is_enough |= tell(&action).is_break();
                 self.deliver(carrier, &action);
@@ -270,13 +271,13 @@ impl Node {
                     NodeAction::Review(sequence, _) if self.holds(sequence) => {}
                     NodeAction::Review(sequence, change) => reviews.push(async move {
                         let reading = reviewer.review(sequence, &change).await;
-                        News::Reviewed(sequence, change.digest(), Arc::new(reading))
+                        NodeInput::Reviewed(sequence, change.digest(), Arc::new(reading))
                     }),
                     NodeAction::Wait(sequence, view, phase) => {
-                        clock.wait(Instant::now(), sequence, view, phase);
+                        timers.wait(Instant::now(), sequence, view, phase);
                     }
                     NodeAction::Decide(sequence, _) | NodeAction::Tell(sequence, ..) => {
-                        clock.forget(sequence);
+                        timers.forget(sequence);
                     }
                     NodeAction::Send(..)
                     | NodeAction::Recall(..)
@@ -290,57 +291,60 @@ impl Node {
                 return Ok(());
             }
             let mut news = Vec::new();
-            wanted = Vec::new();
+            actions = Vec::new();
             tokio::select! {
                 packets = inbox.take(AT_ONCE) => {
                     if packets.is_empty() {
                         return Ok(());
                     }
-                    wanted = self.hear_all(packets, &mut news)?;
+                    actions = self.hear_all(packets, &mut news)?;
                 }
                 Some(review) = reviews.next() => news.push(review),
-                () = tokio::time::sleep_until(clock.next()) => {
-                    for ring in clock.ring(Instant::now()) {
-                        match ring {
-                            Rings::Expired(sequence, ..) if self.holds(sequence) => {}
-                            Rings::Expired(sequence, view, phase) => {
-                                news.push(News::Expired(sequence, view, phase));
-                            }
-                            // This changes nothing, and need not be written down.
-                            Rings::Again => wanted.extend(self.member.step(NodeInput::Again)),
+                () = tokio::time::sleep_until(timers.next()) => {
+                    for input in timers.take_due(Instant::now()) {
+                        if let NodeInput::Expired(sequence, ..) = input
+                            && self.holds(sequence)
+                        {
+                            continue;
+                        }
+                        // A repetition changes nothing, and need not be written down.
+                        if let NodeInput::Again = input {
+                            actions.extend(self.member.step(input));
+                        } else {
+                            news.push(input);
                         }
                     }
                 }
             }
             let (more, is_new) = self.take(news)?;
-            wanted.extend(more);
+            actions.extend(more);
             if is_new {
-                clock.has_news(Instant::now());
+                timers.note_news(Instant::now());
             }
         }
     }
 
-    /// Writes down events, and gives them to the machine. Returns the actions that it asks for, and whether any event had not
+    /// Writes down inputs, and gives them to the machine. Returns the actions that it asks for, and whether any input had not
     /// come before.
-    fn take(&mut self, news: Vec<News>) -> Result<(Vec<NodeAction<Signature>>, bool), NodeError> {
+    fn take(
+        &mut self,
+        news: Vec<NodeInput<Signature>>,
+    ) -> Result<(Vec<NodeAction<Signature>>, bool), NodeError> {
         if news.is_empty() {
             return Ok((Vec::new(), false));
         }
-        let written = self.log.write(&news, &self.membership)?;
-        for (party, bytes) in written.of {
-            *self.said.entry(party).or_default() += bytes;
-        }
+        let is_new = self.log.write(&news, &self.membership, &mut self.heard_bytes)?;
         let known = self.member.known();
-        let mut wanted = Vec::new();
-        for input in news.into_iter().map(NodeInput::from) {
+        let mut actions = Vec::new();
+        for input in news {
             self.note_input(&input);
-            wanted.extend(self.member.step(input));
+            actions.extend(self.member.step(input));
         }
         if self.member.known() > known {
-            self.said.clear();
+            self.heard_bytes.clear();
         }
         self.log.forget(self.member.known(), self.stable);
-        Ok((wanted, written.is_new))
+        Ok((actions, is_new))
     }
 
     /// Sends the packets that an action asks for.
@@ -349,7 +353,7 @@ impl Node {
             self.send(carrier, *to, packet);
         }
         if let NodeAction::Recall(to, after) = action {
-            for (_, proof) in self.kept.range(after.saturating_add(1)..).take(PROOFS_AT_ONCE) {
+            for (_, proof) in self.decisions.range(after.saturating_add(1)..).take(PROOFS_AT_ONCE) {
                 self.send(carrier, To::One(*to), &Packet::Proof(proof.clone()));
             }
         }
@@ -357,10 +361,10 @@ impl Node {
 
     fn send(&self, carrier: &impl Carrier, to: To, packet: &Packet<Signature>) {
         let text: Arc<str> = self.membership.write(packet).into();
-        for party in
-            self.membership.seats().map(|(party, _)| party).filter(|party| to.reaches(self.me, *party))
-        {
-            carrier.send(party, &text);
+        for (party, _) in self.membership.seats() {
+            if to.reaches(self.me, party) {
+                carrier.send(party, &text);
+            }
         }
     }
 
@@ -376,7 +380,7 @@ impl Node {
 
     fn note_action(&mut self, action: &NodeAction<Signature>) {
         if let NodeAction::Decide(sequence, proof) | NodeAction::Tell(sequence, _, proof) = action {
-            self.kept.insert(*sequence, proof.clone());
+            self.decisions.insert(*sequence, proof.clone());
         }
         if let NodeAction::Stable(sequence, _) = action {
             self.stable = *sequence;

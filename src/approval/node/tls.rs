@@ -22,7 +22,7 @@ use crypto::{PublicKey, SecretKey};
 
 /// The keys that may be at the other end.
 #[derive(Debug)]
-struct Known {
+struct PeerKeys {
     keys: Vec<Vec<u8>>,
     algorithms: WebPkiSupportedAlgorithms,
 }
@@ -34,7 +34,7 @@ pub(super) fn server(own: &Arc<CertifiedKey>, known: &[PublicKey]) -> Result<Ser
     let config = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&[&TLS13])
         .map_err(|why| NodeError::Tls(why.to_string()))?
-        .with_client_cert_verifier(Known::new(known, &provider))
+        .with_client_cert_verifier(PeerKeys::new(known, &provider))
         .with_cert_resolver(Arc::new(resolver));
     Ok(config)
 }
@@ -47,13 +47,13 @@ pub(super) fn client(own: &Arc<CertifiedKey>, other: PublicKey) -> Result<Client
         .with_protocol_versions(&[&TLS13])
         .map_err(|why| NodeError::Tls(why.to_string()))?
         .dangerous()
-        .with_custom_certificate_verifier(Known::new(&[other], &provider))
+        .with_custom_certificate_verifier(PeerKeys::new(&[other], &provider))
         .with_client_cert_resolver(Arc::new(resolver));
     Ok(config)
 }
 
 /// Returns a key in the form that the library needs.
-pub(super) fn own(key: &SecretKey) -> Result<Arc<CertifiedKey>, NodeError> {
+pub(super) fn certified_key(key: &SecretKey) -> Result<Arc<CertifiedKey>, NodeError> {
     let provider = ring::default_provider();
     let secret = PrivateKeyDer::Pkcs8(key.to_der().into());
     let public = CertificateDer::from(key.public().to_der());
@@ -62,7 +62,7 @@ pub(super) fn own(key: &SecretKey) -> Result<Arc<CertifiedKey>, NodeError> {
     Ok(Arc::new(CertifiedKey::new(vec![public], secret)))
 }
 
-impl Known {
+impl PeerKeys {
     fn new(keys: &[PublicKey], provider: &CryptoProvider) -> Arc<Self> {
         let keys = keys.iter().map(PublicKey::to_der).collect();
         Arc::new(Self { keys, algorithms: provider.signature_verification_algorithms })
@@ -87,11 +87,11 @@ impl Known {
 }
 
 /// Returns the error for TLS 1.2: only TLS 1.3 is offered.
-fn old() -> Error {
+fn tls12_error() -> Error {
     PeerIncompatible::Tls12NotOffered.into()
 }
 
-impl ClientCertVerifier for Known {
+impl ClientCertVerifier for PeerKeys {
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
     }
@@ -111,7 +111,7 @@ impl ClientCertVerifier for Known {
         _: &CertificateDer<'_>,
         _: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        Err(old())
+        Err(tls12_error())
     }
 
     fn verify_tls13_signature(
@@ -132,7 +132,7 @@ impl ClientCertVerifier for Known {
     }
 }
 
-impl ServerCertVerifier for Known {
+impl ServerCertVerifier for PeerKeys {
     fn verify_server_cert(
         &self,
         presented: &CertificateDer<'_>,
@@ -150,7 +150,7 @@ impl ServerCertVerifier for Known {
         _: &CertificateDer<'_>,
         _: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        Err(old())
+        Err(tls12_error())
     }
 
     fn verify_tls13_signature(

@@ -29,12 +29,15 @@ impl Votes {
 
     /// Returns the reviewers that have voted on a value, each with its vote.
     pub fn by_reviewer(&self, on: Value) -> BTreeMap<Reviewer, Vote> {
-        let of_value = self.0.values().flatten().filter(|((_, value), _)| *value == on);
-        let vote = |((by, _), message): (&(Reviewer, Value), &SignedMessage<Signature>)| {
-            let Statement::Prepare { vote, .. } = message.signed.statement else { return None };
-            Some((*by, vote))
-        };
-        of_value.filter_map(vote).collect()
+        let mut votes = BTreeMap::new();
+        for ((by, value), message) in self.0.values().flatten() {
+            if *value == on
+                && let Statement::Prepare { vote, .. } = message.signed.statement
+            {
+                votes.insert(*by, vote);
+            }
+        }
+        votes
     }
 
     /// Returns whether the vote of a reviewer on this value is there.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::share::ByTask;
-use statistics::{PairedTest, student};
+use statistics::{Interval, PairedTest, student};
 
 /// The difference between two groups of runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -41,8 +41,8 @@ impl Difference {
         let both = first.means().filter_map(|(task, mean)| Some(mean - other.get(&task)?));
         let differences: Vec<f64> = both.collect();
         let n = differences.len() as f64;
-        let mean = (!differences.is_empty()).then(|| differences.iter().sum::<f64>() / n);
-        let (low, high) = bounds(&differences);
+        let mean = if differences.is_empty() { None } else { Some(differences.iter().sum::<f64>() / n) };
+        let Interval { low, high } = bounds(&differences);
         let better = differences.iter().filter(|difference| **difference > 0.0).count() as u64;
         let worse = differences.iter().filter(|difference| **difference < 0.0).count() as u64;
         let tasks = differences.len() as u64;
@@ -50,30 +50,28 @@ impl Difference {
     }
 
     /// Returns the difference as a line of text.
-    pub fn in_words(&self) -> String {
+    pub fn summary(&self) -> String {
         let Self { of, versus, tasks, low, high, better, worse, p, .. } = self;
         let Some(mean) = self.mean else { return format!("{of} and {versus} have no task in common") };
-        let points = |share: f64| format!("{:+.1}", share * 100.0);
+        let [mean, low, high] = [mean, *low, *high].map(|share| share * 100.0);
         format!(
-            "{of} is {} points [{}, {}] from {versus} on {tasks} tasks: better on {better}, worse on {worse}, sign test p = {p:.3}",
-            points(mean),
-            points(*low),
-            points(*high)
+            "{of} is {mean:+.1} points [{low:+.1}, {high:+.1}] from {versus} on {tasks} tasks: better on {better}, worse on {worse}, sign test p = {p:.3}"
         )
     }
 }
 
 /// Returns the ends of the interval of these differences. Where all are equal, one more task on either side is counted, since an interval
 /// without width would say that no further task can differ.
-fn bounds(differences: &[f64]) -> (f64, f64) {
+fn bounds(differences: &[f64]) -> Interval {
     let is_even = differences.windows(2).all(|two| (two[0] - two[1]).abs() < f64::EPSILON);
-    let with = |doubt: f64| [differences, &[doubt]].concat();
-    let ends = if is_even {
-        student(&with(-1.0)).zip(student(&with(1.0))).map(|(below, above)| (below.low, above.high))
+    let (below, above) = if is_even {
+        let (below, above) = ([differences, &[-1.0]].concat(), [differences, &[1.0]].concat());
+        (student(&below), student(&above))
     } else {
-        student(differences).map(|mean| (mean.low, mean.high))
+        (student(differences), student(differences))
     };
-    ends.map_or((-1.0, 1.0), |(low, high)| (low.max(-1.0), high.min(1.0)))
+    let (Some(below), Some(above)) = (below, above) else { return Interval { low: -1.0, high: 1.0 } };
+    Interval { low: below.low.max(-1.0), high: above.high.min(1.0) }
 }
 
 #[cfg(test)]
@@ -95,7 +93,7 @@ mod tests {
         assert!((difference.mean.unwrap() - 0.3).abs() < 1e-9);
         assert!((difference.low + 0.045_55).abs() < 1e-4, "{difference:?}");
         assert!((difference.high - 0.645_55).abs() < 1e-4, "{difference:?}");
-        assert!(difference.in_words().contains("+30.0 points [-4.6, +64.6]"), "{}", difference.in_words());
+        assert!(difference.summary().contains("+30.0 points [-4.6, +64.6]"), "{}", difference.summary());
     }
 
     /// Two tasks that agree prove little.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Serialize, Serializer};
 
 use super::difference::Difference;
-use super::rows::Told;
+use super::rows::ResultRow;
 use super::share::{ByTask, Share, mark};
 use crate::batch::batch_stats::EndCounts;
 use protocol::OutcomeKind;
@@ -71,28 +71,28 @@ impl By {
     }
 
     /// Returns the value of this property for a run; empty if the run has none.
-    fn of(&self, told: &Told) -> String {
+    fn of(&self, row: &ResultRow) -> String {
         match self {
-            Self::Roleset => told.roleset.clone(),
-            Self::Model => told.model.clone(),
-            Self::Arm => told.arm.clone(),
-            Self::Seed => told.seed.to_string(),
-            Self::Task => told.task.clone(),
-            Self::Folder => told.folder.clone(),
-            Self::Outcome => told.outcome.name().to_owned(),
-            Self::Meta(name) => told.meta.get(name).cloned().unwrap_or_default(),
+            Self::Roleset => row.roleset.clone(),
+            Self::Model => row.model.clone(),
+            Self::Arm => row.arm.clone(),
+            Self::Seed => row.seed.to_string(),
+            Self::Task => row.task.clone(),
+            Self::Folder => row.folder.clone(),
+            Self::Outcome => row.outcome.name().to_owned(),
+            Self::Meta(name) => row.meta.get(name).cloned().unwrap_or_default(),
         }
     }
 }
 
 /// A choice of runs with one value.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Only {
+pub struct RunFilter {
     by: By,
     value: String,
 }
 
-impl Only {
+impl RunFilter {
     /// Parses a property and its value, such as `arm=sc@5`.
     ///
     /// # Errors
@@ -103,7 +103,7 @@ impl Only {
         Ok(Self { by: By::parse(by)?, value: value.to_owned() })
     }
 
-    /// Returns the text that [`Only::parse`] takes for this choice.
+    /// Returns the text that [`RunFilter::parse`] takes for this choice.
     pub fn text(&self) -> String {
         let by = match &self.by {
             By::Meta(name) => format!("meta.{name}"),
@@ -115,13 +115,13 @@ impl Only {
     }
 
     /// Returns whether a run has the value.
-    pub fn has(&self, told: &Told) -> bool {
-        self.by.of(told) == self.value
+    pub fn has(&self, row: &ResultRow) -> bool {
+        self.by.of(row) == self.value
     }
 
     /// Returns the choice of the value that a run has in its place.
-    pub fn instead(&self, told: &Told) -> String {
-        format!("{}={}", self.by.name(), self.by.of(told))
+    pub fn instead(&self, row: &ResultRow) -> String {
+        format!("{}={}", self.by.name(), self.by.of(row))
     }
 }
 
@@ -158,7 +158,6 @@ pub struct Group {
     pub seconds_p5: f64,
     /// The 25th percentile.
     pub seconds_p25: f64,
-    /// The median.
     pub seconds_p50: f64,
     /// The 75th percentile.
     pub seconds_p75: f64,
@@ -215,8 +214,8 @@ impl InOrder {
 }
 
 /// Returns the values that a run has in common with the others of its group.
-pub(super) fn key(by: &[By], told: &Told) -> Vec<InOrder> {
-    by.iter().map(|by| InOrder::new(by.of(told))).collect()
+pub(super) fn key(by: &[By], row: &ResultRow) -> Vec<InOrder> {
+    by.iter().map(|by| InOrder::new(by.of(row))).collect()
 }
 
 #[derive(Debug, Default)]
@@ -244,46 +243,51 @@ impl Groups {
     }
 
     /// Adds a run.
-    pub fn add(&mut self, told: &Told) {
-        self.labels.extend(told.meta.keys().cloned());
+    pub fn add(&mut self, row: &ResultRow) {
+        self.labels.extend(row.meta.keys().cloned());
         let sums =
-            self.sums.entry(key(&self.by, told)).or_insert_with(|| Sums { cost: Some(0), ..Sums::default() });
-        sums.ended.add(told.outcome, told.right);
+            self.sums.entry(key(&self.by, row)).or_insert_with(|| Sums { cost: Some(0), ..Sums::default() });
+        sums.ended.add(row.outcome, row.right);
         // Nothing is known about a run that was cut off.
-        if !told.outcome.is_final() {
+        if !row.outcome.is_final() {
             return;
         }
-        let task = mark(&told.task);
-        sums.agreed.add(task, told.outcome == OutcomeKind::Agreed);
+        let task = mark(&row.task);
+        sums.agreed.add(task, row.outcome == OutcomeKind::Agreed);
         // A run without an answer has not found the right one.
-        if let Some(right) = told.right {
+        if let Some(right) = row.right {
             sums.right.add(task, right);
-            if told.outcome == OutcomeKind::Agreed {
+            if row.outcome == OutcomeKind::Agreed {
                 sums.right_when_agreed.add(task, right);
             }
         }
-        if let Some(right) = told.blind_right {
+        if let Some(right) = row.blind_right {
             sums.blind_right.add(task, right);
         }
-        if let Some((before, after)) = told.blind_right.zip(told.right).filter(|_| told.can_talk()) {
+        if let (Some(before), Some(after)) = (row.blind_right, row.right)
+            && row.can_talk()
+        {
             sums.talk.add(before, after);
         }
-        for (phase, used) in &told.phases {
+        for (phase, used) in &row.phases {
             let tokens = used.prompt.saturating_add(used.completion);
             let sum = sums.by_phase.entry(phase.clone()).or_default();
             *sum = sum.saturating_add(tokens);
         }
-        sums.rounds = sums.rounds.saturating_add(u64::from(told.rounds));
-        *sums.by_rounds.entry(told.rounds).or_default() += 1;
-        sums.calls = sums.calls.saturating_add(told.usage.calls);
-        let tokens = told.usage.prompt.saturating_add(told.usage.completion);
+        sums.rounds = sums.rounds.saturating_add(u64::from(row.rounds));
+        *sums.by_rounds.entry(row.rounds).or_default() += 1;
+        sums.calls = sums.calls.saturating_add(row.usage.calls);
+        let tokens = row.usage.prompt.saturating_add(row.usage.completion);
         sums.tokens = sums.tokens.saturating_add(tokens);
-        sums.milliseconds.push(told.timing.total_ms);
-        sums.cost = sums.cost.zip(told.usage.cost_micro_usd).map(|(sum, cost)| sum.saturating_add(cost));
+        sums.milliseconds.push(row.timing.total_ms);
+        sums.cost = sums.cost.zip(row.usage.cost_micro_usd).map(|(sum, cost)| sum.saturating_add(cost));
     }
 
     /// Reports a requested label that no task has, together with the labels that exist.
     pub fn unknown_label(&self) -> Option<String> {
+        if self.sums.is_empty() {
+            return None;
+        }
         let unknown = self.by.iter().find_map(|by| match by {
             By::Meta(name) if !self.labels.contains(name) => Some(name),
             By::Meta(_)
@@ -301,7 +305,7 @@ impl Groups {
         } else {
             format!("there is {}", known.join(", "))
         };
-        (!self.sums.is_empty()).then(|| format!("no task has meta.{unknown}; {known}"))
+        Some(format!("no task has meta.{unknown}; {known}"))
     }
 
     /// Returns the difference of each other group from the meant one. A group is meant by all of its values, or by one value that no
@@ -311,73 +315,81 @@ impl Groups {
     ///
     /// Returns the names of the groups, if no group or several are meant.
     pub fn versus(&self, meant: &str) -> Result<Vec<Difference>, String> {
-        let name = |key: &[InOrder]| {
-            let names: Vec<&str> =
-                key.iter().map(|part| part.name.as_str()).filter(|name| !name.is_empty()).collect();
-            if names.is_empty() { UNNAMED.to_owned() } else { names.join(",") }
-        };
-        let is_whole = |key: &&Vec<InOrder>| name(key) == meant;
-        let has_part = |key: &&Vec<InOrder>| key.iter().any(|part| part.name == meant);
-        let mut found: Vec<_> = self.sums.keys().filter(is_whole).collect();
+        let mut found: Vec<_> = self.sums.keys().filter(|key| group_name(key) == meant).collect();
         if found.is_empty() {
-            found = self.sums.keys().filter(has_part).collect();
+            found = self.sums.keys().filter(|key| key.iter().any(|part| part.name == meant)).collect();
         }
-        let [key] = found[..] else {
-            let all: Vec<String> = self.sums.keys().map(|key| format!("`{}`", name(key))).collect();
+        let [meant_key] = found[..] else {
+            let all: Vec<String> = self.sums.keys().map(|key| format!("`{}`", group_name(key))).collect();
             return Err(format!(
                 "`{meant}` does not name exactly one group; the groups are {}",
                 all.join(", ")
             ));
         };
-        let others = self.sums.iter().filter(|(other, _)| *other != key);
-        let difference = |(other, sums): (&Vec<InOrder>, &Sums)| {
-            Difference::new([name(other), name(key)], &sums.right, &self.sums[key].right)
-        };
-        Ok(others.map(difference).collect())
+        let mut differences = Vec::new();
+        for (key, sums) in &self.sums {
+            if key != meant_key {
+                let names = [group_name(key), group_name(meant_key)];
+                differences.push(Difference::new(names, &sums.right, &self.sums[meant_key].right));
+            }
+        }
+        Ok(differences)
     }
 
     /// Returns the groups, in the order of their values.
     pub fn finish(self) -> Vec<Group> {
         let names: Vec<String> = self.by.iter().map(By::name).collect();
         // A property that no run has gets no column.
-        let is_empty = |at: &usize| self.sums.keys().all(|key| key[*at].name.is_empty());
-        let optional = |at: &usize| matches!(self.by[*at], By::Arm);
-        let shown: Vec<usize> = (0..self.by.len()).filter(|at| !(optional(at) && is_empty(at))).collect();
-        let group = |(key, mut sums): (Vec<InOrder>, Sums)| {
-            let ended = sums.ended.by_protocol();
-            let n = ended.max(1) as f64;
-            sums.milliseconds.sort_unstable();
-            let seconds = |share: usize| {
-                let at = (sums.milliseconds.len() * share).div_ceil(100).saturating_sub(1);
-                sums.milliseconds.get(at).copied().unwrap_or_default() as f64 / 1000.0
-            };
-            Group {
-                of: shown.iter().map(|at| (names[*at].clone(), key[*at].name.clone())).collect(),
-                ended: sums.ended,
-                agreed: sums.agreed.share(),
-                right: sums.right.share(),
-                right_when_agreed: sums.right_when_agreed.share(),
-                blind_right: sums.blind_right.share(),
-                talk: sums.talk,
-                rounds: sums.rounds as f64 / n,
-                by_rounds: sums.by_rounds,
-                calls: sums.calls as f64 / n,
-                tokens: sums.tokens as f64 / n,
-                tokens_by_phase: sums
-                    .by_phase
-                    .into_iter()
-                    .map(|(phase, tokens)| (phase, tokens as f64 / n))
-                    .collect(),
-                seconds_p5: seconds(5),
-                seconds_p25: seconds(25),
-                seconds_p50: seconds(50),
-                seconds_p75: seconds(75),
-                seconds_p95: seconds(95),
-                cost_micro_usd: sums.cost,
-            }
-        };
-        self.sums.into_iter().map(group).collect()
+        let shown: Vec<usize> = (0..self.by.len())
+            .filter(|at| self.by[*at] != By::Arm || self.sums.keys().any(|key| !key[*at].name.is_empty()))
+            .collect();
+        let mut groups = Vec::new();
+        for (key, sums) in self.sums {
+            let of = shown.iter().map(|at| (names[*at].clone(), key[*at].name.clone())).collect();
+            groups.push(sums.finish(of));
+        }
+        groups
     }
+}
+
+impl Sums {
+    /// Returns the figures of a group with these names and values.
+    fn finish(mut self, of: Vec<(String, String)>) -> Group {
+        let n = self.ended.by_protocol().max(1) as f64;
+        self.milliseconds.sort_unstable();
+        let seconds = [5, 25, 50, 75, 95].map(|percent| {
+            let at = (self.milliseconds.len() * percent).div_ceil(100).saturating_sub(1);
+            self.milliseconds.get(at).copied().unwrap_or_default() as f64 / 1000.0
+        });
+        let tokens_by_phase = self.by_phase.into_iter().map(|(phase, tokens)| (phase, tokens as f64 / n));
+        Group {
+            of,
+            ended: self.ended,
+            agreed: self.agreed.share(),
+            right: self.right.share(),
+            right_when_agreed: self.right_when_agreed.share(),
+            blind_right: self.blind_right.share(),
+            talk: self.talk,
+            rounds: self.rounds as f64 / n,
+            by_rounds: self.by_rounds,
+            calls: self.calls as f64 / n,
+            tokens: self.tokens as f64 / n,
+            tokens_by_phase: tokens_by_phase.collect(),
+            seconds_p5: seconds[0],
+            seconds_p25: seconds[1],
+            seconds_p50: seconds[2],
+            seconds_p75: seconds[3],
+            seconds_p95: seconds[4],
+            cost_micro_usd: self.cost,
+        }
+    }
+}
+
+/// Returns the values that the runs of a group have in common, as one name.
+fn group_name(key: &[InOrder]) -> String {
+    let names: Vec<&str> =
+        key.iter().map(|part| part.name.as_str()).filter(|name| !name.is_empty()).collect();
+    if names.is_empty() { UNNAMED.to_owned() } else { names.join(",") }
 }
 
 fn as_map<S: Serializer>(of: &[(String, String)], serializer: S) -> Result<S::Ok, S::Error> {

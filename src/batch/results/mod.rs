@@ -17,10 +17,12 @@ mod samples;
 mod share;
 
 pub use difference::Difference;
-pub use groups::{By, Group, Groups, Only, TalkEffect};
+pub use groups::{By, Group, Groups, RunFilter, TalkEffect};
 pub use inspect::{InspectLog, PromptAndTimes};
 pub use page::{PageContent, page};
-pub(super) use rows::lines;
-pub use rows::{BlindTold, Flat, SampleTold, TallyTold, TimingTold, Told, UsageTold, VotesTold, results};
+pub use rows::{
+    BlindVoteRow, FlatRow, ResultRow, SampleRow, TallyRow, TimingRow, UsageRow, VoteRow, results,
+};
+pub(super) use rows::{RowId, lines};
 pub use samples::Samples;
-pub use share::{Share, share_in_words};
+pub use share::{Share, format_share};

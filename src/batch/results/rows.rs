@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::batch::error::BatchError;
 use crate::batch::layout;
-use crate::batch::result_line::derived;
+use crate::batch::result_line::derive_fields;
 use crate::engine::RunState;
 use crate::files::{open_own, read_line};
 use crate::journal::{Entry, Record, read_shared, require_own_build};
@@ -21,9 +21,10 @@ use crypto::Digest;
 use protocol::core::Endpoint;
 use protocol::{DegradedKind, OutcomeKind};
 
-/// A run, as its row states it.
+/// The row of a run: how it ended, and the cell that it belongs to.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
-pub struct Told {
+#[serde(expecting = "struct Told")]
+pub struct ResultRow {
     /// The task's id.
     pub task: String,
     pub roleset: String,
@@ -56,13 +57,13 @@ pub struct Told {
     pub blind_right: Option<bool>,
     /// The confidence in the answer, by a calibration.
     #[serde(default)]
-    confidence: Option<ConfidenceTold>,
+    confidence: Option<ConfidenceRow>,
     /// The number of rounds.
     pub rounds: u32,
     /// What the run used.
-    pub usage: UsageTold,
+    pub usage: UsageRow,
     /// The times of the run.
-    pub timing: TimingTold,
+    pub timing: TimingRow,
     pub(in crate::batch) journal_head: Digest,
     /// The SHA-256 of the plan of the evaluation that the run was made for, if any.
     #[serde(default)]
@@ -71,25 +72,25 @@ pub struct Told {
     #[serde(skip)]
     pub folder: String,
     #[serde(default)]
-    pub(super) phases: BTreeMap<String, PhaseTold>,
-    /// The agents.
+    pub(super) phases: BTreeMap<String, PhaseRow>,
     #[serde(default)]
-    agents: Vec<AgentTold>,
+    agents: Vec<AgentRow>,
     /// The plain vote over blind drafts.
     #[serde(default)]
-    pub blind_vote: BlindTold,
+    pub blind_vote: BlindVoteRow,
     /// The samples and votes of a run in which no agent talks to another.
     #[serde(default)]
-    pub vote: Option<VotesTold>,
+    pub vote: Option<VoteRow>,
     /// The losses of the run.
     #[serde(default)]
-    degraded: Vec<LossTold>,
+    degraded: Vec<LossRow>,
 }
 
 /// The part of a row that says which run it is of.
 #[derive(Deserialize)]
-struct RunOnly {
-    run: String,
+#[serde(expecting = "struct RunOnly")]
+pub(in crate::batch) struct RowId {
+    pub(in crate::batch) run: String,
 }
 
 /// The model of the replies before a run was resumed on another one.
@@ -97,19 +98,22 @@ const ANOTHER_MODEL: &str = "another model";
 
 /// A loss of a run.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
-struct LossTold {
+#[serde(expecting = "struct LossTold")]
+struct LossRow {
     kind: String,
 }
 
 /// The confidence in an answer.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
-struct ConfidenceTold {
+#[serde(expecting = "struct ConfidenceTold")]
+struct ConfidenceRow {
     value: f64,
 }
 
 /// An agent of a run.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
-struct AgentTold {
+#[serde(expecting = "struct AgentTold")]
+struct AgentRow {
     /// The model with its place.
     #[serde(default)]
     endpoint: String,
@@ -117,14 +121,16 @@ struct AgentTold {
 
 /// The plain vote over the blind drafts of a run.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
-pub struct BlindTold {
+#[serde(expecting = "struct BlindTold")]
+pub struct BlindVoteRow {
     /// Every text with its number of votes, the most votes first.
-    pub tally: Vec<TallyTold>,
+    pub tally: Vec<TallyRow>,
 }
 
 /// The votes for one text.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
-pub struct TallyTold {
+#[serde(expecting = "struct TallyTold")]
+pub struct TallyRow {
     pub text: String,
     /// The digest of its canonical form.
     pub sha256: Digest,
@@ -134,18 +140,20 @@ pub struct TallyTold {
 
 /// The votes of a run.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
-pub struct VotesTold {
+#[serde(expecting = "struct VotesTold")]
+pub struct VoteRow {
     /// The grounds on which the votes ended the run, by their letter.
     pub class: Option<String>,
     /// The probability that the first answer is the more frequent one.
     pub certainty_value: f64,
     /// The samples, in the order in which they are looked at.
-    pub samples: Vec<SampleTold>,
+    pub samples: Vec<SampleRow>,
 }
 
 /// One sample of a vote.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
-pub struct SampleTold {
+#[serde(expecting = "struct SampleTold")]
+pub struct SampleRow {
     /// Whether it counts.
     pub counts: bool,
     /// The answer; `None` for a sample that is no vote.
@@ -156,14 +164,16 @@ pub struct SampleTold {
 
 /// The usage of one phase of a run.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
-pub(super) struct PhaseTold {
+#[serde(expecting = "struct PhaseTold")]
+pub(super) struct PhaseRow {
     pub(super) prompt: u64,
     pub(super) completion: u64,
 }
 
 /// What a run used.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
-pub struct UsageTold {
+#[serde(expecting = "struct UsageTold")]
+pub struct UsageRow {
     /// The tokens of all prompts.
     pub prompt: u64,
     /// The prompt tokens that servers had computed before.
@@ -178,14 +188,15 @@ pub struct UsageTold {
 
 /// The times of a run.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
-pub struct TimingTold {
+#[serde(expecting = "struct TimingTold")]
+pub struct TimingRow {
     /// The milliseconds from begin to end.
     pub total_ms: u64,
 }
 
 /// A run as a flat row, for tables.
 #[derive(Clone, Debug, Serialize)]
-pub struct Flat<'a> {
+pub struct FlatRow<'a> {
     task: &'a str,
     roleset: &'a str,
     model: &'a str,
@@ -210,7 +221,7 @@ pub struct Flat<'a> {
     confidence: Option<f64>,
 }
 
-impl Told {
+impl ResultRow {
     /// Returns true if its agents talk to one another where they do not agree.
     pub(super) fn can_talk(&self) -> bool {
         self.vote.is_none()
@@ -223,14 +234,17 @@ impl Told {
 
     /// Returns the models of the agents, and another one for a run that was resumed on other models than it began with.
     pub fn all_models(&self) -> BTreeSet<String> {
-        let is_changed = self.degraded.iter().any(|loss| loss.kind == DegradedKind::ModelChanged.name());
-        self.models().into_iter().chain(is_changed.then(|| ANOTHER_MODEL.to_owned())).collect()
+        let mut models = self.models();
+        if self.degraded.iter().any(|loss| loss.kind == DegradedKind::ModelChanged.name()) {
+            models.insert(ANOTHER_MODEL.to_owned());
+        }
+        models
     }
 
     /// Returns the run as a flat row.
-    pub fn flat(&self) -> Flat<'_> {
-        let UsageTold { prompt, cached, completion, calls, cost_micro_usd } = self.usage;
-        Flat {
+    pub fn flat(&self) -> FlatRow<'_> {
+        let UsageRow { prompt, cached, completion, calls, cost_micro_usd } = self.usage;
+        FlatRow {
             task: &self.task,
             roleset: &self.roleset,
             model: &self.model,
@@ -265,23 +279,23 @@ impl Told {
 /// # Errors
 ///
 /// Returns [`BatchError`], for example if there is no batch.
-pub fn results(folder: &Path, mut each: impl FnMut(Told)) -> Result<(), BatchError> {
+pub fn results(folder: &Path, mut each: impl FnMut(ResultRow)) -> Result<(), BatchError> {
     for index in 0..layout::count(folder)? {
         require_own_build(&layout::journal_file(folder, index))?;
         let path = layout::results_file(folder, index);
         if !path.exists() {
-            from_journal(folder, index, &mut each)?;
+            derive_rows(folder, index, &mut each)?;
             continue;
         }
         // The number of each run's last line, which is the one that counts.
         let mut last: HashMap<String, u64> = HashMap::new();
-        lines(&path, |number, _, _, RunOnly { run }| {
+        lines(&path, |number, _, _, RowId { run }| {
             last.insert(run, number);
             Ok(())
         })?;
-        lines(&path, |number, _, _, told: Told| {
-            if last.get(&told.run) == Some(&number) {
-                each(Told { folder: folder.display().to_string(), ..told });
+        lines(&path, |number, _, _, row: ResultRow| {
+            if last.get(&row.run) == Some(&number) {
+                each(ResultRow { folder: folder.display().to_string(), ..row });
             }
             Ok(())
         })?;
@@ -289,14 +303,14 @@ pub fn results(folder: &Path, mut each: impl FnMut(Told)) -> Result<(), BatchErr
     Ok(())
 }
 
-/// Passes each run of a shard that has ended to `each`, as its records tell it.
-fn from_journal(folder: &Path, index: u64, each: &mut impl FnMut(Told)) -> Result<(), BatchError> {
+/// Passes each run of a shard that has ended to `each`, with the row that follows from its records.
+fn derive_rows(folder: &Path, index: u64, each: &mut impl FnMut(ResultRow)) -> Result<(), BatchError> {
     let journal = layout::journal_file(folder, index);
     if !journal.exists() {
         return Ok(());
     }
     let mut open: HashMap<String, RunState> = HashMap::new();
-    let mut unfinished: BTreeMap<String, Told> = BTreeMap::new();
+    let mut unfinished: BTreeMap<String, ResultRow> = BTreeMap::new();
     read_shared(&journal, |record: Record, line| {
         unfinished.remove(&record.run);
         let state = match open.entry(record.run.clone()) {
@@ -308,19 +322,21 @@ fn from_journal(folder: &Path, index: u64, each: &mut impl FnMut(Told)) -> Resul
             Slot::Vacant(slot) => slot.insert(RunState::open(&record).map_err(|why| why.to_string())?),
         };
         if let Entry::Stopped { outcome } = &record.event {
-            let told = Value::Object(derived(state, line.sha256));
-            let told: Told = serde_json::from_value(told).map_err(|why| why.to_string())?;
-            let told = Told { folder: folder.display().to_string(), ..told };
+            let row = Value::Object(derive_fields(state, line.sha256));
+            let row: ResultRow = serde_json::from_value(row).map_err(|why| why.to_string())?;
+            let row = ResultRow { folder: folder.display().to_string(), ..row };
             if outcome.is_final() {
-                each(told);
+                each(row);
                 open.remove(&record.run);
             } else {
-                unfinished.insert(record.run, told);
+                unfinished.insert(record.run, row);
             }
         }
         Ok(())
     })?;
-    unfinished.into_values().for_each(each);
+    for row in unfinished.into_values() {
+        each(row);
+    }
     Ok(())
 }
 
@@ -341,9 +357,9 @@ pub(in crate::batch) fn lines<T: DeserializeOwned>(
         if line.last() != Some(&b'\n') {
             return Ok(());
         }
-        let wrong = |why: String| BatchError::Results { path: path.to_owned(), line: number, why };
-        let told = serde_json::from_slice(&line).map_err(|why| wrong(why.to_string()))?;
-        each(number, offset, bytes, told).map_err(wrong)?;
+        let row = serde_json::from_slice(&line)
+            .map_err(|why| BatchError::bad_result(path, number, why.to_string()))?;
+        each(number, offset, bytes, row).map_err(|why| BatchError::bad_result(path, number, why))?;
         offset += bytes as u64;
     }
 }

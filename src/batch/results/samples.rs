@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::groups::{By, InOrder, key};
-use super::rows::Told;
+use super::rows::ResultRow;
 use protocol::OutcomeKind;
 
 /// One run of a task.
@@ -26,11 +26,9 @@ pub(super) struct Sample {
 #[derive(Debug, Default)]
 pub struct Samples {
     by: Vec<By>,
-    groups: BTreeMap<Vec<InOrder>, Tasks>,
+    /// The runs of each task of each group, in the order of the tasks' names.
+    groups: BTreeMap<Vec<InOrder>, BTreeMap<InOrder, Vec<Sample>>>,
 }
-
-/// The runs of each task, in the order of the tasks' names.
-pub(super) type Tasks = BTreeMap<InOrder, Vec<Sample>>;
 
 impl Samples {
     /// Makes a collector without runs.
@@ -39,33 +37,35 @@ impl Samples {
     }
 
     /// Adds a run.
-    pub fn add(&mut self, told: &Told) {
-        let tasks = self.groups.entry(key(&self.by, told)).or_default();
+    pub fn add(&mut self, row: &ResultRow) {
+        let tasks = self.groups.entry(key(&self.by, row)).or_default();
         let sample = Sample {
-            folder: told.folder.clone(),
-            run: told.run.clone(),
-            seed: told.seed,
-            outcome: told.outcome,
-            right: told.right,
-            tokens: told.usage.prompt.saturating_add(told.usage.completion),
-            command: command(told),
+            folder: row.folder.clone(),
+            run: row.run.clone(),
+            seed: row.seed,
+            outcome: row.outcome,
+            right: row.right,
+            tokens: row.usage.prompt.saturating_add(row.usage.completion),
+            command: show_command(row),
         };
-        tasks.entry(InOrder::new(told.task.clone())).or_default().push(sample);
+        tasks.entry(InOrder::new(row.task.clone())).or_default().push(sample);
     }
 
     /// Returns the tasks of each group.
-    pub(super) fn groups(&self) -> impl Iterator<Item = &Tasks> {
+    pub(super) fn groups(&self) -> impl Iterator<Item = &BTreeMap<InOrder, Vec<Sample>>> {
         self.groups.values()
     }
 }
 
 /// Returns the command that shows a run, quoted for a shell.
-fn command(told: &Told) -> String {
-    let mut words = vec!["consensus", "show", &told.folder, &told.task, "--roleset", &told.roleset];
-    for (flag, value) in [("--model", &told.model), ("--arm", &told.arm)] {
-        words.extend(Some([flag, value]).filter(|_| !value.is_empty()).into_iter().flatten());
+fn show_command(row: &ResultRow) -> String {
+    let mut words = vec!["consensus", "show", &row.folder, &row.task, "--roleset", &row.roleset];
+    for (flag, value) in [("--model", &row.model), ("--arm", &row.arm)] {
+        if !value.is_empty() {
+            words.extend([flag, value.as_str()]);
+        }
     }
-    let seed = told.seed.to_string();
+    let seed = row.seed.to_string();
     words.extend(["--seed", &seed]);
     // Quoting fails only for a NUL, which no name of a batch has.
     shlex::try_join(words).unwrap_or_default()

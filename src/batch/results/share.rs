@@ -79,7 +79,7 @@ impl ByTask {
 }
 
 /// Returns a share and its interval in words, such as `80 % [49, 94]`.
-pub fn share_in_words(share: &Share) -> String {
+pub fn format_share(share: &Share) -> String {
     match share.share {
         Some(of) => format!("{:.0} % [{:.0}, {:.0}]", of * 100.0, share.low * 100.0, share.high * 100.0),
         None => "-".to_owned(),

@@ -151,22 +151,20 @@ impl ApproveArgs {
     }
 
     /// Returns the request for a decision, from these flags and, where a flag is absent, from the configuration.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`UsageError`] if no folder of keys is given.
     pub(in crate::cli) fn request(&self, file: &FileConfig) -> Result<ApprovalRequest, UsageError> {
-        let no_keys = || {
-            UsageError(
-                "no keys are given; make them with `consensus keys generate keys`, and add --keys keys"
-                    .to_owned(),
-            )
+        let Some(keys) = self.keys.clone() else {
+            let why = "no keys are given; make them with `consensus keys generate keys`, and add --keys keys";
+            return Err(UsageError(why.to_owned()));
         };
-        let keys = self.keys.clone().ok_or_else(no_keys)?;
         Ok(ApprovalRequest {
-            repo: self.repo.clone(),
-            change: self.change.clone().unwrap_or_else(|| "-".to_owned()),
-            base: self.base.clone(),
+            review: ReviewRequest {
+                mock: MockChoice {
+                    is_wanted: self.mock.mock,
+                    script: self.mock.mock_script.clone(),
+                    answer: self.verdict.clone(),
+                },
+                ..self.review_request(file)
+            },
             with_checkout: self.checkout,
             verify: self.verify.clone(),
             verify_timeout: self.verify_timeout,
@@ -176,24 +174,12 @@ impl ApproveArgs {
             keys,
             ledger_starts_at: self.ledger_starts_at,
             message: self.message.clone(),
-            roleset: self.roleset.clone(),
-            rolesets_dir: self.rolesets.rolesets_dir.clone(),
-            servers: self.server.chosen(),
-            mock: MockChoice {
-                is_wanted: self.mock.mock,
-                script: self.mock.mock_script.clone(),
-                answer: self.verdict.clone(),
-            },
             peers: self.peers.clone(),
             listen: self.listen.clone(),
             fetch: self.fetch.clone(),
             review_timeout: self.review_timeout,
-            max_tokens: self.max_tokens,
-            seed: self.seed,
-            limits: self.limits.limits(),
-            runs_dir: runs_folder(self.runs.runs_dir.as_ref(), file),
             output: self.output.clone(),
-            review: self.review.clone(),
+            earlier_review: self.review.clone(),
             sarif: self.sarif.clone(),
         })
     }

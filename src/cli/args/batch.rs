@@ -4,19 +4,21 @@ use std::num::NonZero;
 use std::path::PathBuf;
 use std::thread::available_parallelism;
 
-use clap::{ArgGroup, Args, Subcommand, ValueEnum};
+use clap::builder::PossibleValue;
+use clap::{ArgGroup, Args, Subcommand};
 use clap_complete::ArgValueCompleter;
 
 use super::run::{ParamArgs, SeatArgs};
 use super::shared::{
-    CalibrationArgs, LimitArgs, OtlpArgs, RedactArgs, RolesetsArgs, ScriptedArgs, ServerArgs,
+    CalibrationArgs, LimitArgs, NamedValues, OtlpArgs, RedactArgs, RolesetsArgs, ScriptedArgs, ServerArgs,
 };
 use super::task_form::TaskFormArgs;
-use crate::batch::{ColumnRequest, Draws, Retry, ShardOf};
+use crate::batch::{Draws, Retry, ShardOf, VariantRequest};
 use crate::cli::completion;
 use crate::config::Chosen;
 use crate::journal::Limits;
 use crate::provider::{Clients, Flow};
+use protocol::OutcomeKind;
 
 const AFTER_HELP: &str = "\
 A line of TASKS is a JSON object: {\"id\": …, \"prompt\": …}. It may also have \"documents\" (paths, or {\"name\", \"text\"}), \
@@ -39,6 +41,7 @@ const BANKS: &str = "Samples that are drawn once";
 /// Arguments of `batch`.
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, group(ArgGroup::new("draws").args(["words", "programs"]).multiple(true)))]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct BatchArgs {
     #[command(subcommand)]
     pub(crate) command: Option<BatchCommand>,
@@ -70,13 +73,13 @@ pub(crate) struct BatchArgs {
     ///
     /// It gets the text as the command of --check does, and the file that {answer} stands for holds the right answer. It is the
     /// grader of every line that names none. --check-timeout is for it too.
-    #[arg(long, value_name = "COMMAND", value_parser = command)]
+    #[arg(long, value_name = "COMMAND", value_parser = parse_command)]
     pub(crate) grader_command: Option<String>,
     /// Grade all texts again, as after a change of the files that the command of --grader-command reads.
     #[arg(long, requires = "grader_command")]
     pub(crate) regrade: bool,
     /// A name for these settings, to compare them with other settings of the same rolesets and models.
-    #[arg(long, value_name = "NAME", value_parser = arm_name)]
+    #[arg(long, value_name = "NAME", value_parser = parse_arm_name)]
     pub(crate) arm: Option<String>,
     /// Keep runs of the same name that other settings have made, and make only the missing ones.
     #[arg(long)]
@@ -115,26 +118,18 @@ pub(crate) struct BatchArgs {
     #[command(flatten)]
     pub(crate) otlp: OtlpArgs,
     /// Run part I, from 0, of N parts of the batch; `auto` takes both from a Slurm array.
-    #[arg(long, value_name = "I/N|auto", value_parser = shard, default_value = "0/1")]
+    #[arg(long, value_name = "I/N|auto", value_parser = parse_shard, default_value = "0/1")]
     pub(crate) shard: ShardOf,
     /// Continue runs that ended like this as well.
-    #[arg(long, value_delimiter = ',', value_enum, value_name = "WHICH,…")]
-    pub(crate) retry: Vec<RetryArg>,
+    #[arg(long, value_delimiter = ',', value_parser = retried_outcomes(), value_name = "WHICH,…")]
+    pub(crate) retry: Vec<OutcomeKind>,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
-    /// What bounds a run.
-    #[arg(skip)]
-    pub(crate) bound: Bound,
-}
-
-/// What bounds the tokens and the cost of a run.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(crate) enum Bound {
-    /// Its limits.
-    #[default]
-    Limits,
-    /// The number of its samples alone, as for the banks and curves of an evaluation, which all arms share.
-    Samples,
+    /// Whether the limits bound the tokens and the cost of a run.
+    ///
+    /// The number of samples alone bounds the banks and curves of an evaluation, which all arms share.
+    #[arg(skip = true)]
+    pub(crate) has_run_limits: bool,
 }
 
 /// The batches whose replies are used again.
@@ -172,8 +167,10 @@ impl FlowArgs {
         // A reply on one thread frees its connection for another a moment later. For few runs that costs more connections than a
         // second thread gains, and a small server has few.
         let useful = (self.runs_at_once / RUNS_A_THREAD).max(1) as usize;
-        let default = || available_parallelism().map_or(1, NonZero::get).min(useful);
-        self.threads.map_or_else(default, usize::from)
+        match self.threads {
+            Some(threads) => threads.into(),
+            None => available_parallelism().map_or(1, NonZero::get).min(useful),
+        }
     }
 
     /// Returns connections that send one server at most this many calls at once.
@@ -190,23 +187,24 @@ impl BatchArgs {
 
     /// Returns the limits of each run. The deadline is for the whole batch.
     pub(crate) fn run_limits(&self) -> Limits {
-        match self.bound {
-            Bound::Limits => Limits { deadline_ms: None, ..self.limits.limits() },
-            Bound::Samples => Limits::default(),
+        if self.has_run_limits {
+            Limits { deadline_ms: None, ..self.limits.limits() }
+        } else {
+            Limits::default()
         }
     }
 
     /// Returns which runs that have ended are continued.
     pub(crate) fn retried(&self) -> Retry {
         Retry {
-            failed: self.retry.contains(&RetryArg::Failed),
-            budget: self.retry.contains(&RetryArg::Budget),
+            failed: self.retry.contains(&OutcomeKind::Failed),
+            budget: self.retry.contains(&OutcomeKind::Budget),
         }
     }
 
     /// Returns the request for rolesets and models.
-    pub(crate) fn columns(&self) -> ColumnRequest {
-        ColumnRequest {
+    pub(crate) fn variant_request(&self) -> VariantRequest {
+        VariantRequest {
             rolesets: self.roleset.clone(),
             rolesets_dir: self.rolesets.rolesets_dir.clone(),
             servers: Chosen { bank: self.from_bank.clone(), ..self.server.chosen() },
@@ -226,9 +224,11 @@ impl BatchArgs {
     }
 }
 
-fn arm_name(text: &str) -> Result<String, String> {
-    let is_name = !text.trim().is_empty() && text.chars().count() <= 100 && !text.contains(char::is_control);
-    is_name.then(|| text.to_owned()).ok_or_else(|| "a name has 1 to 100 characters".to_owned())
+fn parse_arm_name(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() || text.chars().count() > 100 || text.contains(char::is_control) {
+        return Err("a name has 1 to 100 characters".to_owned());
+    }
+    Ok(text.to_owned())
 }
 
 #[derive(Debug, Subcommand)]
@@ -241,26 +241,26 @@ pub(crate) enum BatchCommand {
     },
 }
 
-#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
-pub(crate) enum RetryArg {
-    /// Runs whose provider could not be used.
-    Failed,
-    /// Runs that reached a limit.
-    Budget,
+pub(super) fn retried_outcomes() -> NamedValues<OutcomeKind> {
+    NamedValues::new()
+        .with(PossibleValue::new("failed").help("Runs whose provider could not be used"), OutcomeKind::Failed)
+        .with(PossibleValue::new("budget").help("Runs that reached a limit"), OutcomeKind::Budget)
 }
 
-pub(super) fn shard(text: &str) -> Result<ShardOf, String> {
+pub(super) fn parse_shard(text: &str) -> Result<ShardOf, String> {
     if text == "auto" { from_slurm(|name| std::env::var(name).ok()) } else { text.parse() }
 }
 
 /// Returns the shard of this process as a task of a Slurm array.
 fn from_slurm(variable: impl Fn(&str) -> Option<String>) -> Result<ShardOf, String> {
-    let number = |name: &str| -> Result<u64, String> {
+    let mut numbers = [0_u64; 4];
+    let names =
+        ["SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_MAX", "SLURM_ARRAY_TASK_COUNT"];
+    for (number, name) in numbers.iter_mut().zip(names) {
         let text = variable(name).ok_or(format!("`auto` is for a Slurm array: {name} is not set"))?;
-        text.parse().map_err(|_| format!("{name} is `{text}`, not a number"))
-    };
-    let (id, first) = (number("SLURM_ARRAY_TASK_ID")?, number("SLURM_ARRAY_TASK_MIN")?);
-    let (last, count) = (number("SLURM_ARRAY_TASK_MAX")?, number("SLURM_ARRAY_TASK_COUNT")?);
+        *number = text.parse().map_err(|_| format!("{name} is `{text}`, not a number"))?;
+    }
+    let [id, first, last, count] = numbers;
     let step = last.saturating_sub(first) / count.saturating_sub(1).max(1);
     // An array such as 1,2,7 has no step from which each of its tasks could derive its place.
     let is_even = first + step * count.saturating_sub(1) == last;
@@ -272,7 +272,7 @@ fn from_slurm(variable: impl Fn(&str) -> Option<String>) -> Result<ShardOf, Stri
 }
 
 /// Reads a command, which is not empty.
-fn command(text: &str) -> Result<String, String> {
+fn parse_command(text: &str) -> Result<String, String> {
     if text.trim().is_empty() { Err("it names no command".to_owned()) } else { Ok(text.to_owned()) }
 }
 

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 
-use super::batch::{BatchArgs, Bound, FlowArgs, RetryArg, ReuseArgs, shard};
-use super::run::{CanonicalArg, ParamArgs, SeatArgs};
+use super::batch::{BatchArgs, FlowArgs, ReuseArgs, parse_shard, retried_outcomes};
+use super::run::{ParamArgs, SeatArgs, canonical_kinds};
 use super::shared::{
     CalibrationArgs, LimitArgs, MockArgs, OtlpArgs, RedactArgs, RolesetsArgs, ScriptedArgs, ServerArgs,
 };
@@ -13,6 +13,8 @@ use super::task_form::TaskFormArgs;
 use crate::batch::{Draws, ShardOf};
 use crate::cli::error::UsageError;
 use crate::eval::{ArmSpec, Bar, MAJORITY_MAX};
+use protocol::OutcomeKind;
+use protocol::text::CanonicalKind;
 
 const AFTER_HELP: &str = "\
 An arm is a way of answering. It is `single` (one sample in words), `sc@K` (the majority of K samples), `vote` (the vote that suits the \
@@ -49,10 +51,10 @@ pub(crate) struct EvalArgs {
     #[arg(short, long, value_name = "DIR", required = true)]
     pub(crate) out: Option<PathBuf>,
     /// Use only the first N tasks.
-    #[arg(long, value_name = "N", value_parser = count)]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
     pub(crate) limit: Option<usize>,
     /// Use only the first N tasks, and report how many would decide. There is no verdict.
-    #[arg(long, value_name = "N", value_parser = count, conflicts_with_all = ["limit", "fail_under", "baseline"])]
+    #[arg(long, value_name = "N", value_parser = parse_count, conflicts_with_all = ["limit", "fail_under", "baseline"])]
     pub(crate) pilot: Option<usize>,
     /// The arm of the primary comparison [default: the first that is not on the curve of `single` and `sc@K`].
     #[arg(long, value_name = "ARM")]
@@ -67,8 +69,8 @@ pub(crate) struct EvalArgs {
     #[arg(long, value_name = "LABEL")]
     pub(crate) cluster: Option<String>,
     /// How answers are compared, for tasks that do not say it [default: number for JSON numbers, and text for others].
-    #[arg(long, value_enum)]
-    pub(crate) canonical: Option<CanonicalArg>,
+    #[arg(long, value_parser = canonical_kinds())]
+    pub(crate) canonical: Option<CanonicalKind>,
     /// The seed of all runs and of the intervals.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=1 << 52))]
     pub(crate) seed: u64,
@@ -90,11 +92,11 @@ pub(crate) struct EvalArgs {
     #[command(flatten)]
     pub(crate) flow: FlowArgs,
     /// Evaluate part I, from 0, of N parts of the tasks; `auto` takes both from a Slurm array. `eval report` joins the parts.
-    #[arg(long, value_name = "I/N|auto", value_parser = shard, default_value = "0/1")]
+    #[arg(long, value_name = "I/N|auto", value_parser = parse_shard, default_value = "0/1")]
     pub(crate) shard: ShardOf,
     /// Continue runs that ended like this as well.
-    #[arg(long, value_delimiter = ',', value_enum, value_name = "WHICH,…")]
-    pub(crate) retry: Vec<RetryArg>,
+    #[arg(long, value_delimiter = ',', value_parser = retried_outcomes(), value_name = "WHICH,…")]
+    pub(crate) retry: Vec<OutcomeKind>,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
 }
@@ -161,13 +163,11 @@ struct ArmFlags {
 
 impl EvalArgs {
     /// Returns the arguments of the batch of an arm or a bank, whose runs go into `folder`.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`UsageError`] with the setting that no flag has.
     pub(crate) fn batch(
         &self,
-        (roleset, model, settings): (&str, &str, &[(String, String)]),
+        roleset: &str,
+        model: &str,
+        settings: &[(String, String)],
         arm: Option<&str>,
         folder: PathBuf,
         replies: &Replies<'_>,
@@ -175,17 +175,16 @@ impl EvalArgs {
         let is_called = !matches!(replies, Replies::Bank(_));
         // The samples of a script are those of no model.
         let is_scripted = self.scripted.mock.mock || self.scripted.mock.mock_script.is_some();
-        let model = Some(model).filter(|model| !model.is_empty() && (is_called || !is_scripted));
-        let model = model.map(str::to_owned);
-        let called = ServerArgs { model: model.clone(), ..self.server.clone() };
+        let has_model = !model.is_empty() && (is_called || !is_scripted);
+        let model = if has_model { Some(model.to_owned()) } else { None };
+        let called = ServerArgs { model, ..self.server.clone() };
         let (draws, bank) = match replies {
             Replies::Model => (None, None),
             Replies::Drawn(draws) => (Some(*draws), None),
             Replies::Bank(bank) => (None, Some((*bank).to_owned())),
         };
         let (output, drawn_into) = if draws.is_some() { (None, Some(folder)) } else { (Some(folder), None) };
-        let ArmFlags { params, calibration } = flags(settings)?;
-        let positive = |count: u32| Some(count).filter(|count| *count > 0);
+        let ArmFlags { params, calibration } = parse_settings(settings)?;
         Ok(BatchArgs {
             command: None,
             tasks: None,
@@ -212,8 +211,8 @@ impl EvalArgs {
             first_seed: self.seed,
             output,
             bank: drawn_into,
-            words: draws.and_then(|draws| positive(draws.words)),
-            programs: draws.and_then(|draws| positive(draws.programs)),
+            words: draws.map(|draws| draws.words).filter(|count| *count > 0),
+            programs: draws.map(|draws| draws.programs).filter(|count| *count > 0),
             from_bank: bank,
             reuse: self.reuse.clone(),
             flow: self.flow,
@@ -222,7 +221,7 @@ impl EvalArgs {
             retry: self.retry.clone(),
             limits: self.limits,
             // A bank that lacks samples is of no use, and their number bounds what it takes.
-            bound: if draws.is_some() { Bound::Samples } else { Bound::Limits },
+            has_run_limits: draws.is_none(),
         })
     }
 }
@@ -232,7 +231,7 @@ fn no_script() -> ScriptedArgs {
 }
 
 /// Reads the settings of an arm by the flags of the same names.
-fn flags(settings: &[(String, String)]) -> Result<ArmFlags, UsageError> {
+fn parse_settings(settings: &[(String, String)]) -> Result<ArmFlags, UsageError> {
     let flags = settings.iter().map(|(name, value)| format!("--{name}={value}"));
     let read = ArmFlags::try_parse_from(flags).map_err(|why| {
         let why = why.to_string();
@@ -243,7 +242,7 @@ fn flags(settings: &[(String, String)]) -> Result<ArmFlags, UsageError> {
     Ok(read)
 }
 
-fn count(text: &str) -> Result<usize, String> {
+fn parse_count(text: &str) -> Result<usize, String> {
     let count = text.parse().ok().filter(|count| (1..=10_000_000).contains(count));
     count.ok_or_else(|| "write a number from 1 to 10,000,000".to_owned())
 }
@@ -255,13 +254,14 @@ mod tests {
     #[test]
     fn setting_is_read_as_its_flag() {
         let setting = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        let read = flags(&[setting("thinking", "none"), setting("modes", "words,program")]).unwrap().params;
+        let read =
+            parse_settings(&[setting("thinking", "none"), setting("modes", "words,program")]).unwrap().params;
         assert_eq!(read.modes.len(), 2);
-        let why = flags(&[setting("thinkng", "none")]).unwrap_err().to_string();
+        let why = parse_settings(&[setting("thinkng", "none")]).unwrap_err().to_string();
         assert!(why.contains("a setting of an arm: unexpected argument '--thinkng'"), "{why}");
-        let why = flags(&[setting("risk", "0.2")]).unwrap_err().to_string();
+        let why = parse_settings(&[setting("risk", "0.2")]).unwrap_err().to_string();
         assert!(why.contains("required") && why.contains("--calibration"), "{why}");
-        let why = flags(&[setting("max-rounds", "0")]).unwrap_err().to_string();
+        let why = parse_settings(&[setting("max-rounds", "0")]).unwrap_err().to_string();
         assert!(why.contains("invalid value '0' for '--max-rounds"), "{why}");
     }
 }

@@ -31,27 +31,26 @@ pub(crate) enum Format {
     Text,
     Json,
     Jsonl,
-    /// A format that only one command has.
-    #[value(skip)]
-    Own(OwnFormat),
-}
-
-/// A format that only one command has.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum OwnFormat {
     /// Comma-separated values, for `results`.
+    #[value(skip)]
     Csv,
     /// A row for each call, for `results`.
+    #[value(skip)]
     Calls,
     /// A page, for `results` and `show`.
+    #[value(skip)]
     Html,
     /// A log of `inspect_ai`, for `results`.
+    #[value(skip)]
     Inspect,
     /// Markdown for a comment, for `review`.
+    #[value(skip)]
     Markdown,
     /// SARIF for code hosts, for `review`.
+    #[value(skip)]
     Sarif,
     /// Annotations in a workflow, for `review`.
+    #[value(skip)]
     Github,
 }
 

@@ -5,7 +5,7 @@ mod batch;
 mod calibrate;
 mod eval;
 mod global;
-mod pilot;
+mod overview;
 mod results;
 mod review;
 mod rolesets;
@@ -26,39 +26,41 @@ use crate::cli::completion;
 use crate::program::VERSION;
 
 pub(crate) use approve::ApproveArgs;
-pub(crate) use batch::{BatchArgs, BatchCommand, Bound};
+pub(crate) use batch::{BatchArgs, BatchCommand};
 pub(crate) use calibrate::CalibrateArgs;
 pub(crate) use eval::{BarArgs, EvalArgs, EvalCommand, Replies};
-pub(crate) use global::{Color, Format, Global, LogFormat, OwnFormat};
-pub(crate) use pilot::PilotArgs;
+pub(crate) use global::{Color, Format, Global, LogFormat};
 pub(crate) use results::ResultsArgs;
 pub(crate) use review::ReviewArgs;
 pub(crate) use rolesets::{PersonaAction, PersonaArgs, RolesetAction, RolesetArgs};
-pub(crate) use run::{CanonicalArg, EndArgs, RunArgs};
+pub(crate) use run::{EndArgs, RunArgs};
 pub(crate) use runs::{ExportArgs, ResumeArgs, RunsArgs, ShowArgs, VerifyArgs};
 pub(crate) use serve::{HostingArgs, McpArgs, ServeArgs};
 pub(crate) use sessions::{ChatArgs, SessionsAction, SessionsArgs};
 pub(crate) use shared::{RolesetsArgs, ServerArgs};
-pub(crate) use task_form::GraderArg;
 
 /// The shortest time for which a server keeps its runs.
 const DAY: Duration = Duration::from_hours(24);
 
-const AFTER_HELP: &str = "\
+/// The examples of the manual page. The help has the overview in their place.
+const EXAMPLES: &str = "\
 Examples:
   consensus run --mock --task \"2+2\" --answer \"4\"
   consensus \"How do I boil an egg?\"
   consensus run --roleset writer_physicist --prompt \"Explain cosmic rays to kids.\"
   consensus run --roleset solver_checker --model ollama:llama3.1 -f invoice.txt \"What is the total?\"
   consensus run --launch llama-server --model ~/models/qwen.gguf --prompt \"Why is the sky blue?\"
-  consensus verify --last
-
-Exit codes: 0 agreed, 1 internal error, 2 usage, 3 no agreement
-or withheld, 4 vetoed, 5 budget or deadline, 6 provider unusable, 7 does not verify, 8 degraded, 9 bar missed, 130 interrupted.";
+  consensus verify --last";
 
 /// Language-model agents work under a strict protocol until they agree, and can prove it afterwards.
 #[derive(Debug, Parser)]
-#[command(name = "consensus", version = VERSION, after_help = AFTER_HELP, propagate_version = true)]
+#[command(
+    name = "consensus",
+    version = VERSION,
+    after_help = EXAMPLES,
+    help_template = overview::overview(),
+    propagate_version = true
+)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -70,35 +72,41 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Have agents work on a task until they agree.
     Run(Box<RunArgs>),
-    /// Ask one question after another, in a session that the agents remember.
+    /// Ask one question after another, in a session.
+    ///
+    /// The agents remember what was said before.
     Chat(Box<ChatArgs>),
     /// List, show and delete sessions.
     Sessions(SessionsArgs),
     /// Run many tasks with one or more rolesets, models and seeds.
     Batch(Box<BatchArgs>),
-    /// Print the results of a batch: shares with their intervals, or a row for each run.
+    /// Print the results of a batch, as shares or as a row for each run.
     Results(ResultsArgs),
-    /// Compare ways of agreeing on tasks with known answers, at the same number of tokens.
+    /// Compare ways of agreeing on known answers, at the same number of tokens.
     Eval(Box<EvalArgs>),
     /// Serve agreement as a model, for any client of OpenAI's interface.
     Serve(Box<ServeArgs>),
-    /// Offer agreement as tools to an agent, by the Model Context Protocol on standard input and output.
+    /// Offer agreement as tools, by the Model Context Protocol.
+    ///
+    /// Standard input and output carry the messages.
     Mcp(Box<McpArgs>),
     /// Ask whether a server of this program is there.
     Health(HealthArgs),
-    /// Find out from runs with known answers how far an answer can be trusted, and when to give none.
+    /// Find out from known answers how far an answer can be trusted.
     Calibrate(CalibrateArgs),
-    /// Find out on your own tasks whether a vote should draw programs, and keep the finding.
-    Pilot(PilotArgs),
-    /// Have reviewers decide on a change to a repository, and land it if a quorum signs it.
+    /// Have reviewers decide on a change, and land it if a quorum signs it.
     Approve(Box<ApproveArgs>),
-    /// Have a change reviewed, and print the findings and whether a quorum approves. Nothing is signed, and nothing lands.
+    /// Have a change reviewed, and print the findings and the decision.
+    ///
+    /// Nothing is signed, and nothing lands.
     Review(Box<ReviewArgs>),
     /// Make keys for reviewers, and move them with their ledgers.
     Keys(KeysArgs),
     /// Resume a run that was interrupted, failed, or hit a limit.
     Resume(ResumeArgs),
-    /// List the runs; on a terminal, the newest first, with their answers.
+    /// List the runs, with their answers.
+    ///
+    /// On a terminal, the newest comes first.
     Runs(RunsArgs),
     /// Show a run: its answer, and who said what.
     Show(ShowArgs),
@@ -118,7 +126,9 @@ pub(crate) enum Command {
     Docs(DocsArgs),
     /// Make real calls to each provider, and report what it can do.
     Doctor(DoctorArgs),
-    /// Trust the current folder's settings for programs, servers, keys and places outside it, until they change.
+    /// Trust the current folder's settings until they change.
+    ///
+    /// Without trust, its settings for programs, servers, keys and places outside it have no effect.
     Trust(TrustArgs),
     /// Print shell completions.
     Completions(CompletionsArgs),

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
-use super::global::{Format, OwnFormat};
-use crate::batch::{By, Only};
+use super::global::Format;
+use crate::batch::{By, RunFilter};
 
 const AFTER_HELP: &str = "\
 A table (text), a JSON document (json) and a page with plots (html) group runs. Rows of runs are `csv` and `jsonl`. \
@@ -32,10 +32,10 @@ fn format() -> impl TypedValueParser<Value = Format> {
     PossibleValuesParser::new(names.into_iter().chain([old])).map(|name| match name.as_str() {
         "json" => Format::Json,
         "jsonl" => Format::Jsonl,
-        "csv" => Format::Own(OwnFormat::Csv),
-        "html" => Format::Own(OwnFormat::Html),
-        "calls" => Format::Own(OwnFormat::Calls),
-        "inspect" => Format::Own(OwnFormat::Inspect),
+        "csv" => Format::Csv,
+        "html" => Format::Html,
+        "calls" => Format::Calls,
+        "inspect" => Format::Inspect,
         _ => Format::Text,
     })
 }
@@ -51,8 +51,8 @@ pub(crate) struct ResultsArgs {
     #[arg(long, value_delimiter = ',', value_name = "WHAT,…", value_parser = By::parse, default_value = "roleset,model,arm")]
     pub(crate) by: Vec<By>,
     /// Use only the runs with this value, such as arm=sc@5; repeatable.
-    #[arg(long, value_name = "WHAT=VALUE", value_parser = Only::parse)]
-    pub(crate) only: Vec<Only>,
+    #[arg(long, value_name = "WHAT=VALUE", value_parser = RunFilter::parse)]
+    pub(crate) only: Vec<RunFilter>,
     /// Compare the other groups with this one, task by task.
     ///
     /// The comparison has the difference between the shares of right answers, its interval, and a sign test.

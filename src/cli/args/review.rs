@@ -6,7 +6,7 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap_complete::ArgValueCompleter;
 
-use super::global::{Format, OwnFormat};
+use super::global::Format;
 use super::shared::{LimitArgs, MetricsArgs, MockArgs, RolesetsArgs, RunsDirArgs, ServerArgs};
 use crate::approval::ReviewRequest;
 use crate::cli::completion;
@@ -78,9 +78,9 @@ fn format() -> impl TypedValueParser<Value = Format> {
     PossibleValuesParser::new(["text", "json", "markdown", "sarif", "github"]).map(|name| {
         match name.as_str() {
             "json" => Format::Json,
-            "markdown" => Format::Own(OwnFormat::Markdown),
-            "sarif" => Format::Own(OwnFormat::Sarif),
-            "github" => Format::Own(OwnFormat::Github),
+            "markdown" => Format::Markdown,
+            "sarif" => Format::Sarif,
+            "github" => Format::Github,
             _ => Format::Text,
         }
     })

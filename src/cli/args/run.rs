@@ -1,13 +1,16 @@
 //! The flags of `consensus run`, for its task, its roleset, its servers and its limits.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::PossibleValue;
 use clap_complete::{ArgValueCandidates, ArgValueCompleter};
 
 use super::shared::{
-    CalibrationArgs, CheckArgs, LONG, LimitArgs, MetricsArgs, OUTPUT, OtlpArgs, PANELS, PROTOCOL, RedactArgs,
-    RolesetsArgs, RunsDirArgs, SANDBOX, SandboxArgs, ScriptedArgs, ServerArgs, TASK, VOTES,
+    CalibrationArgs, LONG, LimitArgs, MetricsArgs, NamedValues, OUTPUT, OtlpArgs, PANELS, PROTOCOL,
+    RedactArgs, RolesetsArgs, RunsDirArgs, SANDBOX, SandboxArgs, ScriptedArgs, ServerArgs, TASK, VOTES,
+    whole_millis,
 };
 
 use crate::cli::completion;
@@ -17,7 +20,7 @@ use crate::run::{
 };
 use protocol::core::BasisPoints;
 use protocol::text::{CanonicalKind, Constraint};
-use protocol::{Interpreter, Method, OnDisagreement, Override, StopRule, Thinking, VoteOverride};
+use protocol::{Interpreter, Method, OnDisagreement, Override, StopRule, Thinking};
 
 const AFTER_LONG_HELP: &str = "\
 Examples:
@@ -78,8 +81,20 @@ pub(crate) struct RunArgs {
     pub(crate) seats: SeatArgs,
     #[command(flatten)]
     pub(crate) calibration: CalibrationArgs,
-    #[command(flatten)]
-    pub(crate) chunks: ChunkArgs,
+    /// Read the documents (-f) in pieces, each in a run of its own, and answer from the facts that are found.
+    ///
+    /// The answer has the place of each fact. With `auto`, documents are read in pieces if longer than half the server's context
+    /// window.
+    #[arg(long, value_parser = conditions(), value_name = "WHEN", num_args = 0..=1, require_equals = true, default_value = "auto", default_missing_value = "always", help_heading = LONG, hide_short_help = true)]
+    pub(crate) map_reduce: ReadInPieces,
+    /// The maximum number of tokens in a piece.
+    ///
+    /// [default: a quarter of the context window and at most 8000, or 2000 if the window is unknown]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(200..=1_000_000), help_heading = LONG, hide_short_help = true)]
+    pub(crate) piece_tokens: Option<u64>,
+    /// The number of pieces that are read at once.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64), help_heading = LONG, hide_short_help = true)]
+    pub(crate) pieces_at_once: u32,
     /// Make this run a part of the session of this name.
     ///
     /// The agents know the earlier questions and agreed answers of the session, and this run is added to it.
@@ -135,30 +150,11 @@ pub(crate) struct SeatArgs {
     pub(crate) persona: Vec<String>,
 }
 
-/// Documents that are too long for one prompt.
-#[derive(Args, Clone, Copy, Debug)]
-pub(crate) struct ChunkArgs {
-    /// Read the documents (-f) in pieces, each in a run of its own, and answer from the facts that are found.
-    ///
-    /// The answer has the place of each fact. With `auto`, documents are read in pieces if longer than half the server's context
-    /// window.
-    #[arg(long, value_enum, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_value = "auto", default_missing_value = "always", help_heading = LONG, hide_short_help = true)]
-    pub(crate) map_reduce: WhenArg,
-    /// The maximum number of tokens in a piece.
-    ///
-    /// [default: a quarter of the context window and at most 8000, or 2000 if the window is unknown]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(200..=1_000_000), help_heading = LONG, hide_short_help = true)]
-    pub(crate) piece_tokens: Option<u64>,
-    /// The number of pieces that are read at once.
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64), help_heading = LONG, hide_short_help = true)]
-    pub(crate) pieces_at_once: u32,
-}
-
-#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
-pub(crate) enum WhenArg {
-    Auto,
-    Always,
-    Never,
+fn conditions() -> NamedValues<ReadInPieces> {
+    NamedValues::new()
+        .with("auto", ReadInPieces::Auto)
+        .with("always", ReadInPieces::Always)
+        .with("never", ReadInPieces::Never)
 }
 
 /// The parameters that override those of the roleset.
@@ -171,8 +167,8 @@ pub(crate) struct ParamArgs {
     #[arg(long, value_name = "X", value_parser = share, allow_negative_numbers = true, help_heading = PROTOCOL, hide_short_help = true)]
     pub(crate) threshold: Option<BasisPoints>,
     /// Where agents reason before they commit.
-    #[arg(long, value_enum, help_heading = PROTOCOL, hide_short_help = true)]
-    pub(crate) thinking: Option<ThinkingArg>,
+    #[arg(long, value_parser = thinking(), help_heading = PROTOCOL, hide_short_help = true)]
+    pub(crate) thinking: Option<Thinking>,
     /// The number of further blind drafts from each agent if the first two differ.
     #[arg(long, value_parser = clap::value_parser!(u32).range(0..=20), help_heading = PROTOCOL, hide_short_help = true)]
     pub(crate) resample: Option<u32>,
@@ -180,11 +176,11 @@ pub(crate) struct ParamArgs {
     ///
     /// It is the number that each member writes, or the probability of the word with which it confirms its text, if the server
     /// reports that.
-    #[arg(long, value_enum, help_heading = PROTOCOL, hide_short_help = true)]
-    pub(crate) confidence: Option<ConfidenceArg>,
+    #[arg(long, value_parser = confidences(), help_heading = PROTOCOL, hide_short_help = true)]
+    pub(crate) confidence: Option<bool>,
     /// When the samples of a vote are enough.
-    #[arg(long, value_enum, help_heading = VOTES, hide_short_help = true)]
-    pub(crate) stop: Option<StopArg>,
+    #[arg(long, value_parser = stop_rules(), help_heading = VOTES, hide_short_help = true)]
+    pub(crate) stop: Option<StopRule>,
     /// The maximum number of samples of a vote.
     #[arg(long, alias = "samples", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100), help_heading = VOTES, hide_short_help = true)]
     pub(crate) samples_max: Option<u32>,
@@ -192,19 +188,19 @@ pub(crate) struct ParamArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100), help_heading = VOTES, hide_short_help = true)]
     pub(crate) ahead: Option<u32>,
     /// The voters that are asked: those that answer in words, those that write a program, or both.
-    #[arg(long, value_delimiter = ',', value_enum, value_name = "MODE,…", help_heading = VOTES, hide_short_help = true)]
-    pub(crate) modes: Vec<ModeArg>,
+    #[arg(long, value_delimiter = ',', value_parser = modes(), value_name = "MODE,…", help_heading = VOTES, hide_short_help = true)]
+    pub(crate) modes: Vec<Method>,
     /// The answer of a vote that does not settle.
-    #[arg(long, value_enum, help_heading = VOTES, hide_short_help = true)]
-    pub(crate) on_disagreement: Option<OnDisagreementArg>,
+    #[arg(long, value_parser = answers_on_disagreement(), help_heading = VOTES, hide_short_help = true)]
+    pub(crate) on_disagreement: Option<OnDisagreement>,
     /// A JSON file with the weights of a council's members, such as {"pathos": 0.2, "logos": 0.4, "ethos": 0.4}.
     #[arg(long, value_name = "FILE", help_heading = PROTOCOL, hide_short_help = true)]
     pub(crate) weights_from: Option<PathBuf>,
     /// How answers are compared.
     ///
     /// The decimal mark of a `number` is a point, unless the roleset sets a comma.
-    #[arg(long, value_enum, help_heading = PROTOCOL, hide_short_help = true)]
-    pub(crate) canonical: Option<CanonicalArg>,
+    #[arg(long, value_parser = canonical_kinds(), help_heading = PROTOCOL, hide_short_help = true)]
+    pub(crate) canonical: Option<CanonicalKind>,
     /// The allowed answers, separated by commas.
     ///
     /// This implies --canonical choice.
@@ -231,10 +227,21 @@ pub(crate) struct ParamArgs {
     /// The interpreter of programs that agents write.
     ///
     /// Values of the one in this program are the same on every machine, to 12 digits, so `verify` derives them again.
-    #[arg(long, value_enum, value_name = "WHICH", help_heading = SANDBOX, hide_short_help = true)]
-    pub(crate) interpreter: Option<InterpreterArg>,
-    #[command(flatten)]
-    pub(crate) check: CheckArgs,
+    #[arg(long, value_parser = interpreters(), value_name = "WHICH", help_heading = SANDBOX, hide_short_help = true)]
+    pub(crate) interpreter: Option<Interpreter>,
+    /// A command that every final text must pass, such as "python3 test.py {file}".
+    ///
+    /// The text comes on standard input and in the file that {file} stands for, with one line feed. In a batch, {task} stands
+    /// for the id of the task. Exit code 0 passes the text. Otherwise the text is refused, and its author reads what the command
+    /// printed. The command runs in the sandbox, in the current folder, which it can only read.
+    #[arg(long, value_name = "COMMAND", help_heading = SANDBOX)]
+    pub(crate) check: Option<String>,
+    /// Check no text, whatever the roleset and the configuration say.
+    #[arg(long, conflicts_with = "check", help_heading = SANDBOX, hide_short_help = true)]
+    pub(crate) no_check: bool,
+    /// The longest time for the command of --check [default: 30s].
+    #[arg(long, value_name = "DURATION", value_parser = super::time_limit, help_heading = SANDBOX, hide_short_help = true)]
+    pub(crate) check_timeout: Option<Duration>,
     #[command(flatten)]
     pub(crate) sandbox: SandboxArgs,
 }
@@ -263,9 +270,9 @@ impl RunArgs {
             seats: self.seats.request(),
             calibration: self.calibration.request(),
             chunks: ChunkRequest {
-                map_reduce: self.chunks.map_reduce.into(),
-                tokens_max: self.chunks.piece_tokens,
-                at_once: self.chunks.pieces_at_once,
+                map_reduce: self.map_reduce,
+                tokens_max: self.piece_tokens,
+                at_once: self.pieces_at_once,
             },
             session: self.session.clone(),
             seed: self.seed.unwrap_or(seed),
@@ -289,186 +296,99 @@ impl SeatArgs {
     }
 }
 
-/// When the samples of a vote are enough.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum StopArg {
-    /// As soon as two unlike voters agree at the first try, or the lead is 90 % certain.
-    Fast,
-    /// As soon as the lead is 95 % certain.
-    Sure,
-    /// All samples are drawn, and the most votes decide.
-    None,
-}
-
-impl From<StopArg> for StopRule {
-    fn from(arg: StopArg) -> Self {
-        match arg {
-            StopArg::Fast => Self::Fast,
-            StopArg::Sure => Self::Sure,
-            StopArg::None => Self::None,
-        }
-    }
-}
-
-/// A way to draw samples.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
-pub(crate) enum ModeArg {
-    /// Free text that ends with an answer.
-    Words,
-    /// A program that is run.
-    Program,
-}
-
-/// The answer of a vote that does not settle.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum OnDisagreementArg {
-    /// None; exit code 3.
-    Abstain,
-    /// The leading one, and the result is degraded.
-    Leader,
-}
-
-impl From<OnDisagreementArg> for OnDisagreement {
-    fn from(arg: OnDisagreementArg) -> Self {
-        match arg {
-            OnDisagreementArg::Abstain => Self::Abstain,
-            OnDisagreementArg::Leader => Self::Leader,
-        }
-    }
-}
-
 impl ParamArgs {
-    /// Returns the methods of the voters that are asked, each once.
-    fn methods(&self) -> Vec<Method> {
-        let is_named = |mode: ModeArg| self.modes.contains(&mode);
-        let all = [(ModeArg::Words, Method::Words), (ModeArg::Program, Method::Program)];
-        all.into_iter().filter(|(mode, _)| is_named(*mode)).map(|(_, method)| method).collect()
-    }
-
     /// Returns the change that each flag makes. This is the one list of flags whose values are parameters of a protocol. The file of
     /// `--weights-from` is read where parameters are set.
     pub(crate) fn changes(&self) -> ParamChanges {
-        let is_formed = !self.constraints.is_empty() || self.canonical.is_some() || !self.choices.is_empty();
         // Not every protocol with thoughts accepts them in a field.
-        let is_field = matches!(self.thinking, Some(ThinkingArg::Field));
+        let thinking = if self.thinking == Some(Thinking::Field) { "--thinking field" } else { "--thinking" };
+        let mut constraints = None;
+        if !self.constraints.is_empty() || self.canonical.is_some() || !self.choices.is_empty() {
+            constraints = Some(Override::Constraints(self.constraints.clone()));
+        }
+        let mut modes = self.modes.clone();
+        modes.sort_unstable();
+        modes.dedup();
+        let modes = if modes.is_empty() { None } else { Some(Override::Modes(modes)) };
         let given = [
-            (
-                if is_field { "--thinking field" } else { "--thinking" },
-                self.thinking.map(|thinking| Override::Thinking(thinking.into())),
-            ),
+            (thinking, self.thinking.map(Override::Thinking)),
             ("--resample", self.resample.map(Override::Resample)),
-            ("--confidence", self.confidence.map(|from| Override::MeasuredConfidence(from.is_measured()))),
+            ("--confidence", self.confidence.map(Override::MeasuredConfidence)),
             ("--threshold", self.threshold.map(Override::Threshold)),
-            (
-                "--constraint, --canonical or --choices",
-                is_formed.then(|| Override::Constraints(self.constraints.clone())),
-            ),
+            ("--constraint, --canonical or --choices", constraints),
             ("--max-rounds", self.max_rounds.map(Override::MaxRounds)),
+            ("--stop", self.stop.map(Override::Stop)),
+            ("--samples-max", self.samples_max.map(Override::SamplesMax)),
+            ("--ahead", self.ahead.map(Override::Ahead)),
+            ("--modes", modes),
+            ("--on-disagreement", self.on_disagreement.map(Override::OnDisagreement)),
         ];
-        let of_vote = [
-            ("--stop", self.stop.map(|stop| VoteOverride::Stop(stop.into()))),
-            ("--samples-max", self.samples_max.map(VoteOverride::SamplesMax)),
-            ("--ahead", self.ahead.map(VoteOverride::Ahead)),
-            ("--modes", (!self.modes.is_empty()).then(|| VoteOverride::Modes(self.methods()))),
-            (
-                "--on-disagreement",
-                self.on_disagreement.map(|answer| VoteOverride::OnDisagreement(answer.into())),
-            ),
-        ];
-        let given = given.into_iter().chain(of_vote.map(|(flag, change)| (flag, change.map(Override::from))));
-        let overrides = given.filter_map(|(flag, change)| change.map(|change| FlagOverride { flag, change }));
+        let mut overrides = Vec::new();
+        for (flag, change) in given {
+            overrides.extend(change.map(|change| FlagOverride { flag, change }));
+        }
         ParamChanges {
-            overrides: overrides.collect(),
+            overrides,
             set: self.set.clone(),
             weights_from: self.weights_from.clone(),
             max_tokens: self.max_tokens,
             temperature: self.temperature,
-            canonical: self.canonical.map(CanonicalKind::from),
+            canonical: self.canonical,
             choices: self.choices.clone(),
-            check: self.check.change(),
-            interpreter: self.interpreter.map(Interpreter::from),
+            check: self.check.clone(),
+            check_timeout_ms: self.check_timeout.map(whole_millis),
+            no_check: self.no_check,
+            interpreter: self.interpreter,
         }
     }
 }
 
-impl From<WhenArg> for ReadInPieces {
-    fn from(arg: WhenArg) -> Self {
-        match arg {
-            WhenArg::Auto => Self::Auto,
-            WhenArg::Always => Self::Always,
-            WhenArg::Never => Self::Never,
-        }
-    }
+fn thinking() -> NamedValues<Thinking> {
+    NamedValues::new()
+        .with("free", Thinking::Free)
+        .with("field", Thinking::Field)
+        .with("none", Thinking::None)
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum ThinkingArg {
-    Free,
-    Field,
-    None,
+/// Returns the sources of a council's confidences. One that is measured is true.
+fn confidences() -> NamedValues<bool> {
+    NamedValues::new().with("verbalised", false).with("logprob", true)
 }
 
-impl From<ThinkingArg> for Thinking {
-    fn from(arg: ThinkingArg) -> Self {
-        match arg {
-            ThinkingArg::Free => Self::Free,
-            ThinkingArg::Field => Self::Field,
-            ThinkingArg::None => Self::None,
-        }
-    }
+fn stop_rules() -> NamedValues<StopRule> {
+    let fast = "As soon as two unlike voters agree at the first try, or the lead is 90 % certain";
+    let none = "All samples are drawn, and the most votes decide";
+    NamedValues::new()
+        .with(PossibleValue::new("fast").help(fast), StopRule::Fast)
+        .with(PossibleValue::new("sure").help("As soon as the lead is 95 % certain"), StopRule::Sure)
+        .with(PossibleValue::new("none").help(none), StopRule::None)
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum InterpreterArg {
-    Embedded,
-    Python3,
+fn modes() -> NamedValues<Method> {
+    NamedValues::new()
+        .with(PossibleValue::new("words").help("Free text that ends with an answer"), Method::Words)
+        .with(PossibleValue::new("program").help("A program that is run"), Method::Program)
 }
 
-impl From<InterpreterArg> for Interpreter {
-    fn from(arg: InterpreterArg) -> Self {
-        match arg {
-            InterpreterArg::Embedded => Self::Embedded,
-            InterpreterArg::Python3 => Self::Python3,
-        }
-    }
+fn answers_on_disagreement() -> NamedValues<OnDisagreement> {
+    let leader = "The leading one, and the result is degraded";
+    NamedValues::new()
+        .with(PossibleValue::new("abstain").help("None; exit code 3"), OnDisagreement::Abstain)
+        .with(PossibleValue::new("leader").help(leader), OnDisagreement::Leader)
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum ConfidenceArg {
-    Verbalised,
-    Logprob,
+fn interpreters() -> NamedValues<Interpreter> {
+    NamedValues::new().with("embedded", Interpreter::Embedded).with("python3", Interpreter::Python3)
 }
 
-impl ConfidenceArg {
-    fn is_measured(self) -> bool {
-        match self {
-            Self::Verbalised => false,
-            Self::Logprob => true,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum CanonicalArg {
-    Text,
-    Lines,
-    Number,
-    Json,
-    Choice,
-    Verbatim,
-}
-
-impl From<CanonicalArg> for CanonicalKind {
-    fn from(arg: CanonicalArg) -> Self {
-        match arg {
-            CanonicalArg::Text => Self::Text,
-            CanonicalArg::Lines => Self::Lines,
-            CanonicalArg::Number => Self::Number,
-            CanonicalArg::Json => Self::Json,
-            CanonicalArg::Choice => Self::Choice,
-            CanonicalArg::Verbatim => Self::Verbatim,
-        }
-    }
+pub(super) fn canonical_kinds() -> NamedValues<CanonicalKind> {
+    NamedValues::new()
+        .with("text", CanonicalKind::Text)
+        .with("lines", CanonicalKind::Lines)
+        .with("number", CanonicalKind::Number)
+        .with("json", CanonicalKind::Json)
+        .with("choice", CanonicalKind::Choice)
+        .with("verbatim", CanonicalKind::Verbatim)
 }
 
 fn temperature(text: &str) -> Result<f64, String> {

@@ -6,10 +6,10 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap_complete::ArgValueCompleter;
 
-use super::global::{Format, OwnFormat};
+use super::global::Format;
 use super::run::EndArgs;
 use super::shared::{LimitArgs, SandboxArgs};
-use crate::batch::{Pick, is_batch};
+use crate::batch::{RunSelector, is_batch};
 use crate::cli::completion;
 use crate::config::{Chosen, FileConfig};
 use crate::run::{ResumeRequest, RunError, find_resumable, find_run, runs_folder};
@@ -105,7 +105,7 @@ fn shown() -> impl TypedValueParser<Value = Format> {
     PossibleValuesParser::new(["text", "json", "jsonl", "html"]).map(|name| match name.as_str() {
         "json" => Format::Json,
         "jsonl" => Format::Jsonl,
-        "html" => Format::Own(OwnFormat::Html),
+        "html" => Format::Html,
         _ => Format::Text,
     })
 }
@@ -130,11 +130,11 @@ impl ShowArgs {
     }
 
     /// Returns the choice of runs in that batch, or `None` if the arguments make no choice.
-    pub(crate) fn pick(&self) -> Option<Pick> {
+    pub(crate) fn selector(&self) -> Option<RunSelector> {
         let of_folder = self.run.as_ref().filter(|run| !is_batch(Path::new(run)));
         let name = self.task.as_ref().or(of_folder)?.clone();
         let Self { roleset, model, arm, seed, .. } = self.clone();
-        Some(Pick { name, roleset, model, arm, seed })
+        Some(RunSelector { name, roleset, model, arm, seed })
     }
 
     /// Returns the choice of a run that has a folder of its own.

@@ -11,7 +11,7 @@ use super::batch::FlowArgs;
 use super::shared::{
     CalibrationArgs, LimitArgs, OtlpArgs, RolesetsArgs, SandboxArgs, ScriptedArgs, ServerArgs,
 };
-use crate::batch::ColumnRequest;
+use crate::batch::VariantRequest;
 use crate::cli::completion;
 
 const AFTER_HELP: &str = "\
@@ -102,15 +102,15 @@ pub(crate) struct HostingArgs {
 
 impl HostingArgs {
     /// Returns the request for the models of all rolesets.
-    pub(crate) fn columns(&self) -> ColumnRequest {
-        ColumnRequest {
+    pub(crate) fn variant_request(&self) -> VariantRequest {
+        VariantRequest {
             rolesets: self.roleset.first().cloned().into_iter().collect(),
             rolesets_dir: self.rolesets.rolesets_dir.clone(),
             servers: self.server.chosen(),
             mock: self.scripted.choice(),
             calibration: self.calibration.request(),
             limits: self.limits.limits(),
-            ..ColumnRequest::default()
+            ..VariantRequest::default()
         }
     }
 }

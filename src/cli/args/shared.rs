@@ -1,14 +1,17 @@
 //! Flags that several commands share: where models are called, what a run may use, and what must not leave the machine.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::error::ErrorKind;
+use clap::{Arg, Args, Command};
 
-use crate::config::{Chosen, FileConfig, NameCheck};
+use crate::config::{Chosen, FileConfig};
 use crate::journal::Limits;
 use crate::otlp::{Collector, HEADERS_VARIABLE, OtlpError};
-use crate::run::{CalibrationRequest, CheckChange, MockChoice, RedactRequest};
+use crate::run::{CalibrationRequest, MockChoice, RedactRequest};
 use crate::sandbox::{Access, Confinement};
 
 /// The headings of help pages, in their order.
@@ -48,9 +51,9 @@ pub(crate) struct OtlpArgs {
 impl OtlpArgs {
     /// Returns the collector, if there is one.
     pub(crate) fn collector(&self) -> Result<Option<Collector>, OtlpError> {
+        let Some(url) = &self.otlp else { return Ok(None) };
         let headers = std::env::var(HEADERS_VARIABLE).ok();
-        let collector = |url: &String| Collector::new(url, headers.as_deref(), self.otlp_content);
-        self.otlp.as_ref().map(collector).transpose()
+        Ok(Some(Collector::new(url, headers.as_deref(), self.otlp_content)?))
     }
 }
 
@@ -165,24 +168,6 @@ pub(crate) struct SandboxArgs {
     pub(crate) no_sandbox: bool,
 }
 
-/// The user's own check of final texts.
-#[derive(Args, Clone, Debug)]
-pub(crate) struct CheckArgs {
-    /// A command that every final text must pass, such as "python3 test.py {file}".
-    ///
-    /// The text comes on standard input and in the file that {file} stands for, with one line feed. In a batch, {task} stands
-    /// for the id of the task. Exit code 0 passes the text. Otherwise the text is refused, and its author reads what the command
-    /// printed. The command runs in the sandbox, in the current folder, which it can only read.
-    #[arg(long, value_name = "COMMAND", help_heading = SANDBOX)]
-    pub(crate) check: Option<String>,
-    /// Check no text, whatever the roleset and the configuration say.
-    #[arg(long, conflicts_with = "check", help_heading = SANDBOX, hide_short_help = true)]
-    pub(crate) no_check: bool,
-    /// The longest time for the command of --check [default: 30s].
-    #[arg(long, value_name = "DURATION", value_parser = super::time_limit, help_heading = SANDBOX, hide_short_help = true)]
-    pub(crate) check_timeout: Option<Duration>,
-}
-
 /// The calibration that gives answers a confidence.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct CalibrationArgs {
@@ -247,25 +232,13 @@ impl ServerArgs {
             launch: self.launch.clone(),
             launched: None,
             refused_at_once: false,
-            names: if self.no_model_check { NameCheck::Left } else { NameCheck::Made },
+            checks_names: !self.no_model_check,
             wait: self.wait_server,
             no_stream: self.no_stream,
             allow_http: self.allow_http,
             timeout: self.timeout,
             mock_script: None,
             bank: None,
-        }
-    }
-}
-
-impl CheckArgs {
-    /// Returns the check that replaces those of the roleset and the configuration.
-    pub(crate) fn change(&self) -> CheckChange {
-        let timeout_ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        CheckChange {
-            command: self.check.clone(),
-            timeout_ms: self.check_timeout.map(timeout_ms),
-            is_off: self.no_check,
         }
     }
 }
@@ -290,13 +263,49 @@ impl LimitArgs {
         Limits {
             tokens_total_max: self.max_tokens_total,
             cost_micro_usd_max: self.max_cost,
-            deadline_ms: self.deadline.map(|d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX)),
+            deadline_ms: self.deadline.map(whole_millis),
         }
     }
+}
+
+pub(super) fn whole_millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Parses an amount in dollars, and returns it in millionths of a dollar.
 fn dollars(text: &str) -> Result<u64, String> {
     let value: f64 = text.trim_start_matches('$').parse().map_err(|_| "not an amount".to_owned())?;
     crate::config::micro_usd(value).ok_or_else(|| "it must be between 0 and 1e9".to_owned())
+}
+
+/// A parser of values that have names, for types of other modules.
+#[derive(Clone)]
+pub(super) struct NamedValues<T>(Vec<(PossibleValue, T)>);
+
+impl<T> NamedValues<T> {
+    pub(super) fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Returns the parser with a further value.
+    pub(super) fn with(mut self, name: impl Into<PossibleValue>, value: T) -> Self {
+        self.0.push((name.into(), value));
+        self
+    }
+}
+
+impl<T: Clone + Send + Sync + 'static> TypedValueParser for NamedValues<T> {
+    type Value = T;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<T, clap::Error> {
+        let names = PossibleValuesParser::new(self.0.iter().map(|(name, _)| name.clone()));
+        // Bytes that are no text are refused like any other unknown name.
+        let name = names.parse(command, arg, value.to_string_lossy().into_owned().into())?;
+        let found = self.0.iter().find(|(known, _)| known.get_name() == name);
+        found.map(|(_, value)| value.clone()).ok_or_else(|| clap::Error::new(ErrorKind::InvalidValue))
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(self.0.iter().map(|(name, _)| name.clone())))
+    }
 }

@@ -7,16 +7,16 @@ use serde_json::json;
 
 use crate::approval::{
     ApprovalRequest, ApprovalWatcher, CutOff, DecisionEnd, ProposalOutcome, ProposingNode, ReviewingNode,
-    UNBEGUN, attendance,
+    UNBEGUN, check_readiness,
 };
-use crate::cli::answer::{exit_code, tell_result, tell_review};
+use crate::cli::answer::{exit_code, print_result, print_review};
 use crate::cli::args::{ApproveArgs, Format};
 use crate::cli::commands::review::plan_review;
 use crate::cli::metrics;
 use crate::cli::output::Output;
 use crate::cli::progress::ProgressPrinter;
-use crate::cli::runtime::block_on;
-use crate::cli::signals::{self, Leaves, REPEATABLE};
+use crate::cli::run_to_end::block_on;
+use crate::cli::signals::{self, REPEATABLE, StopMessages};
 use crate::config::FileConfig;
 use crate::engine::Observer;
 use crate::process::hide_memory;
@@ -37,8 +37,8 @@ pub(crate) fn approve(args: &ApproveArgs, output: &Output) -> anyhow::Result<Exi
     }
     block_on(async {
         match &args.replica {
-            Some(name) => Box::pin(replica(name, args, output)).await,
-            None if args.check => check(args, output).await,
+            Some(name) => Box::pin(run_replica(name, args, output)).await,
+            None if args.check => print_readiness(args, output).await,
             None => Box::pin(propose(args, output)).await,
         }
     })?
@@ -47,32 +47,32 @@ pub(crate) fn approve(args: &ApproveArgs, output: &Output) -> anyhow::Result<Exi
 async fn propose(args: &ApproveArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
     let listening =
-        signals::listen(Leaves { unbegun: UNBEGUN, begun: REPEATABLE }, args.limits.deadline, output)?;
+        signals::listen(StopMessages { unbegun: UNBEGUN, begun: REPEATABLE }, args.limits.deadline, output)?;
     let file = FileConfig::load()?;
     let request = args.request(&file)?;
     let node = ProposingNode::open(&request, file, output).await?;
     let cut = CutOff { stop: listening.begin(), deadline: args.limits.deadline.map(|after| began + after) };
     let proposed = Box::pin(node.propose(cut, began)).await?;
     let (code, run) = match proposed {
-        ProposalOutcome::BegunBefore(end) => return decided(&end, output),
+        ProposalOutcome::BegunBefore(end) => return print_end(&end, output),
         ProposalOutcome::LandedBefore(end) => {
             output.warn(&format!("decision {} has landed this change already", end.sequence));
-            return decided(&end, output);
+            return print_end(&end, output);
         }
-        ProposalOutcome::Unverified { how, said, log } => return unverified(&how, &said, &log, output),
-        ProposalOutcome::Decided(end) => (decided(&end, output)?, end.run),
+        ProposalOutcome::Unverified { how, said, log } => return print_unverified(&how, &said, &log, output),
+        ProposalOutcome::Decided(end) => (print_end(&end, output)?, end.run),
         ProposalOutcome::NotReviewed { outcome, reason, run } => {
-            (not_reviewed(outcome, &reason, &run, output)?, run)
+            (print_not_reviewed(outcome, &reason, &run, output)?, run)
         }
     };
-    metrics::write(args.metrics.metrics_file.as_deref(), &request.runs_dir.join(run), output);
+    metrics::write(args.metrics.metrics_file.as_deref(), &request.review.runs_dir.join(run), output);
     Ok(code)
 }
 
 /// Runs one reviewer in a process of its own, for `consensus approve --replica NAME`.
-async fn replica(name: &str, args: &ApproveArgs, output: &Output) -> anyhow::Result<ExitCode> {
+async fn run_replica(name: &str, args: &ApproveArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
-    let listening = signals::listen(Leaves { unbegun: UNSEATED, begun: REPEATABLE }, None, output)?;
+    let listening = signals::listen(StopMessages { unbegun: UNSEATED, begun: REPEATABLE }, None, output)?;
     let file = FileConfig::load()?;
     let request: ApprovalRequest = args.request(&file)?;
     let node = ReviewingNode::open(name, &request, file, listening.stop(), output).await?;
@@ -82,36 +82,37 @@ async fn replica(name: &str, args: &ApproveArgs, output: &Output) -> anyhow::Res
 }
 
 /// Prints which reviewers could take part in a decision, for `consensus approve --check`.
-async fn check(args: &ApproveArgs, output: &Output) -> anyhow::Result<ExitCode> {
-    let attendance = attendance(&args.request(&FileConfig::load()?)?).await?;
+async fn print_readiness(args: &ApproveArgs, output: &Output) -> anyhow::Result<ExitCode> {
+    let report = check_readiness(&args.request(&FileConfig::load()?)?).await?;
     if output.format == Format::Text {
-        let lines = attendance.lines();
+        let lines = report.lines();
         let width = lines.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default();
         for (name, words) in &lines {
             output.line(&escape::terminal(&format!("{name:width$}  {words}")))?;
         }
-        output.status(&attendance.summary());
+        output.status(&report.summary());
     } else {
-        output.json(&attendance.to_json())?;
+        output.json(&report.to_json())?;
     }
-    Ok(if attendance.has_quorum() { ExitCode::Success } else { ExitCode::NoAgreement })
+    Ok(if report.has_quorum() { ExitCode::Success } else { ExitCode::NoAgreement })
 }
 
-/// Prints how a decision ended.
-fn decided(end: &DecisionEnd, output: &Output) -> anyhow::Result<ExitCode> {
-    if output.format == Format::Text {
-        let commit = end.commit.as_ref().map(ToString::to_string);
-        output.line(commit.as_deref().unwrap_or(end.outcome.name()))?;
-    } else {
-        output.json(&serde_json::to_value(end)?)?;
-    }
+fn print_end(end: &DecisionEnd, output: &Output) -> anyhow::Result<ExitCode> {
+    let commit = end.commit.as_ref().map(ToString::to_string);
+    let line = commit.as_deref().unwrap_or(end.outcome.name());
+    output.line_or_json(line, &serde_json::to_value(end)?)?;
     Ok(match end.outcome {
         DecisionOutcome::Landed => ExitCode::Success,
         DecisionOutcome::NotLanded | DecisionOutcome::Rejected => ExitCode::NoAgreement,
     })
 }
 
-fn not_reviewed(outcome: OutcomeKind, reason: &str, run: &str, output: &Output) -> anyhow::Result<ExitCode> {
+fn print_not_reviewed(
+    outcome: OutcomeKind,
+    reason: &str,
+    run: &str,
+    output: &Output,
+) -> anyhow::Result<ExitCode> {
     output.warn(&escape::terminal(&format!("not proposed, {outcome}: {reason}")));
     if outcome != OutcomeKind::Vetoed {
         output.warn(&format!("run `consensus resume {run}`, then repeat this command with `--review {run}`"));
@@ -122,17 +123,14 @@ fn not_reviewed(outcome: OutcomeKind, reason: &str, run: &str, output: &Output) 
     Ok(exit_code(outcome))
 }
 
-fn unverified(how: &str, said: &str, log: &Path, output: &Output) -> anyhow::Result<ExitCode> {
+fn print_unverified(how: &str, printed: &str, log: &Path, output: &Output) -> anyhow::Result<ExitCode> {
     let reason = format!("the verification failed: {how}");
-    if !said.is_empty() {
-        output.warn(&escape::terminal(said));
+    if !printed.is_empty() {
+        output.warn(&escape::terminal(printed));
     }
     output.warn(&format!("not proposed: {reason}; its whole output is in {}", log.display()));
-    if output.format == Format::Text {
-        output.line("unverified")?;
-    } else {
-        output.json(&json!({"outcome": "unverified", "reason": reason, "log": log.display().to_string()}))?;
-    }
+    let row = json!({"outcome": "unverified", "reason": reason, "log": log.display().to_string()});
+    output.line_or_json("unverified", &row)?;
     Ok(ExitCode::NoAgreement)
 }
 
@@ -141,21 +139,21 @@ impl ApprovalWatcher for Output {
         Box::new(ProgressPrinter::new(*self))
     }
 
-    fn reviewed(&self, result: &RunResult, dir: &Path, endpoints: &[Endpoint]) {
+    fn report_review(&self, result: &RunResult, dir: &Path, endpoints: &[Endpoint]) {
         match result.outcome {
             // The outcome is reported with the decision.
-            OutcomeKind::Agreed | OutcomeKind::NoAgreement => tell_review(self, result, dir, endpoints),
+            OutcomeKind::Agreed | OutcomeKind::NoAgreement => print_review(self, result, dir, endpoints),
             OutcomeKind::Abstained
             | OutcomeKind::Vetoed
             | OutcomeKind::Budget
             | OutcomeKind::Failed
             | OutcomeKind::Interrupted => {
-                tell_result(self, result, dir, endpoints);
+                print_result(self, result, dir, endpoints);
             }
         }
     }
 
-    fn decided(&self, sequence: Sequence, value: Option<Value>) -> std::io::Result<()> {
+    fn report_decision(&self, sequence: Sequence, value: Option<Value>) -> std::io::Result<()> {
         if self.format == Format::Text {
             return Ok(());
         }

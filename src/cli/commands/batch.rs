@@ -7,29 +7,28 @@ use std::time::{Duration, Instant, SystemTime};
 use serde_json::json;
 use tokio::sync::watch;
 
-use super::batch_plan::PlannedBatch;
-use super::batch_source::{OpenTasks, open};
-use super::reused::{reused, tell_reused};
+use super::batch_plan::{OpenTasks, PlannedBatch, open_tasks};
+use super::reused::{print_reuse, read_reused};
 use crate::batch::{
-    BatchError, BatchNote, BatchStats, CommandGrader, CommandNote, EndCounts, OpenColumns, Options, Shard,
-    State, feed, note, note_servers, run, status,
+    BatchError, BatchNote, BatchStats, CommandGrader, CommandNote, EndCounts, Grader, Options, ProcessState,
+    Shard, VariantSet, feed, note, note_servers, run, status,
 };
-use crate::cli::args::{BatchArgs, BatchCommand, CanonicalArg, Format, GraderArg};
-use crate::cli::batch_story::{BatchStory, in_words};
+use crate::cli::args::{BatchArgs, BatchCommand, Format};
+use crate::cli::batch_story::{BatchStory, describe_ends};
 use crate::cli::error::UsageError;
 use crate::cli::output::Output;
-use crate::cli::runtime::block_on;
-use crate::cli::signals::{self, Leaves, REPEATABLE};
+use crate::cli::run_to_end::block_on;
+use crate::cli::signals::{self, REPEATABLE, StopMessages};
 use crate::config::{CHECK_TIMEOUT_MS, FileConfig};
 use crate::engine::StopRequest;
 use crate::files::private_folder;
 use crate::otlp::SpanQueue;
 use crate::program::VERSION;
-use crate::provider::Reused;
-use crate::provider::launch::{Launched, Lifeline};
+use crate::provider::ReusedReplies;
+use crate::provider::launch::{LaunchedServer, Lifeline};
 use crate::sandbox::{Confinement, Sandbox};
 use protocol::core::ExitCode;
-use protocol::text::escape;
+use protocol::text::{CanonicalKind, escape};
 
 /// The message if a signal or the deadline comes before anything is asked.
 const UNBEGUN: &str = "before the batch began; nothing was asked, and the same command begins it";
@@ -37,7 +36,7 @@ const UNBEGUN: &str = "before the batch began; nothing was asked, and the same c
 pub(crate) fn batch(args: &BatchArgs, output: &Output) -> anyhow::Result<ExitCode> {
     require_matching(args)?;
     match (&args.command, &args.tasks, args.folder()) {
-        (Some(BatchCommand::Status { dir }), ..) => tell_status(dir, output),
+        (Some(BatchCommand::Status { dir }), ..) => print_status(dir, output),
         (None, Some(tasks), Some(out)) if args.dry_run => plan_all(args, tasks, out, output),
         (None, Some(tasks), Some(out)) => block_on(run_all(args, tasks, out, output))?,
         (None, ..) => Err(UsageError("a batch needs TASKS and --output DIR".to_owned()).into()),
@@ -46,42 +45,44 @@ pub(crate) fn batch(args: &BatchArgs, output: &Output) -> anyhow::Result<ExitCod
 
 /// Refuses options that do not go together.
 fn require_matching(args: &BatchArgs) -> Result<(), UsageError> {
-    let draws = args.words.or(args.programs);
+    if args.form.grader == Some(Grader::Command) && args.grader_command.is_none() {
+        return Err(UsageError("--grader command needs --grader-command COMMAND".to_owned()));
+    }
+    if args.bank.is_none() && (args.words.is_some() || args.programs.is_some()) {
+        let why = "--words and --programs go with --bank DIR, and not with --output";
+        return Err(UsageError(why.to_owned()));
+    }
     let samples = args.words.unwrap_or_default() + args.programs.unwrap_or_default();
-    let is_same = |one: &Path, other: &Path| {
-        one.canonicalize().ok().zip(other.canonicalize().ok()).is_some_and(|(one, other)| one == other)
-    };
-    let from_itself = args.from_bank.as_deref().zip(args.folder()).filter(|(bank, out)| is_same(bank, out));
-    let why = match (&args.bank, from_itself) {
-        _ if args.form.grader == Some(GraderArg::Command) && args.grader_command.is_none() => {
-            "--grader command needs --grader-command COMMAND".to_owned()
-        }
-        (None, _) if draws.is_some() => {
-            "--words and --programs go with --bank DIR, and not with --output".to_owned()
-        }
-        (Some(_), _) if samples == 0 => {
-            "a bank needs samples: give --words N, --programs N or both".to_owned()
-        }
-        (_, Some((_, out))) => format!("`{}` is the bank itself; give another --output", out.display()),
-        (_, None) => return Ok(()),
-    };
-    Err(UsageError(why))
+    if args.bank.is_some() && samples == 0 {
+        let why = "a bank needs samples: give --words N, --programs N or both";
+        return Err(UsageError(why.to_owned()));
+    }
+    if let (Some(bank), Some(out)) = (&args.from_bank, args.folder())
+        && is_same_place(bank, out)
+    {
+        return Err(UsageError(format!("`{}` is the bank itself; give another --output", out.display())));
+    }
+    Ok(())
+}
+
+pub(super) fn is_same_place(one: &Path, other: &Path) -> bool {
+    matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
 async fn run_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
     let listening =
-        signals::listen(Leaves { unbegun: UNBEGUN, begun: REPEATABLE }, args.limits.deadline, output)?;
+        signals::listen(StopMessages { unbegun: UNBEGUN, begun: REPEATABLE }, args.limits.deadline, output)?;
     let file = FileConfig::load()?;
-    let reused = reused(&args.reuse.reuse)?;
+    let reused = read_reused(&args.reuse.reuse)?;
     let given = BatchNeeds { file, running: None, reused: Arc::clone(&reused) };
     let ended = run_batch(args, tasks, out, given, output, || {
-        let stop = stopped_by(listening.begin(), args.limits.deadline, began);
-        tokio::spawn(tell_stopping(stop.clone(), *output));
+        let stop = stop_at_deadline(listening.begin(), args.limits.deadline, began);
+        tokio::spawn(print_stopping(stop.clone(), *output));
         stop
     });
     let ended = ended.await;
-    tell_reused(&reused, output);
+    print_reuse(&reused, output);
     let BatchEnd { figures, is_stopped, server } = ended?;
     if let Some(server) = server {
         server.end().await;
@@ -97,35 +98,37 @@ async fn run_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) ->
 pub(super) struct BatchNeeds {
     pub(super) file: FileConfig,
     /// A server that --launch has started before.
-    pub(super) running: Option<Launched>,
+    pub(super) running: Option<LaunchedServer>,
     /// The batches whose replies are used again.
-    pub(super) reused: Arc<Reused>,
+    pub(super) reused: Arc<ReusedReplies>,
 }
 
-/// The end of a batch.
 pub(super) struct BatchEnd {
     pub(super) figures: BatchStats,
     pub(super) is_stopped: bool,
     /// The server that was launched for it, still running.
-    pub(super) server: Option<Launched>,
+    pub(super) server: Option<LaunchedServer>,
 }
 
-/// Returns the exit code of a batch that has ended.
 pub(super) fn exit_code(figures: &BatchStats, is_stopped: bool, is_late: bool) -> ExitCode {
-    match () {
-        () if is_stopped && is_late => ExitCode::Budget,
-        () if is_stopped => ExitCode::Interrupted,
-        () if figures.refused > 0 => ExitCode::Usage,
-        () if figures.ended.failed > 0 => ExitCode::Provider,
-        () if figures.ended.budget > 0 => ExitCode::Budget,
-        () => ExitCode::Success,
+    if is_stopped {
+        if is_late { ExitCode::Budget } else { ExitCode::Interrupted }
+    } else if figures.refused > 0 {
+        ExitCode::Usage
+    } else if figures.ended.failed > 0 {
+        ExitCode::Provider
+    } else if figures.ended.budget > 0 {
+        ExitCode::Budget
+    } else {
+        ExitCode::Success
     }
 }
 
 /// Makes the folder of a batch, or of a server's runs.
 pub(super) fn make_folder(folder: &Path) -> anyhow::Result<()> {
-    let made = private_folder(folder);
-    Ok(made.map_err(|why| UsageError(format!("cannot make the folder `{}`: {why}", folder.display())))?)
+    private_folder(folder)
+        .map_err(|why| UsageError(format!("cannot make the folder `{}`: {why}", folder.display())))?;
+    Ok(())
 }
 
 /// Runs a batch to its end or until it is stopped. `begin` declares that it begins, and returns the receiver of requests to stop.
@@ -138,53 +141,57 @@ pub(super) async fn run_batch(
     begin: impl FnOnce() -> watch::Receiver<StopRequest>,
 ) -> anyhow::Result<BatchEnd> {
     let BatchNeeds { file, running, reused } = given;
-    tell_vote(args, &file, output);
-    let OpenTasks { source, data, lines, documents } = open(tasks)?;
+    suggest_vote(args, &file, output);
+    let OpenTasks { source, data, lines, documents } = open_tasks(tasks)?;
     make_folder(out)?;
     let mut shard = Shard::open(out, args.shard)?;
     let log = out.join(args.shard.file_name("server", "log"));
     let confinement = args.params.sandbox.confinement(&file);
-    let (columns, server) = OpenColumns::open(args.columns(), file, running, &log, output).await?;
-    let data = data.filter(|_| columns.all().iter().all(|column| column.sought.is_none()));
-    let (shards, columns_noted) = (args.shard.count, columns.notes().to_vec());
-    let noted =
-        BatchNote { shards, command: command(), columns: columns_noted, data, keep_old: args.keep_old };
-    note(out, &noted).map_err(|why| of_bank(args, why))?;
-    let (sandbox, grader) = sandbox_and_grader(args, &columns, confinement).await?;
+    let (variants, server) = VariantSet::open(args.variant_request(), file, running, &log, output).await?;
+    let is_redacted = variants.all().iter().any(|variant| variant.sought.is_some());
+    let batch_note = BatchNote {
+        shards: args.shard.count,
+        command: note_command(),
+        variants: variants.notes().to_vec(),
+        data: if is_redacted { None } else { data },
+        keep_old: args.keep_old,
+    };
+    note(out, &batch_note).map_err(|why| bank_error(args, why))?;
+    let (sandbox, grader) = open_sandbox_and_grader(args, &variants, confinement).await?;
     let traced = args.otlp.collector()?.map(|to| SpanQueue::start(shard.journal_path(), to)).transpose()?;
     let (spans, sending) = traced.unzip();
     let stop = begin();
-    let lifeline = server.as_ref().map(Launched::lifeline);
+    let lifeline = server.as_ref().map(LaunchedServer::lifeline);
     let clients = Arc::new(args.flow.clients().reusing(reused));
-    let options = Options { clients, spans, ..options(args, documents, lines, (sandbox, grader), lifeline) };
+    let options = Options { clients, spans, ..options(args, documents, lines, sandbox, grader, lifeline) };
     let story = BatchStory::new(*output, out, args.shard)?;
     let tasks = feed(source, args.form.form(tasks, args.grader_command.as_ref()));
-    let ended = Box::pin(run(&mut shard, tasks, &columns, options, stop.clone(), &story)).await;
+    let ended = Box::pin(run(&mut shard, tasks, Some(&variants), options, stop.clone(), &story)).await;
     if let Some(sending) = sending {
         sending.end().await;
     }
     // Servers describe themselves after the runs, so that a slow one delays no run.
     if ended.is_ok() && *stop.borrow() == StopRequest::None {
-        note_servers(out, &columns.servers().await)?;
+        note_servers(out, &variants.servers().await)?;
     }
     let is_stopped = *stop.borrow() != StopRequest::None;
     Ok(BatchEnd { figures: story.finish(ended, is_stopped)?, is_stopped, server })
 }
 
 /// Names the vote for numbers, if no roleset is named. The tasks of a batch may be of any kind, so its default roleset is the same for all.
-fn tell_vote(args: &BatchArgs, file: &FileConfig, output: &Output) {
+fn suggest_vote(args: &BatchArgs, file: &FileConfig, output: &Output) {
     let is_named = !args.roleset.is_empty() || file.roleset.is_some();
-    if !is_named && matches!(args.params.canonical, Some(CanonicalArg::Number)) {
+    if !is_named && args.params.canonical == Some(CanonicalKind::Number) {
         output.status("no roleset is named, so a pair answers; on numbers, a small model was right more often with --roleset vote_number --on-disagreement leader, for a third of the tokens of a pair");
     }
 }
 
-/// Returns the options of a batch's runs.
 fn options(
     args: &BatchArgs,
     documents: PathBuf,
     tasks_lines: Option<u64>,
-    (sandbox, grader): (Sandbox, Option<CommandGrader>),
+    sandbox: Sandbox,
+    grader: Option<CommandGrader>,
     lifeline: Option<Lifeline>,
 ) -> Options {
     Options {
@@ -202,12 +209,12 @@ fn options(
         lifeline,
         gives_up: true,
         spans: None,
-        onlooker: None,
+        observer: None,
     }
 }
 
 /// Returns the error in the words of a bank, which has neither arms nor another folder to choose.
-fn of_bank(args: &BatchArgs, why: BatchError) -> anyhow::Error {
+fn bank_error(args: &BatchArgs, why: BatchError) -> anyhow::Error {
     match (why, &args.bank) {
         (BatchError::Settings { .. }, Some(bank)) => {
             let bank = bank.display();
@@ -219,34 +226,29 @@ fn of_bank(args: &BatchArgs, why: BatchError) -> anyhow::Error {
 }
 
 /// Returns the sandbox of all commands, which works if one is sure to run, and the command that grades texts, if one is given.
-async fn sandbox_and_grader(
+async fn open_sandbox_and_grader(
     args: &BatchArgs,
-    columns: &OpenColumns,
+    variants: &VariantSet,
     confinement: Confinement,
 ) -> anyhow::Result<(Sandbox, Option<CommandGrader>)> {
     // A line of TASKS may name a roleset with a check, so there is a sandbox in any case.
     let sandbox = Sandbox::new(confinement)?;
-    if args.grader_command.is_some() || columns.all().iter().any(|column| column.setup.executes()) {
+    if args.grader_command.is_some() || variants.all().iter().any(|variant| variant.setup.executes()) {
         sandbox.probe().await?;
     }
-    let time_max = args.params.check.check_timeout.unwrap_or(Duration::from_millis(CHECK_TIMEOUT_MS));
-    let command = args.grader_command.clone();
-    let grader = command.map(|command| CommandGrader {
-        command,
-        time_max,
-        sandbox: sandbox.clone(),
-        again: args.regrade,
-    });
-    Ok((sandbox, grader))
+    let time_max = args.params.check_timeout.unwrap_or(Duration::from_millis(CHECK_TIMEOUT_MS));
+    let Some(command) = args.grader_command.clone() else { return Ok((sandbox, None)) };
+    let grader = CommandGrader { command, time_max, sandbox: sandbox.clone(), again: args.regrade };
+    Ok((sandbox, Some(grader)))
 }
 
 /// Prints the calls, tokens and cost that the batch would take, for `--dry-run`.
 fn plan_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) -> anyhow::Result<ExitCode> {
     let file = FileConfig::load_to_read()?;
-    tell_vote(args, &file, output);
+    suggest_vote(args, &file, output);
     let planned = PlannedBatch::new(args, &file, tasks, out, output)?;
     if output.format == Format::Text {
-        planned.tell(output)?;
+        planned.print(output)?;
     } else {
         output.json(&planned.to_json())?;
     }
@@ -254,7 +256,7 @@ fn plan_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) -> anyh
 }
 
 /// Returns the command for the manifest. It lacks the shard, which differs between processes, and everything that may be secret.
-fn command() -> CommandNote {
+fn note_command() -> CommandNote {
     let mut words: Vec<String> = Vec::new();
     let (mut is_left_out, mut is_launch) = (false, false);
     for word in std::env::args_os().skip(1) {
@@ -288,31 +290,33 @@ fn command() -> CommandNote {
 
 /// Returns the command of a server without the values of flags whose names say that they are secret.
 fn without_secrets(command: &str) -> String {
-    let mut is_secret = false;
-    let mut word = |word: &str| {
+    // A command that does not split into words is not written down at all.
+    let Some(words) = shlex::split(command) else { return "…".to_owned() };
+    let (mut shown, mut is_secret) = (Vec::new(), false);
+    for word in &words {
         if std::mem::take(&mut is_secret) {
-            return "…".to_owned();
+            shown.push("…".to_owned());
+            continue;
         }
-        let (name, value) = word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
+        let name = word.split_once('=').map_or(word.as_str(), |(name, _)| name);
+        let has_value = name.len() < word.len();
         let lower = name.to_ascii_lowercase();
         let is_named = ["key", "token", "secret", "password"].iter().any(|kind| lower.contains(kind));
-        is_secret = is_named && value.is_none() && name.starts_with('-');
-        if is_named && value.is_some() { format!("{name}=…") } else { word.to_owned() }
-    };
-    // A command that does not split into words is not written down at all.
-    shlex::split(command)
-        .map_or_else(|| "…".to_owned(), |words| words.iter().map(|w| word(w)).collect::<Vec<_>>().join(" "))
+        is_secret = is_named && !has_value && name.starts_with('-');
+        shown.push(if is_named && has_value { format!("{name}=…") } else { word.clone() });
+    }
+    shown.join(" ")
 }
 
 /// Reports that a signal has come, since the open calls may take minutes.
-pub(super) async fn tell_stopping(mut stop: watch::Receiver<StopRequest>, output: Output) {
+pub(super) async fn print_stopping(mut stop: watch::Receiver<StopRequest>, output: Output) {
     if stop.changed().await.is_ok() && *stop.borrow() == StopRequest::Finish {
         output.status("finishing calls in flight; press Ctrl-C again to stop now");
     }
 }
 
 /// Returns a receiver of requests to stop, which come from signals and from the deadline.
-pub(super) fn stopped_by(
+pub(super) fn stop_at_deadline(
     mut signals: watch::Receiver<StopRequest>,
     deadline: Option<Duration>,
     began: Instant,
@@ -339,7 +343,7 @@ pub(super) fn stopped_by(
 }
 
 /// Prints the state of each shard, for `consensus batch status`.
-fn tell_status(dir: &Path, output: &Output) -> anyhow::Result<ExitCode> {
+fn print_status(dir: &Path, output: &Output) -> anyhow::Result<ExitCode> {
     let shards = status(dir)?;
     let mut sum = EndCounts::default();
     for shard in &shards {
@@ -353,12 +357,12 @@ fn tell_status(dir: &Path, output: &Output) -> anyhow::Result<ExitCode> {
         let state = match &shard.progress {
             None => "not begun".to_owned(),
             Some(progress) => match progress.state {
-                State::Ended => "ended".to_owned(),
-                State::Stopped => format!("stopped {}", progress.updated_at),
-                State::Running if shard.is_live == Some(false) => {
+                ProcessState::Ended => "ended".to_owned(),
+                ProcessState::Stopped => format!("stopped {}", progress.updated_at),
+                ProcessState::Running if shard.is_live == Some(false) => {
                     format!("died after {}; the same command continues it", progress.updated_at)
                 }
-                State::Running => {
+                ProcessState::Running => {
                     format!("{} under way at {}", progress.figures.under_way, progress.updated_at)
                 }
             },
@@ -367,10 +371,10 @@ fn tell_status(dir: &Path, output: &Output) -> anyhow::Result<ExitCode> {
             "shard {:>4}  {:>8}  {}; {state}",
             shard.index,
             shard.ended.all(),
-            in_words(&shard.ended)
+            describe_ends(&shard.ended)
         )))?;
     }
-    output.line(&format!("all         {:>8}  {}", sum.all(), in_words(&sum)))?;
+    output.line(&format!("all         {:>8}  {}", sum.all(), describe_ends(&sum)))?;
     Ok(ExitCode::Success)
 }
 

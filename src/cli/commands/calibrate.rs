@@ -6,13 +6,14 @@ use std::time::SystemTime;
 
 use serde_json::{Value, json};
 
-use crate::batch::{GradedRuns, Only, ShardStatus, is_batch, status, without_results};
+use super::calibrate_programs::calibrate_programs;
+use super::chosen_runs::require_one_variant;
+use crate::batch::{GradedRuns, RunFilter, ShardStatus, is_batch, status, without_results};
 use crate::calibration::{
     ANSWERS_MIN, CalibratedWay, Calibration, CalibrationError, ItemsNote, KnownParts, RiskStep,
 };
 use crate::cli::args::{CalibrateArgs, Format};
 use crate::cli::error::UsageError;
-use crate::cli::one_column::require_one_column;
 use crate::cli::output::Output;
 use crate::eval::{ARMS, EvalPlan, EvalResults, tasks_file};
 use crate::files::{HeldFolder, LARGE_BYTES_MAX, read_text, write_whole};
@@ -30,6 +31,13 @@ const PRIVATE: u32 = 0o600;
 const RISKS: [f64; 5] = [0.01, 0.02, 0.05, 0.1, 0.2];
 
 pub(crate) fn calibrate(args: &CalibrateArgs, output: &Output) -> anyhow::Result<ExitCode> {
+    if let Some(tasks) = &args.programs {
+        return calibrate_programs(args, tasks, output);
+    }
+    if args.form.is_given() {
+        let why = "--map, --answer-regex and --grader are about the tasks of --programs";
+        return Err(UsageError(why.to_owned()).into());
+    }
     let GradedRuns { ways, runs, left_out, later_seeds, .. } = graded_runs(&args.dir, &args.only)?;
     if later_seeds > 0 {
         output.status(&format!(
@@ -52,7 +60,7 @@ pub(crate) fn calibrate(args: &CalibrateArgs, output: &Output) -> anyhow::Result
     let made_at = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     let known = runs.len();
     let mut calibration = Calibration::new(way, runs, PROGRAM, made_at)?;
-    calibration.only = args.only.iter().map(Only::text).collect();
+    calibration.only = args.only.iter().map(RunFilter::text).collect();
     let repeated = known - calibration.items.runs;
     if repeated > 0 {
         output.status(&format!(
@@ -70,13 +78,13 @@ pub(crate) fn calibrate(args: &CalibrateArgs, output: &Output) -> anyhow::Result
 
 /// Makes a calibration again from the runs of a batch or an evaluation in `dir`.
 pub(super) fn calibrated_again(dir: &Path, known: &Calibration) -> anyhow::Result<Calibration> {
-    let only: Result<Vec<Only>, String> = known.only.iter().map(|text| Only::parse(text)).collect();
+    let only: Result<Vec<RunFilter>, String> = known.only.iter().map(|text| RunFilter::parse(text)).collect();
     let GradedRuns { ways, runs, .. } = graded_runs(dir, &only.map_err(CalibrationError::Format)?)?;
     Ok(Calibration::new(one_way(ways)?, runs, PROGRAM, known.made_at.clone())?)
 }
 
 /// Reads the runs of a batch or an evaluation in `dir` that fit a choice. They have all ended, and are of one column.
-fn graded_runs(dir: &Path, only: &[Only]) -> anyhow::Result<GradedRuns> {
+fn graded_runs(dir: &Path, only: &[RunFilter]) -> anyhow::Result<GradedRuns> {
     let batches = batches(dir)?;
     for batch in &batches {
         if !is_batch(batch) && EvalPlan::is_in(dir) {
@@ -90,7 +98,7 @@ fn graded_runs(dir: &Path, only: &[Only]) -> anyhow::Result<GradedRuns> {
     if graded.without_result > 0 {
         return Err(UsageError(without_results(graded.without_result)).into());
     }
-    if graded.columns.is_empty() {
+    if graded.variants.is_empty() {
         let shown = dir.display();
         let why = if only.is_empty() {
             format!("no run in `{shown}` has ended")
@@ -102,7 +110,7 @@ fn graded_runs(dir: &Path, only: &[Only]) -> anyhow::Result<GradedRuns> {
         };
         return Err(UsageError(why).into());
     }
-    require_one_column(&graded.columns)?;
+    require_one_variant(&graded.variants)?;
     if graded.calibrated > 0 {
         return Err(CalibrationError::Withheld.into());
     }

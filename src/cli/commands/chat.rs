@@ -53,25 +53,25 @@ pub(crate) fn chat(args: &ChatArgs, words: &[OsString], output: &Output) -> anyh
     let folder = runs_folder(args.run.runs.runs_dir.as_ref(), &file);
     let name = args.run.session.clone().unwrap_or_else(new_name);
     let earlier = Session::open(&folder, &name).map_err(RunError::from)?.turns();
-    let mut input = Input::new()?;
+    let mut input = QuestionSource::new()?;
     greet(&name, earlier.len(), &input, output);
     // While a question is open, Ctrl-C stops its process, and this one continues. In between, Ctrl-C ends a chat that reads from a pipe.
     let is_idle = Arc::new(AtomicBool::new(true));
     signal_hook::flag::register_conditional_default(SIGINT, Arc::clone(&is_idle))
         .context("cannot listen for signals")?;
-    let mut asking = Asking { words, name: &name, output, is_idle, failed: None };
-    if let Some(question) = first_question(&args.run)? {
-        asking.ask(question.as_bytes())?;
+    let mut asker = Asker { words, name: &name, output, is_idle, failed: None };
+    if let Some(question) = read_first_question(&args.run)? {
+        asker.ask(question.as_bytes())?;
     }
     while let Some(line) = input.next(output)? {
         match line.trim_ascii() {
             b"" => {}
             b"exit" | b"quit" | b"/exit" | b"/quit" | b"/bye" => break,
             b"help" | b"/help" | b"/?" | b"?" => output.status(HELP),
-            question => asking.ask(question)?,
+            question => asker.ask(question)?,
         }
     }
-    Ok(if input.is_person() { ExitCode::Success } else { asking.failed.unwrap_or(ExitCode::Success) })
+    Ok(if input.is_person() { ExitCode::Success } else { asker.failed.unwrap_or(ExitCode::Success) })
 }
 
 /// Returns the arguments of the run for the one question on standard input.
@@ -86,16 +86,19 @@ fn one_run(args: &ChatArgs, session: &str) -> RunArgs {
 }
 
 /// Returns the question of the command line, if there is one. It is asked before the first line is read.
-fn first_question(args: &RunArgs) -> anyhow::Result<Option<String>> {
+fn read_first_question(args: &RunArgs) -> anyhow::Result<Option<String>> {
     if let Some(path) = &args.prompt_file {
         let text = std::fs::read_to_string(path)
             .map_err(|why| UsageError(format!("cannot read the question in `{}`: {why}", path.display())))?;
         return Ok(Some(text));
     }
-    Ok(args.prompt.clone().or_else(|| (!args.words.is_empty()).then(|| args.words.join(" "))))
+    if args.prompt.is_none() && !args.words.is_empty() {
+        return Ok(Some(args.words.join(" ")));
+    }
+    Ok(args.prompt.clone())
 }
 
-fn greet(name: &str, earlier: usize, input: &Input, output: &Output) {
+fn greet(name: &str, earlier: usize, input: &QuestionSource, output: &Output) {
     let known = match earlier {
         0 => "a new session".to_owned(),
         1 => "it has one earlier question".to_owned(),
@@ -114,13 +117,12 @@ fn new_name() -> String {
     format!("chat-{}-{}", &digits[..8], &digits[8..])
 }
 
-/// The source of the lines.
-enum Input {
+enum QuestionSource {
     Person(Box<DefaultEditor>),
     Pipe(std::io::Split<std::io::StdinLock<'static>>),
 }
 
-impl Input {
+impl QuestionSource {
     fn new() -> anyhow::Result<Self> {
         if !std::io::stdin().is_terminal() {
             return Ok(Self::Pipe(std::io::stdin().lock().split(b'\n')));
@@ -156,7 +158,7 @@ impl Input {
 }
 
 /// The part of a chat that asks questions, each in a process of its own.
-struct Asking<'a> {
+struct Asker<'a> {
     words: &'a [OsString],
     name: &'a str,
     output: &'a Output,
@@ -166,7 +168,7 @@ struct Asking<'a> {
     failed: Option<ExitCode>,
 }
 
-impl Asking<'_> {
+impl Asker<'_> {
     fn ask(&mut self, question: &[u8]) -> anyhow::Result<()> {
         let program = std::env::current_exe().context("cannot find this program")?;
         let at = self.words.iter().position(|word| word == NAME).map_or(self.words.len(), |at| at + 1);
@@ -174,7 +176,7 @@ impl Asking<'_> {
         let mut command = Command::new(program);
         command.args(before.iter().skip(1)).arg(format!("--in={}", self.name)).args(after);
         self.is_idle.store(false, Ordering::SeqCst);
-        let status = answered(command.stdin(Stdio::piped()), question);
+        let status = run_question(command.stdin(Stdio::piped()), question);
         self.is_idle.store(true, Ordering::SeqCst);
         let status = match status {
             Ok(status) => status,
@@ -196,7 +198,7 @@ impl Asking<'_> {
 }
 
 /// Starts the run of a question, and waits for its end.
-fn answered(command: &mut Command, question: &[u8]) -> std::io::Result<ExitStatus> {
+fn run_question(command: &mut Command, question: &[u8]) -> std::io::Result<ExitStatus> {
     let mut child = command.spawn()?;
     if let Some(mut stdin) = child.stdin.take() {
         // A run that ends before it has read its question reports the reason itself.

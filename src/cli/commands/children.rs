@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 
 use crate::cli::args::{GuardArgs, InterpretArgs, LeashArgs, WallArgs};
 use crate::files::remove_tree;
-use crate::process::{Guarded, Inside, leash};
+use crate::process::{GuardedCommand, leash};
 use crate::sandbox::{
     PRINTED_BYTES_MAX, PROGRAM_TIME_MAX, SandboxError, WallPolicy, become_walled, interpret, raise,
 };
@@ -21,8 +21,8 @@ const NO_WALL: u8 = 125;
 
 /// Runs `consensus guard`, which no person calls.
 pub(crate) fn run_guard(args: &GuardArgs) -> anyhow::Result<ExitCode> {
-    let guarded = Guarded {
-        inside: args.wall.clone().map_or(Inside::Leash, Inside::Wall),
+    let guarded = GuardedCommand {
+        wall: args.wall.clone(),
         command: &args.command,
         stdin: args.stdin.clone(),
         joins_outputs: args.report,
@@ -37,7 +37,7 @@ pub(crate) fn run_guard(args: &GuardArgs) -> anyhow::Result<ExitCode> {
             }
             shell_code(ended)
         }
-        Err(error) => not_started(&args.command, &error),
+        Err(error) => report_not_started(&args.command, &error),
     };
     if let Some(folder) = &args.remove {
         // The process that has made it may have removed it already.
@@ -63,15 +63,13 @@ fn shell_code(ended: Option<CommandEnd>) -> u8 {
 /// Runs `consensus leash`, which no person calls. The process becomes the command; code after that runs only on an error.
 pub(crate) fn run_leash(args: &LeashArgs) -> ! {
     let error = leash(&args.command);
-    std::process::exit(not_started(&args.command, &error).into())
+    std::process::exit(report_not_started(&args.command, &error).into())
 }
 
 /// Runs `consensus wall`, which no person calls. The process becomes the command; code after that runs only on an error,
 /// or where there is no command.
 pub(crate) fn run_wall(args: &WallArgs) -> ! {
-    let built = serde_json::from_str::<WallPolicy>(&args.policy).map_err(anyhow::Error::from);
-    let built = built.and_then(|policy| Ok(become_walled(&policy, &args.command)?));
-    let code = match built {
+    let code = match build_wall(args) {
         Ok(()) => 0,
         Err(error) => {
             eprintln!("{error:#}");
@@ -82,11 +80,18 @@ pub(crate) fn run_wall(args: &WallArgs) -> ! {
     std::process::exit(code.into())
 }
 
+fn build_wall(args: &WallArgs) -> anyhow::Result<()> {
+    let policy = serde_json::from_str::<WallPolicy>(&args.policy)?;
+    Ok(become_walled(&policy, &args.command)?)
+}
+
 /// Runs `consensus interpret`, which no person calls: reads a program, and runs it behind a wall.
 pub(crate) fn run_interpret(args: &InterpretArgs) -> anyhow::Result<ExitCode> {
     let source = std::io::read_to_string(std::io::stdin().take(SOURCE_BYTES_MAX))?;
     let policy = args.policy.as_deref().map(serde_json::from_str::<WallPolicy>).transpose()?;
-    policy.as_ref().map_or(Ok(()), raise)?;
+    if let Some(policy) = &policy {
+        raise(policy)?;
+    }
     let (printed, end) = interpret(&source, PROGRAM_TIME_MAX, PRINTED_BYTES_MAX);
     std::io::stdout().write_all(printed.as_bytes())?;
     eprintln!("{}", serde_json::to_string(&end)?);
@@ -94,7 +99,7 @@ pub(crate) fn run_interpret(args: &InterpretArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Prints why a command did not start, and returns the exit code that shells use for this.
-fn not_started(command: &[String], error: &std::io::Error) -> u8 {
+fn report_not_started(command: &[String], error: &std::io::Error) -> u8 {
     let program = command.first().map_or("", String::as_str);
     // This goes to the server's log, whose end is shown to the user.
     eprintln!("cannot start `{program}`: {error}");

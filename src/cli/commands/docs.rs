@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::cli::args::{DocsArgs, DocsCommand, Format, ReadPdfArgs};
 use crate::cli::error::UsageError;
 use crate::cli::output::Output;
-use crate::cli::runtime::block_on;
+use crate::cli::run_to_end::block_on;
 use crate::retrieval::read_pdf_within_limits;
 use crate::run::open_documents;
 use protocol::core::ExitCode;
@@ -13,8 +13,9 @@ use protocol::text::escape;
 
 pub(crate) fn docs(args: &DocsArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let DocsCommand::Search { words, docs, tokens } = &args.command;
-    let opened = block_on(open_documents(docs, output))??;
-    let (corpus, _) = opened.ok_or_else(|| UsageError("there are no documents to search".to_owned()))?;
+    let Some((corpus, _)) = block_on(open_documents(docs, output))?? else {
+        return Err(UsageError("there are no documents to search".to_owned()).into());
+    };
     let passages = corpus.search(words, *tokens)?;
     if output.format != Format::Text {
         output.json(&json!(passages))?;
@@ -33,11 +34,13 @@ pub(crate) fn docs(args: &DocsArgs, output: &Output) -> anyhow::Result<ExitCode>
 /// Prints the text of a PDF file, for `consensus read-pdf`, which no person calls.
 pub(crate) fn read_pdf(args: &ReadPdfArgs, output: &Output) -> anyhow::Result<ExitCode> {
     match read_pdf_within_limits(&args.file) {
-        Ok(text) => output.print(&text)?,
+        Ok(text) => {
+            output.print(&text)?;
+            Ok(ExitCode::Success)
+        }
         Err(why) => {
             output.print(&why)?;
-            return Ok(ExitCode::Usage);
+            Ok(ExitCode::Usage)
         }
     }
-    Ok(ExitCode::Success)
 }

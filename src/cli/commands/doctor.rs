@@ -10,10 +10,11 @@ use serde_json::{Value, json};
 
 use crate::cli::args::{DoctorArgs, Format};
 use crate::cli::output::Output;
-use crate::cli::runtime::block_on;
+use crate::cli::run_to_end::block_on;
+use crate::cli::table::cell;
 use crate::config::{
-    BetterVote, Chosen, FileConfig, Hints, Origin, Roleset, RolesetAgent, Sourced, better_vote,
-    default_roleset, explain, launch_command,
+    BetterVote, Chosen, FileConfig, Origin, Roleset, Sourced, better_vote, default_roleset, explain,
+    launch_command,
 };
 use crate::provider::{Clients, Completion, Provider, ProviderError, ServerInfo};
 use crate::run::{NamedRoleset, SERVER_LOG, find_servers, launch, read_named, runs_folder};
@@ -30,25 +31,25 @@ const CONTEXT_WANTED: u64 = 8192;
 pub(crate) fn doctor(args: &DoctorArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let file = FileConfig::load()?;
     // A run without a named roleset uses this one, unless its flags say more about the question.
-    let usual = || default_roleset(&Hints::default()).name.to_owned();
-    let wanted = args.roleset.clone().or_else(|| file.roleset.clone()).unwrap_or_else(usual);
+    let usual = default_roleset(&[], false, None).name;
+    let reference = args.roleset.as_deref().or(file.roleset.as_deref()).unwrap_or(usual);
     let folder = args.rolesets.rolesets_dir.as_ref();
-    let NamedRoleset { name, roleset, .. } = read_named(Some(&wanted), folder, &file)?;
+    let NamedRoleset { name, roleset, .. } = read_named(Some(reference), folder, &file)?;
     block_on(async {
         let mut chosen = args.server.chosen();
         let command = launch_command(&chosen, &file, Some(&roleset))?;
         let log = runs_folder(None, &file).join("doctor").join(SERVER_LOG);
         let server = launch(command.as_ref(), &mut chosen, &file, &log, output).await?;
         let endpoints = find_servers(&chosen, &file, &roleset, output).await?;
-        let mut endpoints = explained(&chosen, &file, &roleset, endpoints)?;
+        let mut endpoints = explain_endpoints(&chosen, &file, &roleset, endpoints)?;
         endpoints.dedup_by(|(a, _), (b, _)| a.label() == b.label());
-        let named = by_roleset(args, &file, name);
+        let named = explain_roleset(args, &file, name);
         let mut reports = Vec::new();
         for (endpoint, values) in endpoints {
-            if !matches!(endpoint, Endpoint::Mock(_)) {
+            if !matches!(endpoint, Endpoint::Mock { .. }) {
                 output.status(&escape::terminal(&format!("examining {} …", endpoint.label())));
                 let mut report = examine(endpoint).await;
-                report["settings"] = [&named].into_iter().chain(&values).map(sourced).collect();
+                report["settings"] = [&named].into_iter().chain(&values).map(source_row).collect();
                 if let (Some(vote), Some(advice)) =
                     (better_vote(&named.value), report["advice"].as_array_mut())
                 {
@@ -63,7 +64,7 @@ pub(crate) fn doctor(args: &DoctorArgs, output: &Output) -> anyhow::Result<ExitC
         let healthy = reports.iter().all(|r| r["usable"] == true);
         if output.format == Format::Text {
             for report in &reports {
-                print(report, output)?;
+                print_report(report, output)?;
             }
         } else {
             output.json(&json!(reports))?;
@@ -72,32 +73,29 @@ pub(crate) fn doctor(args: &DoctorArgs, output: &Output) -> anyhow::Result<ExitC
     })?
 }
 
-/// The endpoints, each with the values by which it is called.
-type Explained = Vec<(Endpoint, Vec<Sourced>)>;
-
-/// Adds to each agent's endpoint its values and their origins.
-fn explained(
+/// Returns the endpoint of each agent, with the values by which it is called and their origins.
+fn explain_endpoints(
     chosen: &Chosen,
     file: &FileConfig,
     roleset: &Roleset,
     endpoints: Vec<Endpoint>,
-) -> anyhow::Result<Explained> {
-    let agents = roleset.agents.iter().chain(&roleset.arbiter);
-    let explain = |(agent, endpoint): (&RolesetAgent, Endpoint)| {
+) -> anyhow::Result<Vec<(Endpoint, Vec<Sourced>)>> {
+    let mut explained = Vec::new();
+    for (agent, endpoint) in roleset.agents.iter().chain(&roleset.arbiter).zip(endpoints) {
         let values = explain(chosen, file, agent.model.as_deref(), &endpoint)?;
-        Ok((endpoint, values))
-    };
-    agents.zip(endpoints).map(explain).collect()
+        explained.push((endpoint, values));
+    }
+    Ok(explained)
 }
 
 /// Returns the roleset's name with its origin.
-fn by_roleset(args: &DoctorArgs, file: &FileConfig, name: String) -> Sourced {
+fn explain_roleset(args: &DoctorArgs, file: &FileConfig, name: String) -> Sourced {
     let given = args.roleset.as_ref().map(|name| Origin::given("--roleset", "CONSENSUS_ROLESET", name));
     let origin = given.unwrap_or_else(|| Origin::of_setting(file, ["roleset"]));
     Sourced { name: "roleset".to_owned(), value: name, origin }
 }
 
-fn sourced(value: &Sourced) -> Value {
+fn source_row(value: &Sourced) -> Value {
     json!({"name": value.name, "value": value.value, "by": value.origin.to_string()})
 }
 
@@ -107,10 +105,9 @@ async fn examine(mut endpoint: Endpoint) -> Value {
         // A server that is still loading its model is a finding here, so it is not awaited.
         endpoint.timeouts.ready_ms = 0;
     }
-    let failed = |why: &ProviderError| json!({"provider": label, "usable": false, "problem": why.to_string(), "advice": []});
     let server = match Provider::new(&endpoint, "doctor", &Clients::default()) {
         Ok(server) => server,
-        Err(why) => return failed(&why),
+        Err(why) => return failure_row(&label, &why),
     };
     let info = match &server {
         // Some servers list no models and still work.
@@ -123,7 +120,7 @@ async fn examine(mut endpoint: Endpoint) -> Value {
     let mut left_out = BTreeSet::new();
     let first = match ask_without(&server, &prose(0), &mut left_out).await {
         Ok(answer) => answer,
-        Err(why) => return failed(&why),
+        Err(why) => return failure_row(&label, &why),
     };
     let seconds = began.elapsed().as_secs_f64();
     let second = ask_without(&server, &prose(1), &mut left_out).await;
@@ -146,6 +143,10 @@ async fn examine(mut endpoint: Endpoint) -> Value {
         "tokens_per_second": (speed * 10.0).round() / 10.0,
         "advice": advice,
     })
+}
+
+fn failure_row(label: &str, why: &ProviderError) -> Value {
+    json!({"provider": label, "usable": false, "problem": why.to_string(), "advice": []})
 }
 
 /// Calls the model without each parameter that its server refuses, and collects these.
@@ -215,25 +216,18 @@ fn advice(
     advice
 }
 
-fn print(report: &Value, output: &Output) -> anyhow::Result<()> {
-    let text = |name: &str| escape::terminal(report[name].as_str().unwrap_or_default());
-    output.line(&text("provider"))?;
+fn print_report(report: &Value, output: &Output) -> anyhow::Result<()> {
+    output.line(&cell(report, "provider"))?;
     for setting in report["settings"].as_array().into_iter().flatten() {
-        let text = |name: &str| escape::terminal(setting[name].as_str().unwrap_or_default());
-        output.line(&format!(
-            "  set              {} = {}, by {}",
-            text("name"),
-            text("value"),
-            text("by")
-        ))?;
+        let [name, value, by] = ["name", "value", "by"].map(|name| cell(setting, name));
+        output.line(&format!("  set              {name} = {value}, by {by}"))?;
     }
     if report["usable"] != true {
-        output.line(&format!("  not usable  {}", text("problem")))?;
+        output.line(&format!("  not usable  {}", cell(report, "problem")))?;
         return Ok(());
     }
     let models: Vec<&str> =
         report["models"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    let yes_no = |name: &str| if report[name] == true { "yes" } else { "no" };
     let context =
         report["context_tokens"].as_u64().map_or("not reported".to_owned(), |t| format!("{t} tokens"));
     output.line(&format!(
@@ -241,14 +235,18 @@ fn print(report: &Value, output: &Output) -> anyhow::Result<()> {
         if models.is_empty() { "not reported".to_owned() } else { escape::terminal(&models.join(", ")) }
     ))?;
     output.line(&format!("  context          {context}"))?;
-    output.line(&format!("  schema           {}", text("schema")))?;
-    output.line(&format!("  usage reported   {}", yes_no("usage_reported")))?;
-    output.line(&format!("  cached reported  {}", yes_no("cached_tokens_reported")))?;
+    output.line(&format!("  schema           {}", cell(report, "schema")))?;
+    output.line(&format!("  usage reported   {}", yes_or_no(report, "usage_reported")))?;
+    output.line(&format!("  cached reported  {}", yes_or_no(report, "cached_tokens_reported")))?;
     output.line(&format!("  speed            {} tokens/s", report["tokens_per_second"]))?;
     for advice in report["advice"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         output.line(&format!("  change           {}", escape::terminal(advice)))?;
     }
     Ok(())
+}
+
+fn yes_or_no(report: &Value, name: &str) -> &'static str {
+    if report[name] == true { "yes" } else { "no" }
 }
 
 /// Returns a short question. Both attempts begin with the same words, which are long enough for any cache block.

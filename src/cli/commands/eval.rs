@@ -9,17 +9,17 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use super::batch::{stopped_by, tell_stopping};
-use super::eval_jobs::{own_tasks, run_all, tell_plan};
-use crate::batch::{Pick, PickedRun, TaskLine, is_batch, pick};
-use crate::cli::args::{BarArgs, EvalArgs, EvalCommand, Format, GraderArg};
+use super::batch::{is_same_place, make_folder, print_stopping, stop_at_deadline};
+use super::eval_jobs::{own_tasks, print_plan, run_all};
+use crate::batch::{Grader, RunSelector, SelectedRun, TaskLine, is_batch, select_runs};
+use crate::cli::args::{BarArgs, EvalArgs, EvalCommand, Format};
 use crate::cli::error::UsageError;
-use crate::cli::eval_plan::planned;
+use crate::cli::eval_plan::plan_evaluation;
 use crate::cli::eval_table::{item_lines, table};
 use crate::cli::output::Output;
 use crate::cli::pager;
-use crate::cli::runtime::block_on;
-use crate::cli::signals::{self, Leaves, REPEATABLE};
+use crate::cli::run_to_end::block_on;
+use crate::cli::signals::{self, REPEATABLE, StopMessages};
 use crate::config::FileConfig;
 use crate::engine::StopRequest;
 use crate::eval::{
@@ -29,7 +29,7 @@ use crate::eval::{
 use crate::files::{LARGE_BYTES_MAX, private_folder, read_text, write_whole};
 use crate::report::transcript;
 use protocol::core::ExitCode;
-use protocol::text::{CanonicalKind, escape};
+use protocol::text::escape;
 
 /// The message if a signal or the deadline comes before anything is asked.
 const UNBEGUN: &str = "before the evaluation began; nothing was asked, and the same command begins it";
@@ -48,32 +48,31 @@ pub(crate) fn eval(args: &EvalArgs, output: &Output) -> anyhow::Result<ExitCode>
 
 fn evaluate(args: &EvalArgs, data: &Path, out: &Path, output: &Output) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
-    if args.form.grader == Some(GraderArg::Command) {
+    if args.form.grader == Some(Grader::Command) {
         let why = "an evaluation compares with right answers and runs no command: choose another --grader";
         return Err(UsageError(why.to_owned()).into());
     }
     let form = args.form.form(data, None);
-    let data = read_data(data, form, args.canonical.map(CanonicalKind::from), args.pilot.or(args.limit))?;
+    let data = read_data(data, form, args.canonical, args.pilot.or(args.limit))?;
     let file = if args.dry_run { FileConfig::load_to_read()? } else { FileConfig::load()? };
-    let plan = planned(args, &data, out, &file)?;
+    let plan = plan_evaluation(args, &data, out, &file)?;
     require_apart(args, out)?;
     if let Some(baseline) = &args.bars.baseline {
-        let now = (data.note.name.as_str(), data.kind, &data.tasks[..]);
-        Baseline::load(baseline)?.plan.require_shared(baseline, now)?;
+        let old = Baseline::load(baseline)?.plan;
+        old.require_shared(baseline, &data.note.name, data.kind, &data.tasks)?;
     }
     if args.dry_run {
         plan.require_room(out, &data.tasks)?;
-        return tell_plan(args, &file, &plan, &data, output);
+        return print_plan(args, &file, &plan, &data, output);
     }
     if let Some(path) = &args.bars.junit {
         discard_junit(path)?;
     }
-    let leaves = Leaves { unbegun: UNBEGUN, begun: REPEATABLE };
-    let listening = signals::listen(leaves, args.limits.deadline, output)?;
-    private_folder(out)
-        .map_err(|why| UsageError(format!("cannot make the folder `{}`: {why}", out.display())))?;
+    let messages = StopMessages { unbegun: UNBEGUN, begun: REPEATABLE };
+    let listening = signals::listen(messages, args.limits.deadline, output)?;
+    make_folder(out)?;
     plan.put(out, &data.tasks)?;
-    let part = part(args, &plan, out, &data)?;
+    let part = make_part(args, &plan, out, &data)?;
     let stop = listening.begin();
     let is_empty = own_tasks(args, &data).next().is_none();
     let code = block_on(async {
@@ -81,8 +80,8 @@ fn evaluate(args: &EvalArgs, data: &Path, out: &Path, output: &Output) -> anyhow
             output.status("this part has no item");
             return anyhow::Ok(ExitCode::Success);
         }
-        let stop = stopped_by(stop, args.limits.deadline, began);
-        tokio::spawn(tell_stopping(stop.clone(), *output));
+        let stop = stop_at_deadline(stop, args.limits.deadline, began);
+        tokio::spawn(print_stopping(stop.clone(), *output));
         let code = run_all(args, &plan, &part, &stop, output).await?;
         let is_late = args.limits.deadline.is_some_and(|deadline| began.elapsed() >= deadline);
         let is_stopped = *stop.borrow() != StopRequest::None;
@@ -92,8 +91,8 @@ fn evaluate(args: &EvalArgs, data: &Path, out: &Path, output: &Output) -> anyhow
             (false, _) => code,
         })
     })??;
-    let (results, summary) = tell(out, &plan, &data.tasks, output)?;
-    let judged = judge(&args.bars, (&plan, &data.tasks, &results), &summary, output)?;
+    let (results, summary) = print_report(out, &plan, &data.tasks, output)?;
+    let judged = judge(&args.bars, &plan, &data.tasks, &results, &summary, output)?;
     let is_part = args.shard.count > 1 && !summary.is_complete();
     // The bars are for the whole, which the part that ends last completes.
     Ok(if code == ExitCode::Success && !is_part { judged } else { code })
@@ -102,25 +101,34 @@ fn evaluate(args: &EvalArgs, data: &Path, out: &Path, output: &Output) -> anyhow
 /// Removes the `JUnit` file of an earlier evaluation, which is then not taken for one of this, however this one ends. Any other file is
 /// refused.
 fn discard_junit(path: &Path) -> anyhow::Result<()> {
-    let wrong = |what: &str, why: &dyn std::fmt::Display| {
-        UsageError(format!("cannot {what} `{}`: {why}", path.display()))
+    let shown = path.display();
+    if let Some(folder) = path.parent()
+        && !folder.as_os_str().is_empty()
+        && !folder.is_dir()
+    {
+        let why = format!("cannot write `{shown}`: there is no folder `{}`", folder.display());
+        return Err(UsageError(why).into());
+    }
+    let text = match read_text(path, LARGE_BYTES_MAX) {
+        Ok(text) => text,
+        Err(why) if why.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(why) => return Err(UsageError(format!("cannot read `{shown}`: {why}")).into()),
     };
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
-        let why = format!("there is no folder `{}`", folder.display());
-        return Err(wrong("write", &why).into());
+    if !is_junit(&text) {
+        let why = format!("cannot replace `{shown}`: it is not a JUnit file of an evaluation");
+        return Err(UsageError(why).into());
     }
-    match read_text(path, LARGE_BYTES_MAX) {
-        Err(why) if why.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        Ok(text) if is_junit(&text) => Ok(std::fs::remove_file(path).map_err(|why| wrong("replace", &why))?),
-        Ok(_) => Err(wrong("replace", &"it is not a JUnit file of an evaluation").into()),
-        Err(why) => Err(wrong("read", &why).into()),
-    }
+    std::fs::remove_file(path).map_err(|why| UsageError(format!("cannot replace `{shown}`: {why}")))?;
+    Ok(())
 }
 
 /// Refuses data and a baseline that the files of the evaluation would replace.
 fn require_apart(args: &EvalArgs, out: &Path) -> anyhow::Result<()> {
-    let within = |data: &Path| data.canonicalize().ok().and_then(|data| Some(is_same(data.parent()?, out)));
-    if args.data.as_deref().and_then(within) == Some(true) {
+    if let Some(data) = &args.data
+        && let Ok(data) = data.canonicalize()
+        && let Some(folder) = data.parent()
+        && is_same_place(folder, out)
+    {
         return Err(
             UsageError("the data is in the folder of the evaluation; give another --out".to_owned()).into()
         );
@@ -130,17 +138,12 @@ fn require_apart(args: &EvalArgs, out: &Path) -> anyhow::Result<()> {
 
 /// Refuses a baseline that is the evaluation itself.
 fn require_other(bars: &BarArgs, out: &Path) -> anyhow::Result<()> {
-    if bars.baseline.as_deref().is_some_and(|baseline| is_same(baseline, out)) {
+    if bars.baseline.as_deref().is_some_and(|baseline| is_same_place(baseline, out)) {
         return Err(
             UsageError("the baseline is the evaluation itself; name another folder".to_owned()).into()
         );
     }
     Ok(())
-}
-
-/// Returns true if both paths lead to the same place.
-fn is_same(one: &Path, other: &Path) -> bool {
-    one.canonicalize().ok().zip(other.canonicalize().ok()).is_some_and(|(one, other)| one == other)
 }
 
 /// An evaluation with which another one is compared.
@@ -164,21 +167,23 @@ impl Baseline {
     }
 }
 
-/// Holds an evaluation against the bars that were given, and tells how it compares. Only a complete one is judged.
+/// Judges an evaluation by the bars that were given, and prints how it compares. Only a complete one is judged.
 fn judge(
     bars: &BarArgs,
-    of: (&EvalPlan, &[TaskLine], &EvalResults),
+    plan: &EvalPlan,
+    tasks: &[TaskLine],
+    results: &EvalResults,
     summary: &Summary,
     output: &Output,
 ) -> anyhow::Result<ExitCode> {
     let mut judged: Vec<JudgedBar> = bars.fail_under.iter().map(|bar| bar.judge(summary)).collect();
     if let Some(baseline) = &bars.baseline {
-        let Baseline { plan, tasks, results } = Baseline::load(baseline)?;
-        judged
-            .push(SinceBaseline::new(of, (&plan, &tasks, &results))?.judge(&summary.primary, &plan.primary));
+        let old = Baseline::load(baseline)?;
+        let since = SinceBaseline::new(plan, tasks, results, &old.plan, &old.tasks, &old.results)?;
+        judged.push(since.judge(&summary.primary, &old.plan.primary));
     }
     if let Some(path) = &bars.junit {
-        write_whole(path, &junit(summary, of.1, of.2, &judged)?, PUBLIC)
+        write_whole(path, &junit(summary, tasks, results, &judged)?, PUBLIC)
             .map_err(|why| UsageError(format!("cannot write `{}`: {why}", path.display())))?;
     }
     if !judged.is_empty() && !summary.is_complete() {
@@ -197,7 +202,7 @@ fn judge(
 }
 
 /// Returns the folder in which this process works, with the file of its tasks: that of the evaluation, or that of its part.
-fn part(args: &EvalArgs, plan: &EvalPlan, out: &Path, data: &EvalData) -> anyhow::Result<PathBuf> {
+fn make_part(args: &EvalArgs, plan: &EvalPlan, out: &Path, data: &EvalData) -> anyhow::Result<PathBuf> {
     let shard = args.shard;
     if shard.count == 1 {
         return Ok(out.to_owned());
@@ -218,17 +223,17 @@ fn report(dir: &Path, bars: &BarArgs, output: &Output) -> anyhow::Result<ExitCod
     require_other(bars, dir)?;
     let tasks = plan.load_tasks(dir)?;
     if let Some(baseline) = &bars.baseline {
-        Baseline::load(baseline)?.plan.require_shared(baseline, (&plan.data, plan.kind, &tasks))?;
+        Baseline::load(baseline)?.plan.require_shared(baseline, &plan.data, plan.kind, &tasks)?;
     }
     if let Some(path) = &bars.junit {
         discard_junit(path)?;
     }
-    let (results, summary) = tell(dir, &plan, &tasks, output)?;
-    judge(bars, (&plan, &tasks, &results), &summary, output)
+    let (results, summary) = print_report(dir, &plan, &tasks, output)?;
+    judge(bars, &plan, &tasks, &results, &summary, output)
 }
 
 /// Writes the report's files, and prints its table.
-fn tell(
+fn print_report(
     dir: &Path,
     plan: &EvalPlan,
     tasks: &[TaskLine],
@@ -244,7 +249,9 @@ fn tell(
         return Ok((results, summary));
     }
     let width = usize::from(console::Term::stdout().size().1);
-    table(&summary, width).iter().try_for_each(|line| output.line(&escape::terminal(line)))?;
+    for line in table(&summary, width) {
+        output.line(&escape::terminal(&line))?;
+    }
     for note in notes(&summary) {
         output.status(&escape::terminal(&note));
     }
@@ -274,10 +281,13 @@ fn show(dir: &Path, id: &str, output: &Output) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::Success);
     }
     let mut text = item_lines(&plan, task, item).join("\n");
-    let begun = EvalResults::parts(dir, &plan).into_iter().map(|part| part.join(ARMS));
-    for folder in begun.filter(|folder| is_batch(folder)) {
-        let wanted = Pick { name: id.to_owned(), ..Pick::default() };
-        for PickedRun { cell, journal, .. } in pick(&folder, &wanted)? {
+    for part in EvalResults::parts(dir, &plan) {
+        let folder = part.join(ARMS);
+        if !is_batch(&folder) {
+            continue;
+        }
+        let selector = RunSelector { name: id.to_owned(), ..RunSelector::default() };
+        for SelectedRun { cell, journal, .. } in select_runs(&folder, &selector)? {
             let _ = write!(text, "\n\n--- arm {} ---\n\n{}", cell.arm, transcript(&journal.records)?);
         }
     }

@@ -12,31 +12,34 @@ use tokio::sync::watch;
 
 use super::batch::{BatchEnd, BatchNeeds, exit_code, run_batch};
 use super::batch_plan::{PlannedBatch, PlannedSum};
-use super::reused::{reused, tell_reused};
+use super::reused::{print_reuse, read_reused};
 use crate::batch::{BatchError, BatchStats, Draws, TaskLine, is_batch, note_plan, results};
-use crate::cli::args::{BatchArgs, Bound, EvalArgs, Format, Replies};
+use crate::cli::args::{BatchArgs, EvalArgs, Format, Replies};
 use crate::cli::error::UsageError;
-use crate::cli::eval_table::power;
+use crate::cli::eval_table::{power_lines, power_rows};
 use crate::cli::output::Output;
 use crate::config::FileConfig;
 use crate::engine::StopRequest;
 use crate::eval::{ARMS, EvalData, EvalPlan, PlannedArm, PlannedBank, tasks_file, write_tasks};
 use crate::files::{Scratch, private_folder};
-use crate::provider::Reused;
-use crate::provider::launch::Launched;
+use crate::provider::ReusedReplies;
+use crate::provider::launch::LaunchedServer;
 use protocol::core::ExitCode;
 use protocol::text::{counted, escape};
 
-/// One batch of an evaluation: its heading, its arguments and its folder.
-type Job = (String, BatchArgs, PathBuf);
+struct EvalJob {
+    heading: String,
+    batch: BatchArgs,
+    folder: PathBuf,
+}
 
 /// Returns the batches of an evaluation in their order.
-fn jobs(args: &EvalArgs, plan: &EvalPlan, part: &Path) -> Result<Vec<Job>, UsageError> {
+fn jobs(args: &EvalArgs, plan: &EvalPlan, part: &Path) -> Result<Vec<EvalJob>, UsageError> {
     let mut jobs = Vec::new();
     for bank in &plan.banks {
         let PlannedBank { folder, roleset, model, settings, words, programs, .. } = bank;
         let (folder, draws) = (part.join(folder), Draws { words: *words, programs: *programs });
-        let batch = args.batch((roleset, model, settings), None, folder.clone(), &Replies::Drawn(draws))?;
+        let batch = args.batch(roleset, model, settings, None, folder.clone(), &Replies::Drawn(draws))?;
         let samples = match (words, programs) {
             (0, programs) => counted(*programs, "program"),
             (words, 0) => format!("{} in words", counted(*words, "sample")),
@@ -44,17 +47,17 @@ fn jobs(args: &EvalArgs, plan: &EvalPlan, part: &Path) -> Result<Vec<Job>, Usage
                 format!("{} in words and {}", counted(*words, "sample"), counted(*programs, "program"))
             }
         };
-        jobs.push((format!("bank: {samples} of each task"), batch, folder));
+        jobs.push(EvalJob { heading: format!("bank: {samples} of each task"), batch, folder });
     }
     for arm in &plan.arms {
         let PlannedArm { name, roleset, model, settings, bank, is_on_curve, .. } = arm;
         let bank = bank.map(|bank| part.join(&plan.banks[bank].folder));
         let replies = bank.as_deref().map_or(Replies::Model, Replies::Bank);
         let folder = part.join(ARMS);
-        let batch = args.batch((roleset, model, settings), Some(name), folder.clone(), &replies)?;
+        let mut batch = args.batch(roleset, model, settings, Some(name), folder.clone(), &replies)?;
         // The number of samples bounds a point of the curve, so no other limit does.
-        let bound = if *is_on_curve { Bound::Samples } else { Bound::Limits };
-        jobs.push((format!("arm {name}"), BatchArgs { bound, ..batch }, folder));
+        batch.has_run_limits = !is_on_curve;
+        jobs.push(EvalJob { heading: format!("arm {name}"), batch, folder });
     }
     Ok(jobs)
 }
@@ -67,9 +70,9 @@ pub(super) async fn run_all(
     stop: &watch::Receiver<StopRequest>,
     output: &Output,
 ) -> anyhow::Result<ExitCode> {
-    let reused = reused(&args.reuse.reuse)?;
+    let reused = read_reused(&args.reuse.reuse)?;
     let code = run_each(args, plan, part, stop, &reused, output).await;
-    tell_reused(&reused, output);
+    print_reuse(&reused, output);
     code
 }
 
@@ -78,13 +81,13 @@ async fn run_each(
     plan: &EvalPlan,
     part: &Path,
     stop: &watch::Receiver<StopRequest>,
-    reused: &Arc<Reused>,
+    reused: &Arc<ReusedReplies>,
     output: &Output,
 ) -> anyhow::Result<ExitCode> {
     let tasks = tasks_file(part);
     let mut code = ExitCode::Success;
-    let mut server: Option<(String, Launched)> = None;
-    for (heading, batch, folder) in jobs(args, plan, part)? {
+    let mut server: Option<(String, LaunchedServer)> = None;
+    for EvalJob { heading, batch, folder } in jobs(args, plan, part)? {
         if *stop.borrow() != StopRequest::None {
             break;
         }
@@ -93,7 +96,7 @@ async fn run_each(
         note_plan(&folder, plan.sha256())?;
         let model = batch.server.model.clone().unwrap_or_default();
         let is_called = batch.from_bank.is_none();
-        let running = if is_called { of_model(&mut server, &model).await } else { None };
+        let running = if is_called { take_server(&mut server, &model).await } else { None };
         let given = BatchNeeds { file, running, reused: Arc::clone(reused) };
         let ended = run_batch(&batch, &tasks, &folder, given, output, || stop.clone());
         let BatchEnd { figures, is_stopped, server: running } = Box::pin(ended).await?;
@@ -103,7 +106,7 @@ async fn run_each(
             None => {}
         }
         if code == ExitCode::Success {
-            code = end_of(&batch, figures, is_stopped);
+            code = batch_exit_code(&batch, figures, is_stopped);
         }
         // An arm that counts samples would lack those that a bank lacks.
         if batch.bank.is_some() && code != ExitCode::Success {
@@ -117,7 +120,7 @@ async fn run_each(
 }
 
 /// Returns the server that runs for this model. One for another model is ended.
-async fn of_model(server: &mut Option<(String, Launched)>, model: &str) -> Option<Launched> {
+async fn take_server(server: &mut Option<(String, LaunchedServer)>, model: &str) -> Option<LaunchedServer> {
     let (of, running) = server.take()?;
     if of == model {
         return Some(running);
@@ -128,8 +131,7 @@ async fn of_model(server: &mut Option<(String, Launched)>, model: &str) -> Optio
 
 /// Returns the exit code of a batch. An arm that reaches the limits of its runs has given no answer, which is a result as any; a bank that
 /// does lacks samples.
-fn end_of(batch: &BatchArgs, figures: BatchStats, is_stopped: bool) -> ExitCode {
-    let mut figures = figures;
+fn batch_exit_code(batch: &BatchArgs, mut figures: BatchStats, is_stopped: bool) -> ExitCode {
     if batch.bank.is_none() {
         figures.ended.budget = 0;
     }
@@ -137,7 +139,7 @@ fn end_of(batch: &BatchArgs, figures: BatchStats, is_stopped: bool) -> ExitCode 
 }
 
 /// Prints what the evaluation would take, and what so many items can find.
-pub(super) fn tell_plan(
+pub(super) fn print_plan(
     args: &EvalArgs,
     file: &FileConfig,
     plan: &EvalPlan,
@@ -154,15 +156,15 @@ pub(super) fn tell_plan(
     let (mut sum, mut time, mut refused) = (PlannedSum::zero(), Some(Duration::ZERO), false);
     let is_text = output.format == Format::Text;
     let mut batches = Vec::new();
-    for (heading, batch, folder) in jobs(args, plan, &part)? {
+    for EvalJob { heading, batch, folder } in jobs(args, plan, &part)? {
         if batch.from_bank.is_some() {
-            heading_line(output, &format!("{heading}: from a bank, without calls"))?;
+            print_heading(output, &format!("{heading}: from a bank, without calls"))?;
             continue;
         }
-        heading_line(output, &heading)?;
+        print_heading(output, &heading)?;
         let planned = PlannedBatch::new(&batch, file, &tasks, &folder, output)?;
         if is_text {
-            planned.tell(output)?;
+            planned.print(output)?;
         } else {
             let mut batch = planned.to_json();
             batch["batch"] = json!(heading);
@@ -174,30 +176,30 @@ pub(super) fn tell_plan(
         let more = if planned.left() == 0 {
             Some(Duration::ZERO)
         } else {
-            one.map(|one| one.saturating_mul(runs(&planned, args)))
+            one.map(|one| one.saturating_mul(runs_in_each_place(&planned, args)))
         };
         time = time.zip(more).map(|(time, more)| time.saturating_add(more));
     }
-    heading_line(output, "in all")?;
+    print_heading(output, "in all")?;
     if is_text {
-        sum.tell(output)?;
+        sum.print(output)?;
     } else {
         let mut whole = sum.to_json(time);
         whole["batches"] = json!(batches);
-        whole["power"] = json!(power(plan));
+        whole["power"] = json!(power_rows(plan));
         output.json(&whole)?;
     }
-    let seconds = |time: Duration| humantime::format_duration(Duration::from_secs(time.as_secs()));
-    heading_line(
-        output,
-        &match time {
-            Some(time) => format!("about {}, by the runs that have ended", seconds(time)),
-            None => "the time is not known before some runs of every batch have ended; --pilot N makes a few"
-                .to_owned(),
-        },
-    )?;
-    for power in power(plan) {
-        heading_line(output, &power.in_words(plan))?;
+    let duration = match time {
+        Some(time) => {
+            let time = humantime::format_duration(Duration::from_secs(time.as_secs()));
+            format!("about {time}, by the runs that have ended")
+        }
+        None => "the time is not known before some runs of every batch have ended; --pilot N makes a few"
+            .to_owned(),
+    };
+    print_heading(output, &duration)?;
+    for line in power_lines(plan) {
+        print_heading(output, &line)?;
     }
     Ok(if refused { ExitCode::Usage } else { ExitCode::Success })
 }
@@ -210,7 +212,7 @@ pub(super) fn own_tasks<'a>(args: &EvalArgs, data: &'a EvalData) -> impl Iterato
 }
 
 /// Returns the number of runs that are left in each of the places for runs at once.
-fn runs(planned: &PlannedBatch, args: &EvalArgs) -> u32 {
+fn runs_in_each_place(planned: &PlannedBatch, args: &EvalArgs) -> u32 {
     let places = u64::from(args.flow.runs_at_once).max(1);
     u32::try_from(planned.left().div_ceil(places)).unwrap_or(u32::MAX)
 }
@@ -219,18 +221,18 @@ fn runs(planned: &PlannedBatch, args: &EvalArgs) -> u32 {
 fn mean_time(folder: &Path, arm: Option<&str>) -> Result<Option<Duration>, BatchError> {
     let (mut sum, mut count) = (0_u64, 0);
     if is_batch(folder) {
-        results(folder, |told| {
-            if arm.is_none_or(|arm| arm == told.arm) {
-                sum = sum.saturating_add(told.timing.total_ms);
+        results(folder, |row| {
+            if arm.is_none_or(|arm| arm == row.arm) {
+                sum = sum.saturating_add(row.timing.total_ms);
                 count += 1;
             }
         })?;
     }
-    Ok((count > 0).then(|| Duration::from_millis(sum / count)))
+    Ok(sum.checked_div(count).map(Duration::from_millis))
 }
 
 /// Prints a line between the figures of a plan: beside them where people read, and apart from them where programs do.
-fn heading_line(output: &Output, line: &str) -> anyhow::Result<()> {
+fn print_heading(output: &Output, line: &str) -> anyhow::Result<()> {
     let line = escape::terminal(line);
     if output.format == Format::Text {
         return output.line(&line);

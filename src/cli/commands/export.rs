@@ -27,7 +27,7 @@ const OF_RUN: &str = r"^(journal\.jsonl|result\.json|transcript\.md)$";
 
 pub(crate) fn export(args: &ExportArgs, output: &Output) -> anyhow::Result<ExitCode> {
     EvalPlan::require_batch(&args.dir)?;
-    let (dir, wanted) = if batch::is_batch(&args.dir) {
+    let (dir, pattern) = if batch::is_batch(&args.dir) {
         (args.dir.clone(), OF_BATCH)
     } else {
         let runs = runs_folder(None, &FileConfig::load_to_read()?);
@@ -39,7 +39,7 @@ pub(crate) fn export(args: &ExportArgs, output: &Output) -> anyhow::Result<ExitC
     require_sound(&dir, is_live)?;
     let top = dir.canonicalize().ok().and_then(|dir| dir.file_name().map(OsStr::to_owned));
     let top = top.as_deref().and_then(OsStr::to_str).unwrap_or("run").to_owned();
-    let files = files(&dir, &top, wanted)?;
+    let files = list_files(&dir, &top, pattern)?;
     write_bundle(&args.bundle, &files)
         .map_err(|why| UsageError(format!("cannot write `{}`: {why}", args.bundle.display())))?;
     require_sound_bundle(&args.bundle, &top, is_live).inspect_err(|_| {
@@ -76,7 +76,10 @@ fn require_sound(dir: &Path, is_live: bool) -> anyhow::Result<()> {
 
 /// Verifies an archive as a recipient does, in the folder `top` that comes out of it.
 fn require_sound_bundle(bundle: &Path, top: &str, is_live: bool) -> anyhow::Result<()> {
-    let beside = bundle.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let beside = match bundle.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        Some(_) | None => Path::new("."),
+    };
     let scratch = Scratch::new(beside, "export")
         .with_context(|| format!("cannot make a folder in `{}`", beside.display()))?;
     unpack_bundle(bundle, scratch.path()).with_context(|| format!("cannot unpack `{}`", bundle.display()))?;
@@ -85,16 +88,16 @@ fn require_sound_bundle(bundle: &Path, top: &str, is_live: bool) -> anyhow::Resu
     })
 }
 
-/// Returns the files of a folder whose names match `wanted`, each with its name below `top`. A link is refused, since it may lead
+/// Returns the files of a folder whose names match a pattern, each with its name below `top`. A link is refused, since it may lead
 /// anywhere.
-fn files(dir: &Path, top: &str, wanted: &str) -> anyhow::Result<Vec<(String, PathBuf)>> {
+fn list_files(dir: &Path, top: &str, pattern: &str) -> anyhow::Result<Vec<(String, PathBuf)>> {
     let entries = std::fs::read_dir(dir).with_context(|| format!("cannot read `{}`", dir.display()))?;
-    let wanted = Regex::new(wanted).context("the pattern of file names is not valid")?;
+    let pattern = Regex::new(pattern).context("the pattern of file names is not valid")?;
     let mut files = Vec::new();
     for entry in entries {
         let path = entry?.path();
         let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default().to_owned();
-        if wanted.is_match(&name) {
+        if pattern.is_match(&name) {
             check_own(&path)
                 .map_err(|why| UsageError(format!("`{}` is not exported: {why}", path.display())))?;
             files.push((format!("{top}/{name}"), path));

@@ -30,8 +30,8 @@ pub(crate) fn man(args: &ManArgs, output: &Output) -> anyhow::Result<ExitCode> {
         output.print(&page(&command)?)?;
         return Ok(ExitCode::Success);
     };
-    let context = || format!("cannot write manual pages into `{}`", folder.display());
-    std::fs::create_dir_all(folder).with_context(context)?;
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("cannot write manual pages into `{}`", folder.display()))?;
     for (name, page) in pages(&command)? {
         let path = folder.join(name);
         let written = check_own(&path).and_then(|()| write_whole(&path, &page, 0o644));

@@ -7,25 +7,25 @@ use std::time::SystemTime;
 use anyhow::Context as _;
 use tokio::sync::watch;
 
-use super::batch::tell_stopping;
-use crate::batch::{OpenColumns, Options, Progress, Retry, Shard, ShardOf, State};
+use super::batch::print_stopping;
+use crate::batch::{Options, ProcessState, Progress, Retry, Shard, ShardOf, VariantSet};
 use crate::cli::args::HostingArgs;
 use crate::cli::error::UsageError;
 use crate::cli::output::Output;
-use crate::cli::signals::Leaves;
+use crate::cli::signals::StopMessages;
 use crate::config::{FileConfig, Roleset, find_roleset, list_rolesets, load_roleset};
 use crate::engine::StopRequest;
-use crate::otlp::{Sending, SpanQueue};
-use crate::provider::launch::Launched;
-use crate::run::{CheckChange, add_configured_check, rolesets_folders};
+use crate::otlp::{SpanQueue, SpanTask};
+use crate::provider::launch::LaunchedServer;
+use crate::run::{ParamChanges, add_configured_check, rolesets_folders};
 use crate::sandbox::{Sandbox, SandboxError};
-use crate::serve::{Guard, ServeRequest, Served, ServedRoleset, WayIn, serve};
+use crate::serve::{Guard, ServeRequest, ServedRoleset, ServerEnd, WayIn, serve};
 use protocol::Params;
 use protocol::core::ExitCode;
 use protocol::text::counted;
 
 /// The messages of a server that is stopped.
-pub(super) const LEAVES: Leaves = Leaves {
+pub(super) const STOP_MESSAGES: StopMessages = StopMessages {
     unbegun: "before the server began; nothing was asked",
     begun: "all replies received are kept; runs with a key go on when the same command starts again",
 };
@@ -34,12 +34,12 @@ pub(super) const LEAVES: Leaves = Leaves {
 pub(super) struct Hosting<'a> {
     folder: &'a Path,
     shard: Shard,
-    columns: OpenColumns,
-    launched: Option<Launched>,
+    columns: VariantSet,
+    launched: Option<LaunchedServer>,
     rolesets: Vec<ServedRoleset>,
     options: Options,
     /// The task that sends spans, if there is a collector.
-    sending: Option<Sending>,
+    sending: Option<SpanTask>,
     allowed: Vec<String>,
     queue: usize,
 }
@@ -49,16 +49,18 @@ impl<'a> Hosting<'a> {
     pub(super) async fn open(
         args: &HostingArgs,
         file: FileConfig,
-        (rolesets, sandbox): (Vec<(String, Roleset)>, Sandbox),
-        (folder, shard): (&'a Path, Shard),
+        rolesets: Vec<(String, Roleset)>,
+        sandbox: Sandbox,
+        folder: &'a Path,
+        shard: Shard,
         output: &Output,
     ) -> anyhow::Result<Self> {
         let collector = args.otlp.collector()?;
         let log = folder.join("server.log");
-        let (columns, launched) = OpenColumns::open(args.columns(), file, None, &log, output).await?;
+        let (columns, launched) = VariantSet::open(args.variant_request(), file, None, &log, output).await?;
         let (spans, sending) =
             collector.map(|to| SpanQueue::start(shard.journal_path(), to)).transpose()?.unzip();
-        let lifeline = launched.as_ref().map(Launched::lifeline);
+        let lifeline = launched.as_ref().map(LaunchedServer::lifeline);
         let options = Options { lifeline, spans, ..options(args, folder, sandbox) };
         let rolesets = rolesets.into_iter().map(|(name, roleset)| ServedRoleset {
             name,
@@ -87,7 +89,7 @@ impl<'a> Hosting<'a> {
         output: &Output,
     ) -> anyhow::Result<ExitCode> {
         let Self { folder, mut shard, columns, launched, rolesets, options, sending, allowed, queue } = self;
-        tokio::spawn(tell_stopping(stop.clone(), *output));
+        tokio::spawn(print_stopping(stop.clone(), *output));
         let request = ServeRequest { folder: folder.to_owned(), guard, rolesets, allowed, queue, options };
         let ended = Box::pin(serve(request, &mut shard, &columns, way_in, stop)).await;
         if let Some(sending) = sending {
@@ -96,8 +98,8 @@ impl<'a> Hosting<'a> {
         if let Some(server) = launched {
             server.end().await;
         }
-        let Served { figures, left } = ended?;
-        let state = if left == 0 { State::Ended } else { State::Stopped };
+        let ServerEnd { figures, left } = ended?;
+        let state = if left == 0 { ProcessState::Ended } else { ProcessState::Stopped };
         let ended = figures.ended.all() - figures.before;
         let progress = Progress::new(ShardOf::default(), state, SystemTime::now(), figures);
         // A server that was only looked at leaves the report of a batch as it is.
@@ -119,7 +121,7 @@ impl<'a> Hosting<'a> {
 /// Returns the rolesets that are served. Those that redact have tokens in their answers, and are of no use to a client.
 ///
 /// Where the sandbox does not work, rolesets that execute something are left out, or refused if they were named.
-pub(super) fn rolesets(
+pub(super) fn choose_rolesets(
     args: &HostingArgs,
     file: &FileConfig,
     sandbox: Result<(), SandboxError>,
@@ -131,33 +133,31 @@ pub(super) fn rolesets(
     }
     let folders = rolesets_folders(args.rolesets.rolesets_dir.as_ref(), file);
     let (mut served, mut left_out) = (Vec::new(), Vec::new());
-    let with_check = |mut roleset: Roleset| {
-        add_configured_check(&mut roleset, &CheckChange::default(), file);
-        roleset
-    };
     let all = if args.roleset.is_empty() { list_rolesets(&folders) } else { Vec::new() };
     for found in all {
-        let roleset = match load_roleset(&found) {
-            Ok((roleset, _)) => with_check(roleset),
+        let mut roleset = match load_roleset(&found) {
+            Ok((roleset, _)) => roleset,
             Err(why) => {
                 output.warn(&format!("not served: {why}"));
                 continue;
             }
         };
+        add_configured_check(&mut roleset, &ParamChanges::default(), file);
         if !roleset.redact {
             let to = if roleset.executes() && sandbox.is_err() { &mut left_out } else { &mut served };
             to.push((found.name, roleset));
         }
     }
     for name in &args.roleset {
-        let (roleset, _) = load_roleset(&find_roleset(name, &folders)?)?;
+        let (mut roleset, _) = load_roleset(&find_roleset(name, &folders)?)?;
         if roleset.redact {
             let why = format!(
                 "`{name}` cannot be served: it redacts, and a server does not put the originals back"
             );
             return Err(UsageError(why).into());
         }
-        served.push((name.clone(), with_check(roleset)));
+        add_configured_check(&mut roleset, &ParamChanges::default(), file);
+        served.push((name.clone(), roleset));
     }
     if let Err(why) = sandbox {
         if served.iter().any(|(_, roleset)| roleset.executes()) {
@@ -172,7 +172,6 @@ pub(super) fn rolesets(
     Ok(served)
 }
 
-/// Returns the options of a server's runs.
 fn options(args: &HostingArgs, folder: &Path, sandbox: Sandbox) -> Options {
     Options {
         shard: ShardOf::default(),
@@ -189,6 +188,6 @@ fn options(args: &HostingArgs, folder: &Path, sandbox: Sandbox) -> Options {
         lifeline: None,
         gives_up: false,
         spans: None,
-        onlooker: None,
+        observer: None,
     }
 }

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use super::batch::make_folder;
-use super::hosting::{Hosting, LEAVES, rolesets};
+use super::hosting::{Hosting, STOP_MESSAGES, choose_rolesets};
 use crate::batch::{BatchError, Shard, ShardOf};
 use crate::cli::args::McpArgs;
 use crate::cli::error::UsageError;
 use crate::cli::output::Output;
-use crate::cli::runtime::block_on;
+use crate::cli::run_to_end::block_on;
 use crate::cli::signals;
 use crate::config::{FileConfig, state_folder};
 use crate::journal::JournalError;
@@ -27,27 +27,29 @@ pub(crate) fn mcp(args: &McpArgs, output: &Output) -> anyhow::Result<ExitCode> {
 }
 
 async fn serve(args: &McpArgs, output: &Output) -> anyhow::Result<ExitCode> {
-    let listening = signals::listen(LEAVES, None, output)?;
+    let listening = signals::listen(STOP_MESSAGES, None, output)?;
     let file = FileConfig::load()?;
     let sandbox = Sandbox::new(args.hosting.sandbox.confinement(&file))?;
-    let rolesets = rolesets(&args.hosting, &file, sandbox.probe().await, output)?;
+    let rolesets = choose_rolesets(&args.hosting, &file, sandbox.probe().await, output)?;
     let (out, shard) = match &args.output {
         Some(out) => {
             make_folder(out)?;
             (out.clone(), Shard::open(out, ShardOf::default())?)
         }
-        None => free_folder()?,
+        None => open_free_folder()?,
     };
-    let hosting = Hosting::open(&args.hosting, file, (rolesets, sandbox), (&out, shard), output).await?;
+    let hosting = Hosting::open(&args.hosting, file, rolesets, sandbox, &out, shard, output).await?;
     output.status(&format!("the runs are in `{}`", out.display()));
     hosting.serve(Guard::default(), WayIn::Stdio, listening.begin(), output).await
 }
 
 /// Opens the first folder of the user's own that no other such command is using, and that no other build has written in. Runs that were
 /// left in it go on.
-fn free_folder() -> anyhow::Result<(PathBuf, Shard)> {
-    let why = || UsageError("there is no home folder for the runs; give -o DIR".to_owned());
-    let folders = state_folder().ok_or_else(why)?.join(FOLDERS);
+fn open_free_folder() -> anyhow::Result<(PathBuf, Shard)> {
+    let Some(state) = state_folder() else {
+        return Err(UsageError("there is no home folder for the runs; give -o DIR".to_owned()).into());
+    };
+    let folders = state.join(FOLDERS);
     let mut used = 0;
     for number in 1.. {
         let folder = folders.join(number.to_string());

@@ -1,6 +1,6 @@
 //! The facts that no record can prove, which `verify` names: as words for programs, and as lines for people.
 //!
-//! The input is the kind of the record. The output is its facts. Whatever is not among them is derived again and compared.
+//! The input is the kind of the record. The output is its facts. All other facts are derived again and compared.
 
 /// The facts of every run, by their names.
 const OF_RUN: [&str; 14] = [
@@ -41,46 +41,33 @@ const BATCH_IN_WORDS: [&str; 2] = [
     "whether texts are right, which depends on answers and on commands that no journal holds",
 ];
 
-/// The facts about a record that are not covered.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct NotCovered {
-    /// Whether the record is that of a batch.
-    pub(super) is_batch: bool,
-    /// Whether a run has a calibration.
-    pub(super) is_calibrated: bool,
+/// Returns the names of the facts about a run, or about a batch.
+pub(super) fn names(is_batch: bool, is_calibrated: bool) -> Vec<&'static str> {
+    let mut names = OF_RUN.to_vec();
+    if is_batch {
+        names.extend(OF_BATCH);
+    }
+    if is_calibrated {
+        names.push(CALIBRATION);
+    }
+    names
 }
 
-impl NotCovered {
-    /// Returns the names of the facts.
-    pub(super) fn names(self) -> Vec<&'static str> {
-        let mut names = OF_RUN.to_vec();
-        if self.is_batch {
-            names.extend(OF_BATCH);
-        }
-        if self.is_calibrated {
-            names.push(CALIBRATION);
-        }
-        names
+/// Returns the same facts in lines.
+pub(super) fn lines(is_batch: bool, is_calibrated: bool) -> Vec<String> {
+    let mut words = RUN_IN_WORDS.to_vec();
+    if is_batch {
+        words.extend(BATCH_IN_WORDS);
     }
-
-    /// Returns the facts in lines.
-    pub(super) fn lines(self) -> Vec<String> {
-        let mut words = RUN_IN_WORDS.to_vec();
-        if self.is_batch {
-            words.extend(BATCH_IN_WORDS);
-        }
-        if self.is_calibrated {
-            words.push(
-                "the calibration; `consensus verify --calibration FILE DIR` makes it again of its runs",
-            );
-        }
-        let mut lines = Vec::new();
-        for words in words {
-            let heading = if lines.is_empty() { "not covered" } else { "" };
-            lines.push(format!("  {heading:11}  {words}"));
-        }
-        lines
+    if is_calibrated {
+        words.push("the calibration; `consensus verify --calibration FILE DIR` makes it again of its runs");
     }
+    let mut lines = Vec::new();
+    for words in words {
+        let heading = if lines.is_empty() { "not covered" } else { "" };
+        lines.push(format!("  {heading:11}  {words}"));
+    }
+    lines
 }
 
 #[cfg(test)]
@@ -89,10 +76,9 @@ mod tests {
 
     #[test]
     fn each_kind_of_record_adds_its_facts() {
-        let of = |is_batch, is_calibrated| NotCovered { is_batch, is_calibrated };
-        assert_eq!(of(false, false).names(), OF_RUN);
-        assert_eq!(of(true, true).names().len(), OF_RUN.len() + OF_BATCH.len() + 1);
-        let lines = of(true, true).lines();
+        assert_eq!(names(false, false), OF_RUN);
+        assert_eq!(names(true, true).len(), OF_RUN.len() + OF_BATCH.len() + 1);
+        let lines = lines(true, true);
         assert_eq!(lines.len(), 8);
         assert!(lines[0].starts_with("  not covered  endpoints, model names"), "{}", lines[0]);
         assert!(lines[1..].iter().all(|line| line.starts_with("               ")), "{lines:?}");

@@ -2,12 +2,11 @@
 
 use serde_json::json;
 
-use crate::cli::args::Format;
-use crate::cli::args::RunArgs;
+use crate::cli::args::{Format, RunArgs};
 use crate::cli::output::Output;
-use crate::config::{Chosen, FileConfig, Roleset, expected_price, prices_as_of};
+use crate::config::{Chosen, FileConfig, expected_price, prices_as_of};
 use crate::journal::Limits;
-use crate::run::{MockChoice, at_once, draft, named_models};
+use crate::run::{at_once, draft, named_models};
 use protocol::RunSetup;
 use protocol::core::{ExitCode, Price};
 use protocol::text::grouped;
@@ -17,36 +16,50 @@ pub(crate) fn plan(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> 
     let request = args.request(&file, 0);
     let draft = draft(&request, &file)?;
     let (why, roleset) = (draft.why, draft.roleset.clone());
-    let setup = draft.estimated(&request, &file, output)?;
-    tell_setup(&setup, &roleset, why, (&request.servers, &request.mock, request.limits), &file, output)
+    let setup = draft.estimate_setup(&request, &file, output)?;
+    let models = named_models(&request.servers, &file, &roleset);
+    let prices = find_prices(&request.servers, &file, &models)?;
+    let is_mock = request.mock.is_wanted || request.mock.script.is_some();
+    print_plan(&setup, why, &models, prices.as_deref(), is_mock, &request.limits, output)
 }
 
-/// Prints what a run with this setup can cost under these limits, on the models that `chosen` and the roleset name.
-pub(super) fn tell_setup(
-    setup: &RunSetup,
-    roleset: &Roleset,
-    why: Option<&str>,
-    (chosen, mock, limits): (&Chosen, &MockChoice, Limits),
+/// Returns the price of each model, or `None` if the price of one is not known.
+pub(super) fn find_prices(
+    chosen: &Chosen,
     file: &FileConfig,
+    models: &[String],
+) -> anyhow::Result<Option<Vec<Price>>> {
+    let prices: Result<Vec<_>, _> = models.iter().map(|model| expected_price(chosen, file, model)).collect();
+    Ok(prices?.into_iter().collect())
+}
+
+/// Returns the cost on the dearest model, which bounds the cost of a run. Without the price of each model there is no bound.
+fn dearest(prices: Option<&[Price]>, prompt: u64, completion: u64) -> Option<u64> {
+    let costs = prices?.iter().map(|price| price.cost_micro_usd(prompt, 0, completion));
+    Some(costs.max().unwrap_or(0))
+}
+
+/// Prints what a run with this setup can cost under these limits, on models with these prices.
+pub(super) fn print_plan(
+    setup: &RunSetup,
+    why: Option<&str>,
+    models: &[String],
+    prices: Option<&[Price]>,
+    is_mock: bool,
+    limits: &Limits,
     output: &Output,
 ) -> anyhow::Result<ExitCode> {
     let worst = setup.worst_case().within(limits.tokens_total_max);
-    let models = named_models(chosen, file, roleset);
-    // The dearest model of the run bounds the cost. Without the price of each model there is no bound.
-    let prices: Result<Vec<Option<Price>>, _> =
-        models.iter().map(|model| expected_price(chosen, file, model)).collect();
-    let prices: Option<Vec<Price>> = prices?.into_iter().collect();
-    let dearest = |prompt: u64, completion: u64| {
-        let costs = prices.iter().flatten().map(|price| price.cost_micro_usd(prompt, 0, completion));
-        prices.is_some().then(|| costs.max().unwrap_or(0))
-    };
-    let cost = dearest(worst.prompt_tokens, worst.completion_tokens);
+    let cost = dearest(prices, worst.prompt_tokens, worst.completion_tokens);
     let cost = cost.map(|cost| limits.cost_micro_usd_max.map_or(cost, |limit| cost.min(limit)));
     let least = at_once(setup);
-    let least_cost = least.and_then(|least| dearest(least.prompt_tokens, least.completion_tokens));
-    let short = least.and_then(|of| short_of(&limits, [of.prompt_tokens, of.completion_tokens], least_cost));
-    if let Some(short) = short {
-        output.warn(short);
+    let mut least_cost = None;
+    if let Some(least) = least {
+        least_cost = dearest(prices, least.prompt, least.completion);
+        let tokens = least.prompt.saturating_add(least.completion);
+        if let Some(shortage) = find_shortage(limits, tokens, least_cost) {
+            output.warn(shortage);
+        }
     }
     if output.format != Format::Text {
         output.json(&json!({
@@ -58,29 +71,32 @@ pub(super) fn tell_setup(
             "cost_micro_usd_max": cost,
             "at_once": least.map(|least| json!({
                 "calls": least.calls,
-                "prompt_tokens": least.prompt_tokens,
-                "completion_tokens": least.completion_tokens,
+                "prompt_tokens": least.prompt,
+                "completion_tokens": least.completion,
                 "cost_micro_usd": least_cost,
             })),
         }))?;
         return Ok(ExitCode::Success);
     }
-    let is_mock = mock.is_wanted || mock.script.is_some();
-    let of_model = |reference: &str| match reference {
-        _ if is_mock => "mock".to_owned(),
-        "" => "the server's model".to_owned(),
-        _ => reference.to_owned(),
-    };
-    let agents: Vec<String> =
-        setup.agents.iter().zip(&models).map(|(a, m)| format!("{} ({})", a.name, of_model(m))).collect();
+    let mut agents = Vec::new();
+    for (agent, model) in setup.agents.iter().zip(models) {
+        let model = if is_mock {
+            "mock"
+        } else if model.is_empty() {
+            "the server's model"
+        } else {
+            model
+        };
+        agents.push(format!("{} ({model})", agent.name));
+    }
     let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
     output.line(&format!("{}{why}: {}", setup.roleset, agents.join(", ")))?;
     if let Some(least) = least {
         output.line("if the agents agree at once, about:")?;
-        tell(output, [least.calls, least.prompt_tokens, least.completion_tokens], least_cost)?;
+        print_figures(output, least.calls, least.prompt, least.completion, least_cost)?;
     }
     output.line("at most:")?;
-    tell(output, [worst.calls, worst.prompt_tokens, worst.completion_tokens], cost)?;
+    print_figures(output, worst.calls, worst.prompt_tokens, worst.completion_tokens, cost)?;
     output.line(&format!("  {:>12} tokens of context in the longest call", grouped(worst.context_tokens)))?;
     if cost.is_none() {
         output.line(&format!(
@@ -95,21 +111,26 @@ pub(super) fn tell_setup(
 }
 
 /// Returns the reason why runs that agree at once, for so many tokens and this cost, would still reach their limits, if they would.
-pub(super) fn short_of(limits: &Limits, tokens: [u64; 2], cost: Option<u64>) -> Option<&'static str> {
-    let is_above = |figure: u64, limit: Option<u64>| limit.is_some_and(|limit| figure > limit);
-    let [prompt, completion] = tokens;
-    let is_short = is_above(prompt.saturating_add(completion), limits.tokens_total_max)
-        || cost.is_some_and(|cost| is_above(cost, limits.cost_micro_usd_max));
-    is_short.then_some(
-        "agents that agree at once need more than the limit of a run, so that most runs will end at it",
-    )
+pub(super) fn find_shortage(limits: &Limits, tokens: u64, cost: Option<u64>) -> Option<&'static str> {
+    let is_short = limits.tokens_total_max.is_some_and(|limit| tokens > limit)
+        || cost.zip(limits.cost_micro_usd_max).is_some_and(|(cost, limit)| cost > limit);
+    if !is_short {
+        return None;
+    }
+    Some("agents that agree at once need more than the limit of a run, so that most runs will end at it")
 }
 
 /// Prints calls, prompt tokens and completion tokens, and their cost if it is known.
-pub(super) fn tell(output: &Output, figures: [u64; 3], cost: Option<u64>) -> anyhow::Result<()> {
-    for (figure, name) in figures.into_iter().zip(["calls", "prompt tokens", "completion tokens"]) {
-        output.line(&format!("  {:>12} {name}", grouped(figure)))?;
-    }
+pub(super) fn print_figures(
+    output: &Output,
+    calls: u64,
+    prompt: u64,
+    completion: u64,
+    cost: Option<u64>,
+) -> anyhow::Result<()> {
+    output.line(&format!("  {:>12} calls", grouped(calls)))?;
+    output.line(&format!("  {:>12} prompt tokens", grouped(prompt)))?;
+    output.line(&format!("  {:>12} completion tokens", grouped(completion)))?;
     if let Some(micro) = cost {
         let dollars = format!("{:.4}", micro as f64 / 1e6);
         let basis = format!("by consensus.toml, else public prices of {}", prices_as_of());

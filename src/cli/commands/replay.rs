@@ -1,9 +1,8 @@
 //! `consensus replay`: prints a run again, from its journal and without a network.
 
-use crate::cli::answer::{print_answer, tell_result};
-use crate::cli::args::Format;
-use crate::cli::args::ShowArgs;
-use crate::cli::journals::{self, OpenedRun};
+use crate::cli::answer::{print_answer, print_result};
+use crate::cli::args::{Format, ShowArgs};
+use crate::cli::journals::{self, FoundJournal};
 use crate::cli::output::Output;
 use crate::cli::progress::ProgressPrinter;
 use crate::engine::{ReplayError, RunState};
@@ -13,7 +12,7 @@ use crate::run::restore;
 use protocol::core::ExitCode;
 
 pub(crate) fn replay(args: &ShowArgs, output: &Output) -> anyhow::Result<ExitCode> {
-    let OpenedRun { journal, dir, redactions } = journals::open(args)?;
+    let FoundJournal { journal, dir, redactions } = journals::open(args)?;
     let story = ProgressPrinter::new(*output);
     let mut state = RunState::open(&journal.records[0]).map_err(|why| ReplayError { line: 1, why })?;
     for (index, record) in journal.records.iter().enumerate() {
@@ -32,12 +31,12 @@ pub(crate) fn replay(args: &ShowArgs, output: &Output) -> anyhow::Result<ExitCod
             state.apply(record).map_err(|why| ReplayError { line: record.seq + 1, why })?;
         }
         if let Some((replied, usage)) = charged {
-            story.reply(state.agent_name(replied.call.agent), replied, usage, None);
+            story.print_reply(state.agent_name(replied.call.agent), replied, usage, None);
         }
         if let (Entry::Executed(_), Some((execution, executed))) =
             (&record.event, state.executions_made().last())
         {
-            story.executed(executed, execution);
+            story.print_execution(executed, execution);
         }
         if args.format == Format::Jsonl {
             output.line(&serde_json::to_string(record)?)?;
@@ -45,6 +44,6 @@ pub(crate) fn replay(args: &ShowArgs, output: &Output) -> anyhow::Result<ExitCod
     }
     story.finish();
     let result = RunResult::new(&state, journal.head);
-    tell_result(output, &result, &dir, state.endpoints());
+    print_result(output, &result, &dir, state.endpoints());
     print_answer(output, &restore(result, &state, &redactions, output), false)
 }

@@ -9,15 +9,15 @@ use console::{Term, measure_text_width};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::chosen_runs::{chosen_runs, require_fitting};
+use super::chosen_runs::{for_each_chosen, require_fitting};
 use super::inspect_log::inspect_log;
 use crate::batch::{
-    By, Difference, Group, Groups, MissingParts, PageContent, Samples, calls, mixed_columns, page,
-    provenance, share_in_words, status, strays, transcripts,
+    By, Difference, Group, Groups, MissingParts, PageContent, Samples, calls, format_share, mixed_variants,
+    page, provenance, status, stray_files, transcripts,
 };
-use crate::cli::args::{Format, OwnFormat, ResultsArgs};
+use crate::cli::args::{Format, ResultsArgs};
 use crate::cli::error::UsageError;
-use crate::cli::output::{Output, wrapped};
+use crate::cli::output::{Output, wrap};
 use crate::eval::EvalPlan;
 use crate::program::VERSION;
 use protocol::core::ExitCode;
@@ -27,38 +27,38 @@ use protocol::text::escape;
 /// cases.
 const TASKS_MIN: u64 = 10;
 
-pub(crate) fn tell(args: &ResultsArgs, output: &Output) -> anyhow::Result<ExitCode> {
-    if args.with_transcripts && !matches!(args.format, Format::Own(OwnFormat::Html | OwnFormat::Inspect)) {
+pub(crate) fn results(args: &ResultsArgs, output: &Output) -> anyhow::Result<ExitCode> {
+    if args.with_transcripts && !matches!(args.format, Format::Html | Format::Inspect) {
         let why = "only a page or a log has transcripts: add --format html or --format inspect";
         return Err(UsageError(why.to_owned()).into());
     }
-    if !args.only.is_empty() && matches!(args.format, Format::Own(OwnFormat::Calls)) {
+    if !args.only.is_empty() && args.format == Format::Calls {
         let why = "--only chooses runs, and not calls: leave it out, and choose among the rows";
         return Err(UsageError(why.to_owned()).into());
     }
-    if args.tasks.is_some() && !matches!(args.format, Format::Own(OwnFormat::Inspect)) {
+    if args.tasks.is_some() && args.format != Format::Inspect {
         return Err(UsageError("--tasks is for a log only: add --format inspect".to_owned()).into());
     }
-    args.dirs.iter().try_for_each(|dir| EvalPlan::require_batch(dir))?;
+    for dir in &args.dirs {
+        EvalPlan::require_batch(dir)?;
+    }
     require_fitting(&args.only, &args.dirs)?;
     match args.format {
-        Format::Text
-        | Format::Json
-        | Format::Own(OwnFormat::Html | OwnFormat::Markdown | OwnFormat::Sarif | OwnFormat::Github) => {
-            together(args, output)?;
+        Format::Text | Format::Json | Format::Html | Format::Markdown | Format::Sarif | Format::Github => {
+            print_groups(args, output)?;
         }
-        Format::Jsonl => each_run(args, output, json_line)?,
-        Format::Own(OwnFormat::Csv) => {
+        Format::Jsonl => print_each_run(args, output, json_line)?,
+        Format::Csv => {
             let mut is_first = true;
-            each_run(args, output, |row| csv_line(row, std::mem::take(&mut is_first)))?;
+            print_each_run(args, output, |row| csv_line(row, std::mem::take(&mut is_first)))?;
         }
-        Format::Own(OwnFormat::Inspect) => {
+        Format::Inspect => {
             warn_of_missing(args, output)?;
             inspect_log(args, output)?;
         }
-        Format::Own(OwnFormat::Calls) => {
+        Format::Calls => {
             warn_of_missing(args, output)?;
-            let mut printer = Printer::new(output);
+            let mut printer = RowPrinter::new(output);
             for dir in &args.dirs {
                 calls(dir, |row| printer.print(json_line(&row)))?;
             }
@@ -71,7 +71,7 @@ pub(crate) fn tell(args: &ResultsArgs, output: &Output) -> anyhow::Result<ExitCo
 /// Warns of everything that is missing in the records, before their rows are printed.
 fn warn_of_missing(args: &ResultsArgs, output: &Output) -> anyhow::Result<()> {
     for dir in &args.dirs {
-        for words in missing_in_words(args, dir)? {
+        for words in describe_missing(args, dir)? {
             output.warn(&words);
         }
     }
@@ -79,51 +79,59 @@ fn warn_of_missing(args: &ResultsArgs, output: &Output) -> anyhow::Result<()> {
 }
 
 /// Returns what is missing in the record of the batch in `dir`, one of several, in words.
-fn missing_in_words(args: &ResultsArgs, dir: &Path) -> anyhow::Result<Vec<String>> {
+fn describe_missing(args: &ResultsArgs, dir: &Path) -> anyhow::Result<Vec<String>> {
     let of = if args.dirs.len() > 1 { format!("`{}`: ", dir.display()) } else { String::new() };
-    let words = MissingParts::find(dir)?.in_words();
+    let words = MissingParts::find(dir)?.summary();
     Ok(words.into_iter().map(|words| escape::terminal(&format!("{of}{words}"))).collect())
 }
 
 /// The printer of rows as they come. A program receives them unchanged. On a terminal they are escaped, so that the words of models
 /// cannot control it.
-struct Printer<'a> {
+struct RowPrinter<'a> {
     output: &'a Output,
     is_terminal: bool,
     failure: Option<anyhow::Error>,
 }
 
-impl<'a> Printer<'a> {
+impl<'a> RowPrinter<'a> {
     fn new(output: &'a Output) -> Self {
         Self { output, is_terminal: std::io::stdout().is_terminal(), failure: None }
     }
 
     fn print(&mut self, line: anyhow::Result<String>) {
         if self.failure.is_none() {
-            let shown =
-                |line: String| if self.is_terminal { escape::terminal(line.trim_end()) + "\n" } else { line };
-            self.failure = line.and_then(|line| self.output.print(&shown(line))).err();
+            self.failure = line.and_then(|line| self.print_line(&line)).err();
         }
     }
 
+    fn print_line(&self, line: &str) -> anyhow::Result<()> {
+        if self.is_terminal {
+            return self.output.line(&escape::terminal(line.trim_end()));
+        }
+        self.output.print(line)
+    }
+
     fn finish(self) -> anyhow::Result<()> {
-        self.failure.map_or(Ok(()), Err)
+        match self.failure {
+            Some(why) => Err(why),
+            None => Ok(()),
+        }
     }
 }
 
 /// Prints each run in the form that `write` gives it.
-fn each_run(
+fn print_each_run(
     args: &ResultsArgs,
     output: &Output,
     mut write: impl FnMut(&Value) -> anyhow::Result<String>,
 ) -> anyhow::Result<()> {
     warn_of_missing(args, output)?;
-    let mut printer = Printer::new(output);
+    let mut printer = RowPrinter::new(output);
     for dir in &args.dirs {
-        for stray in strays(dir)? {
+        for stray in stray_files(dir)? {
             output.warn(&escape::terminal(&stray));
         }
-        chosen_runs(&args.only, dir, |told| printer.print(write(&json!(told.flat()))))?;
+        for_each_chosen(&args.only, dir, |row| printer.print(write(&json!(row.flat()))))?;
     }
     printer.finish()
 }
@@ -140,28 +148,29 @@ fn csv_line(row: &Value, is_first: bool) -> anyhow::Result<String> {
     if is_first {
         lines.write_record(fields.keys())?;
     }
-    let cell = |value: &Value| match value {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
-    };
-    lines.write_record(fields.values().map(cell))?;
+    let mut cells = Vec::new();
+    for value in fields.values() {
+        cells.push(match value {
+            Value::Null => String::new(),
+            Value::String(text) => text.clone(),
+            Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
+        });
+    }
+    lines.write_record(cells)?;
     Ok(String::from_utf8(lines.into_inner()?)?)
 }
 
-/// Prints groups of runs.
-fn together(args: &ResultsArgs, output: &Output) -> anyhow::Result<()> {
+fn print_groups(args: &ResultsArgs, output: &Output) -> anyhow::Result<()> {
     let mut by = args.by.clone();
     if args.dirs.len() > 1 && !by.contains(&By::Folder) {
         by.insert(0, By::Folder);
     }
     let (mut groups, mut samples) = (Groups::new(&by), Samples::new(&by));
-    let is_page = matches!(args.format, Format::Own(OwnFormat::Html));
     for dir in &args.dirs {
-        chosen_runs(&args.only, dir, |told| {
-            groups.add(&told);
-            if is_page {
-                samples.add(&told);
+        for_each_chosen(&args.only, dir, |row| {
+            groups.add(&row);
+            if args.format == Format::Html {
+                samples.add(&row);
             }
         })?;
     }
@@ -175,28 +184,29 @@ fn together(args: &ResultsArgs, output: &Output) -> anyhow::Result<()> {
     for warning in &warnings {
         output.warn(warning);
     }
-    match args.format {
-        Format::Json => output.json(&match &differences {
+    if args.format == Format::Json {
+        return output.json(&match &differences {
             Some(differences) => json!({"groups": groups, "versus": differences}),
             None => json!(groups),
-        }),
-        Format::Own(OwnFormat::Html) => {
-            let differences = differences.as_deref().unwrap_or_default();
-            output.print(&made_page(args, &groups, differences, &warnings, &samples)?)
-        }
-        Format::Text | Format::Jsonl | Format::Own(_) => {
-            if groups.is_empty() {
-                output.status("no run has ended yet");
-                return Ok(());
-            }
-            table(&groups, output)?;
-            tell_phases(&groups, output)?;
-            tell_differences(differences.as_deref().unwrap_or_default(), output)
-        }
+        });
     }
+    let differences = differences.unwrap_or_default();
+    if args.format == Format::Html {
+        return output.print(&make_page(args, &groups, &differences, &warnings, &samples)?);
+    }
+    if groups.is_empty() {
+        output.status("no run has ended yet");
+        return Ok(());
+    }
+    print_table(&groups, output)?;
+    print_phases(&groups, output)?;
+    for difference in &differences {
+        print_sentence(&escape::terminal(&difference.summary()), output)?;
+    }
+    Ok(())
 }
 
-fn made_page(
+fn make_page(
     args: &ResultsArgs,
     groups: &[Group],
     differences: &[Difference],
@@ -206,9 +216,12 @@ fn made_page(
     let title: Vec<String> = args.dirs.iter().map(|dir| dir.display().to_string()).collect();
     let provenances = args.dirs.iter().map(|dir| provenance(dir)).collect::<Result<Vec<_>, _>>()?;
     let mut all = BTreeMap::new();
-    for dir in args.dirs.iter().filter(|_| args.with_transcripts) {
-        let of = |(run, text)| ((dir.display().to_string(), run), text);
-        all.extend(transcripts(dir)?.into_iter().map(of));
+    if args.with_transcripts {
+        for dir in &args.dirs {
+            for (run, text) in transcripts(dir)? {
+                all.insert((dir.display().to_string(), run), text);
+            }
+        }
     }
     Ok(page(&PageContent {
         title: &title.join(", "),
@@ -224,38 +237,44 @@ fn made_page(
 }
 
 /// Prints a table or, if it does not fit into the terminal, a block for each group.
-fn table(groups: &[Group], output: &Output) -> anyhow::Result<()> {
-    let header = header(&groups[0]);
-    let rows: Vec<Vec<String>> = groups.iter().map(cells).collect();
-    let is_told = |column: &usize| rows.iter().any(|row| row[*column] != "-");
+fn print_table(groups: &[Group], output: &Output) -> anyhow::Result<()> {
+    let mut header = header(&groups[0]);
+    let mut rows: Vec<Vec<String>> = groups.iter().map(cells).collect();
+    let mut names = groups[0].of.len();
     // A person does not need columns without a figure; a program counts on them.
     let is_terminal = std::io::stdout().is_terminal();
-    let shown: Vec<usize> = (0..header.len()).filter(|column| !is_terminal || is_told(column)).collect();
-    let pick = |row: &Vec<String>| shown.iter().map(|column| row[*column].clone()).collect::<Vec<_>>();
-    let (header, rows): (_, Vec<Vec<String>>) = (pick(&header), rows.iter().map(pick).collect());
-    let widest = |column: usize| {
-        let cells = rows.iter().chain([&header]).map(|row| measure_text_width(&row[column]));
-        cells.max().unwrap_or_default()
-    };
-    let widths: Vec<usize> = (0..header.len()).map(widest).collect();
+    for column in (0..header.len()).rev() {
+        if is_terminal && rows.iter().all(|row| row[column] == "-") {
+            header.remove(column);
+            for row in &mut rows {
+                row.remove(column);
+            }
+            names -= usize::from(column < names);
+        }
+    }
+    let mut widths = vec![0; header.len()];
+    for row in rows.iter().chain([&header]) {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = measure_text_width(cell).max(*width);
+        }
+    }
     let width = usize::from(Term::stdout().size().1);
     if is_terminal && widths.iter().sum::<usize>() + 2 * widths.len() > width + 2 {
-        let names = shown.iter().filter(|column| **column < groups[0].of.len()).count();
-        return blocks(&header, &rows, names, width, output);
+        return print_blocks(&header, &rows, names, width, output);
     }
     for row in std::iter::once(&header).chain(&rows) {
-        let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, width)| padded(cell, *width)).collect();
+        let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, width)| pad(cell, *width)).collect();
         output.line(cells.join("  ").trim_end())?;
     }
     Ok(())
 }
 
-fn padded(cell: &str, width: usize) -> String {
+fn pad(cell: &str, width: usize) -> String {
     format!("{cell}{}", " ".repeat(width.saturating_sub(measure_text_width(cell))))
 }
 
 /// Prints a block for each group: its names, and below them its figures, as many in a line as fit.
-fn blocks(
+fn print_blocks(
     header: &[String],
     rows: &[Vec<String>],
     names: usize,
@@ -279,32 +298,28 @@ fn blocks(
 }
 
 /// Prints the tokens of each phase, if the results have them.
-fn tell_phases(groups: &[Group], output: &Output) -> anyhow::Result<()> {
+fn print_phases(groups: &[Group], output: &Output) -> anyhow::Result<()> {
     for group in groups.iter().filter(|group| !group.tokens_by_phase.is_empty()) {
         let all: f64 = group.tokens_by_phase.values().sum();
-        let part = |(phase, tokens): (&String, &f64)| {
-            format!("{phase} {tokens:.0} ({:.0} %)", tokens / all.max(1.0) * 100.0)
-        };
-        let parts: Vec<String> = group.tokens_by_phase.iter().map(part).collect();
+        let mut parts = Vec::new();
+        for (phase, tokens) in &group.tokens_by_phase {
+            parts.push(format!("{phase} {tokens:.0} ({:.0} %)", tokens / all.max(1.0) * 100.0));
+        }
         let parts = escape::terminal(&parts.join(", "));
-        told(&format!("tokens a run of {}: {parts}", named(group)), output)?;
+        print_sentence(&format!("tokens a run of {}: {parts}", group_name(group)), output)?;
     }
     Ok(())
 }
 
-fn tell_differences(differences: &[Difference], output: &Output) -> anyhow::Result<()> {
-    differences.iter().try_for_each(|difference| told(&escape::terminal(&difference.in_words()), output))
-}
-
 /// Prints a sentence, in lines that fit if stdout is a terminal.
-fn told(text: &str, output: &Output) -> anyhow::Result<()> {
+fn print_sentence(text: &str, output: &Output) -> anyhow::Result<()> {
     if !std::io::stdout().is_terminal() {
         return output.line(text);
     }
-    output.line(&wrapped(text, usize::from(Term::stdout().size().1).saturating_sub(1)))
+    output.line(&wrap(text, usize::from(Term::stdout().size().1).saturating_sub(1)))
 }
 
-fn named(group: &Group) -> String {
+fn group_name(group: &Group) -> String {
     let names: Vec<&str> = group.of.iter().map(|(_, name)| name.as_str()).filter(|n| !n.is_empty()).collect();
     if names.is_empty() { "-".to_owned() } else { escape::terminal(&names.join(" · ")) }
 }
@@ -318,21 +333,20 @@ fn warnings(args: &ResultsArgs, groups: &[Group]) -> anyhow::Result<Vec<String>>
             "{cut_off} runs failed or reached a limit, and are in no share; `consensus batch … --retry failed,budget` continues those of a batch"
         ));
     }
-    let is_few =
-        |group: &Group| (1..TASKS_MIN).contains(&group.agreed.tasks) && group.agreed.tasks < group.agreed.of;
-    if groups.iter().any(is_few) {
+    let mut agreed = groups.iter().map(|group| &group.agreed);
+    if agreed.any(|share| share.tasks > 0 && share.tasks < TASKS_MIN.min(share.of)) {
         warnings.push(format!(
             "a group has several runs of fewer than {TASKS_MIN} tasks: its intervals are too narrow, since so few tasks say little about others"
         ));
     }
     for dir in &args.dirs {
         let of = if args.dirs.len() > 1 { format!(" of `{}`", dir.display()) } else { String::new() };
-        warnings.extend(missing_in_words(args, dir)?);
-        warnings.extend(strays(dir)?);
-        let mixed = |column: String| {
-            format!("{}, in one row{of}, since --keep-old allowed it", escape::terminal(&column))
-        };
-        warnings.extend(mixed_columns(dir)?.into_iter().map(mixed));
+        warnings.extend(describe_missing(args, dir)?);
+        warnings.extend(stray_files(dir)?);
+        for variant in mixed_variants(dir)? {
+            let variant = escape::terminal(&variant);
+            warnings.push(format!("{variant}, in one row{of}, since --keep-old allowed it"));
+        }
         for shard in status(dir)? {
             if !shard.has_ended() {
                 warnings.push(format!("incomplete: shard {}{of} is still open", shard.index));
@@ -375,10 +389,10 @@ fn cells(group: &Group) -> Vec<String> {
     let figures = [
         group.ended.all().to_string(),
         (group.ended.all() - group.ended.by_protocol()).to_string(),
-        share_in_words(&group.agreed),
-        share_in_words(&group.right),
-        share_in_words(&group.right_when_agreed),
-        share_in_words(&group.blind_right),
+        format_share(&group.agreed),
+        format_share(&group.right),
+        format_share(&group.right_when_agreed),
+        format_share(&group.blind_right),
         talk,
         format!("{:.1}", group.rounds),
         format!("{:.1}", group.calls),

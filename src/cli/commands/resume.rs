@@ -3,15 +3,15 @@
 use std::time::Instant;
 
 use crate::cli::args::ResumeArgs;
-use crate::cli::ending::Ending;
 use crate::cli::output::Output;
 use crate::cli::progress::ProgressPrinter;
-use crate::cli::runtime::block_on;
-use crate::cli::signals::{self, Leaves, RESUMABLE};
+use crate::cli::run_to_end::{RunOutputs, block_on};
+use crate::cli::signals::{self, RESUMABLE, StopMessages};
 use crate::config::FileConfig;
 use crate::engine::Engine;
 use crate::journal::Writer;
-use crate::run::{AnswerFile, ResumedRun, prepare_resume};
+use crate::run::{AnswerFile, prepare_resume};
+use protocol::Outcome;
 use protocol::core::ExitCode;
 
 /// The message if a signal or the deadline comes before anything is asked.
@@ -20,7 +20,7 @@ const UNCHANGED: &str = "before the run continued; nothing was asked, and it can
 pub(crate) fn resume(args: &ResumeArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
     let listening =
-        signals::listen(Leaves { unbegun: UNCHANGED, begun: RESUMABLE }, args.limits.deadline, output)?;
+        signals::listen(StopMessages { unbegun: UNCHANGED, begun: RESUMABLE }, args.limits.deadline, output)?;
     let file = FileConfig::load()?;
     let collector = args.ending.otlp.collector()?;
     let dir = args.folder(&file)?;
@@ -30,17 +30,16 @@ pub(crate) fn resume(args: &ResumeArgs, output: &Output) -> anyhow::Result<ExitC
             output.status(&format!("cut a torn last line of {} bytes off the journal", journal.torn_bytes));
         }
         let mut copy = AnswerFile::open(args.output.as_deref())?;
-        let ResumedRun { resumption, server, has_ended } =
-            prepare_resume(&args.request(&file), &file, &journal, &dir, output).await?;
+        let resumption = prepare_resume(&args.request(&file), &file, &journal, &dir, output).await?;
         let stop = listening.begin();
         copy.empty()?;
         let story = ProgressPrinter::new(*output);
-        let mut engine = Engine::resume(writer, &journal, resumption.counted_from(began), &story)?;
-        if has_ended {
+        let mut engine = Engine::resume(writer, &journal, resumption.count_from(began), &story)?;
+        if engine.state().outcome().is_some_and(Outcome::is_final) {
             output.status("the run has ended already; this is its result");
         }
-        let ending =
-            Ending { dir: &dir, story: &story, copy: &mut copy, args: &args.ending, collector, output };
-        ending.reach(&mut engine, server, stop).await
+        let outputs =
+            RunOutputs { dir: &dir, story: &story, copy: &mut copy, args: &args.ending, collector, output };
+        outputs.run_to_end(&mut engine, stop).await
     })?
 }

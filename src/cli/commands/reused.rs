@@ -6,22 +6,18 @@ use std::sync::Arc;
 use crate::batch::is_batch;
 use crate::cli::error::UsageError;
 use crate::cli::output::Output;
-use crate::provider::{Bank, Reused};
+use crate::provider::{Bank, ReusedReplies};
 use protocol::text::counted;
 
 /// How deep the batches of an evaluation are below its folder: within a part of it.
 const DEPTH_MAX: usize = 2;
 
 /// Reads the journals of batches: those in these folders or, for the folder of an evaluation, below them.
-///
-/// # Errors
-///
-/// Returns [`UsageError`] if there is no batch, and any error of reading its journals.
-pub(super) fn reused(folders: &[PathBuf]) -> anyhow::Result<Arc<Reused>> {
+pub(super) fn read_reused(folders: &[PathBuf]) -> anyhow::Result<Arc<ReusedReplies>> {
     let mut banks = Vec::new();
     for folder in folders {
         let mut batches = Vec::new();
-        find(folder, 0, &mut batches).map_err(|why| {
+        find_batches(folder, 0, &mut batches).map_err(|why| {
             UsageError(format!("--reuse: the folder `{}` cannot be read: {why}", folder.display()))
         })?;
         if batches.is_empty() {
@@ -35,11 +31,11 @@ pub(super) fn reused(folders: &[PathBuf]) -> anyhow::Result<Arc<Reused>> {
             }
         }
     }
-    Ok(Arc::new(Reused::new(banks)))
+    Ok(Arc::new(ReusedReplies::new(banks)))
 }
 
 /// Prints how many requests had a reply on record. None is hardly what a person meant, so it is a warning.
-pub(super) fn tell_reused(reused: &Reused, output: &Output) {
+pub(super) fn print_reuse(reused: &ReusedReplies, output: &Output) {
     match reused.counts() {
         (_, 0) => {}
         (0, all) => output.warn(&format!(
@@ -52,7 +48,7 @@ pub(super) fn tell_reused(reused: &Reused, output: &Output) {
     }
 }
 
-fn find(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
+fn find_batches(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
     if is_batch(folder) {
         found.push(folder.to_owned());
         return Ok(());
@@ -68,5 +64,8 @@ fn find(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> std::io::Resul
         }
     }
     within.sort();
-    within.iter().try_for_each(|path| find(path, depth + 1, found))
+    for path in &within {
+        find_batches(path, depth + 1, found)?;
+    }
+    Ok(())
 }

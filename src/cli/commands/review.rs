@@ -8,18 +8,18 @@ use std::time::Instant;
 use anyhow::Context as _;
 
 use crate::approval::{ApprovalWatcher, ChangeReview, ReadChange, ReviewRequest};
-use crate::cli::answer::{exit_code, tell_losses, tell_record, tell_usage};
-use crate::cli::args::{Format, OwnFormat, ReviewArgs};
+use crate::cli::answer::{exit_code, print_losses, print_record, print_usage};
+use crate::cli::args::{Format, ReviewArgs};
 use crate::cli::commands::plan;
 use crate::cli::metrics;
 use crate::cli::output::Output;
 use crate::cli::progress::ProgressPrinter;
-use crate::cli::runtime::block_on;
-use crate::cli::signals::{self, Leaves, RESUMABLE};
+use crate::cli::run_to_end::block_on;
+use crate::cli::signals::{self, RESUMABLE, StopMessages};
 use crate::config::FileConfig;
 use crate::engine::Observer;
 use crate::report::{RunResult, review_annotations, review_markdown, review_text, sarif};
-use crate::run::{Notices, Waiting};
+use crate::run::{Reporter, Spinner, named_models};
 use protocol::core::{Endpoint, ExitCode};
 use protocol::review::ApprovalSection;
 use protocol::text::escape;
@@ -39,7 +39,7 @@ pub(crate) fn review(args: &ReviewArgs, output: &Output) -> anyhow::Result<ExitC
     }
     let began = Instant::now();
     let listening =
-        signals::listen(Leaves { unbegun: UNBEGUN, begun: RESUMABLE }, args.limits.deadline, output)?;
+        signals::listen(StopMessages { unbegun: UNBEGUN, begun: RESUMABLE }, args.limits.deadline, output)?;
     let file = FileConfig::load()?;
     let request = args.request(&file);
     block_on(async {
@@ -58,7 +58,7 @@ pub(crate) fn review(args: &ReviewArgs, output: &Output) -> anyhow::Result<ExitC
         if let Some((file, path)) = &mut markdown_file {
             write(file, path, &review_markdown(section, result.outcome))?;
         }
-        print(args.format, section, &result, output)?;
+        print_review(args.format, section, &result, output)?;
         metrics::write(args.metrics.metrics_file.as_deref(), &dir, output);
         Ok(exit_code(result.outcome))
     })?
@@ -67,7 +67,7 @@ pub(crate) fn review(args: &ReviewArgs, output: &Output) -> anyhow::Result<ExitC
 /// The story of a review whose findings are its answer: they are printed once, on stdout.
 struct ReviewStory(Output);
 
-impl Notices for ReviewStory {
+impl Reporter for ReviewStory {
     fn status(&self, line: &str) {
         self.0.status(line);
     }
@@ -76,7 +76,7 @@ impl Notices for ReviewStory {
         self.0.warn(line);
     }
 
-    fn wait_for(&self, what: &str) -> Box<dyn Waiting + '_> {
+    fn wait_for(&self, what: &str) -> Box<dyn Spinner + '_> {
         self.0.wait_for(what)
     }
 }
@@ -86,28 +86,30 @@ impl ApprovalWatcher for ReviewStory {
         Box::new(ProgressPrinter::new(self.0))
     }
 
-    fn reviewed(&self, result: &RunResult, dir: &Path, endpoints: &[Endpoint]) {
-        tell_usage(&self.0, result);
-        tell_losses(&self.0, result);
-        tell_record(&self.0, result, dir, endpoints);
+    fn report_review(&self, result: &RunResult, dir: &Path, endpoints: &[Endpoint]) {
+        print_usage(&self.0, result);
+        print_losses(&self.0, result);
+        print_record(&self.0, result, dir, endpoints);
     }
 
-    fn decided(&self, _: Sequence, _: Option<Value>) -> std::io::Result<()> {
+    fn report_decision(&self, _: Sequence, _: Option<Value>) -> std::io::Result<()> {
         Ok(())
     }
 }
 
-/// Prints what a review of a change can cost.
 pub(super) fn plan_review(
     request: &ReviewRequest,
     file: &FileConfig,
     output: &Output,
 ) -> anyhow::Result<ExitCode> {
     let (setup, roleset) = ReadChange::read(request, file, output)?.setup()?;
-    plan::tell_setup(&setup, &roleset, None, (&request.servers, &request.mock, request.limits), file, output)
+    let models = named_models(&request.servers, file, &roleset);
+    let prices = plan::find_prices(&request.servers, file, &models)?;
+    let is_mock = request.mock.is_wanted || request.mock.script.is_some();
+    plan::print_plan(&setup, None, &models, prices.as_deref(), is_mock, &request.limits, output)
 }
 
-fn print(
+fn print_review(
     format: Format,
     section: &ApprovalSection,
     result: &RunResult,
@@ -115,14 +117,13 @@ fn print(
 ) -> anyhow::Result<()> {
     let outcome: OutcomeKind = result.outcome;
     match format {
-        Format::Own(OwnFormat::Markdown) => output.print(&review_markdown(section, outcome)),
-        Format::Own(OwnFormat::Sarif) => {
-            output.print(&(serde_json::to_string_pretty(&sarif(section))? + "\n"))
-        }
-        Format::Own(OwnFormat::Github) => {
+        Format::Markdown => output.print(&review_markdown(section, outcome)),
+        Format::Sarif => output.print(&(serde_json::to_string_pretty(&sarif(section))? + "\n")),
+        Format::Github => {
             output.print(&review_annotations(section, outcome))?;
             // The verdict does not depend on whether the summary can be written.
-            if let Some(path) = std::env::var_os(SUMMARY).filter(|path| !path.is_empty())
+            if let Some(path) = std::env::var_os(SUMMARY)
+                && !path.is_empty()
                 && let Err(why) = summarise(Path::new(&path), &review_markdown(section, outcome))
             {
                 output.warn(&escape::terminal(&format!("the summary of the job cannot be written: {why:#}")));
@@ -130,8 +131,7 @@ fn print(
             Ok(())
         }
         Format::Json | Format::Jsonl => output.print(&result.to_json()),
-        Format::Text
-        | Format::Own(OwnFormat::Csv | OwnFormat::Calls | OwnFormat::Html | OwnFormat::Inspect) => {
+        Format::Text | Format::Csv | Format::Calls | Format::Html | Format::Inspect => {
             output.print(&escape::terminal(&review_text(section, outcome)))
         }
     }
@@ -148,9 +148,9 @@ fn summarise(path: &Path, text: &str) -> anyhow::Result<()> {
 }
 
 fn create(path: Option<&Path>) -> anyhow::Result<Option<(File, &Path)>> {
-    let create =
-        |path: &Path| File::create(path).with_context(|| format!("cannot write `{}`", path.display()));
-    path.map(|path| Ok((create(path)?, path))).transpose()
+    let Some(path) = path else { return Ok(None) };
+    let file = File::create(path).with_context(|| format!("cannot write `{}`", path.display()))?;
+    Ok(Some((file, path)))
 }
 
 fn write(file: &mut File, path: &Path, text: &str) -> anyhow::Result<()> {

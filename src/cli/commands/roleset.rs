@@ -4,18 +4,18 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use crate::batch::{CellLabel, PickedRun};
+use crate::batch::{CellLabel, SelectedRun};
 use crate::cli::args::{Format, RolesetAction, RolesetArgs, ShowArgs};
 use crate::cli::error::UsageError;
 use crate::cli::journals;
 use crate::cli::output::Output;
 use crate::config::{
-    ConfigError, FileConfig, FoundRoleset, Packs, Roleset, RolesetAgent, RolesetSource, check_roleset,
-    copy_roleset, find_roleset, list_rolesets, load_roleset, roleset_of, write_roleset,
+    ConfigError, FileConfig, FoundRoleset, Packs, Roleset, RolesetSource, check_roleset, copy_roleset,
+    find_roleset, list_rolesets, load_roleset, roleset_of, write_roleset,
 };
 use crate::engine::RunState;
 use crate::journal::{Entry, Journal};
-use crate::report::quorum_in_words;
+use crate::report::describe_quorum;
 use crate::run::rolesets_folders;
 use protocol::core::ExitCode;
 use protocol::text::escape;
@@ -30,7 +30,7 @@ pub(crate) fn roleset(args: &RolesetArgs, output: &Output) -> anyhow::Result<Exi
     match &args.action {
         RolesetAction::List => list(&list_rolesets(&folders), output),
         RolesetAction::Show { from: Some(run), .. } => {
-            let (name, roleset, packs) = of_run(run)?;
+            let (name, roleset, packs) = read_from_run(run)?;
             show(&name, &roleset, &packs, output)
         }
         RolesetAction::Show { roleset, .. } => {
@@ -39,85 +39,87 @@ pub(crate) fn roleset(args: &RolesetArgs, output: &Output) -> anyhow::Result<Exi
             show(&found.name, &roleset, &packs, output)
         }
         RolesetAction::Copy { roleset: to, from: Some(run), .. } => {
-            let (name, roleset, packs) = of_run(run)?;
+            let (name, roleset, packs) = read_from_run(run)?;
             warn_of_check(&roleset, output);
-            let (new, folder) = place(to)?;
+            let (new, folder) = parse_target(to)?;
             let path = folder.join(format!("{}.json", new.unwrap_or(&name)));
             let text = serde_json::to_string_pretty(&roleset)? + "\n";
-            copied(&write_roleset(&roleset, text, &packs, path)?, output)
+            print_copy(&write_roleset(&roleset, text, &packs, path)?, output)
         }
         RolesetAction::Copy { roleset, to, .. } => {
-            let (name, folder) = place(to)?;
+            let (name, folder) = parse_target(to)?;
             let found = find_roleset(roleset, &folders)?;
             warn_of_check(&load_roleset(&found)?.0, output);
-            copied(&copy_roleset(&found, name, &folder)?, output)
+            print_copy(&copy_roleset(&found, name, &folder)?, output)
         }
         RolesetAction::Check { rolesets } if rolesets.is_empty() => check(&list_rolesets(&folders), output),
         RolesetAction::Check { rolesets } => {
-            let found =
-                rolesets.iter().map(|name| find_roleset(name, &folders)).collect::<Result<Vec<_>, _>>()?;
+            let mut found = Vec::new();
+            for name in rolesets {
+                found.push(find_roleset(name, &folders)?);
+            }
             check(&found, output)
         }
     }
 }
 
 fn list(all: &[FoundRoleset], output: &Output) -> anyhow::Result<ExitCode> {
-    let rows: Vec<_> = all
-        .iter()
-        .map(|found| {
-            let description = match load_roleset(found) {
-                Ok((roleset, _)) => roleset.description,
-                Err(_) => format!("not usable; `consensus roleset check {}` says why", found.name),
-            };
-            let shadows = if found.is_shadowing() { ", in place of the built-in one" } else { "" };
-            let source = format!("{}{shadows}", found.source);
-            json!({"name": found.name, "source": source, "description": description})
-        })
-        .collect();
+    let mut rows = Vec::new();
+    for found in all {
+        let name = &found.name;
+        let description = match load_roleset(found) {
+            Ok((roleset, _)) => roleset.description,
+            Err(_) => format!("not usable; `consensus roleset check {name}` says why"),
+        };
+        let shadows = if found.is_shadowing() { ", in place of the built-in one" } else { "" };
+        let source = format!("{}{shadows}", found.source);
+        if output.format == Format::Text {
+            output.line(&format!("{name:24} {description}"))?;
+            output.line(&format!("{:24} {source}", ""))?;
+        } else {
+            rows.push(json!({"name": name, "source": source, "description": description}));
+        }
+    }
     if output.format != Format::Text {
         output.json(&json!(rows))?;
-        return Ok(ExitCode::Success);
-    }
-    for row in &rows {
-        let field = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
-        output.line(&format!("{:24} {}", field("name"), field("description")))?;
-        output.line(&format!("{:24} {}", "", field("source")))?;
     }
     Ok(ExitCode::Success)
 }
 
 /// Returns the name and the roleset of a run. Several runs of a task may share one roleset.
-fn of_run(run: &str) -> anyhow::Result<(String, Roleset, Packs)> {
+fn read_from_run(run: &str) -> anyhow::Result<(String, Roleset, Packs)> {
     let args = ShowArgs::of(run);
-    let Some(folder) = args.batch() else { return roleset_in(&journals::open(&args)?.journal) };
-    let found = journals::of_batch(folder, &args)?;
-    let made_by = |run: &PickedRun| match run.journal.records.first().map(|record| &record.event) {
-        Some(Entry::Opened(opened)) => {
-            let setup = &opened.setup;
-            Some((setup.roleset.clone(), setup.agents.clone(), setup.params.clone(), setup.canonical.clone()))
-        }
-        Some(_) | None => None,
-    };
-    if found.iter().any(|other| made_by(other) != made_by(&found[0])) {
-        let line = |run: &PickedRun| {
+    let Some(folder) = args.batch() else { return read_from_journal(&journals::open(&args)?.journal) };
+    let found = journals::find_in_batch(folder, &args)?;
+    if found.iter().any(|other| !is_same_roleset(other, &found[0])) {
+        let mut lines = Vec::new();
+        for run in found.iter().take(CHOICES_MAX) {
             let CellLabel { roleset, model, arm, seed, .. } = &run.cell;
-            let named: Vec<&str> =
+            let names: Vec<&str> =
                 [roleset, model, arm].into_iter().map(String::as_str).filter(|n| !n.is_empty()).collect();
-            format!(
-                "  --from {}/{}  ({}, seed {seed})",
-                folder.display(),
-                run.journal.records[0].run,
-                named.join(" ")
-            )
-        };
-        let lines: Vec<String> = found.iter().take(CHOICES_MAX).map(line).collect();
+            let (id, names) = (&run.journal.records[0].run, names.join(" "));
+            lines.push(format!("  --from {}/{id}  ({names}, seed {seed})", folder.display()));
+        }
         let why = format!("runs of this task have several rolesets; choose one:\n{}", lines.join("\n"));
         return Err(UsageError(escape::terminal(&why)).into());
     }
-    roleset_in(&found[0].journal)
+    read_from_journal(&found[0].journal)
 }
 
-fn roleset_in(journal: &Journal) -> anyhow::Result<(String, Roleset, Packs)> {
+fn is_same_roleset(one: &SelectedRun, other: &SelectedRun) -> bool {
+    let first = [one, other].map(|run| run.journal.records.first().map(|record| &record.event));
+    if let [Some(Entry::Opened(one)), Some(Entry::Opened(other))] = first {
+        let (one, other) = (&one.setup, &other.setup);
+        return one.roleset == other.roleset
+            && one.agents == other.agents
+            && one.params == other.params
+            && one.canonical == other.canonical;
+    }
+    // A journal without a beginning has no roleset.
+    !first.iter().any(|event| matches!(event, Some(Entry::Opened(_))))
+}
+
+fn read_from_journal(journal: &Journal) -> anyhow::Result<(String, Roleset, Packs)> {
     let state = RunState::replay(&journal.records)?;
     let setup = &state.opened().setup;
     let (roleset, packs) = roleset_of(setup);
@@ -125,13 +127,13 @@ fn roleset_in(journal: &Journal) -> anyhow::Result<(String, Roleset, Packs)> {
 }
 
 /// Returns the new name of a copy, if it has one, and its folder.
-fn place(to: &str) -> anyhow::Result<(Option<&str>, PathBuf)> {
+fn parse_target(to: &str) -> anyhow::Result<(Option<&str>, PathBuf)> {
     if to.contains('/') || Path::new(to).is_dir() {
         return Ok((None, to.into()));
     }
     let name = to.strip_suffix(".json").unwrap_or(to);
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_' || c == '.';
-    if name.is_empty() || name.starts_with('.') || !name.chars().all(is_plain) {
+    let has_other = name.chars().any(|c| !c.is_ascii_alphanumeric() && !"-_.".contains(c));
+    if name.is_empty() || name.starts_with('.') || has_other {
         let why = "a new name has letters, digits, `-`, `_` and `.`; a folder has a slash at its end";
         return Err(UsageError(why.to_owned()).into());
     }
@@ -148,7 +150,7 @@ fn warn_of_check(roleset: &Roleset, output: &Output) {
     }
 }
 
-fn copied(path: &Path, output: &Output) -> anyhow::Result<ExitCode> {
+fn print_copy(path: &Path, output: &Output) -> anyhow::Result<ExitCode> {
     output.line(&path.display().to_string())?;
     let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
     let found = FoundRoleset { name: name.to_owned(), source: RolesetSource::File(path.to_owned()) };
@@ -180,13 +182,16 @@ fn check(all: &[FoundRoleset], output: &Output) -> anyhow::Result<ExitCode> {
         match check_roleset(found) {
             Ok((roleset, _)) if output.format == Format::Text => {
                 output.line(&format!("ok  {}  {}", found.name, found.source))?;
-                if let (Params::Approval(_), Ok(quorum)) =
+                if let (Params::Approval(_), Some(quorum)) =
                     (&roleset.params, Quorum::new(roleset.agents.len()))
                 {
                     // Agents without a model of their own all use the model of the run.
-                    let model = |agent: &RolesetAgent| Some(agent.model.clone().unwrap_or_default());
-                    let models: Vec<Option<String>> = roleset.agents.iter().map(model).collect();
-                    output.line(&format!("    quorum {}", quorum_in_words(quorum, &models)))?;
+                    let models: Vec<Option<String>> = roleset
+                        .agents
+                        .iter()
+                        .map(|agent| Some(agent.model.clone().unwrap_or_default()))
+                        .collect();
+                    output.line(&format!("    quorum {}", describe_quorum(quorum, &models)))?;
                 }
             }
             Ok(_) => {}

@@ -4,14 +4,13 @@ use std::time::Instant;
 
 use crate::cli::args::RunArgs;
 use crate::cli::commands::plan;
-use crate::cli::ending::Ending;
 use crate::cli::output::Output;
 use crate::cli::progress::ProgressPrinter;
-use crate::cli::runtime::block_on;
-use crate::cli::signals::{self, Leaves, RESUMABLE};
+use crate::cli::run_to_end::{RunOutputs, block_on};
+use crate::cli::signals::{self, RESUMABLE, StopMessages};
 use crate::config::FileConfig;
 use crate::engine::Engine;
-use crate::run::{AnswerFile, ReadyRun, RunId, introduce, prepare};
+use crate::run::{AnswerFile, RunId, draft, introduce};
 use protocol::core::ExitCode;
 
 /// The message if a signal or the deadline comes before anything is asked.
@@ -23,7 +22,7 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
     }
     let began = Instant::now();
     let listening =
-        signals::listen(Leaves { unbegun: UNBEGUN, begun: RESUMABLE }, args.limits.deadline, output)?;
+        signals::listen(StopMessages { unbegun: UNBEGUN, begun: RESUMABLE }, args.limits.deadline, output)?;
     let file = FileConfig::load()?;
     let id = RunId::new();
     let collector = args.ending.otlp.collector()?;
@@ -32,16 +31,18 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
     block_on(async {
         // The file is opened before a server is started, which can take minutes.
         let mut copy = AnswerFile::open(args.output.as_deref())?;
-        let ReadyRun { prepared, server, why } = prepare(&request, &file, &dir, output).await?;
+        let draft = draft(&request, &file)?;
+        let why = draft.why;
+        let prepared = draft.prepare(&request, &file, &dir, output).await?;
         let stop = listening.begin();
         copy.empty()?;
         if !output.is_brief() {
             introduce(prepared.spec(), why, id, output);
         }
         let story = ProgressPrinter::new(*output);
-        let mut engine = Engine::start(&dir, &id.to_string(), prepared.counted_from(began), &story)?;
-        let ending =
-            Ending { dir: &dir, story: &story, copy: &mut copy, args: &args.ending, collector, output };
-        ending.reach(&mut engine, server, stop).await
+        let mut engine = Engine::start(&dir, &id.to_string(), prepared.count_from(began), &story)?;
+        let outputs =
+            RunOutputs { dir: &dir, story: &story, copy: &mut copy, args: &args.ending, collector, output };
+        outputs.run_to_end(&mut engine, stop).await
     })?
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::batch::{is_batch, results};
 use crate::cli::args::{Format, RunsArgs};
 use crate::cli::output::Output;
-use crate::cli::table::{Table, age, end, short_length};
+use crate::cli::table::{Table, age, cell, end, short_length};
 use crate::config::FileConfig;
 use crate::engine::{ReplayError, RunState};
 use crate::eval::EvalPlan;
@@ -32,30 +32,32 @@ pub(crate) fn runs(args: &RunsArgs, output: &Output) -> anyhow::Result<ExitCode>
         list_batch(&dir, args.limit, output)?;
         return Ok(ExitCode::Success);
     }
-    let (ids, rows) = of_folder(&dir, args.limit);
+    let (ids, rows) = read_folder(&dir, args.limit);
     if output.format != Format::Text {
         output.json(&json!(rows))?;
     } else if rows.is_empty() {
-        tell_empty(&dir, output);
+        print_no_run(&dir, output);
     } else if std::io::stdout().is_terminal() {
         print_table(&run_table(&rows, short_length(&ids)), output)?;
     } else {
-        rows.iter().try_for_each(|row| output.line(&run_line(row)))?;
+        for row in &rows {
+            output.line(&run_line(row))?;
+        }
     }
     Ok(ExitCode::Success)
 }
 
-fn tell_empty(dir: &Path, output: &Output) {
+fn print_no_run(dir: &Path, output: &Output) {
     output.status(&format!("there is no run in `{}`", dir.display()));
 }
 
 fn print_table<const N: usize>(table: &Table<N>, output: &Output) -> anyhow::Result<()> {
     let width = usize::from(Term::stdout().size().1);
-    table.lines(width).iter().try_for_each(|line| output.line(line))
+    output.lines(table.lines(width))
 }
 
 /// Returns the ids of all runs in a folder of run folders, and a row for each of the last `limit` runs.
-fn of_folder(dir: &Path, limit: Option<usize>) -> (Vec<String>, Vec<Value>) {
+fn read_folder(dir: &Path, limit: Option<usize>) -> (Vec<String>, Vec<Value>) {
     let folders = run_folders(dir);
     let skipped = limit.map_or(0, |limit| folders.len().saturating_sub(limit));
     let rows = folders.iter().skip(skipped).map(|folder| row(folder)).collect();
@@ -93,7 +95,7 @@ fn list_batch(dir: &Path, limit: Option<usize>, output: &Output) -> anyhow::Resu
         })?;
     }
     if count == 0 {
-        tell_empty(dir, output);
+        print_no_run(dir, output);
     }
     Ok(())
 }
@@ -106,11 +108,11 @@ fn each_of_batch<F>(
     mut each: impl FnMut(F) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let (mut last, mut passed) = (VecDeque::new(), Ok(()));
-    results(dir, |told| {
+    results(dir, |row| {
         if passed.is_err() {
             return;
         }
-        let row = form(&json!(told.flat()));
+        let row = form(&json!(row.flat()));
         let Some(limit) = limit else {
             passed = each(row);
             return;
@@ -121,7 +123,10 @@ fn each_of_batch<F>(
         }
     })?;
     passed?;
-    last.into_iter().try_for_each(each)
+    for row in last {
+        each(row)?;
+    }
+    Ok(())
 }
 
 /// Returns a row as it is written in a list of JSON.
@@ -161,37 +166,37 @@ fn row(folder: &Path) -> Value {
 
 /// Returns a run as a line for scripts.
 fn run_line(row: &Value) -> String {
-    let field = |name: &str| escape::terminal(row[name].as_str().unwrap_or_default());
-    let time: String = field("started_at").chars().take(16).collect();
+    let time: String = cell(row, "started_at").chars().take(16).collect();
     let about = escape::excerpt(row["prompt"].as_str().or(row["why"].as_str()).unwrap_or_default());
-    format!("{}  {time:16}  {:12}  {:20}  {about}", field("run"), field("outcome"), field("roleset"))
+    let (run, outcome, roleset) = (cell(row, "run"), cell(row, "outcome"), cell(row, "roleset"));
+    format!("{run}  {time:16}  {outcome:12}  {roleset:20}  {about}")
 }
 
 /// Returns a run of a batch as a line for scripts.
 fn batch_line(row: &Value) -> String {
-    let field = |name: &str| escape::terminal(row[name].as_str().unwrap_or_default());
     let about = escape::excerpt(row["text"].as_str().or(row["reason"].as_str()).unwrap_or_default());
-    let (run, task, outcome, roleset) = (field("run"), field("task"), field("outcome"), field("roleset"));
+    let [run, task, outcome, roleset] = ["run", "task", "outcome", "roleset"].map(|name| cell(row, name));
     format!("{run}  {task}  {outcome:12}  {roleset:20}  {:4}  {about}", row["seed"].to_string())
 }
 
 /// Returns a table of runs for a person, the newest first.
 fn run_table(rows: &[Value], short: usize) -> Table<5> {
     let now = SystemTime::now();
-    let cells = |row: &Value| {
+    let heading = ["ID", "AGE", "OUTCOME", "QUESTION", "ANSWER"];
+    let mut table = Table { heading, rows: Vec::new(), shares: [0, 0, 0, 3, 2] };
+    for row in rows.iter().rev() {
         let started = row["started_at"].as_str().and_then(|time| humantime::parse_rfc3339(time).ok());
         let passed = started.and_then(|started| now.duration_since(started).ok());
         let question = row["prompt"].as_str().or(row["why"].as_str()).unwrap_or_default();
-        [
+        table.rows.push([
             escape::terminal(end(row["run"].as_str().unwrap_or_default(), short)),
             passed.map(age).unwrap_or_default(),
-            shown(row["outcome"].as_str()),
-            shown(Some(question)),
-            shown(row["answer"].as_str()),
-        ]
-    };
-    let heading = ["ID", "AGE", "OUTCOME", "QUESTION", "ANSWER"];
-    Table { heading, rows: rows.iter().rev().map(cells).collect(), shares: [0, 0, 0, 3, 2] }
+            one_line(row["outcome"].as_str()),
+            one_line(Some(question)),
+            one_line(row["answer"].as_str()),
+        ]);
+    }
+    table
 }
 
 /// Returns an empty table for a batch's runs.
@@ -202,26 +207,26 @@ fn batch_table() -> Table<6> {
 
 /// Returns the cells of a run of a batch in a table for a person. What no terminal is wide enough for is left out.
 fn batch_cells(row: &Value) -> [String; 6] {
-    let labels = ["roleset", "model", "arm"].map(|name| shown(row[name].as_str()));
+    let labels = ["roleset", "model", "arm"].map(|name| one_line(row[name].as_str()));
     let column: Vec<String> = labels.into_iter().filter(|name| !name.is_empty()).collect();
     let right = match row["right"].as_bool() {
         Some(true) => "right",
         Some(false) => "wrong",
         None => "",
     };
-    let mut answer = shown(row["text"].as_str().or(row["reason"].as_str()));
+    let mut answer = one_line(row["text"].as_str().or(row["reason"].as_str()));
     answer.truncate(answer.floor_char_boundary(ANSWER_BYTES_MAX));
     [
-        shown(row["task"].as_str()),
+        one_line(row["task"].as_str()),
         column.join(" "),
         row["seed"].to_string(),
-        shown(row["outcome"].as_str()),
+        one_line(row["outcome"].as_str()),
         right.to_owned(),
         answer,
     ]
 }
 
 /// Returns a text in one line, harmless to a terminal.
-fn shown(text: Option<&str>) -> String {
+fn one_line(text: Option<&str>) -> String {
     escape::terminal(&escape::one_line(text.unwrap_or_default()))
 }

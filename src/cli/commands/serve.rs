@@ -7,18 +7,18 @@ use anyhow::Context as _;
 use tokio::net::TcpListener;
 
 use super::batch::make_folder;
-use super::hosting::{Hosting, LEAVES, rolesets};
+use super::hosting::{Hosting, STOP_MESSAGES, choose_rolesets};
 use crate::batch::{Pruned, Shard, ShardOf};
-use crate::cli::args::ServeArgs;
+use crate::cli::args::{HealthArgs, ServeArgs};
 use crate::cli::error::UsageError;
 use crate::cli::output::Output;
-use crate::cli::runtime::block_on;
+use crate::cli::run_to_end::block_on;
 use crate::cli::signals;
 use crate::config::{FileConfig, Roleset};
 use crate::sandbox::{Confinement, Sandbox, system_paths};
-use crate::serve::{Guard, Pruning, ServeError, Tokens, WayIn, prune};
+use crate::serve::{Guard, Pruning, ServeError, Tokens, WayIn, ask_health, prune};
 use protocol::core::ExitCode;
-use protocol::text::{counted, grouped};
+use protocol::text::{counted, escape, grouped};
 
 /// The line about a server that wants no token. Such a server listens on a loopback address.
 const OPEN: &str = "no token is wanted, so every user of this machine can read all runs and spend on the models; --token-file FILE prevents that";
@@ -27,21 +27,28 @@ pub(crate) fn serve(args: &ServeArgs, output: &Output) -> anyhow::Result<ExitCod
     block_on(serve_all(args, output))?
 }
 
+/// Asks whether a server of this program is there, for `consensus health`.
+pub(crate) fn health(args: &HealthArgs, output: &Output) -> anyhow::Result<ExitCode> {
+    let version = block_on(ask_health(&args.address))??;
+    output.line(&escape::terminal(&format!("{}: consensus {version}", args.address)))?;
+    Ok(ExitCode::Success)
+}
+
 async fn serve_all(args: &ServeArgs, output: &Output) -> anyhow::Result<ExitCode> {
-    let listening = signals::listen(LEAVES, None, output)?;
+    let listening = signals::listen(STOP_MESSAGES, None, output)?;
     let file = FileConfig::load()?;
     let tokens = args.token_file.as_deref().map(Tokens::read).transpose()?.unwrap_or_default();
     let guard = Guard::new(args.listen, tokens, &args.allow_host)?;
     let out = &args.output;
     make_folder(out)?;
     let sandbox = Sandbox::new(args.hosting.sandbox.confinement(&file))?;
-    let rolesets = rolesets(&args.hosting, &file, sandbox.probe().await, output)?;
+    let rolesets = choose_rolesets(&args.hosting, &file, sandbox.probe().await, output)?;
     require_elsewhere(args, &file, &rolesets)?;
     if let Some(keep) = args.keep {
         remove_old(out, keep, output)?;
     }
     let shard = Shard::open(out, ShardOf::default())?;
-    let hosting = Hosting::open(&args.hosting, file, (rolesets, sandbox), (out, shard), output).await?;
+    let hosting = Hosting::open(&args.hosting, file, rolesets, sandbox, out, shard, output).await?;
     let socket = TcpListener::bind(args.listen).await;
     let socket = socket.map_err(|why| ServeError::Listen { address: args.listen, why })?;
     let stop = listening.begin();
@@ -89,8 +96,7 @@ fn require_elsewhere(
     let readable: Vec<PathBuf> = readable.collect();
     for path in [tokens, &args.output] {
         let real = path.canonicalize().with_context(|| format!("cannot find `{}`", path.display()))?;
-        let is_in = |folder: &&PathBuf| real.starts_with(folder);
-        if let Some(folder) = readable.iter().find(is_in) {
+        if let Some(folder) = readable.iter().find(|folder| real.starts_with(folder)) {
             let (path, folder) = (path.display(), folder.display());
             let why = format!(
                 "`{path}` is in `{folder}`, which the check of the roleset `{name}` may read; name another place, or start the server in another folder"

@@ -20,9 +20,9 @@ pub(crate) fn sessions(args: &SessionsArgs, output: &Output) -> anyhow::Result<E
     let folder = runs_folder(args.runs.runs_dir.as_ref(), &FileConfig::load_to_read()?);
     match &args.action {
         None | Some(SessionsAction::List) => list(&folder, output)?,
-        Some(SessionsAction::Show { name }) => show(&existing(&folder, name)?, output)?,
+        Some(SessionsAction::Show { name }) => show(&open_existing(&folder, name)?, output)?,
         Some(SessionsAction::Delete { name }) => {
-            let session = existing(&folder, name)?;
+            let session = open_existing(&folder, name)?;
             let count = session.turns().len();
             session.delete()?;
             output.status(&format!("deleted the session `{name}`; the records of its {count} runs remain"));
@@ -31,7 +31,7 @@ pub(crate) fn sessions(args: &SessionsArgs, output: &Output) -> anyhow::Result<E
     Ok(ExitCode::Success)
 }
 
-fn existing(folder: &Path, name: &str) -> anyhow::Result<Session> {
+fn open_existing(folder: &Path, name: &str) -> anyhow::Result<Session> {
     let session = Session::open(folder, name).map_err(RunError::from)?;
     if session.is_there() {
         return Ok(session);
@@ -57,17 +57,14 @@ fn list(folder: &Path, output: &Output) -> anyhow::Result<()> {
     }
     if std::io::stdout().is_terminal() {
         let width = usize::from(Term::stdout().size().1);
-        return table(&rows).lines(width).iter().try_for_each(|line| output.line(line));
+        return output.lines(table(&rows).lines(width));
     }
-    rows.iter().try_for_each(|row| {
+    for row in &rows {
         let about = row["last_question"].as_str().or(row["why"].as_str()).unwrap_or_default();
-        output.line(&format!(
-            "{}  {:4}  {}",
-            shown(&row["session"]),
-            row["runs"].to_string(),
-            escape::excerpt(about)
-        ))
-    })
+        let (name, runs) = (one_line(&row["session"]), row["runs"].to_string());
+        output.line(&format!("{name}  {runs:4}  {}", escape::excerpt(about)))?;
+    }
+    Ok(())
 }
 
 /// Returns a session as a row for programs.
@@ -90,33 +87,36 @@ fn row(folder: &Path, name: &str) -> Value {
 
 fn table(rows: &[Value]) -> Table<5> {
     let now = SystemTime::now();
-    let cells = |row: &Value| {
+    let heading = ["SESSION", "RUNS", "AGE", "LAST QUESTION", "ANSWER"];
+    let mut table = Table { heading, rows: Vec::new(), shares: [0, 0, 0, 3, 2] };
+    for row in rows {
         let used = row["used_at"].as_str().and_then(|time| humantime::parse_rfc3339(time).ok());
         let passed = used.and_then(|used| now.duration_since(used).ok());
         let question = if row["why"].is_string() { &row["why"] } else { &row["last_question"] };
-        [
-            shown(&row["session"]),
+        table.rows.push([
+            one_line(&row["session"]),
             row["runs"].to_string(),
             passed.map(age).unwrap_or_default(),
-            shown(question),
-            shown(&row["last_answer"]),
-        ]
-    };
-    let heading = ["SESSION", "RUNS", "AGE", "LAST QUESTION", "ANSWER"];
-    Table { heading, rows: rows.iter().map(cells).collect(), shares: [0, 0, 0, 3, 2] }
+            one_line(question),
+            one_line(&row["last_answer"]),
+        ]);
+    }
+    table
 }
 
 fn show(session: &Session, output: &Output) -> anyhow::Result<()> {
     let turns = session.turns();
-    match output.format {
-        Format::Text => turns.iter().try_for_each(|turn| output.line(&escape::terminal(&in_words(turn)))),
-        Format::Json | Format::Own(_) => output.json(&json!(turns)),
-        Format::Jsonl => turns.iter().try_for_each(|turn| output.line(&json!(turn).to_string())),
+    if output.format != Format::Text {
+        return output.json(&json!(turns));
     }
+    for turn in &turns {
+        output.line(&escape::terminal(&describe(turn)))?;
+    }
+    Ok(())
 }
 
 /// Returns a question with its answer, as text for a person.
-fn in_words(turn: &SessionTurn) -> String {
+fn describe(turn: &SessionTurn) -> String {
     let question = turn.prompt.trim().replace('\n', "\n> ");
     let answer =
         turn.text.as_deref().map_or_else(|| format!("({})", turn.outcome.replace('_', " ")), str::to_owned);
@@ -124,6 +124,6 @@ fn in_words(turn: &SessionTurn) -> String {
 }
 
 /// Returns a text in one line, harmless to a terminal.
-fn shown(text: &Value) -> String {
+fn one_line(text: &Value) -> String {
     escape::terminal(&escape::one_line(text.as_str().unwrap_or_default()))
 }

@@ -8,22 +8,22 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::cli::args::Format;
-use crate::cli::args::TrustArgs;
+use crate::cli::args::{Format, TrustArgs};
 use crate::cli::error::UsageError;
 use crate::cli::output::Output;
+use crate::cli::table::cell;
 use crate::config::{Claims, FileConfig, TRUST_VARIABLE, TrustStore};
 use crypto::Digest;
 use protocol::core::ExitCode;
 use protocol::text::escape;
 
 pub(crate) fn trust(args: &TrustArgs, output: &Output) -> anyhow::Result<ExitCode> {
-    let no_folder = || {
-        UsageError(format!(
+    let Some(store) = TrustStore::open() else {
+        let why = format!(
             "there is no configuration folder for a list of trusted folders: set HOME or XDG_CONFIG_HOME, or {TRUST_VARIABLE}"
-        ))
+        );
+        return Err(UsageError(why).into());
     };
-    let store = TrustStore::open().ok_or_else(no_folder)?;
     match (&args.revoke, args.list) {
         (Some(folder), _) => revoke(&store, folder, output),
         (None, true) => list(&store.folders()?, output),
@@ -31,7 +31,6 @@ pub(crate) fn trust(args: &TrustArgs, output: &Output) -> anyhow::Result<ExitCod
     }
 }
 
-/// Trusts the current folder.
 fn add(store: &TrustStore, output: &Output) -> anyhow::Result<ExitCode> {
     let Some(claims) = Claims::of_folder(Path::new("."), &FileConfig::of_user()?)? else {
         if output.format == Format::Text {
@@ -78,8 +77,8 @@ fn list(folders: &BTreeMap<PathBuf, Digest>, output: &Output) -> anyhow::Result<
         output.status("no folder is trusted");
     }
     for row in &rows {
-        let field = |name: &str| escape::terminal(row[name].as_str().unwrap_or_default());
-        output.line(&format!("{}  {:8}  {}", field("digest"), field("state"), field("folder")))?;
+        let (digest, state, folder) = (cell(row, "digest"), cell(row, "state"), cell(row, "folder"));
+        output.line(&format!("{digest}  {state:8}  {folder}"))?;
     }
     Ok(ExitCode::Success)
 }

@@ -1,6 +1,6 @@
 //! A run in a folder of its own that is derived again from its journal, and compared with its result.
 //!
-//! The input is the folder. The output is the run, or the first fault. The program, its checks and its session are not asked here.
+//! The program, its checks and its session are not asked here.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -10,21 +10,19 @@ use serde_json::Value;
 use crate::cli::error::IntegrityError;
 use crate::engine::RunState;
 use crate::files::{LARGE_BYTES_MAX, read_own};
-use crate::journal::{FILE_NAME, Journal, Record, read};
+use crate::journal::{FILE_NAME, Journal, read};
 use crate::report::{RESULT_FILE, RunResult};
 use crypto::Digest;
 
 /// A run whose journal holds together, and whose result is the one that its journal leads to.
-pub(super) struct VerifiedRun {
+pub(super) struct VerifiedResult {
     pub(super) journal: Journal,
     pub(super) state: RunState,
     pub(super) result: RunResult,
-    /// Whether there is a file with the result.
     pub(super) has_result_file: bool,
 }
 
-/// Verifies the run in a folder.
-pub(super) fn verified_run(dir: &Path) -> anyhow::Result<VerifiedRun> {
+pub(super) fn verified_run(dir: &Path) -> anyhow::Result<VerifiedResult> {
     let journal = read(&dir.join(FILE_NAME))?;
     let state = RunState::replay(&journal.records)?;
     require_output_digests(&state)?;
@@ -38,7 +36,7 @@ pub(super) fn verified_run(dir: &Path) -> anyhow::Result<VerifiedRun> {
         return Err(IntegrityError(why.to_owned()).into());
     }
     let result = RunResult::new(&state, journal.head);
-    Ok(VerifiedRun { journal, state, result, has_result_file: stored.is_some() })
+    Ok(VerifiedResult { journal, state, result, has_result_file: stored.is_some() })
 }
 
 /// Compares the digest of each output with the output, where the record holds all of it as it was printed.
@@ -69,9 +67,9 @@ fn is_result_of(stored: &str, journal: &Journal) -> bool {
     let head: Option<Digest> = value["journal_head"].as_str().and_then(|text| text.parse().ok());
     let Some(head) = head else { return false };
     // A record names the head of all records before it.
-    let before = |record: &Record| record.run_prev.unwrap_or(record.prev);
-    let mut heads = journal.records.iter().skip(1).map(before).chain([journal.head]);
-    let Some(count) = heads.position(|h| h == head).map(|index| index + 1) else { return false };
-    let earlier = RunState::replay(&journal.records[..count]);
+    let later = journal.records.iter().skip(1);
+    let mut heads = later.map(|record| record.run_prev.unwrap_or(record.prev)).chain([journal.head]);
+    let Some(index) = heads.position(|known| known == head) else { return false };
+    let earlier = RunState::replay(&journal.records[..=index]);
     earlier.is_ok_and(|state| state.outcome().is_some() && stored == RunResult::new(&state, head).to_json())
 }

@@ -7,18 +7,18 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde_json::{Value, json};
 
-use super::not_covered::NotCovered;
-use super::verified_run::{VerifiedRun, verified_run};
+use super::not_covered;
+use super::verified_run::{VerifiedResult, verified_run};
 use super::verify_batch::{verify_batch, verify_calibration};
 use crate::api::{Session, SessionSays};
 use crate::approval::{
-    CommandVerification, DecisionError, DecisionRecord, KeyFolder, Verified, VotedFor, quorum_of_votes,
+    CommandVerification, DecisionError, DecisionRecord, KeyFolder, VerifiedRecord, VotedFor, quorum_of_votes,
 };
 use crate::batch::is_batch;
 use crate::cli::args::{Format, VerifyArgs};
 use crate::cli::error::{IntegrityError, UsageError};
-use crate::cli::made_again::Repeater;
 use crate::cli::output::Output;
+use crate::cli::reexecution::Reexecutor;
 use crate::config::FileConfig;
 use crate::engine::RunState;
 use crate::eval::EvalPlan;
@@ -37,7 +37,9 @@ pub(crate) fn verify(args: &VerifyArgs, output: &Output) -> anyhow::Result<ExitC
     if let (Some(dir), None, Some(calibration)) = (named, folder, &args.calibration) {
         return verify_calibration(calibration, dir, output);
     }
-    named.map_or(Ok(()), EvalPlan::require_batch)?;
+    if let Some(path) = named {
+        EvalPlan::require_batch(path)?;
+    }
     if let Some(folder) = folder {
         return verify_batch(args, folder, output);
     }
@@ -53,7 +55,7 @@ pub(crate) fn verify(args: &VerifyArgs, output: &Output) -> anyhow::Result<ExitC
 }
 
 /// Reads the public keys. A roster that exists but cannot be read counts as a damaged record.
-fn roster(keys: &Path) -> anyhow::Result<KeyFolder> {
+fn open_roster(keys: &Path) -> anyhow::Result<KeyFolder> {
     let why = match KeyFolder::open(keys) {
         Ok(roster) => return Ok(roster),
         Err(why) => why,
@@ -85,14 +87,14 @@ fn verify_record(file: &Path, keys: Option<&Path>, output: &Output) -> anyhow::R
                    depends on whose keys you trust";
         return Err(UsageError(why.to_owned()).into());
     };
-    let roster = roster(keys)?;
+    let roster = open_roster(keys)?;
     let bytes = read(file, LARGE_BYTES_MAX).with_context(|| format!("cannot read `{}`", file.display()))?;
     let text = String::from_utf8(bytes).map_err(|_| {
         IntegrityError(format!("`{}` is not a record, since it is not UTF-8", file.display()))
     })?;
     let verified = DecisionRecord::read(&text)?.verify(roster.roster())?;
     if output.format == Format::Text {
-        tell_decision(&verified, &roster, output)?;
+        print_decision(&verified, &roster, output)?;
     } else {
         output.json(&json!({"verified": true, "decision": verified}))?;
     }
@@ -100,8 +102,8 @@ fn verify_record(file: &Path, keys: Option<&Path>, output: &Output) -> anyhow::R
 }
 
 /// Prints what a record proves.
-fn tell_decision(verified: &Verified, roster: &KeyFolder, output: &Output) -> anyhow::Result<()> {
-    let Verified {
+fn print_decision(verified: &VerifiedRecord, roster: &KeyFolder, output: &Output) -> anyhow::Result<()> {
+    let VerifiedRecord {
         sequence,
         approved,
         change,
@@ -134,14 +136,14 @@ fn tell_decision(verified: &Verified, roster: &KeyFolder, output: &Output) -> an
     let names: Vec<&str> = signed_by.iter().map(String::as_str).collect();
     output.line(&escape::terminal(&format!("  signed by    {} (quorum {quorum})", names.join(", "))))?;
     for VotedFor { reviewer, model, opinion, .. } in votes {
-        let said = match opinion {
+        let vote = match opinion {
             Opinion::Approve { confidence, .. } => format!("approves, {} % sure", confidence / 100),
             Opinion::Reject { reason, severity } => {
                 format!("rejects ({severity}): {}", escape::excerpt(reason))
             }
             Opinion::Abstain { reason } => format!("abstains: {}", escape::excerpt(reason)),
         };
-        output.line(&escape::terminal(&format!("  vote         {reviewer} ({model}) {said}")))?;
+        output.line(&escape::terminal(&format!("  vote         {reviewer} ({model}) {vote}")))?;
     }
     for reviewer in silent {
         output.line(&escape::terminal(&format!("  no vote      {reviewer}")))?;
@@ -157,15 +159,16 @@ fn tell_decision(verified: &Verified, roster: &KeyFolder, output: &Output) -> an
 fn verify_run(args: &VerifyArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let file = FileConfig::load_to_read()?;
     let dir = args.which.folder(&file)?;
-    let VerifiedRun { journal, state, result, has_result_file } = verified_run(&dir)?;
+    let VerifiedResult { journal, state, result, has_result_file } = verified_run(&dir)?;
     let has_ended = state.outcome().is_some();
     let is_calibrated = state.opened().calibration.is_some();
-    let not_covered = NotCovered { is_batch: false, is_calibrated };
-    let session = session(&state, &journal, &dir)?;
-    let again = Repeater::new(args, &file).run(&state, &dir)?;
-    let count = |wanted: fn(&Entry) -> bool| journal.records.iter().filter(|r| wanted(&r.event)).count();
-    let asked = count(|e| matches!(e, Entry::Asked(_)));
-    let replied = count(|e| matches!(e, Entry::Replied(_)));
+    let session = compare_session(&state, &journal, &dir)?;
+    let again = Reexecutor::new(args, &file).run(&state, &dir)?;
+    let (mut asked, mut replied) = (0_usize, 0_usize);
+    for record in &journal.records {
+        asked += usize::from(matches!(record.event, Entry::Asked(_)));
+        replied += usize::from(matches!(record.event, Entry::Replied(_)));
+    }
     if output.format != Format::Text {
         let totals = state.totals();
         output.json(&json!({
@@ -186,7 +189,7 @@ fn verify_run(args: &VerifyArgs, output: &Output) -> anyhow::Result<ExitCode> {
             "programs": again.programs,
             "programs_run_again": again.programs_again,
             "journal_head": journal.head,
-            "not_covered": not_covered.names(),
+            "not_covered": not_covered::names(false, is_calibrated),
         }))?;
         return Ok(ExitCode::Success);
     }
@@ -199,19 +202,19 @@ fn verify_run(args: &VerifyArgs, output: &Output) -> anyhow::Result<ExitCode> {
         None => "they do not determine an outcome; the recorded stop reason cannot be checked",
     };
     output.line(&format!("  replies      {replied}; {leads}"))?;
-    tell_details(output, &state, &journal, &dir)?;
-    again.lines().iter().try_for_each(|line| output.line(line))?;
+    print_details(output, &state, &journal, &dir)?;
+    output.lines(again.lines())?;
     let file = if has_result_file { "matches" } else { "is missing" };
     output.line(&format!("  result.json  {file}"))?;
     if let Some((name, says)) = session {
-        output.line(&format!("  session      {name}: {}", in_words(says)))?;
+        output.line(&format!("  session      {name}: {}", describe_session(says)))?;
     }
-    not_covered.lines().iter().try_for_each(|line| output.line(line))?;
+    output.lines(not_covered::lines(false, is_calibrated))?;
     Ok(ExitCode::Success)
 }
 
 /// Prints a run's usage and its losses, and the digest of its text.
-fn tell_details(output: &Output, state: &RunState, journal: &Journal, dir: &Path) -> anyhow::Result<()> {
+fn print_details(output: &Output, state: &RunState, journal: &Journal, dir: &Path) -> anyhow::Result<()> {
     let totals = state.totals();
     output.line(&format!(
         "  budget       {} + {} tokens, every call within its limits",
@@ -242,7 +245,7 @@ fn tell_details(output: &Output, state: &RunState, journal: &Journal, dir: &Path
     Ok(())
 }
 
-fn in_words(says: SessionSays) -> &'static str {
+fn describe_session(says: SessionSays) -> &'static str {
     match says {
         SessionSays::NoFile => "its file is missing, and was not compared",
         SessionSays::NoTable => {
@@ -259,29 +262,25 @@ fn in_words(says: SessionSays) -> &'static str {
 }
 
 /// Compares the run with its session, if it belongs to one. Returns the session's name, and how far it confirms the run.
-fn session(state: &RunState, journal: &Journal, dir: &Path) -> anyhow::Result<Option<(String, SessionSays)>> {
+fn compare_session(
+    state: &RunState,
+    journal: &Journal,
+    dir: &Path,
+) -> anyhow::Result<Option<(String, SessionSays)>> {
     let Some(place) = &state.opened().session else { return Ok(None) };
-    let ends: Vec<&Outcome> = journal
-        .records
-        .iter()
-        .filter_map(|record| match &record.event {
-            Entry::Stopped { outcome } => Some(outcome),
-            Entry::Opened(_)
-            | Entry::Asked(_)
-            | Entry::Replied(_)
-            | Entry::Found(_)
-            | Entry::Executed(_)
-            | Entry::LeftOut(_)
-            | Entry::Resumed { .. } => None,
-        })
-        .collect();
+    let mut ends = Vec::new();
+    for record in &journal.records {
+        if let Entry::Stopped { outcome } = &record.event {
+            ends.push(outcome);
+        }
+    }
     let has_ended = state.outcome().is_some();
     let runs = folder_of_runs(dir);
     let says = match Session::open(&runs, &place.name) {
         Ok(session) => {
             let name = format!("{}.jsonl", place.name);
             require_each_once(&runs.join(SESSIONS_FOLDER).join(name))?;
-            session.says_of(state.run(), state.opened(), &ends, has_ended)
+            session.compare_with_record(state.run(), state.opened(), &ends, has_ended)
         }
         Err(SessionError::Forgotten(_)) => Ok(SessionSays::NoFile),
         Err(why) => Err(why),

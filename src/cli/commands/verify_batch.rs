@@ -7,14 +7,14 @@ use std::path::Path;
 use serde_json::json;
 
 use super::calibrate::calibrated_again;
-use super::not_covered::NotCovered;
+use super::not_covered;
 use super::verified_run::require_output_digests;
-use crate::batch::{VerifiedBatch, removed_in_words, verify_with_gaps, without_results};
+use crate::batch::{VerifiedBatch, describe_removals, verify_with_gaps, without_results};
 use crate::calibration::{Calibration, CalibrationError};
 use crate::cli::args::{Format, VerifyArgs};
 use crate::cli::error::{IntegrityError, UsageError};
-use crate::cli::made_again::{Counts, Repeater};
 use crate::cli::output::Output;
+use crate::cli::reexecution::{ExecutionCounts, Reexecutor};
 use crate::config::FileConfig;
 use crate::eval::EvalPlan;
 use crate::files::{LARGE_BYTES_MAX, is_damage, read_own};
@@ -33,26 +33,28 @@ enum NamedPlan {
     Same,
 }
 
-/// Verifies every run of a batch.
 pub(super) fn verify_batch(args: &VerifyArgs, folder: &Path, output: &Output) -> anyhow::Result<ExitCode> {
     let file = FileConfig::load_to_read()?;
-    let (mut again, mut repeater) = (Counts::default(), Repeater::new(args, &file));
+    let (mut again, mut reexecutor) = (ExecutionCounts::default(), Reexecutor::new(args, &file));
     let gaps = if args.with_gaps { GapRule::Any } else { GapRule::OfServer };
     let verified = verify_with_gaps(folder, gaps, &mut |state| {
         require_output_digests(state).map_err(|why| why.to_string())?;
         let is_final = state.outcome().is_some_and(Outcome::is_final);
         // The tables of redacted runs stay where the batch was run.
         if is_final && !state.opened().redacted {
-            again.add(repeater.run(state, folder).map_err(|why| why.to_string())?);
+            again.add(reexecutor.run(state, folder).map_err(|why| why.to_string())?);
         }
         Ok(())
     })?;
     if verified.without_result > 0 {
         return Err(IntegrityError(without_results(verified.without_result)).into());
     }
-    let plan = named_plan(folder, &verified)?;
-    let calibration = args.calibration.as_deref().map(|file| same_calibration(file, folder)).transpose()?;
-    let not_covered = NotCovered { is_batch: true, is_calibrated: verified.calibrated > 0 };
+    let plan = compare_plan(folder, &verified)?;
+    let calibration = match &args.calibration {
+        Some(file) => Some(require_same_calibration(file, folder)?),
+        None => None,
+    };
+    let is_calibrated = verified.calibrated > 0;
     if output.format != Format::Text {
         output.json(&json!({
             "verified": true,
@@ -63,51 +65,52 @@ pub(super) fn verify_batch(args: &VerifyArgs, folder: &Path, output: &Output) ->
             "checks_run_again": again.checks_again,
             "programs": again.programs,
             "programs_run_again": again.programs_again,
-            "not_covered": not_covered.names(),
+            "not_covered": not_covered::names(true, is_calibrated),
         }))?;
         return Ok(ExitCode::Success);
     }
     output.line(&format!("verified: all {} results match their journals", verified.ended))?;
-    lines(&verified, plan).iter().try_for_each(|line| output.line(line))?;
-    again.lines().iter().try_for_each(|line| output.line(line))?;
+    output.lines(describe_gaps(&verified, plan))?;
+    output.lines(again.lines())?;
     if let Some(sha256) = calibration {
-        output.line(&of_calibration(sha256))?;
+        output.line(&describe_calibration(sha256))?;
     }
-    not_covered.lines().iter().try_for_each(|line| output.line(line))?;
+    output.lines(not_covered::lines(true, is_calibrated))?;
     Ok(ExitCode::Success)
 }
 
 /// Verifies a calibration that was made of the runs of an evaluation, and these runs.
 pub(super) fn verify_calibration(file: &Path, dir: &Path, output: &Output) -> anyhow::Result<ExitCode> {
-    let sha256 = same_calibration(file, dir)?;
-    let not_covered = NotCovered { is_batch: true, is_calibrated: false };
+    let sha256 = require_same_calibration(file, dir)?;
     if output.format != Format::Text {
-        output.json(&json!({"verified": true, "calibration": sha256, "not_covered": not_covered.names()}))?;
+        output.json(
+            &json!({"verified": true, "calibration": sha256, "not_covered": not_covered::names(true, false)}),
+        )?;
         return Ok(ExitCode::Success);
     }
     output.line("verified: all results of the arms match their journals")?;
-    output.line(&of_calibration(sha256))?;
-    not_covered.lines().iter().try_for_each(|line| output.line(line))?;
+    output.line(&describe_calibration(sha256))?;
+    output.lines(not_covered::lines(true, false))?;
     Ok(ExitCode::Success)
 }
 
-fn of_calibration(sha256: Digest) -> String {
+fn describe_calibration(sha256: Digest) -> String {
     format!("  calibration  sha256 {sha256}, which these runs make again")
 }
 
 /// Returns the lines about the runs of a batch that are not in its results, and about its plan.
-fn lines(verified: &VerifiedBatch, plan: NamedPlan) -> Vec<String> {
+fn describe_gaps(verified: &VerifiedBatch, plan: NamedPlan) -> Vec<String> {
     let mut lines = Vec::new();
-    if verified.untold > 0 {
-        let untold = verified.untold;
+    if verified.unlisted > 0 {
         lines.push(format!(
-            "  {untold} more ended, and the process that made them has yet to add their results"
+            "  {} more ended, and the process that made them has yet to add their results",
+            verified.unlisted
         ));
     }
     if verified.open > 0 {
         lines.push(format!("  {} more under way or cut off", verified.open));
     }
-    if let Some(words) = removed_in_words(verified.removed) {
+    if let Some(words) = describe_removals(verified.removed) {
         lines.push(format!("  {words}"));
     }
     if verified.absent_shards > 0 {
@@ -124,7 +127,6 @@ fn lines(verified: &VerifiedBatch, plan: NamedPlan) -> Vec<String> {
 }
 
 impl NamedPlan {
-    /// Returns the name for programs.
     fn name(self) -> Option<&'static str> {
         match self {
             Self::NoName => None,
@@ -135,7 +137,7 @@ impl NamedPlan {
 }
 
 /// Compares the plan of an evaluation with the plans that the runs of its batch name.
-fn named_plan(folder: &Path, verified: &VerifiedBatch) -> anyhow::Result<NamedPlan> {
+fn compare_plan(folder: &Path, verified: &VerifiedBatch) -> anyhow::Result<NamedPlan> {
     if verified.plans.is_empty() {
         return Ok(NamedPlan::NoName);
     }
@@ -146,19 +148,19 @@ fn named_plan(folder: &Path, verified: &VerifiedBatch) -> anyhow::Result<NamedPl
 }
 
 /// Makes a calibration again of the runs in `dir`, and compares the two. Returns the SHA-256 of the file.
-fn same_calibration(file: &Path, dir: &Path) -> anyhow::Result<Digest> {
-    let shown = file.display();
-    let damaged =
-        |why: &str| IntegrityError(format!("`{shown}` is not the calibration of these runs: {why}"));
+fn require_same_calibration(file: &Path, dir: &Path) -> anyhow::Result<Digest> {
     let bytes = match read_own(file, LARGE_BYTES_MAX) {
         Ok(bytes) => bytes,
-        Err(why) if is_damage(&why) => return Err(damaged(&why.to_string()).into()),
-        Err(why) => return Err(UsageError(format!("the calibration `{shown}` cannot be read: {why}")).into()),
+        Err(why) if is_damage(&why) => return Err(other_calibration(file, &why.to_string()).into()),
+        Err(why) => {
+            let why = format!("the calibration `{}` cannot be read: {why}", file.display());
+            return Err(UsageError(why).into());
+        }
     };
     let known = match Calibration::parse(&String::from_utf8_lossy(&bytes)) {
         Ok(known) => known,
         Err(why @ CalibrationError::OtherBuild(_)) => return Err(why.into()),
-        Err(why) => return Err(damaged(&why.to_string()).into()),
+        Err(why) => return Err(other_calibration(file, &why.to_string()).into()),
     };
     let again =
         calibrated_again(dir, &known).map_err(|why| match why.downcast_ref::<CalibrationError>() {
@@ -168,11 +170,15 @@ fn same_calibration(file: &Path, dir: &Path) -> anyhow::Result<Digest> {
                 | CalibrationError::TooFew { .. }
                 | CalibrationError::Mixed(_)
                 | CalibrationError::Withheld,
-            ) => damaged(&why.to_string()).into(),
+            ) => other_calibration(file, &why.to_string()).into(),
             Some(_) | None => why,
         })?;
     match known.difference(&again) {
-        Some(part) => Err(damaged(&format!("its `{part}` is not what they give")).into()),
+        Some(part) => Err(other_calibration(file, &format!("its `{part}` is not what they give")).into()),
         None => Ok(Digest::new(&bytes)),
     }
+}
+
+fn other_calibration(file: &Path, why: &str) -> IntegrityError {
+    IntegrityError(format!("`{}` is not the calibration of these runs: {why}", file.display()))
 }

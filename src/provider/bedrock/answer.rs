@@ -5,21 +5,21 @@ use serde_json::value::RawValue;
 
 use crate::provider::completion::Completion;
 use crate::provider::ending::finish;
-use crate::provider::receipt::Parts;
+use crate::provider::receipt::ReceiptParts;
 use crate::provider::secret::{Cleaner, Secrets};
 use protocol::text::escape;
 use protocol::{Ask, Finish, Reply};
 
 /// A reply that is still being received.
 #[derive(Default)]
-pub(super) struct Collected {
+pub(super) struct ConverseReply {
     text: String,
     reasoning: String,
     /// The input of the tool that stands for a form.
     input: String,
     stop: Option<String>,
-    usage: Option<Usage>,
-    receipt: Parts,
+    usage: Option<ConverseUsage>,
+    receipt: ReceiptParts,
     /// The number of parts with content, about one for each token.
     pub(super) parts: u64,
 }
@@ -29,26 +29,28 @@ pub(super) struct Collected {
 #[serde(rename_all = "camelCase")]
 struct Whole<'a> {
     #[serde(borrow)]
-    output: Output<'a>,
+    output: ConverseOutput<'a>,
     stop_reason: String,
-    usage: Option<Usage>,
+    usage: Option<ConverseUsage>,
 }
 
 #[derive(Deserialize)]
-struct Output<'a> {
+#[serde(expecting = "struct Output")]
+struct ConverseOutput<'a> {
     #[serde(borrow)]
-    message: Message<'a>,
+    message: ConverseMessage<'a>,
 }
 
 #[derive(Deserialize)]
-struct Message<'a> {
+#[serde(expecting = "struct Message")]
+struct ConverseMessage<'a> {
     #[serde(borrow)]
-    content: Vec<Block<'a>>,
+    content: Vec<ContentBlock<'a>>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Block<'a> {
+#[serde(default, rename_all = "camelCase", expecting = "struct Block")]
+struct ContentBlock<'a> {
     text: Option<String>,
     #[serde(borrow)]
     tool_use: Option<ToolUse<'a>>,
@@ -74,11 +76,11 @@ struct ReasoningText {
 
 /// The content of one event in a stream. The kind of the event is in its head.
 #[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Event {
+#[serde(default, rename_all = "camelCase", expecting = "struct Event")]
+struct StreamEvent {
     delta: Delta,
     stop_reason: Option<String>,
-    usage: Option<Usage>,
+    usage: Option<ConverseUsage>,
 }
 
 #[derive(Default, Deserialize)]
@@ -102,8 +104,8 @@ struct ReasoningDelta {
 }
 
 #[derive(Clone, Copy, Default, Deserialize)]
-#[serde(default)]
-struct Usage {
+#[serde(default, expecting = "struct Usage")]
+struct ConverseUsage {
     /// The prompt's tokens, without those read from a cache or written to one.
     #[serde(rename = "inputTokens")]
     input: u64,
@@ -115,14 +117,14 @@ struct Usage {
     written: u64,
 }
 
-impl Collected {
+impl ConverseReply {
     /// Begins a reply with the receipt from its head.
-    pub(super) fn new(receipt: Parts) -> Self {
+    pub(super) fn new(receipt: ReceiptParts) -> Self {
         Self { receipt, ..Self::default() }
     }
 
     /// Reads the answer of Converse. Keys are removed from the excerpt of an unusable one.
-    pub(super) fn whole(json: &str, receipt: Parts, secrets: &Secrets) -> Result<Self, String> {
+    pub(super) fn read_whole(json: &str, receipt: ReceiptParts, secrets: &Secrets) -> Result<Self, String> {
         let whole: Whole<'_> = serde_json::from_str(json).map_err(|e| {
             let excerpt = escape::excerpt(&secrets.in_message(json));
             format!("it is not a Converse answer ({e}): `{excerpt}`")
@@ -140,15 +142,15 @@ impl Collected {
 
     /// Adds an event of `ConverseStream`.
     pub(super) fn add(&mut self, payload: &[u8], secrets: &Secrets) -> Result<(), String> {
-        let event: Event = serde_json::from_slice(payload).map_err(|e| {
+        let event: StreamEvent = serde_json::from_slice(payload).map_err(|e| {
             let payload = String::from_utf8_lossy(payload);
             let excerpt = escape::excerpt(&secrets.in_message(&payload));
             format!("one of its events cannot be read ({e}): `{excerpt}`")
         })?;
         let Delta { text, tool_use, reasoning_content } = event.delta;
         let (input, reasoning) = (tool_use.map(|t| t.input), reasoning_content.map(|r| r.text));
-        let said = [(&mut self.text, text), (&mut self.input, input), (&mut self.reasoning, reasoning)];
-        for (place, part) in said {
+        let parts = [(&mut self.text, text), (&mut self.input, input), (&mut self.reasoning, reasoning)];
+        for (place, part) in parts {
             let part = part.unwrap_or_default();
             self.parts += u64::from(!part.is_empty());
             place.push_str(&part);
@@ -159,7 +161,7 @@ impl Collected {
     }
 
     /// Returns the text for people who watch, without keys. Before there is any text, it returns the reasoning.
-    pub(super) fn shown(&self, secrets: &Secrets) -> String {
+    pub(super) fn visible_text(&self, secrets: &Secrets) -> String {
         let text = if self.text.is_empty() { &self.reasoning } else { &self.text };
         secrets.in_reply(text).into_owned()
     }
@@ -198,8 +200,9 @@ impl Collected {
         // A key may have come in pieces, so only the whole text shows it.
         let mut cleaner = Cleaner::new(secrets);
         let text = cleaner.text(text);
-        let reasoning = Some(cleaner.text(self.reasoning)).filter(|reasoning| !reasoning.is_empty());
-        let receipt = self.receipt.receipt(&mut cleaner);
+        let reasoning = cleaner.text(self.reasoning);
+        let reasoning = if reasoning.is_empty() { None } else { Some(reasoning) };
+        let receipt = self.receipt.into_receipt(&mut cleaner);
         let reply = Reply { text, reasoning, finish, yes: None, model: None };
         Ok(Completion { reply, usage, structured: None, attempts: 1, receipt, key_removed: cleaner.removed })
     }

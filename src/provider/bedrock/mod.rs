@@ -13,16 +13,16 @@ mod wire;
 use std::cell::Cell;
 use std::sync::Arc;
 
-use answer::Collected;
+use answer::ConverseReply;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{Response, Url};
 use sign::SigV4Signer;
 
 use super::completion::{Completion, OnProgress, Quitting};
-use super::http::{Http, bearer};
+use super::http::{Http, bearer, unusable_url};
 use super::load::{Admission, Home, Permit};
-use super::receipt::Parts;
+use super::receipt::ReceiptParts;
 use super::retry::RetryPolicy;
 use super::{Flow, ProviderError};
 use protocol::core::{BedrockEndpoint, Structured};
@@ -80,7 +80,7 @@ impl BedrockConnection {
         let model = utf8_percent_encode(&endpoint.model, SEGMENT);
         let action = if endpoint.stream { "converse-stream" } else { "converse" };
         let url = Url::parse(&format!("{}/model/{model}/{action}", endpoint.base_url))
-            .map_err(|e| ProviderError::Setup(format!("cannot use base URL `{}`: {e}", endpoint.base_url)))?;
+            .map_err(|why| unusable_url(&endpoint.base_url, &why))?;
         let admission = Admission::new([&endpoint.base_url].into_iter(), flow, endpoint.calls_at_once);
         Ok(Self { http, endpoint, signer, url, admission })
     }
@@ -107,29 +107,34 @@ impl BedrockConnection {
             // Each attempt has its own signature, because a signature expires within minutes.
             let signed = signer.sign(&self.url, &body).await;
             // A service may repeat the credentials that it refuses.
-            self.http.hide(signer.seen());
+            self.http.hide(signer.take_found());
             request = request.headers(signed?);
         }
         let read = async |response| {
-            permit.filter(|_| self.endpoint.stream).into_iter().for_each(Permit::answered);
+            if let Some(permit) = permit
+                && self.endpoint.stream
+            {
+                permit.mark_answered();
+            }
             self.collect(response, progress).await
         };
         let collected = self.http.exchange(request.body(body), self.endpoint.stream, requests, read).await?;
-        collected.into_answer(ask, &self.http.secrets()).map_err(|why| self.http.damaged(why))
+        collected.into_answer(ask, &self.http.secrets()).map_err(|why| self.http.damaged_answer(why))
     }
 
     async fn collect(
         &self,
         response: Response,
         progress: OnProgress<'_>,
-    ) -> Result<Collected, ProviderError> {
+    ) -> Result<ConverseReply, ProviderError> {
         let kind = response.headers().get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
         if kind.starts_with(EVENT_STREAM) {
             return stream::collect(&self.http, response, progress).await;
         }
-        let receipt = Parts::new(&response, stream::REQUEST_ID);
+        let receipt = ReceiptParts::new(&response, stream::REQUEST_ID);
         let body = self.http.body(response).await?;
-        Collected::whole(&body, receipt, &self.http.secrets()).map_err(|why| self.http.bad(why))
+        ConverseReply::read_whole(&body, receipt, &self.http.secrets())
+            .map_err(|why| self.http.bad_answer(why))
     }
 }
 
@@ -164,24 +169,33 @@ impl Bedrock {
                 ReplyShape::Free => None,
                 ReplyShape::Json { .. } => Some(self.structured.get()),
             };
-            let once = || async {
-                let client = &self.client;
-                let send = async |permit: Option<&Permit<'_>>| {
-                    client.converse(ask, structured, progress, &requests, permit).await
-                };
-                let done = self.home.send(client.admission(), self.retry.quit(), send).await;
-                done.unwrap_or_else(|| Err(client.given_up()))
-            };
-            match self.retry.run(once, progress).await {
+            let attempt = self.retry.run(|| self.send_once(ask, structured, progress, &requests), progress);
+            match attempt.await {
                 Ok(answer) => return Ok(Completion { structured, attempts: requests.get(), ..answer }),
-                Err(error) if self.gives_way(&error, structured) => {}
+                Err(error) if self.weaken(&error, structured) => {}
                 Err(error) => return Err(error),
             }
         }
     }
 
+    /// Sends one form of the request once its turn has come.
+    async fn send_once(
+        &self,
+        ask: &Ask,
+        structured: Option<Structured>,
+        progress: OnProgress<'_>,
+        requests: &Cell<u32>,
+    ) -> Result<Completion, ProviderError> {
+        let client = &self.client;
+        let send = async |permit: Option<&Permit<'_>>| {
+            client.converse(ask, structured, progress, requests, permit).await
+        };
+        let done = self.home.send(client.admission(), self.retry.quit(), send).await;
+        done.unwrap_or_else(|| Err(client.given_up()))
+    }
+
     /// Weakens the structured output if the model refused it. Returns false if there is no weaker form.
-    fn gives_way(&self, error: &ProviderError, structured: Option<Structured>) -> bool {
+    fn weaken(&self, error: &ProviderError, structured: Option<Structured>) -> bool {
         let ProviderError::Status { status: 400, message, .. } = error else { return false };
         let weaker = match structured {
             Some(Structured::JsonSchema) => Structured::JsonObject,

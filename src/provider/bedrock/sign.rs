@@ -34,43 +34,43 @@ const CREDENTIALS_MAX: Duration = Duration::from_mins(1);
 #[derive(Debug)]
 pub(super) struct SigV4Signer {
     signer: reqsign_core::Signer<Credential>,
-    seen: Seen,
+    found: FoundCredentials,
 }
 
 /// Credentials that were found, and that the caller has not collected yet.
 #[derive(Clone, Default)]
-struct Seen(Arc<Mutex<Vec<String>>>);
+struct FoundCredentials(Arc<Mutex<Vec<String>>>);
 
-impl Seen {
+impl FoundCredentials {
     fn words(&self) -> MutexGuard<'_, Vec<String>> {
         // The list is whole even if the last holder of the lock panicked.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl std::fmt::Debug for Seen {
+impl std::fmt::Debug for FoundCredentials {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Seen").finish_non_exhaustive()
+        f.debug_struct("FoundCredentials").finish_non_exhaustive()
     }
 }
 
 /// A credential provider that searches as AWS tools do, and remembers the credentials that it finds.
 #[derive(Debug)]
-struct Remembering {
+struct RecordingCredentials {
     credentials: DefaultCredentialProvider,
-    seen: Seen,
+    found: FoundCredentials,
 }
 
-impl ProvideCredential for Remembering {
+impl ProvideCredential for RecordingCredentials {
     type Credential = Credential;
 
     async fn provide_credential(&self, context: &Context) -> Result<Option<Credential>> {
-        let found = self.credentials.provide_credential(context).await?;
-        if let Some(Credential { access_key_id, secret_access_key, session_token, .. }) = &found {
+        let credential = self.credentials.provide_credential(context).await?;
+        if let Some(Credential { access_key_id, secret_access_key, session_token, .. }) = &credential {
             let words = [Some(access_key_id), Some(secret_access_key), session_token.as_ref()];
-            self.seen.words().extend(words.into_iter().flatten().cloned());
+            self.found.words().extend(words.into_iter().flatten().cloned());
         }
-        Ok(found)
+        Ok(credential)
     }
 }
 
@@ -93,19 +93,18 @@ impl SigV4Signer {
             None => credentials,
         };
         let signer = RequestSigner::new("bedrock", region);
-        let seen = Seen::default();
-        let credentials = Remembering { credentials: credentials.build(), seen: seen.clone() };
-        Self { signer: reqsign_core::Signer::new(context, credentials, signer), seen }
+        let found = FoundCredentials::default();
+        let credentials = RecordingCredentials { credentials: credentials.build(), found: found.clone() };
+        Self { signer: reqsign_core::Signer::new(context, credentials, signer), found }
     }
 
     /// Returns the credentials that were found since the last call.
-    pub(super) fn seen(&self) -> Vec<String> {
-        std::mem::take(&mut *self.seen.words())
+    pub(super) fn take_found(&self) -> Vec<String> {
+        std::mem::take(&mut *self.found.words())
     }
 
     /// Returns the headers that sign a POST of `body`.
     pub(super) async fn sign(&self, url: &Url, body: &[u8]) -> std::result::Result<HeaderMap, ProviderError> {
-        let setup = |why: String| ProviderError::Setup(format!("the request cannot be signed: {why}"));
         // S3 signs a path as it is sent, and the library does the same. All other services sign the path encoded once
         // more.
         let mut encoded = url.clone();
@@ -114,10 +113,11 @@ impl SigV4Signer {
             .header(CONTENT_TYPE, JSON)
             .header("x-amz-content-sha256", Digest::new(body).to_string())
             .body(())
-            .map_err(|e| setup(e.to_string()))?;
+            .map_err(|why| cannot_sign(&why))?;
         let (mut parts, ()) = request.into_parts();
         let signed = tokio::time::timeout(CREDENTIALS_MAX, self.signer.sign(&mut parts, None)).await;
-        let signed = signed.map_err(|_| setup(format!("no AWS credentials within {CREDENTIALS_MAX:?}")))?;
+        let signed = signed
+            .map_err(|_| cannot_sign(&format_args!("no AWS credentials within {CREDENTIALS_MAX:?}")))?;
         signed.map_err(|e| {
             ProviderError::Setup(format!(
                 "no usable AWS credentials: {e}; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE or AWS_BEARER_TOKEN_BEDROCK"
@@ -130,6 +130,10 @@ impl SigV4Signer {
         headers.iter_mut().for_each(|(_, value): (_, &mut HeaderValue)| value.set_sensitive(true));
         Ok(headers)
     }
+}
+
+fn cannot_sign(why: &dyn std::fmt::Display) -> ProviderError {
+    ProviderError::Setup(format!("the request cannot be signed: {why}"))
 }
 
 /// The sources of credentials: files, services and commands, as AWS's own configuration names them.

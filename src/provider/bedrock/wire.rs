@@ -1,6 +1,7 @@
 //! The JSON of a Converse request, in the interface of 2023-09-30.
 
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use protocol::core::Structured;
 use protocol::text::schema::SchemaText;
@@ -13,11 +14,11 @@ pub(super) struct ConverseRequest<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     system: Vec<Text<'a>>,
     messages: Vec<Turn<'a>>,
-    inference_config: Inference,
+    inference_config: Value,
     #[serde(skip_serializing_if = "Option::is_none")]
-    output_config: Option<OutputConfig<'a>>,
+    output_config: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_config: Option<ToolConfig<'a>>,
+    tool_config: Option<Value>,
 }
 
 #[derive(Serialize)]
@@ -30,74 +31,6 @@ struct Text<'a> {
 struct Turn<'a> {
     role: Role,
     content: Vec<Text<'a>>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Inference {
-    max_tokens: u32,
-    temperature: f64,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct OutputConfig<'a> {
-    text_format: TextFormat<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum TextFormat<'a> {
-    JsonSchema { structure: Structure<'a> },
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Structure<'a> {
-    json_schema: NamedSchema<'a>,
-}
-
-#[derive(Serialize)]
-struct NamedSchema<'a> {
-    name: &'a str,
-    /// The text of the schema, as a string.
-    schema: &'a str,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ToolConfig<'a> {
-    tools: [Tool<'a>; 1],
-    tool_choice: ToolChoice<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Tool<'a> {
-    tool_spec: ToolSpec<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ToolSpec<'a> {
-    name: &'a str,
-    description: &'static str,
-    input_schema: InputSchema<'a>,
-}
-
-#[derive(Serialize)]
-struct InputSchema<'a> {
-    json: &'a SchemaText,
-}
-
-#[derive(Serialize)]
-struct ToolChoice<'a> {
-    tool: Named<'a>,
-}
-
-#[derive(Serialize)]
-struct Named<'a> {
-    name: &'a str,
 }
 
 impl<'a> ConverseRequest<'a> {
@@ -116,26 +49,31 @@ impl<'a> ConverseRequest<'a> {
                 },
             }
         }
-        let inference_config = Inference { max_tokens: ask.max_tokens, temperature: ask.temperature };
-        let (mut output_config, mut tool_config) = (None, None);
+        let inference_config = json!({"maxTokens": ask.max_tokens, "temperature": ask.temperature});
+        let (mut output, mut tool) = (None, None);
         if let ReplyShape::Json { name, schema, .. } = &ask.shape {
             match structured {
-                Some(Structured::JsonSchema) => output_config = Some(output(name, schema)),
-                Some(Structured::JsonObject) => tool_config = Some(tool(name, schema)),
+                Some(Structured::JsonSchema) => output = Some(output_config(name, schema)),
+                Some(Structured::JsonObject) => tool = Some(tool_config(name, schema)),
                 Some(Structured::Prompt) | None => {}
             }
         }
-        Self { system, messages, inference_config, output_config, tool_config }
+        Self { system, messages, inference_config, output_config: output, tool_config: tool }
     }
 }
 
-fn output<'a>(name: &'a str, schema: &'a SchemaText) -> OutputConfig<'a> {
-    let json_schema = NamedSchema { name, schema: schema.as_str() };
-    OutputConfig { text_format: TextFormat::JsonSchema { structure: Structure { json_schema } } }
+/// Returns the form of the output, which holds the schema as a text.
+fn output_config(name: &str, schema: &SchemaText) -> Value {
+    let json_schema = json!({"name": name, "schema": schema.as_str()});
+    json!({"textFormat": {"type": "json_schema", "structure": {"jsonSchema": json_schema}}})
 }
 
-fn tool<'a>(name: &'a str, schema: &'a SchemaText) -> ToolConfig<'a> {
-    let description = "Takes your reply. Its input is the reply's JSON object.";
-    let tool_spec = ToolSpec { name, description, input_schema: InputSchema { json: schema } };
-    ToolConfig { tools: [Tool { tool_spec }], tool_choice: ToolChoice { tool: Named { name } } }
+/// Returns the tool that must be called with the reply.
+fn tool_config(name: &str, schema: &SchemaText) -> Value {
+    let tool = json!({
+        "name": name,
+        "description": "Takes your reply. Its input is the reply's JSON object.",
+        "inputSchema": {"json": schema.to_value()},
+    });
+    json!({"tools": [{"toolSpec": tool}], "toolChoice": {"tool": {"name": name}}})
 }

@@ -55,15 +55,15 @@ impl LaunchCommand {
     ///
     /// [`LaunchError::Command`], which says what to write instead.
     pub fn parse(text: &str, model: Option<&str>) -> Result<Self, LaunchError> {
-        let refuse = |why: String| Err(LaunchError::Command(format!("--launch `{text}`: {why}")));
         let Some(given) = shlex::split(text).filter(|words| !words.is_empty()) else {
-            return refuse("it is empty, or a quote in it is not closed".to_owned());
+            return Err(cannot_use(text, "it is empty, or a quote in it is not closed"));
         };
         // A project's file may name the model. As an option, it would change what the user's own command does.
-        if let Some(model) = model.filter(|model| model.starts_with('-')) {
-            return refuse(format!(
-                "the model `{model}` would be read as an option; write ./{model} for a file"
-            ));
+        if let Some(model) = model
+            && model.starts_with('-')
+        {
+            let why = format!("the model `{model}` would be read as an option; write ./{model} for a file");
+            return Err(cannot_use(text, &why));
         }
         let (program, rest) = (&given[0], &given[1..]);
         let name = Path::new(program).file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -71,9 +71,11 @@ impl LaunchCommand {
         let mut words = match LAUNCHERS.iter().find(|launcher| launcher.name == name && !is_template) {
             Some(launcher) => {
                 let Some(model) = model else {
-                    return refuse(format!("name the model with --model PATH or --model NAME for {name}"));
+                    let why = format!("name the model with --model PATH or --model NAME for {name}");
+                    return Err(cannot_use(text, &why));
                 };
-                let known = launcher.how(model)?.iter().copied().chain(launcher.others.split(' '));
+                let known =
+                    launcher.model_arguments(model)?.iter().copied().chain(launcher.others.split(' '));
                 let known = known.map(str::to_owned);
                 [program.clone()].into_iter().chain(known).chain(rest.iter().cloned()).collect()
             }
@@ -81,21 +83,23 @@ impl LaunchCommand {
         };
         if !words.iter().any(|word| word.contains("{port}")) {
             let known = LAUNCHERS.map(|launcher| launcher.name).join(" or ");
-            return refuse(format!(
+            let why = format!(
                 "write {known}, or a command that says where its port goes, such as \"my-server --model {{model}} --port {{port}}\""
-            ));
+            );
+            return Err(cannot_use(text, &why));
         }
         for word in &mut words {
             if word.contains("{model}") {
                 let Some(model) = model else {
-                    return refuse("it needs a model; name one with --model".to_owned());
+                    return Err(cannot_use(text, "it needs a model; name one with --model"));
                 };
                 // Another program, such as a shell, may read the model inside a longer word.
-                let is_plain = |c: char| c.is_alphanumeric() || "._/:@+-".contains(c);
-                if word != "{model}" && !model.chars().all(is_plain) {
-                    return refuse(format!(
+                let is_plain = model.chars().all(|c| c.is_alphanumeric() || "._/:@+-".contains(c));
+                if word != "{model}" && !is_plain {
+                    let why = format!(
                         "the model `{model}` has characters that `{word}` could interpret; give {{model}} a word to itself"
-                    ));
+                    );
+                    return Err(cannot_use(text, &why));
                 }
                 *word = word.replace("{model}", model);
             }
@@ -118,7 +122,7 @@ impl fmt::Display for LaunchCommand {
 
 impl Launcher {
     /// Returns the arguments that name the model for this server.
-    fn how(&self, model: &str) -> Result<&'static [&'static str], LaunchError> {
+    fn model_arguments(&self, model: &str) -> Result<&'static [&'static str], LaunchError> {
         if Path::new(model).exists() {
             return Ok(self.local);
         }
@@ -131,6 +135,10 @@ impl Launcher {
     }
 }
 
+fn cannot_use(command: &str, why: &str) -> LaunchError {
+    LaunchError::Command(format!("--launch `{command}`: {why}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,7 +148,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn refused(text: &str, model: Option<&str>, part: &str) {
+    fn assert_refused(text: &str, model: Option<&str>, part: &str) {
         let message = LaunchCommand::parse(text, model).unwrap_err().to_string();
         assert!(message.contains(part), "{message}");
     }
@@ -164,12 +172,12 @@ mod tests {
 
     #[test]
     fn mistakes_say_what_to_write() {
-        refused("", None, "it is empty");
-        refused("python 'x", None, "a quote in it is not closed");
-        refused("vllm", None, "name the model with --model");
-        refused("my-server --port 1", None, "says where its port goes");
-        refused("my-server {port} {model}", None, "name one with --model");
-        refused("llama-server", Some("./missing.gguf"), "there is no such file");
-        refused("vllm", Some("--trust-remote-code"), "would be read as an option");
+        assert_refused("", None, "it is empty");
+        assert_refused("python 'x", None, "a quote in it is not closed");
+        assert_refused("vllm", None, "name the model with --model");
+        assert_refused("my-server --port 1", None, "says where its port goes");
+        assert_refused("my-server {port} {model}", None, "name one with --model");
+        assert_refused("llama-server", Some("./missing.gguf"), "there is no such file");
+        assert_refused("vllm", Some("--trust-remote-code"), "would be read as an option");
     }
 }

@@ -34,7 +34,7 @@ const TRUST: &str = "CONSENSUS_TRUST";
 const OWN: [&str; 2] = ["HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"];
 
 /// Returns the variables of this process that a server does not get. `named` contains those of the configuration.
-pub(super) fn withheld(named: &BTreeSet<String>) -> Vec<OsString> {
+pub(super) fn withheld_variables(named: &BTreeSet<String>) -> Vec<OsString> {
     let set = std::env::vars_os().map(|(name, _)| name);
     set.filter(|name| is_withheld(&name.to_string_lossy(), named)).collect()
 }

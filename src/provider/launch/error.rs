@@ -21,9 +21,7 @@ pub enum LaunchError {
         program: String,
         /// The time of its end, in words.
         when: &'static str,
-        /// The exit status.
         status: String,
-        /// The path of its log.
         log: PathBuf,
         /// The log's last lines, neutralised.
         tail: String,
@@ -36,7 +34,6 @@ pub enum LaunchError {
         program: String,
         /// The time for which it was awaited.
         after: Duration,
-        /// The path of its log.
         log: PathBuf,
         /// The log's last lines, neutralised.
         tail: String,

@@ -51,13 +51,13 @@ const TAIL_LINES: usize = 12;
 
 /// A running server that this program started.
 #[derive(Debug)]
-pub struct Launched {
+pub struct LaunchedServer {
     lifeline: Lifeline,
     stop: Option<oneshot::Sender<()>>,
     watch: JoinHandle<()>,
 }
 
-impl Launched {
+impl LaunchedServer {
     /// Starts a server and waits until it answers.
     ///
     /// The server's output is appended to `log`. The function `waiting` is called now and then with the time that the
@@ -74,16 +74,16 @@ impl Launched {
         key_variables: &BTreeSet<String>,
         waiting: impl Fn(Duration),
     ) -> Result<Self, LaunchError> {
-        let place = Place::new(command, log, timeouts, key_variables)?;
-        let mut guarded = place.spawn()?;
-        if let Err(why) = place.until_ready(&mut guarded, waiting).await {
+        let plan = ServerPlan::new(command, log, timeouts, key_variables)?;
+        let mut guarded = plan.spawn().map_err(|why| cannot_start(&why))?;
+        if let Err(why) = plan.wait_until_ready(&mut guarded, waiting).await {
             guarded.end().await;
             return Err(why);
         }
         let (sender, life) = watch::channel(Life::Ready(1));
         let (stop, stopped) = oneshot::channel();
-        let lifeline = Lifeline { life, base_url: place.base_url.clone() };
-        let watch = tokio::spawn(place.watch(guarded, sender, stopped));
+        let lifeline = Lifeline { life, base_url: plan.base_url.clone() };
+        let watch = tokio::spawn(plan.watch(guarded, sender, stopped));
         Ok(Self { lifeline, stop: Some(stop), watch })
     }
 
@@ -106,12 +106,12 @@ impl Launched {
 }
 
 /// A guard and the pipe that it watches. The two are apart, because waiting for a child closes its standard input.
-struct Guarded {
+struct GuardedServer {
     guard: Child,
     pipe: Option<ChildStdin>,
 }
 
-impl Guarded {
+impl GuardedServer {
     /// Closes the pipe, and waits for the guard to do the rest.
     async fn end(mut self) {
         drop(self.pipe.take());
@@ -122,7 +122,7 @@ impl Guarded {
 }
 
 /// The data that is needed to start one server, the first time and again.
-struct Place {
+struct ServerPlan {
     words: Vec<String>,
     log: PathBuf,
     base_url: String,
@@ -132,23 +132,24 @@ struct Place {
     withheld: Vec<OsString>,
 }
 
-impl Place {
+impl ServerPlan {
     fn new(
         command: &LaunchCommand,
         log: &Path,
         timeouts: Timeouts,
         key_variables: &BTreeSet<String>,
     ) -> Result<Self, LaunchError> {
-        let io = |e: std::io::Error| LaunchError::Start(e.to_string());
         // The port is free now. If another program takes it in between, the server says so in its log.
-        let port = TcpListener::bind(("127.0.0.1", 0)).and_then(|l| l.local_addr()).map_err(io)?.port();
+        let address = TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr());
+        let port = address.map_err(|why| cannot_start(&why))?.port();
         let base_url = format!("http://127.0.0.1:{port}/v1");
-        let probe = Probe::new(&base_url).map_err(|e| LaunchError::Start(e.to_string()))?;
+        let probe = Probe::new(&base_url).map_err(|why| cannot_start(&why))?;
         if let Some(folder) = log.parent() {
-            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(io)?;
+            let mut builder = std::fs::DirBuilder::new();
+            builder.recursive(true).mode(0o700).create(folder).map_err(|why| cannot_start(&why))?;
         }
         let ready_max = Duration::from_millis(timeouts.ready_ms);
-        let withheld = environment::withheld(key_variables);
+        let withheld = environment::withheld_variables(key_variables);
         Ok(Self { words: command.words(port), log: log.to_owned(), base_url, probe, ready_max, withheld })
     }
 
@@ -157,32 +158,31 @@ impl Place {
     }
 
     /// Starts a guard that starts the server.
-    fn spawn(&self) -> Result<Guarded, LaunchError> {
-        let io = |e: std::io::Error| LaunchError::Start(e.to_string());
-        let log = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.log).map_err(io)?;
-        let this = std::env::current_exe().map_err(io)?;
+    fn spawn(&self) -> std::io::Result<GuardedServer> {
+        let log = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.log)?;
+        let this = std::env::current_exe()?;
         let mut command = Command::new(this);
         for name in &self.withheld {
             command.env_remove(name);
         }
         command.arg("guard").arg("--").args(&self.words);
-        command.stdin(Stdio::piped()).stdout(log.try_clone().map_err(io)?).stderr(log);
+        command.stdin(Stdio::piped()).stdout(log.try_clone()?).stderr(log);
         // The guard has a group of its own, so that Ctrl-C in a terminal reaches this process alone.
-        let mut guard = command.process_group(0).spawn().map_err(io)?;
+        let mut guard = command.process_group(0).spawn()?;
         let pipe = guard.stdin.take();
-        Ok(Guarded { guard, pipe })
+        Ok(GuardedServer { guard, pipe })
     }
 
     /// Waits until the server answers or ends.
-    async fn until_ready(
+    async fn wait_until_ready(
         &self,
-        guarded: &mut Guarded,
+        guarded: &mut GuardedServer,
         waiting: impl Fn(Duration),
     ) -> Result<(), LaunchError> {
         let began = Instant::now();
         loop {
-            if let Some(status) = guarded.guard.try_wait().map_err(|e| LaunchError::Start(e.to_string()))? {
-                return Err(self.ended("before it was ready", status));
+            if let Some(status) = guarded.guard.try_wait().map_err(|why| cannot_start(&why))? {
+                return Err(self.end_error("before it was ready", status));
             }
             // A server that takes a connection and says nothing is not ready either.
             let left = self.ready_max.saturating_sub(began.elapsed());
@@ -200,7 +200,12 @@ impl Place {
     }
 
     /// Watches a server until it is to end, and starts it again once.
-    async fn watch(self, mut guarded: Guarded, life: watch::Sender<Life>, mut stop: oneshot::Receiver<()>) {
+    async fn watch(
+        self,
+        mut guarded: GuardedServer,
+        life: watch::Sender<Life>,
+        mut stop: oneshot::Receiver<()>,
+    ) {
         let mut starts = 1;
         loop {
             let status = tokio::select! {
@@ -208,7 +213,7 @@ impl Place {
                 _ = &mut stop => return guarded.end().await,
                 status = guarded.guard.wait() => status.unwrap_or_default(),
             };
-            let ended = self.ended("during the run", status);
+            let ended = self.end_error("during the run", status);
             if starts > 1 {
                 life.send_replace(Life::Dead(ended));
                 return;
@@ -219,13 +224,13 @@ impl Place {
             guarded = match self.spawn() {
                 Ok(guarded) => guarded,
                 Err(why) => {
-                    life.send_replace(Life::Dead(why));
+                    life.send_replace(Life::Dead(cannot_start(&why)));
                     return;
                 }
             };
             let ready = tokio::select! {
                 _ = &mut stop => None,
-                ready = self.until_ready(&mut guarded, |_| {}) => Some(ready),
+                ready = self.wait_until_ready(&mut guarded, |_| {}) => Some(ready),
             };
             match ready {
                 None => return guarded.end().await,
@@ -238,23 +243,28 @@ impl Place {
         }
     }
 
-    fn ended(&self, when: &'static str, status: ExitStatus) -> LaunchError {
+    fn end_error(&self, when: &'static str, status: ExitStatus) -> LaunchError {
         let (program, log, tail) = (self.program(), self.log.clone(), tail(&self.log));
         LaunchError::Ended { program, when, status: status.to_string(), log, tail }
     }
 }
 
+fn cannot_start(why: &dyn std::fmt::Display) -> LaunchError {
+    LaunchError::Start(why.to_string())
+}
+
+fn read_tail(log: &Path) -> std::io::Result<Vec<u8>> {
+    let mut file = File::open(log)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
+    let mut bytes = Vec::new();
+    file.take(TAIL_BYTES).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// Returns the last lines of a log, in a form that is safe to print.
 fn tail(log: &Path) -> String {
-    let read = || -> std::io::Result<Vec<u8>> {
-        let mut file = File::open(log)?;
-        let length = file.metadata()?.len();
-        file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
-        let mut bytes = Vec::new();
-        file.take(TAIL_BYTES).read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
-    let bytes = read().unwrap_or_default();
+    let bytes = read_tail(log).unwrap_or_default();
     let text = escape::terminal(&String::from_utf8_lossy(&bytes));
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     let last = &lines[lines.len().saturating_sub(TAIL_LINES)..];

@@ -69,7 +69,7 @@ impl Limit {
     }
 
     /// Records the outcome of a request that was sent at `sent`, while this many requests were under way.
-    pub(super) fn heard(&mut self, now: Instant, sent: Instant, under_way: usize, sign: LoadSign) {
+    pub(super) fn record(&mut self, now: Instant, sent: Instant, under_way: usize, sign: LoadSign) {
         match sign {
             LoadSign::Refused => self.cut(now, sent, AFTER_REFUSAL),
             LoadSign::Answered(Some(delay)) if self.is_later(delay) => self.cut(now, sent, AFTER_DELAY),
@@ -114,7 +114,7 @@ mod tests {
     fn round(limit: &mut Limit, sent: Instant, signs: impl Fn(usize) -> LoadSign) {
         let under_way = limit.now();
         for number in 0..under_way {
-            limit.heard(sent + Duration::from_millis(50), sent, under_way, signs(number));
+            limit.record(sent + Duration::from_millis(50), sent, under_way, signs(number));
         }
     }
 
@@ -152,12 +152,12 @@ mod tests {
         assert_eq!(limit.now(), 10);
         for second in 50..80 {
             let now = start + Duration::from_secs(second);
-            limit.heard(now, now, 1, LoadSign::Refused);
+            limit.record(now, now, 1, LoadSign::Refused);
         }
         assert_eq!(limit.now(), 1);
         let mut limit = Limit::new(8, 100);
         for second in 0..50 {
-            limit.heard(start + Duration::from_secs(second), start, 2, QUICK);
+            limit.record(start + Duration::from_secs(second), start, 2, QUICK);
         }
         assert_eq!(limit.now(), 8);
     }

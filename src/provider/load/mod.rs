@@ -92,12 +92,15 @@ impl Admission {
         calls_at_once: Option<NonZeroU32>,
     ) -> Option<Self> {
         let of_others: Vec<bool> = base_urls.map(|url| url.as_ref().starts_with("https:")).collect();
-        // The engine limits the requests of a single run.
-        let unbounded = Flow { max: UNBOUNDED };
-        let Flow { max } = flow.or((of_others.len() > 1).then_some(unbounded))?;
+        let max = match flow {
+            Some(flow) => flow.max,
+            // The engine limits the requests of a single run.
+            None if of_others.len() > 1 => UNBOUNDED,
+            None => return None,
+        };
         let max = calls_at_once.map_or(max, |calls| max.min(calls.get() as usize));
-        let limit = |is_others: &bool| Limit::new(if *is_others { START } else { max }, max);
-        let pool = Mutex::new(Pool::new(of_others.iter().map(limit)));
+        let starts = of_others.into_iter().map(|is_others| if is_others { START } else { max });
+        let pool = Mutex::new(Pool::new(starts.map(|start| Limit::new(start, max))));
         Some(Self { pool, line: tokio::sync::Mutex::new(()), freed: Notify::new(), fault: Mutex::default() })
     }
 
@@ -107,9 +110,12 @@ impl Admission {
     }
 
     /// Returns the last fault, if every server was left out at least `outs` times since it last worked.
-    pub(super) fn lost(&self, outs: u32) -> Option<String> {
-        let fault = || self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        (self.pool().outs() >= outs).then(fault)
+    pub(super) fn last_fault(&self, outs: u32) -> Option<String> {
+        let pool = self.pool();
+        if pool.outs() < outs {
+            return None;
+        }
+        Some(self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
 
     /// Returns the time after which a server is tried again, if all are gone at present.
@@ -132,7 +138,7 @@ impl Admission {
             }
             tokio::select! {
                 () = freed => {}
-                () = at(trial) => {}
+                () = sleep_until(trial) => {}
             }
         }
     }
@@ -146,7 +152,7 @@ impl Permit<'_> {
 
     /// Records that an answer in parts has begun to arrive. A whole answer is as late as it is long, so it does not
     /// count.
-    pub(super) fn answered(&self) {
+    pub(super) fn mark_answered(&self) {
         self.answered.set(Some(Instant::now()));
     }
 
@@ -200,7 +206,7 @@ fn end_of(error: &ProviderError) -> End {
     }
 }
 
-async fn at(time: Option<Instant>) {
+async fn sleep_until(time: Option<Instant>) {
     match time {
         Some(time) => tokio::time::sleep_until(time.max(Instant::now() + Duration::from_millis(1))).await,
         None => std::future::pending().await,

@@ -27,7 +27,7 @@ const OUTAGE_OUTS: u32 = 2;
 /// The fullness up to which a server takes a conversation from a full one.
 const EMPTY_ENOUGH: f64 = 0.75;
 
-/// The outcome of a request, so far as it concerns its server.
+/// What the outcome of a request says about its server.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum End {
     /// The server was there.
@@ -66,17 +66,18 @@ impl Pool {
     /// Takes a server for a request of a conversation that was on `home`. Returns `None` if the request has to wait for
     /// room.
     pub(super) fn take(&mut self, now: Instant, home: Option<usize>) -> Option<usize> {
-        let full = |at: usize| self.0[at].fullness(now);
-        let emptiest = (0..self.0.len()).min_by(|a, b| full(*a).total_cmp(&full(*b)))?;
-        let at = match home.filter(|home| *home < self.0.len()) {
-            Some(home) if full(home) < 1.0 => home,
-            Some(home) if full(home).is_finite() && full(emptiest) > EMPTY_ENOUGH => return None,
+        let fullness: Vec<f64> = self.0.iter().map(|server| server.fullness(now)).collect();
+        let emptiest = (0..fullness.len()).min_by(|a, b| fullness[*a].total_cmp(&fullness[*b]))?;
+        let at = match home.filter(|home| *home < fullness.len()) {
+            Some(home) if fullness[home] < 1.0 => home,
+            Some(home) if fullness[home].is_finite() && fullness[emptiest] > EMPTY_ENOUGH => return None,
             Some(_) | None => emptiest,
         };
-        (full(at) < 1.0).then(|| {
-            self.0[at].under_way += 1;
-            at
-        })
+        if fullness[at] >= 1.0 {
+            return None;
+        }
+        self.0[at].under_way += 1;
+        Some(at)
     }
 
     /// Records the outcome of a request that was sent to a server at `sent`.
@@ -84,7 +85,7 @@ impl Pool {
         let server = &mut self.0[at];
         match end {
             End::Well(sign) => {
-                server.limit.heard(now, sent, server.under_way, sign);
+                server.limit.record(now, sent, server.under_way, sign);
                 // An outcome that says nothing does not show that the server works.
                 if sign != LoadSign::Nothing {
                     (server.faults, server.outs, server.out_until) = (0, 0, None);
@@ -118,10 +119,18 @@ impl Pool {
     /// tried does not count as gone, because the reply of one that is back may take long. Nor does a server that is
     /// broken, because it may be so for one model alone.
     pub(super) fn outage(&self, now: Instant) -> Option<Duration> {
-        let until = |server: &Server| server.out_until.filter(|until| server.is_gone && *until > now);
-        let until: Option<Vec<Instant>> = self.0.iter().map(until).collect();
-        let first = until.filter(|_| self.outs() >= OUTAGE_OUTS)?.into_iter().min()?;
-        Some(first.saturating_duration_since(now))
+        if self.outs() < OUTAGE_OUTS {
+            return None;
+        }
+        let mut trials = Vec::with_capacity(self.0.len());
+        for server in &self.0 {
+            let trial = server.out_until?;
+            if !server.is_gone || trial <= now {
+                return None;
+            }
+            trials.push(trial);
+        }
+        Some(trials.into_iter().min()?.saturating_duration_since(now))
     }
 
     /// Returns the time when the next server that was left out is tried again.

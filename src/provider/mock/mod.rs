@@ -19,16 +19,16 @@
 mod policy;
 mod script;
 
-pub use script::{MockScript, ScriptError};
+pub use script::MockScript;
 
 use std::time::Duration;
 
 use policy::{Policy, PolicyKind};
-use script::Act;
+use script::RuleAction;
 
 use super::ProviderError;
 use super::completion::Completion;
-use protocol::core::{MockEndpoint, Usage};
+use protocol::core::Usage;
 use protocol::{Ask, Finish, Reply, Step};
 
 /// A scripted agent.
@@ -39,13 +39,13 @@ pub struct Mock {
 }
 
 impl Mock {
-    /// Reads the endpoint's script on behalf of `agent`.
+    /// Reads an endpoint's script on behalf of `agent`.
     ///
     /// # Errors
     ///
     /// [`ProviderError::Setup`] with the script's line.
-    pub fn new(endpoint: &MockEndpoint, agent: &str) -> Result<Self, ProviderError> {
-        let script = endpoint.script.parse().map_err(|e: ScriptError| ProviderError::Setup(e.to_string()))?;
+    pub fn new(script: &str, agent: &str) -> Result<Self, ProviderError> {
+        let script = script.parse::<MockScript>().map_err(ProviderError::Setup)?;
         Ok(Self { agent: agent.to_owned(), script })
     }
 
@@ -66,11 +66,11 @@ impl Mock {
             tokio::time::sleep(Duration::from_millis(rule.delay_ms)).await;
         }
         let text = match &rule.act {
-            Act::Reply(text) => text.clone(),
-            Act::Envelope(fields) => policy::envelope(ask, fields),
-            Act::Policy(policy) => policy.reply(ask),
-            Act::Garbage => garbage(ask),
-            Act::Status(status) => return Err(fault(*status)),
+            RuleAction::Reply(text) => text.clone(),
+            RuleAction::Envelope(fields) => policy::envelope(ask, fields),
+            RuleAction::Policy(policy) => policy.reply(ask),
+            RuleAction::Garbage => garbage(ask),
+            RuleAction::Status(status) => return Err(fault(*status)),
         };
         Ok(answer(ask, text, rule.truncate, rule.yes))
     }

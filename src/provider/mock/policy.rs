@@ -36,13 +36,13 @@ pub(super) struct Policy {
 impl Policy {
     /// Returns the reply of this agent.
     pub(super) fn reply(&self, ask: &Ask) -> String {
-        let room = Room::from_ask(ask);
+        let limits = RequestLimits::from_ask(ask);
         match ask.call.step {
             Step::Think => return format!("The answer is {}.", self.answer),
             Step::Sample => return format!("It follows from the task.\nAnswer: {}", self.first_answer(ask)),
             Step::Weigh => return self.weigh(),
             Step::Choose => {
-                return json!({"reason": "it is right", "choice": room.choices.first()}).to_string();
+                return json!({"reason": "it is right", "choice": limits.choices.first()}).to_string();
             }
             Step::Envelope if ask.shape == ReplyShape::Free => return self.program(ask),
             Step::Envelope => {}
@@ -51,11 +51,13 @@ impl Policy {
             return envelope(ask, &self.form(form, ask));
         }
         let fields = match self.kind {
-            PolicyKind::Honest => solved(json!({"canonical_text": in_form(ask, self.first_answer(ask))})),
-            PolicyKind::Stubborn => solved(json!({"canonical_text": in_form(ask, &self.answer)})),
-            PolicyKind::Sycophant => match room.acceptable.first() {
-                Some(handle) => solved(json!({"accepts": handle})),
-                None => solved(json!({"canonical_text": in_form(ask, &self.answer)})),
+            PolicyKind::Honest => {
+                solved_fields(json!({"canonical_text": in_form(ask, self.first_answer(ask))}))
+            }
+            PolicyKind::Stubborn => solved_fields(json!({"canonical_text": in_form(ask, &self.answer)})),
+            PolicyKind::Sycophant => match limits.acceptable.first() {
+                Some(handle) => solved_fields(json!({"accepts": handle})),
+                None => solved_fields(json!({"canonical_text": in_form(ask, &self.answer)})),
             },
             PolicyKind::Liar => self.lie(ask),
         };
@@ -64,7 +66,10 @@ impl Policy {
 
     /// Returns the answer that the agent gives in the round of this call.
     fn first_answer(&self, ask: &Ask) -> &str {
-        self.draft_answer.as_ref().filter(|_| ask.call.round == 1).unwrap_or(&self.answer)
+        match &self.draft_answer {
+            Some(draft) if ask.call.round == 1 => draft,
+            Some(_) | None => &self.answer,
+        }
     }
 
     /// Returns a program that works out the agent's answer.
@@ -80,7 +85,10 @@ impl Policy {
     /// Fills in a form of `council`. The round before the first is the one that each agent answers alone.
     fn form(&self, name: &str, ask: &Ask) -> Map<String, Value> {
         let call = ask.call;
-        let alone = self.draft_answer.as_ref().filter(|_| call.round == 0);
+        let own_answer = match &self.draft_answer {
+            Some(draft) if call.round == 0 => draft,
+            Some(_) | None => &self.answer,
+        };
         let fields = match (name, self.kind) {
             (_, PolicyKind::Liar) => {
                 let lies = [
@@ -92,13 +100,8 @@ impl Policy {
             }
             ("ballot", kind) => Value::Object(self.ballot(ask, kind)),
             ("review", kind) => self.review(ask, kind),
-            ("answer", _) => {
-                let first = self.draft_answer.as_ref().filter(|_| call.round == 1);
-                json!({"response": in_form(ask, first.unwrap_or(&self.answer))})
-            }
-            ("response", _) => {
-                json!({"response": in_form(ask, alone.unwrap_or(&self.answer)), "confidence": 0.95})
-            }
+            ("answer", _) => json!({"response": in_form(ask, self.first_answer(ask))}),
+            ("response", _) => json!({"response": in_form(ask, own_answer), "confidence": 0.95}),
             // An agent that never moves does not find its own answer anywhere.
             ("verification", PolicyKind::Stubborn) => json!({"veto": true, "confidence": 0.05}),
             (_, PolicyKind::Honest | PolicyKind::Sycophant | PolicyKind::Stubborn) => {
@@ -128,15 +131,16 @@ impl Policy {
 
     /// Approves, unless its answer is another verdict. A rejection is for the first line that the agent can name.
     fn review(&self, ask: &Ask, kind: PolicyKind) -> Value {
-        let said = match kind {
+        let opinion = match kind {
             PolicyKind::Sycophant => "approve",
             PolicyKind::Honest | PolicyKind::Stubborn | PolicyKind::Liar => self.answer.trim(),
         };
-        let verdict = ["reject", "abstain"].into_iter().find(|verdict| *verdict == said).unwrap_or("approve");
+        let verdict =
+            ["reject", "abstain"].into_iter().find(|verdict| *verdict == opinion).unwrap_or("approve");
         let ReplyShape::Json { schema, .. } = &ask.shape else { return Value::Null };
         let line = &schema.to_value()["properties"]["findings"]["items"]["properties"]["line"]["enum"][0];
         let finding = json!({"line": line, "problem": "It should say something else.", "severity": "high"});
-        let findings: Vec<Value> = (verdict == "reject").then_some(finding).into_iter().collect();
+        let findings = if verdict == "reject" { vec![finding] } else { Vec::new() };
         json!({"findings": findings, "summary": "It does what it says.", "verdict": verdict, "confidence": 95})
     }
 
@@ -172,19 +176,23 @@ fn in_form(ask: &Ask, answer: &str) -> Value {
     let typed = envelopes.map(|shape| &shape["properties"]["final_solution"]["properties"]["canonical_text"]);
     let mut fields = typed.chain([&schema["properties"]["response"]]);
     let Some(items) = fields.find_map(|field| field.get("items")) else { return answer.into() };
-    let first = |list: &Value| json!(list["enum"].as_array().and_then(|list| list.first()).as_slice());
     let facts = &items["properties"]["facts"];
     if facts.is_object() {
-        return json!([{"asked": "what is asked for", "facts": first(&facts["items"]), "says": answer}]);
+        return json!([{"asked": "what is asked for", "facts": first_choice(&facts["items"]), "says": answer}]);
     }
-    if items["enum"].is_array() { first(items) } else { answer.into() }
+    if items["enum"].is_array() { first_choice(items) } else { answer.into() }
+}
+
+/// Returns a list with the first choice of a schema, or an empty one.
+fn first_choice(schema: &Value) -> Value {
+    json!(schema["enum"].as_array().and_then(|list| list.first()).as_slice())
 }
 
 fn is_list(text: &str) -> bool {
     serde_json::from_str::<Vec<Value>>(text).is_ok()
 }
 
-fn solved(final_solution: Value) -> Map<String, Value> {
+fn solved_fields(final_solution: Value) -> Map<String, Value> {
     let mut fields = Map::new();
     fields.insert("status".to_owned(), "SOLVED".into());
     fields.insert("public_message".to_owned(), "[SOLVED] This is my answer.".into());
@@ -219,14 +227,17 @@ fn neutral_form(ask: &Ask) -> Value {
     let ReplyShape::Json { schema, .. } = &ask.shape else { return Value::Null };
     let schema = schema.to_value();
     let fields = schema["properties"].as_object().into_iter().flatten();
-    let neutral = |schema: &Value| match schema["type"].as_str() {
+    fields.map(|(name, schema)| (name.clone(), neutral_value(schema))).collect::<Map<_, _>>().into()
+}
+
+fn neutral_value(schema: &Value) -> Value {
+    match schema["type"].as_str() {
         Some("string") if schema["enum"].is_null() => "It is so.".into(),
         Some("array") => (0..schema["minItems"].as_u64().unwrap_or(0)).map(|_| unknown_check()).collect(),
         Some("boolean") => json!(false),
         Some("object") => mark(5, "It will do."),
         Some(_) | None => schema["enum"][0].clone(),
-    };
-    fields.map(|(name, schema)| (name.clone(), neutral(schema))).collect::<Map<_, _>>().into()
+    }
 }
 
 /// Returns the part of a ballot for one answer.
@@ -237,13 +248,15 @@ fn mark(score: u8, feedback: &str) -> Value {
 /// Returns the answers that a ballot is about, by their labels, as the request shows them.
 fn shown_answers(ask: &Ask) -> Vec<(String, String)> {
     let lines = ask.messages.iter().flat_map(|message| message.content.lines());
-    let shown = lines.filter_map(|line| {
-        let (label, text) = line.split_once(": ")?;
+    let mut answers = Vec::new();
+    for line in lines {
+        let Some((label, text)) = line.split_once(": ") else { continue };
         let is_label = label.len() == 1 && label.chars().all(|c| c.is_ascii_uppercase());
-        let text = serde_json::from_str(text).ok().filter(|_| is_label)?;
-        Some((label.to_owned(), text))
-    });
-    shown.collect()
+        if is_label && let Ok(text) = serde_json::from_str(text) {
+            answers.push((label.to_owned(), text));
+        }
+    }
+    answers
 }
 
 /// Returns a check that says the least.
@@ -252,13 +265,13 @@ fn unknown_check() -> Value {
 }
 
 fn neutral_envelope(ask: &Ask) -> Value {
-    let room = Room::from_ask(ask);
+    let limits = RequestLimits::from_ask(ask);
     let mut envelope = json!({
-        "role": room.role,
-        "domain": room.domain,
+        "role": limits.role,
+        "domain": limits.domain,
         "task_understanding": "Answer the task.",
         "meta": {
-            "answers": vec!["Yes."; room.answers],
+            "answers": vec!["Yes."; limits.answers],
             "change": {"by": "check", "detail": "checked the result once more"},
         },
         "public_message": "Working on it.",
@@ -267,7 +280,7 @@ fn neutral_envelope(ask: &Ask) -> Value {
         "handoff_to": "",
         "status": "WORKING",
     });
-    if room.has_thinking {
+    if limits.has_thinking {
         envelope = prepend(&envelope, "thinking", "Let me see.".into());
     }
     envelope
@@ -280,7 +293,7 @@ fn prepend(object: &Value, name: &str, value: Value) -> Value {
 
 /// The limits that a request sets.
 #[derive(Default)]
-struct Room {
+struct RequestLimits {
     role: String,
     domain: String,
     answers: usize,
@@ -289,23 +302,24 @@ struct Room {
     has_thinking: bool,
 }
 
-impl Room {
+impl RequestLimits {
     fn from_ask(ask: &Ask) -> Self {
         let ReplyShape::Json { schema, .. } = &ask.shape else { return Self::default() };
         let schema = schema.to_value();
         let fields = &schema["anyOf"][0]["properties"];
-        let names = |value: &Value| -> Vec<String> {
-            let list = value["enum"].as_array().cloned().unwrap_or_default();
-            list.iter().filter_map(Value::as_str).map(str::to_owned).collect()
-        };
         let answers = fields["meta"]["properties"]["answers"]["minItems"].as_u64().unwrap_or(0);
         Self {
-            role: names(&fields["role"]).pop().unwrap_or_default(),
-            domain: names(&fields["domain"]).pop().unwrap_or_default(),
+            role: read_choices(&fields["role"]).pop().unwrap_or_default(),
+            domain: read_choices(&fields["domain"]).pop().unwrap_or_default(),
             answers: usize::try_from(answers).unwrap_or(0),
-            acceptable: names(&fields["final_solution"]["properties"]["accepts"]),
-            choices: names(&schema["properties"]["choice"]),
+            acceptable: read_choices(&fields["final_solution"]["properties"]["accepts"]),
+            choices: read_choices(&schema["properties"]["choice"]),
             has_thinking: fields["thinking"].is_object(),
         }
     }
+}
+
+fn read_choices(schema: &Value) -> Vec<String> {
+    let list = schema["enum"].as_array().into_iter().flatten();
+    list.filter_map(Value::as_str).map(str::to_owned).collect()
 }

@@ -4,7 +4,6 @@ use std::str::FromStr;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use thiserror::Error;
 
 use super::policy::{Policy, PolicyKind};
 use protocol::{CallId, Step};
@@ -15,37 +14,23 @@ pub struct MockScript {
     pub(super) rules: Vec<Rule>,
 }
 
-/// A line of a script that cannot be used.
-#[derive(Clone, Debug, Error, Eq, PartialEq)]
-#[error("mock script line {line}: {why}")]
-pub struct ScriptError {
-    line: usize,
-    why: String,
-}
-
-/// One rule, checked.
+/// A checked rule. Its first five fields say which calls it is for.
 #[derive(Clone, Debug)]
 pub(super) struct Rule {
-    when: When,
-    pub(super) delay_ms: u64,
-    pub(super) truncate: Option<usize>,
-    pub(super) yes: Option<u16>,
-    pub(super) act: Act,
-}
-
-/// The calls that a rule is for.
-#[derive(Clone, Debug)]
-struct When {
     agent: Option<String>,
     round: Option<u32>,
     step: Option<Step>,
     draft: Option<u32>,
     attempt: Option<u32>,
+    pub(super) delay_ms: u64,
+    pub(super) truncate: Option<usize>,
+    pub(super) yes: Option<u16>,
+    pub(super) act: RuleAction,
 }
 
 /// The action of a rule.
 #[derive(Clone, Debug)]
-pub(super) enum Act {
+pub(super) enum RuleAction {
     Reply(String),
     Envelope(Map<String, Value>),
     Policy(Policy),
@@ -55,8 +40,8 @@ pub(super) enum Act {
 
 /// One line, as written.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Line {
+#[serde(deny_unknown_fields, expecting = "struct Line")]
+struct ScriptLine {
     agent: Option<String>,
     round: Option<u32>,
     step: Option<StepName>,
@@ -89,49 +74,51 @@ enum StepName {
 impl MockScript {
     /// Returns the names of the agents that have rules of their own.
     pub fn agents(&self) -> impl Iterator<Item = &str> {
-        self.rules.iter().filter_map(|rule| rule.when.agent.as_deref())
+        self.rules.iter().filter_map(|rule| rule.agent.as_deref())
     }
 
     /// Returns true if some rule may answer calls of the agent named `agent`.
     pub fn plays(&self, agent: &str) -> bool {
-        self.rules.iter().any(|rule| rule.when.agent.as_ref().is_none_or(|name| name == agent))
+        self.rules.iter().any(|rule| rule.agent.as_ref().is_none_or(|name| name == agent))
     }
 }
 
 impl FromStr for MockScript {
-    type Err = ScriptError;
+    /// The number of a line that cannot be used, with the reason.
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, ScriptError> {
-        let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-        let rule = |(index, line): (usize, &str)| {
-            let at = |why| ScriptError { line: index + 1, why };
-            let line: Line = serde_json::from_str(line).map_err(|e| at(e.to_string()))?;
-            line.check().map_err(at)
-        };
-        let rules: Vec<Rule> = lines.map(rule).collect::<Result<_, _>>()?;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut rules = Vec::new();
+        for (line, text) in (1_usize..).zip(text.lines()) {
+            if text.trim().is_empty() {
+                continue;
+            }
+            let rule = serde_json::from_str(text).map_err(|why| why.to_string()).and_then(ScriptLine::check);
+            rules.push(rule.map_err(|why| format!("mock script line {line}: {why}"))?);
+        }
         if rules.is_empty() {
-            return Err(ScriptError { line: 1, why: "the script has no rules".to_owned() });
+            return Err("mock script line 1: the script has no rules".to_owned());
         }
         Ok(Self { rules })
     }
 }
 
-impl Line {
+impl ScriptLine {
     fn check(self) -> Result<Rule, String> {
         let policy = match (self.policy, self.answer) {
             (Some(kind), Some(answer)) => {
-                Some(Act::Policy(Policy { kind, answer, draft_answer: self.draft_answer }))
+                Some(RuleAction::Policy(Policy { kind, answer, draft_answer: self.draft_answer }))
             }
             (None, None) => None,
             (Some(_), None) => return Err("`policy` needs an `answer`".to_owned()),
             (None, Some(_)) => return Err("`answer` goes with a `policy`".to_owned()),
         };
         let acts = [
-            self.reply.map(Act::Reply),
-            self.envelope.map(Act::Envelope),
+            self.reply.map(RuleAction::Reply),
+            self.envelope.map(RuleAction::Envelope),
             policy,
-            self.garbage.then_some(Act::Garbage),
-            self.status.map(Act::Status),
+            self.garbage.then_some(RuleAction::Garbage),
+            self.status.map(RuleAction::Status),
         ];
         let mut acts = acts.into_iter().flatten();
         let (Some(act), None) = (acts.next(), acts.next()) else {
@@ -144,28 +131,35 @@ impl Line {
             StepName::Choose => Step::Choose,
             StepName::Weigh => Step::Weigh,
         });
-        let (agent, round, draft, attempt) = (self.agent, self.round, self.draft, self.attempt);
-        let when = When { agent, round, step, draft, attempt };
-        Ok(Rule { when, delay_ms: self.delay_ms, truncate: self.truncate, yes: self.yes, act })
+        Ok(Rule {
+            agent: self.agent,
+            round: self.round,
+            step,
+            draft: self.draft,
+            attempt: self.attempt,
+            delay_ms: self.delay_ms,
+            truncate: self.truncate,
+            yes: self.yes,
+            act,
+        })
     }
 }
 
 impl Rule {
     /// Returns true if this rule answers the call of the agent named `agent`.
     pub(super) fn matches(&self, agent: &str, call: CallId) -> bool {
-        let When { agent: name, round, step, draft, attempt } = &self.when;
         // A scripted envelope says nothing about private thoughts, unless the rule asks for them.
-        let thinks = matches!(call.step, Step::Think | Step::Sample | Step::Weigh) && step.is_none();
+        let thinks = matches!(call.step, Step::Think | Step::Sample | Step::Weigh) && self.step.is_none();
         let fits_step = match self.act {
-            Act::Envelope(_) | Act::Garbage => !thinks,
-            Act::Reply(_) | Act::Policy(_) | Act::Status(_) => true,
+            RuleAction::Envelope(_) | RuleAction::Garbage => !thinks,
+            RuleAction::Reply(_) | RuleAction::Policy(_) | RuleAction::Status(_) => true,
         };
         fits_step
-            && name.as_ref().is_none_or(|n| n == agent)
-            && round.is_none_or(|r| r == call.round)
-            && step.is_none_or(|s| s == call.step)
-            && draft.is_none_or(|d| d == call.draft)
-            && attempt.is_none_or(|a| a == call.attempt)
+            && self.agent.as_ref().is_none_or(|name| name == agent)
+            && self.round.is_none_or(|round| round == call.round)
+            && self.step.is_none_or(|step| step == call.step)
+            && self.draft.is_none_or(|draft| draft == call.draft)
+            && self.attempt.is_none_or(|attempt| attempt == call.attempt)
     }
 }
 
@@ -174,16 +168,16 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn refused(script: &str, part: &str) {
-        let message = script.parse::<MockScript>().unwrap_err().to_string();
+    fn assert_refused(script: &str, part: &str) {
+        let message = script.parse::<MockScript>().unwrap_err();
         assert!(message.contains(part), "{message}");
     }
 
     #[test]
     fn mistakes_name_their_line() {
-        refused("", "line 1: the script has no rules");
-        refused("{\"garbage\":true}\n{\"reply\":\"x\",\"status\":500}", "line 2: a rule must have");
-        refused("{\"polcy\":\"honest\"}", "unknown field `polcy`");
-        refused("{\"policy\":\"honest\"}", "needs an `answer`");
+        assert_refused("", "line 1: the script has no rules");
+        assert_refused("{\"garbage\":true}\n{\"reply\":\"x\",\"status\":500}", "line 2: a rule must have");
+        assert_refused("{\"polcy\":\"honest\"}", "unknown field `polcy`");
+        assert_refused("{\"policy\":\"honest\"}", "needs an `answer`");
     }
 }

@@ -4,11 +4,11 @@
 //! reason why the reply cannot be used. Nothing is guessed: where two parts say different things about the reply, it is
 //! damaged.
 
-use super::chunk::{Choice, ReplyPart, Unusable, WireUsage, Words};
-use super::fields::join_halves;
+use super::chunk::{ReplyPart, WireUsage, Words};
+use super::fields::{ReplyFault, join_halves};
 use super::logprobs::{self, Token};
 use crate::provider::completion::Completion;
-use crate::provider::receipt::{Parts, short};
+use crate::provider::receipt::{ReceiptParts, clean_name};
 use crate::provider::secret::{Cleaner, Secrets};
 use protocol::core::Usage;
 use protocol::{Ask, Finish, Reply};
@@ -23,7 +23,7 @@ pub(super) struct CollectedChunks {
     usage: Option<WireUsage>,
     tokens: Vec<Token>,
     choices: u64,
-    receipt: Parts,
+    receipt: ReceiptParts,
     /// The model that answers, as the server names it.
     model: Option<String>,
     /// The number of parts with content, about one for each token.
@@ -34,31 +34,32 @@ pub(super) struct CollectedChunks {
 
 impl CollectedChunks {
     /// Begins a reply with the receipt from its head.
-    pub(super) fn new(receipt: Parts) -> Self {
+    pub(super) fn new(receipt: ReceiptParts) -> Self {
         Self { receipt, ..Self::default() }
     }
 
     /// Adds a whole completion or one chunk.
-    pub(super) fn add(&mut self, part: ReplyPart) -> Result<(), Unusable> {
+    pub(super) fn add(&mut self, part: ReplyPart) -> Result<(), ReplyFault> {
         self.receipt.id = self.receipt.id.take().or(part.id);
         self.receipt.system_fingerprint = self.receipt.system_fingerprint.take().or(part.system_fingerprint);
         self.model = self.model.take().or(part.model);
         self.receipt.created = self.receipt.created.or(part.created);
         // No prompt is empty, so zero means that the server has not counted.
         self.usage = part.usage.filter(|usage| usage.prompt_tokens > 0).or(self.usage);
-        let Some(choice) = part.choice else { return Ok(()) };
+        if !part.has_choice {
+            return Ok(());
+        }
         self.choices += 1;
-        let Choice { message, delta, finish, tokens } = choice;
-        self.tokens.extend(tokens);
-        match (message, delta) {
+        self.tokens.extend(part.tokens);
+        match (part.message, part.delta) {
             // Perplexity repeats the whole message beside each chunk.
             (_, Some(delta)) => self.append(delta)?,
             (Some(message), None) => self.take_whole(message)?,
             (None, None) => {}
         }
-        match (self.finish, finish) {
+        match (self.finish, part.finish) {
             (Some(before), Some(now)) if before != now => {
-                Err(Unusable::Damaged("it ended twice, for two reasons".to_owned()))
+                Err(ReplyFault::Damaged("it ended twice, for two reasons".to_owned()))
             }
             (before, now) => {
                 self.finish = before.or(now);
@@ -67,9 +68,9 @@ impl CollectedChunks {
         }
     }
 
-    fn append(&mut self, words: Words) -> Result<(), Unusable> {
+    fn append(&mut self, words: Words) -> Result<(), ReplyFault> {
         if self.finish.is_some() && !words.content.is_empty() {
-            return Err(Unusable::Damaged("it went on after its end".to_owned()));
+            return Err(ReplyFault::Damaged("it went on after its end".to_owned()));
         }
         self.parts += u64::from(!words.content.is_empty() || !words.reasoning.is_empty());
         self.text.extend(words.content);
@@ -79,7 +80,7 @@ impl CollectedChunks {
     }
 
     /// Takes a message that is the whole text. Some servers send it behind the chunks that it consists of.
-    fn take_whole(&mut self, words: Words) -> Result<(), Unusable> {
+    fn take_whole(&mut self, words: Words) -> Result<(), ReplyFault> {
         if self.text.is_empty() {
             return self.append(words);
         }
@@ -87,11 +88,11 @@ impl CollectedChunks {
             self.is_refused |= words.is_refused;
             return Ok(());
         }
-        Err(Unusable::Damaged("its last message is not the text of its chunks".to_owned()))
+        Err(ReplyFault::Damaged("its last message is not the text of its chunks".to_owned()))
     }
 
     /// Returns the text for people who watch, without keys. Before there is any text, it returns the reasoning.
-    pub(super) fn shown(&self, secrets: &Secrets) -> String {
+    pub(super) fn visible_text(&self, secrets: &Secrets) -> String {
         let text = if self.text.is_empty() { &self.reasoning } else { &self.text };
         secrets.in_reply(&String::from_utf8_lossy(text)).into_owned()
     }
@@ -107,13 +108,13 @@ impl CollectedChunks {
     }
 
     /// Returns the reply, without keys, and its usage. Counts that the server did not send are estimated.
-    pub(super) fn into_answer(self, ask: &Ask, secrets: &Secrets) -> Result<Completion, Unusable> {
+    pub(super) fn into_answer(self, ask: &Ask, secrets: &Secrets) -> Result<Completion, ReplyFault> {
         if self.choices == 0 {
-            return Err(Unusable::Form("it has no choices".to_owned()));
+            return Err(ReplyFault::Form("it has no choices".to_owned()));
         }
-        let half = || Unusable::Damaged("it has half of a character".to_owned());
-        let text = join_halves(self.text).ok_or_else(half)?;
-        let reasoning = join_halves(self.reasoning).ok_or_else(half)?;
+        let (Some(text), Some(reasoning)) = (join_halves(self.text), join_halves(self.reasoning)) else {
+            return Err(ReplyFault::Damaged("it has half of a character".to_owned()));
+        };
         let finish = match self.finish {
             Some(Finish::Length) => Finish::Length,
             Some(Finish::Stop | Finish::Refused) | None if self.is_refused => Finish::Refused,
@@ -135,9 +136,10 @@ impl CollectedChunks {
         // A key may have come in pieces, so only the whole text shows it.
         let mut cleaner = Cleaner::new(secrets);
         let text = cleaner.text(text);
-        let reasoning = Some(cleaner.text(reasoning)).filter(|r| !r.is_empty());
-        let receipt = self.receipt.receipt(&mut cleaner);
-        let model = self.model.and_then(|name| short(&mut cleaner, name));
+        let reasoning = cleaner.text(reasoning);
+        let reasoning = if reasoning.is_empty() { None } else { Some(reasoning) };
+        let receipt = self.receipt.into_receipt(&mut cleaner);
+        let model = self.model.and_then(|name| clean_name(&mut cleaner, name));
         let reply = Reply { text, reasoning, finish, yes, model };
         Ok(Completion { reply, usage, structured: None, attempts: 1, receipt, key_removed: cleaner.removed })
     }
@@ -145,7 +147,10 @@ impl CollectedChunks {
 
 /// Returns dollars in millionths, rounded up, or nothing if no call could cost this sum.
 fn micro_usd(dollars: f64) -> Option<u64> {
-    // The sum is below 10,000 dollars, so that nothing is cut off.
+    if !(0.0..1e4).contains(&dollars) {
+        return None;
+    }
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be in range")]
-    (0.0..1e4).contains(&dollars).then(|| (dollars * 1e6 - 1e-6).ceil().max(0.0) as u64)
+    let micro = (dollars * 1e6 - 1e-6).ceil().max(0.0) as u64;
+    Some(micro)
 }

@@ -11,22 +11,24 @@ use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, StreamExt, stream};
 use reqwest::Response;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use serde_json::json;
 use sse_stream::SseStream;
 
 use super::answer::CollectedChunks;
-use super::chunk::{self, Unusable};
-use super::wire::{ChatRequest, CountsAtEnd, NamedSchema, ResponseFormat};
+use super::chunk;
+use super::fields::ReplyFault;
+use super::wire::{ChatRequest, NamedSchema, ResponseFormat};
 use crate::files::{SMALL_BYTES_MAX, read_text};
-use crate::provider::completion::{CallProgress, Completion, OnProgress, TextSoFar};
-use crate::provider::failure::Failure;
+use crate::provider::completion::{CallProgress, Completion, OnProgress, PartialText};
+use crate::provider::failure::ServerFailure;
 use crate::provider::http::{Http, StreamFault, bearer};
 use crate::provider::load::{Admission, Permit};
-use crate::provider::receipt::Parts;
+use crate::provider::receipt::ReceiptParts;
 use crate::provider::{Flow, ProviderError};
 use protocol::core::{OpenAiEndpoint, OptionalParameter, PRESETS, Structured, Timeouts};
 use protocol::{Ask, ReplyShape};
 
-/// The form of a request, so far as servers differ in it.
+/// The parts of a request in which servers differ.
 #[derive(Clone, Copy)]
 pub(super) struct RequestForm<'a> {
     /// The form of structured output; `None` if free text is wanted.
@@ -104,8 +106,10 @@ impl Client {
             headers.entry(name).or_insert(value);
         }
         let denied = "; check the API key (OPENAI_API_KEY or `api_key_env`)";
-        let server = |url| Http::new(url, endpoint.timeouts, headers.clone(), key.clone(), denied);
-        let servers = endpoint.base_urls().map(server).collect::<Result<Vec<Http>, ProviderError>>()?;
+        let mut servers = Vec::new();
+        for url in endpoint.base_urls() {
+            servers.push(Http::new(url, endpoint.timeouts, headers.clone(), key.clone(), denied)?);
+        }
         let manners = Manners { structured: Structured::JsonSchema, new_limit_name: false, measures: true };
         Ok(Self { servers, admission, endpoint, manners: Mutex::new(manners), refusals: Mutex::default() })
     }
@@ -216,13 +220,17 @@ impl Client {
             logprobs: form.measured.is_some(),
             top_logprobs: form.measured.map(|_| TOP_LOGPROBS),
             stream: self.endpoint.stream,
-            stream_options: self.sends(StreamOptions, form).then_some(CountsAtEnd { include_usage: true }),
+            stream_options: self.sends(StreamOptions, form).then(|| json!({"include_usage": true})),
             further: &further,
         };
         let post = http.post(http.path(&["chat", "completions"]));
         let post = post.header(CONTENT_TYPE, "application/json").body(request.body());
         let read = async |response| {
-            permit.filter(|_| self.endpoint.stream).into_iter().for_each(Permit::answered);
+            if let Some(permit) = permit
+                && self.endpoint.stream
+            {
+                permit.mark_answered();
+            }
             collect(http, response, progress).await
         };
         let collected = http.exchange(post, self.endpoint.stream, requests, read).await?;
@@ -247,29 +255,30 @@ async fn collect(
     response: Response,
     progress: OnProgress<'_>,
 ) -> Result<CollectedChunks, ProviderError> {
-    let mut collected = CollectedChunks::new(Parts::new(&response, REQUEST_ID));
+    let mut collected = CollectedChunks::new(ReceiptParts::new(&response, REQUEST_ID));
     let mut parts = Box::pin(http.parts(response).fuse());
     let mut beginning = BytesMut::new();
     while !has_visible(&beginning) {
         match parts.next().await {
-            Some(part) => beginning.extend_from_slice(&part.map_err(|fault| http.fault(&fault))?),
+            Some(part) => beginning.extend_from_slice(&part.map_err(|fault| http.stream_error(&fault))?),
             None => break,
         }
     }
     let is_json = is_json(&beginning);
     let first = RefCell::new(Vec::new());
-    let keep_first = |part: &Result<Bytes, StreamFault>| {
-        let (Ok(part), mut first) = (part, first.borrow_mut()) else { return };
-        let room = FIRST_BYTES_MAX.saturating_sub(first.len()).min(part.len());
-        first.extend_from_slice(&part[..room]);
-    };
-    let all = stream::iter([Ok(beginning.freeze())]).chain(parts).inspect(keep_first);
+    let all = stream::iter([Ok(beginning.freeze())]).chain(parts).inspect(|part| {
+        if let Ok(part) = part {
+            let mut first = first.borrow_mut();
+            let room = FIRST_BYTES_MAX.saturating_sub(first.len()).min(part.len());
+            first.extend_from_slice(&part[..room]);
+        }
+    });
     if is_json {
         let body = http.text(all).await?;
         let part = chunk::read(&body, &http.secrets()).map_err(|why| unusable(http, why))?;
         collected.add(part).map_err(|why| unusable(http, why))?;
         if collected.has_begun() && !collected.is_complete() {
-            return Err(http.damaged("it gives no reason for its end (`finish_reason`)".to_owned()));
+            return Err(http.damaged_answer("it gives no reason for its end (`finish_reason`)".to_owned()));
         }
         return Ok(collected);
     }
@@ -283,7 +292,7 @@ async fn collect(
         return Err(unusable(http, chunk::explain(&http.secrets().in_message(&text))));
     }
     let why = "the stream ended in the middle of a reply".to_owned();
-    Err(http.fault(&StreamFault::Broken(why)))
+    Err(http.stream_error(&StreamFault::Broken(why)))
 }
 
 /// Reads the events of a stream, up to its mark or its end. Returns whether one of them was a part of a reply.
@@ -297,11 +306,11 @@ async fn read_events(
     let mut events = SseStream::from_bytes_stream(Box::pin(bytes));
     let secrets = http.secrets();
     while let Some(event) = events.next().await {
-        let event = event.map_err(|error| stream_error(http, &error))?;
+        let event = event.map_err(|error| sse_error(http, &error))?;
         let data = event.data.unwrap_or_default();
         if event.event.as_deref() == Some("error") {
-            let failure = Failure::of_text(&secrets.in_message(&data));
-            return Err(unusable(http, Unusable::Failed(failure)));
+            let failure = ServerFailure::of_text(&secrets.in_message(&data));
+            return Err(unusable(http, ReplyFault::Failed(failure)));
         }
         // An event without data is a sign of life.
         if data.trim().is_empty() {
@@ -317,8 +326,10 @@ async fn read_events(
         let added = chunk::read(&data, &secrets).and_then(|part| collected.add(part));
         added.map_err(|why| unusable(http, why))?;
         has_parts = true;
-        let text = || collected.shown(&secrets);
-        progress(CallProgress::Received { tokens: collected.parts, text: TextSoFar::new(&text, &secrets) });
+        progress(CallProgress::Received {
+            tokens: collected.parts,
+            text: PartialText::new(&|| collected.visible_text(&secrets), &secrets),
+        });
     }
     Ok(has_parts)
 }
@@ -334,21 +345,24 @@ fn is_json(bytes: &[u8]) -> bool {
 }
 
 fn first_visible(bytes: &[u8]) -> Option<u8> {
-    let is_visible = |byte: &&u8| !byte.is_ascii_whitespace() && !b"\xEF\xBB\xBF".contains(byte);
-    bytes.iter().find(is_visible).copied()
+    let mut bytes = bytes.iter().copied();
+    bytes.find(|byte| !byte.is_ascii_whitespace() && !b"\xEF\xBB\xBF".contains(byte))
 }
 
-fn stream_error(http: &Http, error: &sse_stream::Error) -> ProviderError {
+fn sse_error(http: &Http, error: &sse_stream::Error) -> ProviderError {
     // Text that is not UTF-8 is not a fault of the connection.
-    let sse_stream::Error::Body(fault) = error else { return http.damaged(error.to_string()) };
-    fault.downcast_ref::<StreamFault>().map_or_else(|| http.bad(error.to_string()), |fault| http.fault(fault))
+    let sse_stream::Error::Body(fault) = error else { return http.damaged_answer(error.to_string()) };
+    match fault.downcast_ref::<StreamFault>() {
+        Some(fault) => http.stream_error(fault),
+        None => http.bad_answer(error.to_string()),
+    }
 }
 
-fn unusable(http: &Http, why: Unusable) -> ProviderError {
+fn unusable(http: &Http, why: ReplyFault) -> ProviderError {
     match why {
-        Unusable::Form(why) => http.bad(why),
-        Unusable::Damaged(why) => http.damaged(why),
-        Unusable::Failed(failure) => http.failed(failure),
+        ReplyFault::Form(why) => http.bad_answer(why),
+        ReplyFault::Damaged(why) => http.damaged_answer(why),
+        ReplyFault::Failed(failure) => http.failure_error(failure),
     }
 }
 
@@ -372,25 +386,28 @@ fn read_key(endpoint: &OpenAiEndpoint) -> Result<Option<String>, ProviderError> 
     if let Some(key) = key.map(|key| key.trim().to_owned()).filter(|key| !key.is_empty()) {
         return Ok(Some(key));
     }
-    let Some(path) = &endpoint.api_key_file else { return without_key(endpoint) };
+    let Some(path) = &endpoint.api_key_file else {
+        require_keyless(endpoint)?;
+        return Ok(None);
+    };
     let read = read_text(Path::new(path), SMALL_BYTES_MAX);
     let key = read.map_err(|e| ProviderError::Setup(format!("cannot read the key file `{path}`: {e}")))?;
     Ok(Some(key.trim().to_owned()))
 }
 
 /// Refuses a server on the internet that is known to want a key. Other servers may do without one.
-fn without_key(endpoint: &OpenAiEndpoint) -> Result<Option<String>, ProviderError> {
+fn require_keyless(endpoint: &OpenAiEndpoint) -> Result<(), ProviderError> {
     let url = &endpoint.base_url;
-    let wanted = PRESETS.iter().find(|preset| preset.base_url == url).and_then(|preset| preset.api_key_env);
-    match (wanted, &endpoint.api_key_env) {
-        (Some(wanted), named) => Err(ProviderError::Setup(format!(
+    let known = PRESETS.iter().find(|preset| preset.base_url == url).and_then(|preset| preset.api_key_env);
+    match (known, &endpoint.api_key_env) {
+        (Some(known), named) => Err(ProviderError::Setup(format!(
             "{url} needs a key, and `{}` is not set; export it, or name a file with the key as `api_key_file`",
-            named.as_deref().unwrap_or(wanted)
+            named.as_deref().unwrap_or(known)
         ))),
         (None, Some(name)) if name != "OPENAI_API_KEY" => {
             tracing::warn!("`{name}` is not set, so {url} is called without a key");
-            Ok(None)
+            Ok(())
         }
-        (None, _) => Ok(None),
+        (None, _) => Ok(()),
     }
 }

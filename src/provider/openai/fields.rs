@@ -4,28 +4,35 @@
 //! halves of a character that only the next chunk completes. A field that is there twice with two values is an error
 //! where the answer depends on it, because nothing here chooses between them.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{DeserializeOwned, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-/// The fields of an object, in their order.
-pub(super) struct ObjectFields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+use crate::provider::failure::ServerFailure;
 
-/// A field with two different values.
-#[derive(Debug, thiserror::Error)]
-#[error("it has two different values of `{0}`")]
-pub(super) struct Doubled(&'static str);
+/// The fields of an object, in their order.
+pub(super) struct ObjectFields<'a>(Vec<(String, &'a RawValue)>);
+
+/// The reason why a part of a reply cannot be used.
+#[derive(Debug)]
+pub(super) enum ReplyFault {
+    /// The part has another form.
+    Form(String),
+    /// The part ends too early, or says two things.
+    Damaged(String),
+    /// The part is an error, inside an answer that began well.
+    Failed(ServerFailure),
+}
 
 impl<'a> ObjectFields<'a> {
     /// Returns the value of a field, or nothing if it is missing or null. A value that is written twice counts once.
-    pub(super) fn get(&self, name: &'static str) -> Result<Option<&'a RawValue>, Doubled> {
+    pub(super) fn get(&self, name: &str) -> Result<Option<&'a RawValue>, ReplyFault> {
         let mut values = self.values(name);
         let Some(first) = values.next() else { return Ok(None) };
         if values.any(|value| value.get() != first.get()) {
-            return Err(Doubled(name));
+            return Err(ReplyFault::Damaged(format!("it has two different values of `{name}`")));
         }
         Ok(Some(first))
     }
@@ -59,7 +66,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for ObjectFields<'a> {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut fields = Vec::new();
-                while let Some((Key(key), value)) = map.next_entry::<Key<'de>, &'de RawValue>()? {
+                while let Some((key, value)) = map.next_entry::<String, &'de RawValue>()? {
                     fields.push((key, value));
                 }
                 Ok(ObjectFields(fields))
@@ -69,9 +76,6 @@ impl<'de: 'a, 'a> Deserialize<'de> for ObjectFields<'a> {
         deserializer.deserialize_map(FieldsReader)
     }
 }
-
-#[derive(Deserialize)]
-struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// A JSON string as bytes. The half of a character that JSON can write has three bytes, as WTF-8 writes it.
 pub(super) struct Wtf8(pub(super) Vec<u8>);

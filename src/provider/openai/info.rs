@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use serde::de::IgnoredAny;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::client::Client;
-use super::wire::{Model, Models};
+use super::wire::Models;
 use crate::provider::ProviderError;
 
 /// The owners that vLLM and Ollama name for their models. These servers refuse a name that they do not list.
@@ -34,77 +33,53 @@ pub struct ServerInfo {
     pub build: Option<String>,
 }
 
-/// The properties of llama.cpp, of which two matter here.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Props {
-    default_generation_settings: Settings,
-    build_info: Option<String>,
-}
-
-/// The version of vLLM.
-#[derive(Deserialize)]
-struct Version {
-    version: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Settings {
-    n_ctx: Option<u64>,
-}
-
-/// The server's report on a text: llama.cpp lists the tokens, vLLM counts them.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Tokenized {
-    count: Option<u64>,
-    tokens: Vec<IgnoredAny>,
-}
-
 /// Asks the server to count the tokens of a text.
 pub(super) async fn count_tokens(client: &Client, text: &str) -> Option<u64> {
     // Each of the two servers reads its own field and ignores the other's.
     let body = json!({"model": client.model(), "content": text, "prompt": text});
-    let said: Tokenized = serde_json::from_str(&client.post("/tokenize", &body).await.ok()?).ok()?;
-    said.count.or(Some(said.tokens.len() as u64)).filter(|&count| count > 0 || text.is_empty())
+    let report: Value = serde_json::from_str(&client.post("/tokenize", &body).await.ok()?).ok()?;
+    // vLLM counts the tokens, and llama.cpp lists them.
+    let listed = report["tokens"].as_array().map_or(0, Vec::len);
+    let count = report["count"].as_u64().unwrap_or(listed as u64);
+    if count > 0 || text.is_empty() { Some(count) } else { None }
 }
 
 /// Fetches the facts of [`fetch`], and the version of the server's program.
 pub(super) async fn describe(client: &Client) -> Result<ServerInfo, ProviderError> {
     let info = fetch(client).await?;
-    let props = client.get("/props").await.ok();
-    let props: Option<Props> = props.and_then(|body| serde_json::from_str(&body).ok());
-    let build = if let Some(build) = props.and_then(|props| props.build_info) {
+    let build = if let Some(build) = fetch_value(client, "/props").await["build_info"].as_str() {
         Some(format!("llama.cpp {build}"))
     } else {
-        let said = client.get("/version").await.ok();
-        let said: Option<Version> = said.and_then(|body| serde_json::from_str(&body).ok());
-        said.map(|said| said.version)
+        // vLLM names its version.
+        fetch_value(client, "/version").await["version"].as_str().map(str::to_owned)
     };
     Ok(ServerInfo { build, ..info })
+}
+
+/// Fetches a document of a path that only some servers have, or null.
+async fn fetch_value(client: &Client, path: &str) -> Value {
+    let body = client.get(path).await.unwrap_or_default();
+    serde_json::from_str(&body).unwrap_or_default()
 }
 
 /// Fetches the list of models, and the context length if the server reports it.
 pub(super) async fn fetch(client: &Client) -> Result<ServerInfo, ProviderError> {
     let body = client.get("models").await?;
-    let bad = |e: serde_json::Error| ProviderError::BadAnswer {
+    let list: Models = serde_json::from_str(&body).map_err(|why| ProviderError::BadAnswer {
         url: client.base_url(),
-        why: format!("its list of models cannot be read: {e}"),
-    };
-    let list: Models = serde_json::from_str(&body).map_err(bad)?;
+        why: format!("its list of models cannot be read: {why}"),
+    })?;
     let model = list.data.iter().find(|m| m.id == client.model()).or(list.data.first());
     let mut context_tokens =
         model.and_then(|m| m.max_model_len.or(m.meta.as_ref().and_then(|meta| meta.n_ctx)));
-    if context_tokens.is_none()
-        && let Ok(body) = client.get("/props").await
-    {
-        let props: Props = serde_json::from_str(&body).unwrap_or_default();
-        context_tokens = props.default_generation_settings.n_ctx;
+    if context_tokens.is_none() {
+        let properties = fetch_value(client, "/props").await;
+        context_tokens = properties["default_generation_settings"]["n_ctx"].as_u64();
     }
     let trained = model.and_then(|m| m.meta.as_ref()).and_then(|meta| meta.n_ctx_train);
-    let is_by_name = |model: &Model| model.owned_by.as_deref().is_some_and(|by| BY_NAME.contains(&by));
-    let names_decide = client.base_url().starts_with(OPENAI_URL) || list.data.iter().all(is_by_name);
+    let mut owners = list.data.iter().map(|model| model.owned_by.as_deref());
+    let names_decide = client.base_url().starts_with(OPENAI_URL)
+        || owners.all(|owner| owner.is_some_and(|owner| BY_NAME.contains(&owner)));
     let named = list.data.iter().filter_map(|model| Some((model.id.clone(), model.root.clone()?)));
     Ok(ServerInfo {
         names_decide,

@@ -13,7 +13,6 @@ pub(super) struct Logprobs {
     pub(super) content: Option<Vec<Token>>,
 }
 
-/// One token.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Token {
@@ -51,8 +50,8 @@ pub(super) fn yes(tokens: &[Token], text: &str, field: &str) -> Option<u16> {
     let value = text[after..].trim_start_matches([' ', '\n', '\t', ':', '"']);
     // Some servers also report the tokens of their reasoning and of the end mark, so the text is somewhere between
     // them.
-    let said: Vec<u8> = tokens.iter().flat_map(Token::bytes).copied().collect();
-    let begin = said.windows(text.len().max(1)).rposition(|part| part == text.as_bytes())?;
+    let reply: Vec<u8> = tokens.iter().flat_map(Token::bytes).copied().collect();
+    let begin = reply.windows(text.len().max(1)).rposition(|part| part == text.as_bytes())?;
     let at = begin + text.len() - value.len();
     let mut end = 0;
     let token = tokens.iter().find(|token| {
@@ -60,7 +59,9 @@ pub(super) fn yes(tokens: &[Token], text: &str, field: &str) -> Option<u16> {
         end > at
     })?;
     // The word in that place must be the one that its token begins.
-    word(&token.chosen.token).filter(|word| value.starts_with(word))?;
+    if !value.starts_with(word(&token.chosen.token)?) {
+        return None;
+    }
     let mut sum = [0.0, 0.0];
     let others: Vec<&Likely> = token.top_logprobs.iter().collect();
     if others.iter().any(|likely| likely.logprob > 0.0) {

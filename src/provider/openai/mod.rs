@@ -105,7 +105,7 @@ impl OpenAi {
     pub async fn ask(&self, ask: &Ask, progress: OnProgress<'_>) -> Result<Completion, ProviderError> {
         let requests = Cell::new(0);
         let Some(lifeline) = self.lifeline.get() else {
-            return self.once_loaded(ask, progress, &requests).await;
+            return self.ask_once_loaded(ask, progress, &requests).await;
         };
         loop {
             let starts = lifeline.ready().await?;
@@ -117,21 +117,21 @@ impl OpenAi {
     }
 
     /// Calls the model of a server that another program may have started a moment ago.
-    async fn once_loaded(
+    async fn ask_once_loaded(
         &self,
         ask: &Ask,
         progress: OnProgress<'_>,
         requests: &Cell<u32>,
     ) -> Result<Completion, ProviderError> {
-        let patience = Instant::now() + Duration::from_millis(self.client.timeouts().ready_ms);
-        let mut told = false;
+        let deadline = Instant::now() + Duration::from_millis(self.client.timeouts().ready_ms);
+        let mut has_warned = false;
         loop {
             match self.negotiate(ask, progress, requests).await {
-                Err(error) if error.is_loading() && Instant::now() < patience => {
-                    if !told {
+                Err(error) if error.is_loading() && Instant::now() < deadline => {
+                    if !has_warned {
                         tracing::warn!("{error}; waiting until the model is loaded");
                     }
-                    told = true;
+                    has_warned = true;
                     tokio::select! {
                         () = tokio::time::sleep(LOADING_WAIT) => {}
                         () = self.retry.quit() => return Err(error),
@@ -166,14 +166,7 @@ impl OpenAi {
                 measured: if is_measured { ask.shape.measured() } else { None },
                 left_out: &left_out,
             };
-            let once = || async {
-                let send = async |permit: Option<&Permit<'_>>| {
-                    self.client.complete(ask, form, progress, requests, permit).await
-                };
-                let done = self.home.send(self.client.admission(), self.retry.quit(), send).await;
-                done.unwrap_or_else(|| Err(self.client.given_up()))
-            };
-            match self.retry.run(once, progress).await {
+            match self.retry.run(|| self.send_once(ask, form, progress, requests), progress).await {
                 Ok(mut answer) => {
                     answer.attempts = requests.get();
                     answer.structured = structured;
@@ -183,12 +176,27 @@ impl OpenAi {
                     if let Some(refused) = self.refused_parameter(&error, form) {
                         return Err(refused);
                     }
-                    if !self.gives_way(&error, form) {
+                    if !self.weaken(&error, form) {
                         return Err(error);
                     }
                 }
             }
         }
+    }
+
+    /// Sends one form of the request once its turn has come.
+    async fn send_once(
+        &self,
+        ask: &Ask,
+        form: RequestForm<'_>,
+        progress: OnProgress<'_>,
+        requests: &Cell<u32>,
+    ) -> Result<Completion, ProviderError> {
+        let send = async |permit: Option<&Permit<'_>>| {
+            self.client.complete(ask, form, progress, requests, permit).await
+        };
+        let done = self.home.send(self.client.admission(), self.retry.quit(), send).await;
+        done.unwrap_or_else(|| Err(self.client.given_up()))
     }
 
     /// Returns the error for a parameter that the server refused and that may be left out, if it is still sent.
@@ -197,7 +205,7 @@ impl OpenAi {
         let parameter = OptionalParameter::ALL.into_iter().find(|&parameter| {
             let is_negotiated =
                 matches!(parameter, OptionalParameter::Logprobs | OptionalParameter::ResponseFormat);
-            !is_negotiated && self.client.sends(parameter, form) && names(message, parameter.name())
+            !is_negotiated && self.client.sends(parameter, form) && has_word(message, parameter.name())
         })?;
         if self.client.learn_refusal(parameter, message) {
             tracing::warn!("{error}; trying again without `{parameter}`");
@@ -206,7 +214,7 @@ impl OpenAi {
     }
 
     /// Weakens the request if the server refused its form. Returns false if there is nothing left to weaken.
-    fn gives_way(&self, error: &ProviderError, form: RequestForm<'_>) -> bool {
+    fn weaken(&self, error: &ProviderError, form: RequestForm<'_>) -> bool {
         let ProviderError::Status { status: 400 | 403 | 422 | 501, message, .. } = error else {
             return false;
         };
@@ -245,7 +253,7 @@ impl OpenAi {
     }
 
     /// Asks as [`Self::info`] does, and also for the version of the server's program.
-    pub async fn described(&self) -> Result<ServerInfo, ProviderError> {
+    pub async fn describe(&self) -> Result<ServerInfo, ProviderError> {
         info::describe(&self.client).await
     }
 
@@ -277,9 +285,9 @@ impl Probe {
 }
 
 /// Returns true if a message has this name as a word of its own.
-fn names(message: &str, name: &str) -> bool {
-    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    message.to_ascii_lowercase().split(|c: char| !is_of_name(c)).any(|word| word == name)
+fn has_word(message: &str, name: &str) -> bool {
+    let lower = message.to_ascii_lowercase();
+    lower.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').any(|word| word == name)
 }
 
 /// Returns true if a refusal says that the limit of tokens has another name.
@@ -287,7 +295,7 @@ fn wants_new_limit_name(message: &str) -> bool {
     let unknown = ["unsupported", "not supported", "unknown", "unrecognized", "not permitted", "deprecated"];
     let lower = message.to_ascii_lowercase();
     lower.contains("max_completion_tokens")
-        || names(message, "max_tokens") && unknown.iter().any(|word| lower.contains(word))
+        || has_word(message, "max_tokens") && unknown.iter().any(|word| lower.contains(word))
 }
 
 /// Returns true if a refusal is about the response format: its message names the form, or there is no message.

@@ -38,7 +38,7 @@ pub(super) struct ChatRequest<'a> {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) stream_options: Option<CountsAtEnd>,
+    pub(super) stream_options: Option<Value>,
     #[serde(flatten)]
     pub(super) further: &'a Map<String, Value>,
 }
@@ -57,11 +57,6 @@ pub(super) struct NamedSchema<'a> {
     pub(super) schema: &'a SchemaText,
 }
 
-#[derive(Serialize)]
-pub(super) struct CountsAtEnd {
-    pub(super) include_usage: bool,
-}
-
 impl ChatRequest<'_> {
     /// Returns the bytes, written into room for all of them. Growing on the way cost more than writing.
     pub(super) fn body(&self) -> Vec<u8> {
@@ -76,12 +71,12 @@ impl ChatRequest<'_> {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Models {
-    pub(super) data: Vec<Model>,
+    pub(super) data: Vec<ListedModel>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Model {
+#[serde(default, expecting = "struct Model")]
+pub(super) struct ListedModel {
     pub(super) id: String,
     /// The model behind the name, as vLLM reports it.
     pub(super) root: Option<String>,

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use protocol::review::{ApprovalSection, DiffLine, DiffSign, Finding, Reviewed, diff_lines};
+use protocol::review::{ApprovalSection, DiffLine, DiffSign, Finding, ReviewerReport, diff_lines};
 use protocol::text::{counted, escape};
 use protocol::{Document, Section};
 
@@ -27,23 +27,12 @@ pub(super) struct ShownFile {
 /// A line of a file.
 #[derive(Debug, Serialize)]
 struct ShownLine {
-    kind: LineKind,
+    /// The kind of the line; `None` for a line in place of others that are left out.
+    kind: Option<DiffSign>,
     /// The number of the line in its file; `None` for a line of the diff itself.
     number: Option<u64>,
     text: String,
     findings: Vec<ShownFinding>,
-}
-
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum LineKind {
-    Added,
-    Removed,
-    Kept,
-    /// A line of the diff itself.
-    Head,
-    /// Lines that are left out.
-    Gap,
 }
 
 /// A finding on a line.
@@ -54,9 +43,6 @@ struct ShownFinding {
     problem: String,
 }
 
-/// The findings in a file with their reviewers, by the numbers of their lines.
-type Findings<'a> = HashMap<u64, Vec<(&'a str, &'a Finding)>>;
-
 /// Returns the files of the change, or none if the run is no review.
 pub(super) fn change(documents: &[Document], section: &Section) -> Vec<ShownFile> {
     let Section::Approval(section) = section else { return Vec::new() };
@@ -65,65 +51,62 @@ pub(super) fn change(documents: &[Document], section: &Section) -> Vec<ShownFile
     let files = lines.chunk_by(|one, other| one.path == other.path);
     let shown = files.map(|lines| ShownFile {
         path: escape::terminal(&lines[0].path),
-        lines: shown_lines(lines, &findings(section, &lines[0].path), is_whole),
+        lines: show_lines(lines, section, is_whole),
     });
     shown.collect()
 }
 
-fn findings<'a>(section: &'a ApprovalSection, path: &str) -> Findings<'a> {
-    let mut of_file = Findings::new();
-    for Reviewed { reviewer, findings, .. } in &section.reviews {
-        for finding in findings.iter().filter(|finding| finding.path == path) {
-            of_file.entry(finding.line).or_default().push((reviewer.as_str(), finding));
+/// Returns the lines of a file: all of them, or those around its findings.
+fn show_lines(lines: &[DiffLine], section: &ApprovalSection, is_whole: bool) -> Vec<ShownLine> {
+    let mut by_line: HashMap<u64, Vec<(&str, &Finding)>> = HashMap::new();
+    for ReviewerReport { reviewer, findings, .. } in &section.reviews {
+        for finding in findings.iter().filter(|finding| *finding.path == *lines[0].path) {
+            by_line.entry(finding.line).or_default().push((reviewer.as_str(), finding));
         }
     }
-    of_file
-}
-
-/// Returns the lines of a file: all of them, or those around its findings.
-fn shown_lines(lines: &[DiffLine], findings: &Findings<'_>, is_whole: bool) -> Vec<ShownLine> {
+    let mut shown = Vec::new();
+    for line in lines {
+        let findings = by_line.get(&line.number).map(Vec::as_slice).unwrap_or_default();
+        shown.push(ShownLine::new(line, findings));
+    }
     let mut is_shown = vec![is_whole; lines.len()];
-    let shown: Vec<ShownLine> = lines.iter().map(|line| ShownLine::new(line, findings)).collect();
     for at in (0..shown.len()).filter(|at| !shown[*at].findings.is_empty()) {
         is_shown[at.saturating_sub(AROUND)..shown.len().min(at + AROUND + 1)].fill(true);
     }
-    let mut kept = Vec::new();
+    let mut visible = Vec::new();
     let mut left_out = 0;
     for (line, is_shown) in shown.into_iter().zip(is_shown) {
         if !is_shown {
             left_out += 1;
             continue;
         }
-        kept.extend(ShownLine::gap(std::mem::take(&mut left_out)));
-        kept.push(line);
+        visible.extend(ShownLine::gap(std::mem::take(&mut left_out)));
+        visible.push(line);
     }
-    kept.extend(ShownLine::gap(left_out));
-    kept
+    visible.extend(ShownLine::gap(left_out));
+    visible
 }
 
 impl ShownLine {
-    fn new(line: &DiffLine, findings: &Findings<'_>) -> Self {
-        let kind = match line.sign {
-            DiffSign::Added => LineKind::Added,
-            DiffSign::Removed => LineKind::Removed,
-            DiffSign::Kept => LineKind::Kept,
-            DiffSign::Head => LineKind::Head,
-        };
+    fn new(line: &DiffLine, findings: &[(&str, &Finding)]) -> Self {
         let number = (line.sign != DiffSign::Head).then_some(line.number);
-        let of_number = findings.get(&line.number).into_iter().flatten();
-        let of_line = of_number.filter(|(_, finding)| finding.quote == line.shown);
+        let of_line = findings.iter().filter(|(_, finding)| finding.quote == line.shown);
         let findings = of_line.map(|(reviewer, finding)| ShownFinding {
             reviewer: escape::terminal(reviewer),
             severity: finding.severity.to_string(),
             problem: escape::terminal(&finding.problem),
         });
-        Self { kind, number, text: escape::terminal(&line.shown), findings: findings.collect() }
+        let text = escape::terminal(&line.shown);
+        Self { kind: Some(line.sign), number, text, findings: findings.collect() }
     }
 
     /// Returns the line in place of so many others, if there are any.
     fn gap(left_out: u64) -> Option<Self> {
+        if left_out == 0 {
+            return None;
+        }
         let text = format!("… {} left out", counted(left_out, "line"));
-        (left_out > 0).then(|| Self { kind: LineKind::Gap, number: None, text, findings: Vec::new() })
+        Some(Self { kind: None, number: None, text, findings: Vec::new() })
     }
 }
 
@@ -141,7 +124,7 @@ mod tests {
             severity: Severity::High,
         };
         let opinion = Opinion::Abstain { reason: String::new() };
-        let review = Reviewed { reviewer: "Quality".to_owned(), opinion, findings: vec![finding] };
+        let review = ReviewerReport { reviewer: "Quality".to_owned(), opinion, findings: vec![finding] };
         let reviews = vec![review];
         Section::Approval(Box::new(ApprovalSection {
             reviewers: 4,
@@ -173,7 +156,7 @@ mod tests {
         assert!(first.lines.iter().all(|line| line.findings.is_empty()), "{first:?}");
         let found = second.lines.iter().find(|line| !line.findings.is_empty()).unwrap();
         assert_eq!((second.path.as_str(), found.number, found.text.as_str()), ("b", Some(2), "+line 2"));
-        assert_eq!(second.lines.last().map(|line| line.kind), Some(LineKind::Added));
+        assert_eq!(second.lines.last().map(|line| line.kind), Some(Some(DiffSign::Added)));
     }
 
     #[test]
@@ -183,12 +166,8 @@ mod tests {
         assert_eq!((other.path.as_str(), other.lines.len()), ("a", 1));
         let numbers: Vec<u64> = file.lines.iter().filter_map(|line| line.number).collect();
         assert_eq!((file.path.as_str(), numbers), ("b", (995..=1_005).collect()));
-        let gaps: Vec<&str> = file
-            .lines
-            .iter()
-            .filter(|line| line.kind == LineKind::Gap)
-            .map(|line| line.text.as_str())
-            .collect();
+        let gaps: Vec<&str> =
+            file.lines.iter().filter(|line| line.kind.is_none()).map(|line| line.text.as_str()).collect();
         assert_eq!(gaps, ["… 998 lines left out", "… 995 lines left out"]);
     }
 }

@@ -5,33 +5,33 @@
 //!          ──► result ──► figures, votes, citations ─────────┴─► a template
 //! ```
 //!
-//! The input is the records of a run, which may still be under way. The output is HTML: a whole page that loads nothing and runs nothing, or
-//! its body alone. Every text is shown as plain text. A quote of the answer leads to its place in the source.
+//! The input is the records of a run, which may still be under way. The output is HTML: a whole page that loads nothing and runs nothing,
+//! or its body alone. Every text is shown as plain text. A quote of the answer leads to its place in the source.
 
 mod change;
 mod rounds;
 mod sources;
 
+use std::collections::BTreeMap;
+
 use minijinja::value::Serde;
 use serde::Serialize;
 
 use self::change::{ShownFile, change};
-use self::rounds::{At, Moves, Round, rounds};
-use self::sources::{QuoteShown, ShownSource, sources};
+use self::rounds::{ShownRound, ShownStep, rounds};
+use self::sources::{ShownQuote, ShownSource, sources};
 use super::result::RunResult;
-use super::summary::{check_in_words, ending};
-use super::transcript::{TranscriptStep, walk};
-use super::vote::stop_in_words;
+use super::summary::{describe_check, describe_outcome};
+use super::transcript::walk;
+use super::vote::describe_stop;
 use super::worth::worth;
 use crate::engine::{ReplayError, RunState};
 use crate::journal::{Entry, Record};
 use crate::page::environment;
 use crypto::Digest;
 use protocol::core::Endpoint;
-use protocol::review::ApprovalSection;
 use protocol::text::{counted, escape, grouped};
-use protocol::vote::VoteSection;
-use protocol::{BlindVote, OutcomeKind, Section};
+use protocol::{OutcomeKind, Section};
 
 /// The most characters of the task in the heading.
 const HEADING_CHARS: usize = 120;
@@ -65,12 +65,10 @@ struct RunPage {
     worth: Option<String>,
     figures: Vec<(&'static str, String)>,
     agents: Vec<ShownAgent>,
-    tally_heading: &'static str,
-    tally: Vec<Tallied>,
-    stop: Option<String>,
-    rounds: Vec<Round>,
+    tally: VoteTable,
+    rounds: Vec<ShownRound>,
     change: Vec<ShownFile>,
-    citations: Vec<QuoteShown>,
+    citations: Vec<ShownQuote>,
     sources: Vec<ShownSource>,
     dissent: Vec<(String, String, String)>,
     degraded: Vec<String>,
@@ -87,9 +85,16 @@ struct ShownAgent {
     text: Option<String>,
 }
 
-/// An answer and its votes.
+/// The votes for each answer, with their heading and a remark.
 #[derive(Serialize)]
-struct Tallied {
+struct VoteTable {
+    heading: &'static str,
+    votes: Vec<AnswerVotes>,
+    remark: Option<String>,
+}
+
+#[derive(Serialize)]
+struct AnswerVotes {
     text: String,
     votes: u32,
     /// The share of all votes, in percent.
@@ -107,16 +112,16 @@ struct Tallied {
 ///
 /// Never panics: the template is read by the program's tests.
 pub fn run_page(records: &[Record], head: Digest, form: PageForm) -> Result<String, ReplayError> {
-    let mut steps: Vec<(At, TranscriptStep)> = Vec::new();
-    let mut moves = Moves::default();
+    let mut steps = Vec::new();
+    let mut answers = BTreeMap::new();
     let state = walk(records, |state, record, step| {
         // The end of the run is at the top of the page.
         let is_end = matches!(&record.event, Entry::Stopped { outcome } if outcome.is_final());
         if !is_end {
-            steps.push((moves.place(state, record), step));
+            steps.push(ShownStep::new(state, record, step, &mut answers));
         }
     })?;
-    let page = RunPage::new(&state, (records, head), steps, form);
+    let page = RunPage::new(&state, records, head, steps, form);
     let mut environment = environment();
     let templates = [
         ("run.html", include_str!("run.html")),
@@ -137,8 +142,9 @@ pub fn run_page(records: &[Record], head: Digest, form: PageForm) -> Result<Stri
 impl RunPage {
     fn new(
         state: &RunState,
-        (records, head): (&[Record], Digest),
-        steps: Vec<(At, TranscriptStep)>,
+        records: &[Record],
+        head: Digest,
+        steps: Vec<ShownStep>,
         form: PageForm,
     ) -> Self {
         let result = RunResult::new(state, head);
@@ -146,7 +152,6 @@ impl RunPage {
         // A file tells nothing of a run that is under way somewhere, and a server knows that it is.
         let is_open = state.outcome().is_none() && form == PageForm::Body;
         let task = &setup.task;
-        let (tally_heading, tally, stop) = tally(&result);
         let change = change(&task.documents, &result.section);
         let (citations, sources) = sources(state, records, &result.section);
         Self {
@@ -163,15 +168,13 @@ impl RunPage {
                 // A server shows such a run only if its caller has stopped it for good.
                 "stopped".to_owned()
             } else {
-                escape::terminal(&ending(&result))
+                escape::terminal(&describe_outcome(&result))
             },
             answer: result.text.as_deref().map(escape::terminal),
-            worth: worth(&result).filter(|_| !is_open),
+            worth: if is_open { None } else { worth(&result) },
             figures: figures(&result),
             agents: agents(&result, state.endpoints()),
-            tally_heading,
-            tally,
-            stop,
+            tally: tally(&result),
             rounds: rounds(state, steps),
             change,
             citations,
@@ -186,7 +189,7 @@ impl RunPage {
                 })
                 .collect(),
             degraded: result.degraded.iter().map(|loss| escape::terminal(&loss.detail)).collect(),
-            check: result.check.as_ref().map(|check| escape::terminal(&check_in_words(check))),
+            check: result.check.as_ref().map(|check| escape::terminal(&describe_check(check))),
             head: result.journal_head.to_string(),
         }
     }
@@ -221,70 +224,62 @@ fn figures(result: &RunResult) -> Vec<(&'static str, String)> {
         ("reply tokens", grouped(usage.completion)),
         ("seconds", format!("{:.1}", result.timing.total_ms as f64 / 1e3)),
     ];
-    figures.extend(
-        usage
-            .cost_micro_usd
-            .filter(|micro| *micro > 0)
-            .map(|micro| ("USD", format!("{:.4}", micro as f64 / 1e6))),
-    );
+    if let Some(micro) = usage.cost_micro_usd
+        && micro > 0
+    {
+        figures.push(("USD", format!("{:.4}", micro as f64 / 1e6)));
+    }
     figures
 }
 
 fn agents(result: &RunResult, endpoints: &[Endpoint]) -> Vec<ShownAgent> {
-    let shown = |(at, agent): (usize, &super::result::AgentResult)| ShownAgent {
-        name: agent.report.name.clone(),
-        model: endpoints.get(at).map(Endpoint::label).unwrap_or_default(),
-        changes: agent.report.changes,
-        text: agent.report.text.as_deref().map(escape::terminal),
-    };
-    result.agents.iter().enumerate().map(shown).collect()
-}
-
-/// The votes for each answer, with their heading and a remark.
-struct Counts<'a> {
-    heading: &'static str,
-    votes: Vec<(&'a str, u32, Digest)>,
-    remark: Option<String>,
-}
-
-impl<'a> Counts<'a> {
-    fn of_vote(vote: &'a VoteSection) -> Self {
-        let votes = vote.answers.iter().map(|answer| (answer.text.as_str(), answer.votes, answer.sha256));
-        Self { heading: "Votes", votes: votes.collect(), remark: Some(stop_in_words(vote)) }
+    let mut agents = Vec::new();
+    for (at, agent) in result.agents.iter().enumerate() {
+        agents.push(ShownAgent {
+            name: agent.report.name.clone(),
+            model: endpoints.get(at).map(Endpoint::label).unwrap_or_default(),
+            changes: agent.report.changes,
+            text: agent.report.text.as_deref().map(escape::terminal),
+        });
     }
-
-    fn of_drafts(BlindVote { tally, missing, .. }: &'a BlindVote) -> Self {
-        let votes = tally.iter().map(|answer| (answer.text.as_str(), answer.votes, answer.sha256));
-        let lost = (*missing > 0).then(|| format!("{} came to nothing", counted(*missing, "blind draft")));
-        Self { heading: "Blind drafts", votes: votes.collect(), remark: lost }
-    }
-
-    fn of_review(review: &ApprovalSection, drafts: &'a BlindVote) -> Self {
-        let of_drafts = Self::of_drafts(drafts);
-        let quorum = format!("{} of {} reviewers must approve", review.quorum, review.reviewers);
-        let remark = of_drafts.remark.into_iter().chain([quorum]).collect::<Vec<_>>().join("; ");
-        Self { heading: "Verdicts", remark: Some(remark), ..of_drafts }
-    }
+    agents
 }
 
 /// Returns the answers with their votes: those of a vote, the verdicts of reviewers, or else the blind drafts.
-fn tally(result: &RunResult) -> (&'static str, Vec<Tallied>, Option<String>) {
-    let Counts { heading, votes, remark } = match &result.section {
-        Section::Vote(vote) => Counts::of_vote(vote),
-        Section::Approval(review) => Counts::of_review(review, &result.blind_vote),
+fn tally(result: &RunResult) -> VoteTable {
+    let drafts = &result.blind_vote;
+    let of_drafts = drafts.tally.iter().map(|answer| (answer.text.as_str(), answer.votes, answer.sha256));
+    let lost = if drafts.missing > 0 {
+        Some(format!("{} came to nothing", counted(drafts.missing, "blind draft")))
+    } else {
+        None
+    };
+    let (heading, votes, remark): (_, Vec<(&str, u32, Digest)>, _) = match &result.section {
+        Section::Vote(vote) => {
+            let votes = vote.answers.iter().map(|answer| (answer.text.as_str(), answer.votes, answer.sha256));
+            ("Votes", votes.collect(), Some(describe_stop(vote)))
+        }
+        Section::Approval(review) => {
+            let quorum = format!("{} of {} reviewers must approve", review.quorum, review.reviewers);
+            let remark = match lost {
+                Some(lost) => format!("{lost}; {quorum}"),
+                None => quorum,
+            };
+            ("Verdicts", of_drafts.collect(), Some(remark))
+        }
         Section::Pair(_) | Section::Council(_) | Section::Panel(_) | Section::MapReduce(_) => {
-            Counts::of_drafts(&result.blind_vote)
+            ("Blind drafts", of_drafts.collect(), lost)
         }
     };
     let all: u32 = votes.iter().map(|(_, votes, _)| votes).sum();
-    let agreed = result.sha256.filter(|_| result.outcome == OutcomeKind::Agreed);
-    let tallied = |(text, votes, sha256): (&str, u32, Digest)| Tallied {
+    let agreed = if result.outcome == OutcomeKind::Agreed { result.sha256 } else { None };
+    let votes = votes.into_iter().map(|(text, votes, sha256)| AnswerVotes {
         text: escape::terminal(text),
         votes,
         share: f64::from(votes) * 100.0 / f64::from(all.max(1)),
         is_agreed: agreed == Some(sha256),
-    };
-    (heading, votes.into_iter().map(tallied).collect(), remark)
+    });
+    VoteTable { heading, votes: votes.collect(), remark }
 }
 
 #[cfg(test)]

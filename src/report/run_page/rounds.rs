@@ -16,43 +16,34 @@ use crypto::Digest;
 use protocol::text::escape;
 use protocol::{CallId, Params, Step};
 
-/// The place of a step on the page.
-#[derive(Clone, Debug)]
-pub(super) struct At {
-    record: u64,
-    /// The call, if the step is a reply.
-    call: Option<CallId>,
-    marks: Vec<StepMark>,
-    tokens: Option<u64>,
-}
-
-/// A mark of a step.
-#[derive(Clone, Debug, Serialize)]
-pub(super) struct StepMark {
+#[derive(Serialize)]
+struct StepMark {
     kind: &'static str,
     words: String,
 }
 
-/// A round.
 #[derive(Serialize)]
-pub(super) struct Round {
+pub(super) struct ShownRound {
     name: String,
-    cells: Vec<Cell>,
+    cells: Vec<AgentCell>,
     /// The steps of no agent: passages found, programs and checks, the end.
     others: Vec<ShownStep>,
 }
 
 /// The steps of an agent in a round.
 #[derive(Serialize)]
-struct Cell {
+struct AgentCell {
     agent: String,
     steps: Vec<ShownStep>,
 }
 
 /// A step as the page shows it.
 #[derive(Serialize)]
-struct ShownStep {
+pub(super) struct ShownStep {
     record: u64,
+    /// The call, if the step is a reply.
+    #[serde(skip)]
+    call: Option<CallId>,
     heading: Option<String>,
     marks: Vec<StepMark>,
     tokens: Option<u64>,
@@ -61,80 +52,41 @@ struct ShownStep {
     text: Blocks,
 }
 
-/// The answers of the agents, as far as the run was followed.
-#[derive(Default)]
-pub(super) struct Moves {
-    held: BTreeMap<usize, (Digest, String)>,
-}
-
-impl Moves {
-    /// Returns the place of a record's step. `state` is the one after it.
-    pub(super) fn place(&mut self, state: &RunState, record: &Record) -> At {
-        let mut at = At { record: record.seq, call: None, marks: Vec::new(), tokens: None };
-        let Entry::Replied(replied) = &record.event else { return at };
-        let call = replied.call;
-        (at.call, at.tokens) = (Some(call), Some(replied.usage.completion));
-        // The samples of a vote are all blind, and none of them is a change of another.
-        if is_vote(state) {
-            return at;
-        }
-        if call.step == Step::Envelope && is_blind(state, call) {
-            at.marks.push(StepMark { kind: "blind", words: "blind".to_owned() });
-        }
-        let report = state.report();
-        let now = report.agents.get(call.agent).and_then(|agent| agent.sha256.zip(agent.text.clone()));
-        if let Some((sha256, text)) = now {
-            if let Some((before, held)) = self.held.get(&call.agent)
-                && *before != sha256
-            {
-                let words = format!("moved from “{}” to “{}”", escape::excerpt(held), escape::excerpt(&text));
-                at.marks.push(StepMark { kind: "moved", words });
-            }
-            self.held.insert(call.agent, (sha256, text));
-        }
-        at
-    }
-}
-
 fn is_vote(state: &RunState) -> bool {
     matches!(state.opened().setup.params, Params::Vote(_))
 }
 
 /// Returns the rounds with their steps. The samples of a vote are one round, with a cell for each.
-pub(super) fn rounds(state: &RunState, steps: Vec<(At, TranscriptStep)>) -> Vec<Round> {
+pub(super) fn rounds(state: &RunState, steps: Vec<ShownStep>) -> Vec<ShownRound> {
     let is_vote = is_vote(state);
-    let mut rounds: Vec<((u32, u32), Round)> = Vec::new();
-    for (at, step) in steps {
-        let key = match at.call {
+    let mut rounds: Vec<((u32, u32), ShownRound)> = Vec::new();
+    for step in steps {
+        let key = match step.call {
             Some(call) => (call.part, call.round),
             // A step of no agent belongs to the round in which it came.
             None => rounds.last().map_or((0, 0), |(key, _)| *key),
         };
         let place = rounds.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
-            let name = name(key, is_vote);
-            rounds.push((key, Round { name, cells: Vec::new(), others: Vec::new() }));
+            let name = round_name(key.0, key.1, is_vote);
+            rounds.push((key, ShownRound { name, cells: Vec::new(), others: Vec::new() }));
             rounds.len() - 1
         });
         let round = &mut rounds[place].1;
-        let call = at.call;
-        let shown = ShownStep::new(at, step);
-        match call {
-            None => round.others.push(shown),
-            Some(call) => {
-                let agent = state.agent_name(call.agent);
-                let agent =
-                    if is_vote { format!("Sample {}, {agent}", call.draft + 1) } else { agent.to_owned() };
-                match round.cells.iter_mut().find(|cell| cell.agent == agent) {
-                    Some(known) => known.steps.push(shown),
-                    None => round.cells.push(Cell { agent, steps: vec![shown] }),
-                }
-            }
+        let Some(call) = step.call else {
+            round.others.push(step);
+            continue;
+        };
+        let agent = state.agent_name(call.agent);
+        let agent = if is_vote { format!("Sample {}, {agent}", call.draft + 1) } else { agent.to_owned() };
+        match round.cells.iter_mut().find(|cell| cell.agent == agent) {
+            Some(known) => known.steps.push(step),
+            None => round.cells.push(AgentCell { agent, steps: vec![step] }),
         }
     }
     rounds.into_iter().map(|(_, round)| round).collect()
 }
 
-fn name((part, round): (u32, u32), is_vote: bool) -> String {
+fn round_name(part: u32, round: u32, is_vote: bool) -> String {
     match (part, round) {
         _ if is_vote => "Samples".to_owned(),
         (0, 0) => "Before the first round".to_owned(),
@@ -144,25 +96,60 @@ fn name((part, round): (u32, u32), is_vote: bool) -> String {
 }
 
 impl ShownStep {
-    fn new(
-        At { record, call, mut marks, tokens }: At,
-        TranscriptStep { heading, purpose, is_refused, text }: TranscriptStep,
+    /// Shows the step of a record. `state` is the one after it, and `answers` holds the last answer of each agent before it.
+    pub(super) fn new(
+        state: &RunState,
+        record: &Record,
+        step: TranscriptStep,
+        answers: &mut BTreeMap<usize, (Digest, String)>,
     ) -> Self {
+        let TranscriptStep { heading, purpose, is_refused, text } = step;
+        let (mut call, mut tokens, mut marks) = (None, None, Vec::new());
+        if let Entry::Replied(replied) = &record.event {
+            (call, tokens) = (Some(replied.call), Some(replied.usage.completion));
+            // The samples of a vote are all blind, and none of them is a change of another.
+            if !is_vote(state) {
+                marks = mark_reply(state, replied.call, answers);
+            }
+        }
         if is_refused {
             marks.push(StepMark { kind: "refused", words: "not counted".to_owned() });
         }
         let is_private = call.is_some_and(|call| matches!(call.step, Step::Think | Step::Weigh));
+        // The cell names the agent, and its round has a heading.
+        let heading = purpose.map(|purpose| capital(&purpose)).or(heading);
         Self {
-            record,
-            // The cell names the agent, and its round has a heading.
-            heading: purpose
-                .map(|purpose| capital(&purpose))
-                .or(heading)
-                .map(|words| escape::terminal(&words)),
+            record: record.seq,
+            call,
+            heading: heading.map(|words| escape::terminal(&words)),
             marks,
             tokens,
             is_folded: is_private || is_refused,
             text: Blocks::new(&text),
         }
     }
+}
+
+/// Returns the marks of a reply: that it was blind, and that its agent changed its answer.
+fn mark_reply(
+    state: &RunState,
+    call: CallId,
+    answers: &mut BTreeMap<usize, (Digest, String)>,
+) -> Vec<StepMark> {
+    let mut marks = Vec::new();
+    if call.step == Step::Envelope && is_blind(state, call) {
+        marks.push(StepMark { kind: "blind", words: "blind".to_owned() });
+    }
+    let report = state.report();
+    let now = report.agents.get(call.agent).and_then(|agent| agent.sha256.zip(agent.text.clone()));
+    if let Some((sha256, text)) = now {
+        if let Some((before, held)) = answers.get(&call.agent)
+            && *before != sha256
+        {
+            let words = format!("moved from “{}” to “{}”", escape::excerpt(held), escape::excerpt(&text));
+            marks.push(StepMark { kind: "moved", words });
+        }
+        answers.insert(call.agent, (sha256, text));
+    }
+    marks
 }

@@ -25,7 +25,7 @@ const AROUND: usize = 400;
 
 /// A quote of the answer.
 #[derive(Serialize)]
-pub(super) struct QuoteShown {
+pub(super) struct ShownQuote {
     number: usize,
     source: String,
     quote: String,
@@ -37,12 +37,12 @@ pub(super) struct QuoteShown {
 #[derive(Serialize)]
 pub(super) struct ShownSource {
     name: String,
-    parts: Vec<Part>,
+    parts: Vec<SourcePart>,
 }
 
 /// A part of a source: a quote, if it has the number of one.
 #[derive(Debug, Eq, PartialEq, Serialize)]
-struct Part {
+struct SourcePart {
     quote: Option<usize>,
     text: String,
 }
@@ -60,28 +60,27 @@ pub(super) fn sources(
     state: &RunState,
     records: &[Record],
     section: &Section,
-) -> (Vec<QuoteShown>, Vec<ShownSource>) {
+) -> (Vec<ShownQuote>, Vec<ShownSource>) {
     let quotes = quotes(section);
     let texts = texts(state, records);
     let mut places: Vec<Vec<(usize, Range<usize>)>> = vec![Vec::new(); texts.len()];
     let mut citations = Vec::new();
-    for (index, (source, quote, span)) in quotes.into_iter().enumerate() {
+    for (index, fact) in quotes.iter().enumerate() {
         let number = index + 1;
-        let place = place(&texts, &source, &quote, &span);
-        citations.push(QuoteShown {
+        citations.push(ShownQuote {
             number,
-            source: escape::terminal(&source),
-            quote: escape::terminal(&quote),
+            source: escape::terminal(&fact.document),
+            quote: escape::terminal(&fact.quote),
             place: None,
         });
-        if let Some((at, range)) = place {
+        if let Some((at, range)) = find_place(&texts, fact) {
             places[at].push((number, range));
         }
     }
     let with_quotes = texts.iter().zip(places).filter(|(_, places)| !places.is_empty());
     let mut shown = Vec::new();
     for (text, places) in with_quotes {
-        let (parts, marks) = parts(&text.text, places);
+        let (parts, marks) = divide(&text.text, places);
         for (number, mark) in marks {
             citations[number - 1].place = Some(mark);
         }
@@ -90,19 +89,19 @@ pub(super) fn sources(
     (citations, shown)
 }
 
-/// Returns the quotes of the answer: the source, the words, and the bytes in the source.
-fn quotes(section: &Section) -> Vec<(String, String, Range<usize>)> {
+/// Returns the quotes of the answer, each with its source.
+fn quotes(section: &Section) -> Vec<Fact> {
     match section {
-        Section::Council(council) => council
-            .citations
-            .iter()
-            .map(|evidence| (evidence.title.clone(), evidence.quote.clone(), evidence.span.clone()))
-            .collect(),
-        Section::MapReduce(section) => section
-            .findings
-            .iter()
-            .map(|Fact { document, start, end, quote }| (document.clone(), quote.clone(), *start..*end))
-            .collect(),
+        Section::Council(council) => {
+            let quotes = council.citations.iter().map(|evidence| Fact {
+                document: evidence.title.clone(),
+                start: evidence.span.start,
+                end: evidence.span.end,
+                quote: evidence.quote.clone(),
+            });
+            quotes.collect()
+        }
+        Section::MapReduce(section) => section.findings.clone(),
         Section::Pair(_) | Section::Panel(_) | Section::Approval(_) | Section::Vote(_) => Vec::new(),
     }
 }
@@ -111,58 +110,40 @@ fn quotes(section: &Section) -> Vec<(String, String, Range<usize>)> {
 fn texts<'a>(state: &'a RunState, records: &'a [Record]) -> Vec<SourceText<'a>> {
     let task = &state.opened().setup.task;
     // The task is quoted as the agents saw it.
-    let asked = SourceText { name: TASK, start: 0, text: escape::plain(task.prompt.trim()).into() };
-    let documents = task.documents.iter().map(|document| SourceText {
+    let mut texts = vec![SourceText { name: TASK, start: 0, text: escape::plain(task.prompt.trim()).into() }];
+    texts.extend(task.documents.iter().map(|document| SourceText {
         name: &document.name,
         start: 0,
         text: Cow::from(&*document.text),
-    });
-    let found = records.iter().filter_map(|record| match &record.event {
-        Entry::Found(found) => Some(&found.passages),
-        Entry::Opened(_)
-        | Entry::Asked(_)
-        | Entry::Replied(_)
-        | Entry::Executed(_)
-        | Entry::LeftOut(_)
-        | Entry::Stopped { .. }
-        | Entry::Resumed { .. } => None,
-    });
-    let found = found.flatten().map(|Passage { document, start, text, .. }| SourceText {
-        name: document,
-        start: *start,
-        text: text.into(),
-    });
-    [asked].into_iter().chain(documents).chain(found).collect()
+    }));
+    for record in records {
+        let Entry::Found(found) = &record.event else { continue };
+        for Passage { document, start, text, .. } in &found.passages {
+            texts.push(SourceText { name: document, start: *start, text: text.into() });
+        }
+    }
+    texts
 }
 
 /// Returns the place of a quote: the number of its text, and the bytes in it.
-fn place(
-    texts: &[SourceText<'_>],
-    source: &str,
-    quote: &str,
-    span: &Range<usize>,
-) -> Option<(usize, Range<usize>)> {
+fn find_place(texts: &[SourceText<'_>], fact: &Fact) -> Option<(usize, Range<usize>)> {
     texts.iter().enumerate().find_map(|(at, text)| {
-        let start = span.start.checked_sub(text.start)?;
-        let range = start..start.checked_add(span.len())?;
-        let is_it = text.name == source && text.text.get(range.clone()) == Some(quote);
+        let start = fact.start.checked_sub(text.start)?;
+        let range = start..start.checked_add((fact.start..fact.end).len())?;
+        let is_it = text.name == fact.document && text.text.get(range.clone()) == Some(fact.quote.as_str());
         is_it.then_some((at, range))
     })
 }
 
 /// Divides a text at its quotes, and returns the number of the mark for each quote. Where two overlap, the first one is the mark of both.
-fn parts(text: &str, mut places: Vec<(usize, Range<usize>)>) -> (Vec<Part>, Vec<(usize, usize)>) {
+fn divide(text: &str, mut places: Vec<(usize, Range<usize>)>) -> (Vec<SourcePart>, Vec<(usize, usize)>) {
     places.sort_by_key(|(_, range)| range.start);
     let is_whole = text.len() <= WHOLE_BYTES_MAX;
     let (mut parts, mut marks, mut at) = (Vec::new(), Vec::new(), 0);
-    let plain = |parts: &mut Vec<Part>, range: Range<usize>| {
-        if !range.is_empty() {
-            parts.push(Part { quote: None, text: escape::terminal(&text[range]) });
-        }
-    };
-    let gap = || Part { quote: None, text: " … ".to_owned() };
     for (number, range) in places {
-        if let Some((_, last)) = marks.last().copied().filter(|_| range.start < at) {
+        if let Some((_, last)) = marks.last().copied()
+            && range.start < at
+        {
             marks.push((number, last));
             continue;
         }
@@ -171,21 +152,34 @@ fn parts(text: &str, mut places: Vec<(usize, Range<usize>)>) -> (Vec<Part>, Vec<
         if from > at {
             // The text behind the quote before is shown too.
             let to = floor(text, at + if at == 0 { 0 } else { AROUND }).min(from);
-            plain(&mut parts, at..to);
+            push_plain(&mut parts, &text[at..to]);
             if to < from {
-                parts.push(gap());
+                parts.push(SourcePart::gap());
             }
         }
-        plain(&mut parts, from..range.start);
-        parts.push(Part { quote: Some(number), text: escape::terminal(&text[range.clone()]) });
+        push_plain(&mut parts, &text[from..range.start]);
+        parts.push(SourcePart { quote: Some(number), text: escape::terminal(&text[range.clone()]) });
         at = range.end;
     }
     let end = if is_whole { text.len() } else { floor(text, at + AROUND) };
-    plain(&mut parts, at..end);
+    push_plain(&mut parts, &text[at..end]);
     if end < text.len() {
-        parts.push(gap());
+        parts.push(SourcePart::gap());
     }
     (parts, marks)
+}
+
+fn push_plain(parts: &mut Vec<SourcePart>, text: &str) {
+    if !text.is_empty() {
+        parts.push(SourcePart { quote: None, text: escape::terminal(text) });
+    }
+}
+
+impl SourcePart {
+    /// Returns the part in place of text that is left out.
+    fn gap() -> Self {
+        Self { quote: None, text: " … ".to_owned() }
+    }
 }
 
 /// Returns the last beginning of a character at or before this byte.
@@ -197,27 +191,31 @@ fn floor(text: &str, byte: usize) -> usize {
 mod tests {
     use super::*;
 
-    fn told(text: &str, places: Vec<(usize, Range<usize>)>) -> Vec<(Option<usize>, String)> {
-        parts(text, places).0.into_iter().map(|part| (part.quote, part.text)).collect()
+    fn shown_parts(text: &str, places: Vec<(usize, Range<usize>)>) -> Vec<(Option<usize>, String)> {
+        divide(text, places).0.into_iter().map(|part| (part.quote, part.text)).collect()
     }
 
     /// Its quotes are marked.
     #[test]
     fn short_source_is_shown_whole() {
-        let shown = told("one two three", vec![(2, 8..13), (1, 4..7)]);
+        let shown = shown_parts("one two three", vec![(2, 8..13), (1, 4..7)]);
         let part = |quote, text: &str| (quote, text.to_owned());
         assert_eq!(
             shown,
             [part(None, "one "), part(Some(1), "two"), part(None, " "), part(Some(2), "three")]
         );
-        assert_eq!(told("one two", vec![(1, 0..7), (2, 4..7)]), [part(Some(1), "one two")]);
-        assert_eq!(parts("one two", vec![(1, 0..7), (2, 4..7)]).1, [(1, 1), (2, 1)], "both lead to one mark");
+        assert_eq!(shown_parts("one two", vec![(1, 0..7), (2, 4..7)]), [part(Some(1), "one two")]);
+        assert_eq!(
+            divide("one two", vec![(1, 0..7), (2, 4..7)]).1,
+            [(1, 1), (2, 1)],
+            "both lead to one mark"
+        );
     }
 
     #[test]
     fn long_source_shows_surroundings_of_quotes() {
         let text = format!("{}QUOTE{}", "ä".repeat(3_000), "z".repeat(3_000));
-        let shown = told(&text, vec![(1, 6_000..6_005)]);
+        let shown = shown_parts(&text, vec![(1, 6_000..6_005)]);
         let lengths: Vec<usize> = shown.iter().map(|(_, text)| text.len()).collect();
         assert_eq!((shown[2].0, shown[2].1.as_str()), (Some(1), "QUOTE"));
         assert_eq!(lengths, [" … ".len(), AROUND, 5, AROUND, " … ".len()]);

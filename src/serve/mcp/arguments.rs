@@ -11,10 +11,10 @@ use serde::{Deserialize, Deserializer};
 use uuid::Uuid;
 
 use crate::approval::{read_diff, review_task};
-use crate::config::{Hints, default_roleset};
-use crate::run::Traced;
+use crate::config::default_roleset;
+use crate::run::LogReporter;
 use crate::serve::api_error::ApiError;
-use crate::serve::intake::KEYED;
+use crate::serve::dispatcher::KEYED;
 use crate::serve::known_run::{in_background, run_id};
 use crate::serve::requested_run::{RequestedRun, canonical_of, require_name};
 use crate::serve::rules::ServerRules;
@@ -92,20 +92,22 @@ pub(super) struct RunArguments {
 
 impl AskArguments {
     /// Returns the run that the arguments ask for.
-    pub(super) fn requested(self, rules: &ServerRules) -> Result<RequestedRun, ApiError> {
+    pub(super) fn into_run(self, rules: &ServerRules) -> Result<RequestedRun, ApiError> {
         let Self { task, roleset, documents, choices, canonical, seed } = self;
         if task.trim().is_empty() {
             return Err(ApiError::field("task", "the task is empty"));
         }
         let model = match roleset {
-            Some(named) => known(rules, named, false)?,
-            None => usual(rules, &choices, canonical),
+            Some(named) => require_offered(rules, named, false)?,
+            None => default_model(rules, &choices, canonical),
         };
-        let document = |GivenText { name, text }| Document { name, text: text.into(), redacted: false };
+        let documents = documents.into_iter();
+        let documents =
+            documents.map(|GivenText { name, text }| Document { name, text: text.into(), redacted: false });
         Ok(RequestedRun {
             model,
             prompt: task,
-            documents: documents.into_iter().map(document).collect(),
+            documents: documents.collect(),
             canonical: canonical_of(choices, canonical, "")?,
             seed: seed.map(u64::from),
             ..RequestedRun::default()
@@ -114,34 +116,35 @@ impl AskArguments {
 }
 
 /// Returns the name of a roleset, with or without its model, if the roleset is served.
-fn known(rules: &ServerRules, named: String, is_for_changes: bool) -> Result<String, ApiError> {
+fn require_offered(rules: &ServerRules, named: String, is_for_changes: bool) -> Result<String, ApiError> {
     require_name(&named, "roleset")?;
-    let bare = named.split('@').next().unwrap_or_default();
+    let roleset = named.split('@').next().unwrap_or_default();
     let served: Vec<&str> = rules.rolesets(is_for_changes).map(|served| served.name.as_str()).collect();
-    if served.contains(&bare) {
+    if served.contains(&roleset) {
         return Ok(named);
     }
-    if !is_for_changes && rules.rolesets(true).any(|reviewers| reviewers.name == bare) {
-        let why = format!("the agents of `{bare}` review changes; call `review_change`");
+    if !is_for_changes && rules.rolesets(true).any(|reviewers| reviewers.name == roleset) {
+        let why = format!("the agents of `{roleset}` review changes; call `review_change`");
         return Err(ApiError::field("roleset", why));
     }
     let all = served.join(", ");
-    let why = format!("there is no roleset `{}`; the rolesets are: {all}", escape::excerpt(bare));
+    let why = format!("there is no roleset `{}`; the rolesets are: {all}", escape::excerpt(roleset));
     Err(ApiError::field("roleset", why))
 }
 
 /// Returns the roleset of a call that names none: the one that a run of the command line takes, or else the first that is served.
-fn usual(rules: &ServerRules, choices: &[String], canonical: Option<CanonicalKind>) -> String {
-    let hints = Hints { script_agents: &[], has_choices: !choices.is_empty(), canonical };
-    let usual = default_roleset(&hints).name;
-    let first = || rules.rolesets(false).next().map_or(usual, |served| &served.name);
-    let is_served = rules.rolesets(false).any(|served| served.name == usual);
-    if is_served { usual } else { first() }.to_owned()
+fn default_model(rules: &ServerRules, choices: &[String], canonical: Option<CanonicalKind>) -> String {
+    let usual = default_roleset(&[], !choices.is_empty(), canonical).name;
+    if rules.rolesets(false).any(|served| served.name == usual) {
+        return usual.to_owned();
+    }
+    rules.rolesets(false).next().map_or(usual, |served| &served.name).to_owned()
 }
 
 impl ReviewArguments {
-    /// Returns the run in which the change is reviewed. Where the client is not this machine's user, `is_local` is false and no file is read.
-    pub(super) async fn requested(
+    /// Returns the run in which the change is reviewed. Where the client is not this machine's user, `is_local` is false, and no file
+    /// is read.
+    pub(super) async fn into_run(
         self,
         rules: &ServerRules,
         is_local: bool,
@@ -149,7 +152,7 @@ impl ReviewArguments {
         let Self { diff, change, base, roleset } = self;
         let diff = match (diff, change) {
             (Some(diff), None) => diff.into_bytes(),
-            (None, Some(change)) if is_local => named_diff(change, base).await?,
+            (None, Some(change)) if is_local => read_named_diff(change, base).await?,
             (None, Some(_)) => {
                 let why = "a client at another place sends the `diff` itself; a change is read from files over standard input alone";
                 return Err(ApiError::field("change", why));
@@ -159,7 +162,7 @@ impl ReviewArguments {
             }
         };
         let model = if let Some(named) = roleset {
-            known(rules, named, true)?
+            require_offered(rules, named, true)?
         } else {
             let first = rules.rolesets(true).next();
             let why = "this server has no reviewers; start it with a roleset of `approval` in --roleset";
@@ -171,16 +174,17 @@ impl ReviewArguments {
 }
 
 /// Reads a change of the folder in which the server runs.
-async fn named_diff(change: String, base: Option<String>) -> Result<Vec<u8>, ApiError> {
+async fn read_named_diff(change: String, base: Option<String>) -> Result<Vec<u8>, ApiError> {
     if change == "-" {
         return Err(ApiError::field("change", "standard input belongs to the client; give `diff`"));
     }
     let base = base.unwrap_or_else(|| BASE.to_owned());
-    let read = in_background(move || Ok(read_diff(Path::new("."), &change, &base, &Traced)));
+    let read = in_background(move || Ok(read_diff(Path::new("."), &change, &base, &LogReporter)));
     // A file such as a terminal may never end.
-    let slow = |_| ApiError::field("change", "the change could not be read within half a minute");
-    let diff = tokio::time::timeout(READ_MAX, read).await.map_err(slow)??;
-    diff.map_err(|why| ApiError::field("change", format!("{:#}", anyhow::Error::from(why))))
+    let Ok(diff) = tokio::time::timeout(READ_MAX, read).await else {
+        return Err(ApiError::field("change", "the change could not be read within half a minute"));
+    };
+    diff?.map_err(|why| ApiError::field("change", format!("{:#}", anyhow::Error::from(why))))
 }
 
 impl RunArguments {

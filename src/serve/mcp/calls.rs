@@ -15,25 +15,26 @@ use uuid::Uuid;
 
 use super::arguments::{AskArguments, ReviewArguments, RunArguments, new_task};
 use super::evidence::{ended_report, verify};
-use super::reports::{PlanReport, ToolReport, told};
+use super::reports::{PlanReport, ToolReport};
+use super::results::report_result;
 use super::tasks::open_task;
 use super::tools::ToolName;
-use super::waiting::{Waited, wait_for};
+use super::waiting::{WaitEnd, wait_for};
 use crate::serve::api_error::ApiError;
+use crate::serve::app_state::AppState;
 use crate::serve::caller::Caller;
-use crate::serve::front::Front;
 use crate::serve::known_run::{CallersRun, all_lines, cancel, find, in_background};
 use crate::serve::live_run::{LiveRun, RunEnd};
 use crate::serve::requested_run::{RequestedRun, read_body};
 use crate::serve::shared_room::HeldRoom;
-use crate::serve::submission::Taken;
+use crate::serve::submission::SubmissionOutcome;
 
 /// The time that a call waits for the first record of its run. A run that waits for its turn has none for longer.
 const BEGIN_MAX: Duration = Duration::from_secs(2);
 
 /// A call of a tool.
 pub(super) struct ToolCall<'a> {
-    pub(super) front: &'a Front,
+    pub(super) app: &'a AppState,
     pub(super) caller: Caller,
     /// Whether the client is on this machine, with the rights of its user.
     pub(super) is_local: bool,
@@ -52,51 +53,49 @@ impl ToolCall<'_> {
         match tool {
             ToolName::Status | ToolName::Result | ToolName::Cancel => {
                 let run = run_of(arguments)?;
-                let told_of = self.about(tool, run).await;
-                // A run that was cancelled is no mistake of the caller.
-                Ok(told_of
-                    .or_else(|why| {
-                        if why.is_cancelled() { Ok(told(&ToolReport::cancelled(run))) } else { Err(why) }
-                    })?
-                    .into())
+                match self.answer_about(tool, run).await {
+                    // A run that was cancelled is no mistake of the caller.
+                    Err(why) if why.is_cancelled() => Ok(report_result(&ToolReport::cancelled(run)).into()),
+                    answer => Ok(answer?.into()),
+                }
             }
-            ToolName::Run => self.run(self.asked(arguments)?).await,
+            ToolName::Run => self.run(self.read_ask(arguments)?).await,
             ToolName::ReviewChange => {
                 let change: ReviewArguments = read(arguments)?;
-                self.run(change.requested(&self.front.service.rules, self.is_local).await?).await
+                self.run(change.into_run(&self.app.service.rules, self.is_local).await?).await
             }
             ToolName::Start => {
-                let live = self.begin(self.asked(arguments)?).await?;
-                Ok(told(&ToolReport::open(&live)).into())
+                let live = self.begin(self.read_ask(arguments)?).await?;
+                Ok(report_result(&ToolReport::open(&live)).into())
             }
             ToolName::Plan => {
-                let planned = self.front.plan(self.caller, self.asked(arguments)?).await?;
-                Ok(told(&PlanReport::new(&planned)).into())
+                let planned = self.app.plan(self.caller, self.read_ask(arguments)?).await?;
+                Ok(report_result(&PlanReport::new(&planned)).into())
             }
             ToolName::Verify => {
                 let run = run_of(arguments)?;
-                let known = find(&self.front.service, self.caller, run).await?;
-                let lines = all_lines(&self.front.service, run).await?;
+                let known = find(&self.app.service, self.caller, run).await?;
+                let lines = all_lines(&self.app.service, run).await?;
                 let report = in_background(move || Ok(verify(run, &lines, &known))).await?;
-                Ok(told(&report).into())
+                Ok(report_result(&report).into())
             }
         }
     }
 
     /// Answers a call about a run.
-    async fn about(&self, tool: ToolName, run: Uuid) -> Result<CallToolResult, ApiError> {
+    async fn answer_about(&self, tool: ToolName, run: Uuid) -> Result<CallToolResult, ApiError> {
         if tool == ToolName::Result {
             return self.result(run).await;
         }
-        let known = find(&self.front.service, self.caller, run).await?;
+        let known = find(&self.app.service, self.caller, run).await?;
         if tool == ToolName::Cancel {
-            cancel(&self.front.service, self.caller, run).await?;
+            cancel(&self.app.service, self.caller, run).await?;
         }
         self.report(run, &known).await
     }
 
-    fn asked(&self, arguments: JsonObject) -> Result<RequestedRun, ApiError> {
-        read::<AskArguments>(arguments)?.requested(&self.front.service.rules)
+    fn read_ask(&self, arguments: JsonObject) -> Result<RequestedRun, ApiError> {
+        read::<AskArguments>(arguments)?.into_run(&self.app.service.rules)
     }
 
     /// Begins a run that outlives the call.
@@ -107,71 +106,73 @@ impl ToolCall<'_> {
         // The memory of a request over HTTP comes with it, as the caller does.
         let request = self.context.extensions.get::<http::request::Parts>();
         let memory = request.and_then(|request| request.extensions.get::<Arc<HeldRoom>>()).cloned();
-        match self.front.submit(self.caller, Some(new_task()), run, memory).await? {
-            Taken::Live(attached) => {
-                let live = Arc::clone(&attached.live);
+        match self.app.submit(self.caller, Some(new_task()), run, memory).await? {
+            SubmissionOutcome::Live(subscription) => {
+                let live = Arc::clone(&subscription.live);
                 // A client that leaves with the id finds the run again, since it is on record.
-                let mut progress = live.look_on();
+                let mut progress = live.progress();
                 let on_record = async {
                     drop(progress.wait_for(|now| now.recorded > 0 || now.end.is_some()).await);
-                    self.front.service.recorded(&mut progress).await;
+                    self.app.service.wait_until_recorded(&mut progress).await;
                 };
                 let _ = tokio::time::timeout(BEGIN_MAX, on_record).await;
                 Ok(live)
             }
-            Taken::Ended(_) => Err(ApiError::internal(&"a new run has the key of an old one")),
+            SubmissionOutcome::Ended(_) => Err(ApiError::internal(&"a new run has the key of an old one")),
         }
     }
 
     /// Begins a run, and waits for it as long as the client does.
     async fn run(&self, run: RequestedRun) -> Result<CallToolResponse, ApiError> {
         let live = self.begin(run).await?;
-        let waited = wait_for(&live, self.context).await;
-        let knows_tasks = || self.context.client_capabilities().is_some_and(|client| client.supports_tasks());
-        match waited {
-            // Some clients know tasks, but not in place of a result that is soon there.
-            Waited::Open if knows_tasks() => {
-                return Ok(CallToolResponse::Task(CreateTaskResult::new(open_task(&live))));
+        let wait_end = wait_for(&live, self.context).await;
+        match wait_end {
+            WaitEnd::Open => {
+                // Some clients know tasks, but not in place of a result that is soon there.
+                let client = self.context.client_capabilities();
+                if client.is_some_and(|client| client.supports_tasks()) {
+                    return Ok(CallToolResponse::Task(CreateTaskResult::new(open_task(&live))));
+                }
             }
-            Waited::TakenBack => {
-                self.front.service.cancel(&live).map_err(|why| ApiError::internal(&why))?;
+            WaitEnd::TakenBack => {
+                self.app.service.cancel(&live).map_err(|why| ApiError::internal(&why))?;
             }
-            Waited::Open | Waited::Ended(_) => {}
+            WaitEnd::Ended(_) => {}
         }
-        Ok(self.waited(&live, waited).await?.into())
+        Ok(self.report_wait(&live, wait_end).await?.into())
     }
 
     /// Waits for the end of a run, as long as the client does.
     async fn result(&self, run: Uuid) -> Result<CallToolResult, ApiError> {
-        match find(&self.front.service, self.caller, run).await? {
+        match find(&self.app.service, self.caller, run).await? {
             CallersRun::Live(live) => {
-                let waited = wait_for(&live, self.context).await;
-                self.waited(&live, waited).await
+                let wait_end = wait_for(&live, self.context).await;
+                self.report_wait(&live, wait_end).await
             }
             known @ (CallersRun::Ended(_) | CallersRun::Interrupted(_)) => self.report(run, &known).await,
         }
     }
 
-    async fn waited(&self, live: &LiveRun, waited: Waited) -> Result<CallToolResult, ApiError> {
-        match waited {
-            Waited::Ended(RunEnd::WithResult(row)) => self.ended(live.origin.run, &row).await,
-            Waited::Ended(RunEnd::WithoutResult(why)) => Err(why),
-            Waited::Open | Waited::TakenBack => Ok(told(&ToolReport::open(live))),
+    async fn report_wait(&self, live: &LiveRun, wait_end: WaitEnd) -> Result<CallToolResult, ApiError> {
+        match wait_end {
+            WaitEnd::Ended(RunEnd::WithResult(row)) => self.report_end(live.origin.run, &row).await,
+            WaitEnd::Ended(RunEnd::WithoutResult(why)) => Err(why),
+            WaitEnd::Open | WaitEnd::TakenBack => Ok(report_result(&ToolReport::open(live))),
         }
     }
 
     async fn report(&self, run: Uuid, known: &CallersRun) -> Result<CallToolResult, ApiError> {
         let report = match known {
             CallersRun::Live(live) => ToolReport::open(live),
-            CallersRun::Ended(row) => return self.ended(run, row).await,
+            CallersRun::Ended(row) => return self.report_end(run, row).await,
             // It has no answer, and no further call brings one.
             CallersRun::Interrupted(_) => ToolReport::cancelled(run),
         };
-        Ok(told(&report))
+        Ok(report_result(&report))
     }
 
-    async fn ended(&self, run: Uuid, row: &Value) -> Result<CallToolResult, ApiError> {
-        ended_report(&self.front.service, run, row).await.map(|report| told(&report))
+    async fn report_end(&self, run: Uuid, row: &Value) -> Result<CallToolResult, ApiError> {
+        ended_report(&self.app.service, run, row).await.map(|report| report_result(&report))
     }
 }
 

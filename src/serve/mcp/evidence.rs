@@ -25,7 +25,7 @@ pub(super) async fn ended_report(
     row: &Value,
 ) -> Result<ToolReport, ApiError> {
     let recorded = match all_lines(service, run).await {
-        Ok(lines) => in_background(move || recorded_parts(&lines)).await,
+        Ok(lines) => in_background(move || read_recorded_parts(&lines)).await,
         Err(why) => Err(why),
     };
     // The result is known, whatever became of the records. The log and `verify` say what is wrong with them.
@@ -33,7 +33,7 @@ pub(super) async fn ended_report(
 }
 
 /// Returns the parts of a report that only the records of a run hold.
-fn recorded_parts(lines: &[u8]) -> Result<RecordedParts, ApiError> {
+fn read_recorded_parts(lines: &[u8]) -> Result<RecordedParts, ApiError> {
     let journal = journal_of(lines)?;
     let state = RunState::replay(&journal.records).map_err(|why| ApiError::internal(&why))?;
     let result = RunResult::new(&state, journal.head);

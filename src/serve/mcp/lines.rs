@@ -114,7 +114,6 @@ fn refusal(line: &[u8]) -> Option<String> {
 
 /// Returns the code and the words of the error in a message, as far as the library of the protocol would answer it without its id.
 fn fault(message: &Value) -> Option<(i32, &'static str)> {
-    let is_object = |value: Option<&Value>| value.is_none_or(Value::is_object);
     if message.is_array() {
         return Some((
             INVALID_REQUEST,
@@ -124,11 +123,12 @@ fn fault(message: &Value) -> Option<(i32, &'static str)> {
     if message["jsonrpc"] != "2.0" {
         return Some((INVALID_REQUEST, "a message is an object with `\"jsonrpc\": \"2.0\"`"));
     }
-    if !is_object(message.get("params")) {
+    let params = message.get("params");
+    if !params.is_none_or(Value::is_object) {
         return Some((INVALID_PARAMS, "`params` is an object"));
     }
-    let arguments = message.get("params").and_then(|params| params.get("arguments"));
-    if message["method"] == "tools/call" && !is_object(arguments) {
+    let arguments = params.and_then(|params| params.get("arguments"));
+    if message["method"] == "tools/call" && !arguments.is_none_or(Value::is_object) {
         return Some((INVALID_PARAMS, "`arguments` is an object; give it itself, not its JSON as a text"));
     }
     None
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_message_is_answered() {
+    fn broken_message_is_answered() {
         for (line, id, code) in [
             (r#"{"jsonrpc":"2.0","id":5,"params":{"task":"\ud83d x"}}"#, json!(5), PARSE_ERROR),
             (r#"{"jsonrpc":"2.0","id":"a","method":"tools/list",}"#, json!("a"), PARSE_ERROR),

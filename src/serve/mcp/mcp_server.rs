@@ -13,17 +13,18 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 
 use super::calls::ToolCall;
-use super::tools::{PURPOSE, ToolName, tools};
-use super::{mcp_error, prompts, resources, tasks};
+use super::results::error_result;
+use super::tools::{PURPOSE, ToolName, prompt, prompts, tools};
+use super::{resources, tasks};
 use crate::program::VERSION;
+use crate::serve::app_state::AppState;
 use crate::serve::caller::Caller;
-use crate::serve::front::Front;
-use crate::serve::intake::DEPTH_HEADER;
+use crate::serve::served_variant::DEPTH_HEADER;
 
 /// A server of the protocol, for one client or for all at an address.
 #[derive(Clone, Debug)]
 pub(in crate::serve) struct McpServer {
-    pub(super) front: Front,
+    pub(super) app: AppState,
     /// Whether the client is on this machine, with the rights of its user.
     pub(super) is_local: bool,
 }
@@ -64,7 +65,7 @@ impl ServerHandler for McpServer {
         _page: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(tools(&self.front.service.rules, self.is_local)))
+        Ok(ListToolsResult::with_all_items(tools(&self.app.service.rules, self.is_local)))
     }
 
     async fn call_tool(
@@ -73,16 +74,16 @@ impl ServerHandler for McpServer {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let CallToolRequestParams { name, arguments, .. } = request;
-        let tool = ToolName::named(&name);
-        let tool =
-            tool.ok_or_else(|| ErrorData::invalid_params(format!("there is no tool `{name}`"), None))?;
+        let Some(tool) = ToolName::from_name(&name) else {
+            return Err(ErrorData::invalid_params(format!("there is no tool `{name}`"), None));
+        };
         let caller = caller(&context);
         let request = context.extensions.get::<http::request::Parts>();
         let is_recursive = request.is_some_and(|request| request.headers.contains_key(DEPTH_HEADER));
-        let (front, is_local) = (&self.front, self.is_local);
-        let call = ToolCall { front, caller, is_local, is_recursive, context: &context };
+        let (app, is_local) = (&self.app, self.is_local);
+        let call = ToolCall { app, caller, is_local, is_recursive, context: &context };
         let answer = call.answer(tool, arguments.unwrap_or_default()).await;
-        Ok(answer.unwrap_or_else(|why| mcp_error::told(&why).into()))
+        Ok(answer.unwrap_or_else(|why| error_result(&why).into()))
     }
 
     async fn list_resources(
@@ -90,7 +91,7 @@ impl ServerHandler for McpServer {
         _page: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let listed = resources::list(&self.front.service, caller(&context))?;
+        let listed = resources::list(&self.app.service, caller(&context))?;
         Ok(ListResourcesResult::with_all_items(listed))
     }
 
@@ -107,7 +108,7 @@ impl ServerHandler for McpServer {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let read = resources::read(&self.front.service, caller(&context), &request.uri).await?;
+        let read = resources::read(&self.app.service, caller(&context), &request.uri).await?;
         Ok(read.into())
     }
 
@@ -116,7 +117,7 @@ impl ServerHandler for McpServer {
         _page: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        Ok(ListPromptsResult::with_all_items(prompts::prompts(&self.front.service.rules)))
+        Ok(ListPromptsResult::with_all_items(prompts(&self.app.service.rules)))
     }
 
     async fn get_prompt(
@@ -124,8 +125,8 @@ impl ServerHandler for McpServer {
         request: GetPromptRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let rules = &self.front.service.rules;
-        Ok(prompts::prompt(rules, &request.name, request.arguments.as_ref())?.into())
+        let rules = &self.app.service.rules;
+        Ok(prompt(rules, &request.name, request.arguments.as_ref())?.into())
     }
 
     async fn get_task(
@@ -133,7 +134,7 @@ impl ServerHandler for McpServer {
         request: GetTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
-        let task = tasks::task(&self.front, caller(&context), &request.task_id).await?;
+        let task = tasks::task(&self.app, caller(&context), &request.task_id).await?;
         Ok(GetTaskResult::new(task))
     }
 
@@ -143,7 +144,7 @@ impl ServerHandler for McpServer {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         // A run asks its client for nothing, so there is nothing to take.
-        tasks::task(&self.front, caller(&context), &request.task_id).await.map(drop)
+        tasks::task(&self.app, caller(&context), &request.task_id).await.map(drop)
     }
 
     async fn cancel_task(
@@ -151,6 +152,6 @@ impl ServerHandler for McpServer {
         request: CancelTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        tasks::cancel_task(&self.front, caller(&context), &request.task_id).await
+        tasks::cancel_task(&self.app, caller(&context), &request.task_id).await
     }
 }

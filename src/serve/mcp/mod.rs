@@ -1,7 +1,7 @@
 //! Agreement as tools, for agents that speak the Model Context Protocol.
 //!
 //! ```text
-//!  client ──► transport ──► mcp server ──► calls ──► front of the server ──► run
+//!  client ──► transport ──► mcp server ──► calls ──► app state ──► run
 //!                ▲                           │
 //!                └───── report, link ◄── waiting, resources
 //! ```
@@ -17,11 +17,10 @@ mod arguments;
 mod calls;
 mod evidence;
 mod lines;
-mod mcp_error;
 mod mcp_server;
-mod prompts;
 mod reports;
 mod resources;
+mod results;
 mod tasks;
 mod tools;
 mod transport;

@@ -1,23 +1,22 @@
 //! What the tools report, as clients get it.
 //!
-//! The input is runs, plans and verifications. The output is small objects with a schema, which suffice for the next step. The whole result,
-//! the transcript and the journal are resources. A text that is too long for a client is left to its resource.
+//! The input is runs, plans and verifications. The output is small objects with a schema, which suffice for the next step. The whole
+//! result, the transcript and the journal are resources. A text that is too long for a client is left to its resource.
 
-use rmcp::model::{CallToolResult, ContentBlock, Resource};
 use rmcp::schemars::{self, JsonSchema};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use uuid::Uuid;
 
 use super::resources::{RunPart, uri};
+use crate::batch::Variant;
 use crate::run::at_once;
 use crate::serve::api_error::ApiError;
 use crate::serve::known_run::OpenRunState;
 use crate::serve::live_run::LiveRun;
 use crate::serve::run_reply::RunReply;
-use crate::serve::submission::PlannedRun;
 use protocol::RunSetup;
-use protocol::core::{Endpoint, Price};
+use protocol::core::Endpoint;
 
 /// The longest text of a report, in bytes. Clients cut off or refuse a much longer one.
 const TEXT_BYTES_MAX: usize = 20_000;
@@ -125,11 +124,13 @@ impl ToolReport {
     /// Returns the report of a run that is under way.
     pub(super) fn open(live: &LiveRun) -> Self {
         let OpenRunState { run, status } = OpenRunState::new(live);
-        let progress = live.look_on();
+        let progress = live.progress();
         let progress = progress.borrow();
         let skipped = progress.lines.len().saturating_sub(STORY_LINES);
-        let next =
-            (!live.is_stopping()).then(|| format!("the run goes on; call `result` with the run {run}"));
+        let mut next = None;
+        if !live.is_stopping() {
+            next = Some(format!("the run goes on; call `result` with the run {run}"));
+        }
         Self {
             run: run.to_string(),
             status: status.to_owned(),
@@ -148,30 +149,37 @@ impl ToolReport {
     pub(super) fn ended(run: Uuid, row: &Value, recorded: RecordedParts) -> Result<Self, ApiError> {
         let RecordedParts { findings, worth } = recorded;
         let RunReply { content, refusal, usage, findings: known, .. } = RunReply::new(true, row)?;
-        let text = findings.or(content);
-        let is_long = text.as_ref().is_some_and(|text| text.len() > TEXT_BYTES_MAX);
-        let words = |name: &str| known[name].as_str().map(str::to_owned);
-        let each = |name: &str| known[name].as_array().cloned().unwrap_or_default();
-        let told = |dissent: &Value| {
+        let (mut text, mut whole) = (findings.or(content), None);
+        if let Some(long) = &text
+            && long.len() > TEXT_BYTES_MAX
+        {
+            text = Some(cut(long));
+            whole = Some(uri(run, RunPart::Result));
+        }
+        let mut dissent = Vec::new();
+        for answer in known["dissent"].as_array().into_iter().flatten() {
             let [agent, text, why] =
-                ["agent", "text", "why"].map(|name| dissent[name].as_str().unwrap_or_default());
-            cut(&format!("{agent}: {text} ({why})"))
-        };
-        let detail = |loss: &Value| loss["detail"].as_str().unwrap_or_default().to_owned();
+                ["agent", "text", "why"].map(|name| answer[name].as_str().unwrap_or_default());
+            dissent.push(cut(&format!("{agent}: {text} ({why})")));
+        }
+        let mut degraded = Vec::new();
+        for loss in known["degraded"].as_array().into_iter().flatten() {
+            degraded.push(loss["detail"].as_str().unwrap_or_default().to_owned());
+        }
         Ok(Self {
             run: run.to_string(),
             status: "ended".to_owned(),
-            outcome: words("outcome"),
-            how: words("how"),
+            outcome: known["outcome"].as_str().map(str::to_owned),
+            how: known["how"].as_str().map(str::to_owned),
             worth,
-            text: text.map(|text| if is_long { cut(&text) } else { text }),
+            text,
             reason: refusal,
             confidence: known["confidence"]["value"].as_f64(),
-            dissent: each("dissent").iter().map(told).collect(),
-            degraded: each("degraded").iter().map(detail).collect(),
+            dissent,
+            degraded,
             tokens: Some(usage.prompt + usage.completion),
-            journal_head: words("journal_head"),
-            whole: is_long.then(|| uri(run, RunPart::Result)),
+            journal_head: known["journal_head"].as_str().map(str::to_owned),
+            whole,
             ..Self::default()
         })
     }
@@ -190,38 +198,27 @@ fn cut(text: &str) -> String {
 
 impl PlanReport {
     /// Returns the plan of a run.
-    pub(super) fn new(PlannedRun { setup, endpoints }: &PlannedRun) -> Self {
-        // The dearest model bounds the cost.
-        let prices: Option<Vec<_>> = endpoints.iter().map(Endpoint::price).collect();
-        let usage = |calls, prompt_tokens, completion_tokens| {
-            let cost = |price: &Price| price.cost_micro_usd(prompt_tokens, 0, completion_tokens);
-            let micro = prices.as_ref().map(|prices| prices.iter().map(cost).max().unwrap_or(0));
-            PlannedUse {
-                calls,
-                prompt_tokens,
-                completion_tokens,
-                cost: micro.map(|micro| micro as f64 / 1e6),
-            }
-        };
+    pub(super) fn new(variant: &Variant) -> Self {
+        let Variant { setup, endpoints, .. } = variant;
         let most = RunSetup::worst_case(setup);
         Self {
             roleset: setup.roleset.clone(),
             models: endpoints.iter().map(Endpoint::label).collect(),
             at_once: at_once(setup)
-                .map(|least| usage(least.calls, least.prompt_tokens, least.completion_tokens)),
-            at_most: usage(most.calls, most.prompt_tokens, most.completion_tokens),
+                .map(|least| PlannedUse::new(endpoints, least.calls, least.prompt, least.completion)),
+            at_most: PlannedUse::new(endpoints, most.calls, most.prompt_tokens, most.completion_tokens),
         }
     }
 }
 
-/// Returns a report as the result of a call. The text is for clients that read no structured results.
-pub(super) fn told(report: &impl Serialize) -> CallToolResult {
-    let value = json!(report);
-    let mut content = vec![ContentBlock::text(value.to_string())];
-    if let Some(whole) = value["whole"].as_str() {
-        content.push(ContentBlock::resource_link(Resource::new(whole, "the whole result")));
+impl PlannedUse {
+    fn new(endpoints: &[Endpoint], calls: u64, prompt_tokens: u64, completion_tokens: u64) -> Self {
+        // The dearest model bounds the cost.
+        let prices: Option<Vec<_>> = endpoints.iter().map(Endpoint::price).collect();
+        let cost = prices.map(|prices| {
+            let costs = prices.iter().map(|price| price.cost_micro_usd(prompt_tokens, 0, completion_tokens));
+            costs.max().unwrap_or(0) as f64 / 1e6
+        });
+        Self { calls, prompt_tokens, completion_tokens, cost }
     }
-    let mut result = CallToolResult::success(content);
-    result.structured_content = Some(value);
-    result
 }

@@ -9,11 +9,11 @@ use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTempla
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::mcp_error::refused;
+use super::results::refuse;
 use crate::report::transcript;
 use crate::serve::api_error::ApiError;
 use crate::serve::caller::Caller;
-use crate::serve::known_run::{CallersRun, all_lines, ended_runs, find, in_background, journal_of, run_id};
+use crate::serve::known_run::{CallersRun, all_lines, find, in_background, journal_of, past_rows, run_id};
 use crate::serve::service::Service;
 
 /// The beginning of each address.
@@ -65,24 +65,25 @@ pub(super) fn uri(run: Uuid, part: RunPart) -> String {
 
 /// Returns the forms of all addresses.
 pub(super) fn templates() -> Vec<ResourceTemplate> {
-    let template = |part: RunPart| {
-        ResourceTemplate::new(format!("{RUNS}{{run}}/{}", part.name()), part.name())
-            .with_description(part.description())
-            .with_mime_type(part.mime())
-    };
-    RunPart::ALL.map(template).into()
+    let mut templates = Vec::new();
+    for part in RunPart::ALL {
+        let template = ResourceTemplate::new(format!("{RUNS}{{run}}/{}", part.name()), part.name());
+        templates.push(template.with_description(part.description()).with_mime_type(part.mime()));
+    }
+    templates
 }
 
 /// Returns the results of the last runs of a caller.
 pub(super) fn list(service: &Service, caller: Caller) -> Result<Vec<Resource>, ErrorData> {
-    let (rows, _) = ended_runs(service, caller, None, LISTED).map_err(|why| refused(&why))?;
-    let resource = |row: &Value| {
-        let run: Uuid = row["run"].as_str()?.parse().ok()?;
-        let [roleset, outcome] = ["roleset", "outcome"].map(|name| row[name].as_str().unwrap_or_default());
-        let resource = Resource::new(uri(run, RunPart::Result), format!("{roleset}, {outcome}"));
-        Some(resource.with_mime_type(RunPart::Result.mime()))
-    };
-    Ok(rows.iter().filter_map(resource).collect())
+    let (rows, _) = past_rows(service, caller, None, LISTED).map_err(|why| refuse(&why))?;
+    Ok(rows.iter().filter_map(result_resource).collect())
+}
+
+fn result_resource(row: &Value) -> Option<Resource> {
+    let run: Uuid = row["run"].as_str()?.parse().ok()?;
+    let [roleset, outcome] = ["roleset", "outcome"].map(|name| row[name].as_str().unwrap_or_default());
+    let resource = Resource::new(uri(run, RunPart::Result), format!("{roleset}, {outcome}"));
+    Some(resource.with_mime_type(RunPart::Result.mime()))
 }
 
 /// Reads a resource.
@@ -91,23 +92,28 @@ pub(super) async fn read(
     caller: Caller,
     address: &str,
 ) -> Result<ReadResourceResult, ErrorData> {
-    let (run, part) = parts(address).ok_or_else(|| {
+    let Some((run, part)) = parse_address(address) else {
         let why = format!("an address is {RUNS}ID/result, {RUNS}ID/transcript or {RUNS}ID/journal");
-        ErrorData::resource_not_found(why, None)
-    })?;
-    let text = text(service, caller, run, part).await.map_err(|why| refused(&why))?;
+        return Err(ErrorData::resource_not_found(why, None));
+    };
+    let text = read_part(service, caller, run, part).await.map_err(|why| refuse(&why))?;
     let contents = ResourceContents::text(text, address).with_mime_type(part.mime());
     Ok(ReadResourceResult::new(vec![contents]))
 }
 
-fn parts(address: &str) -> Option<(Uuid, RunPart)> {
+fn parse_address(address: &str) -> Option<(Uuid, RunPart)> {
     let (run, name) = address.strip_prefix(RUNS)?.split_once('/')?;
     let part = RunPart::ALL.into_iter().find(|part| part.name() == name)?;
     // No run has the id of zeros.
     Some((run_id(run).unwrap_or_default(), part))
 }
 
-async fn text(service: &Arc<Service>, caller: Caller, run: Uuid, part: RunPart) -> Result<String, ApiError> {
+async fn read_part(
+    service: &Arc<Service>,
+    caller: Caller,
+    run: Uuid,
+    part: RunPart,
+) -> Result<String, ApiError> {
     let known = find(service, caller, run).await?;
     let lines = match (part, known) {
         (RunPart::Result, CallersRun::Ended(row) | CallersRun::Interrupted(row)) => {
@@ -119,11 +125,11 @@ async fn text(service: &Arc<Service>, caller: Caller, run: Uuid, part: RunPart) 
         (RunPart::Transcript | RunPart::Journal, _) => all_lines(service, run).await?,
     };
     if part == RunPart::Transcript {
-        let told = move || {
+        return in_background(move || {
             let journal = journal_of(&lines)?;
             transcript(&journal.records).map_err(|why| ApiError::internal(&why))
-        };
-        return in_background(told).await;
+        })
+        .await;
     }
     String::from_utf8(lines).map_err(|why| ApiError::internal(&why))
 }

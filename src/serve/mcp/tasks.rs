@@ -6,15 +6,14 @@
 use std::time::SystemTime;
 
 use rmcp::ErrorData;
-use rmcp::model::{CallToolResult, DetailedTask, JsonObject, Task, TaskPayload, TaskStatus};
-use serde_json::{Value, json};
+use rmcp::model::{DetailedTask, Task, TaskPayload, TaskStatus};
+use serde_json::Value;
 use uuid::Uuid;
 
 use super::evidence::ended_report;
-use super::{mcp_error, reports};
-use crate::serve::api_error::ApiError;
+use super::results::{error_result, refuse, report_result, to_object};
+use crate::serve::app_state::AppState;
 use crate::serve::caller::Caller;
-use crate::serve::front::Front;
 use crate::serve::known_run::{CallersRun, cancel, find, run_id};
 use crate::serve::live_run::LiveRun;
 
@@ -24,9 +23,9 @@ const POLL_MS: u64 = 2_000;
 /// Returns a run that is under way as a task.
 pub(super) fn open_task(live: &LiveRun) -> Task {
     let now = SystemTime::now();
-    let task = Task::new(live.origin.run, TaskStatus::Working, written(live.since), written(now));
+    let task = Task::new(live.origin.run, TaskStatus::Working, format_time(live.since), format_time(now));
     let task = task.with_poll_interval_ms(POLL_MS);
-    let progress = live.look_on();
+    let progress = live.progress();
     let last = progress.borrow().lines.last().map(ToString::to_string);
     match last {
         Some(step) => task.with_status_message(step),
@@ -35,41 +34,40 @@ pub(super) fn open_task(live: &LiveRun) -> Task {
 }
 
 /// Returns the state of a task.
-pub(super) async fn task(front: &Front, caller: Caller, id: &str) -> Result<DetailedTask, ErrorData> {
-    let refused = |why: ApiError| mcp_error::refused(&why);
-    let run = run_id(id).map_err(refused)?;
-    let known = match find(&front.service, caller, run).await {
+pub(super) async fn task(app: &AppState, caller: Caller, id: &str) -> Result<DetailedTask, ErrorData> {
+    let run = run_id(id).map_err(|why| refuse(&why))?;
+    let known = match find(&app.service, caller, run).await {
         Ok(known) => known,
         Err(why) if why.is_cancelled() => {
-            let now = written(SystemTime::now());
-            return Ok(cancelled(run, now.clone(), now));
+            let now = format_time(SystemTime::now());
+            return Ok(cancelled_task(run, now.clone(), now));
         }
-        Err(why) => return Err(refused(why)),
+        Err(why) => return Err(refuse(&why)),
     };
     let row = match known {
         CallersRun::Live(live) => return Ok(DetailedTask::new(open_task(&live), TaskPayload::Working)),
         CallersRun::Interrupted(row) => {
             let [began, ended] = times(&row);
-            return Ok(cancelled(run, began, ended));
+            return Ok(cancelled_task(run, began, ended));
         }
         CallersRun::Ended(row) => row,
     };
-    let result = match ended_report(&front.service, run, &row).await {
-        Ok(report) => reports::told(&report),
-        Err(why) => mcp_error::told(&why),
+    let result = match ended_report(&app.service, run, &row).await {
+        Ok(report) => report_result(&report),
+        Err(why) => error_result(&why),
     };
     let [began, ended] = times(&row);
     let task = Task::new(run, TaskStatus::Completed, began, ended);
-    Ok(DetailedTask::new(task, TaskPayload::Completed { result: object(&result) }))
+    Ok(DetailedTask::new(task, TaskPayload::Completed { result: to_object(&result) }))
 }
 
 /// Stops a task for good.
-pub(super) async fn cancel_task(front: &Front, caller: Caller, id: &str) -> Result<(), ErrorData> {
-    let refused = |why: ApiError| mcp_error::refused(&why);
-    cancel(&front.service, caller, run_id(id).map_err(refused)?).await.map_err(refused)
+pub(super) async fn cancel_task(app: &AppState, caller: Caller, id: &str) -> Result<(), ErrorData> {
+    let run = run_id(id).map_err(|why| refuse(&why))?;
+    cancel(&app.service, caller, run).await.map_err(|why| refuse(&why))
 }
 
-fn written(time: SystemTime) -> String {
+fn format_time(time: SystemTime) -> String {
     humantime::format_rfc3339_millis(time).to_string()
 }
 
@@ -79,11 +77,6 @@ fn times(row: &Value) -> [String; 2] {
 }
 
 /// Returns the state of a task that was stopped for good.
-fn cancelled(run: Uuid, began: String, ended: String) -> DetailedTask {
+fn cancelled_task(run: Uuid, began: String, ended: String) -> DetailedTask {
     DetailedTask::new(Task::new(run, TaskStatus::Cancelled, began, ended), TaskPayload::Cancelled)
-}
-
-fn object(result: &CallToolResult) -> JsonObject {
-    // The result of a call is an object.
-    serde_json::from_value(json!(result)).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! The tools: their names, their descriptions, and the forms of their arguments and reports.
+//! The tools, with the forms of their arguments and reports, and the prompts.
 //!
 //! The input is the rules of the server. The output is what a client shows to its model, which decides by it whether agreement is worth
 //! its tokens.
@@ -6,8 +6,11 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use rmcp::ErrorData;
 use rmcp::handler::server::common::{schema_for_input, schema_for_output};
-use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use rmcp::model::{
+    GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMessage, Role, Tool, ToolAnnotations,
+};
 use rmcp::schemars::JsonSchema;
 use serde_json::{Value, json};
 
@@ -36,7 +39,6 @@ const VERIFY: &str = "Derives a run again from its journal and compares it with 
 const REVIEW: &str = "Has several reviewers read a change and vote on it; a quorum approves. Each finding quotes a line of the change. \
     Nothing is applied. It is worth its tokens before a change that is hard to take back.";
 
-/// A tool.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum ToolName {
     Run,
@@ -63,7 +65,7 @@ impl ToolName {
     ];
 
     /// Returns the tool of this name.
-    pub(super) fn named(name: &str) -> Option<Self> {
+    pub(super) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|tool| tool.name() == name)
     }
 
@@ -82,10 +84,10 @@ impl ToolName {
 
     fn tool(self, rules: &ServerRules, is_local: bool) -> Tool {
         let (description, input, output) = match self {
-            Self::Run => (RUN, asked(rules, true), output::<ToolReport>()),
-            Self::Start => (START, asked(rules, false), output_of_run()),
-            Self::Plan => (PLAN, asked(rules, false), output::<PlanReport>()),
-            Self::ReviewChange => (REVIEW, reviewed(rules, is_local), output_of_run()),
+            Self::Run => (RUN, ask_form(rules, true), output::<ToolReport>()),
+            Self::Start => (START, ask_form(rules, false), output_of_run()),
+            Self::Plan => (PLAN, ask_form(rules, false), output::<PlanReport>()),
+            Self::ReviewChange => (REVIEW, review_form(rules, is_local), output_of_run()),
             Self::Status => (STATUS, input::<RunArguments>(), output_of_run()),
             Self::Result => (RESULT, input::<RunArguments>(), output_of_run()),
             Self::Cancel => (CANCEL, input::<RunArguments>(), output_of_run()),
@@ -108,11 +110,11 @@ pub(super) fn tools(rules: &ServerRules, is_local: bool) -> Vec<Tool> {
 
 fn input<T: JsonSchema + 'static>() -> Arc<JsonObject> {
     // The schema of a struct is that of an object.
-    short(schema_for_input::<T>().unwrap_or_default())
+    shorten(schema_for_input::<T>().unwrap_or_default())
 }
 
 fn output<T: JsonSchema + 'static>() -> Arc<JsonObject> {
-    short(schema_for_output::<T>())
+    shorten(schema_for_output::<T>())
 }
 
 /// Returns the schema of a report on a run. Its fields are described once, by the tool `run`, since a model pays for each word.
@@ -125,13 +127,13 @@ fn output_of_run() -> Arc<JsonObject> {
     schema
 }
 
-/// Returns a schema without the parts that tell a model nothing. It pays for each of them in every conversation.
-fn short(mut schema: Arc<JsonObject>) -> Arc<JsonObject> {
-    shorten(Arc::make_mut(&mut schema));
+/// Returns a schema without the parts that say nothing to a model. It pays for each of them in every conversation.
+fn shorten(mut schema: Arc<JsonObject>) -> Arc<JsonObject> {
+    shorten_object(Arc::make_mut(&mut schema));
     schema
 }
 
-fn shorten(schema: &mut JsonObject) {
+fn shorten_object(schema: &mut JsonObject) {
     for name in ["$schema", "default", "format", "minimum"] {
         schema.remove(name);
     }
@@ -145,13 +147,13 @@ fn shorten(schema: &mut JsonObject) {
     }
     for value in schema.values_mut() {
         if let Value::Object(inner) = value {
-            shorten(inner);
+            shorten_object(inner);
         }
     }
 }
 
 /// Returns the form of arguments that ask for an answer. One tool lists the rolesets, and the others refer to it.
-fn asked(rules: &ServerRules, is_listed: bool) -> Arc<JsonObject> {
+fn ask_form(rules: &ServerRules, is_listed: bool) -> Arc<JsonObject> {
     let mut list = String::from("The way to agree. Left out, it follows from the form of the answer.");
     if is_listed {
         for served in rules.rolesets(false) {
@@ -164,7 +166,7 @@ fn asked(rules: &ServerRules, is_listed: bool) -> Arc<JsonObject> {
 }
 
 /// Returns the form of arguments that ask for a review. A client at another place can only send the change itself.
-fn reviewed(rules: &ServerRules, is_local: bool) -> Arc<JsonObject> {
+fn review_form(rules: &ServerRules, is_local: bool) -> Arc<JsonObject> {
     let mut form = input::<ReviewArguments>();
     if !is_local {
         let form = Arc::make_mut(&mut form);
@@ -187,4 +189,39 @@ fn with_roleset(mut form: Arc<JsonObject>, description: &str) -> Arc<JsonObject>
         field.insert("description".to_owned(), json!(description));
     }
     form
+}
+
+/// The argument of each prompt.
+const TASK: &str = "task";
+
+/// Returns the prompts of a server: one for each roleset, for people who begin a run by hand in their client.
+pub(super) fn prompts(rules: &ServerRules) -> Vec<Prompt> {
+    let task = PromptArgument::new(TASK).with_description("The question or order.").with_required(true);
+    let mut prompts = Vec::new();
+    for served in rules.rolesets(false) {
+        let (name, description) = (served.name.clone(), served.description.clone());
+        prompts.push(Prompt::new(name, Some(description), Some(vec![task.clone()])));
+    }
+    prompts
+}
+
+/// Returns the prompt of this name with its task.
+pub(super) fn prompt(
+    rules: &ServerRules,
+    name: &str,
+    arguments: Option<&JsonObject>,
+) -> Result<GetPromptResult, ErrorData> {
+    let Some(served) = rules.rolesets(false).find(|served| served.name == name) else {
+        return Err(ErrorData::invalid_params(format!("there is no prompt `{name}`"), None));
+    };
+    let Some(task) = arguments.and_then(|given| given.get(TASK)).and_then(|task| task.as_str()) else {
+        let why = format!("the prompt `{name}` needs the argument `{TASK}`");
+        return Err(ErrorData::invalid_params(why, None));
+    };
+    let text = format!(
+        "Call the tool `run` with the roleset `{name}` and the task below. While the run goes on, call `result`. Then tell me the answer, \
+         the outcome, and who disagreed.\n\n{task}"
+    );
+    let result = GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]);
+    Ok(result.with_description(served.description.clone()))
 }

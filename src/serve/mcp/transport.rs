@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, watch};
 use super::lines;
 use super::mcp_server::McpServer;
 use crate::serve::answering::{BODY_BYTES_MAX, KEEP_ALIVE};
-use crate::serve::front::Front;
+use crate::serve::app_state::AppState;
 
 /// The time that a client which says no more has for its last answers.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
@@ -24,8 +24,8 @@ const LAST_ANSWERS: Duration = Duration::from_secs(5);
 const PIPE_BYTES: usize = 1 << 16;
 
 /// Serves the client on standard input until it has gone, or `ended` comes.
-pub(in crate::serve) async fn over_stdio(front: Front, ended: impl Future<Output = ()>) {
-    let server = McpServer { front, is_local: true };
+pub(in crate::serve) async fn over_stdio(app: AppState, ended: impl Future<Output = ()>) {
+    let server = McpServer { app, is_local: true };
     let (input, output) = stdio_pipes();
     let (gone, mut is_gone) = watch::channel(false);
     let input = Input { from: Box::pin(input), gone };
@@ -87,12 +87,12 @@ impl<R: AsyncRead> AsyncRead for Input<R> {
 }
 
 /// Returns the service for clients over HTTP. It keeps nothing between two requests, and the guard has heard each of them before.
-pub(in crate::serve) fn over_http(front: Front) -> StreamableHttpService<McpServer, NeverSessionManager> {
+pub(in crate::serve) fn over_http(app: AppState) -> StreamableHttpService<McpServer, NeverSessionManager> {
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_sse_keep_alive(Some(KEEP_ALIVE))
         .with_max_request_body_bytes(BODY_BYTES_MAX)
         .disable_allowed_hosts();
-    let server = McpServer { front, is_local: false };
+    let server = McpServer { app, is_local: false };
     StreamableHttpService::new(move || Ok(server.clone()), NeverSessionManager::default().into(), config)
 }

@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use rmcp::RoleServer;
-use rmcp::model::{ProgressNotificationParam, ProgressToken};
-use rmcp::service::{Peer, RequestContext};
+use rmcp::model::ProgressNotificationParam;
+use rmcp::service::RequestContext;
 use tokio::time::Instant;
 
 use crate::serve::live_run::{LiveRun, RunEnd};
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(45);
 const NOTICE: Duration = Duration::from_secs(15);
 
 /// The end of a wait.
-pub(super) enum Waited {
+pub(super) enum WaitEnd {
     /// The run has ended.
     Ended(RunEnd),
     /// The run is under way.
@@ -29,48 +29,37 @@ pub(super) enum Waited {
 }
 
 /// Waits for a run.
-pub(super) async fn wait_for(live: &LiveRun, context: &RequestContext<RoleServer>) -> Waited {
+pub(super) async fn wait_for(live: &LiveRun, context: &RequestContext<RoleServer>) -> WaitEnd {
     let deadline = Instant::now() + PATIENCE;
-    let mut progress = live.look_on();
-    let mut notices =
-        ProgressNotices { token: context.meta.get_progress_token(), peer: &context.peer, told: 0.0 };
-    let mut seen = 0;
+    let mut progress = live.progress();
+    let (mut notices, mut known) = (0.0, 0);
     loop {
         let (news, end) = {
             let now = progress.borrow_and_update();
-            (now.lines[seen..].to_vec(), now.end.clone())
+            (now.lines[known..].to_vec(), now.end.clone())
         };
         if let Some(end) = end {
-            return Waited::Ended(end);
+            return WaitEnd::Ended(end);
         }
-        seen += news.len();
+        known += news.len();
         for line in &news {
-            notices.tell(line).await;
+            notify(context, &mut notices, line).await;
         }
         tokio::select! {
             // The sender lives as long as `live` does.
             _ = progress.changed() => {}
-            () = tokio::time::sleep(NOTICE) => notices.tell("the agents are at work").await,
-            () = tokio::time::sleep_until(deadline) => return Waited::Open,
-            () = context.ct.cancelled() => return Waited::TakenBack,
+            () = tokio::time::sleep(NOTICE) => notify(context, &mut notices, "the agents are at work").await,
+            () = tokio::time::sleep_until(deadline) => return WaitEnd::Open,
+            () = context.ct.cancelled() => return WaitEnd::TakenBack,
         }
     }
 }
 
-/// The notices to a client about one call.
-struct ProgressNotices<'a> {
-    /// The name of the call in its notices; `None` if the client wants none.
-    token: Option<ProgressToken>,
-    peer: &'a Peer<RoleServer>,
-    told: f64,
-}
-
-impl ProgressNotices<'_> {
-    async fn tell(&mut self, line: &str) {
-        let Some(token) = &self.token else { return };
-        self.told += 1.0;
-        let notice = ProgressNotificationParam::new(token.clone(), self.told).with_message(line);
-        // A client that has gone needs no notice.
-        drop(self.peer.notify_progress(notice).await);
-    }
+/// Notifies a client of the progress of its call, if the client wants that. `count` is the number of notices of the call.
+async fn notify(context: &RequestContext<RoleServer>, count: &mut f64, line: &str) {
+    let Some(token) = context.meta.get_progress_token() else { return };
+    *count += 1.0;
+    let notice = ProgressNotificationParam::new(token, *count).with_message(line);
+    // A client that has gone needs no notice.
+    drop(context.peer.notify_progress(notice).await);
 }

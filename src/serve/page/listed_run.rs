@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -19,7 +19,7 @@ const LISTED_MAX: usize = 1_000;
 
 /// A run in the list.
 #[derive(Serialize)]
-pub(super) struct ListedRun {
+pub(super) struct ListRow {
     run: Uuid,
     /// The beginning of the task; empty if no record of the run is written yet.
     task: String,
@@ -36,123 +36,88 @@ pub(super) struct ListedRun {
     flags: String,
 }
 
-/// The parts of a run's first record that the list has.
-#[derive(Deserialize)]
-struct First {
-    at: String,
-    event: Opened,
-}
-
-#[derive(Deserialize)]
-struct Opened {
-    setup: Setup,
-}
-
-#[derive(Deserialize)]
-struct Setup {
-    roleset: String,
-    task: Task,
-}
-
-#[derive(Deserialize)]
-struct Task {
-    prompt: String,
-}
-
 /// Returns the runs of a caller.
-pub(super) fn listed_runs(service: &Service, caller: Caller) -> Result<Vec<ListedRun>, ApiError> {
-    let open: Vec<OpenRunState> = {
-        let live = service.live();
-        live.values()
-            .filter(|live| live.origin.caller == caller)
-            .map(|live| OpenRunState::new(live))
-            .collect()
-    };
-    let mut listed =
-        open.into_iter().map(|state| open_run(service, &state)).collect::<Result<Vec<_>, _>>()?;
+pub(super) fn list_runs(service: &Service, caller: Caller) -> Result<Vec<ListRow>, ApiError> {
+    let mut listed = Vec::new();
+    for live in service.live_runs_of(caller) {
+        listed.push(list_open_run(service, &OpenRunState::new(&live))?);
+    }
     listed.sort_by(|a, b| b.began.cmp(&a.began));
-    let (ended, _) = service.own_ended(caller, None, LISTED_MAX.saturating_sub(listed.len()));
+    let (ended, _) = service.past_runs_of(caller, None, LISTED_MAX.saturating_sub(listed.len()));
     let mut rows: Vec<(Uuid, Value)> = Vec::new();
     for run in ended {
         // Other requests take their turn between two rows.
         rows.push((run, past_row(service, run)?));
     }
-    let right_answers = RightAnswers::new(rows.iter().map(|(_, row)| row));
+    let right_answers = find_right_answers(rows.iter().map(|(_, row)| row));
     for (run, row) in &rows {
-        listed.push(ended_run(service, *run, row, &right_answers)?);
+        listed.push(list_ended_run(service, *run, row, &right_answers)?);
     }
     Ok(listed)
 }
 
-/// The answers that a grader called right, for each task.
-#[derive(Default)]
-struct RightAnswers(HashSet<(String, String)>);
-
-impl RightAnswers {
-    fn new<'a>(rows: impl Iterator<Item = &'a Value>) -> Self {
-        let mut known = HashSet::new();
-        for row in rows {
-            let graded =
-                [(&row["right"], &row["sha256"]), (&row["blind_right"], &row["blind_vote"]["sha256"])];
-            let right = graded.into_iter().filter(|(is_right, _)| **is_right == Value::Bool(true));
-            known.extend(right.map(|(_, sha256)| (words(&row["task"]), words(sha256))));
+/// Returns the SHA-256 of the answers that a grader called right, each with its task.
+fn find_right_answers<'a>(rows: impl Iterator<Item = &'a Value>) -> HashSet<(String, String)> {
+    let mut known = HashSet::new();
+    for row in rows {
+        if row["right"] == true {
+            known.insert((words(&row["task"]), words(&row["sha256"])));
         }
-        Self(known)
+        if row["blind_right"] == true {
+            known.insert((words(&row["task"]), words(&row["blind_vote"]["sha256"])));
+        }
     }
+    known
+}
 
-    /// Returns whether an agent held such an answer against the others, in its first draft or to the end.
-    fn are_among_dissent(&self, row: &Value) -> bool {
-        let dissent = row["dissent"].as_array().into_iter().flatten();
-        let mut held = dissent.map(|dissent| (words(&row["task"]), words(&dissent["sha256"])));
-        held.any(|answer| self.0.contains(&answer))
-    }
+/// Returns whether an agent held a right answer against the others, in its first draft or to the end.
+fn has_right_dissent(row: &Value, right_answers: &HashSet<(String, String)>) -> bool {
+    let mut dissent = row["dissent"].as_array().into_iter().flatten();
+    dissent.any(|answer| right_answers.contains(&(words(&row["task"]), words(&answer["sha256"]))))
 }
 
 fn words(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// Returns the beginning of a run's first record.
-fn first(service: &Service, run: Uuid) -> Result<Option<First>, ApiError> {
+/// Returns the first record of a run, if it is written by now.
+fn first_record(service: &Service, run: Uuid) -> Result<Option<Value>, ApiError> {
     let line = service.records().first_line_of(&run.to_string());
     let line = line.map_err(|why| ApiError::internal(&why))?;
     Ok(line.and_then(|line| serde_json::from_slice(&line).ok()))
 }
 
-fn open_run(service: &Service, state: &OpenRunState) -> Result<ListedRun, ApiError> {
-    let (task, roleset, began) = match first(service, state.run)? {
-        Some(First { at, event: Opened { setup } }) => {
-            (escape::excerpt(&setup.task.prompt), setup.roleset, minute(&at))
-        }
-        None => (String::new(), String::new(), String::new()),
-    };
-    Ok(ListedRun {
+fn list_open_run(service: &Service, state: &OpenRunState) -> Result<ListRow, ApiError> {
+    let record = first_record(service, state.run)?.unwrap_or_default();
+    let setup = &record["event"]["setup"];
+    Ok(ListRow {
         run: state.run,
-        task,
-        roleset,
+        task: setup["task"]["prompt"].as_str().map(escape::excerpt).unwrap_or_default(),
+        roleset: words(&setup["roleset"]),
         outcome: state.status.to_owned(),
         how: String::new(),
         answer: String::new(),
         tokens: String::new(),
         seconds: String::new(),
-        began,
+        began: minute(record["at"].as_str().unwrap_or_default()),
         right: None,
         flags: "open".to_owned(),
     })
 }
 
-fn ended_run(
+fn list_ended_run(
     service: &Service,
     run: Uuid,
     row: &Value,
-    right_answers: &RightAnswers,
-) -> Result<ListedRun, ApiError> {
-    let task = first(service, run)?.map(|first| escape::excerpt(&first.event.setup.task.prompt));
+    right_answers: &HashSet<(String, String)>,
+) -> Result<ListRow, ApiError> {
+    let record = first_record(service, run)?.unwrap_or_default();
+    let prompt = record["event"]["setup"]["task"]["prompt"].as_str();
     let tokens = ["prompt", "completion"].map(|name| row["usage"][name].as_u64().unwrap_or_default());
     let seconds = row["timing"]["total_ms"].as_f64().unwrap_or_default() / 1e3;
-    Ok(ListedRun {
+    Ok(ListRow {
         run,
-        task: task.unwrap_or_default(),
+        task: prompt.map(escape::excerpt).unwrap_or_default(),
         roleset: match row["arm"].as_str() {
             Some(arm) => format!("{}, {arm}", words(&row["roleset"])),
             None => words(&row["roleset"]),
@@ -169,23 +134,24 @@ fn ended_run(
 }
 
 /// Returns the words by which a list with this row of results is filtered.
-fn flags(row: &Value, right_answers: &RightAnswers) -> String {
-    let has = |name: &str| row[name].as_array().is_some_and(|list| !list.is_empty());
+fn flags(row: &Value, right_answers: &HashSet<(String, String)>) -> String {
+    let has_degraded = row["degraded"].as_array().is_some_and(|list| !list.is_empty());
+    let has_dissent = row["dissent"].as_array().is_some_and(|list| !list.is_empty());
     let moved = row["agents"].as_array().into_iter().flatten().any(|agent| agent["changes"] != 0);
     let [blind, end] = ["blind_right", "right"].map(|name| row[name].as_bool());
     let flags = [
-        ("degraded", has("degraded")),
-        ("dissent", has("dissent")),
+        ("degraded", has_degraded),
+        ("dissent", has_dissent),
         ("moved", moved),
         ("right", end == Some(true)),
         // A run without an answer has none that is wrong.
         ("wrong", end == Some(false) && row["text"].is_string()),
         ("to_right", (blind, end) == (Some(false), Some(true))),
         ("to_wrong", (blind, end) == (Some(true), Some(false))),
-        ("dissent_right", end == Some(false) && right_answers.are_among_dissent(row)),
+        ("dissent_right", end == Some(false) && has_right_dissent(row, right_answers)),
     ];
-    let flags: Vec<&str> = flags.into_iter().filter_map(|(name, is_so)| is_so.then_some(name)).collect();
-    flags.join(" ")
+    let set: Vec<&str> = flags.iter().filter(|(_, is_set)| *is_set).map(|(name, _)| *name).collect();
+    set.join(" ")
 }
 
 /// Returns a time in UTC up to its second.
@@ -205,13 +171,13 @@ mod tests {
             json!({"task": "t", "blind_right": blind, "right": end, "text": "4", "sha256": "b", "blind_vote": {"sha256": "b"},
                 "dissent": [{"sha256": "a"}], "agents": [{"changes": 1}], "degraded": []})
         };
-        let none = RightAnswers::default();
+        let none = HashSet::new();
         assert_eq!(flags(&row(None, None), &none), "dissent moved");
         assert_eq!(flags(&row(Some(true), Some(false)), &none), "dissent moved wrong to_wrong");
         assert_eq!(flags(&row(Some(false), Some(true)), &none), "dissent moved right to_right");
         // Another run has shown that the answer of the minority was right.
         let other = json!({"task": "t", "right": true, "sha256": "a"});
-        let known = RightAnswers::new([&other].into_iter());
+        let known = find_right_answers([&other].into_iter());
         assert_eq!(flags(&row(Some(false), Some(false)), &known), "dissent moved wrong dissent_right");
     }
 }

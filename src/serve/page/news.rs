@@ -1,4 +1,4 @@
-//! The news of a run for its page: that there are further records, and who is at work.
+//! The news of a run for its page: that there are further records, and which agents are at work.
 //!
 //! The input is the progress of a run. The output is a stream of events, until the run ends. An event `record` has the last line of
 //! the story, and an event `at_work` has a part of the page as a JSON string, anew with each change.
@@ -19,13 +19,13 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use crate::page::{Blocks, environment};
-use crate::report::reply_so_far;
-use crate::serve::answering::sent;
+use crate::report::partial_reply;
+use crate::serve::answering::stream_events;
 use crate::serve::api_error::ApiError;
-use crate::serve::at_work::{AtWork, LOOK_EVERY, OpenCall};
 use crate::serve::caller::Caller;
-use crate::serve::known_run::{CallersRun, PathRun, find};
+use crate::serve::known_run::{CallersRun, IdInPath, find};
 use crate::serve::live_run::RunProgress;
+use crate::serve::open_calls::{AgentCall, LOOK_EVERY, OpenCalls};
 use crate::serve::service::Service;
 use protocol::text::escape;
 
@@ -45,7 +45,7 @@ struct ShownCall {
 pub(in crate::serve) async fn news(
     State(service): State<Arc<Service>>,
     Extension(caller): Extension<Caller>,
-    PathRun(run): PathRun,
+    IdInPath(run): IdInPath,
 ) -> Result<Response, ApiError> {
     let live = match find(&service, caller, run).await {
         Ok(CallersRun::Live(live)) => live,
@@ -55,65 +55,70 @@ pub(in crate::serve) async fn news(
         Err(why) if why.is_cancelled() => return Ok(StatusCode::NO_CONTENT.into_response()),
         Err(why) => return Err(why),
     };
-    let mut at_work = live.at_work();
-    at_work.mark_changed();
-    let follower = Follower { service, progress: live.look_on(), at_work, told: 0, due: Instant::now() };
+    let mut open_calls = live.open_calls();
+    open_calls.mark_changed();
+    let follower =
+        NewsFollower { service, progress: live.progress(), open_calls, recorded: 0, due: Instant::now() };
     let news = stream::unfold(follower, |mut follower| async { Some((follower.next().await?, follower)) });
-    Ok(sent(news.boxed()))
+    Ok(stream_events(news.boxed()))
 }
 
 /// A page that follows a run.
-struct Follower {
+struct NewsFollower {
     service: Arc<Service>,
     progress: watch::Receiver<RunProgress>,
-    at_work: watch::Receiver<AtWork>,
+    open_calls: watch::Receiver<OpenCalls>,
     /// The number of lines that the journal had with the last record that the page knows of.
-    told: u64,
+    recorded: u64,
     /// The time before which no further part is sent. All changes up to then are one part.
     due: Instant,
 }
 
-impl Follower {
+impl NewsFollower {
     /// Waits for the next event; returns `None` after the end of the run.
     async fn next(&mut self) -> Option<Event> {
         tokio::select! {
-            recorded = recorded(&self.service, &mut self.progress, self.told) => {
-                self.told = recorded?;
+            recorded = next_record(&self.service, &mut self.progress, self.recorded) => {
+                self.recorded = recorded?;
                 let line = self.progress.borrow().lines.last().map(Arc::clone);
                 Some(Event::default().event("record").data(line.unwrap_or_default()))
             }
-            () = changed(&mut self.at_work, self.due) => {
+            () = next_change(&mut self.open_calls, self.due) => {
                 self.due = Instant::now() + LOOK_EVERY;
-                let (calls, executions) = self.at_work.borrow_and_update().now();
-                Some(Event::default().event("at_work").data(json!(part(&calls, executions)).to_string()))
+                let (calls, executions) = self.open_calls.borrow_and_update().snapshot();
+                Some(Event::default().event("at_work").data(json!(render(&calls, executions)).to_string()))
             }
         }
     }
 }
 
-/// Waits for a record behind the line `told` of the journal, and returns its line; returns `None` once the run has ended without one.
-async fn recorded(service: &Service, progress: &mut watch::Receiver<RunProgress>, told: u64) -> Option<u64> {
-    let has_more = |now: &RunProgress| now.recorded > told || now.end.is_some();
-    let recorded = progress.wait_for(has_more).await.ok()?.recorded;
-    service.recorded(progress).await;
-    (recorded > told).then_some(recorded)
+/// Waits for a record behind the line `known` of the journal, and returns its line; returns `None` once the run has ended without one.
+async fn next_record(
+    service: &Service,
+    progress: &mut watch::Receiver<RunProgress>,
+    known: u64,
+) -> Option<u64> {
+    let news = progress.wait_for(|now| now.recorded > known || now.end.is_some());
+    let recorded = news.await.ok()?.recorded;
+    service.wait_until_recorded(progress).await;
+    (recorded > known).then_some(recorded)
 }
 
 /// Waits until the agents at work have changed. After the run there is no such change.
-async fn changed(at_work: &mut watch::Receiver<AtWork>, due: Instant) {
+async fn next_change(open_calls: &mut watch::Receiver<OpenCalls>, due: Instant) {
     sleep_until(due).await;
-    if at_work.changed().await.is_err() {
+    if open_calls.changed().await.is_err() {
         std::future::pending::<()>().await;
     }
 }
 
-/// Returns the part of the page that shows who is at work.
-fn part(calls: &[OpenCall], executions: usize) -> String {
+/// Returns the part of the page that shows which agents are at work.
+fn render(calls: &[AgentCall], executions: usize) -> String {
     let shown = calls.iter().map(|open| ShownCall {
         agent: escape::terminal(&open.agent),
         activity: open.activity(),
         tokens: open.tokens,
-        text: Blocks::new(&reply_so_far(&open.words, SHOWN_MAX)),
+        text: Blocks::new(&partial_reply(&open.words, SHOWN_MAX)),
     });
     let values = context!(calls => Serde(shown.collect::<Vec<_>>()), executions);
     let html = environment().render_named_str("at_work.html", include_str!("at_work.html"), values);

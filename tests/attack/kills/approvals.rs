@@ -5,23 +5,23 @@
 
 use std::process::{Command, Stdio};
 
-use super::{Counted, Life, Started, asked, is_emptied, killed, records, temp};
+use super::{CountingServer, ProcessLife, Started, asked, is_emptied, killed, records, temp};
 use crate::honest::honest;
 use crate::support::{Finished, Project, consensus};
 use crate::sweep::{KILLED_APPROVALS, sweep};
 
 /// A repository and its server.
-struct Case {
+struct ApprovalCase {
     project: Project,
     base: String,
-    server: Counted,
+    server: CountingServer,
 }
 
-impl Case {
+impl ApprovalCase {
     fn new() -> Self {
         let project = Project::new();
         let base = project.main();
-        Self { project, base, server: Counted::new(honest) }
+        Self { project, base, server: CountingServer::new(honest) }
     }
 
     fn command(&self) -> Command {
@@ -51,13 +51,13 @@ impl Case {
     }
 
     /// Asserts that the change has landed once, and that everything about it verifies.
-    fn has_landed(&self, told: &str) {
+    fn has_landed(&self, label: &str) {
         let Self { project, base, server } = self;
         let tree = |name: &str| project.git(&["rev-parse", &format!("{name}^{{tree}}")]);
-        assert_eq!(project.git(&["rev-list", "--count", &format!("{base}..main")]), "1", "{told}");
-        assert_eq!(tree("main"), tree("fix"), "{told}");
+        assert_eq!(project.git(&["rev-list", "--count", &format!("{base}..main")]), "1", "{label}");
+        assert_eq!(tree("main"), tree("fix"), "{label}");
         let marks = project.git(&["for-each-ref", "--format=%(refname)", "refs/consensus"]);
-        assert_eq!(marks.lines().count(), 1, "{told}: {marks}");
+        assert_eq!(marks.lines().count(), 1, "{label}: {marks}");
         project.is_clean();
         let verify = ["verify", "proof.json", "--keys", "keys"];
         Finished::of(consensus(&project.folder).args(verify)).exits(0);
@@ -71,24 +71,24 @@ impl Case {
             }
         }
         let chats = server.chats();
-        assert!(chats <= on_record, "{told}: {chats} requests, and {on_record} on record");
+        assert!(chats <= on_record, "{label}: {chats} requests, and {on_record} on record");
         is_emptied(&project.folder);
         let entries = std::fs::read_dir(project.path().join(".git")).unwrap();
         let left = entries
             .map(|entry| entry.unwrap().file_name())
             .find(|name| name.to_string_lossy().contains("consensus-"));
-        assert_eq!(left, None, "{told}");
+        assert_eq!(left, None, "{label}");
     }
 }
 
 /// The same command brings the change to its end after one kill or two.
 #[test]
 fn killed_approval_lands_once_when_repeated() {
-    let whole = Case::new();
-    let life = Life::of(&mut Started::by(&mut whole.command()), &whole.server);
+    let whole = ApprovalCase::new();
+    let life = ProcessLife::of(&mut Started::by(&mut whole.command()), &whole.server);
     whole.has_landed("undisturbed");
     let ends = sweep("kills, approvals", KILLED_APPROVALS.of(usize::MAX), 2, |_, draw| {
-        let case = Case::new();
+        let case = ApprovalCase::new();
         let moment = life.moment(draw);
         let is_killed = killed(&mut Started::by(&mut case.command()), &case.server, moment);
         let mut end = if is_killed { "landed" } else { "had ended" };

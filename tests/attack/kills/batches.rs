@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use super::{Counted, Life, Started, asked, is_emptied, killed, records, temp};
+use super::{CountingServer, ProcessLife, Started, asked, is_emptied, killed, records, temp};
 use crate::honest::honest;
 use crate::support::{Finished, Folder, batch, consensus, lines, run_of, tasks};
 use crate::sweep::{KILLED_BATCHES, sweep};
@@ -14,14 +14,14 @@ use crate::sweep::{KILLED_BATCHES, sweep};
 const TASKS: usize = 12;
 
 /// A batch, its folder and its server.
-struct Case {
+struct BatchCase {
     folder: Folder,
-    server: Counted,
+    server: CountingServer,
 }
 
-impl Case {
+impl BatchCase {
     fn new() -> Self {
-        let case = Self { folder: Folder::new(), server: Counted::new(honest) };
+        let case = Self { folder: Folder::new(), server: CountingServer::new(honest) };
         tasks(&case.folder, TASKS);
         case
     }
@@ -58,12 +58,12 @@ impl Case {
 /// The same command continues the batch.
 #[test]
 fn killed_batch_ends_with_same_results() {
-    let whole = Case::new();
-    let life = Life::of(&mut Started::by(&mut whole.command()), &whole.server);
+    let whole = BatchCase::new();
+    let life = ProcessLife::of(&mut Started::by(&mut whole.command()), &whole.server);
     let expected = whole.rows();
     assert_eq!(expected.len(), TASKS);
     let ends = sweep("kills, batches", KILLED_BATCHES.of(usize::MAX), 2, |_, draw| {
-        let case = Case::new();
+        let case = BatchCase::new();
         let moment = life.moment(draw);
         let mut end = if killed(&mut Started::by(&mut case.command()), &case.server, moment) {
             "went on"

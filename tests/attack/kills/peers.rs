@@ -18,13 +18,13 @@ const WORDS: [&str; 6] = ["--mock-script", "slow.jsonl", "--fetch", "./repo", "-
 const PROPOSE: [&str; 4] = ["--change", "fix", "-o", "proof.json"];
 
 /// A decision under way.
-struct Decision {
+struct PeerCase {
     house: House,
     base: String,
     serving: Vec<Serving>,
 }
 
-impl Decision {
+impl PeerCase {
     fn new() -> Self {
         let house = House::new();
         let slow = "{\"delay_ms\": 20, \"policy\": \"honest\", \"answer\": \"approve\"}\n";
@@ -39,11 +39,11 @@ impl Decision {
     }
 
     /// Asserts that the change has landed once, and that everything about it verifies.
-    fn has_landed(&self, told: &str) {
+    fn has_landed(&self, label: &str) {
         let project = &self.house.project;
         let tree = |name: &str| project.git(&["rev-parse", &format!("{name}^{{tree}}")]);
-        assert_eq!(project.git(&["rev-list", "--count", &format!("{}..main", self.base)]), "1", "{told}");
-        assert_eq!(tree("main"), tree("fix"), "{told}");
+        assert_eq!(project.git(&["rev-list", "--count", &format!("{}..main", self.base)]), "1", "{label}");
+        assert_eq!(tree("main"), tree("fix"), "{label}");
         let verify = ["verify", "proof.json", "--keys", "of/Quality"];
         Finished::of(consensus(&project.folder).args(verify)).exits(0);
         for name in NAMES {
@@ -52,7 +52,7 @@ impl Decision {
             for decision in decisions.map(|entry| entry.unwrap().path()) {
                 let entries = std::fs::read_dir(&decision).unwrap().map(|entry| entry.unwrap().file_name());
                 let accused = entries.filter(|file| file.to_string_lossy().starts_with("accusation"));
-                assert_eq!(accused.count(), 0, "{told}: {name} has written an accusation");
+                assert_eq!(accused.count(), 0, "{label}: {name} has written an accusation");
             }
             for run in std::fs::read_dir(of.join("runs")).into_iter().flatten() {
                 asked(&records(&run.unwrap().path().join("journal.jsonl")));
@@ -75,7 +75,7 @@ fn ended(child: &mut Started, until: Duration) -> Option<i32> {
 
 /// Kills one party at this moment of its decision, and has it start again.
 fn disturbed(is_orchestrator: bool, at: Duration, draw: &mut Rng) -> &'static str {
-    let mut decision = Decision::new();
+    let mut decision = PeerCase::new();
     let mut proposer = decision.propose();
     let has_ended = ended(&mut proposer, at).is_some();
     let end = if is_orchestrator {
@@ -97,7 +97,7 @@ fn disturbed(is_orchestrator: bool, at: Duration, draw: &mut Rng) -> &'static st
 
 #[test]
 fn decision_lands_once_despite_killed_peer() {
-    let decision = Decision::new();
+    let decision = PeerCase::new();
     let began = Instant::now();
     assert_eq!(ended(&mut decision.propose(), PATIENCE), Some(0));
     let life = began.elapsed();

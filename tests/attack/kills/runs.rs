@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use super::{Counted, Life, Started, asked, is_emptied, killed, records, temp};
+use super::{CountingServer, ProcessLife, Started, asked, is_emptied, killed, records, temp};
 use crate::honest::{QUESTION, honest, write_change};
 use crate::support::{Finished, Folder, READER, SENSIBLE, consensus, mask};
 use crate::sweep::{KILLED_RUNS, sweep};
@@ -81,14 +81,14 @@ const KINDS: [Kind; 9] = [
 ];
 
 /// One run, its folder and its server.
-struct Case {
+struct RunCase {
     folder: Folder,
-    server: Counted,
+    server: CountingServer,
 }
 
-impl Case {
+impl RunCase {
     fn new(kind: &Kind) -> Self {
-        let case = Self { folder: Folder::new(), server: Counted::new(kind.say) };
+        let case = Self { folder: Folder::new(), server: CountingServer::new(kind.say) };
         write_change(&case.folder);
         let paragraph = "The harbour lies in the north, and there is ice in winter. ".repeat(8);
         let facts = ["was lit in 1877", "was kept by Ottilie Brandt", "burned rape oil until 1902"];
@@ -130,15 +130,15 @@ impl Case {
 
 /// How a run of a kind ends when nothing disturbs it.
 struct Reference {
-    life: Life,
+    life: ProcessLife,
     result: Value,
 }
 
 impl Reference {
     fn of(kind: &Kind) -> Self {
-        let case = Case::new(kind);
+        let case = RunCase::new(kind);
         let mut child = Started::by(&mut case.start(kind));
-        let life = Life::of(&mut child, &case.server);
+        let life = ProcessLife::of(&mut child, &case.server);
         let code = child.code();
         assert_eq!(code, Some(0), "{} does not agree undisturbed", kind.name);
         assert!(life.chats.len() >= 4, "{} is worth killing: {life:?}", kind.name);
@@ -151,17 +151,17 @@ fn killed_run_resumes_to_same_result() {
     let references: Vec<Reference> = KINDS.iter().map(Reference::of).collect();
     let ends = sweep("kills, runs", KILLED_RUNS.of(usize::MAX), 2, |index, draw| {
         let (kind, reference) = (&KINDS[index % KINDS.len()], &references[index % KINDS.len()]);
-        let case = Case::new(kind);
+        let case = RunCase::new(kind);
         let moment = reference.life.moment(draw);
-        let told = format!("{} killed at {moment:?}", kind.name);
+        let label = format!("{} killed at {moment:?}", kind.name);
         let mut child = Started::by(&mut case.start(kind));
         if !killed(&mut child, &case.server, moment) {
-            assert_eq!(case.result(), reference.result, "{told}");
+            assert_eq!(case.result(), reference.result, "{label}");
             return "had ended";
         }
         if case.records().is_empty() {
             // Nothing was recorded, so nothing was asked.
-            assert_eq!(case.server.chats(), 0, "{told}");
+            assert_eq!(case.server.chats(), 0, "{label}");
             is_emptied(&case.folder);
             return "died before they were recorded";
         }
@@ -174,25 +174,25 @@ fn killed_run_resumes_to_same_result() {
             }
         }
         Finished::of(case.command(&["resume", &id]).stdout(Stdio::piped()).stderr(Stdio::piped())).exits(0);
-        came_to_the_same(&case, reference, &told);
+        came_to_the_same(&case, reference, &label);
         end
     });
     assert!(ends.contains_key("went on"), "{ends:?}");
 }
 
-fn came_to_the_same(case: &Case, reference: &Reference, told: &str) {
-    assert_eq!(case.result(), reference.result, "{told}");
+fn came_to_the_same(case: &RunCase, reference: &Reference, label: &str) {
+    assert_eq!(case.result(), reference.result, "{label}");
     let records = case.records();
     let (asked, chats) = (asked(&records), case.server.chats());
-    assert!(chats <= asked, "{told}: {chats} requests, and {asked} on record");
+    assert!(chats <= asked, "{label}: {chats} requests, and {asked} on record");
     Finished::of(consensus(&case.folder).args(["verify", "--last"])).exits(0);
     Finished::of(consensus(&case.folder).arg("runs")).exits(0);
     let is_secret = |record: &Value| record.to_string().contains(SECRET);
-    assert!(!records.iter().any(is_secret), "{told}: what is redacted is in the journal");
+    assert!(!records.iter().any(is_secret), "{label}: what is redacted is in the journal");
     let session = case.folder.path().join("runs/sessions/sums.jsonl");
     if records[0]["event"]["session"].is_object() {
         let lines = std::fs::read_to_string(session).unwrap();
-        assert_eq!(lines.lines().count(), 1, "{told}: {lines}");
+        assert_eq!(lines.lines().count(), 1, "{label}: {lines}");
     }
     is_emptied(&case.folder);
 }

@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use super::{Counted, LOOK, REPLY, asked, is_emptied, records, temp};
+use super::{CountingServer, LOOK, REPLY, asked, is_emptied, records, temp};
 use crate::honest::honest;
 use crate::support::{Finished, Folder, Served, answer, consensus};
 use crate::sweep::{KILLED_SERVERS, sweep};
@@ -19,14 +19,14 @@ const KEYS: usize = 12;
 const CALLS: usize = 4;
 
 /// A server, its folder and its model server.
-struct Case {
+struct ServerCase {
     folder: Folder,
-    server: Counted,
+    server: CountingServer,
 }
 
-impl Case {
+impl ServerCase {
     fn new() -> Self {
-        Self { folder: Folder::new(), server: Counted::new(honest) }
+        Self { folder: Folder::new(), server: CountingServer::new(honest) }
     }
 
     fn serve(&self) -> Served {
@@ -66,27 +66,27 @@ impl Case {
 #[test]
 fn kill_leaves_one_result_per_key() {
     let ends = sweep("kills, servers", KILLED_SERVERS.of(usize::MAX), 2, |_, draw| {
-        let case = Case::new();
+        let case = ServerCase::new();
         let mut known: Vec<Option<Value>> = vec![None; KEYS];
         for _ in 0..draw.usize(1..=3) {
             let before = case.server.chats();
             let left = (KEYS * CALLS).saturating_sub(before).max(1);
             let (at, then) = (before + draw.usize(..left), REPLY.mul_f64(draw.f64()));
             let served = case.serve();
-            let streams = Case::ask(&served);
+            let streams = ServerCase::ask(&served);
             while case.server.chats() < at {
                 std::thread::sleep(LOOK);
             }
             std::thread::sleep(then);
             served.end(Signal::SIGKILL);
-            for (known, said) in known.iter_mut().zip(Case::answers(streams)) {
+            for (known, said) in known.iter_mut().zip(ServerCase::answers(streams)) {
                 assert!(known.is_none() || said.is_none() || *known == said, "{known:?} was {said:?}");
                 *known = known.take().or(said);
             }
         }
         let had = known.iter().flatten().count();
         let served = case.serve();
-        let all = Case::answers(Case::ask(&served));
+        let all = ServerCase::answers(ServerCase::ask(&served));
         for (known, said) in known.iter().zip(&all) {
             assert!(said.is_some() && (known.is_none() || known == said), "{known:?} became {said:?}");
         }

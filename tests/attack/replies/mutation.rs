@@ -6,7 +6,7 @@
 use fastrand::Rng;
 use serde_json::{Value, json};
 
-use crate::sweep::one_of;
+use crate::sweep::{one_of, place_in};
 
 /// Stands in the object where a piece of raw text goes.
 const RAW: &str = "@@raw@@";
@@ -130,7 +130,7 @@ fn take_out(object: &mut Value, place: &str) -> Option<(String, Value)> {
 
 /// Bends one value; returns a piece of raw text where one is to stand.
 fn bend_value(object: &mut Value, draw: &mut Rng) -> Option<&'static str> {
-    let place = crate::place::place(object, draw)?;
+    let place = place_in(object, draw)?;
     let parent = place.rsplit_once('/').map_or("", |(parent, _)| parent).to_owned();
     match draw.u8(..9) {
         0..3 => *object.pointer_mut(&place)? = hostile(draw),
@@ -151,7 +151,7 @@ fn bend_value(object: &mut Value, draw: &mut Rng) -> Option<&'static str> {
                 if draw.bool() { json!([value]) } else { json!({ "value": value }) };
         }
         7 => {
-            let other = crate::place::place(object, draw)?;
+            let other = place_in(object, draw)?;
             let value = object.pointer(&other)?.clone();
             *object.pointer_mut(&place)? = value;
         }
@@ -190,7 +190,7 @@ fn bend_text(text: &mut String, draw: &mut Rng) -> bool {
 /// Says one key twice, with another value first; returns whether there was such a key.
 fn double_key(text: &mut String, draw: &mut Rng) -> bool {
     let object: Value = serde_json::from_str(text).unwrap_or_default();
-    let Some(place) = crate::place::place(&object, draw) else { return false };
+    let Some(place) = place_in(&object, draw) else { return false };
     let key = format!("\"{}\":", place.rsplit('/').next().unwrap_or_default());
     let value = one_of(draw, &["\"x\"", "9", "null", "\"4\"", "\"SOLVED\"", "\"approve\""]);
     let doubled = text.replacen(&key, &format!("{key}{value},{key}"), 1);
@@ -217,5 +217,5 @@ pub(super) fn mutate(base: &Value, draw: &mut Rng) -> (String, Option<Value>) {
     let read = serde_json::from_str(&text).ok();
     let is_double = kind == 7 && double_key(&mut text, draw);
     let is_whole = kind < 8 || bend_text(&mut text, draw);
-    (text, read.filter(|_| is_whole && !is_double))
+    (text, if is_whole && !is_double { read } else { None })
 }

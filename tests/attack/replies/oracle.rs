@@ -3,6 +3,8 @@
 //! In: the object that was read from a reply, and the honest one. Out: whether the reply may count. It may say yes to what
 //! the program refuses for a finer reason, and never no to what the program may accept.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 /// Whether an object has all of these fields, and besides them at most those.
@@ -55,23 +57,21 @@ pub(super) fn envelope(said: &Value, _: &Value) -> bool {
         && number == Some(4.0)
 }
 
+/// Returns the names of an object's fields.
+fn names(value: &Value) -> Option<BTreeSet<&String>> {
+    Some(value.as_object()?.keys().collect())
+}
+
 /// A ballot has a mark for each answer that was shown, and for no other.
 pub(super) fn ballot(said: &Value, base: &Value) -> bool {
     const SCORES: [&str; 4] = ["accuracy", "relevance", "completeness", "clarity"];
-    let names = |value: &Value| value.as_object().map(|fields| fields.keys().cloned().collect::<Vec<_>>());
-    let sorted = |value: &Value| {
-        names(value).map(|mut names| {
-            names.sort();
-            names
-        })
-    };
     let is_mark = |mark: &Value| {
         has_fields(mark, &["feedback", "accuracy", "relevance", "completeness", "clarity"], &[])
             && text(mark, "feedback").trim().chars().count() <= 400
             && mark["feedback"].is_string()
             && SCORES.iter().all(|name| is_whole_between(&mark[*name], 1.0, 10.0))
     };
-    sorted(said).is_some_and(|names| Some(names) == sorted(base))
+    names(said).is_some_and(|found| Some(found) == names(base))
         && said.as_object().map(Map::values).is_some_and(|mut marks| marks.all(is_mark))
 }
 

@@ -172,14 +172,16 @@ pub(super) fn sizes() -> Vec<Fault> {
     ]
 }
 
+/// Returns the lines of each event of a stream that says this.
+fn parts(reply: &str) -> Vec<String> {
+    let mut all: Vec<String> =
+        events(reply).iter().map(|event| written(std::slice::from_ref(event))).collect();
+    all.push("data: [DONE]\n\n".to_owned());
+    all
+}
+
 /// Disconnects after each number of events, between chunks, in the middle of one, and without any.
 pub(super) fn disconnects() -> Vec<Fault> {
-    let parts = |reply: &str| {
-        let mut all: Vec<String> =
-            events(reply).iter().map(|event| written(std::slice::from_ref(event))).collect();
-        all.push("data: [DONE]\n\n".to_owned());
-        all
-    };
     let after = |count: usize| {
         let chunks = move |reply: &str| {
             parts(reply).iter().take(count).map(|part| chunk(part.as_bytes())).collect::<Vec<_>>()

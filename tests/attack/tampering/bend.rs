@@ -6,8 +6,7 @@
 use fastrand::Rng;
 use serde_json::Value;
 
-use crate::place::place;
-use crate::sweep::one_of;
+use crate::sweep::{one_of, place_in};
 
 /// What is done to bytes; it may leave them as they are.
 type Bend = fn(&mut Vec<u8>, &mut Rng);
@@ -90,7 +89,7 @@ fn by_lines(bytes: &mut Vec<u8>, bend: impl FnOnce(&mut Vec<Vec<u8>>)) {
 
 /// Gives a drawn leaf another value, and returns its place.
 fn edit(value: &mut Value, draw: &mut Rng) -> Option<String> {
-    let place = place(value, draw)?;
+    let place = place_in(value, draw)?;
     change(value.pointer_mut(&place)?);
     Some(place)
 }

@@ -11,7 +11,7 @@ use fastrand::Rng;
 use serde_json::{Value, json};
 
 use super::bend::change;
-use crate::place::places;
+use crate::sweep::places;
 
 fn read(journal: &[u8]) -> Vec<Value> {
     journal
@@ -42,7 +42,7 @@ fn bend(record: &mut Value, draw: &mut Rng) -> Option<String> {
     });
     let is_leaf =
         |at: &String| record.pointer(at).is_some_and(|value| !value.is_object() && !value.is_array());
-    // What an agent is told for comparing texts is in no prompt of a run that compares none.
+    // The instruction to compare texts is in no prompt of a run that compares no texts.
     let leaves: Vec<String> = all.filter(is_leaf).filter(|at| !at.ends_with("/comparing")).collect();
     let at = leaves.get(draw.usize(..leaves.len().max(1)))?;
     change(record.pointer_mut(at)?);

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use consensus::approval::facts::{Coverage, Located, Lockfile, ToolFindings};
+use consensus::approval::facts::{Coverage, FileLine, Lockfile, ToolFindings};
 use protocol::review::added_lines;
 use protocol::text::escape;
 use protocol::{Action, Document, Event, Protocol as _, ReplyShape};
@@ -79,7 +79,7 @@ fn added() -> Vec<(String, u64)> {
     (1..=3).map(|line| ("src/a.rs".to_owned(), line)).chain([("b.rs".to_owned(), u64::MAX)]).collect()
 }
 
-fn is_added(place: &Located) -> bool {
+fn is_added(place: &FileLine) -> bool {
     added().contains(&(place.path.clone(), place.line))
 }
 
@@ -89,8 +89,8 @@ pub(crate) fn sarif(bytes: &[u8]) -> bool {
     let Ok(found) = ToolFindings::from_sarif(&text, &added()) else { return false };
     let on_new_lines = found.errors + found.warnings + found.notes;
     assert!(on_new_lines <= found.total, "{found:?}");
-    assert_eq!(found.told.len() as u64, on_new_lines.min(NAMED_MAX as u64), "{found:?}");
-    assert!(found.told.iter().all(|(place, said)| is_added(place) && is_short(said)), "{found:?}");
+    assert_eq!(found.listed.len() as u64, on_new_lines.min(NAMED_MAX as u64), "{found:?}");
+    assert!(found.listed.iter().all(|(place, said)| is_added(place) && is_short(said)), "{found:?}");
     assert!(found.tools.iter().all(|tool| is_short(tool)), "{found:?}");
     true
 }

@@ -6,14 +6,14 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
-use consensus::approval::{DecisionRecord, Verified};
+use consensus::approval::{DecisionRecord, VerifiedRecord};
 use crypto::dsse::DsseEnvelope;
 use crypto::{Digest, SecretKey, Signature};
 use quorum::node_machine::{NodeAction, NodeInput, NodeMachine};
 use quorum::replica::Replica;
 use quorum::{
-    Change, Membership, ModelAt, ModelOpinion, NodeId, Opinion, Packet, Proof, Roster, RosterEntry, Seal,
-    Sequence, Signed, SignedMessage, Signer as _, Statement,
+    Change, Membership, ModelAt, ModelOpinion, NodeId, Opinion, Packet, Proof, Roster, RosterEntry,
+    RosterSigner, Sequence, Signed, SignedMessage, Signer as _, Statement,
 };
 use serde::Deserialize;
 use serde_json::Value as Json;
@@ -44,7 +44,7 @@ pub(crate) fn dsse(bytes: &[u8]) -> bool {
 
 /// Reads the record of a decision, with the public keys of the saved one.
 pub(crate) fn decision(bytes: &[u8]) -> bool {
-    static SAVED: LazyLock<(Roster, Verified)> = LazyLock::new(|| {
+    static SAVED: LazyLock<(Roster, VerifiedRecord)> = LazyLock::new(|| {
         let roster = include_str!("../scenes/roster.json");
         let roster = serde_json::from_str(roster).expect("a saved roster");
         let record = DecisionRecord::read(include_str!("../scenes/decision.json"));
@@ -86,8 +86,8 @@ fn key(party: NodeId) -> SecretKey {
     SecretKey::from_seed(&[seed; 32])
 }
 
-fn seal(party: NodeId) -> Seal {
-    Seal::new(key(party), Arc::clone(&MEMBERS)).expect("the roster has it").1
+fn seal(party: NodeId) -> RosterSigner {
+    RosterSigner::new(key(party), Arc::clone(&MEMBERS)).expect("the roster has it").1
 }
 
 /// Reads a packet as it comes from another member.
@@ -125,12 +125,12 @@ fn reads_again(packet: &Packet<Signature>) {
     }
 }
 
-fn reviewer() -> NodeMachine<Seal> {
+fn reviewer() -> NodeMachine<RosterSigner> {
     NodeMachine::Reviewer(Replica::new(seal(HONEST), 0, MEMBERS.quorum(), 1))
 }
 
 /// Lets an honest reviewer hear a packet and act on it. Returns the places that it decides.
-fn hear(honest: &mut NodeMachine<Seal>, from: NodeId, packet: Packet<Signature>) -> Vec<Sequence> {
+fn hear(honest: &mut NodeMachine<RosterSigner>, from: NodeId, packet: Packet<Signature>) -> Vec<Sequence> {
     let mut decided = Vec::new();
     if !packet.is_proven(MEMBERS.quorum()) {
         return decided;
@@ -166,7 +166,7 @@ fn hear(honest: &mut NodeMachine<Seal>, from: NodeId, packet: Packet<Signature>)
 
 /// A statement of a member, and the texts beside it.
 #[derive(Deserialize)]
-struct Said {
+struct MemberStatement {
     /// The reviewer's place; beyond the last one, the orchestrator.
     by: usize,
     sequence: Sequence,
@@ -178,7 +178,7 @@ struct Said {
     grounds: Vec<Json>,
 }
 
-impl Said {
+impl MemberStatement {
     fn party(&self) -> NodeId {
         if self.by < REVIEWERS { NodeId::Reviewer(self.by) } else { NodeId::Orchestrator(0) }
     }
@@ -191,13 +191,22 @@ impl Said {
         let signature = seal(party).sign(sequence, &statement);
         let signed = Signed { by, sequence, statement, signature };
         // A liar writes in no other's name.
-        let signed = Some(signed).filter(|signed| signed.author() == party && party != HONEST)?;
-        let ground = |json: Json| Said::deserialize(json).ok().filter(|_| depth > 0)?.signed(depth - 1);
+        if signed.author() != party || party == HONEST {
+            return None;
+        }
+        let mut messages = Vec::new();
+        if depth > 0 {
+            for json in grounds {
+                if let Ok(ground) = MemberStatement::deserialize(json) {
+                    messages.extend(ground.signed(depth - 1));
+                }
+            }
+        }
         Some(SignedMessage {
             signed,
             change: change.and_then(|text| Change::new(&text).ok()),
             opinion: opinion.map(|opinion| Arc::new(ModelOpinion { opinion, model })),
-            grounds: grounds.into_iter().filter_map(ground).collect(),
+            grounds: messages.into(),
         })
     }
 }
@@ -207,7 +216,7 @@ pub(crate) fn statements(bytes: &[u8]) -> bool {
     let (mut honest, mut is_taken) = (reviewer(), false);
     let (mut liars, mut decided) = (BTreeSet::new(), BTreeSet::new());
     for line in bytes.split(|byte| *byte == b'\n').take(SAID_MAX) {
-        let Ok(said) = serde_json::from_slice::<Said>(line) else { continue };
+        let Ok(said) = serde_json::from_slice::<MemberStatement>(line) else { continue };
         let from = said.party();
         let Some(message) = said.signed(2) else { continue };
         let grounds = message.grounds.iter().map(|ground| ground.signed.author());

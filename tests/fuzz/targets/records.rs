@@ -114,12 +114,12 @@ pub(crate) fn batch(bytes: &[u8]) -> bool {
     }
     let verified = batch::verify(&folder, &mut |_| Ok(()));
     let mut rows = 0;
-    let told = batch::results(&folder, |told| {
-        assert!(serde_json::to_value(told.flat()).is_ok(), "a row has a JSON form");
+    let read = batch::results(&folder, |row| {
+        assert!(serde_json::to_value(row.flat()).is_ok(), "a row has a JSON form");
         rows += 1;
     });
     let Ok(verified) = verified else { return false };
-    assert!(told.is_ok() && rows >= verified.ended, "each run that has ended has its row");
+    assert!(read.is_ok() && rows >= verified.ended, "each run that has ended has its row");
     if verified.absent_shards == 0 {
         let opened = Shard::open(&folder, ShardOf { index: 0, count: 1 });
         assert!(opened.is_ok(), "a batch that verifies can go on: {:?}", opened.err());

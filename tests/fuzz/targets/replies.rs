@@ -8,11 +8,10 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use consensus::journal::{Entry, Record};
-use protocol::panel::Evaluated;
+use protocol::panel::Evaluation;
 use protocol::text;
 use protocol::{
-    Action, Ask, CallId, Event, Finish, Outcome, Protocol as _, Reply, ReplyShape, RunReport, RunSetup,
-    Section,
+    Action, Ask, CallId, Event, Finish, Outcome, Protocol as _, Reply, ReplyShape, Report, RunSetup, Section,
 };
 use quorum::{Opinion, Severity};
 use serde_json::Value;
@@ -28,7 +27,7 @@ pub(super) struct Scene {
 
 /// The end of a run.
 struct Played {
-    report: RunReport,
+    report: Report<Section>,
     outcome: Option<Outcome>,
     /// Whether the first reply of the stranger was taken.
     is_taken: bool,
@@ -71,7 +70,10 @@ impl Scene {
                     Action::Search(_) | Action::Execute(_) => {}
                 }
             }
-            let Some((call, ask)) = open.pop_first().filter(|_| outcome.is_none()) else { break };
+            if outcome.is_some() {
+                break;
+            }
+            let Some((call, ask)) = open.pop_first() else { break };
             let is_stranger = matches!(ask.shape, ReplyShape::Json { name, .. } if name == form);
             if is_stranger {
                 first = first.or(Some(call));
@@ -109,7 +111,7 @@ pub(crate) fn ballot(bytes: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else { return false };
     let Played { report, is_taken, .. } = SCENE.play("ballot", text);
     let Section::Panel(section) = report.section else { panic!("it is a panel") };
-    for Evaluated { scores, feedback, total_score, .. } in &section.evaluations {
+    for Evaluation { scores, feedback, total_score, .. } in &section.evaluations {
         let all = [scores.accuracy, scores.relevance, scores.completeness, scores.clarity];
         assert!(all.iter().all(|score| (1..=10).contains(score)), "{all:?}");
         assert_eq!(all.into_iter().map(u32::from).sum::<u32>(), *total_score);

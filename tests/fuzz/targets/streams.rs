@@ -22,13 +22,13 @@ const BODY_BYTES_MAX: usize = 1 << 16;
 const CHUNK: usize = 7;
 
 /// A server that answers each request with the same bytes, until it is given others.
-struct Server {
+struct FixedServer {
     client: OpenAi,
     runtime: tokio::runtime::Runtime,
     answer: Arc<Mutex<Vec<u8>>>,
 }
 
-impl Server {
+impl FixedServer {
     fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback is there");
         let address = listener.local_addr().expect("it is bound");
@@ -93,11 +93,11 @@ fn answer_one(mut stream: TcpStream, answer: &[u8]) -> std::io::Result<()> {
 /// Reads the answer of a server.
 pub(crate) fn stream(bytes: &[u8]) -> bool {
     thread_local! {
-        static SERVER: OnceCell<Server> = const { OnceCell::new() };
+        static SERVER: OnceCell<FixedServer> = const { OnceCell::new() };
     }
     let bytes = &bytes[..bytes.len().min(BODY_BYTES_MAX)];
     SERVER.with(|server| {
-        let server = server.get_or_init(Server::start);
+        let server = server.get_or_init(FixedServer::start);
         let whole = server.bring(answer(bytes, bytes.len()));
         let pieces = server.bring(answer(bytes, CHUNK));
         assert_eq!(whole, pieces, "a reply is the same however its bytes are cut");

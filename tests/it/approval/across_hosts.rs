@@ -155,11 +155,11 @@ impl Site {
     fn lands_once(&self, landed: &[(&str, Value)]) {
         let project = &self.house.project;
         let commits = project.git(&["rev-list", "--reverse", &format!("{}..main", self.base)]);
-        let told: Vec<&str> = landed.iter().map(|(_, said)| said["commit"].as_str().unwrap()).collect();
-        assert_eq!(commits.lines().collect::<Vec<_>>(), told);
+        let reported: Vec<&str> = landed.iter().map(|(_, said)| said["commit"].as_str().unwrap()).collect();
+        assert_eq!(commits.lines().collect::<Vec<_>>(), reported);
         for (at, (change, said)) in landed.iter().enumerate() {
             assert_eq!((&said["outcome"], &said["sequence"]), (&json!("landed"), &json!(at + 1)), "{said}");
-            assert_eq!(self.tree(told[at]), self.tree(change));
+            assert_eq!(self.tree(reported[at]), self.tree(change));
         }
     }
 
@@ -189,7 +189,7 @@ impl Site {
 
 /// Waits until each reviewer has written a line with this.
 fn all_tell(reviewers: &mut [Serving], part: &str) {
-    for reviewer in reviewers.iter_mut().filter(|reviewer| !reviewer.told.contains(part)) {
+    for reviewer in reviewers.iter_mut().filter(|reviewer| !reviewer.output.contains(part)) {
         reviewer.wait_for(part);
     }
 }

@@ -1,5 +1,5 @@
 //! Reviewers and an orchestrator that each run for themselves, with a log: whether they hear each other through channels or
-//! over the network, and whoever dies on the way.
+//! over the network, and whichever of them dies on the way.
 
 mod log_behind_the_branch;
 mod strangers_and_floods;
@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use consensus::approval::node::{
-    Addresses, Arrived, Carrier, Connections, Inbox, Node, NodeError, Patience, ReviewerNode, listen,
+    Addresses, Carrier, Connections, Inbox, Node, NodeError, PhaseTimeouts, ReceivedPacket, ReviewerNode,
+    listen,
 };
 use consensus::journal::JournalError;
 use consensus::program::PROGRAM;
@@ -22,8 +23,8 @@ use futures_util::stream::FuturesUnordered;
 use quorum::local_cluster::DecisionProof;
 use quorum::node_machine::NodeAction;
 use quorum::{
-    Change, Membership, ModelOpinion, NodeId, Opinion, Packet, Roster, RosterEntry, Seal, Sequence, Severity,
-    Signed, SignedMessage, Signer as _, Statement, Value,
+    Change, Membership, ModelOpinion, NodeId, Opinion, Packet, Roster, RosterEntry, RosterSigner, Sequence,
+    Severity, Signed, SignedMessage, Signer as _, Statement, Value,
 };
 use tokio::sync::{Notify, mpsc};
 
@@ -31,15 +32,15 @@ use crate::support::Folder;
 
 /// How they hear each other.
 #[derive(Clone, Copy, Debug)]
-enum By {
+enum TransportKind {
     Channels,
     Network,
 }
 
-const BOTH: [By; 2] = [By::Channels, By::Network];
+const BOTH: [TransportKind; 2] = [TransportKind::Channels, TransportKind::Network];
 
 /// Code answers at once here; only what is lost is waited for.
-const PATIENCE: Patience = Patience {
+const PATIENCE: PhaseTimeouts = PhaseTimeouts {
     step: Duration::from_millis(400),
     review: Duration::from_secs(5),
     again: Duration::from_millis(20),
@@ -48,14 +49,14 @@ const PATIENCE: Patience = Patience {
 /// The one who proposes.
 const LEADER: NodeId = NodeId::Orchestrator(0);
 
-enum Line {
-    Channels(NodeId, BTreeMap<(NodeId, NodeId), mpsc::Sender<Arrived>>),
+enum Transport {
+    Channels(NodeId, BTreeMap<(NodeId, NodeId), mpsc::Sender<ReceivedPacket>>),
     Network(Connections),
 }
 
 /// What a party sends through; it can be cut after so many packets.
 struct Wire {
-    line: Line,
+    line: Transport,
     left: Cell<usize>,
     cut: Notify,
 }
@@ -68,8 +69,8 @@ impl Carrier for Wire {
         }
         match &self.line {
             // What is full loses, as a network does.
-            Line::Channels(me, doors) => drop(doors[&(to, *me)].try_send(packet.to_string().into())),
-            Line::Network(connections) => connections.send(to, packet),
+            Transport::Channels(me, doors) => drop(doors[&(to, *me)].try_send(packet.to_string().into())),
+            Transport::Network(connections) => connections.send(to, packet),
         }
     }
 }
@@ -108,12 +109,12 @@ fn change(number: usize) -> Change {
 }
 
 /// Four reviewers and an orchestrator, each with a folder.
-struct House {
+struct NodeGroup {
     folder: Folder,
     membership: Arc<Membership>,
 }
 
-impl House {
+impl NodeGroup {
     fn new() -> Self {
         let seat = |party: NodeId| RosterEntry {
             name: format!("{party:?}"),
@@ -135,21 +136,21 @@ impl House {
     }
 
     fn peer(&self, party: NodeId) -> Node {
-        let seal = Seal::new(key(party), Arc::clone(&self.membership)).unwrap();
-        Node::open(&self.place(party), &self.membership, seal).unwrap()
+        let (me, signer) = RosterSigner::new(key(party), Arc::clone(&self.membership)).unwrap();
+        Node::open(&self.place(party), &self.membership, me, signer).unwrap()
     }
 
     /// Connects all parties with each other.
-    async fn wires(&self, by: By) -> BTreeMap<NodeId, (Inbox, Wire)> {
+    async fn wires(&self, by: TransportKind) -> BTreeMap<NodeId, (Inbox, Wire)> {
         let (mut inboxes, mut senders, mut places) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
         for party in self.parties() {
             let inbox = match by {
-                By::Channels => {
+                TransportKind::Channels => {
                     let (inbox, doors) = Inbox::new(self.parties(), 256);
                     senders.extend(doors.into_iter().map(|(from, door)| ((party, from), door)));
                     inbox
                 }
-                By::Network => {
+                TransportKind::Network => {
                     let (inbox, _, address) =
                         listen("127.0.0.1:0", &key(party), &self.membership).await.unwrap();
                     places.push((format!("{party:?}"), address.to_string()));
@@ -161,8 +162,8 @@ impl House {
         let addresses: Addresses = places.into_iter().collect();
         let wire = |party| {
             let line = match by {
-                By::Channels => Line::Channels(party, senders.clone()),
-                By::Network => Line::Network(
+                TransportKind::Channels => Transport::Channels(party, senders.clone()),
+                TransportKind::Network => Transport::Network(
                     Connections::open(&key(party), party, &self.membership, &addresses).unwrap(),
                 ),
             };
@@ -171,10 +172,10 @@ impl House {
         inboxes.into_iter().map(|(party, inbox)| (party, (inbox, wire(party)))).collect()
     }
 
-    /// Has changes decided on; whoever has no opinion is away. Returns what was decided, and how often each was asked.
+    /// Has changes decided on; a reviewer without an opinion is away. Returns what was decided, and how often each was asked.
     async fn decide(
         &self,
-        by: By,
+        by: TransportKind,
         opinions: &[Option<Opinion>],
         changes: &[Change],
     ) -> (Vec<DecisionProof<Signature>>, Vec<usize>) {
@@ -222,7 +223,7 @@ impl House {
         (decisions, fixed.iter().map(|reviewer| reviewer.asked.get()).collect())
     }
     /// Runs a reviewer with two others until it knows these decisions, which come after the last checkpoint.
-    async fn catch_up(&self, by: By, late: NodeId, last: std::ops::RangeInclusive<Sequence>) {
+    async fn catch_up(&self, by: TransportKind, late: NodeId, last: std::ops::RangeInclusive<Sequence>) {
         let mut wires = self.wires(by).await;
         let reviewer = Fixed { opinion: approve(), asked: Cell::new(0) };
         let mut others = FuturesUnordered::new();
@@ -266,7 +267,7 @@ fn a_quorum_decides_wherever_its_members_are() {
             ([None, Some(reject()), Some(reject()), Some(approve())], false),
         ];
         for (opinions, is_approved) in cases {
-            let house = House::new();
+            let house = NodeGroup::new();
             let (decisions, asked) = block_on(house.decide(by, &opinions, &[change(1)]));
             let decision = &decisions[0];
             let expected = if is_approved { change(1).value() } else { Value::Nothing };
@@ -280,9 +281,9 @@ fn a_quorum_decides_wherever_its_members_are() {
 }
 
 #[test]
-fn whoever_was_away_learns_what_was_decided_meanwhile() {
+fn an_absent_reviewer_learns_the_decision() {
     for by in BOTH {
-        let house = House::new();
+        let house = NodeGroup::new();
         let away = [Some(approve()), Some(approve()), Some(approve()), None];
         let changes: Vec<Change> = (1..=20).map(change).collect();
         let (decisions, _) = block_on(house.decide(by, &away, &changes));
@@ -299,12 +300,12 @@ fn whoever_was_away_learns_what_was_decided_meanwhile() {
 /// More has been decided meanwhile than any party keeps.
 #[test]
 fn absent_reviewer_continues_from_checkpoint() {
-    let house = House::new();
+    let house = NodeGroup::new();
     let away = [Some(approve()), Some(approve()), Some(approve()), None];
     let changes: Vec<Change> = (1..=83).map(change).collect();
-    block_on(house.decide(By::Channels, &away, &changes));
+    block_on(house.decide(TransportKind::Channels, &away, &changes));
     // More has been decided than anybody keeps.
-    block_on(house.catch_up(By::Channels, NodeId::Reviewer(3), 81..=83));
+    block_on(house.catch_up(TransportKind::Channels, NodeId::Reviewer(3), 81..=83));
     assert_eq!(house.peer(NodeId::Reviewer(3)).known(), 83);
 }
 
@@ -312,7 +313,7 @@ fn absent_reviewer_continues_from_checkpoint() {
 #[test]
 fn key_with_lost_log_is_stopped() {
     for by in BOTH {
-        let house = House::new();
+        let house = NodeGroup::new();
         // Its commit was needed, and is in everybody's proof.
         let three = [Some(approve()), Some(approve()), None, Some(approve())];
         block_on(house.decide(by, &three, &[change(1)]));
@@ -337,18 +338,18 @@ fn key_with_lost_log_is_stopped() {
 /// An orchestrator without its log hears its earlier wish and makes a proposal.
 #[test]
 fn echoed_want_harms_no_orchestrator() {
-    let house = House::new();
-    let (_, seal) = Seal::new(key(LEADER), Arc::clone(&house.membership)).unwrap();
+    let house = NodeGroup::new();
+    let (_, seal) = RosterSigner::new(key(LEADER), Arc::clone(&house.membership)).unwrap();
     let statement = Statement::Want { value: change(1).value() };
     let signature = seal.sign(1, &statement);
     let want = SignedMessage {
         change: Some(change(1)),
         ..SignedMessage::alone(Signed { by: 0, sequence: 1, statement, signature })
     };
-    let mut wires = block_on(house.wires(By::Channels));
+    let mut wires = block_on(house.wires(TransportKind::Channels));
     let (mut inbox, wire) = wires.remove(&LEADER).unwrap();
-    let Line::Channels(_, doors) = &wire.line else { unreachable!() };
-    // Its log was lost since; a wish binds nobody, as a proposal does.
+    let Transport::Channels(_, doors) = &wire.line else { unreachable!() };
+    // Its log was lost since; a wish binds no one, while a proposal does.
     let door = &doors[&(LEADER, NodeId::Reviewer(0))];
     door.try_send(house.membership.write(&Packet::Message(want)).into()).unwrap();
     let mut leader = house.peer(LEADER);
@@ -362,7 +363,7 @@ fn echoed_want_harms_no_orchestrator() {
 
 /// Runs four reviewers, of whom one stops for good after so many packets and comes back. Returns how often it was asked, and
 /// whether it has stopped.
-async fn with_a_death(house: &House, by: By, after: usize) -> (usize, bool) {
+async fn with_a_death(house: &NodeGroup, by: TransportKind, after: usize) -> (usize, bool) {
     let mut wires = house.wires(by).await;
     // Two of the others disagree with each other, so that the one that dies is needed.
     let opinions = [approve(), approve(), reject(), approve()];
@@ -417,9 +418,9 @@ async fn with_a_death(house: &House, by: By, after: usize) -> (usize, bool) {
 /// A reviewer that dies after some packets and returns is accused of nothing and is asked twice at most.
 #[test]
 fn reviewer_death_causes_no_contradiction() {
-    for (by, step) in [(By::Channels, 1), (By::Network, 5)] {
+    for (by, step) in [(TransportKind::Channels, 1), (TransportKind::Network, 5)] {
         for after in (0..40).step_by(step) {
-            let house = House::new();
+            let house = NodeGroup::new();
             let (asked, has_died) = block_on(with_a_death(&house, by, after));
             // A review that has not ended when its process does is made again; here it ends at once.
             assert!(asked == 1 || asked == 2 && has_died, "{by:?}, after {after} packets: {asked}");
@@ -430,15 +431,15 @@ fn reviewer_death_causes_no_contradiction() {
 /// A torn last line is only cut off, and a log in use or of another repository is refused too.
 #[test]
 fn changed_log_is_refused() {
-    let house = House::new();
+    let house = NodeGroup::new();
     let all = vec![Some(approve()); 4];
-    block_on(house.decide(By::Channels, &all, &[change(1)]));
+    block_on(house.decide(TransportKind::Channels, &all, &[change(1)]));
     let party = NodeId::Reviewer(0);
     let log = house.place(party).join("journal.jsonl");
     let whole = std::fs::read(&log).unwrap();
     let open = || {
-        let seal = Seal::new(key(party), Arc::clone(&house.membership)).unwrap();
-        Node::open(&house.place(party), &house.membership, seal)
+        let (me, signer) = RosterSigner::new(key(party), Arc::clone(&house.membership)).unwrap();
+        Node::open(&house.place(party), &house.membership, me, signer)
     };
     assert_eq!(open().unwrap().known(), 1);
     std::fs::write(&log, &whole[..whole.len() - 10]).unwrap();
@@ -459,6 +460,7 @@ fn changed_log_is_refused() {
     drop(held);
     // The same bytes belong to one repository.
     let other = Membership::new(Digest::new(b"another"), house.membership.roster().clone()).unwrap();
-    let seal = Seal::new(key(party), Arc::new(other.clone())).unwrap();
-    assert!(matches!(Node::open(&house.place(party), &Arc::new(other), seal), Err(NodeError::Log { .. })));
+    let (me, signer) = RosterSigner::new(key(party), Arc::new(other.clone())).unwrap();
+    let opened = Node::open(&house.place(party), &Arc::new(other), me, signer);
+    assert!(matches!(opened, Err(NodeError::Log { .. })));
 }

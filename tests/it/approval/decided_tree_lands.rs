@@ -3,18 +3,16 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use consensus::repository::{
-    Candidate, ChangeSource, FileKind, Landing, LandingMark, Repository, RepositoryError,
-};
+use consensus::repository::{Candidate, FileKind, Landing, LandingMark, Repository, RepositoryError};
 
 use crate::support::{Folder, commit_all, git, git_bytes};
 
 /// A repository with a few files on `main`, which is not checked out.
-struct Project {
+struct WorkRepository {
     folder: Folder,
 }
 
-impl Project {
+impl WorkRepository {
     fn new() -> Self {
         let project = Self { folder: Folder::new() };
         project.git(&["init", "--quiet", "--initial-branch=main"]);
@@ -70,7 +68,7 @@ impl Project {
 }
 
 /// Changes of every kind that git knows, and a patch of them.
-fn everything(project: &Project) -> (Vec<u8>, String) {
+fn everything(project: &WorkRepository) -> (Vec<u8>, String) {
     project.write("a.txt", b"one\nTWO  \nthree\n");
     project.write("crlf.txt", b"one\r\nTWO\r\n");
     project.write("data.bin", &[0, 9, 9, 255, 0]);
@@ -88,7 +86,7 @@ fn everything(project: &Project) -> (Vec<u8>, String) {
 /// The settings of the repository make no difference, and its state stays as it was.
 #[test]
 fn patch_gives_tree_of_its_author() {
-    let project = Project::new();
+    let project = WorkRepository::new();
     let (patch, tree) = everything(&project);
     for setting in ["apply.whitespace=fix", "core.autocrlf=true", "diff.noprefix=true", "diff.renames=copies"]
     {
@@ -96,9 +94,9 @@ fn patch_gives_tree_of_its_author() {
         project.git(&["config", key, value]);
     }
     let before = project.state();
-    let candidate = project.open().candidate("main", ChangeSource::Patch(&patch)).unwrap();
+    let candidate = project.open().candidate_of_patch("main", &patch).unwrap();
     assert_eq!(candidate.tree.as_str(), tree);
-    let merged = project.open().candidate("main", ChangeSource::Branch("work")).unwrap();
+    let merged = project.open().candidate_of_branch("main", "work").unwrap();
     assert_eq!(merged, candidate, "the branch is the same change, with the same diff");
     assert_eq!(project.state(), before, "and nothing has been touched");
     let files: Vec<(&str, u64, u64)> =
@@ -131,11 +129,11 @@ fn patch_gives_tree_of_its_author() {
 /// The diff that is read makes the tree that lands, and an export has the files of that tree.
 #[test]
 fn diff_of_candidate_gives_same_candidate() {
-    let project = Project::new();
+    let project = WorkRepository::new();
     let (patch, _) = everything(&project);
     let repository = project.open();
-    let candidate = repository.candidate("main", ChangeSource::Patch(&patch)).unwrap();
-    let again = repository.candidate("main", ChangeSource::Patch(&candidate.diff)).unwrap();
+    let candidate = repository.candidate_of_patch("main", &patch).unwrap();
+    let again = repository.candidate_of_patch("main", &candidate.diff).unwrap();
     assert_eq!(again, candidate);
     let folder = Folder::new();
     repository.export(&candidate.tree, folder.path()).unwrap();
@@ -148,7 +146,7 @@ fn diff_of_candidate_gives_same_candidate() {
 /// Paths into `.git`, submodules and empty patches are refused too.
 #[test]
 fn change_outside_repository_is_refused() {
-    let project = Project::new();
+    let project = WorkRepository::new();
     let repository = project.open();
     let adding = |path: &str, mode: &str| {
         format!(
@@ -158,82 +156,73 @@ fn change_outside_repository_is_refused() {
     // The last two are `.git` on other systems.
     let elsewhere = [".g\u{200c}it/hooks/x", "git~1/config"];
     for path in ["../x", ".git/hooks/post-commit", ".GIT/config", "a/../../x"].into_iter().chain(elsewhere) {
-        let refused = repository.candidate("main", ChangeSource::Patch(adding(path, "100644").as_bytes()));
+        let refused = repository.candidate_of_patch("main", adding(path, "100644").as_bytes());
         assert!(matches!(refused, Err(RepositoryError::DoesNotApply { .. })), "{path}: {refused:?}");
     }
     let submodule = format!(
         "diff --git a/sub b/sub\nnew file mode 160000\nindex 0000000..1111111\n--- /dev/null\n+++ b/sub\n@@ -0,0 +1 @@\n+Subproject commit {}\n",
         "1".repeat(40)
     );
-    let refused = repository.candidate("main", ChangeSource::Patch(submodule.as_bytes()));
+    let refused = repository.candidate_of_patch("main", submodule.as_bytes());
     assert!(matches!(&refused, Err(RepositoryError::Submodule(path)) if path == "sub"), "{refused:?}");
     for (patch, why) in
         [("", "nothing"), ("no patch at all\n", "nothing to read"), (&adding("a.txt", "100644"), "there")]
     {
-        assert!(repository.candidate("main", ChangeSource::Patch(patch.as_bytes())).is_err(), "{why}");
+        assert!(repository.candidate_of_patch("main", patch.as_bytes()).is_err(), "{why}");
     }
-    assert!(matches!(
-        repository.candidate("main", ChangeSource::Branch("main")),
-        Err(RepositoryError::Nothing(_))
-    ));
-    assert!(matches!(
-        repository.candidate("nowhere", ChangeSource::Patch(b"")),
-        Err(RepositoryError::NoCommit(_))
-    ));
-    assert!(matches!(
-        repository.candidate("--help", ChangeSource::Patch(b"")),
-        Err(RepositoryError::NoCommit(_))
-    ));
+    assert!(matches!(repository.candidate_of_branch("main", "main"), Err(RepositoryError::Nothing(_))));
+    assert!(matches!(repository.candidate_of_patch("nowhere", b""), Err(RepositoryError::NoCommit(_))));
+    assert!(matches!(repository.candidate_of_patch("--help", b""), Err(RepositoryError::NoCommit(_))));
     assert!(matches!(Repository::open(Path::new("/")), Err(RepositoryError::NotARepository(_))));
 }
 
 /// A branch that is only behind is merged, and what the base has done is no part of the change.
 #[test]
 fn conflicting_branch_is_refused() {
-    let project = Project::new();
+    let project = WorkRepository::new();
     project.write("b.txt", b"a new file\n");
     project.commit("work");
     project.git(&["checkout", "--quiet", "main"]);
     project.write("a.txt", b"one\n2\nthree\n");
     project.commit("main goes on");
     project.git(&["checkout", "--quiet", "work"]);
-    let candidate = project.open().candidate("main", ChangeSource::Branch("work")).unwrap();
+    let candidate = project.open().candidate_of_branch("main", "work").unwrap();
     assert_eq!(candidate.files.len(), 1, "what main has done is no part of the change");
     project.write("a.txt", b"one\nzwei\nthree\n");
     project.commit("conflict");
-    let refused = project.open().candidate("main", ChangeSource::Branch("work"));
+    let refused = project.open().candidate_of_branch("main", "work");
     assert!(matches!(refused, Err(RepositoryError::DoesNotApply { .. })), "{refused:?}");
 }
 
 /// A landing can be undone, and the repository is then as it was before.
 #[test]
 fn change_lands_once_as_same_commit() {
-    let project = Project::new();
+    let project = WorkRepository::new();
     let (patch, tree) = everything(&project);
     let repository = project.open();
-    let candidate = repository.candidate("main", ChangeSource::Patch(&patch)).unwrap();
+    let candidate = repository.candidate_of_patch("main", &patch).unwrap();
     let (landing, mark) = (project.landing(&candidate), mark_of(1));
     assert_eq!(project.landing(&candidate), landing, "made again it is the same commit");
     let before = project.state();
     repository.land(&landing, &mark).unwrap();
     assert_eq!(project.git(&["rev-parse", "main^{tree}"]), tree);
-    assert_eq!(repository.marked(&mark).unwrap(), Some(landing.to.clone()));
+    assert_eq!(repository.find_mark(&mark).unwrap(), Some(landing.to.clone()));
     let once = project.state();
     let twice = repository.land(&landing, &mark);
     assert!(matches!(&twice, Err(RepositoryError::Stale { found, .. }) if *found == landing.to), "{twice:?}");
     assert_eq!(project.state(), once);
     repository.undo(&landing, &mark).unwrap();
     assert_eq!(project.state(), before, "bit for bit");
-    assert_eq!(repository.marked(&mark).unwrap(), None);
+    assert_eq!(repository.find_mark(&mark).unwrap(), None);
     project.git(&["fsck", "--strict"]);
 }
 
 #[test]
 fn moved_branch_is_left_alone() {
-    let project = Project::new();
+    let project = WorkRepository::new();
     let (patch, _) = everything(&project);
     let repository = project.open();
-    let candidate = repository.candidate("main", ChangeSource::Patch(&patch)).unwrap();
+    let candidate = repository.candidate_of_patch("main", &patch).unwrap();
     let landing = project.landing(&candidate);
     project.git(&["branch", "--force", "main", "work"]);
     let before = project.state();
@@ -246,10 +235,10 @@ fn moved_branch_is_left_alone() {
 /// A landing that was cut short is completed, and one that never began stays undone.
 #[test]
 fn interrupted_landing_is_settled() {
-    let project = Project::new();
+    let project = WorkRepository::new();
     let (patch, _) = everything(&project);
     let repository = project.open();
-    let candidate = repository.candidate("main", ChangeSource::Patch(&patch)).unwrap();
+    let candidate = repository.candidate_of_patch("main", &patch).unwrap();
     let (landing, mark) = (project.landing(&candidate), mark_of(1));
     let (from, to, mark_name) = (landing.from.as_str(), landing.to.as_str(), "refs/consensus/a-ledger/1");
     let before = project.state();
@@ -284,10 +273,10 @@ fn interrupted_landing_is_settled() {
 
 #[test]
 fn existing_mark_stops_branch_too() {
-    let project = Project::new();
+    let project = WorkRepository::new();
     let (patch, _) = everything(&project);
     let repository = project.open();
-    let candidate = repository.candidate("main", ChangeSource::Patch(&patch)).unwrap();
+    let candidate = repository.candidate_of_patch("main", &patch).unwrap();
     project.git(&["update-ref", "refs/consensus/a-ledger/1", "work"]);
     let before = project.state();
     assert!(repository.land(&project.landing(&candidate), &mark_of(1)).is_err());
@@ -296,10 +285,10 @@ fn existing_mark_stops_branch_too() {
 
 #[test]
 fn checked_out_branch_is_not_moved() {
-    let project = Project::new();
+    let project = WorkRepository::new();
     let (patch, _) = everything(&project);
     let repository = project.open();
-    let candidate = repository.candidate("main", ChangeSource::Patch(&patch)).unwrap();
+    let candidate = repository.candidate_of_patch("main", &patch).unwrap();
     let landing = project.landing(&candidate);
     let other = Folder::new();
     let place = other.path().join("linked");
@@ -318,10 +307,10 @@ fn checked_out_branch_is_not_moved() {
 
 #[test]
 fn leftover_lock_is_named_and_kept() {
-    let project = Project::new();
+    let project = WorkRepository::new();
     let (patch, _) = everything(&project);
     let repository = project.open();
-    let candidate = repository.candidate("main", ChangeSource::Patch(&patch)).unwrap();
+    let candidate = repository.candidate_of_patch("main", &patch).unwrap();
     let lock = project.path().join(".git/refs/heads/main.lock");
     std::fs::write(&lock, "").unwrap();
     let refused = repository.land(&project.landing(&candidate), &mark_of(1));
@@ -339,7 +328,7 @@ fn mark_of(sequence: u64) -> LandingMark {
 /// Exported files are those of the tree.
 #[test]
 fn repository_filter_is_never_run() {
-    let project = Project::new();
+    let project = WorkRepository::new();
     project.write(".gitattributes", b"*.txt filter=one\n*.sh filter=a.b=c\n");
     project.commit("attributes");
     let run = |name: &str| format!("sh -c 'echo {name} >> {}/ran; tr a-z A-Z'", project.path().display());
@@ -350,7 +339,7 @@ fn repository_filter_is_never_run() {
     }
     project.git(&["config", "filter.one.required", "true"]);
     let repository = project.open();
-    let tree = repository.candidate("main", ChangeSource::Branch("work")).unwrap().tree;
+    let tree = repository.candidate_of_branch("main", "work").unwrap().tree;
     let folder = Folder::new();
     repository.export(&tree, folder.path()).unwrap();
     assert_eq!(std::fs::read(folder.path().join("a.txt")).unwrap(), b"one\ntwo\nthree\n");
@@ -358,7 +347,7 @@ fn repository_filter_is_never_run() {
 }
 
 /// Sets every key of git-config(1) that names a command, some that change a tree, hooks and attributes.
-fn set_every_command(project: &Project, command: &str) {
+fn set_every_command(project: &WorkRepository, command: &str) {
     let keys = "core.fsmonitor core.pager core.editor core.sshCommand core.askPass core.gitProxy core.alternateRefsCommand \
         diff.external diff.x.command diff.x.textconv difftool.x.cmd filter.x.clean filter.x.smudge filter.x.process \
         merge.x.driver mergetool.x.cmd gpg.program gpg.ssh.program gpg.ssh.defaultKeyCommand credential.helper \
@@ -408,10 +397,10 @@ fn set_every_command(project: &Project, command: &str) {
     }
 }
 
-/// No key of git-config(1) that names a command runs one, whoever owns the repository, and none changes the tree.
+/// No key of git-config(1) that names a command runs one or changes the tree, in a repository of any owner.
 #[test]
 fn repository_settings_run_nothing() {
-    let project = Project::new();
+    let project = WorkRepository::new();
     project.write("b.txt", b"1\n2\n3\n4\n5\n6\n7\n8\n");
     project.write("old/a", b"the same file, which is long enough to be found again\n");
     project.commit("before");
@@ -427,9 +416,8 @@ fn repository_settings_run_nothing() {
     let decide = || {
         let (repository, folder) = (project.open(), Folder::new());
         let main = repository.commit_of("main").unwrap();
-        let merged =
-            repository.candidate("theirs", ChangeSource::Branch("work")).map_err(|why| why.to_string());
-        let patched = repository.candidate("main", ChangeSource::Patch(&patch)).unwrap();
+        let merged = repository.candidate_of_branch("theirs", "work").map_err(|why| why.to_string());
+        let patched = repository.candidate_of_patch("main", &patch).unwrap();
         repository.export(&patched.tree, folder.path()).unwrap();
         let author = repository.authorship(&main, "work").unwrap();
         (merged, patched, author, repository.differing(&project.path().join("b.txt"), &main).unwrap())
@@ -440,7 +428,7 @@ fn repository_settings_run_nothing() {
     set_every_command(&project, &format!("touch {}; false", ran.display()));
     assert_eq!(decide(), before);
     let repository = project.open();
-    let candidate = repository.candidate("main", ChangeSource::Branch("theirs")).unwrap();
+    let candidate = repository.candidate_of_branch("main", "theirs").unwrap();
     repository.land(&project.landing(&candidate), &mark_of(1)).unwrap();
     repository.undo(&project.landing(&candidate), &mark_of(1)).unwrap();
     assert!(!ran.exists(), "a command was run");

@@ -6,11 +6,11 @@ mod messages_that_do_not_count;
 use std::sync::Arc;
 
 use crypto::{Digest, Signature};
-use quorum::proposer;
-use quorum::replica::{Replica, ReplicaAction, ReplicaInput};
+use quorum::node_machine::{NodeAction, NodeInput, ReturnReason};
+use quorum::replica::Replica;
 use quorum::{
     CHANGE_BYTES_MAX, Change, Commit, Membership, NodeId, OPINION_BYTES_MAX, Opinion, Packet, Refused,
-    RosterFault, Seal, Severity, SignedMessage, Statement, TooLong, Value, leader,
+    RosterFault, RosterSigner, Severity, SignedMessage, Statement, Value, leader,
 };
 use serde_json::Value as Json;
 
@@ -63,7 +63,7 @@ fn unanimous_change_is_decided_once() {
     cluster.submit("the change");
     cluster.submit("another change");
     cluster.run();
-    assert_eq!(cluster.told, [(1, a().value()), (2, b().value())]);
+    assert_eq!(cluster.announced, [(1, a().value()), (2, b().value())]);
     assert_eq!((cluster.outcome(1), cluster.outcome(2)), (Some(a().value()), Some(b().value())));
     assert_eq!(cluster.reviews, 8, "each change is reviewed once by each");
     assert!(cluster.refused.is_empty() && cluster.accused.is_empty());
@@ -161,40 +161,48 @@ fn an_old_view_change_takes_nobody_back() {
     assert_eq!(cluster.outcome(1), Some(Value::Nothing));
 }
 
+/// A reviewer leaves the first view: with a lock on this change, if there is one.
+fn leave(
+    cluster: &TestCluster,
+    at: usize,
+    lock: Option<&Change>,
+    grounds: &[SignedMessage<Signature>],
+) -> SignedMessage<Signature> {
+    let statement = Statement::ViewChange { view: 1, lock: lock.map(|change| (0, change.value())) };
+    let message = cluster.says(NodeId::Reviewer(at), 1, statement);
+    SignedMessage { change: lock.cloned(), grounds: grounds.into(), ..message }
+}
+
+/// Whether a fresh reviewer takes the proposal of a change for the second view on these grounds.
+fn takes(cluster: &TestCluster, change: &Change, grounds: Vec<SignedMessage<Signature>>) -> bool {
+    let (_, seal) = RosterSigner::new(key(NodeId::Reviewer(0)), Arc::clone(&cluster.membership)).unwrap();
+    let mut fresh = Replica::new(seal, 0, cluster.membership.quorum(), 1);
+    let message = SignedMessage { grounds: grounds.into(), ..propose(cluster, 1, change) };
+    let packet = cluster
+        .membership
+        .read(&cluster.membership.write(&Packet::Message(message)), |_, _| true)
+        .unwrap()
+        .unwrap();
+    fresh.step(NodeInput::Heard(FIRST, packet)).iter().any(|out| {
+        matches!(out, NodeAction::Send(_, Packet::Message(message))
+            if matches!(message.signed.statement, Statement::Acknowledge { .. }))
+    })
+}
+
 /// A new view begins with what a quorum approved, and a lock without valid grounds does not count.
 #[test]
 fn new_view_keeps_locked_change() {
     let mut cluster = TestCluster::new(4, 1);
-    // All vote for the change; nobody hears of the commits.
+    // All vote for the change; the commits reach no one.
     cluster.submit("the change");
     cluster.run();
     let votes: Vec<_> =
         (0..3).map(|at| cluster.says(NodeId::Reviewer(at), 1, vote(0, &a(), &approve()))).collect();
-    let leave =
-        |cluster: &TestCluster, at: usize, lock: Option<&Change>, grounds: &[SignedMessage<Signature>]| {
-            let statement = Statement::ViewChange { view: 1, lock: lock.map(|change| (0, change.value())) };
-            let message = cluster.says(NodeId::Reviewer(at), 1, statement);
-            SignedMessage { change: lock.cloned(), grounds: grounds.into(), ..message }
-        };
     let locked = leave(&cluster, 0, Some(&a()), &votes);
     let free: Vec<_> = (1..4).map(|at| leave(&cluster, at, None, &[])).collect();
     let twice = [votes[0].clone(), votes[0].clone(), votes[0].clone()];
     let others: Vec<_> =
         (0..3).map(|at| cluster.says(NodeId::Reviewer(at), 1, vote(0, &b(), &reject()))).collect();
-    let takes = |cluster: &TestCluster, change: &Change, grounds: Vec<SignedMessage<Signature>>| {
-        let (_, seal) = Seal::new(key(NodeId::Reviewer(0)), Arc::clone(&cluster.membership)).unwrap();
-        let mut fresh = Replica::new(seal, 0, cluster.membership.quorum(), 1);
-        let message = SignedMessage { grounds: grounds.into(), ..propose(cluster, 1, change) };
-        let packet = cluster
-            .membership
-            .read(&cluster.membership.write(&Packet::Message(message)), |_, _| true)
-            .unwrap()
-            .unwrap();
-        fresh.step(ReplicaInput::Heard(FIRST, packet)).iter().any(|out| {
-            matches!(out, ReplicaAction::Send(_, Packet::Message(message))
-                if matches!(message.signed.statement, Statement::Acknowledge { .. }))
-        })
-    };
     let with = |first: SignedMessage<Signature>| [vec![first], free.clone()].concat();
     assert!(takes(&cluster, &a(), with(locked.clone())));
     assert!(!takes(&cluster, &b(), with(locked.clone())), "the lock is not to be passed over");
@@ -226,7 +234,7 @@ fn silence_after_vote_stops_no_decision() {
     assert_eq!(cluster.outcome(1), Some(a().value()), "whoever dissents commits too");
 }
 
-/// With f reviewers silent there is a decision, and with more there is none until they are back.
+/// With f silent reviewers there is a decision, and with more there is no decision until they are back.
 #[test]
 fn more_than_f_silent_delay_decision() {
     let mut cluster = with_liar();
@@ -240,7 +248,7 @@ fn more_than_f_silent_delay_decision() {
         cluster.expire();
         cluster.again();
     }
-    assert_eq!((cluster.outcome(2), cluster.told.len()), (None, 1));
+    assert_eq!((cluster.outcome(2), cluster.announced.len()), (None, 1));
     cluster.away.clear();
     cluster.liars.clear();
     for _ in 0..3 {
@@ -283,7 +291,7 @@ fn abstentions_and_a_quorum_less_one_approve_nothing() {
         cluster.submit("the change");
         cluster.run();
         assert_eq!(cluster.outcome(1), Some(Value::Nothing));
-        assert_eq!(cluster.told, [(1, Value::Nothing)]);
+        assert_eq!(cluster.announced, [(1, Value::Nothing)]);
     }
 }
 
@@ -295,12 +303,13 @@ fn restarted_replica_sends_same_bytes() {
     cluster.submit("the change");
     cluster.run();
     for at in 0..4 {
-        let (_, seal) = Seal::new(key(NodeId::Reviewer(at)), Arc::clone(&cluster.membership)).unwrap();
+        let (_, seal) =
+            RosterSigner::new(key(NodeId::Reviewer(at)), Arc::clone(&cluster.membership)).unwrap();
         let mut again = Replica::new(seal, at, cluster.membership.quorum(), 1);
         let mut said = Vec::new();
         for input in &cluster.inputs[&at] {
             for out in again.step(input.clone()) {
-                if let ReplicaAction::Send(_, packet) = out {
+                if let NodeAction::Send(_, packet) = out {
                     said.push(cluster.membership.write(&packet));
                 }
             }
@@ -317,11 +326,11 @@ fn restarted_replica_sends_same_bytes() {
     }
     // Before its opinion is known it asks for it, and after that it does not.
     let at = 0;
-    let (_, seal) = Seal::new(key(NodeId::Reviewer(at)), Arc::clone(&cluster.membership)).unwrap();
+    let (_, seal) = RosterSigner::new(key(NodeId::Reviewer(at)), Arc::clone(&cluster.membership)).unwrap();
     let mut again = Replica::new(seal, at, cluster.membership.quorum(), 1);
-    let is_review = |out: &ReplicaAction<Signature>| matches!(out, ReplicaAction::Review(..));
+    let is_review = |out: &NodeAction<Signature>| matches!(out, NodeAction::Review(..));
     for input in &cluster.inputs[&at] {
-        let is_reviewed = matches!(input, ReplicaInput::Reviewed(..));
+        let is_reviewed = matches!(input, NodeInput::Reviewed(..));
         let asked = again.resume().iter().any(is_review);
         again.step(input.clone());
         assert_eq!(asked, is_reviewed, "it is asked for, and comes next");
@@ -347,7 +356,7 @@ fn flood_of_numbers_is_not_remembered() {
             1 => vote(view, &a(), &approve()),
             _ => Statement::Checkpoint { head: Digest::new(&number.to_le_bytes()) },
         };
-        cluster.reviewers[0].step(ReplicaInput::Heard(LIAR, Packet::Message(message)));
+        cluster.reviewers[0].step(NodeInput::Heard(LIAR, Packet::Message(message)));
     }
     assert!(size(&cluster) < before + 2000, "{} bytes more", size(&cluster) - before);
     cluster.submit("another change");
@@ -363,7 +372,7 @@ fn change_is_refused_or_gets_next_place() {
     cluster.submit("the change");
     cluster.run();
     let by = [0, 1].into();
-    assert_eq!(cluster.returned, [("the change".to_owned(), proposer::Why::Refused(by))]);
+    assert_eq!(cluster.returned, [("the change".to_owned(), ReturnReason::Refused(by))]);
     assert_eq!(cluster.orchestrators[0].pending(), 0);
     // A place that reviewers have left already goes to nothing, and the change to the next.
     cluster.opinions = vec![approve(); 4];

@@ -65,7 +65,7 @@ fn approved_change_lands_once_with_proof() {
     }
     project.is_clean();
 
-    // Whoever has the public keys alone can verify it.
+    // The public keys alone are enough to verify it.
     let public = std::fs::read_to_string(project.folder.path().join("keys/roster.json")).unwrap();
     project.folder.write("public/roster.json", &public);
     let verified =
@@ -78,7 +78,7 @@ fn approved_change_lands_once_with_proof() {
     );
     Finished::of(consensus(&project.folder).args(["verify", "proof.json"])).exits(2);
 
-    // The same once more changes nothing, and nobody is asked.
+    // The same once more changes nothing, and no model is asked.
     let again = Finished::of(&mut project.approve(&["--change", "fix"])).exits(0);
     assert!(again.stderr.contains("decision 1 has landed this change already"), "{}", again.stderr);
     assert_eq!(project.main(), commit);
@@ -356,16 +356,16 @@ fn landed_commit_keeps_authors_and_signoffs() {
     by("Bob", "b.txt", "Signed-off-by: Bob <bob@example.org>");
     project.git(&["checkout", "--quiet", "--detach"]);
     project.said(&["--change", "feature", "-M", "Two files", "-o", "proof.json"], 0);
-    let told = project.git(&["log", "-1", "--format=%an <%ae>, %cn%n%(trailers:only,unfold)", "main"]);
-    assert!(told.starts_with("Ada <ada@example.org>, consensus\n"), "{told}");
+    let message = project.git(&["log", "-1", "--format=%an <%ae>, %cn%n%(trailers:only,unfold)", "main"]);
+    assert!(message.starts_with("Ada <ada@example.org>, consensus\n"), "{message}");
     for line in [
         "Signed-off-by: Ada <ada@example.org>",
         "Co-authored-by: Bob <bob@example.org>",
         "Signed-off-by: Bob <bob@example.org>",
     ] {
-        assert_eq!(told.matches(line).count(), 1, "{told}");
+        assert_eq!(message.matches(line).count(), 1, "{message}");
     }
-    assert_eq!(told.matches("Consensus-Sequence: ").count(), 1, "a branch names no decision: {told}");
+    assert_eq!(message.matches("Consensus-Sequence: ").count(), 1, "a branch names no decision: {message}");
     let proof = ["verify", "proof.json", "--keys", "keys"];
     Finished::of(consensus(&project.folder).args(proof)).exits(0);
 }

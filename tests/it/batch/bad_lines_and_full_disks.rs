@@ -124,7 +124,7 @@ fn batch_reports_obstacles_at_once() {
     held.lock().unwrap();
     refused(&with(&["tasks.jsonl", "--output", "out"]), 2, "in use by another process");
     drop(held);
-    // Whoever changes the record is found out.
+    // A change of the record is found.
     let journal = folder.path().join("out/journal-0.jsonl");
     let text = std::fs::read_to_string(&journal).unwrap();
     std::fs::write(&journal, text.replacen("How much is 1", "How much is 7", 1)).unwrap();
@@ -194,7 +194,7 @@ fn moved_line_keeps_its_own_answer() {
     assert!(moved.contains("2 runs kept unchanged"), "{moved}");
     let rows = lines(&folder, "results-0.jsonl");
     assert_eq!(rows.iter().find(|row| row["task"] == "1").unwrap()["right"], json!(true), "{rows:?}");
-    // Runs of two settings under one name are told apart by nothing, and that is said.
+    // Nothing distinguishes the runs of two settings under one name, and a note says so.
     let other = [&map[..], &["--set", "params.max_rounds=7", "--keep-old"]].concat();
     Finished::of(&mut batch(&folder, &other)).exits(0);
     let shown = Finished::of(consensus(&folder).args(["results", "out"])).exits(0);
@@ -248,14 +248,14 @@ fn public_task_formats_are_read() {
             "-o",
             file.split_at(4).0,
         ];
-        let told = Finished::of(consensus(&folder).args(words)).exits(code);
+        let finished = Finished::of(consensus(&folder).args(words)).exits(code);
         let [right, wrong] = ended;
         let said = format!("{right} right and {wrong} wrong");
-        assert!(right == 0 || told.stderr.contains(&said), "{file}: {}", told.stderr);
+        assert!(right == 0 || finished.stderr.contains(&said), "{file}: {}", finished.stderr);
         assert!(
-            right > 0 || told.stderr.contains("columns are separated by commas"),
+            right > 0 || finished.stderr.contains("columns are separated by commas"),
             "{file}: {}",
-            told.stderr
+            finished.stderr
         );
     }
 }

@@ -135,14 +135,14 @@ fn failed_runs_are_retried_on_request() {
     assert_eq!(done["ended"]["failed"], 6, "{done}");
     assert_eq!(figures(&folder, &MOCK, 6)["calls"], 0, "they have ended");
     // Nothing is known of what was cut off.
-    let told = Finished::of(consensus(&folder).args(["results", "out", "--format", "json"])).exits(0);
-    let groups: Value = serde_json::from_str(&told.stdout).unwrap();
+    let finished = Finished::of(consensus(&folder).args(["results", "out", "--format", "json"])).exits(0);
+    let groups: Value = serde_json::from_str(&finished.stdout).unwrap();
     assert_eq!((&groups[0]["agreed"]["of"], &groups[0]["right"]["of"]), (&json!(0), &json!(0)), "{groups}");
-    assert!(told.stderr.contains("6 runs failed or reached a limit"), "{}", told.stderr);
+    assert!(finished.stderr.contains("6 runs failed or reached a limit"), "{}", finished.stderr);
     let again = figures(&folder, &[&MOCK[..], &["--retry", "failed"]].concat(), 0);
     assert_eq!((&again["ended"]["agreed"], &again["ended"]["failed"]), (&json!(6), &json!(0)), "{again}");
     replies(&folder, "journal-0.jsonl");
-    // Whoever reads the results takes the last line of a run.
+    // A reader of the results takes the last line of a run.
     let status =
         Finished::of(consensus(&folder).args(["batch", "status", "out", "--format", "json"])).exits(0);
     assert_eq!(serde_json::from_str::<Value>(&status.stdout).unwrap()["ended"]["agreed"], 6);
@@ -244,36 +244,41 @@ fn results_follow_from_journal() {
 #[test]
 fn results_show_intervals_and_rows() {
     let folder = Folder::new();
-    let line = |id: u32| json!({"id": id, "prompt": "Sum?", "answer": if id > 2 { 4 } else { 5 }, "canonical": "number"});
-    folder.write("tasks.jsonl", &(1..=10).map(|id| line(id).to_string() + "\n").collect::<String>());
+    let mut tasks = String::new();
+    for id in 1..=10 {
+        let answer = if id > 2 { 4 } else { 5 };
+        let task = json!({"id": id, "prompt": "Sum?", "answer": answer, "canonical": "number"});
+        tasks += &(task.to_string() + "\n");
+    }
+    folder.write("tasks.jsonl", &tasks);
     figures(&folder, &MOCK, 0);
-    let told = |words: &[&str]| {
+    let stdout_of = |words: &[&str]| {
         Finished::of(consensus(&folder).args(["results", "out"]).args(words)).exits(0).stdout
     };
-    let groups: Value = serde_json::from_str(&told(&["--format", "json"])).unwrap();
+    let groups: Value = serde_json::from_str(&stdout_of(&["--format", "json"])).unwrap();
     let group = &groups[0];
     assert_eq!((&group["of"]["roleset"], &group["agreed"]["count"]), (&json!("solver_checker"), &json!(10)));
     assert_eq!((&group["right"]["count"], &group["right"]["of"]), (&json!(8), &json!(10)), "{group}");
     assert!((group["right"]["low"].as_f64().unwrap() - 0.490).abs() < 1e-3, "{group}");
-    let table = told(&[]);
+    let table = stdout_of(&[]);
     assert!(table.contains("80 % [49, 94]") && table.lines().count() == 3, "{table}");
     let columns = |line: &str| line.split("  ").filter(|cell| !cell.trim().is_empty()).count();
     let counts: Vec<usize> = table.lines().map(columns).collect();
     assert!(counts[0] == 15 && counts[0] == counts[1], "each figure has a name: {table}");
     assert!(table.contains("tokens a run of solver_checker: blind "), "{table}");
-    let page = told(&["--format", "html"]);
+    let page = stdout_of(&["--format", "html"]);
     assert!(page.contains("80 % [49, 94]") && !page.contains("<script"), "{page}");
     assert!(page.contains("<code>consensus batch ") && page.contains("SHA-256 of tasks.jsonl"));
     assert!(!page.contains("id=\"run-"), "no transcript is on it that was not asked for");
-    let whole = told(&["--format", "html", "--with-transcripts"]);
+    let whole = stdout_of(&["--format", "html", "--with-transcripts"]);
     assert_eq!(whole.matches("<article class=\"transcript\" id=\"run-").count(), 10, "{whole}");
     assert!(whole.contains("<blockquote>Sum?</blockquote>"), "{whole}");
     Finished::of(consensus(&folder).args(["results", "out", "--with-transcripts"])).exits(2);
-    assert_eq!(told(&["--by", "roleset,seed"]).lines().count(), 3);
-    let csv = told(&["--format", "csv"]);
+    assert_eq!(stdout_of(&["--by", "roleset,seed"]).lines().count(), 3);
+    let csv = stdout_of(&["--format", "csv"]);
     assert!(csv.starts_with("task,roleset,model,seed,outcome,how,reason,text,right,"), "{csv}");
-    assert_eq!((csv.lines().count(), told(&["--format", "jsonl"]).lines().count()), (11, 10));
-    let row: Value = serde_json::from_str(told(&["--format", "jsonl"]).lines().next().unwrap()).unwrap();
+    assert_eq!((csv.lines().count(), stdout_of(&["--format", "jsonl"]).lines().count()), (11, 10));
+    let row: Value = serde_json::from_str(stdout_of(&["--format", "jsonl"]).lines().next().unwrap()).unwrap();
     assert_eq!((&row["outcome"], &row["text"]), (&json!("agreed"), &json!("4")));
     Finished::of(consensus(&folder).args(["results", "nowhere"])).exits(2);
 }

@@ -47,11 +47,11 @@ fn inspect_log_holds_one_arm() {
     let folder = two_arms();
     let why = results(&folder, &["--format", "inspect"], 2).stderr;
     assert!(why.contains("choose one: --only arm=one; --only arm=two"), "{why}");
-    let told = |words: &[&str]| -> Value {
+    let log_of = |words: &[&str]| -> Value {
         let words = [&["--only", "arm=two", "--format", "inspect"], words].concat();
         serde_json::from_str(&results(&folder, &words, 0).stdout).unwrap()
     };
-    let log = told(&["--tasks", "tasks.jsonl", "--with-transcripts"]);
+    let log = log_of(&["--tasks", "tasks.jsonl", "--with-transcripts"]);
     assert_eq!(
         (&log["version"], &log["status"], &log["eval"]["task"]),
         (&json!(2), &json!("success"), &json!("two"))
@@ -76,6 +76,6 @@ fn inspect_log_holds_one_arm() {
     let other = ["--only", "arm=two", "--format", "inspect", "--tasks", "other.jsonl"];
     let why = results(&folder, &other, 0).stderr;
     assert!(why.contains("none of these tasks is in the log"), "{why}");
-    let without = told(&[]);
+    let without = log_of(&[]);
     assert_eq!(without["samples"][0]["target"], "", "without the tasks no answer is known");
 }

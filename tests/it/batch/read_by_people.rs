@@ -39,7 +39,7 @@ fn each_run_of_a_batch_can_be_shown() {
     );
     // All of its runs were made by one roleset.
     assert!(said(&folder, &["roleset", "show", "--from", "out/2"], 0).stdout.contains("# Checker"));
-    // A run is found by the beginning or the end of its id too, and its story is told again.
+    // A run is found by the beginning or the end of its id too, and its story is printed again.
     let run = result["run"].as_str().unwrap();
     for name in [run, &run[..10], &run[run.len() - 10..]] {
         assert_eq!(json_of(&folder, &["show", "out", name])["run"], run);
@@ -50,9 +50,9 @@ fn each_run_of_a_batch_can_be_shown() {
     assert!(why.contains("no such run of `nine`") && why.contains("consensus runs out"), "{why}");
     assert!(said(&folder, &["show", "out"], 2).stderr.contains("consensus show out TASK"));
     let rows = json_of(&folder, &["runs", "out"]);
-    let is_told =
+    let is_named =
         rows.as_array().unwrap().iter().all(|row| row["task"].is_string() && row["right"].is_boolean());
-    assert!(rows.as_array().unwrap().len() == 6 && is_told, "{rows}");
+    assert!(rows.as_array().unwrap().len() == 6 && is_named, "{rows}");
     assert_eq!(said(&folder, &["runs", "--runs-dir", "out", "-n", "2"], 0).stdout.lines().count(), 2);
 }
 
@@ -119,7 +119,7 @@ fn foreign_task_set_runs_with_two_flags() {
     let why = said(&folder, &["results", "out", "--by", "meta.lvl"], 2).stderr;
     assert!(why.contains("no task has meta.lvl; there is meta.level"), "{why}");
     said(&folder, &["verify", "out"], 0);
-    // A label is on record: nobody moves a run into another group afterwards.
+    // A label is on record: a run cannot move into another group afterwards.
     let rows = std::fs::read_to_string(folder.path().join("out/results-0.jsonl")).unwrap();
     folder.write("out/results-0.jsonl", &rows.replacen("\"level\":\"1\"", "\"level\":\"2\"", 1));
     assert!(said(&folder, &["verify", "out"], 7).stderr.contains("`meta`"));
@@ -143,8 +143,8 @@ fn answer_in_sentence_is_graded_as_requested() {
     let text = std::fs::read_to_string(folder.path().join("tasks.jsonl")).unwrap();
     folder.write("tasks.jsonl", &text.replace(",\"grader\":\"exact\"", ""));
     let again = figures(&folder, &[&words[..], &["--grader", "number"]].concat(), 0);
-    let told = (&again["ended"]["right"], &again["calls"], &again["rescored"]);
-    assert_eq!(told, (&json!(4), &json!(0), &json!(1)), "{again}");
+    let grading = (&again["ended"]["right"], &again["calls"], &again["rescored"]);
+    assert_eq!(grading, (&json!(4), &json!(0), &json!(1)), "{again}");
     said(&folder, &["verify", "out"], 0);
 }
 
@@ -168,17 +168,17 @@ fn arms_are_compared_task_by_task() {
     said(&folder, &["verify", "out"], 0);
     let opened = lines(&folder, "journal-0.jsonl");
     let setup = |arm: &str| {
-        let is_of = |record: &&Value| record["event"]["cell"]["arm"].as_str().unwrap_or_default() == arm;
-        let is_opened = |record: &&Value| record["event"]["type"] == "opened";
-        opened.iter().filter(is_opened).find(is_of).unwrap()["event"]["setup"]["params"]["adopt"].clone()
+        let events = opened.iter().map(|record| &record["event"]);
+        let mut of_arm = events.filter(|event| event["cell"]["arm"].as_str().unwrap_or_default() == arm);
+        of_arm.find(|event| event["type"] == "opened").unwrap()["setup"]["params"]["adopt"].clone()
     };
     assert_eq!((setup("bold"), setup("")), (json!("text"), Value::Null));
-    let told = said(&folder, &["results", "out", "--versus", "bold"], 0).stdout;
+    let stdout = said(&folder, &["results", "out", "--versus", "bold"], 0).stdout;
     assert!(
-        told.contains("solver_checker is +100.0 points [+1.5, +100.0] from solver_checker,bold on 6 tasks"),
-        "{told}"
+        stdout.contains("solver_checker is +100.0 points [+1.5, +100.0] from solver_checker,bold on 6 tasks"),
+        "{stdout}"
     );
-    assert!(told.contains("better on 6, worse on 0, sign test p = 0.031"), "{told}");
+    assert!(stdout.contains("better on 6, worse on 0, sign test p = 0.031"), "{stdout}");
     // A whole name comes first: the group without an arm is meant, and not every group of that roleset.
     let other = said(&folder, &["results", "out", "--versus", "solver_checker"], 0).stdout;
     assert!(other.contains("solver_checker,bold is -100.0 points"), "{other}");
@@ -265,11 +265,11 @@ fn each_call_becomes_a_row() {
     );
     assert_eq!((&rows[0]["agent"], &rows[0]["call"]), (&json!("Solver"), &json!("r1.a0.d0.think.0")));
     let sum: u64 = rows.iter().map(|row| row["completion_tokens"].as_u64().unwrap()).sum();
-    let told: u64 = lines(&folder, "results-0.jsonl")
+    let by_phase: u64 = lines(&folder, "results-0.jsonl")
         .iter()
         .map(|row| row["phases"]["blind"]["completion"].as_u64().unwrap())
         .sum();
-    assert_eq!(sum, told, "results tell tokens by phase");
+    assert_eq!(sum, by_phase, "results tell tokens by phase");
 }
 
 #[test]
@@ -291,9 +291,9 @@ fn dry_run_estimates_cost_before_spending() {
     let limits = ["--max-tokens-total", "900", "--max-cost", "0.0005", "--dry-run"];
     let priced = ["--roleset", "solver_checker", "--model", "openai:gpt-4o-mini"];
     let mut command = batch(&folder, &[&priced[..], &limits].concat());
-    let told = Finished::of(&mut command).exits(0);
-    assert!(told.stderr.contains("need more than the limit of a run"), "{}", told.stderr);
-    let plan: Value = serde_json::from_str(&told.stdout).unwrap();
+    let finished = Finished::of(&mut command).exits(0);
+    assert!(finished.stderr.contains("need more than the limit of a run"), "{}", finished.stderr);
+    let plan: Value = serde_json::from_str(&finished.stdout).unwrap();
     let limited = &plan["columns"][0];
     assert_eq!(
         (&limited["cost_micro_usd_max"], &limited["most"]["prompt_tokens"]),

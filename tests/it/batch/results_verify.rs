@@ -166,7 +166,7 @@ fn uncounted_shards_are_reported() {
     // More shards than there are: those of the first two are not shared out so.
     let grown = whole.replace("\"shards\": 2", "\"shards\": 3");
     assert!(refuses(&folder, "out/batch.json", grown.as_bytes()).contains("does not belong to shard"));
-    // One that has not begun is told; one whose journal alone is gone is refused.
+    // A shard that has not begun is reported; one whose journal alone is gone is refused.
     let out = folder.path().join("out");
     for name in ["journal-1.jsonl", "results-1.jsonl"] {
         std::fs::rename(out.join(name), folder.path().join(name)).unwrap();

@@ -232,9 +232,9 @@ fn roleset_copy_accepts_new_name_or_run() {
     let copied = said(&["roleset", "copy", "solver_checker"], 0).stderr;
     assert!(copied.contains("replaces the built-in roleset `solver_checker`"), "{copied}");
     let mock = ["--mock", "--answer", "4", "--roleset", "solver_checker"];
-    let told =
+    let stderr =
         said(&[&["run", "--prompt", "2+2"], &mock[..], &["--set", "params.max_rounds=5"]].concat(), 0).stderr;
-    assert!(told.contains("in place of the built-in roleset of that name"), "{told}");
+    assert!(stderr.contains("in place of the built-in roleset of that name"), "{stderr}");
     assert!(
         said(&["roleset", "list"], 0).stdout.contains("solver_checker.json, in place of the built-in one")
     );

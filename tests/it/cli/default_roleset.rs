@@ -122,7 +122,7 @@ fn plan_takes_same_roleset_as_run() {
 fn batch_without_roleset_takes_general_default() {
     let folder = Folder::new();
     tasks(&folder, 1);
-    let told = |words: &[&str]| {
+    let stderr_of = |words: &[&str]| {
         let mut command = consensus(&folder);
         command.args([
             "batch",
@@ -139,10 +139,10 @@ fn batch_without_roleset_takes_general_default() {
     };
     // The tasks may be of several kinds, so the way that suits numbers is named and not taken.
     let named = "was right more often with --roleset vote_number --on-disagreement leader";
-    assert!(told(&["--dry-run"]).contains(named));
-    assert!(told(&[]).contains(named));
+    assert!(stderr_of(&["--dry-run"]).contains(named));
+    assert!(stderr_of(&[]).contains(named));
     assert_eq!(lines(&folder, "results-0.jsonl")[0]["roleset"], "generalist_critic");
-    assert!(!told(&["--roleset", "solver_checker"]).contains(named));
+    assert!(!stderr_of(&["--roleset", "solver_checker"]).contains(named));
 }
 
 fn stubborn(agent: &str, answer: &str) -> Value {

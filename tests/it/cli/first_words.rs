@@ -1,4 +1,4 @@
-//! The first words that somebody types: a question by itself is answered, and what is missing is said before anything is sent.
+//! The first words that a user types: a question by itself is answered, and what is missing is said before anything is sent.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
@@ -37,8 +37,12 @@ fn unreadable_command_error_follows_requested_format() {
     let line: Value = serde_json::from_str(&logged.stderr).unwrap();
     assert!(line["message"].as_str().unwrap().contains("--no-such-flag"), "{line}");
     assert_eq!(logged.stdout, "", "the log's form is not the answer's");
-    let told = Finished::of(consensus(&folder).args(words).args(["--format", "jsonl"])).exits(2);
-    assert!(told.stdout.contains("no-such-flag") && told.stderr.starts_with("error: "), "{}", told.stdout);
+    let finished = Finished::of(consensus(&folder).args(words).args(["--format", "jsonl"])).exits(2);
+    assert!(
+        finished.stdout.contains("no-such-flag") && finished.stderr.starts_with("error: "),
+        "{}",
+        finished.stdout
+    );
 }
 
 /// A lone word is taken for a mistyped command, and a file among the words of a question is refused.
@@ -72,17 +76,17 @@ fn missing_key_is_refused_at_once() {
 #[test]
 fn absent_local_server_fails_at_once() {
     let folder = Folder::new();
-    // A port that nobody listens on any more.
+    // No process listens on this port any more.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let url = format!("http://127.0.0.1:{port}/v1");
-    let told = |config: &str| {
+    let attempts_with = |config: &str| {
         folder.write("consensus.toml", config);
         let words = ["How much is 2+2?", "--model", "tiny-model", "--base-url", &url];
         let story = Finished::of(consensus(&folder).args(words)).exits(6).stderr;
         (story.matches("Connection refused").count(), story.contains("; trying again"))
     };
-    assert_eq!(told(""), (1, false), "at once");
-    assert_eq!(told("retries = 1\n"), (2, true), "as often as was said, in one line and at the end");
+    assert_eq!(attempts_with(""), (1, false), "at once");
+    assert_eq!(attempts_with("retries = 1\n"), (2, true), "as often as was said, in one line and at the end");
 }
 
 /// With `--quiet` one line still says that there is no agreement.
@@ -98,8 +102,8 @@ fn no_agreement_shows_each_answer() {
             ["run", "--roleset", "writer_physicist", "--mock-script", "script.jsonl", "--prompt", "2+2?"];
         Finished::of(consensus(&folder).args(given).args(words)).exits(3).stderr
     };
-    let told = run(&[]);
-    assert!(told.contains("\nWriter answered: 4\nPhysicist answered: 5\n"), "{told}");
+    let stderr = run(&[]);
+    assert!(stderr.contains("\nWriter answered: 4\nPhysicist answered: 5\n"), "{stderr}");
     let quiet = run(&["--quiet"]);
     assert!(quiet.starts_with("no agreement: ") && quiet.lines().count() == 1, "{quiet}");
 
@@ -183,18 +187,21 @@ fn verbose_run_logs_model_calls() {
     let server = Server::start(model(SENSIBLE));
     let url = server.url();
     let words = ["How much is 2+2?", "--model", "tiny-model", "--base-url", &url, "-v"];
-    let told = Finished::of(consensus(&folder).args(words)).exits(0).stderr;
-    let call = told.lines().find(|line| line.contains("a model answered")).unwrap();
+    let stderr = Finished::of(consensus(&folder).args(words)).exits(0).stderr;
+    let call = stderr.lines().find(|line| line.contains("a model answered")).unwrap();
     for part in ["agent=", "call=r1.a", "server=", "milliseconds=", "requests=1", "prompt=", "completion="] {
         assert!(call.contains(part), "{part}: {call}");
     }
-    assert!(told.contains("a request was made") && told.contains("status=200"), "{told}");
-    let told = Finished::of(consensus(&folder).args(words).args(["--log-format", "json"])).exits(0).stderr;
-    let lines: Vec<Value> = told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert!(lines.iter().all(|line| line["timestamp"].is_string() && line["message"].is_string()), "{told}");
+    assert!(stderr.contains("a request was made") && stderr.contains("status=200"), "{stderr}");
+    let stderr = Finished::of(consensus(&folder).args(words).args(["--log-format", "json"])).exits(0).stderr;
+    let lines: Vec<Value> = stderr.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(
+        lines.iter().all(|line| line["timestamp"].is_string() && line["message"].is_string()),
+        "{stderr}"
+    );
     assert!(
         lines.iter().any(|line| line["message"] == "a model answered" && line["requests"] == 1),
-        "{told}"
+        "{stderr}"
     );
 }
 
@@ -234,10 +241,10 @@ fn length_in_task_becomes_constraint() {
         (finished.stderr, opened["event"]["setup"]["params"]["constraints"].clone())
     };
     let three = "Explain in exactly three sentences why eggs take longer in the mountains.";
-    let (told, rules) = run(&[three], 3);
+    let (stderr, rules) = run(&[three], 3);
     assert!(
-        told.contains("the answer is checked for “in exactly three sentences”, as the task says"),
-        "{told}"
+        stderr.contains("the answer is checked for “in exactly three sentences”, as the task says"),
+        "{stderr}"
     );
     assert_eq!(rules, json!([{"kind": "sentences", "min": 3, "max": 3}]), "it is on record");
     assert_eq!(run(&[three, "--no-inferred-constraints"], 0).1, json!([]));

@@ -1,4 +1,4 @@
-//! The command line: what goes where, what each exit code means, what a tired person is told.
+//! The command line: what goes where, what each exit code means, what a tired person reads.
 
 use serde_json::Value;
 
@@ -262,10 +262,10 @@ fn overturned_acceptance_is_reported() {
     folder.write("script.jsonl", &script.join("\n"));
     let run = ["run", "--mock-script", "script.jsonl", "--seed", "1", "--prompt", "How much is 2+2?"];
     let finished = Finished::of(consensus(&folder).args(run)).exits(3);
-    let told = "Physicist: its own text stands: compared once more, it came out better";
-    assert!(finished.stderr.contains(told), "{}", finished.stderr);
+    let remark = "Physicist: its own text stands: compared once more, it came out better";
+    assert!(finished.stderr.contains(remark), "{}", finished.stderr);
     let transcript = std::fs::read_to_string(folder.run().join("transcript.md")).unwrap();
-    assert!(transcript.contains(&format!("*{told}.*")), "{transcript}");
+    assert!(transcript.contains(&format!("*{remark}.*")), "{transcript}");
     Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
 }
 
@@ -488,5 +488,5 @@ fn manual_pages_have_usual_sections() {
     assert!(folder.path().join("pages/consensus-keys-generate.1").is_file());
     assert!(!folder.path().join("pages/consensus-guard.1").exists());
     let help = Finished::of(consensus(&folder).arg("--help")).exits(0);
-    assert!(help.stdout.contains("Examples:") && help.stdout.contains("Exit codes:"), "{}", help.stdout);
+    assert!(help.stdout.lines().count() <= 40 && help.stdout.contains("Exit codes:"), "{}", help.stdout);
 }

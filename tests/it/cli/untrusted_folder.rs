@@ -170,6 +170,19 @@ fn job_trusts_folder_by_digest() {
     run(&digest).exits(2);
 }
 
+fn full_path(folder: &Folder) -> String {
+    folder.path().canonicalize().unwrap().display().to_string()
+}
+
+fn field(row: &Value, name: &str) -> String {
+    row[name].as_str().unwrap().to_owned()
+}
+
+/// Returns each folder of a list of trust, with its state.
+fn states(list: &Value) -> Vec<(String, String)> {
+    list.as_array().unwrap().iter().map(|row| (field(row, "folder"), field(row, "state"))).collect()
+}
+
 #[test]
 fn trust_can_be_listed_and_revoked() {
     let (_server, config) = named("");
@@ -190,20 +203,16 @@ fn trust_can_be_listed_and_revoked() {
     let store = folder.path().join("config/consensus/trusted.json");
     assert_eq!(std::fs::metadata(&store).unwrap().permissions().mode() & 0o777, 0o600);
     other.write("consensus.toml", "launch = \"vllm --x\"\n");
-    let states = |list: Value| -> Vec<(String, String)> {
-        let field = |row: &Value, name: &str| row[name].as_str().unwrap().to_owned();
-        list.as_array().unwrap().iter().map(|row| (field(row, "folder"), field(row, "state"))).collect()
-    };
-    let path = |folder: &Folder| folder.path().canonicalize().unwrap().display().to_string();
-    let mut expected = vec![(path(&folder), "trusted".to_owned()), (path(&other), "changed".to_owned())];
+    let mut expected =
+        vec![(full_path(&folder), "trusted".to_owned()), (full_path(&other), "changed".to_owned())];
     expected.sort();
-    assert_eq!(states(list()), expected);
+    assert_eq!(states(&list()), expected);
     let shown = with_store_of(&folder, &folder, &["trust", "--list"], 0).stdout;
-    assert!(shown.contains(&format!("trusted   {}", path(&folder))), "{shown}");
+    assert!(shown.contains(&format!("trusted   {}", full_path(&folder))), "{shown}");
     // A folder that is gone can still be taken off.
-    let gone = path(&other);
+    let gone = full_path(&other);
     drop(other);
-    assert!(states(list()).contains(&(gone.clone(), "gone".to_owned())));
+    assert!(states(&list()).contains(&(gone.clone(), "gone".to_owned())));
     with_store_of(&folder, &folder, &["trust", "--revoke", &gone], 0);
     with_store_of(&folder, &folder, &["trust", "--revoke", &gone], 2);
     Finished::of(consensus(&folder).args(["trust", "--revoke"])).exits(0);
@@ -359,6 +368,17 @@ fn refused_for(folder: &Folder, says: &str) {
     assert!(refused.stderr.contains(says), "{}", refused.stderr);
 }
 
+/// Returns the settings that `doctor` lists: each with its value, and with what has set it.
+fn settings(doctor: &mut Command) -> Vec<String> {
+    let report = Finished::of(doctor.args(["--format", "json"])).exits(0).stdout;
+    let report: Value = serde_json::from_str(&report).unwrap();
+    let mut settings = Vec::new();
+    for row in report[0]["settings"].as_array().unwrap() {
+        settings.push(format!("{}={} {}", field(row, "name"), field(row, "value"), field(row, "by")));
+    }
+    settings
+}
+
 #[test]
 fn doctor_tells_what_set_each_value() {
     let (server, config) = named("retries = 1\n");
@@ -367,16 +387,8 @@ fn doctor_tells_what_set_each_value() {
     trust(&folder);
     let user =
         folder.write("config/consensus/config.toml", "api_key_env = \"MINE\"\nretries = 7\nstream = false\n");
-    let told = |command: &mut Command| -> Vec<String> {
-        let report = Finished::of(command.args(["--format", "json"])).exits(0).stdout;
-        let report: Value = serde_json::from_str(&report).unwrap();
-        let field = |row: &Value, name: &str| row[name].as_str().unwrap().to_owned();
-        let row =
-            |row: &Value| format!("{}={} {}", field(row, "name"), field(row, "value"), field(row, "by"));
-        report[0]["settings"].as_array().unwrap().iter().map(row).collect()
-    };
     let user = user.display();
-    let by_files = told(&mut visitor(&folder, &["doctor"]));
+    let by_files = settings(&mut visitor(&folder, &["doctor"]));
     let expected = [
         "roleset=generalist_critic the program's default".to_owned(),
         "model=tiny-model consensus.toml:1".to_owned(),
@@ -388,7 +400,7 @@ fn doctor_tells_what_set_each_value() {
     assert_eq!(by_files, expected);
     let flags = ["doctor", "--no-stream", "--roleset", "solver_checker", "--base-url", &url];
     let mut given = visitor(&folder, &flags);
-    let by_flags = told(given.env("CONSENSUS_MODEL", "other"));
+    let by_flags = settings(given.env("CONSENSUS_MODEL", "other"));
     let expected = [
         "roleset=solver_checker --roleset".to_owned(),
         "model=other CONSENSUS_MODEL".to_owned(),
@@ -404,7 +416,7 @@ fn doctor_tells_what_set_each_value() {
         "config/consensus/config.toml",
         &format!("[providers.lab]\nbase_url = \"{url}\"\napi_key_env = \"LAB\"\n"),
     );
-    let by_provider = told(&mut visitor(&folder, &["doctor", "--model", "lab:m"]));
+    let by_provider = settings(&mut visitor(&folder, &["doctor", "--model", "lab:m"]));
     assert!(by_provider.contains(&format!("providers.lab.base_url={url} {user}:2")), "{by_provider:?}");
     assert!(by_provider.contains(&format!("providers.lab.api_key_env=LAB {user}:3")), "{by_provider:?}");
 }

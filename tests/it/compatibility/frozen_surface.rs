@@ -10,30 +10,35 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::support::{Finished, Folder, consensus};
+use crate::support::{Finished, Folder, consensus, listed_commands};
 
 /// A roleset, an answer on which its agents agree, and its first agent with an answer of its own.
-struct Case(&'static str, &'static str, &'static str, &'static str);
+struct FrozenRoleset(&'static str, &'static str, &'static str, &'static str);
 
-const CASES: [Case; 18] = [
-    Case("generalist_critic", "Boil it for eight minutes.", "Generalist", "Do not boil it."),
-    Case("writer_physicist", "Cosmic rays are tiny fast particles from space.", "Writer", "They are light."),
-    Case("uiux_programmer", "A button that saves the form.", "Designer", "A menu."),
-    Case("solver_checker", "36", "Solver", "35"),
-    Case("planner_coder", "print(4)", "Planner", "print(5)"),
-    Case("translator_reviewer", "Guten Morgen", "Translator", "Guten Tag"),
-    Case("mcq_reasoner_auditor", "C", "Reasoner", "B"),
-    Case("json_author_auditor", "{\"city\": \"Canberra\"}", "Author", "{\"city\": \"Sydney\"}"),
-    Case("council_tripartite", "36", "Pathos", "35"),
-    Case("panel_personas", "A button.", "Analyst", "A menu."),
-    Case("panel_models", "A button.", "One", "A menu."),
-    Case("reviewers_f1", "approve", "Quality", "reject"),
-    Case("reviewers_f2", "approve", "Quality", "reject"),
-    Case("vote_number", "36", "Programmer", "35"),
-    Case("vote_choice", "C", "Reasoner", "B"),
-    Case("vote_short", "thirty-six", "Answerer", "thirty-five"),
-    Case("self_consistency", "thirty-six", "Answerer", "thirty-five"),
-    Case("single", "thirty-six", "Answerer", "thirty-five"),
+const CASES: [FrozenRoleset; 18] = [
+    FrozenRoleset("generalist_critic", "Boil it for eight minutes.", "Generalist", "Do not boil it."),
+    FrozenRoleset(
+        "writer_physicist",
+        "Cosmic rays are tiny fast particles from space.",
+        "Writer",
+        "They are light.",
+    ),
+    FrozenRoleset("uiux_programmer", "A button that saves the form.", "Designer", "A menu."),
+    FrozenRoleset("solver_checker", "36", "Solver", "35"),
+    FrozenRoleset("planner_coder", "print(4)", "Planner", "print(5)"),
+    FrozenRoleset("translator_reviewer", "Guten Morgen", "Translator", "Guten Tag"),
+    FrozenRoleset("mcq_reasoner_auditor", "C", "Reasoner", "B"),
+    FrozenRoleset("json_author_auditor", "{\"city\": \"Canberra\"}", "Author", "{\"city\": \"Sydney\"}"),
+    FrozenRoleset("council_tripartite", "36", "Pathos", "35"),
+    FrozenRoleset("panel_personas", "A button.", "Analyst", "A menu."),
+    FrozenRoleset("panel_models", "A button.", "One", "A menu."),
+    FrozenRoleset("reviewers_f1", "approve", "Quality", "reject"),
+    FrozenRoleset("reviewers_f2", "approve", "Quality", "reject"),
+    FrozenRoleset("vote_number", "36", "Programmer", "35"),
+    FrozenRoleset("vote_choice", "C", "Reasoner", "B"),
+    FrozenRoleset("vote_short", "thirty-six", "Answerer", "thirty-five"),
+    FrozenRoleset("self_consistency", "thirty-six", "Answerer", "thirty-five"),
+    FrozenRoleset("single", "thirty-six", "Answerer", "thirty-five"),
 ];
 
 #[track_caller]
@@ -57,13 +62,8 @@ fn out(folder: &Folder, words: &[&str]) -> String {
 fn commands(folder: &Folder, words: &[String], found: &mut Vec<Vec<String>>) {
     found.push(words.to_vec());
     let shown: Vec<&str> = words.iter().map(String::as_str).chain(["--help"]).collect();
-    let help = out(folder, &shown);
-    let Some((_, below)) = help.split_once("\nCommands:\n") else { return };
-    for line in below.lines().take_while(|line| !line.is_empty()) {
-        let is_name = line.starts_with("  ") && !line.starts_with("   ");
-        if let Some(name) = line.split_whitespace().next().filter(|name| is_name && *name != "help") {
-            commands(folder, &[words, &[name.to_owned()]].concat(), found);
-        }
+    for name in listed_commands(&out(folder, &shown), words.is_empty()) {
+        commands(folder, &[words, &[name]].concat(), found);
     }
 }
 
@@ -129,7 +129,7 @@ fn records(folder: &Folder) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-impl Case {
+impl FrozenRoleset {
     /// Returns a script in which all agree, and one in which the first agent never does.
     fn scripts(&self) -> [String; 2] {
         let Self(_, answer, first, other) = self;

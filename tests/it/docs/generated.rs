@@ -8,7 +8,7 @@ use protocol::core::ExitCode;
 use serde_json::Value;
 
 use super::{repository, text_of};
-use crate::support::{Finished, Folder, consensus};
+use crate::support::{Finished, Folder, consensus, listed_commands};
 
 /// The note at the end of a page that no person writes.
 const NOTE: &str = "This page is made from the program, and a test compares the two.";
@@ -35,13 +35,8 @@ fn add_command(folder: &Folder, words: &[String], page: &mut String) {
     let text = help(folder, words);
     let names = ["consensus".to_owned()].into_iter().chain(words.iter().cloned()).collect::<Vec<_>>();
     write!(page, "{} `{}`\n\n```text\n{text}\n```\n\n", "#".repeat(2), names.join(" ")).unwrap();
-    let listed =
-        text.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    for line in listed.filter(|line| line.starts_with("  ") && !line.starts_with("   ")) {
-        let name = line.split_whitespace().next().unwrap_or_default();
-        if name != "help" {
-            add_command(folder, &[words, &[name.to_owned()]].concat(), page);
-        }
+    for name in listed_commands(&text, words.is_empty()) {
+        add_command(folder, &[words, &[name]].concat(), page);
     }
 }
 
@@ -139,7 +134,7 @@ fn add_table(schema: &Value, page: &mut String) {
             .flatten()
             .filter(|choice| choice["properties"].is_object())
         {
-            // An object is told apart by its type, or by its only field.
+            // The type of an object distinguishes it, or its only field does.
             let kind = choice["properties"]["type"]["const"].as_str().or(choice["required"][0].as_str());
             let kind = kind.unwrap_or_default();
             let about = choice["description"].as_str().unwrap_or_default();

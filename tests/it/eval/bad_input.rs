@@ -7,9 +7,9 @@ use crate::support::{Finished, Folder, consensus};
 
 fn refused(folder: &Folder, data: &str, words: &[&str]) -> String {
     let mock = ["--mock", "--answer", "4", "--out", "study"];
-    let told = Finished::of(consensus(folder).args(["eval", data]).args(words).args(mock)).exits(2).stderr;
-    assert!(!folder.path().join("study").exists(), "{told}");
-    told
+    let stderr = Finished::of(consensus(folder).args(["eval", data]).args(words).args(mock)).exits(2).stderr;
+    assert!(!folder.path().join("study").exists(), "{stderr}");
+    stderr
 }
 
 /// The error names the file and the line of a row, and why it cannot be used.
@@ -46,8 +46,8 @@ fn bad_row_is_named_by_line() {
     ] {
         let folder = Folder::new();
         folder.write("data.jsonl", &format!("{good}\n{row}\n"));
-        let told = refused(&folder, "data.jsonl", &["--arm", "vote"]);
-        assert!(told.contains("line 2 of `data.jsonl`") && told.contains(why), "{row}: {told}");
+        let stderr = refused(&folder, "data.jsonl", &["--arm", "vote"]);
+        assert!(stderr.contains("line 2 of `data.jsonl`") && stderr.contains(why), "{row}: {stderr}");
     }
 }
 
@@ -76,16 +76,19 @@ fn json_number_answer_is_compared_as_number() {
     assert_eq!(counted(&data, "There are 4 seats.", &words), ("text".to_owned(), 1));
     let folder = Folder::new();
     folder.write("data.jsonl", &(row(1, "4") + &row(2, "\"four\"")));
-    let told = refused(&folder, "data.jsonl", &["--arm", "vote"]);
-    assert!(told.contains("line 2 of `data.jsonl`") && told.contains("name one with --canonical"), "{told}");
+    let stderr = refused(&folder, "data.jsonl", &["--arm", "vote"]);
+    assert!(
+        stderr.contains("line 2 of `data.jsonl`") && stderr.contains("name one with --canonical"),
+        "{stderr}"
+    );
 }
 
 #[test]
 fn choices_that_are_not_listed_are_asked_for() {
     let folder = Folder::new();
     folder.write("data.jsonl", "{\"id\": 1, \"prompt\": \"Which?\\nA) one\\nB) two\", \"answer\": \"B\"}\n");
-    let told = refused(&folder, "data.jsonl", &["--arm", "vote", "--canonical", "choice"]);
-    assert!(told.contains("line 1 of `data.jsonl`") && told.contains("needs `choices`"), "{told}");
+    let stderr = refused(&folder, "data.jsonl", &["--arm", "vote", "--canonical", "choice"]);
+    assert!(stderr.contains("line 1 of `data.jsonl`") && stderr.contains("needs `choices`"), "{stderr}");
 }
 
 #[test]
@@ -107,8 +110,8 @@ fn a_file_that_cannot_be_used_is_named() {
             "`semicolons.csv`: its first line has one column with ';' in its name; columns are separated by commas",
         ),
     ] {
-        let told = refused(&folder, data, &["--arm", "vote", "--canonical", "number"]);
-        assert!(told.contains(why), "{data}: {told}");
+        let stderr = refused(&folder, data, &["--arm", "vote", "--canonical", "number"]);
+        assert!(stderr.contains(why), "{data}: {stderr}");
     }
 }
 
@@ -150,8 +153,11 @@ fn public_set_row_is_named_by_line() {
         let folder = Folder::new();
         folder.write(name, &(rows.join("\n") + "\n"));
         let kind: &[&str] = if name.ends_with("csv") { &["--canonical", "number"] } else { &[] };
-        let told = refused(&folder, name, &[&["--arm", "single"], kind].concat());
-        assert!(told.contains(&format!("line {line} of `{name}`")) && told.contains(why), "{name}: {told}");
+        let stderr = refused(&folder, name, &[&["--arm", "single"], kind].concat());
+        assert!(
+            stderr.contains(&format!("line {line} of `{name}`")) && stderr.contains(why),
+            "{name}: {stderr}"
+        );
     }
 }
 
@@ -171,8 +177,8 @@ fn bad_data_leaves_existing_evaluation_alone() {
         (String::new(), "has no task"),
     ] {
         folder.write("sums.jsonl", &rows);
-        let told = Finished::of(&mut eval(&folder, &server, &ARMS)).exits(2).stderr;
-        assert!(told.contains(why), "{why}: {told}");
+        let stderr = Finished::of(&mut eval(&folder, &server, &ARMS)).exits(2).stderr;
+        assert!(stderr.contains(why), "{why}: {stderr}");
         assert_eq!(kept(), before, "{why}");
     }
 }
@@ -196,7 +202,7 @@ fn an_arm_that_cannot_be_is_named() {
         (&["--arm", "vote,model=a,b"], "it names several models"),
         (&["--arm", "vote", "--effect", "2"], "a share between 0 and 1"),
     ] {
-        let told = refused(&folder, "sums.jsonl", arms);
-        assert!(told.contains(why), "{arms:?}: {told}");
+        let stderr = refused(&folder, "sums.jsonl", arms);
+        assert!(stderr.contains(why), "{arms:?}: {stderr}");
     }
 }

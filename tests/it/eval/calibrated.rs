@@ -56,8 +56,8 @@ fn one_run(folder: &Folder, server: &Server, prompt: &str, words: &[&str], code:
 fn unsure_answer_is_withheld() {
     let (folder, server) = (Folder::new(), Server::start(model(GUESSES)));
     known(&folder, &server);
-    let told = calibrated(&folder, &["--risk", "0.05"], 0);
-    let at = told["risks"].as_array().unwrap().iter().find(|row| row["risk"] == 0.05).unwrap();
+    let report = calibrated(&folder, &["--risk", "0.05"], 0);
+    let at = report["risks"].as_array().unwrap().iter().find(|row| row["risk"] == 0.05).unwrap();
     let coverage = at["coverage"].as_f64().unwrap();
     assert!((0.4..0.7).contains(&coverage), "half of the sums are easy: {at}");
     let sure = one_run(&folder, &server, "An easy sum: 2 + 2?", &["--risk", "0.05"], 0);
@@ -174,11 +174,11 @@ fn calibrated_batch_limits_wrong_answers() {
     assert_eq!(status["ended"]["abstained"], json!(count("abstained", false)));
     // Another risk is another way of running the tasks.
     let changed = ["--calibration", "known/calibration.json", "--risk", "0.2"];
-    let told = Finished::of(asked(&folder, &server, &batch).args(changed)).exits(2).stderr;
-    assert!(told.contains("with other settings"), "{told}");
+    let stderr = Finished::of(asked(&folder, &server, &batch).args(changed)).exits(2).stderr;
+    assert!(stderr.contains("with other settings"), "{stderr}");
     // Answers that were withheld cannot calibrate anything.
-    let told = Finished::of(consensus(&folder).args(["calibrate", "out"])).exits(2).stderr;
-    assert!(told.contains("which may have withheld answers; use runs without it"), "{told}");
+    let stderr = Finished::of(consensus(&folder).args(["calibrate", "out"])).exits(2).stderr;
+    assert!(stderr.contains("which may have withheld answers; use runs without it"), "{stderr}");
 }
 
 #[test]
@@ -214,11 +214,11 @@ fn a_calibration_holds_for_no_other_way() {
             "leader",
             "--no-model-check",
         ]);
-        let told = Finished::of(command.args(words)).exits(2).stderr;
-        assert!(told.contains(why), "{words:?}: {told}");
+        let stderr = Finished::of(command.args(words)).exits(2).stderr;
+        assert!(stderr.contains(why), "{words:?}: {stderr}");
     }
-    let told = Finished::of(consensus(&folder).args(["run", "--risk", "0.1", "2 + 2?"])).exits(2).stderr;
-    assert!(told.contains("--calibration <FILE>"), "{told}");
+    let stderr = Finished::of(consensus(&folder).args(["run", "--risk", "0.1", "2 + 2?"])).exits(2).stderr;
+    assert!(stderr.contains("--calibration <FILE>"), "{stderr}");
 }
 
 #[test]
@@ -228,25 +228,23 @@ fn uncertifiable_risk_names_needed_answers() {
     let batch =
         ["batch", "sums.jsonl", "--output", "known", "--mock", "--answer", "4", "--roleset", "vote_number"];
     Finished::of(consensus(&folder).args(batch)).exits(0);
-    let told = Finished::of(consensus(&folder).args(["calibrate", "known", "--risk", "0.05"])).exits(9);
-    assert!(told.stdout.contains("risk 5 %: not certifiable, at least 59 answers"), "{}", told.stdout);
+    let calibrate = ["calibrate", "known", "--risk", "0.05"];
+    let Finished { stdout, stderr, .. } = Finished::of(consensus(&folder).args(calibrate)).exits(9);
+    assert!(stdout.contains("risk 5 %: not certifiable, at least 59 answers"), "{stdout}");
     assert!(
-        told.stdout
-            .contains("risk 10 %: from a confidence of 96.87 % on, 100 % of tasks answered, 0 of 30 wrong, so at most 9.5 %"),
-        "{}",
-        told.stdout
+        stdout.contains("risk 10 %: from a confidence of 96.87 % on, 100 % of tasks answered, 0 of 30 wrong, so at most 9.5 %"),
+        "{stdout}"
     );
     assert!(
-        told.stderr.contains("at least 59 answers without an error are needed, and the half of the tasks that certifies has 30; it takes 118"),
-        "{}",
-        told.stderr
+        stderr.contains("at least 59 answers without an error are needed, and the half of the tasks that certifies has 30; it takes 118"),
+        "{stderr}"
     );
     // The file is there all the same, for a confidence without a threshold.
     assert!(folder.path().join("known/calibration.json").exists());
     let other = ["--arm", "other", "--stop", "sure"];
     Finished::of(consensus(&folder).args(batch).args(other)).exits(0);
-    let told = Finished::of(consensus(&folder).args(["calibrate", "known"])).exits(2).stderr;
-    assert!(told.contains("choose one: --only arm=; --only arm=other"), "{told}");
+    let stderr = Finished::of(consensus(&folder).args(["calibrate", "known"])).exits(2).stderr;
+    assert!(stderr.contains("choose one: --only arm=; --only arm=other"), "{stderr}");
     let mut command = consensus(&folder);
     Finished::of(command.args(["calibrate", "known", "--only", "arm=other", "--risk", "0.2"])).exits(0);
 }
@@ -279,11 +277,11 @@ fn lost_results_are_reported_and_restored() {
     let results = std::fs::read_to_string(&path).unwrap();
     let kept: String = results.lines().take(50).map(|line| line.to_owned() + "\n").collect();
     std::fs::write(&path, kept).unwrap();
-    let told = Finished::of(consensus(&folder).args(calibrate)).exits(2).stderr;
-    assert!(told.contains("10 runs ended without a line of results"), "{told}");
+    let stderr = Finished::of(consensus(&folder).args(calibrate)).exits(2).stderr;
+    assert!(stderr.contains("10 runs ended without a line of results"), "{stderr}");
     Finished::of(consensus(&folder).args(batch)).exits(0);
-    let told = Finished::of(consensus(&folder).args(calibrate)).exits(0);
-    assert!(told.stdout.contains("60 tasks"), "{}", told.stdout);
+    let finished = Finished::of(consensus(&folder).args(calibrate)).exits(0);
+    assert!(finished.stdout.contains("60 tasks"), "{}", finished.stdout);
 }
 
 #[test]
@@ -301,9 +299,9 @@ fn a_question_that_comes_twice_counts_once() {
     let batch =
         ["batch", "sums.jsonl", "--output", "known", "--mock", "--answer", "4", "--roleset", "vote_number"];
     Finished::of(consensus(&folder).args(batch)).exits(0);
-    let told = Finished::of(consensus(&folder).args(["calibrate", "known"])).exits(9);
-    assert!(told.stdout.contains("40 tasks: 40 with an answer"), "{}", told.stdout);
-    assert!(told.stderr.contains("360 runs that ask one again are not used"), "{}", told.stderr);
+    let finished = Finished::of(consensus(&folder).args(["calibrate", "known"])).exits(9);
+    assert!(finished.stdout.contains("40 tasks: 40 with an answer"), "{}", finished.stdout);
+    assert!(finished.stderr.contains("360 runs that ask one again are not used"), "{}", finished.stderr);
 }
 
 /// A run that reaches a limit counts as one without an answer, and runs under two limits make no calibration.
@@ -318,9 +316,10 @@ fn limited_run_counts_as_unanswered() {
     folder.write("sums.jsonl", &(0..120).map(line).collect::<String>());
     let batch = ["batch", "sums.jsonl", "--output", "known", "--quiet", "--max-tokens-total", "6000"];
     Finished::of(&mut asked(&folder, &server, &batch)).exits(5);
-    let told = calibrated(&folder, &["--risk", "0.2"], 0);
-    assert_eq!((&told["items"]["runs"], &told["items"]["answered"]), (&json!(120), &json!(60)), "{told}");
-    let at = told["risks"].as_array().unwrap().iter().find(|row| row["risk"] == 0.2).unwrap();
+    let report = calibrated(&folder, &["--risk", "0.2"], 0);
+    let items = &report["items"];
+    assert_eq!((&items["runs"], &items["answered"]), (&json!(120), &json!(60)), "{report}");
+    let at = report["risks"].as_array().unwrap().iter().find(|row| row["risk"] == 0.2).unwrap();
     let coverage = at["coverage"].as_f64().unwrap();
     assert!((0.4..0.6).contains(&coverage), "half of the tasks reach the limit: {at}");
     // A run with this calibration does not go on under another limit, and answers under two limits make no calibration.
@@ -329,8 +328,8 @@ fn limited_run_counts_as_unanswered() {
     let calibration = ["6000", "--calibration", "known/calibration.json", "--risk", "0.2"];
     Finished::of(&mut asked(&folder, &server, &[&few[..], &calibration].concat())).exits(5);
     let raised = ["1000000", "--retry", "budget", "--keep-old"];
-    let told = Finished::of(&mut asked(&folder, &server, &[&few[..], &raised].concat())).exits(2).stderr;
-    assert!(told.contains("holds for its limits on tokens and cost alone"), "{told}");
+    let stderr = Finished::of(&mut asked(&folder, &server, &[&few[..], &raised].concat())).exits(2).stderr;
+    assert!(stderr.contains("holds for its limits on tokens and cost alone"), "{stderr}");
     let raised = ["batch", "sums.jsonl", "--output", "known", "--quiet", "--max-tokens-total", "1000000"];
     let raised = [&raised[..], &["--retry", "budget"]].concat();
     // The plan counts the runs that go on.
@@ -339,8 +338,8 @@ fn limited_run_counts_as_unanswered() {
     let planned: Value = serde_json::from_str(&planned).unwrap();
     assert_eq!((&planned["columns"][0]["runs"], &planned["columns"][0]["ended"]), (&json!(120), &json!(60)));
     Finished::of(&mut asked(&folder, &server, &raised)).exits(0);
-    let told = Finished::of(consensus(&folder).args(["calibrate", "known"])).exits(2).stderr;
-    assert!(told.contains("made in different ways: the limits on tokens and cost are"), "{told}");
+    let stderr = Finished::of(consensus(&folder).args(["calibrate", "known"])).exits(2).stderr;
+    assert!(stderr.contains("made in different ways: the limits on tokens and cost are"), "{stderr}");
 }
 
 /// A pilot that is smaller than the array of jobs leaves some of them nothing to do.
@@ -353,8 +352,9 @@ fn an_evaluation_with_an_empty_part_is_complete() {
         eval.args(["eval", "sums.jsonl", "--out", "study", "--samples", "2", "--arm", "single", "--quiet"]);
         Finished::of(eval.args(["--mock", "--answer", "4", "--shard", &format!("{shard}/41")])).exits(0);
     }
-    let told = Finished::of(consensus(&folder).args(["calibrate", "study", "--risk", "0.2"])).exits(0).stdout;
-    assert!(told.contains("40 tasks: 40 with an answer"), "{told}");
+    let calibrate = ["calibrate", "study", "--risk", "0.2"];
+    let stdout = Finished::of(consensus(&folder).args(calibrate)).exits(0).stdout;
+    assert!(stdout.contains("40 tasks: 40 with an answer"), "{stdout}");
 }
 
 /// The bank may be elsewhere by now, and another one in its place.
@@ -367,8 +367,8 @@ fn bank_batch_calibration_reports_unknown_fields() {
     run(&[&["batch", "sums.jsonl", "--bank", "bank", "--words", "4"][..], &mock].concat(), 0);
     let vote = ["batch", "sums.jsonl", "--from-bank", "bank", "--output", "votes", "--samples-max", "4"];
     run(&[&vote[..], &["--roleset", "vote_number", "--quiet"]].concat(), 0);
-    let told = run(&["calibrate", "votes", "--risk", "0.2"], 0).stderr;
-    assert!(told.contains("the `body` of the provider is not known"), "{told}");
+    let stderr = run(&["calibrate", "votes", "--risk", "0.2"], 0).stderr;
+    assert!(stderr.contains("the `body` of the provider is not known"), "{stderr}");
 }
 
 /// A run under other limits, or with other fields added to its requests, cannot use the calibration.
@@ -420,15 +420,15 @@ fn impossible_calibration_is_refused() {
         let mut changed = made.clone();
         *changed.pointer_mut(at).unwrap() = value;
         folder.write("known/calibration.json", &changed.to_string());
-        let told = one_run(&folder, &server, "An easy sum: 2 + 2?", &[], 2).stderr;
-        assert!(told.contains(why), "{at}: {told}");
+        let stderr = one_run(&folder, &server, "An easy sum: 2 + 2?", &[], 2).stderr;
+        assert!(stderr.contains(why), "{at}: {stderr}");
     }
     for (output, why) in
         [("sums.jsonl", "is there, and it is no calibration: "), ("/dev/null", "is there, and it is no file")]
     {
-        let told =
+        let stderr =
             Finished::of(consensus(&folder).args(["calibrate", "known", "--output", output])).exits(2).stderr;
-        assert!(told.contains(why), "{output}: {told}");
+        assert!(stderr.contains(why), "{output}: {stderr}");
     }
 }
 
@@ -449,9 +449,9 @@ fn run_on_other_model_has_no_confidence() {
         model(GUESSES)(request)
     });
     let resume = ["resume", "--last", "--base-url", &other.url()];
-    let told = Finished::of(consensus(&folder).args(resume)).exits(3);
-    assert!(told.stderr.contains("has seen no such answer or not this model"), "{}", told.stderr);
-    assert_eq!(told.stdout, "");
+    let finished = Finished::of(consensus(&folder).args(resume)).exits(3);
+    assert!(finished.stderr.contains("has seen no such answer or not this model"), "{}", finished.stderr);
+    assert_eq!(finished.stdout, "");
     Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
 }
 
@@ -473,8 +473,8 @@ fn dry_run_refuses_unfit_calibration() {
             command.args(words).args(["--base-url", &server.url(), "--model", "tiny-model"]);
             let flags = ["--roleset", "vote_number", "--stop", "none", "--on-disagreement", "leader"];
             let most = if calibration.contains(&"--samples-max") { &[][..] } else { &["--samples-max", "5"] };
-            let told = Finished::of(command.args(flags).args(most).args(calibration)).exits(2).stderr;
-            assert!(told.contains(why), "{words:?} {calibration:?}: {told}");
+            let stderr = Finished::of(command.args(flags).args(most).args(calibration)).exits(2).stderr;
+            assert!(stderr.contains(why), "{words:?} {calibration:?}: {stderr}");
         }
         let fits = ["--calibration", "known/calibration.json", "--risk", "0.05"];
         Finished::of(asked(&folder, &server, words).args(fits)).exits(0);
@@ -495,6 +495,6 @@ fn redacted_batch_fits_redacted_calibration() {
         ["batch", "sums.jsonl", "--output", "out", "--quiet", "--calibration", "known/calibration.json"];
     Finished::of(asked(&folder, &server, &again).args(redact)).exits(0);
     std::fs::remove_dir_all(folder.path().join("out")).unwrap();
-    let told = Finished::of(&mut asked(&folder, &server, &again)).exits(2).stderr;
-    assert!(told.contains("the agents have other instructions"), "{told}");
+    let stderr = Finished::of(&mut asked(&folder, &server, &again)).exits(2).stderr;
+    assert!(stderr.contains("the agents have other instructions"), "{stderr}");
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{arm, eval, evaluated, file, sums, sums_model};
 use crate::support::{Act, Finished, Folder, SENSIBLE, Server, consensus, http, model};
 
-/// Each arm is held against the curve of the majority at the tokens that the arm took.
+/// Each arm is compared with the curve of the majority at the tokens that the arm took.
 #[test]
 fn arms_are_compared_at_their_own_tokens() {
     let (folder, server) = (Folder::new(), sums_model());
@@ -77,14 +77,14 @@ fn scripted(folder: &Folder) -> Finished {
 #[test]
 fn public_set_name_brings_warning() {
     let folder = Folder::new();
-    let told = scripted(&folder).stderr;
-    assert!(told.contains("has the name of a public set, which models may have read"), "{told}");
+    let stderr = scripted(&folder).stderr;
+    assert!(stderr.contains("has the name of a public set, which models may have read"), "{stderr}");
     assert!(file(&folder, "report.html").contains("has the name of a public set"));
 }
 
 #[test]
-fn each_arm_is_told_with_what_it_costs() {
-    let Finished { stdout: told, stderr, .. } = scripted(&Folder::new());
+fn each_arm_is_listed_with_its_cost() {
+    let Finished { stdout, stderr, .. } = scripted(&Folder::new());
     assert!(stderr.contains("< stands for more tokens than all 2 samples"), "{stderr}");
     assert!(stderr.contains("can show that an arm helps: vote; --samples draws up to 16"), "{stderr}");
     for part in [
@@ -92,7 +92,7 @@ fn each_arm_is_told_with_what_it_costs() {
         " tokens, 3.0 calls, 0.000000 USD\n",
         "  majority 25.0 % <, difference +0.0 [-60.0, +60.0], p 1.000: dearer than all samples\n",
     ] {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(stdout.contains(part), "{part}: {stdout}");
     }
 }
 
@@ -109,8 +109,8 @@ fn tasks_of_one_label_are_drawn_together() {
         ("subject", "36", "has 9 values, and an interval over clusters needs 10 or more"),
     ] {
         let words = ["--arm", "vote", "--cluster", label, "--limit", limit];
-        let told = Finished::of(&mut eval(&folder, &server, &words)).exits(2).stderr;
-        assert!(told.contains(why), "{told}");
+        let stderr = Finished::of(&mut eval(&folder, &server, &words)).exits(2).stderr;
+        assert!(stderr.contains(why), "{stderr}");
     }
 }
 
@@ -126,8 +126,8 @@ fn five_items_do_not_help() {
         let folder = Folder::new();
         sums(&folder, items);
         let words = ["--arm", "single,temperature=0"];
-        let told = Finished::of(&mut eval(&folder, &server, &words)).exits(0).stdout;
-        let summary: Value = serde_json::from_str(&told).unwrap();
+        let stdout = Finished::of(&mut eval(&folder, &server, &words)).exits(0).stdout;
+        let summary: Value = serde_json::from_str(&stdout).unwrap();
         let verdict = summary["arms"][0]["verdict"].as_str().unwrap();
         assert!(verdict.starts_with("not enough data"), "{items}: {verdict}");
     }
@@ -155,9 +155,9 @@ fn arm_on_other_model_has_no_verdict() {
         "--base-url",
         &server.url(),
     ]);
-    let told = Finished::of(command.arg("--no-model-check")).exits(0);
-    assert!(told.stderr.contains("there is no verdict on ./large.json"), "{}", told.stderr);
-    assert!(!told.stderr.contains("< stands for more tokens"), "{}", told.stderr);
+    let finished = Finished::of(command.arg("--no-model-check")).exits(0);
+    assert!(finished.stderr.contains("there is no verdict on ./large.json"), "{}", finished.stderr);
+    assert!(!finished.stderr.contains("< stands for more tokens"), "{}", finished.stderr);
     let summary: Value = serde_json::from_str(&file(&folder, "summary.json")).unwrap();
     let arm = &summary["arms"][0];
     assert!(arm["verdict"].is_null() && arm["p"].is_null(), "{summary}");
@@ -166,8 +166,8 @@ fn arm_on_other_model_has_no_verdict() {
     judged["arbiter"] = json!({"name": "Cid", "domain": "sums", "pack": "p.md", "model": "other-model"});
     folder.write("judged.json", &judged.to_string());
     let arm = ["--out", "judged", "--arm", "./judged.json", "--base-url", &server.url()];
-    let told = Finished::of(consensus(&folder).args(["eval", "sums.jsonl"]).args(arm)).exits(2).stderr;
-    assert!(told.contains("its arbiter has the model `other-model` of its own"), "{told}");
+    let stderr = Finished::of(consensus(&folder).args(["eval", "sums.jsonl"]).args(arm)).exits(2).stderr;
+    assert!(stderr.contains("its arbiter has the model `other-model` of its own"), "{stderr}");
 }
 
 /// An arm whose failed runs are retried on another model gets no verdict.
@@ -195,9 +195,9 @@ fn model_change_within_arm_prevents_verdict() {
     let words = [&["eval", "sums.jsonl", "--out", "study"], &arm[..]].concat();
     Finished::of(consensus(&folder).args(&words).arg(dies.url())).exits(6);
     let retry = [&other.url(), "--retry", "failed"];
-    let told = Finished::of(consensus(&folder).args(&words).args(retry)).exits(0);
-    assert!(told.stderr.contains("there is no verdict on pair:writer_physicist"), "{}", told.stderr);
-    assert!(told.stderr.contains("another model"), "{}", told.stderr);
+    let finished = Finished::of(consensus(&folder).args(&words).args(retry)).exits(0);
+    assert!(finished.stderr.contains("there is no verdict on pair:writer_physicist"), "{}", finished.stderr);
+    assert!(finished.stderr.contains("another model"), "{}", finished.stderr);
 }
 
 #[test]
@@ -207,15 +207,15 @@ fn pilot_gives_no_verdict() {
     let summary = evaluated(&folder, &server, &["--pilot", "8"], 0);
     assert_eq!((&summary["items"], &summary["pilot"]), (&json!(8), &json!(true)));
     assert!(summary["arms"].as_array().unwrap().iter().all(|arm| arm["verdict"].is_null()), "{summary}");
-    let told = Finished::of(consensus(&folder).args(["eval", "report", "study"])).exits(0);
-    assert!(told.stderr.contains("this is a pilot, without a verdict"), "{}", told.stderr);
+    let finished = Finished::of(consensus(&folder).args(["eval", "report", "study"])).exits(0);
+    assert!(finished.stderr.contains("this is a pilot, without a verdict"), "{}", finished.stderr);
     let bar = ["eval", "report", "study", "--fail-under", "right=0.1"];
-    let told = Finished::of(consensus(&folder).args(bar)).exits(2).stderr;
-    assert!(told.contains("no bar judges a pilot"), "{told}");
+    let stderr = Finished::of(consensus(&folder).args(bar)).exits(2).stderr;
+    assert!(stderr.contains("no bar judges a pilot"), "{stderr}");
     // A person who has seen its figures cannot make them the verdict.
     let words = [&super::ARMS[..], &["--limit", "8"]].concat();
-    let told = Finished::of(&mut eval(&folder, &server, &words)).exits(2).stderr;
-    assert!(told.contains("the whole needs more of them"), "{told}");
+    let stderr = Finished::of(&mut eval(&folder, &server, &words)).exits(2).stderr;
+    assert!(stderr.contains("the whole needs more of them"), "{stderr}");
     // Its items are a part of the whole, and are not asked about again.
     let asked = server.chats().len();
     let whole = evaluated(&folder, &server, &[], 0);
@@ -242,18 +242,18 @@ fn shown_item_covers_every_arm() {
     ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
-    let told = Finished::of(consensus(&folder).args(["eval", "show", "study", "2", "--format", "json"]))
+    let stdout = Finished::of(consensus(&folder).args(["eval", "show", "study", "2", "--format", "json"]))
         .exits(0)
         .stdout;
-    let told: Value = serde_json::from_str(&told).unwrap();
-    assert_eq!((&told["task"]["answer"], told["arms"].as_array().unwrap().len()), (&json!(4), 4));
+    let item: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((&item["task"]["answer"], item["arms"].as_array().unwrap().len()), (&json!(4), 4));
     // A command for one batch or one run says which there are.
     let bundle = ["export", "study", "--bundle", "study.tar.gz"];
     for words in [&["results", "study"][..], &["show", "study"], &["runs", "study"], &bundle] {
         let whole = Finished::of(consensus(&folder).args(words)).exits(2).stderr;
         assert!(whole.contains("its batches are `study/arms` and `study/bank`"), "{words:?}: {whole}");
     }
-    // A plan of something else is none.
+    // An empty object is no plan, and the folder is that of a batch again.
     std::fs::write(folder.path().join("study/arms/plan.json"), "{}").unwrap();
     Finished::of(consensus(&folder).args(["runs", "study/arms"])).exits(0);
     let unknown = Finished::of(consensus(&folder).args(["eval", "show", "study", "9"])).exits(2).stderr;

@@ -157,7 +157,8 @@ fn risk_curve_starts_with_surest_answers() {
     }
 }
 
-/// The verdict on an arm. `is_right` says of each item whether its one sample is right, and whether the arm is. So many items are a cluster.
+/// The verdict on an arm. `is_right` says of each item whether its one sample is right, and whether the arm is. So many items are a
+/// cluster.
 fn verdict(
     items: usize,
     cluster: Option<usize>,
@@ -176,7 +177,7 @@ fn verdict(
     (plan.items, plan.samples, plan.effect) = (items, 1, effect);
     plan.cluster = cluster.map(|_| "text".to_owned());
     let summary = Summary::new(&plan, &EvalResults { items: (0..items).map(of).collect() });
-    summary.arms[0].verdict.unwrap().in_words()
+    summary.arms[0].verdict.unwrap().summary()
 }
 
 /// The exact bound of 97.5 % on one item of 183 is 3 %.
@@ -192,16 +193,16 @@ fn single_differing_item_widens_bound() {
 /// Twenty-five texts of forty questions each, of which the arm answers four more than the samples do.
 #[test]
 fn a_clear_difference_between_clusters_is_found() {
-    let gained = |at: usize| [at % 40 < 20, at % 40 < 23 + (at / 40) % 3];
-    assert_eq!(verdict(1000, Some(40), 0.02, gained), "helps");
-    let lost = |at: usize| [at % 40 < 20, at % 40 < 15 + (at / 40) % 3];
-    assert_eq!(verdict(1000, Some(40), 0.02, lost), "hurts");
+    let gained = verdict(1000, Some(40), 0.02, |at| [at % 40 < 20, at % 40 < 23 + (at / 40) % 3]);
+    assert_eq!(gained, "helps");
+    let lost = verdict(1000, Some(40), 0.02, |at| [at % 40 < 20, at % 40 < 15 + (at / 40) % 3]);
+    assert_eq!(lost, "hurts");
     // Ten texts that all gain one question of five are as sure as their signs, and not more.
     let alike = |at: usize| [at % 5 < 2, at % 5 < 3];
     assert_eq!(verdict(50, Some(5), 0.02, alike), "helps");
     assert!(verdict(25, Some(5), 0.02, alike).starts_with("not enough data"), "five signs are too few");
     // Two texts of twenty-five decide nothing, however many questions they have.
     let of_two = |at: usize| [at % 40 < 20, at % 40 < if at < 80 { 40 } else { 20 }];
-    let told = verdict(1000, Some(40), 0.02, of_two);
-    assert!(told.starts_with("not enough data"), "{told}");
+    let conclusion = verdict(1000, Some(40), 0.02, of_two);
+    assert!(conclusion.starts_with("not enough data"), "{conclusion}");
 }

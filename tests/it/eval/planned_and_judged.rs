@@ -6,14 +6,14 @@ use super::{arm, eval, evaluated, file, sums, sums_model};
 use crate::support::{Act, Finished, Folder, SENSIBLE, Server, consensus, http, model};
 
 #[test]
-fn a_plan_is_told_before_anything_is_asked() {
+fn a_plan_is_printed_before_any_call() {
     let (folder, server) = (Folder::new(), sums_model());
     sums(&folder, 4);
     let words = [&super::ARMS[..], &["--dry-run"]].concat();
-    let told = Finished::of(&mut eval(&folder, &server, &words)).exits(0);
-    assert!(told.stdout.contains("\"columns\""), "{}", told.stdout);
+    let finished = Finished::of(&mut eval(&folder, &server, &words)).exits(0);
+    assert!(finished.stdout.contains("\"columns\""), "{}", finished.stdout);
     assert!(server.chats().is_empty() && !folder.path().join("study").exists());
-    let plan: Value = serde_json::from_str(&told.stdout).unwrap();
+    let plan: Value = serde_json::from_str(&finished.stdout).unwrap();
     let jobs = plan["batches"].as_array().unwrap();
     assert_eq!((jobs.len(), &plan["power"][0]["discordant"]), (2, &json!(0.1)), "{plan}");
     let calls = |value: &Value| value["at_once"]["calls"].as_u64().unwrap();
@@ -25,8 +25,8 @@ fn a_plan_is_told_before_anything_is_asked() {
     );
     // A pilot tells how long the rest takes.
     evaluated(&folder, &server, &["--pilot", "2"], 0);
-    let told = Finished::of(eval(&folder, &server, &super::ARMS).arg("--dry-run")).exits(0).stdout;
-    let plan: Value = serde_json::from_str(&told).unwrap();
+    let stdout = Finished::of(eval(&folder, &server, &super::ARMS).arg("--dry-run")).exits(0).stdout;
+    let plan: Value = serde_json::from_str(&stdout).unwrap();
     assert!(plan["sum"]["seconds"].is_u64() && calls(&plan["sum"]) < each, "{plan}");
 }
 
@@ -75,8 +75,8 @@ fn limit_holds_for_arms_not_samples() {
     std::fs::remove_dir_all(folder.path().join("study")).unwrap();
     let words = [&super::ARMS[..], &["--max-cost", "0.01"]].concat();
     let asked = server.chats().len();
-    let told = Finished::of(&mut eval(&folder, &server, &words)).exits(2).stderr;
-    assert!(told.contains("--max-cost needs the price of tiny-model"), "{told}");
+    let stderr = Finished::of(&mut eval(&folder, &server, &words)).exits(2).stderr;
+    assert!(stderr.contains("--max-cost needs the price of tiny-model"), "{stderr}");
     assert_eq!(server.chats().len(), asked);
 }
 
@@ -118,8 +118,8 @@ fn junit_file_spares_others_and_does_not_linger() {
         ("nowhere/bars.xml", "there is no folder `nowhere`"),
     ] {
         let words = [&super::ARMS[..], &["--junit", file]].concat();
-        let told = Finished::of(&mut eval(&folder, &server, &words)).exits(2).stderr;
-        assert!(told.contains(why), "{file}: {told}");
+        let stderr = Finished::of(&mut eval(&folder, &server, &words)).exits(2).stderr;
+        assert!(stderr.contains(why), "{file}: {stderr}");
     }
     assert_eq!(std::fs::read_to_string(folder.path().join("sums.jsonl")).unwrap(), tasks);
     evaluated(&folder, &server, &["--junit", "bars.xml"], 0);
@@ -142,16 +142,16 @@ fn shard_plan_counts_that_shard_only() {
     sums(&folder, 8);
     let calls = |words: &[&str]| {
         let words = [&super::ARMS[..], &["--dry-run"], words].concat();
-        let told = Finished::of(&mut eval(&folder, &server, &words)).exits(0).stdout;
-        let plan: Value = serde_json::from_str(&told).unwrap();
+        let stdout = Finished::of(&mut eval(&folder, &server, &words)).exits(0).stdout;
+        let plan: Value = serde_json::from_str(&stdout).unwrap();
         plan["sum"]["at_once"]["calls"].as_u64().unwrap()
     };
     assert_eq!(calls(&["--shard", "0/2"]) * 2, calls(&[]));
     // A command that would be refused is refused before it is planned.
     evaluated(&folder, &server, &[], 0);
     let words = [&super::ARMS[..], &["--dry-run", "--seed", "7"]].concat();
-    let told = Finished::of(&mut eval(&folder, &server, &words)).exits(2).stderr;
-    assert!(told.contains("the seed is 1 there and 7 here"), "{told}");
+    let stderr = Finished::of(&mut eval(&folder, &server, &words)).exits(2).stderr;
+    assert!(stderr.contains("the seed is 1 there and 7 here"), "{stderr}");
 }
 
 /// A pilot that is smaller than the array of jobs leaves some of them nothing to do.
@@ -175,17 +175,21 @@ fn incomplete_evaluation_or_baseline_is_not_judged() {
     let first = ["--arm", "vote", "--shard", "0/2"];
     Finished::of(&mut eval(&folder, &server, &first)).exits(0);
     let report = |words: &[&str]| {
-        let told = Finished::of(consensus(&folder).args(["eval", "report", "study"]).args(words)).exits(2);
-        told.stderr
+        let finished =
+            Finished::of(consensus(&folder).args(["eval", "report", "study"]).args(words)).exits(2);
+        finished.stderr
     };
-    let told = report(&["--fail-under", "right=0.01"]);
-    assert!(told.contains("no bar is judged, because 4 of 8 items are complete"), "{told}");
+    let stderr = report(&["--fail-under", "right=0.01"]);
+    assert!(stderr.contains("no bar is judged, because 4 of 8 items are complete"), "{stderr}");
     assert!(report(&["--baseline", "study"]).contains("the baseline is the evaluation itself"));
     std::fs::rename(folder.path().join("study"), folder.path().join("old")).unwrap();
     let asked = server.chats().len();
     let against = ["--arm", "vote", "--baseline", "old"];
-    let told = Finished::of(&mut eval(&folder, &server, &against)).exits(2).stderr;
-    assert!(told.contains("`old` has 4 of its 8 items") && told.contains("first complete it"), "{told}");
+    let stderr = Finished::of(&mut eval(&folder, &server, &against)).exits(2).stderr;
+    assert!(
+        stderr.contains("`old` has 4 of its 8 items") && stderr.contains("first complete it"),
+        "{stderr}"
+    );
     assert_eq!(server.chats().len(), asked, "nothing was asked");
 }
 
@@ -216,18 +220,19 @@ fn unrelated_baseline_is_refused_before_call() {
         .write("sums.jsonl", "{\"id\": 0, \"prompt\": \"2+2?\", \"answer\": 4, \"canonical\": \"number\"}\n");
     let asked = server.chats().len();
     let words = ["--arm", "vote", "--baseline", "old"];
-    let told = Finished::of(&mut eval(&folder, &server, &words)).exits(2).stderr;
-    assert!(told.contains("no task is the same in both") && server.chats().len() == asked, "{told}");
+    let stderr = Finished::of(&mut eval(&folder, &server, &words)).exits(2).stderr;
+    assert!(stderr.contains("no task is the same in both") && server.chats().len() == asked, "{stderr}");
     folder.write("sums.jsonl", "{\"id\": 0, \"prompt\": \"2+2?\", \"answer\": \"4\"}\n");
     let kinds =
         "the baseline compares answers of kind number, and this evaluation compares those of kind text";
-    let told = Finished::of(&mut eval(&folder, &server, &words)).exits(2).stderr;
-    assert!(told.contains(kinds) && server.chats().len() == asked, "{told}");
+    let stderr = Finished::of(&mut eval(&folder, &server, &words)).exits(2).stderr;
+    assert!(stderr.contains(kinds) && server.chats().len() == asked, "{stderr}");
     Finished::of(&mut eval(&folder, &server, &["--arm", "vote"])).exits(0);
     let report = ["eval", "report", "study", "--baseline", "old", "--format", "json"];
-    let told = Finished::of(consensus(&folder).args(report)).exits(2).stdout;
-    let told: Value = serde_json::from_str(&told).expect("one document, although the baseline is refused");
-    assert!(told["error"].to_string().contains(kinds), "{told}");
+    let stdout = Finished::of(consensus(&folder).args(report)).exits(2).stdout;
+    let document: Value =
+        serde_json::from_str(&stdout).expect("one document, although the baseline is refused");
+    assert!(document["error"].to_string().contains(kinds), "{document}");
 }
 
 #[test]
@@ -235,11 +240,11 @@ fn one_way_is_not_counted_twice() {
     let (folder, server) = (Folder::new(), sums_model());
     sums(&folder, 4);
     let words = ["--arm", "vote,modes=words,stop=sure", "--arm", "vote,stop=sure,modes=words"];
-    let told = Finished::of(&mut eval(&folder, &server, &words)).exits(2).stderr;
-    assert!(told.contains("are the same way of answering"), "{told}");
+    let stderr = Finished::of(&mut eval(&folder, &server, &words)).exits(2).stderr;
+    assert!(stderr.contains("are the same way of answering"), "{stderr}");
     let words = ["--arm", "vote", "--arm", "vote,stop=fast"];
-    let told = Finished::of(&mut eval(&folder, &server, &words)).exits(2).stderr;
-    assert!(told.contains("are the same way of answering"), "a default that is written out: {told}");
+    let stderr = Finished::of(&mut eval(&folder, &server, &words)).exits(2).stderr;
+    assert!(stderr.contains("are the same way of answering"), "a default that is written out: {stderr}");
 }
 
 #[test]
@@ -248,22 +253,22 @@ fn missed_bar_exits_with_9() {
     sums(&folder, 24);
     evaluated(&folder, &server, &["--fail-under", "right=0.2", "--fail-under", "answered=0.5"], 0);
     let words = [&super::ARMS[..], &["--fail-under", "right=0.99"]].concat();
-    let told = Finished::of(&mut eval(&folder, &server, &words)).exits(9);
+    let finished = Finished::of(&mut eval(&folder, &server, &words)).exits(9);
     assert!(
-        told.stderr.contains("right may be as low as") && told.stderr.contains("the bar is 99.0 %"),
+        finished.stderr.contains("right may be as low as") && finished.stderr.contains("the bar is 99.0 %"),
         "{}",
-        told.stderr
+        finished.stderr
     );
     // A later evaluation whose primary arm is as good passes, and one that is worse does not.
     std::fs::rename(folder.path().join("study"), folder.path().join("old")).unwrap();
     evaluated(&folder, &server, &["--baseline", "old"], 0);
     std::fs::remove_dir_all(folder.path().join("study")).unwrap();
     let words = [&super::ARMS[..], &["--primary", "pair:writer_physicist", "--baseline", "old"]].concat();
-    let told = Finished::of(&mut eval(&folder, &server, &words)).exits(9).stderr;
+    let stderr = Finished::of(&mut eval(&folder, &server, &words)).exits(9).stderr;
     assert!(
-        told.contains("missed: pair:writer_physicist: ")
-            && told.contains("since the baseline, over 24 tasks"),
-        "{told}"
+        stderr.contains("missed: pair:writer_physicist: ")
+            && stderr.contains("since the baseline, over 24 tasks"),
+        "{stderr}"
     );
     // Only tasks that are the same are compared.
     let same = ["--arm", "vote,modes=words,program", "--baseline", "old"];
@@ -271,12 +276,12 @@ fn missed_bar_exits_with_9() {
     std::fs::remove_dir_all(folder.path().join("study")).unwrap();
     Finished::of(&mut eval(&folder, &server, &same)).exits(0);
     let again = ["eval", "report", "study", "--baseline", "old"];
-    let told = Finished::of(consensus(&folder).args(again)).exits(0).stderr;
-    assert!(told.contains("since the baseline, over 24 tasks"), "{told}");
+    let stderr = Finished::of(consensus(&folder).args(again)).exits(0).stderr;
+    assert!(stderr.contains("since the baseline, over 24 tasks"), "{stderr}");
     folder
         .write("sums.jsonl", "{\"id\": 0, \"prompt\": \"2+2?\", \"answer\": 4, \"canonical\": \"number\"}\n");
     std::fs::remove_dir_all(folder.path().join("study")).unwrap();
-    let told =
+    let stderr =
         Finished::of(&mut eval(&folder, &server, &["--arm", "vote", "--baseline", "old"])).exits(2).stderr;
-    assert!(told.contains("no task is the same in both"), "{told}");
+    assert!(stderr.contains("no task is the same in both"), "{stderr}");
 }

@@ -15,10 +15,10 @@ use consensus::eval::{
 };
 use crypto::Digest;
 use fastrand::Rng;
-use protocol::pair::PairSetup;
+use protocol::pair::PairParams;
 use protocol::text::CanonicalKind;
 use protocol::vote::VoteParams;
-use protocol::{Finish, OnDisagreement, Outcome, OutcomeKind, RunSetup, StopRule};
+use protocol::{Finish, OnDisagreement, Outcome, OutcomeKind, RunSetup, Setup, StopRule};
 use serde_json::json;
 use statistics::{Interval, wilson, wilson_of_clusters};
 
@@ -82,7 +82,7 @@ fn voted(setup: &RunSetup, random: &mut Rng, item: Difficulty) -> bool {
 }
 
 /// Two agents who talk until one of them takes over the other's text.
-fn pair() -> PairSetup {
+fn pair() -> Setup<PairParams> {
     let mut setup = Tiny::setup();
     setup.params.weigh = false;
     setup
@@ -90,7 +90,7 @@ fn pair() -> PairSetup {
 
 /// Lets two agents talk about their drafts by the machine of `pair`, where the agent of this number gives in. Returns whether the answer is
 /// right, and the vote over the drafts.
-fn talked(setup: &PairSetup, drafts: [u32; 2], yielding: usize) -> (bool, BlindLead) {
+fn talked(setup: &Setup<PairParams>, drafts: [u32; 2], yielding: usize) -> (bool, BlindLead) {
     let mut play = Play::new(setup);
     let outcome = play.run_to_end(|ask| {
         let agent = ask.call.agent;
@@ -201,8 +201,8 @@ impl Study {
         Self { items, crowd, mended: 0.0, wisdom: 0.5, effect: 0.02 }
     }
 
-    /// Simulates the study: in the first arm the machine of `vote` counts three samples, and a wrong answer may be mended. In the second, two
-    /// agents talk, and one of them gives in.
+    /// Simulates the study: in the first arm the machine of `vote` counts three samples, and a wrong answer may be mended. In the second,
+    /// two agents talk, and one of them gives in.
     fn run(self, random: &mut Rng) -> Summary {
         let (vote, pair) = (majority(), pair());
         let item = |number: usize| {
@@ -290,7 +290,7 @@ fn useless_talk_is_found_useless() {
         let summary = Study::of(200, seed).run(&mut Rng::with_seed(seed));
         arms += u32::from(holds(against(&summary).found.interval, 0.0));
         talks += u32::from(holds(summary.arms[1].talk.unwrap().found.interval, 0.0));
-        let words = summary.arms[0].verdict.unwrap().in_words();
+        let words = summary.arms[0].verdict.unwrap().summary();
         verdicts += u32::from(words != "helps" && words != "hurts");
     }
     for (count, what) in [(arms, "an arm"), (talks, "talk"), (verdicts, "a verdict")] {
@@ -341,7 +341,12 @@ fn intervals_cover_truth_as_stated() {
         let truth = truth_of(seed);
         let summary = Study { mended, wisdom, ..Study::of(200, seed) }.run(random);
         let right = random.f64();
-        let count = (0..200).filter(|_| random.f64() < right).count() as f64;
+        let mut count = 0.0;
+        for _ in 0..200 {
+            if random.f64() < right {
+                count += 1.0;
+            }
+        }
         let (clustered, of_clusters) = clusters(random);
         let found = [
             holds(against(&summary).found.interval, mended * (1.0 - truth.majority)),
@@ -372,8 +377,13 @@ fn clusters(random: &mut Rng) -> (Interval, f64) {
     let mut drawn = Vec::new();
     for _ in 0..25 {
         let item = Difficulty::draw(random, CROWDS[0]);
-        let right = (0..8).filter(|_| item.answer(random) == RIGHT).count();
-        drawn.push((right as f64, 8.0));
+        let mut right = 0.0;
+        for _ in 0..8 {
+            if item.answer(random) == RIGHT {
+                right += 1.0;
+            }
+        }
+        drawn.push((right, 8.0));
     }
     (wilson_of_clusters(&drawn), 0.5)
 }

@@ -1,7 +1,7 @@
 //! On voters whose skill is known, the share of wrong answers exceeds a certified risk as seldom as a calibration says.
 //!
-//! A population of votes goes through the real machine once. Each calibration sees a part of it, drawn at random, and gives answers to all of
-//! it. `SEEDS=2000 cargo test --release --test it -- eval::simulated` draws more.
+//! A population of votes goes through the real machine once. Each calibration sees a part of it, drawn at random, and gives answers to
+//! all of it. `SEEDS=2000 cargo test --release --test it -- eval::simulated` draws more.
 
 use std::sync::LazyLock;
 
@@ -49,12 +49,13 @@ fn vote(setup: &RunSetup, random: &mut Rng) -> (Features, bool) {
     (Features::new(&outcome, &play.machine.report()).unwrap(), is_right)
 }
 
-/// Calibrates on so many votes of the population, and returns the share of answers that it gives to all of it, and of wrong ones among them.
+/// Calibrates on so many votes of the population, and returns the share of answers that it gives to all of it, and of wrong ones among
+/// them.
 fn calibrated(random: &mut Rng, items: u64) -> Option<(f64, f64)> {
     let draw = |number: u64| {
         let (features, is_right) = random.choice(VOTES.iter()).unwrap();
-        let made_of = Digest::new(&number.to_be_bytes());
-        KnownRun { made_of, question: made_of, features: Some(features.clone()), is_right: *is_right }
+        let fingerprint = Digest::new(&number.to_be_bytes());
+        KnownRun { fingerprint, question: fingerprint, features: Some(features.clone()), is_right: *is_right }
     };
     let runs: Vec<KnownRun> = (0..items).map(draw).collect();
     let way = CalibratedWay::new(&until_it_is_clear(), &[], RunLimits::default());

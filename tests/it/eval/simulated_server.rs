@@ -44,8 +44,8 @@ fn evaluation_finds_skill_and_no_false_gain() {
     let (folder, server) = (Folder::new(), Server::start(model(voter)));
     sums(&folder, usize::try_from(ITEMS).unwrap());
     let words = ["--arm", "vote,stop=sure", "--arm", "single", "--arm", "sc@3"];
-    let told = Finished::of(&mut eval(&folder, &server, &words)).exits(0).stdout;
-    let summary: Value = serde_json::from_str(&told).unwrap();
+    let stdout = Finished::of(&mut eval(&folder, &server, &words)).exits(0).stdout;
+    let summary: Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!(summary["items"], ITEMS);
     let (curve, vote) = (&summary["curves"][0], arm(&summary, "vote,stop=sure"));
     assert!(holds(&arm(&summary, "single")["right"]["interval"], 0.5), "{summary}");

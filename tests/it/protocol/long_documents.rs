@@ -27,7 +27,7 @@ fn book() -> String {
     text
 }
 
-/// A run on the book by two members who think aloud to nobody.
+/// A run on the book by two members whose thoughts no other reads.
 fn run(folder: &Folder, server: &Server) -> Command {
     let mut command = consensus(folder);
     folder.write("book.txt", &book());
@@ -234,12 +234,12 @@ fn long_document_is_split_into_pieces() {
     of(&folder, &book(), &[]);
     assert!(folder.result()["map_reduce"].is_null(), "it fits");
     let folder = Folder::new();
-    let told = of(&folder, &long, &["--constraint", "words=..200"]);
-    assert!(told.stderr.contains("--map-reduce"), "{}", told.stderr);
+    let finished = of(&folder, &long, &["--constraint", "words=..200"]);
+    assert!(finished.stderr.contains("--map-reduce"), "{}", finished.stderr);
 }
 
 #[test]
-fn files_of_one_name_are_told_apart() {
+fn files_of_one_name_are_distinguished() {
     let (folder, server) = (Folder::new(), Server::start(model(READER)));
     let mut command = run(&folder, &server);
     folder.write("old/book.txt", "FACT The lighthouse was lit for the first time in 1931.\n");

@@ -11,4 +11,4 @@ mod panel_end_to_end;
 mod panel_is_fair;
 mod task_suite_is_solvable;
 mod votes_settle;
-mod what_agents_are_told;
+mod what_agents_read;

@@ -134,25 +134,25 @@ fn a_roleset_may_ask_one_model_several_times() {
 /// How long a server waits for the other calls of a phase before it takes them for missing.
 const MEETING_MAX: Duration = Duration::from_mins(2);
 
-/// Answers nobody until `size` calls are open at once, again and again; returns whether they came.
-fn meets(waiting: &(Mutex<usize>, Condvar), size: usize) -> bool {
-    let mut here = waiting.0.lock().unwrap();
+/// Answers no call until `size` calls are open at once, again and again; returns whether they came.
+fn meets(here: &Mutex<usize>, arrivals: &Condvar, size: usize) -> bool {
+    let mut here = here.lock().unwrap();
     *here += 1;
     let round = here.div_ceil(size);
-    waiting.1.notify_all();
-    let (here, _) = waiting.1.wait_timeout_while(here, MEETING_MAX, |here| *here < round * size).unwrap();
+    arrivals.notify_all();
+    let (here, _) = arrivals.wait_timeout_while(here, MEETING_MAX, |here| *here < round * size).unwrap();
     *here >= round * size
 }
 
 /// All eight members are asked for their answers at once, and then all for their ballots at once.
 #[test]
 fn eight_members_are_asked_at_once() {
-    let waiting = (Mutex::new(0), Condvar::new());
+    let (here, arrivals) = (Mutex::new(0), Condvar::new());
     let server = Server::start(move |request| {
         if request.path.ends_with("/models") {
             return vec![Act::Send(http("200 OK", "", b"{\"data\":[{\"id\":\"tiny-model\"}]}"))];
         }
-        if meets(&waiting, 8) { model(SENSIBLE)(request) } else { vec![Act::Close] }
+        if meets(&here, &arrivals, 8) { model(SENSIBLE)(request) } else { vec![Act::Close] }
     });
     let folder = Folder::new();
     let run = ["run", "--roleset", "panel_personas", "--self-panel", "8", "--thinking", "none"];
@@ -164,7 +164,7 @@ fn eight_members_are_asked_at_once() {
 /// A panel and a council state the choices or the JSON form in a request, and print an answer of that form.
 #[test]
 fn answer_form_is_stated_and_kept() {
-    // Whoever answers takes the second of the choices that its form has, or writes a JSON value as it is.
+    // An agent that answers takes the second of the choices that its form has, or writes a JSON value as it is.
     let server = Server::start(|request| {
         let body = request.json();
         let form = &body["response_format"]["json_schema"];
@@ -180,7 +180,7 @@ fn answer_form_is_stated_and_kept() {
         vec![Act::Send(completion(&reply))]
     });
     for roleset in ["panel_personas", "council_tripartite"] {
-        for (words, text, told) in [
+        for (words, text, form_words) in [
             (["--choices", "yes,no"], "no", "exactly one of yes, no"),
             (["--canonical", "json"], "{\"a\":[1,\"b\"]}", "one JSON value"),
         ] {
@@ -198,20 +198,20 @@ fn answer_form_is_stated_and_kept() {
             ];
             let finished = Finished::of(consensus(&folder).args(run).args(words)).exits(0);
             assert_eq!(finished.stdout, format!("{text}\n"), "{}", finished.stderr);
-            assert!(server.chats().last().unwrap().body.contains(told), "{roleset} is told");
+            assert!(server.chats().last().unwrap().body.contains(form_words), "{roleset} is told");
         }
     }
 }
 
 #[test]
 fn calls_at_once_limits_a_panel() {
-    // Each phase of six members is two rows of three: nobody is answered until three have asked.
-    let waiting = (Mutex::new(0), Condvar::new());
+    // Each phase of six members is two rows of three: no member gets an answer until three have asked.
+    let (here, arrivals) = (Mutex::new(0), Condvar::new());
     let open = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
     let seen = open.clone();
     let server = Server::start(move |request| {
         seen.1.fetch_max(seen.0.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-        let met = meets(&waiting, 3);
+        let met = meets(&here, &arrivals, 3);
         seen.0.fetch_sub(1, Ordering::SeqCst);
         if met { model(SENSIBLE)(request) } else { vec![Act::Close] }
     });

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use protocol::panel::{PanelSection, PanelSetup};
-use protocol::{Ask, Finish, How, NoAgreement, Outcome, Section};
+use protocol::panel::{PanelParams, PanelSection};
+use protocol::{Ask, Finish, How, NoAgreement, Outcome, Section, Setup};
 use serde_json::{Value, json};
 
 use crate::support::{Play, Tiny, mark, member, shown};
 
 /// A panel of so many members.
-fn panel(members: usize) -> PanelSetup {
+fn panel(members: usize) -> Setup<PanelParams> {
     let mut setup = Tiny::panel();
     let first = setup.agents[0].clone();
     setup.agents = (0..members)
@@ -188,7 +188,7 @@ fn lost_evaluator_leaves_other_ballots_unchanged() {
 }
 
 /// Plays a panel of five of which three are honest: they answer `right`, or `right, too`, and score what is right 9
-/// and what is wrong 3. The last two do as they are told.
+/// and what is wrong 3. The last two do what the request asks for.
 fn against(hostile: impl Fn(&Ask, usize) -> String) -> (Outcome, PanelSection) {
     let mut setup = panel(5);
     setup.params.max_iterations = 1;

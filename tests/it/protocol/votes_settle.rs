@@ -85,30 +85,30 @@ proptest! {
     #[test]
     fn vote_ends_by_its_stop_rule(params in any_params(), answers in any_answers()) {
         let ended = play(&two_voters(params.clone()), &answers, |_| 0);
-        let told = section(&ended.machine);
+        let vote = section(&ended.machine);
         let most = params.most();
-        prop_assert!(told.looked_at <= most);
-        let is_enough = params.enough().is_some_and(|share| told.certainty.reaches(share));
+        prop_assert!(vote.looked_at <= most);
+        let is_enough = params.enough().is_some_and(|share| vote.certainty.reaches(share));
         match (&ended.outcome, params.stop) {
             (Some(Outcome::Agreed { how, .. }), StopRule::None) => {
                 prop_assert_eq!(*how, How::Voted);
-                prop_assert_eq!(told.looked_at, most);
+                prop_assert_eq!(vote.looked_at, most);
                 let takes_tied = params.on_disagreement == OnDisagreement::Leader;
-                prop_assert!(takes_tied || told.lead.leader > told.lead.runner_up);
+                prop_assert!(takes_tied || vote.lead.leader > vote.lead.runner_up);
             }
             (Some(Outcome::Agreed { .. }), _) => {
-                let is_first = params.stop == StopRule::Fast && told.looked_at == 2;
-                let takes_any = params.on_disagreement == OnDisagreement::Leader && told.looked_at == most;
+                let is_first = params.stop == StopRule::Fast && vote.looked_at == 2;
+                let takes_any = params.on_disagreement == OnDisagreement::Leader && vote.looked_at == most;
                 prop_assert!(is_enough || is_first || takes_any);
             }
             (Some(Outcome::NoAgreement { reason }), _) => {
                 // It ends early only where no further sample could change that.
-                let best = Lead { leader: told.lead.leader + most - told.looked_at, ..told.lead };
+                let best = Lead { leader: vote.lead.leader + most - vote.looked_at, ..vote.lead };
                 let can_be_enough = params.enough().is_some_and(|share| best.certainty().reaches(share));
                 let takes_any = params.on_disagreement == OnDisagreement::Leader;
-                prop_assert!(told.looked_at == most || !can_be_enough && !takes_any);
+                prop_assert!(vote.looked_at == most || !can_be_enough && !takes_any);
                 prop_assert!(!is_enough);
-                prop_assert_eq!(*reason == NoAgreement::NoDrafts, told.answers.is_empty());
+                prop_assert_eq!(*reason == NoAgreement::NoDrafts, vote.answers.is_empty());
             }
             other => prop_assert!(false, "{other:?}"),
         }
@@ -138,9 +138,9 @@ fn samples_after_the_stop_count_for_nothing() {
             play.reply(*call, &said(Some(answer)), Finish::Stop);
         }
     }
-    let told = section(&play.machine);
-    assert_eq!((told.looked_at, told.lead.leader, told.lead.runner_up), (2, 2, 0));
-    assert!(told.samples.iter().skip(2).all(|sample| !sample.counts));
+    let vote = section(&play.machine);
+    assert_eq!((vote.looked_at, vote.lead.leader, vote.lead.runner_up), (2, 2, 0));
+    assert!(vote.samples.iter().skip(2).all(|sample| !sample.counts));
     assert!(matches!(play.outcome, Some(Outcome::Agreed { ref text, .. }) if text == "4"));
 }
 
@@ -209,8 +209,8 @@ fn cut_or_declined_reply_is_no_vote() {
         }));
         let call = *play.open.keys().next().unwrap();
         play.reply(call, text, finish);
-        let told = section(&play.machine);
-        assert!(told.samples[0].no_vote.as_ref().unwrap().contains(why), "{told:?}");
+        let vote = section(&play.machine);
+        assert!(vote.samples[0].no_vote.as_ref().unwrap().contains(why), "{vote:?}");
         assert_eq!(play.outcome, Some(Outcome::NoAgreement { reason: NoAgreement::NoDrafts }));
     }
 }

@@ -130,7 +130,9 @@ fn every_schema_of_every_roleset_holds_the_reply() {
         let mut seen = 0;
         on_server(true, async |server| {
             // The two drafts, and the turn or two that follow from what the model makes of them.
-            while let Some(ask) = asks.pop().filter(|_| seen < 4) {
+            while seen < 4
+                && let Some(ask) = asks.pop()
+            {
                 seen += 1;
                 let answer = call(server, &ask).await.unwrap();
                 // A comparison of two texts is asked for in free text.

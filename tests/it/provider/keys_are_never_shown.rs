@@ -222,7 +222,7 @@ fn removes_aws_credentials_and_keeps_receipts() {
 
 /// Where a server puts a key.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum KeyPlace {
     Refusal,
     Page,
     ErrorInReply,
@@ -235,18 +235,18 @@ enum Place {
     Stream(usize),
 }
 
-fn place() -> impl Strategy<Value = Place> {
+fn place() -> impl Strategy<Value = KeyPlace> {
     prop_oneof![
-        Just(Place::Refusal),
-        Just(Place::Page),
-        Just(Place::ErrorInReply),
-        Just(Place::NoCompletion),
-        Just(Place::Header),
-        Just(Place::Id),
-        Just(Place::Reasoning),
-        Just(Place::Message),
-        Just(Place::Answer),
-        (1_usize..24).prop_map(Place::Stream),
+        Just(KeyPlace::Refusal),
+        Just(KeyPlace::Page),
+        Just(KeyPlace::ErrorInReply),
+        Just(KeyPlace::NoCompletion),
+        Just(KeyPlace::Header),
+        Just(KeyPlace::Id),
+        Just(KeyPlace::Reasoning),
+        Just(KeyPlace::Message),
+        Just(KeyPlace::Answer),
+        (1_usize..24).prop_map(KeyPlace::Stream),
     ]
 }
 
@@ -272,7 +272,7 @@ impl Written {
 }
 
 /// Answers with `before`, a place for the key, and `after`.
-fn answer(request: &Request, place: Place, text: &str) -> Vec<u8> {
+fn answer(request: &Request, place: KeyPlace, text: &str) -> Vec<u8> {
     let error = json!({"error": {"message": text}}).to_string();
     let whole = |message: Value, id: &str| {
         let choice = json!({"message": message, "finish_reason": "stop"});
@@ -282,18 +282,18 @@ fn answer(request: &Request, place: Place, text: &str) -> Vec<u8> {
     let plain = SENSIBLE(&request.json());
     let ok = |body: String| http("200 OK", "", body.as_bytes());
     match place {
-        Place::Refusal => http("401 Unauthorized", "", error.as_bytes()),
-        Place::Page => http("404 Not Found", "", format!("<p>{text}</p>").as_bytes()),
-        Place::ErrorInReply => ok(error),
-        Place::NoCompletion => ok(json!({"choices": text}).to_string()),
-        Place::Header => {
+        KeyPlace::Refusal => http("401 Unauthorized", "", error.as_bytes()),
+        KeyPlace::Page => http("404 Not Found", "", format!("<p>{text}</p>").as_bytes()),
+        KeyPlace::ErrorInReply => ok(error),
+        KeyPlace::NoCompletion => ok(json!({"choices": text}).to_string()),
+        KeyPlace::Header => {
             let id = "x-request-id: PLACE\r\n".to_owned();
             http("200 OK", &id, whole(json!({"content": plain}), "1").as_bytes())
         }
-        Place::Id => ok(whole(json!({"content": plain}), text)),
-        Place::Reasoning => ok(whole(json!({"content": plain, "reasoning": text}), "1")),
-        Place::Message => ok(whole(json!({"content": saying(request, text)}), "1")),
-        Place::Answer => {
+        KeyPlace::Id => ok(whole(json!({"content": plain}), text)),
+        KeyPlace::Reasoning => ok(whole(json!({"content": plain, "reasoning": text}), "1")),
+        KeyPlace::Message => ok(whole(json!({"content": saying(request, text)}), "1")),
+        KeyPlace::Answer => {
             let answer = json!({"canonical_text": text});
             let said = match serde_json::from_str::<Value>(&plain) {
                 Ok(mut envelope) => {
@@ -304,7 +304,7 @@ fn answer(request: &Request, place: Place, text: &str) -> Vec<u8> {
             };
             ok(whole(json!({"content": said}), "1"))
         }
-        Place::Stream(_) => unreachable!("a stream is cut once the key is in it"),
+        KeyPlace::Stream(_) => unreachable!("a stream is cut once the key is in it"),
     }
 }
 
@@ -327,11 +327,11 @@ proptest! {
         let text = format!("{before}{}PLACE{after}", "x".repeat(pad));
         let server = Server::start(move |request: &Request| {
             let form = match place {
-                Place::Header | Place::Page | Place::Stream(_) => Written::Plain,
-                Place::Refusal | Place::ErrorInReply | Place::NoCompletion | Place::Id | Place::Reasoning
-                | Place::Message | Place::Answer => written,
+                KeyPlace::Header | KeyPlace::Page | KeyPlace::Stream(_) => Written::Plain,
+                KeyPlace::Refusal | KeyPlace::ErrorInReply | KeyPlace::NoCompletion | KeyPlace::Id | KeyPlace::Reasoning
+                | KeyPlace::Message | KeyPlace::Answer => written,
             };
-            if let Place::Stream(size) = place {
+            if let KeyPlace::Stream(size) = place {
                 return vec![Act::Send(stream(&saying(request, &text).replace("PLACE", &shown), size))];
             }
             let answer = String::from_utf8(answer(request, place, &text)).unwrap();
@@ -344,7 +344,7 @@ proptest! {
         let folder = Folder::new();
         let finished = run(&folder, &server, &key, &["--max-rounds", "1", "--thinking", "none", "-vv"]);
         prop_assert!(!server.chats().is_empty(), "{}", finished.stderr);
-        // An issuer's prefix that stands at the front is none of the secret part.
+        // The secret part does not contain an issuer's prefix at the front.
         let known = ["sk-proj-", "sk-ant-api03-", "gsk_", "AKIA"];
         let secret = known.iter().find_map(|issuer| key.strip_prefix(*issuer)).unwrap_or(&key);
         is_nowhere(secret, &folder, &finished);

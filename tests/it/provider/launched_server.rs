@@ -42,7 +42,7 @@ fn in_log(path: &Path) -> Vec<i32> {
 fn assert_gone(folder: &Folder) {
     for id in processes(folder) {
         let state = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
-        // Whoever adopts orphans may not have collected it yet; it has ended all the same.
+        // The process that adopts orphans may not have collected it yet; it has ended all the same.
         let ended = kill(Pid::from_raw(id), None).is_err() || state.contains(") Z ");
         assert!(ended, "process {id} is left: {state}");
     }
@@ -294,7 +294,7 @@ fn a_deadline_counts_while_the_server_starts() {
 }
 
 /// Starts the job for a cluster with a program that ends with the last of these signals, sends them one by one, and
-/// returns the exit code, what the job told `scontrol`, and what it told the user.
+/// returns the exit code, what the job passed to `scontrol`, and what it printed for the user.
 fn job_with(signals: &[Signal], restarts: &str, scontrol: &str) -> (i32, String, String) {
     let folder = Folder::new();
     let stub = format!(
@@ -323,9 +323,9 @@ fn job_with(signals: &[Signal], restarts: &str, scontrol: &str) -> (i32, String,
     let code = job.wait().unwrap().code().unwrap();
     // What the stub waited with.
     let _ = killpg(id, Signal::SIGKILL);
-    let mut told = String::new();
-    job.stderr.take().unwrap().read_to_string(&mut told).unwrap();
-    (code, said.collect::<Vec<_>>().join("\n"), told)
+    let mut stderr = String::new();
+    job.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    (code, said.collect::<Vec<_>>().join("\n"), stderr)
 }
 
 const SCONTROL: &str = "#!/bin/bash\necho \"$@\"\n";
@@ -346,8 +346,8 @@ fn only_a_cut_job_is_requeued() {
     }
     // A second start in which nothing came in is the last.
     assert_eq!(job_with(&[cut], "1", SCONTROL).0, 1);
-    let (code, _, told) = job_with(&[cut], "0", "#!/bin/bash\nexit 1\n");
-    assert!(code == 1 && told.contains("cannot be queued again; go on with: consensus resume"), "{told}");
+    let (code, _, stderr) = job_with(&[cut], "0", "#!/bin/bash\nexit 1\n");
+    assert!(code == 1 && stderr.contains("cannot be queued again; go on with: consensus resume"), "{stderr}");
 }
 
 #[test]
@@ -424,7 +424,7 @@ fn script_and_server_share_the_agents() {
     };
     let left = mixed(&[]).exits(2);
     assert!(left.stderr.contains("has no rule for `Physicist`"), "{}", left.stderr);
-    // The sensible model gives in to whoever stands firm; that is why its blind draft is kept.
+    // The sensible model gives in to an agent that insists; that is why its blind draft is kept.
     assert_eq!(mixed(&["--launch", &fake_llm("")]).exits(0).stdout, "five\n");
     let result = folder.result();
     assert_eq!((&result["agents"][0]["endpoint"], &result["how"]), (&json!("mock"), &json!("endorsed")));
@@ -435,7 +435,7 @@ fn script_and_server_share_the_agents() {
 }
 
 #[test]
-fn a_run_goes_on_at_another_address() {
+fn a_run_resumes_at_another_address() {
     let folder = Folder::new();
     let first = Server::start(model(SENSIBLE));
     let run = ["run", "--prompt", "2+2?", "--max-tokens-total", "2500", "--base-url"];

@@ -109,7 +109,7 @@ fn refusing(refused: &'static [&'static str]) -> impl Fn(&Request) -> Vec<Act> {
         if request.path.ends_with("/models") || body["response_format"]["json_schema"].is_object() {
             return model(SENSIBLE)(request);
         }
-        // Without a schema the model still knows what it was told to write.
+        // Without a schema the model still knows what it has to write.
         let asks =
             body["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap().to_owned();
         let system = body["messages"][0]["content"].as_str().unwrap();
@@ -201,7 +201,7 @@ fn unusable_usage_is_estimated() {
 }
 
 #[test]
-fn a_server_that_cannot_stream_is_told_apart() {
+fn server_without_streams_is_recognised() {
     let server = Server::start(|_: &Request| {
         let error = json!({"error": {"message": "stream is not supported"}});
         vec![Act::Send(http("400 Bad Request", "", error.to_string().as_bytes()))]
@@ -415,7 +415,7 @@ fn cost_comes_from_server_or_price() {
     };
     let (cost, calls) = costs(&Server::start(with_cost(json!(0.000_120_5))), "");
     assert_eq!(cost, Some(121 * calls));
-    // What is no sum of money is none.
+    // A value that is no sum of money is left out.
     for none in [json!(null), json!(-1), json!("much"), json!(1e9)] {
         assert_eq!(costs(&Server::start(with_cost(none.clone())), "").0, None, "{none}");
     }

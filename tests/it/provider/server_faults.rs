@@ -225,7 +225,7 @@ fn a_redirect_is_not_followed() {
 }
 
 #[test]
-fn a_full_context_is_told_from_bad_json() {
+fn full_context_differs_from_bad_json() {
     fails("longer than the context of the model", |_| {
         let error = json!({"error": {"code": 400, "message": "request (9000 tokens) exceeds the available context size (4096 tokens)", "type": "exceed_context_size_error"}});
         vec![Act::Send(http("400 Bad Request", "", error.to_string().as_bytes()))]

@@ -1,4 +1,4 @@
-//! A model is what its server says. A name that somebody made up is no second model, and is finished at once.
+//! A model is what its server says. An invented name is no second model, and is finished at once.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -86,7 +86,7 @@ fn replies_of_one_model_are_one_voter() {
     assert_eq!(vote(&two, "a,b").2["vote"]["class"], "B");
 }
 
-/// One name of one server is one model, though its replies alternate; and a name that nobody lists is no evidence when it is repeated.
+/// One name of one server is one model, though its replies alternate; and a name that no list has is no evidence when it is repeated.
 #[test]
 fn replies_alone_make_no_second_voter() {
     static TURNS: AtomicUsize = AtomicUsize::new(0);

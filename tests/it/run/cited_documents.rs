@@ -78,7 +78,7 @@ fn runs_are_no_documents() {
     folder.write("docs/runs/sessions/talk.jsonl", "The lighthouse is 99 metres high.");
     let (found, _) = search(&folder, "99");
     assert!(found.is_empty(), "{found:?}");
-    // Of a folder without runs beside it nobody knows that.
+    // Without runs beside the folder this is not known.
     folder.write("docs/sessions/talk.txt", "The lighthouse is 99 metres high.");
     assert_eq!(search(&folder, "99").0.len(), 1);
 }
@@ -187,7 +187,7 @@ fn a_document_that_gives_orders_decides_nothing() {
     let ethos = json!({"confidence": 0.1, "veto": true, "checks": [check]});
     let result = council(&folder, "43 metres high", &ethos, 4);
     assert_eq!((&result["outcome"], &result["text"]), (&json!("vetoed"), &Value::Null));
-    // A quote that is not there is void, and a veto that rests on it is none.
+    // A quote that is not there is void, and so is a veto that rests on it.
     let folder = library();
     let check = json!({"claim": "c", "source": "S1", "quote": "44 metres high", "verdict": "fails"});
     let ethos = json!({"confidence": 0.95, "veto": true, "checks": [check]});
@@ -198,7 +198,7 @@ fn a_document_that_gives_orders_decides_nothing() {
 }
 
 #[test]
-fn where_documents_lie_is_told_to_no_server() {
+fn no_server_learns_where_documents_lie() {
     let (folder, server) = (library(), Server::start(model(SENSIBLE)));
     let run = ["run", "--roleset", "council_tripartite", "--docs", "docs", "--base-url", &server.url()];
     let finished =

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use consensus::engine::{Engine, NoObserver, Resumption, RunState, StopRequest};
+use consensus::engine::{Engine, Resumption, RunState, StopRequest};
 use consensus::journal::{Entry, FILE_NAME, Journal, JournalError, Writer, read};
 use consensus::report::RunResult;
 use nix::sys::stat::Mode;
@@ -51,7 +51,7 @@ fn reopen(dir: &Path) -> Result<(Writer, Journal), String> {
 fn resume(dir: &Path) -> Result<RunResult, String> {
     let (writer, journal) = reopen(dir)?;
     let mut engine =
-        Engine::resume(writer, &journal, Resumption::default(), &NoObserver).map_err(|e| e.to_string())?;
+        Engine::resume(writer, &journal, Resumption::default(), &()).map_err(|e| e.to_string())?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (_keep, stop) = tokio::sync::watch::channel(StopRequest::None);
     runtime.block_on(engine.run(stop)).map_err(|e| e.to_string())?;

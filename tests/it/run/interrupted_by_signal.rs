@@ -293,12 +293,12 @@ fn no_roleset_is_read_without_end() {
 }
 
 /// Asks the run to stop as a reply is taken, and counts how often the run says that it stops.
-struct Asker {
+struct StopAsker {
     sender: watch::Sender<StopRequest>,
-    told: Cell<usize>,
+    stops: Cell<usize>,
 }
 
-impl Observer for Asker {
+impl Observer for StopAsker {
     fn on_event(&self, event: RunEvent<'_>) {
         match event {
             RunEvent::Answered { .. } => {
@@ -306,7 +306,7 @@ impl Observer for Asker {
             }
             RunEvent::Stopping { at_once } => {
                 assert!(!at_once);
-                self.told.set(self.told.get() + 1);
+                self.stops.set(self.stops.get() + 1);
             }
             RunEvent::Writing
             | RunEvent::Written(_)
@@ -343,11 +343,11 @@ fn stop_request_is_reported_once() {
     let spec: RunSpec = serde_json::from_value(opened).unwrap();
     let prepared = RunBuilder::new(spec.setup).unwrap().build(spec.endpoints, spec.limits);
     let (sender, stop) = watch::channel(StopRequest::None);
-    let asker = Asker { sender, told: Cell::new(0) };
+    let asker = StopAsker { sender, stops: Cell::new(0) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let outcome = runtime.block_on(async {
         let mut engine = Engine::start(&folder.path().join("again"), "again", prepared, &asker).unwrap();
         engine.run(stop).await.unwrap()
     });
-    assert_eq!((outcome, asker.told.get()), (Outcome::Interrupted, 1));
+    assert_eq!((outcome, asker.stops.get()), (Outcome::Interrupted, 1));
 }

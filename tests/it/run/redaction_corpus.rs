@@ -1,4 +1,4 @@
-//! What redaction catches and what it takes for a secret that is none, counted.
+//! Counts what redaction catches, and what it wrongly takes for a secret.
 //!
 //! `redaction_corpus.tsv` holds strings that must not leave the machine, by class, with keys drawn anew from the forms that
 //! their issuers document. Ordinary prose and code are the sources and the change logs of crates that this program is

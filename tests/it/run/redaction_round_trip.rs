@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use consensus::engine::{Engine, EngineError, NoObserver, Resumption};
+use consensus::engine::{Engine, EngineError, Resumption};
 use consensus::journal::Writer;
 use serde_json::{Value, json};
 
@@ -60,7 +60,7 @@ fn answer_restores_originals_record_keeps_tokens() {
 }
 
 #[test]
-fn a_token_that_was_bent_is_told() {
+fn a_bent_token_is_reported() {
     let folder = Folder::new();
     let task = format!("Who is {ADDRESS}?");
     let words =
@@ -136,7 +136,7 @@ fn citation_of_redacted_file_is_marked() {
 }
 
 #[test]
-fn a_run_goes_on_only_with_its_table() {
+fn a_run_resumes_only_with_its_table() {
     let folder = Folder::new();
     let task = format!("Who is {ADDRESS}?");
     let words = ["--mock", "--answer", "[EMAIL_1]", "--prompt", &task, "--max-tokens-total", "10"];
@@ -162,7 +162,7 @@ fn refused_resume_leaves_journal_unchanged() {
         let file = folder.run().join("journal.jsonl");
         let before = std::fs::read(&file).unwrap();
         let (writer, journal) = Writer::reopen(&folder.run()).unwrap();
-        let why = Engine::resume(writer, &journal, Resumption::default(), &NoObserver).unwrap_err();
+        let why = Engine::resume(writer, &journal, Resumption::default(), &()).unwrap_err();
         assert_eq!(std::fs::read(&file).unwrap(), before, "{why}");
         std::fs::remove_dir_all(folder.run()).unwrap();
         why

@@ -229,7 +229,7 @@ fn first_ctrl_c_repeats_no_failed_call() {
         .unwrap();
     let stderr = std::io::BufReader::new(child.stderr.take().unwrap());
     let mut story = std::io::BufRead::lines(stderr).map(Result::unwrap);
-    // Both agents wait for their next attempt; that is told once.
+    // Both agents wait for their next attempt; the program reports that once.
     assert!(story.by_ref().any(|line| line.contains("; trying again")));
     while busy.chats().len() < 2 {
         std::thread::yield_now();

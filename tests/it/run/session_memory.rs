@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use consensus::api::{ConsensusEngine, Session};
 use crypto::Digest;
-use protocol::core::{Endpoint, MockEndpoint};
+use protocol::core::Endpoint;
 use serde_json::{Value, json};
 
 use crate::support::{Act, Finished, Folder, SENSIBLE, Server, consensus, model};
@@ -81,7 +81,7 @@ fn taken_session_place_is_refused() {
 fn session_forgets_oldest_task_first() {
     let folder = Folder::new();
     let script = r#"{"policy": "honest", "answer": "4"}"#.to_owned();
-    let engine = ConsensusEngine::new("solver_checker", Endpoint::Mock(MockEndpoint { script })).unwrap();
+    let engine = ConsensusEngine::new("solver_checker", Endpoint::Mock { script }).unwrap();
     let engine = engine.in_folder(folder.path()).with_seed(1);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let long = "x".repeat(5000);
@@ -137,8 +137,8 @@ fn redacted_session_sends_no_originals() {
     let table = folder.path().join("runs").join(first["run"].as_str().unwrap()).join("redactions.json");
     std::fs::remove_file(table).unwrap();
     let earlier = ["verify", first["run"].as_str().unwrap()];
-    let told = Finished::of(consensus(&folder).args(earlier)).exits(0).stdout;
-    assert!(told.contains("redactions.json is missing"), "{told}");
+    let stdout = Finished::of(consensus(&folder).args(earlier)).exits(0).stdout;
+    assert!(stdout.contains("redactions.json is missing"), "{stdout}");
     let refused = run("And now?", &["--redact"]).exits(2).stderr;
     assert!(refused.contains("needs the table of redactions of its run"), "{refused}");
     // The record is sound without the table, and says what could not be compared.
@@ -155,7 +155,7 @@ fn earlier_redactions_hold_in_later_runs() {
         let given = ["run", "--mock", "--redact", "--session", "s", "--prompt", prompt, "--answer", answer];
         Finished::of(consensus(&folder).args(given).args(words)).exits(0);
     };
-    // Beside its word it is a password, and alone it is none; the other is one of the user's own.
+    // Beside its word it is a password, and alone it is not; the other is one of the user's own.
     run("My password: hunter22x. How do I log in?", "Log in with [SECRET_1].", &[]);
     run("Is bluebird the name?", "[PRIVATE_1] it is.", &["--redact-pattern", "blue\\w+"]);
     run("And then?", "ok", &["--redact-pattern", "green\\w+"]);
@@ -325,7 +325,7 @@ fn verify_compares_session_with_run_records() {
     let (first, second) = whole.split_once('\n').unwrap();
     refused(format!("{second}{first}\n").as_bytes());
     refused(format!("{whole}{second}").replace("8\"}\n{", "9\"}\n{").as_bytes());
-    // A file that is none of a session.
+    // This file belongs to no session.
     for damaged in [&b"\xff\n"[..], b"{\n", b"[]\n"] {
         assert!(refused(damaged).contains("is damaged in line 1"));
     }

@@ -33,9 +33,9 @@ fn the_kind_of_the_answer_chooses_the_vote() {
         (&["--canonical", "json"], "4", "vote_short"),
     ] {
         let mock = ["--roleset", "vote", "--mock", "--answer", answer];
-        let told = result(&folder, &[&mock[..], flags].concat(), 0);
-        assert_eq!((&told["roleset"], &told["text"]), (&json!(roleset), &json!(answer)), "{told}");
-        assert_eq!((&told["how"], &told["vote"]["class"]), (&json!("voted"), &json!("C")));
+        let ended = result(&folder, &[&mock[..], flags].concat(), 0);
+        assert_eq!((&ended["roleset"], &ended["text"]), (&json!(roleset), &json!(answer)), "{ended}");
+        assert_eq!((&ended["how"], &ended["vote"]["class"]), (&json!("voted"), &json!("C")));
     }
     Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
 }
@@ -45,8 +45,8 @@ fn the_kind_of_the_answer_chooses_the_vote() {
 fn equal_words_and_program_settle_vote() {
     let folder = Folder::new();
     let words = ["--roleset", "vote_number", "--modes", "words,program", "--mock", "--answer", "4"];
-    let told = result(&folder, &words, 0);
-    assert_eq!((&told["vote"]["class"], &told["usage"]["calls"]), (&json!("B"), &json!(2)), "{told}");
+    let ended = result(&folder, &words, 0);
+    assert_eq!((&ended["vote"]["class"], &ended["usage"]["calls"]), (&json!("B"), &json!(2)), "{ended}");
     let shown = Finished::of(consensus(&folder).args(["show", "--last"])).exits(0).stdout;
     assert!(shown.contains("votes     2 votes  “4”  (Solver, Programmer)"), "{shown}");
     assert!(
@@ -62,17 +62,25 @@ fn unsettled_vote_is_no_agreement() {
     let folder = Folder::new();
     script(&folder, 1, "5", "4");
     let words = ["--roleset", "vote_number", "--mock-script", "script.jsonl", "--samples-max", "3"];
-    let told = voted(&folder, &words, 3);
-    assert!(told.stderr.contains("not settled (class D), 50.0 % certain after 2 samples"), "{}", told.stderr);
-    assert!(told.stderr.contains("1 vote  “5”  (Solver)"), "{}", told.stderr);
+    let finished = voted(&folder, &words, 3);
+    assert!(
+        finished.stderr.contains("not settled (class D), 50.0 % certain after 2 samples"),
+        "{}",
+        finished.stderr
+    );
+    assert!(finished.stderr.contains("1 vote  “5”  (Solver)"), "{}", finished.stderr);
     let leader = [&words[..], &["--on-disagreement", "leader"]].concat();
-    let told = result(&folder, &leader, 0);
-    assert_eq!((&told["text"], &told["degraded"][0]["kind"]), (&json!("4"), &json!("unsettled")), "{told}");
+    let ended = result(&folder, &leader, 0);
+    assert_eq!(
+        (&ended["text"], &ended["degraded"][0]["kind"]),
+        (&json!("4"), &json!("unsettled")),
+        "{ended}"
+    );
     voted(&folder, &[&leader[..], &["--fail-on-degraded"]].concat(), 8);
     // A plain majority needs no lead.
-    let told = result(&folder, &[&words[..], &["--stop", "none"]].concat(), 0);
+    let ended = result(&folder, &[&words[..], &["--stop", "none"]].concat(), 0);
     assert_eq!(
-        (&told["text"], &told["vote"]["class"], &told["degraded"]),
+        (&ended["text"], &ended["vote"]["class"], &ended["degraded"]),
         (&json!("4"), &json!(null), &json!([]))
     );
 }
@@ -82,9 +90,9 @@ fn a_check_refuses_samples_like_any_text() {
     let folder = Folder::new();
     script(&folder, 0, "5", "4");
     let words = ["--roleset", "vote_number", "--mock-script", "script.jsonl", "--check", "grep -qx 4"];
-    let told = result(&folder, &words, 0);
-    assert_eq!((&told["text"], &told["vote"]["lead"]["leader"]), (&json!("4"), &json!(3)), "{told}");
-    let first = &told["vote"]["samples"][0];
+    let ended = result(&folder, &words, 0);
+    assert_eq!((&ended["text"], &ended["vote"]["lead"]["leader"]), (&json!("4"), &json!(3)), "{ended}");
+    let first = &ended["vote"]["samples"][0];
     assert!(first["no_vote"].as_str().unwrap().contains("check"), "{first}");
     Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
 }
@@ -103,15 +111,23 @@ fn every_voter_sits_on_each_of_several_models() {
         "--answer",
         "4",
     ];
-    let told = result(&folder, &words, 0);
-    let names: Vec<&Value> = told["agents"].as_array().unwrap().iter().map(|agent| &agent["name"]).collect();
+    let ended = result(&folder, &words, 0);
+    let names: Vec<&Value> = ended["agents"].as_array().unwrap().iter().map(|agent| &agent["name"]).collect();
     assert_eq!(
         names,
         [&json!("Solver"), &json!("Programmer"), &json!("Solver_2"), &json!("Programmer_2")],
-        "{told}"
+        "{ended}"
     );
     let twice = ["--roleset", "vote_number", "--models", "A,A", "--mock", "--answer", "4"];
     assert!(voted(&folder, &twice, 2).stderr.contains("--models names `A` twice"));
+}
+
+/// Returns a roleset of two voters with the same pack: one on the model `one`, and one on this model.
+fn two_voters(second: &str) -> String {
+    let agents = [("Ann", "one"), ("Bob", second)]
+        .map(|(name, model)| json!({"name": name, "domain": "sums", "pack": "p.md", "model": model}));
+    let canonical = json!({"kind": "number"});
+    json!({"v": 1, "protocol": "vote", "agents": agents, "canonical": canonical}).to_string()
 }
 
 /// Two voters with the same pack and the same model are refused before any call.
@@ -124,29 +140,26 @@ fn alike_voters_are_refused() {
         let body = if is_list { http("200 OK", "", models.as_bytes()) } else { completion("Answer: 4") };
         vec![Act::Send(body)]
     });
-    let voter =
-        |name: &str, model: &str| json!({"name": name, "domain": "sums", "pack": "p.md", "model": model});
-    let roleset = |second: &str| {
-        let agents = [voter("Ann", "one"), voter("Bob", second)];
-        let canonical = json!({"kind": "number"});
-        json!({"v": 1, "protocol": "vote", "agents": agents, "canonical": canonical}).to_string()
-    };
     folder.write("packs/p.md", "Count.");
-    folder.write("alike.json", &roleset("one"));
-    folder.write("unlike.json", &roleset("two"));
+    folder.write("alike.json", &two_voters("one"));
+    folder.write("unlike.json", &two_voters("two"));
     let checked =
         |name: &str, code| Finished::of(consensus(&folder).args(["roleset", "check", name])).exits(code);
-    let told = checked("alike.json", 2);
-    assert!(told.stderr.contains("`Bob` votes as `Ann` does"), "{}", told.stderr);
+    let refused = checked("alike.json", 2);
+    assert!(refused.stderr.contains("`Bob` votes as `Ann` does"), "{}", refused.stderr);
     checked("unlike.json", 0);
     // One model for all makes the same of them.
     let url = server.url();
     let words = ["--roleset", "unlike.json", "--base-url", &url, "--model", "one"];
-    let told = voted(&folder, &words, 2);
-    assert!(told.stderr.contains("`Bob` votes as `Ann` does, by the same pack"), "{}", told.stderr);
+    let refused = voted(&folder, &words, 2);
+    assert!(refused.stderr.contains("`Bob` votes as `Ann` does, by the same pack"), "{}", refused.stderr);
     assert!(server.chats().is_empty());
-    let told = result(&folder, &words[..4], 0);
-    assert_eq!((&told["text"], &told["vote"]["class"]), (&json!("4"), &json!("B")), "{told}");
+    let ended = result(&folder, &words[..4], 0);
+    assert_eq!((&ended["text"], &ended["vote"]["class"]), (&json!("4"), &json!("B")), "{ended}");
+}
+
+fn task(id: u32) -> String {
+    json!({"id": id, "prompt": format!("How much is {id} - {id} + 4?"), "answer": 4}).to_string() + "\n"
 }
 
 #[test]
@@ -154,9 +167,6 @@ fn a_pilot_decides_whether_votes_draw_programs() {
     let folder = Folder::new();
     // Words are right on every other sample; programs always are.
     script(&folder, 0, "4", "5");
-    let task = |id| {
-        json!({"id": id, "prompt": format!("How much is {id} - {id} + 4?"), "answer": 4}).to_string() + "\n"
-    };
     folder.write("tasks.jsonl", &(1..=40).map(task).collect::<String>());
     let said = |words: &[&str], code| Finished::of(consensus(&folder).args(words)).exits(code);
     let mock = ["--roleset", "vote_number", "--mock-script", "script.jsonl"];
@@ -165,40 +175,37 @@ fn a_pilot_decides_whether_votes_draw_programs() {
     let plain = [&["run", "--prompt", "2+2?", "--format", "json"][..], &mock].concat();
     let before: Value = serde_json::from_str(&said(&plain, 0).stdout).unwrap();
     assert_eq!(before["vote"]["samples"][1]["voter"], "Solver", "without a pilot, words alone: {before}");
-    let told = said(&["pilot", "tasks.jsonl", "--bank", "bank"], 0);
-    assert!(told.stdout.contains("mock, answers of kind number, 40 tasks"), "{}", told.stdout);
-    assert!(told.stdout.contains("33.3 % of 120 samples are right"), "{}", told.stdout);
-    assert!(told.stdout.contains("100.0 % of 80 programs are right"), "{}", told.stdout);
-    assert!(told.stdout.contains("programs are worth their tokens"), "{}", told.stdout);
+    let shown = said(&["calibrate", "bank", "--programs", "tasks.jsonl"], 0);
+    assert!(shown.stdout.contains("mock, answers of kind number, 40 tasks"), "{}", shown.stdout);
+    assert!(shown.stdout.contains("33.3 % of 120 samples are right"), "{}", shown.stdout);
+    assert!(shown.stdout.contains("100.0 % of 80 programs are right"), "{}", shown.stdout);
+    assert!(shown.stdout.contains("programs are worth their tokens"), "{}", shown.stdout);
     let after: Value = serde_json::from_str(&said(&plain, 0).stdout).unwrap();
     assert_eq!(after["vote"]["samples"][1]["voter"], "Programmer", "{after}");
     let asked: Value =
         serde_json::from_str(&said(&[&plain[..], &["--modes", "words"]].concat(), 0).stdout).unwrap();
     assert_eq!(asked["vote"]["samples"][1]["voter"], "Solver", "a flag decides");
     // A plan follows the pilot of the model that it names.
-    let kept = told.stderr.split('`').nth(1).unwrap();
+    let kept = shown.stderr.split('`').nth(1).unwrap();
     let findings = std::fs::read_to_string(kept).unwrap();
     std::fs::write(kept, findings.replace("\"mock\"", "\"tiny\"")).unwrap();
     let planned = ["--roleset", "vote_number", "--model", "tiny", "--dry-run", "--format", "json"];
-    let told_of = |more: &[&str]| -> Value {
-        serde_json::from_str(&said(&[&["run", "--prompt", "2+2?"], &planned[..], more].concat(), 0).stdout)
-            .unwrap()
+    let plan_of = |command: &[&str], more: &[&str]| -> Value {
+        serde_json::from_str(&said(&[command, &planned[..], more].concat(), 0).stdout).unwrap()
     };
-    assert_eq!(told_of(&[]), told_of(&["--modes", "words,program"]));
-    assert_ne!(told_of(&[]), told_of(&["--modes", "words"]));
-    let batch = |more: &[&str]| -> Value {
-        let words = ["batch", "tasks.jsonl", "--output", "out"];
-        serde_json::from_str(&said(&[&words, &planned[..], more].concat(), 0).stdout).unwrap()
-    };
-    assert_eq!(batch(&[]), batch(&["--modes", "words,program"]));
+    let run = ["run", "--prompt", "2+2?"];
+    assert_eq!(plan_of(&run, &[]), plan_of(&run, &["--modes", "words,program"]));
+    assert_ne!(plan_of(&run, &[]), plan_of(&run, &["--modes", "words"]));
+    let batch = ["batch", "tasks.jsonl", "--output", "out"];
+    assert_eq!(plan_of(&batch, &[]), plan_of(&batch, &["--modes", "words,program"]));
     std::fs::write(kept, findings).unwrap();
     // Too few tasks conclude nothing, and take nothing back.
-    let few = said(&["pilot", "few.jsonl", "--bank", "bank"], 2);
+    let few = said(&["calibrate", "bank", "--programs", "few.jsonl"], 2);
     assert!(few.stderr.contains("few.jsonl"), "{}", few.stderr);
     folder.write("few.jsonl", &task(1));
-    let few = said(&["pilot", "few.jsonl", "--bank", "bank", "--dry-run"], 0);
+    let few = said(&["calibrate", "bank", "--programs", "few.jsonl", "--dry-run"], 0);
     assert!(few.stdout.contains("nothing is concluded"), "{}", few.stdout);
-    said(&["pilot", "few.jsonl", "--bank", "bank"], 0);
+    said(&["calibrate", "bank", "--programs", "few.jsonl"], 0);
     let still: Value = serde_json::from_str(&said(&plain, 0).stdout).unwrap();
     assert_eq!(still["vote"]["samples"][1]["voter"], "Programmer", "{still}");
 }
@@ -213,14 +220,14 @@ fn transcript_explains_sample_without_vote() {
     ];
     folder.write("script.jsonl", &rules.map(|rule| rule.to_string() + "\n").concat());
     result(&folder, &["--roleset", "vote_number", "--modes", "words", "--mock-script", "script.jsonl"], 0);
-    let told = std::fs::read_to_string(folder.run().join("transcript.md")).unwrap();
-    assert_eq!(told.matches("*No vote: ").count(), 1, "{told}");
-    let reason = told.split("*No vote: ").nth(1).unwrap().lines().next().unwrap();
+    let transcript = std::fs::read_to_string(folder.run().join("transcript.md")).unwrap();
+    assert_eq!(transcript.matches("*No vote: ").count(), 1, "{transcript}");
+    let reason = transcript.split("*No vote: ").nth(1).unwrap().lines().next().unwrap();
     assert!(reason.contains("number"), "{reason}");
 }
 
 #[test]
-fn a_vote_has_no_talk_to_be_told() {
+fn a_vote_has_no_conversation() {
     let folder = Folder::new();
     script(&folder, 5, "4", "5");
     folder.write("tasks.jsonl", "{\"id\": \"a\", \"prompt\": \"2+2?\", \"answer\": 5}\n");
@@ -237,8 +244,9 @@ fn a_vote_has_no_talk_to_be_told() {
     ];
     let unsettled = ["--modes", "words", "--threshold", "0.99", "--samples-max", "6"];
     Finished::of(consensus(&folder).args(draw).args(unsettled)).exits(0);
-    let told = Finished::of(consensus(&folder).args(["results", "out", "--format", "json"])).exits(0).stdout;
-    let group = &serde_json::from_str::<Value>(&told).unwrap()[0];
+    let stdout =
+        Finished::of(consensus(&folder).args(["results", "out", "--format", "json"])).exits(0).stdout;
+    let group = &serde_json::from_str::<Value>(&stdout).unwrap()[0];
     let shares = (&group["blind_right"]["count"], &group["right"]["count"]);
     assert_eq!(shares, (&json!(1), &json!(0)), "the leader is right, and not certain enough: {group}");
     assert_eq!(group["talk"], json!({"kept": 0, "lost": 0, "gained": 0, "missed": 0}), "{group}");
@@ -257,8 +265,8 @@ fn impossible_vote_is_refused() {
         (&["--roleset", "vote_number", "--threshold", "0.999"], "no answer can lead with that certainty"),
         (&["--roleset", "single", "--stop", "sure"], "no answer can lead with that certainty"),
     ] {
-        let told = voted(&folder, &[&["--mock", "--answer", "4"], words].concat(), 2);
-        assert!(told.stderr.contains(why), "{words:?}: {}", told.stderr);
+        let refused = voted(&folder, &[&["--mock", "--answer", "4"], words].concat(), 2);
+        assert!(refused.stderr.contains(why), "{words:?}: {}", refused.stderr);
     }
     // Two voters can agree at once.
     let two = ["--roleset", "vote_number", "--modes", "words,program", "--samples-max", "2"];

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::{checked, executions, processes_with};
 use crate::support::{Finished, Folder, consensus};
 
-/// A user that is nobody's.
+/// A user whom no system has.
 const USER: u32 = 65_533;
 
 /// The hostile program in the folder of the test, where a check may read it.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use super::{Door, behind, body};
+use super::{ReplyDoor, behind, body};
 use crate::support::{
     Act, Finished, Folder, Request, SENSIBLE, Served, Server, answer, completion, consensus, model,
 };
@@ -48,7 +48,7 @@ fn answer_has_agreed_text_and_usage() {
 /// The stream begins before any model answers.
 #[test]
 fn stream_sends_answer_only_at_end() {
-    let (folder, door) = (Folder::new(), Arc::new(Door::default()));
+    let (folder, door) = (Folder::new(), Arc::new(ReplyDoor::default()));
     let llm = behind(&door);
     let served = Served::start(&folder, &["--base-url", &llm.url(), "--model", "m"]);
     let mut ask = body("writer_physicist", "How much is 2+2?");
@@ -168,7 +168,7 @@ fn rolesets_are_listed_as_models() {
 #[test]
 fn dropped_request_stops_run_without_key() {
     for (headers, outcome) in [(vec![], "interrupted"), (vec!["Idempotency-Key: k"], "agreed")] {
-        let (folder, door) = (Folder::new(), Arc::new(Door::default()));
+        let (folder, door) = (Folder::new(), Arc::new(ReplyDoor::default()));
         let llm = behind(&door);
         let served = Served::start(&folder, &["--base-url", &llm.url(), "--model", "m"]);
         let stream = served.send_chat(&headers, &body("writer_physicist", "How much is 2+2?"));
@@ -205,7 +205,7 @@ fn dropped_request_stops_run_without_key() {
 /// The refusal says when to come back, and a request that goes frees its place.
 #[test]
 fn full_queue_refuses_requests() {
-    let (folder, door) = (Folder::new(), Arc::new(Door::default()));
+    let (folder, door) = (Folder::new(), Arc::new(ReplyDoor::default()));
     let llm = behind(&door);
     let words = ["--base-url", &llm.url(), "--model", "m", "--runs-at-once", "1", "--queue", "1"];
     let served = Served::start(&folder, &words);
@@ -237,7 +237,7 @@ fn full_queue_refuses_requests() {
 #[test]
 fn slow_model_list_delays_no_other_request() {
     let (folder, door, is_slow) =
-        (Folder::new(), Arc::new(Door::default()), Arc::new(AtomicBool::new(false)));
+        (Folder::new(), Arc::new(ReplyDoor::default()), Arc::new(AtomicBool::new(false)));
     let llm = Server::start({
         let (door, is_slow) = (Arc::clone(&door), Arc::clone(&is_slow));
         move |request: &Request| {
@@ -269,7 +269,7 @@ fn slow_model_list_delays_no_other_request() {
 
 #[test]
 fn a_run_that_is_cancelled_has_no_answer() {
-    let (folder, door) = (Folder::new(), Arc::new(Door::default()));
+    let (folder, door) = (Folder::new(), Arc::new(ReplyDoor::default()));
     let llm = Server::start({
         let door = Arc::clone(&door);
         move |request: &Request| {

@@ -347,7 +347,7 @@ fn next_server_continues_stopped_run() {
     let asked = llm.chats().len();
     drop(served);
     assert!(!journal(&folder).is_empty(), "the calls in flight were awaited");
-    // Nobody asks again: the run goes on by itself.
+    // No client asks again: the run continues by itself.
     let served = Served::start(&folder, &words);
     let said = loop {
         let said = served.chat(&["Idempotency-Key: k"], &ask);

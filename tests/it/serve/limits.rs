@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use super::{Door, behind, body, listed};
+use super::{ReplyDoor, behind, body, listed};
 use crate::support::{Finished, Folder, Request, SENSIBLE, Served, Server, answer, consensus, model};
 
 /// Runs and calls are counted for the whole folder, and requests for this server alone.
@@ -76,7 +76,7 @@ fn token_stays_within_daily_allowance() {
 fn unbegun_run_counts_for_no_token() {
     let folder = Folder::new();
     folder.write("tokens", "a-token-of-sixteen runs-a-day=2\n");
-    let door = Arc::new(Door::default());
+    let door = Arc::new(ReplyDoor::default());
     let llm = behind(&door);
     let words = ["--base-url", &llm.url(), "--model", "m", "--token-file", "tokens", "--runs-at-once", "1"];
     let served = Served::start(&folder, &words);
@@ -134,7 +134,7 @@ fn row_of_later_day_is_not_charged() {
 fn flood_of_token_leaves_places() {
     let folder = Folder::new();
     folder.write("tokens", "a-token-of-sixteen\nb-token-of-sixteen\n");
-    let door = Arc::new(Door::default());
+    let door = Arc::new(ReplyDoor::default());
     let llm = behind(&door);
     let url = llm.url();
     let words = ["--base-url", &url, "--model", "m", "--token-file", "tokens"];
@@ -161,7 +161,7 @@ fn flood_of_token_leaves_places() {
 /// A request for which there is no memory is refused after a short while. A small one fits beside large ones.
 #[test]
 fn large_requests_share_bounded_memory() {
-    let (folder, door) = (Folder::new(), Arc::new(Door::default()));
+    let (folder, door) = (Folder::new(), Arc::new(ReplyDoor::default()));
     let llm = behind(&door);
     let words = ["--base-url", &llm.url(), "--model", "m", "--runs-at-once", "1"];
     let served = Served::start(&folder, &words);

@@ -9,21 +9,21 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use consensus::program::PROGRAM;
 use serde_json::{Value, json};
 
-use super::{Door, behind};
+use super::{ReplyDoor, behind};
 use crate::support::{Finished, Folder, Request, SENSIBLE, Served, Server, consensus, git, model};
 
 const MOCK: [&str; 3] = ["--mock", "--answer", "4"];
 const QUESTION: &str = "How much is 2+2?";
 
 /// A client of `consensus mcp`, which ends with it.
-struct Client {
+struct McpClient {
     child: Child,
     to: Option<ChildStdin>,
     from: BufReader<ChildStdout>,
     count: u64,
 }
 
-impl Client {
+impl McpClient {
     /// Starts the command and says hello.
     #[track_caller]
     fn start(folder: &Folder, words: &[impl AsRef<OsStr>]) -> Self {
@@ -87,7 +87,7 @@ impl Client {
     }
 }
 
-impl Drop for Client {
+impl Drop for McpClient {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -98,7 +98,7 @@ impl Drop for Client {
 #[test]
 fn agent_runs_verifies_and_reads_agreement() {
     let folder = Folder::new();
-    let mut client = Client::start(&folder, &[&MOCK[..], &["-o", "runs"]].concat());
+    let mut client = McpClient::start(&folder, &[&MOCK[..], &["-o", "runs"]].concat());
     let ran = client.call("run", &json!({"task": QUESTION, "canonical": "number"}));
     assert_eq!(
         [&ran["status"], &ran["outcome"], &ran["how"], &ran["text"]],
@@ -128,16 +128,16 @@ fn agent_runs_verifies_and_reads_agreement() {
 fn wrong_tool_call_explains_itself() {
     let folder = Folder::new();
     let mut client =
-        Client::start(&folder, &[&MOCK[..], &["-o", "runs", "--roleset", "vote_number,single"]].concat());
-    let mut told =
+        McpClient::start(&folder, &[&MOCK[..], &["-o", "runs", "--roleset", "vote_number,single"]].concat());
+    let mut error_of =
         |tool: &str, arguments: Value| client.call(tool, &arguments).as_str().unwrap_or_default().to_owned();
-    let wrong = told("run", json!({"task": QUESTION, "roleset": "solver_checker"}));
+    let wrong = error_of("run", json!({"task": QUESTION, "roleset": "solver_checker"}));
     assert_eq!(wrong, "there is no roleset `solver_checker`; the rolesets are: vote_number, single");
-    assert!(told("run", json!({"tasks": QUESTION})).contains("unknown field `tasks`"));
-    assert_eq!(told("run", json!({"task": " "})), "the task is empty");
-    assert!(told("run", json!({"task": "2+2", "choices": ["a", "a"]})).contains("1000 different texts"));
-    assert_eq!(told("status", json!({"run": "nix"})), "there is no such run");
-    assert!(told("review_change", json!({"diff": "x"})).contains("this server has no reviewers"));
+    assert!(error_of("run", json!({"tasks": QUESTION})).contains("unknown field `tasks`"));
+    assert_eq!(error_of("run", json!({"task": " "})), "the task is empty");
+    assert!(error_of("run", json!({"task": "2+2", "choices": ["a", "a"]})).contains("1000 different texts"));
+    assert_eq!(error_of("status", json!({"run": "nix"})), "there is no such run");
+    assert!(error_of("review_change", json!({"diff": "x"})).contains("this server has no reviewers"));
     let unknown = client.ask("tools/call", &json!({"name": "nix", "arguments": {}}));
     assert!(unknown["error"]["message"].as_str().unwrap().contains("there is no tool `nix`"), "{unknown}");
     let tools = client.ask("tools/list", &json!({}));
@@ -157,11 +157,11 @@ fn wrong_tool_call_explains_itself() {
 /// The run continues where the command is started again.
 #[test]
 fn run_outlives_its_client() {
-    let (folder, door) = (Folder::new(), Arc::new(Door::default()));
+    let (folder, door) = (Folder::new(), Arc::new(ReplyDoor::default()));
     let llm = behind(&door);
     let url = llm.url();
     let words = ["--base-url", &url, "--model", "m", "-o", "runs", "--roleset", "writer_physicist"];
-    let mut client = Client::start(&folder, &words);
+    let mut client = McpClient::start(&folder, &words);
     let run = client.call("start", &json!({"task": QUESTION}))["run"].clone();
     assert_eq!(client.call("status", &json!({"run": run}))["status"], "running");
     while llm.chats().len() < 2 {
@@ -169,7 +169,7 @@ fn run_outlives_its_client() {
     }
     drop(client);
     door.open();
-    let mut client = Client::start(&folder, &words);
+    let mut client = McpClient::start(&folder, &words);
     let ended = client.call("result", &json!({"run": run}));
     assert_eq!((&ended["run"], &ended["status"]), (&run, &json!("ended")), "{ended}");
     assert_eq!(client.call("verify", &json!({"run": run}))["verified"], true);
@@ -178,10 +178,10 @@ fn run_outlives_its_client() {
 
 #[test]
 fn withdrawn_call_cancels_only_its_run() {
-    let (folder, door) = (Folder::new(), Arc::new(Door::default()));
+    let (folder, door) = (Folder::new(), Arc::new(ReplyDoor::default()));
     let llm = behind(&door);
     let words = ["--base-url", &llm.url(), "--model", "m", "-o", "runs", "--roleset", "writer_physicist"];
-    let mut client = Client::start(&folder, &words);
+    let mut client = McpClient::start(&folder, &words);
     let other = client.call("start", &json!({"task": QUESTION}))["run"].clone();
     let id = client.send("tools/call", &json!({"name": "run", "arguments": {"task": "How much is 3+3?"}}));
     while llm.chats().len() < 4 {
@@ -199,7 +199,7 @@ fn withdrawn_call_cancels_only_its_run() {
         }
     }
     assert_eq!(client.call("status", &json!({"run": other}))["status"], "running");
-    // A run that is cancelled is a state and no error, and nothing tells the agent to go on with it.
+    // A run that is cancelled is a state and no error, and no text tells the agent to continue it.
     let third = client.call("start", &json!({"task": "How much is 4+4?"}))["run"].clone();
     let stopping = client.call("cancel", &json!({"run": third}));
     assert_eq!((&stopping["status"], &stopping["next"]), (&json!("stopping"), &Value::Null), "{stopping}");
@@ -215,16 +215,16 @@ fn withdrawn_call_cancels_only_its_run() {
 /// A run is found as soon as the client has its id, even if the command is killed then.
 #[test]
 fn run_id_survives_killed_command() {
-    let (folder, door) = (Folder::new(), Arc::new(Door::default()));
+    let (folder, door) = (Folder::new(), Arc::new(ReplyDoor::default()));
     let llm = behind(&door);
     let url = llm.url();
     let words = ["--base-url", &url, "-o", "runs", "--roleset", "single", "--runs-at-once", "200"];
-    let mut client = Client::start(&folder, &words);
+    let mut client = McpClient::start(&folder, &words);
     let runs: Vec<Value> = (0..100)
         .map(|n| client.call("start", &json!({"task": format!("{n} + 1?")}))["run"].clone())
         .collect();
     drop(client);
-    let mut client = Client::start(&folder, &words);
+    let mut client = McpClient::start(&folder, &words);
     for run in runs.iter().rev() {
         let state = client.call("status", &json!({"run": run}));
         assert_eq!(state["status"], "running", "{state}");
@@ -235,10 +235,10 @@ fn run_id_survives_killed_command() {
 /// No run is called unknown before the runs left over from an earlier command are known.
 #[test]
 fn status_waits_for_leftover_runs() {
-    let (folder, door) = (Folder::new(), Arc::new(Door::default()));
+    let (folder, door) = (Folder::new(), Arc::new(ReplyDoor::default()));
     let words = |url: &str| ["--base-url", url, "-o", "runs", "--roleset", "single"].map(str::to_owned);
     let first = behind(&door);
-    let mut client = Client::start(&folder, &words(&first.url()));
+    let mut client = McpClient::start(&folder, &words(&first.url()));
     let run = client.call("start", &json!({"task": QUESTION}))["run"].clone();
     drop(client);
 
@@ -251,7 +251,7 @@ fn status_waits_for_leftover_runs() {
         }
         model(SENSIBLE)(request)
     });
-    let mut client = Client::start(&folder, &words(&second.url()));
+    let mut client = McpClient::start(&folder, &words(&second.url()));
     let status = client.send("tools/call", &json!({"name": "status", "arguments": {"run": run}}));
     client.ask("ping", &json!({}));
     door.open();
@@ -275,7 +275,7 @@ fn only_local_user_reads_change_files() {
     folder.write("x", "b\n");
     folder.write("change.patch", &git(repository, &["diff"]));
     let words = ["--mock", "--answer", "approve", "-o", "runs"];
-    let mut client = Client::start(&folder, &words);
+    let mut client = McpClient::start(&folder, &words);
     let reviewed = client.call("review_change", &json!({"change": "change.patch"}));
     assert!(reviewed["text"].as_str().unwrap().starts_with("approved: 4 of 4"), "{reviewed}");
     assert!(client.call("review_change", &json!({"change": "nix"})).as_str().unwrap().contains("nix"));
@@ -295,8 +295,8 @@ fn only_local_user_reads_change_files() {
         Value::Null,
         "it is not offered where it is refused"
     );
-    let told = over_http(&served, &[], "review_change", &json!({"change": "change.patch"}));
-    assert!(told["content"][0]["text"].as_str().unwrap().contains("over standard input alone"), "{told}");
+    let reply = over_http(&served, &[], "review_change", &json!({"change": "change.patch"}));
+    assert!(reply["content"][0]["text"].as_str().unwrap().contains("over standard input alone"), "{reply}");
 }
 
 /// A client over HTTP needs a token.
@@ -353,11 +353,11 @@ fn rpc(served: &Served, headers: &[&str], method: &str, params: &Value) -> Value
 fn refused_tool_request_begins_no_run() {
     let folder = Folder::new();
     let served = Served::start(&folder, &["--mock", "--answer", "4"]);
-    let told = over_http(&served, &["x-consensus-depth: 1"], "run", &json!({"task": QUESTION}));
-    assert!(told["content"][0]["text"].as_str().unwrap().contains("its own agents"), "{told}");
+    let reply = over_http(&served, &["x-consensus-depth: 1"], "run", &json!({"task": QUESTION}));
+    assert!(reply["content"][0]["text"].as_str().unwrap().contains("its own agents"), "{reply}");
     let long = format!("single@{}", "x".repeat(1 << 16));
-    let told = over_http(&served, &[], "plan", &json!({"task": QUESTION, "roleset": long}));
-    assert!(told["content"][0]["text"].as_str().unwrap().contains("256 bytes at most"), "{told}");
+    let reply = over_http(&served, &[], "plan", &json!({"task": QUESTION, "roleset": long}));
+    assert!(reply["content"][0]["text"].as_str().unwrap().contains("256 bytes at most"), "{reply}");
     let headers = ["Content-Type: application/json", "Accept: application/json, text/event-stream"];
     let body = format!("{{\"x\": \"{}\"}}", "x".repeat(9 << 20));
     assert_eq!(served.ask("POST /mcp", &headers, &body).status, 413);
@@ -368,7 +368,7 @@ fn refused_tool_request_begins_no_run() {
 #[test]
 fn unread_answers_do_not_keep_command() {
     let folder = Folder::new();
-    let mut client = Client::start(&folder, &[&MOCK[..], &["-o", "runs"]].concat());
+    let mut client = McpClient::start(&folder, &[&MOCK[..], &["-o", "runs"]].concat());
     // More answers than a pipe holds.
     for _ in 0..100 {
         client.send("tools/list", &json!({}));
@@ -379,26 +379,26 @@ fn unread_answers_do_not_keep_command() {
 #[test]
 fn parallel_commands_use_separate_folders() {
     let folder = Folder::new();
-    let (mut first, mut second) = (Client::start(&folder, &MOCK), Client::start(&folder, &MOCK));
+    let (mut first, mut second) = (McpClient::start(&folder, &MOCK), McpClient::start(&folder, &MOCK));
     let run = first.call("run", &json!({"task": QUESTION}))["run"].clone();
     assert_eq!(second.call("status", &json!({"run": run})), "there is no such run");
     assert_eq!((first.end(), second.end()), (Some(0), Some(0)));
     // The next one takes the first folder again.
-    let mut third = Client::start(&folder, &MOCK);
+    let mut third = McpClient::start(&folder, &MOCK);
     assert_eq!(third.call("status", &json!({"run": run}))["text"], "4");
 }
 
 #[test]
 fn folder_of_another_build_is_left_alone() {
     let folder = Folder::new();
-    let mut first = Client::start(&folder, &MOCK);
+    let mut first = McpClient::start(&folder, &MOCK);
     let run = first.call("run", &json!({"task": QUESTION}))["run"].clone();
     assert_eq!(first.end(), Some(0));
     let journal = ".local/state/consensus/mcp/1/journal-0.jsonl";
     let text = std::fs::read_to_string(folder.path().join(journal)).unwrap();
     let other = text.replace(PROGRAM, "consensus 0.0.7+abc");
     folder.write(journal, &other);
-    let mut second = Client::start(&folder, &MOCK);
+    let mut second = McpClient::start(&folder, &MOCK);
     assert_eq!(second.call("status", &json!({"run": run})), "there is no such run");
     assert_eq!(second.call("run", &json!({"task": QUESTION}))["text"], "4");
     assert_eq!(second.end(), Some(0));

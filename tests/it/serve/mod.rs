@@ -55,12 +55,12 @@ fn after(folder: &Folder, shell: &str) -> Command {
 
 /// A door that a test opens.
 #[derive(Default)]
-struct Door {
+struct ReplyDoor {
     is_open: Mutex<bool>,
     opened: Condvar,
 }
 
-impl Door {
+impl ReplyDoor {
     fn open(&self) {
         *self.is_open.lock().unwrap() = true;
         self.opened.notify_all();
@@ -72,7 +72,7 @@ impl Door {
 }
 
 /// A model server whose answers wait behind a door.
-fn behind(door: &Arc<Door>) -> Server {
+fn behind(door: &Arc<ReplyDoor>) -> Server {
     let door = Arc::clone(door);
     Server::start(move |request: &Request| {
         if request.path.ends_with("/chat/completions") {

@@ -47,9 +47,11 @@ fn news(served: &Served, run: &str) -> impl Iterator<Item = (String, String)> + 
     })
 }
 
-/// Returns who is at work, if an event says it.
-fn at_work((kind, data): (String, String)) -> Option<String> {
-    (kind == "at_work").then(|| serde_json::from_str::<Value>(&data).unwrap().as_str().unwrap().to_owned())
+/// Returns the parts of the page that say who is at work, as they come.
+fn parts_at_work(served: &Served, run: &str) -> impl Iterator<Item = String> + use<> {
+    news(served, run)
+        .filter(|(kind, _)| kind == "at_work")
+        .map(|(_, data)| serde_json::from_str::<Value>(&data).unwrap().as_str().unwrap().to_owned())
 }
 
 /// The page shows which agents are at work, and their words as they come.
@@ -59,7 +61,7 @@ fn page_shows_agents_and_words_live() {
     let served = Served::start(&folder, &["--base-url", &llm.url(), "--model", "m"]);
     let _asked = served.send_chat(&[], &body("writer_physicist", "How much is 2+2?"));
     let run = first_run(&served, &[]);
-    let mut parts = news(&served, &run).filter_map(at_work);
+    let mut parts = parts_at_work(&served, &run);
     let part = parts.find(|part| part.contains("word")).expect("the words come");
     assert!(part.contains("<h3>Writer</h3>") && part.contains("<h3>Physicist</h3>"), "{part}");
     assert!(part.contains("&lt;b&gt;big") && !part.contains("<b>"), "{part}");
@@ -76,7 +78,7 @@ fn page_reports_repeated_model_call() {
     let served = Served::start(&folder, &["--base-url", &llm.url(), "--model", "m"]);
     let _asked = served.send_chat(&[], &body("writer_physicist", "How much is 2+2?"));
     let run = first_run(&served, &[]);
-    let mut parts = news(&served, &run).filter_map(at_work);
+    let mut parts = parts_at_work(&served, &run);
     assert!(parts.any(|part| part.contains("is asked again after a fault")));
     served.ask(&format!("DELETE /v1/runs/{run}"), &[], "");
 }
@@ -89,7 +91,7 @@ fn stopped_run_keeps_its_page() {
     let served = Served::start(&folder, &words);
     let _asked = served.send_chat(&[], &body("writer_physicist", "How much is 2+2?"));
     let run = first_run(&served, &[]);
-    let mut parts = news(&served, &run).filter_map(at_work);
+    let mut parts = parts_at_work(&served, &run);
     assert!(parts.any(|part| part.contains("word")));
     served.ask(&format!("DELETE /v1/runs/{run}"), &[], "");
     assert!(parts.count() < 50);
@@ -122,7 +124,7 @@ fn run_stopped_while_waiting_has_no_page() {
     let served = Served::start(&folder, &words);
     let _first = served.send_chat(&[], &body("writer_physicist", "How much is 2+2?"));
     let first = first_run(&served, &[]);
-    assert!(news(&served, &first).filter_map(at_work).any(|part| part.contains("word")), "it is under way");
+    assert!(parts_at_work(&served, &first).any(|part| part.contains("word")), "it is under way");
     let _second = served.send_chat(&[], &body("writer_physicist", "How much is 3+3?"));
     let second = (0..1_000).find_map(|_| {
         let list = served.ask("GET /v1/runs", &[], "").json();

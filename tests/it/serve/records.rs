@@ -1,5 +1,6 @@
 //! What a server says of its runs: the list, the lines of their journal, and the lines as they come.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -8,7 +9,7 @@ use crypto::Digest;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use super::{Door, behind, body, listed, removed_before};
+use super::{ReplyDoor, behind, body, listed, removed_before};
 use crate::support::{Answer, Finished, Folder, Served, answer, consensus};
 
 /// An event of a stream of records.
@@ -73,7 +74,7 @@ fn client_can_verify_journal_of_run() {
 /// The records of a run come as they are written.
 #[test]
 fn record_stream_resumes_where_client_left() {
-    let (folder, door) = (Folder::new(), Arc::new(Door::default()));
+    let (folder, door) = (Folder::new(), Arc::new(ReplyDoor::default()));
     let llm = behind(&door);
     let served = Served::start(&folder, &["--base-url", &llm.url(), "--model", "m"]);
     let asked = served.send_chat(&[], &body("writer_physicist", "How much is 2+2?"));
@@ -106,7 +107,7 @@ fn record_stream_resumes_where_client_left() {
     let lines: Vec<Value> = journal.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(all.iter().map(|event| event.record.clone()).collect::<Vec<_>>(), lines);
 
-    // A client that comes again gets the rest, and one that has all is told not to come again.
+    // A client that comes again gets the rest, and the answer to one that has all asks it not to come again.
     let from = |last: usize| {
         served.ask(&format!("GET /v1/runs/{run}/events"), &[&format!("Last-Event-ID: {last}")], "")
     };
@@ -115,48 +116,58 @@ fn record_stream_resumes_where_client_left() {
     assert_eq!(served.ask(&format!("GET /v1/runs/{run}/events"), &["Last-Event-ID: x"], "").status, 400);
 }
 
+fn bearer(token: &str) -> String {
+    format!("Authorization: Bearer {token}-token-of-sixteen")
+}
+
+/// Returns the runs on a page of the list.
+fn runs_of(page: &Value) -> Vec<Value> {
+    page["data"].as_array().unwrap().iter().map(|row| row["run"].clone()).collect()
+}
+
 /// The list of runs has pages.
 #[test]
 fn run_list_shows_only_own_runs() {
     let folder = Folder::new();
     folder.write("tokens", "a-token-of-sixteen\nb-token-of-sixteen\nc-token-of-sixteen\n");
     let served = Served::start(&folder, &["--mock", "--answer", "4", "--token-file", "tokens"]);
-    let of = |token: &str| format!("Authorization: Bearer {token}-token-of-sixteen");
     let asked: Vec<Value> = ["a", "a", "b", "a"]
         .iter()
-        .map(|token| served.chat(&[&of(token)], &body("solver_checker", "How much is 2+2?")).json())
+        .map(|token| served.chat(&[&bearer(token)], &body("solver_checker", "How much is 2+2?")).json())
         .collect();
     let run = |at: usize| asked[at]["consensus"]["run"].clone();
     let page =
-        |token: &str, query: &str| served.ask(&format!("GET /v1/runs{query}"), &[&of(token)], "").json();
-    let runs = |page: &Value| {
-        page["data"].as_array().unwrap().iter().map(|row| row["run"].clone()).collect::<Vec<_>>()
-    };
+        |token: &str, query: &str| served.ask(&format!("GET /v1/runs{query}"), &[&bearer(token)], "").json();
     let first = page("a", "?limit=2");
-    assert_eq!(runs(&first), [run(3), run(1)]);
+    assert_eq!(runs_of(&first), [run(3), run(1)]);
     assert_eq!(
         (&first["data"][0]["status"], &first["data"][0]["outcome"]),
         (&json!("ended"), &json!("agreed"))
     );
     let second = page("a", &format!("?limit=2&after={}", first["next"].as_str().unwrap()));
-    assert_eq!((runs(&second), &second["next"]), (vec![run(0)], &Value::Null));
-    assert_eq!(runs(&page("b", "")), [run(2)]);
+    assert_eq!((runs_of(&second), &second["next"]), (vec![run(0)], &Value::Null));
+    assert_eq!(runs_of(&page("b", "")), [run(2)]);
     // A page says nothing of the runs of others, and no page begins at one.
     assert_eq!(page("b", "?limit=1")["next"], Value::Null);
     assert_eq!(page("c", "")["next"], Value::Null);
-    assert_eq!(runs(&page("b", &format!("?after={}", run(3).as_str().unwrap()))), [json!(null); 0]);
+    assert_eq!(runs_of(&page("b", &format!("?after={}", run(3).as_str().unwrap()))), [json!(null); 0]);
     for path in ["/journal", "/events"] {
         let other = format!("GET /v1/runs/{}{path}", run(2).as_str().unwrap());
-        assert_eq!(served.ask(&other, &[&of("a")], "").status, 404);
+        assert_eq!(served.ask(&other, &[&bearer("a")], "").status, 404);
     }
     for query in ["?limit=0", "?limit=101", "?limit=x"] {
-        assert_eq!(served.ask(&format!("GET /v1/runs{query}"), &[&of("a")], "").status, 400, "{query}");
+        assert_eq!(served.ask(&format!("GET /v1/runs{query}"), &[&bearer("a")], "").status, 400, "{query}");
     }
     // The next server on the folder knows the same runs.
     drop(served);
     let served = Served::start(&folder, &["--mock", "--answer", "4", "--token-file", "tokens"]);
-    let list = served.ask("GET /v1/runs", &[&of("a")], "").json();
-    assert_eq!(runs(&list), [run(3), run(1), run(0)]);
+    let list = served.ask("GET /v1/runs", &[&bearer("a")], "").json();
+    assert_eq!(runs_of(&list), [run(3), run(1), run(0)]);
+}
+
+/// Returns the journal and the results in the folder of a server.
+fn files_of(served: &Path) -> [Vec<u8>; 2] {
+    ["journal-0.jsonl", "results-0.jsonl"].map(|name| std::fs::read(served.join(name)).unwrap())
 }
 
 /// Old runs are removed only on request, and a folder in use or of a batch is refused.
@@ -164,17 +175,16 @@ fn run_list_shows_only_own_runs() {
 fn pruning_leaves_newer_runs_unchanged() {
     let folder = Folder::new();
     let words = ["--mock", "--answer", "4"];
-    let start = |words: &[&str]| Served::start(&folder, words);
     let ask = |served: &Served, key: &str| {
         let key = format!("Idempotency-Key: {key}");
         served.chat(&[&key], &body("solver_checker", "How much is 2+2?")).json()
     };
-    let served = start(&words);
+    let served = Served::start(&folder, &words);
     let old = ask(&served, "old");
     served.chat(&[], &body("solver_checker", "How much is 3+3?"));
     assert_eq!(served.end(Signal::SIGTERM), Some(0));
     let then = SystemTime::now();
-    let served = start(&words);
+    let served = Served::start(&folder, &words);
     let new = ask(&served, "new");
     assert_eq!(ask(&served, "old")["id"], old["id"]);
     let in_use = prune(&folder.path().join("served"), then, Duration::ZERO);
@@ -184,15 +194,16 @@ fn pruning_leaves_newer_runs_unchanged() {
     assert_eq!(removed_before(&folder.path().join("served"), then), 2);
     let verified = Finished::of(consensus(&folder).args(["verify", "served"])).exits(0);
     assert!(verified.stdout.contains("runs were removed"), "{}", verified.stdout);
-    let served = start(&[&words[..], &["--keep", "30d"]].concat());
+    let served = Served::start(&folder, &[&words[..], &["--keep", "30d"]].concat());
     let again = ask(&served, "new");
     assert_eq!((&again["id"], &again["consensus"]), (&new["id"], &new["consensus"]));
     let journal = served.ask(&format!("GET /v1/runs/{}/journal", new["id"].as_str().unwrap()), &[], "");
     folder.write("mine/journal.jsonl", &journal.body);
     let verified = Finished::of(consensus(&folder).args(["verify", "mine"])).exits(0);
     assert!(verified.stdout.contains(new["consensus"]["journal_head"].as_str().unwrap()));
-    let head = |said: &Value| said["consensus"]["journal_head"].clone();
-    assert_ne!(head(&ask(&served, "old")), head(&old), "the key begins another run");
+    let later = ask(&served, "old");
+    let heads = [&later, &old].map(|said| &said["consensus"]["journal_head"]);
+    assert_ne!(heads[0], heads[1], "the key begins another run");
     assert_eq!(served.end(Signal::SIGTERM), Some(0));
     Finished::of(consensus(&folder).args(["verify", "served"])).exits(0);
 
@@ -205,13 +216,11 @@ fn pruning_leaves_newer_runs_unchanged() {
     let kept = Finished::of(consensus(&folder).args(words)).exits(2).stderr;
     assert!(kept.contains("the folder of a batch"), "{kept}");
     let served = folder.path().join("served");
-    let files =
-        || ["journal-0.jsonl", "results-0.jsonl"].map(|name| std::fs::read(served.join(name)).unwrap());
-    let (whole, manifest) = (files(), std::fs::read(served.join("batch.json")).unwrap());
+    let (whole, manifest) = (files_of(&served), std::fs::read(served.join("batch.json")).unwrap());
     folder.write("served/batch.json", "{\"v\":1,\"shards\":2}");
     let refused = prune(&served, SystemTime::now(), Duration::ZERO);
     assert!(refused.is_err(), "a folder that would be refused");
-    assert_eq!(files(), whole);
+    assert_eq!(files_of(&served), whole);
     std::fs::write(served.join("batch.json"), manifest).unwrap();
     assert_eq!(removed_before(&served, SystemTime::now()), 1, "the newest run stays");
     Finished::of(consensus(&folder).args(["verify", "served"])).exits(0);
@@ -229,9 +238,7 @@ fn clock_ahead_removes_no_run() {
     }
     assert_eq!(served.end(Signal::SIGTERM), Some(0));
     let served = folder.path().join("served");
-    let files =
-        || ["journal-0.jsonl", "results-0.jsonl"].map(|name| std::fs::read(served.join(name)).unwrap());
-    let (whole, day) = (files(), Duration::from_hours(24));
+    let (whole, day) = (files_of(&served), Duration::from_hours(24));
     for (days, is_believed) in [(300, true), (400, false)] {
         match prune(&served, SystemTime::now() + day * days, day).unwrap() {
             Pruning::Done(pruned) => assert_eq!((is_believed, pruned.runs), (true, 0), "{days} days"),
@@ -239,14 +246,14 @@ fn clock_ahead_removes_no_run() {
                 assert!(!is_believed && newest <= SystemTime::now(), "{days} days: {newest:?}");
             }
         }
-        assert_eq!(files(), whole, "{days} days");
+        assert_eq!(files_of(&served), whole, "{days} days");
     }
 }
 
 /// A run whose client has gone is in the list with the tokens that it has used, also at the next server.
 #[test]
 fn abandoned_run_is_listed_with_tokens() {
-    let (folder, door) = (Folder::new(), Arc::new(Door::default()));
+    let (folder, door) = (Folder::new(), Arc::new(ReplyDoor::default()));
     let llm = behind(&door);
     let url = llm.url();
     let words = ["--base-url", &url, "--model", "m"];
@@ -286,7 +293,7 @@ fn abandoned_run_is_listed_with_tokens() {
 /// A run that is cancelled is gone for its client and for later requests.
 #[test]
 fn batch_commands_read_running_server_folder() {
-    let (folder, door) = (Folder::new(), Arc::new(Door::default()));
+    let (folder, door) = (Folder::new(), Arc::new(ReplyDoor::default()));
     let llm = behind(&door);
     let served = Served::start(&folder, &["--base-url", &llm.url(), "--model", "m"]);
     let stream = served.send_chat(&[], &body("writer_physicist", "How much is 2+2?"));

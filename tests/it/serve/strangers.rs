@@ -328,23 +328,31 @@ fn check_cannot_read_callers_questions() {
     assert!(refused.stderr.contains("which the check of the roleset"), "{}", refused.stderr);
 }
 
+/// Returns the schema of a text, inside of so many others with this keyword.
+fn wrapped(keyword: &str, times: usize) -> Value {
+    let mut schema = json!({"type": "string"});
+    for _ in 0..times {
+        schema = json!({keyword: if keyword == "anyOf" { json!([schema]) } else { schema }});
+    }
+    schema
+}
+
+/// Returns a schema with so many definitions, each of which refers to the next one.
+fn chained(times: usize) -> Value {
+    let mut all = serde_json::Map::new();
+    for at in 0..times {
+        all.insert(format!("d{at}"), json!({"not": {"$ref": format!("#/$defs/d{}", at + 1)}}));
+    }
+    all.insert(format!("d{times}"), json!({"type": "string"}));
+    json!({"type": "object", "$defs": all, "properties": {"a": {"$ref": "#/$defs/d0"}}})
+}
+
 /// A hostile schema is refused, and the journal still verifies.
 #[test]
 fn hostile_schema_harms_no_run() {
     let folder = Folder::new();
     let served = Served::start(&folder, &["--mock", "--answer", "4"]);
-    let wrapped = |keyword: &str, times: usize| {
-        let inner = json!({"type": "string"});
-        (0..times)
-            .fold(inner, |inner, _| json!({keyword: if keyword == "anyOf" { json!([inner]) } else { inner }}))
-    };
-    let chained = |times: usize| {
-        let link = |at: usize| (format!("d{at}"), json!({"not": {"$ref": format!("#/$defs/d{}", at + 1)}}));
-        let mut all: serde_json::Map<String, serde_json::Value> = (0..times).map(link).collect();
-        all.insert(format!("d{times}"), json!({"type": "string"}));
-        json!({"type": "object", "$defs": all, "properties": {"a": {"$ref": "#/$defs/d0"}}})
-    };
-    let of = |a: serde_json::Value| json!({"type": "object", "properties": {"a": a}});
+    let of = |a: Value| json!({"type": "object", "properties": {"a": a}});
     for schema in [
         of(wrapped("not", 30)),
         of(wrapped("anyOf", 30)),

@@ -24,7 +24,7 @@ pub struct House {
 pub struct Serving {
     pub child: Child,
     pub story: BufReader<ChildStderr>,
-    pub told: String,
+    pub output: String,
 }
 
 impl Serving {
@@ -34,8 +34,8 @@ impl Serving {
         loop {
             let mut line = String::new();
             let count = self.story.read_line(&mut line).unwrap();
-            assert!(count > 0, "it has ended without `{part}`: {}", self.told);
-            self.told.push_str(&line);
+            assert!(count > 0, "it has ended without `{part}`: {}", self.output);
+            self.output.push_str(&line);
             if line.contains(part) {
                 return line;
             }
@@ -107,7 +107,7 @@ impl House {
         let of = format!("of/{name}");
         command.args(["approve", "--replica", name, "--peers", "peers.toml", "--keys", &of]);
         command.args(["--repo", &format!("{of}/copy"), "--runs-dir", &format!("{of}/runs")]);
-        // Whoever waits for what it does not say is not to wait for ever.
+        // A test that waits for a line which never comes is not to wait for ever.
         if !words.contains(&"--deadline") {
             command.args(["--deadline", "60s"]);
         }
@@ -115,7 +115,7 @@ impl House {
         command.stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let story = BufReader::new(child.stderr.take().unwrap());
-        let mut serving = Serving { child, story, told: String::new() };
+        let mut serving = Serving { child, story, output: String::new() };
         serving.wait_for("heard at");
         serving
     }

@@ -80,7 +80,7 @@ pub const SENSIBLE: fn(&Value) -> String = |request| {
         }
         None => drop(envelope.as_object_mut().and_then(|fields| fields.shift_remove("meta"))),
     }
-    // The opening is blind; the first turn insists and asks why; then somebody gives in.
+    // The opening is blind; the first turn insists and asks why; then one agent gives in.
     match accepts {
         None => {}
         Some(_) if turns <= 8 && owed == 0 => envelope["needs_from_peer"] = json!(["Why do you think so?"]),

@@ -152,3 +152,17 @@ pub fn mask(result: &str) -> Value {
     }
     value
 }
+
+/// Returns the names of the commands that a help page lists. The page of the program itself has them in groups.
+pub fn listed_commands(help: &str, is_root: bool) -> Vec<String> {
+    let list = if is_root { Some(help) } else { help.split_once("\nCommands:\n").map(|(_, below)| below) };
+    let mut names = Vec::new();
+    for line in list.unwrap_or_default().lines().take_while(|line| is_root || !line.is_empty()) {
+        let is_entry = line.starts_with("  ") && !line.starts_with("   ");
+        let name = line.split_whitespace().next().unwrap_or_default();
+        if is_entry && name != "help" {
+            names.push(name.to_owned());
+        }
+    }
+    names
+}

@@ -1,11 +1,11 @@
-//! Runs in this process: a machine, and somebody who answers its asks.
+//! Runs in this process: a machine, and the answers to its requests.
 
 use std::collections::BTreeMap;
 
-use protocol::council::{CouncilParams, CouncilSetup};
-use protocol::pair::{PairParams, PairSetup};
-use protocol::panel::{PanelParams, PanelSetup};
-use protocol::review::{ApprovalParams, ReviewSetup};
+use protocol::council::CouncilParams;
+use protocol::pair::PairParams;
+use protocol::panel::PanelParams;
+use protocol::review::ApprovalParams;
 use protocol::text::{CanonicalKind, CanonicalRule};
 use protocol::vote::VoteParams;
 use protocol::{
@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 pub struct Tiny;
 
 impl Tiny {
-    pub fn setup() -> PairSetup {
+    pub fn setup() -> Setup<PairParams> {
         let agent = |name: &str| AgentSetup {
             name: name.to_owned(),
             domain: "sums".to_owned(),
@@ -28,7 +28,7 @@ impl Tiny {
             max_tokens: 400,
             method: protocol::Method::Words,
         };
-        PairSetup {
+        Setup {
             roleset: "tiny".to_owned(),
             task: Task { prompt: "How much is 2+2?".to_owned(), ..Task::default() },
             seed: 7,
@@ -44,14 +44,14 @@ impl Tiny {
     }
 
     /// A council of Pathos, Logos and Ethos.
-    pub fn council() -> CouncilSetup {
+    pub fn council() -> Setup<CouncilParams> {
         let tiny = Self::setup();
         let agent = |name: &str| AgentSetup {
             name: name.to_owned(),
             pack: format!("You are {name} of the council and you do your part."),
             ..tiny.agents[0].clone()
         };
-        CouncilSetup {
+        Setup {
             roleset: tiny.roleset.clone(),
             task: tiny.task.clone(),
             seed: tiny.seed,
@@ -67,14 +67,14 @@ impl Tiny {
     }
 
     /// A panel of Ann, Bob and Cat.
-    pub fn panel() -> PanelSetup {
+    pub fn panel() -> Setup<PanelParams> {
         let tiny = Self::setup();
         let agent = |name: &str| AgentSetup {
             name: name.to_owned(),
             pack: format!("You are {name} of the panel and you think for yourself."),
             ..tiny.agents[0].clone()
         };
-        PanelSetup {
+        Setup {
             roleset: tiny.roleset.clone(),
             task: tiny.task.clone(),
             seed: tiny.seed,
@@ -96,7 +96,7 @@ impl Tiny {
     }
 
     /// So many reviewers of a change.
-    pub fn approval(reviewers: usize) -> ReviewSetup {
+    pub fn approval(reviewers: usize) -> Setup<ApprovalParams> {
         let tiny = Self::setup();
         let agent = |at: usize| AgentSetup {
             name: format!("R{at}"),
@@ -108,7 +108,7 @@ impl Tiny {
             documents: vec![Self::diff()],
             is_searched: false,
         };
-        ReviewSetup {
+        Setup {
             roleset: tiny.roleset.clone(),
             task,
             seed: tiny.seed,

@@ -137,7 +137,10 @@ fn unchunked(mut body: &str) -> String {
     let mut whole = String::new();
     while let Some((size, rest)) = body.split_once("\r\n") {
         let size = usize::from_str_radix(size.trim(), 16).unwrap_or(0);
-        let Some(chunk) = rest.get(..size).filter(|_| size > 0) else { break };
+        if size == 0 {
+            break;
+        }
+        let Some(chunk) = rest.get(..size) else { break };
         whole += chunk;
         body = rest.get(size + 2..).unwrap_or("");
     }

@@ -85,12 +85,12 @@ impl Server {
         format!("http://127.0.0.1:{}/v1", self.port)
     }
 
-    /// Returns every request so far.
+    /// Returns every request until now.
     pub fn requests(&self) -> Vec<Request> {
         self.log.lock().unwrap().clone()
     }
 
-    /// Returns the chat requests so far.
+    /// Returns the chat requests until now.
     pub fn chats(&self) -> Vec<Request> {
         let all = self.requests();
         all.into_iter().filter(|r| r.path.ends_with("/chat/completions")).collect()

@@ -13,7 +13,7 @@ use regex::Regex;
 /// Enough lines that nothing scrolls away.
 const ROWS: u16 = 400;
 
-/// The widths that every story is told in.
+/// The widths at which every story is printed.
 pub const WIDTHS: [u16; 3] = [60, 80, 100];
 
 /// A program in a terminal.

@@ -11,7 +11,7 @@ use crate::support::{Act, Finished, Folder, Project, Server, consensus, http};
 
 /// Tells a story at each width: `set` makes what it needs, and `command` is what is typed.
 #[track_caller]
-fn told(name: &str, code: i32, set: impl Fn(&Folder), command: impl Fn(&Folder) -> Command) {
+fn check_story(name: &str, code: i32, set: impl Fn(&Folder), command: impl Fn(&Folder) -> Command) {
     for width in WIDTHS {
         let folder = Folder::new();
         set(&folder);
@@ -51,7 +51,7 @@ const ONE_ANSWERS: &str = concat!(
 #[test]
 fn a_run_that_agrees() {
     let set = |folder: &Folder| drop(folder.write("script.jsonl", ONE_AFTER_ANOTHER));
-    told("run-agreed", 0, set, |folder| typed(folder, &[QUESTION, "--mock-script", "script.jsonl"]));
+    check_story("run-agreed", 0, set, |folder| typed(folder, &[QUESTION, "--mock-script", "script.jsonl"]));
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn a_run_that_does_not_agree() {
     let script = stubborn("Solver", 0, "4") + &stubborn("Checker", 40, "5");
     let set = |folder: &Folder| drop(folder.write("script.jsonl", &script));
     let words = [SUM, "-r", "solver_checker", "--mock-script", "script.jsonl", "--max-rounds", "3"];
-    told("run-not-agreed", 3, set, |folder| typed(folder, &words));
+    check_story("run-not-agreed", 3, set, |folder| typed(folder, &words));
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn a_run_that_loses_something() {
     );
     let set = |folder: &Folder| drop(folder.write("script.jsonl", script));
     let words = [SUM, "-r", "solver_checker", "--mock-script", "script.jsonl"];
-    told("run-degraded", 0, set, |folder| typed(folder, &words));
+    check_story("run-degraded", 0, set, |folder| typed(folder, &words));
 }
 
 #[test]
@@ -125,9 +125,9 @@ fn a_chat_outlives_a_question_that_is_stopped() {
 fn missing_server_or_key_is_explained() {
     let url = "http://127.0.0.1:1/v1";
     let down = [SUM, "--model", "tiny-model", "--base-url", url];
-    told("run-server-down", 6, |_| {}, |folder| typed(folder, &down));
-    told("run-no-server", 6, |_| {}, |folder| typed(folder, &[SUM, "--model", "tiny-model"]));
-    told("run-no-key", 2, |_| {}, |folder| typed(folder, &[SUM, "--model", "openai:gpt-4o-mini"]));
+    check_story("run-server-down", 6, |_| {}, |folder| typed(folder, &down));
+    check_story("run-no-server", 6, |_| {}, |folder| typed(folder, &[SUM, "--model", "tiny-model"]));
+    check_story("run-no-key", 2, |_| {}, |folder| typed(folder, &[SUM, "--model", "openai:gpt-4o-mini"]));
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn a_model_that_is_misspelt() {
     });
     let url = server.url();
     let words = [SUM, "--model", "Qwen/Qwen2.5-7B-Instuct", "--base-url", &url];
-    told(
+    check_story(
         "run-no-model",
         2,
         |_| {},
@@ -161,14 +161,14 @@ fn a_batch_and_what_came_out_of_it() {
     let mock = ["--mock", "--answer", "4", "-r", "solver_checker", "--runs-at-once", "1", "--output", "out"];
     let words = [&["batch", "tasks.jsonl"], &mock[..]].concat();
     let set = |folder: &Folder| drop(folder.write("tasks.jsonl", &tasks));
-    told("batch", 0, set, |folder| typed(folder, &words));
+    check_story("batch", 0, set, |folder| typed(folder, &words));
     let done = |folder: &Folder| {
         set(folder);
         assert!(typed(folder, &[&words[..], &["-q"]].concat()).status().unwrap().success());
     };
-    told("batch-status", 0, done, |folder| typed(folder, &["batch", "status", "out"]));
-    told("runs-of-a-batch", 0, done, |folder| typed(folder, &["runs", "out"]));
-    told("results", 0, done, |folder| typed(folder, &["results", "out"]));
+    check_story("batch-status", 0, done, |folder| typed(folder, &["batch", "status", "out"]));
+    check_story("runs-of-a-batch", 0, done, |folder| typed(folder, &["runs", "out"]));
+    check_story("results", 0, done, |folder| typed(folder, &["results", "out"]));
     let other = [
         "batch",
         "tasks.jsonl",
@@ -182,7 +182,7 @@ fn a_batch_and_what_came_out_of_it() {
         "--max-rounds",
         "5",
     ];
-    told("batch-other-settings", 2, done, |folder| typed(folder, &other));
+    check_story("batch-other-settings", 2, done, |folder| typed(folder, &other));
 }
 
 #[test]
@@ -226,16 +226,18 @@ fn change_is_reviewed_and_approved() {
 #[test]
 fn runs_are_listed_and_mistakes_are_explained() {
     let none = |_: &Folder| {};
-    told("no-command", 2, none, |folder| typed(folder, &["veriffy"]));
-    told("no-roleset", 2, none, |folder| {
+    check_story("no-command", 2, none, |folder| typed(folder, &["veriffy"]));
+    check_story("no-roleset", 2, none, |folder| {
         typed(folder, &[SUM, "--mock", "--answer", "4", "-r", "solver_cheker"])
     });
     let broken = |folder: &Folder| {
         folder.write("rolesets/mine.json", "{\"v\": 1, \"protocol\": \"pairs\", \"agents\": []}");
     };
-    told("bad-roleset", 2, broken, |folder| typed(folder, &[SUM, "--mock", "--answer", "4", "-r", "mine"]));
-    told("no-run", 2, none, |folder| typed(folder, &["show", "nine"]));
-    told("bad-setting", 2, none, |folder| {
+    check_story("bad-roleset", 2, broken, |folder| {
+        typed(folder, &[SUM, "--mock", "--answer", "4", "-r", "mine"])
+    });
+    check_story("no-run", 2, none, |folder| typed(folder, &["show", "nine"]));
+    check_story("bad-setting", 2, none, |folder| {
         typed(folder, &[SUM, "--mock", "--answer", "4", "--set", "params.adpot=text"])
     });
 }
@@ -250,11 +252,11 @@ fn a_run_is_opened_again() {
         }
     };
     let agreed = done(&[QUESTION, "--mock-script", "script.jsonl"]);
-    told("show", 0, agreed, |folder| typed(folder, &["show", "--last"]));
-    told("show-full", 0, agreed, |folder| typed(folder, &["show", "--full", "--last"]));
-    told("runs", 0, agreed, |folder| typed(folder, &["runs"]));
+    check_story("show", 0, agreed, |folder| typed(folder, &["show", "--last"]));
+    check_story("show-full", 0, agreed, |folder| typed(folder, &["show", "--full", "--last"]));
+    check_story("runs", 0, agreed, |folder| typed(folder, &["runs"]));
     let apart = done(&[SUM, "--mock", "--answer", "4", "-r", "solver_checker", "--max-tokens-total", "900"]);
-    told("show-cut-off", 0, apart, |folder| typed(folder, &["show", "--last"]));
+    check_story("show-cut-off", 0, apart, |folder| typed(folder, &["show", "--last"]));
 }
 
 #[test]

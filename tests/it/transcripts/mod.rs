@@ -44,7 +44,9 @@ fn play(written: &str) -> String {
         if line.starts_with('#') || line.is_empty() {
             continue;
         }
-        if let Some((name, value)) = line.split_once('=').filter(|_| run.is_none() && !line.starts_with('<'))
+        if run.is_none()
+            && !line.starts_with('<')
+            && let Some((name, value)) = line.split_once('=')
         {
             set(&mut setup, name.trim(), value.trim());
             continue;
@@ -79,7 +81,7 @@ fn play(written: &str) -> String {
         };
         let actions = play.reply(call, &text, finish);
         for action in &actions {
-            writeln!(out, "> {}", told(action, &setup)).unwrap();
+            writeln!(out, "> {}", describe(action, &setup)).unwrap();
         }
         if play.outcome.is_some() {
             write_report(&mut out, play);
@@ -120,7 +122,7 @@ fn open_call(play: &Play, setup: &RunSetup, name: &str) -> CallId {
 
 fn set(setup: &mut RunSetup, name: &str, value: &str) {
     let number = || value.parse().unwrap();
-    let thinking = || if value == "free" { Thinking::Free } else { Thinking::Field };
+    let thinking = if value == "free" { Thinking::Free } else { Thinking::Field };
     let constraint = || Constraint::parse(value).unwrap();
     match (name, &mut setup.params) {
         ("protocol", _) if value == "panel" => *setup = Tiny::panel().into(),
@@ -134,14 +136,14 @@ fn set(setup: &mut RunSetup, name: &str, value: &str) {
             let kind: CanonicalKind = serde_json::from_value(value.into()).unwrap();
             setup.canonical = CanonicalRule { choices: vec!["A".to_owned(), "B".to_owned()], ..kind.into() };
         }
-        ("thinking", Params::Pair(params)) => params.thinking = thinking(),
+        ("thinking", Params::Pair(params)) => params.thinking = thinking,
         ("max_rounds", Params::Pair(params)) => params.max_rounds = number(),
         ("solo_turns", Params::Pair(params)) => params.solo_turns = number(),
         ("max_repairs", Params::Pair(params)) => params.max_repairs = number(),
         ("resample", Params::Pair(params)) => params.resample = number(),
         ("adopt", Params::Pair(params)) => params.adopt = serde_json::from_value(value.into()).unwrap(),
         ("constraint", Params::Pair(params)) => params.constraints.push(constraint()),
-        ("thinking", Params::Council(params)) => params.thinking = thinking(),
+        ("thinking", Params::Council(params)) => params.thinking = thinking,
         ("max_rounds", Params::Council(params)) => params.max_rounds = number(),
         ("max_repairs", Params::Council(params)) => params.max_repairs = number(),
         ("constraint", Params::Council(params)) => params.constraints.push(constraint()),
@@ -159,7 +161,7 @@ fn set(setup: &mut RunSetup, name: &str, value: &str) {
     }
 }
 
-fn told(action: &Action, setup: &RunSetup) -> String {
+fn describe(action: &Action, setup: &RunSetup) -> String {
     match action {
         Action::Ask(ask) => {
             let name = setup.agents.iter().chain(&setup.arbiter).nth(ask.call.agent).map_or("", |a| &a.name);

@@ -40,7 +40,6 @@ pub struct Search {
 /// One model call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ask {
-    /// The id of the call.
     pub call: CallId,
     /// The conversation to send, oldest message first.
     pub messages: Vec<Arc<Message>>,
@@ -61,13 +60,11 @@ pub struct Ask {
 /// The kind of reply that is wanted.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ReplyShape {
-    /// Free text.
     Free,
     /// One JSON object that follows this schema, under this name.
     Json {
         /// A short name, for servers that require one.
         name: &'static str,
-        /// The decoding schema.
         schema: SchemaText,
         /// The name of a field that holds `yes` or `no`, if the probability of that word is wanted.
         measured: Option<&'static str>,

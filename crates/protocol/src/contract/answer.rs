@@ -23,7 +23,7 @@ pub(crate) struct Answer {
 pub(crate) fn example(kind: CanonicalKind, rules: &[Constraint]) -> &'static str {
     match kind {
         // Without a bracket in the example, a small model writes a list as a list of one string.
-        CanonicalKind::Json => rules.iter().find_map(Constraint::form).map_or("[…]", |form| form.example),
+        CanonicalKind::Json => rules.iter().find_map(Constraint::example).unwrap_or("[…]"),
         CanonicalKind::Text
         | CanonicalKind::Lines
         | CanonicalKind::Number
@@ -34,8 +34,10 @@ pub(crate) fn example(kind: CanonicalKind, rules: &[Constraint]) -> &'static str
 
 /// Returns a form whose `response` is a string. Where a JSON value is wanted, a reply may hold that value directly.
 pub(crate) fn with_text(object: &str, kind: CanonicalKind) -> Cow<'_, str> {
-    let read = || serde_json::from_str::<Value>(object).ok().filter(|_| kind == CanonicalKind::Json);
-    let Some(mut form) = read() else { return Cow::Borrowed(object) };
+    if kind != CanonicalKind::Json {
+        return Cow::Borrowed(object);
+    }
+    let Ok(mut form) = serde_json::from_str::<Value>(object) else { return Cow::Borrowed(object) };
     match form.get_mut("response") {
         Some(response) if !response.is_string() => *response = Value::from(response.to_string()),
         Some(_) | None => return Cow::Borrowed(object),
@@ -50,7 +52,7 @@ impl Answer {
         text: &str,
         chars_max: usize,
         canonicalizer: &Canonicalizer,
-        told: &PromptEcho,
+        prompt_echo: &PromptEcho,
         rules: &[Constraint],
         executions: &Executions,
     ) -> Result<Self, Violation> {
@@ -58,8 +60,8 @@ impl Answer {
             return Err(Violation::TextTooLong { max: chars_max });
         }
         let canonical = canonicalizer.canonicalize(text)?;
-        told.check(canonicalizer.kind(), &canonical.text)?;
-        rules.iter().try_for_each(|rule| rule.check(&canonical.text))?;
+        prompt_echo.check(canonicalizer.kind(), &canonical.text)?;
+        rules.iter().try_for_each(|rule| rule.check(&canonical.text)).map_err(Violation::Constraint)?;
         let answer = Self { shown: text.trim().to_owned(), canonical };
         executions.check(&answer.in_full(rules))?;
         Ok(answer)
@@ -67,7 +69,7 @@ impl Answer {
 
     /// Returns the text that a person reads if this is the final answer.
     pub(crate) fn in_full(&self, rules: &[Constraint]) -> Cow<'_, str> {
-        let made = rules.iter().find_map(|rule| rule.final_text(&self.canonical.text));
-        made.map_or(Cow::Borrowed(&self.shown), Cow::Owned)
+        let final_text = rules.iter().find_map(|rule| rule.final_text(&self.canonical.text));
+        final_text.map_or(Cow::Borrowed(&self.shown), Cow::Owned)
     }
 }

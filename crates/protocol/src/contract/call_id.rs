@@ -65,22 +65,32 @@ impl FromStr for CallId {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let parse = || {
-            let (part, rest) = match text.strip_prefix('p') {
-                Some(rest) => rest.split_once('.')?,
-                None => ("0", text),
-            };
-            let part: u32 = part.parse().ok().filter(|part| (*part > 0) == text.starts_with('p'))?;
-            let mut parts = rest.split('.');
-            let mut number = |prefix: &str| parts.next()?.strip_prefix(prefix)?.parse::<u32>().ok();
-            let (round, agent, draft) = (number("r")?, number("a")?, number("d")?);
-            let name = parts.next()?;
-            let step = Step::NAMES.iter().find(|(_, n)| *n == name)?.0;
-            let attempt = parts.next()?.parse().ok()?;
-            let agent = usize::try_from(agent).ok()?;
-            parts.next().is_none().then_some(Self { part, round, agent, draft, step, attempt })
+        Self::parse(text).ok_or_else(|| format!("`{}` is not a call id", escape::excerpt(text)))
+    }
+}
+
+impl CallId {
+    fn parse(text: &str) -> Option<Self> {
+        let (part, rest) = match text.strip_prefix('p') {
+            Some(rest) => rest.split_once('.')?,
+            None => ("0", text),
         };
-        parse().ok_or_else(|| format!("`{}` is not a call id", escape::excerpt(text)))
+        let part: u32 = part.parse().ok()?;
+        if (part > 0) != text.starts_with('p') {
+            return None;
+        }
+        let mut parts = rest.split('.');
+        let round = parts.next()?.strip_prefix('r')?.parse().ok()?;
+        let agent: u32 = parts.next()?.strip_prefix('a')?.parse().ok()?;
+        let draft = parts.next()?.strip_prefix('d')?.parse().ok()?;
+        let name = parts.next()?;
+        let step = Step::NAMES.iter().find(|(_, n)| *n == name)?.0;
+        let attempt = parts.next()?.parse().ok()?;
+        let agent = usize::try_from(agent).ok()?;
+        if parts.next().is_some() {
+            return None;
+        }
+        Some(Self { part, round, agent, draft, step, attempt })
     }
 }
 

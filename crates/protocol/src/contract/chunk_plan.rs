@@ -31,12 +31,13 @@ pub struct Chunk {
 impl ChunkPlan {
     /// Returns the first rule that the plan breaks for this task, if any.
     pub fn out_of_range(&self, task: &Task) -> Option<&'static str> {
-        let is_piece = |piece: &Chunk| {
-            let text = task.documents.get(piece.document).map(|document| &*document.text);
-            text.and_then(|text| text.get(piece.start..piece.end)).is_some_and(|text| !text.is_empty())
-        };
+        let are_parts = self.pieces.iter().all(|piece| {
+            let document = task.documents.get(piece.document);
+            let text = document.and_then(|document| document.text.get(piece.start..piece.end));
+            text.is_some_and(|text| !text.is_empty())
+        });
         let wrong = [
-            ("a piece is no part of its document", !self.pieces.iter().all(is_piece)),
+            ("a piece is no part of its document", !are_parts),
             ("there are 1 to 100000 pieces", !(1..=100_000).contains(&self.pieces.len())),
             ("`tokens_max` is 200 to 1000000", !(200..=1_000_000).contains(&self.tokens_max)),
             ("`at_once` is 1 to 64", !(1..=64).contains(&self.at_once)),

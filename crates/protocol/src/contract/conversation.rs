@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize, Serializer};
+use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
 use crypto::{Digest, Hasher};
@@ -22,7 +23,6 @@ pub enum Role {
 /// One message of a conversation.
 #[derive(Clone, Debug)]
 pub struct Message {
-    /// The speaker.
     pub role: Role,
     /// The text of the message.
     pub content: String,
@@ -31,20 +31,16 @@ pub struct Message {
 }
 
 impl Message {
-    /// Creates a message.
     pub fn new(role: Role, content: String) -> Self {
         Self { role, content, json: OnceLock::new() }
     }
 
     /// Returns the message as JSON, with its role and its content.
     fn json(&self) -> &RawValue {
-        #[derive(Serialize)]
-        struct Fields<'a> {
-            role: Role,
-            content: &'a str,
-        }
-        let fields = Fields { role: self.role, content: &self.content };
-        self.json.get_or_init(|| to_raw_value(&fields).expect("a word and a text are JSON"))
+        self.json.get_or_init(|| {
+            let fields = json!({ "role": self.role, "content": self.content });
+            to_raw_value(&fields).expect("a word and a text are JSON")
+        })
     }
 }
 

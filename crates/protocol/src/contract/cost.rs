@@ -48,11 +48,11 @@ impl WorstCase {
 
     /// Returns the bound for a run whose prompts and replies may have at most `limit` tokens together, if there is a limit.
     pub fn within(self, limit: Option<u64>) -> Self {
-        let most = |tokens: u64| limit.map_or(tokens, |limit| tokens.min(limit));
+        let limit = limit.unwrap_or(u64::MAX);
         Self {
-            prompt_tokens: most(self.prompt_tokens),
-            completion_tokens: most(self.completion_tokens),
-            context_tokens: most(self.context_tokens),
+            prompt_tokens: self.prompt_tokens.min(limit),
+            completion_tokens: self.completion_tokens.min(limit),
+            context_tokens: self.context_tokens.min(limit),
             ..self
         }
     }

@@ -9,7 +9,6 @@ use crypto::Digest;
 /// An event outside the machine. Each event is in the journal before a machine sees it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Event {
-    /// The run begins.
     Started,
     /// A model answered.
     Replied {
@@ -28,7 +27,6 @@ pub enum Event {
     Executed {
         /// The key of the execution.
         key: Digest,
-        /// Its result.
         result: ExecutionResult,
     },
 }

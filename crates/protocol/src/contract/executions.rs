@@ -1,7 +1,7 @@
 //! The results of executions, as a machine looks them up while it judges a reply.
 //!
 //! The input is the results that events have brought. The output is whether a text passes. A result that is not known yet is noted as
-//! wanted, and the judgement that needs it counts for nothing. The wrapper around the machine throws the consequences away, has the
+//! missing, and the judgement that needs it counts for nothing. The wrapper around the machine throws the consequences away, has the
 //! execution made, and lets the machine judge the reply again. So a protocol asks for a result where it needs it, and has no state for the
 //! waiting.
 
@@ -21,7 +21,7 @@ pub(crate) struct Executions {
     /// Whether an agent writes programs.
     has_programs: bool,
     known: BTreeMap<Digest, ExecutionResult>,
-    wanted: RefCell<Option<Execution>>,
+    missing: RefCell<Option<Execution>>,
 }
 
 impl Executions {
@@ -52,7 +52,7 @@ impl Executions {
     fn result(&self, execution: Execution) -> Option<&ExecutionResult> {
         let known = self.known.get(&execution.key());
         if known.is_none() {
-            self.wanted.borrow_mut().get_or_insert(execution);
+            self.missing.borrow_mut().get_or_insert(execution);
         }
         known
     }
@@ -68,7 +68,7 @@ impl Executions {
     }
 
     /// Returns the execution whose result was missing, and forgets it.
-    pub(crate) fn take_wanted(&mut self) -> Option<Execution> {
-        self.wanted.take()
+    pub(crate) fn take_missing(&mut self) -> Option<Execution> {
+        self.missing.take()
     }
 }

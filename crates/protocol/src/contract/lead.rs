@@ -45,7 +45,7 @@ impl Lead {
             }
             binomial = binomial * (n - k) / (k + 1);
         }
-        Fraction { numerator, twos: self.leader + self.runner_up + 1 }.reduced()
+        Fraction { numerator, twos: self.leader + self.runner_up + 1 }.reduce()
     }
 }
 
@@ -61,7 +61,7 @@ impl Fraction {
         self.numerator as f64 / (1_u128 << self.twos) as f64
     }
 
-    fn reduced(self) -> Self {
+    fn reduce(self) -> Self {
         let shared = self.numerator.trailing_zeros().min(self.twos);
         Self { numerator: self.numerator >> shared, twos: self.twos - shared }
     }

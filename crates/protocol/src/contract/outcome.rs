@@ -59,19 +59,12 @@ pub enum Outcome {
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutcomeKind {
-    /// [`Outcome::Agreed`].
     Agreed,
-    /// [`Outcome::NoAgreement`].
     NoAgreement,
-    /// [`Outcome::Abstained`].
     Abstained,
-    /// [`Outcome::Vetoed`].
     Vetoed,
-    /// [`Outcome::Budget`].
     Budget,
-    /// [`Outcome::Failed`].
     Failed,
-    /// [`Outcome::Interrupted`].
     Interrupted,
 }
 

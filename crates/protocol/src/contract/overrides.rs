@@ -24,29 +24,16 @@ pub enum Override {
     Weights([BasisPoints; 3]),
     /// Rules of the task, in addition to those of the roleset.
     Constraints(Vec<Constraint>),
-    /// A parameter that only a vote has.
-    Vote(VoteOverride),
-}
-
-/// One parameter of a vote with its new value.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum VoteOverride {
-    /// The rule by which samples are enough.
+    /// The rule by which the samples of a vote are enough.
     Stop(StopRule),
-    /// The maximum number of samples.
+    /// The maximum number of samples of a vote.
     SamplesMax(u32),
-    /// The number of samples that are asked for at once.
+    /// The number of samples of a vote that are asked for at once.
     Ahead(u32),
     /// The methods whose voters are asked.
     Modes(Vec<Method>),
     /// The answer of a run whose votes do not settle.
     OnDisagreement(OnDisagreement),
-}
-
-impl From<VoteOverride> for Override {
-    fn from(change: VoteOverride) -> Self {
-        Self::Vote(change)
-    }
 }
 
 /// The rule by which blind samples are enough.

@@ -100,16 +100,13 @@ impl<P: ProtocolParams> Setup<P> {
             document.name = change(&document.name);
             document.text = change(&document.text).into();
         }
-        let mut apply = |text: &mut String| *text = change(text);
-        for agent in self.agents.iter_mut().chain(&mut self.arbiter) {
-            apply(&mut agent.domain);
-            apply(&mut agent.pack);
-            apply(&mut agent.comparing);
+        let agents = self.agents.iter_mut().chain(&mut self.arbiter);
+        let agents = agents.flat_map(|agent| [&mut agent.domain, &mut agent.pack, &mut agent.comparing]);
+        let command = self.check_command.iter_mut().map(|check| &mut check.command);
+        let constraints = self.params.constraints_mut().into_iter().flatten().flat_map(Constraint::texts);
+        for text in agents.chain(&mut self.canonical.choices).chain(command).chain(constraints) {
+            *text = change(text);
         }
-        self.canonical.choices.iter_mut().for_each(&mut apply);
-        self.check_command.iter_mut().for_each(|check| apply(&mut check.command));
-        let constraints = self.params.constraints_mut().into_iter().flatten();
-        constraints.flat_map(Constraint::texts).for_each(apply);
         self
     }
 
@@ -121,10 +118,11 @@ impl<P: ProtocolParams> Setup<P> {
     /// [`BadSetup`] names the first fault.
     pub fn check(&self) -> Result<(), BadSetup> {
         self.params.check_agents(self.agents.len())?;
-        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        let is_good = |name: &str| (1..=40).contains(&name.len()) && name.chars().all(plain);
-        if !self.everybody().all(|agent| is_good(&agent.name)) {
-            return Err(BadSetup::Name);
+        for agent in self.everybody() {
+            let is_plain = agent.name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
+            if !is_plain || !(1..=40).contains(&agent.name.len()) {
+                return Err(BadSetup::Name);
+            }
         }
         if self.has_programs() && (self.chunk_plan.is_some() || !self.params.runs_programs()) {
             let why = "an agent with the method `program` works in a `pair` or a `vote` only, and on whole documents";
@@ -139,7 +137,9 @@ impl<P: ProtocolParams> Setup<P> {
         if let Some(why) = self.params.unreadable(&self.task, self.chunk_plan.is_some()) {
             return Err(BadSetup::Unreadable(why));
         }
-        let chunk_plan = self.chunk_plan.as_ref().and_then(|chunk_plan| chunk_plan.out_of_range(&self.task));
-        chunk_plan.map_or(Ok(()), |name| Err(BadSetup::OutOfRange(name)))
+        if let Some(name) = self.chunk_plan.as_ref().and_then(|plan| plan.out_of_range(&self.task)) {
+            return Err(BadSetup::OutOfRange(name));
+        }
+        Ok(())
     }
 }

@@ -85,7 +85,6 @@ pub struct Tally {
 /// The position of one agent at the end of a run.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct AgentReport {
-    /// The agent's name.
     pub name: String,
     /// The status of its latest valid envelope; `None` if it never wrote one.
     pub status: Option<Status>,
@@ -108,7 +107,6 @@ pub struct Dissent {
     pub agent: String,
     /// The stage: `blind` for a first draft that was given up, `final` for an answer held to the end, `review` for a review.
     pub stage: &'static str,
-    /// The answer.
     pub text: String,
     /// The digest of its canonical form.
     pub sha256: Digest,

@@ -11,7 +11,7 @@ use thiserror::Error;
 use super::chunk_plan::ChunkPlan;
 use super::execution::CheckCommand;
 use super::task::Task;
-use crate::text::vacuity::{self, PromptEcho, PromptWords};
+use crate::text::vacuity::{PromptEcho, fold_user_words};
 use crate::text::{CanonicalRule, Constraint};
 use crypto::Hasher;
 
@@ -19,7 +19,6 @@ use crypto::Hasher;
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Setup<P> {
-    /// The roleset's name.
     pub roleset: String,
     pub task: Task,
     /// The seed from which, with the task, every draw and every call's sampling seed follows.
@@ -37,7 +36,6 @@ pub struct Setup<P> {
     /// The user's own check of a final text, if there is one.
     #[serde(default, rename = "check", skip_serializing_if = "Option::is_none")]
     pub check_command: Option<CheckCommand>,
-    /// The interpreter of programs.
     #[serde(default, skip_serializing_if = "Interpreter::is_embedded")]
     pub interpreter: Interpreter,
     /// The plan by which documents that are too long for one prompt are divided among runs of the protocol, if there is one.
@@ -72,13 +70,13 @@ impl<P> Setup<P> {
     /// Returns an agent's system prompt: the rules, its introduction, and its pack.
     pub(crate) fn system(&self, agent: usize) -> String {
         let own = &self.agents[agent];
-        let text = format!("{}\n\n{}", self.rules.trim(), own.introduced());
+        let text = format!("{}\n\n{}", self.rules.trim(), own.introduction());
         if own.comparing.is_empty() { text } else { format!("{text}\n\n{}", own.comparing.trim()) }
     }
 
     /// Returns the system prompt of an agent that has seen no text of another agent and answers alone.
     pub(crate) fn system_alone(&self, agent: usize) -> String {
-        self.agents[agent].introduced()
+        self.agents[agent].introduction()
     }
 
     /// Returns the seed of this run's draws. It differs between two tasks of a batch unless both ask the same about the same documents.
@@ -92,24 +90,20 @@ impl<P> Setup<P> {
     }
 
     /// Returns the user's own words. A text that repeats them is not an echo of the program's words.
-    pub(crate) fn heard(&self, constraints: &[Constraint]) -> Arc<str> {
+    pub(crate) fn user_words(&self, constraints: &[Constraint]) -> Arc<str> {
         let rules: Vec<String> = constraints.iter().map(ToString::to_string).collect();
         let documents = self.task.documents.iter().flat_map(|document| [&*document.name, &*document.text]);
         let words = self.canonical.choices.iter().chain(&rules).chain([&self.task.prompt]);
-        vacuity::heard(documents.chain(words.map(String::as_str)))
+        fold_user_words(documents.chain(words.map(String::as_str)))
     }
 
     /// Returns the test that recognises a text as an echo of its author's prompt: every pack, the rules, and the protocol's own `prompts`.
-    pub(crate) fn told(&self, heard: &Arc<str>, prompts: &[&str]) -> PromptEcho {
+    pub(crate) fn prompt_echo(&self, user_words: &Arc<str>, prompts: &[&str]) -> PromptEcho {
         let packs = self.everybody().flat_map(|agent| [agent.pack.as_str(), agent.comparing.as_str()]);
-        let instructions = packs.chain([self.rules.as_str()]).chain(prompts.iter().copied()).collect();
-        let names = self.everybody().map(|agent| agent.name.as_str()).collect();
-        PromptEcho::new(&PromptWords {
-            task: &self.task.prompt,
-            heard: Arc::clone(heard),
-            instructions,
-            names,
-        })
+        let instructions = packs.chain([self.rules.as_str()]).chain(prompts.iter().copied());
+        let instructions: Vec<&str> = instructions.collect();
+        let names = self.everybody().map(|agent| agent.name.clone()).collect();
+        PromptEcho::new(&self.task.prompt, user_words, &instructions, names)
     }
 
     /// Returns true if an agent writes programs.
@@ -218,7 +212,7 @@ impl Interpreter {
 
 impl AgentSetup {
     /// Returns the introduction of the agent: its name, its field, and its pack for work alone.
-    fn introduced(&self) -> String {
+    fn introduction(&self) -> String {
         format!("You are {}, field: {}.\n\n{}", self.name, self.domain, self.pack.trim())
     }
 

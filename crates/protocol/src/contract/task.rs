@@ -22,13 +22,16 @@ pub struct Task {
 
 impl Task {
     /// Returns the task in words, without its documents: the question, the form of the answer, and the rules that code checks.
-    pub(crate) fn stated(&self, form: &CanonicalRule, rules: &[Constraint]) -> String {
+    pub(crate) fn describe(&self, form: &CanonicalRule, rules: &[Constraint]) -> String {
         let mut text = format!("Task: {}", escape::plain(self.prompt.trim()));
+        let mut parts = Vec::new();
         // Prose is the default, so its form is not stated.
-        let form = (form.kind != CanonicalKind::Text).then(|| form.in_words());
-        let rules: Vec<String> = form.into_iter().chain(rules.iter().map(ToString::to_string)).collect();
-        if !rules.is_empty() {
-            text.extend(["\nForm of the answer: ", &rules.join("; "), "."]);
+        if form.kind != CanonicalKind::Text {
+            parts.push(form.in_words());
+        }
+        parts.extend(rules.iter().map(ToString::to_string));
+        if !parts.is_empty() {
+            text.extend(["\nForm of the answer: ", &parts.join("; "), "."]);
         }
         text
     }
@@ -38,7 +41,6 @@ impl Task {
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Document {
-    /// The file name.
     pub name: String,
     /// The content, which the record, the state and the machine of a run share.
     pub text: Arc<str>,

@@ -22,9 +22,13 @@ impl BasisPoints {
     ///
     /// The value is never rounded up, so rounding cannot make it reach a threshold.
     pub fn new(value: f64) -> Option<Self> {
+        if !(0.0..=1.0).contains(&value) {
+            return None;
+        }
         // The value is between 0 and 10,000, so the cast loses nothing.
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be in range")]
-        (0.0..=1.0).contains(&value).then(|| Self((value * f64::from(TEN_THOUSANDTHS) + 1e-9).floor() as u16))
+        let parts = (value * f64::from(TEN_THOUSANDTHS) + 1e-9).floor() as u16;
+        Some(Self(parts))
     }
 
     /// Returns the share that is exactly `value`. Values that people write are read with this.

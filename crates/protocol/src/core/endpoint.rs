@@ -12,7 +12,7 @@ use super::usage::Price;
 
 /// The place where one agent's model is called. It holds no secret: keys are named, not stored.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[serde(tag = "provider", rename_all = "snake_case")]
+#[serde(tag = "provider", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Endpoint {
     /// An OpenAI-compatible server.
     #[serde(rename = "openai")]
@@ -20,9 +20,20 @@ pub enum Endpoint {
     /// A model of Amazon Bedrock.
     Bedrock(Box<BedrockEndpoint>),
     /// A script that plays the model.
-    Mock(MockEndpoint),
+    Mock {
+        /// The script, with one JSON line per rule, so that the journal is complete by itself.
+        script: String,
+    },
     /// The replies of an earlier batch, in place of the model.
-    Bank(Box<BankEndpoint>),
+    Bank {
+        /// The folder of the batch, as the user named it.
+        folder: String,
+        /// The model whose replies are given.
+        model: String,
+        /// The price of a token of that model, if it is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        price: Option<Price>,
+    },
 }
 
 /// The words between a model and its place in a label.
@@ -38,8 +49,8 @@ impl Endpoint {
         match self {
             Self::OpenAi(endpoint) => format!("{}{AT}{}", endpoint.model, endpoint.base_url),
             Self::Bedrock(endpoint) => format!("{}{AT}{}", endpoint.model, endpoint.base_url),
-            Self::Mock(_) => MOCK.to_owned(),
-            Self::Bank(endpoint) => format!("{}{FROM_BANK}{}", endpoint.model, endpoint.folder),
+            Self::Mock { .. } => MOCK.to_owned(),
+            Self::Bank { folder, model, .. } => format!("{model}{FROM_BANK}{folder}"),
         }
     }
 
@@ -52,12 +63,13 @@ impl Endpoint {
     /// Returns the name of the kind of server: that of a preset if the URL is the preset's own, otherwise `openai`.
     pub fn provider(&self) -> &'static str {
         match self {
-            Self::OpenAi(endpoint) => {
-                Some(endpoint.provider()).filter(|name| !name.is_empty()).unwrap_or("openai")
-            }
+            Self::OpenAi(endpoint) => match endpoint.provider() {
+                "" => "openai",
+                preset => preset,
+            },
             Self::Bedrock(_) => BEDROCK,
-            Self::Mock(_) => "mock",
-            Self::Bank(_) => "bank",
+            Self::Mock { .. } => "mock",
+            Self::Bank { .. } => "bank",
         }
     }
 
@@ -65,8 +77,8 @@ impl Endpoint {
     pub fn extra_fields(&self) -> Option<Map<String, Value>> {
         match self {
             Self::OpenAi(endpoint) => Some(endpoint.dialect.body.clone()),
-            Self::Bedrock(_) | Self::Mock(_) => Some(Map::new()),
-            Self::Bank(_) => None,
+            Self::Bedrock(_) | Self::Mock { .. } => Some(Map::new()),
+            Self::Bank { .. } => None,
         }
     }
 
@@ -74,7 +86,7 @@ impl Endpoint {
     pub fn leave_out(&self) -> impl Iterator<Item = OptionalParameter> {
         let dialect = match self {
             Self::OpenAi(endpoint) => Some(&endpoint.dialect),
-            Self::Bedrock(_) | Self::Mock(_) | Self::Bank(_) => None,
+            Self::Bedrock(_) | Self::Mock { .. } | Self::Bank { .. } => None,
         };
         dialect.into_iter().flat_map(|dialect| dialect.leave_out.iter().copied())
     }
@@ -84,8 +96,8 @@ impl Endpoint {
         match self {
             Self::OpenAi(endpoint) => &endpoint.model,
             Self::Bedrock(endpoint) => &endpoint.model,
-            Self::Mock(_) => MOCK,
-            Self::Bank(endpoint) => &endpoint.model,
+            Self::Mock { .. } => MOCK,
+            Self::Bank { model, .. } => model,
         }
     }
 
@@ -95,9 +107,9 @@ impl Endpoint {
         match self {
             Self::OpenAi(endpoint) => Some(endpoint.listing.model().or(said).unwrap_or(&endpoint.model)),
             Self::Bedrock(endpoint) => Some(said.unwrap_or(&endpoint.model)),
-            Self::Mock(_) => None,
-            Self::Bank(endpoint) if endpoint.model == MOCK => None,
-            Self::Bank(endpoint) => Some(said.unwrap_or(&endpoint.model)),
+            Self::Mock { .. } => None,
+            Self::Bank { model, .. } if model == MOCK => None,
+            Self::Bank { model, .. } => Some(said.unwrap_or(model)),
         }
     }
 
@@ -111,7 +123,9 @@ impl Endpoint {
             {
                 Some(&endpoint.base_url)
             }
-            Self::OpenAi(_) | Self::Bedrock(_) | Self::Mock(_) | Self::Bank(_) => self.answering(said),
+            Self::OpenAi(_) | Self::Bedrock(_) | Self::Mock { .. } | Self::Bank { .. } => {
+                self.answering(said)
+            }
         }
     }
 
@@ -135,8 +149,8 @@ impl Endpoint {
         match self {
             Self::OpenAi(endpoint) => &endpoint.base_url,
             Self::Bedrock(endpoint) => &endpoint.base_url,
-            Self::Mock(_) => MOCK,
-            Self::Bank(endpoint) => &endpoint.folder,
+            Self::Mock { .. } => MOCK,
+            Self::Bank { folder, .. } => folder,
         }
     }
 
@@ -145,7 +159,7 @@ impl Endpoint {
         let (url, most) = match self {
             Self::OpenAi(endpoint) => (&endpoint.base_url, endpoint.calls_at_once?),
             Self::Bedrock(endpoint) => (&endpoint.base_url, endpoint.calls_at_once?),
-            Self::Mock(_) | Self::Bank(_) => return None,
+            Self::Mock { .. } | Self::Bank { .. } => return None,
         };
         Some((url, usize::try_from(most.get()).unwrap_or(usize::MAX)))
     }
@@ -154,7 +168,7 @@ impl Endpoint {
     pub fn is_launched(&self) -> bool {
         match self {
             Self::OpenAi(endpoint) => endpoint.launched,
-            Self::Bedrock(_) | Self::Mock(_) | Self::Bank(_) => false,
+            Self::Bedrock(_) | Self::Mock { .. } | Self::Bank { .. } => false,
         }
     }
 
@@ -164,8 +178,8 @@ impl Endpoint {
             Self::OpenAi(endpoint) => endpoint.price,
             Self::Bedrock(endpoint) => endpoint.price,
             // A script costs nothing.
-            Self::Mock(_) => Some(Price::default()),
-            Self::Bank(endpoint) => endpoint.price,
+            Self::Mock { .. } => Some(Price::default()),
+            Self::Bank { price, .. } => *price,
         }
     }
 }
@@ -194,7 +208,6 @@ pub struct OpenAiEndpoint {
     /// The additions to the common request that this kind of server needs.
     #[serde(default, skip_serializing_if = "Dialect::is_plain")]
     pub dialect: Dialect,
-    /// Whether replies are streamed.
     pub stream: bool,
     /// The most repetitions of a request after status 408, 429 or 5xx, or a connection fault.
     pub retries: u32,
@@ -260,7 +273,6 @@ pub struct BedrockEndpoint {
     /// The profile in `~/.aws` whose credentials are used; `None` for the choice that AWS makes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
-    /// Whether replies are streamed.
     pub stream: bool,
     /// The most repetitions of a request after status 408, 429 or 5xx, or a connection fault.
     pub retries: u32,
@@ -284,7 +296,6 @@ pub struct Dialect {
     /// The extra fields of the request's body.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub body: Map<String, Value>,
-    /// The extra headers.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
     /// The parameters that are left out of every request.
@@ -337,27 +348,6 @@ impl Default for Timeouts {
     }
 }
 
-/// A provider that is played by a script.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct MockEndpoint {
-    /// The script, with one JSON line per rule, so that the journal is complete by itself.
-    pub script: String,
-}
-
-/// The replies of an earlier batch, in place of a model.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct BankEndpoint {
-    /// The folder of the batch, as the user named it.
-    pub folder: String,
-    /// The model whose replies are given.
-    pub model: String,
-    /// The price of a token of that model, if it is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub price: Option<Price>,
-}
-
 /// A kind of server that people run, under the name that model references use.
 #[derive(Clone, Copy, Debug)]
 pub struct Preset {
@@ -373,7 +363,6 @@ pub struct Preset {
     pub lenient_schema: bool,
     /// The extra fields of the request's body, as a JSON object. The text is empty if there are no extra fields.
     pub body: &'static str,
-    /// The extra headers.
     pub headers: &'static [(&'static str, &'static str)],
 }
 
@@ -460,10 +449,9 @@ mod tests {
 
     #[test]
     fn a_label_says_its_model() {
-        let bank = BankEndpoint { folder: "kept at home".to_owned(), model: "tiny".to_owned(), price: None };
-        for endpoint in
-            [Endpoint::Bank(Box::new(bank)), Endpoint::Mock(MockEndpoint { script: String::new() })]
-        {
+        let bank =
+            Endpoint::Bank { folder: "kept at home".to_owned(), model: "tiny".to_owned(), price: None };
+        for endpoint in [bank, Endpoint::Mock { script: String::new() }] {
             assert_eq!(Endpoint::model_in(&endpoint.label()), endpoint.model());
         }
         assert_eq!(Endpoint::model_in("qwen:7b at http://127.0.0.1:8000/v1"), "qwen:7b");

@@ -31,7 +31,6 @@ pub enum ExitCode {
 }
 
 impl ExitCode {
-    /// Every code.
     pub const ALL: [Self; 11] = [
         Self::Success,
         Self::Internal,

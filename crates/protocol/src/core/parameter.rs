@@ -23,7 +23,6 @@ pub enum OptionalParameter {
 }
 
 impl OptionalParameter {
-    /// Every parameter.
     pub const ALL: [Self; 6] = [
         Self::Temperature,
         Self::Seed,

@@ -30,8 +30,11 @@ impl Usage {
 
     /// Returns the cost of the call as the server reports it, or else by this price; `None` if neither is known.
     pub fn cost(&self, price: Option<Price>) -> Option<u64> {
-        let by_price = |price: Price| price.cost_micro_usd(self.prompt, self.cached, self.completion);
-        self.cost_micro_usd.or(price.map(by_price))
+        match (self.cost_micro_usd, price) {
+            (Some(cost), _) => Some(cost),
+            (None, Some(price)) => Some(price.cost_micro_usd(self.prompt, self.cached, self.completion)),
+            (None, None) => None,
+        }
     }
 }
 

@@ -2,10 +2,10 @@
 
 use super::evidence::Sources;
 use super::examples;
-use super::params::CouncilSetup;
+use super::params::CouncilParams;
 use super::prompt::{self, RULES};
 use super::verdict::Member;
-use crate::contract::{CallId, PASSAGES_MAX, QUOTED, Step, WorstCase, tokens};
+use crate::contract::{CallId, PASSAGES_MAX, QUOTED, Setup, Step, WorstCase, tokens};
 
 /// The tokens of the controller's own words in one turn: an upper bound of the texts in `prompt`.
 const TURN_WORDS: u64 = 800;
@@ -17,7 +17,7 @@ const FRAME_WORDS: u64 = 60;
 /// Returns the most that a run with this setup can use.
 ///
 /// The estimate assumes that every reply is as long as allowed, that every turn needs all its repairs, and that all rounds are used.
-pub(super) fn worst_case(setup: &CouncilSetup) -> WorstCase {
+pub(super) fn worst_case(setup: &Setup<CouncilParams>) -> WorstCase {
     let replies: Vec<u64> = setup.agents.iter().map(|agent| u64::from(agent.max_tokens)).collect();
     let longest = replies.iter().copied().max().unwrap_or(0);
     let task = tokens(&first_prompt(setup));
@@ -29,11 +29,11 @@ pub(super) fn worst_case(setup: &CouncilSetup) -> WorstCase {
     let (thinking, max_repairs) = (setup.params.thinking, setup.params.max_repairs);
     let mut total = WorstCase::default();
     let logos = Member::Logos.index();
-    let system = |member: Member| tokens(&setup.system(member.index())) + tokens(RULES);
-    let mut alone = system(Member::Logos) + task + TURN_WORDS;
+    let system = Member::ALL.map(|member| tokens(&setup.system(member.index())) + tokens(RULES));
+    let mut alone = system[logos] + task + TURN_WORDS;
     total.add_form(&mut alone, thinking, max_repairs, replies[logos]);
     for member in Member::ALL {
-        let mut conversation = system(member);
+        let mut conversation = system[member.index()];
         if member == Member::Ethos {
             conversation +=
                 examples::conversation(setup).messages()[1..].iter().map(|m| tokens(&m.content)).sum::<u64>();
@@ -56,7 +56,7 @@ pub(super) fn worst_case(setup: &CouncilSetup) -> WorstCase {
 }
 
 /// Returns the task and its documents as agents see them.
-fn first_prompt(setup: &CouncilSetup) -> String {
+fn first_prompt(setup: &Setup<CouncilParams>) -> String {
     let call = CallId { part: 0, round: 0, agent: 0, draft: 0, step: Step::Think, attempt: 0 };
     prompt::blind(setup, &Sources::of_task(&setup.task), call).situation
 }

@@ -47,18 +47,23 @@ pub struct Sources(Vec<Source>);
 impl Sources {
     /// Returns the sources with which a run begins: the task and its documents.
     pub fn of_task(task: &Task) -> Self {
-        let source = |name: String, title: &str, text: &str, redacted: bool| Source {
-            name,
-            title: title.to_owned(),
-            text: text.to_owned(),
+        let mut all = vec![Source {
+            name: TASK.to_owned(),
+            title: "the task".to_owned(),
+            // The task is shown as the agents see it, so that words that they copy are found.
+            text: escape::plain(task.prompt.trim()),
             start: 0,
-            redacted,
-        };
-        // The task is shown as the agents see it, so that words that they copy are found.
-        let shown = escape::plain(task.prompt.trim());
-        let mut all = vec![source(TASK.to_owned(), "the task", &shown, false)];
-        let documents = task.documents.iter().enumerate();
-        all.extend(documents.map(|(i, d)| source(format!("D{}", i + 1), &d.name, &d.text, d.redacted)));
+            redacted: false,
+        }];
+        for (index, document) in task.documents.iter().enumerate() {
+            all.push(Source {
+                name: format!("D{}", index + 1),
+                title: document.name.clone(),
+                text: document.text.to_string(),
+                start: 0,
+                redacted: document.redacted,
+            });
+        }
         Self(all)
     }
 
@@ -90,11 +95,11 @@ impl Sources {
     /// Adds passages under the names `S1`, `S2` and so on. A passage that is already there keeps its name.
     pub fn add(&mut self, passages: &[Passage]) {
         for Passage { document, start, text, redacted } in passages {
-            let is_same = |s: &Source| s.title == *document && s.start == *start && s.text == *text;
-            if self.0.iter().any(|source| source.name.starts_with('S') && is_same(source)) {
+            let known = self.0.iter().filter(|source| source.name.starts_with('S'));
+            if known.clone().any(|s| s.title == *document && s.start == *start && s.text == *text) {
                 continue;
             }
-            let number = self.0.iter().filter(|source| source.name.starts_with('S')).count() + 1;
+            let number = known.count() + 1;
             let (title, text) = (document.clone(), text.clone());
             self.0.push(Source {
                 name: format!("S{number}"),
@@ -130,9 +135,8 @@ impl Source {
 impl Evidence {
     /// Returns whether two quotes are about the same words: the same text, or mostly the same place of one source.
     pub fn is_about_the_same(&self, other: &Self) -> bool {
-        let words = |quote: &str| quote.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         if self.source != other.source {
-            return words(&self.quote) == words(&other.quote);
+            return self.quote.split_whitespace().eq(other.quote.split_whitespace());
         }
         let shared = self.span.end.min(other.span.end).saturating_sub(self.span.start.max(other.span.start));
         let whole = self.span.end.max(other.span.end) - self.span.start.min(other.span.start);

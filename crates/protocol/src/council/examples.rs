@@ -7,10 +7,10 @@
 use serde_json::json;
 
 use super::evidence::Sources;
-use super::params::{ConfidenceFrom, CouncilSetup};
+use super::params::{ConfidenceFrom, CouncilParams};
 use super::prompt;
 use super::verdict::Member;
-use crate::contract::{CallId, Conversation, Passage, Role, Step, Task, Thinking};
+use crate::contract::{CallId, Conversation, Passage, Role, Setup, Step, Task, Thinking};
 use crate::turn::mark;
 
 struct Example {
@@ -138,7 +138,7 @@ impl Example {
 /// Returns the conversation that Ethos begins with.
 ///
 /// An example with a source is shown only where there are sources. No example is shown where agents do not think aloud.
-pub(super) fn conversation(setup: &CouncilSetup) -> Conversation {
+pub(super) fn conversation(setup: &Setup<CouncilParams>) -> Conversation {
     let mut conversation = Conversation::new(setup.system(Member::Ethos.index()));
     if setup.params.thinking != Thinking::Free {
         return conversation;
@@ -163,26 +163,23 @@ pub(super) fn conversation(setup: &CouncilSetup) -> Conversation {
 mod tests {
     use super::*;
     use crate::council::findings::Findings;
-    use crate::council::forms::{Strictness, verification};
+    use crate::council::forms::read_verification;
 
     #[test]
     fn every_example_is_one_that_would_be_taken() {
         for example in &EXAMPLES {
             for from in [ConfidenceFrom::Verbalised, ConfidenceFrom::Logprob] {
-                let taken = verification(&example.form(from), &example.sources(), Strictness::Refuse);
+                let taken = read_verification(&example.form(from), &example.sources(), false);
                 let taken = taken.unwrap_or_else(|why| panic!("{}: {why}", example.task)).content;
                 assert_eq!(taken.veto, taken.defects().next().is_some(), "{}", example.task);
             }
-            let form = verification(
-                &example.form(ConfidenceFrom::Verbalised),
-                &example.sources(),
-                Strictness::Refuse,
-            );
+            let form =
+                read_verification(&example.form(ConfidenceFrom::Verbalised), &example.sources(), false);
             let form = form.expect(example.task);
             let found = Findings::read(example.thoughts).expect(example.task);
             let all_kept = example.is_right();
             assert_eq!(found, Findings { count: example.checks.len(), all_kept }, "{}", example.task);
-            assert!(form.content.keeps(found).is_ok(), "{}", example.task);
+            assert!(form.content.require_agreement_with(found).is_ok(), "{}", example.task);
         }
         let plain = || EXAMPLES.iter().filter(|example| example.passage.is_none());
         assert_eq!(plain().filter(|example| example.is_right()).count() * 2, plain().count());

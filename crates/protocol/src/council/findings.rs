@@ -18,8 +18,9 @@ impl Findings {
     pub(super) fn read(thoughts: &str) -> Option<Self> {
         let last = thoughts.lines().rfind(|line| !line.trim().is_empty())?;
         let ends_kept = is_kept(after(last, "verdict")?.trim_matches([' ', '*', '_', '.', '`']))?;
-        let is_finding = |line: &&str| ["demand", "claim"].iter().any(|word| after(line, word).is_some());
-        let count = thoughts.lines().filter(is_finding).count();
+        let lines = thoughts.lines();
+        let count =
+            lines.filter(|line| after(line, "demand").is_some() || after(line, "claim").is_some()).count();
         let doubts = unquoted(thoughts).to_lowercase();
         let mut words = doubts.split(|c: char| !c.is_alphabetic());
         let finds_fault = words.any(|word| matches!(word, "broken" | "breaks" | "fails" | "not"));

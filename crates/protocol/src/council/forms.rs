@@ -2,7 +2,7 @@
 //!
 //! The input is a reply's text and the sources that may be cited. The output is a form whose every field is checked, or a [`Violation`] for
 //! its author. Nothing is filled in. A quote that is not in its source is a violation while there are attempts left. On the last attempt it
-//! only voids its check or citation, and the rest remains ([`Strictness`]).
+//! only voids its check or citation, and the rest remains.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -84,7 +84,6 @@ pub enum Sound {
 pub struct Citation {
     /// The name of the source.
     pub source: String,
-    /// The quoted words.
     pub quote: String,
     /// The place of the words; filled in when they are found.
     #[serde(default, skip_deserializing)]
@@ -117,11 +116,9 @@ pub struct Verification {
 pub struct Check {
     /// The claim or demand.
     pub claim: String,
-    /// The verdict on it.
     pub verdict: CheckVerdict,
     /// The name of the source that decides.
     pub source: String,
-    /// The quoted words.
     pub quote: String,
     /// The place of the words; filled in when they are found.
     #[serde(default, skip_deserializing)]
@@ -140,15 +137,6 @@ pub enum CheckVerdict {
     Unknown,
 }
 
-/// Whether a false quote refuses a reply, or voids only the check or citation that rests on it.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Strictness {
-    /// The reply is sent back.
-    Refuse,
-    /// No attempt is left, so only the check or citation is void.
-    Void,
-}
-
 impl Check {
     /// Returns whether a source decides the check.
     pub fn is_decided(&self) -> bool {
@@ -164,10 +152,12 @@ impl Verification {
     }
 
     /// Checks that the form agrees with the thoughts before it, where they bind it.
-    pub(super) fn keeps(&self, found: Findings) -> Result<(), Violation> {
+    pub(super) fn require_agreement_with(&self, found: Findings) -> Result<(), Violation> {
+        if !found.all_kept {
+            return Ok(());
+        }
         let fails = self.checks.iter().position(|check| check.verdict == CheckVerdict::Fails);
         let pointer = match (self.veto, fails) {
-            _ if !found.all_kept => return Ok(()),
             (true, _) => "/veto".to_owned(),
             (false, Some(index)) => format!("/checks/{index}/verdict"),
             (false, None) => return Ok(()),
@@ -178,56 +168,56 @@ impl Verification {
 }
 
 /// Reads Pathos's reply.
-pub(super) fn framing(reply: &str) -> Result<Valid<Framing>, Violation> {
+pub(super) fn read_framing(reply: &str) -> Result<Valid<Framing>, Violation> {
     let mut valid: Valid<Framing> = read(reply)?;
     let Framing { framing, search, reasoning, .. } = &mut valid.content;
     for text in [&mut *framing, &mut *search, &mut *reasoning] {
         text.trim().to_owned().clone_into(text);
     }
-    within("framing", framing, 1, FRAMING_CHARS_MAX)?;
-    within("search", search, 0, SEARCH_CHARS_MAX)?;
-    within("reasoning", reasoning, 0, REASONING_CHARS_MAX)?;
+    require_length("framing", framing, 1, FRAMING_CHARS_MAX)?;
+    require_length("search", search, 0, SEARCH_CHARS_MAX)?;
+    require_length("reasoning", reasoning, 0, REASONING_CHARS_MAX)?;
     Ok(valid)
 }
 
 /// Reads Logos's reply. The caller judges the text of the answer.
-pub(super) fn response(
+pub(super) fn read_response(
     reply: &str,
     kind: CanonicalKind,
     sources: &Sources,
-    strictness: Strictness,
+    is_last_attempt: bool,
 ) -> Result<Valid<Response>, Violation> {
     let mut valid: Valid<Response> = read_as(reply, kind)?;
     let Response { citations, reasoning, .. } = &mut valid.content;
-    within("reasoning", reasoning, 0, REASONING_CHARS_MAX)?;
-    at_most("citations", citations.len())?;
+    require_length("reasoning", reasoning, 0, REASONING_CHARS_MAX)?;
+    require_count("citations", citations.len())?;
     for (index, citation) in citations.iter_mut().enumerate() {
         let at = format!("/citations/{index}");
-        citation.evidence = evidence(sources, &at, &citation.source, &citation.quote, strictness)?;
+        citation.evidence = find_evidence(sources, &at, &citation.source, &citation.quote, is_last_attempt)?;
     }
     Ok(valid)
 }
 
 /// Reads Ethos's reply.
-pub(super) fn verification(
+pub(super) fn read_verification(
     reply: &str,
     sources: &Sources,
-    strictness: Strictness,
+    is_last_attempt: bool,
 ) -> Result<Valid<Verification>, Violation> {
     let mut valid: Valid<Verification> = read(reply)?;
     let Verification { checks, reasoning, .. } = &mut valid.content;
-    within("reasoning", reasoning, 0, REASONING_CHARS_MAX)?;
-    at_most("checks", checks.len())?;
+    require_length("reasoning", reasoning, 0, REASONING_CHARS_MAX)?;
+    require_count("checks", checks.len())?;
     if checks.is_empty() {
         let message = "nothing was checked; the task is a source too".to_owned();
         return Err(Violation::Schema { pointer: "/checks".to_owned(), message });
     }
     for (index, check) in checks.iter_mut().enumerate() {
         let at = format!("/checks/{index}");
-        within(&format!("{at}/claim"), &check.claim, 1, CLAIM_CHARS_MAX)?;
+        require_length(&format!("{at}/claim"), &check.claim, 1, CLAIM_CHARS_MAX)?;
         // A check that no source decides needs no quote.
-        let strictness = if check.is_decided() { strictness } else { Strictness::Void };
-        check.evidence = evidence(sources, &at, &check.source, &check.quote, strictness)?;
+        let may_be_void = is_last_attempt || !check.is_decided();
+        check.evidence = find_evidence(sources, &at, &check.source, &check.quote, may_be_void)?;
     }
     Ok(valid)
 }
@@ -250,7 +240,7 @@ fn read_as<T: DeserializeOwned>(reply: &str, kind: CanonicalKind) -> Result<Vali
     Ok(Valid { content: read_one(&with_text(object, kind))?, object: object.to_owned() })
 }
 
-fn within(field: &str, text: &str, min: usize, max: usize) -> Result<(), Violation> {
+fn require_length(field: &str, text: &str, min: usize, max: usize) -> Result<(), Violation> {
     let found = text.trim().chars().count();
     if (min..=max).contains(&found) {
         return Ok(());
@@ -259,7 +249,7 @@ fn within(field: &str, text: &str, min: usize, max: usize) -> Result<(), Violati
     Err(Violation::Schema { pointer: format!("/{}", field.trim_start_matches('/')), message })
 }
 
-fn at_most(field: &str, found: usize) -> Result<(), Violation> {
+fn require_count(field: &str, found: usize) -> Result<(), Violation> {
     if found <= EVIDENCE_MAX {
         return Ok(());
     }
@@ -267,38 +257,31 @@ fn at_most(field: &str, found: usize) -> Result<(), Violation> {
     Err(Violation::Schema { pointer: format!("/{field}"), message })
 }
 
-fn evidence(
+fn find_evidence(
     sources: &Sources,
     at: &str,
     source: &str,
     words: &str,
-    strictness: Strictness,
+    may_be_void: bool,
 ) -> Result<Option<Evidence>, Violation> {
-    let refuse = |field: &str, message: String| match strictness {
-        Strictness::Refuse => Err(Violation::Schema { pointer: format!("{at}/{field}"), message }),
-        Strictness::Void => Ok(None),
-    };
-    let Some(known) = sources.get(source) else {
-        let names = sources.names().collect::<Vec<_>>().join(", ");
-        return refuse(
-            "source",
-            format!("there is no source `{}`; there is {names}", escape::excerpt(source)),
-        );
-    };
     let (min, max) = QUOTE_CHARS;
-    if !(min..=max).contains(&words.trim().chars().count()) {
-        return refuse("quote", format!("a quote has {min} to {max} characters"));
+    let (field, message) = if let Some(known) = sources.get(source) {
+        if !(min..=max).contains(&words.trim().chars().count()) {
+            ("quote", format!("a quote has {min} to {max} characters"))
+        } else if let Some(found) = known.find(words) {
+            return Ok(Some(found));
+        } else {
+            let words = escape::excerpt(words);
+            ("quote", format!("`{words}` does not stand in {source}; copy its words letter for letter"))
+        }
+    } else {
+        let (source, names) = (escape::excerpt(source), sources.names().collect::<Vec<_>>().join(", "));
+        ("source", format!("there is no source `{source}`; there is {names}"))
+    };
+    if may_be_void {
+        return Ok(None);
     }
-    match known.find(words) {
-        Some(found) => Ok(Some(found)),
-        None => refuse(
-            "quote",
-            format!(
-                "`{}` does not stand in {source}; copy its words letter for letter",
-                escape::excerpt(words)
-            ),
-        ),
-    }
+    Err(Violation::Schema { pointer: format!("{at}/{field}"), message })
 }
 
 // ===== Decoding schemas: only what servers are known to enforce =====
@@ -338,13 +321,13 @@ pub(super) fn verification_schema(from: ConfidenceFrom, sources: &Sources, found
         if all_kept { json!({"type": "boolean", "enum": [false]}) } else { json!({"type": "boolean"}) };
     let count = found.map_or(0, |found| found.count);
     let checks_max = if count == 0 { EVIDENCE_MAX } else { count.min(EVIDENCE_MAX) };
-    let claim = || json!({"claim": string(1, CLAIM_CHARS_MAX)});
+    let claim = json!({"claim": string(1, CLAIM_CHARS_MAX)});
     let decided = sources.all().iter().map(|source| {
-        let mut check = quoted(source, claim());
+        let mut check = quoted(source, claim.clone());
         check["verdict"] = json!({"type": "string", "enum": verdicts});
         object(&check)
     });
-    let mut open = claim();
+    let mut open = claim.clone();
     open["source"] = json!({"type": "string", "enum": sources.names().collect::<Vec<_>>()});
     open["quote"] = json!({"type": "string", "enum": [""]});
     open["verdict"] = json!({"type": "string", "enum": ["unknown"]});

@@ -1,11 +1,11 @@
 //! The machine of `council`: events in, actions out. The module documentation has the diagram.
 
 use super::findings::Findings;
-use super::forms::{self, Framing, Response, Sound, Strictness, Verification};
+use super::forms::{self, Framing, Response, Sound, Verification};
 use super::params::{ConfidenceFrom, CouncilParams};
-use super::prompt::{self, CouncilSituation};
+use super::prompt;
 use super::section::{CouncilRound, CouncilSection};
-use super::state::{Blind, Council, CouncilPhase};
+use super::state::{Council, CouncilPhase};
 use super::verdict::{ConsensusResult, Member, judge};
 use crate::contract::{
     Action, Answer, CallId, Conversation, Event, Executions, Finish, How, NoAgreement, Outcome, Passage,
@@ -14,22 +14,20 @@ use crate::contract::{
 use crate::core::BasisPoints;
 use crate::text::Violation;
 use crate::text::decoding::answer_schema;
-use crate::turn::{
-    ArbiterChoice, Arbitration, Draft, Executes, Ruling, TurnProgress, TurnPrompt, Valid, mark,
-};
+use crate::turn::{ArbiterChoice, Arbitration, Draft, TurnProgress, TurnPrompt, Valid, mark};
 use crypto::Digest;
 
 /// The round of the answer that is given alone.
 const BLIND: u32 = 0;
 
 /// A valid form.
-enum Form {
+enum CouncilForm {
     Framing(Framing),
     Response(Response, Answer),
     Verification(Verification),
 }
 
-impl Form {
+impl CouncilForm {
     fn measure(&mut self, measured: Option<BasisPoints>) {
         let place = match self {
             Self::Framing(framing) => &mut framing.measured,
@@ -44,17 +42,17 @@ impl Council {
     // ===== Asking =====
 
     /// Asks for a form.
-    fn begin(&mut self, call: CallId, conversation: Conversation, told: TurnPrompt) -> Action {
+    fn begin(&mut self, call: CallId, conversation: Conversation, words: TurnPrompt) -> Action {
         let agent = &self.setup.agents[call.agent];
         let shape = self.shape(Member::ALL[call.agent], None);
-        let draft = Draft::start(self.setup.params.thinking, call, conversation, told, shape);
+        let draft = Draft::start(self.setup.params.thinking, call, conversation, words, shape);
         let ask = draft.ask(agent, self.setup.seed);
         self.open.insert(draft.call(), draft);
         Action::Ask(ask)
     }
 
     /// Gives a member the floor.
-    fn turn(&mut self, member: Member) -> Vec<Action> {
+    fn give_floor(&mut self, member: Member) -> Vec<Action> {
         self.phase = CouncilPhase::Of(member);
         vec![self.ask(member)]
     }
@@ -63,37 +61,32 @@ impl Council {
         let agent = member.index();
         let call =
             CallId { part: 0, round: self.manifest.round, agent, draft: 0, step: Step::Think, attempt: 0 };
-        let situation = CouncilSituation {
-            setup: &self.setup,
-            sources: &self.sources,
-            manifest: &self.manifest,
-            call,
-            seen: self.seen[agent],
+        let (setup, sources, manifest) = (&self.setup, &self.sources, &self.manifest);
+        let known = self.known_sources[agent];
+        let words = match member {
+            Member::Pathos => prompt::framing(setup, manifest, call),
+            Member::Logos => prompt::response(setup, sources, manifest, call, known),
+            Member::Ethos => prompt::verification(setup, sources, manifest, call, known),
         };
-        let told = match member {
-            Member::Pathos => situation.framing(),
-            Member::Logos => situation.response(),
-            Member::Ethos => situation.verification(),
-        };
-        self.seen[agent] = self.sources.count();
+        self.known_sources[agent] = self.sources.count();
         let conversation = self.conversations[agent].clone();
-        self.begin(call, conversation, told)
+        self.begin(call, conversation, words)
     }
 
-    fn opening(&mut self) -> Vec<Action> {
+    fn begin_opening(&mut self) -> Vec<Action> {
         self.phase = CouncilPhase::Opening;
         let agent = Member::Logos.index();
         let call = CallId { part: 0, round: BLIND, agent, draft: 0, step: Step::Think, attempt: 0 };
         let alone = Conversation::new(self.setup.system_alone(Member::Logos.index()));
-        let told = prompt::blind(&self.setup, &self.sources, call);
-        vec![self.begin(call, alone, told), self.ask(Member::Pathos)]
+        let words = prompt::blind(&self.setup, &self.sources, call);
+        vec![self.begin(call, alone, words), self.ask(Member::Pathos)]
     }
 
     // ===== Taking =====
 
-    fn replied(&mut self, call: CallId, reply: &Reply) -> Result<Vec<Action>, Unexpected> {
+    fn take_reply(&mut self, call: CallId, reply: &Reply) -> Result<Vec<Action>, Unexpected> {
         if let Some((open, answers)) = self.arbitration.take_if(|(open, _)| open.call() == call) {
-            return Ok(self.ruling(open, answers, reply));
+            return Ok(self.take_ruling(open, answers, reply));
         }
         let Some(mut draft) = self.open.remove(&call) else { return Err(Unexpected::NotAsked(call)) };
         let agent = &self.setup.agents[call.agent];
@@ -101,10 +94,12 @@ impl Council {
         if call.agent == Member::Ethos.index() {
             self.hold_to_thoughts(&mut draft, reply);
         }
-        let strictness = if draft.repairs < max_repairs { Strictness::Refuse } else { Strictness::Void };
+        let is_last_attempt = draft.repairs >= max_repairs;
         let member = Member::ALL[call.agent];
-        let check = |text: &str, thoughts: Option<&str>| self.check(member, text, thoughts, strictness);
-        let mut form = match draft.reply(agent, self.setup.seed, max_repairs, reply, check) {
+        let progress = draft.reply(agent, self.setup.seed, max_repairs, reply, |text, thoughts| {
+            self.check(member, text, thoughts, is_last_attempt)
+        });
+        let mut form = match progress {
             TurnProgress::Ask(ask) => {
                 self.open.insert(draft.call(), draft);
                 return Ok(vec![Action::Ask(ask)]);
@@ -115,7 +110,9 @@ impl Council {
                 None
             }
         };
-        if let Some(form) = form.as_mut().filter(|_| self.measures()) {
+        if self.measures()
+            && let Some(form) = &mut form
+        {
             let measured = reply.yes.and_then(|yes| BasisPoints::new(f64::from(yes) / 10_000.0));
             form.measure(measured);
             // The answer that is given alone does not count here.
@@ -123,32 +120,34 @@ impl Council {
         }
         self.repairs[call.agent] += draft.repairs;
         if call.round == BLIND {
-            self.blind = match form {
-                Some(Form::Response(_, answer)) => Blind::Given(answer),
-                Some(Form::Framing(_) | Form::Verification(_)) | None => Blind::Missing,
-            };
+            self.blind.push(match form {
+                Some(CouncilForm::Response(_, answer)) => Some(answer),
+                Some(CouncilForm::Framing(_) | CouncilForm::Verification(_)) | None => None,
+            });
             return Ok(self.after_opening());
         }
         self.conversations[call.agent] = draft.into_conversation();
         self.failed_turns[call.agent] += u32::from(form.is_none());
         match form {
-            Some(Form::Framing(framing)) => self.manifest.framing = Some(framing),
-            Some(Form::Response(response, answer)) => {
+            Some(CouncilForm::Framing(framing)) => self.manifest.framing = Some(framing),
+            Some(CouncilForm::Response(response, answer)) => {
                 self.manifest.response = Some(response);
                 self.answer = Some(answer);
             }
-            Some(Form::Verification(verification)) => self.manifest.verification = Some(verification),
+            Some(CouncilForm::Verification(verification)) => self.manifest.verification = Some(verification),
             None => {}
         }
         Ok(match self.phase {
             CouncilPhase::Opening => self.after_opening(),
             CouncilPhase::Of(Member::Pathos) => self.answer_next(),
-            CouncilPhase::Of(Member::Logos) if self.manifest.response.is_some() => self.turn(Member::Ethos),
+            CouncilPhase::Of(Member::Logos) if self.manifest.response.is_some() => {
+                self.give_floor(Member::Ethos)
+            }
             // Without an answer there is nothing to verify.
             CouncilPhase::Of(Member::Logos | Member::Ethos)
             | CouncilPhase::New
             | CouncilPhase::Searching
-            | CouncilPhase::Done => self.verdict(),
+            | CouncilPhase::Done => self.judge_round(),
         })
     }
 
@@ -192,31 +191,32 @@ impl Council {
         member: Member,
         text: &str,
         thoughts: Option<&str>,
-        strictness: Strictness,
-    ) -> Result<Valid<Form>, Violation> {
-        let valid = |content, object| Valid { content, object };
-        Ok(match member {
+        is_last_attempt: bool,
+    ) -> Result<Valid<CouncilForm>, Violation> {
+        let (content, object) = match member {
             Member::Pathos => {
-                let Valid { content, object } = forms::framing(text)?;
+                let Valid { content, object } = forms::read_framing(text)?;
                 self.check_sound(content.sound)?;
-                valid(Form::Framing(content), object)
+                (CouncilForm::Framing(content), object)
             }
             Member::Logos => {
                 let Valid { content, object } =
-                    forms::response(text, self.setup.canonical.kind, &self.sources, strictness)?;
+                    forms::read_response(text, self.setup.canonical.kind, &self.sources, is_last_attempt)?;
                 self.check_sound(content.sound)?;
                 let answer = self.judge_text(&content.response)?;
-                valid(Form::Response(content, answer), object)
+                (CouncilForm::Response(content, answer), object)
             }
             Member::Ethos => {
-                let Valid { content, object } = forms::verification(text, &self.sources, strictness)?;
+                let Valid { content, object } =
+                    forms::read_verification(text, &self.sources, is_last_attempt)?;
                 self.check_sound(content.sound)?;
-                if let (Some(found), Strictness::Refuse) = (thoughts.and_then(Findings::read), strictness) {
-                    content.keeps(found)?;
+                if !is_last_attempt && let Some(found) = thoughts.and_then(Findings::read) {
+                    content.require_agreement_with(found)?;
                 }
-                valid(Form::Verification(content), object)
+                (CouncilForm::Verification(content), object)
             }
-        })
+        };
+        Ok(Valid { content, object })
     }
 
     /// Checks that a form has the measured word where it is wanted, and only there.
@@ -233,7 +233,7 @@ impl Council {
     fn judge_text(&self, text: &str) -> Result<Answer, Violation> {
         let chars_max = self.setup.agents[Member::Logos.index()].text_chars_max();
         let rules = &self.setup.params.constraints;
-        Answer::take(text, chars_max, &self.canonicalizer, &self.told, rules, &self.executions)
+        Answer::take(text, chars_max, &self.canonicalizer, &self.prompt_echo, rules, &self.executions)
     }
 
     fn after_opening(&mut self) -> Vec<Action> {
@@ -243,7 +243,7 @@ impl Council {
     /// Continues to the answer, by way of a search if there are documents to search.
     fn answer_next(&mut self) -> Vec<Action> {
         if !self.setup.searches() {
-            return self.turn(Member::Logos);
+            return self.give_floor(Member::Logos);
         }
         self.phase = CouncilPhase::Searching;
         let framing = self.manifest.framing.as_ref().map_or("", |framing| &framing.search);
@@ -254,20 +254,20 @@ impl Council {
         vec![Action::Search(Search { round: self.manifest.round, words, tokens_max })]
     }
 
-    fn found(&mut self, round: u32, passages: &[Passage]) -> Result<Vec<Action>, Unexpected> {
+    fn take_passages(&mut self, round: u32, passages: &[Passage]) -> Result<Vec<Action>, Unexpected> {
         if self.phase != CouncilPhase::Searching || round != self.manifest.round {
             return Err(Unexpected::NotSearched(round));
         }
         self.sources.add(passages);
-        Ok(self.turn(Member::Logos))
+        Ok(self.give_floor(Member::Logos))
     }
 
     // ===== Deciding =====
 
-    fn verdict(&mut self) -> Vec<Action> {
+    fn judge_round(&mut self) -> Vec<Action> {
         let names = Member::ALL.map(|member| self.setup.agents[member.index()].name.as_str());
         let mut result = judge(&self.manifest, &self.setup.params, names, &self.defects);
-        if self.changed_nothing(&result) {
+        if self.is_repetition(&result) {
             // Another round would repeat this one, so this one is the last.
             let params = CouncilParams { max_rounds: self.manifest.round, ..self.setup.params.clone() };
             result = judge(&self.manifest, &params, names, &self.defects);
@@ -286,7 +286,7 @@ impl Council {
             ConsensusResult::Vetoed { reason, evidence, .. } => {
                 self.finish(Outcome::Vetoed { reason, source: evidence.source, quote: evidence.quote })
             }
-            ConsensusResult::NotReached { .. } => self.not_reached(),
+            ConsensusResult::NotReached { .. } => self.ask_arbiter(),
             ConsensusResult::NeedsRevision { feedback, weakest, .. } => {
                 let veto = self.manifest.verification.as_ref().filter(|verification| verification.veto);
                 let found = veto.into_iter().flat_map(Verification::defects).map(|(_, found)| found.clone());
@@ -297,13 +297,13 @@ impl Council {
                 self.manifest.add_feedback(feedback);
                 self.manifest.next_round();
                 self.answer = None;
-                if reframe { self.turn(Member::Pathos) } else { self.answer_next() }
+                if reframe { self.give_floor(Member::Pathos) } else { self.answer_next() }
             }
         }
     }
 
     /// Returns whether a round repeats the one before it: the same answer, sent back with the same words.
-    fn changed_nothing(&self, result: &ConsensusResult) -> bool {
+    fn is_repetition(&self, result: &ConsensusResult) -> bool {
         let ConsensusResult::NeedsRevision { feedback, .. } = result else { return false };
         let digest = self.answer.as_ref().map(|answer| answer.canonical.digest);
         self.rounds.last().is_some_and(|last| last.sha256 == digest)
@@ -313,7 +313,7 @@ impl Council {
     // ===== Arbiter =====
 
     /// Asks the arbiter, if there is one and if there is an answer to choose.
-    fn not_reached(&mut self) -> Vec<Action> {
+    fn ask_arbiter(&mut self) -> Vec<Action> {
         let Some(arbiter) = &self.setup.arbiter else { return self.finish_without() };
         let call = CallId {
             part: 0,
@@ -341,26 +341,25 @@ impl Council {
         let question = prompt::arbiter(&self.setup, &candidates, &mark(self.setup.seed, call));
         let mut choices: Vec<String> = (1..=candidates.len()).map(|n| format!("A{n}")).collect();
         choices.push(prompt::NEITHER.to_owned());
-        let (open, ask) = Arbitration::open(call, arbiter, self.setup.seed, question, choices);
+        let (open, ask) = Arbitration::open(call, arbiter.clone(), self.setup.seed, question, choices);
         let answers = candidates.into_iter().map(|(answer, _)| answer).collect();
         self.arbitration = Some((open, answers));
         vec![Action::Ask(ask)]
     }
 
-    fn ruling(&mut self, mut open: Arbitration, answers: Vec<Answer>, reply: &Reply) -> Vec<Action> {
-        let Some(arbiter) = &self.setup.arbiter else { return self.finish_without() };
-        match open.reply(arbiter, self.setup.seed, self.setup.params.max_repairs, reply) {
-            Ruling::Ask(ask) => {
+    fn take_ruling(&mut self, mut open: Arbitration, answers: Vec<Answer>, reply: &Reply) -> Vec<Action> {
+        match open.reply(self.setup.seed, self.setup.params.max_repairs, reply) {
+            TurnProgress::Ask(ask) => {
                 self.arbitration = Some((open, answers));
                 vec![Action::Ask(ask)]
             }
-            Ruling::Chose(index, reason) => {
-                let chosen = answers.get(index);
-                self.arbiter_choice = Some(ArbiterChoice::new(chosen, reason));
+            TurnProgress::Valid(ruling) => {
+                let chosen = answers.get(ruling.index);
+                self.arbiter_choice = Some(ArbiterChoice::new(chosen, ruling.reason));
                 let Some(Answer { shown, canonical }) = chosen.cloned() else { return self.finish_without() };
                 self.finish(Outcome::Agreed { how: How::Arbitrated, text: shown, sha256: canonical.digest })
             }
-            Ruling::None => {
+            TurnProgress::Failed => {
                 self.arbiter_failed = true;
                 self.finish_without()
             }
@@ -380,8 +379,8 @@ impl Council {
     }
 }
 
-impl Executes for Council {
-    fn executions(&mut self) -> &mut Executions {
+impl AsMut<Executions> for Council {
+    fn as_mut(&mut self) -> &mut Executions {
         &mut self.executions
     }
 }
@@ -392,10 +391,10 @@ impl Protocol for Council {
     fn step(&mut self, event: &Event) -> Result<Vec<Action>, Unexpected> {
         self.remark = None;
         match event {
-            Event::Started if self.phase == CouncilPhase::New => Ok(self.opening()),
+            Event::Started if self.phase == CouncilPhase::New => Ok(self.begin_opening()),
             Event::Started => Err(Unexpected::StartedTwice),
-            Event::Replied { call, reply } => self.replied(*call, reply),
-            Event::Found { round, passages } => self.found(*round, passages),
+            Event::Replied { call, reply } => self.take_reply(*call, reply),
+            Event::Found { round, passages } => self.take_passages(*round, passages),
             Event::Executed { key, .. } => Err(Unexpected::NotExecuted(*key)),
         }
     }

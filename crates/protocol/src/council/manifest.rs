@@ -42,17 +42,22 @@ impl Manifest {
     /// Returns each agent's confidence: the measured one, or else the stated one. It is zero for an agent that wrote nothing, or that
     /// states that it would not put its name to its text.
     pub fn confidences(&self) -> Confidences {
-        let counts = |said: BasisPoints, sound: Option<Sound>, measured: Option<BasisPoints>| match (
-            measured, sound,
-        ) {
-            (Some(measured), _) => measured,
-            (None, Some(Sound::No)) => BasisPoints::ZERO,
-            (None, Some(Sound::Yes) | None) => said,
-        };
-        let pathos = self.framing.as_ref().map(|f| counts(f.confidence, f.sound, f.measured));
-        let logos = self.response.as_ref().map(|r| counts(r.confidence, r.sound, r.measured));
-        let ethos = self.verification.as_ref().map(|v| counts(v.confidence, v.sound, v.measured));
+        let pathos = self.framing.as_ref().map(|f| choose_confidence(f.confidence, f.sound, f.measured));
+        let logos = self.response.as_ref().map(|r| choose_confidence(r.confidence, r.sound, r.measured));
+        let ethos = self.verification.as_ref().map(|v| choose_confidence(v.confidence, v.sound, v.measured));
         let [pathos, logos, ethos] = [pathos, logos, ethos].map(|sure| sure.unwrap_or(BasisPoints::ZERO));
         Confidences { pathos, logos, ethos }
+    }
+}
+
+fn choose_confidence(
+    stated: BasisPoints,
+    sound: Option<Sound>,
+    measured: Option<BasisPoints>,
+) -> BasisPoints {
+    match (measured, sound) {
+        (Some(measured), _) => measured,
+        (None, Some(Sound::No)) => BasisPoints::ZERO,
+        (None, Some(Sound::Yes) | None) => stated,
     }
 }

@@ -55,7 +55,7 @@ use crate::text::Constraint;
 pub use evidence::{Evidence, Source, Sources};
 pub use forms::{Check, CheckVerdict, Citation, Framing, Response, Sound, Verification};
 pub use manifest::Manifest;
-pub use params::{ConfidenceFrom, CouncilParams, CouncilSetup};
+pub use params::{ConfidenceFrom, CouncilParams};
 pub use section::{CouncilRound, CouncilSection};
 pub use state::Council;
 pub use verdict::{ConsensusResult, Member, judge};
@@ -88,7 +88,13 @@ impl ProtocolParams for CouncilParams {
         match change {
             Override::MaxRounds(rounds) => self.max_rounds = *rounds,
             Override::Threshold(threshold) => self.threshold = *threshold,
-            Override::Thinking(Thinking::Field) | Override::Resample(_) | Override::Vote(_) => return false,
+            Override::Thinking(Thinking::Field)
+            | Override::Resample(_)
+            | Override::Stop(_)
+            | Override::SamplesMax(_)
+            | Override::Ahead(_)
+            | Override::Modes(_)
+            | Override::OnDisagreement(_) => return false,
             Override::Thinking(thinking) => self.thinking = *thinking,
             Override::MeasuredConfidence(true) => self.confidence = ConfidenceFrom::Logprob,
             Override::MeasuredConfidence(false) => self.confidence = ConfidenceFrom::Verbalised,

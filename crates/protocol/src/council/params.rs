@@ -7,9 +7,6 @@ use crate::contract::{Setup, Thinking};
 use crate::core::BasisPoints;
 use crate::text::Constraint;
 
-/// One run of `council`.
-pub type CouncilSetup = Setup<CouncilParams>;
-
 /// Parameters of one `council` run.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default, deny_unknown_fields)]
@@ -60,7 +57,7 @@ impl Default for CouncilParams {
     }
 }
 
-impl CouncilSetup {
+impl Setup<CouncilParams> {
     /// Returns whether documents are searched before an answer is written.
     pub(super) fn searches(&self) -> bool {
         self.task.is_searched && self.params.passages_tokens_max > 0

@@ -2,7 +2,7 @@
 
 use super::forms::Response;
 use super::section::CouncilSection;
-use super::state::{Blind, Council};
+use super::state::Council;
 use super::verdict::Member;
 use crate::contract::{
     AgentReport, Answer, BlindVote, Degraded, DegradedKind, Dissent, How, Outcome, Report,
@@ -15,7 +15,7 @@ impl Council {
     pub(super) fn make_report(&self) -> Report<CouncilSection> {
         Report {
             rounds: self.manifest.round,
-            blind_vote: self.blind_vote(),
+            blind_vote: BlindVote::from_drafts(self.blind.iter().map(Option::as_ref)),
             agents: Member::ALL.map(|member| self.agent(member)).to_vec(),
             dissent: self.dissent(),
             degraded: self.degraded(),
@@ -36,10 +36,7 @@ impl Council {
     }
 
     fn blind_answer(&self) -> Option<&Answer> {
-        match &self.blind {
-            Blind::Given(answer) => Some(answer),
-            Blind::Awaited | Blind::Missing => None,
-        }
+        self.blind.first().and_then(Option::as_ref)
     }
 
     fn section(&self) -> CouncilSection {
@@ -59,17 +56,9 @@ impl Council {
         }
     }
 
-    fn blind_vote(&self) -> BlindVote {
-        match &self.blind {
-            Blind::Awaited => BlindVote::default(),
-            Blind::Missing => BlindVote::from_drafts([None]),
-            Blind::Given(answer) => BlindVote::from_drafts([Some(answer)]),
-        }
-    }
-
     fn agent(&self, member: Member) -> AgentReport {
         let index = member.index();
-        let answer = self.latest().filter(|_| member == Member::Logos);
+        let answer = if member == Member::Logos { self.latest() } else { None };
         let mut digests: Vec<Digest> = self.rounds.iter().filter_map(|round| round.sha256).collect();
         digests.dedup();
         let changes = if member == Member::Logos { digests.len().saturating_sub(1) } else { 0 };
@@ -91,19 +80,21 @@ impl Council {
             Some(_) | None => None,
         };
         let logos = self.setup.agents[Member::Logos.index()].name.clone();
-        let mut seen: Vec<Digest> = agreed.into_iter().collect();
+        let mut listed: Vec<Digest> = agreed.into_iter().collect();
         let mut found = Vec::new();
         for round in self.rounds.iter().rev() {
             let (Some(response), Some(sha256)) = (&round.response, round.sha256) else { continue };
-            if seen.contains(&sha256) {
+            if listed.contains(&sha256) {
                 continue;
             }
-            seen.push(sha256);
+            listed.push(sha256);
             let why = round.verification.as_ref().map_or("nobody verified it", |v| v.reasoning.as_str());
             let (text, why) = (response.response.trim().to_owned(), why.to_owned());
             found.push(Dissent { agent: logos.clone(), stage: "final", text, sha256, why });
         }
-        if let Some(blind) = self.blind_answer().filter(|blind| !seen.contains(&blind.canonical.digest)) {
+        if let Some(blind) = self.blind_answer()
+            && !listed.contains(&blind.canonical.digest)
+        {
             found.push(Dissent {
                 agent: logos,
                 stage: "blind",
@@ -117,7 +108,7 @@ impl Council {
 
     fn degraded(&self) -> Vec<Degraded> {
         let mut found = Vec::new();
-        if self.blind == Blind::Missing {
+        if self.blind.contains(&None) {
             let detail = "Logos's model gave no valid answer alone".to_owned();
             found.push(Degraded { kind: DegradedKind::BlindDraftMissing, detail });
         }
@@ -127,19 +118,25 @@ impl Council {
                 found.push(Degraded { kind: DegradedKind::FailedTurn, detail });
             }
         }
-        found.extend(self.setup.arbiter.iter().filter(|_| self.arbiter_failed).map(no_choice));
-        for (_, agent) in
-            self.unmeasured.iter().zip(&self.setup.agents).filter(|(unmeasured, _)| **unmeasured)
+        if self.arbiter_failed
+            && let Some(arbiter) = &self.setup.arbiter
         {
+            found.push(no_choice(arbiter));
+        }
+        for (unmeasured, agent) in self.unmeasured.iter().zip(&self.setup.agents) {
+            if !unmeasured {
+                continue;
+            }
             let detail = format!(
                 "the server of {} tells no probability that could be used; what it says of itself counts where it stands by its text",
                 agent.name
             );
             found.push(Degraded { kind: DegradedKind::ConfidenceNotMeasured, detail });
         }
-        let agreed = matches!(self.outcome, Some(Outcome::Agreed { how: How::Weighed, .. }));
-        let last = self.rounds.last().filter(|_| agreed).and_then(|round| round.verification.as_ref());
-        if let Some(verification) = last.filter(|v| v.veto || v.defects().next().is_some()) {
+        if let Some(Outcome::Agreed { how: How::Weighed, .. }) = &self.outcome
+            && let Some(verification) = self.rounds.last().and_then(|round| round.verification.as_ref())
+            && (verification.veto || verification.defects().next().is_some())
+        {
             let what =
                 if verification.veto { "objected without evidence" } else { "found a check that fails" };
             let detail = format!("agreed, though {} {what}", self.setup.agents[Member::Ethos.index()].name);

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use super::evidence::{Evidence, Sources};
 use super::manifest::Manifest;
-use super::params::CouncilSetup;
+use super::params::CouncilParams;
 use super::section::CouncilRound;
 use super::verdict::Member;
 use super::{examples, prompt};
-use crate::contract::{Answer, CallId, Conversation, Executions, Outcome};
+use crate::contract::{Answer, CallId, Conversation, Executions, Outcome, Setup};
 use crate::text::Canonicalizer;
 use crate::text::vacuity::PromptEcho;
 use crate::turn::{ArbiterChoice, Arbitration, Draft};
@@ -16,20 +16,20 @@ use crate::turn::{ArbiterChoice, Arbitration, Draft};
 /// The state of one `council` run.
 #[derive(Clone, Debug)]
 pub struct Council {
-    pub(super) setup: CouncilSetup,
+    pub(super) setup: Setup<CouncilParams>,
     pub(super) executions: Executions,
     pub(super) canonicalizer: Canonicalizer,
-    pub(super) told: PromptEcho,
+    pub(super) prompt_echo: PromptEcho,
     pub(super) sources: Sources,
     pub(super) manifest: Manifest,
     pub(super) conversations: [Conversation; 3],
-    /// The number of sources that each agent has seen.
-    pub(super) seen: [usize; 3],
+    /// The number of sources that each agent knows.
+    pub(super) known_sources: [usize; 3],
     /// The forms in the making, by the call that each waits for.
     pub(super) open: BTreeMap<CallId, Draft>,
     pub(super) phase: CouncilPhase,
-    /// The answer that Logos's model gave alone.
-    pub(super) blind: Blind,
+    /// The answer that Logos's model gave alone, once the reply is there; `None` in it for a reply that came to nothing.
+    pub(super) blind: Vec<Option<Answer>>,
     /// The answer of the round, in its canonical form.
     pub(super) answer: Option<Answer>,
     pub(super) rounds: Vec<CouncilRound>,
@@ -47,14 +47,6 @@ pub struct Council {
     pub(super) remark: Option<&'static str>,
 }
 
-/// The state of the answer that is given alone.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) enum Blind {
-    Awaited,
-    Missing,
-    Given(Answer),
-}
-
 /// The step that the run waits for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum CouncilPhase {
@@ -70,23 +62,24 @@ pub(super) enum CouncilPhase {
 
 impl Council {
     /// Makes the machine for a run that has not started. `setup` must pass its check.
-    pub fn new(setup: CouncilSetup) -> Self {
+    pub fn new(setup: Setup<CouncilParams>) -> Self {
         let sources = Sources::of_task(&setup.task);
         let own = prompt::own(&setup, &sources);
+        let user_words = setup.user_words(&setup.params.constraints);
         Self {
             executions: Executions::new(&setup),
             canonicalizer: Canonicalizer::new(&setup.canonical),
-            told: setup.told(&setup.heard(&setup.params.constraints), &own.each_ref().map(String::as_str)),
+            prompt_echo: setup.prompt_echo(&user_words, &own.each_ref().map(String::as_str)),
             sources,
             manifest: Manifest::new(),
             conversations: Member::ALL.map(|member| match member {
                 Member::Pathos | Member::Logos => Conversation::new(setup.system(member.index())),
                 Member::Ethos => examples::conversation(&setup),
             }),
-            seen: [0; 3],
+            known_sources: [0; 3],
             open: BTreeMap::new(),
             phase: CouncilPhase::New,
-            blind: Blind::Awaited,
+            blind: Vec::new(),
             answer: None,
             rounds: Vec::new(),
             defects: Vec::new(),

@@ -105,10 +105,6 @@ pub fn judge(
     let aggregate_confidence = params.weights.aggregate(votes);
     let is_last = manifest.round >= params.max_rounds;
     let veto = manifest.verification.as_ref().filter(|verification| verification.veto);
-    let revise = |feedback: String| {
-        let weakest = weakest(votes);
-        ConsensusResult::NeedsRevision { aggregate_confidence, weakest, feedback }
-    };
     if let Some(verification) = veto
         && let Some((check, evidence)) = decisive(verification, defects)
     {
@@ -116,7 +112,8 @@ pub fn judge(
         if is_last || defects.iter().any(|earlier| earlier.is_about_the_same(evidence)) {
             return ConsensusResult::Vetoed { reason, evidence: evidence.clone(), round: manifest.round };
         }
-        return revise(vetoed_feedback(verification, names[2]));
+        let feedback = vetoed_feedback(verification, names[2]);
+        return ConsensusResult::NeedsRevision { aggregate_confidence, weakest: weakest(votes), feedback };
     }
     let is_verified = manifest.response.is_some() && manifest.verification.is_some();
     let is_enough = is_verified && aggregate_confidence.reaches(params.threshold);
@@ -127,10 +124,11 @@ pub fn judge(
         let attempts = manifest.round;
         return ConsensusResult::NotReached { final_confidence: aggregate_confidence, attempts };
     }
-    match veto {
-        Some(verification) => revise(objection_feedback(verification, names[2])),
-        None => revise(doubt_feedback(manifest, names)),
-    }
+    let feedback = match veto {
+        Some(verification) => objection_feedback(verification, names[2]),
+        None => doubt_feedback(manifest, names),
+    };
+    ConsensusResult::NeedsRevision { aggregate_confidence, weakest: weakest(votes), feedback }
 }
 
 /// Returns the defect that a veto rests on: one that an earlier veto rested on, if there is one, or else the first.
@@ -144,13 +142,9 @@ fn decisive<'a>(
 
 /// Returns the least sure members.
 fn weakest(votes: Confidences) -> Vec<Member> {
-    let of = |member: &Member| match member {
-        Member::Pathos => votes.pathos,
-        Member::Logos => votes.logos,
-        Member::Ethos => votes.ethos,
-    };
-    let least = Member::ALL.iter().map(of).min();
-    Member::ALL.iter().filter(|member| Some(of(member)) == least).copied().collect()
+    let least = votes.pathos.min(votes.logos).min(votes.ethos);
+    let all = [(Member::Pathos, votes.pathos), (Member::Logos, votes.logos), (Member::Ethos, votes.ethos)];
+    all.into_iter().filter(|(_, confidence)| *confidence == least).map(|(member, _)| member).collect()
 }
 
 fn vetoed_feedback(verification: &Verification, name: &str) -> String {

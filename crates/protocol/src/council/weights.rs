@@ -52,14 +52,15 @@ impl Weights {
 
     /// Returns Σ weight × confidence.
     pub fn aggregate(&self, confidences: Confidences) -> Aggregate {
-        let product = |weight: BasisPoints, confidence: BasisPoints| {
-            u32::from(weight.ten_thousandths()) * u32::from(confidence.ten_thousandths())
-        };
-        Aggregate(
-            product(self.pathos, confidences.pathos)
-                + product(self.logos, confidences.logos)
-                + product(self.ethos, confidences.ethos),
-        )
+        let mut sum = 0;
+        for (weight, confidence) in [
+            (self.pathos, confidences.pathos),
+            (self.logos, confidences.logos),
+            (self.ethos, confidences.ethos),
+        ] {
+            sum += u32::from(weight.ten_thousandths()) * u32::from(confidence.ten_thousandths());
+        }
+        Aggregate(sum)
     }
 
     /// Returns whether the three sum to 1.

@@ -12,10 +12,14 @@ const QUOTE_CHARS_MIN: usize = 6;
 ///
 /// `offered` are the sentences that begin in the piece, with their places in the document. A reader that copies a part of a sentence means
 /// all of it, because the words around the part may change its sense.
-pub(super) fn places(text: &str, document: &str, offered: &[Range<usize>]) -> (Vec<Range<usize>>, usize) {
+pub(super) fn quoted_places(
+    text: &str,
+    document: &str,
+    offered: &[Range<usize>],
+) -> (Vec<Range<usize>>, usize) {
     let (mut found, mut nowhere) = (Vec::new(), 0);
     for quote in Quotes::read(text).unwrap_or_default() {
-        match place(&quote, document, offered) {
+        match find_place(&quote, document, offered) {
             Some(place) => found.push(place),
             None => nowhere += 1,
         }
@@ -23,24 +27,26 @@ pub(super) fn places(text: &str, document: &str, offered: &[Range<usize>]) -> (V
     (found, nowhere)
 }
 
-fn place(quote: &str, document: &str, offered: &[Range<usize>]) -> Option<Range<usize>> {
-    let is_same = |place: &&Range<usize>| one_line(&document[(*place).clone()]) == quote;
-    if let Some(place) = offered.iter().find(is_same) {
-        return Some(place.clone());
+fn find_place(quote: &str, document: &str, offered: &[Range<usize>]) -> Option<Range<usize>> {
+    if let Some(same) = offered.iter().find(|place| one_line(&document[(*place).clone()]) == quote) {
+        return Some(same.clone());
     }
-    let is_long = quote.chars().filter(|c| !c.is_whitespace()).count() >= QUOTE_CHARS_MIN;
+    if quote.chars().filter(|c| !c.is_whitespace()).count() < QUOTE_CHARS_MIN {
+        return None;
+    }
     let (first, last) = (offered.first()?, offered.last()?);
-    let words = find_verbatim(&document[first.start..last.end], quote).filter(|_| is_long)?;
+    let words = find_verbatim(&document[first.start..last.end], quote)?;
     let (start, end) = (first.start + words.start, first.start + words.end);
     let around = offered.iter().filter(|place| place.start < end && start < place.end);
     around.map(Range::clone).reduce(|all, place| all.start..place.end)
 }
 
 /// Returns the numbers of the facts that are among the sentences that a reader chose.
-pub(super) fn chosen<'a>(text: &str, facts: impl Iterator<Item = (usize, &'a str)>) -> Vec<usize> {
+pub(super) fn chosen_facts(text: &str, facts: &[(usize, String)]) -> Vec<usize> {
     let quotes = Quotes::read(text).unwrap_or_default();
-    let is_chosen = |fact: &str| quotes.iter().any(|quote| find_verbatim(fact, quote).is_some());
-    facts.filter(|(_, fact)| is_chosen(fact)).map(|(number, _)| number).collect()
+    let chosen =
+        facts.iter().filter(|(_, fact)| quotes.iter().any(|quote| find_verbatim(fact, quote).is_some()));
+    chosen.map(|(number, _)| *number).collect()
 }
 
 #[cfg(test)]
@@ -57,7 +63,7 @@ mod tests {
         let offered = sentences(document);
         let text =
             json!(["opened on 4 May 1931", "The bridge was closed.", "rain", "1931. It rained"]).to_string();
-        let (found, nowhere) = places(&text, document, &offered);
+        let (found, nowhere) = quoted_places(&text, document, &offered);
         let quotes: Vec<&str> = found.into_iter().map(|place| &document[place]).collect();
         let whole = "Nobody in the town says that the bridge was opened\non 4 May 1931.";
         assert_eq!(
@@ -72,7 +78,7 @@ mod tests {
         let offered = sentences(short);
         let all: Vec<String> = offered.iter().map(|place| one_line(&short[place.clone()])).collect();
         assert_eq!(
-            places(&json!(all).to_string(), short, &offered),
+            quoted_places(&json!(all).to_string(), short, &offered),
             (offered.clone(), 0),
             "what was offered counts"
         );
@@ -84,7 +90,7 @@ mod tests {
         fn every_place_holds_whole_sentences(document in "[a-c .\n]{12,80}", at in 0_usize..6) {
             let offered = sentences(&document);
             let words = document[at..].split_whitespace().take(4).collect::<Vec<_>>().join(" ");
-            let (found, nowhere) = places(&json!([words]).to_string(), &document, &offered);
+            let (found, nowhere) = quoted_places(&json!([words]).to_string(), &document, &offered);
             prop_assert_eq!(found.len() + nowhere, 1);
             for place in found {
                 prop_assert!(one_line(&document[place.clone()]).contains(&words));

@@ -3,73 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use super::claims;
+use super::part::{list_facts, part_setup};
 use super::section::{Fact, MapReduceSection};
-use super::state::{Job, MapReduce, Open, PartSection, Shown};
-use super::{claims, prompt};
+use super::state::{Job, MapReduce, Material, OpenPart};
 use crate::contract::{
-    Action, AgentSetup, Ask, CallId, Chunk, Degraded, DegradedKind, Document, Event, NoAgreement, Outcome,
-    Protocol, ProtocolParams, Report, Setup, Task, Unexpected, tokens,
+    Action, Ask, CallId, Chunk, Degraded, DegradedKind, Document, Event, NoAgreement, Outcome, Protocol,
+    ProtocolParams, Report, Unexpected, tokens,
 };
-use crate::text::evidence::{Answers, QUOTES_MAX, Quotes, Said};
-use crate::text::{Canonical, CanonicalKind, Canonicalizer, Constraint, escape, one_line};
+use crate::text::evidence::SplitAnswer;
+use crate::text::{Canonical, CanonicalKind, Canonicalizer, escape, one_line};
 use crypto::Hasher;
-
-/// Returns the setup of a run inside this one. `shown` has the sentences that it may choose, and the text that it works from where it reads
-/// no piece.
-pub(super) fn part_setup<P: ProtocolParams>(setup: &Setup<P>, job: &Job, shown: &Shown) -> Setup<P> {
-    let question = setup.task.prompt.trim();
-    let chars_max = setup.agents.iter().map(AgentSetup::text_chars_max).min().unwrap_or(0);
-    let of_facts =
-        || Document { name: "facts".to_owned(), text: shown.text.as_str().into(), redacted: false };
-    let quotes =
-        |count_max| Constraint::Quotes(Quotes::new(shown.sentences.iter().cloned(), chars_max, count_max));
-    let (prompt, document, form) = match job {
-        Job::Read(index) => {
-            let (name, text) = piece(setup, *index);
-            let count = setup.chunk_plan.as_ref().map_or(0, |chunk_plan| chunk_plan.pieces.len());
-            (
-                prompt::read(question, index + 1, count),
-                Document { name, text: text.into(), redacted: false },
-                quotes(QUOTES_MAX),
-            )
-        }
-        // At most half of the facts are kept, so that the merges come to an end.
-        Job::Merge(facts) => (prompt::merge(question), of_facts(), quotes(facts.len().div_ceil(2))),
-        Job::Answer => {
-            let numbers = shown.facts.iter().map(|(number, _)| *number).collect();
-            (prompt::answer(question), of_facts(), Constraint::Answers(Answers::new(numbers, chars_max)))
-        }
-    };
-    let mut params = setup.params.clone();
-    if let Some(constraints) = params.constraints_mut() {
-        *constraints = vec![form];
-    }
-    Setup {
-        roleset: setup.roleset.clone(),
-        task: Task { prompt, documents: vec![document], is_searched: false },
-        seed: setup.seed,
-        agents: setup.agents.clone(),
-        arbiter: setup.arbiter.clone(),
-        canonical: CanonicalKind::Json.into(),
-        params,
-        rules: setup.rules.clone(),
-        // Only the answer is a final text.
-        check_command: setup.check_command.clone().filter(|_| matches!(job, Job::Answer)),
-        interpreter: setup.interpreter,
-        chunk_plan: None,
-    }
-}
-
-/// Returns a piece's document and text.
-fn piece<P>(setup: &Setup<P>, index: usize) -> (String, &str) {
-    let chunk_plan = setup.chunk_plan.as_ref();
-    let found = chunk_plan.and_then(|chunk_plan| chunk_plan.pieces.get(index)).and_then(|piece| {
-        let document = setup.task.documents.get(piece.document)?;
-        Some((document.name.clone(), document.text.get(piece.start..piece.end)?))
-    });
-    // A setup is checked before its machine is made.
-    found.unwrap_or_default()
-}
 
 impl<P: ProtocolParams> MapReduce<P> {
     /// Begins as many runs as may be under way at once.
@@ -79,12 +23,12 @@ impl<P: ProtocolParams> MapReduce<P> {
             let Some(job) = self.waiting.pop_front() else { break };
             self.parts += 1;
             let part = self.parts;
-            let shown = match &job {
-                Job::Read(index) => self.offer(*index),
-                Job::Merge(facts) => self.shown(facts, false),
-                Job::Answer => self.shown(&self.facts, true),
+            let material = match &job {
+                Job::Read(index) => self.material_of_piece(*index),
+                Job::Merge(facts) => self.material_of_facts(facts, false),
+                Job::Answer => self.material_of_facts(&self.facts, true),
             };
-            let mut setup = part_setup(&self.setup, &job, &shown);
+            let mut setup = part_setup(&self.setup, &job, &material);
             // The seed is below 2^53, so that every reader of JSON has it exactly.
             let seed = Hasher::default()
                 .part(b"part")
@@ -93,18 +37,18 @@ impl<P: ProtocolParams> MapReduce<P> {
                 .finish();
             setup.seed = seed.leading_u64() >> 11;
             let mut machine = setup.machine();
-            let began = machine.step(&Event::Started)?;
-            self.open.insert(part, Open { job, machine });
-            actions.extend(self.take(part, began)?);
+            let first = machine.step(&Event::Started)?;
+            self.open.insert(part, OpenPart { job, machine });
+            actions.extend(self.forward(part, first)?);
         }
         Ok(actions)
     }
 
     /// Passes on the actions of a run inside this one, and continues where that run has ended.
-    fn take(&mut self, part: u32, wanted: Vec<Action>) -> Result<Vec<Action>, Unexpected> {
+    fn forward(&mut self, part: u32, part_actions: Vec<Action>) -> Result<Vec<Action>, Unexpected> {
         let mut actions = Vec::new();
         let mut ended = None;
-        for action in wanted {
+        for action in part_actions {
             match action {
                 Action::Ask(ask) => {
                     actions.push(Action::Ask(Ask { call: CallId { part, ..ask.call }, ..ask }));
@@ -127,20 +71,20 @@ impl<P: ProtocolParams> MapReduce<P> {
 
     /// Takes the result of a run inside this one.
     fn close(&mut self, part: u32, outcome: Outcome) -> Result<Vec<Action>, Unexpected> {
-        let Some(Open { job, machine }) = self.open.remove(&part) else { return Ok(Vec::new()) };
+        let Some(OpenPart { job, machine }) = self.open.remove(&part) else { return Ok(Vec::new()) };
         let report = machine.report();
         if let Job::Answer = job {
             self.answered = Some(report);
             let Outcome::Agreed { how, text, .. } = outcome else { return Ok(vec![Action::Finish(outcome)]) };
-            self.said = Said::read(&canonical(CanonicalKind::Json, &text).text);
-            let text = self.said.shown();
+            self.split_answer = SplitAnswer::read(&canonical(CanonicalKind::Json, &text).text);
+            let text = self.split_answer.text();
             let sha256 = canonical(CanonicalKind::Text, &text).digest;
             return Ok(vec![Action::Finish(Outcome::Agreed { how, text, sha256 })]);
         }
-        self.count(&report);
+        self.add_effort(&report);
         match job {
-            Job::Read(index) => self.has_read(index, &outcome),
-            Job::Merge(facts) => self.has_merged(part, facts, &outcome),
+            Job::Read(index) => self.record_reading(index, &outcome),
+            Job::Merge(facts) => self.record_merge(part, facts, &outcome),
             Job::Answer => {}
         }
         let mut actions = self.begin()?;
@@ -151,39 +95,40 @@ impl<P: ProtocolParams> MapReduce<P> {
     }
 
     /// Returns facts as a run sees them, with or without their numbers.
-    fn shown(&self, numbers: &[usize], numbered: bool) -> Shown {
+    fn material_of_facts(&self, numbers: &[usize], is_numbered: bool) -> Material {
         let is_one = self.setup.task.documents.len() == 1;
-        let fact = |number: &usize| {
+        let mut facts = Vec::new();
+        let mut sentences = Vec::new();
+        for number in numbers {
             let Fact { document, quote, .. } = &self.findings[number - 1];
             let quote = one_line(quote);
-            let text = if is_one || !numbered { quote } else { format!("{document}: {quote}") };
-            (*number, text)
-        };
-        let facts: Vec<(usize, String)> = numbers.iter().map(fact).collect();
-        let text = if numbered {
-            prompt::list(facts.iter().map(|(number, fact)| (*number, fact.as_str())))
-        } else {
-            facts.iter().map(|(_, fact)| fact.as_str()).collect::<Vec<_>>().join("\n")
-        };
-        let sentences = facts.iter().map(|(_, fact)| fact.clone()).collect();
-        Shown { text, facts, sentences }
+            let text = if is_one || !is_numbered { quote } else { format!("{document}: {quote}") };
+            sentences.push(text.clone());
+            facts.push((*number, text));
+        }
+        let text = if is_numbered { list_facts(&facts) } else { sentences.join("\n") };
+        Material { text, facts, sentences }
     }
 
     /// Returns the places of the sentences that begin in a piece. Each sentence is offered whole, and only where it begins.
-    fn offered(&self, index: usize) -> &[Range<usize>] {
+    fn sentences_of_piece(&self, index: usize) -> &[Range<usize>] {
         let Chunk { document, start, end } = self.chunk_plan.pieces[index];
         let all = &self.sentences[document];
-        let at = |byte| all.partition_point(|place| place.start < byte);
-        &all[at(start)..at(end)]
+        let first = all.partition_point(|place| place.start < start);
+        let last = all.partition_point(|place| place.start < end);
+        &all[first..last]
     }
 
-    fn offer(&self, index: usize) -> Shown {
+    fn material_of_piece(&self, index: usize) -> Material {
         let text = &self.setup.task.documents[self.chunk_plan.pieces[index].document].text;
-        let sentences = self.offered(index).iter().map(|place| one_line(&text[place.clone()])).collect();
-        Shown { sentences, ..Shown::default() }
+        let places = self.sentences_of_piece(index).iter();
+        Material {
+            sentences: places.map(|place| one_line(&text[place.clone()])).collect(),
+            ..Material::default()
+        }
     }
 
-    fn count(&mut self, report: &Report<PartSection<P>>) {
+    fn add_effort(&mut self, report: &Report<<P::Machine as Protocol>::Section>) {
         let kinds = report.degraded.iter().map(|degraded| (degraded.kind.name(), degraded.kind));
         self.parts_degraded.extend(kinds.collect::<BTreeMap<_, _>>().into_values());
         if self.efforts.is_empty() {
@@ -197,21 +142,21 @@ impl<P: ProtocolParams> MapReduce<P> {
         }
     }
 
-    fn has_read(&mut self, index: usize, outcome: &Outcome) {
+    fn record_reading(&mut self, index: usize, outcome: &Outcome) {
         self.pieces[index].outcome = Some(outcome.kind());
         let Chunk { document, start, end } = self.chunk_plan.pieces[index];
         let Document { name, text, .. } = &self.setup.task.documents[document];
-        let Outcome::Agreed { text: said, .. } = outcome else {
+        let Outcome::Agreed { text: reply, .. } = outcome else {
             let why = format!(
                 "bytes {start} to {end} of {} were read by nobody: {}",
                 escape::excerpt(name),
-                told(outcome)
+                describe_end(outcome)
             );
             self.lost.push(Degraded { kind: DegradedKind::PieceLost, detail: why });
             return;
         };
-        let said = canonical(CanonicalKind::Json, said).text;
-        let (places, nowhere) = claims::places(&said, text, self.offered(index));
+        let reply = canonical(CanonicalKind::Json, reply).text;
+        let (places, nowhere) = claims::quoted_places(&reply, text, self.sentences_of_piece(index));
         let found = places.into_iter().map(|Range { start, end }| Fact {
             document: name.clone(),
             start,
@@ -224,11 +169,11 @@ impl<P: ProtocolParams> MapReduce<P> {
     }
 
     /// Keeps the facts that were chosen, or all of a run's facts if it came to nothing.
-    fn has_merged(&mut self, part: u32, facts: Vec<usize>, outcome: &Outcome) {
-        let kept = match outcome {
+    fn record_merge(&mut self, part: u32, facts: Vec<usize>, outcome: &Outcome) {
+        let chosen = match outcome {
             Outcome::Agreed { text, .. } => {
-                let (shown, text) = (self.shown(&facts, false), canonical(CanonicalKind::Json, text).text);
-                claims::chosen(&text, shown.facts.iter().map(|(number, fact)| (*number, fact.as_str())))
+                let text = canonical(CanonicalKind::Json, text).text;
+                claims::chosen_facts(&text, &self.material_of_facts(&facts, false).facts)
             }
             Outcome::NoAgreement { .. }
             | Outcome::Abstained { .. }
@@ -240,14 +185,14 @@ impl<P: ProtocolParams> MapReduce<P> {
                 facts
             }
         };
-        self.merged.insert(part, kept);
+        self.merged.insert(part, chosen);
     }
 
     /// Continues when all runs of a step have ended.
     fn next_step(&mut self) -> Result<Vec<Action>, Unexpected> {
         let is_first = self.findings.is_empty() && self.merges == 0;
         if is_first {
-            self.number();
+            self.number_facts();
         } else {
             let merged = std::mem::take(&mut self.merged).into_values().flatten();
             self.facts = merged.chain(std::mem::take(&mut self.alone)).collect();
@@ -257,7 +202,8 @@ impl<P: ProtocolParams> MapReduce<P> {
             let reason = NoAgreement::NothingFound;
             return Ok(vec![Action::Finish(Outcome::NoAgreement { reason })]);
         }
-        if self.length(&self.facts) > self.chunk_plan.tokens_max {
+        let length: u64 = self.facts.iter().map(|number| self.tokens_of(*number)).sum();
+        if length > self.chunk_plan.tokens_max {
             let (groups, alone): (Vec<_>, Vec<_>) =
                 self.groups().into_iter().partition(|group| group.len() > 1);
             if !self.is_stuck && !groups.is_empty() {
@@ -273,22 +219,21 @@ impl<P: ProtocolParams> MapReduce<P> {
     }
 
     /// Numbers the facts of all pieces. A sentence that two pieces share counts once.
-    fn number(&mut self) {
+    fn number_facts(&mut self) {
         let mut known = BTreeSet::new();
         for (piece, found) in std::mem::take(&mut self.read) {
             let document = self.chunk_plan.pieces[piece].document;
-            let is_new = |finding: &Fact| known.insert((document, finding.start, finding.end));
-            self.findings.extend(found.into_iter().filter(is_new));
+            for fact in found {
+                if known.insert((document, fact.start, fact.end)) {
+                    self.findings.push(fact);
+                }
+            }
         }
         self.facts = (1..=self.findings.len()).collect();
     }
 
-    fn length(&self, facts: &[usize]) -> u64 {
-        facts.iter().map(|number| self.length_of(*number)).sum()
-    }
-
     /// Returns a high estimate of a fact's tokens, with its number and its document's name.
-    fn length_of(&self, number: usize) -> u64 {
+    fn tokens_of(&self, number: usize) -> u64 {
         let finding = &self.findings[number - 1];
         tokens(&finding.quote) + tokens(&finding.document)
     }
@@ -298,12 +243,13 @@ impl<P: ProtocolParams> MapReduce<P> {
         let mut groups: Vec<Vec<usize>> = Vec::new();
         let mut room = 0;
         for fact in &self.facts {
-            let length = self.length_of(*fact);
-            if let Some(group) = groups.last_mut().filter(|_| length <= room) {
-                group.push(*fact);
-            } else {
-                groups.push(vec![*fact]);
-                room = self.chunk_plan.tokens_max;
+            let length = self.tokens_of(*fact);
+            match groups.last_mut() {
+                Some(group) if length <= room => group.push(*fact),
+                Some(_) | None => {
+                    groups.push(vec![*fact]);
+                    room = self.chunk_plan.tokens_max;
+                }
             }
             room = room.saturating_sub(length);
         }
@@ -313,11 +259,11 @@ impl<P: ProtocolParams> MapReduce<P> {
     /// Keeps as many facts as fit into one prompt, and reports how many do not.
     fn leave_out(&mut self) {
         let mut room = self.chunk_plan.tokens_max;
-        let (mut kept, mut count) = (Vec::new(), 0);
+        let (mut fitting, mut count) = (Vec::new(), 0);
         for fact in std::mem::take(&mut self.facts) {
-            let length = self.length_of(fact);
+            let length = self.tokens_of(fact);
             if length <= room {
-                kept.push(fact);
+                fitting.push(fact);
             } else {
                 count += 1;
             }
@@ -327,7 +273,7 @@ impl<P: ProtocolParams> MapReduce<P> {
             "{count} facts are left out: chosen from as far as they were, they did not fit into one prompt"
         );
         self.lost.push(Degraded { kind: DegradedKind::FactsLeftOut, detail });
-        self.facts = kept;
+        self.facts = fitting;
     }
 }
 
@@ -339,7 +285,7 @@ fn canonical(kind: CanonicalKind, text: &str) -> Canonical {
 }
 
 /// Returns a few words about how a run that came to nothing ended.
-fn told(outcome: &Outcome) -> String {
+fn describe_end(outcome: &Outcome) -> String {
     match outcome {
         Outcome::NoAgreement { reason } => reason.to_string(),
         Outcome::Vetoed { reason, .. } => format!("vetoed: {}", escape::excerpt(reason)),
@@ -352,7 +298,7 @@ fn told(outcome: &Outcome) -> String {
 }
 
 impl<P: ProtocolParams> Protocol for MapReduce<P> {
-    type Section = MapReduceSection<PartSection<P>>;
+    type Section = MapReduceSection<<P::Machine as Protocol>::Section>;
 
     fn step(&mut self, event: &Event) -> Result<Vec<Action>, Unexpected> {
         self.remark = None;
@@ -363,9 +309,9 @@ impl<P: ProtocolParams> Protocol for MapReduce<P> {
                 let inside = CallId { part: 0, ..*call };
                 let open = self.open.get_mut(&call.part).ok_or(Unexpected::NotAsked(*call))?;
                 let event = Event::Replied { call: inside, reply: reply.clone() };
-                let wanted = open.machine.step(&event).map_err(|_| Unexpected::NotAsked(*call))?;
+                let actions = open.machine.step(&event).map_err(|_| Unexpected::NotAsked(*call))?;
                 self.remark = open.machine.remark();
-                self.take(call.part, wanted)
+                self.forward(call.part, actions)
             }
             Event::Found { round, .. } => Err(Unexpected::NotSearched(*round)),
             Event::Executed { key, .. } => {
@@ -373,9 +319,9 @@ impl<P: ProtocolParams> Protocol for MapReduce<P> {
                 let mut actions = Vec::new();
                 for part in parts {
                     let Some(open) = self.open.get_mut(&part) else { continue };
-                    let wanted = open.machine.step(event)?;
+                    let part_actions = open.machine.step(event)?;
                     self.remark = open.machine.remark();
-                    actions.extend(self.take(part, wanted)?);
+                    actions.extend(self.forward(part, part_actions)?);
                 }
                 Ok(actions)
             }

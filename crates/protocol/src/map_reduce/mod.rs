@@ -14,14 +14,13 @@
 //! nothing is reported as lost, and the others are still read.
 
 mod claims;
-mod cost;
 mod machine;
-mod prompt;
+mod part;
 mod report;
 mod section;
 mod state;
 
-pub use cost::worst_case;
+pub use part::worst_case;
 pub use section::{Fact, MapReduceSection, PieceReport};
 pub use state::MapReduce;
 

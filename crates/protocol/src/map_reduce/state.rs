@@ -5,13 +5,10 @@ use std::ops::Range;
 
 use super::section::{Fact, PieceReport};
 use crate::contract::{
-    AgentReport, Chunk, ChunkPlan, Degraded, DegradedKind, Protocol, ProtocolParams, Report, Setup,
+    AgentReport, ChunkPlan, Degraded, DegradedKind, Protocol, ProtocolParams, Report, Setup,
 };
-use crate::text::evidence::{Said, sentences};
+use crate::text::evidence::{SplitAnswer, sentences};
 use crypto::Digest;
-
-/// The part of a report that only the protocol of the runs has.
-pub(super) type PartSection<P> = <<P as ProtocolParams>::Machine as Protocol>::Section;
 
 /// The purpose of a run inside this one.
 #[derive(Clone, Debug)]
@@ -26,8 +23,8 @@ pub(super) enum Job {
 
 /// The material that a run inside this one sees, and may choose from.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Shown {
-    /// The material as one document.
+pub(super) struct Material {
+    /// All of it as one document.
     pub(super) text: String,
     /// The facts one by one, with their numbers.
     pub(super) facts: Vec<(usize, String)>,
@@ -35,8 +32,8 @@ pub(super) struct Shown {
     pub(super) sentences: Vec<String>,
 }
 
-/// A run under way.
-pub(super) struct Open<M> {
+/// A run under way inside this one.
+pub(super) struct OpenPart<M> {
     pub(super) job: Job,
     pub(super) machine: M,
 }
@@ -47,7 +44,7 @@ pub struct MapReduce<P: ProtocolParams> {
     pub(super) chunk_plan: ChunkPlan,
     /// The places of the sentences of each document.
     pub(super) sentences: Vec<Vec<Range<usize>>>,
-    pub(super) open: BTreeMap<u32, Open<P::Machine>>,
+    pub(super) open: BTreeMap<u32, OpenPart<P::Machine>>,
     /// The runs that wait for an execution, by its key.
     pub(super) executing: BTreeMap<Digest, Vec<u32>>,
     /// The jobs of this step that have not begun.
@@ -67,29 +64,30 @@ pub struct MapReduce<P: ProtocolParams> {
     pub(super) findings: Vec<Fact>,
     pub(super) merges: u32,
     /// The parts of the answer, once there is one.
-    pub(super) said: Said,
+    pub(super) split_answer: SplitAnswer,
     pub(super) unproven: usize,
     pub(super) lost: Vec<Degraded>,
     pub(super) parts_degraded: Vec<DegradedKind>,
     /// The effort of each agent in the runs that have ended, without the last one.
     pub(super) efforts: Vec<AgentReport>,
     /// The report of the answering run, once it has ended.
-    pub(super) answered: Option<Report<PartSection<P>>>,
+    pub(super) answered: Option<Report<<P::Machine as Protocol>::Section>>,
     pub(super) remark: Option<&'static str>,
 }
 
 impl<P: ProtocolParams> MapReduce<P> {
     /// Makes the machine of a setup that has a chunk plan and passes [`Setup::check`].
     pub fn new(setup: Setup<P>, chunk_plan: ChunkPlan) -> Self {
-        let report = |piece: &Chunk| PieceReport {
-            document: setup.task.documents.get(piece.document).map_or_else(String::new, |d| d.name.clone()),
+        let documents = &setup.task.documents;
+        let pieces = chunk_plan.pieces.iter().map(|piece| PieceReport {
+            document: documents.get(piece.document).map_or_else(String::new, |d| d.name.clone()),
             start: piece.start,
             end: piece.end,
             outcome: None,
-        };
-        let documents = setup.task.documents.iter();
+        });
+        let pieces = pieces.collect();
         Self {
-            sentences: documents.map(|document| sentences(&document.text)).collect(),
+            sentences: documents.iter().map(|document| sentences(&document.text)).collect(),
             open: BTreeMap::new(),
             executing: BTreeMap::new(),
             waiting: (0..chunk_plan.pieces.len()).map(Job::Read).collect(),
@@ -98,11 +96,11 @@ impl<P: ProtocolParams> MapReduce<P> {
             merged: BTreeMap::new(),
             alone: Vec::new(),
             is_stuck: false,
-            pieces: chunk_plan.pieces.iter().map(report).collect(),
+            pieces,
             read: BTreeMap::new(),
             findings: Vec::new(),
             merges: 0,
-            said: Said::default(),
+            split_answer: SplitAnswer::default(),
             unproven: 0,
             lost: Vec::new(),
             parts_degraded: Vec::new(),
@@ -115,7 +113,7 @@ impl<P: ProtocolParams> MapReduce<P> {
     }
 
     /// Returns the report of the run that answers, under way or at its end.
-    pub(super) fn last_report(&self) -> Option<Report<PartSection<P>>> {
+    pub(super) fn last_report(&self) -> Option<Report<<P::Machine as Protocol>::Section>> {
         let under_way = self.open.values().find(|open| matches!(open.job, Job::Answer));
         self.answered.clone().or_else(|| under_way.map(|open| open.machine.report()))
     }

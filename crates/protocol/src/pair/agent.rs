@@ -38,7 +38,7 @@ pub(super) struct AgentState {
     /// The answers that it found in those turns.
     pub(super) solo_answers: Vec<Answer>,
     /// The results of comparing other texts with its own.
-    pub(super) compared: Vec<Compared>,
+    pub(super) compared: Vec<ComparisonResult>,
 }
 
 impl AgentState {
@@ -78,6 +78,11 @@ impl AgentState {
         self.blind.iter().flatten().chain(&self.solo_answers)
     }
 
+    /// Returns the first blind draft, to which the agent is committed.
+    pub(super) fn committed_draft(&self) -> Option<&Answer> {
+        self.blind.first().and_then(Option::as_ref)
+    }
+
     /// Returns the proposal that its latest envelope stands for.
     pub(super) fn stands_for(&self) -> Option<usize> {
         self.position.as_ref().and_then(|p| p.proposal)
@@ -108,11 +113,11 @@ pub(super) struct Position {
 
 /// The result of comparing another text with the agent's own, in this round.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Compared {
+pub(super) struct ComparisonResult {
     pub(super) round: u32,
     pub(super) own: Digest,
     pub(super) other: Digest,
-    pub(super) found: Better,
+    pub(super) better: Better,
 }
 
 /// The text that came out better.

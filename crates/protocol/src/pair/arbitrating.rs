@@ -4,55 +4,53 @@
 //! choice is noted in the talk, and the agent that has to accept it gets the next turn. A choice is never an agreement.
 
 use super::agent::handle;
-use super::judge_prompt;
 use super::talk::{ArbiterVerdict, Talk};
+use super::task_prompt;
 use super::transition::Transition;
 use crate::contract::{Action, AgentSetup, CallId, NoAgreement, Reply, Step};
-use crate::turn::{Arbitration, Ruling, mark};
+use crate::turn::{Arbitration, TurnProgress, mark};
 
 /// The index of the arbiter in calls, which comes after the two agents.
 const ARBITER: usize = 2;
 
-/// The state in which an arbiter has been asked.
-#[derive(Clone, Debug)]
-pub(super) struct Arbitrating {
+/// Asks the arbiter which of the proposals answers the task.
+pub(super) fn begin(
+    talk: &mut Talk,
     arbiter: AgentSetup,
-    question: Arbitration,
-    /// The proposals that it may choose from, in the order in which it sees them.
-    candidates: Vec<usize>,
+    mut candidates: Vec<usize>,
+) -> (Arbitration, Vec<Action>) {
+    let (call, seed) = (talk.call(ARBITER, Step::Choose), talk.setup.seed);
+    // The order of the texts is drawn, so that being first favours neither author.
+    candidates.sort_by_key(|&index| mark(seed ^ index as u64, call));
+    let words = task_prompt::arbiter(&talk.setup, &talk.proposals, &candidates, &mark(seed, call));
+    let handles = candidates.iter().copied().map(handle).collect();
+    talk.arbiter = ArbiterVerdict::Asked(candidates);
+    let (question, ask) = Arbitration::open(call, arbiter, seed, words, handles);
+    (question, vec![Action::Ask(ask)])
 }
 
-impl Arbitrating {
-    /// Asks the arbiter which of the proposals answers the task.
-    pub(super) fn new(talk: &Talk, arbiter: AgentSetup, mut candidates: Vec<usize>) -> (Self, Vec<Action>) {
-        let (call, seed) = (talk.call(ARBITER, Step::Choose), talk.setup.seed);
-        // The order of the texts is drawn, so that being first favours neither author.
-        candidates.sort_by_key(|&index| mark(seed ^ index as u64, call));
-        let texts: Vec<_> = candidates.iter().map(|&i| (i, &talk.proposals[i])).collect();
-        let words = judge_prompt::arbiter(&talk.setup, &texts, &mark(seed, call));
-        let handles = candidates.iter().copied().map(handle).collect();
-        let (question, ask) = Arbitration::open(call, &arbiter, seed, words, handles);
-        (Self { arbiter, question, candidates }, vec![Action::Ask(ask)])
+/// Takes a reply. Returns `None` if the reply is not to the open call.
+pub(super) fn take_reply(
+    question: &mut Arbitration,
+    talk: &mut Talk,
+    call: CallId,
+    reply: &Reply,
+) -> Option<Transition> {
+    let ArbiterVerdict::Asked(candidates) = &talk.arbiter else { return None };
+    if call != question.call() {
+        return None;
     }
-
-    /// Takes a reply. Returns `None` if the reply is not to the open call.
-    pub(super) fn reply(&mut self, talk: &mut Talk, call: CallId, reply: &Reply) -> Option<Transition> {
-        if call != self.question.call() {
-            return None;
+    Some(match question.reply(talk.setup.seed, talk.setup.params.max_repairs, reply) {
+        TurnProgress::Ask(ask) => Transition::Stay(vec![Action::Ask(ask)]),
+        TurnProgress::Failed => {
+            talk.arbiter = ArbiterVerdict::Failed;
+            Transition::without_agreement(NoAgreement::Deadlock)
         }
-        let max_repairs = talk.setup.params.max_repairs;
-        Some(match self.question.reply(&self.arbiter, talk.setup.seed, max_repairs, reply) {
-            Ruling::Ask(ask) => Transition::Stay(vec![Action::Ask(ask)]),
-            Ruling::None => {
-                talk.arbiter = ArbiterVerdict::Failed;
-                Transition::without_agreement(NoAgreement::Deadlock)
-            }
-            Ruling::Chose(chosen, reason) => {
-                let index = self.candidates[chosen];
-                talk.arbiter = ArbiterVerdict::Chose { index, reason, heard: [false; 2] };
-                // The agent that did not write the chosen text has to decide first.
-                Transition::Turn { mover: 1 - talk.proposals[index].author, floor: talk.floor() }
-            }
-        })
-    }
+        TurnProgress::Valid(ruling) => {
+            let index = candidates[ruling.index];
+            talk.arbiter = ArbiterVerdict::Chose { index, reason: ruling.reason, heard: [false; 2] };
+            // The agent that did not write the chosen text has to decide first.
+            Transition::Turn { mover: 1 - talk.proposals[index].author, floor: talk.floor() }
+        }
+    })
 }

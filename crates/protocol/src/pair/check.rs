@@ -1,26 +1,27 @@
 //! The check of a reply: it is accepted unchanged, or refused with words for its author.
 //!
 //! The input is one reply and the knowledge of its author at that time. The output is an accepted envelope or a [`Violation`]. Nothing is
-//! repaired here. Only the digest, which models cannot compute, and the text of an adopted handle are filled in.
+//! repaired here. Only the digest, which models cannot compute, and the text of an adopted handle are filled in. A program is a reply too:
+//! it is run, and the value that it prints is its author's answer.
 
-use super::agent::{AgentState, Answer, Better, Compared, ProposedText, handle, index_of};
-use super::params::{Adopt, PairSetup};
-use crate::contract::{Executions, Thinking};
+use super::agent::{AgentState, Answer, Better, ProposedText, handle, index_of};
+use super::params::{Adopt, PairParams};
+use crate::contract::{Executions, Setup, Thinking};
 use crate::text::decoding::{self, Offer};
 use crate::text::vacuity::{self, Vacuity};
 use crate::text::{
-    AnswerChange, CanonicalKind, Canonicalizer, Envelope, FinalSolution, FinalText, Status, Violation,
-    escape, listed_sentences,
+    AnswerChange, Artifact, CanonicalKind, Canonicalizer, Envelope, FinalSolution, FinalText, SOLVED_MARKER,
+    Status, StrictValue, Violation, escape, listed_sentences, program,
 };
-use crate::turn::Valid;
+use crate::turn::{Valid, program_answer};
 
 /// The knowledge of a reply's author.
 pub(super) struct ReplyCheck<'a> {
-    pub(super) setup: &'a PairSetup,
+    pub(super) setup: &'a Setup<PairParams>,
     pub(super) executions: &'a Executions,
     pub(super) canonicalizer: &'a Canonicalizer,
     /// The test for each agent that recognises an answer as an echo of its prompt.
-    pub(super) told: &'a vacuity::PromptEcho,
+    pub(super) prompt_echo: &'a vacuity::PromptEcho,
     pub(super) seats: &'a [AgentState; 2],
     pub(super) proposals: &'a [ProposedText],
     /// The index of the author.
@@ -33,23 +34,13 @@ pub(super) struct ReplyCheck<'a> {
 
 /// A reply that counts.
 #[derive(Clone, Debug)]
-pub(super) struct Accepted {
+pub(super) struct AcceptedEnvelope {
     /// The envelope with the digest filled in and an adoption resolved.
     pub(super) envelope: Envelope,
     /// The text that it commits to.
     pub(super) answer: Option<Answer>,
     /// The proposal that it names by handle: the peer's to adopt it, or its own to keep it.
     pub(super) adopts: Option<usize>,
-}
-
-/// The concession of an envelope: the text that it gives up.
-pub(super) enum Concession {
-    /// Nothing, or a text that was compared with the new one and found no better.
-    None,
-    /// The author's own text, which has not been compared with the other one.
-    Unweighed { own: Answer, other: Answer },
-    /// The author's own text, which it has found the better one.
-    OfTheBetter,
 }
 
 /// Returns the conclusion of private thoughts: the text after the last `Answer:` that begins a line, or else after the last one anywhere.
@@ -77,15 +68,18 @@ fn after_answer(line: &str) -> Option<&str> {
 impl ReplyCheck<'_> {
     /// Returns the proposal that private thoughts end with, by its text or its handle. Returns `None` if they end with another text, with
     /// several handles, or with a proposal that cannot be declared final.
-    pub(super) fn decided(&self, thoughts: &str) -> Option<usize> {
+    pub(super) fn read_decision(&self, thoughts: &str) -> Option<usize> {
         let last = conclusion(thoughts)?;
         let handles = self.acceptable().into_iter().chain(self.own_handle());
-        let can_stand = |index: &usize| self.check_rules(&self.proposals[*index].answer).is_ok();
-        let open: Vec<usize> = handles.filter_map(|handle| index_of(&handle)).filter(can_stand).collect();
-        let same =
-            |canonical| open.iter().copied().find(|&i| self.proposals[i].answer.canonical == canonical);
-        if let Some(index) = self.canonicalizer.canonicalize(last).ok().and_then(same) {
-            return Some(index);
+        let open: Vec<usize> = handles
+            .filter_map(|handle| index_of(&handle))
+            .filter(|&index| self.check_rules(&self.proposals[index].answer).is_ok())
+            .collect();
+        if let Ok(canonical) = self.canonicalizer.canonicalize(last)
+            && let Some(index) =
+                open.iter().find(|&&index| self.proposals[index].answer.canonical == canonical)
+        {
+            return Some(*index);
         }
         let mut named = last.split(|c: char| !c.is_alphanumeric()).filter_map(index_of);
         let first = named.next().filter(|index| open.contains(index))?;
@@ -97,15 +91,15 @@ impl ReplyCheck<'_> {
         &self,
         reply: &str,
         thoughts: Option<&str>,
-    ) -> Result<Valid<Box<Accepted>>, Violation> {
+    ) -> Result<Valid<Box<AcceptedEnvelope>>, Violation> {
         let with_thinking = self.setup.params.thinking == Thinking::Field;
         let parsed = Envelope::parse_with(reply, with_thinking)?;
         let mut envelope = parsed.envelope;
         self.check_names(&envelope)?;
         check_marker(&envelope)?;
-        let adopts = self.adopted(&envelope)?;
-        self.check_decision(adopts, thoughts.and_then(|thoughts| self.decided(thoughts)))?;
-        let answer = self.answer(&envelope, adopts)?;
+        let adopts = self.resolve_adoption(&envelope)?;
+        self.check_decision(adopts, thoughts.and_then(|thoughts| self.read_decision(thoughts)))?;
+        let answer = self.read_answer(&envelope, adopts)?;
         if !self.blind {
             self.check_answers(&envelope)?;
             self.check_change(&envelope, answer.as_ref())?;
@@ -113,7 +107,7 @@ impl ReplyCheck<'_> {
         if let Some(answer) = &answer {
             fill_in(&mut envelope, answer)?;
         }
-        let content = Box::new(Accepted { envelope, answer, adopts });
+        let content = Box::new(AcceptedEnvelope { envelope, answer, adopts });
         Ok(Valid { content, object: parsed.object })
     }
 
@@ -130,10 +124,10 @@ impl ReplyCheck<'_> {
         if self.blind || self.setup.adopt() == Adopt::Text {
             return Vec::new();
         }
-        let standing = self.seats[1 - self.agent]
+        let of_peer = self.seats[1 - self.agent]
             .stands_for()
-            .filter(|&index| self.is_solved_by_peer(index) && !self.is_kept_against(index));
-        let mut indices: Vec<usize> = standing.into_iter().chain(self.arbiter_choice).collect();
+            .filter(|&index| self.is_solved_by_peer(index) && !self.is_found_worse(index));
+        let mut indices: Vec<usize> = of_peer.into_iter().chain(self.arbiter_choice).collect();
         indices.sort_unstable();
         indices.dedup();
         indices.into_iter().map(handle).collect()
@@ -144,12 +138,17 @@ impl ReplyCheck<'_> {
         let mut offer =
             Offer { acceptable: self.acceptable(), own: self.own_handle(), is_decided: decided.is_some() };
         if let Some(decided) = decided {
-            let text = |index: usize| self.proposals.get(index).map(|p| &p.answer.canonical);
-            let is_it = |handle: &String| index_of(handle).and_then(text) == text(decided);
-            offer.acceptable.retain(is_it);
-            offer.own = offer.own.filter(is_it);
+            offer.acceptable.retain(|handle| self.is_handle_of(handle, decided));
+            offer.own = offer.own.filter(|handle| self.is_handle_of(handle, decided));
         }
         offer
+    }
+
+    /// Returns true if the handle names a proposal with the text of the proposal at `index`.
+    fn is_handle_of(&self, handle: &str, index: usize) -> bool {
+        let text = &self.proposals[index].answer.canonical;
+        let named = index_of(handle).and_then(|named| self.proposals.get(named));
+        named.is_some_and(|named| named.answer.canonical == *text)
     }
 
     /// Returns true if the peer declares the proposal final, and it is not the author's own.
@@ -162,42 +161,41 @@ impl ReplyCheck<'_> {
 
     /// Returns true if the author has compared the proposal with its own text and found its own better. This does not apply to an arbiter's
     /// choice, which another agent has compared.
-    pub(super) fn is_kept_against(&self, index: usize) -> bool {
-        self.found(index) == Some(Better::Own)
+    pub(super) fn is_found_worse(&self, index: usize) -> bool {
+        self.comparison_that_counts(index) == Some(Better::Own)
     }
 
     /// Returns the result of comparing the proposal with the author's own text, if they were compared and the result still counts.
-    pub(super) fn found(&self, index: usize) -> Option<Better> {
-        self.compared(&self.proposals[index].answer).filter(|_| self.arbiter_choice != Some(index))
+    pub(super) fn comparison_that_counts(&self, index: usize) -> Option<Better> {
+        if self.arbiter_choice == Some(index) {
+            return None;
+        }
+        self.comparison_with(&self.proposals[index].answer)
     }
 
-    fn compared(&self, other: &Answer) -> Option<Better> {
+    /// Returns the result of comparing a text with the author's own, if they were compared.
+    pub(super) fn comparison_with(&self, other: &Answer) -> Option<Better> {
         let seat = &self.seats[self.agent];
         let own = seat.last_answer.as_ref()?.canonical.digest;
-        let same = |w: &&Compared| w.own == own && w.other == other.canonical.digest;
-        seat.compared.iter().find(same).map(|w| w.found)
+        let mut compared = seat.compared.iter();
+        compared.find(|w| w.own == own && w.other == other.canonical.digest).map(|w| w.better)
     }
 
-    /// Returns what an envelope with the answer `other` would concede to the peer, if anything.
+    /// Returns the author's own answer, if an envelope with the answer `other` gives it up and the two have to be compared first.
     ///
     /// Every change is checked, not only one to the peer's own words: otherwise a copy with a different full stop would avoid the check. A
     /// text that breaks a rule of the task may be given up without a comparison, and so may any text where nothing is compared.
-    pub(super) fn concession(&self, other: Option<&Answer>) -> Concession {
-        let own =
-            self.seats[self.agent].last_answer.as_ref().filter(|_| !self.blind && self.setup.params.weigh);
-        let (Some(own), Some(other)) = (own, other) else { return Concession::None };
+    pub(super) fn answer_given_up_for(&self, other: Option<&Answer>) -> Option<&Answer> {
+        if self.blind || !self.setup.params.weigh {
+            return None;
+        }
+        let own = self.seats[self.agent].last_answer.as_ref()?;
+        let other = &other?.canonical;
         let chosen = self.arbiter_choice.map(|index| &self.proposals[index].answer.canonical);
-        if own.canonical == other.canonical
-            || chosen == Some(&other.canonical)
-            || self.check_rules(own).is_err()
-        {
-            return Concession::None;
+        if own.canonical == *other || chosen == Some(other) || self.check_rules(own).is_err() {
+            return None;
         }
-        match self.compared(other) {
-            None => Concession::Unweighed { own: own.clone(), other: other.clone() },
-            Some(Better::Own) => Concession::OfTheBetter,
-            Some(Better::Neither | Better::Other) => Concession::None,
-        }
+        Some(own)
     }
 
     /// Returns true if accepting the peer's text would change the author's answer.
@@ -220,21 +218,19 @@ impl ReplyCheck<'_> {
     fn check_names(&self, envelope: &Envelope) -> Result<(), Violation> {
         let agents = &self.setup.agents;
         let (own, peer) = (&agents[self.agent].name, &agents[1 - self.agent].name);
-        let wrong = |field, expected: String, found: &str| {
-            Err(Violation::WrongName { field, expected, found: escape::excerpt(found) })
-        };
-        if envelope.role != *own {
-            return wrong("role", format!("your own name, `{own}`"), &envelope.role);
-        }
         let handoff = &envelope.handoff_to;
-        if handoff.is_empty() || handoff == own || handoff == peer {
+        let (field, expected, found) = if envelope.role != *own {
+            ("role", format!("your own name, `{own}`"), &envelope.role)
+        } else if !handoff.is_empty() && handoff != own && handoff != peer {
+            ("handoff_to", format!("`{peer}`, or empty to keep the floor"), handoff)
+        } else {
             return Ok(());
-        }
-        wrong("handoff_to", format!("`{peer}`, or empty to keep the floor"), handoff)
+        };
+        Err(Violation::WrongName { field, expected, found: escape::excerpt(found) })
     }
 
     /// Resolves `accepts` to a proposal that the author may adopt.
-    fn adopted(&self, envelope: &Envelope) -> Result<Option<usize>, Violation> {
+    fn resolve_adoption(&self, envelope: &Envelope) -> Result<Option<usize>, Violation> {
         let solution = envelope.final_solution.as_ref();
         let Some(name) = solution.and_then(|s| s.accepts.as_deref()) else {
             return Ok(None);
@@ -259,7 +255,7 @@ impl ReplyCheck<'_> {
             // The author's own comparison has rejected this text, and the turn ends as it did then.
             Some(index) if self.is_solved_by_peer(index) => Ok(Some(index)),
             Some(index) if self.proposals[index].author == self.agent => Err(Violation::OwnHandle { handle }),
-            Some(_) => Err(Violation::NotStanding { handle, known }),
+            Some(_) => Err(Violation::NotCurrent { handle, known }),
             None => Err(Violation::UnknownHandle { handle, known }),
         }
     }
@@ -267,17 +263,15 @@ impl ReplyCheck<'_> {
     /// Checks an adoption against the thoughts before it. An author that has just found one text right and names another has mixed up their
     /// names.
     fn check_decision(&self, adopts: Option<usize>, decided: Option<usize>) -> Result<(), Violation> {
-        let text = |index: usize| &self.proposals[index].answer.canonical;
-        match (adopts, decided) {
-            (Some(named), Some(found)) if text(named) != text(found) => {
-                Err(Violation::AgainstThoughts { named: handle(named), found: handle(found) })
-            }
-            (Some(_) | None, _) => Ok(()),
+        let (Some(named), Some(found)) = (adopts, decided) else { return Ok(()) };
+        if self.proposals[named].answer.canonical == self.proposals[found].answer.canonical {
+            return Ok(());
         }
+        Err(Violation::AgainstThoughts { named: handle(named), found: handle(found) })
     }
 
     /// Checks and returns the text that the envelope commits to.
-    fn answer(&self, envelope: &Envelope, adopts: Option<usize>) -> Result<Option<Answer>, Violation> {
+    fn read_answer(&self, envelope: &Envelope, adopts: Option<usize>) -> Result<Option<Answer>, Violation> {
         let typed = envelope.final_solution.as_ref().and_then(|s| s.canonical_text.as_ref());
         if envelope.status == Status::Solved && typed.is_none() && adopts.is_none() {
             return Err(Violation::TextMissing);
@@ -287,7 +281,7 @@ impl ReplyCheck<'_> {
         }
         let answer = match (adopts, typed) {
             (Some(index), _) => self.proposals[index].answer.clone(),
-            (None, Some(text)) => self.typed(text)?,
+            (None, Some(text)) => self.check_text(text)?,
             (None, None) => return Ok(None),
         };
         if envelope.status == Status::Solved {
@@ -299,13 +293,16 @@ impl ReplyCheck<'_> {
     /// Checks a text against the rules that the task states.
     pub(super) fn check_rules(&self, answer: &Answer) -> Result<(), Violation> {
         let rules = &self.setup.params.constraints;
-        rules.iter().try_for_each(|rule| rule.check(&answer.canonical.text))?;
+        rules
+            .iter()
+            .try_for_each(|rule| rule.check(&answer.canonical.text))
+            .map_err(Violation::Constraint)?;
         self.executions.check(&answer.in_full(rules))
     }
 
-    pub(super) fn typed(&self, written: &FinalText) -> Result<Answer, Violation> {
+    fn check_text(&self, written: &FinalText) -> Result<Answer, Violation> {
         let is_listed = listed_sentences(self.canonicalizer.kind(), &self.setup.params.constraints).is_some();
-        let joined = written.joined().filter(|_| is_listed);
+        let joined = if is_listed { written.join_sentences() } else { None };
         if written.is_value && joined.is_none() && self.canonicalizer.kind() != CanonicalKind::Json {
             return Err(Violation::TextNotString);
         }
@@ -329,7 +326,7 @@ impl ReplyCheck<'_> {
             // A server that enforces the length closes the string in the middle of a sentence.
             return Err(Violation::TextTooLong { max });
         }
-        self.told.check(self.canonicalizer.kind(), &canonical.text)?;
+        self.prompt_echo.check(self.canonicalizer.kind(), &canonical.text)?;
         if let Some(handle) = self.handle_in(&canonical.text) {
             return Err(Vacuity::Talk(handle).into());
         }
@@ -342,8 +339,11 @@ impl ReplyCheck<'_> {
             return None;
         }
         let mut words = text.split(|c: char| !c.is_alphanumeric());
-        let is_handle = |word: &&str| index_of(word).is_some_and(|index| index < self.proposals.len());
-        words.find(|word| is_handle(word) && !self.told.has_been_said(word)).map(str::to_owned)
+        let handle = words.find(|word| {
+            let is_handle = index_of(word).is_some_and(|index| index < self.proposals.len());
+            is_handle && !self.prompt_echo.is_user_word(word)
+        });
+        handle.map(str::to_owned)
     }
 
     fn check_answers(&self, envelope: &Envelope) -> Result<(), Violation> {
@@ -357,19 +357,54 @@ impl ReplyCheck<'_> {
     /// adopted must stay as it is.
     fn check_change(&self, envelope: &Envelope, answer: Option<&Answer>) -> Result<(), Violation> {
         let Some(answer) = answer else { return Ok(()) };
-        let same = |other: &Answer| other.canonical == answer.canonical;
-        let peer = self.seats[1 - self.agent].position.as_ref().filter(|p| p.adopted);
-        let taken = peer.and_then(|p| p.proposal).filter(|&i| self.proposals[i].author == self.agent);
-        if let Some(index) = taken
-            && !same(&self.proposals[index].answer)
+        if let Some(peer) = &self.seats[1 - self.agent].position
+            && let Some(index) = peer.proposal
+            && peer.adopted
+            && self.proposals[index].author == self.agent
+            && self.proposals[index].answer.canonical != answer.canonical
         {
             return Err(Violation::AdoptedReplaced { handle: handle(index) });
         }
-        let kept = self.seats[self.agent].last_answer.as_ref().is_none_or(same);
-        let named = || {
-            envelope.meta.as_ref().and_then(|m| m.change.as_ref()).is_some_and(AnswerChange::names_a_reason)
-        };
-        if kept || named() { Ok(()) } else { Err(Violation::UnnamedChange) }
+        let last = self.seats[self.agent].last_answer.as_ref();
+        if last.is_none_or(|last| last.canonical == answer.canonical) {
+            return Ok(());
+        }
+        let change = envelope.meta.as_ref().and_then(|m| m.change.as_ref());
+        let names_a_reason = change.is_some_and(AnswerChange::names_a_reason);
+        if names_a_reason { Ok(()) } else { Err(Violation::UnnamedChange) }
+    }
+
+    /// Checks the program in a reply, and the value that it prints. The prompt says that this value is the final answer, so the program is
+    /// its author's declaration.
+    pub(super) fn check_program(&self, reply: &str) -> Result<Valid<Box<AcceptedEnvelope>>, Violation> {
+        let source = program::runnable_source(reply)?;
+        let text = program_answer(&source, &self.setup.canonical, self.executions)?;
+        let answer = self.check_text(&FinalText::from(text.as_str()))?;
+        self.check_rules(&answer)?;
+        let mut envelope = self.wrap_program(&source);
+        fill_in(&mut envelope, &answer)?;
+        let content = Box::new(AcceptedEnvelope { envelope, answer: Some(answer), adopts: None });
+        Ok(Valid { content, object: reply.to_owned() })
+    }
+
+    /// Writes an envelope around a program, for the peer and for the record of positions. It adds nothing to the printed value.
+    fn wrap_program(&self, source: &str) -> Envelope {
+        let own = &self.setup.agents[self.agent];
+        let content = serde_json::json!({ "program": source });
+        Envelope {
+            role: own.name.clone(),
+            domain: own.domain.clone(),
+            task_understanding: String::new(),
+            meta: None,
+            public_message: format!("{SOLVED_MARKER} My program prints this."),
+            artifact: Artifact { kind: "results".to_owned(), content: StrictValue(content) },
+            needs_from_peer: Vec::new(),
+            handoff_to: String::new(),
+            tags: Vec::new(),
+            request: None,
+            status: Status::Solved,
+            final_solution: None,
+        }
     }
 }
 
@@ -382,7 +417,7 @@ fn check_marker(envelope: &Envelope) -> Result<(), Violation> {
 }
 
 /// Records the digest and the resolved text. A digest that the agent supplied must be right.
-pub(super) fn fill_in(envelope: &mut Envelope, answer: &Answer) -> Result<(), Violation> {
+fn fill_in(envelope: &mut Envelope, answer: &Answer) -> Result<(), Violation> {
     let digest = answer.canonical.digest.to_string();
     let solution = envelope.final_solution.get_or_insert_with(FinalSolution::default);
     if solution.sha256.as_ref().is_some_and(|supplied| *supplied != digest) {

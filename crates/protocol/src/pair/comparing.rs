@@ -12,12 +12,11 @@
 //! Where no text is taken over, the votes of an agent's own attempts decide about an answer. An answer that is found again without sight of
 //! the peer's text is not a concession, and needs no comparison.
 
-use super::agent::{Answer, Better, Compared, handle};
-use super::check::{Accepted, Concession, ReplyCheck, conclusion};
-use super::judge_prompt;
+use super::agent::{Answer, Better, ComparisonResult, handle};
+use super::check::{AcceptedEnvelope, ReplyCheck, conclusion};
 use super::talk::Talk;
+use super::task_prompt;
 use super::transition::Transition;
-use super::turn_end::TurnEnd;
 use crate::contract::{Action, Ask, CallId, Conversation, Reply, ReplyShape, Role, Step};
 use crate::turn::{ask, mark};
 
@@ -26,62 +25,50 @@ const NAMES: [[&str; 2]; 3] = [["First", "Second"], ["Alpha", "Beta"], ["Left", 
 
 /// A comparison under way, in the turn of the agent that has the round.
 #[derive(Clone, Debug)]
-pub(super) struct Comparing {
+pub(super) struct TextComparison {
     call: CallId,
-    purpose: Purpose,
+    /// The envelope that counts unless the own text comes out better; `None` where the agent compares before its last word.
+    accepted: Option<Box<AcceptedEnvelope>>,
     own: Answer,
     other: Answer,
     names: [&'static str; 2],
     /// The better text with the own text first, and with the other first; `None` where the reply was not readable.
-    said: [Option<Better>; 2],
+    verdicts: [Option<Better>; 2],
 }
 
-/// The purpose of a comparison.
-#[derive(Clone, Debug)]
-enum Purpose {
-    /// To decide whether this envelope, which gives up the author's own text for the other, counts.
-    Concession(Box<Accepted>),
-    /// To inform the agent before its last word.
-    LastWord,
-}
-
-impl Comparing {
-    /// Lets `mover` compare the two texts before its envelope, which gives up its own text for the other, counts.
-    pub(super) fn before_concession(
-        talk: &Talk,
-        mover: usize,
-        accepted: Box<Accepted>,
-        own: Answer,
-        other: Answer,
-    ) -> (Self, Vec<Action>) {
-        Self::new(talk, mover, Purpose::Concession(accepted), own, other)
-    }
-
+impl TextComparison {
     /// Lets `mover` compare its peer's text with its own before its last word, so that it knows the result. Returns `None` if there is
     /// nothing to compare, or if the two have been compared.
     pub(super) fn before_last_word(talk: &Talk, mover: usize) -> Option<(Self, Vec<Action>)> {
         let review = talk.review(mover, false);
         let peer = talk.seats[1 - mover].stands_for();
         let index = peer.filter(|&index| review.acceptable().contains(&handle(index)))?;
-        match review.concession(Some(&talk.proposals[index].answer)) {
-            Concession::Unweighed { own, other } => {
-                Some(Self::new(talk, mover, Purpose::LastWord, own, other))
-            }
-            Concession::None | Concession::OfTheBetter => None,
+        let other = &talk.proposals[index].answer;
+        let own = review.answer_given_up_for(Some(other))?;
+        if review.comparison_with(other).is_some() {
+            return None;
         }
+        Some(Self::new(talk, mover, None, own.clone(), other.clone()))
     }
 
-    fn new(talk: &Talk, mover: usize, purpose: Purpose, own: Answer, other: Answer) -> (Self, Vec<Action>) {
+    /// Lets `mover` compare the two texts, before its envelope counts or before its last word.
+    pub(super) fn new(
+        talk: &Talk,
+        mover: usize,
+        accepted: Option<Box<AcceptedEnvelope>>,
+        own: Answer,
+        other: Answer,
+    ) -> (Self, Vec<Action>) {
         // A second comparison in one turn takes the next two numbers.
         let earlier = talk.seats[mover].compared.iter().filter(|w| w.round == talk.round);
         let attempt = earlier.map(|_| 2).sum();
         let call = CallId { attempt, ..talk.call(mover, Step::Weigh) };
-        let holds =
-            |answer: &Answer, name: &str| words(&answer.shown).any(|word| word.eq_ignore_ascii_case(name));
-        let is_free =
-            |names: &&[&str; 2]| names.iter().all(|name| !holds(&own, name) && !holds(&other, name));
-        let names = *NAMES.iter().find(is_free).unwrap_or(&NAMES[0]);
-        let this = Self { call, purpose, own, other, names, said: [None; 2] };
+        let free = NAMES.into_iter().find(|names| {
+            let mut words = split_words(&own.shown).chain(split_words(&other.shown));
+            !words.any(|word| is_one_of(word, names))
+        });
+        let names = free.unwrap_or(NAMES[0]);
+        let this = Self { call, accepted, own, other, names, verdicts: [None; 2] };
         let ask = this.ask(talk);
         (this, vec![Action::Ask(ask)])
     }
@@ -92,7 +79,7 @@ impl Comparing {
         let mark = mark(setup.seed, self.call);
         let texts = self.in_order().map(|answer| answer.shown.as_str());
         let mut conversation = Conversation::default();
-        conversation.push(Role::User, judge_prompt::weigh(setup, self.names, texts, &mark));
+        conversation.push(Role::User, task_prompt::weigh(setup, self.names, texts, &mark));
         ask(self.call, &conversation, ReplyShape::Free, agent.max_tokens, agent.temperature, setup.seed)
     }
 
@@ -106,15 +93,11 @@ impl Comparing {
         };
         let mover = call.agent;
         talk.seats[mover].compared.push(compared);
-        Some(match &self.purpose {
-            Purpose::LastWord => Transition::LastWord(mover),
-            Purpose::Concession(_) if compared.found == Better::Own => {
-                Transition::EndTurn { mover, ended: TurnEnd::Kept }
-            }
-            Purpose::Concession(accepted) => {
-                Transition::EndTurn { mover, ended: TurnEnd::Spoke(accepted.clone()) }
-            }
-        })
+        let Some(accepted) = &self.accepted else { return Some(Transition::LastWord(mover)) };
+        if compared.better == Better::Own {
+            return Some(Transition::KeepOwnText(mover));
+        }
+        Some(Transition::EndTurn { mover, accepted: accepted.clone() })
     }
 
     /// Returns the two texts in the order of the present request: the own text is first in one request and second in the other.
@@ -123,19 +106,19 @@ impl Comparing {
     }
 
     /// Records the verdict of a reply. Returns the result once both orders are complete.
-    fn compare(&mut self, review: &ReplyCheck<'_>, reply: &Reply) -> Option<Compared> {
-        let verdict = self.verdict(review, &reply.text);
+    fn compare(&mut self, review: &ReplyCheck<'_>, reply: &Reply) -> Option<ComparisonResult> {
+        let verdict = self.read_verdict(review, &reply.text);
         let is_second = usize::from(!self.call.attempt.is_multiple_of(2));
-        self.said[is_second] = verdict;
+        self.verdicts[is_second] = verdict;
         self.call.attempt += 1;
         let (own, other) = (self.own.canonical.digest, self.other.canonical.digest);
-        let compared = Compared { round: self.call.round, own, other, found: self.found() };
+        let compared = ComparisonResult { round: self.call.round, own, other, better: self.better_text() };
         self.call.attempt.is_multiple_of(2).then_some(compared)
     }
 
     /// Returns the result of both orders. An agent that picks a text only where it comes first picks the place.
-    fn found(&self) -> Better {
-        match self.said {
+    fn better_text(&self) -> Better {
+        match self.verdicts {
             [Some(found), None] | [None, Some(found)] => found,
             [None, None] | [Some(Better::Own | Better::Neither), Some(Better::Own)] => Better::Own,
             [Some(Better::Other), Some(Better::Other | Better::Neither)] => Better::Other,
@@ -144,30 +127,41 @@ impl Comparing {
     }
 
     /// Reads the verdict at the end of a reply: one of the texts, by its words or its name, or that neither is better.
-    fn verdict(&self, review: &ReplyCheck<'_>, reply: &str) -> Option<Better> {
+    fn read_verdict(&self, review: &ReplyCheck<'_>, reply: &str) -> Option<Better> {
         let last = conclusion(reply)?;
         let texts = self.in_order();
-        let said = review.canonicalizer.canonicalize(last).ok();
-        let same = |answer: &&Answer| said.as_ref() == Some(&answer.canonical);
-        let better = |answer: &Answer| if *answer == self.own { Better::Own } else { Better::Other };
-        if let Some(answer) = texts.into_iter().find(same) {
-            return Some(better(answer));
+        if let Ok(canonical) = review.canonicalizer.canonicalize(last)
+            && let Some(answer) = texts.into_iter().find(|answer| answer.canonical == canonical)
+        {
+            return Some(self.whose(answer));
         }
-        let place = |word: &str| self.names.iter().position(|name| word.eq_ignore_ascii_case(name));
-        let is_neither =
-            |word: &str| ["both", "neither", "none"].iter().any(|w| word.eq_ignore_ascii_case(w));
-        let mut words = words(last).skip_while(|word| place(word).is_none() && !is_neither(word));
-        let Some(first) = place(words.next()?) else { return Some(Better::Neither) };
+        let mut words = split_words(last).skip_while(|word| {
+            !is_one_of(word, &self.names) && !is_one_of(word, &["both", "neither", "none"])
+        });
+        let Some(first) = self.place(words.next()?) else { return Some(Better::Neither) };
         // "First and Second", but not "First and not Second".
-        let joins =
-            words.next().is_some_and(|word| ["and", "or"].iter().any(|w| word.eq_ignore_ascii_case(w)));
-        if joins && words.next().and_then(place).is_some_and(|second| second != first) {
+        if words.next().is_some_and(|word| is_one_of(word, &["and", "or"]))
+            && words.next().and_then(|word| self.place(word)).is_some_and(|second| second != first)
+        {
             return Some(Better::Neither);
         }
-        Some(better(texts[first]))
+        Some(self.whose(texts[first]))
+    }
+
+    /// Returns the place of the text that this word names.
+    fn place(&self, word: &str) -> Option<usize> {
+        self.names.iter().position(|name| word.eq_ignore_ascii_case(name))
+    }
+
+    fn whose(&self, answer: &Answer) -> Better {
+        if *answer == self.own { Better::Own } else { Better::Other }
     }
 }
 
-fn words(text: &str) -> impl Iterator<Item = &str> {
+fn split_words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty())
+}
+
+fn is_one_of(word: &str, words: &[&str]) -> bool {
+    words.iter().any(|known| word.eq_ignore_ascii_case(known))
 }

@@ -1,8 +1,8 @@
 //! The most that a run can cost, computed before anything is spent.
 
 use super::machine::Pair;
-use super::params::{Adopt, PairSetup};
-use crate::contract::{Action, AgentSetup, Event, Protocol, Thinking, WorstCase};
+use super::params::{Adopt, PairParams};
+use crate::contract::{Action, AgentSetup, Event, Protocol, Setup, Thinking, WorstCase};
 
 /// The tokens of the controller's own words in one turn: an upper bound of the texts in `prompt`, without the packs.
 const TURN_WORDS: u64 = 700;
@@ -13,7 +13,7 @@ const REPAIR_WORDS: u64 = 150;
 ///
 /// The estimate assumes that every reply is as long as allowed, that every turn needs all its repairs, and that all turns are in one
 /// conversation.
-pub(super) fn worst_case(setup: &PairSetup) -> WorstCase {
+pub(super) fn worst_case(setup: &Setup<PairParams>) -> WorstCase {
     let params = &setup.params;
     let reply = setup.agents.iter().map(|a: &AgentSetup| u64::from(a.max_tokens)).max().unwrap_or(0);
     let opening = opening_tokens(setup);
@@ -50,7 +50,7 @@ pub(super) fn worst_case(setup: &PairSetup) -> WorstCase {
     total
 }
 
-fn add_draft(total: &mut WorstCase, conversation: &mut u64, setup: &PairSetup, reply: u64) {
+fn add_draft(total: &mut WorstCase, conversation: &mut u64, setup: &Setup<PairParams>, reply: u64) {
     if setup.params.thinking == Thinking::Free {
         total.add_call(*conversation, reply);
         *conversation += reply + REPAIR_WORDS;
@@ -61,14 +61,14 @@ fn add_draft(total: &mut WorstCase, conversation: &mut u64, setup: &PairSetup, r
     }
 }
 
-fn draft_growth(setup: &PairSetup, reply: u64) -> u64 {
+fn draft_growth(setup: &Setup<PairParams>, reply: u64) -> u64 {
     let (mut scratch, mut conversation) = (WorstCase::default(), 0);
     add_draft(&mut scratch, &mut conversation, setup, reply);
     conversation
 }
 
 /// Returns the larger of the two opening prompts, by estimate.
-fn opening_tokens(setup: &PairSetup) -> u64 {
+fn opening_tokens(setup: &Setup<PairParams>) -> u64 {
     let actions = Pair::new(setup.clone()).step(&Event::Started).unwrap_or_default();
     let tokens = actions.iter().map(|action| match action {
         Action::Ask(ask) => ask.prompt_tokens_estimate(),

@@ -24,9 +24,9 @@ pub(super) fn way_out(talk: &Talk, mover: usize) -> Transition {
     if let Some(mover) = order.into_iter().find(|&agent| talk.seats[agent].solo_attempts == 0) {
         return Transition::Turn { mover, floor: Floor::Alone };
     }
-    let is_talk = !talk.nothing_is_taken_over();
-    let has_word_left = |&agent: &usize| is_talk && talk.seats[agent].floor != Floor::LastWord;
-    if let Some(mover) = order.into_iter().find(has_word_left) {
+    if !talk.nothing_is_taken_over()
+        && let Some(mover) = order.into_iter().find(|&agent| talk.seats[agent].floor != Floor::LastWord)
+    {
         return Transition::Turn { mover, floor: Floor::LastWord };
     }
     let mut candidates: Vec<usize> = talk.seats.iter().filter_map(AgentState::stands_for).collect();
@@ -43,15 +43,13 @@ pub(super) fn after_ruling(talk: &mut Talk, mover: usize) -> Option<Transition> 
     let ArbiterVerdict::Chose { index, heard, .. } = &mut talk.arbiter else { return None };
     heard[mover] = true;
     let (chosen, heard) = (&talk.proposals[*index].answer.canonical, *heard);
-    let stands_for_it = |index: usize| talk.proposals[index].answer.canonical == *chosen;
-    let accepts = |agent: usize| {
-        let seat = &talk.seats[agent];
-        seat.status() == Some(Status::Solved) && seat.stands_for().is_some_and(stands_for_it)
-    };
-    let waiting = (0..2).find(|&agent| !heard[agent] && !accepts(agent));
-    let refused = (0..2).any(|agent| heard[agent] && !accepts(agent));
-    Some(match waiting {
-        Some(mover) if !refused => Transition::Turn { mover, floor: talk.floor() },
+    let accepts = talk.seats.each_ref().map(|seat| {
+        let text = seat.stands_for().map(|index| &talk.proposals[index].answer.canonical);
+        seat.status() == Some(Status::Solved) && text == Some(chosen)
+    });
+    let has_refused = (0..2).any(|agent| heard[agent] && !accepts[agent]);
+    Some(match (0..2).find(|&agent| !heard[agent] && !accepts[agent]) {
+        Some(mover) if !has_refused => Transition::Turn { mover, floor: talk.floor() },
         Some(_) | None => Transition::without_agreement(NoAgreement::Deadlock),
     })
 }

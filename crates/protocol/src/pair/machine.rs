@@ -4,20 +4,18 @@
 //! state lead to another; no state holds or calls a second one.
 
 use super::agent::Floor;
-use super::arbitrating::Arbitrating;
-use super::comparing::Comparing;
+use super::comparing::TextComparison;
+use super::envelope_draft::EnvelopeDraft;
 use super::opening::BlindOpening;
-use super::params::PairSetup;
+use super::params::PairParams;
 use super::report::{self, PairSection};
-use super::speaking::Speaking;
 use super::talk::Talk;
 use super::transition::Transition;
-use super::turn_end::{self, TurnEnd};
-use super::{agreement, deadlock, settling, turn_order};
+use super::{agreement, arbitrating, deadlock, speaking, turn_end, turn_order};
 use crate::contract::{
-    Action, CallId, Event, Executions, NoAgreement, Outcome, Protocol, Reply, Report, Unexpected,
+    Action, CallId, Event, Executions, NoAgreement, Outcome, Protocol, Reply, Report, Setup, Unexpected,
 };
-use crate::turn::Executes;
+use crate::turn::Arbitration;
 
 /// The number of failed turns in a row after which an agent ends the talk.
 const FAILED_IN_A_ROW_MAX: u32 = 2;
@@ -32,17 +30,15 @@ pub struct Pair {
 /// The state of a run.
 #[derive(Clone, Debug)]
 enum PairState {
-    /// Nothing has happened.
     New,
     /// Blind drafts are being made.
     Opening(BlindOpening),
     /// One agent has the floor.
-    Speaking(Speaking),
+    Speaking(EnvelopeDraft),
     /// The agent that has the round compares two texts.
-    Comparing(Comparing),
+    Comparing(TextComparison),
     /// An arbiter has been asked.
-    Arbitrating(Arbitrating),
-    /// The run has ended.
+    Arbitrating(Arbitration),
     Done(Outcome),
 }
 
@@ -50,17 +46,17 @@ impl Pair {
     /// Makes the machine for a run that has not started.
     ///
     /// `setup` must have exactly two agents, as every loaded roleset has.
-    pub fn new(setup: PairSetup) -> Self {
+    pub fn new(setup: Setup<PairParams>) -> Self {
         Self { talk: Talk::new(setup), state: PairState::New }
     }
 
-    fn replied(&mut self, call: CallId, reply: &Reply) -> Result<Vec<Action>, Unexpected> {
+    fn take_reply(&mut self, call: CallId, reply: &Reply) -> Result<Vec<Action>, Unexpected> {
         let talk = &mut self.talk;
         let transition = match &mut self.state {
             PairState::Opening(state) => state.reply(talk, call, reply),
-            PairState::Speaking(state) => state.reply(talk, call, reply),
+            PairState::Speaking(draft) => speaking::take_reply(draft, talk, call, reply),
             PairState::Comparing(state) => state.reply(talk, call, reply),
-            PairState::Arbitrating(state) => state.reply(talk, call, reply),
+            PairState::Arbitrating(question) => arbitrating::take_reply(question, talk, call, reply),
             PairState::New | PairState::Done(_) => None,
         };
         Ok(self.follow(transition.ok_or(Unexpected::NotAsked(call))?))
@@ -72,38 +68,45 @@ impl Pair {
         match transition {
             Transition::Stay(actions) => actions,
             Transition::Draft(numbers) => {
-                let opening = BlindOpening::new(talk, numbers);
-                self.enter(PairState::Opening, opening)
+                let (opening, actions) = BlindOpening::new(talk, numbers);
+                self.state = PairState::Opening(opening);
+                actions
             }
             Transition::Turn { mover, floor } => self.begin_turn(mover, floor),
             Transition::Compare { mover, accepted, own, other } => {
-                let comparing = Comparing::before_concession(talk, mover, accepted, own, other);
-                self.enter(PairState::Comparing, comparing)
+                let (comparing, actions) = TextComparison::new(talk, mover, Some(accepted), own, other);
+                self.state = PairState::Comparing(comparing);
+                actions
             }
-            Transition::LastWord(mover) => {
-                let speaking = Speaking::new(talk, mover, Floor::LastWord);
-                self.enter(PairState::Speaking, speaking)
+            Transition::LastWord(mover) => self.give_floor(mover, Floor::LastWord),
+            Transition::EndTurn { mover, accepted } => {
+                turn_end::record_envelope(talk, mover, *accepted);
+                let next = self.choose_next(mover, false);
+                self.follow(next)
             }
-            Transition::EndTurn { mover, ended } => {
-                let next = self.after_turn(mover, ended);
+            Transition::KeepOwnText(mover) => {
+                turn_end::record_kept_text(talk, mover);
+                let next = self.choose_next(mover, false);
+                self.follow(next)
+            }
+            Transition::FailTurn(mover) => {
+                talk.count_failure(mover);
+                let next = self.choose_next(mover, true);
                 self.follow(next)
             }
             Transition::Arbitrate(candidates) => {
                 let Some(arbiter) = talk.setup.arbiter.clone() else {
                     return self.follow(Transition::without_agreement(NoAgreement::Deadlock));
                 };
-                let arbitrating = Arbitrating::new(talk, arbiter, candidates);
-                self.enter(PairState::Arbitrating, arbitrating)
+                let (question, actions) = arbitrating::begin(talk, arbiter, candidates);
+                self.state = PairState::Arbitrating(question);
+                actions
             }
             Transition::Finish(outcome) => {
-                self.enter(PairState::Done, (outcome.clone(), vec![Action::Finish(outcome)]))
+                self.state = PairState::Done(outcome.clone());
+                vec![Action::Finish(outcome)]
             }
         }
-    }
-
-    fn enter<S>(&mut self, state: fn(S) -> PairState, (entered, actions): (S, Vec<Action>)) -> Vec<Action> {
-        self.state = state(entered);
-        actions
     }
 
     /// Gives `mover` the floor for a round, or ends the talk when the rounds are used up.
@@ -113,30 +116,32 @@ impl Pair {
             return self.follow(Transition::without_agreement(NoAgreement::MaxRounds));
         }
         talk.round += 1;
-        let comparing = match floor {
-            Floor::LastWord => Comparing::before_last_word(talk, mover),
-            Floor::Alone | Floor::InSight => None,
-        };
-        if let Some(comparing) = comparing {
-            return self.enter(PairState::Comparing, comparing);
+        if floor == Floor::LastWord
+            && let Some((comparing, actions)) = TextComparison::before_last_word(talk, mover)
+        {
+            self.state = PairState::Comparing(comparing);
+            return actions;
         }
-        let speaking = Speaking::new(talk, mover, floor);
-        self.enter(PairState::Speaking, speaking)
+        self.give_floor(mover, floor)
     }
 
-    /// Decides how the talk continues after a turn of `mover`.
-    fn after_turn(&mut self, mover: usize, ended: TurnEnd) -> Transition {
+    fn give_floor(&mut self, mover: usize, floor: Floor) -> Vec<Action> {
+        let (draft, actions) = speaking::begin(&mut self.talk, mover, floor);
+        self.state = PairState::Speaking(draft);
+        actions
+    }
+
+    /// Decides how the talk continues after a turn of `mover`, which has been recorded.
+    fn choose_next(&mut self, mover: usize, failed: bool) -> Transition {
         let talk = &mut self.talk;
-        let failed = matches!(ended, TurnEnd::Failed);
-        turn_end::settle(talk, mover, ended);
-        settling::follow_lead(talk);
-        if let Some(outcome) = agreement::reached(&talk.seats, &talk.proposals) {
+        agreement::follow_lead(talk);
+        if let Some(outcome) = agreement::find_agreement(&talk.seats, &talk.proposals) {
             return Transition::Finish(outcome);
         }
         if talk.seats[mover].failed_in_a_row >= FAILED_IN_A_ROW_MAX {
             return Transition::without_agreement(NoAgreement::InvalidReplies);
         }
-        if let Some(reason) = settling::futility(talk) {
+        if let Some(reason) = agreement::find_futility(talk) {
             return Transition::without_agreement(reason);
         }
         if let Some(transition) = deadlock::after_ruling(talk, mover) {
@@ -147,13 +152,13 @@ impl Pair {
         }
         let peer_name = &talk.setup.agents[1 - mover].name;
         let solo_turns = talk.setup.params.solo_turns;
-        let next = turn_order::after_turn(&mut talk.seats[mover], mover, peer_name, solo_turns, failed);
+        let next = turn_order::next_mover(&mut talk.seats[mover], mover, peer_name, solo_turns, failed);
         Transition::Turn { mover: next, floor: talk.floor() }
     }
 }
 
-impl Executes for Pair {
-    fn executions(&mut self) -> &mut Executions {
+impl AsMut<Executions> for Pair {
+    fn as_mut(&mut self) -> &mut Executions {
         &mut self.talk.executions
     }
 }
@@ -169,7 +174,7 @@ impl Protocol for Pair {
                 Ok(self.follow(Transition::Draft(0..1)))
             }
             Event::Started => Err(Unexpected::StartedTwice),
-            Event::Replied { call, reply } => self.replied(*call, reply),
+            Event::Replied { call, reply } => self.take_reply(*call, reply),
             Event::Found { round, .. } => Err(Unexpected::NotSearched(*round)),
             Event::Executed { key, .. } => Err(Unexpected::NotExecuted(*key)),
         }

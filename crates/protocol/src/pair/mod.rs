@@ -39,12 +39,12 @@
 //!
 //! - **Agreement is exact.** Each agent's position has status SOLVED and carries `[SOLVED]`, and both final texts have one canonical form.
 //!   Nothing else is agreement (`agreement`). The position of an agent is its latest valid envelope, or an earlier one of its own to which
-//!   a clear lead brings it back (`settling`).
+//!   a clear lead brings it back (also `agreement`).
 //! - **Only an agent's own envelope speaks for it.** A reply is accepted unchanged or refused (`check`). The machine fills in only the
 //!   digest and the text of an adopted handle.
 //! - **Drafts are blind.** No opening prompt contains a word of the peer. With `adopt` at `never`, no other prompt does either until an
 //!   arbiter has chosen. Until then an agent changes only to an answer that it has found itself, for one of two reasons. The answer is more
-//!   than half of all that it has found, or the answer leads clearly among all that both agents have found (`settling`).
+//!   than half of all that it has found, or the answer leads clearly among all that both agents have found (`agreement`).
 //! - **The agents never swap texts.** After the opening, one agent moves at a time. The drafts and the seed decide who moves first
 //!   (`turn_order`).
 //! - **Every run ends.** There are at most `max_rounds` rounds. Each round is one turn, with at most `1 + max_repairs` envelopes and one
@@ -57,16 +57,12 @@ mod check;
 mod comparing;
 mod cost;
 mod deadlock;
-mod judge_prompt;
+mod envelope_draft;
 mod machine;
-mod making;
 mod opening;
 mod params;
-mod program;
 mod prompt;
 mod report;
-mod schema;
-mod settling;
 mod speaking;
 mod talk;
 mod task_prompt;
@@ -80,7 +76,7 @@ use super::contract::{Override, ProtocolParams, Setup, WorstCase};
 use crate::text::Constraint;
 
 pub use machine::Pair;
-pub use params::{Adopt, Drafting, PairParams, PairSetup};
+pub use params::{Adopt, Drafting, PairParams};
 pub use report::PairSection;
 
 impl ProtocolParams for PairParams {
@@ -119,7 +115,11 @@ impl ProtocolParams for PairParams {
             Override::Threshold(_)
             | Override::MeasuredConfidence(_)
             | Override::Weights(_)
-            | Override::Vote(_) => return false,
+            | Override::Stop(_)
+            | Override::SamplesMax(_)
+            | Override::Ahead(_)
+            | Override::Modes(_)
+            | Override::OnDisagreement(_) => return false,
         }
         true
     }

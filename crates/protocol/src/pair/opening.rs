@@ -7,11 +7,11 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::check::Accepted;
-use super::making::Making;
+use super::check::AcceptedEnvelope;
+use super::envelope_draft::EnvelopeDraft;
 use super::talk::Talk;
 use super::transition::Transition;
-use super::{agreement, settling, turn_order};
+use super::{agreement, turn_order};
 use crate::contract::{Action, CallId, NoAgreement, Reply, Step};
 use crate::text::Status;
 use crate::turn::TurnProgress;
@@ -20,22 +20,22 @@ use crate::turn::TurnProgress;
 #[derive(Clone, Debug)]
 pub(super) struct BlindOpening {
     /// The drafts in the making, by the call that each waits for.
-    open: BTreeMap<CallId, Making>,
+    open: BTreeMap<CallId, EnvelopeDraft>,
     /// The finished drafts, by number and agent; `None` where no valid one came.
-    drafted: BTreeMap<(u32, usize), Option<Box<Accepted>>>,
+    drafted: BTreeMap<(u32, usize), Option<Box<AcceptedEnvelope>>>,
 }
 
 impl BlindOpening {
     /// Asks both agents for the blind drafts with these numbers, all at once.
-    pub(super) fn new(talk: &mut Talk, numbers: Range<u32>) -> (Self, Vec<Action>) {
+    pub(super) fn new(talk: &Talk, numbers: Range<u32>) -> (Self, Vec<Action>) {
         let (mut open, mut actions) = (BTreeMap::new(), Vec::new());
         for draft in numbers {
             for agent in 0..2 {
                 let call = CallId { draft, ..talk.call(agent, Step::Think) };
-                let mut making = Making::from_nothing(talk, call, agent);
-                making.give_up_when_vacuous();
-                actions.push(Action::Ask(making.ask(talk)));
-                open.insert(making.call(), making);
+                let mut envelope = EnvelopeDraft::from_nothing(talk, call, agent);
+                envelope.give_up_when_vacuous();
+                actions.push(Action::Ask(envelope.ask(talk)));
+                open.insert(envelope.call(), envelope);
             }
         }
         (Self { open, drafted: BTreeMap::new() }, actions)
@@ -43,21 +43,21 @@ impl BlindOpening {
 
     /// Takes a reply. Returns `None` if the reply is not to an open call.
     pub(super) fn reply(&mut self, talk: &mut Talk, call: CallId, reply: &Reply) -> Option<Transition> {
-        let mut making = self.open.remove(&call)?;
-        let accepted = match making.reply(talk, reply) {
+        let mut envelope = self.open.remove(&call)?;
+        let accepted = match envelope.reply(talk, reply) {
             TurnProgress::Ask(ask) => {
-                self.open.insert(making.call(), making);
+                self.open.insert(envelope.call(), envelope);
                 return Some(Transition::Stay(vec![Action::Ask(ask)]));
             }
             TurnProgress::Valid(accepted) => Some(accepted),
             TurnProgress::Failed => None,
         };
         self.drafted.insert((call.draft, call.agent), accepted);
-        Some(if self.open.is_empty() { self.all_drafted(talk) } else { Transition::Stay(Vec::new()) })
+        Some(if self.open.is_empty() { self.use_drafts(talk) } else { Transition::Stay(Vec::new()) })
     }
 
     /// Uses the blind drafts once the last one is there.
-    fn all_drafted(&mut self, talk: &mut Talk) -> Transition {
+    fn use_drafts(&mut self, talk: &mut Talk) -> Transition {
         while let Some(((draft, agent), accepted)) = self.drafted.pop_first() {
             if let Some(accepted) = &accepted {
                 talk.keep_declared(agent, accepted);
@@ -75,14 +75,14 @@ impl BlindOpening {
         if talk.seats.iter().all(|seat| seat.position.is_none()) {
             return Transition::without_agreement(NoAgreement::NoDrafts);
         }
-        if let Some(outcome) = agreement::reached(&talk.seats, &talk.proposals) {
+        if let Some(outcome) = agreement::find_agreement(&talk.seats, &talk.proposals) {
             return Transition::Finish(outcome);
         }
         if wants_more_drafts(talk) {
             return Transition::Draft(1..talk.setup.params.resample + 1);
         }
-        settling::follow_lead(talk);
-        if let Some(outcome) = agreement::reached(&talk.seats, &talk.proposals) {
+        agreement::follow_lead(talk);
+        if let Some(outcome) = agreement::find_agreement(&talk.seats, &talk.proposals) {
             return Transition::Finish(outcome);
         }
         let mover = turn_order::first_mover(&talk.seats, &talk.proposals, talk.setup.seed);
@@ -91,8 +91,7 @@ impl BlindOpening {
 }
 
 fn wants_more_drafts(talk: &Talk) -> bool {
-    let first = |agent: usize| talk.seats[agent].blind.first().and_then(Option::as_ref);
-    let differ = match (first(0), first(1)) {
+    let differ = match (talk.seats[0].committed_draft(), talk.seats[1].committed_draft()) {
         (Some(a), Some(b)) => a.canonical != b.canonical,
         (Some(_) | None, _) => false,
     };

@@ -5,9 +5,6 @@ use serde::{Deserialize, Serialize};
 use crate::contract::{Setup, Thinking};
 use crate::text::{CanonicalKind, Constraint};
 
-/// One run of `pair`.
-pub type PairSetup = Setup<PairParams>;
-
 /// Parameters of one `pair` run.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default, deny_unknown_fields)]
@@ -56,7 +53,7 @@ impl Default for PairParams {
     }
 }
 
-impl PairSetup {
+impl Setup<PairParams> {
     /// Returns how an agent takes over its peer's text.
     pub fn adopt(&self) -> Adopt {
         self.params.adopt.unwrap_or_else(|| Adopt::for_kind(self.canonical.kind))

@@ -10,10 +10,9 @@ use std::fmt::Write as _;
 
 use super::agent::{AgentState, Better, Position, handle};
 use super::check::ReplyCheck;
-use super::judge_prompt;
-use super::params::{Adopt, Drafting, PairSetup};
-use super::task_prompt::{form, task};
-use crate::contract::{BlindVote, CallId, Task, Thinking, example as answer_example};
+use super::params::{Adopt, Drafting, PairParams};
+use super::task_prompt::{form, task, weigh};
+use crate::contract::{BlindVote, CallId, Setup, Task, Thinking, example as answer_example};
 use crate::text::decoding::{AS_ABOVE, OPEN, Offer};
 use crate::text::{CanonicalKind, ChangeBy, SOLVED_MARKER, Status, escape, listed_sentences};
 use crate::turn::{REFUSED, TurnPrompt, mark, program_request};
@@ -29,7 +28,7 @@ pub(super) const RULES: &str = include_str!("rules.md");
 const TEXT_AGAIN_CHARS_MAX: usize = 80;
 
 /// Returns an agent's system prompt: its name and field, and the pack of the agent by whose method it works.
-pub(super) fn system(setup: &PairSetup, agent: usize, method: usize) -> String {
+pub(super) fn system(setup: &Setup<PairParams>, agent: usize, method: usize) -> String {
     let own = &setup.agents[agent];
     format!(
         "You are {name}, field: {domain}.\n\n{pack}",
@@ -40,26 +39,26 @@ pub(super) fn system(setup: &PairSetup, agent: usize, method: usize) -> String {
 }
 
 /// Returns the name to which an envelope hands the floor. An agent that knows of no peer names no one.
-pub(super) fn hands_off_to(setup: &PairSetup, agent: usize, is_blind: bool) -> &str {
+pub(super) fn hands_off_to(setup: &Setup<PairParams>, agent: usize, is_blind: bool) -> &str {
     if is_blind { "" } else { &setup.agents[1 - agent].name }
 }
 
 /// Returns true if the envelope of an agent that works alone points to its thoughts for the task.
-pub(super) fn points_to_thoughts(setup: &PairSetup) -> bool {
+pub(super) fn points_to_thoughts(setup: &Setup<PairParams>) -> bool {
     setup.params.thinking.comes_first()
 }
 
 /// Returns true if no agent reads the message of an agent that works alone.
-pub(super) fn is_unread(setup: &PairSetup) -> bool {
+pub(super) fn is_unread(setup: &Setup<PairParams>) -> bool {
     points_to_thoughts(setup) && setup.adopt() == Adopt::Never && setup.arbiter.is_none()
 }
 
 /// Returns the program's own words in a talk. They are not an answer to any task.
-pub(super) fn own(setup: &PairSetup) -> Vec<String> {
+pub(super) fn own(setup: &Setup<PairParams>) -> Vec<String> {
     let handles = [0, 1].map(handle);
     // The words of the task and of its documents are the user's.
-    let untasked = PairSetup { task: Task::default(), ..setup.clone() };
-    let shown = judge_prompt::weigh(&untasked, ["First", "Second"], ["", ""], "");
+    let untasked = Setup { task: Task::default(), ..setup.clone() };
+    let shown = weigh(&untasked, ["First", "Second"], ["", ""], "");
     let mut words = vec![compare_texts(&[], None), compare_texts(&handles, Some(&handles[0])), shown];
     for agent in [0, 1] {
         let alone = alone(setup, agent);
@@ -72,9 +71,9 @@ pub(super) fn own(setup: &PairSetup) -> Vec<String> {
 
 /// Returns the prompt for an agent that works the task out without sight of its peer's text: in the opening, and again in each turn where
 /// no text is taken over.
-pub(super) fn alone(setup: &PairSetup, agent: usize) -> TurnPrompt {
+pub(super) fn alone(setup: &Setup<PairParams>, agent: usize) -> TurnPrompt {
     let (answer, text) = match setup.params.thinking {
-        Thinking::Free => ("your answer from above", found(setup, agent)),
+        Thinking::Free => ("your answer from above", words_for_answer(setup, agent)),
         Thinking::Field | Thinking::None => {
             ("your answer", format!("the answer: {}", reminder(setup, agent)))
         }
@@ -97,7 +96,7 @@ pub(super) fn alone(setup: &PairSetup, agent: usize) -> TurnPrompt {
 }
 
 /// Returns the prompt for an agent that works the task out by a program.
-pub(super) fn program(setup: &PairSetup) -> TurnPrompt {
+pub(super) fn program(setup: &Setup<PairParams>) -> TurnPrompt {
     TurnPrompt { situation: task(setup), think: String::new(), write: program_request().to_owned() }
 }
 
@@ -122,31 +121,25 @@ fn solve(kind: CanonicalKind, drafting: Drafting) -> &'static str {
     }
 }
 
-/// The knowledge of an agent when it has the floor.
-pub(super) struct Situation<'a> {
-    pub(super) review: &'a ReplyCheck<'a>,
-    pub(super) call: CallId,
-    /// The blind vote, when more than the first two drafts were made.
-    pub(super) tally: Option<BlindVote>,
-    /// Whether this is the agent's first turn.
-    pub(super) is_first: bool,
-}
-
-/// Returns the prompt for the agent with the floor.
-pub(super) fn turn(situation: &Situation<'_>) -> TurnPrompt {
-    let review = situation.review;
+/// Returns the prompt for the agent with the floor. Only its first turn has the rules in it.
+pub(super) fn turn(
+    review: &ReplyCheck<'_>,
+    call: CallId,
+    vote: Option<&BlindVote>,
+    is_first: bool,
+) -> TurnPrompt {
     let setup = review.setup;
     let peer = 1 - review.agent;
     let peer_name = &setup.agents[peer].name;
-    let mark = mark(setup.seed, situation.call);
+    let mark = mark(setup.seed, call);
     let mut text = String::new();
     match &review.seats[peer].position {
         Some(position) => text.push_str(&peer_block(review, &mark, peer_name, position)),
         None => text.extend([peer_name.as_str(), " has not written a valid envelope yet."]),
     }
     text.push_str("\n\n");
-    text.push_str(&standing(review));
-    if let Some(vote) = &situation.tally {
+    text.push_str(&describe_texts(review));
+    if let Some(vote) = vote {
         text.push_str(&tally(vote, &mark));
     }
     if let Some(index) = review.arbiter_choice {
@@ -158,7 +151,7 @@ pub(super) fn turn(situation: &Situation<'_>) -> TurnPrompt {
     }
     text.push_str(&texts_again(review, &mark));
     let _ = write!(text, "\nThe task again:\n{}", task(setup));
-    if situation.is_first {
+    if is_first {
         let comparing = setup.agents[review.agent].comparing.trim();
         let rules = setup.rules.trim();
         let rules = if comparing.is_empty() { rules.to_owned() } else { format!("{rules}\n\n{comparing}") };
@@ -168,7 +161,7 @@ pub(super) fn turn(situation: &Situation<'_>) -> TurnPrompt {
 }
 
 /// Returns the message for an agent whose acceptance contradicts its own comparison.
-pub(super) fn kept() -> String {
+pub(super) fn acceptance_refused() -> String {
     format!(
         "{REFUSED}: you have compared that text with your own once more, without names and in both orders, and found your \
          own the better one. It stands, and this turn is over."
@@ -178,7 +171,7 @@ pub(super) fn kept() -> String {
 /// Returns the words that name the answer in the agent's own text.
 ///
 /// Where a description of the final text replaces a pointer to it, a small model writes the description as the text.
-fn found(setup: &PairSetup, agent: usize) -> String {
+fn words_for_answer(setup: &Setup<PairParams>, agent: usize) -> String {
     let room = setup.agents[agent].text_chars_max();
     match setup.canonical.kind {
         CanonicalKind::Number | CanonicalKind::Choice => format!("the answer: {}", reminder(setup, agent)),
@@ -186,7 +179,7 @@ fn found(setup: &PairSetup, agent: usize) -> String {
             "the JSON value that you wrote after `Answer:`, as it is and not inside quotes, shorter than {room} characters."
         ),
         CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Verbatim => {
-            if let Some(count) = listed(setup) {
+            if let Some(count) = sentence_count(setup) {
                 return format!(
                     "the list of the {count} sentences of what you wrote after `Answer:`, one by one; if they were not \
                      exactly {count}, make them {count}; shorter than {room} characters."
@@ -204,16 +197,16 @@ fn found(setup: &PairSetup, agent: usize) -> String {
     }
 }
 
-fn listed(setup: &PairSetup) -> Option<usize> {
+fn sentence_count(setup: &Setup<PairParams>) -> Option<usize> {
     listed_sentences(setup.canonical.kind, &setup.params.constraints)
 }
 
-fn reminder(setup: &PairSetup, agent: usize) -> String {
+fn reminder(setup: &Setup<PairParams>, agent: usize) -> String {
     match setup.canonical.kind {
         CanonicalKind::Number | CanonicalKind::Choice => format!("{}.", form(setup)),
         CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Json | CanonicalKind::Verbatim => {
             let room = setup.agents[agent].text_chars_max();
-            let list = listed(setup).map_or("", |_| ", written as the list of them");
+            let list = if sentence_count(setup).is_some() { ", written as the list of them" } else { "" };
             format!("{}{list}; shorter than {room} characters.", form(setup))
         }
     }
@@ -221,18 +214,19 @@ fn reminder(setup: &PairSetup, agent: usize) -> String {
 
 fn peer_block(review: &ReplyCheck<'_>, mark: &str, peer_name: &str, position: &Position) -> String {
     let envelope = &position.envelope;
-    let mut fields = vec![format!("\"status\": {}", status_word(envelope.status))];
-    let mut field =
-        |name: &str, text: &str| fields.push(format!("\"{name}\": {}", escape::json_string(text)));
-    field("public_message", &envelope.public_message);
+    let mut fields = vec![
+        format!("\"status\": {}", status_word(envelope.status)),
+        format!("\"public_message\": {}", escape::json_string(&envelope.public_message)),
+    ];
     if let Some(index) = position.proposal {
-        field("proposal", &handle(index));
-        field("final_text", &review.proposals[index].answer.shown);
+        let text = escape::json_string(&review.proposals[index].answer.shown);
+        fields.push(format!("\"proposal\": {}", escape::json_string(&handle(index))));
+        fields.push(format!("\"final_text\": {text}"));
     }
     if let Some(change) = envelope.meta.as_ref().and_then(|m| m.change.as_ref())
         && change.by != ChangeBy::None
     {
-        field("why_it_changed", &change.detail);
+        fields.push(format!("\"why_it_changed\": {}", escape::json_string(&change.detail)));
     }
     if !envelope.needs_from_peer.is_empty() {
         let asks: Vec<String> = envelope.needs_from_peer.iter().map(|n| escape::json_string(n)).collect();
@@ -255,35 +249,34 @@ fn peer_block(review: &ReplyCheck<'_>, mark: &str, peer_name: &str, position: &P
 }
 
 /// Returns the state of the two texts, as code sees it.
-fn standing(review: &ReplyCheck<'_>) -> String {
-    let (own, peer) = (&review.seats[review.agent], &review.seats[1 - review.agent]);
-    let answer = |index: Option<usize>| index.map(|i| &review.proposals[i].answer);
-    let mine = own.stands_for();
-    let mut text = match (answer(mine), mine) {
+fn describe_texts(review: &ReplyCheck<'_>) -> String {
+    let own = review.seats[review.agent].stands_for().map(|index| (index, &review.proposals[index].answer));
+    let peer =
+        review.seats[1 - review.agent].stands_for().map(|index| (index, &review.proposals[index].answer));
+    let mut text = match own {
         // A short text is shown again below.
-        (Some(a), Some(index)) if texts_that_stand(review).len() > 1 && is_short(&a.shown) => {
+        Some((index, answer)) if texts_that_stand(review).len() > 1 && is_short(&answer.shown) => {
             format!("Your own text is {}.\n", handle(index))
         }
-        (Some(a), Some(index)) => {
-            format!("Your own text is {}: {}\n", handle(index), escape::json_string(&a.shown))
+        Some((index, answer)) => {
+            format!("Your own text is {}: {}\n", handle(index), escape::json_string(&answer.shown))
         }
-        (Some(_) | None, _) => "You have not committed to a text.\n".to_owned(),
+        None => "You have not committed to a text.\n".to_owned(),
     };
-    match (answer(mine), answer(peer.stands_for())) {
-        (Some(a), Some(b)) if a.canonical == b.canonical => text.push_str(
-            "Both texts match exactly. There is agreement as soon as both of you declare it with status SOLVED.\n",
-        ),
-        (Some(_), Some(_)) => text.push_str("The two texts differ.\n"),
-        (Some(_) | None, _) => {}
+    if let (Some((_, own)), Some((_, peer))) = (own, peer) {
+        text.push_str(if own.canonical == peer.canonical {
+            "Both texts match exactly. There is agreement as soon as both of you declare it with status SOLVED.\n"
+        } else {
+            "The two texts differ.\n"
+        });
     }
-    let told = |&(index, found): &(usize, Better)| {
-        found == Better::Own || review.acceptable().contains(&handle(index))
-    };
-    let found = peer.stands_for().and_then(|index| Some((index, review.found(index)?)));
-    if let Some((index, found)) = found.filter(told) {
+    if let Some((index, _)) = peer
+        && let Some(better) = review.comparison_that_counts(index)
+        && (better == Better::Own || review.acceptable().contains(&handle(index)))
+    {
         let handle = handle(index);
         text.push_str("Both texts have been shown to you without names and in both orders. ");
-        let _ = match found {
+        let _ = match better {
             Better::Own => writeln!(text, "You found your own the better one: {handle} cannot be accepted."),
             Better::Neither => {
                 writeln!(text, "You found neither the better one: accept {handle} unless it has an error.")
@@ -291,15 +284,15 @@ fn standing(review: &ReplyCheck<'_>) -> String {
             Better::Other => writeln!(text, "You found {handle} the better one."),
         };
     }
-    for (whose, index) in [("Your text", mine), ("Your peer's text", peer.stands_for())] {
-        let broken = answer(index).into_iter().flat_map(|a| {
-            review.setup.params.constraints.iter().filter_map(|c| c.check(&a.canonical.text).err())
-        });
-        for rule in broken {
+    for (whose, proposal) in [("Your text", own), ("Your peer's text", peer)] {
+        let Some((_, answer)) = proposal else { continue };
+        for rule in
+            review.setup.params.constraints.iter().filter_map(|c| c.check(&answer.canonical.text).err())
+        {
             let _ = writeln!(text, "{whose} breaks a rule of the task: {rule}.");
         }
         // A copy is right now and then, but a small model overlooks that it has only copied.
-        if answer(index).is_some_and(|a| is_copied(&a.canonical.text, &review.setup.task.prompt)) {
+        if is_copied(&answer.canonical.text, &review.setup.task.prompt) {
             let _ = writeln!(text, "{whose} stands word for word in the task.");
         }
     }
@@ -308,8 +301,9 @@ fn standing(review: &ReplyCheck<'_>) -> String {
 
 /// Returns whether a text of several words is in the task word for word.
 fn is_copied(text: &str, prompt: &str) -> bool {
-    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    text.split_whitespace().nth(1).is_some() && words(prompt).contains(&words(text))
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let prompt: Vec<&str> = prompt.split_whitespace().collect();
+    words.len() > 1 && prompt.join(" ").contains(&words.join(" "))
 }
 
 fn tally(vote: &BlindVote, mark: &str) -> String {
@@ -326,8 +320,11 @@ fn tally(vote: &BlindVote, mark: &str) -> String {
 /// Asked for a verdict, a small model begins with one and finds reasons for it afterwards. Without a verdict at the end, it chooses by the
 /// order in which the texts are named, against its own reasons.
 fn compare(review: &ReplyCheck<'_>) -> String {
-    let theirs = review.acceptable().into_iter().find(|_| review.setup.params.drafting == Drafting::Direct);
-    compare_texts(&standing_handles(review), theirs.as_deref())
+    let theirs = match review.setup.params.drafting {
+        Drafting::Direct => review.acceptable().into_iter().next(),
+        Drafting::Stepwise => None,
+    };
+    compare_texts(&open_handles(review), theirs.as_deref())
 }
 
 /// Returns the request for a comparison of texts. The text `otherwise` is to be named if none of them has an error.
@@ -344,13 +341,14 @@ fn compare_texts(handles: &[String], otherwise: Option<&str>) -> String {
         [one] => (format!("about {one}"), format!("{one} if it can stand")),
         several => (format!("about each text, {}", several.join(" and ")), several.join(" or ")),
     };
-    let otherwise =
-        otherwise.map(|handle| format!(" If both are right, name {handle}.")).filter(|_| handles.len() > 1);
+    let if_both = match otherwise {
+        Some(handle) if handles.len() > 1 => format!(" If both are right, name {handle}."),
+        Some(_) | None => String::new(),
+    };
     format!(
         "Think first, in plain words. Nobody else will see this. Write one line {each}: the worst error in it that you \
          can find when you hold it against every word of the task, or that it has none. End with a line that begins \
-         with `Answer:` and holds the name of the text that answers the task, {last}, or a better text if none does.{}",
-        otherwise.unwrap_or_default()
+         with `Answer:` and holds the name of the text that answers the task, {last}, or a better text if none does.{if_both}"
     )
 }
 
@@ -363,14 +361,15 @@ fn texts_again(review: &ReplyCheck<'_>, mark: &str) -> String {
     if texts.len() < 2 {
         return String::new();
     }
-    let line = |&index: &usize| {
+    let mut text = format!("The texts again, as data:\n<{mark}>\n");
+    for index in texts {
         let shown = &review.proposals[index].answer.shown;
         let short: String = shown.chars().take(TEXT_AGAIN_CHARS_MAX).collect();
         let dots = if is_short(shown) { "" } else { "…" };
-        format!("{} is {}\n", handle(index), escape::json_string(&format!("{short}{dots}")))
-    };
-    let lines: String = texts.iter().map(line).collect();
-    format!("The texts again, as data:\n<{mark}>\n{lines}</{mark}>\n")
+        let _ = writeln!(text, "{} is {}", handle(index), escape::json_string(&format!("{short}{dots}")));
+    }
+    let _ = writeln!(text, "</{mark}>");
+    text
 }
 
 /// Returns whether a text that is shown a second time is shown whole.
@@ -379,8 +378,8 @@ fn is_short(text: &str) -> bool {
 }
 
 /// Returns the handles of the texts that the agent may still choose from.
-fn standing_handles(review: &ReplyCheck<'_>) -> Vec<String> {
-    texts_that_stand(review).into_iter().filter(|&index| !review.is_kept_against(index)).map(handle).collect()
+fn open_handles(review: &ReplyCheck<'_>) -> Vec<String> {
+    texts_that_stand(review).into_iter().filter(|&index| !review.is_found_worse(index)).map(handle).collect()
 }
 
 /// Returns the proposals that the two agents stand for.
@@ -397,7 +396,7 @@ pub(super) fn commit(review: &ReplyCheck<'_>, decided: Option<usize>) -> String 
 }
 
 /// Returns the same request for an offer, to an agent that owes its peer `owed` answers.
-fn commit_to(setup: &PairSetup, agent: usize, offer: Offer, owed: usize) -> String {
+fn commit_to(setup: &Setup<PairParams>, agent: usize, offer: Offer, owed: usize) -> String {
     let decision = match setup.params.thinking {
         Thinking::Free => "your decision from above",
         Thinking::Field | Thinking::None => "your decision",
@@ -442,13 +441,13 @@ fn commit_to(setup: &PairSetup, agent: usize, offer: Offer, owed: usize) -> Stri
 }
 
 /// Returns one line that shows the form, with placeholders that no answer would contain.
-fn example(setup: &PairSetup, agent: usize) -> String {
+fn example(setup: &Setup<PairParams>, agent: usize) -> String {
     let own = &setup.agents[agent];
     let thinking = match setup.params.thinking {
         Thinking::Field => "\"thinking\":\"…\",",
         Thinking::Free | Thinking::None => "",
     };
-    let text = match listed(setup) {
+    let text = match sentence_count(setup) {
         Some(count) => format!("[{}]", vec!["\"…\""; count].join(",")),
         None => answer_example(setup.canonical.kind, &setup.params.constraints).to_owned(),
     };

@@ -32,20 +32,19 @@ pub(super) fn report(talk: &Talk, agreed: Option<Digest>) -> Report<PairSection>
 fn degraded(talk: &Talk) -> Vec<Degraded> {
     let mut found = Vec::new();
     for (seat, agent) in talk.seats.iter().zip(&talk.setup.agents) {
-        let mut add = |kind, detail| found.push(Degraded { kind, detail });
         if seat.blind.first().is_some_and(Option::is_none) {
-            add(DegradedKind::BlindDraftMissing, format!("{} committed to no blind draft", agent.name));
+            let detail = format!("{} committed to no blind draft", agent.name);
+            found.push(Degraded { kind: DegradedKind::BlindDraftMissing, detail });
         }
         if seat.failed_turns > 0 {
             let turns = seat.failed_turns;
-            add(
-                DegradedKind::FailedTurn,
-                format!("{} wrote no valid envelope in {turns} of its turns", agent.name),
-            );
+            let detail = format!("{} wrote no valid envelope in {turns} of its turns", agent.name);
+            found.push(Degraded { kind: DegradedKind::FailedTurn, detail });
         }
     }
-    let has_failed = matches!(talk.arbiter, ArbiterVerdict::Failed);
-    found.extend(talk.setup.arbiter.iter().filter(|_| has_failed).map(no_choice));
+    if let (ArbiterVerdict::Failed, Some(arbiter)) = (&talk.arbiter, &talk.setup.arbiter) {
+        found.push(no_choice(arbiter));
+    }
     found
 }
 
@@ -54,7 +53,7 @@ fn arbiter_choice(talk: &Talk) -> Option<ArbiterChoice> {
         ArbiterVerdict::Chose { index, reason, .. } => {
             Some(ArbiterChoice::new(Some(&talk.proposals[*index].answer), reason.clone()))
         }
-        ArbiterVerdict::Awaited | ArbiterVerdict::Failed => None,
+        ArbiterVerdict::NotAsked | ArbiterVerdict::Asked(_) | ArbiterVerdict::Failed => None,
     }
 }
 
@@ -75,22 +74,26 @@ fn agent(talk: &Talk, seat: &AgentState, name: &str) -> AgentReport {
 fn dissent(talk: &Talk, agreed: Option<Digest>) -> Vec<Dissent> {
     let mut found = Vec::new();
     for (seat, agent) in talk.seats.iter().zip(&talk.setup.agents) {
-        let mut add = |stage, answer: &Answer, why: String| {
-            let sha256 = answer.canonical.digest;
-            if Some(sha256) != agreed {
-                let (agent, text) = (agent.name.clone(), answer.shown.clone());
-                found.push(Dissent { agent, stage, text, sha256, why });
-            }
-        };
-        let last = seat.position.as_ref();
-        let standing = last.and_then(|p| p.proposal).map(|index| &talk.proposals[index].answer);
-        if let (Some(position), Some(answer)) = (last, standing) {
-            add("final", answer, position.envelope.public_message.clone());
+        let last = seat.stands_for().map(|index| &talk.proposals[index].answer);
+        if let (Some(position), Some(answer)) = (&seat.position, last) {
+            found.push(dissent_of(&agent.name, "final", answer, &position.envelope.public_message));
         }
-        let blind = seat.blind.first().and_then(Option::as_ref);
-        if let Some(draft) = blind.filter(|d| standing.is_none_or(|s| s.canonical != d.canonical)) {
-            add("blind", draft, seat.why_given_up.clone());
+        if let Some(draft) = seat.committed_draft()
+            && last.is_none_or(|last| last.canonical != draft.canonical)
+        {
+            found.push(dissent_of(&agent.name, "blind", draft, &seat.why_given_up));
         }
     }
+    found.retain(|dissent| Some(dissent.sha256) != agreed);
     found
+}
+
+fn dissent_of(agent: &str, stage: &'static str, answer: &Answer, why: &str) -> Dissent {
+    Dissent {
+        agent: agent.to_owned(),
+        stage,
+        text: answer.shown.clone(),
+        sha256: answer.canonical.digest,
+        why: why.to_owned(),
+    }
 }

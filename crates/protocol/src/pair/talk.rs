@@ -3,12 +3,11 @@
 //! The input is positions, failures and an arbiter's choice, as the states find them. The output is the talk up to now, and the knowledge
 //! that a reply is checked against. The current state of the run is not known here.
 
-use super::agent::{AgentState, Answer, Floor, Position, ProposedText};
-use super::check::{Accepted, ReplyCheck};
-use super::params::{Adopt, PairSetup};
+use super::agent::{AgentState, Floor, Position, ProposedText};
+use super::check::{AcceptedEnvelope, ReplyCheck};
+use super::params::{Adopt, PairParams};
 use super::prompt;
-use super::schema::SchemaCache;
-use crate::contract::{CallId, Conversation, Executions, Step};
+use crate::contract::{CallId, Conversation, Executions, Setup, Step};
 use crate::text::vacuity::PromptEcho;
 use crate::text::{Canonicalizer, Status};
 
@@ -18,14 +17,13 @@ const FOUND_ANOTHER: &str = "worked out again from nothing, it found another ans
 /// The data that all states of a `pair` run share.
 #[derive(Clone, Debug)]
 pub(super) struct Talk {
-    pub(super) setup: PairSetup,
+    pub(super) setup: Setup<PairParams>,
     pub(super) executions: Executions,
     canonicalizer: Canonicalizer,
-    told: PromptEcho,
-    schemas: SchemaCache,
+    prompt_echo: PromptEcho,
     pub(super) seats: [AgentState; 2],
     /// The envelopes in which each agent declared a text final that it had found alone.
-    pub(super) declared: [Vec<Accepted>; 2],
+    pub(super) declared: [Vec<AcceptedEnvelope>; 2],
     pub(super) proposals: Vec<ProposedText>,
     /// The number of rounds that have begun.
     pub(super) round: u32,
@@ -34,11 +32,13 @@ pub(super) struct Talk {
     pub(super) remark: Option<&'static str>,
 }
 
-/// The verdict of the arbiter.
+/// The verdict of the arbiter, or how far the question to it has come.
 #[derive(Clone, Debug)]
 pub(super) enum ArbiterVerdict {
-    /// The arbiter has said nothing up to now.
-    Awaited,
+    /// The arbiter has not been asked.
+    NotAsked,
+    /// The arbiter has been asked to choose one of these proposals, in the order in which it sees them.
+    Asked(Vec<usize>),
     /// The arbiter has said nothing valid in all its attempts.
     Failed,
     /// The arbiter chose this proposal, for this reason.
@@ -55,32 +55,27 @@ impl ArbiterVerdict {
     fn choice(&self) -> Option<usize> {
         match self {
             Self::Chose { index, .. } => Some(*index),
-            Self::Awaited | Self::Failed => None,
+            Self::NotAsked | Self::Asked(_) | Self::Failed => None,
         }
     }
 }
 
-/// Returns the test that recognises an answer as an echo of a prompt.
-fn told(setup: &PairSetup) -> PromptEcho {
-    let own = prompt::own(setup);
-    let own: Vec<&str> = own.iter().map(String::as_str).collect();
-    setup.told(&setup.heard(&setup.params.constraints), &own)
-}
-
 impl Talk {
     /// Makes the talk of a run that has not started.
-    pub(super) fn new(setup: PairSetup) -> Self {
-        let seat = |agent| AgentState::new(Conversation::new(prompt::system(&setup, agent, agent)));
+    pub(super) fn new(setup: Setup<PairParams>) -> Self {
+        let own = prompt::own(&setup);
+        let own: Vec<&str> = own.iter().map(String::as_str).collect();
+        let user_words = setup.user_words(&setup.params.constraints);
+        let system = [0, 1].map(|agent| prompt::system(&setup, agent, agent));
         Self {
             canonicalizer: Canonicalizer::new(&setup.canonical),
             executions: Executions::new(&setup),
-            told: told(&setup),
-            schemas: SchemaCache::default(),
-            seats: [seat(0), seat(1)],
+            prompt_echo: setup.prompt_echo(&user_words, &own),
+            seats: system.map(|system| AgentState::new(Conversation::new(system))),
             declared: [Vec::new(), Vec::new()],
             proposals: Vec::new(),
             round: 0,
-            arbiter: ArbiterVerdict::Awaited,
+            arbiter: ArbiterVerdict::NotAsked,
             remark: None,
             setup,
         }
@@ -93,33 +88,17 @@ impl Talk {
 
     /// Returns the knowledge that a reply of an agent is checked against.
     pub(super) fn review(&self, agent: usize, blind: bool) -> ReplyCheck<'_> {
-        let Self { setup, executions, canonicalizer, told, seats, proposals, .. } = self;
-        let arbiter_choice = self.arbiter.choice();
-        ReplyCheck { setup, executions, canonicalizer, told, seats, proposals, agent, blind, arbiter_choice }
-    }
-
-    /// Returns the same knowledge and the schemas of the run, to which a new one may be added.
-    pub(super) fn review_with_schemas(
-        &mut self,
-        agent: usize,
-        blind: bool,
-    ) -> (ReplyCheck<'_>, &mut SchemaCache) {
-        let Self { setup, executions, canonicalizer, told, seats, proposals, schemas, .. } = self;
-        let arbiter_choice = self.arbiter.choice();
-        (
-            ReplyCheck {
-                setup,
-                executions,
-                canonicalizer,
-                told,
-                seats,
-                proposals,
-                agent,
-                blind,
-                arbiter_choice,
-            },
-            schemas,
-        )
+        ReplyCheck {
+            setup: &self.setup,
+            executions: &self.executions,
+            canonicalizer: &self.canonicalizer,
+            prompt_echo: &self.prompt_echo,
+            seats: &self.seats,
+            proposals: &self.proposals,
+            agent,
+            blind,
+            arbiter_choice: self.arbiter.choice(),
+        }
     }
 
     /// Returns whether no agent may see its peer's text. This applies where no text is taken over, until an arbiter has put one before
@@ -134,15 +113,20 @@ impl Talk {
     }
 
     /// Makes an accepted envelope the agent's position, and its text a proposal if it is new.
-    pub(super) fn take_position(&mut self, agent: usize, accepted: Accepted) {
-        let Accepted { envelope, answer, adopts } = accepted;
+    pub(super) fn take_position(&mut self, agent: usize, accepted: AcceptedEnvelope) {
+        let AcceptedEnvelope { envelope, answer, adopts } = accepted;
         let held = self.seats[agent].stands_for();
-        let proposal = match (&answer, adopts) {
-            (None, _) => None,
-            (Some(_), Some(index)) => Some(index),
-            (Some(answer), None) => {
-                let same = |&index: &usize| self.proposals[index].answer.canonical == answer.canonical;
-                Some(held.filter(same).unwrap_or_else(|| self.propose(agent, answer.clone())))
+        let proposal = match (&answer, adopts, held) {
+            (None, _, _) => None,
+            (Some(_), Some(index), _) => Some(index),
+            (Some(answer), None, Some(index))
+                if self.proposals[index].answer.canonical == answer.canonical =>
+            {
+                Some(index)
+            }
+            (Some(answer), None, _) => {
+                self.proposals.push(ProposedText { author: agent, answer: answer.clone() });
+                Some(self.proposals.len() - 1)
             }
         };
         let seat = &mut self.seats[agent];
@@ -161,15 +145,10 @@ impl Talk {
     }
 
     /// Keeps an envelope that an agent wrote alone, if it declares a text final.
-    pub(super) fn keep_declared(&mut self, agent: usize, accepted: &Accepted) {
+    pub(super) fn keep_declared(&mut self, agent: usize, accepted: &AcceptedEnvelope) {
         if accepted.envelope.status == Status::Solved && accepted.envelope.has_solved_marker() {
             self.declared[agent].push(accepted.clone());
         }
-    }
-
-    fn propose(&mut self, author: usize, answer: Answer) -> usize {
-        self.proposals.push(ProposedText { author, answer });
-        self.proposals.len() - 1
     }
 
     pub(super) fn count_failure(&mut self, agent: usize) {

@@ -6,11 +6,10 @@
 use std::ops::Range;
 
 use super::agent::{Answer, Floor};
-use super::check::Accepted;
-use super::turn_end::TurnEnd;
+use super::check::AcceptedEnvelope;
 use crate::contract::{Action, NoAgreement, Outcome};
 
-/// The consequence of a reply.
+/// The consequence of a reply. `mover` is the agent that has the round.
 pub(super) enum Transition {
     /// The present state continues.
     Stay(Vec<Action>),
@@ -18,12 +17,22 @@ pub(super) enum Transition {
     Draft(Range<u32>),
     /// A round begins, in which this agent has the floor.
     Turn { mover: usize, floor: Floor },
-    /// The agent that has the round compares two texts, before its envelope counts.
-    Compare { mover: usize, accepted: Box<Accepted>, own: Answer, other: Answer },
-    /// The agent that has the round has compared the texts, and says its last word.
+    /// The agent compares two texts, before its envelope counts.
+    Compare {
+        mover: usize,
+        /// The envelope, which gives up the agent's own text for the other one.
+        accepted: Box<AcceptedEnvelope>,
+        own: Answer,
+        other: Answer,
+    },
+    /// The agent has compared the texts, and says its last word.
     LastWord(usize),
-    /// The turn of the agent that has the round is over.
-    EndTurn { mover: usize, ended: TurnEnd },
+    /// The turn ends with a valid envelope.
+    EndTurn { mover: usize, accepted: Box<AcceptedEnvelope> },
+    /// The turn ends with an acceptance that its author's own comparison contradicts.
+    KeepOwnText(usize),
+    /// The turn ends without a valid envelope.
+    FailTurn(usize),
     /// An arbiter, if there is one, chooses one of these proposals.
     Arbitrate(Vec<usize>),
     /// The run ends.

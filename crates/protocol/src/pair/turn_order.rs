@@ -11,35 +11,35 @@ use crypto::Hasher;
 /// in. Otherwise the seed decides. Two agents that both move would swap their answers, and always letting the same one move would favour
 /// its peer.
 pub(super) fn first_mover(seats: &[AgentState; 2], proposals: &[ProposedText], seed: u64) -> usize {
-    let calls = |seat: &AgentState| seat.position.as_ref().is_some_and(|p| p.envelope.calls_for_peer());
-    let solved = |seat: &AgentState| seat.status() == Some(Status::Solved);
-    match (calls(&seats[0]), calls(&seats[1])) {
-        (true, false) => return 1,
-        (false, true) => return 0,
-        (true, true) | (false, false) => {}
+    match seats.each_ref().map(|seat| seat.position.as_ref().is_some_and(|p| p.envelope.calls_for_peer())) {
+        [true, false] => return 1,
+        [false, true] => return 0,
+        [true, true] | [false, false] => {}
     }
-    match (solved(&seats[0]), solved(&seats[1])) {
-        (false, true) => return 0,
-        (true, false) => return 1,
-        (true, true) | (false, false) => {}
+    match seats.each_ref().map(|seat| seat.status() == Some(Status::Solved)) {
+        [true, false] => return 1,
+        [false, true] => return 0,
+        [true, true] | [false, false] => {}
     }
-    let leading = blind_vote(seats).sha256;
-    let leads = |seat: &AgentState| {
-        let text = seat.stands_for().and_then(|index| proposals.get(index));
-        leading.is_some() && text.map(|p| p.answer.canonical.digest) == leading
-    };
-    match (leads(&seats[0]), leads(&seats[1])) {
-        (true, false) => 1,
-        (false, true) => 0,
-        (true, true) | (false, false) => draw(seed),
+    if let Some(leading) = blind_vote(seats).sha256 {
+        let leads = seats.each_ref().map(|seat| {
+            let text = seat.stands_for().and_then(|index| proposals.get(index));
+            text.is_some_and(|text| text.answer.canonical.digest == leading)
+        });
+        match leads {
+            [true, false] => return 1,
+            [false, true] => return 0,
+            [true, true] | [false, false] => {}
+        }
     }
+    draw_mover(seed)
 }
 
 /// Returns the agent that has the floor after `mover`'s turn.
 ///
 /// `peer_name` is the name of the other agent. A plain WORKING keeps the floor, at most
 /// `solo_turns` times in a row; a failed turn gives it away.
-pub(super) fn after_turn(
+pub(super) fn next_mover(
     seat: &mut AgentState,
     mover: usize,
     peer_name: &str,
@@ -56,7 +56,7 @@ pub(super) fn after_turn(
     }
 }
 
-fn draw(seed: u64) -> usize {
+fn draw_mover(seed: u64) -> usize {
     let digest = Hasher::default().part(b"first mover").part(&seed.to_be_bytes()).finish();
     usize::from(digest.leading_u64() % 2 == 1)
 }

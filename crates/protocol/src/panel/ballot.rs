@@ -20,6 +20,9 @@ pub const TOTAL_MAX: u32 = 4 * SCORE_MAX as u32;
 /// The maximum length of the feedback on one answer, in characters. Every member sees the feedback on the best answer.
 pub(super) const FEEDBACK_CHARS_MAX: usize = 400;
 
+/// What an evaluator is to write about one answer.
+const PART_FORM: &str = "write an object with feedback and four whole numbers";
+
 /// The scores of one answer, [`SCORE_MIN`] to [`SCORE_MAX`] each.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -63,7 +66,7 @@ pub struct Mark {
 /// One answer's part of a ballot, as it is written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct BallotPart {
     feedback: String,
     accuracy: u8,
     relevance: u8,
@@ -78,34 +81,36 @@ pub(super) fn read(reply: &str, lineup: &Lineup) -> Result<Valid<Vec<Mark>>, Vio
     let StrictValue(mut value) = read_one(object)?;
     let mut written = value.as_object_mut().map(std::mem::take).unwrap_or_default();
     let labels = lineup.labels();
-    let wrong = |at: &str, message: String| Violation::Schema { pointer: format!("/{at}"), message };
     let mut marks = Vec::new();
-    for (label, target) in lineup.shown() {
-        let name = label.to_string();
-        let part =
-            written.remove(&name).ok_or_else(|| wrong(&name, format!("there is no entry for {label}")))?;
-        let form = || "write an object with feedback and four whole numbers".to_owned();
+    for (label, target) in lineup.entries() {
+        let pointer = format!("/{label}");
+        let Some(part) = written.remove(&label.to_string()) else {
+            return Err(Violation::schema(&pointer, format!("there is no entry for {label}")));
+        };
         // A list would be read by the order of its entries, so it is refused.
-        let part = Some(part).filter(Value::is_object).ok_or_else(|| wrong(&name, form()))?;
-        let Written { feedback, accuracy, relevance, completeness, clarity } =
-            serde_json::from_value(part).map_err(|why| wrong(&name, format!("{}; {why}", form())))?;
+        if !part.is_object() {
+            return Err(Violation::schema(&pointer, PART_FORM));
+        }
+        let BallotPart { feedback, accuracy, relevance, completeness, clarity } =
+            serde_json::from_value(part)
+                .map_err(|why| Violation::schema(&pointer, format!("{PART_FORM}; {why}")))?;
         let scores = Scores { accuracy, relevance, completeness, clarity };
         if !scores.are_in_range() {
             let message = format!("each score is a whole number from {SCORE_MIN} to {SCORE_MAX}");
-            return Err(wrong(&name, message));
+            return Err(Violation::schema(&pointer, message));
         }
         let feedback = feedback.trim().to_owned();
         let found = feedback.chars().count();
         if found > FEEDBACK_CHARS_MAX {
             let message = format!("feedback has {found} characters; {FEEDBACK_CHARS_MAX} are allowed");
-            return Err(wrong(&name, message));
+            return Err(Violation::schema(&pointer, message));
         }
         marks.push(Mark { target, scores, feedback });
     }
     if let Some(unknown) = written.keys().next() {
         let known = labels.iter().map(char::to_string).collect::<Vec<_>>().join(", ");
         let message = format!("there is no such answer; there is {known}");
-        return Err(wrong(&escape::excerpt(unknown), message));
+        return Err(Violation::schema(&format!("/{}", escape::excerpt(unknown)), message));
     }
     Ok(Valid { content: marks, object: object.to_owned() })
 }
@@ -118,7 +123,7 @@ pub(super) fn schema(lineup: &Lineup) -> Value {
     part.insert("feedback".to_owned(), json!({"type": "string", "maxLength": FEEDBACK_CHARS_MAX}));
     part.extend(Scores::CRITERIA.map(|name| (name.to_owned(), json!({"enum": scores}))));
     let part = closed(&part.into());
-    closed(&lineup.shown().map(|(label, _)| (label.to_string(), part.clone())).collect())
+    closed(&lineup.entries().map(|(label, _)| (label.to_string(), part.clone())).collect())
 }
 
 #[cfg(test)]

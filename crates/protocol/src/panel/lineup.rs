@@ -1,21 +1,26 @@
 //! The labels and the order under which one evaluator sees the answers of the others.
 //!
-//! The input is the run's seed, the iteration, the evaluator, the authors of the answers, and the labels in use. The output is an order, and
-//! a label for each place in it. No label is a choice of the question, since a model takes such a label for the answer. Order and labels are
-//! drawn separately: a model that favours the first place does not favour the same answer as one that favours one letter. The draw follows
-//! from its inputs alone, so that a replay draws the same. Removing one evaluator changes no other evaluator's draw.
+//! The input is the run's seed, the iteration, the evaluator, the authors of the answers, and the labels in use. The output is an order,
+//! and a label for each place in it. No label is a choice of the question, since a model takes such a label for the answer. Order and
+//! labels are drawn separately: a model that favours the first place does not favour the same answer as one that favours one letter. The
+//! draw follows from its inputs alone, so that a replay draws the same. Removing one evaluator changes no other evaluator's draw.
 
-use crypto::Hasher;
+use crypto::{Digest, Hasher};
 
 /// Returns the letters that label answers, the first in use first.
 ///
-/// There are 26. A letter that is a choice comes last, so it labels an answer only if the others are not enough. In the 50 ballots of a model
-/// of 1.5 billion parameters that told answers apart, an answer under the label of the right choice had 9 of 40 points more.
+/// There are 26. A letter that is a choice comes last, so it labels an answer only if the others are not enough. In the 50 ballots of a
+/// model of 1.5 billion parameters that told answers apart, an answer under the label of the right choice had 9 of 40 points more.
 pub(super) fn labels(choices: &[String]) -> Vec<char> {
-    let is_choice =
-        |letter: &char| choices.iter().any(|choice| choice.eq_ignore_ascii_case(&letter.to_string()));
-    let (choices, others): (Vec<char>, Vec<char>) = ('P'..='Z').chain('A'..='O').partition(is_choice);
-    [others, choices].concat()
+    let (mut first, mut last) = (Vec::new(), Vec::new());
+    for letter in ('P'..='Z').chain('A'..='O') {
+        if choices.iter().any(|choice| choice.eq_ignore_ascii_case(&letter.to_string())) {
+            last.push(letter);
+        } else {
+            first.push(letter);
+        }
+    }
+    [first, last].concat()
 }
 
 /// The answers that one evaluator sees: members in the order in which their answers are shown, each with its label.
@@ -27,21 +32,15 @@ impl Lineup {
     ///
     /// There are as many labels as answers, at the least.
     pub fn draw(seed: u64, iteration: u32, evaluator: usize, targets: &[usize], labels: &[char]) -> Self {
-        let lot = |what: &str, of: usize| {
-            let mut hasher = Hasher::default();
-            hasher.part(what.as_bytes()).part(&seed.to_be_bytes()).part(&iteration.to_be_bytes());
-            hasher.part(&(evaluator as u64).to_be_bytes()).part(&(of as u64).to_be_bytes());
-            hasher.finish()
-        };
         let mut order = targets.to_vec();
-        order.sort_by_key(|&target| lot("order", target));
+        order.sort_by_key(|&target| draw_lot("order", seed, iteration, evaluator, target));
         let mut labels: Vec<char> = labels.iter().copied().take(order.len()).collect();
-        labels.sort_by_key(|&label| lot("label", label as usize));
+        labels.sort_by_key(|&label| draw_lot("label", seed, iteration, evaluator, label as usize));
         Self(labels.into_iter().zip(order).collect())
     }
 
     /// Returns the labels with the members behind them, in the order in which they are shown.
-    pub fn shown(&self) -> impl Iterator<Item = (char, usize)> {
+    pub fn entries(&self) -> impl Iterator<Item = (char, usize)> {
         self.0.iter().copied()
     }
 
@@ -63,6 +62,13 @@ impl Lineup {
     }
 }
 
+fn draw_lot(what: &str, seed: u64, iteration: u32, evaluator: usize, of: usize) -> Digest {
+    let mut hasher = Hasher::default();
+    hasher.part(what.as_bytes()).part(&seed.to_be_bytes()).part(&iteration.to_be_bytes());
+    hasher.part(&(evaluator as u64).to_be_bytes()).part(&(of as u64).to_be_bytes());
+    hasher.finish()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -77,11 +83,11 @@ mod tests {
             let targets: Vec<usize> = (0..count).collect();
             let alphabet: Vec<char> = ('A'..='Z').collect();
             let lineup = Lineup::draw(seed, iteration, evaluator, &targets, &alphabet);
-            let mut members: Vec<usize> = lineup.shown().map(|(_, member)| member).collect();
+            let mut members: Vec<usize> = lineup.entries().map(|(_, member)| member).collect();
             members.sort_unstable();
             prop_assert_eq!(&members, &targets);
             prop_assert_eq!(lineup.labels(), &alphabet[..count]);
-            for (place, (label, member)) in lineup.shown().enumerate() {
+            for (place, (label, member)) in lineup.entries().enumerate() {
                 prop_assert_eq!(lineup.member(label), Some(member));
                 prop_assert_eq!(lineup.place(member), Some(place));
             }
@@ -106,7 +112,7 @@ mod tests {
         let (mut places, mut labels) = ([[0_u32; 4]; 4], [[0_u32; 4]; 4]);
         for seed in 0..4000 {
             let lineup = Lineup::draw(seed, 1, 7, &[0, 1, 2, 3], &['A', 'B', 'C', 'D']);
-            for (place, (label, member)) in lineup.shown().enumerate() {
+            for (place, (label, member)) in lineup.entries().enumerate() {
                 places[member][place] += 1;
                 labels[member][label as usize - 'A' as usize] += 1;
             }

@@ -1,6 +1,5 @@
 //! The machine of `panel`: events in, actions out. The module documentation has the diagram.
 
-use serde::Deserialize;
 use serde_json::json;
 
 use super::ballot::{self, Mark};
@@ -14,20 +13,13 @@ use crate::contract::{
     ReplyShape, Report, Step, Unexpected, with_text,
 };
 use crate::text::decoding::answer_schema;
-use crate::text::{Violation, extract, read_one};
-use crate::turn::{Draft, Executes, TurnProgress, TurnPrompt, Valid};
+use crate::text::{AnswerForm, Violation, closed, extract, read_one};
+use crate::turn::{Draft, TurnProgress, TurnPrompt, Valid};
 
-/// A valid form.
-enum Form {
+/// A valid form of a member.
+enum MemberForm {
     Response(Answer),
     Ballot(Vec<Mark>),
-}
-
-/// The form of a member that answers.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Response {
-    response: String,
 }
 
 impl Panel {
@@ -48,7 +40,7 @@ impl Panel {
         let (seed, iteration, members) = (self.setup.seed, self.iteration(), self.setup.agents.len());
         let labels = labels(&self.setup.canonical.choices);
         let now = self.now();
-        let answered = now.answered();
+        let answered = now.answering_members();
         for evaluator in 0..members {
             let others: Vec<usize> = answered.iter().copied().filter(|&member| member != evaluator).collect();
             if others.is_empty() {
@@ -75,13 +67,13 @@ impl Panel {
     fn begin(&mut self, member: usize) -> Action {
         let round = self.round();
         let call = CallId { part: 0, round, agent: member, draft: 0, step: Step::Think, attempt: 0 };
-        let (told, shape) = self.telling(call);
+        let (prompt, shape) = self.turn_prompt(call);
         let system = match self.phase {
             PanelPhase::Evaluation => self.setup.system(member),
             PanelPhase::New | PanelPhase::Generation | PanelPhase::Done => self.setup.system_alone(member),
         };
         let alone = Conversation::new(system);
-        let draft = Draft::start(self.setup.params.thinking, call, alone, told, shape);
+        let draft = Draft::start(self.setup.params.thinking, call, alone, prompt, shape);
         let ask = draft.ask(&self.setup.agents[member], self.setup.seed);
         self.open.insert(draft.call(), draft);
         Action::Ask(ask)
@@ -93,31 +85,23 @@ impl Panel {
         if self.phase == PanelPhase::Evaluation { generation + 1 } else { generation }
     }
 
-    fn telling(&self, call: CallId) -> (TurnPrompt, ReplyShape) {
-        let json = |name, schema: &serde_json::Value| ReplyShape::Json {
-            name,
-            schema: schema.into(),
-            measured: None,
-        };
+    fn turn_prompt(&self, call: CallId) -> (TurnPrompt, ReplyShape) {
         let lineup = self.iterations.last().and_then(|now| Some((now, now.lineups.get(call.agent)?)));
-        match lineup {
-            Some((now, lineup)) if self.phase == PanelPhase::Evaluation => {
-                let told = prompt::evaluation(&self.setup, call, lineup, &now.answers);
-                (told, json("ballot", &ballot::schema(lineup)))
-            }
+        let (prompt, name, schema) = match lineup {
+            Some((now, lineup)) if self.phase == PanelPhase::Evaluation => (
+                prompt::evaluation(&self.setup, call, lineup, &now.answers),
+                "ballot",
+                ballot::schema(lineup),
+            ),
             Some(_) | None => {
                 let chars_max = self.setup.agents[call.agent].text_chars_max();
                 let rules = &self.setup.params.constraints;
-                let schema = json!({
-                    "type": "object",
-                    "properties": {"response": answer_schema(&self.canonicalizer, rules, chars_max)},
-                    "required": ["response"],
-                    "additionalProperties": false,
-                });
-                let told = prompt::generation(&self.setup, call, &self.feedback());
-                (told, json("answer", &schema))
+                let response = answer_schema(&self.canonicalizer, rules, chars_max);
+                let schema = closed(&json!({"response": response}));
+                (prompt::generation(&self.setup, call, &self.feedback()), "answer", schema)
             }
-        }
+        };
+        (prompt, ReplyShape::Json { name, schema: (&schema).into(), measured: None })
     }
 
     /// Returns the feedback on the best answer of the last iteration that is over.
@@ -133,8 +117,9 @@ impl Panel {
         let Some(mut draft) = self.open.remove(&call) else { return Err(Unexpected::NotAsked(call)) };
         let member = call.agent;
         let (agent, max_repairs) = (&self.setup.agents[member], self.setup.params.max_repairs);
-        let check = |text: &str, _: Option<&str>| self.check(member, text);
-        let form = match draft.reply(agent, self.setup.seed, max_repairs, reply, check) {
+        let progress =
+            draft.reply(agent, self.setup.seed, max_repairs, reply, |text, _| self.check(member, text));
+        let form = match progress {
             TurnProgress::Ask(ask) => {
                 self.open.insert(draft.call(), draft);
                 return Ok(vec![Action::Ask(ask)]);
@@ -146,8 +131,8 @@ impl Panel {
         self.failed_turns[member] += u32::from(form.is_none());
         let is_evaluation = self.phase == PanelPhase::Evaluation;
         match form {
-            Some(Form::Response(answer)) => self.now().answers[member] = Some(answer),
-            Some(Form::Ballot(marks)) => self.now().ballots[member] = Ballot::Cast(marks),
+            Some(MemberForm::Response(answer)) => self.now().answers[member] = Some(answer),
+            Some(MemberForm::Ballot(marks)) => self.now().ballots[member] = Ballot::Cast(marks),
             None if is_evaluation => {
                 self.remark = Some("its ballot is void");
                 self.now().ballots[member] = Ballot::Void;
@@ -162,23 +147,29 @@ impl Panel {
         Ok(actions)
     }
 
-    fn check(&self, member: usize, text: &str) -> Result<Valid<Form>, Violation> {
+    fn check(&self, member: usize, text: &str) -> Result<Valid<MemberForm>, Violation> {
         if self.phase == PanelPhase::Evaluation {
             let lineup = self.iterations.last().and_then(|now| now.lineups.get(member));
             let none = Lineup::default();
             let Valid { content, object } = ballot::read(text, lineup.unwrap_or(&none))?;
-            return Ok(Valid { content: Form::Ballot(content), object });
+            return Ok(Valid { content: MemberForm::Ballot(content), object });
         }
         let object = extract(text)?.object;
-        let Response { response } = read_one(&with_text(object, self.setup.canonical.kind))?;
+        let AnswerForm { response } = read_one(&with_text(object, self.setup.canonical.kind))?;
         let (chars_max, rules) = (self.setup.agents[member].text_chars_max(), &self.setup.params.constraints);
-        let answer =
-            Answer::take(&response, chars_max, &self.canonicalizer, &self.told, rules, &self.executions)?;
-        Ok(Valid { content: Form::Response(answer), object: object.to_owned() })
+        let answer = Answer::take(
+            &response,
+            chars_max,
+            &self.canonicalizer,
+            &self.prompt_echo,
+            rules,
+            &self.executions,
+        )?;
+        Ok(Valid { content: MemberForm::Response(answer), object: object.to_owned() })
     }
 
     fn after_generation(&mut self) -> Vec<Action> {
-        if self.now().answered().is_empty() {
+        if self.now().answering_members().is_empty() {
             return self.finish(Outcome::NoAgreement { reason: NoAgreement::NoDrafts });
         }
         self.evaluate()
@@ -209,8 +200,8 @@ impl Panel {
             return self.finish(Outcome::NoAgreement { reason: NoAgreement::NoBallots });
         };
         let answer = now.answers[best.member].clone();
-        if let Some(Answer { shown: text, canonical }) =
-            answer.filter(|_| best.standing.reaches(self.setup.params.threshold))
+        if best.reaches(self.setup.params.threshold)
+            && let Some(Answer { shown: text, canonical }) = answer
         {
             return self.finish(Outcome::Agreed { how: How::Scored, text, sha256: canonical.digest });
         }
@@ -229,8 +220,8 @@ impl Panel {
     }
 }
 
-impl Executes for Panel {
-    fn executions(&mut self) -> &mut Executions {
+impl AsMut<Executions> for Panel {
+    fn as_mut(&mut self) -> &mut Executions {
         &mut self.executions
     }
 }

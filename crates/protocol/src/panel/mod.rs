@@ -29,7 +29,6 @@
 //!   has at most `1 + max_repairs` attempts.
 
 mod ballot;
-mod cost;
 mod lineup;
 mod machine;
 mod params;
@@ -41,16 +40,21 @@ mod tally;
 
 use std::ops::RangeInclusive;
 
-use super::contract::{Override, ProtocolParams, Setup, Thinking, WorstCase};
+use super::contract::{CallId, Override, ProtocolParams, QUOTED, Setup, Step, Thinking, WorstCase, tokens};
 use crate::text::Constraint;
 
 pub use ballot::{Mark, SCORE_MAX, SCORE_MIN, Scores, TOTAL_MAX};
 pub use lineup::Lineup;
-pub use params::{MEMBERS_MAX, MEMBERS_MIN, PanelParams, PanelSetup};
-pub use report::{Evaluated, PanelSection, Placed, Proposed};
+pub use params::{MEMBERS_MAX, MEMBERS_MIN, PanelParams};
+pub use report::{Evaluation, PanelResponse, PanelSection, RankedResponse};
 pub use state::Panel;
-pub use stats::{Judged, kendall_tau_b, preference};
-pub use tally::{Standing, Tallied};
+pub use stats::{Judgement, kendall_tau_b, preference};
+pub use tally::AnswerTally;
+
+/// The tokens of the controller's own words in one turn: an upper bound of the texts in `prompt`.
+const TURN_WORDS: u64 = 800;
+/// The same bound for the words of a ballot's form about one answer.
+const LABEL_WORDS: u64 = 40;
 
 impl ProtocolParams for PanelParams {
     type Machine = Panel;
@@ -83,7 +87,11 @@ impl ProtocolParams for PanelParams {
             | Override::Resample(_)
             | Override::MeasuredConfidence(_)
             | Override::Weights(_)
-            | Override::Vote(_) => return false,
+            | Override::Stop(_)
+            | Override::SamplesMax(_)
+            | Override::Ahead(_)
+            | Override::Modes(_)
+            | Override::OnDisagreement(_) => return false,
             Override::Thinking(thinking) => self.thinking = *thinking,
             Override::Constraints(rules) => self.constraints.extend(rules.iter().cloned()),
         }
@@ -102,7 +110,30 @@ impl ProtocolParams for PanelParams {
         Panel::new(setup)
     }
 
+    /// The estimate assumes that every reply is as long as allowed, that every turn needs all its repairs, that no ballot is cancelled, and
+    /// that all iterations are used.
     fn worst_case(setup: &Setup<Self>) -> WorstCase {
-        cost::worst_case(setup)
+        let replies: Vec<u64> = setup.agents.iter().map(|agent| u64::from(agent.max_tokens)).collect();
+        let others = setup.agents.len().saturating_sub(1) as u64;
+        let answers: u64 = replies.iter().map(|reply| QUOTED * reply + LABEL_WORDS).sum();
+        let feedback = others * QUOTED * ballot::FEEDBACK_CHARS_MAX as u64;
+        let call = CallId { part: 0, round: 1, agent: 0, draft: 0, step: Step::Think, attempt: 0 };
+        let task = tokens(&prompt::generation(setup, call, &[]).situation);
+        let mut total = WorstCase::default();
+        for (member, reply) in replies.iter().enumerate() {
+            let system = tokens(&setup.system(member)) + tokens(prompt::RULES);
+            for _ in 0..setup.params.max_iterations {
+                for quoted in [feedback, answers] {
+                    let mut conversation = system + 2 * task + TURN_WORDS + quoted;
+                    total.add_form(
+                        &mut conversation,
+                        setup.params.thinking,
+                        setup.params.max_repairs,
+                        *reply,
+                    );
+                }
+            }
+        }
+        total
     }
 }

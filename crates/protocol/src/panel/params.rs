@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::contract::{Setup, Thinking};
+use crate::contract::Thinking;
 use crate::core::BasisPoints;
 use crate::text::Constraint;
 
@@ -10,9 +10,6 @@ use crate::text::Constraint;
 pub const MEMBERS_MIN: usize = 2;
 /// The maximum number of members of a panel; the minimum is [`MEMBERS_MIN`]. A ballot has a label for each answer, and labels are letters.
 pub const MEMBERS_MAX: usize = 16;
-
-/// One run of `panel`.
-pub type PanelSetup = Setup<PanelParams>;
 
 /// Parameters of one `panel` run.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]

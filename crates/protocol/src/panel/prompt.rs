@@ -9,8 +9,8 @@ use std::fmt::Write as _;
 
 use super::ballot::{FEEDBACK_CHARS_MAX, SCORE_MAX, SCORE_MIN, Scores};
 use super::lineup::Lineup;
-use super::params::PanelSetup;
-use crate::contract::{Answer, CallId, Step, Thinking, example};
+use super::params::PanelParams;
+use crate::contract::{Answer, CallId, Setup, Step, Thinking, example};
 use crate::text::escape;
 use crate::turn::{TurnPrompt, mark};
 
@@ -18,7 +18,7 @@ use crate::turn::{TurnPrompt, mark};
 pub(super) const RULES: &str = include_str!("rules.md");
 
 /// Returns the prompt for a member's answer: the task, and the feedback on the best answer of the iteration before.
-pub(super) fn generation(setup: &PanelSetup, call: CallId, feedback: &[String]) -> TurnPrompt {
+pub(super) fn generation(setup: &Setup<PanelParams>, call: CallId, feedback: &[String]) -> TurnPrompt {
     let mut situation = task(setup);
     if !feedback.is_empty() {
         let mark = mark(setup.seed, call);
@@ -51,19 +51,19 @@ pub(super) fn generation(setup: &PanelSetup, call: CallId, feedback: &[String]) 
 
 /// Returns the prompt for a member that judges the answers of the others.
 pub(super) fn evaluation(
-    setup: &PanelSetup,
+    setup: &Setup<PanelParams>,
     call: CallId,
     lineup: &Lineup,
     answers: &[Option<Answer>],
 ) -> TurnPrompt {
     let mark = mark(setup.seed, call);
     let mut shown = String::new();
-    for (label, member) in lineup.shown() {
+    for (label, member) in lineup.entries() {
         if let Some(Some(answer)) = answers.get(member) {
             let _ = writeln!(shown, "{label}: {}", escape::json_string(&answer.shown));
         }
     }
-    let labels: Vec<String> = lineup.shown().map(|(label, _)| label.to_string()).collect();
+    let labels: Vec<String> = lineup.entries().map(|(label, _)| label.to_string()).collect();
     let named = labels.join(", ");
     let scores = Scores::CRITERIA.map(|name| format!("\"{name}\":…")).join(",");
     let form: Vec<String> =
@@ -91,7 +91,7 @@ pub(super) fn evaluation(
 }
 
 /// Returns the program's own words to members. They are not an answer to any task.
-pub(super) fn own(setup: &PanelSetup) -> [String; 4] {
+pub(super) fn own_words(setup: &Setup<PanelParams>) -> [String; 4] {
     let call = CallId { part: 0, round: 1, agent: 0, draft: 0, step: Step::Think, attempt: 0 };
     let (answering, judging) =
         (generation(setup, call, &[]), evaluation(setup, call, &Lineup::default(), &[]));
@@ -99,7 +99,7 @@ pub(super) fn own(setup: &PanelSetup) -> [String; 4] {
 }
 
 /// Returns the task with its documents.
-fn task(setup: &PanelSetup) -> String {
+fn task(setup: &Setup<PanelParams>) -> String {
     let mut text = String::new();
     for document in &setup.task.documents {
         let (name, body) = (escape::json_string(&document.name), escape::json_string(&document.text));
@@ -109,6 +109,6 @@ fn task(setup: &PanelSetup) -> String {
 }
 
 /// Returns the task without its documents, which may be long and need not be repeated.
-fn task_alone(setup: &PanelSetup) -> String {
-    setup.task.stated(&setup.canonical, &setup.params.constraints)
+fn task_alone(setup: &Setup<PanelParams>) -> String {
+    setup.task.describe(&setup.canonical, &setup.params.constraints)
 }

@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-use super::ballot::{Mark, Scores};
+use super::ballot::Scores;
 use super::state::{Ballot, Iteration, Panel};
-use super::stats::{self, Judged};
-use super::tally::{self, Standing, Tallied};
+use super::stats::{self, Judgement};
+use super::tally::{self, AnswerTally};
 use crate::contract::{AgentReport, Answer, BlindVote, Degraded, DegradedKind, Dissent, Outcome, Report};
 use crate::core::BasisPoints;
 use crypto::Digest;
@@ -15,11 +15,11 @@ use crypto::Digest;
 #[serde(rename_all = "camelCase")]
 pub struct PanelSection {
     /// Every valid answer of every iteration.
-    pub responses: Vec<Proposed>,
+    pub responses: Vec<PanelResponse>,
     /// Every evaluation of every iteration.
-    pub evaluations: Vec<Evaluated>,
+    pub evaluations: Vec<Evaluation>,
     /// The best answer: the agreed one, or else the best of the latest iteration that was judged.
-    pub winner: Option<Placed>,
+    pub winner: Option<RankedResponse>,
     /// Whether the run ended in agreement: the best answer reached the threshold.
     pub consensus_reached: bool,
     /// The number of iterations that have begun.
@@ -27,7 +27,7 @@ pub struct PanelSection {
     /// The normalised score that counts as consensus.
     pub consensus_threshold: BasisPoints,
     /// The answers of the latest iteration that was judged, or else of the current one, the best first.
-    pub ranking: Vec<Placed>,
+    pub ranking: Vec<RankedResponse>,
     /// The number of ballots that were never valid.
     pub void_ballots: u32,
     /// The number of ballots that were cancelled because they could change nothing.
@@ -43,12 +43,12 @@ pub struct PanelSection {
     pub notes: Vec<String>,
     /// The evaluations from which `family_preference` is computed; not shown.
     #[serde(skip)]
-    pub judged: Vec<Judged>,
+    pub judged: Vec<Judgement>,
 }
 
 /// One member's answer.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
-pub struct Proposed {
+pub struct PanelResponse {
     /// The provider of the author's model. The caller fills it in, because it knows the models.
     pub provider: String,
     /// The author's model, which the caller fills in likewise.
@@ -69,7 +69,7 @@ pub struct Proposed {
 /// One member's judgement of another's answer.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Evaluated {
+pub struct Evaluation {
     /// The name of the member that judged.
     pub evaluator: String,
     /// The name of the answer's author.
@@ -91,10 +91,10 @@ pub struct Evaluated {
 /// An answer with its score.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Placed {
+pub struct RankedResponse {
     /// The answer.
     #[serde(flatten)]
-    pub response: Proposed,
+    pub response: PanelResponse,
     /// The mean of its totals, 4 to 40; `None` if no member judged it.
     pub average_score: Option<f64>,
     /// The same mean as a share of 40.
@@ -104,7 +104,7 @@ pub struct Placed {
 }
 
 /// Returns the number, rounded to six decimal places.
-fn rounded(value: f64) -> f64 {
+fn round(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }
 
@@ -140,19 +140,18 @@ impl Panel {
         BlindVote::from_drafts(drafts.filter(|draft| is_over || draft.is_some()))
     }
 
-    fn placed(&self, iteration: u32, of: &Iteration, tallied: &Tallied) -> Option<Placed> {
-        let answer = of.answers.get(tallied.member)?.as_ref()?;
-        let Standing { ballots, .. } = tallied.standing;
-        Some(Placed {
-            response: self.proposed(iteration, tallied.member, answer),
-            average_score: tallied.standing.mean().map(rounded),
-            normalized_score: tallied.standing.normalized().map(rounded),
-            ballots,
+    fn ranked_response(&self, iteration: u32, of: &Iteration, tally: &AnswerTally) -> Option<RankedResponse> {
+        let answer = of.answers.get(tally.member)?.as_ref()?;
+        Some(RankedResponse {
+            response: self.response(iteration, tally.member, answer),
+            average_score: tally.mean().map(round),
+            normalized_score: tally.normalized().map(round),
+            ballots: tally.ballots,
         })
     }
 
-    fn proposed(&self, iteration: u32, member: usize, answer: &Answer) -> Proposed {
-        Proposed {
+    fn response(&self, iteration: u32, member: usize, answer: &Answer) -> PanelResponse {
+        PanelResponse {
             provider: String::new(),
             model: String::new(),
             member: self.name(member),
@@ -170,19 +169,28 @@ impl Panel {
         for (index, iteration) in self.iterations.iter().enumerate() {
             let number = u32::try_from(index + 1).unwrap_or(u32::MAX);
             for (member, answer) in iteration.answers.iter().enumerate() {
-                responses.extend(answer.as_ref().map(|answer| self.proposed(number, member, answer)));
+                responses.extend(answer.as_ref().map(|answer| self.response(number, member, answer)));
             }
             // The figures compare answers of one iteration with each other, so members of another iteration count as different ones.
             let apart = index * self.setup.agents.len();
             for (evaluator, mark) in iteration.marks() {
                 let lineup = &iteration.lineups[evaluator];
                 let Some((place, (label, _))) =
-                    lineup.shown().enumerate().find(|(_, (_, m))| *m == mark.target)
+                    lineup.entries().enumerate().find(|(_, (_, m))| *m == mark.target)
                 else {
                     continue;
                 };
-                evaluations.push(self.evaluated(number, evaluator, mark, label, place));
-                judged.push(Judged {
+                evaluations.push(Evaluation {
+                    evaluator: self.name(evaluator),
+                    target: self.name(mark.target),
+                    scores: mark.scores,
+                    feedback: mark.feedback.clone(),
+                    total_score: mark.scores.total(),
+                    label,
+                    place: place + 1,
+                    iteration: number,
+                });
+                judged.push(Judgement {
                     evaluator: apart + evaluator,
                     target: apart + mark.target,
                     place,
@@ -192,9 +200,6 @@ impl Panel {
         }
         let ranking = self.ranking();
         let is_agreed = matches!(self.outcome, Some(Outcome::Agreed { .. }));
-        let ballots = || self.iterations.iter().flat_map(|iteration| &iteration.ballots);
-        let count =
-            |what: Ballot| u32::try_from(ballots().filter(|b| **b == what).count()).unwrap_or(u32::MAX);
         PanelSection {
             winner: ranking.first().filter(|best| best.ballots > 0).cloned(),
             responses,
@@ -203,10 +208,10 @@ impl Panel {
             iterations: self.iteration(),
             consensus_threshold: self.setup.params.threshold,
             ranking,
-            void_ballots: count(Ballot::Void),
-            cancelled_ballots: count(Ballot::Cancelled),
-            rank_correlation: stats::concord(&judged).map(rounded),
-            place_preference: stats::place_preference(&judged).map(rounded),
+            void_ballots: self.count_ballots(&Ballot::Void),
+            cancelled_ballots: self.count_ballots(&Ballot::Cancelled),
+            rank_correlation: stats::concord(&judged).map(round),
+            place_preference: stats::place_preference(&judged).map(round),
             family_preference: None,
             notes: self.notes(),
             judged,
@@ -214,47 +219,36 @@ impl Panel {
     }
 
     fn notes(&self) -> Vec<String> {
-        let is_two = self.setup.agents.len() == 2;
-        let note = "with two members each answer is judged by one other alone; such scores are unstable";
-        is_two.then(|| note.to_owned()).into_iter().collect()
+        let mut notes = Vec::new();
+        if self.setup.agents.len() == 2 {
+            let note = "with two members each answer is judged by one other alone; such scores are unstable";
+            notes.push(note.to_owned());
+        }
+        notes
     }
 
-    fn evaluated(
-        &self,
-        iteration: u32,
-        evaluator: usize,
-        mark: &Mark,
-        label: char,
-        place: usize,
-    ) -> Evaluated {
-        Evaluated {
-            evaluator: self.name(evaluator),
-            target: self.name(mark.target),
-            scores: mark.scores,
-            feedback: mark.feedback.clone(),
-            total_score: mark.scores.total(),
-            label,
-            place: place + 1,
-            iteration,
-        }
+    fn count_ballots(&self, kind: &Ballot) -> u32 {
+        let ballots = self.iterations.iter().flat_map(|iteration| &iteration.ballots);
+        u32::try_from(ballots.filter(|ballot| *ballot == kind).count()).unwrap_or(u32::MAX)
     }
 
     /// Returns the answers of the latest iteration that was judged, or else of the current one, the best first.
-    fn ranking(&self) -> Vec<Placed> {
-        let numbered = || self.iterations.iter().enumerate().rev();
-        let judged = numbered().find(|(_, iteration)| iteration.marks().next().is_some());
-        let Some((index, iteration)) = judged.or_else(|| numbered().next()) else { return Vec::new() };
+    fn ranking(&self) -> Vec<RankedResponse> {
+        let judged = self.iterations.iter().rposition(|iteration| iteration.marks().next().is_some());
+        let Some(index) = judged.or(self.iterations.len().checked_sub(1)) else { return Vec::new() };
+        let iteration = &self.iterations[index];
         let number = u32::try_from(index + 1).unwrap_or(u32::MAX);
         let mut tally = iteration.tally();
         tally.sort_by(tally::rank);
-        tally.iter().filter_map(|tallied| self.placed(number, iteration, tallied)).collect()
+        tally.iter().filter_map(|of| self.ranked_response(number, iteration, of)).collect()
     }
 
     fn agent(&self, member: usize) -> AgentReport {
-        let answers = || self.iterations.iter().filter_map(|iteration| iteration.answers[member].as_ref());
-        let mut digests: Vec<Digest> = answers().map(|answer| answer.canonical.digest).collect();
+        let answers = self.iterations.iter().filter_map(|iteration| iteration.answers[member].as_ref());
+        let answers: Vec<&Answer> = answers.collect();
+        let mut digests: Vec<Digest> = answers.iter().map(|answer| answer.canonical.digest).collect();
         digests.dedup();
-        let last = answers().next_back();
+        let last = answers.last();
         AgentReport {
             name: self.name(member),
             status: None,
@@ -267,22 +261,26 @@ impl Panel {
     }
 
     /// Returns every answer of the ranking that differs from the best one, the best of them first.
-    fn dissent(&self, winner: Option<&Placed>) -> Vec<Dissent> {
+    fn dissent(&self, winner: Option<&RankedResponse>) -> Vec<Dissent> {
         let best = winner.map(|winner| winner.response.sha256);
-        let others = self.ranking().into_iter().filter(|placed| Some(placed.response.sha256) != best);
-        let why = |placed: &Placed| match placed.average_score {
-            Some(mean) => format!("scored {mean:.1} of 40 on average, by {} ballots", placed.ballots),
-            None => "nobody judged it".to_owned(),
-        };
-        others
-            .map(|placed| Dissent {
-                why: why(&placed),
-                agent: placed.response.member,
-                stage: if placed.response.iteration == 1 { "blind" } else { "final" },
-                text: placed.response.content,
-                sha256: placed.response.sha256,
-            })
-            .collect()
+        let mut dissent = Vec::new();
+        for RankedResponse { response, average_score, ballots, .. } in self.ranking() {
+            if Some(response.sha256) == best {
+                continue;
+            }
+            let why = match average_score {
+                Some(mean) => format!("scored {mean:.1} of 40 on average, by {ballots} ballots"),
+                None => "nobody judged it".to_owned(),
+            };
+            dissent.push(Dissent {
+                agent: response.member,
+                stage: if response.iteration == 1 { "blind" } else { "final" },
+                text: response.content,
+                sha256: response.sha256,
+                why,
+            });
+        }
+        dissent
     }
 
     fn degraded(&self) -> Vec<Degraded> {

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::ballot::Mark;
 use super::lineup::Lineup;
-use super::params::PanelSetup;
+use super::params::PanelParams;
 use super::prompt;
-use super::tally::{Standing, Tallied};
-use crate::contract::{Answer, CallId, Executions, Outcome};
+use super::tally::AnswerTally;
+use crate::contract::{Answer, CallId, Executions, Outcome, Setup};
 use crate::text::Canonicalizer;
 use crate::text::vacuity::PromptEcho;
 use crate::turn::Draft;
@@ -15,10 +15,10 @@ use crate::turn::Draft;
 /// The state of one `panel` run.
 #[derive(Clone, Debug)]
 pub struct Panel {
-    pub(super) setup: PanelSetup,
+    pub(super) setup: Setup<PanelParams>,
     pub(super) executions: Executions,
     pub(super) canonicalizer: Canonicalizer,
-    pub(super) told: PromptEcho,
+    pub(super) prompt_echo: PromptEcho,
     pub(super) phase: PanelPhase,
     /// The forms in the making, by the call that each waits for.
     pub(super) open: BTreeMap<CallId, Draft>,
@@ -73,7 +73,7 @@ impl Iteration {
     }
 
     /// Returns the members that have an answer.
-    pub(super) fn answered(&self) -> Vec<usize> {
+    pub(super) fn answering_members(&self) -> Vec<usize> {
         (0..self.answers.len()).filter(|&member| self.answers[member].is_some()).collect()
     }
 
@@ -86,58 +86,56 @@ impl Iteration {
     }
 
     /// Adds up the ballots that have come in.
-    pub(super) fn tally(&self) -> Vec<Tallied> {
-        let judges = |member: usize| {
-            let sees = move |evaluator: &usize| {
-                self.lineups.get(*evaluator).is_some_and(|lineup| lineup.place(member).is_some())
-            };
-            (0..self.ballots.len()).filter(sees)
-        };
+    pub(super) fn tally(&self) -> Vec<AnswerTally> {
         let mut found = Vec::new();
         for (member, answer) in self.answers.iter().enumerate() {
             let Some(answer) = answer else { continue };
-            let totals =
-                self.marks().filter(|(_, mark)| mark.target == member).map(|(_, mark)| mark.scores.total());
-            let standing = totals.fold(Standing::default(), Standing::with);
-            let open = judges(member).filter(|&evaluator| self.ballots[evaluator] == Ballot::Open).count();
-            let [open, judges] = [open, judges(member).count()].map(|n| u32::try_from(n).unwrap_or(u32::MAX));
-            found.push(Tallied { member, sha256: answer.canonical.digest, standing, open, judges });
+            let (mut sum, mut ballots) = (0, 0);
+            for (_, mark) in self.marks().filter(|(_, mark)| mark.target == member) {
+                sum += mark.scores.total();
+                ballots += 1;
+            }
+            let (mut open, mut judges) = (0, 0);
+            for (lineup, ballot) in self.lineups.iter().zip(&self.ballots) {
+                if lineup.place(member).is_some() {
+                    judges += 1;
+                    open += u32::from(*ballot == Ballot::Open);
+                }
+            }
+            found.push(AnswerTally { member, sha256: answer.canonical.digest, sum, ballots, open, judges });
         }
         found
     }
 
     /// Returns the feedback on a member's answer.
     pub(super) fn feedback(&self, member: usize) -> Vec<String> {
-        let said =
-            self.marks().filter(|(_, mark)| mark.target == member).map(|(_, mark)| mark.feedback.clone());
-        let mut said: Vec<String> = said.filter(|text| !text.is_empty()).collect();
+        let marks = self.marks().filter(|(_, mark)| mark.target == member && !mark.feedback.is_empty());
+        let mut feedback: Vec<String> = marks.map(|(_, mark)| mark.feedback.clone()).collect();
         // The order follows from the words, not from their authors.
-        said.sort();
-        said.dedup();
-        said
+        feedback.sort();
+        feedback.dedup();
+        feedback
     }
 
     /// Returns whether every member gave the same answer as in another iteration.
     pub(super) fn repeats(&self, other: &Self) -> bool {
-        self.answers.iter().zip(&other.answers).all(|(a, b)| match (a, b) {
-            (Some(a), Some(b)) => a.canonical == b.canonical,
-            (None, None) => true,
-            (Some(_), None) | (None, Some(_)) => false,
-        })
+        let texts = self.answers.iter().flatten().map(|answer| &answer.canonical);
+        self.answering_members() == other.answering_members()
+            && texts.eq(other.answers.iter().flatten().map(|answer| &answer.canonical))
     }
 }
 
 impl Panel {
     /// Makes the machine for a run that has not started. `setup` must pass its check.
-    pub fn new(setup: PanelSetup) -> Self {
+    pub fn new(setup: Setup<PanelParams>) -> Self {
         let members = setup.agents.len();
-        let heard = setup.heard(&setup.params.constraints);
-        let own = prompt::own(&setup);
-        let own = own.each_ref().map(String::as_str);
+        let user_words = setup.user_words(&setup.params.constraints);
+        let own_words = prompt::own_words(&setup);
+        let own_words = own_words.each_ref().map(String::as_str);
         Self {
             executions: Executions::new(&setup),
             canonicalizer: Canonicalizer::new(&setup.canonical),
-            told: setup.told(&heard, &own),
+            prompt_echo: setup.prompt_echo(&user_words, &own_words),
             phase: PanelPhase::New,
             open: BTreeMap::new(),
             waiting: VecDeque::new(),

@@ -4,7 +4,7 @@
 
 /// One evaluation, as far as these figures need it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Judged {
+pub struct Judgement {
     /// The index of the evaluator.
     pub evaluator: usize,
     /// The index of the answer's author.
@@ -29,23 +29,28 @@ pub fn kendall_tau_b(pairs: &[(u32, u32)]) -> Option<f64> {
             second += y.signum().abs();
         }
     }
+    if first == 0 || second == 0 {
+        return None;
+    }
     // There are at most 120 pairs of pairs, which is exact in a float.
     #[expect(clippy::cast_precision_loss, reason = "small whole numbers")]
-    (first > 0 && second > 0).then(|| balance as f64 / ((first as f64) * (second as f64)).sqrt())
+    let tau = balance as f64 / ((first as f64) * (second as f64)).sqrt();
+    Some(tau)
 }
 
 /// Returns the mean of τ-b over all pairs of evaluators that judged two answers in common; `None` if no pair did.
-pub(super) fn concord(judged: &[Judged]) -> Option<f64> {
+pub(super) fn concord(judged: &[Judgement]) -> Option<f64> {
     let mut evaluators: Vec<usize> = judged.iter().map(|j| j.evaluator).collect();
     evaluators.sort_unstable();
     evaluators.dedup();
-    let by = |evaluator: usize| judged.iter().filter(move |j| j.evaluator == evaluator);
     let mut found = Vec::new();
     for (index, &a) in evaluators.iter().enumerate() {
         for &b in &evaluators[index + 1..] {
-            let common: Vec<(u32, u32)> = by(a)
-                .filter_map(|j| by(b).find(|k| k.target == j.target).map(|k| (j.total, k.total)))
-                .collect();
+            let mut common = Vec::new();
+            for own in judged.iter().filter(|j| j.evaluator == a) {
+                let other = judged.iter().find(|j| j.evaluator == b && j.target == own.target);
+                common.extend(other.map(|other| (own.total, other.total)));
+            }
             found.extend(kendall_tau_b(&common));
         }
     }
@@ -54,54 +59,51 @@ pub(super) fn concord(judged: &[Judged]) -> Option<f64> {
 
 /// Returns the points by which the answer that was shown first scored above the mean of its ballot, on average. The result is about 0 if
 /// the place makes no difference, and `None` if no ballot had two answers.
-pub(super) fn place_preference(judged: &[Judged]) -> Option<f64> {
-    let found: Vec<f64> = judged
-        .iter()
-        .filter(|j| j.place == 0)
-        .filter_map(|first| {
-            let ballot: Vec<f64> = judged
-                .iter()
-                .filter(|j| j.evaluator == first.evaluator)
-                .map(|j| f64::from(j.total))
-                .collect();
-            (ballot.len() > 1).then(|| f64::from(first.total) - mean(&ballot).unwrap_or_default())
-        })
-        .collect();
+pub(super) fn place_preference(judged: &[Judgement]) -> Option<f64> {
+    let mut found = Vec::new();
+    for first in judged.iter().filter(|j| j.place == 0) {
+        let ballot = judged.iter().filter(|j| j.evaluator == first.evaluator);
+        let totals: Vec<f64> = ballot.map(|j| f64::from(j.total)).collect();
+        if totals.len() > 1 {
+            found.push(f64::from(first.total) - mean(&totals).unwrap_or_default());
+        }
+    }
     mean(&found)
 }
 
 /// Returns the points by which an answer scored higher from members of its author's own kind than from the others, on average. The result
 /// is `None` if no answer was judged by both. `kinds` has one word for each member.
-pub fn preference(judged: &[Judged], kinds: &[String]) -> Option<f64> {
-    let is_own =
-        |j: &Judged| kinds.get(j.evaluator).is_some() && kinds.get(j.evaluator) == kinds.get(j.target);
+pub fn preference(judged: &[Judgement], kinds: &[String]) -> Option<f64> {
     let mut targets: Vec<usize> = judged.iter().map(|j| j.target).collect();
     targets.sort_unstable();
     targets.dedup();
-    let found: Vec<f64> = targets
-        .into_iter()
-        .filter_map(|target| {
-            let totals = |own: bool| -> Vec<f64> {
-                let of = judged.iter().filter(|j| j.target == target && is_own(j) == own);
-                of.map(|j| f64::from(j.total)).collect()
-            };
-            Some(mean(&totals(true))? - mean(&totals(false))?)
-        })
-        .collect();
+    let mut found = Vec::new();
+    for target in targets {
+        let (mut own, mut others) = (Vec::new(), Vec::new());
+        for judgement in judged.iter().filter(|j| j.target == target) {
+            let kind = kinds.get(judgement.evaluator);
+            let is_own = kind.is_some() && kind == kinds.get(judgement.target);
+            let totals = if is_own { &mut own } else { &mut others };
+            totals.push(f64::from(judgement.total));
+        }
+        if let (Some(own), Some(others)) = (mean(&own), mean(&others)) {
+            found.push(own - others);
+        }
+    }
     mean(&found)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a few hundred at most")]
 fn mean(values: &[f64]) -> Option<f64> {
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+    if values.is_empty() { None } else { Some(values.iter().sum::<f64>() / values.len() as f64) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn judged(evaluator: usize, target: usize, place: usize, total: u32) -> Judged {
-        Judged { evaluator, target, place, total }
+    fn judged(evaluator: usize, target: usize, place: usize, total: u32) -> Judgement {
+        Judgement { evaluator, target, place, total }
     }
 
     fn close(found: Option<f64>, wanted: f64) -> bool {

@@ -13,40 +13,43 @@ use crypto::Digest;
 /// The lowest total of one evaluation.
 const TOTAL_MIN: u32 = 4;
 
-/// The score of an answer.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Standing {
+/// One answer and its score up to now.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct AnswerTally {
+    /// The index of its author.
+    pub member: usize,
+    /// The digest of its canonical form.
+    pub sha256: Digest,
     /// The sum of the totals of all its evaluations.
     pub sum: u32,
     /// The number of its evaluations.
     pub ballots: u32,
+    /// The number of ballots on it that have not come in.
+    pub open: u32,
+    /// The number of members that were to judge it.
+    pub judges: u32,
 }
 
-impl Standing {
-    /// Returns the score with one more evaluation of this total.
-    pub fn with(self, total: u32) -> Self {
-        Self { sum: self.sum + total, ballots: self.ballots + 1 }
-    }
-
+impl AnswerTally {
     /// Returns the mean total, 4 to 40; `None` before the first evaluation.
-    pub fn mean(self) -> Option<f64> {
-        (self.ballots > 0).then(|| f64::from(self.sum) / f64::from(self.ballots))
+    pub fn mean(&self) -> Option<f64> {
+        if self.ballots == 0 { None } else { Some(f64::from(self.sum) / f64::from(self.ballots)) }
     }
 
     /// Returns the mean as a share of the highest total, 0.1 to 1.
-    pub fn normalized(self) -> Option<f64> {
+    pub fn normalized(&self) -> Option<f64> {
         self.mean().map(|mean| mean / f64::from(TOTAL_MAX))
     }
 
     /// Returns whether the normalised score is the threshold or more.
-    pub fn reaches(self, threshold: BasisPoints) -> bool {
+    pub fn reaches(&self, threshold: BasisPoints) -> bool {
         self.ballots > 0
             && u64::from(self.sum) * 10_000
                 >= u64::from(threshold.ten_thousandths()) * u64::from(TOTAL_MAX) * u64::from(self.ballots)
     }
 
     /// Compares two means. An answer that no member judged is below every other.
-    pub fn compare(self, other: Self) -> Ordering {
+    fn compare(&self, other: &Self) -> Ordering {
         match (self.ballots, other.ballots) {
             (0, 0) => Ordering::Equal,
             (0, _) => Ordering::Less,
@@ -57,71 +60,56 @@ impl Standing {
         }
     }
 
-    /// Returns the worst score that `open` further ballots can lead to, each of which may also be void.
-    fn worst(self, open: u32) -> Self {
+    /// Returns the worst score that the open ballots can lead to, each of which may also be void.
+    fn worst(&self) -> Self {
         // No mean is below the lowest total, so further ballots with that total never help.
-        if self.ballots == 0 {
-            self
-        } else {
-            Self { sum: self.sum + TOTAL_MIN * open, ballots: self.ballots + open }
-        }
+        if self.ballots == 0 { *self } else { self.with_open_ballots(TOTAL_MIN) }
     }
 
-    /// Returns the best score that `open` further ballots can lead to.
-    fn best(self, open: u32) -> Self {
-        Self { sum: self.sum + TOTAL_MAX * open, ballots: self.ballots + open }
+    /// Returns the best score that the open ballots can lead to.
+    fn best(&self) -> Self {
+        self.with_open_ballots(TOTAL_MAX)
     }
-}
 
-/// One answer and its score up to now.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Tallied {
-    /// The index of its author.
-    pub member: usize,
-    /// The digest of its canonical form.
-    pub sha256: Digest,
-    /// The score.
-    pub standing: Standing,
-    /// The number of ballots on it that have not come in.
-    pub open: u32,
-    /// The number of members that were to judge it.
-    pub judges: u32,
-}
+    fn with_open_ballots(&self, total: u32) -> Self {
+        Self { sum: self.sum + total * self.open, ballots: self.ballots + self.open, ..*self }
+    }
 
-impl Tallied {
     /// Returns whether at least half of the members that were to judge it have done so.
     fn has_quorum(&self) -> bool {
-        self.standing.ballots > 0 && 2 * self.standing.ballots >= self.judges
+        self.ballots > 0 && 2 * self.ballots >= self.judges
     }
 }
 
 /// Orders two answers, the better one first.
-pub(super) fn rank(a: &Tallied, b: &Tallied) -> Ordering {
+pub(super) fn rank(a: &AnswerTally, b: &AnswerTally) -> Ordering {
     let by_quorum = b.has_quorum().cmp(&a.has_quorum());
     by_quorum
-        .then(b.standing.compare(a.standing))
-        .then(b.standing.ballots.cmp(&a.standing.ballots))
+        .then(b.compare(a))
+        .then(b.ballots.cmp(&a.ballots))
         .then(a.sha256.cmp(&b.sha256))
         .then(a.member.cmp(&b.member))
 }
 
 /// Returns the best of the answers that at least half of their evaluators have judged. A single ballot that happens to come through says
 /// more about its author than about an answer.
-pub(super) fn winner(answers: &[Tallied]) -> Option<&Tallied> {
+pub(super) fn winner(answers: &[AnswerTally]) -> Option<&AnswerTally> {
     answers.iter().filter(|answer| answer.has_quorum()).min_by(|a, b| rank(a, b))
 }
 
 /// Returns whether the open ballots can change nothing: neither which text wins nor whether it reaches the threshold.
 ///
-/// Where another iteration may follow, the feedback of the open ballots is still wanted unless the threshold is reached. So only a reached
+/// Where another iteration may follow, the feedback of the open ballots still counts unless the threshold is reached. So only a reached
 /// threshold, or the last iteration, makes them superfluous, and no reply's arrival changes what is asked next.
-pub(super) fn is_decided(answers: &[Tallied], threshold: BasisPoints, is_last: bool) -> bool {
+pub(super) fn is_decided(answers: &[AnswerTally], threshold: BasisPoints, is_last: bool) -> bool {
     let Some(first) = winner(answers) else { return false };
-    let worst = first.standing.worst(first.open);
+    let worst = first.worst();
     let mut others = answers.iter().filter(|other| other.sha256 != first.sha256);
-    let wins = others.all(|other| worst.compare(other.standing.best(other.open)) == Ordering::Greater);
-    let misses = || answers.iter().all(|answer| !answer.standing.best(answer.open).reaches(threshold));
-    wins && (worst.reaches(threshold) || is_last && misses())
+    let wins = others.all(|other| worst.compare(&other.best()) == Ordering::Greater);
+    if !wins {
+        return false;
+    }
+    worst.reaches(threshold) || is_last && answers.iter().all(|answer| !answer.best().reaches(threshold))
 }
 
 #[cfg(test)]
@@ -134,19 +122,19 @@ mod tests {
         Digest::new(text.as_bytes())
     }
 
-    fn tallied(member: usize, sum: u32, ballots: u32, open: u32) -> Tallied {
+    fn tallied(member: usize, sum: u32, ballots: u32, open: u32) -> AnswerTally {
         // Members 0 and 2 give the same answer.
         let sha256 = digest(&(member % 2).to_string());
-        Tallied { member, sha256, standing: Standing { sum, ballots }, open, judges: ballots + open }
+        AnswerTally { member, sha256, sum, ballots, open, judges: ballots + open }
     }
 
     #[test]
     fn three_quarters_reach_a_threshold_of_three_quarters() {
         let threshold = BasisPoints::of_ten_thousand(7_500);
-        assert!(Standing { sum: 30, ballots: 1 }.reaches(threshold));
-        assert!(Standing { sum: 90, ballots: 3 }.reaches(threshold));
-        assert!(!Standing { sum: 89, ballots: 3 }.reaches(threshold));
-        assert!(!Standing::default().reaches(BasisPoints::ZERO));
+        assert!(tallied(0, 30, 1, 0).reaches(threshold));
+        assert!(tallied(0, 90, 3, 0).reaches(threshold));
+        assert!(!tallied(0, 89, 3, 0).reaches(threshold));
+        assert!(!tallied(0, 0, 0, 0).reaches(BasisPoints::ZERO));
     }
 
     #[test]
@@ -167,7 +155,7 @@ mod tests {
         fn winner_ignores_answer_order(
             sums in prop::collection::vec((0..4_u32, 4..=40_u32), 2..8), turn in 0..8_usize
         ) {
-            let answers: Vec<Tallied> = sums
+            let answers: Vec<AnswerTally> = sums
                 .iter()
                 .enumerate()
                 .map(|(member, (ballots, total))| tallied(member, total * ballots, *ballots, 0))
@@ -185,19 +173,20 @@ mod tests {
         ) {
             let threshold = BasisPoints::of_ten_thousand(threshold);
             let count = |ballots: usize| u32::try_from(ballots).unwrap();
-            let before: Vec<Tallied> = answers.iter().enumerate().map(|(member, (known, open))| {
+            let before: Vec<AnswerTally> = answers.iter().enumerate().map(|(member, (known, open))| {
                 tallied(member, known.iter().sum(), count(known.len()), count(open.len()))
             }).collect();
             // A void ballot comes to nothing.
-            let after: Vec<Tallied> = before.iter().zip(&answers).map(|(answer, (_, open))| {
-                let standing = open.iter().flatten().fold(answer.standing, |standing, total| standing.with(*total));
-                Tallied { standing, open: 0, ..*answer }
+            let after: Vec<AnswerTally> = before.iter().zip(&answers).map(|(answer, (_, open))| {
+                let sum = answer.sum + open.iter().flatten().sum::<u32>();
+                let ballots = answer.ballots + count(open.iter().flatten().count());
+                AnswerTally { sum, ballots, open: 0, ..*answer }
             }).collect();
             if is_decided(&before, threshold, is_last) {
                 let (first, last) = (winner(&before).unwrap(), winner(&after).unwrap());
                 prop_assert_eq!(first.sha256, last.sha256);
-                prop_assert_eq!(first.standing.reaches(threshold), last.standing.reaches(threshold));
-                prop_assert!(is_last || first.standing.reaches(threshold));
+                prop_assert_eq!(first.reaches(threshold), last.reaches(threshold));
+                prop_assert!(is_last || first.reaches(threshold));
             }
         }
     }

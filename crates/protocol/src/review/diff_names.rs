@@ -18,17 +18,17 @@ const PREFIXES: [[&str; 2]; 9] = [
 /// Returns the name in a `---` or `+++` line, whose time comes after a tab.
 pub(super) fn written_name(written: &str) -> String {
     if written.starts_with('"') {
-        unquoted(written)
+        unquote(written)
     } else {
         written.split(['\t', '\r']).next().unwrap_or_default().to_owned()
     }
 }
 
 /// Returns a name without its prefix: that of a pair of prefixes, if `other` has the other of the two, or else git's usual one.
-pub(super) fn unprefixed<'a>(name: &'a str, other: &str) -> &'a str {
+pub(super) fn strip_side<'a>(name: &'a str, other: &str) -> &'a str {
     let of_pair = PREFIXES.iter().find_map(|[old, new]| {
         let rest = name.strip_prefix(new)?;
-        (other.strip_prefix(old)? == rest).then_some(rest)
+        if other.strip_prefix(old)? == rest { Some(rest) } else { None }
     });
     of_pair.or_else(|| name.strip_prefix("a/")).or_else(|| name.strip_prefix("b/")).unwrap_or(name)
 }
@@ -37,16 +37,16 @@ pub(super) fn unprefixed<'a>(name: &'a str, other: &str) -> &'a str {
 pub(super) fn name_of_both(names: &str) -> Option<String> {
     let (old, new) = if let Some(rest) = names.strip_prefix('"') {
         let end = end_of_quoted(rest)?;
-        (unquoted(&names[..end + 2]), unquoted(rest[end + 1..].trim_start()))
+        (unquote(&names[..end + 2]), unquote(rest[end + 1..].trim_start()))
     } else {
         let middle = names.len() / 2;
-        let space = names.is_char_boundary(middle).then(|| names.split_at(middle));
-        match space.and_then(|(old, new)| Some((old, new.strip_prefix(' ')?))) {
-            Some((old, new)) => (old.to_owned(), unquoted(new)),
+        let halves = names.split_at_checked(middle);
+        match halves.and_then(|(old, new)| Some((old, new.strip_prefix(' ')?))) {
+            Some((old, new)) => (old.to_owned(), unquote(new)),
             None => names.split_once(" b/").map(|(old, new)| (old.to_owned(), format!("b/{new}")))?,
         }
     };
-    Some(unprefixed(&new, &old).to_owned())
+    Some(strip_side(&new, &old).to_owned())
 }
 
 /// Returns the place of the quote that ends a quoted text, without the quote that begins it.
@@ -60,7 +60,7 @@ fn end_of_quoted(text: &str) -> Option<usize> {
 }
 
 /// Returns a name as it is, where git has quoted it because of signs that are not ASCII (`core.quotePath`).
-pub(super) fn unquoted(name: &str) -> String {
+pub(super) fn unquote(name: &str) -> String {
     let Some(rest) = name.strip_prefix('"') else { return name.to_owned() };
     let Some(end) = end_of_quoted(rest) else { return name.to_owned() };
     let mut bytes = Vec::new();

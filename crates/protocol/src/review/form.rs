@@ -6,8 +6,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::diff::{DiffLine, DiffPart, bare};
-use crate::text::{CHOICES_MAX, StrictValue, Violation, closed, escape, extract, read_one};
+use super::diff::{DiffLine, faultable, strip_sign};
+use crate::text::{CHOICES_MAX, StrictValue, Violation, closed, escape, extract, non_empty_string, read_one};
 use crate::turn::Valid;
 use quorum::Severity;
 
@@ -45,7 +45,7 @@ pub(super) enum Verdict {
 
 /// A valid form.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Form {
+pub(super) struct PartReview {
     pub(super) findings: Vec<Finding>,
     pub(super) summary: String,
     pub(super) verdict: Verdict,
@@ -55,7 +55,7 @@ pub(super) struct Form {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct ReviewForm {
     findings: Vec<WrittenFinding>,
     summary: String,
     verdict: Verdict,
@@ -71,98 +71,94 @@ struct WrittenFinding {
 }
 
 /// Returns the schema of a form on this part. The findings come before what follows from them.
-pub(super) fn schema(part: &DiffPart) -> Value {
-    let mut lines: Vec<String> = part.faultable().map(|line| name(line, part)).collect();
+pub(super) fn schema(part: &[DiffLine]) -> Value {
+    let mut lines: Vec<String> = faultable(part).map(|line| name(line, part)).collect();
     lines.sort_unstable();
     lines.dedup();
     // Where there are more lines, the reviewer's line is looked up and not enforced.
     let line = if lines.is_empty() || lines.len() > CHOICES_MAX {
-        json!({"type": "string", "minLength": 1, "maxLength": 500})
+        non_empty_string(500)
     } else {
         json!({"type": "string", "enum": lines})
     };
-    let text = |max: usize| json!({"type": "string", "minLength": 1, "maxLength": max});
     let finding = closed(&json!({
         "line": line,
-        "problem": text(PROBLEM_CHARS_MAX),
+        "problem": non_empty_string(PROBLEM_CHARS_MAX),
         "severity": {"enum": ["low", "medium", "high", "critical"]},
     }));
     closed(&json!({
         "findings": {"type": "array", "items": finding, "maxItems": if lines.is_empty() { 0 } else { FINDINGS_MAX }},
-        "summary": text(SUMMARY_CHARS_MAX),
+        "summary": non_empty_string(SUMMARY_CHARS_MAX),
         "verdict": {"enum": ["approve", "reject", "abstain"]},
         "confidence": {"type": "integer", "minimum": 0, "maximum": 100},
     }))
 }
 
 /// Returns the name of a line: the line as it is shown, with its place where another line looks the same.
-fn name(line: &DiffLine, part: &DiffPart) -> String {
-    let is_only = part.faultable().filter(|other| other.shown == line.shown).nth(1).is_none();
+fn name(line: &DiffLine, part: &[DiffLine]) -> String {
+    let is_only = faultable(part).filter(|other| other.shown == line.shown).nth(1).is_none();
     let DiffLine { path, number, shown, .. } = line;
     if is_only { shown.clone() } else { format!("{shown} (line {number} of {path})") }
 }
 
 /// Reads a form on this part.
-pub(super) fn read(reply: &str, part: &DiffPart) -> Result<Valid<Form>, Violation> {
+pub(super) fn read(reply: &str, part: &[DiffLine]) -> Result<Valid<PartReview>, Violation> {
     let object = extract(reply)?.object;
     // This refuses repeated keys.
     let StrictValue(value) = read_one(object)?;
-    let wrong = |pointer: &str, message: String| Violation::Schema { pointer: pointer.to_owned(), message };
-    let Written { findings, summary, verdict, confidence } =
-        serde_json::from_value(value).map_err(|why| wrong("/", escape::message(&why.to_string())))?;
+    let ReviewForm { findings, summary, verdict, confidence } = serde_json::from_value(value)
+        .map_err(|why| Violation::schema("/", escape::message(&why.to_string())))?;
     if findings.len() > FINDINGS_MAX {
-        return Err(wrong(
-            "/findings",
-            format!("there are {} findings; write the worst {FINDINGS_MAX}", findings.len()),
-        ));
+        let message = format!("there are {} findings; write the worst {FINDINGS_MAX}", findings.len());
+        return Err(Violation::schema("/findings", message));
     }
-    let findings = findings.into_iter().enumerate().map(|(at, written)| finding(at, written, part));
+    let findings = findings.into_iter().enumerate().map(|(at, form)| read_finding(at, form, part));
     let findings = findings.collect::<Result<Vec<_>, _>>()?;
-    let summary = said(&summary, "/summary", SUMMARY_CHARS_MAX)?;
+    let summary = read_words(&summary, "/summary", SUMMARY_CHARS_MAX)?;
     if confidence > 100 {
-        return Err(wrong("/confidence", "it is a whole number from 0 to 100".to_owned()));
+        return Err(Violation::schema("/confidence", "it is a whole number from 0 to 100"));
     }
     let worst = findings.iter().map(|finding| finding.severity).max();
     match verdict {
         Verdict::Reject if worst.is_none() => {
             let message = "whoever rejects names a line and what is wrong with it in `findings`; if no line is wrong, \
                            approve";
-            return Err(wrong("/verdict", message.to_owned()));
+            return Err(Violation::schema("/verdict", message));
         }
         Verdict::Approve if worst >= Some(Severity::High) => {
             let message = "you approve, but one of your findings is high or critical; reject, or say how bad it really is";
-            return Err(wrong("/verdict", message.to_owned()));
+            return Err(Violation::schema("/verdict", message));
         }
         Verdict::Approve | Verdict::Reject | Verdict::Abstain => {}
     }
-    Ok(Valid { content: Form { findings, summary, verdict, confidence }, object: object.to_owned() })
+    Ok(Valid { content: PartReview { findings, summary, verdict, confidence }, object: object.to_owned() })
 }
 
-fn finding(at: usize, written: WrittenFinding, part: &DiffPart) -> Result<Finding, Violation> {
-    let WrittenFinding { line, problem, severity } = written;
-    let problem = said(&problem, &format!("/findings/{at}/problem"), PROBLEM_CHARS_MAX)?;
-    let exact = part.faultable().find(|known| name(known, part) == line);
-    let found = exact.or_else(|| part.faultable().find(|known| known.bare() == bare(&line)));
-    let DiffLine { path, number, shown, .. } = found.ok_or_else(|| Violation::Schema {
-        pointer: format!("/findings/{at}/line"),
-        message: format!(
+fn read_finding(at: usize, form: WrittenFinding, part: &[DiffLine]) -> Result<Finding, Violation> {
+    let WrittenFinding { line, problem, severity } = form;
+    let problem = read_words(&problem, &format!("/findings/{at}/problem"), PROBLEM_CHARS_MAX)?;
+    let exact = faultable(part).find(|known| name(known, part) == line);
+    // A reviewer may write the line from memory, without its sign and the white space around it.
+    let found = exact.or_else(|| faultable(part).find(|known| strip_sign(&known.shown) == strip_sign(&line)));
+    let Some(DiffLine { path, number, shown, .. }) = found else {
+        let message = format!(
             "`{}` is no changed line of this part; copy one that begins with + or -, as it stands",
             escape::excerpt(&line)
-        ),
-    })?;
+        );
+        return Err(Violation::schema(&format!("/findings/{at}/line"), message));
+    };
     Ok(Finding { path: path.to_string(), line: *number, quote: shown.clone(), problem, severity })
 }
 
 /// Reads a reviewer's words, which must say something and must not be too long.
-fn said(text: &str, pointer: &str, max: usize) -> Result<String, Violation> {
+fn read_words(text: &str, pointer: &str, max: usize) -> Result<String, Violation> {
     let text = text.trim();
     let found = text.chars().count();
-    let wrong = |message: String| Violation::Schema { pointer: pointer.to_owned(), message };
     if !text.chars().any(char::is_alphanumeric) {
-        return Err(wrong("it says nothing".to_owned()));
+        return Err(Violation::schema(pointer, "it says nothing"));
     }
     if found > max {
-        return Err(wrong(format!("it has {found} characters; {max} are allowed")));
+        return Err(Violation::schema(pointer, format!("it has {found} characters; {max} are allowed")));
     }
     Ok(text.to_owned())
 }
@@ -177,7 +173,7 @@ mod tests {
     const DIFF: &str =
         "--- a/x.py\n+++ b/x.py\n@@ -1,2 +1,2 @@\n def f(a):\n-    return a + 1\n+    return a - 1\n";
 
-    fn part() -> DiffPart {
+    fn part() -> Vec<DiffLine> {
         let document = Document { name: "d".to_owned(), text: DIFF.into(), redacted: false };
         parts(&[document], 1500).remove(0)
     }

@@ -20,12 +20,12 @@ impl Review {
         let part = self.waiting[reviewer].pop_front()?;
         let round = u32::try_from(part + 1).unwrap_or(u32::MAX);
         let call = CallId { part: 0, round, agent: reviewer, draft: 0, step: Step::Think, attempt: 0 };
-        let shown = &self.parts[part];
-        let told = prompt::review(&self.setup, call, shown, self.parts.len());
+        let lines = &self.parts[part];
+        let prompt = prompt::review(&self.setup, call, lines, self.parts.len());
         let shape =
-            ReplyShape::Json { name: "review", schema: (&form::schema(shown)).into(), measured: None };
+            ReplyShape::Json { name: "review", schema: (&form::schema(lines)).into(), measured: None };
         let alone = Conversation::new(self.setup.system(reviewer));
-        let draft = Draft::start(self.setup.params.thinking, call, alone, told, shape);
+        let draft = Draft::start(self.setup.params.thinking, call, alone, prompt, shape);
         let ask = draft.ask(&self.setup.agents[reviewer], self.setup.seed);
         self.open.insert(draft.call(), draft);
         Some(Action::Ask(ask))
@@ -37,8 +37,10 @@ impl Review {
         let Some(mut draft) = self.open.remove(&call) else { return Err(Unexpected::NotAsked(call)) };
         let (reviewer, part) = (call.agent, call.round as usize - 1);
         let (agent, max_repairs) = (&self.setup.agents[reviewer], self.setup.params.max_repairs);
-        let check = |text: &str, _: Option<&str>| form::read(text, &self.parts[part]);
-        let form = match draft.reply(agent, self.setup.seed, max_repairs, reply, check) {
+        let lines = &self.parts[part];
+        let progress =
+            draft.reply(agent, self.setup.seed, max_repairs, reply, |text, _| form::read(text, lines));
+        let form = match progress {
             TurnProgress::Ask(ask) => {
                 self.open.insert(draft.call(), draft);
                 return Ok(vec![Action::Ask(ask)]);
@@ -67,16 +69,15 @@ impl Review {
     fn verdict(&self) -> Outcome {
         let opinions: Vec<Option<Opinion>> =
             (0..self.setup.agents.len()).map(|at| self.opinion(at)).collect();
-        let rejects = |at: &usize| matches!(opinions[*at], Some(Opinion::Reject { .. }));
-        let critical = (0..opinions.len()).filter(rejects).find_map(|at| {
-            self.findings(at)
-                .find(|finding| finding.severity == Severity::Critical)
-                .map(|finding| (at, finding))
-        });
-        if let Some((at, Finding { path, problem, quote, .. })) = critical.filter(|_| self.setup.params.veto)
-        {
-            let reason = format!("{}: {problem}", self.setup.agents[at].name);
-            return Outcome::Vetoed { reason, source: path.clone(), quote: quote.clone() };
+        for (at, opinion) in opinions.iter().enumerate() {
+            if !self.setup.params.veto || !matches!(opinion, Some(Opinion::Reject { .. })) {
+                continue;
+            }
+            let critical = self.findings(at).find(|finding| finding.severity == Severity::Critical);
+            if let Some(Finding { path, problem, quote, .. }) = critical {
+                let reason = format!("{}: {problem}", self.setup.agents[at].name);
+                return Outcome::Vetoed { reason, source: path.clone(), quote: quote.clone() };
+            }
         }
         let approving = opinions.iter().flatten().filter(|opinion| opinion.vote() == Vote::Approve).count();
         if self.quorum().is_some_and(|quorum| approving >= quorum.size()) {
@@ -116,10 +117,10 @@ impl Protocol for Review {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ApprovalParams;
     use super::super::prompt::RULES;
-    use super::super::{ApprovalParams, ReviewSetup};
     use super::*;
-    use crate::contract::{AgentSetup, Ask, Document, Finish, Interpreter, Method, Task, Thinking};
+    use crate::contract::{AgentSetup, Ask, Document, Finish, Interpreter, Method, Setup, Task, Thinking};
     use crate::text::CanonicalRule;
     use serde_json::json;
 
@@ -138,7 +139,7 @@ mod tests {
         let document = Document { name: "change".to_owned(), text: DIFF.into(), redacted: false };
         let task =
             Task { prompt: "May it be applied?".to_owned(), documents: vec![document], is_searched: false };
-        Review::new(ReviewSetup {
+        Review::new(Setup {
             roleset: "reviewers".to_owned(),
             task,
             seed: 7,

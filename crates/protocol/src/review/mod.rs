@@ -25,7 +25,6 @@
 //! - **A confidence is a figure for people**, and never a weight.
 //! - **Every run ends.** There is one form for each reviewer and part, and each form has at most `1 + max_repairs` attempts.
 
-mod cost;
 mod diff;
 mod diff_names;
 mod form;
@@ -37,14 +36,17 @@ mod state;
 
 use std::ops::RangeInclusive;
 
-use super::contract::{Override, ProtocolParams, Setup, Task, Thinking, WorstCase};
+use super::contract::{CallId, Override, ProtocolParams, Setup, Step, Task, Thinking, WorstCase, tokens};
 use crate::text::Constraint;
 
 pub use diff::{DiffLine, DiffSign, PARTS_MAX, added_lines, diff_lines};
 pub use form::Finding;
-pub use params::{ApprovalParams, REVIEWERS_MAX, ReviewSetup};
-pub use report::{ApprovalSection, Reviewed};
+pub use params::{ApprovalParams, REVIEWERS_MAX};
+pub use report::{ApprovalSection, ReviewerReport};
 pub use state::Review;
+
+/// A number of parts for which the words about them are as long as they can be.
+const PARTS_IN_WORDS: usize = 100;
 
 impl ProtocolParams for ApprovalParams {
     type Machine = Review;
@@ -77,7 +79,11 @@ impl ProtocolParams for ApprovalParams {
             | Override::Resample(_)
             | Override::MeasuredConfidence(_)
             | Override::Weights(_)
-            | Override::Vote(_)
+            | Override::Stop(_)
+            | Override::SamplesMax(_)
+            | Override::Ahead(_)
+            | Override::Modes(_)
+            | Override::OnDisagreement(_)
             | Override::Constraints(_) => return false,
             Override::Thinking(thinking) => self.thinking = *thinking,
         }
@@ -93,14 +99,33 @@ impl ProtocolParams for ApprovalParams {
     }
 
     fn unreadable(&self, task: &Task, in_pieces: bool) -> Option<&'static str> {
-        self.unreadable_task(task).or(in_pieces.then_some("a review reads its diff in parts of its own"))
+        let fault = self.unreadable_task(task);
+        if fault.is_none() && in_pieces {
+            return Some("a review reads its diff in parts of its own");
+        }
+        fault
     }
 
     fn machine(setup: Setup<Self>) -> Review {
         Review::new(setup)
     }
 
+    /// Every reply is as long as allowed, and every form needs all its repairs.
     fn worst_case(setup: &Setup<Self>) -> WorstCase {
-        cost::worst_case(setup)
+        let parts = diff::parts(&setup.task.documents, setup.params.part_tokens);
+        let mut total = WorstCase::default();
+        for (reviewer, agent) in setup.agents.iter().enumerate() {
+            let system = tokens(&setup.system(reviewer)) + tokens(prompt::RULES);
+            for part in &parts {
+                let call =
+                    CallId { part: 0, round: 1, agent: reviewer, draft: 0, step: Step::Think, attempt: 0 };
+                let prompt = prompt::review(setup, call, part, PARTS_IN_WORDS);
+                let mut conversation =
+                    system + tokens(&prompt.situation) + tokens(&prompt.think) + tokens(&prompt.write);
+                let reply = u64::from(agent.max_tokens);
+                total.add_form(&mut conversation, setup.params.thinking, setup.params.max_repairs, reply);
+            }
+        }
+        total
     }
 }

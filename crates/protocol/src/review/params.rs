@@ -3,13 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::diff::{self, PARTS_MAX};
-use crate::contract::{Setup, Task, Thinking};
+use crate::contract::{Task, Thinking};
 
 /// The maximum number of reviewers.
 pub const REVIEWERS_MAX: usize = 32;
-
-/// One run of `approval`.
-pub type ReviewSetup = Setup<ApprovalParams>;
 
 /// Parameters of one review.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -45,23 +42,21 @@ impl ApprovalParams {
 
     /// Returns why the change of a task cannot be reviewed, if it cannot.
     pub fn unreadable_task(&self, task: &Task) -> Option<&'static str> {
-        let is_diff =
-            |text: &str| text.lines().any(|line| line.starts_with("@@ ") || line.starts_with("diff "));
-        let wrong = [
-            (
-                "a review needs a diff, such as `git diff` writes it; give it with -f FILE",
-                task.documents.is_empty(),
-            ),
-            (
-                "a review reads diffs, such as `git diff` writes them, and one of the files is none",
-                !task.documents.iter().all(|document| is_diff(&document.text)),
-            ),
-            (
+        if task.documents.is_empty() {
+            return Some("a review needs a diff, such as `git diff` writes it; give it with -f FILE");
+        }
+        for document in &task.documents {
+            if !document.text.lines().any(|line| line.starts_with("@@ ") || line.starts_with("diff ")) {
+                return Some(
+                    "a review reads diffs, such as `git diff` writes them, and one of the files is none",
+                );
+            }
+        }
+        if diff::parts(&task.documents, self.part_tokens).len() > PARTS_MAX {
+            return Some(
                 "the diff has too many parts for one review, more than 200; give less of it, or raise `part_tokens`",
-                diff::parts(&task.documents, self.part_tokens).len() > PARTS_MAX,
-            ),
-        ];
-        let fault = || task.documents.iter().find_map(|document| diff::fault(&document.text));
-        wrong.iter().find(|(_, is_wrong)| *is_wrong).map(|(name, _)| *name).or_else(fault)
+            );
+        }
+        task.documents.iter().find_map(|document| diff::fault(&document.text))
     }
 }

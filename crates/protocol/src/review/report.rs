@@ -23,12 +23,12 @@ pub struct ApprovalSection {
     /// because it knows the models.
     pub tolerance: Option<String>,
     /// The reviews of the reviewers that have read all parts, in the order of the roleset.
-    pub reviews: Vec<Reviewed>,
+    pub reviews: Vec<ReviewerReport>,
 }
 
 /// The review of one reviewer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Reviewed {
+pub struct ReviewerReport {
     /// The name of the reviewer.
     pub reviewer: String,
     /// The opinion on the whole change.
@@ -64,7 +64,7 @@ impl Review {
         let reviews = self.setup.agents.iter().enumerate().filter_map(|(at, agent)| {
             let opinion = self.opinion(at)?;
             let findings = self.findings(at).cloned().collect();
-            Some(Reviewed { reviewer: agent.name.clone(), opinion, findings })
+            Some(ReviewerReport { reviewer: agent.name.clone(), opinion, findings })
         });
         ApprovalSection {
             reviewers: self.setup.agents.len(),
@@ -80,15 +80,15 @@ impl Review {
     fn blind_vote(&self) -> BlindVote {
         let votes = (0..self.setup.agents.len()).map(|at| self.opinion(at).map(|opinion| word(&opinion)));
         let votes: Vec<Option<&str>> = votes.collect();
-        let tally = |text: &str| Tally {
-            text: text.to_owned(),
-            sha256: Digest::new(text.as_bytes()),
-            votes: u32::try_from(votes.iter().filter(|vote| **vote == Some(text)).count())
-                .unwrap_or(u32::MAX),
-        };
-        let mut tally: Vec<Tally> = ["approve", "reject", "abstain"].map(tally).into();
-        tally.retain(|entry| entry.votes > 0);
-        tally.sort_by_key(|entry| std::cmp::Reverse(entry.votes));
+        let mut tally = Vec::new();
+        for text in ["approve", "reject", "abstain"] {
+            let count = votes.iter().filter(|vote| **vote == Some(text)).count();
+            if count > 0 {
+                let votes = u32::try_from(count).unwrap_or(u32::MAX);
+                tally.push(Tally { text: text.to_owned(), sha256: Digest::new(text.as_bytes()), votes });
+            }
+        }
+        tally.sort_by_key(|entry: &Tally| std::cmp::Reverse(entry.votes));
         let winner = match tally.as_slice() {
             [first, rest @ ..] if rest.first().is_none_or(|second| first.votes > second.votes) => Some(first),
             [..] => None,
@@ -127,17 +127,17 @@ impl Review {
     }
 
     fn degraded(&self) -> Vec<Degraded> {
-        let lost = |(at, forms): (usize, &std::collections::BTreeMap<usize, Option<_>>)| {
-            let parts: Vec<String> = forms
-                .iter()
-                .filter(|(_, form)| form.is_none())
-                .map(|(part, _)| (part + 1).to_string())
-                .collect();
-            let name = &self.setup.agents[at].name;
-            let detail = format!("{name} wrote no valid review of part {}, and abstains", parts.join(", "));
-            (!parts.is_empty()).then_some(Degraded { kind: DegradedKind::NoReview, detail })
-        };
-        self.forms.iter().enumerate().filter_map(lost).collect()
+        let mut found = Vec::new();
+        for (agent, forms) in self.setup.agents.iter().zip(&self.forms) {
+            let lost = forms.iter().filter(|(_, form)| form.is_none());
+            let parts: Vec<String> = lost.map(|(part, _)| (part + 1).to_string()).collect();
+            if !parts.is_empty() {
+                let (name, parts) = (&agent.name, parts.join(", "));
+                let detail = format!("{name} wrote no valid review of part {parts}, and abstains");
+                found.push(Degraded { kind: DegradedKind::NoReview, detail });
+            }
+        }
+        found
     }
 }
 

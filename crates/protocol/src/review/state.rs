@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::diff::{self, DiffPart};
-use super::form::{Finding, Form, Verdict};
-use super::params::ReviewSetup;
-use crate::contract::{CallId, Outcome};
+use super::diff::{self, DiffLine};
+use super::form::{Finding, PartReview, Verdict};
+use super::params::ApprovalParams;
+use crate::contract::{CallId, Outcome, Setup};
 use crate::turn::Draft;
 use quorum::{OPINION_BYTES_MAX, Opinion, Quorum, Severity};
 
@@ -15,14 +15,15 @@ pub(super) const APPROVED: &str = "approve";
 /// The state of one review.
 #[derive(Clone, Debug)]
 pub struct Review {
-    pub(super) setup: ReviewSetup,
-    pub(super) parts: Vec<DiffPart>,
+    pub(super) setup: Setup<ApprovalParams>,
+    /// The lines of the diff that are read at once.
+    pub(super) parts: Vec<Vec<DiffLine>>,
     /// The forms in the making, by the call that each waits for.
     pub(super) open: BTreeMap<CallId, Draft>,
     /// The parts that each reviewer has not been asked about.
     pub(super) waiting: Vec<VecDeque<usize>>,
     /// The forms of each reviewer, by part; `None` for a part without a valid form.
-    pub(super) forms: Vec<BTreeMap<usize, Option<Form>>>,
+    pub(super) forms: Vec<BTreeMap<usize, Option<PartReview>>>,
     pub(super) repairs: Vec<u32>,
     pub(super) outcome: Option<Outcome>,
     pub(super) has_started: bool,
@@ -31,7 +32,7 @@ pub struct Review {
 
 impl Review {
     /// Makes the machine for a run that has not started. `setup` must pass its check.
-    pub fn new(setup: ReviewSetup) -> Self {
+    pub fn new(setup: Setup<ApprovalParams>) -> Self {
         let reviewers = setup.agents.len();
         let parts = diff::parts(&setup.task.documents, setup.params.part_tokens);
         Self {
@@ -49,7 +50,7 @@ impl Review {
 
     /// Returns the quorum that must approve.
     pub(super) fn quorum(&self) -> Option<Quorum> {
-        Quorum::new(self.setup.agents.len()).ok()
+        Quorum::new(self.setup.agents.len())
     }
 
     /// Returns the findings of a reviewer up to now.
@@ -63,33 +64,36 @@ impl Review {
         if forms.len() < self.parts.len() {
             return None;
         }
-        let valid = || forms.values().flatten();
-        if valid().any(|form| form.verdict == Verdict::Reject) {
-            let rejecting = valid().filter(|form| form.verdict == Verdict::Reject);
+        let valid: Vec<&PartReview> = forms.values().flatten().collect();
+        if valid.iter().any(|form| form.verdict == Verdict::Reject) {
+            let rejecting = valid.iter().filter(|form| form.verdict == Verdict::Reject);
             let findings: Vec<&Finding> = rejecting.flat_map(|form| &form.findings).collect();
             let severity = findings.iter().map(|finding| finding.severity).max().unwrap_or(Severity::Low);
             let lines = findings.iter().map(ToString::to_string);
-            return Some(Opinion::Reject { reason: bounded(lines), severity });
+            return Some(Opinion::Reject { reason: join_bounded(lines), severity });
         }
         let lost = forms.iter().find(|(_, form)| form.is_none()).map(|(part, _)| part + 1);
         if let Some(part) = lost {
             let reason = format!("it wrote no valid review of part {part} of {}", self.parts.len());
             return Some(Opinion::Abstain { reason });
         }
-        let summaries = |verdict| {
-            bounded(valid().filter(move |form| form.verdict == verdict).map(|form| form.summary.clone()))
-        };
-        if valid().any(|form| form.verdict == Verdict::Abstain) {
-            return Some(Opinion::Abstain { reason: summaries(Verdict::Abstain) });
+        if valid.iter().any(|form| form.verdict == Verdict::Abstain) {
+            return Some(Opinion::Abstain { reason: join_summaries(&valid, Verdict::Abstain) });
         }
         // A reviewer is no surer of the whole than of any part.
-        let confidence = valid().map(|form| form.confidence).min().unwrap_or(0);
-        Some(Opinion::Approve { confidence: u16::from(confidence) * 100, notes: summaries(Verdict::Approve) })
+        let confidence = valid.iter().map(|form| form.confidence).min().unwrap_or(0);
+        let notes = join_summaries(&valid, Verdict::Approve);
+        Some(Opinion::Approve { confidence: u16::from(confidence) * 100, notes })
     }
 }
 
+/// Returns the summaries of the forms with this verdict, as many as an opinion may have.
+fn join_summaries(forms: &[&PartReview], verdict: Verdict) -> String {
+    join_bounded(forms.iter().filter(|form| form.verdict == verdict).map(|form| form.summary.clone()))
+}
+
 /// Returns as many of these lines as an opinion may have.
-fn bounded(lines: impl Iterator<Item = String>) -> String {
+fn join_bounded(lines: impl Iterator<Item = String>) -> String {
     let mut text = String::new();
     for line in lines {
         if text.len() + line.len() + 1 > OPINION_BYTES_MAX {

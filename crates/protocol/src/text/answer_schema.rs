@@ -108,8 +108,8 @@ impl TryFrom<Value> for AnswerSchema {
                     .extend(all.into_iter().map(|(name, schema)| (format!("#/{place}/{name}"), schema)));
             }
         }
-        let mut inlining = Inlining { definitions: &definitions, open: Vec::new(), schemas: 0, patterns: 0 };
-        let whole = inlining.schema(&given, 0)?;
+        let mut inliner = Inliner { definitions: &definitions, open: Vec::new(), schemas: 0, patterns: 0 };
+        let whole = inliner.schema(&given, 0)?;
         if !matches!(whole["type"].as_str(), Some("object" | "array")) {
             return Err("the schema of an answer has the `type` `object` or `array` at its top".to_owned());
         }
@@ -122,7 +122,7 @@ impl TryFrom<Value> for AnswerSchema {
                 "the schema has more than {BYTES_MAX} bytes once its references are replaced"
             ));
         }
-        ready(&whole)?;
+        compile(&whole)?;
         Ok(Self(Arc::new(whole)))
     }
 }
@@ -142,9 +142,8 @@ impl AnswerSchema {
     /// Returns what is wrong with a text, if it is not JSON that the schema accepts.
     pub(super) fn fault(&self, text: &str) -> Option<String> {
         let Ok(value) = serde_json::from_str::<Value>(text) else { return Some("it is no JSON".to_owned()) };
-        let make = || ready(&self.0).ok().map(Arc::new);
         // The schema was ready for use when it was read.
-        let validator = READY.get(&self.0.to_string(), make)?;
+        let validator = READY.get(&self.0.to_string(), || compile(&self.0).ok().map(Arc::new))?;
         let fault = validator.validate(&value).err()?;
         let (at, what) = (fault.instance_path().to_string(), fault.masked().to_string());
         let at = if at.is_empty() { String::new() } else { format!("at `{}`: ", escape::excerpt(&at)) };
@@ -158,7 +157,7 @@ impl fmt::Display for AnswerSchema {
     }
 }
 
-fn ready(schema: &Value) -> Result<Validator, String> {
+fn compile(schema: &Value) -> Result<Validator, String> {
     let patterns = PatternOptions::regex().size_limit(PATTERN_BYTES_MAX).dfa_size_limit(PATTERN_BYTES_MAX);
     let options = jsonschema::options().with_draft(Draft::Draft202012).with_pattern_options(patterns);
     options
@@ -167,17 +166,17 @@ fn ready(schema: &Value) -> Result<Validator, String> {
 }
 
 /// The replacement of the references of a schema.
-struct Inlining<'a> {
+struct Inliner<'a> {
     /// The schemas to which references may point, by their references.
     definitions: &'a BTreeMap<String, Value>,
     /// The references that are being replaced.
     open: Vec<&'a str>,
-    /// The numbers of schemas and of patterns that were seen.
+    /// The numbers of schemas and of patterns that were counted.
     schemas: usize,
     patterns: usize,
 }
 
-impl<'a> Inlining<'a> {
+impl<'a> Inliner<'a> {
     /// Returns a schema with its references replaced by what they stand for.
     fn schema(&mut self, schema: &'a Value, depth: usize) -> Result<Value, String> {
         self.schemas += 1;
@@ -338,8 +337,11 @@ mod tests {
     #[test]
     fn costly_schema_is_refused() {
         let doubled = |count: usize| {
-            let pair = |at: usize| json!({"anyOf": [{"$ref": format!("#/$defs/{}", at + 1)}, {"$ref": format!("#/$defs/{}", at + 1)}]});
-            let mut all: Map<String, Value> = (0..count).map(|at| (at.to_string(), pair(at))).collect();
+            let mut all = Map::new();
+            for at in 0..count {
+                let next = json!({"$ref": format!("#/$defs/{}", at + 1)});
+                all.insert(at.to_string(), json!({"anyOf": [next, next]}));
+            }
             all.insert(count.to_string(), json!({"type": "string"}));
             json!({"$defs": all, "type": "object", "properties": {"a": {"$ref": "#/$defs/0"}}})
         };
@@ -348,8 +350,11 @@ mod tests {
             (0..40).map(|at| (at.to_string(), json!({"$ref": "#/$defs/a"}))).collect();
         let wide = json!({"$defs": {"a": {"anyOf": vec![true; 40]}}, "type": "object", "properties": many});
         let nested = |keyword: &str| {
-            let wrap = |inner: Value, _| json!({"type": "object", keyword: inner});
-            (0..30).fold(json!({}), wrap)
+            let mut schema = json!({});
+            for _ in 0..30 {
+                schema = json!({"type": "object", keyword: schema});
+            }
+            schema
         };
         for (wrong, why) in [
             (wide, "more than 1000 parts"),

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
-use super::decimal::{Decimal, DecimalSign, DigitGroups, NotANumber};
+use super::decimal::{Decimal, DecimalSign, NotANumber};
 use super::escape::{self, one_line};
 use super::{StrictValue, check_depth};
 use crypto::{Digest, NotInteroperable, canonical_json};
@@ -67,7 +67,7 @@ pub struct CanonicalRule {
 /// The rule of a kind that is given by its name alone. The decimals of a number then follow a point.
 impl From<CanonicalKind> for CanonicalRule {
     fn from(kind: CanonicalKind) -> Self {
-        let decimal = (kind == CanonicalKind::Number).then_some(DecimalSign::Point);
+        let decimal = if kind == CanonicalKind::Number { Some(DecimalSign::Point) } else { None };
         Self { kind, choices: Vec::new(), decimal }
     }
 }
@@ -167,18 +167,17 @@ impl Canonicalizer {
     ///
     /// [`NotCanonical`] if the text is not of this kind. `text`, `lines` and `verbatim` accept every text.
     pub fn canonicalize(&self, text: &str) -> Result<Canonical, NotCanonical> {
-        let groups = if self.decimal.is_some() { DigitGroups::WellFormed } else { DigitGroups::Unambiguous };
-        self.with_groups(text, groups)
+        self.canonicalize_with(text, self.decimal)
     }
 
     /// Returns the canonical form of an answer that a person has recorded as the right one.
     ///
     /// A single group of thousands, as in `1,000`, is read even if the rule names no decimal sign.
     pub fn canonicalize_known(&self, text: &str) -> Result<Canonical, NotCanonical> {
-        self.with_groups(text, DigitGroups::WellFormed)
+        self.canonicalize_with(text, Some(self.decimal_sign()))
     }
 
-    fn with_groups(&self, text: &str, groups: DigitGroups) -> Result<Canonical, NotCanonical> {
+    fn canonicalize_with(&self, text: &str, decimal: Option<DecimalSign>) -> Result<Canonical, NotCanonical> {
         let is_read = matches!(self.kind, CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Choice);
         if is_read && let Some(hidden) = text.chars().find(|c| is_hidden(*c)) {
             return Err(NotCanonical::Invisible(hidden));
@@ -186,10 +185,7 @@ impl Canonicalizer {
         let text = match self.kind {
             CanonicalKind::Text => one_line(&to_nfc(text)),
             CanonicalKind::Lines => trim_lines(&to_nfc(text)),
-            CanonicalKind::Number => {
-                let sign = self.decimal_sign();
-                Decimal::parse(text.trim(), sign, groups)?.to_text(sign)
-            }
+            CanonicalKind::Number => Decimal::parse(text.trim(), decimal)?.to_text(self.decimal_sign()),
             CanonicalKind::Json => canonical_value(text)?,
             CanonicalKind::Choice => self.choose(text)?,
             CanonicalKind::Verbatim => text.to_owned(),
@@ -209,8 +205,8 @@ impl Canonicalizer {
                 listed.map_or(text, |(written, _)| written).to_owned()
             }
             CanonicalKind::Lines => {
-                let blank = |line: &&str| line.trim().is_empty();
-                let skipped: usize = text.split_inclusive('\n').take_while(blank).map(str::len).sum();
+                let blank = text.split_inclusive('\n').take_while(|line| line.trim().is_empty());
+                let skipped: usize = blank.map(str::len).sum();
                 text[skipped..].trim_end().to_owned()
             }
             CanonicalKind::Verbatim => text.to_owned(),
@@ -265,8 +261,8 @@ fn is_hidden(c: char) -> bool {
 /// Applies NFKC and default case folding, and strips everything but letters, digits and symbols from both ends.
 fn fold_choice(text: &str) -> String {
     let folded: String = text.nfkc().default_case_fold().nfkc().collect();
-    let is_off = |c: char| c.is_whitespace() || is_outer_punctuation(c) && !can_change_a_choice(c);
-    let trimmed = folded.trim_matches(is_off);
+    let trimmed = folded
+        .trim_matches(|c: char| c.is_whitespace() || is_outer_punctuation(c) && !can_change_a_choice(c));
     // A choice of punctuation alone ("+", "?") is kept as it is.
     if trimmed.is_empty() { folded.trim().to_owned() } else { one_line(trimmed) }
 }

@@ -7,11 +7,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use thiserror::Error;
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::answer_schema::AnswerSchema;
-use super::evidence::{Answers, Quotes, Said};
+use super::evidence::{Answers, Quotes, SplitAnswer};
 use super::{escape, shape};
 
 /// One rule about the final text.
@@ -75,34 +74,23 @@ pub struct Bounds {
     pub max: Option<usize>,
 }
 
-/// A constraint that a text breaks, with the reason.
-#[derive(Clone, Debug, Error, Eq, PartialEq)]
-#[error("{0}")]
-pub struct Broken(String);
-
-/// The form of JSON that a rule asks for.
-pub(crate) struct TextForm {
-    /// The schema, which is sent to the server.
-    pub(crate) schema: Value,
-    /// An example of the form, with placeholders that no answer would contain.
-    pub(crate) example: &'static str,
-}
-
 impl Constraint {
     /// Returns the text that a person reads in place of the answer, where this rule gives the answer a form that only
     /// programs read.
     pub(crate) fn final_text(&self, text: &str) -> Option<String> {
-        let is_for_programs = matches!(self, Self::Answers(_));
-        is_for_programs.then(|| Said::read(text).shown())
+        if !matches!(self, Self::Answers(_)) {
+            return None;
+        }
+        Some(SplitAnswer::read(text).text())
     }
 
-    /// Returns the form of JSON that this rule asks for, if any.
-    pub(crate) fn form(&self) -> Option<TextForm> {
-        let (schema, example) = match self {
-            Self::Quotes(quotes) => (quotes.schema(), Quotes::EXAMPLE),
-            Self::Answers(answers) => (answers.schema(), Answers::EXAMPLE),
-            Self::Keys { keys } => (shape::with_keys(keys), "…"),
-            Self::Schema { schema } => (schema.form(), "…"),
+    /// Returns the schema of the form of JSON that this rule asks for, if any. It is sent to the server.
+    pub(crate) fn schema(&self) -> Option<Value> {
+        match self {
+            Self::Quotes(quotes) => Some(quotes.schema()),
+            Self::Answers(answers) => Some(answers.schema()),
+            Self::Keys { keys } => Some(shape::with_keys(keys)),
+            Self::Schema { schema } => Some(schema.form()),
             Self::Sentences(_)
             | Self::Words(_)
             | Self::Characters(_)
@@ -111,9 +99,19 @@ impl Constraint {
             | Self::Excludes { .. }
             | Self::StartsWith { .. }
             | Self::EndsWith { .. }
-            | Self::Integer => return None,
-        };
-        Some(TextForm { schema, example })
+            | Self::Integer => None,
+        }
+    }
+
+    /// Returns an example of that form, with placeholders that no answer would contain.
+    pub(crate) fn example(&self) -> Option<&'static str> {
+        if let Self::Quotes(_) = self {
+            return Some(Quotes::EXAMPLE);
+        }
+        if let Self::Answers(_) = self {
+            return Some(Answers::EXAMPLE);
+        }
+        if self.schema().is_some() { Some("…") } else { None }
     }
 
     /// Returns the texts that a user wrote into this rule.
@@ -143,22 +141,21 @@ impl Constraint {
     /// A sentence that says what is wrong and lists the kinds.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (kind, value) = text.split_once('=').unwrap_or((text, ""));
-        let needs =
-            |what: &str| format!("constraint `{kind}` needs {what}, such as `{kind}={}`", example(kind));
-        let bounds = || Bounds::parse(value).ok_or_else(|| needs("a number or a range"));
-        let literal = || if value.is_empty() { Err(needs("a text")) } else { Ok(value.to_owned()) };
         Ok(match kind {
-            "sentences" => Self::Sentences(bounds()?),
-            "words" => Self::Words(bounds()?),
-            "characters" => Self::Characters(bounds()?),
-            "lines" => Self::Lines(bounds()?),
-            "contains" => Self::Contains { text: literal()? },
-            "excludes" => Self::Excludes { text: literal()? },
-            "starts_with" => Self::StartsWith { text: literal()? },
-            "ends_with" => Self::EndsWith { text: literal()? },
-            "keys" => Self::Keys { keys: literal()?.split(',').map(|k| k.trim().to_owned()).collect() },
+            "sentences" => Self::Sentences(require_bounds(kind, value)?),
+            "words" => Self::Words(require_bounds(kind, value)?),
+            "characters" => Self::Characters(require_bounds(kind, value)?),
+            "lines" => Self::Lines(require_bounds(kind, value)?),
+            "contains" => Self::Contains { text: require_text(kind, value)? },
+            "excludes" => Self::Excludes { text: require_text(kind, value)? },
+            "starts_with" => Self::StartsWith { text: require_text(kind, value)? },
+            "ends_with" => Self::EndsWith { text: require_text(kind, value)? },
+            "keys" => {
+                let keys = require_text(kind, value)?;
+                Self::Keys { keys: keys.split(',').map(|key| key.trim().to_owned()).collect() }
+            }
             "schema" => {
-                let value = serde_json::from_str::<Value>(&literal()?)
+                let value = serde_json::from_str::<Value>(&require_text(kind, value)?)
                     .map_err(|why| format!("the schema is not JSON: {why}"))?;
                 Self::Schema { schema: value.try_into()? }
             }
@@ -176,8 +173,8 @@ impl Constraint {
     ///
     /// # Errors
     ///
-    /// [`Broken`] states the rule and the value that was found.
-    pub fn check(&self, text: &str) -> Result<(), Broken> {
+    /// A sentence that states the rule and the value that was found.
+    pub fn check(&self, text: &str) -> Result<(), String> {
         match self {
             Self::Sentences(bounds) => bounds.check(self, text.unicode_sentences().count()),
             Self::Words(bounds) => bounds.check(self, text.unicode_words().count()),
@@ -194,47 +191,40 @@ impl Constraint {
                 self.holds_if(!digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
             }
             Self::Keys { keys } => self.check_keys(keys, text),
-            Self::Schema { schema } => {
-                let fault = schema.fault(text);
-                fault.map_or(Ok(()), |why| {
-                    Err(Broken(format!("the schema of the answer does not accept it: {why}")))
-                })
-            }
+            Self::Schema { schema } => match schema.fault(text) {
+                Some(why) => Err(format!("the schema of the answer does not accept it: {why}")),
+                None => Ok(()),
+            },
             Self::Quotes(quotes) => self.holds_if(quotes.holds(text)),
-            Self::Answers(answers) => answers.fault(text).map_or(Ok(()), |why| Err(Broken(why))),
+            Self::Answers(answers) => match answers.fault(text) {
+                Some(why) => Err(why),
+                None => Ok(()),
+            },
         }
     }
 
     /// Returns true if no text can satisfy this rule.
     pub fn is_impossible(&self) -> bool {
-        match self {
-            Self::Sentences(b) | Self::Words(b) | Self::Characters(b) | Self::Lines(b) => {
-                b.min.zip(b.max).is_some_and(|(min, max)| min > max)
-            }
-            Self::Contains { .. }
-            | Self::Excludes { .. }
-            | Self::StartsWith { .. }
-            | Self::EndsWith { .. }
-            | Self::Integer
-            | Self::Keys { .. }
-            | Self::Schema { .. }
-            | Self::Quotes(_)
-            | Self::Answers(_) => false,
-        }
+        let (Self::Sentences(bounds) | Self::Words(bounds) | Self::Characters(bounds) | Self::Lines(bounds)) =
+            self
+        else {
+            return false;
+        };
+        bounds.min.zip(bounds.max).is_some_and(|(min, max)| min > max)
     }
 
-    fn holds_if(&self, holds: bool) -> Result<(), Broken> {
-        if holds { Ok(()) } else { Err(Broken(self.to_string())) }
+    fn holds_if(&self, holds: bool) -> Result<(), String> {
+        if holds { Ok(()) } else { Err(self.to_string()) }
     }
 
-    fn check_keys(&self, keys: &[String], text: &str) -> Result<(), Broken> {
+    fn check_keys(&self, keys: &[String], text: &str) -> Result<(), String> {
         let value: Value = serde_json::from_str(text).unwrap_or_default();
         let missing: Vec<&str> =
             keys.iter().filter(|k| value.get(k.as_str()).is_none()).map(String::as_str).collect();
         if missing.is_empty() {
             return Ok(());
         }
-        Err(Broken(format!("{self}; missing: {}", missing.join(", "))))
+        Err(format!("{self}; missing: {}", missing.join(", ")))
     }
 }
 
@@ -261,19 +251,19 @@ impl fmt::Display for Constraint {
 
 impl Bounds {
     fn parse(text: &str) -> Option<Self> {
-        let number = |t: &str| if t.is_empty() { Some(None) } else { t.parse().ok().map(Some) };
-        let (min, max) = match text.split_once("..") {
-            Some((min, max)) => (number(min)?, number(max)?),
-            None => (number(text)?, number(text)?),
-        };
-        let is_range = min.is_some() || max.is_some();
-        let ordered = min.zip(max).is_none_or(|(a, b)| a <= b);
-        (is_range && ordered).then_some(Self { min, max })
+        let (min, max) = text.split_once("..").unwrap_or((text, text));
+        let min: Option<usize> = if min.is_empty() { None } else { Some(min.parse().ok()?) };
+        let max: Option<usize> = if max.is_empty() { None } else { Some(max.parse().ok()?) };
+        let is_empty = min.is_none() && max.is_none();
+        if is_empty || min.zip(max).is_some_and(|(min, max)| min > max) {
+            return None;
+        }
+        Some(Self { min, max })
     }
 
-    fn check(self, rule: &Constraint, found: usize) -> Result<(), Broken> {
+    fn check(self, rule: &Constraint, found: usize) -> Result<(), String> {
         let in_bounds = self.min.is_none_or(|min| found >= min) && self.max.is_none_or(|max| found <= max);
-        if in_bounds { Ok(()) } else { Err(Broken(format!("{rule} wanted, {found} found"))) }
+        if in_bounds { Ok(()) } else { Err(format!("{rule} wanted, {found} found")) }
     }
 }
 
@@ -289,14 +279,23 @@ impl fmt::Display for Bounds {
     }
 }
 
-fn example(kind: &str) -> &'static str {
-    match kind {
+fn require_bounds(kind: &str, value: &str) -> Result<Bounds, String> {
+    Bounds::parse(value).ok_or_else(|| describe_need(kind, "a number or a range"))
+}
+
+fn require_text(kind: &str, value: &str) -> Result<String, String> {
+    if value.is_empty() { Err(describe_need(kind, "a text")) } else { Ok(value.to_owned()) }
+}
+
+fn describe_need(kind: &str, what: &str) -> String {
+    let value = match kind {
         "sentences" | "lines" => "3",
         "words" | "characters" => "10..40",
         "keys" => "name,year",
         "schema" => r#"{"type":"object"}"#,
         _ => "Dear",
-    }
+    };
+    format!("constraint `{kind}` needs {what}, such as `{kind}={value}`")
 }
 
 #[cfg(test)]
@@ -305,7 +304,7 @@ mod tests {
 
     #[track_caller]
     fn broken(rule: &str, text: &str) -> Option<String> {
-        Constraint::parse(rule).unwrap().check(text).err().map(|b| b.to_string())
+        Constraint::parse(rule).unwrap().check(text).err()
     }
 
     #[test]

@@ -28,15 +28,6 @@ pub enum DecimalSign {
     Comma,
 }
 
-/// The groups of thousands that are read.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum DigitGroups {
-    /// Every row of groups of three digits after one to three digits that do not begin with 0.
-    WellFormed,
-    /// A well-formed row, unless its only sign may be a decimal sign: `1,234` is not read.
-    Unambiguous,
-}
-
 /// The reason why a text is not one decimal number as it is wanted.
 #[derive(Clone, Debug, Error, Eq, PartialEq)]
 pub enum NotANumber {
@@ -89,7 +80,7 @@ pub(crate) struct Decimal {
 }
 
 /// The parts of a number as it is written, with its groups of thousands still in place.
-struct Parts<'a> {
+struct NumberParts<'a> {
     negative: bool,
     whole: &'a str,
     /// The digits of the fraction, which may be empty.
@@ -123,7 +114,7 @@ impl DecimalSign {
     }
 }
 
-impl<'a> Parts<'a> {
+impl<'a> NumberParts<'a> {
     /// Splits a text into the parts of a number, if that is possible.
     fn from_text(text: &'a str, sign: DecimalSign) -> Option<Self> {
         // U+2212 is the minus sign of typeset text.
@@ -136,33 +127,36 @@ impl<'a> Parts<'a> {
             None => (unsigned, 0),
         };
         let (whole, fraction) = mantissa.split_once(sign.as_char()).unwrap_or((mantissa, ""));
-        let is_number = !(whole.is_empty() && fraction.is_empty()) && all_digits(fraction);
-        is_number.then_some(Self { negative, whole, fraction, exponent })
+        if whole.is_empty() && fraction.is_empty() || !all_digits(fraction) {
+            return None;
+        }
+        Some(Self { negative, whole, fraction, exponent })
     }
 }
 
 impl Decimal {
     /// Reads one number: an optional sign, digits, an optional fraction and an optional exponent. The digits may be in
-    /// groups of thousands.
+    /// groups of thousands: one to three digits that do not begin with 0, then groups of three. Without a `decimal` sign, decimals
+    /// follow a point, and a row with a single group, as in `1,234`, is refused, because its sign may be a decimal one.
     ///
     /// # Errors
     ///
     /// [`NotANumber`] for anything else, and for a number of more than 1000 digits.
-    pub(crate) fn parse(text: &str, sign: DecimalSign, groups: DigitGroups) -> Result<Self, NotANumber> {
-        Self::read(text, sign, groups).ok_or_else(|| why_not(text, sign))
+    pub(crate) fn parse(text: &str, decimal: Option<DecimalSign>) -> Result<Self, NotANumber> {
+        Self::read(text, decimal).ok_or_else(|| why_not(text, decimal.unwrap_or(DecimalSign::Point)))
     }
 
-    fn read(text: &str, sign: DecimalSign, groups: DigitGroups) -> Option<Self> {
-        let Parts { negative, whole, fraction, exponent } = Parts::from_text(text, sign)?;
+    fn read(text: &str, decimal: Option<DecimalSign>) -> Option<Self> {
+        let sign = decimal.unwrap_or(DecimalSign::Point);
+        let NumberParts { negative, whole, fraction, exponent } = NumberParts::from_text(text, sign)?;
         let between = sign.other().as_char();
-        let is_single = fraction.is_empty() && whole.matches(between).count() == 1;
-        if groups == DigitGroups::Unambiguous && is_single {
+        if decimal.is_none() && fraction.is_empty() && whole.matches(between).count() == 1 {
             return None;
         }
         let whole = join_groups(whole, between)?;
         let digits = format!("{whole}{fraction}");
         let exponent = exponent - i64::try_from(fraction.len()).ok()?;
-        Self { negative, digits, exponent }.normalised()
+        Self { negative, digits, exponent }.normalise()
     }
 
     /// Returns the number in plain notation, with this sign before its decimals.
@@ -175,29 +169,28 @@ impl Decimal {
     }
 
     /// Returns the number with at most this many significant digits, a half rounded away from zero.
-    pub(crate) fn rounded(self, digits: usize) -> Self {
+    pub(crate) fn round(self, digits: usize) -> Self {
         let Some(dropped) = self.digits.len().checked_sub(digits).filter(|dropped| *dropped > 0) else {
             return self;
         };
-        let (kept, rest) = self.digits.split_at(digits);
+        let (first, rest) = self.digits.split_at(digits);
         let is_up = rest.as_bytes()[0] >= b'5';
         let exponent = self.exponent + i64::try_from(dropped).unwrap_or(i64::MAX);
-        let digits = if is_up { plus_one(kept) } else { kept.to_owned() };
+        let digits = if is_up { plus_one(first) } else { first.to_owned() };
         // Fewer digits are in range if more were.
-        Self { negative: self.negative, digits, exponent }.normalised().unwrap_or(self)
+        Self { negative: self.negative, digits, exponent }.normalise().unwrap_or(self)
     }
 
-    fn normalised(mut self) -> Option<Self> {
-        let kept = self.digits.trim_end_matches('0');
-        self.exponent += i64::try_from(self.digits.len() - kept.len()).ok()?;
-        let kept = kept.trim_start_matches('0').to_owned();
-        self.digits = kept;
+    fn normalise(mut self) -> Option<Self> {
+        let digits = self.digits.trim_end_matches('0');
+        self.exponent += i64::try_from(self.digits.len() - digits.len()).ok()?;
+        let digits = digits.trim_start_matches('0').to_owned();
+        self.digits = digits;
         if self.digits.is_empty() {
             return Some(Self { negative: false, digits: String::new(), exponent: 0 });
         }
         let length = i64::try_from(self.digits.len()).ok()?;
-        let in_range = self.exponent.abs() <= DIGITS_MAX && length <= DIGITS_MAX;
-        in_range.then_some(self)
+        if self.exponent.abs() <= DIGITS_MAX && length <= DIGITS_MAX { Some(self) } else { None }
     }
 }
 
@@ -210,9 +203,9 @@ impl fmt::Display for Decimal {
         if self.negative {
             f.write_str("-")?;
         }
-        let zeros = |n: i64| "0".repeat(usize::try_from(n).unwrap_or(0));
         if self.exponent >= 0 {
-            return write!(f, "{}{}", self.digits, zeros(self.exponent));
+            let zeros = "0".repeat(usize::try_from(self.exponent).unwrap_or(0));
+            return write!(f, "{}{zeros}", self.digits);
         }
         let fraction = usize::try_from(-self.exponent).unwrap_or(0);
         match self.digits.len().checked_sub(fraction) {
@@ -227,9 +220,9 @@ impl fmt::Display for Decimal {
 
 /// Returns the next whole number.
 fn plus_one(digits: &str) -> String {
-    let kept = digits.trim_end_matches('9');
-    let nines = digits.len() - kept.len();
-    let head = match kept.as_bytes().split_last() {
+    let rest = digits.trim_end_matches('9');
+    let nines = digits.len() - rest.len();
+    let head = match rest.as_bytes().split_last() {
         Some((last, head)) => format!("{}{}", String::from_utf8_lossy(head), char::from(last + 1)),
         None => "1".to_owned(),
     };
@@ -242,8 +235,7 @@ fn all_digits(text: &str) -> bool {
 
 fn parse_exponent(text: &str) -> Option<i64> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let sane = !unsigned.is_empty() && unsigned.len() <= 6 && all_digits(unsigned);
-    if !sane {
+    if unsigned.is_empty() || unsigned.len() > 6 || !all_digits(unsigned) {
         return None;
     }
     text.parse().ok()
@@ -257,7 +249,7 @@ fn join_groups(whole: &str, between: char) -> Option<String> {
     let first_fits =
         all_digits(first) && (!grouped || (1..=3).contains(&first.len()) && !first.starts_with('0'));
     let rest_fits = parts.all(|group| group.len() == 3 && all_digits(group));
-    (first_fits && rest_fits).then(|| whole.replace(between, ""))
+    if first_fits && rest_fits { Some(whole.replace(between, "")) } else { None }
 }
 
 /// Returns the reason why a text is not a number, and how to write it if the meaning is clear.
@@ -266,39 +258,47 @@ fn why_not(text: &str, sign: DecimalSign) -> NotANumber {
     // A sign at the end is not before decimals; it may end a sentence.
     let bare = text.strip_suffix(sign.as_char()).unwrap_or(text);
     let written = escape::excerpt(text);
-    let is_number = |sign| Decimal::read(bare, sign, DigitGroups::WellFormed).is_some();
     let whole = escape::excerpt(&bare.replace(other.as_char(), ""));
-    let swapped =
-        |text: &str| text.replace(sign.as_char(), "").replace(other.as_char(), &sign.as_char().to_string());
-    let decimal = escape::excerpt(&swapped(bare));
-    match (is_number(sign), is_number(other)) {
+    let decimal = escape::excerpt(&swap_signs(bare, sign));
+    let is_number = Decimal::read(bare, Some(sign)).is_some();
+    let is_number_by_other = Decimal::read(bare, Some(other)).is_some();
+    match (is_number, is_number_by_other) {
         (true, true) if whole != decimal => NotANumber::Ambiguous { written, whole, decimal },
         (true, _) => NotANumber::Grouped { written, better: whole },
         (false, true) => NotANumber::OtherSign { written, sign, better: decimal },
         (false, false) => {
-            let by_other = || without_separators(bare, other).map(|text| swapped(&text));
-            let better = without_separators(bare, sign).or_else(by_other);
-            better.map_or(NotANumber::NoNumber, |better| NotANumber::Grouped {
-                written,
-                better: escape::excerpt(&better),
-            })
+            let better = without_separators(bare, sign)
+                .or_else(|| without_separators(bare, other).map(|text| swap_signs(&text, sign)));
+            match better {
+                Some(better) => NotANumber::Grouped { written, better: escape::excerpt(&better) },
+                None => NotANumber::NoNumber,
+            }
         }
     }
+}
+
+/// Returns a number in which the other sign is before the decimals, with this sign there.
+fn swap_signs(text: &str, sign: DecimalSign) -> String {
+    let own = sign.as_char();
+    text.replace(own, "").replace(sign.other().as_char(), &own.to_string())
 }
 
 /// Returns a number without the signs between its digits, if these signs are all alike and make groups of three. Groups
 /// of two before a last group of three, as in India, are accepted too.
 fn without_separators(text: &str, sign: DecimalSign) -> Option<String> {
-    let is_separator = |c: char| c == sign.other().as_char() || SEPARATORS.contains(&c);
-    let separator = text.chars().find(|c| is_separator(*c))?;
-    let groups: Vec<&str> = Parts::from_text(text, sign)?.whole.split(separator).collect();
+    let other = sign.other().as_char();
+    let separator = text.chars().find(|c| *c == other || SEPARATORS.contains(c))?;
+    let groups: Vec<&str> = NumberParts::from_text(text, sign)?.whole.split(separator).collect();
     let (last, others) = groups.split_last()?;
     let (first, middle) = others.split_first()?;
-    let is_row =
-        |digits: usize| (1..=digits).contains(&first.len()) && middle.iter().all(|g| g.len() == digits);
-    let is_grouped = !first.starts_with('0') && last.len() == 3 && (is_row(3) || is_row(2));
+    let is_row = [3, 2].iter().any(|digits| {
+        (1..=*digits).contains(&first.len()) && middle.iter().all(|group| group.len() == *digits)
+    });
     let joined = text.replace(separator, "");
-    (is_grouped && Decimal::read(&joined, sign, DigitGroups::WellFormed).is_some()).then_some(joined)
+    if !is_row || first.starts_with('0') || last.len() != 3 {
+        return None;
+    }
+    if Decimal::read(&joined, Some(sign)).is_some() { Some(joined) } else { None }
 }
 
 #[cfg(test)]
@@ -306,14 +306,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const RULES: [(DecimalSign, DigitGroups); 3] = [
-        (DecimalSign::Point, DigitGroups::WellFormed),
-        (DecimalSign::Comma, DigitGroups::WellFormed),
-        (DecimalSign::Point, DigitGroups::Unambiguous),
-    ];
+    const RULES: [Option<DecimalSign>; 3] = [Some(DecimalSign::Point), Some(DecimalSign::Comma), None];
 
-    fn read(text: &str, (sign, groups): (DecimalSign, DigitGroups)) -> Result<String, NotANumber> {
-        Decimal::parse(text, sign, groups).map(|number| number.to_text(sign))
+    fn read(text: &str, decimal: Option<DecimalSign>) -> Result<String, NotANumber> {
+        let sign = decimal.unwrap_or(DecimalSign::Point);
+        Decimal::parse(text, decimal).map(|number| number.to_text(sign))
     }
 
     fn canonical(text: &str) -> Option<String> {

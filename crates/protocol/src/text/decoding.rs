@@ -117,19 +117,12 @@ impl Decoder {
 
     /// Creates the decoder of an ask, which does not change from turn to turn.
     pub fn new(canonicalizer: &Canonicalizer, ask: &Decoding<'_>) -> Self {
-        let typed = || Some(typed_text(canonicalizer, ask));
-        let by_handle = |changes: bool| {
-            let handle = json!({"accepts": {"type": "string", "enum": HANDLES}});
-            let shape = variant(ask, changes, &["SOLVED"], Some(closed(&handle))).to_string();
-            let marker = Value::from(HANDLES).to_string();
-            let (head, tail) = shape.split_once(&marker).unwrap_or((&shape, ""));
-            (head.to_owned(), tail.to_owned())
-        };
+        let typed = Some(typed_text(canonicalizer, ask));
         Self {
-            accepting: by_handle(ask.accepting_changes),
-            keeping: by_handle(false),
-            declaring: variant(ask, false, &["SOLVED"], typed()).to_string(),
-            proposing: variant(ask, false, &["PROPOSED", "READY_TO_SOLVE"], typed()).to_string(),
+            accepting: shape_with_handles(ask, ask.accepting_changes),
+            keeping: shape_with_handles(ask, false),
+            declaring: variant(ask, false, &["SOLVED"], typed.clone()).to_string(),
+            proposing: variant(ask, false, &["PROPOSED", "READY_TO_SOLVE"], typed).to_string(),
             working: variant(ask, false, &["WORKING", "NEED_PEER"], None).to_string(),
             is_blind: ask.is_blind,
         }
@@ -145,17 +138,17 @@ impl Decoder {
     /// Never: a JSON array replaces a whole JSON string, so the joined text is JSON.
     pub fn schema(&self, offer: &Offer) -> SchemaText {
         let Offer { acceptable, own, is_decided } = offer;
-        let shape =
-            |(head, tail): &(String, String), handles: &[String]| format!("{head}{}{tail}", json!(handles));
         let mut shapes = Vec::new();
         if !acceptable.is_empty() {
-            shapes.push(shape(&self.accepting, acceptable));
+            let (head, tail) = &self.accepting;
+            shapes.push(format!("{head}{}{tail}", json!(acceptable)));
         }
         if !is_decided && (acceptable.is_empty() || own.is_none()) {
             shapes.push(self.declaring.clone());
         }
         if let Some(own) = own {
-            shapes.push(shape(&self.keeping, std::slice::from_ref(own)));
+            let (head, tail) = &self.keeping;
+            shapes.push(format!("{head}{}{tail}", json!([own])));
         }
         if !is_decided {
             shapes.push(self.proposing.clone());
@@ -165,9 +158,18 @@ impl Decoder {
             shapes.push(self.working.clone());
         }
         let text = format!("{{\"anyOf\":[{}]}}", shapes.join(","));
-        let make = || SchemaText::from_json(text.clone()).expect("parts of JSON texts joined as JSON");
-        SCHEMAS.get(&text, make)
+        SCHEMAS
+            .get(&text, || SchemaText::from_json(text.clone()).expect("parts of JSON texts joined as JSON"))
     }
+}
+
+/// Returns a shape that names a handle, as the text before and after the list of handles.
+fn shape_with_handles(ask: &Decoding<'_>, changes: bool) -> (String, String) {
+    let handle = json!({"accepts": {"type": "string", "enum": HANDLES}});
+    let shape = variant(ask, changes, &["SOLVED"], Some(closed(&handle))).to_string();
+    let marker = Value::from(HANDLES).to_string();
+    let (head, tail) = shape.split_once(&marker).unwrap_or((&shape, ""));
+    (head.to_owned(), tail.to_owned())
 }
 
 /// Returns one shape of envelope from the statuses it may have and the final solution that goes with them.
@@ -262,10 +264,13 @@ fn typed_text(canonicalizer: &Canonicalizer, ask: &Decoding<'_>) -> Value {
     let chars_max = ask.text_chars_max;
     let text = of_kind(canonicalizer, ask.constraints).unwrap_or_else(|| {
         let count = listed_sentences(canonicalizer.kind(), ask.constraints);
-        let list = count.and_then(|count| sentence_list(count, chars_max));
-        let pattern = || ask.constraints.iter().find_map(|rule| sentences(rule, chars_max));
-        let patterned = || pattern().map(|pattern| json!({"type": "string", "pattern": pattern}));
-        list.or_else(patterned).unwrap_or_else(|| non_empty_string(chars_max))
+        if let Some(list) = count.and_then(|count| sentence_list(count, chars_max)) {
+            return list;
+        }
+        match ask.constraints.iter().find_map(|rule| sentences(rule, chars_max)) {
+            Some(pattern) => json!({"type": "string", "pattern": pattern}),
+            None => non_empty_string(chars_max),
+        }
     });
     closed(&json!({ "canonical_text": text }))
 }
@@ -305,8 +310,8 @@ fn of_kind(canonicalizer: &Canonicalizer, constraints: &[Constraint]) -> Option<
 ///
 /// A bare string is left out, because it would be read as the text of a JSON value.
 fn json_value(constraints: &[Constraint]) -> Value {
-    let form = constraints.iter().find_map(Constraint::form);
-    form.map_or_else(|| of_types(&["object", "array", "number", "boolean"]), |form| form.schema)
+    let schema = constraints.iter().find_map(Constraint::schema);
+    schema.unwrap_or_else(|| of_types(&["object", "array", "number", "boolean"]))
 }
 
 fn line(chars_max: usize) -> Value {

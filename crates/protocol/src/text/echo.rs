@@ -55,14 +55,14 @@ pub(super) fn fold(text: &str) -> String {
     one_line(&spaced.to_lowercase())
 }
 
-/// Returns true if a folded text takes much of its wording from folded instructions. `said` is the folded text of the
-/// user.
-pub(super) fn repeats(text: &str, instructions: &[Arc<str>], said: &str) -> bool {
+/// Returns true if a folded text takes much of its wording from folded instructions. `user_words` are the folded words
+/// of the user.
+pub(super) fn repeats(text: &str, instructions: &[Arc<str>], user_words: &str) -> bool {
     let words: Vec<&str> = text.split(' ').collect();
     let mut covered = vec![false; words.len()];
     for (start, row) in words.windows(WORDS_IN_A_ROW).enumerate() {
         let row = row.join(" ");
-        if instructions.iter().any(|text| has_words(text, &row)) && !has_words(said, &row) {
+        if instructions.iter().any(|text| has_words(text, &row)) && !has_words(user_words, &row) {
             covered[start..start + WORDS_IN_A_ROW].fill(true);
         }
     }
@@ -73,17 +73,23 @@ pub(super) fn repeats(text: &str, instructions: &[Arc<str>], said: &str) -> bool
 /// Returns the words in which a text talks about the protocol instead of the task, if it does.
 ///
 /// `names` are the names of the agents. A phrase that the user has used does not count as the protocol's.
-pub(super) fn talk(text: &str, names: &[String], said: &str) -> Option<String> {
+pub(super) fn find_talk(text: &str, names: &[String], user_words: &str) -> Option<String> {
     let folded = fold(text);
-    let is_talk = |phrase: &String| has_words(&folded, phrase) && !has_words(said, phrase);
     let names = names.iter().map(|name| fold(name));
     let owners = OWNERS.iter().map(|owner| (*owner).to_owned()).chain(names);
-    let mut owned = owners.flat_map(|owner| WORKS.map(|work| format!("{owner} s {work}")));
-    let phrase = owned.find(is_talk).or_else(|| PHRASES.map(str::to_owned).into_iter().find(is_talk));
-    // The phrase is returned as people write it.
-    let phrase = phrase.map(|phrase| phrase.replace(" s ", "'s "));
-    let is_mark = |mark: &&&str| text.contains(**mark) && !has_words(said, &fold(mark));
-    phrase.or_else(|| MARKS.iter().find(is_mark).map(|mark| (*mark).to_owned()))
+    let works = owners.flat_map(|owner| WORKS.map(|work| format!("{owner} s {work}")));
+    for phrase in works.chain(PHRASES.map(str::to_owned)) {
+        if has_words(&folded, &phrase) && !has_words(user_words, &phrase) {
+            // The phrase is returned as people write it.
+            return Some(phrase.replace(" s ", "'s "));
+        }
+    }
+    for mark in MARKS {
+        if text.contains(mark) && !has_words(user_words, &fold(mark)) {
+            return Some(mark.to_owned());
+        }
+    }
+    None
 }
 
 /// Returns true if the right answer to this task may be the task's own text.
@@ -100,9 +106,9 @@ pub(super) fn may_be_repeated(task: &str) -> bool {
 
 /// Returns true if `text` contains `words` as whole words.
 pub(super) fn has_words(text: &str, words: &str) -> bool {
-    let is_edge = |c: Option<char>| c.is_none_or(|c| c == ' ');
     text.match_indices(words).any(|(at, _)| {
-        is_edge(text[..at].chars().next_back()) && is_edge(text[at + words.len()..].chars().next())
+        let (before, after) = (&text[..at], &text[at + words.len()..]);
+        (before.is_empty() || before.ends_with(' ')) && (after.is_empty() || after.starts_with(' '))
     })
 }
 
@@ -113,9 +119,8 @@ mod tests {
     const PACK: &str = "You write for readers without training in the subject: a text that they understand on one reading and that is \
                         true. Name the cause first, then what follows from it.";
 
-    fn is_echo(text: &str, said: &str) -> bool {
-        let (pack, said) = (fold(PACK), fold(said));
-        repeats(&fold(text), &[pack.into()], &said)
+    fn is_echo(text: &str, user_words: &str) -> bool {
+        repeats(&fold(text), &[fold(PACK).into()], &fold(user_words))
     }
 
     #[test]
@@ -135,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_user_has_said_is_no_echo() {
+    fn user_words_are_no_echo() {
         assert!(!is_echo("You write for readers without training in the subject.", PACK));
     }
 
@@ -143,7 +148,7 @@ mod tests {
     #[test]
     fn protocol_talk_is_found() {
         let names = ["Writer".to_owned(), "Physicist".to_owned()];
-        for (text, said, found) in [
+        for (text, user_words, found) in [
             ("The peer's text is true, and yours is not.", "hi", Some("peer's text")),
             ("I will take over the peer’s text and complete it.", "hi", Some("peer's text")),
             ("The Physicist's answer is right.", "hi", Some("physicist's answer")),
@@ -159,7 +164,7 @@ mod tests {
             ("A writer needs a desk.", "What does a writer need?", None),
             ("My peers are kind.", "Describe your class.", None),
         ] {
-            assert_eq!(talk(text, &names, &fold(said)).as_deref(), found, "{text}");
+            assert_eq!(find_talk(text, &names, &fold(user_words)).as_deref(), found, "{text}");
         }
     }
 

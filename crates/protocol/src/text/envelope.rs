@@ -77,14 +77,11 @@ pub struct Artifact {
 pub struct Meta {
     /// One answer for each thing that the peer asked for, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub answers: Vec<PeerAnswer>,
+    pub answers: Vec<String>,
     /// The reason why the agent changed its answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<AnswerChange>,
 }
-
-/// An answer to one thing that the peer asked for.
-pub type PeerAnswer = String;
 
 /// The named reason for a changed answer.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]

@@ -85,11 +85,10 @@ fn is_visible_ascii(byte: u8) -> bool {
 /// This form is for the user's own task, which remains readable prose in the prompt. Line breaks and tabs are kept.
 pub fn plain(text: &str) -> String {
     // Invisible characters go first, so that dropping one cannot join the parts of a token.
-    let is_kept = |c: &char| matches!(c, '\n' | '\t') || !is_invisible(*c);
     let visible = if text.bytes().all(is_visible_ascii) {
         Cow::Borrowed(text)
     } else {
-        text.chars().filter(is_kept).collect()
+        text.chars().filter(|c| matches!(c, '\n' | '\t') || !is_invisible(*c)).collect()
     };
     let mut out = String::with_capacity(visible.len());
     let mut copied = 0;
@@ -161,10 +160,8 @@ pub fn json(text: &str) -> String {
     for c in text.chars() {
         if c.is_ascii() || !is_invisible(c) {
             escaped.push(c);
-            continue;
-        }
-        for unit in c.encode_utf16(&mut [0; 2]) {
-            let _ = write!(escaped, "\\u{unit:04x}");
+        } else {
+            push_escape(&mut escaped, c);
         }
     }
     escaped
@@ -198,10 +195,9 @@ fn push_escape(out: &mut String, c: char) {
 
 /// Returns true if a text begins with a role token.
 fn begins_role_token(text: &str) -> bool {
-    let begins = |token: &str| {
+    ROLE_TOKENS.iter().any(|token| {
         text.as_bytes().get(..token.len()).is_some_and(|start| start.eq_ignore_ascii_case(token.as_bytes()))
-    };
-    ROLE_TOKENS.iter().any(|token| begins(token))
+    })
 }
 
 /// Returns the words of a text, with single spaces between them.

@@ -4,9 +4,9 @@
 //! the sentences leaves it only the choice among them. A model that is asked for each thing in turn, first for its
 //! facts and then for what they say, sees what is missing.
 
-mod said;
+mod split_answer;
 
-pub use said::{Claim, Said};
+pub use split_answer::{Claim, SplitAnswer};
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -51,7 +51,7 @@ const FACTS_MAX: usize = 8;
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Quotes {
     /// The sentences to choose from.
-    of: Vec<String>,
+    sentences: Vec<String>,
     /// The most sentences that the answer may have.
     count_max: usize,
 }
@@ -85,10 +85,10 @@ impl Quotes {
     /// more than `count_max`.
     pub fn new(sentences: impl IntoIterator<Item = String>, chars_max: usize, count_max: usize) -> Self {
         let mut known = BTreeSet::new();
-        let of: Vec<String> =
+        let sentences: Vec<String> =
             sentences.into_iter().filter(|sentence| known.insert(sentence.clone())).collect();
-        let longest = of.iter().map(|sentence| sentence.chars().count() + 4).max().unwrap_or(1);
-        Self { count_max: (chars_max / longest).min(count_max).clamp(1, QUOTES_MAX), of }
+        let longest = sentences.iter().map(|sentence| sentence.chars().count() + 4).max().unwrap_or(1);
+        Self { count_max: (chars_max / longest).min(count_max).clamp(1, QUOTES_MAX), sentences }
     }
 
     /// Reads canonical JSON in this form.
@@ -103,10 +103,10 @@ impl Quotes {
     }
 
     pub(super) fn schema(&self) -> Value {
-        let item = if self.of.is_empty() || self.of.len() > CHOICES_MAX {
+        let item = if self.sentences.is_empty() || self.sentences.len() > CHOICES_MAX {
             json!({"type": "string", "minLength": 1, "maxLength": 2 * SENTENCE_BYTES_MAX})
         } else {
-            json!({"type": "string", "enum": self.of})
+            json!({"type": "string", "enum": self.sentences})
         };
         json!({"type": "array", "items": item, "maxItems": self.count_max})
     }
@@ -136,16 +136,18 @@ impl Answers {
                 parts.len()
             ));
         }
-        parts.iter().find_map(|AnswerPart { asked, facts, says }| {
+        for AnswerPart { asked, facts, says } in &parts {
             if asked.trim().is_empty() {
                 return Some("`asked` must say what is asked for, and one is empty".to_owned());
             }
             if let Some(number) = facts.iter().find(|number| !self.facts.contains(number)) {
                 return Some(format!("there is no fact with the number {number}"));
             }
-            let is_silent = !facts.is_empty() && says.trim().is_empty();
-            is_silent.then(|| "`says` must say what the facts say, and one is empty".to_owned())
-        })
+            if !facts.is_empty() && says.trim().is_empty() {
+                return Some("`says` must say what the facts say, and one is empty".to_owned());
+            }
+        }
+        None
     }
 
     /// Returns the schema. The facts come before the statement, because it follows from them.
@@ -189,25 +191,28 @@ impl fmt::Display for Answers {
 /// the next one. A part that is too short to say something is joined to its neighbour, such as a heading, a date or an
 /// abbreviation that UAX #29 takes for an end. A very long sentence is cut between words.
 pub fn sentences(text: &str) -> Vec<Range<usize>> {
-    let flat = unwrapped(text);
+    let flat = unwrap_lines(text);
     let mut found: Vec<Range<usize>> = Vec::new();
     for (at, part) in flat.split_sentence_bound_indices() {
         let start = at + part.len() - part.trim_start().len();
         let end = at + part.trim_end().len();
-        let joins = |last: &Range<usize>| {
-            // A short part alone on its line says something about the text after it, not about the text before it.
-            let is_rest =
-                end.saturating_sub(start) < ALONE_BYTES_MIN && !flat[last.end..start].contains('\n');
-            let is_short = last.len() < ALONE_BYTES_MIN || is_rest;
-            is_short && end - last.start <= SENTENCE_BYTES_MAX && start - last.end <= GAP_BYTES_MAX
-        };
+        if start >= end {
+            continue;
+        }
         match found.last_mut() {
-            _ if start >= end => {}
-            Some(last) if joins(last) => last.end = end,
+            Some(last) if is_joined(&flat, last, &(start..end)) => last.end = end,
             Some(_) | None => cut(&flat, start..end, &mut found),
         }
     }
     found
+}
+
+/// Returns true if a part belongs to the sentence before it, because one of the two is too short to say something.
+fn is_joined(text: &str, last: &Range<usize>, part: &Range<usize>) -> bool {
+    // A short part alone on its line says something about the text after it, not about the text before it.
+    let is_rest = part.len() < ALONE_BYTES_MIN && !text[last.end..part.start].contains('\n');
+    let is_short = last.len() < ALONE_BYTES_MIN || is_rest;
+    is_short && part.end - last.start <= SENTENCE_BYTES_MAX && part.start - last.end <= GAP_BYTES_MAX
 }
 
 /// Adds a sentence, in parts if it is too long.
@@ -225,12 +230,12 @@ fn cut(text: &str, mut sentence: Range<usize>, found: &mut Vec<Range<usize>>) {
 }
 
 /// Returns a text of the same length whose lines end only where something ends.
-fn unwrapped(text: &str) -> String {
+fn unwrap_lines(text: &str) -> String {
     let mut flat = String::with_capacity(text.len());
     let mut lines = text.split_inclusive('\n').peekable();
     while let Some(line) = lines.next() {
         let body = line.trim_end();
-        let goes_on = lines.peek().is_some_and(|next| {
+        let continues = lines.peek().is_some_and(|next| {
             let first = next.chars().find(|c| !matches!(c, ' ' | '\t'));
             body.len() >= WRAPPED_BYTES_MIN
                 && first.is_some_and(|c| c.is_alphanumeric() || "\"'(\u{201C}\u{2018}\u{AB}".contains(c))
@@ -238,7 +243,7 @@ fn unwrapped(text: &str) -> String {
         flat.push_str(body);
         // Each byte of white space at the end becomes one of these two bytes, so the length stays the same.
         let ends = line[body.len()..].bytes();
-        flat.extend(ends.map(|byte| if byte == b'\n' && !goes_on { '\n' } else { ' ' }));
+        flat.extend(ends.map(|byte| if byte == b'\n' && !continues { '\n' } else { ' ' }));
     }
     flat
 }
@@ -288,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_on_is_cut_between_words() {
+    fn long_text_is_cut_between_words() {
         let long = "word ".repeat(200);
         assert!(of(&long).iter().all(|part| part.len() <= 800 && part.ends_with("word")));
         assert_eq!(of(&"x".repeat(1900)).len(), 3);
@@ -310,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn the_form_is_told_and_held() {
+    fn form_is_stated_and_checked() {
         let quotes = Quotes::new(["One of them.", "Another one.", "One of them."].map(str::to_owned), 40, 9);
         assert_eq!(quotes.schema()["items"]["enum"], json!(["One of them.", "Another one."]));
         assert_eq!(quotes.schema()["maxItems"], 2, "as many as there is room for");
@@ -319,7 +324,7 @@ mod tests {
         let rule = Constraint::Quotes(quotes);
         assert!(rule.check("[\"Anything at all\"]").is_ok() && rule.check("[]").is_ok());
         assert!(rule.check("[\"a\",\"b\",\"c\"]").is_err(), "more than two");
-        assert!(rule.check("[1]").unwrap_err().to_string().contains("at most 2 sentences"));
+        assert!(rule.check("[1]").unwrap_err().contains("at most 2 sentences"));
         let rule = Constraint::Answers(Answers::new(vec![2, 5], 1000));
         assert!(rule.check("[{\"asked\":\"a\",\"facts\":[2],\"says\":\"b\"}]").is_ok());
         assert!(rule.check("[{\"asked\":\"a\",\"facts\":[],\"says\":\"\"}]").is_ok(), "not found");
@@ -330,8 +335,8 @@ mod tests {
             ("[{\"asked\":\"a\",\"facts\":[2],\"says\":\"\"}]", "`says` must say"),
             ("[]", "1 to 6 items, and has 0"),
         ] {
-            let told = rule.check(wrong).unwrap_err().to_string();
-            assert!(told.contains(why), "{told}");
+            let fault = rule.check(wrong).unwrap_err();
+            assert!(fault.contains(why), "{fault}");
         }
     }
 }

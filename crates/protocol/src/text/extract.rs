@@ -97,7 +97,7 @@ fn strip_fence(text: &str) -> Option<&str> {
     let inside = text.strip_prefix(FENCE)?.strip_suffix(FENCE)?;
     let (language, body) = inside.split_once('\n')?;
     let is_tag = language.trim().chars().all(|c| c.is_ascii_alphanumeric());
-    is_tag.then(|| body.trim())
+    if is_tag { Some(body.trim()) } else { None }
 }
 
 #[cfg(test)]

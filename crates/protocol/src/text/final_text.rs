@@ -19,8 +19,11 @@ pub struct FinalText {
 
 impl FinalText {
     /// Returns the joined sentences of a text that was written as a list of them.
-    pub fn joined(&self) -> Option<String> {
-        let sentences: Vec<String> = self.is_value.then(|| serde_json::from_str(&self.text).ok())??;
+    pub fn join_sentences(&self) -> Option<String> {
+        if !self.is_value {
+            return None;
+        }
+        let sentences: Vec<String> = serde_json::from_str(&self.text).ok()?;
         Some(sentences.iter().map(|sentence| sentence.trim()).collect::<Vec<_>>().join(" "))
     }
 }
@@ -60,7 +63,7 @@ mod tests {
 
     #[test]
     fn list_of_sentences_becomes_text() {
-        let joined = |json: &str| serde_json::from_str::<FinalText>(json).unwrap().joined();
+        let joined = |json: &str| serde_json::from_str::<FinalText>(json).unwrap().join_sentences();
         assert_eq!(joined(r#"["One.", " Two. "]"#).as_deref(), Some("One. Two."));
         for other in ["\"[]\"", "[1]", "{}", "7", "[[\"a\"]]"] {
             assert_eq!(joined(other), None, "{other}");

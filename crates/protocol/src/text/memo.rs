@@ -1,7 +1,7 @@
 //! A store of results that are expensive to make, because the runs of a batch mostly need the same ones.
 //!
 //! The input is a text that names everything on which the result depends, and a way to make the result. The output is
-//! the result. Only a clock can show whether it was kept. Results that have not been wanted for long are forgotten.
+//! the result. Results that have not been asked for in a long time are forgotten.
 
 use std::convert::Infallible;
 
@@ -37,5 +37,18 @@ impl<V: Clone> Memo<V> {
             Ok(value) => value,
             Err(never) => match never {},
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stored_result_is_not_made_again() {
+        let memo = Memo::new(4);
+        assert_eq!(memo.get("key", || 1), 1);
+        assert_eq!(memo.get("key", || 2), 1);
+        assert_eq!(memo.get("other key", || 2), 2);
     }
 }

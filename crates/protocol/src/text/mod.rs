@@ -12,14 +12,12 @@
 mod answer_schema;
 mod canonical;
 mod constraint;
-mod counted;
 mod decimal;
 pub mod decoding;
 mod echo;
 mod envelope;
 pub mod escape;
 pub mod evidence;
-mod excerpts;
 mod extract;
 mod failed_check;
 mod final_text;
@@ -34,25 +32,22 @@ mod strict_json;
 pub mod vacuity;
 mod verbatim;
 mod violation;
+mod wording;
 
 pub use answer_schema::AnswerSchema;
 pub use canonical::{Canonical, CanonicalKind, CanonicalRule, Canonicalizer, NotCanonical};
-pub use constraint::{Bounds, Broken, Constraint};
-pub use counted::{counted, grouped, percent};
+pub use constraint::{Bounds, Constraint};
 pub use decimal::{DecimalSign, NotANumber};
-pub use envelope::{
-    AnswerChange, Artifact, ChangeBy, Envelope, FinalSolution, Meta, PeerAnswer, SOLVED_MARKER, Status,
-};
+pub use envelope::{AnswerChange, Artifact, ChangeBy, Envelope, FinalSolution, Meta, SOLVED_MARKER, Status};
 pub use escape::one_line;
-pub use excerpts::excerpts;
-pub use extract::read_one;
-pub use extract::{Extracted, REPLY_BYTES_MAX, extract};
+pub use extract::{Extracted, REPLY_BYTES_MAX, extract, read_one};
 pub use failed_check::FailedCheck;
 pub use final_text::FinalText;
 pub use program::{ProgramFault, print_the_same};
 pub use sentences::listed_sentences;
-pub(crate) use shape::{CHOICES_MAX, closed};
+pub(crate) use shape::{AnswerForm, CHOICES_MAX, closed, non_empty_string};
 pub use spoken_rules::{SpokenRule, spoken_rules};
 pub use strict_json::{DEPTH_MAX, StrictValue, check_depth};
 pub use verbatim::find_verbatim;
 pub use violation::Violation;
+pub use wording::{counted, excerpts, grouped, percent};

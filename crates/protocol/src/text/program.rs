@@ -3,13 +3,11 @@
 //! The input is a reply, and later the output of its program. The output is the program as it is run, and the printed value. A program
 //! that only repeats a value says nothing about how the value was found, so it is refused. Nothing is executed here.
 
-use std::fmt;
-
 use ruff_python_ast::visitor::{Visitor, walk_expr};
 use ruff_python_ast::{CmpOp, Comprehension, Expr, Operator, Stmt};
 use thiserror::Error;
 
-use super::decimal::{Decimal, DecimalSign, DigitGroups};
+use super::decimal::{Decimal, DecimalSign};
 use super::{counted, escape};
 use crate::core::CommandEnd;
 
@@ -23,7 +21,7 @@ const CHARS_MAX: usize = 20_000;
 const DIGITS: usize = 12;
 
 /// The most characters of an error that a program's author reads. The last line of a traceback says what failed.
-const SAID_CHARS_MAX: usize = 400;
+const ERROR_CHARS_MAX: usize = 400;
 
 /// Functions that give back what they are given.
 const PASSING_ON: [&str; 6] = ["print", "str", "int", "float", "round", FUNCTION];
@@ -56,26 +54,21 @@ pub enum ProgramFault {
     #[error("the program calculates nothing; it must work the answer out from the numbers of the task")]
     Literal,
     /// The program failed.
-    #[error("the program {end}{said}")]
+    #[error("the program {end}{}", quote(.last_words))]
     Failed {
         /// The way in which it ended.
         end: CommandEnd,
-        /// The end of its output, as a quotation.
-        said: Quotation,
+        /// The last line of its output, which may be empty.
+        last_words: String,
     },
     /// The program printed nothing.
     #[error("the program ran and printed nothing; it must print the answer")]
     Silent,
 }
 
-/// The last words of a program that failed.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Quotation(String);
-
-impl fmt::Display for Quotation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() { Ok(()) } else { write!(f, "; it printed: {}", self.0) }
-    }
+/// Returns the last words of a program that failed, as the end of a sentence.
+fn quote(last_words: &str) -> String {
+    if last_words.is_empty() { String::new() } else { format!("; it printed: {last_words}") }
 }
 
 /// Returns the program of a reply as it is run: its one block of code, or the whole reply if there is no block. A function `solution`
@@ -84,7 +77,7 @@ impl fmt::Display for Quotation {
 /// # Errors
 ///
 /// [`ProgramFault`], if the reply has no program that could give an answer.
-pub(crate) fn runnable(reply: &str) -> Result<String, ProgramFault> {
+pub(crate) fn runnable_source(reply: &str) -> Result<String, ProgramFault> {
     let source = block(reply)?;
     if source.chars().count() > CHARS_MAX {
         return Err(ProgramFault::TooLong);
@@ -95,7 +88,7 @@ pub(crate) fn runnable(reply: &str) -> Result<String, ProgramFault> {
     if body.is_empty() {
         return Err(ProgramFault::Missing);
     }
-    let mut found = Contents::default();
+    let mut found = ProgramParts::default();
     found.visit_body(body);
     if !found.calculates {
         return Err(ProgramFault::Literal);
@@ -116,11 +109,11 @@ pub(crate) fn runnable(reply: &str) -> Result<String, ProgramFault> {
 /// # Errors
 ///
 /// [`ProgramFault::Failed`] or [`ProgramFault::Silent`].
-pub(crate) fn printed(end: CommandEnd, output: &str) -> Result<&str, ProgramFault> {
+pub(crate) fn last_printed_line(end: CommandEnd, output: &str) -> Result<&str, ProgramFault> {
     let last = last_line(output);
     if !end.is_success() {
-        let said = last.map(|line| escape::plain(line).chars().take(SAID_CHARS_MAX).collect());
-        return Err(ProgramFault::Failed { end, said: Quotation(said.unwrap_or_default()) });
+        let last_words = escape::plain(last.unwrap_or_default()).chars().take(ERROR_CHARS_MAX).collect();
+        return Err(ProgramFault::Failed { end, last_words });
     }
     last.ok_or(ProgramFault::Silent)
 }
@@ -128,18 +121,20 @@ pub(crate) fn printed(end: CommandEnd, output: &str) -> Result<&str, ProgramFaul
 /// Returns a number that a program printed, with the noise of binary fractions rounded away, and with this sign before its decimals. A
 /// whole number keeps all its digits. Returns `None` for anything else, such as `nan`, `True` or a list.
 pub(crate) fn number(printed: &str, sign: DecimalSign) -> Option<String> {
-    let number = Decimal::parse(printed, DecimalSign::Point, DigitGroups::WellFormed).ok()?;
+    let number = Decimal::parse(printed, Some(DecimalSign::Point)).ok()?;
     let is_float = printed.contains(['.', 'e', 'E']);
-    let number = if is_float { number.rounded(DIGITS) } else { number };
+    let number = if is_float { number.round(DIGITS) } else { number };
     Some(number.to_text(sign))
 }
 
 /// Returns true if two outputs print the same value. The last digits of a number with a fraction depend on the machine.
 pub fn print_the_same(one: &str, other: &str) -> bool {
-    let value = |output: &str| {
-        last_line(output).map(|line| number(line, DecimalSign::Point).unwrap_or_else(|| line.to_owned()))
-    };
-    value(one) == value(other)
+    printed_value(one) == printed_value(other)
+}
+
+fn printed_value(output: &str) -> Option<String> {
+    let line = last_line(output)?;
+    Some(number(line, DecimalSign::Point).unwrap_or_else(|| line.to_owned()))
 }
 
 /// Returns the last line of an output that is not empty.
@@ -147,8 +142,8 @@ fn last_line(output: &str) -> Option<&str> {
     output.lines().map(str::trim).rfind(|line| !line.is_empty())
 }
 
-/// Returns the code in the one block of a reply. Any line that begins with a fence counts: to `CommonMark`, a fence right after a tag such as
-/// `<answer>` is HTML.
+/// Returns the code in the one block of a reply. Any line that begins with a fence counts: to `CommonMark`, a fence right after a tag such
+/// as `<answer>` is HTML.
 fn block(reply: &str) -> Result<String, ProgramFault> {
     let mut blocks: Vec<String> = Vec::new();
     let mut open: Option<String> = None;
@@ -174,19 +169,19 @@ fn block(reply: &str) -> Result<String, ProgramFault> {
 
 /// Returns true if a statement outside functions contains a call of `print`.
 fn prints(stmt: &Stmt) -> bool {
-    let mut found = Contents::default();
+    let mut found = ProgramParts::default();
     found.visit_stmt(stmt);
     found.prints
 }
 
 /// The constructs of a program that matter here.
 #[derive(Default)]
-struct Contents {
+struct ProgramParts {
     prints: bool,
     calculates: bool,
 }
 
-impl<'a> Visitor<'a> for Contents {
+impl<'a> Visitor<'a> for ProgramParts {
     fn visit_expr(&mut self, expr: &'a Expr) {
         if let Expr::Call(call) = expr {
             let name = call.func.as_name_expr().map(|name| name.id.as_str());
@@ -229,24 +224,28 @@ mod tests {
     #[test]
     fn function_of_reply_block_is_called() {
         let function = "def solution():\n    apples = 3 * 4\n    return apples";
-        assert_eq!(runnable(&fenced(function)).unwrap(), format!("{function}\nprint(solution())\n"));
+        assert_eq!(runnable_source(&fenced(function)).unwrap(), format!("{function}\nprint(solution())\n"));
         assert_eq!(
-            runnable(function).unwrap(),
+            runnable_source(function).unwrap(),
             format!("{function}\nprint(solution())\n"),
             "without a fence"
         );
         let cut = format!("```python\n{function}");
         assert_eq!(
-            runnable(&cut).unwrap(),
+            runnable_source(&cut).unwrap(),
             format!("{function}\nprint(solution())\n"),
             "without its last fence"
         );
         let printing = format!("{function}\nprint(solution())");
-        assert_eq!(runnable(&fenced(&printing)).unwrap(), format!("{printing}\n"), "it is printed once");
+        assert_eq!(
+            runnable_source(&fenced(&printing)).unwrap(),
+            format!("{printing}\n"),
+            "it is printed once"
+        );
         let script = "total = sum([3, 4])\nprint(f\"{total}\")";
-        assert_eq!(runnable(&fenced(script)).unwrap(), format!("{script}\n"));
+        assert_eq!(runnable_source(&fenced(script)).unwrap(), format!("{script}\n"));
         let guarded = format!("{function}\nif __name__ == '__main__':\n    print(solution())");
-        assert_eq!(runnable(&fenced(&guarded)).unwrap(), format!("{guarded}\n"));
+        assert_eq!(runnable_source(&fenced(&guarded)).unwrap(), format!("{guarded}\n"));
     }
 
     #[test]
@@ -261,7 +260,7 @@ mod tests {
             "print(48)\nexit()",
             "print(48)\nraise SystemExit(0)",
         ] {
-            assert_eq!(runnable(&fenced(literal)), Err(ProgramFault::Literal), "{literal}");
+            assert_eq!(runnable_source(&fenced(literal)), Err(ProgramFault::Literal), "{literal}");
         }
         for (reply, fault) in [
             ("", ProgramFault::Missing),
@@ -269,19 +268,19 @@ mod tests {
             ("x = 3 * 4", ProgramFault::NoResult),
             ("def total():\n    return 3 * 4", ProgramFault::NoResult),
         ] {
-            assert_eq!(runnable(reply), Err(fault), "{reply}");
+            assert_eq!(runnable_source(reply), Err(fault), "{reply}");
         }
         let two = format!("{}{}", fenced("print(1+1)\n"), fenced("print(1+2)\n"));
-        assert_eq!(runnable(&two), Err(ProgramFault::Several(2)));
-        assert!(matches!(runnable("The answer is 48."), Err(ProgramFault::NotPython(_))));
+        assert_eq!(runnable_source(&two), Err(ProgramFault::Several(2)));
+        assert!(matches!(runnable_source("The answer is 48."), Err(ProgramFault::NotPython(_))));
     }
 
     #[test]
     fn the_last_printed_line_is_the_value() {
         let good = CommandEnd::Exit(0);
-        assert_eq!(printed(good, "working\n 48 \n\n"), Ok("48"));
-        assert_eq!(printed(good, " \n"), Err(ProgramFault::Silent));
-        let failed = printed(CommandEnd::Exit(1), "Traceback\nNameError: x\n").unwrap_err();
+        assert_eq!(last_printed_line(good, "working\n 48 \n\n"), Ok("48"));
+        assert_eq!(last_printed_line(good, " \n"), Err(ProgramFault::Silent));
+        let failed = last_printed_line(CommandEnd::Exit(1), "Traceback\nNameError: x\n").unwrap_err();
         assert_eq!(failed.to_string(), "the program ended with exit code 1; it printed: NameError: x");
     }
 

@@ -70,9 +70,7 @@ impl SchemaText {
     pub fn to_value(&self) -> Value {
         parse_embedded(self.as_str())
     }
-}
 
-impl SchemaText {
     /// Returns true if `reply` is JSON and nothing else, and valid under this schema.
     pub fn admits(&self, reply: &str) -> bool {
         serde_json::from_str(reply.trim())
@@ -84,13 +82,18 @@ impl SchemaText {
     /// Compiling a pattern that counts to a hundred takes as long as a whole turn. A server that enforces nothing shows
     /// it in every other way.
     pub fn admits_in_form(&self, reply: &str) -> bool {
-        let form = || {
+        let Ok(value) = serde_json::from_str::<Value>(reply.trim()) else { return false };
+        let validator = FORMS.get(self.as_str(), || {
             let mut schema = self.to_value();
             lift_upper_bounds(&mut schema);
             Arc::new(compile(&schema))
-        };
-        serde_json::from_str(reply.trim())
-            .is_ok_and(|value: Value| FORMS.get(self.as_str(), form).is_valid(&value))
+        });
+        validator.is_valid(&value)
+    }
+
+    /// Creates a schema text from a text that is JSON.
+    pub(super) fn from_json(text: String) -> Result<Self, serde_json::Error> {
+        Ok(Self(RawValue::from_string(text)?.into()))
     }
 }
 
@@ -131,13 +134,6 @@ impl PartialEq for SchemaText {
 impl Serialize for SchemaText {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.serialize(serializer)
-    }
-}
-
-impl SchemaText {
-    /// Creates a schema text from a text that is JSON.
-    pub(super) fn from_json(text: String) -> Result<Self, serde_json::Error> {
-        Ok(Self(RawValue::from_string(text)?.into()))
     }
 }
 

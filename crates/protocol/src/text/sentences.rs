@@ -19,7 +19,7 @@ pub fn listed_sentences(kind: CanonicalKind, constraints: &[Constraint]) -> Opti
     }
     constraints.iter().find_map(|rule| {
         let Constraint::Sentences(Bounds { min: Some(min), max: Some(max) }) = rule else { return None };
-        Some(*min).filter(|count| min == max && (2..=SENTENCES_MAX).contains(count))
+        if min == max && (2..=SENTENCES_MAX).contains(min) { Some(*min) } else { None }
     })
 }
 
@@ -43,7 +43,7 @@ fn sentence_room(chars_max: usize, count: usize) -> usize {
 fn sentence(room: usize) -> Option<String> {
     let first = r"[^\x00-\x40\x5B-\x7F]";
     let rest = r#"[^.!?"\\\x00-\x1F\x7F]"#;
-    (room > 2).then(|| format!("{first}{rest}{{2,{room}}}[.!?]"))
+    if room > 2 { Some(format!("{first}{rest}{{2,{room}}}[.!?]")) } else { None }
 }
 
 /// Returns the pattern of a text with a stated number of sentences.

@@ -1,10 +1,18 @@
 //! Pieces of JSON Schemas that servers can enforce: the vocabulary of every form that a model fills in.
 
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 /// The most values of an `enum`. Servers refuse larger ones (OpenAI takes 250 strings of any length), and the choice is
 /// then asked for and not forced.
 pub(crate) const CHOICES_MAX: usize = 250;
+
+/// The form of an agent that answers in one field.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AnswerForm {
+    pub(crate) response: String,
+}
 
 /// Returns the schema of an object with these keys.
 pub(super) fn with_keys(keys: &[String]) -> Value {
@@ -25,7 +33,7 @@ pub(super) fn string(chars_max: usize) -> Value {
     json!({"type": "string", "maxLength": chars_max})
 }
 
-pub(super) fn non_empty_string(chars_max: usize) -> Value {
+pub(crate) fn non_empty_string(chars_max: usize) -> Value {
     json!({"type": "string", "minLength": 1, "maxLength": chars_max})
 }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 use serde_json::Value;
 use thiserror::Error;
 
-use super::echo::{fold, has_words, may_be_repeated, repeats, talk};
+use super::echo::{find_talk, fold, has_words, may_be_repeated, repeats};
 use super::memo::Memo;
 use super::{CanonicalKind, redact};
 
@@ -80,29 +80,16 @@ pub struct PromptEcho {
     /// Whether the answer may be the task's own text.
     may_be_repeated: bool,
     /// All words of the user, folded.
-    said: Arc<str>,
+    user_words: Arc<str>,
     /// The names of the agents.
     names: Vec<String>,
     /// The instructions, folded. They are the same for all runs of a batch, and are kept once for them.
     instructions: Vec<Arc<str>>,
 }
 
-/// The words of an agent's prompt, by their author.
-#[derive(Clone, Debug, Default)]
-pub struct PromptWords<'a> {
-    /// The user's question or order.
-    pub task: &'a str,
-    /// All words of the user, as [`heard`] returns them.
-    pub heard: Arc<str>,
-    /// The program's own words: packs, rules, prompts, examples.
-    pub instructions: Vec<&'a str>,
-    /// The names of the agents.
-    pub names: Vec<&'a str>,
-}
-
 /// Returns the user's words in the form in which they are compared: those of the task, of its documents and of rules.
 /// Documents may be long, so all agents share them.
-pub fn heard<'a>(texts: impl Iterator<Item = &'a str>) -> Arc<str> {
+pub fn fold_user_words<'a>(texts: impl Iterator<Item = &'a str>) -> Arc<str> {
     texts.map(fold).collect::<Vec<_>>().join("\n").into()
 }
 
@@ -111,20 +98,22 @@ static FOLDED: LazyLock<Memo<Arc<str>>> = LazyLock::new(|| Memo::new(256));
 
 impl PromptEcho {
     /// Keeps the words of an agent's prompt.
-    pub fn new(said: &PromptWords<'_>) -> Self {
-        let PromptWords { task, heard, instructions, names } = said;
+    ///
+    /// `user_words` are all words of the user, as [`fold_user_words`] returns them, and `instructions` are the program's own words: packs,
+    /// rules, prompts, examples. `names` are those of the agents.
+    pub fn new(task: &str, user_words: &Arc<str>, instructions: &[&str], names: Vec<String>) -> Self {
         Self {
             task: fold(task),
             has_label: task.to_lowercase().contains(LABEL),
             may_be_repeated: may_be_repeated(task),
-            said: Arc::clone(heard),
-            names: names.iter().map(|name| (*name).to_owned()).collect(),
+            user_words: Arc::clone(user_words),
+            names,
             instructions: instructions.iter().map(|text| FOLDED.get(text, || fold(text).into())).collect(),
         }
     }
 
-    /// Checks a final text against the rule that agreement is never vacuous. Rows of words that are in the instructions count as an echo, and
-    /// so does talk about the protocol. A repeated task counts only if it cannot be the answer, and words of the user never count.
+    /// Checks a final text against the rule that agreement is never vacuous. Rows of words that are in the instructions count as an echo,
+    /// and so does talk about the protocol. A repeated task counts only if it cannot be the answer, and words of the user never count.
     ///
     /// `canonical` is the canonical form of the text.
     ///
@@ -132,10 +121,7 @@ impl PromptEcho {
     ///
     /// [`Vacuity`] says why the text is not an answer.
     pub fn check(&self, kind: CanonicalKind, canonical: &str) -> Result<(), Vacuity> {
-        // The blank braille pattern and variation selectors show nothing either.
-        let blank = |c: char| matches!(c, '\u{2800}' | '\u{FE00}'..='\u{FE0F}');
-        let visible = |c: char| !c.is_whitespace() && !super::escape::is_invisible(c) && !blank(c);
-        if !canonical.chars().any(visible) {
+        if !canonical.chars().any(is_visible) {
             return Err(Vacuity::Empty);
         }
         // A number is not a placeholder, and a choice has been checked against its list already.
@@ -148,13 +134,14 @@ impl PromptEcho {
             CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Verbatim => canonical.trim(),
         };
         let folded = fold(text);
-        let labelled =
-            text.split_at_checked(LABEL.len()).filter(|(head, _)| head.eq_ignore_ascii_case(LABEL));
-        if let Some((_, rest)) = labelled.filter(|_| !self.has_label) {
+        if !self.has_label
+            && let Some((head, rest)) = text.split_at_checked(LABEL.len())
+            && head.eq_ignore_ascii_case(LABEL)
+        {
             return Err(Vacuity::Label(super::escape::excerpt(rest.trim())));
         }
-        let is_wanted = ABBREVIATIONS.contains(&folded.as_str()) && has_words(&self.said, &folded);
-        if !is_wanted && is_placeholder(text, &folded)
+        let is_requested = ABBREVIATIONS.contains(&folded.as_str()) && has_words(&self.user_words, &folded);
+        if !is_requested && is_placeholder(text, &folded)
             || kind == CanonicalKind::Text && has_blank_to_fill(text)
         {
             return Err(Vacuity::Placeholder(super::escape::excerpt(canonical)));
@@ -170,17 +157,26 @@ impl PromptEcho {
 
     /// Looks in a text for the program's own words, and for talk about its workings.
     fn check_words(&self, text: &str, folded: &str, is_whole: bool) -> Result<(), Vacuity> {
-        let is_whole = is_whole && !self.said.contains(folded);
-        if is_whole || repeats(folded, &self.instructions, &self.said) {
+        let is_whole = is_whole && !self.user_words.contains(folded);
+        if is_whole || repeats(folded, &self.instructions, &self.user_words) {
             return Err(Vacuity::Echo("the instructions"));
         }
-        talk(text, &self.names, &self.said).map_or(Ok(()), |words| Err(Vacuity::Talk(words)))
+        match find_talk(text, &self.names, &self.user_words) {
+            Some(words) => Err(Vacuity::Talk(words)),
+            None => Ok(()),
+        }
     }
 
     /// Returns true if the user has written this word, in upper or lower case.
-    pub(crate) fn has_been_said(&self, word: &str) -> bool {
-        self.said.split([' ', '\n']).any(|said| said.eq_ignore_ascii_case(word))
+    pub(crate) fn is_user_word(&self, word: &str) -> bool {
+        self.user_words.split([' ', '\n']).any(|other| other.eq_ignore_ascii_case(word))
     }
+}
+
+fn is_visible(c: char) -> bool {
+    // The blank braille pattern and variation selectors show nothing either.
+    let is_blank = matches!(c, '\u{2800}' | '\u{FE00}'..='\u{FE0F}');
+    !c.is_whitespace() && !super::escape::is_invisible(c) && !is_blank
 }
 
 /// Checks a JSON value. It says nothing if it holds only dots, which replace the values in the examples for agents. An
@@ -244,10 +240,8 @@ mod tests {
     use super::*;
     use crate::text::{CanonicalRule, Canonicalizer};
 
-    fn told(task: &str, instructions: &[&str]) -> PromptEcho {
-        let heard = heard(std::iter::once(task));
-        let instructions = instructions.to_vec();
-        PromptEcho::new(&PromptWords { task, heard, instructions, ..PromptWords::default() })
+    fn echo(task: &str, instructions: &[&str]) -> PromptEcho {
+        PromptEcho::new(task, &fold_user_words(std::iter::once(task)), instructions, Vec::new())
     }
 
     #[track_caller]
@@ -255,7 +249,7 @@ mod tests {
         let canonicalizer = Canonicalizer::new(&CanonicalRule::default());
         let canonical = canonicalizer.canonicalize(text).unwrap();
         let rules = "Write the complete final text here, exactly as the user should read it.";
-        told("What is the capital of Australia?", &[rules]).check(CanonicalKind::Text, &canonical.text)
+        echo("What is the capital of Australia?", &[rules]).check(CanonicalKind::Text, &canonical.text)
     }
 
     #[test]
@@ -305,27 +299,27 @@ mod tests {
     #[test]
     fn echoes_are_refused() {
         assert_eq!(verdict("what is the capital of australia"), Err(Vacuity::Echo("the task")));
-        let echo = "the complete final text here, exactly as the user";
-        assert_eq!(verdict(echo), Err(Vacuity::Echo("the instructions")));
+        let text = "the complete final text here, exactly as the user";
+        assert_eq!(verdict(text), Err(Vacuity::Echo("the instructions")));
     }
 
     #[test]
     fn requested_abbreviation_is_answer() {
-        let check = |task: &str, text| told(task, &[]).check(CanonicalKind::Text, text);
+        let check = |task: &str, text| echo(task, &[]).check(CanonicalKind::Text, text);
         assert_eq!(check("What is its colour? Answer N/A if it has none.", "N/A"), Ok(()));
         assert!(check("What is its colour?", "N/A").is_err());
         assert!(check("What is the answer?", "the answer").is_err());
     }
 
     #[test]
-    fn a_greeting_may_be_said_back() {
-        assert_eq!(told("hi", &[]).check(CanonicalKind::Text, "Hi!"), Ok(()));
+    fn greeting_may_be_repeated() {
+        assert_eq!(echo("hi", &[]).check(CanonicalKind::Text, "Hi!"), Ok(()));
     }
 
     /// The label passes if the task itself has it.
     #[test]
     fn answer_label_is_refused() {
-        let label = |task: &str, text| told(task, &[]).check(CanonicalKind::Text, text);
+        let label = |task: &str, text| echo(task, &[]).check(CanonicalKind::Text, text);
         assert_eq!(label("Which gas?", "Answer: CO2"), Err(Vacuity::Label("CO2".to_owned())));
         assert_eq!(label("Which gas?", "The answer: CO2"), Ok(()));
         assert_eq!(label("Begin with `Answer:`. Which gas?", "Answer: CO2"), Ok(()));
@@ -333,15 +327,15 @@ mod tests {
 
     #[test]
     fn json_and_code_are_not_templates() {
-        let told = told("task", &[]);
+        let echo = echo("task", &[]);
         for text in ["[]", "{}", "[true]", "\"string\"", "null", "{\"label\":\"todo\"}", "[\"…\",1]"] {
-            assert_eq!(told.check(CanonicalKind::Json, text), Ok(()), "{text}");
+            assert_eq!(echo.check(CanonicalKind::Json, text), Ok(()), "{text}");
         }
         for text in ["\"<NUMBER>\"", "[\"…\"]", "{\"a\":[\"...\"],\"b\":\"…\"}"] {
-            assert!(told.check(CanonicalKind::Json, text).is_err(), "{text}");
+            assert!(echo.check(CanonicalKind::Json, text).is_err(), "{text}");
         }
         for text in ["[x for x in xs if x]", "Vec<String>", "let a: Vec<T> = b;"] {
-            assert_eq!(told.check(CanonicalKind::Lines, text), Ok(()), "{text}");
+            assert_eq!(echo.check(CanonicalKind::Lines, text), Ok(()), "{text}");
         }
     }
 

@@ -15,8 +15,10 @@ pub fn find_verbatim(source: &str, quote: &str) -> Option<Range<usize>> {
     // Every place is tried, because a word may begin inside another match of itself.
     source.char_indices().find_map(|(start, _)| {
         let rest = &source[start..];
-        let end = rest.starts_with(first).then(|| words_follow(rest, &words))??;
-        Some(start..start + end)
+        if !rest.starts_with(first) {
+            return None;
+        }
+        Some(start..start + words_follow(rest, &words)?)
     })
 }
 

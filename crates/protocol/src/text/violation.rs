@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::{Broken, FailedCheck, NotCanonical, ProgramFault, vacuity::Vacuity};
+use super::{FailedCheck, NotCanonical, ProgramFault, vacuity::Vacuity};
 
 /// A reason for which a reply does not count.
 ///
@@ -134,7 +134,7 @@ pub enum Violation {
     OwnHandle { handle: String },
     /// The handle's author has not declared it SOLVED, or has replaced it.
     #[error("`accepts` names {handle}, which cannot be accepted now; {known}")]
-    NotStanding {
+    NotCurrent {
         handle: String,
         /// The handles that may be accepted, in words.
         known: String,
@@ -177,7 +177,7 @@ pub enum Violation {
     Vacuous(#[from] Vacuity),
     /// The text breaks a stated constraint.
     #[error("the final text breaks a constraint of the task: {0}")]
-    Constraint(#[from] Broken),
+    Constraint(String),
     /// The program gives no answer.
     #[error("{0}")]
     Program(#[from] ProgramFault),
@@ -187,6 +187,11 @@ pub enum Violation {
 }
 
 impl Violation {
+    /// Returns the fault of a form at this place.
+    pub(crate) fn schema(pointer: &str, message: impl Into<String>) -> Self {
+        Self::Schema { pointer: pointer.to_owned(), message: message.into() }
+    }
+
     /// Returns what was wrong with a reply, in brief and for people. Its author receives more, and what to write
     /// instead.
     pub fn in_brief(&self) -> String {
@@ -211,7 +216,7 @@ impl Violation {
             Self::HandleAsText { .. } => "it gave a label in place of an answer",
             Self::AdoptionOff => "it accepted an answer where it had to write one",
             Self::AgainstThoughts { .. } => "it contradicted its own thoughts",
-            Self::UnknownHandle { .. } | Self::OwnHandle { .. } | Self::NotStanding { .. } => {
+            Self::UnknownHandle { .. } | Self::OwnHandle { .. } | Self::NotCurrent { .. } => {
                 "it accepted an answer that is not on offer"
             }
             Self::AdoptedReplaced { .. } => "it replaced an answer that had been accepted",

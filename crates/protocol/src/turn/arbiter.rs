@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::reply_loop::{REFUSED, ask};
+use super::reply_loop::{REFUSED, TurnProgress, ask};
 use crate::contract::{
     AgentSetup, Answer, Ask, CallId, Conversation, Degraded, DegradedKind, Finish, Reply, ReplyShape, Role,
 };
@@ -15,19 +15,21 @@ use crypto::Digest;
 /// An open question to the arbiter.
 #[derive(Clone, Debug)]
 pub(crate) struct Arbitration {
+    arbiter: AgentSetup,
     call: CallId,
     conversation: Conversation,
     choices: Vec<String>,
 }
 
-/// The consequence of an arbiter's reply.
-pub(crate) enum Ruling {
-    /// Ask again.
-    Ask(Ask),
-    /// The arbiter took the choice with this index, for this reason.
-    Chose(usize, String),
-    /// The arbiter made no valid choice in its attempts.
-    None,
+/// A valid reply of an arbiter.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Ruling {
+    pub(crate) reason: String,
+    choice: String,
+    /// The index of the choice, which is looked up after the reply has been read.
+    #[serde(skip)]
+    pub(crate) index: usize,
 }
 
 /// The choice of an arbiter that was asked. Only the choice is a verdict; the reason is not.
@@ -55,26 +57,19 @@ pub(crate) fn no_choice(arbiter: &AgentSetup) -> Degraded {
     Degraded { kind: DegradedKind::FailedTurn, detail }
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Choice {
-    reason: String,
-    choice: String,
-}
-
 impl Arbitration {
     /// Opens a question whose answer is one of `choices`.
     pub(crate) fn open(
         call: CallId,
-        arbiter: &AgentSetup,
+        arbiter: AgentSetup,
         seed: u64,
         question: String,
         choices: Vec<String>,
     ) -> (Self, Ask) {
         let mut conversation = Conversation::new(arbiter.pack.trim().to_owned());
         conversation.push(Role::User, question);
-        let this = Self { call, conversation, choices };
-        let ask = this.ask(arbiter, seed);
+        let this = Self { arbiter, call, conversation, choices };
+        let ask = this.ask(seed);
         (this, ask)
     }
 
@@ -82,7 +77,7 @@ impl Arbitration {
         self.call
     }
 
-    fn ask(&self, arbiter: &AgentSetup, seed: u64) -> Ask {
+    fn ask(&self, seed: u64) -> Ask {
         let schema = json!({
             "type": "object",
             "properties": {
@@ -93,23 +88,18 @@ impl Arbitration {
             "additionalProperties": false,
         });
         let shape = ReplyShape::Json { name: "choice", schema: (&schema).into(), measured: None };
-        ask(self.call, &self.conversation, shape, arbiter.max_tokens, arbiter.temperature, seed)
+        let AgentSetup { max_tokens, temperature, .. } = self.arbiter;
+        ask(self.call, &self.conversation, shape, max_tokens, temperature, seed)
     }
 
     /// Takes the arbiter's reply.
-    pub(crate) fn reply(
-        &mut self,
-        arbiter: &AgentSetup,
-        seed: u64,
-        max_repairs: u32,
-        reply: &Reply,
-    ) -> Ruling {
-        if let Some((index, reason)) = self.chosen(reply) {
-            return Ruling::Chose(index, reason);
+    pub(crate) fn reply(&mut self, seed: u64, max_repairs: u32, reply: &Reply) -> TurnProgress<Ruling> {
+        if let Some(ruling) = self.read_ruling(reply) {
+            return TurnProgress::Valid(ruling);
         }
         self.call.attempt += 1;
         if self.call.attempt > max_repairs {
-            return Ruling::None;
+            return TurnProgress::Failed;
         }
         self.conversation.push(Role::Assistant, escape::excerpt(&reply.text));
         let again = format!(
@@ -118,16 +108,16 @@ impl Arbitration {
         );
         self.conversation.push(Role::User, again);
         let refused = Some("it was no valid choice".to_owned());
-        Ruling::Ask(Ask { refused, ..self.ask(arbiter, seed) })
+        TurnProgress::Ask(Ask { refused, ..self.ask(seed) })
     }
 
-    fn chosen(&self, reply: &Reply) -> Option<(usize, String)> {
+    fn read_ruling(&self, reply: &Reply) -> Option<Ruling> {
         if reply.finish != Finish::Stop {
             return None;
         }
         let object = extract(&reply.text).ok()?.object;
-        let choice: Choice = serde_json::from_str(object).ok()?;
-        let index = self.choices.iter().position(|name| *name == choice.choice)?;
-        Some((index, choice.reason))
+        let mut ruling: Ruling = serde_json::from_str(object).ok()?;
+        ruling.index = self.choices.iter().position(|name| *name == ruling.choice)?;
+        Some(ruling)
     }
 }

@@ -7,14 +7,8 @@ use std::collections::VecDeque;
 
 use crate::contract::{Action, Event, Execution, Executions, Protocol, Report, Unexpected};
 
-/// A machine that has its executions.
-pub(crate) trait Executes: Protocol + Clone {
-    /// Returns the results that the machine knows.
-    fn executions(&mut self) -> &mut Executions;
-}
-
-/// A machine, with the events that wait until an execution is made.
-pub(crate) struct Executing<M> {
+/// A machine that has its executions, with the events that wait until one is made.
+pub(crate) struct ExecutingMachine<M> {
     machine: M,
     /// The events that the machine has not taken, in their order.
     events: VecDeque<Event>,
@@ -22,7 +16,7 @@ pub(crate) struct Executing<M> {
     waits_for: Option<Execution>,
 }
 
-impl<M: Executes> Executing<M> {
+impl<M: Protocol + Clone + AsMut<Executions>> ExecutingMachine<M> {
     pub(crate) fn new(machine: M) -> Self {
         Self { machine, events: VecDeque::new(), waits_for: None }
     }
@@ -33,7 +27,7 @@ impl<M: Executes> Executing<M> {
         while let Some(event) = self.events.front() {
             let mut trial = self.machine.clone();
             let followed = trial.step(event)?;
-            if let Some(execution) = trial.executions().take_wanted() {
+            if let Some(execution) = trial.as_mut().take_missing() {
                 actions.push(Action::Execute(execution.clone()));
                 self.waits_for = Some(execution);
                 return Ok(actions);
@@ -54,17 +48,19 @@ impl<M: Executes> Executing<M> {
     }
 }
 
-impl<M: Executes> Protocol for Executing<M> {
+impl<M: Protocol + Clone + AsMut<Executions>> Protocol for ExecutingMachine<M> {
     type Section = M::Section;
 
     fn step(&mut self, event: &Event) -> Result<Vec<Action>, Unexpected> {
         if let Event::Executed { key, result } = event {
-            let is_awaited = |execution: &mut Execution| execution.key() == *key;
-            self.waits_for.take_if(is_awaited).ok_or(Unexpected::NotExecuted(*key))?;
-            self.machine.executions().learn(*key, result.clone());
+            if self.waits_for.as_ref().is_none_or(|execution| execution.key() != *key) {
+                return Err(Unexpected::NotExecuted(*key));
+            }
+            self.waits_for = None;
+            self.machine.as_mut().learn(*key, result.clone());
             return self.take_events();
         }
-        if !self.machine.executions().are_possible() {
+        if !self.machine.as_mut().are_possible() {
             return self.machine.step(event);
         }
         self.events.push_back(event.clone());

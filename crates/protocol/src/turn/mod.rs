@@ -6,14 +6,12 @@
 
 mod arbiter;
 mod executing;
-mod fence;
-mod program;
+mod prompt_parts;
 mod reply_loop;
 
 pub use arbiter::ArbiterChoice;
-pub(crate) use arbiter::{Arbitration, Ruling, no_choice};
-pub(crate) use executing::{Executes, Executing};
-pub(crate) use fence::mark;
-pub(crate) use program::{ProgramAnswer, program_answer, program_request};
+pub(crate) use arbiter::{Arbitration, no_choice};
+pub(crate) use executing::ExecutingMachine;
+pub(crate) use prompt_parts::{mark, program_answer, program_request};
 pub use reply_loop::REFUSED;
 pub(crate) use reply_loop::{Draft, TurnProgress, TurnPrompt, Valid, ask};

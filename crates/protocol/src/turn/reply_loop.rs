@@ -44,11 +44,9 @@ pub(crate) struct Draft {
     vacuous_max: Option<u32>,
 }
 
-/// The consequence of a reply to a draft.
+/// The consequence of a reply to a draft or to a question.
 pub(crate) enum TurnProgress<T> {
-    /// Ask again.
     Ask(Ask),
-    /// The object is valid.
     Valid(T),
     /// The draft has failed: no attempt is left.
     Failed,
@@ -61,15 +59,15 @@ pub(crate) struct Valid<T> {
 }
 
 impl Draft {
-    /// Starts a draft. `told` is the agent's prompt, in up to two messages, and `shape` is the form of its object.
+    /// Starts a draft. `words` is the agent's prompt, in up to two messages, and `shape` is the form of its object.
     pub(crate) fn start(
         thinking: Thinking,
         call: CallId,
         conversation: Conversation,
-        told: TurnPrompt,
+        words: TurnPrompt,
         shape: ReplyShape,
     ) -> Self {
-        let TurnPrompt { situation, think, write } = told;
+        let TurnPrompt { situation, think, write } = words;
         let mut draft = Self {
             call,
             conversation,
@@ -206,9 +204,9 @@ pub(crate) fn ask(
 
 /// Returns the words of an agent as its own conversation keeps them.
 fn echo(text: &str) -> String {
-    let mut kept: String = escape::plain(text.trim()).chars().take(ECHO_CHARS_MAX).collect();
-    if kept.trim().is_empty() {
-        "(nothing)".clone_into(&mut kept);
+    let mut words: String = escape::plain(text.trim()).chars().take(ECHO_CHARS_MAX).collect();
+    if words.trim().is_empty() {
+        "(nothing)".clone_into(&mut words);
     }
-    kept
+    words
 }

@@ -7,10 +7,10 @@
 use std::borrow::Cow;
 
 use super::mentions::{
-    CORRECTS, FoundBy, Mention, TAKES_BACK, announced, before_next_question, boxed, mentions,
+    CORRECTS, FoundBy, Mention, TAKES_BACK, announced_answer, before_next_question, last_box, mentions,
 };
 use super::quantity::{last_number, number};
-use crate::text::{Canonical, CanonicalKind, Canonicalizer};
+use crate::text::{CanonicalKind, Canonicalizer};
 
 /// The question that a voter was asked, as far as it decides how an answer is read.
 pub(super) struct AskedQuestion<'a, Choice> {
@@ -26,55 +26,57 @@ pub(super) struct AskedQuestion<'a, Choice> {
 /// is left out. A vote for a number that was not meant as the answer is worse than a further question, because all samples of one model
 /// err alike.
 pub(super) fn answer<Choice: Fn(&str) -> Option<String>>(
-    said: &str,
+    reply: &str,
     asked: &AskedQuestion<'_, Choice>,
 ) -> Option<(String, FoundBy)> {
-    let said = after_thoughts(said)?;
+    let reply = after_thoughts(reply)?;
     match asked.canonicalizer.kind() {
-        CanonicalKind::Number | CanonicalKind::Choice => asked.short(said),
+        CanonicalKind::Number | CanonicalKind::Choice => asked.short(reply),
         CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Json | CanonicalKind::Verbatim => {
-            asked.long(said)
+            asked.long(reply)
         }
     }
 }
 
 impl<Choice: Fn(&str) -> Option<String>> AskedQuestion<'_, Choice> {
     /// Finds a number or a choice.
-    fn short(&self, said: &str) -> Option<(String, FoundBy)> {
-        let said = before_next_question(said);
-        let mentions = mentions(said);
+    fn short(&self, reply: &str) -> Option<(String, FoundBy)> {
+        let reply = before_next_question(reply);
+        let mentions = mentions(reply);
         let Some(last) = mentions.last() else {
-            let whole = said.trim();
+            let whole = reply.trim();
             if whole.lines().count() != 1 {
                 return None;
             }
             return Some((self.read(whole, FoundBy::Whole)?, FoundBy::Whole));
         };
         let found = self.read(&last.words, last.by)?;
-        let is_other = |mention: &Mention<'_>| {
-            self.read(&mention.words, mention.by).is_some_and(|other| !self.are_equal(&other, &found))
-        };
-        // A line of its own is what was asked for, so only another such line speaks against it.
-        let others = mentions.iter().filter(|other| last.by != FoundBy::Line || other.by == FoundBy::Line);
-        let is_corrected = |other: &Mention<'_>| {
-            last.by == FoundBy::Line && CORRECTS.is_match(&said[other.start..last.start])
-        };
-        let is_disputed = others.into_iter().any(|other| is_other(other) && !is_corrected(other));
-        (!is_disputed && self.stands(&found, last)).then_some((found, last.by))
+        for other in &mentions {
+            // A line of its own is what was asked for, so only another such line speaks against it.
+            if last.by == FoundBy::Line && other.by != FoundBy::Line {
+                continue;
+            }
+            let words = self.read(&other.words, other.by);
+            if words.is_none_or(|words| self.are_equal(&words, &found)) {
+                continue;
+            }
+            let is_corrected = last.by == FoundBy::Line && CORRECTS.is_match(&reply[other.start..last.start]);
+            if !is_corrected {
+                return None;
+            }
+        }
+        if self.is_undisputed(&found, last) { Some((found, last.by)) } else { None }
     }
 
     /// Returns true if nothing behind an answer speaks against it.
-    fn stands(&self, found: &str, mention: &Mention<'_>) -> bool {
+    fn is_undisputed(&self, found: &str, mention: &Mention<'_>) -> bool {
         let after = mention.after;
         if TAKES_BACK.is_match(after) || mention.by == FoundBy::Sentence && !after.trim().is_empty() {
             return false;
         }
         if self.canonicalizer.kind() == CanonicalKind::Choice {
-            let is_other = |line: &str| {
-                (self.choice)(&without_marks(line, CanonicalKind::Choice)).is_some_and(|other| other != found)
-            };
-            let mut words = after.split(|c: char| !c.is_alphanumeric());
-            return !after.lines().any(is_other) && !words.any(|word| is_letter(word) && is_other(word));
+            let words = after.split(|c: char| !c.is_alphanumeric()).filter(|word| is_letter(word));
+            return !after.lines().chain(words).any(|text| self.is_other_choice(text, found));
         }
         if mention.by == FoundBy::Box {
             return !after.contains(|c: char| c.is_ascii_digit());
@@ -83,47 +85,58 @@ impl<Choice: Fn(&str) -> Option<String>> AskedQuestion<'_, Choice> {
         last_number(after).is_none_or(|last| self.are_equal(&last, found))
     }
 
+    fn is_other_choice(&self, text: &str, found: &str) -> bool {
+        (self.choice)(&without_marks(text, CanonicalKind::Choice)).is_some_and(|other| other != found)
+    }
+
     fn are_equal(&self, one: &str, other: &str) -> bool {
-        let canonical =
-            |text: &str| self.canonicalizer.canonicalize(text).ok().map(|Canonical { text, .. }| text);
-        one == other || canonical(one).is_some_and(|text| Some(text) == canonical(other))
+        if one == other {
+            return true;
+        }
+        let canonical = (self.canonicalizer.canonicalize(one), self.canonicalizer.canonicalize(other));
+        matches!(canonical, (Ok(one), Ok(other)) if one.text == other.text)
     }
 
     /// Finds an answer of any length. Where it may have several lines, all that follows belongs to it; prose ends at a blank line.
-    fn long(&self, said: &str) -> Option<(String, FoundBy)> {
+    fn long(&self, reply: &str) -> Option<(String, FoundBy)> {
         let is_prose = self.canonicalizer.kind() == CanonicalKind::Text;
-        let said = if is_prose { before_next_question(said) } else { said };
-        let Some((words, after)) = announced(said, is_prose) else {
-            return self.in_box(said);
+        let reply = if is_prose { before_next_question(reply) } else { reply };
+        let Some((words, after)) = announced_answer(reply, is_prose) else {
+            return self.in_box(reply);
         };
         // Such a line may be part of an answer of several lines.
-        let lines = mentions(said).iter().filter(|mention| mention.by == FoundBy::Line).count();
+        let lines = mentions(reply).iter().filter(|mention| mention.by == FoundBy::Line).count();
         if !is_prose && lines > 1 {
             return None;
         }
         let found = self.read(&words, FoundBy::Line)?;
-        let is_other = |mention: &Mention<'_>| {
-            self.read(&mention.words, mention.by).is_none_or(|other| !self.are_equal(&other, &found))
-        };
-        let is_disputed = is_prose
-            && (TAKES_BACK.is_match(after)
-                || CORRECTS.is_match(words.split_once('\n').map_or("", |(_, further)| further))
-                || mentions(after).iter().any(is_other));
-        (!is_disputed).then_some((found, FoundBy::Line))
+        if is_prose {
+            let further = words.split_once('\n').map_or("", |(_, further)| further);
+            if TAKES_BACK.is_match(after) || CORRECTS.is_match(further) {
+                return None;
+            }
+            for mention in mentions(after) {
+                if !self.are_equal(&self.read(&mention.words, mention.by)?, &found) {
+                    return None;
+                }
+            }
+        }
+        Some((found, FoundBy::Line))
     }
 
     /// Finds an answer of any length in the last box, if nothing behind it takes it back and no other box has another.
-    fn in_box(&self, said: &str) -> Option<(String, FoundBy)> {
-        let last = boxed(said)?;
+    fn in_box(&self, reply: &str) -> Option<(String, FoundBy)> {
+        let last = last_box(reply)?;
         if TAKES_BACK.is_match(last.after) {
             return None;
         }
         let found = self.read(last.content, FoundBy::Box)?;
-        let mut boxes = said.lines().filter_map(boxed);
-        let are_one = boxes.all(|one| {
-            self.read(one.content, FoundBy::Box).is_some_and(|other| self.are_equal(&other, &found))
-        });
-        are_one.then_some((found, FoundBy::Box))
+        for other in reply.lines().filter_map(last_box) {
+            if !self.are_equal(&self.read(other.content, FoundBy::Box)?, &found) {
+                return None;
+            }
+        }
+        Some((found, FoundBy::Box))
     }
 
     /// Returns the answer in the words of a mention, if they are one.
@@ -132,23 +145,25 @@ impl<Choice: Fn(&str) -> Option<String>> AskedQuestion<'_, Choice> {
         let text = &*without_marks(words, kind);
         match kind {
             CanonicalKind::Number if by == FoundBy::Whole => {
-                self.canonicalizer.canonicalize(text).is_ok().then(|| text.to_owned())
+                self.canonicalizer.canonicalize(text).ok()?;
+                Some(text.to_owned())
             }
             CanonicalKind::Number => number(text, self.prompt, self.canonicalizer),
             CanonicalKind::Choice => (self.choice)(text),
             CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Json | CanonicalKind::Verbatim => {
-                let read = self.canonicalizer.canonicalize(text);
-                read.is_ok_and(|read| !read.text.is_empty()).then(|| text.to_owned())
+                let canonical = self.canonicalizer.canonicalize(text).ok()?;
+                if canonical.text.is_empty() { None } else { Some(text.to_owned()) }
             }
         }
     }
 }
 
 /// Returns what a voter wrote after its thoughts, where a server leaves these in the reply. Thoughts without an end hold no answer.
-fn after_thoughts(said: &str) -> Option<&str> {
-    match said.rfind("</think>") {
-        Some(end) => Some(&said[end + "</think>".len()..]),
-        None => (!said.trim_start().starts_with("<think>")).then_some(said),
+fn after_thoughts(reply: &str) -> Option<&str> {
+    match reply.rfind("</think>") {
+        Some(end) => Some(&reply[end + "</think>".len()..]),
+        None if reply.trim_start().starts_with("<think>") => None,
+        None => Some(reply),
     }
 }
 
@@ -157,13 +172,15 @@ fn is_letter(word: &str) -> bool {
     word.len() == 1 && word.starts_with(|c: char| c.is_ascii_uppercase())
 }
 
+fn is_mark(c: char) -> bool {
+    c.is_whitespace() || "*_`{}".contains(c)
+}
+
 /// Returns a text without the marks of Markdown and mathematics around it, where they cannot belong to the answer.
 fn without_marks(text: &str, kind: CanonicalKind) -> Cow<'_, str> {
-    let is_in = |marks: &'static str| move |c: char| c.is_whitespace() || marks.contains(c);
     match kind {
         CanonicalKind::Number | CanonicalKind::Choice => {
-            let is_mark = is_in("*_`{}");
-            let text = boxed(text).map_or(Cow::Borrowed(text), |found| Cow::Owned(found.clause()));
+            let text = last_box(text).map_or(Cow::Borrowed(text), |found| Cow::Owned(found.clause()));
             let text = text.trim_matches(is_mark);
             // Several points say that the number goes on.
             let text = text.strip_suffix('.').filter(|text| !text.ends_with('.')).unwrap_or(text);
@@ -192,19 +209,19 @@ fn without_emphasis(text: &str) -> Cow<'_, str> {
 mod tests {
     use super::*;
 
-    fn found(kind: CanonicalKind, said: &str) -> Option<String> {
+    fn found(kind: CanonicalKind, reply: &str) -> Option<String> {
         let canonicalizer = Canonicalizer::new(&kind.into());
         let letter = super::super::quantity::pattern(r"^\(?([A-E])\b");
         let choice = |text: &str| letter.captures(text).map(|found| found[1].to_owned());
         let prompt = "How many bottles and dollars does she have?";
         let asked = AskedQuestion { prompt, canonicalizer: &canonicalizer, choice };
-        answer(said, &asked).map(|(text, _)| text)
+        answer(reply, &asked).map(|(text, _)| text)
     }
 
     /// The unit and the marks beside the number are left out.
     #[test]
     fn announced_number_is_found() {
-        for said in [
+        for reply in [
             "4 * 12 = 48\nAnswer: 48",
             "**Answer:** 48",
             "### Final Answer: $48$",
@@ -225,9 +242,9 @@ mod tests {
             "48",
             "<think>\nAnswer: 12\nhmm, no.\n</think>\n\nAnswer: 48",
         ] {
-            assert_eq!(found(CanonicalKind::Number, said).as_deref(), Some("48"), "{said}");
+            assert_eq!(found(CanonicalKind::Number, reply).as_deref(), Some("48"), "{reply}");
         }
-        for (said, number) in [
+        for (reply, number) in [
             ("x = -\\boxed{5}", "-5"),
             ("Answer: $-\\boxed{5}$", "-5"),
             ("She has \\(\\boxed{48}\\) bottles, which is enough.", "48"),
@@ -237,14 +254,14 @@ mod tests {
             ("It is \\boxed{-\\$5}", "-5"),
             ("Answer: 50%", "50"),
         ] {
-            assert_eq!(found(CanonicalKind::Number, said).as_deref(), Some(number), "{said}");
+            assert_eq!(found(CanonicalKind::Number, reply).as_deref(), Some(number), "{reply}");
         }
     }
 
     /// A number with anything else said is asked for.
     #[test]
     fn ambiguous_number_is_asked_for() {
-        for said in [
+        for reply in [
             "It is 48.",
             "Answer: four",
             "Answer: 4 of 48",
@@ -284,14 +301,14 @@ mod tests {
             "It is at least \\boxed{3}.",
             "Answer: x > \\boxed{3}",
         ] {
-            assert_eq!(found(CanonicalKind::Number, said), None, "{said}");
+            assert_eq!(found(CanonicalKind::Number, reply), None, "{reply}");
         }
     }
 
     /// An answer that is taken back or is not the author's own is asked for.
     #[test]
     fn retracted_answer_is_asked_for() {
-        for said in [
+        for reply in [
             "The total is 42.\nA common wrong answer is 40.",
             "I doubt the answer is 40",
             "The wrong answer is 40",
@@ -306,31 +323,31 @@ mod tests {
             "Answer: 40\nOh! I forgot the two of Tim, so forty-two.",
             "Answer: 40\nHold on.",
         ] {
-            assert_eq!(found(CanonicalKind::Number, said), None, "{said}");
+            assert_eq!(found(CanonicalKind::Number, reply), None, "{reply}");
         }
-        for said in [
+        for reply in [
             "Answer: A\n\nHowever, the right one is B.",
             "It is so.\nThe wrong answer is A",
             "Answer: A\nB is the correct answer.",
             "Answer: A\nSo B it is.",
         ] {
-            assert_eq!(found(CanonicalKind::Choice, said), None, "{said}");
+            assert_eq!(found(CanonicalKind::Choice, reply), None, "{reply}");
         }
-        for said in [
+        for reply in [
             "So, therefore, the final answer is 48.",
             "**The correct answer is 48**",
             "Hence \\(\\boxed{48}\\).",
             "It is $\\boxed{48}$",
             "Answer: 48\n\n",
         ] {
-            assert_eq!(found(CanonicalKind::Number, said).as_deref(), Some("48"), "{said}");
+            assert_eq!(found(CanonicalKind::Number, reply).as_deref(), Some("48"), "{reply}");
         }
     }
 
     /// The last words about the answer decide; if they say something else, no answer is found.
     #[test]
     fn later_words_make_an_answer_none() {
-        for said in [
+        for reply in [
             "Answer: 40.\n\nBraylen wrote 4 times 40 stories.\nTherefore, the answer is 160.",
             "Answer: 12\nSo it is \\boxed{48}.",
             "Answer: 12\n#### 48",
@@ -350,13 +367,13 @@ mod tests {
             "Answer: 12\nMiss Lee then buys more.\nAnswer: 48",
             "The answer is 12.\nProblem: this ignores the three friends.\nAnswer: 48\n#### 12",
         ] {
-            assert_eq!(found(CanonicalKind::Number, said), None, "{said}");
+            assert_eq!(found(CanonicalKind::Number, reply), None, "{reply}");
         }
-        for said in ["Answer: A\nB", "Answer: A\nSo it is \\boxed{B}.", "The answer is A.\nThe answer is B."]
+        for reply in ["Answer: A\nB", "Answer: A\nSo it is \\boxed{B}.", "The answer is A.\nThe answer is B."]
         {
-            assert_eq!(found(CanonicalKind::Choice, said), None, "{said}");
+            assert_eq!(found(CanonicalKind::Choice, reply), None, "{reply}");
         }
-        for said in [
+        for reply in [
             "Answer: Paris\n\nWait, it is Lyon.",
             "Answer: Paris\n\nThe answer is Lyon.",
             "Answer: Paris\nOn second thought, Lyon.",
@@ -364,13 +381,13 @@ mod tests {
             "First \\boxed{Paris}.\nThen \\boxed{Lyon}.",
             "\\boxed{Paris}\nIt should be Lyon.",
         ] {
-            assert_eq!(found(CanonicalKind::Text, said), None, "{said}");
+            assert_eq!(found(CanonicalKind::Text, reply), None, "{reply}");
         }
     }
 
     #[test]
     fn later_words_may_repeat_or_check_the_answer() {
-        for said in [
+        for reply in [
             "Answer: 48\nCheck: 6 * 8 = 48",
             "Answer: 48.\n\nShe has 48 bottles.",
             "Answer: 48.\nI hope this helps!",
@@ -382,12 +399,12 @@ mod tests {
             "12 * 4 is 48. So the answer is 48.",
             "4 * 12 = 48. She has 48 bottles. The answer is 48",
         ] {
-            assert_eq!(found(CanonicalKind::Number, said).as_deref(), Some("48"), "{said}");
+            assert_eq!(found(CanonicalKind::Number, reply).as_deref(), Some("48"), "{reply}");
         }
-        for said in
+        for reply in
             ["B is too small. So the answer is (A).", "Answer: (A)\n(A)", "Answer: (A)\n\nIt has 12 legs."]
         {
-            assert_eq!(found(CanonicalKind::Choice, said).as_deref(), Some("A"), "{said}");
+            assert_eq!(found(CanonicalKind::Choice, reply).as_deref(), Some("A"), "{reply}");
         }
     }
 
@@ -412,9 +429,10 @@ mod tests {
         assert_eq!(found(CanonicalKind::Json, "Answer: something"), None, "it is asked for in a form");
         let two = "Answer:\nname: x\nanswer: 5\nunit: kg";
         assert_eq!(found(CanonicalKind::Lines, two), None, "either line may announce it");
-        for said in ["Answer: **Paris**.", "Answer: **Paris.**", "**Answer: Paris.**", "**Answer:** `Paris`."]
+        for reply in
+            ["Answer: **Paris**.", "Answer: **Paris.**", "**Answer: Paris.**", "**Answer:** `Paris`."]
         {
-            assert_eq!(found(CanonicalKind::Text, said).as_deref(), Some("Paris."), "{said}");
+            assert_eq!(found(CanonicalKind::Text, reply).as_deref(), Some("Paris."), "{reply}");
         }
         assert_eq!(found(CanonicalKind::Lines, "Answer:\n```python\nx = 1\n```").as_deref(), Some("x = 1"));
     }

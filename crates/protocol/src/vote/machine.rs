@@ -1,49 +1,53 @@
 //! The machine of `vote`: events in, actions out. The module documentation has the diagram.
 
+use std::ops::ControlFlow;
+
 use super::report::VoteSection;
-use super::sample::{Drawing, SampleProgress};
+use super::sample::OpenSample;
 use super::state::{VoteSample, Voting};
 use super::tally::StopClass;
 use crate::contract::{
     Action, CallId, Event, Executions, How, NoAgreement, OnDisagreement, Outcome, Protocol, Reply, Report,
     Unexpected,
 };
-use crate::turn::Executes;
 
 impl Voting {
     /// Asks for as many samples as may be asked for beyond those that were looked at. Unless a number is set, that is one of each
     /// voter, and no more than the run needs even if they all agree.
     fn ask_ahead(&mut self) -> Vec<Action> {
         let params = &self.setup.params;
-        let needed = || self.count().needed(params, self.looked, self.voters.len()).min(self.voters.len());
-        let ahead = params.ahead.map_or_else(needed, |ahead| ahead as usize);
-        let most = params.most() as usize;
-        let wanted = most.min(self.looked + ahead);
+        let ahead = match params.ahead {
+            Some(ahead) => ahead as usize,
+            None => self.count().needed(params, self.looked, self.voters.len()).min(self.voters.len()),
+        };
+        let count = (params.most() as usize).min(self.looked + ahead);
         let mut actions = Vec::new();
-        while self.samples.len() < wanted {
-            let drawing = Drawing::start(&self.judge(), self.call(self.samples.len()));
-            actions.push(Action::Ask(drawing.ask(&self.setup)));
-            self.samples.push(VoteSample::Open(Box::new(drawing)));
+        while self.samples.len() < count {
+            let open = OpenSample::start(&self.judge(), self.call(self.samples.len()));
+            actions.push(Action::Ask(open.ask(&self.setup)));
+            self.samples.push(VoteSample::Open(Box::new(open)));
         }
         actions
     }
 
     fn replied(&mut self, call: CallId, reply: &Reply) -> Result<Vec<Action>, Unexpected> {
-        let waits =
-            |sample: &VoteSample| matches!(sample, VoteSample::Open(drawing) if drawing.call() == call);
-        let number = self.samples.iter().position(waits).ok_or(Unexpected::NotAsked(call))?;
-        let VoteSample::Open(mut drawing) = self.samples[number].clone() else {
-            return Err(Unexpected::NotAsked(call));
-        };
-        let drawn = match drawing.reply(&self.judge(), reply) {
-            SampleProgress::Ask(ask) => {
-                self.samples[number] = VoteSample::Open(drawing);
-                return Ok(vec![Action::Ask(ask)]);
+        for number in 0..self.samples.len() {
+            let VoteSample::Open(open) = &self.samples[number] else { continue };
+            if open.call() != call {
+                continue;
             }
-            SampleProgress::Drawn(drawn) => drawn,
-        };
-        self.samples[number] = VoteSample::Complete { drawn, model: reply.model.clone() };
-        Ok(self.look())
+            let mut open = open.clone();
+            let result = match open.reply(&self.judge(), reply) {
+                ControlFlow::Continue(ask) => {
+                    self.samples[number] = VoteSample::Open(open);
+                    return Ok(vec![Action::Ask(ask)]);
+                }
+                ControlFlow::Break(result) => result,
+            };
+            self.samples[number] = VoteSample::Complete { result, model: reply.model.clone() };
+            return Ok(self.look());
+        }
+        Err(Unexpected::NotAsked(call))
     }
 
     /// Looks at samples in their order, as far as they are complete, until they are enough.
@@ -78,13 +82,13 @@ impl Voting {
         }
         let (is_empty, has_stop) = (count.0.is_empty(), params.enough().is_some());
         let is_decided = class.is_some() || takes_any || !has_stop;
-        self.class = class.or(has_stop.then_some(StopClass::D));
-        Some(match leader.filter(|_| is_decided) {
-            Some(answer) => {
+        self.class = if class.is_none() && has_stop { Some(StopClass::D) } else { class };
+        Some(match leader {
+            Some(answer) if is_decided => {
                 Outcome::Agreed { how: How::Voted, text: answer.shown, sha256: answer.canonical.digest }
             }
-            None if is_empty => Outcome::NoAgreement { reason: NoAgreement::NoDrafts },
-            None => Outcome::NoAgreement { reason: NoAgreement::Unsettled },
+            Some(_) | None if is_empty => Outcome::NoAgreement { reason: NoAgreement::NoDrafts },
+            Some(_) | None => Outcome::NoAgreement { reason: NoAgreement::Unsettled },
         })
     }
 
@@ -92,15 +96,15 @@ impl Voting {
     fn finish(&mut self, outcome: Outcome) -> Vec<Action> {
         self.outcome = Some(outcome.clone());
         let open = self.samples.iter().filter_map(|sample| match sample {
-            VoteSample::Open(drawing) => Some(Action::Cancel(drawing.call())),
+            VoteSample::Open(open) => Some(Action::Cancel(open.call())),
             VoteSample::Complete { .. } => None,
         });
         open.chain([Action::Finish(outcome)]).collect()
     }
 }
 
-impl Executes for Voting {
-    fn executions(&mut self) -> &mut Executions {
+impl AsMut<Executions> for Voting {
+    fn as_mut(&mut self) -> &mut Executions {
         &mut self.executions
     }
 }

@@ -24,7 +24,7 @@ static MARKED: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\s*####\s*([^#].*)$
 static SENTENCE: LazyLock<Regex> = LazyLock::new(|| pattern(r#"^|[.!?:;]["')*\]]*\s+"#));
 
 /// A sentence that says the answer and nothing else.
-static SAID: LazyLock<Regex> = LazyLock::new(|| {
+static SAYS: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"(?i)^[\s*_#>`-]*(?:conclusion:\s*|based\s+on\s+[^,]*,\s*)?(?:(?:and|so|thus|hence|then|therefore)[,\s]+)*(?:the\s+)?(?:(?:final|correct|right|best|chosen)\s+)?answer\s+is\s*:?\s*(.+)$",
     )
@@ -65,7 +65,7 @@ static LEADS: LazyLock<Regex> = LazyLock::new(|| {
 static CLAUSE_END: LazyLock<Regex> = LazyLock::new(|| pattern(r"[,.;:?()](?:[^0-9]|$)"));
 
 /// A box in a text.
-pub(super) struct Boxed<'a> {
+pub(super) struct BoxedText<'a> {
     /// The text before it in its line.
     before: &'a str,
     pub(super) content: &'a str,
@@ -105,42 +105,47 @@ pub(super) struct Mention<'a> {
 }
 
 /// Returns a text up to the question that a model makes up after it has answered. A box may hold a step.
-pub(super) fn before_next_question(said: &str) -> &str {
-    let first = mentions(said).into_iter().find(|mention| mention.by != FoundBy::Box);
-    let Some(first) = first else { return said };
-    let next = NEXT.find_at(said, first.start).map(|next| next.start());
-    &said[..next.unwrap_or(said.len())]
+pub(super) fn before_next_question(reply: &str) -> &str {
+    let first = mentions(reply).into_iter().find(|mention| mention.by != FoundBy::Box);
+    let Some(first) = first else { return reply };
+    let next = NEXT.find_at(reply, first.start).map(|next| next.start());
+    &reply[..next.unwrap_or(reply.len())]
 }
 
 /// Returns the places that say something about the answer, in their order. A heading with four marks is one only in the last line.
-pub(super) fn mentions(said: &str) -> Vec<Mention<'_>> {
+pub(super) fn mentions(reply: &str) -> Vec<Mention<'_>> {
     let mut mentions = Vec::new();
-    let last = said.trim_end().rfind('\n').map_or(0, |at| at + 1);
+    let last = reply.trim_end().rfind('\n').map_or(0, |at| at + 1);
     let mut start = 0;
-    for line in said.split_inclusive('\n') {
-        let after = &said[start + line.len()..];
+    for line in reply.split_inclusive('\n') {
+        let after = &reply[start + line.len()..];
         let written = line.trim_end_matches(['\n', '\r']);
-        let mention = |by, words: &str| Mention { by, words: words.to_owned(), start, after };
-        let rest = |pattern: &Regex| Some(pattern.captures(written)?.get(1)?.as_str());
-        if let Some(rest) = rest(&ANNOUNCED) {
+        if let Some(rest) = first_group(&ANNOUNCED, written) {
             mentions.push(if rest.trim().is_empty() {
                 below(after, start)
             } else {
-                mention(FoundBy::Line, rest)
+                Mention { by: FoundBy::Line, words: rest.to_owned(), start, after }
             });
         } else if start >= last
-            && let Some(rest) = rest(&MARKED)
+            && let Some(rest) = first_group(&MARKED, written)
         {
-            mentions.push(mention(FoundBy::Marks, rest));
-        } else if let Some(boxed) = boxed(written) {
-            let after = &said[start + written.len() - boxed.after.len()..];
-            mentions.push(Mention { after, ..mention(FoundBy::Box, &boxed.clause()) });
+            mentions.push(Mention { by: FoundBy::Marks, words: rest.to_owned(), start, after });
+        } else if let Some(boxed) = last_box(written) {
+            let after = &reply[start + written.len() - boxed.after.len()..];
+            mentions.push(Mention { by: FoundBy::Box, words: boxed.clause(), start, after });
         } else {
-            mentions.extend(sentences(written).map(|words| mention(FoundBy::Sentence, words)));
+            for words in sentences(written) {
+                mentions.push(Mention { by: FoundBy::Sentence, words: words.to_owned(), start, after });
+            }
         }
         start += line.len();
     }
     mentions
+}
+
+/// Returns the part of a text that the first group of a pattern matches.
+fn first_group<'a>(pattern: &Regex, text: &'a str) -> Option<&'a str> {
+    Some(pattern.captures(text)?.get(1)?.as_str())
 }
 
 /// Returns the mention of a line that announces an answer below it: the only line that follows, if there is one.
@@ -154,59 +159,65 @@ fn below(after: &str, start: usize) -> Mention<'_> {
 }
 
 /// Returns the words of each sentence in a line that says the answer. Only the last one has all that follows it.
-fn sentences(line: &str) -> impl Iterator<Item = &str> {
-    let words = |begins: regex::Match<'_>| Some(SAID.captures(&line[begins.end()..])?.get(1)?.as_str());
-    let mut said: Vec<&str> = SENTENCE.find_iter(line).filter_map(words).collect();
-    let last = said.pop();
-    let first_sentence = |words: &str| words.find(". ").unwrap_or(words.len());
-    said.into_iter().map(move |words| &words[..first_sentence(words)]).chain(last)
+fn sentences(line: &str) -> Vec<&str> {
+    let begins = SENTENCE.find_iter(line).map(|begin| begin.end());
+    let mut found: Vec<&str> = begins.filter_map(|begin| first_group(&SAYS, &line[begin..])).collect();
+    let last = found.pop();
+    for words in &mut found {
+        let all = *words;
+        *words = &all[..all.find(". ").unwrap_or(all.len())];
+    }
+    found.extend(last);
+    found
 }
 
 /// Returns what follows the last line that announces an answer, and the text behind it: the rest of that line and further lines, if these
 /// belong to the answer.
-pub(super) fn announced(said: &str, is_prose: bool) -> Option<(String, &str)> {
-    let mut end = said.len();
-    let (rest, further) = said.split_inclusive('\n').rev().find_map(|line| {
-        let further = &said[end..];
+pub(super) fn announced_answer(reply: &str, is_prose: bool) -> Option<(String, &str)> {
+    let mut end = reply.len();
+    let (rest, further) = reply.split_inclusive('\n').rev().find_map(|line| {
+        let further = &reply[end..];
         end -= line.len();
-        let rest = ANNOUNCED.captures(line.trim_end_matches(['\n', '\r']))?.get(1)?.as_str().trim();
+        let rest = first_group(&ANNOUNCED, line.trim_end_matches(['\n', '\r']))?.trim();
         Some((rest, further))
     })?;
     if !is_prose {
         let text = if rest.is_empty() { further.to_owned() } else { format!("{rest}\n{further}") }
             .replace("\r\n", "\n");
         // The indentation of the first line belongs to the answer.
-        return Some((unfenced(text.trim_start_matches('\n').trim_end()).to_owned(), ""));
+        return Some((strip_fence(text.trim_start_matches('\n').trim_end()).to_owned(), ""));
     }
     let prose = if rest.is_empty() { further.trim_start() } else { further };
-    let is_blank = |line: &&str| line.trim().is_empty();
-    let length: usize = prose.split_inclusive('\n').take_while(|line| !is_blank(line)).map(str::len).sum();
+    let lines = prose.split_inclusive('\n').take_while(|line| !line.trim().is_empty());
+    let length: usize = lines.map(str::len).sum();
     let (own, after) = prose.split_at(length);
     Some((format!("{rest}\n{own}").replace("\r\n", "\n").trim().to_owned(), after))
 }
 
 /// Returns a text without the one fence around it.
-fn unfenced(text: &str) -> &str {
+fn strip_fence(text: &str) -> &str {
     let inside = text.strip_prefix("```").and_then(|text| text.strip_suffix("```"));
     let inside = inside.and_then(|text| text.split_once('\n')).map(|(_, code)| code.trim_end());
     inside.filter(|code| !code.contains("```")).unwrap_or(text)
 }
 
 /// Returns the last box, if its line has no other.
-pub(super) fn boxed(said: &str) -> Option<Boxed<'_>> {
-    let at = said.rfind(BOX)?;
-    let before = &said[said[..at].rfind('\n').map_or(0, |end| end + 1)..at];
-    let rest = &said[at + BOX.len()..];
+pub(super) fn last_box(reply: &str) -> Option<BoxedText<'_>> {
+    let at = reply.rfind(BOX)?;
+    let before = &reply[reply[..at].rfind('\n').map_or(0, |end| end + 1)..at];
+    let rest = &reply[at + BOX.len()..];
     let mut depth = 1_i32;
     let end = rest.find(|c: char| {
         depth += i32::from(c == '{') - i32::from(c == '}');
         depth == 0 || c == '\n'
     })?;
-    let is_whole = depth == 0 && !before.contains(BOX);
-    is_whole.then(|| Boxed { before, content: &rest[..end], after: &rest[end + 1..] })
+    if depth != 0 || before.contains(BOX) {
+        return None;
+    }
+    Some(BoxedText { before, content: &rest[..end], after: &rest[end + 1..] })
 }
 
-impl Boxed<'_> {
+impl BoxedText<'_> {
     /// Returns the words of the clause around the box, without the box: a sign or a unit beside it belongs to its content.
     pub(super) fn clause(&self) -> String {
         let Self { before, content, after } = self;

@@ -23,7 +23,6 @@
 //! - **Nothing is filled in.** A sample that is cut, refused, vacuous or without an answer costs, and is no vote.
 //! - **Every run ends.** There are at most `samples_max` samples, each of at most two calls.
 
-mod cost;
 mod found;
 mod machine;
 mod mentions;
@@ -38,7 +37,9 @@ mod tally;
 
 use std::ops::RangeInclusive;
 
-use super::contract::{AgentSetup, Override, ProtocolParams, Setup, Task, VoteOverride, WorstCase};
+use super::contract::{
+    AgentSetup, Method, Override, ProtocolParams, Setup, Task, Thinking, WorstCase, tokens,
+};
 use crate::text::Constraint;
 
 pub use mentions::FoundBy;
@@ -47,6 +48,9 @@ pub use params::VoteParams;
 pub use report::{SampleReport, VoteSection, VotedAnswer};
 pub use state::Voting;
 pub use tally::StopClass;
+
+/// The tokens of the controller's own words in one sample: an upper bound of the texts in `prompt`.
+const SAMPLE_WORDS: u64 = 300;
 
 impl ProtocolParams for VoteParams {
     type Machine = Voting;
@@ -74,12 +78,12 @@ impl ProtocolParams for VoteParams {
 
     fn apply(&mut self, change: &Override) -> bool {
         match change {
-            Override::Vote(VoteOverride::Stop(stop)) => self.stop = *stop,
+            Override::Stop(stop) => self.stop = *stop,
             Override::Threshold(threshold) => self.threshold = Some(*threshold),
-            Override::Vote(VoteOverride::SamplesMax(count)) => self.samples_max = Some(*count),
-            Override::Vote(VoteOverride::Ahead(count)) => self.ahead = Some(*count),
-            Override::Vote(VoteOverride::Modes(modes)) => self.modes = Some(modes.clone()),
-            Override::Vote(VoteOverride::OnDisagreement(answer)) => self.on_disagreement = *answer,
+            Override::SamplesMax(count) => self.samples_max = Some(*count),
+            Override::Ahead(count) => self.ahead = Some(*count),
+            Override::Modes(modes) => self.modes = Some(modes.clone()),
+            Override::OnDisagreement(answer) => self.on_disagreement = *answer,
             Override::Constraints(rules) => self.constraints.extend(rules.iter().cloned()),
             Override::MaxRounds(_)
             | Override::Thinking(_)
@@ -107,15 +111,35 @@ impl ProtocolParams for VoteParams {
     }
 
     fn unreadable(&self, task: &Task, _: bool) -> Option<&'static str> {
-        task.is_searched
-            .then_some("voters do not search documents; give them with -f, or use another protocol")
+        if task.is_searched {
+            return Some("voters do not search documents; give them with -f, or use another protocol");
+        }
+        None
     }
 
     fn machine(setup: Setup<Self>) -> Voting {
         Voting::new(setup)
     }
 
+    /// The estimate assumes that all samples are drawn, that every reply is as long as allowed, and that each answer in words is asked for
+    /// in a form as well.
     fn worst_case(setup: &Setup<Self>) -> WorstCase {
-        cost::worst_case(setup)
+        let voters = setup.params.voters(&setup.agents);
+        let task = tokens(&prompt::words(setup, &setup.task.prompt).situation);
+        let mut total = WorstCase::default();
+        if voters.is_empty() {
+            return total;
+        }
+        for sample in 0..setup.params.most() as usize {
+            let voter = voters[sample % voters.len()];
+            let agent = &setup.agents[voter];
+            let thinking = match agent.method {
+                Method::Words => Thinking::Free,
+                Method::Program => Thinking::None,
+            };
+            let mut conversation = tokens(&setup.system_alone(voter)) + task + SAMPLE_WORDS;
+            total.add_form(&mut conversation, thinking, 0, u64::from(agent.max_tokens));
+        }
+        total
     }
 }

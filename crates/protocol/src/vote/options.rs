@@ -1,7 +1,7 @@
 //! The options of a question with lettered choices, in an order of their own for each sample.
 //!
-//! The input is the task's prompt, the letters, and a call. The output is the prompt with its options in another order, and the letter of the
-//! task for a letter that a voter names. A small model names one letter more often than the others, whatever option it is for, so each
+//! The input is the task's prompt, the letters, and a call. The output is the prompt with its options in another order, and the letter of
+//! the task for a letter that a voter names. A small model names one letter more often than the others, whatever option it is for, so each
 //! sample sees another order. The order follows from the run's seed and the call alone, so that a replay draws the same.
 
 use std::sync::LazyLock;
@@ -10,7 +10,7 @@ use regex::Regex;
 
 use super::quantity::pattern;
 use crate::contract::CallId;
-use crypto::Hasher;
+use crypto::{Digest, Hasher};
 
 /// The words with which an option speaks of options by their number or order.
 static ORDER: LazyLock<Regex> = LazyLock::new(|| {
@@ -46,10 +46,6 @@ struct LetteredOption {
     text: String,
 }
 
-/// The order of the options that one sample sees: for each place the index of the option that is shown there.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Arrangement(Vec<usize>);
-
 /// Returns the text of the first option of a question, which means the same in every order; `None` for one that has no lettered options.
 pub fn first_option(prompt: &str, choices: &[String]) -> Option<String> {
     Some(LetteredOptions::find(prompt, choices)?.options.first()?.text.clone())
@@ -75,35 +71,33 @@ impl LetteredOptions {
             let (Some(option), None) = (found.next(), found.next()) else { return None };
             options.push(option);
         }
+        if options.len() < 2 {
+            return None;
+        }
         let is_fixed = has_long_options(&lines, &options)
             || names_places(&lines, &options, choices)
             || names_order(&options, choices);
-        (options.len() >= 2).then_some(Self { lines, options, is_fixed })
+        Some(Self { lines, options, is_fixed })
     }
 
-    /// Draws the order that a sample sees.
-    pub(super) fn draw(&self, seed: u64, call: CallId) -> Arrangement {
-        let lot = |option: &usize| {
-            let mut hasher = Hasher::default();
-            hasher.part(b"options").part(&seed.to_be_bytes()).part(&(call.agent as u64).to_be_bytes());
-            hasher.part(&call.draft.to_be_bytes()).part(&(*option as u64).to_be_bytes()).finish()
-        };
+    /// Draws the order that a sample sees: for each place the index of the option that is shown there.
+    pub(super) fn draw(&self, seed: u64, call: CallId) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.options.len()).collect();
         if !self.is_fixed {
-            order.sort_by_key(lot);
+            order.sort_by_key(|option| draw_lot(seed, call, *option));
         }
-        Arrangement(order)
+        order
     }
 
     /// Returns the choice of the task that is shown at each letter in turn.
-    pub(super) fn shown(&self, arrangement: &Arrangement) -> Vec<String> {
-        arrangement.0.iter().map(|shown| self.options[*shown].choice.clone()).collect()
+    pub(super) fn choices_in_order(&self, order: &[usize]) -> Vec<String> {
+        order.iter().map(|shown| self.options[*shown].choice.clone()).collect()
     }
 
     /// Returns the prompt with its options in this order. The letters stay in their places.
-    pub(super) fn arranged(&self, arrangement: &Arrangement) -> String {
+    pub(super) fn arrange(&self, order: &[usize]) -> String {
         let mut lines = self.lines.clone();
-        for (place, shown) in self.options.iter().zip(&arrangement.0) {
+        for (place, shown) in self.options.iter().zip(order) {
             lines[place.line] = format!("{}{}", place.label, self.options[*shown].text);
         }
         lines.join("\n")
@@ -111,87 +105,114 @@ impl LetteredOptions {
 
     /// Returns the choice of the task behind an answer of a voter who saw this order: the letter of a place, with or without the text
     /// of its option, or that text alone. `None` for anything else, and for a letter with the text of another option.
-    pub(super) fn choice(&self, arrangement: &Arrangement, answer: &str) -> Option<&str> {
-        let shown = |place: usize| Some(&self.options[*arrangement.0.get(place)?]);
+    pub(super) fn choice(&self, order: &[usize], answer: &str) -> Option<&str> {
         let answer = answer.trim().trim_end_matches('.').trim();
-        let bare = bare(answer);
-        let is_letter = |option: &LetteredOption| bare == plain(&option.choice);
-        if let Some(place) = self.options.iter().position(is_letter) {
-            return Some(&shown(place)?.choice);
+        if let Some(place) = self.place_of(answer) {
+            return Some(&self.option_at(order, place)?.choice);
         }
-        let folded = |text: &str| text.trim().trim_end_matches('.').to_lowercase();
-        if let Some(option) = self.options.iter().find(|option| folded(&option.text) == folded(answer)) {
+        let text = fold(answer);
+        if let Some(option) = self.options.iter().find(|option| fold(&option.text) == text) {
             return Some(&option.choice);
         }
         // `C, mine` names the letter and its own option.
-        let listed = answer.split_once(',').and_then(|(letter, text)| {
-            let place = self.options.iter().position(|option| self::bare(letter) == plain(&option.choice))?;
-            shown(place).filter(|option| folded(&option.text) == folded(text))
-        });
-        if let Some(option) = listed {
+        if let Some((letter, text)) = answer.split_once(',')
+            && let Some(place) = self.place_of(letter)
+            && let Some(option) = self.option_at(order, place)
+            && fold(&option.text) == fold(text)
+        {
             return Some(&option.choice);
         }
         let (place, label) = self.options.iter().enumerate().find_map(|(place, option)| {
             let label = label_of(answer, &option.choice)?;
             Some((place, label))
         })?;
-        let option = shown(place)?;
-        (folded(&option.text) == folded(&answer[label..])).then_some(&option.choice)
+        let option = self.option_at(order, place)?;
+        if fold(&option.text) == fold(&answer[label..]) { Some(&option.choice) } else { None }
     }
+
+    /// Returns the place whose letter this is.
+    fn place_of(&self, letter: &str) -> Option<usize> {
+        let letter = strip_brackets(letter);
+        self.options.iter().position(|option| letter == strip_signs(&option.choice))
+    }
+
+    /// Returns the option that is shown at a place.
+    fn option_at(&self, order: &[usize], place: usize) -> Option<&LetteredOption> {
+        self.options.get(*order.get(place)?)
+    }
+}
+
+fn draw_lot(seed: u64, call: CallId, option: usize) -> Digest {
+    let mut hasher = Hasher::default();
+    hasher.part(b"options").part(&seed.to_be_bytes()).part(&(call.agent as u64).to_be_bytes());
+    hasher.part(&call.draft.to_be_bytes()).part(&(option as u64).to_be_bytes()).finish()
+}
+
+fn fold(text: &str) -> String {
+    text.trim().trim_end_matches('.').to_lowercase()
 }
 
 /// Returns true if an option may have more than one line: something that is not blank comes between two options, or an indented line
 /// comes after the last one.
 fn has_long_options(lines: &[String], options: &[LetteredOption]) -> bool {
     let (Some(first), Some(last)) = (options.first(), options.last()) else { return false };
-    let is_option = |line: &usize| options.iter().any(|option| option.line == *line);
-    let is_blank = |line: &usize| lines[*line].trim().is_empty();
     let (from, to) = (first.line.min(last.line), first.line.max(last.line));
-    let between = (from..=to).any(|line| !is_option(&line) && !is_blank(&line));
-    let after = lines.get(to + 1).is_some_and(|line| line.starts_with([' ', '\t', '`']));
-    between || after
+    for (number, line) in lines.iter().enumerate().take(to + 1).skip(from) {
+        if !line.trim().is_empty() && options.iter().all(|option| option.line != number) {
+            return true;
+        }
+    }
+    lines.get(to + 1).is_some_and(|line| line.starts_with([' ', '\t', '`']))
 }
 
 /// Returns true if an option or the question may be about the places or the letters of options. To keep the order costs little, so any
 /// letter that is alone counts.
 fn names_places(lines: &[String], options: &[LetteredOption], choices: &[String]) -> bool {
-    let of_options = options.iter().map(|option| option.text.as_str());
-    let of_question =
-        lines.iter().enumerate().filter(|(line, _)| options.iter().all(|option| option.line != *line));
-    of_options.chain(of_question.map(|(_, text)| text.as_str())).any(|text| {
-        let parts = |c: char| !c.is_alphanumeric() && c != '\'';
-        let words: Vec<&str> = text.split(parts).filter(|word| !word.is_empty()).collect();
-        let is_choice = |word: &str| choices.iter().any(|choice| choice.eq_ignore_ascii_case(word));
-        let is_letter = |at: usize, word: &str| {
-            let is_article =
-                word == "A" && words.get(at + 1).is_some_and(|next| next.starts_with(char::is_lowercase));
-            is_choice(word) && word.chars().all(char::is_uppercase) && !is_article
-        };
-        let is_place =
-            |word: &str| ["above", "below", "preceding", "previous"].contains(&word.to_lowercase().as_str());
-        let joins = |word: &str| ["and", "or", "nor"].contains(&word.to_lowercase().as_str());
-        let names_two = |three: &[&str]| is_choice(three[0]) && joins(three[1]) && is_choice(three[2]);
-        words.iter().enumerate().any(|(at, word)| is_letter(at, word) || is_place(word))
-            || words.windows(3).any(names_two)
+    lines.iter().enumerate().any(|(number, line)| {
+        let option = options.iter().find(|option| option.line == number);
+        text_names_places(option.map_or(line, |option| &option.text), choices)
     })
 }
 
-/// Returns true if an option is a letter alone, in either case, or speaks of options by their order. An option `b` at letter A would be read
-/// as the letter B.
+fn text_names_places(text: &str, choices: &[String]) -> bool {
+    let words = text.split(|c: char| !c.is_alphanumeric() && c != '\'').filter(|word| !word.is_empty());
+    let words: Vec<&str> = words.collect();
+    for (at, word) in words.iter().enumerate() {
+        if ["above", "below", "preceding", "previous"].contains(&word.to_lowercase().as_str()) {
+            return true;
+        }
+        let next = words.get(at + 1);
+        let is_article = *word == "A" && next.is_some_and(|next| next.starts_with(char::is_lowercase));
+        if is_choice(word, choices) && word.chars().all(char::is_uppercase) && !is_article {
+            return true;
+        }
+    }
+    words.windows(3).any(|three| {
+        let is_joined = ["and", "or", "nor"].contains(&three[1].to_lowercase().as_str());
+        is_joined && is_choice(three[0], choices) && is_choice(three[2], choices)
+    })
+}
+
+fn is_choice(word: &str, choices: &[String]) -> bool {
+    choices.iter().any(|choice| choice.eq_ignore_ascii_case(word))
+}
+
+/// Returns true if an option is a letter alone, in either case, or speaks of options by their order. An option `b` at letter A would be
+/// read as the letter B.
 fn names_order(options: &[LetteredOption], choices: &[String]) -> bool {
     options.iter().any(|option| {
-        let is_letter = choices.iter().any(|choice| plain(choice) == plain(&option.text));
+        let is_letter = choices.iter().any(|choice| strip_signs(choice) == strip_signs(&option.text));
         is_letter || ORDER.is_match(&option.text)
     })
 }
 
 /// Returns a letter without the brackets and the punctuation around it. Any other sign may say the opposite, as in `!A`.
-fn bare(text: &str) -> String {
+fn strip_brackets(text: &str) -> String {
     text.trim_matches(|c: char| c.is_whitespace() || "()[]{}*_`\"'.,:;".contains(c)).to_lowercase()
 }
 
 /// Returns a letter without the signs around it.
-fn plain(text: &str) -> String {
+fn strip_signs(text: &str) -> String {
     text.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase()
 }
 
@@ -204,7 +225,7 @@ fn label_of(line: &str, choice: &str) -> Option<usize> {
     let after = &open[after..];
     let sign = after.chars().next().filter(|sign| matches!(sign, ')' | '.' | ':'))?;
     let text = after[sign.len_utf8()..].trim_start();
-    (!text.trim().is_empty()).then(|| line.len() - text.len())
+    if text.trim().is_empty() { None } else { Some(line.len() - text.len()) }
 }
 
 #[cfg(test)]
@@ -229,7 +250,7 @@ mod tests {
         fn answer_maps_back_to_shown_option(seed: u64, draft in 0..100_u32, place in 0..4_usize) {
             let options = LetteredOptions::find(PROMPT, &letters()).unwrap();
             let arrangement = options.draw(seed, call(draft));
-            let shown = options.arranged(&arrangement);
+            let shown = options.arrange(&arrangement);
             let line = shown.lines().nth(place + 1).unwrap();
             let text = line.trim_start_matches([' ', '(']).trim_start_matches(['A', 'B', 'C', 'D', ')', ':', '.', ' ']);
             let meant = ["Rome", "Milan.", "Naples", "Turin, the old town"].iter().position(|known| *known == text);
@@ -247,7 +268,7 @@ mod tests {
         let options = LetteredOptions::find(PROMPT, &letters()).unwrap();
         let mut counts = [[0_u32; 4]; 4];
         for draft in 0..4000 {
-            for (place, option) in options.draw(7, call(draft)).0.iter().enumerate() {
+            for (place, option) in options.draw(7, call(draft)).iter().enumerate() {
                 counts[place][*option] += 1;
             }
         }
@@ -259,7 +280,7 @@ mod tests {
     fn options_that_belong_to_their_places_keep_them() {
         let keeps = |prompt: &str| {
             let options = LetteredOptions::find(prompt, &letters()).unwrap();
-            (0..20).all(|draft| options.draw(3, call(draft)) == Arrangement(vec![0, 1, 2, 3]))
+            (0..20).all(|draft| options.draw(3, call(draft)) == [0, 1, 2, 3])
         };
         for last in [
             "All of the above",

@@ -2,12 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::contract::{AgentSetup, Lead, Method, OnDisagreement, Setup, StopRule, VOTES_MAX};
+use crate::contract::{AgentSetup, Lead, Method, OnDisagreement, StopRule, VOTES_MAX};
 use crate::core::BasisPoints;
 use crate::text::Constraint;
-
-/// The setup of a `vote` run.
-pub(super) type VoteSetup = Setup<VoteParams>;
 
 /// The most voters of a roleset.
 pub(super) const VOTERS_MAX: usize = 16;
@@ -73,8 +70,7 @@ impl VoteParams {
     /// Returns the voters that are asked, by their indexes among the agents.
     pub fn voters(&self, agents: &[AgentSetup]) -> Vec<usize> {
         let modes = self.modes.as_deref().unwrap_or(&[Method::Words]);
-        let is_asked = |index: &usize| modes.contains(&agents[*index].method);
-        (0..agents.len()).filter(is_asked).collect()
+        (0..agents.len()).filter(|index| modes.contains(&agents[*index].method)).collect()
     }
 
     /// Returns why no vote can work with these agents, if none can. The parameters must be in their ranges.
@@ -88,23 +84,30 @@ impl VoteParams {
         }
         let lead = Lead { leader: self.most(), runner_up: 0 };
         let is_early = self.stop == StopRule::Fast && self.most() >= 2 && voters >= 2;
-        let can_be_enough = is_early || self.enough().is_none_or(|share| lead.certainty().reaches(share));
-        let why = "no answer can lead with that certainty within so few samples; raise --samples-max, lower --threshold, or take \
-                   the plain majority with --stop none";
-        (!can_be_enough).then_some(why)
+        if is_early || self.enough().is_none_or(|share| lead.certainty().reaches(share)) {
+            return None;
+        }
+        Some(
+            "no answer can lead with that certainty within so few samples; raise --samples-max, lower --threshold, or take \
+             the plain majority with --stop none",
+        )
     }
 
     /// Returns the range of the first parameter that is out of range, in words, if there is one.
     pub(super) fn fault(&self) -> Option<&'static str> {
-        let is_count = |count: Option<u32>| count.is_none_or(|count| (1..=VOTES_MAX).contains(&count));
-        let is_share =
-            |share: BasisPoints| share.ten_thousandths() > 5_000 && share.ten_thousandths() < 10_000;
-        let wrong = [
-            ("`samples_max` is 1 to 100 (with --samples-max, too)", !is_count(self.samples_max)),
-            ("`ahead` is 1 to 100", !is_count(self.ahead)),
-            ("`threshold` is above 0.5 and below 1 in a vote", !self.threshold.is_none_or(is_share)),
-            ("`modes` names `words`, `program` or both", self.modes.as_ref().is_some_and(Vec::is_empty)),
-        ];
-        wrong.iter().find(|(_, is_wrong)| *is_wrong).map(|(name, _)| *name)
+        let counts = 1..=VOTES_MAX;
+        if self.samples_max.is_some_and(|count| !counts.contains(&count)) {
+            return Some("`samples_max` is 1 to 100 (with --samples-max, too)");
+        }
+        if self.ahead.is_some_and(|count| !counts.contains(&count)) {
+            return Some("`ahead` is 1 to 100");
+        }
+        if self.threshold.is_some_and(|share| !(5_001..10_000).contains(&share.ten_thousandths())) {
+            return Some("`threshold` is above 0.5 and below 1 in a vote");
+        }
+        if self.modes.as_ref().is_some_and(Vec::is_empty) {
+            return Some("`modes` names `words`, `program` or both");
+        }
+        None
     }
 }

@@ -150,8 +150,7 @@ pub(super) fn number(text: &str, prompt: &str, canonicalizer: &Canonicalizer) ->
     let result =
         EQUATION.captures(text).and_then(|found| found.get(1)).map_or(text, |result| result.as_str());
     let found = NUMBER.captures(result.trim())?;
-    let part = |at: usize| found.get(at).map_or("", |part| part.as_str());
-    let (sign, digits, unit) = (part(1), part(2), part(3));
+    let (sign, digits, unit) = (found.get(1)?.as_str(), found.get(2)?.as_str(), found.get(3)?.as_str());
     let is_changed = if unit.is_empty() {
         // An exclamation mark at a number may be its factorial.
         found.get(0)?.as_str().ends_with('!')
@@ -161,7 +160,7 @@ pub(super) fn number(text: &str, prompt: &str, canonicalizer: &Canonicalizer) ->
     let is_signed_twice = !sign.is_empty() && digits.starts_with(['-', '+', '−']);
     let number = format!("{sign}{digits}");
     let is_number = canonicalizer.canonicalize(&number).is_ok();
-    (is_number && !is_changed && !is_signed_twice).then_some(number)
+    if is_number && !is_changed && !is_signed_twice { Some(number) } else { None }
 }
 
 /// Returns true if the words after a number are a unit. `is_attached` says that the first is written at the number.
@@ -187,13 +186,13 @@ fn is_unit(words: &str, prompt: &str, is_attached: bool) -> bool {
 
 /// Returns true if the question has this unit, or its sign.
 fn is_named(unit: &str, prompt: &str) -> bool {
-    let wanted = singular(unit);
-    if wanted == "dollar" && prompt.contains('$') {
+    let unit_word = singular(unit);
+    if unit_word == "dollar" && prompt.contains('$') {
         return true;
     }
     prompt.split(|c: char| !c.is_alphabetic() && !"°²³/".contains(c)).any(|word| {
         let named = singular(word);
-        word == unit || named == wanted || (unit == "feet" && named == "foot")
+        word == unit || named == unit_word || (unit == "feet" && named == "foot")
     })
 }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::mentions::FoundBy;
-use super::sample::Drawn;
+use super::sample::SampleResult;
 use super::state::{VoteSample, Voting};
 use super::tally::{StopClass, VotesFor};
 use crate::contract::{
@@ -96,9 +96,9 @@ impl Voting {
     }
 
     fn blind_vote(&self) -> BlindVote {
-        BlindVote::from_drafts(self.looked_at().map(|looked| match looked.drawn {
-            Drawn::Vote(answer, _) => Some(answer),
-            Drawn::NoVote(_) => None,
+        BlindVote::from_drafts(self.counted_samples().map(|sample| match sample.result {
+            SampleResult::Vote(answer, _) => Some(answer),
+            SampleResult::NoVote(_) => None,
         }))
     }
 
@@ -112,7 +112,7 @@ impl Voting {
             lead,
             certainty,
             certainty_value: (certainty.value() * 1e6).round() / 1e6,
-            answers: count.0.iter().map(|counted| self.voted(counted)).collect(),
+            answers: count.0.iter().map(|counted| self.voted_answer(counted)).collect(),
             samples: samples.map(|(number, sample)| self.sample(number, sample)).collect(),
             looked_at: u32::try_from(self.looked).unwrap_or(u32::MAX),
             saved: self.setup.params.most().saturating_sub(asked),
@@ -121,7 +121,7 @@ impl Voting {
         }
     }
 
-    fn voted(&self, counted: &VotesFor<'_>) -> VotedAnswer {
+    fn voted_answer(&self, counted: &VotesFor<'_>) -> VotedAnswer {
         let VotesFor { answer, votes, voters, .. } = counted;
         VotedAnswer {
             text: answer.shown.clone(),
@@ -133,13 +133,13 @@ impl Voting {
 
     fn sample(&self, number: usize, sample: &VoteSample) -> SampleReport {
         let voter = self.voter(number);
-        let (drawn, model) = match sample {
-            VoteSample::Complete { drawn, model } => (Some(drawn), model.clone()),
+        let (result, model) = match sample {
+            VoteSample::Complete { result, model } => (Some(result), model.clone()),
             VoteSample::Open(_) => (None, None),
         };
-        let (answer, found_by, no_vote) = match drawn {
-            Some(Drawn::Vote(answer, found_by)) => (Some(answer), Some(*found_by), None),
-            Some(Drawn::NoVote(why)) => (None, None, Some(why.clone())),
+        let (answer, found_by, no_vote) = match result {
+            Some(SampleResult::Vote(answer, found_by)) => (Some(answer), Some(*found_by), None),
+            Some(SampleResult::NoVote(why)) => (None, None, Some(why.clone())),
             None => (None, None, None),
         };
         SampleReport {
@@ -160,19 +160,21 @@ impl Voting {
     /// Returns the order in which a sample in words saw the options.
     fn order(&self, number: usize) -> Option<Vec<String>> {
         let options = self.options.as_ref()?;
-        let is_words = self.setup.agents[self.voter(number)].method == Method::Words;
-        is_words.then(|| options.shown(&options.draw(self.setup.seed, self.call(number))))
+        if self.setup.agents[self.voter(number)].method != Method::Words {
+            return None;
+        }
+        Some(options.choices_in_order(&options.draw(self.setup.seed, self.call(number))))
     }
 
     /// Returns the report on one voter: the last answer that it has found.
     fn agent(&self, voter: usize) -> AgentReport {
-        let own = || self.looked_at().filter(move |looked| looked.voter == voter).map(|looked| looked.drawn);
-        let found = own().filter_map(|drawn| match drawn {
-            Drawn::Vote(answer, _) => Some(answer),
-            Drawn::NoVote(_) => None,
-        });
-        let last = found.last();
-        let failed = own().filter(|drawn| matches!(drawn, Drawn::NoVote(_))).count();
+        let (mut last, mut failed_turns) = (None, 0);
+        for sample in self.counted_samples().filter(|sample| sample.voter == voter) {
+            match sample.result {
+                SampleResult::Vote(answer, _) => last = Some(answer),
+                SampleResult::NoVote(_) => failed_turns += 1,
+            }
+        }
         AgentReport {
             name: self.name(voter),
             status: None,
@@ -180,7 +182,7 @@ impl Voting {
             sha256: last.map(|answer| answer.canonical.digest),
             changes: 0,
             repairs: 0,
-            failed_turns: u32::try_from(failed).unwrap_or(u32::MAX),
+            failed_turns,
         }
     }
 
@@ -204,11 +206,11 @@ impl Voting {
 
     fn degraded(&self) -> Vec<Degraded> {
         let is_agreed = matches!(self.outcome, Some(Outcome::Agreed { .. }));
-        let is_unsettled = is_agreed && (self.class == Some(StopClass::D) || self.count().leader().is_none());
-        let unsettled = || Degraded {
-            kind: DegradedKind::Unsettled,
-            detail: "the votes did not settle on one answer; this is the one with the most".to_owned(),
-        };
-        is_unsettled.then(unsettled).into_iter().collect()
+        let mut found = Vec::new();
+        if is_agreed && (self.class == Some(StopClass::D) || self.count().leader().is_none()) {
+            let detail = "the votes did not settle on one answer; this is the one with the most".to_owned();
+            found.push(Degraded { kind: DegradedKind::Unsettled, detail });
+        }
+        found
     }
 }

@@ -1,11 +1,11 @@
 //! The state of a `vote` run: the samples, and how far they were looked at.
 
 use super::options::LetteredOptions;
-use super::params::VoteSetup;
+use super::params::VoteParams;
 use super::prompt;
-use super::sample::{Drawing, Drawn, Judge};
-use super::tally::{Looked, StopClass, VoteCount, VoteSource};
-use crate::contract::{CallId, Executions, Outcome, Step};
+use super::sample::{Judge, OpenSample, SampleResult};
+use super::tally::{CountedSample, StopClass, VoteCount};
+use crate::contract::{CallId, Executions, Outcome, Setup, Step};
 use crate::core::bare_model;
 use crate::text::vacuity::PromptEcho;
 use crate::text::{CanonicalKind, Canonicalizer};
@@ -13,12 +13,12 @@ use crate::text::{CanonicalKind, Canonicalizer};
 /// The state of one `vote` run.
 #[derive(Clone, Debug)]
 pub struct Voting {
-    pub(super) setup: VoteSetup,
+    pub(super) setup: Setup<VoteParams>,
     pub(super) executions: Executions,
     pub(super) canonicalizer: Canonicalizer,
     /// The options of the question, if its prompt has any.
     pub(super) options: Option<LetteredOptions>,
-    pub(super) told: PromptEcho,
+    pub(super) prompt_echo: PromptEcho,
     /// The voters that are asked, by their indexes among the agents.
     pub(super) voters: Vec<usize>,
     /// The samples that were asked for, in their order.
@@ -33,9 +33,9 @@ pub struct Voting {
 /// One sample of a run.
 #[derive(Clone, Debug)]
 pub(super) enum VoteSample {
-    Open(Box<Drawing>),
+    Open(Box<OpenSample>),
     Complete {
-        drawn: Drawn,
+        result: SampleResult,
         /// The model that drew it, if it is known.
         model: Option<String>,
     },
@@ -43,19 +43,21 @@ pub(super) enum VoteSample {
 
 impl Voting {
     /// Makes the machine for a run that has not started. `setup` must pass its check.
-    pub fn new(setup: VoteSetup) -> Self {
-        let heard = setup.heard(&setup.params.constraints);
-        let own = prompt::own(&setup);
-        let own = own.each_ref().map(String::as_str);
-        let told = setup.told(&heard, &own);
-        let is_choice = setup.canonical.kind == CanonicalKind::Choice;
-        let find = || LetteredOptions::find(&setup.task.prompt, &setup.canonical.choices);
-        let options = is_choice.then(find).flatten();
+    pub fn new(setup: Setup<VoteParams>) -> Self {
+        let user_words = setup.user_words(&setup.params.constraints);
+        let own_words = prompt::own_words(&setup);
+        let own_words = own_words.each_ref().map(String::as_str);
+        let prompt_echo = setup.prompt_echo(&user_words, &own_words);
+        let options = if setup.canonical.kind == CanonicalKind::Choice {
+            LetteredOptions::find(&setup.task.prompt, &setup.canonical.choices)
+        } else {
+            None
+        };
         Self {
             executions: Executions::new(&setup),
             canonicalizer: Canonicalizer::new(&setup.canonical),
             options,
-            told,
+            prompt_echo,
             voters: setup.params.voters(&setup.agents),
             samples: Vec::new(),
             looked: 0,
@@ -70,8 +72,8 @@ impl Voting {
         self.voters[sample % self.voters.len()]
     }
 
-    /// Returns the first call of a sample. A voter's samples have the same calls whichever other voters are asked, so that they can be drawn
-    /// once for many ways to count them.
+    /// Returns the first call of a sample. A voter's samples have the same calls whichever other voters are asked, so that they can be
+    /// drawn once for many ways to count them.
     pub(super) fn call(&self, sample: usize) -> CallId {
         let draft = u32::try_from(sample / self.voters.len()).unwrap_or(u32::MAX);
         CallId { part: 0, round: 1, agent: self.voter(sample), draft, step: Step::Sample, attempt: 0 }
@@ -82,28 +84,23 @@ impl Voting {
             setup: &self.setup,
             canonicalizer: &self.canonicalizer,
             options: self.options.as_ref(),
-            told: &self.told,
+            prompt_echo: &self.prompt_echo,
             executions: &self.executions,
         }
     }
 
     /// Returns the samples that were looked at.
-    pub(super) fn looked_at(&self) -> impl Iterator<Item = Looked<'_>> {
+    pub(super) fn counted_samples(&self) -> impl Iterator<Item = CountedSample<'_>> {
         self.samples.iter().take(self.looked).enumerate().filter_map(|(number, sample)| {
-            let VoteSample::Complete { drawn, model } = sample else { return None };
+            let VoteSample::Complete { result, model } = sample else { return None };
             let voter = self.voter(number);
-            let source = match model {
-                Some(name) => {
-                    VoteSource::Model { method: self.setup.agents[voter].method, name: bare_model(name) }
-                }
-                None => VoteSource::Voter(voter),
-            };
-            Some(Looked { voter, source, drawn })
+            let (method, model) = (self.setup.agents[voter].method, model.as_deref().map(bare_model));
+            Some(CountedSample { voter, method, model, result })
         })
     }
 
     /// Counts the samples that were looked at.
     pub(super) fn count(&self) -> VoteCount<'_> {
-        VoteCount::new(self.looked_at())
+        VoteCount::new(self.counted_samples())
     }
 }

@@ -6,7 +6,7 @@
 use serde::Serialize;
 
 use super::params::VoteParams;
-use super::sample::Drawn;
+use super::sample::SampleResult;
 use crate::contract::{Answer, Lead, Method, StopRule};
 
 /// The grounds on which a vote ended.
@@ -41,25 +41,29 @@ pub(super) struct VotesFor<'a> {
     pub(super) votes: u32,
     /// The voters that have found it, each once.
     pub(super) voters: Vec<usize>,
-    /// The sources that have found it, each once.
-    pub(super) sources: Vec<VoteSource>,
-}
-
-/// The source of a sample. Two voters of one method on one model are one.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) enum VoteSource {
-    /// A method on a model, by the bare name of the model.
-    Model { method: Method, name: String },
-    /// A voter whose model is not known.
-    Voter(usize),
+    /// Samples that have found it, one of each source.
+    pub(super) sources: Vec<CountedSample<'a>>,
 }
 
 /// A sample that was looked at.
 #[derive(Clone, Debug)]
-pub(super) struct Looked<'a> {
+pub(super) struct CountedSample<'a> {
     pub(super) voter: usize,
-    pub(super) source: VoteSource,
-    pub(super) drawn: &'a Drawn,
+    pub(super) method: Method,
+    /// The bare name of the model that drew it, if it is known.
+    pub(super) model: Option<String>,
+    pub(super) result: &'a SampleResult,
+}
+
+impl CountedSample<'_> {
+    /// Returns true if two samples have one source. Two voters of one method on one model are one source.
+    fn shares_source_with(&self, other: &Self) -> bool {
+        match (&self.model, &other.model) {
+            (Some(own), Some(others)) => self.method == other.method && own == others,
+            (None, None) => self.voter == other.voter,
+            (Some(_), None) | (None, Some(_)) => false,
+        }
+    }
 }
 
 /// The votes of the samples that were looked at.
@@ -68,22 +72,23 @@ pub(super) struct VoteCount<'a>(pub(super) Vec<VotesFor<'a>>);
 
 impl<'a> VoteCount<'a> {
     /// Counts samples. The answer with the most votes comes first; of equal ones, the one that came first.
-    pub(super) fn new(looked: impl Iterator<Item = Looked<'a>>) -> Self {
+    pub(super) fn new(samples: impl Iterator<Item = CountedSample<'a>>) -> Self {
         let mut counted: Vec<VotesFor<'a>> = Vec::new();
-        for Looked { voter, source, drawn } in looked {
-            let Drawn::Vote(answer, _) = drawn else { continue };
+        for sample in samples {
+            let SampleResult::Vote(answer, _) = sample.result else { continue };
             let digest = answer.canonical.digest;
             let at = counted.iter().position(|one| one.answer.canonical.digest == digest);
             let at = at.unwrap_or_else(|| {
                 counted.push(VotesFor { answer, votes: 0, voters: Vec::new(), sources: Vec::new() });
                 counted.len() - 1
             });
-            counted[at].votes += 1;
-            if !counted[at].voters.contains(&voter) {
-                counted[at].voters.push(voter);
+            let VotesFor { votes, voters, sources, .. } = &mut counted[at];
+            *votes += 1;
+            if !voters.contains(&sample.voter) {
+                voters.push(sample.voter);
             }
-            if !counted[at].sources.contains(&source) {
-                counted[at].sources.push(source);
+            if !sources.iter().any(|other| sample.shares_source_with(other)) {
+                sources.push(sample);
             }
         }
         // The sort is stable.
@@ -93,14 +98,14 @@ impl<'a> VoteCount<'a> {
 
     /// Returns the lead of the first answer over the second.
     pub(super) fn lead(&self) -> Lead {
-        let votes = |place: usize| self.0.get(place).map_or(0, |one| one.votes);
-        Lead { leader: votes(0), runner_up: votes(1) }
+        let mut votes = self.0.iter().map(|one| one.votes);
+        Lead { leader: votes.next().unwrap_or(0), runner_up: votes.next().unwrap_or(0) }
     }
 
     /// Returns the answer with more votes than any other.
     pub(super) fn leader(&self) -> Option<&VotesFor<'a>> {
         let Lead { leader, runner_up } = self.lead();
-        self.0.first().filter(|_| leader > runner_up)
+        if leader > runner_up { self.0.first() } else { None }
     }
 
     /// Returns true if the votes can still be enough, after `looked` samples of `voters` voters. Without a stop, all samples are drawn.
@@ -120,11 +125,13 @@ impl<'a> VoteCount<'a> {
             return left.min(2 - looked);
         }
         let Lead { leader, runner_up } = self.lead();
-        let is_enough = |further: &usize| {
-            let further = u32::try_from(*further).unwrap_or(u32::MAX);
-            Lead { leader: leader + further, runner_up }.certainty().reaches(share)
-        };
-        (1..left).find(is_enough).unwrap_or(left)
+        for further in 1..left {
+            let leader = leader + u32::try_from(further).unwrap_or(u32::MAX);
+            if (Lead { leader, runner_up }).certainty().reaches(share) {
+                return further;
+            }
+        }
+        left
     }
 
     /// Returns the class by which these votes are enough, after `looked` samples of `voters` voters. Class D is not among them.
@@ -136,7 +143,9 @@ impl<'a> VoteCount<'a> {
         if params.stop == StopRule::Fast && looked == 2 && voters >= 2 && leader.votes == 2 && is_shared {
             return Some(StopClass::B);
         }
-        let is_certain = self.lead().certainty().reaches(share);
-        is_certain.then_some(if is_shared { StopClass::A } else { StopClass::C })
+        if !self.lead().certainty().reaches(share) {
+            return None;
+        }
+        Some(if is_shared { StopClass::A } else { StopClass::C })
     }
 }

@@ -1,6 +1,6 @@
 //! The ways in which a decision of `approval` can go, tried with the program's own step function.
 //!
-//! The honest reviewers are [`Slot`]s. The network is reduced to what matters: whatever somebody has said can reach
+//! The honest reviewers are [`Slot`]s. The network is reduced to what matters: whatever a party has said can reach
 //! anybody at any later time, or never. Every orchestrator is Byzantine and proposes anything to anybody, on any grounds
 //! that it can put together; the Byzantine reviewers approve everything to everybody, as often as they like, commit to
 //! everything, and claim whatever can be shown to have been approved. Which reviewer approves which of two changes is tried in every way.
@@ -43,7 +43,7 @@ struct Left {
 type Key<'a> = ([bool; 2], View, &'a Said);
 
 #[derive(Clone, Debug)]
-struct World {
+struct ModelState {
     slots: Vec<Slot>,
     said: Vec<Said>,
     approves: Vec<[bool; 2]>,
@@ -52,7 +52,7 @@ struct World {
 }
 
 #[derive(Clone, Debug, Eq, PartialEq)]
-enum Step {
+enum ModelStep {
     /// A proposal reaches a reviewer.
     Propose(Reviewer, LeaderProposal),
     /// All votes of a view that it has voted in reach a reviewer: those for its value, or all.
@@ -70,7 +70,7 @@ struct Approval {
     is_whole: bool,
 }
 
-impl World {
+impl ModelState {
     fn key(&self) -> Vec<Key<'_>> {
         let of_one = |i: usize| (self.approves[i], self.slots[i].view(), &self.said[i]);
         let mut key: Vec<Key<'_>> = (0..self.slots.len()).map(of_one).collect();
@@ -85,13 +85,13 @@ impl World {
     }
 }
 
-impl Hash for World {
+impl Hash for ModelState {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.key().hash(state);
     }
 }
 
-impl PartialEq for World {
+impl PartialEq for ModelState {
     fn eq(&self, other: &Self) -> bool {
         self.key() == other.key()
     }
@@ -115,7 +115,7 @@ impl Approval {
     }
 
     /// Gives a reviewer an input, reviews for it at once, and notes what it says.
-    fn give(&self, world: &mut World, reviewer: Reviewer, input: SlotInput) {
+    fn give(&self, world: &mut ModelState, reviewer: Reviewer, input: SlotInput) {
         let mut inputs = vec![input];
         while let Some(input) = inputs.pop() {
             for output in world.slots[reviewer].step(input) {
@@ -152,17 +152,17 @@ impl Approval {
     }
 
     /// Those whose approval of a value in a view can be shown.
-    fn approvers(&self, world: &World, view: View, value: usize) -> BTreeSet<Reviewer> {
+    fn approvers(&self, world: &ModelState, view: View, value: usize) -> BTreeSet<Reviewer> {
         let approves = |i: &Reviewer| matches!(world.said[*i].prepared[view as usize], Some((x, Vote::Approve | Vote::Follow)) if x == value);
         (0..self.honest()).filter(approves).chain(self.liars()).collect()
     }
 
-    fn lock(&self, world: &World, view: View, value: usize) -> Lock {
+    fn lock(&self, world: &ModelState, view: View, value: usize) -> Lock {
         Lock { view, value: values()[value], approvers: self.approvers(world, view, value) }
     }
 
     /// Grounds for a proposal in this view, one for each way in which they bind it, and some that are none.
-    fn grounds(&self, world: &World, view: View) -> Vec<Grounds> {
+    fn grounds(&self, world: &ModelState, view: View) -> Vec<Grounds> {
         if view == 0 {
             return vec![Grounds::First];
         }
@@ -210,7 +210,7 @@ impl Approval {
     }
 
     /// Returns the values that are decided in some view, by a reviewer who hears all.
-    fn decide(&self, world: &World) -> BTreeSet<Value> {
+    fn decide(&self, world: &ModelState) -> BTreeSet<Value> {
         let mut decided = BTreeSet::new();
         for view in 0..self.views {
             for value in values() {
@@ -231,10 +231,10 @@ impl Approval {
 }
 
 impl Model for Approval {
-    type State = World;
-    type Action = Step;
+    type State = ModelState;
+    type Action = ModelStep;
 
-    fn init_states(&self) -> Vec<World> {
+    fn init_states(&self) -> Vec<ModelState> {
         let count = self.honest();
         let opinions = (0..1_usize << (2 * count))
             .map(|code| (0..count).map(|i| code >> (2 * i) & 3).collect::<Vec<usize>>())
@@ -244,7 +244,7 @@ impl Model for Approval {
             committed: vec![None; self.views as usize],
             left: vec![None; self.views as usize],
         };
-        let world = |codes: Vec<usize>| World {
+        let world = |codes: Vec<usize>| ModelState {
             slots: vec![Slot::new(self.quorum); count],
             said: vec![said.clone(); count],
             approves: codes.iter().map(|code| [code & 1 == 1, code & 2 == 2]).collect(),
@@ -253,7 +253,7 @@ impl Model for Approval {
         opinions.map(world).collect()
     }
 
-    fn actions(&self, world: &World, steps: &mut Vec<Step>) {
+    fn actions(&self, world: &ModelState, steps: &mut Vec<ModelStep>) {
         for view in 0..self.views {
             let takes_part = |i: &Reviewer| {
                 let is_open = world.said[*i].prepared[view as usize].is_none();
@@ -265,7 +265,7 @@ impl Model for Approval {
                 for grounds in &grounds {
                     let proposals =
                         values().map(|value| LeaderProposal { view, value, grounds: grounds.clone() });
-                    steps.extend(proposals.map(|proposal| Step::Propose(i, proposal)));
+                    steps.extend(proposals.map(|proposal| ModelStep::Propose(i, proposal)));
                 }
             }
         }
@@ -274,26 +274,26 @@ impl Model for Approval {
             let said = &world.said[i];
             for view in 0..=view {
                 if said.prepared[view as usize].is_some() && said.committed[view as usize].is_none() {
-                    steps.extend([Step::Votes(i, view, false), Step::Votes(i, view, true)]);
+                    steps.extend([ModelStep::Votes(i, view, false), ModelStep::Votes(i, view, true)]);
                 }
             }
             let over = if self.is_whole { 0..=view } else { view..=view };
-            steps.extend(over.map(|view| Step::Expire(i, view)));
+            steps.extend(over.map(|view| ModelStep::Expire(i, view)));
         }
     }
 
-    fn next_state(&self, last: &World, step: Step) -> Option<World> {
+    fn next_state(&self, last: &ModelState, step: ModelStep) -> Option<ModelState> {
         let mut world = last.clone();
         match step {
-            Step::Propose(i, proposal) => {
+            ModelStep::Propose(i, proposal) => {
                 let view = proposal.view as usize;
                 self.give(&mut world, i, SlotInput::Proposed(proposal));
                 if !self.is_whole && matches!(world.said[i].prepared[view], Some((_, Vote::Reject))) {
                     return None;
                 }
             }
-            Step::Expire(i, view) => self.give(&mut world, i, SlotInput::Expired(view)),
-            Step::Votes(i, view, all) => {
+            ModelStep::Expire(i, view) => self.give(&mut world, i, SlotInput::Expired(view)),
+            ModelStep::Votes(i, view, all) => {
                 let (value, vote) = world.said[i].prepared[view as usize]?;
                 let lie = if vote == Vote::Follow { Vote::Follow } else { Vote::Approve };
                 let mut votes = Vec::new();
@@ -322,31 +322,38 @@ impl Model for Approval {
 
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
-            Property::always("agreement: one value is decided at most", |_: &Self, world: &World| {
+            Property::always("agreement: one value is decided at most", |_: &Self, world: &ModelState| {
                 world.decided.len() <= 1
             }),
-            Property::always("validity: a quorum approves what is decided", |model: &Self, world: &World| {
-                world.decided.iter().all(|value| {
-                    let approves = |opinion: &&[bool; 2]| *value == Value::Nothing || opinion[index(*value)];
-                    let honest = world.approves.iter().filter(approves).count();
-                    honest + model.quorum.faults() >= model.quorum.size()
-                })
-            }),
-            Property::always("one value is prepared in a view at most", |model: &Self, world: &World| {
-                (0..model.views).all(|view| {
-                    let size = model.quorum.size();
-                    (0..3).filter(|value| model.approvers(world, view, *value).len() >= size).count() <= 1
-                })
-            }),
-            Property::sometimes("a change is decided", |_: &Self, world: &World| {
+            Property::always(
+                "validity: a quorum approves what is decided",
+                |model: &Self, world: &ModelState| {
+                    world.decided.iter().all(|value| {
+                        let approves =
+                            |opinion: &&[bool; 2]| *value == Value::Nothing || opinion[index(*value)];
+                        let honest = world.approves.iter().filter(approves).count();
+                        honest + model.quorum.faults() >= model.quorum.size()
+                    })
+                },
+            ),
+            Property::always(
+                "one value is prepared in a view at most",
+                |model: &Self, world: &ModelState| {
+                    (0..model.views).all(|view| {
+                        let size = model.quorum.size();
+                        (0..3).filter(|value| model.approvers(world, view, *value).len() >= size).count() <= 1
+                    })
+                },
+            ),
+            Property::sometimes("a change is decided", |_: &Self, world: &ModelState| {
                 world.decided.contains(&values()[0])
             }),
-            Property::sometimes("nothing is decided, in a later view", |model: &Self, world: &World| {
+            Property::sometimes("nothing is decided, in a later view", |model: &Self, world: &ModelState| {
                 model.views == 1 || world.decided.contains(&Value::Nothing)
             }),
             Property::sometimes(
                 "whoever rejects a change that a quorum approves, says so too",
-                |model: &Self, world: &World| {
+                |model: &Self, world: &ModelState| {
                     let mut said = world.approves.iter().zip(&world.said);
                     !model.is_whole || said.any(|(opinion, said)| !opinion[0] && said.committed[0] == Some(0))
                 },

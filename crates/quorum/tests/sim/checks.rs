@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crypto::Digest;
-use quorum::proposer::Why;
+use quorum::node_machine::ReturnReason;
 use quorum::{Change, Commit, NodeId, Quorum, Reviewer, Sequence, Statement, Value, View, Vote};
 
 use crate::nodes::{Packet, Proof, Signed};
@@ -120,8 +120,8 @@ impl Checks {
     }
 
     /// A change comes back as refused: honest reviewers have refused it, or enough liars.
-    pub(crate) fn returns(&self, change: &Change, why: &Why) -> Result<(), String> {
-        let Why::Refused(by) = why else { return Ok(()) };
+    pub(crate) fn returns(&self, change: &Change, why: &ReturnReason) -> Result<(), String> {
+        let ReturnReason::Refused(by) = why else { return Ok(()) };
         let honest = by.iter().filter(|by| !self.liars.contains(&NodeId::Reviewer(**by)));
         let of_change = self.refused.iter().filter(|((_, value), _)| *value == change.value());
         let refused: BTreeSet<Reviewer> = of_change.flat_map(|(_, by)| by.iter().copied()).collect();
@@ -131,7 +131,7 @@ impl Checks {
         Ok(())
     }
 
-    /// Somebody is accused: a liar, of two things that no honest one says.
+    /// A node is accused: a liar, of two things that no honest one says.
     pub(crate) fn accuses(&self, first: &Signed, second: &Signed) -> Result<(), String> {
         let (party, of) = kind(first);
         let is_fraud = kind(second) == (party, of)

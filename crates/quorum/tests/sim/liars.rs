@@ -11,9 +11,9 @@ use crate::nodes::{Packet, Proof, Signed, SignedMessage};
 /// So much of what others say is kept, to be sent again where it does harm.
 const KEPT: usize = 48;
 
-/// How somebody lies who is not just an honest one that forgets or is there twice.
+/// The ways of a liar who is not just an honest node that forgets or runs twice.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Way {
+pub(crate) enum LiarKind {
     /// Says nothing.
     Silent,
     /// Says anything.
@@ -23,7 +23,7 @@ pub(crate) enum Way {
 /// One who lies.
 #[derive(Clone, Debug)]
 pub(crate) struct Script {
-    way: Way,
+    way: LiarKind,
     me: NodeId,
     reviewers: usize,
     orchestrators: usize,
@@ -37,7 +37,7 @@ pub(crate) struct Script {
 type Sent = Vec<(NodeId, Packet)>;
 
 impl Script {
-    pub(crate) fn new(way: Way, me: NodeId, reviewers: usize, orchestrators: usize) -> Self {
+    pub(crate) fn new(way: LiarKind, me: NodeId, reviewers: usize, orchestrators: usize) -> Self {
         Self {
             way,
             me,
@@ -62,7 +62,10 @@ impl Script {
 
     fn any_value(&self, sequence: Sequence, rng: &mut Rng) -> Value {
         let known = self.values.get(&sequence).map_or(&[][..], Vec::as_slice);
-        rng.choice(known).copied().filter(|_| rng.u8(..) > 40).unwrap_or(Value::Nothing)
+        match rng.choice(known) {
+            Some(value) if rng.u8(..) > 40 => *value,
+            Some(_) | None => Value::Nothing,
+        }
     }
 
     /// Lies to everybody about a change that it is to propose.
@@ -71,7 +74,7 @@ impl Script {
         self.changes.extend([change.clone(), other.clone()]);
         let sequence = self.next;
         self.next += 1;
-        if self.way == Way::Silent {
+        if self.way == LiarKind::Silent {
             return Vec::new();
         }
         let of_two = |rng: &mut Rng| if rng.bool() { change.clone() } else { other.clone() };
@@ -79,9 +82,14 @@ impl Script {
             let shown = of_two(rng);
             let mut message = self.message(sequence, Statement::PrePrepare { view: 0, value: shown.value() });
             // Another change than the one that is signed, or none.
-            message.change =
-                if rng.u8(..) < 20 { None } else { Some(of_two(rng)).filter(|_| rng.u8(..) < 40) };
-            message.change = message.change.or(Some(shown)).filter(|_| rng.u8(..) > 10);
+            let mut beside = shown;
+            if rng.u8(..) >= 20 {
+                let drawn = of_two(rng);
+                if rng.u8(..) < 40 {
+                    beside = drawn;
+                }
+            }
+            message.change = if rng.u8(..) > 10 { Some(beside) } else { None };
             (to, Packet::Message(message))
         };
         self.everybody().map(tell).collect()
@@ -89,7 +97,7 @@ impl Script {
 
     /// Stirs up a place where nothing has been said.
     pub(crate) fn stir(&mut self, rng: &mut Rng) -> Sent {
-        if self.way == Way::Silent {
+        if self.way == LiarKind::Silent {
             return Vec::new();
         }
         let sequence = rng.u64(1..12);
@@ -105,7 +113,7 @@ impl Script {
     pub(crate) fn hear(&mut self, packet: &Packet, rng: &mut Rng) -> Sent {
         let Packet::Message(message) = packet else { return Vec::new() };
         let sequence = message.signed.sequence;
-        if self.way == Way::Silent {
+        if self.way == LiarKind::Silent {
             return Vec::new();
         }
         if self.seen.len() < KEPT {
@@ -136,7 +144,7 @@ impl Script {
         if rng.u8(..) < 25 {
             let to = self.anybody(rng);
             let old = rng.choice(&self.seen).cloned();
-            // Sometimes without what it rests on, which nobody has signed.
+            // Sometimes without what it rests on, which bears no signature.
             let old = old.map(|old| match rng.u8(..4) {
                 0 => SignedMessage { grounds: [].into(), ..old },
                 1 => SignedMessage { change: None, ..old },
@@ -181,7 +189,7 @@ impl Script {
                         1 => Opinion::Abstain { reason: "who knows".to_owned() },
                         _ => Opinion::Approve { confidence: 10_000, notes: "yes".to_owned() },
                     };
-                    let opinion = Some(opinion).filter(|_| rng.u8(..) > 40);
+                    let opinion = if rng.u8(..) > 40 { Some(opinion) } else { None };
                     let vote = opinion.as_ref().map_or(Vote::Follow, Opinion::vote);
                     let opinion = opinion.map(|opinion| opinion.digest());
                     let vote = Statement::Prepare { view, value, vote, opinion };
@@ -219,7 +227,7 @@ impl Script {
         sent
     }
 
-    /// Leaves for a view with no lock, with one that nobody approved, or with one that was.
+    /// Leaves for a view with no lock, with one that no quorum approved, or with one that was approved.
     fn leave(&self, sequence: Sequence, view: View, rng: &mut Rng) -> SignedMessage {
         if rng.bool() {
             return self.message(sequence, Statement::ViewChange { view, lock: None });
@@ -251,11 +259,20 @@ impl Script {
         };
         let left: Vec<SignedMessage> = self.seen.iter().filter(of_view).cloned().collect();
         let tell = |to: NodeId| {
-            let shown = rng.choice(&self.changes).cloned().filter(|_| rng.u8(..) > 60);
+            let shown = match rng.choice(&self.changes) {
+                Some(change) if rng.u8(..) > 60 => Some(change.clone()),
+                Some(_) | None => None,
+            };
             let value = shown.as_ref().map_or(Value::Nothing, Change::value);
             let mut message = self.message(sequence, Statement::PrePrepare { view, value });
             message.change = shown;
-            message.grounds = left.iter().filter(|_| rng.u8(..) > 40).cloned().collect();
+            let mut grounds = Vec::new();
+            for ground in &left {
+                if rng.u8(..) > 40 {
+                    grounds.push(ground.clone());
+                }
+            }
+            message.grounds = grounds.into();
             (to, Packet::Message(message))
         };
         self.everybody().map(tell).collect()

@@ -7,7 +7,7 @@
 //! liars      are silent, say different things to different people, forget, run twice under one name, send again what others said
 //! ```
 //!
-//! Then the world grows calm: nothing is lost any more and nobody dies, while the liars go on. What must hold always is
+//! Then the world grows calm: nothing is lost any more and no node dies, while the liars go on. What must hold always is
 //! in `checks`; what must come in the end is a decision on every change, known to every honest reviewer.
 //!
 //! In this crate, `cargo test --release --test sim` plays the first schedules, `CONSENSUS_SIM_SEEDS=0..1000000` as many as it says. A seed
@@ -25,9 +25,9 @@ use std::time::Instant;
 use world::{Story, World};
 
 /// Stops all workers when one of them fails.
-struct Alarm<'a>(&'a AtomicBool);
+struct WorkerAlarm<'a>(&'a AtomicBool);
 
-impl Drop for Alarm<'_> {
+impl Drop for WorkerAlarm<'_> {
     fn drop(&mut self) {
         self.0.fetch_or(std::thread::panicking(), Ordering::Relaxed);
     }
@@ -48,7 +48,7 @@ fn every_schedule_is_safe_and_decides() {
     let stories: Vec<Story> = std::thread::scope(|scope| {
         let play = |worker: u64| {
             let mut all = Story::default();
-            let _alarm = Alarm(&is_lost);
+            let _alarm = WorkerAlarm(&is_lost);
             let own = seeds.clone().filter(|seed| seed % workers == worker);
             for seed in own.take_while(|_| !is_lost.load(Ordering::Relaxed)) {
                 all.add(&World::new(seed).play());

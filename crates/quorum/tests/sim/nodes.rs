@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use quorum::node_machine::NodeMachine;
 use quorum::{PROOFS_AT_ONCE, Sequence, Signer, Statement};
 
-/// Signatures are ideal: whoever writes a message is who it says, since nobody here writes in another's name.
+/// Signatures are ideal: the author of a message is who it says, since no node here writes in another's name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Name;
 

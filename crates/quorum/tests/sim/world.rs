@@ -16,7 +16,7 @@ use crate::nodes::{Death, Input, Machine, Packet, Proof, Want};
 /// When the world grows calm, in milliseconds.
 const CALM: u64 = 5000;
 
-/// Nobody is patient for longer after that.
+/// No node is patient for longer after that.
 const PATIENCE: u64 = 14_400_000;
 
 /// What happened in schedules.
@@ -31,7 +31,7 @@ pub(crate) struct Story {
     pub(crate) torn: u64,
     pub(crate) later_views: u64,
     pub(crate) accusations: u64,
-    /// How often somebody went on because of others' proof.
+    /// How often a node went on because of others' proof.
     pub(crate) learned: u64,
     pub(crate) checkpoints: u64,
 }
@@ -60,7 +60,7 @@ enum Alarm {
 }
 
 #[derive(Clone, Debug)]
-enum Event {
+enum WorldEvent {
     Deliver { from: NodeId, to: NodeId, packet: Packet },
     Ring { of: NodeId, copy: usize, life: u32, alarm: Alarm },
     Start { of: NodeId, copy: usize },
@@ -71,7 +71,7 @@ enum Event {
 }
 
 /// Who stands behind a name: one machine, two that do not know of each other, or one who lies.
-enum Member {
+enum WorldMember {
     Machines(Vec<Machine>),
     Script(Script),
 }
@@ -90,33 +90,33 @@ pub(crate) struct World {
     rng: Rng,
     now: u64,
     serial: u64,
-    queue: BTreeMap<(u64, u64), Event>,
+    queue: BTreeMap<(u64, u64), WorldEvent>,
     weather: Weather,
     is_calm: bool,
     cut: BTreeSet<(NodeId, NodeId)>,
-    members: BTreeMap<NodeId, Member>,
+    members: BTreeMap<NodeId, WorldMember>,
     liars: BTreeSet<NodeId>,
     /// How often honest reviewers approve.
     approval: f64,
     checks: Checks,
     /// Changes that have not come yet.
     submissions: u64,
-    /// Changes that honest orchestrators have, and have told nothing of.
+    /// Changes that honest orchestrators have, and have not announced.
     owed: BTreeSet<(NodeId, Digest)>,
     story: Story,
     is_traced: bool,
 }
 
 impl World {
-    fn at(&mut self, delay: u64, event: Event) {
+    fn at(&mut self, delay: u64, event: WorldEvent) {
         self.serial += 1;
         self.queue.insert((self.now + delay, self.serial), event);
     }
 
     fn machine(&mut self, of: NodeId, copy: usize) -> Option<&mut Machine> {
         match self.members.get_mut(&of)? {
-            Member::Machines(machines) => machines.get_mut(copy),
-            Member::Script(_) => None,
+            WorldMember::Machines(machines) => machines.get_mut(copy),
+            WorldMember::Script(_) => None,
         }
     }
 
@@ -149,20 +149,20 @@ impl World {
     fn honest(&self) -> impl Iterator<Item = (NodeId, &Machine)> {
         let honest = self.members.iter().filter(|(party, _)| !self.liars.contains(party));
         honest.flat_map(|(party, member)| match member {
-            Member::Machines(machines) => machines.iter().map(|machine| (*party, machine)).collect(),
-            Member::Script(_) => Vec::new(),
+            WorldMember::Machines(machines) => machines.iter().map(|machine| (*party, machine)).collect(),
+            WorldMember::Script(_) => Vec::new(),
         })
     }
 
     /// Whether every change is decided and every honest reviewer knows.
     fn is_over(&self) -> bool {
         let is_orchestrator = |party: NodeId| matches!(party, NodeId::Orchestrator(_));
-        let told = self
+        let known = self
             .honest()
             .filter(|(party, _)| is_orchestrator(*party))
             .map(|(_, machine)| machine.mind.known());
-        let told = told.max().unwrap_or(0);
-        self.honest().all(|(_, machine)| machine.mind.pending() == 0 && machine.mind.known() >= told)
+        let known = known.max().unwrap_or(0);
+        self.honest().all(|(_, machine)| machine.mind.pending() == 0 && machine.mind.known() >= known)
             && self.submissions == 0
     }
 
@@ -177,19 +177,19 @@ impl World {
         format!("{}\nliars: {:?}", known.join("\n"), self.liars)
     }
 
-    fn happen(&mut self, event: Event) -> Result<(), String> {
+    fn happen(&mut self, event: WorldEvent) -> Result<(), String> {
         match event {
-            Event::Deliver { from, to, packet } => self.deliver(from, to, &packet),
-            Event::Ring { of, copy, life, alarm } => self.ring(of, copy, life, alarm),
-            Event::Start { of, copy } => self.start(of, copy),
-            Event::Submit(change) => {
+            WorldEvent::Deliver { from, to, packet } => self.deliver(from, to, &packet),
+            WorldEvent::Ring { of, copy, life, alarm } => self.ring(of, copy, life, alarm),
+            WorldEvent::Start { of, copy } => self.start(of, copy),
+            WorldEvent::Submit(change) => {
                 self.submissions -= 1;
                 self.submit(&change)
             }
-            Event::Stir => {
+            WorldEvent::Stir => {
                 let scripts = self.members.iter_mut().filter_map(|(party, member)| match member {
-                    Member::Script(script) => Some((*party, script.stir(&mut self.rng))),
-                    Member::Machines(_) => None,
+                    WorldMember::Script(script) => Some((*party, script.stir(&mut self.rng))),
+                    WorldMember::Machines(_) => None,
                 });
                 let stirred: Vec<_> = scripts.collect();
                 for (party, sent) in stirred {
@@ -197,14 +197,20 @@ impl World {
                 }
                 Ok(())
             }
-            Event::Cut => {
+            WorldEvent::Cut => {
                 let parties: Vec<NodeId> = self.members.keys().copied().collect();
                 let density = self.rng.f64();
-                let links = parties.iter().flat_map(|from| parties.iter().map(|to| (*from, *to)));
-                self.cut = links.filter(|_| self.rng.f64() < density).collect();
+                self.cut.clear();
+                for from in &parties {
+                    for to in &parties {
+                        if self.rng.f64() < density {
+                            self.cut.insert((*from, *to));
+                        }
+                    }
+                }
                 Ok(())
             }
-            Event::Calm => {
+            WorldEvent::Calm => {
                 self.is_calm = true;
                 self.cut.clear();
                 Ok(())
@@ -216,13 +222,13 @@ impl World {
         let is_lie = self.liars.contains(&from);
         let copies = match self.members.get_mut(&to) {
             // Liars do not talk to each other: they would never end.
-            Some(Member::Script(_)) if is_lie => return Ok(()),
-            Some(Member::Script(script)) => {
+            Some(WorldMember::Script(_)) if is_lie => return Ok(()),
+            Some(WorldMember::Script(script)) => {
                 let sent = script.hear(packet, &mut self.rng);
                 self.lie(to, sent);
                 return Ok(());
             }
-            Some(Member::Machines(machines)) => machines.len(),
+            Some(WorldMember::Machines(machines)) => machines.len(),
             None => return Ok(()),
         };
         if let Packet::Have(known) = packet {
@@ -243,19 +249,19 @@ impl World {
         let parties: Vec<NodeId> = self.members.keys().copied().collect();
         let leaders: Vec<NodeId> =
             parties.into_iter().filter(|party| matches!(party, NodeId::Orchestrator(_))).collect();
-        // Somebody tells one orchestrator, or several.
+        // A user tells one orchestrator, or several.
         let first = leaders[self.rng.usize(..leaders.len())];
         for party in leaders {
             if party != first && self.rng.bool() {
                 continue;
             }
             let copies = match self.members.get_mut(&party) {
-                Some(Member::Script(script)) => {
+                Some(WorldMember::Script(script)) => {
                     let sent = script.submit(change, &mut self.rng);
                     self.lie(party, sent);
                     0
                 }
-                Some(Member::Machines(machines)) => machines.len(),
+                Some(WorldMember::Machines(machines)) => machines.len(),
                 None => 0,
             };
             for copy in 0..copies {
@@ -292,7 +298,7 @@ impl World {
             self.story.crashes += 1;
             self.story.torn += u64::from(death == Death::Torn);
             let delay = self.rng.u64(1..2000);
-            self.at(delay, Event::Start { of, copy });
+            self.at(delay, WorldEvent::Start { of, copy });
         }
         self.want(of, copy, wants, false)
     }
@@ -328,7 +334,7 @@ impl World {
                     }
                 }
                 Want::Tell(sequence, value, proof) => {
-                    self.tell(of, copy, (sequence, value, proof), is_replay)?;
+                    self.tell(of, copy, sequence, value, proof, is_replay)?;
                 }
                 Want::Accuse(pair) if is_honest => {
                     self.story.accusations += 1;
@@ -375,7 +381,9 @@ impl World {
         &mut self,
         of: NodeId,
         copy: usize,
-        (sequence, value, proof): (Sequence, Value, Proof),
+        sequence: Sequence,
+        value: Value,
+        proof: Proof,
         is_replay: bool,
     ) -> Result<(), String> {
         let is_honest = !self.liars.contains(&of);
@@ -401,7 +409,7 @@ impl World {
     fn alarm(&mut self, of: NodeId, copy: usize, delay: u64, alarm: Alarm) {
         let Some(machine) = self.machine(of, copy) else { return };
         let (life, clock) = (machine.life, machine.clock);
-        self.at(delay * clock / 100 + 1, Event::Ring { of, copy, life, alarm });
+        self.at(delay * clock / 100 + 1, WorldEvent::Ring { of, copy, life, alarm });
     }
 
     fn ring(&mut self, of: NodeId, copy: usize, life: u32, alarm: Alarm) -> Result<(), String> {
@@ -450,16 +458,16 @@ impl World {
     fn send(&mut self, from: NodeId, to: NodeId, packet: Packet) {
         if self.is_calm {
             let delay = self.rng.u64(1..20);
-            return self.at(delay, Event::Deliver { from, to, packet });
+            return self.at(delay, WorldEvent::Deliver { from, to, packet });
         }
         if self.cut.contains(&(from, to)) || self.rng.f64() < self.weather.lost {
             return;
         }
         if self.rng.f64() < self.weather.doubled {
             let delay = self.rng.u64(1..=4 * self.weather.delay);
-            self.at(delay, Event::Deliver { from, to, packet: packet.clone() });
+            self.at(delay, WorldEvent::Deliver { from, to, packet: packet.clone() });
         }
         let delay = self.rng.u64(1..=self.weather.delay);
-        self.at(delay, Event::Deliver { from, to, packet });
+        self.at(delay, WorldEvent::Deliver { from, to, packet });
     }
 }

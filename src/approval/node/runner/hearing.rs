@@ -9,7 +9,6 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use super::super::error::NodeError;
-use super::super::log::News;
 use super::{Node, key_of};
 use crypto::Signature;
 use quorum::node_machine::{NodeAction, NodeInput};
@@ -20,20 +19,20 @@ const ANSWER_EVERY: Duration = Duration::from_millis(200);
 
 /// The most bytes of one party that are written down until the next decision; its further packets are not heard. The longest
 /// change with its locks fits several times.
-const SAYS_MAX: usize = 64 << 20;
+const HEARD_BYTES_MAX: usize = 64 << 20;
 
 impl Node {
     /// Reads packets, each as one of the party that brought it.
     pub(super) fn hear_all(
         &mut self,
         packets: Vec<(NodeId, String)>,
-        news: &mut Vec<News>,
+        news: &mut Vec<NodeInput<Signature>>,
     ) -> Result<Vec<NodeAction<Signature>>, NodeError> {
-        let mut wanted = Vec::new();
+        let mut actions = Vec::new();
         for (from, text) in packets {
-            wanted.extend(self.hear(from, &text, news)?);
+            actions.extend(self.hear(from, &text, news)?);
         }
-        Ok(wanted)
+        Ok(actions)
     }
 
     /// Reads a packet. A packet that makes no difference to the log is answered at once; any other is an event.
@@ -41,7 +40,7 @@ impl Node {
         &mut self,
         from: NodeId,
         text: &str,
-        news: &mut Vec<News>,
+        news: &mut Vec<NodeInput<Signature>>,
     ) -> Result<Vec<NodeAction<Signature>>, NodeError> {
         let read = self.membership.read(text, |sequence, statement| {
             self.member.wants(sequence, statement) || self.voted_late(sequence, statement).is_some()
@@ -54,7 +53,7 @@ impl Node {
                 return Ok(Vec::new());
             }
         };
-        self.remembers(&packet)?;
+        self.require_known_statements(&packet)?;
         if self.is_held(&packet) {
             debug!(
                 "a message of {} is dropped: its place is held",
@@ -64,9 +63,10 @@ impl Node {
         }
         if self.is_over(&packet) {
             let now = Instant::now();
-            let is_soon = |before: &Instant| now.duration_since(*before) < ANSWER_EVERY;
             let kind = (from, matches!(packet, Packet::Have(_)));
-            if self.answered.get(&kind).is_some_and(is_soon) {
+            if let Some(before) = self.answered.get(&kind)
+                && now.duration_since(*before) < ANSWER_EVERY
+            {
                 return Ok(Vec::new());
             }
             self.answered.insert(kind, now);
@@ -77,11 +77,11 @@ impl Node {
                 }
             });
         }
-        if self.said.get(&from).is_some_and(|said| *said > SAYS_MAX) {
+        if self.heard_bytes.get(&from).is_some_and(|bytes| *bytes > HEARD_BYTES_MAX) {
             debug!("{} sends too much for one decision", self.membership.name(from).unwrap_or_default());
             return Ok(Vec::new());
         }
-        news.push(News::Heard(from, Box::new(packet)));
+        news.push(NodeInput::Heard(from, packet));
         Ok(Vec::new())
     }
 
@@ -89,7 +89,7 @@ impl Node {
     fn voted_late(&self, sequence: Sequence, statement: &Statement) -> Option<Value> {
         let Statement::Prepare { value, .. } = statement else { return None };
         let Value::Change(digest) = value else { return None };
-        (self.ended(*digest) == Some(sequence)).then_some(*value)
+        if self.ended(*digest) == Some(sequence) { Some(*value) } else { None }
     }
 
     /// Returns whether a packet would cause a signature at a place at which nothing is signed for now.
@@ -109,11 +109,13 @@ impl Node {
         match packet {
             Packet::Message(SignedMessage { signed, opinion, .. }) => {
                 // A missing vote is wanted for the record, however late it comes.
-                let is_missing =
-                    |value| opinion.is_some() && !self.votes.borrow().has(signed.sequence, signed.by, value);
-                signed.sequence <= known
-                    && !matches!(signed.statement, Statement::Checkpoint { .. })
-                    && !self.voted_late(signed.sequence, &signed.statement).is_some_and(is_missing)
+                if opinion.is_some()
+                    && let Some(value) = self.voted_late(signed.sequence, &signed.statement)
+                    && !self.votes.borrow().has(signed.sequence, signed.by, value)
+                {
+                    return false;
+                }
+                signed.sequence <= known && !matches!(signed.statement, Statement::Checkpoint { .. })
             }
             Packet::Proof(proof) => proof.commits.first().is_some_and(|signed| signed.sequence <= known),
             // An orchestrator has no checkpoints.
@@ -127,7 +129,7 @@ impl Node {
 
     /// Refuses to continue if a packet shows a statement that this very key has signed and this log does not have. A process
     /// that lost the end of a log, or runs a copy, learns of it here, before it contradicts itself.
-    fn remembers(&self, packet: &Packet<Signature>) -> Result<(), NodeError> {
+    fn require_known_statements(&self, packet: &Packet<Signature>) -> Result<(), NodeError> {
         let mut shown: Vec<&Signed<Signature>> = Vec::new();
         match packet {
             Packet::Message(message) => {
@@ -139,20 +141,18 @@ impl Node {
             Packet::Stable(signed) => shown.extend(signed),
             Packet::Have(_) => {}
         }
-        // A wish of an orchestrator is repeated without being written down, and binds no one.
-        let binds = |signed: &&Signed<Signature>| {
-            signed.author() == self.me
-                && signed.sequence > self.stable
-                && !matches!(signed.statement, Statement::Want { .. })
-        };
-        let mut own = shown.into_iter().filter(binds);
-        match own.find(|signed| !self.signed.contains(&key_of(signed))) {
-            None => Ok(()),
-            Some(signed) => Err(NodeError::Forgotten {
-                name: self.membership.name(self.me).unwrap_or_default().to_owned(),
-                sequence: signed.sequence,
-                path: self.folder.clone(),
-            }),
+        for signed in shown {
+            // A wish of an orchestrator is repeated without being written down, and binds no one.
+            let is_binding = !matches!(signed.statement, Statement::Want { .. });
+            let is_own = signed.author() == self.me && signed.sequence > self.stable;
+            if is_own && is_binding && !self.signed.contains(&key_of(signed)) {
+                return Err(NodeError::Forgotten {
+                    name: self.membership.name(self.me).unwrap_or_default().to_owned(),
+                    sequence: signed.sequence,
+                    path: self.folder.clone(),
+                });
+            }
         }
+        Ok(())
     }
 }

@@ -5,18 +5,18 @@
 
 mod behind;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
-use minijinja::context;
 use minijinja::value::Serde;
+use minijinja::{Value, context};
 use serde::Serialize;
 
-use self::behind::{Anchors, ProvenanceShown, TasksShown};
+use self::behind::{list_tasks, show_provenance};
 use super::difference::Difference;
 use super::groups::Group;
 use super::samples::Samples;
-use super::share::{Share, share_in_words};
+use super::share::{Share, format_share};
 use crate::batch::manifest::Provenance;
 use crate::page::{Blocks, PlotMark, Scale, environment, point_labels};
 use protocol::text::escape;
@@ -48,7 +48,7 @@ pub struct PageContent<'a> {
 
 /// A group, and the positions of its marks.
 #[derive(Serialize)]
-struct Shown<'a> {
+struct ShownGroup<'a> {
     number: usize,
     /// The values that its runs have in common.
     name: String,
@@ -65,15 +65,15 @@ struct Shown<'a> {
     /// The label of its point, which lists all points that lie close together; empty if another point has the label.
     point_label: String,
     /// One bar for each number of rounds.
-    rounds: Vec<Bar>,
+    rounds: Vec<RoundsBar>,
     /// The 5th, 25th, 50th, 75th and 95th percentiles.
     seconds: [f64; 5],
-    tasks: TasksShown,
+    tasks: Value,
     group: &'a Group,
 }
 
 #[derive(Serialize)]
-struct Bar {
+struct RoundsBar {
     rounds: u32,
     count: u64,
     /// The share of the group's runs in this bar, in percent of the axis.
@@ -99,14 +99,15 @@ pub fn page(content: &PageContent<'_>) -> String {
     let scales = Scales::new(content.groups);
     let mut tasks = content.samples.groups();
     let runs = content.transcripts.keys().map(|(folder, run)| (folder.as_str(), run.as_str()));
-    let anchors: Anchors<'_> = runs.zip(1..).collect();
-    let mut shown: Vec<Shown<'_>> = content
+    let anchors: BTreeMap<(&str, &str), usize> = runs.zip(1..).collect();
+    let mut shown: Vec<ShownGroup<'_>> = content
         .groups
         .iter()
         .enumerate()
         .map(|(at, group)| {
-            let tasks = tasks.next().map(|tasks| TasksShown::new(tasks, &anchors));
-            scales.shown(at, group, tasks.unwrap_or_default())
+            let no_tasks = BTreeMap::new();
+            let tasks = list_tasks(tasks.next().unwrap_or(&no_tasks), &anchors);
+            scales.show(at, group, tasks)
         })
         .collect();
     label_points(&mut shown);
@@ -116,7 +117,7 @@ pub fn page(content: &PageContent<'_>) -> String {
         title => escape::terminal(content.title),
         made_at => content.made_at,
         program => content.program,
-        provenances => Serde(content.provenances.iter().map(ProvenanceShown::new).collect::<Vec<_>>()),
+        provenances => content.provenances.iter().map(show_provenance).collect::<Vec<_>>(),
         by => content.groups.first().map(|group| group.of.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")),
         warnings => content.warnings.iter().map(|warning| escape::terminal(warning)).collect::<Vec<_>>(),
         groups => Serde(&shown),
@@ -140,45 +141,42 @@ pub fn page(content: &PageContent<'_>) -> String {
 
 impl Scales {
     fn new(groups: &[Group]) -> Self {
-        let most = |figure: fn(&Group) -> f64| groups.iter().map(figure).fold(0.0, f64::max);
-        let counts =
-            || groups.iter().flat_map(|group| group.by_rounds.keys()).map(|rounds| *rounds.min(&ROUNDS_MAX));
-        let rounds = counts().min().unwrap_or_default()..=counts().max().unwrap_or_default();
+        let counts = groups.iter().flat_map(|group| group.by_rounds.keys());
+        let counts: BTreeSet<u32> = counts.map(|rounds| *rounds.min(&ROUNDS_MAX)).collect();
+        let fewest = counts.first().copied().unwrap_or_default();
+        let rounds = fewest..=counts.last().copied().unwrap_or_default();
         let parts = groups.iter().flat_map(|group| bars(group, &rounds));
         let parts = parts.map(|(_, _, part)| part).fold(0.0, f64::max);
         Self {
-            tokens: Scale::up_to(most(|group| group.tokens)),
-            seconds: Scale::up_to(most(|group| group.seconds_p95)),
+            tokens: Scale::up_to(groups.iter().map(|group| group.tokens).fold(0.0, f64::max)),
+            seconds: Scale::up_to(groups.iter().map(|group| group.seconds_p95).fold(0.0, f64::max)),
             parts: Scale::up_to(parts),
             rounds,
         }
     }
 
-    fn shown<'a>(&self, at: usize, group: &'a Group, tasks: TasksShown) -> Shown<'a> {
-        let plain = |name: &String| if name.is_empty() { "-".to_owned() } else { escape::terminal(name) };
-        let mark = |part: &Share| PlotMark {
-            at: part.share.map(|share| share * 100.0),
-            low: part.low * 100.0,
-            high: part.high * 100.0,
-            words: share_in_words(part),
-        };
+    fn show<'a>(&self, at: usize, group: &'a Group, tasks: Value) -> ShownGroup<'a> {
+        let mut names = Vec::new();
+        for (_, name) in &group.of {
+            names.push(if name.is_empty() { "-".to_owned() } else { escape::terminal(name) });
+        }
         let talk = &group.talk;
         let is_talk_known = talk.kept + talk.lost + talk.gained + talk.missed > 0;
         let seconds =
             [group.seconds_p5, group.seconds_p25, group.seconds_p50, group.seconds_p75, group.seconds_p95];
-        Shown {
+        ShownGroup {
             number: at + 1,
-            name: group.of.iter().map(|(_, name)| plain(name)).collect::<Vec<_>>().join(" · "),
+            name: names.join(" · "),
             runs: group.ended.all(),
             cut_off: group.ended.all() - group.ended.by_protocol(),
             usd: group.cost_micro_usd.map(|cost| cost as f64 / 1e6),
-            talk: is_talk_known.then_some((talk.gained, talk.lost)),
-            rates: [mark(&group.agreed), mark(&group.right), mark(&group.blind_right)],
-            point: group.right.share.map(|_| mark(&group.right)),
+            talk: if is_talk_known { Some((talk.gained, talk.lost)) } else { None },
+            rates: [share_mark(&group.agreed), share_mark(&group.right), share_mark(&group.blind_right)],
+            point: if group.right.share.is_some() { Some(share_mark(&group.right)) } else { None },
             tokens_at: self.tokens.at(group.tokens),
             point_label: String::new(),
             rounds: bars(group, &self.rounds)
-                .map(|(rounds, count, part)| Bar { rounds, count, height: self.parts.at(part) })
+                .map(|(rounds, count, part)| RoundsBar { rounds, count, height: self.parts.at(part) })
                 .collect(),
             seconds: seconds.map(|seconds| self.seconds.at(seconds)),
             tasks,
@@ -193,28 +191,35 @@ fn bars(group: &Group, rounds: &RangeInclusive<u32>) -> impl Iterator<Item = (u3
     let most = *rounds.end();
     rounds.clone().map(move |rounds| {
         // The last column also counts longer runs.
-        let is_here = |count: &u32| *count.min(&most) == rounds;
-        let count: u64 =
-            group.by_rounds.iter().filter(|(count, _)| is_here(count)).map(|(_, runs)| runs).sum();
+        let here = group.by_rounds.iter().filter(|(count, _)| most.min(**count) == rounds);
+        let count: u64 = here.map(|(_, runs)| runs).sum();
         (rounds, count, count as f64 / ended * 100.0)
     })
 }
 
 /// Writes the number of each group at its point.
-fn label_points(shown: &mut [Shown<'_>]) {
-    let place = |group: &Shown<'_>| group.point.as_ref().and_then(|point| Some((group.tokens_at, point.at?)));
-    let labels = point_labels(&shown.iter().map(place).collect::<Vec<_>>());
+fn label_points(shown: &mut [ShownGroup<'_>]) {
+    let mut places = Vec::new();
+    for group in shown.iter() {
+        let at = group.point.as_ref().and_then(|point| point.at);
+        places.push(at.map(|at| (group.tokens_at, at)));
+    }
+    let labels = point_labels(&places);
     for (group, label) in shown.iter_mut().zip(labels) {
         group.point_label = label;
     }
 }
 
+fn share_mark(of: &Share) -> PlotMark {
+    let at = of.share.map(|share| share * 100.0);
+    PlotMark { at, low: of.low * 100.0, high: of.high * 100.0, words: format_share(of) }
+}
+
 fn difference_mark(of: &Difference, scale: &Scale) -> PlotMark {
-    let at = |share: f64| scale.at(share * 100.0);
     PlotMark {
-        at: of.mean.map(at),
-        low: at(of.low),
-        high: at(of.high),
-        words: escape::terminal(&of.in_words()),
+        at: of.mean.map(|mean| scale.at(mean * 100.0)),
+        low: scale.at(of.low * 100.0),
+        high: scale.at(of.high * 100.0),
+        words: escape::terminal(&of.summary()),
     }
 }

@@ -74,7 +74,7 @@ impl Relay {
 impl Drop for Relay {
     fn drop(&mut self) {
         drop(self.stop.take());
-        // A panic in there was told on stderr, and a second one would abort the test.
+        // A panic in there was printed on stderr, and a second one would abort the test.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }

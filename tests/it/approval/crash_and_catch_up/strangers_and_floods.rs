@@ -7,18 +7,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use consensus::approval::node::{Addresses, Carrier as _, Connections, Inbox, Node, listen};
-use crypto::{SecretKey, Signature};
+use crypto::SecretKey;
 use quorum::node_machine::NodeAction;
 use quorum::{
-    CHANGE_BYTES_MAX, Change, NodeId, PACKET_BYTES_MAX, Packet, Seal, Signed, SignedMessage, Signer as _,
-    Statement,
+    CHANGE_BYTES_MAX, Change, NodeId, PACKET_BYTES_MAX, Packet, RosterSigner, Signed, SignedMessage,
+    Signer as _, Statement,
 };
 
-use super::{By, Fixed, House, LEADER, Line, PATIENCE, approve, block_on, change, key};
+use super::{Fixed, LEADER, NodeGroup, PATIENCE, Transport, TransportKind, approve, block_on, change, key};
 
 #[test]
 fn stranger_is_neither_heard_nor_answered() {
-    let house = House::new();
+    let house = NodeGroup::new();
     block_on(async {
         let me = NodeId::Reviewer(0);
         let (mut inbox, _, address) = listen("127.0.0.1:0", &key(me), &house.membership).await.unwrap();
@@ -26,12 +26,12 @@ fn stranger_is_neither_heard_nor_answered() {
             house.parties().iter().map(|party| (format!("{party:?}"), format!("127.0.0.1:{port}"))).collect()
         };
         let at = places(&address.port().to_string());
-        // Somebody with a key that the roster does not have; somebody of the roster; and the same to another's door.
+        // A stranger with a key that the roster does not have; a member of the roster; and the same member at another's door.
         let stranger = SecretKey::from_seed(&[99; 32]);
         let packet: Arc<str> = "{\"have\":7}".into();
         Connections::open(&stranger, LEADER, &house.membership, &at).unwrap().send(me, &packet);
         let known = Connections::open(&key(LEADER), LEADER, &house.membership, &at).unwrap();
-        // At this door is another than the one who is meant: nothing is said.
+        // This door does not belong to the member who is meant: nothing is said.
         known.send(NodeId::Reviewer(1), &"{\"have\":8}".into());
         known.send(me, &packet);
         assert_eq!(inbox.take(9).await, [(LEADER, packet.to_string())]);
@@ -56,10 +56,10 @@ fn stranger_is_neither_heard_nor_answered() {
 
 #[test]
 fn malformed_packet_stops_no_party() {
-    let house = House::new();
-    let mut wires = block_on(house.wires(By::Channels));
+    let house = NodeGroup::new();
+    let mut wires = block_on(house.wires(TransportKind::Channels));
     let (mut inbox, wire) = wires.remove(&NodeId::Reviewer(0)).unwrap();
-    let Line::Channels(_, senders) = &wire.line else { unreachable!() };
+    let Transport::Channels(_, senders) = &wire.line else { unreachable!() };
     let door = senders[&(NodeId::Reviewer(0), NodeId::Reviewer(1))].clone();
     let deep = "[".repeat(100_000);
     for text in ["", "{", "null", "{\"have\":-1}", "{\"letter\":{}}", "{\"unknown\":1}", &deep] {
@@ -86,9 +86,9 @@ fn malformed_packet_stops_no_party() {
 
 #[test]
 fn oddly_written_packet_spoils_no_log() {
-    let house = House::new();
+    let house = NodeGroup::new();
     let me = NodeId::Reviewer(0);
-    let seal = Seal::new(key(LEADER), Arc::clone(&house.membership)).unwrap().1;
+    let seal = RosterSigner::new(key(LEADER), Arc::clone(&house.membership)).unwrap().1;
     let statement = Statement::PrePrepare { value: change(1).value(), view: 0 };
     let signature = seal.sign(1, &statement);
     let message = SignedMessage {
@@ -106,9 +106,9 @@ fn oddly_written_packet_spoils_no_log() {
         "{\"stable\":{\"payloadType\":\"x\",\"payload\":\"\",\"signatures\":[]}}".to_owned(),
         plain.clone(),
     ];
-    let mut wires = block_on(house.wires(By::Channels));
+    let mut wires = block_on(house.wires(TransportKind::Channels));
     let (mut inbox, wire) = wires.remove(&me).unwrap();
-    let Line::Channels(_, doors) = &wire.line else { unreachable!() };
+    let Transport::Channels(_, doors) = &wire.line else { unreachable!() };
     for text in &odd {
         doors[&(me, LEADER)].try_send(text.clone().into()).unwrap();
     }
@@ -131,7 +131,7 @@ fn oddly_written_packet_spoils_no_log() {
 
 #[test]
 fn silent_strangers_keep_nobody_from_being_heard() {
-    let house = House::new();
+    let house = NodeGroup::new();
     block_on(async {
         let me = NodeId::Reviewer(0);
         let (mut inbox, _, address) = listen("127.0.0.1:0", &key(me), &house.membership).await.unwrap();
@@ -166,7 +166,7 @@ fn talkative_party_is_read_in_turn() {
 /// A packet that is too long is not taken, and a closed connection makes room for another.
 #[test]
 fn party_has_four_connections_at_most() {
-    let house = House::new();
+    let house = NodeGroup::new();
     block_on(async {
         let me = NodeId::Reviewer(0);
         let (mut inbox, _, address) = listen("127.0.0.1:0", &key(me), &house.membership).await.unwrap();
@@ -208,12 +208,12 @@ fn party_has_four_connections_at_most() {
 /// The log hardly grows after the most that any decision needs.
 #[test]
 fn flood_of_proposals_fills_no_disk() {
-    let house = House::new();
+    let house = NodeGroup::new();
     let me = NodeId::Reviewer(0);
-    let mut wires = block_on(house.wires(By::Channels));
+    let mut wires = block_on(house.wires(TransportKind::Channels));
     let (mut inbox, wire) = wires.remove(&me).unwrap();
-    let Line::Channels(_, doors) = &wire.line else { unreachable!() };
-    let seal = Seal::new(key(LEADER), Arc::clone(&house.membership)).unwrap().1;
+    let Transport::Channels(_, doors) = &wire.line else { unreachable!() };
+    let seal = RosterSigner::new(key(LEADER), Arc::clone(&house.membership)).unwrap().1;
     // As many proposals at one place as it likes.
     let flood = |numbers: std::ops::Range<usize>| {
         for number in numbers {
@@ -225,21 +225,21 @@ fn flood_of_proposals_fills_no_disk() {
             doors[&(me, LEADER)].try_send(house.membership.write(&packet).into()).unwrap();
         }
     };
-    let log = || std::fs::metadata(house.place(me).join("journal.jsonl")).unwrap().len();
+    let log = house.place(me).join("journal.jsonl");
     let fixed = Fixed { opinion: approve(), asked: Cell::new(0) };
     let mut peer = house.peer(me);
     block_on(async {
         let mut go_on = async |peer: &mut Node| {
-            let go_on = |_: &NodeAction<Signature>| ControlFlow::Continue(());
-            let going_on = peer.run(&mut inbox, &wire, &fixed, PATIENCE, go_on);
-            let _ = tokio::time::timeout(Duration::from_millis(300), going_on).await;
+            let running = peer.run(&mut inbox, &wire, &fixed, PATIENCE, |_| ControlFlow::Continue(()));
+            let _ = tokio::time::timeout(Duration::from_millis(300), running).await;
         };
         flood(0..34);
         go_on(&mut peer).await;
-        let full = log();
+        let full = std::fs::metadata(&log).unwrap().len();
         assert!(full > 64 << 20, "{full}");
         flood(34..50);
         go_on(&mut peer).await;
-        assert!(log() - full < 1 << 20, "{} more", log() - full);
+        let more = std::fs::metadata(&log).unwrap().len() - full;
+        assert!(more < 1 << 20, "{more} more");
     });
 }

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use crypto::{Digest, SecretKey, Signature};
-use quorum::proposer::{self, Proposer, ProposerAction, ProposerInput};
-use quorum::replica::{Replica, ReplicaAction, ReplicaInput};
+use quorum::node_machine::{NodeAction, NodeInput, ReturnReason};
+use quorum::proposer::Proposer;
+use quorum::replica::Replica;
 use quorum::{
-    Change, Membership, NodeId, Opinion, Packet, Phase, Refused, Roster, RosterEntry, Seal, Sequence, Signed,
-    SignedMessage, Signer, Statement, To, Value, View,
+    Change, Membership, NodeId, Opinion, Packet, Phase, Refused, Roster, RosterEntry, RosterSigner, Sequence,
+    Signed, SignedMessage, Signer, Statement, To, Value, View,
 };
 
 pub type Pair = (Signed<Signature>, Signed<Signature>);
@@ -16,17 +17,18 @@ pub type Pair = (Signed<Signature>, Signed<Signature>);
 /// Those who are honest, and what they have said.
 pub struct TestCluster {
     pub membership: Arc<Membership>,
-    pub reviewers: Vec<Replica<Seal>>,
-    pub orchestrators: Vec<Proposer<Seal>>,
+    pub reviewers: Vec<Replica<RosterSigner>>,
+    pub orchestrators: Vec<Proposer<RosterSigner>>,
     /// What each reviewer thinks of everything.
     pub opinions: Vec<Opinion>,
-    /// Whoever is away hears nothing and says nothing.
+    /// A party that is away hears nothing and says nothing.
     pub away: BTreeSet<NodeId>,
     /// Those who do not follow the protocol: they say what the test says.
     pub liars: BTreeSet<NodeId>,
     pub decided: BTreeMap<(usize, Sequence), Value>,
-    pub told: Vec<(Sequence, Value)>,
-    pub returned: Vec<(String, proposer::Why)>,
+    /// What the orchestrators have announced as decided.
+    pub announced: Vec<(Sequence, Value)>,
+    pub returned: Vec<(String, ReturnReason)>,
     pub accused: Vec<Pair>,
     pub reviews: usize,
     pub refused: Vec<Refused>,
@@ -35,7 +37,7 @@ pub struct TestCluster {
     inbox: VecDeque<(NodeId, NodeId, Arc<str>)>,
     waits: Vec<(usize, Sequence, View, Phase)>,
     /// What each reviewer was given.
-    pub inputs: BTreeMap<usize, Vec<ReplicaInput<Signature>>>,
+    pub inputs: BTreeMap<usize, Vec<NodeInput<Signature>>>,
 }
 
 /// The key of a party, the same in every cluster.
@@ -68,7 +70,7 @@ impl TestCluster {
         let membership =
             Membership::new(Digest::new(b"a repository"), roster(reviewers, orchestrators)).unwrap();
         let (membership, quorum) = (Arc::new(membership), registry_quorum(reviewers));
-        let seal = |party| Seal::new(key(party), Arc::clone(&membership)).unwrap().1;
+        let seal = |party| RosterSigner::new(key(party), Arc::clone(&membership)).unwrap().1;
         Self {
             reviewers: (0..reviewers)
                 .map(|at| Replica::new(seal(NodeId::Reviewer(at)), at, quorum, orchestrators))
@@ -80,7 +82,7 @@ impl TestCluster {
             away: BTreeSet::new(),
             liars: BTreeSet::new(),
             decided: BTreeMap::new(),
-            told: Vec::new(),
+            announced: Vec::new(),
             returned: Vec::new(),
             accused: Vec::new(),
             reviews: 0,
@@ -100,7 +102,7 @@ impl TestCluster {
 
     /// A statement in a party's name.
     pub fn says(&self, party: NodeId, sequence: Sequence, statement: Statement) -> SignedMessage<Signature> {
-        let (_, seal) = Seal::new(key(party), Arc::clone(&self.membership)).unwrap();
+        let (_, seal) = RosterSigner::new(key(party), Arc::clone(&self.membership)).unwrap();
         let (NodeId::Reviewer(by) | NodeId::Orchestrator(by)) = party;
         let signature = seal.sign(sequence, &statement);
         SignedMessage::alone(Signed { by, sequence, statement, signature })
@@ -124,7 +126,7 @@ impl TestCluster {
     }
 
     pub fn submit(&mut self, text: &str) {
-        let out = self.orchestrators[0].step(ProposerInput::Submit(Change::new(text).unwrap()));
+        let out = self.orchestrators[0].step(NodeInput::Submit(Change::new(text).unwrap()));
         self.lead_out(0, out);
     }
 
@@ -142,9 +144,9 @@ impl TestCluster {
                 Ok(None) => {}
                 Ok(Some(Packet::Have(known))) => self.answer(from, to, known),
                 Ok(Some(packet)) => match to {
-                    NodeId::Reviewer(at) => self.review(at, ReplicaInput::Heard(from, packet)),
+                    NodeId::Reviewer(at) => self.review(at, NodeInput::Heard(from, packet)),
                     NodeId::Orchestrator(at) => {
-                        let out = self.orchestrators[at].step(ProposerInput::Heard(from, packet));
+                        let out = self.orchestrators[at].step(NodeInput::Heard(from, packet));
                         self.lead_out(at, out);
                     }
                 },
@@ -154,44 +156,54 @@ impl TestCluster {
     }
 
     /// Gives a reviewer something.
-    pub fn review(&mut self, at: usize, input: ReplicaInput<Signature>) {
+    pub fn review(&mut self, at: usize, input: NodeInput<Signature>) {
         let mut inputs = VecDeque::from([input]);
         while let Some(input) = inputs.pop_front() {
             self.inputs.entry(at).or_default().push(input.clone());
             for wanted in self.reviewers[at].step(input) {
                 match wanted {
-                    ReplicaAction::Send(to, packet) => self.broadcast(NodeId::Reviewer(at), to, &packet),
-                    ReplicaAction::Review(sequence, change) => {
+                    NodeAction::Send(to, packet) => self.broadcast(NodeId::Reviewer(at), to, &packet),
+                    NodeAction::Review(sequence, change) => {
                         self.reviews += 1;
                         let opinion = Arc::new(self.opinions[at].clone().into());
-                        inputs.push_back(ReplicaInput::Reviewed(sequence, change.digest(), opinion));
+                        inputs.push_back(NodeInput::Reviewed(sequence, change.digest(), opinion));
                     }
-                    ReplicaAction::Wait(sequence, view, phase) => {
+                    NodeAction::Wait(sequence, view, phase) => {
                         self.waits.push((at, sequence, view, phase));
                     }
-                    ReplicaAction::Decide(sequence, proof) => {
+                    NodeAction::Decide(sequence, proof) => {
                         let proven = proof.check(self.membership.quorum()).unwrap();
                         let before = self.decided.insert((at, sequence), proven.value);
                         assert!(before.is_none(), "a decision is final");
                     }
-                    ReplicaAction::Accuse(pair) => self.accused.push(*pair),
-                    ReplicaAction::Stable(..) | ReplicaAction::Recall(..) => {}
+                    NodeAction::Accuse(pair) => self.accused.push(*pair),
+                    NodeAction::Stable(..)
+                    | NodeAction::Recall(..)
+                    | NodeAction::Tell(..)
+                    | NodeAction::Return(..)
+                    | NodeAction::Late(..) => {}
                 }
             }
         }
     }
 
-    fn lead_out(&mut self, at: usize, out: Vec<ProposerAction<Signature>>) {
+    fn lead_out(&mut self, at: usize, out: Vec<NodeAction<Signature>>) {
         for wanted in out {
             match wanted {
-                ProposerAction::Send(to, packet) => {
+                NodeAction::Send(to, packet) => {
                     self.broadcast(NodeId::Orchestrator(at), to, &packet);
                 }
-                ProposerAction::Decide(sequence, value, _) => self.told.push((sequence, value)),
-                ProposerAction::Return(_, change, why) => {
+                NodeAction::Tell(sequence, value, _) => self.announced.push((sequence, value)),
+                NodeAction::Return(_, change, why) => {
                     self.returned.push((change.text().to_owned(), why));
                 }
-                ProposerAction::Wait(..) | ProposerAction::Late(..) | ProposerAction::Recall(..) => {}
+                NodeAction::Wait(..)
+                | NodeAction::Late(..)
+                | NodeAction::Recall(..)
+                | NodeAction::Review(..)
+                | NodeAction::Decide(..)
+                | NodeAction::Stable(..)
+                | NodeAction::Accuse(_) => {}
             }
         }
     }
@@ -200,7 +212,7 @@ impl TestCluster {
         match to {
             NodeId::Reviewer(at) => {
                 for wanted in self.reviewers[at].answer(from, known) {
-                    if let ReplicaAction::Send(to_whom, packet) = wanted {
+                    if let NodeAction::Send(to_whom, packet) = wanted {
                         self.broadcast(to, to_whom, &packet);
                     }
                 }
@@ -228,7 +240,7 @@ impl TestCluster {
     /// The time for all phases that have begun is over.
     pub fn expire(&mut self) {
         for (at, sequence, view, phase) in std::mem::take(&mut self.waits) {
-            self.review(at, ReplicaInput::Expired(sequence, view, phase));
+            self.review(at, NodeInput::Expired(sequence, view, phase));
         }
         self.run();
     }
@@ -237,11 +249,11 @@ impl TestCluster {
     pub fn again(&mut self) {
         for at in 0..self.reviewers.len() {
             if !self.liars.contains(&NodeId::Reviewer(at)) {
-                self.review(at, ReplicaInput::Again);
+                self.review(at, NodeInput::Again);
             }
         }
         for at in 0..self.orchestrators.len() {
-            let out = self.orchestrators[at].step(ProposerInput::Again);
+            let out = self.orchestrators[at].step(NodeInput::Again);
             self.lead_out(at, out);
         }
         self.run();

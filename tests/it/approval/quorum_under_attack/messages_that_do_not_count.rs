@@ -28,7 +28,7 @@ fn nobody_has_two_seats() {
     let mut same_name = roster(4, 1);
     same_name.reviewers[2].name = same_name.reviewers[0].name.clone();
     assert!(matches!(Membership::new(chain, same_name), Err(RosterFault::SameName(_))));
-    assert!(matches!(Membership::new(chain, roster(0, 1)), Err(RosterFault::NoReviewers(_))));
+    assert!(matches!(Membership::new(chain, roster(0, 1)), Err(RosterFault::NoReviewers)));
     assert!(matches!(Membership::new(chain, roster(4, 0)), Err(RosterFault::NoOrchestrators)));
     let weak = serde_json::to_string(&roster(1, 1)).unwrap();
     let weak = weak.replace(&key(NodeId::Reviewer(0)).public().to_string(), &"0".repeat(64));
@@ -184,7 +184,10 @@ fn altered_copies_do_not_block_whole_message() {
 #[test]
 fn too_long_change_is_refused() {
     assert!(Change::new(&"x".repeat(CHANGE_BYTES_MAX)).is_ok());
-    assert_eq!(Change::new(&"x".repeat(CHANGE_BYTES_MAX + 1)).unwrap_err(), TooLong(CHANGE_BYTES_MAX + 1));
+    assert_eq!(
+        Change::new(&"x".repeat(CHANGE_BYTES_MAX + 1)).unwrap_err(),
+        Refused::LongChange(CHANGE_BYTES_MAX + 1)
+    );
     // The longest there is, of what takes most room, gets through, and in a later view too.
     let mut cluster = TestCluster::new(4, 1);
     let longest = "\u{1}".repeat(CHANGE_BYTES_MAX);

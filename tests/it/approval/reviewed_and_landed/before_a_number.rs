@@ -1,4 +1,4 @@
-//! What is known of reviewers in processes of their own before a decision has a number, and what is told while they vote.
+//! What is known of reviewers in processes of their own before a decision has a number, and what is printed while they vote.
 
 use std::io::BufReader;
 use std::net::TcpListener;
@@ -57,15 +57,15 @@ fn check_lists_ready_reviewers_without_deciding() {
         house.serve("Security", &["--mock"]),
         house.serve("Performance", &["--mock", "--fetch", "./repo"]),
     ];
-    let told = table(&house, 0);
-    let line = |name: &str| told.stdout.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
+    let finished = table(&house, 0);
+    let line = |name: &str| finished.stdout.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
     let program = format!("ready; {}", consensus::program::PROGRAM);
     assert!(
         line("Quality").ends_with(&format!("{program}; runs a command before it approves")),
         "{}",
-        told.stdout
+        finished.stdout
     );
-    assert!(line("Security").ends_with(&program), "{}", told.stdout);
+    assert!(line("Security").ends_with(&program), "{}", finished.stdout);
     let away = line("Compatibility");
     let peers = std::fs::read_to_string(house.path("peers.toml")).unwrap();
     let address =
@@ -74,7 +74,11 @@ fn check_lists_ready_reviewers_without_deciding() {
         away.contains("cannot be reached: Connection refused") && away.contains(&format!("({address})")),
         "{away}"
     );
-    assert!(told.stderr.contains("3 of 4 reviewers are ready, and a decision needs 3"), "{}", told.stderr);
+    assert!(
+        finished.stderr.contains("3 of 4 reviewers are ready, and a decision needs 3"),
+        "{}",
+        finished.stderr
+    );
 
     // Only one of them gets what it lacks.
     move_main(&house, "moved");
@@ -119,7 +123,7 @@ fn fetching_reviewer_leaves_its_clone_alone() {
         house.project.git(&["clone", "--quiet", "--branch", "main", ".", copy.to_str().unwrap()]);
         // What some clones do: their branches follow those of the remote, by force.
         git(&copy, &["config", "--add", "remote.origin.fetch", "+refs/heads/*:refs/heads/*"]);
-        // Somebody works in it.
+        // A person works in it.
         std::fs::write(copy.join("sum.py"), "changed = True\n").unwrap();
     }
     let _serving = serve_all(&house, &["--mock", "--fetch", "origin"]);
@@ -143,10 +147,10 @@ fn check_reports_failed_fetch() {
     let house = House::new();
     let _serving = serve_all(&house, &["--mock", "--fetch", "gone"]);
     move_main(&house, "moved");
-    let told = table(&house, 3).stdout;
+    let stdout = table(&house, 3).stdout;
     assert!(
-        told.contains("lacks the base") && told.contains("(cannot fetch from gone: fatal: 'gone'"),
-        "{told}"
+        stdout.contains("lacks the base") && stdout.contains("(cannot fetch from gone: fatal: 'gone'"),
+        "{stdout}"
     );
     for flag in [&["--fetch", "origin"][..], &["--review-timeout", "1m"]] {
         let mut command = house.propose(&["--change", "fix"]);
@@ -172,10 +176,10 @@ fn partial_clone_answers_without_its_remote() {
     }
     let _security = house.serve("Security", &["--mock"]);
     move_main(&house, "moved");
-    let told = table(&house, 3).stdout;
+    let stdout = table(&house, 3).stdout;
     assert!(
-        told.lines().any(|line| line.starts_with("Security") && line.contains("lacks the base")),
-        "{told}"
+        stdout.lines().any(|line| line.starts_with("Security") && line.contains("lacks the base")),
+        "{stdout}"
     );
 }
 
@@ -187,9 +191,9 @@ fn wrong_key_at_address_is_reported() {
     let peers = std::fs::read_to_string(house.path("peers.toml")).unwrap();
     let swapped = peers.replace("Quality", "?").replace("Security", "Quality").replace('?', "Security");
     house.project.folder.write("peers.toml", &swapped);
-    let told = table(&house, 3).stdout;
+    let stdout = table(&house, 3).stdout;
     let is_stranger = |line: &str| line.contains("the key that answers there is not the one in the roster");
-    assert!(told.lines().any(|line| line.starts_with("Quality") && is_stranger(line)), "{told}");
+    assert!(stdout.lines().any(|line| line.starts_with("Quality") && is_stranger(line)), "{stdout}");
 }
 
 /// A ref that was fetched long ago does not hide a decision that the branch itself carries.
@@ -221,7 +225,7 @@ fn moved_base_ends_waiting_proposal() {
     command.args(["approve", "--change", "fix", "--repo", "repo"]).args(APART);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let story = BufReader::new(child.stderr.take().unwrap());
-    let mut proposer = Serving { child, story, told: String::new() };
+    let mut proposer = Serving { child, story, output: String::new() };
     proposer.wait_for("2 of 4 reviewers are ready, and a decision needs 3");
     move_main(&house, "moved");
     let _third = house.serve("Performance", &["--mock"]);
@@ -282,17 +286,17 @@ fn proposer_sees_votes_and_awaited_reviewers() {
     serving.push(house.serve("Compatibility", &["--mock-script", "slow.jsonl"]));
     let mut command = consensus(&house.project.folder);
     command.args(["approve", "--change", "fix", "--repo", "repo"]).args(APART);
-    let told = Finished::of(&mut command).exits(0).stderr;
+    let stderr = Finished::of(&mut command).exits(0).stderr;
     let until = |line: &&str| {
         line.contains("awaited: Quality, Security, Performance, Compatibility, who have until 20")
     };
-    assert!(told.lines().any(|line| until(&line) && line.ends_with('Z')), "{told}");
+    assert!(stderr.lines().any(|line| until(&line) && line.ends_with('Z')), "{stderr}");
     let waits = "approve: Quality, Security; reject: Performance; awaited: Compatibility, who have until";
-    assert!(told.lines().any(|line| line.starts_with(waits)), "{told}");
-    assert!(told.contains("approve: Quality, Security, Compatibility; reject: Performance\n"), "{told}");
+    assert!(stderr.lines().any(|line| line.starts_with(waits)), "{stderr}");
+    assert!(stderr.contains("approve: Quality, Security, Compatibility; reject: Performance\n"), "{stderr}");
     // A reviewer's own lines say when, and what it said.
     let voted = serving[2].wait_for("decision 1: this reviewer voted reject (");
-    let story = &serving[2].told;
+    let story = &serving[2].output;
     assert!(!story.contains("of 1 reviewers") && !story.contains("agree"), "one is no quorum: {story}");
     let time = voted.split(' ').next().unwrap();
     assert!(time.len() == "2026-01-01T00:00:00Z".len() && time.ends_with('Z'), "{voted}");
@@ -336,7 +340,7 @@ fn systemd_unit_starts_and_stops_reviewer() {
     command.current_dir(&place).args(&words[1..]).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let story = BufReader::new(child.stderr.take().unwrap());
-    let mut security = Serving { child, story, told: String::new() };
+    let mut security = Serving { child, story, output: String::new() };
     security.wait_for("Security: heard at");
     security.signal(Signal::SIGTERM);
     let code = security.child.wait().unwrap().code();

@@ -99,7 +99,7 @@ fn truncated_ledger_reaches_same_end() {
             assert_eq!(project.main(), landed["commit"].as_str().unwrap());
         }
     }
-    // Whoever bends it is found out.
+    // A change of it is found.
     let bent = String::from_utf8(whole).unwrap().replacen("\"sequence\":1", "\"sequence\":2", 1);
     std::fs::write(&ledger, bent).unwrap();
     project.branch("more", "more.py", "x = 1\n");
@@ -114,7 +114,7 @@ fn advanced_branch_is_not_moved() {
     let ledger = project.ledger();
     let whole = std::fs::read_to_string(&ledger).unwrap();
     let decided: Vec<&str> = whole.lines().take(2).collect();
-    // It died before it landed, and somebody has pushed since.
+    // It died before it landed, and another person has pushed since.
     std::fs::write(&ledger, decided.join("\n") + "\n").unwrap();
     for mark in project.git(&["for-each-ref", "--format=%(refname)", "refs/consensus"]).lines() {
         project.git(&["update-ref", "-d", mark]);
@@ -135,7 +135,7 @@ fn advanced_branch_is_not_moved() {
 }
 
 #[test]
-fn two_at_once_are_told_apart() {
+fn two_at_once_are_distinguished() {
     let project = Project::new();
     project.said(&["--change", "fix", "--verdict", "reject"], 3);
     let held = std::fs::File::open(project.ledger()).unwrap();
@@ -153,7 +153,7 @@ fn rewritten_ledger_does_not_verify() {
     project.branch("more", "more.py", "x = 1\n");
     let ledger = project.ledger();
     let whole = std::fs::read_to_string(&ledger).unwrap();
-    // Whoever can write the file can make its chain of digests hold again, and sign nothing.
+    // A person who can write the file can make its chain of digests hold again, and sign nothing.
     let bends = [
         ("sum(items)", "max(items)"),
         ("\"sequence\":1", "\"sequence\":2"),
@@ -260,7 +260,7 @@ fn checkout_follows_branch_without_overwriting() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), before);
     project.said(&words, 0);
     assert_eq!(project.git(&["status", "--porcelain"]), "?? notes.txt");
-    // Whoever has taken it back, or gone on there, is left alone.
+    // What its owner has taken back, or changed further, stays as it is.
     std::fs::write(&ledger, whole.lines().take(2).collect::<Vec<_>>().join("\n") + "\n").unwrap();
     project.git(&["reset", "--quiet", "--hard", "main^"]);
     project.said(&words, 0);

@@ -10,7 +10,8 @@ use consensus::repository::Repository;
 use crypto::{SecretKey, Signature};
 use nix::sys::signal::Signal;
 use quorum::{
-    Change, Membership, NodeId, Opinion, Packet, Seal, Signed, SignedMessage, Signer as _, Statement, Vote,
+    Change, Membership, NodeId, Opinion, Packet, RosterSigner, Signed, SignedMessage, Signer as _, Statement,
+    Vote,
 };
 use serde_json::{Value, json};
 
@@ -33,7 +34,7 @@ fn quorum_lands_change_with_separate_keys() {
     let said = house.said(&["--change", "fix", "-o", "proof.json"], 0);
     assert_eq!((&said["outcome"], &said["sequence"]), (&json!("landed"), &json!(1)), "{said}");
     assert_eq!(house.project.main(), said["commit"].as_str().unwrap());
-    // Whoever has the public keys alone can verify it.
+    // The public keys alone are enough to verify it.
     let verify = ["verify", "proof.json", "--keys", "of/Quality"];
     let verified = Finished::of(consensus(&house.project.folder).args(verify)).exits(0);
     assert!(verified.stdout.starts_with("verified: decision 1, approved\n"), "{}", verified.stdout);
@@ -101,7 +102,7 @@ fn killed_processes_resume_and_change_lands_once() {
     assert_eq!((&said["outcome"], &said["sequence"]), (&json!("landed"), &json!(1)), "{said}");
     assert_eq!(house.project.git(&["rev-list", "--count", &format!("{base}..main")]), "1");
     security.wait_for("decision 1: approved:");
-    // Whoever was killed in the midst of a review has gone on with it, and no model was asked twice for what it had said.
+    // A reviewer that was killed in the midst of a review has continued it, and no model was asked twice for what it had said.
     for name in ["Quality", "Security"] {
         let runs: Vec<PathBuf> = std::fs::read_dir(house.path(&format!("of/{name}/runs")))
             .unwrap()
@@ -143,7 +144,7 @@ fn used_keys_do_not_switch_process_mode() {
 
     Finished::of(consensus(&project.folder).args(["keys", "generate", "others", "--mock", "--quiet"]))
         .exits(0);
-    // Whoever forgets --peers once, and has no keys for it, has signed nothing.
+    // A user who forgets --peers once, and has no keys for it, has signed nothing.
     let mut alone = consensus(&project.folder);
     alone.args(["approve", "--repo", "repo", "--keys", "of/Security", "--mock", "--change", "fix"]);
     Finished::of(&mut alone).exits(2);
@@ -213,7 +214,7 @@ fn reviewer_without_writable_log_stays_silent() {
     command.stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let story = BufReader::new(child.stderr.take().unwrap());
-    let mut security = Serving { child, story, told: String::new() };
+    let mut security = Serving { child, story, output: String::new() };
     security.wait_for("heard at");
     let _others: Vec<Serving> = ["Quality", "Performance"].map(|name| house.serve(name, &["--mock"])).into();
     house.said(&["--change", "fix", "--deadline", "2s"], 5);
@@ -229,7 +230,7 @@ fn reviewer_without_writable_log_stays_silent() {
 struct Liar {
     me: NodeId,
     key: SecretKey,
-    seal: Seal,
+    seal: RosterSigner,
     membership: Arc<Membership>,
     addresses: Addresses,
 }
@@ -242,7 +243,7 @@ impl Liar {
         let membership = Arc::new(Membership::new(chain, serde_json::from_str(&roster).unwrap()).unwrap());
         let pem = std::fs::read_to_string(house.path(&format!("of/{name}/{name}.key"))).unwrap();
         let key = SecretKey::from_pem(&pem).unwrap();
-        let (me, seal) = Seal::new(key.clone(), Arc::clone(&membership)).unwrap();
+        let (me, seal) = RosterSigner::new(key.clone(), Arc::clone(&membership)).unwrap();
         let addresses = Addresses::read(&house.path("peers.toml")).unwrap();
         Self { me, key, seal, membership, addresses }
     }
@@ -349,7 +350,7 @@ fn proposal_from_outdated_base_is_refused() {
     house.said(&["--change", "fix"], 0);
     house.project.branch("more", "more.py", "x = 1\n");
     house.said(&["--change", "more"], 0);
-    // Somebody proposes from a copy in which all of that is gone.
+    // The next proposal comes from a copy in which all of that is gone.
     house.project.git(&["clone", "--quiet", "--bare", ".", "../old"]);
     let old = house.path("old");
     git(&old, &["update-ref", "refs/heads/main", &first]);

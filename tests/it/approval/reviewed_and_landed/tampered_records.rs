@@ -1,4 +1,4 @@
-//! Records that somebody has changed.
+//! Records that were changed afterwards.
 
 use serde_json::{Value, json};
 

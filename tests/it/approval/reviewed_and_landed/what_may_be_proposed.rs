@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use consensus::repository::{ChangeSource, Repository};
+use consensus::repository::Repository;
 use serde_json::Value;
 
 use super::Project;
@@ -154,7 +154,7 @@ fn no_change_is_decided_by_own_rules() {
         ]);
         Finished::of(approve.args(words)).exits(code)
     };
-    // Somebody who has checked out the change would load what it brings.
+    // A user who has checked out the change would load what it brings.
     project.git(&["checkout", "--quiet", "-b", "evil", "main"]);
     Finished::of(consensus(&project.folder).args(["roleset", "copy", "reviewers_f1", "repo/rolesets"]))
         .exits(0);
@@ -199,7 +199,7 @@ fn diff_is_independent_of_checkout() {
     project.git(&["clone", "--quiet", "--bare", ".", "../copy"]);
     let diff = |repository: &std::path::Path| {
         let repository = Repository::open(repository).unwrap();
-        let candidate = repository.candidate("main", ChangeSource::Branch("attributes")).unwrap();
+        let candidate = repository.candidate_of_branch("main", "attributes").unwrap();
         String::from_utf8(candidate.diff).unwrap()
     };
     let here = diff(&project.path());

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::forms::regex;
+use super::places::regex;
 
 /// An address with its sign, which pages write as an entity and links write by its number. A host without a dot counts
 /// if private networks use it, or if the user is one that every host has: `react@next` is not an address.
@@ -33,14 +33,19 @@ const TORN: &str = r"[\w.%+'-]+@\x1F[\w-]+(?:\.[\w-]+)*\.\p{L}{2,}";
 pub(super) fn find(text: &str) -> Vec<Range<usize>> {
     static FORMS: LazyLock<[Regex; 2]> = LazyLock::new(|| [PLAIN, APART].map(regex));
     let [plain, apart] = &*FORMS;
-    let has_sign = ["@", "%40", "64;", "40;", "&commat;"].iter().any(|sign| text.contains(sign));
-    let plain = has_sign.then(|| plain.find_iter(text)).into_iter().flatten();
-    plain.chain(apart.find_iter(text)).map(|place| place.range()).collect()
+    let mut found = Vec::new();
+    if ["@", "%40", "64;", "40;", "&commat;"].iter().any(|sign| text.contains(sign)) {
+        found.extend(plain.find_iter(text).map(|place| place.range()));
+    }
+    found.extend(apart.find_iter(text).map(|place| place.range()));
+    found
 }
 
 /// Returns the places of the addresses that gaps tear in a [`super::folded::Folded::unbroken`] text.
-pub(super) fn torn(text: &str) -> Vec<Range<usize>> {
+pub(super) fn find_torn(text: &str) -> Vec<Range<usize>> {
     static FORM: LazyLock<Regex> = LazyLock::new(|| regex(TORN));
-    let has_sign = text.contains("@\u{1F}");
-    has_sign.then(|| FORM.find_iter(text)).into_iter().flatten().map(|place| place.range()).collect()
+    if !text.contains("@\u{1F}") {
+        return Vec::new();
+    }
+    FORM.find_iter(text).map(|place| place.range()).collect()
 }

@@ -45,8 +45,8 @@ impl Folded {
                 continue;
             }
             let Some(c) = rest.chars().next() else { break };
-            if let Some(kept) = fold(c) {
-                folded.push(kept.encode_utf8(&mut [0; 4]), at);
+            if let Some(c) = fold(c) {
+                folded.push(c.encode_utf8(&mut [0; 4]), at);
             }
             at += c.len_utf8();
         }
@@ -77,9 +77,8 @@ impl Folded {
 
     /// Returns true if the text has any white space other than single spaces.
     pub(super) fn has_gaps(&self) -> bool {
-        let is_break = |byte: &u8| matches!(byte, b'\n' | b'\r' | b'\t');
-        let has_break = |block: &[u8]| block.iter().fold(false, |any, byte| any | is_break(byte));
-        self.text.as_bytes().chunks(BLOCK).any(has_break) || self.text.contains("  ")
+        let mut blocks = self.text.as_bytes().chunks(BLOCK);
+        blocks.any(has_break) || self.text.contains("  ")
     }
 
     /// Returns the folded text.
@@ -115,18 +114,25 @@ impl Folded {
         if self.origin(here) == from {
             return;
         }
-        match self.shifts.last_mut().filter(|(last, _)| *last == here) {
-            Some(last) => last.1 = from,
-            None => self.shifts.push((here, from)),
+        match self.shifts.last_mut() {
+            Some((last, there)) if *last == here => *there = from,
+            Some(_) | None => self.shifts.push((here, from)),
         }
     }
+}
+
+/// Returns true if a block has white space other than spaces. No byte ends the examination early, as in [`plain_run`].
+fn has_break(block: &[u8]) -> bool {
+    block.iter().fold(false, |any, byte| any | matches!(byte, b'\n' | b'\r' | b'\t'))
 }
 
 /// Returns the number of bytes at the beginning that stay as they are. Most texts are plain for long stretches, so
 /// whole blocks are examined at once.
 fn plain_run(bytes: &[u8]) -> usize {
-    let is_all_plain = |block: &&[u8]| block.iter().fold(true, |all, byte| all & is_plain(*byte));
-    let whole = BLOCK * bytes.chunks_exact(BLOCK).take_while(is_all_plain).count();
+    // No byte ends the examination of a block early, so that a processor examines many bytes at a time.
+    let blocks = bytes.chunks_exact(BLOCK);
+    let plain = blocks.take_while(|block| block.iter().fold(true, |all, byte| all & is_plain(*byte)));
+    let whole = BLOCK * plain.count();
     let rest = &bytes[whole..];
     whole + rest.iter().position(|byte| !is_plain(*byte)).unwrap_or(rest.len())
 }

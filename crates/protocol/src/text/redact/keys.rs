@@ -10,11 +10,11 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::forms::{Forms, regex};
+use super::places::{compile_forms, find_forms, regex};
 
 /// The kinds of characters that follow the prefix of a token.
 #[derive(Clone, Copy)]
-enum Run {
+enum TokenChars {
     /// Digits and the letters `a` to `f`, in either case.
     Hex,
     /// ASCII letters and digits.
@@ -25,7 +25,7 @@ enum Run {
     Wide,
 }
 
-impl Run {
+impl TokenChars {
     fn has(self, byte: u8) -> bool {
         match self {
             Self::Hex => byte.is_ascii_hexdigit(),
@@ -39,8 +39,8 @@ impl Run {
 /// Prefixes, the characters behind each, and the fewest of them. They come from the documentation of the issuers, or
 /// from the tokens that they issue. The minimum is often a little lower than the length that is issued today, because
 /// lengths grow and shrink.
-const TOKENS: [(&str, Run, usize); 116] = {
-    use Run::{Hex, Url, Wide, Word};
+const TOKENS: [(&str, TokenChars, usize); 116] = {
+    use TokenChars::{Hex, Url, Wide, Word};
     [
         // Model providers: OpenAI, Anthropic and others that adopted `sk-`, Cerebras, Fireworks, Groq, Hugging Face,
         // Jina, LangSmith, NVIDIA, Perplexity, Replicate, Together, Weights & Biases, xAI, Pinecone.
@@ -231,8 +231,8 @@ const AWS_TURNS_MIN: usize = 16;
 
 /// Returns the places of keys and tokens, including those of which only a part is there.
 pub(super) fn find(text: &str) -> Vec<Range<usize>> {
-    static FORMS: LazyLock<Forms> = LazyLock::new(|| Forms::new(&SHAPES));
-    let mut found = FORMS.find(text);
+    static FORMS: LazyLock<Vec<(&str, Regex)>> = LazyLock::new(|| compile_forms(&SHAPES));
+    let mut found = find_forms(&FORMS, text);
     found.extend(torn_key(text));
     found.extend(tokens(text));
     found.extend(aws_secrets(text));
@@ -254,10 +254,10 @@ fn tokens(text: &str) -> Vec<Range<usize>> {
         if start.checked_sub(1).is_some_and(|before| bytes[before].is_ascii_alphanumeric()) {
             continue;
         }
-        let ends = TOKENS.iter().filter_map(|(prefix, run, least)| {
+        let ends = TOKENS.iter().filter_map(|(prefix, chars, least)| {
             let rest = bytes[start..].strip_prefix(prefix.as_bytes())?;
-            let count = rest.iter().take_while(|byte| run.has(**byte)).count();
-            (count >= *least).then_some(start + prefix.len() + count)
+            let count = rest.iter().take_while(|byte| chars.has(**byte)).count();
+            if count >= *least { Some(start + prefix.len() + count) } else { None }
         });
         if let Some(end) = ends.max() {
             at = end;
@@ -270,30 +270,36 @@ fn tokens(text: &str) -> Vec<Range<usize>> {
 /// Returns the places of runs that look drawn at random and are as long as a secret key of Amazon.
 fn aws_secrets(text: &str) -> Vec<Range<usize>> {
     let bytes = text.as_bytes();
-    let is_sign = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
     let mut found = Vec::new();
     let mut at = 0;
-    while let Some(step) = bytes[at..].iter().position(is_sign) {
+    while let Some(step) = bytes[at..].iter().position(|byte| is_base64(*byte)) {
         let start = at + step;
-        let length = bytes[start..].iter().position(|byte| !is_sign(byte)).unwrap_or(bytes.len() - start);
+        let length = bytes[start..].iter().position(|byte| !is_base64(*byte)).unwrap_or(bytes.len() - start);
         at = start + length;
-        if length == AWS_SECRET_CHARS && turns(&bytes[start..at]) >= AWS_TURNS_MIN {
+        if length == AWS_SECRET_CHARS && count_turns(&bytes[start..at]) >= AWS_TURNS_MIN {
             found.push(start..at);
         }
     }
     found
 }
 
+fn is_base64(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/')
+}
+
 /// Returns how often the kinds of characters change; 0 if upper case, lower case or digits are missing.
-fn turns(bytes: &[u8]) -> usize {
-    let kind = |byte: &u8| match byte {
+fn count_turns(bytes: &[u8]) -> usize {
+    let kinds = bytes.iter().map(|byte| match byte {
         b'A'..=b'Z' => 0,
         b'a'..=b'z' => 1,
         b'0'..=b'9' => 2,
         _ => 3,
-    };
-    let is_whole = (0..3).all(|wanted| bytes.iter().any(|byte| kind(byte) == wanted));
-    if is_whole { bytes.windows(2).filter(|pair| kind(&pair[0]) != kind(&pair[1])).count() } else { 0 }
+    });
+    let kinds: Vec<u8> = kinds.collect();
+    if [0, 1, 2].iter().any(|kind| !kinds.contains(kind)) {
+        return 0;
+    }
+    kinds.windows(2).filter(|pair| pair[0] != pair[1]).count()
 }
 
 /// Returns the place of the rest of a private key whose beginning is in an earlier part of the text.
@@ -302,8 +308,7 @@ fn torn_key(text: &str) -> Option<Range<usize>> {
     static BEGIN: LazyLock<Regex> =
         LazyLock::new(|| regex("-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"));
     let end = END.find(text)?;
-    let has_begun = BEGIN.is_match(&text[..end.start()]);
-    (!has_begun).then(|| 0..end.end())
+    if BEGIN.is_match(&text[..end.start()]) { None } else { Some(0..end.end()) }
 }
 
 #[cfg(test)]
@@ -313,8 +318,8 @@ mod tests {
     /// A much shorter token is not found, and neither is one with a letter before it.
     #[test]
     fn each_listed_token_is_found_whole() {
-        for (prefix, run, least) in TOKENS {
-            let sign = if matches!(run, Run::Hex) { "e7" } else { "z7" };
+        for (prefix, chars, least) in TOKENS {
+            let sign = if matches!(chars, TokenChars::Hex) { "e7" } else { "z7" };
             let body: String = sign.chars().cycle().take(least).collect();
             let token = format!("{prefix}{body}");
             let whole = format!("the key {token}, and no more");

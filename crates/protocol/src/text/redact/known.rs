@@ -43,7 +43,7 @@ impl KnownOriginals {
         let mut builder = AhoCorasick::builder();
         let finder = builder.match_kind(MatchKind::LeftmostLongest).build(originals.0.keys()).ok()?;
         let words = originals.0.values().copied().collect::<Vec<_>>();
-        (!words.is_empty()).then_some(Self { finder, words })
+        if words.is_empty() { None } else { Some(Self { finder, words }) }
     }
 
     /// Returns the places of the originals, with the words for their kinds.

@@ -65,9 +65,8 @@ pub(super) fn card(text: &str) -> Option<usize> {
 
 /// Returns true if four digits are right before this place, and four right behind it.
 fn is_after_fourth(bytes: &[u8], at: usize) -> bool {
-    let digits =
-        |place: Range<usize>| bytes.get(place).is_some_and(|four| four.iter().all(u8::is_ascii_digit));
-    at >= 4 && digits(at - 4..at) && digits(at + 1..at + 5)
+    let (Some(start), Some(after)) = (at.checked_sub(4), bytes.get(at + 1..at + 5)) else { return false };
+    bytes[start..at].iter().chain(after).all(u8::is_ascii_digit)
 }
 
 /// Returns the length of the address at the beginning of a text. An IPv6 address needs a decimal digit, and at least
@@ -84,7 +83,7 @@ fn address(text: &str) -> Option<usize> {
                 && (groups.clone().count() >= 3 || groups.any(|group| group.len() >= 3))
         }
     };
-    is_one.then_some(text.len())
+    if is_one { Some(text.len()) } else { None }
 }
 
 /// Returns the end of four groups of up to three digits.
@@ -115,6 +114,9 @@ fn with_colons(bytes: &[u8]) -> Option<usize> {
         at += digits + 1;
         groups += 1;
     }
-    let is_last = |byte: &&u8| byte.is_ascii_hexdigit() || **byte == b'.';
-    (groups >= 2).then(|| at + bytes[at..].iter().take(15).take_while(is_last).count())
+    if groups < 2 {
+        return None;
+    }
+    let last = bytes[at..].iter().take(15);
+    Some(at + last.take_while(|byte| byte.is_ascii_hexdigit() || **byte == b'.').count())
 }

@@ -9,8 +9,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::folded::GAP;
-use super::forms::regex;
-use super::places::{each, stands_alone};
+use super::places::{each, regex, stands_alone};
 
 /// The fewest and the most digits of a phone number. ITU-T E.164 allows 15; below 8 there are too many other numbers.
 const PHONE_DIGITS: [usize; 2] = [8, 15];
@@ -23,16 +22,21 @@ const PHONE: &str = r"(?x) \A (?:
 /// Returns the places of phone numbers, and of the rest of a number whose beginning the number before it has swallowed.
 pub(super) fn find(text: &str) -> Vec<Range<usize>> {
     static FORM: LazyLock<Regex> = LazyLock::new(|| regex(PHONE));
-    let is_first = |byte: u8| matches!(byte, b'+' | b'0');
-    let found = each(text, is_first, |start| {
-        let rest = &text[start..];
-        let form = may_be_phone(rest.as_bytes()).then(|| FORM.find(rest)).flatten()?;
-        let length = phone(form.as_str())?;
-        stands_alone(text, start..start + length, false)
-    });
-    let mut run = Run::default();
-    let swallowed: Vec<_> = found.iter().filter_map(|place| run.swallowed(text, place.end)).collect();
-    [found, swallowed].concat()
+    let mut found = each(
+        text,
+        |byte| matches!(byte, b'+' | b'0'),
+        |start| {
+            let rest = &text[start..];
+            if !may_be_phone(rest.as_bytes()) {
+                return None;
+            }
+            let length = phone(FORM.find(rest)?.as_str())?;
+            stands_alone(text, start..start + length, false)
+        },
+    );
+    let swallowed = find_swallowed(text, &found);
+    found.extend(swallowed);
+    found
 }
 
 /// Returns true if the first bytes of a text are those of a form of phone numbers.
@@ -66,42 +70,43 @@ fn phone(text: &str) -> Option<usize> {
 pub(super) fn torn_phone(text: &str) -> Option<usize> {
     let (before, _) = text.split_once(GAP)?;
     let digits = before.bytes().filter(u8::is_ascii_digit).count();
-    (digits <= PHONE_DIGITS[0]).then(|| phone(text)).flatten()
+    if digits <= PHONE_DIGITS[0] { phone(text) } else { None }
 }
 
-/// A run of digits and the signs between them, measured once for all numbers in it.
-#[derive(Default)]
-struct Run {
-    end: usize,
-    /// The end of its last number that is not part of a word.
-    last: usize,
-}
-
-impl Run {
-    /// Returns the place of the rest of a second phone number, whose beginning the number that ends here has swallowed.
-    fn swallowed(&mut self, text: &str, end: usize) -> Option<Range<usize>> {
-        let bytes = text.as_bytes();
-        let start = end + usize::from(matches!(bytes.get(end), Some(b' ' | b'.' | b'/' | b'-')));
-        bytes.get(start).filter(|byte| byte.is_ascii_digit())?;
-        if start >= self.end {
-            self.measure(text, start);
+/// Returns the places of the rest of second phone numbers, whose beginning the number before them has swallowed.
+fn find_swallowed(text: &str, found: &[Range<usize>]) -> Vec<Range<usize>> {
+    let bytes = text.as_bytes();
+    let mut swallowed = Vec::new();
+    // A run of digits and the signs between them is measured once for all numbers in it.
+    let (mut run_end, mut last) = (0, 0);
+    for place in found {
+        let is_apart = matches!(bytes.get(place.end), Some(b' ' | b'.' | b'/' | b'-'));
+        let start = place.end + usize::from(is_apart);
+        if !bytes.get(start).is_some_and(u8::is_ascii_digit) {
+            continue;
         }
-        let place = start..self.last.max(start);
+        if start >= run_end {
+            (run_end, last) = measure_run(text, start);
+        }
+        let rest = start..last.max(start);
         // Nearly all runs are short. No more of a long run is examined than the decision needs.
-        let digits = bytes[place.clone()].iter().filter(|byte| byte.is_ascii_digit());
+        let digits = bytes[rest.clone()].iter().filter(|byte| byte.is_ascii_digit());
         let count = digits.take(PHONE_DIGITS[1] + 1).count();
-        (5..=PHONE_DIGITS[1]).contains(&count).then_some(place)
+        if (5..=PHONE_DIGITS[1]).contains(&count) {
+            swallowed.push(rest);
+        }
     }
+    swallowed
+}
 
-    fn measure(&mut self, text: &str, start: usize) {
-        let is_inside = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b' ' | b'.' | b'/' | b'-');
-        let rest = &text.as_bytes()[start..];
-        let length = rest.iter().position(|byte| !is_inside(byte)).unwrap_or(rest.len());
-        self.end = start + length;
-        let is_word = |c: char| c.is_alphanumeric() || c == '_';
-        let goes_on = text[self.end..].chars().next().is_some_and(is_word);
-        let run = &text[start..self.end];
-        let run = if goes_on { run.trim_end_matches(|c: char| c.is_ascii_digit()) } else { run };
-        self.last = start + run.trim_end_matches(|c: char| !c.is_ascii_digit()).len();
-    }
+/// Returns the end of a run, and the end of its last number that is not part of a word.
+fn measure_run(text: &str, start: usize) -> (usize, usize) {
+    let bytes = &text.as_bytes()[start..];
+    let signs =
+        bytes.iter().take_while(|byte| byte.is_ascii_digit() || matches!(byte, b' ' | b'.' | b'/' | b'-'));
+    let end = start + signs.count();
+    let run = &text[start..end];
+    let continues = text[end..].starts_with(|c: char| c.is_alphanumeric() || c == '_');
+    let run = if continues { run.trim_end_matches(|c: char| c.is_ascii_digit()) } else { run };
+    (end, start + run.trim_end_matches(|c: char| !c.is_ascii_digit()).len())
 }

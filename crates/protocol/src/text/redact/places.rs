@@ -1,13 +1,43 @@
-//! The places where a number may begin and end in a folded text.
+//! The places of forms in a folded text, and those where a number may begin and end.
 //!
-//! The input is a text, the bytes with which a kind of number begins, and a function that measures one. The output is
-//! the places of the numbers that are not part of a word or a longer number. A trial hardly ever begins inside a word
-//! or a longer number. The time is therefore linear in the text, as long as each measurement examines a bounded
-//! stretch.
+//! A form is a regular expression, with a few characters that every match contains. For a number, the input is a text, the bytes with which
+//! a kind of number begins, and a function that measures one. The output is the places of the numbers that are not part of a word or a
+//! longer number. A trial hardly ever begins inside a word or a longer number. The time is therefore linear in the text, as long as each
+//! measurement examines a bounded stretch.
 
 use std::ops::Range;
 
+use regex::Regex;
+
 use super::folded::GAP_BYTE;
+
+/// Compiles a form that is a constant of this program.
+pub(super) fn regex(form: &str) -> Regex {
+    Regex::new(form).expect("the forms are constants, and a test uses each")
+}
+
+/// Compiles pairs of the characters that each text with a form contains, and the form.
+pub(super) fn compile_forms(forms: &[(&'static str, &str)]) -> Vec<(&'static str, Regex)> {
+    forms.iter().map(|(hint, form)| (*hint, regex(form))).collect()
+}
+
+/// Returns the places of forms. If a form has the group `part`, its place is that group alone.
+///
+/// A search for a few characters is many times faster than a regular expression, so a form costs hardly anything in a text where it cannot
+/// match. Each form is searched for separately. One that fails late is not tried again after each match of another, so the time is linear
+/// in the text, whatever its content.
+pub(super) fn find_forms(forms: &[(&'static str, Regex)], text: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    for (_, form) in forms.iter().filter(|(hint, _)| text.contains(hint)) {
+        if form.captures_len() == 1 {
+            found.extend(form.find_iter(text).map(|place| place.range()));
+        } else {
+            let parts = form.captures_iter(text).filter_map(|captures| captures.name("part"));
+            found.extend(parts.map(|part| part.range()));
+        }
+    }
+    found
+}
 
 /// Tries each byte with which a kind may begin and that does not continue a word, in order and without overlaps.
 pub(super) fn each(
@@ -74,5 +104,5 @@ pub(super) fn stands_alone(text: &str, place: Range<usize>, may_be_range: bool) 
         Some(b'.' | b',' | b'-' | b'/' | b':') if before.next().is_some_and(u8::is_ascii_digit) => true,
         _ => matches!(next, Some('.' | ',')) && after.next().is_some_and(|c| c.is_ascii_digit()),
     };
-    (!is_part).then_some(place)
+    if is_part { None } else { Some(place) }
 }

@@ -8,9 +8,8 @@ use std::collections::BTreeMap;
 use regex::Captures;
 use serde::{Deserialize, Serialize};
 
-use super::kinds;
 use super::known::Originals;
-use super::tokens::{TOKEN, parts, words};
+use super::tokens::{TOKEN, WORDS, parts, words};
 
 /// The tokens and their originals.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
@@ -23,9 +22,11 @@ impl Redactions {
         let mut originals = Originals::default();
         for (token, original) in &self.0 {
             let word = parts(token).and_then(|(word, _)| words().find(|known| *known == word));
-            word.filter(|word| *word != kinds::WORDS[0])
-                .into_iter()
-                .for_each(|word| originals.add(original, word));
+            if let Some(word) = word
+                && word != WORDS[0]
+            {
+                originals.add(original, word);
+            }
         }
         originals
     }
@@ -42,18 +43,17 @@ impl Redactions {
 
     /// Returns JSON with the originals in place of their tokens, written as JSON writes them inside its strings.
     pub fn restore_json(&self, text: &str) -> String {
-        let escaped = |original: &str| {
+        self.restore_as(text, |original| {
             let quoted = serde_json::Value::from(original).to_string();
             quoted[1..quoted.len() - 1].to_owned()
-        };
-        self.restore_as(text, escaped)
+        })
     }
 
     fn restore_as(&self, text: &str, write: impl Fn(&str) -> String) -> String {
-        let original = |captures: &Captures<'_>| {
+        let restored = TOKEN.replace_all(text, |captures: &Captures<'_>| {
             let token = captures.get_match().as_str();
             self.0.get(token).map_or_else(|| token.to_owned(), |original| write(original))
-        };
-        TOKEN.replace_all(text, original).into_owned()
+        });
+        restored.into_owned()
     }
 }

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::forms::{Forms, regex};
+use super::places::{compile_forms, find_forms, regex};
 
 /// A name that marks its value as secret, up to the value. `password` is also listed in the languages of Europe and
 /// East Asia.
@@ -76,14 +76,14 @@ const WORD_MAX: usize = 9;
 /// Returns the places of values beside a word that marks them as secret.
 pub(super) fn find(text: &str) -> Vec<Range<usize>> {
     static NAMES: LazyLock<Regex> = LazyLock::new(|| regex(NAME));
-    static FORMS: LazyLock<Forms> = LazyLock::new(|| Forms::new(&SHAPES));
+    static FORMS: LazyLock<Vec<(&str, Regex)>> = LazyLock::new(|| compile_forms(&SHAPES));
     let mut found = Vec::new();
     let (mut at, mut run_end) = (0, 0);
     while let Some(name) = NAMES.find_at(text, at) {
         let start = name.end();
         let place = match text.as_bytes().get(start) {
-            Some(quote @ (b'"' | b'\'')) => quoted(text, start + 1, char::from(*quote)),
-            _ => bare(text, start, name.as_str().ends_with(":="), &mut run_end),
+            Some(quote @ (b'"' | b'\'')) => quoted_value(text, start + 1, char::from(*quote)),
+            _ => bare_value(text, start, name.as_str().ends_with(":="), &mut run_end),
         };
         // A refused value may contain a name with a value of its own.
         at = start;
@@ -92,14 +92,14 @@ pub(super) fn find(text: &str) -> Vec<Range<usize>> {
             found.push(place);
         }
     }
-    found.extend(spoken(text));
-    found.extend(flags(text));
-    found.extend(FORMS.find(text));
+    found.extend(spoken_passwords(text));
+    found.extend(flag_values(text));
+    found.extend(find_forms(&FORMS, text));
     found
 }
 
 /// Returns the place of a value in quotes, without the quotes. The value ends on its line.
-fn quoted(text: &str, start: usize, quote: char) -> Option<Range<usize>> {
+fn quoted_value(text: &str, start: usize, quote: char) -> Option<Range<usize>> {
     let mut count = 0;
     let mut rest = text[start..].char_indices();
     while let Some((at, c)) = rest.next() {
@@ -109,7 +109,8 @@ fn quoted(text: &str, start: usize, quote: char) -> Option<Range<usize>> {
                 rest.next().filter(|(_, escaped)| *escaped != '\n')?;
                 count += 1;
             }
-            c if c == quote => return (count >= QUOTED_MIN).then_some(start..start + at),
+            c if c == quote && count >= QUOTED_MIN => return Some(start..start + at),
+            c if c == quote => return None,
             _ => count += 1,
         }
     }
@@ -118,39 +119,45 @@ fn quoted(text: &str, start: usize, quote: char) -> Option<Range<usize>> {
 
 /// Returns the place of a value without quotes. `run_end` is the end of the last one, so that a value is not measured
 /// again for each name inside it.
-fn bare(text: &str, start: usize, is_assigned: bool, run_end: &mut usize) -> Option<Range<usize>> {
+fn bare_value(text: &str, start: usize, is_assigned: bool, run_end: &mut usize) -> Option<Range<usize>> {
     if start >= *run_end {
-        let is_end = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | ',' | ';');
-        *run_end = text[start..].find(is_end).map_or(text.len(), |length| start + length);
+        let end = text[start..].find(|c: char| c.is_whitespace() || "\"'<>,;".contains(c));
+        *run_end = end.map_or(text.len(), |length| start + length);
     }
     let count = text[start..*run_end].chars().take(BARE_MIN).count();
     // The second half of `:=` may belong to the value.
     let start = if is_assigned && count == BARE_MIN - 1 { start - 1 } else { start };
-    (text[start..*run_end].chars().take(BARE_MIN).count() == BARE_MIN).then_some(start..*run_end)
+    if text[start..*run_end].chars().take(BARE_MIN).count() < BARE_MIN {
+        return None;
+    }
+    Some(start..*run_end)
 }
 
 /// Returns the places of passwords that a sentence gives. They have a letter and a digit, so that `is simple` is not
 /// taken for one.
-fn spoken(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
+fn spoken_passwords(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
     static FORM: LazyLock<Regex> = LazyLock::new(|| regex(SPOKEN));
-    FORM.find_iter(text).filter_map(|told| {
-        let rest = &text[told.end()..];
+    FORM.find_iter(text).filter_map(|sentence| {
+        let start = sentence.end();
+        let rest = &text[start..];
         let length = rest.find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'')).unwrap_or(rest.len());
         let value = rest[..length].trim_end_matches(['.', ',', ';', '!', '?']);
-        let has_both =
-            value.bytes().any(|byte| byte.is_ascii_digit()) && value.chars().any(char::is_alphabetic);
-        (has_both && is_value(value)).then(|| told.end()..told.end() + value.len())
+        let has_digit = value.bytes().any(|byte| byte.is_ascii_digit());
+        let has_both = has_digit && value.chars().any(char::is_alphabetic);
+        if has_both && is_value(value) { Some(start..start + value.len()) } else { None }
     })
 }
 
 /// Returns the places of the values after flags such as `--password`.
-fn flags(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
+fn flag_values(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
     static FORM: LazyLock<Regex> = LazyLock::new(|| regex(FLAG));
     FORM.find_iter(text).filter_map(|flag| {
-        let rest = &text[flag.end()..];
+        let start = flag.end();
+        let rest = &text[start..];
         let value = &rest[..rest.find(char::is_whitespace).unwrap_or(rest.len())];
         let is_long = value.chars().take(BARE_MIN).count() == BARE_MIN;
-        (is_long && !value.starts_with('-') && is_value(value)).then(|| flag.end()..flag.end() + value.len())
+        let is_secret = is_long && !value.starts_with('-') && is_value(value);
+        if is_secret { Some(start..start + value.len()) } else { None }
     })
 }
 

@@ -8,14 +8,18 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::kinds;
+/// The form of a token, which stands for an original already.
+const FORM: &str = r"\[[A-Z]+_[0-9]+\]";
+
+/// The words in the tokens.
+pub(super) const WORDS: [&str; 6] = ["TOKEN", "SECRET", "EMAIL", "CARD", "IP", "PHONE"];
 
 /// The word in the tokens for matches of the user's own patterns.
 pub(super) const OWN: &str = "PRIVATE";
 
 /// A token as it is written.
 pub(super) static TOKEN: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(kinds::TOKEN).expect("the form is a constant, and tests use it"));
+    LazyLock::new(|| Regex::new(FORM).expect("the form is a constant, and tests use it"));
 
 /// A token as a model may have altered it: in other letters, with other signs inside its brackets, or without brackets.
 static BENT: LazyLock<Regex> = LazyLock::new(|| {
@@ -26,7 +30,7 @@ static BENT: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 pub(super) fn words() -> impl Iterator<Item = &'static str> {
-    kinds::WORDS.into_iter().chain([OWN])
+    WORDS.into_iter().chain([OWN])
 }
 
 /// Returns true if a text is one token and nothing else.
@@ -37,8 +41,10 @@ pub fn is_token(text: &str) -> bool {
 /// Returns the word and the number of a token.
 pub(super) fn parts(token: &str) -> Option<(&str, u64)> {
     let (word, number) = token.strip_prefix('[')?.strip_suffix(']')?.rsplit_once('_')?;
-    let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
-    Some((word, number.parse().ok().filter(|_| is_number)?))
+    if !number.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    Some((word, number.parse().ok()?))
 }
 
 /// Returns every token in a text.

@@ -11,10 +11,9 @@ use regex::Regex;
 
 use super::emails;
 use super::folded::GAP;
-use super::forms::regex;
 use super::numbers::card;
 use super::phones::torn_phone;
-use super::places::{may_begin, near_gaps, stands_alone};
+use super::places::{may_begin, near_gaps, regex, stands_alone};
 
 /// A card number that a gap may tear. A column of numbers is not a card.
 const TORN_CARD: &str = r"(?x) \A (?:
@@ -25,31 +24,41 @@ const TORN_CARD: &str = r"(?x) \A (?:
 const TORN_PHONE: &str =
     r"\A\+[1-9][0-9]{0,2}(?:[ ./-]?\(?[0-9]{1,4}\)?){0,3}\x1F[0-9]{2,4}(?:[ ./-][0-9]{2,4}){0,4}";
 
-/// A kind of number that a gap may tear: its word, how far before the gap it may begin, the test of its first byte, and
-/// the function that returns its length.
-type Torn<'a> = (&'static str, usize, fn(u8) -> bool, &'a dyn Fn(&str) -> Option<usize>);
-
 /// Returns the places that gaps tear in a [`super::folded::Folded::unbroken`] text, with the words for their kinds.
 pub(super) fn find(text: &str) -> Vec<(Range<usize>, &'static str)> {
-    static FORMS: LazyLock<[Regex; 2]> = LazyLock::new(|| [TORN_CARD, TORN_PHONE].map(regex));
-    let [card_form, phone_form] = &*FORMS;
-    let torn_card = |rest: &str| card_form.find(rest).and_then(|place| card(place.as_str()));
-    let torn_phone = |rest: &str| phone_form.find(rest).and_then(|place| torn_phone(place.as_str()));
-    let kinds: [Torn<'_>; 2] = [
-        ("CARD", 24, |byte| matches!(byte, b'2'..=b'6'), &torn_card),
-        ("PHONE", 32, |byte| byte == b'+', &torn_phone),
-    ];
-    let mut found: Vec<_> = emails::torn(text).into_iter().map(|place| (place, "EMAIL")).collect();
-    for (word, reach, is_first, measure) in kinds {
-        let places = near_gaps(text, reach, |start| {
-            if !is_first(text.as_bytes()[start]) || !may_begin(text, start) {
-                return None;
-            }
-            let length =
-                measure(&text[start..]).filter(|&length| text[start..start + length].contains(GAP))?;
-            stands_alone(text, start..start + length, false)
-        });
+    let cards = near_gaps(text, 24, |start| match text.as_bytes()[start] {
+        b'2'..=b'6' => torn_place(text, start, measure_card),
+        _ => None,
+    });
+    let phones = near_gaps(text, 32, |start| match text.as_bytes()[start] {
+        b'+' => torn_place(text, start, measure_phone),
+        _ => None,
+    });
+    let mut found = Vec::new();
+    for (word, places) in [("EMAIL", emails::find_torn(text)), ("CARD", cards), ("PHONE", phones)] {
         found.extend(places.into_iter().map(|place| (place, word)));
     }
     found
+}
+
+/// Returns the place of a number that begins here and has a gap. `measure` returns the number's length.
+fn torn_place(text: &str, start: usize, measure: fn(&str) -> Option<usize>) -> Option<Range<usize>> {
+    if !may_begin(text, start) {
+        return None;
+    }
+    let place = start..start + measure(&text[start..])?;
+    if !text[place.clone()].contains(GAP) {
+        return None;
+    }
+    stands_alone(text, place, false)
+}
+
+fn measure_card(text: &str) -> Option<usize> {
+    static FORM: LazyLock<Regex> = LazyLock::new(|| regex(TORN_CARD));
+    card(FORM.find(text)?.as_str())
+}
+
+fn measure_phone(text: &str) -> Option<usize> {
+    static FORM: LazyLock<Regex> = LazyLock::new(|| regex(TORN_PHONE));
+    torn_phone(FORM.find(text)?.as_str())
 }

@@ -7,9 +7,9 @@ use quorum::proposer::Proposer;
 use quorum::replica::Replica;
 use quorum::{Change, NodeId, Quorum};
 
-use super::{Alarm, CALM, Event, Member, Story, Weather, World};
+use super::{Alarm, CALM, Story, Weather, World, WorldEvent, WorldMember};
 use crate::checks::Checks;
-use crate::liars::{Script, Way};
+use crate::liars::{LiarKind, Script};
 use crate::nodes::{Machine, Mind, Name};
 
 impl World {
@@ -58,7 +58,7 @@ impl World {
             let member = world.member(party, &mind, reviewers, orchestrators);
             world.members.insert(party, member);
             for copy in 0..2 {
-                world.at(0, Event::Ring { of: party, copy, life: 0, alarm: Alarm::Again });
+                world.at(0, WorldEvent::Ring { of: party, copy, life: 0, alarm: Alarm::Again });
             }
         }
         let submitted = if is_long { world.rng.u64(40..100) } else { world.rng.u64(1..=3) };
@@ -66,32 +66,32 @@ impl World {
             // Some come late.
             let at = if world.rng.u8(..) < 30 { CALM + world.rng.u64(..5000) } else { world.rng.u64(..2000) };
             let change = Change::new(&format!("change {number}")).expect("it is short");
-            world.at(at, Event::Submit(change));
+            world.at(at, WorldEvent::Submit(change));
             world.submissions += 1;
         }
         for _ in 0..world.rng.usize(..4) {
             let at = world.rng.u64(..4000);
-            world.at(at, Event::Cut);
+            world.at(at, WorldEvent::Cut);
         }
         for _ in 0..world.rng.usize(..6) {
             let at = world.rng.u64(..2 * CALM);
-            world.at(at, Event::Stir);
+            world.at(at, WorldEvent::Stir);
         }
-        world.at(CALM, Event::Calm);
+        world.at(CALM, WorldEvent::Calm);
         world
     }
 
-    fn member(&mut self, party: NodeId, mind: &Mind, reviewers: usize, orchestrators: usize) -> Member {
+    fn member(&mut self, party: NodeId, mind: &Mind, reviewers: usize, orchestrators: usize) -> WorldMember {
         let clock = self.rng.u64(50..200);
         let machine = |forgets, clock| Machine::new(mind.clone(), forgets, clock);
         if !self.liars.contains(&party) {
-            return Member::Machines(vec![machine(false, clock)]);
+            return WorldMember::Machines(vec![machine(false, clock)]);
         }
         match self.rng.u8(..4) {
-            0 => Member::Script(Script::new(Way::Silent, party, reviewers, orchestrators)),
-            1 => Member::Machines(vec![machine(true, clock)]),
-            2 => Member::Machines(vec![machine(false, clock), machine(false, 300 - clock)]),
-            _ => Member::Script(Script::new(Way::Liar, party, reviewers, orchestrators)),
+            0 => WorldMember::Script(Script::new(LiarKind::Silent, party, reviewers, orchestrators)),
+            1 => WorldMember::Machines(vec![machine(true, clock)]),
+            2 => WorldMember::Machines(vec![machine(false, clock), machine(false, 300 - clock)]),
+            _ => WorldMember::Script(Script::new(LiarKind::Liar, party, reviewers, orchestrators)),
         }
     }
 }
