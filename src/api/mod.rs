@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 
 use tokio::sync::watch;
 
-use crate::config::{ConfigError, Packs, Roleset, find_roleset, load_roleset};
+use crate::config::ConfigError;
 use crate::engine::{Engine, RunBuilder, StopRequest};
 use crate::journal::Limits;
 use crate::report::RunResult;
-use crate::run::{FinishedRun, RunId, drive};
+use crate::run::{FinishedRun, NamedRoleset, RunId, drive};
 pub use crate::run::{RunError, SESSION_DOCUMENT, Session, SessionError, SessionSays};
 use protocol::Task;
 use protocol::core::Endpoint;
@@ -36,9 +36,7 @@ use protocol::core::Endpoint;
 /// ```
 #[derive(Clone, Debug)]
 pub struct ConsensusEngine {
-    name: String,
-    roleset: Roleset,
-    packs: Packs,
+    named: NamedRoleset,
     endpoints: Vec<Endpoint>,
     folder: PathBuf,
     limits: Limits,
@@ -52,14 +50,11 @@ impl ConsensusEngine {
     ///
     /// [`ConfigError`] if there is no such roleset, or if it has mistakes.
     pub fn new(roleset: &str, endpoint: Endpoint) -> Result<Self, ConfigError> {
-        let found = find_roleset(roleset, &[PathBuf::from("rolesets")])?;
-        let (roleset, packs) = load_roleset(&found)?;
-        let agents = roleset.agents.len() + usize::from(roleset.arbiter.is_some());
+        let named = NamedRoleset::find(roleset, &[PathBuf::from("rolesets")])?;
+        let agents = named.roleset.agents.len() + usize::from(named.roleset.arbiter.is_some());
         Ok(Self {
-            name: found.name,
+            named,
             endpoints: vec![endpoint; agents],
-            roleset,
-            packs,
             folder: PathBuf::from("runs"),
             limits: Limits::default(),
             seed: None,
@@ -111,7 +106,7 @@ impl ConsensusEngine {
         let documents = document.flatten().into_iter().collect();
         let task = Task { prompt: prompt.trim().to_owned(), documents, is_searched: false };
         let id = RunId::new();
-        let setup = self.roleset.setup(&self.name, &self.packs, task, self.seed.unwrap_or(id.seed()));
+        let setup = self.named.setup(task, self.seed.unwrap_or(id.seed()));
         let builder = RunBuilder::new(setup)?.in_session(session.as_ref().map(Session::place));
         let prepared = builder.build(self.endpoints.clone(), self.limits);
         let dir = self.folder.join(id.to_string());

@@ -1,19 +1,24 @@
-//! The context of a decision: everything that it needs, and the command that must succeed on its tree.
+//! The context of a decision: everything that it needs, the command that must succeed on its tree, and the files that show how
+//! it ended.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use super::error::ApprovalError;
 use super::keys::KeyFolder;
+use super::ledger::{CommandVerification, VERIFICATION_LOG, VerificationResult};
 use super::node::Addresses;
 use super::request::ApprovalRequest;
-use super::verification::{CommandVerification, VERIFICATION_LOG, VerificationResult};
-use crate::files::private_folder;
+use crate::files::{private_folder, write_whole};
 use crate::repository::{Oid, Repository};
 use crate::run::Reporter;
 use crate::sandbox::Sandbox;
 use protocol::text::escape;
 use quorum::Membership;
+
+/// The mode of proofs and findings, which everyone may read, since they are there to be shown. The folder of a run is still its
+/// owner's alone.
+const PUBLIC: u32 = 0o644;
 
 /// Everything that a decision needs.
 pub(super) struct DecisionContext {
@@ -66,4 +71,9 @@ pub(super) async fn sandbox(request: &ApprovalRequest) -> Result<Sandbox, Approv
     let sandbox = Sandbox::new(request.confinement.clone())?;
     sandbox.probe().await?;
     Ok(sandbox)
+}
+
+/// Writes a file that everyone may read.
+pub(super) fn write_public(path: &Path, text: &str) -> Result<(), ApprovalError> {
+    write_whole(path, text, PUBLIC).map_err(ApprovalError::file("write", path))
 }

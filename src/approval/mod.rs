@@ -19,50 +19,42 @@
 //! There are two entry points. A [`ProposingNode`] proposes a change and has it decided on; a [`ReviewingNode`] is one reviewer
 //! in a process of its own. Only [`quorum`] counts votes; here a record is checked for the votes that it needs.
 //! Nothing is printed here, and no signal is caught.
+//!
+//! # Wings
+//!
+//! A wing uses wings and files of lower lines only.
+//!
+//! ```text
+//! propose  replica
+//! decision_context  connected_node
+//! review  ledger
+//! request
+//! error  keys  facts
+//! decision_error  node
+//! ```
 
-mod cluster;
 mod connected_node;
-mod decider;
 mod decision_context;
 mod decision_error;
 mod error;
 pub mod facts;
-mod given_change;
-mod history;
 mod keys;
-mod landing;
-mod log;
+mod ledger;
 pub mod node;
-mod portable;
-mod preflight;
-mod proposal;
 mod propose;
-mod recheck;
-mod record;
 mod replica;
 mod request;
 mod review;
-mod reviewed;
-mod reviewers;
-mod upstream;
-mod verification;
-mod vote_status;
 
-pub use decider::DecisionEnd;
 pub use decision_error::DecisionError;
 pub use error::ApprovalError;
-pub use history::{LandedDecision, LedgerContext, LedgerMatch, compare, landed_decisions};
-pub use keys::{KeyFolder, ORCHESTRATOR, ROSTER_FILE, RUNS_MODEL};
-pub use log::{Case, CaseOutcome, DecisionLog, LandedCase, Placement, RecordedDecision};
-pub use portable::{MovedKeys, export, import};
-pub use preflight::{ReadinessReport, check_readiness};
-pub use proposal::{Proposal, ProposalDraft, Reader};
-pub use propose::{ProposalOutcome, ProposingNode, UNBEGUN};
-pub use recheck::Examination;
-pub use record::{DecisionRecord, VerifiedRecord, VotedFor, quorum_of_votes};
-pub use replica::ReviewingNode;
+pub use keys::{KeyFolder, MovedKeys, ORCHESTRATOR, ROSTER_FILE, RUNS_MODEL, export, import};
+pub use ledger::{
+    Case, CaseOutcome, CommandVerification, DecisionLog, DecisionRecord, LandedCase, LandedDecision,
+    LedgerContext, LedgerMatch, Placement, Proposal, ProposalDraft, Reader, RecordedDecision,
+    VerificationResult, VerifiedRecord, VotedFor, compare, landed_decisions, quorum_of_votes,
+};
+pub use propose::{DecisionEnd, ProposalOutcome, ProposingNode, ReadinessReport, UNBEGUN, check_readiness};
+pub use replica::{Examination, ReviewingNode};
 pub use request::{ApprovalRequest, CutOff, ReviewRequest};
-pub use review::ApprovalWatcher;
-pub use reviewed::{ChangeReview, ReadChange, read_diff};
-pub use reviewers::review_task;
-pub use verification::{CommandVerification, VerificationResult};
+pub use review::{ChangeReview, ReadChange, read_diff, review_task};

@@ -8,10 +8,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use super::error::ApprovalError;
-use crate::config::Chosen;
 use crate::engine::StopRequest;
-use crate::journal::Limits;
-use crate::run::MockChoice;
+use crate::run::RolesetSettings;
 use crate::sandbox::Confinement;
 use quorum::Sequence;
 
@@ -26,18 +24,10 @@ pub struct ReviewRequest {
     pub base: String,
     /// The roleset of the reviewers.
     pub roleset: Option<String>,
-    /// A folder with rolesets that is searched first.
-    pub rolesets_dir: Option<PathBuf>,
-    /// The places where models are called, without the script of mock reviewers.
-    pub servers: Chosen,
-    /// Scripted reviewers, if they are wanted.
-    pub mock: MockChoice,
-    /// The most tokens of one reply, for every reviewer.
-    pub max_tokens: Option<u32>,
+    /// The settings; the answer of scripted reviewers is a verdict.
+    pub settings: RolesetSettings,
     /// The seed of every draw.
     pub seed: Option<u64>,
-    /// The limits of the review.
-    pub limits: Limits,
     /// The folder of run folders.
     pub runs_dir: PathBuf,
 }

@@ -11,80 +11,61 @@
 //! continues unfinished ones and begins missing ones: no durable call is made again. A line that cannot be run is reported, and the
 //! other lines still run. Tasks are read only when they are needed, so a file of any length takes little memory.
 //!
-//! Only `variants` reads configuration files, and nothing is printed.
+//! Only `plan` reads configuration files, and nothing is printed.
+//!
+//! # Wings
+//!
+//! A file uses its own wing and the wings of lower lines:
+//!
+//! ```text
+//! service
+//! schedule  verification
+//! results
+//! store
+//! plan
+//! tasks  folder
+//! ```
+//!
+//! - `tasks`: lines of a file as tasks, with their right answers and graders.
+//! - `folder`: shards, files, the manifest, and the errors that stop a batch.
+//! - `plan`: the matrix of tasks, variants and seeds, cell by cell.
+//! - `store`: the journal and the lines of results of a shard.
+//! - `results`: rows, groups, pages, and what other tools read.
+//! - `schedule`: many runs at once, each from its cell to its graded result.
+//! - `service`: a plain request, and the batch or the estimate that comes of it.
+//! - `verification`: what a folder claims, derived again from its journals.
 
-mod bank;
-mod batch_stats;
-mod calls;
-mod cells;
-mod circuit_breaker;
-mod error;
-mod evidence;
-mod graded_runs;
-mod grader;
-mod grading;
-mod layout;
-mod manifest;
-mod matrix;
-mod missing;
-mod noted_variants;
-mod open_run;
-mod pilot;
+mod folder;
 mod plan;
-mod prune;
-mod public_row;
-mod result_line;
-mod result_places;
 mod results;
-mod run_selection;
-mod scheduler;
-mod shard;
-mod shard_id;
-mod status;
-mod stray_files;
-mod task;
-mod task_form;
-mod task_reader;
-mod task_rows;
-mod transcripts;
-mod variants;
-mod verify;
+mod schedule;
+mod service;
+mod store;
+mod tasks;
+mod verification;
 
-pub use bank::{Draws, WORDS_ARM};
-pub use batch_stats::{BatchStats, EndCounts};
-pub use calls::{CallRow, calls, prompts_and_times};
-pub use cells::OwnCell;
-pub use error::BatchError;
-pub use graded_runs::GradedRuns;
-pub use grader::Grader;
-pub use grading::CommandGrader;
-pub use layout::{is_batch, redactions_file};
-pub use manifest::{
-    BatchNote, CommandNote, DataNote, Provenance, ServerNote, VariantNote, check_settings, mixed_variants,
-    note, note_plan, note_servers, provenance, require_own_build,
+pub use folder::{
+    BatchError, BatchNote, CommandNote, DataNote, Provenance, ServerNote, ShardOf, VariantNote,
+    check_settings, is_batch, mixed_variants, note, note_plan, note_servers, provenance, redactions_file,
+    require_own_build, stray_files,
 };
-pub use matrix::{Variant, require_answer, text_is_right};
-pub use missing::{MissingParts, describe_removals, without_results};
-pub use open_run::{Options, RunObserver};
-pub use pilot::pilots;
-pub use plan::{BatchPlan, Sum, VariantPlan};
-pub use prune::{Pruned, prune};
-pub use result_line::ResultLine;
-pub use result_places::ResultPlaces;
+pub use plan::{
+    Draws, OwnCell, TaskLines, TaskReader, TaskRow, Variant, VariantRequest, VariantSet, WORDS_ARM, feed,
+    planned_variants, require_answer, text_is_right,
+};
 pub use results::{
-    BlindVoteRow, By, Difference, FlatRow, Group, Groups, InspectLog, PageContent, PromptAndTimes, ResultRow,
-    RunFilter, SampleRow, Samples, Share, TalkEffect, TallyRow, TimingRow, UsageRow, VoteRow, format_share,
-    page, results,
+    BlindVoteRow, By, CallRow, Difference, FlatRow, Group, Groups, InspectLog, PageContent, PromptAndTimes,
+    ResultRow, RunFilter, SampleRow, Samples, Share, TalkEffect, TallyRow, TimingRow, UsageRow, VoteRow,
+    calls, format_share, page, prompts_and_times, results, transcripts, transcripts_of,
 };
-pub use run_selection::{CellLabel, RunSelector, SelectedRun, select_runs};
-pub use scheduler::{BatchObserver, run};
-pub use shard::{Retry, Shard, UnfinishedRun};
-pub use shard_id::ShardOf;
-pub use status::{ProcessState, Progress, ShardStatus, status};
-pub use stray_files::stray_files;
-pub use task::{LINE_BYTES_MAX, TaskLine};
-pub use task_form::{DocumentLine, FIELDS, TaskForm};
-pub use task_reader::{TaskLines, TaskReader, TaskRow, feed};
-pub use transcripts::{transcripts, transcripts_of};
-pub use variants::{VariantRequest, VariantSet, planned_variants};
-pub use verify::{VerifiedBatch, verify, verify_with_gaps};
+pub use schedule::{BatchObserver, BatchPlan, CommandGrader, Options, Sum, VariantPlan, run};
+pub use service::{BatchEnd, BatchRequest, PlannedBatch, PlannedSum, ReadyBatch, WorkLoad, make_folder};
+pub use store::{
+    BatchStats, EndCounts, ProcessState, Progress, Pruned, ResultLine, ResultPlaces, Retry, Shard,
+    ShardStatus, UnfinishedRun, prune, status,
+};
+pub use tasks::{DocumentLine, FIELDS, Grader, LINE_BYTES_MAX, TaskForm, TaskLine};
+pub use verification::{
+    CellLabel, GradedRuns, MissingParts, RunSelector, SelectedRun, VerifiedBatch, describe_removals, pilots,
+    select_runs, verify, verify_with_gaps, without_results,
+};

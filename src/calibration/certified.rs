@@ -92,8 +92,6 @@ pub fn items_without_error(risk: f64) -> u64 {
 
 /// Returns the step with the lowest threshold that holds a risk. `risk` is above 0 and below 1.
 ///
-/// # Errors
-///
 /// Returns [`NotCertifiable`] if no threshold does.
 pub fn threshold(steps: &[RiskStep], risk: f64) -> Result<RiskStep, NotCertifiable> {
     let Some(first) = first_tested(steps, risk) else {

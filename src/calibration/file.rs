@@ -122,8 +122,6 @@ impl Calibration {
 
     /// Reads the text of a file.
     ///
-    /// # Errors
-    ///
     /// Returns [`CalibrationError::OtherBuild`], [`CalibrationError::Format`] or [`CalibrationError::Version`].
     pub fn parse(text: &str) -> Result<Self, CalibrationError> {
         // The file of another build may have other fields.
@@ -226,8 +224,6 @@ impl Calibration {
     }
 
     /// Refuses a run that is made in another way, as far as that is known.
-    ///
-    /// # Errors
     ///
     /// Returns [`CalibrationError::OtherWay`] with the difference.
     pub fn require(

@@ -8,16 +8,18 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use anyhow::Context as _;
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 use serde_json::json;
+use tokio::sync::watch;
 
 use super::args::Format;
 use super::output::Output;
 use super::spinner;
 use crate::batch::{
-    BatchError, BatchObserver, BatchStats, EndCounts, ProcessState, Progress, ResultLine, ShardOf,
+    BatchEnd, BatchError, BatchObserver, BatchStats, EndCounts, ProcessState, Progress, ReadyBatch,
+    ResultLine, ShardOf,
 };
+use crate::engine::StopRequest;
 use crate::files::check_own;
 use crate::journal::Executed;
 use protocol::OutcomeKind;
@@ -35,7 +37,19 @@ const REASONS_MAX: usize = 5;
 /// The largest number of lines that cannot be run and are printed one by one.
 const REFUSED_PRINTED_MAX: u64 = 20;
 
-pub(super) struct BatchStory {
+/// Runs a batch to its end or until it is to stop, and prints its story.
+pub(super) async fn run_batch(
+    batch: ReadyBatch,
+    stop: &watch::Receiver<StopRequest>,
+    output: &Output,
+) -> Result<BatchEnd, BatchError> {
+    let story = BatchStory::new(*output, &batch.folder, batch.shard())?;
+    let (ended, server) = batch.run(stop, &story).await;
+    let is_stopped = *stop.borrow() != StopRequest::None;
+    Ok(BatchEnd { figures: story.finish(ended, is_stopped)?, is_stopped, server })
+}
+
+struct BatchStory {
     output: Output,
     folder: PathBuf,
     shard: ShardOf,
@@ -56,14 +70,14 @@ pub(super) struct BatchStory {
 }
 
 impl BatchStory {
-    pub(super) fn new(output: Output, folder: &Path, shard: ShardOf) -> anyhow::Result<Self> {
+    fn new(output: Output, folder: &Path, shard: ShardOf) -> Result<Self, BatchError> {
         let refused_path = folder.join(format!("refused-{}.jsonl", shard.index));
         // Only the faults of this invocation count, so the file is emptied.
         let mut options = File::options();
         options.write(true).create(true).truncate(true).mode(0o600);
         let refused = check_own(&refused_path)
             .and_then(|()| options.open(&refused_path))
-            .with_context(|| format!("cannot write `{}`", refused_path.display()))?;
+            .map_err(|source| BatchError::Refused { path: refused_path.clone(), source })?;
         Ok(Self {
             bar: new_bar(output),
             output,
@@ -86,11 +100,11 @@ impl BatchStory {
     }
 
     /// Prints and returns the last figures, or returns the error that stopped the batch.
-    pub(super) fn finish(
+    fn finish(
         &self,
         ended: Result<BatchStats, BatchError>,
         is_stopped: bool,
-    ) -> anyhow::Result<BatchStats> {
+    ) -> Result<BatchStats, BatchError> {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
@@ -98,7 +112,7 @@ impl BatchStory {
             Ok(figures) => figures,
             Err(why) => {
                 self.write(&self.last.borrow(), ProcessState::Stopped);
-                return Err(why.into());
+                return Err(why);
             }
         };
         self.write(&figures, if is_stopped { ProcessState::Stopped } else { ProcessState::Ended });

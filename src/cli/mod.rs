@@ -6,10 +6,10 @@
 mod answer;
 mod args;
 mod batch_story;
+mod command_words;
 mod commands;
 mod completion;
 mod error;
-mod eval_plan;
 mod eval_table;
 mod journals;
 mod live;

@@ -1,23 +1,26 @@
 //! The story of a run on stderr: a line for each reply, and moving lines while replies stream in.
 
 use std::cell::{Cell, RefCell};
+use std::path::Path;
 use std::time::Duration;
 
 use console::measure_text_width;
 use indicatif::ProgressBar;
 use serde_json::Value;
 
+use super::answer::{print_result, print_review};
 use super::args::Format;
 use super::live::{HEAD_COLUMNS, Live, first_words, last_words, new_spinner};
 use super::output::Output;
-use crate::engine::{Observer, RunEvent};
+use crate::engine::{RunEvent, RunObserver};
 use crate::journal::{Executed, Executor, Record, Replied};
 use crate::provider::ProviderError;
-use crate::run::{Reporter, Spinner};
-use protocol::core::Usage;
+use crate::report::RunResult;
+use crate::run::Reporter;
+use protocol::core::{Endpoint, Usage};
 use protocol::panel::Scores;
 use protocol::text::{counted, escape, extract};
-use protocol::{Execution, Reply, Step};
+use protocol::{Execution, OutcomeKind, Reply, Step};
 
 /// The indentation of a line that belongs to the line above.
 const INDENT: &str = "          ";
@@ -143,7 +146,7 @@ impl ProgressPrinter {
 }
 
 /// The printer of a wait for something outside the program.
-pub(super) struct WaitPrinter {
+struct WaitPrinter {
     output: Output,
     spinner: Option<ProgressBar>,
     /// The seconds after which the next line is printed, if no line moves.
@@ -154,10 +157,10 @@ pub(super) struct WaitPrinter {
 
 impl WaitPrinter {
     /// Begins to wait for `what`.
-    pub(super) fn new(output: Output, what: &str) -> Self {
+    fn new(output: Output, what: &str) -> Self {
         let printer =
             Self { output, spinner: new_spinner(output), next: Cell::new(30), what: RefCell::default() };
-        printer.set_message(what);
+        printer.status(what);
         printer
     }
 }
@@ -170,8 +173,8 @@ impl Drop for WaitPrinter {
     }
 }
 
-impl Spinner for WaitPrinter {
-    fn set_message(&self, what: &str) {
+impl Reporter for WaitPrinter {
+    fn status(&self, what: &str) {
         match &self.spinner {
             Some(bar) => {
                 let width = self.output.width().unwrap_or(usize::MAX).saturating_sub(HEAD_COLUMNS);
@@ -183,8 +186,12 @@ impl Spinner for WaitPrinter {
         what.clone_into(&mut self.what.borrow_mut());
     }
 
-    fn print(&self, line: &str) {
+    fn warn(&self, line: &str) {
         self.output.warn(line);
+    }
+
+    fn wait_for(&self, what: &str) -> Box<dyn Reporter + '_> {
+        self.output.wait_for(what)
     }
 
     /// Prints a line now and then, each after twice the time of the last.
@@ -216,8 +223,33 @@ impl Reporter for Output {
         Output::warn(self, line);
     }
 
-    fn wait_for(&self, what: &str) -> Box<dyn Spinner + '_> {
+    fn wait_for(&self, what: &str) -> Box<dyn Reporter + '_> {
         Box::new(WaitPrinter::new(*self, what))
+    }
+
+    fn observe_run(&self) -> Box<dyn RunObserver + '_> {
+        Box::new(ProgressPrinter::new(*self))
+    }
+
+    fn report_run(&self, result: &RunResult, dir: &Path, endpoints: &[Endpoint]) {
+        match result.outcome {
+            // The outcome is reported with the decision.
+            OutcomeKind::Agreed | OutcomeKind::NoAgreement => print_review(self, result, dir, endpoints),
+            OutcomeKind::Abstained
+            | OutcomeKind::Vetoed
+            | OutcomeKind::Budget
+            | OutcomeKind::Failed
+            | OutcomeKind::Interrupted => {
+                print_result(self, result, dir, endpoints);
+            }
+        }
+    }
+
+    fn report_row(&self, row: &Value) -> std::io::Result<()> {
+        if self.format == Format::Text {
+            return Ok(());
+        }
+        self.json(row).map_err(std::io::Error::other)
     }
 }
 
@@ -227,7 +259,7 @@ impl Drop for ProgressPrinter {
     }
 }
 
-impl Observer for ProgressPrinter {
+impl RunObserver for ProgressPrinter {
     fn on_event(&self, event: RunEvent<'_>) {
         match event {
             RunEvent::Writing | RunEvent::Failed { .. } => {}

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
@@ -146,4 +146,38 @@ fn print_last_words(print: impl FnOnce() + Send + 'static) {
 fn lock(has_begun: &Mutex<bool>) -> MutexGuard<'_, bool> {
     // The value is valid even after a panic of the thread that set it.
     has_begun.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Reports that a signal has come, since the open calls may take minutes.
+pub(super) async fn print_stopping(mut stop: watch::Receiver<StopRequest>, output: Output) {
+    if stop.changed().await.is_ok() && *stop.borrow() == StopRequest::Finish {
+        output.status("finishing calls in flight; press Ctrl-C again to stop now");
+    }
+}
+
+/// Returns a receiver of requests to stop, which come from signals and from the deadline.
+pub(super) fn stop_at_deadline(
+    mut signals: watch::Receiver<StopRequest>,
+    deadline: Option<Duration>,
+    began: Instant,
+) -> watch::Receiver<StopRequest> {
+    let Some(deadline) = deadline else { return signals };
+    let (sender, stop) = watch::channel(StopRequest::None);
+    tokio::spawn(async move {
+        let late = tokio::time::sleep_until((began + deadline).into());
+        tokio::pin!(late);
+        let mut is_late = false;
+        loop {
+            tokio::select! {
+                () = &mut late, if !is_late => is_late = true,
+                Ok(()) = signals.changed() => {}
+            }
+            let asked = *signals.borrow_and_update();
+            let request = if is_late { StopRequest::Abort } else { asked };
+            if sender.send(request).is_err() || request == StopRequest::Abort {
+                return;
+            }
+        }
+    });
+    stop
 }

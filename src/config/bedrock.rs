@@ -17,8 +17,6 @@ use protocol::core::{BEDROCK, BedrockEndpoint};
 
 /// Returns the endpoint of a model.
 ///
-/// # Errors
-///
 /// Returns [`ConfigError::Usage`] if the model or the Region is not named, or if a URL would leak what is sent.
 pub(super) fn bedrock_endpoint(
     chosen: &Chosen,
@@ -69,8 +67,6 @@ fn usage<T>(why: &str) -> Result<T, ConfigError> {
 
 /// Checks that a journal's endpoint may be used again. A journal is not trusted, so it must not choose where a signed request or a
 /// key goes, or whose credentials are used.
-///
-/// # Errors
 ///
 /// Returns [`ConfigError::Usage`] with the setting to make.
 pub(super) fn require_known(

@@ -31,8 +31,6 @@ pub fn cache_folder() -> Option<PathBuf> {
 
 /// Reads a roleset or a pack.
 ///
-/// # Errors
-///
 /// Returns the errors of [`read_to_string`], or an error for a link out of the working folder.
 pub(super) fn read_roleset_file(path: &Path) -> std::io::Result<String> {
     if leads_out(path)? {
@@ -43,8 +41,6 @@ pub(super) fn read_roleset_file(path: &Path) -> std::io::Result<String> {
 }
 
 /// Reads a configuration file, a roleset or a pack.
-///
-/// # Errors
 ///
 /// Returns any error in reading the file, [`ErrorKind::FileTooLarge`] if it is too long, or [`ErrorKind::InvalidData`] if it is not
 /// UTF-8.

@@ -73,8 +73,6 @@ fn add_new(found: &mut Vec<FoundRoleset>, name: &str, source: RolesetSource) {
 
 /// Finds a roleset by name, or by the path of its file.
 ///
-/// # Errors
-///
 /// Returns [`ConfigError::NoRoleset`] with the nearest name.
 pub fn find_roleset(name: &str, folders: &[PathBuf]) -> Result<FoundRoleset, ConfigError> {
     let path = Path::new(name);
@@ -99,8 +97,6 @@ pub fn find_roleset(name: &str, folders: &[PathBuf]) -> Result<FoundRoleset, Con
 ///
 /// Built-in rolesets were checked when the program was tested, and are only read; [`check_roleset`] checks them too.
 ///
-/// # Errors
-///
 /// Returns [`ConfigError::Read`], or [`ConfigError::Roleset`] with all mistakes.
 pub fn load_roleset(found: &FoundRoleset) -> Result<(Roleset, Packs), ConfigError> {
     match &found.source {
@@ -116,8 +112,6 @@ pub fn load_roleset(found: &FoundRoleset) -> Result<(Roleset, Packs), ConfigErro
 
 /// Checks a roleset and its packs, from any source.
 ///
-/// # Errors
-///
 /// As for [`load_roleset`].
 pub fn check_roleset(found: &FoundRoleset) -> Result<(Roleset, Packs), ConfigError> {
     let (file, text, packs) = open(found)?;
@@ -126,8 +120,6 @@ pub fn check_roleset(found: &FoundRoleset) -> Result<(Roleset, Packs), ConfigErr
 }
 
 /// Copies a roleset and its packs into `folder`, under another name if one is given. Returns the roleset's new file.
-///
-/// # Errors
 ///
 /// As for [`load_roleset`] and [`write_roleset`].
 pub fn copy_roleset(found: &FoundRoleset, name: Option<&str>, folder: &Path) -> Result<PathBuf, ConfigError> {
@@ -144,8 +136,6 @@ pub fn copy_roleset(found: &FoundRoleset, name: Option<&str>, folder: &Path) -> 
 }
 
 /// Writes a roleset into a file, and its packs into the folder `packs` beside it. Returns the file.
-///
-/// # Errors
 ///
 /// Returns [`ConfigError::Usage`] if a file already exists with other content, or cannot be written. An existing file is never
 /// overwritten.

@@ -70,8 +70,6 @@ pub(super) struct TomlDocument {
 impl TomlDocument {
     /// Reads a file; returns `None` if it does not exist.
     ///
-    /// # Errors
-    ///
     /// Returns [`ConfigError::Read`] if the file cannot be read, is too long or is not UTF-8, and [`ConfigError::File`] if it is not
     /// a regular file.
     pub(super) fn read(path: &Path) -> Result<Option<Self>, ConfigError> {
@@ -103,8 +101,6 @@ impl TomlDocument {
 
     /// Parses the file, with the outermost keys that `takes` accepts.
     ///
-    /// # Errors
-    ///
     /// Returns [`ConfigError::File`] with the line of the mistake.
     pub(super) fn parse<T: DeserializeOwned>(&self, takes: impl Fn(&str) -> bool) -> Result<T, ConfigError> {
         let table = self.table()?.into_inner();
@@ -120,8 +116,6 @@ impl TomlDocument {
     }
 
     /// Returns every setting, in the order of the lines.
-    ///
-    /// # Errors
     ///
     /// Returns [`ConfigError::File`] if the file is not TOML.
     pub(super) fn settings(&self) -> Result<Vec<Setting>, ConfigError> {

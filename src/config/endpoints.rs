@@ -43,8 +43,6 @@ impl ModelRef {
     ///
     /// A colon after anything else belongs to the model's name, as in `llama3.1:8b`.
     ///
-    /// # Errors
-    ///
     /// Returns [`ConfigError::Usage`] if the part before the colon looks like a misspelt provider.
     pub fn parse(text: &str, known: &[&str]) -> Result<Self, ConfigError> {
         let Some((head, model)) = text.split_once(':') else {
@@ -142,8 +140,6 @@ fn bank_endpoint(folder: &Path, file: &FileConfig, reference: &str) -> Result<En
 
 /// Returns the price of a model by its reference alone, before any server is asked for its model.
 ///
-/// # Errors
-///
 /// Returns [`ConfigError::Usage`] if the reference names no known provider.
 pub fn expected_price(
     chosen: &Chosen,
@@ -161,8 +157,6 @@ pub fn expected_price(
 ///
 /// A script may play some agents and leave the others to a server, but only to a named one: a forgotten rule must not reach out into
 /// the network.
-///
-/// # Errors
 ///
 /// Returns [`ConfigError::Usage`] if a script has a rule for an unknown agent, or leaves an agent without script and server.
 fn assign_scripts(
@@ -202,8 +196,6 @@ fn assign_scripts(
 /// Returns the command of the server to start for a run of this roleset, if there is one.
 ///
 /// A flag comes first, then the server that the environment or `--base-url` names instead, then the file.
-///
-/// # Errors
 ///
 /// Returns [`ConfigError::Usage`] or [`ConfigError::Launch`].
 pub fn launch_command(

@@ -17,8 +17,6 @@ const COMMON: [&str; 6] = ["stream", "retries", "calls_at_once", "leave_out", "t
 ///
 /// `own` is the model that the roleset names for the agent.
 ///
-/// # Errors
-///
 /// Returns [`ConfigError::Usage`] if the reference names no known provider.
 pub fn explain(
     chosen: &Chosen,

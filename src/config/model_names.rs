@@ -22,8 +22,6 @@ const IMPLIED_TAG: &str = ":latest";
 
 /// Fills in the model of an endpoint, as its server lists it.
 ///
-/// # Errors
-///
 /// Returns [`ConfigError::Usage`] with the nearest names if the server would not know the model.
 pub(super) async fn look_up_model(endpoint: &mut OpenAiEndpoint) -> Result<(), ConfigError> {
     let server = OpenAi::new(endpoint.clone())?;

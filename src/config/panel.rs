@@ -41,8 +41,6 @@ pub struct Persona {
 impl Persona {
     /// Makes a persona from a line such as "a contrary physicist who looks at everything sideways".
     ///
-    /// # Errors
-    ///
     /// Returns [`ConfigError::Usage`] if the line says nothing, or does not describe a persona.
     pub fn from_line(line: &str) -> Result<Self, ConfigError> {
         let line = one_line(&escape::plain(line));
@@ -85,8 +83,6 @@ impl Persona {
 }
 
 /// Seats the members of a panel. If the run is redacted, text from lines about personas appears only where it is redacted.
-///
-/// # Errors
 ///
 /// Returns [`ConfigError::Usage`] with the wish that cannot be met.
 pub fn seat(
@@ -141,8 +137,6 @@ pub fn seat(
 
 /// Seats every voter of a roleset on each of these models, so that neighbours are as unlike as possible. Two voters on models A and B
 /// become the first on A, the second on B, the first on B, and the second on A.
-///
-/// # Errors
 ///
 /// Returns [`ConfigError::Usage`] if a model has no name or is named twice.
 pub fn seat_voters(roleset: &mut Roleset, models: &[String]) -> Result<(), ConfigError> {

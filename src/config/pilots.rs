@@ -111,8 +111,6 @@ impl Pilots {
 
     /// Reads the findings; none if there is no file.
     ///
-    /// # Errors
-    ///
     /// Returns [`ConfigError::Usage`] if the file cannot be read.
     pub fn load() -> Result<Self, ConfigError> {
         let Some(path) = Self::file().filter(|path| path.exists()) else { return Ok(Self::default()) };
@@ -141,8 +139,6 @@ impl Pilots {
     }
 
     /// Writes the findings to the user's file.
-    ///
-    /// # Errors
     ///
     /// Any error of the file system.
     pub fn save(&self, path: &Path) -> std::io::Result<()> {

@@ -20,8 +20,6 @@ use protocol::core::{Endpoint, Listing, OpenAiEndpoint, PRESETS};
 /// `--base-url`, or a server that was launched for the resume, replaces the server that the run had; a run with several servers
 /// keeps them.
 ///
-/// # Errors
-///
 /// Returns [`ConfigError::Usage`] with the missing flag, or [`ConfigError::Provider`] if the new server does not answer.
 pub async fn resume_endpoints(
     before: &[Endpoint],

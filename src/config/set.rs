@@ -23,8 +23,6 @@ pub struct PathSetting {
 impl PathSetting {
     /// Parses a setting. A value that is not JSON is taken as a string.
     ///
-    /// # Errors
-    ///
     /// Returns the fault in the setting.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (path, value) = text.split_once('=').ok_or("write PATH=VALUE, such as params.adopt=text")?;
@@ -52,8 +50,6 @@ impl PathSetting {
 }
 
 /// Replaces settings of a roleset.
-///
-/// # Errors
 ///
 /// Returns [`ConfigError::Roleset`] with every setting that does not exist or has an impossible value.
 pub fn set(roleset: &Roleset, settings: &[PathSetting]) -> Result<Roleset, ConfigError> {

@@ -20,8 +20,6 @@ const USER_FILE: &str = "config.toml";
 impl FileConfig {
     /// Reads the project's file over the user's file; a missing file is not an error.
     ///
-    /// # Errors
-    ///
     /// Returns [`ConfigError::Read`], [`ConfigError::File`] with the line, or [`ConfigError::Untrusted`].
     pub fn load() -> Result<Self, ConfigError> {
         Self::load_files(false)
@@ -29,8 +27,6 @@ impl FileConfig {
 
     /// Reads the files like [`Self::load`], for a command that starts, sends and writes nothing. Settings that need trust and do not
     /// have it are left out, with one line of warning.
-    ///
-    /// # Errors
     ///
     /// Returns [`ConfigError::Read`], or [`ConfigError::File`] with the line.
     pub fn load_to_read() -> Result<Self, ConfigError> {
@@ -57,8 +53,6 @@ impl FileConfig {
     }
 
     /// Reads only the user's own file.
-    ///
-    /// # Errors
     ///
     /// Returns [`ConfigError::Read`], or [`ConfigError::File`] with the line.
     pub fn of_user() -> Result<Self, ConfigError> {

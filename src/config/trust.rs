@@ -64,8 +64,6 @@ impl Claims {
     ///
     /// `user` is the user's own file, which may name the folder for run folders.
     ///
-    /// # Errors
-    ///
     /// Returns [`ConfigError`] if the project's file cannot be read.
     pub fn of_folder(folder: &Path, user: &FileConfig) -> Result<Option<Self>, ConfigError> {
         let file = folder.join(PROJECT_FILE);
@@ -152,8 +150,6 @@ impl Claims {
 
     /// Returns whether the user trusts the claims, through the environment or the user's list.
     ///
-    /// # Errors
-    ///
     /// Returns [`ConfigError`] if the list cannot be read.
     pub fn state(&self) -> Result<TrustState, ConfigError> {
         let given = std::env::var(TRUST_VARIABLE).ok().filter(|given| !given.is_empty());
@@ -173,8 +169,6 @@ impl Claims {
     }
 
     /// Checks that the user trusts the claims.
-    ///
-    /// # Errors
     ///
     /// Returns [`ConfigError::Untrusted`] with all claims and the command that trusts them.
     pub(super) fn require_trust(&self) -> Result<(), ConfigError> {
@@ -300,8 +294,6 @@ impl TrustStore {
 
     /// Returns each folder with the digest at which it was trusted.
     ///
-    /// # Errors
-    ///
     /// Returns [`ConfigError::Read`], or [`ConfigError::File`] if the list is damaged.
     pub fn folders(&self) -> Result<BTreeMap<PathBuf, Digest>, ConfigError> {
         let path = self.path();
@@ -322,8 +314,6 @@ impl TrustStore {
 
     /// Trusts a folder in its present form.
     ///
-    /// # Errors
-    ///
     /// As for [`Self::folders`], or [`ConfigError::Usage`] if the list cannot be written.
     pub fn trust(&self, claims: &Claims) -> Result<(), ConfigError> {
         if claims.folder.to_str().is_none() {
@@ -339,8 +329,6 @@ impl TrustStore {
     }
 
     /// Removes a folder from the list. Returns whether it was listed.
-    ///
-    /// # Errors
     ///
     /// As for [`Self::trust`].
     pub fn revoke(&self, folder: &Path) -> Result<bool, ConfigError> {

@@ -61,8 +61,6 @@ impl Budget {
 
     /// Reserves the most that a call may use.
     ///
-    /// # Errors
-    ///
     /// [`Exceeded`] if a limit could be exceeded. In that case nothing is reserved.
     pub fn reserve(
         &mut self,

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use super::error::EngineError;
 use super::flight::{Flight, StopRequest};
 use super::log;
-use super::observer::{Observer, RunEvent};
+use super::observer::{RunEvent, RunObserver};
 use super::prepared::{PreparedRun, Resumption, Tools};
 use super::run_state::{RunState, tokens_max};
 use crate::engine::ReplayError;
@@ -28,7 +28,7 @@ pub struct Engine<'a> {
     providers: Vec<Provider>,
     limits: Limits,
     pub(super) tools: Tools,
-    pub(super) observer: &'a dyn Observer,
+    pub(super) observer: &'a dyn RunObserver,
 }
 
 impl std::fmt::Debug for Engine<'_> {
@@ -40,14 +40,12 @@ impl std::fmt::Debug for Engine<'_> {
 impl<'a> Engine<'a> {
     /// Starts a new run with this id in the run folder `dir`, and durably records its specification.
     ///
-    /// # Errors
-    ///
     /// [`EngineError`]. Nothing is written if an endpoint cannot be used.
     pub fn start(
         dir: &Path,
         run: &str,
         prepared: PreparedRun,
-        observer: &'a dyn Observer,
+        observer: &'a dyn RunObserver,
     ) -> Result<Self, EngineError> {
         let PreparedRun { spec, mut tools } = prepared;
         let providers = connect(&spec.setup, &spec.endpoints, &Clients::default())?;
@@ -65,7 +63,7 @@ impl<'a> Engine<'a> {
         dir: &Path,
         run: &str,
         spec: RunSpec,
-        observer: &dyn Observer,
+        observer: &dyn RunObserver,
     ) -> Result<(Writer, Record), EngineError> {
         let mut writer = Writer::create(dir, run)?;
         observer.on_event(RunEvent::Writing);
@@ -82,14 +80,12 @@ impl<'a> Engine<'a> {
     /// Starts a new run whose records go into a shared journal, and which calls its models over shared connections.
     /// Its specification is durable with its first reply.
     ///
-    /// # Errors
-    ///
     /// [`EngineError`]. Nothing is written if an endpoint cannot be used.
     pub fn start_shared(
         mut writer: RunWriter,
         prepared: PreparedRun,
         clients: &Clients,
-        observer: &'a dyn Observer,
+        observer: &'a dyn RunObserver,
     ) -> Result<Self, EngineError> {
         let PreparedRun { spec, mut tools } = prepared;
         let providers = connect(&spec.setup, &spec.endpoints, clients)?;
@@ -104,7 +100,7 @@ impl<'a> Engine<'a> {
         record: &Record,
         providers: Vec<Provider>,
         tools: Tools,
-        observer: &'a dyn Observer,
+        observer: &'a dyn RunObserver,
     ) -> Result<Self, EngineError> {
         observer.on_event(RunEvent::Written(record));
         let state = RunState::open(record).map_err(|why| ReplayError { line: record.seq + 1, why })?;
@@ -118,7 +114,7 @@ impl<'a> Engine<'a> {
         providers: Vec<Provider>,
         limits: Limits,
         tools: Tools,
-        observer: &'a dyn Observer,
+        observer: &'a dyn RunObserver,
     ) -> Self {
         for provider in &providers {
             if let Some(lifeline) = &tools.lifeline {
@@ -132,15 +128,13 @@ impl<'a> Engine<'a> {
     ///
     /// A run that has reached its end is returned as it is, with nothing left to do.
     ///
-    /// # Errors
-    ///
     /// [`EngineError`]. Nothing is written if the run needs documents, or its table of redactions, and does not get
     /// them.
     pub fn resume(
         writer: Writer,
         journal: &Journal,
         now: Resumption,
-        observer: &'a dyn Observer,
+        observer: &'a dyn RunObserver,
     ) -> Result<Self, EngineError> {
         Self::resume_from(Log::Own(writer), &journal.records, now, &Clients::default(), observer)
     }
@@ -151,7 +145,7 @@ impl<'a> Engine<'a> {
         records: &[Record],
         now: Resumption,
         clients: &Clients,
-        observer: &'a dyn Observer,
+        observer: &'a dyn RunObserver,
     ) -> Result<Self, EngineError> {
         Self::resume_from(Log::Shared(writer), records, now, clients, observer)
     }
@@ -161,7 +155,7 @@ impl<'a> Engine<'a> {
         records: &[Record],
         now: Resumption,
         clients: &Clients,
-        observer: &'a dyn Observer,
+        observer: &'a dyn RunObserver,
     ) -> Result<Self, EngineError> {
         let state = RunState::replay(records)?;
         let Resumption { limits, endpoints, library, tools } = now;
@@ -210,8 +204,6 @@ impl<'a> Engine<'a> {
     }
 
     /// Drives the run to an end, and records that end durably. The server that was launched for the run ends with it.
-    ///
-    /// # Errors
     ///
     /// [`EngineError`] if the journal cannot be written. The run can be resumed.
     pub async fn run(&mut self, stop: watch::Receiver<StopRequest>) -> Result<Outcome, EngineError> {
@@ -443,7 +435,7 @@ impl<'a> Engine<'a> {
 async fn perform(
     provider: &Provider,
     ask: Ask,
-    observer: &dyn Observer,
+    observer: &dyn RunObserver,
 ) -> (CallId, Result<Completion, ProviderError>, Duration) {
     let began = Instant::now();
     let call = ask.call;

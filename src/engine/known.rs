@@ -41,8 +41,6 @@ impl RunState {
 
     /// Refuses a call that the budget does not allow.
     ///
-    /// # Errors
-    ///
     /// The limit that forbids the call.
     pub fn require_budget(&self, ask: &Ask) -> Result<(), super::Exceeded> {
         let (prompt, completion) = (ask.prompt_tokens_estimate(), u64::from(ask.max_tokens));

@@ -33,7 +33,7 @@ pub use error::EngineError;
 pub use executing::{ANSWER, Order, TASK, execute, require_plain_id};
 pub use flight::StopRequest;
 pub use mismatch::{Mismatch, ReplayError};
-pub use observer::{Observer, RunEvent};
+pub use observer::{RunEvent, RunObserver};
 pub use prepared::{PreparedRun, Resumption, RunBuilder};
 pub use redaction::{Redaction, RedactionPolicy};
 pub use run_state::RunState;

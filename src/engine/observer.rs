@@ -8,7 +8,7 @@ use protocol::core::Usage;
 use protocol::{Ask, CallId, Execution};
 
 /// An event in a run.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub enum RunEvent<'a> {
     /// A record is about to be written.
     Writing,
@@ -66,12 +66,12 @@ pub enum RunEvent<'a> {
 }
 
 /// An observer of a run.
-pub trait Observer {
+pub trait RunObserver {
     /// Takes an event. Events come in order.
     fn on_event(&self, event: RunEvent<'_>);
 }
 
 /// No observer: events are ignored.
-impl Observer for () {
+impl RunObserver for () {
     fn on_event(&self, _event: RunEvent<'_>) {}
 }

@@ -67,8 +67,6 @@ impl Tools {
 impl RunBuilder {
     /// Starts from the setup of a run.
     ///
-    /// # Errors
-    ///
     /// [`BadSetup`] if no run can have this setup.
     pub fn new(setup: RunSetup) -> Result<Self, BadSetup> {
         setup.check()?;
@@ -105,8 +103,6 @@ impl RunBuilder {
 
     /// Changes a parameter of the protocol.
     ///
-    /// # Errors
-    ///
     /// [`BadSetup`] if no run can have this setup.
     pub fn with_change(mut self, change: &Override) -> Result<Self, BadSetup> {
         self.setup.params.apply(change);
@@ -115,8 +111,6 @@ impl RunBuilder {
     }
 
     /// Makes the run read the documents in pieces.
-    ///
-    /// # Errors
     ///
     /// [`BadSetup`] if the plan does not fit the task, or if the protocol cannot read pieces.
     pub fn with_chunks(mut self, plan: ChunkPlan) -> Result<Self, BadSetup> {

@@ -37,8 +37,6 @@ pub struct RedactionPolicy {
 impl RedactionPolicy {
     /// Takes regular expressions.
     ///
-    /// # Errors
-    ///
     /// A message if a pattern is not a regular expression.
     pub fn new(patterns: Vec<String>) -> Result<Self, String> {
         let redactor = Redactor::new(&patterns)
@@ -101,8 +99,6 @@ impl Redaction {
     }
 
     /// Reads the table of a run that was put down.
-    ///
-    /// # Errors
     ///
     /// A message if the table is missing or damaged. Without it, the run's answer would contain tokens that cannot be
     /// resolved.
@@ -212,8 +208,6 @@ impl Redaction {
 
     /// Writes the table if it has grown since it was last written.
     ///
-    /// # Errors
-    ///
     /// The errors of [`Redaction::save`]. After an error no new token may be used.
     pub fn save_if_new(&mut self) -> std::io::Result<()> {
         if self.redactor.redactions().count() > self.saved { self.save() } else { Ok(()) }
@@ -224,8 +218,6 @@ impl Redaction {
     }
 
     /// Writes the table durably, readable by its user alone.
-    ///
-    /// # Errors
     ///
     /// Any error of the file system.
     pub fn save(&mut self) -> std::io::Result<()> {

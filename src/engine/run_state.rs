@@ -83,8 +83,6 @@ impl std::fmt::Debug for RunState {
 impl RunState {
     /// Starts from a journal's first record.
     ///
-    /// # Errors
-    ///
     /// [`Mismatch::NotOpened`], [`Mismatch::BadOpening`], [`Mismatch::Endpoints`].
     pub fn open(record: &Record) -> Result<Self, Mismatch> {
         let Entry::Opened(opened) = &record.event else { return Err(Mismatch::NotOpened) };
@@ -146,8 +144,6 @@ impl RunState {
 
     /// Folds a whole journal.
     ///
-    /// # Errors
-    ///
     /// The first [`Mismatch`], with its line.
     pub fn replay(records: &[Record]) -> Result<Self, ReplayError> {
         let Some((first, others)) = records.split_first() else {
@@ -161,8 +157,6 @@ impl RunState {
     }
 
     /// Takes the next record.
-    ///
-    /// # Errors
     ///
     /// [`Mismatch`] if the record cannot be one of this run.
     pub fn apply(&mut self, record: &Record) -> Result<(), Mismatch> {

@@ -45,8 +45,6 @@ enum Measure {
 impl Bar {
     /// Parses a bar such as `right=0.80`.
     ///
-    /// # Errors
-    ///
     /// Returns the accepted form.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (name, least) = text.split_once('=').ok_or(FORM)?;
@@ -110,8 +108,6 @@ pub struct SinceBaseline {
 
 impl SinceBaseline {
     /// Compares the primary arms of two evaluations, each with its tasks and results, over the tasks that are the same.
-    ///
-    /// # Errors
     ///
     /// Returns [`EvalError::OtherData`] if no task that both have ended is the same.
     pub fn new(

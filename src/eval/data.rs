@@ -31,10 +31,8 @@ pub struct EvalData {
 /// Reads the items of an evaluation: at most `limit`. `kind` is for rows that name none.
 /// Without it, an answer that is a JSON number is compared as a number, unless its grader reads texts. Any other is compared as text.
 ///
-/// # Errors
-///
 /// Returns [`EvalError`] with the line of the first row that cannot be used.
-pub fn read_data(
+pub(super) fn read_data(
     path: &Path,
     form: TaskForm,
     kind: Option<CanonicalKind>,
@@ -78,7 +76,7 @@ pub fn read_data(
 }
 
 /// Refuses a label of clusters that a task lacks, or that has too few values for an interval over clusters.
-pub fn require_clusters(tasks: &[TaskLine], label: &str) -> Result<(), EvalError> {
+pub(super) fn require_clusters(tasks: &[TaskLine], label: &str) -> Result<(), EvalError> {
     let mut values = BTreeSet::new();
     for task in tasks {
         let Some(value) = task.meta.get(label) else {

@@ -5,13 +5,24 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use crate::batch::BatchError;
+use crate::config::ConfigError;
+use crate::run::RunError;
 use protocol::core::ExitCode;
 
 /// An evaluation that cannot begin, or whose results cannot be read.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum EvalError {
-    /// The results cannot be read.
+    /// The request cannot be carried out.
+    #[error("{0}")]
+    Usage(String),
+    /// The configuration cannot be read.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The roleset of an arm cannot be read.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// A batch cannot continue, or its results cannot be read.
     #[error(transparent)]
     Batch(#[from] BatchError),
     /// The data cannot be read.
@@ -125,10 +136,13 @@ impl EvalError {
     /// Returns the exit code of the program if this error ends it.
     pub fn exit_code(&self) -> ExitCode {
         match self {
+            Self::Config(error) => error.exit_code(),
+            Self::Run(error) => error.exit_code(),
             Self::Batch(error) => error.exit_code(),
             Self::Io { .. } | Self::Junit(_) => ExitCode::Internal,
             Self::Changed { .. } | Self::Plan { .. } => ExitCode::Integrity,
-            Self::Data { .. }
+            Self::Usage(_)
+            | Self::Data { .. }
             | Self::Row { .. }
             | Self::Empty(_)
             | Self::NoPlan(_)

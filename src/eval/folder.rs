@@ -21,10 +21,8 @@ const PRIVATE: u32 = 0o600;
 ///
 /// Parts that end at once would otherwise remove each other's pages. On a file system without locks, the last one wins.
 ///
-/// # Errors
-///
 /// Returns [`EvalError::Io`] if the folder cannot be opened.
-pub fn hold(folder: &Path) -> Result<HeldFolder, EvalError> {
+pub(super) fn hold(folder: &Path) -> Result<HeldFolder, EvalError> {
     HeldFolder::wait(folder).map_err(EvalError::io("open", folder))
 }
 
@@ -53,8 +51,6 @@ pub(super) fn write_held_tasks<'a>(
 
 /// Reads the file of tasks in a folder.
 ///
-/// # Errors
-///
 /// Returns [`EvalError::NoTasks`], [`EvalError::Io`] or [`EvalError::Row`].
 pub(super) fn read_tasks(folder: &Path) -> Result<Vec<TaskLine>, EvalError> {
     let path = tasks_file(folder);
@@ -73,7 +69,7 @@ pub(super) fn read_tasks(folder: &Path) -> Result<Vec<TaskLine>, EvalError> {
 }
 
 /// Returns the SHA-256 of tasks as they are used.
-pub fn digest(tasks: &[TaskLine]) -> Digest {
+pub(super) fn digest(tasks: &[TaskLine]) -> Digest {
     Digest::new(to_lines(tasks).as_bytes())
 }
 

@@ -157,8 +157,6 @@ impl ArmItem {
 impl EvalResults {
     /// Reads the results of an evaluation.
     ///
-    /// # Errors
-    ///
     /// Returns [`EvalError::Batch`] if results cannot be read, and [`EvalError::Changed`] if they were made for another plan.
     pub fn read(folder: &Path, plan: &EvalPlan, tasks: &[TaskLine]) -> Result<Self, EvalError> {
         let place: HashMap<&str, usize> = (0..).zip(tasks).map(|(at, task)| (task.id.as_str(), at)).collect();

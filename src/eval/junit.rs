@@ -21,10 +21,8 @@ const NAME: &str = "consensus eval";
 
 /// Returns the text of a `JUnit` file about an evaluation with these tasks.
 ///
-/// # Errors
-///
 /// Returns [`EvalError::Junit`] if the writer of XML fails.
-pub fn junit(
+pub(super) fn junit(
     summary: &Summary,
     tasks: &[TaskLine],
     results: &EvalResults,
@@ -46,7 +44,7 @@ pub fn junit(
 }
 
 /// Returns whether a text is a `JUnit` file of an evaluation.
-pub fn is_junit(text: &str) -> bool {
+pub(super) fn is_junit(text: &str) -> bool {
     text.starts_with("<?xml") && text.contains(&format!("<testsuites name=\"{NAME}\""))
 }
 

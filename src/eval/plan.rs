@@ -116,8 +116,6 @@ impl EvalPlan {
 
     /// Writes the plan and the tasks into the folder of an evaluation, or checks that the same plan is there.
     ///
-    /// # Errors
-    ///
     /// Returns [`EvalError::OtherPlan`] if the folder has another plan, [`EvalError::NotEmpty`] if it has no plan and other files, and
     /// [`EvalError`] if files cannot be read or written.
     pub fn put(&self, folder: &Path, tasks: &[TaskLine]) -> Result<(), EvalError> {
@@ -145,8 +143,6 @@ impl EvalPlan {
 
     /// Checks that the runs of the evaluation in `folder`, which record the plans of these digests, were made for this plan or for earlier
     /// plans that may have grown into it.
-    ///
-    /// # Errors
     ///
     /// Returns [`EvalError::Changed`] with the contradiction, and [`EvalError`] if files cannot be read.
     pub fn require_made_for(
@@ -185,8 +181,6 @@ impl EvalPlan {
 
     /// Refuses a folder that has another plan, or no plan and other files.
     ///
-    /// # Errors
-    ///
     /// Returns [`EvalError::OtherPlan`], [`EvalError::NotEmpty`], and [`EvalError`] if files cannot be read.
     pub fn require_room(&self, folder: &Path, tasks: &[TaskLine]) -> Result<(), EvalError> {
         match Self::load(folder) {
@@ -206,8 +200,6 @@ impl EvalPlan {
     }
 
     /// Reads the plan of the evaluation in a folder.
-    ///
-    /// # Errors
     ///
     /// Returns [`EvalError::NoPlan`] without one, and [`EvalError::Plan`] if it cannot be read.
     pub fn load(folder: &Path) -> Result<Self, EvalError> {
@@ -240,8 +232,6 @@ impl EvalPlan {
 
     /// Reads the tasks of the evaluation in a folder.
     ///
-    /// # Errors
-    ///
     /// Returns [`EvalError`] if they cannot be read, and [`EvalError::Changed`] if they are not those of the plan.
     pub fn load_tasks(&self, folder: &Path) -> Result<Vec<TaskLine>, EvalError> {
         let tasks = read_tasks(folder)?;
@@ -253,8 +243,6 @@ impl EvalPlan {
     }
 
     /// Refuses data of this name that has no task in common with the evaluation in `folder`.
-    ///
-    /// # Errors
     ///
     /// Returns [`EvalError::OtherKind`], [`EvalError::OtherData`], and [`EvalError`] if its tasks cannot be read.
     pub fn require_shared(

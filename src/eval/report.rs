@@ -51,10 +51,8 @@ struct ItemRow<'a> {
 
 /// Writes the files of a report into the folder of an evaluation.
 ///
-/// # Errors
-///
 /// Returns [`EvalError::Io`] if a file cannot be written, and [`EvalError::Batch`] if a journal cannot be read.
-pub fn write_report(
+pub(super) fn write_report(
     folder: &Path,
     plan: &EvalPlan,
     tasks: &[TaskLine],

@@ -12,6 +12,11 @@ pub fn private_folder(dir: &Path) -> std::io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir)
 }
 
+/// Returns whether two paths lead to one place that exists.
+pub fn is_same_place(one: &Path, other: &Path) -> bool {
+    matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
+}
+
 /// A folder into which no other process that asks for it writes files whole, until this is dropped.
 #[derive(Debug)]
 pub struct HeldFolder {

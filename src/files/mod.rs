@@ -19,7 +19,7 @@ pub use bounded::{
 };
 pub use bundle::{unpack_bundle, write_bundle};
 pub use closed::remove_tree;
-pub use folder::{HeldFolder, private_folder};
+pub use folder::{HeldFolder, is_same_place, private_folder};
 pub use growing::{GrowingFile, LinePlace};
 pub use own::{check_own, open_own, require_regular};
 pub use replacement::Replacement;

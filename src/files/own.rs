@@ -13,8 +13,6 @@ use nix::fcntl::OFlag;
 
 /// Refuses the path of a link, a folder or a special file. A path that does not exist is accepted.
 ///
-/// # Errors
-///
 /// An error with advice, and any error of the system.
 pub fn check_own(path: &Path) -> Result<()> {
     match std::fs::symlink_metadata(path) {
@@ -28,8 +26,6 @@ pub fn check_own(path: &Path) -> Result<()> {
 /// Opens a file of a record for reading. Anything other than a file is refused at once: a folder of a stranger may have a pipe in its
 /// place, which has no end.
 ///
-/// # Errors
-///
 /// Any error of the system, and [`ErrorKind::InvalidData`] if something other than a file is there.
 pub fn open_own(path: &Path) -> Result<File> {
     // Without this flag, a pipe is opened only once another process writes to it. A file is read as before.
@@ -39,8 +35,6 @@ pub fn open_own(path: &Path) -> Result<File> {
 }
 
 /// Refuses an open pipe, device or folder.
-///
-/// # Errors
 ///
 /// [`ErrorKind::InvalidData`], and any error of the system.
 pub fn require_regular(file: &File) -> Result<()> {

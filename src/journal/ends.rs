@@ -20,8 +20,6 @@ const MARKS: [&str; 2] = ["\"event\":{\"type\":\"stopped\"", "\"event\":{\"type\
 /// Passes the run of each line that ends a run or resumes it to `each`, with the SHA-256 of the line if the run has ended, or `None` if it
 /// was interrupted or resumed. Returns the lines that are missing before others.
 ///
-/// # Errors
-///
 /// [`JournalError::Io`], and [`JournalError::Damaged`] for a line that is too long.
 pub fn read_ends(
     path: &Path,

@@ -36,8 +36,6 @@ pub struct Record<E = Entry> {
 impl Record<Box<RawValue>> {
     /// Reads the event of a record whose event was left as it is written.
     ///
-    /// # Errors
-    ///
     /// Any error of the event's JSON.
     pub fn read_event(self) -> serde_json::Result<Record> {
         let Self { v, run, seq, at, event, prev, run_prev } = self;

@@ -86,8 +86,6 @@ impl Default for Gaps {
 impl Gaps {
     /// Reads the gaps of the journal at `path`, which has none unless there is a list beside it.
     ///
-    /// # Errors
-    ///
     /// [`JournalError::Io`], and [`JournalError::Damaged`] if the list is not what this program writes, or if this rule allows none.
     pub(super) fn of(path: &Path, rule: GapRule) -> Result<Self, JournalError> {
         let list = list_of(path);

@@ -16,8 +16,6 @@ impl Log {
     /// Appends one record and returns it. The record survives the death of this process after [`Log::written`], and
     /// that of the machine after [`Log::sync`].
     ///
-    /// # Errors
-    ///
     /// [`JournalError::Io`].
     pub fn append(&mut self, entry: Entry) -> Result<Record, JournalError> {
         match self {
@@ -27,8 +25,6 @@ impl Log {
     }
 
     /// Hands all appended records to the operating system.
-    ///
-    /// # Errors
     ///
     /// [`JournalError::Io`].
     pub async fn written(&self) -> Result<(), JournalError> {
@@ -40,8 +36,6 @@ impl Log {
     }
 
     /// Makes all appended records durable.
-    ///
-    /// # Errors
     ///
     /// [`JournalError::Io`].
     pub async fn sync(&self) -> Result<(), JournalError> {

@@ -59,8 +59,6 @@ pub(super) struct ReadLines {
 
 /// Reads the journal of one run at `path` and checks its chain. The file may also be the lines of one run from a shared journal.
 ///
-/// # Errors
-///
 /// [`JournalError::Io`] if it cannot be read. [`JournalError::Damaged`], with the number of the line, for any damage
 /// except a torn last line, and for a journal without a whole line.
 pub fn read<E: DeserializeOwned>(path: &Path) -> Result<Journal<E>, JournalError> {
@@ -68,8 +66,6 @@ pub fn read<E: DeserializeOwned>(path: &Path) -> Result<Journal<E>, JournalError
 }
 
 /// Reads the journal of one run from its lines, as [`read`] does. Errors call them by `path`.
-///
-/// # Errors
 ///
 /// Those of [`read`].
 pub fn read_from<E: DeserializeOwned>(lines: impl Read, path: &Path) -> Result<Journal<E>, JournalError> {
@@ -94,8 +90,6 @@ pub fn read_from<E: DeserializeOwned>(lines: impl Read, path: &Path) -> Result<J
 /// Reads a journal that many runs share at `path`, record by record, and checks its chain. Only one line is in memory
 /// at a time. A torn last line does not count.
 ///
-/// # Errors
-///
 /// [`JournalError::Io`] and [`JournalError::Damaged`]; the latter also for a record that `each` rejects.
 pub fn read_shared<E: DeserializeOwned>(
     path: &Path,
@@ -105,8 +99,6 @@ pub fn read_shared<E: DeserializeOwned>(
 }
 
 /// Reads a journal as [`read_shared`] does, and takes the gaps that this rule allows. Returns the lines that they skip.
-///
-/// # Errors
 ///
 /// Those of [`read_shared`].
 pub fn read_with_gaps<E: DeserializeOwned>(
@@ -158,8 +150,6 @@ fn damaged(path: &Path, line: u64, why: String) -> JournalError {
 }
 
 /// Refuses a journal whose first line another build has written, without reading the rest.
-///
-/// # Errors
 ///
 /// [`JournalError::OtherBuild`], and [`JournalError::Io`] if the journal is there and cannot be read.
 pub fn require_own_build(path: &Path) -> Result<(), JournalError> {

@@ -29,8 +29,6 @@ use crypto::Digest;
 /// Removes all lines of these runs from a journal that is locked. Returns the number of bytes that are gone. The lock is that of the old
 /// file, and ends with it.
 ///
-/// # Errors
-///
 /// [`JournalError`]; the journal is then as it was.
 pub(super) fn remove(mut file: File, path: &Path, runs: &HashSet<String>) -> Result<u64, JournalError> {
     file.rewind().map_err(|source| unwritable(path, source))?;

@@ -25,8 +25,6 @@ pub struct RunPlaces {
 impl RunPlaces {
     /// Opens a shared journal. None of its lines is read yet.
     ///
-    /// # Errors
-    ///
     /// [`JournalError::Io`].
     pub fn open(path: &Path) -> Result<Self, JournalError> {
         let file = open_own(path).map_err(io(path))?;
@@ -34,8 +32,6 @@ impl RunPlaces {
     }
 
     /// Reads the first line of a run, if it is written by now.
-    ///
-    /// # Errors
     ///
     /// [`JournalError::Io`].
     pub fn first_line_of(&mut self, run: &str) -> Result<Option<Vec<u8>>, JournalError> {
@@ -46,8 +42,6 @@ impl RunPlaces {
 
     /// Reads the lines of a run that are written by now, without the first `skipped` ones: at least one if there is one, and further ones
     /// up to 1 MiB.
-    ///
-    /// # Errors
     ///
     /// [`JournalError::Io`].
     pub fn lines_of(&mut self, run: &str, skipped: usize) -> Result<Vec<Vec<u8>>, JournalError> {
@@ -64,8 +58,6 @@ impl RunPlaces {
     }
 
     /// Reads all lines of a run that are written by now, each with its line break.
-    ///
-    /// # Errors
     ///
     /// [`JournalError::Io`].
     pub fn all_lines_of(&mut self, run: &str) -> Result<Vec<u8>, JournalError> {

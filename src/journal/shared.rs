@@ -97,16 +97,12 @@ impl LockedJournal {
 
     /// Removes all lines of these runs. Returns the number of bytes that are gone.
     ///
-    /// # Errors
-    ///
     /// [`JournalError`]; the journal is then as it was.
     pub fn remove(self, runs: &HashSet<String>) -> Result<u64, JournalError> {
         remove(self.file, &self.path, runs)
     }
 
     /// Locks the journal at `path`, and creates it if it does not exist.
-    ///
-    /// # Errors
     ///
     /// [`JournalError::Locked`] if another process has it, and [`JournalError::Io`].
     pub fn take(path: &Path) -> Result<Self, JournalError> {
@@ -119,8 +115,6 @@ impl LockedJournal {
     }
 
     /// Reads the existing records, one by one, and prepares the journal for more. A torn last line is cut.
-    ///
-    /// # Errors
     ///
     /// [`JournalError::Damaged`] if its chain is broken, and [`JournalError::Io`].
     pub fn read<E: DeserializeOwned>(
@@ -136,8 +130,6 @@ impl LockedJournal {
 
 impl SharedJournal {
     /// Locks a journal and reads it.
-    ///
-    /// # Errors
     ///
     /// The errors of [`LockedJournal::take`] and [`LockedJournal::read`].
     pub fn open<E: DeserializeOwned>(
@@ -191,8 +183,6 @@ impl RunWriter {
     /// Appends one record and returns it. The record survives the death of this process after [`RunWriter::written`],
     /// and that of the machine after [`RunWriter::sync`]. It is written at the latest when the journal is dropped.
     ///
-    /// # Errors
-    ///
     /// [`JournalError::Io`].
     pub fn append<E: Serialize>(&mut self, event: E) -> Result<Record<E>, JournalError> {
         let mut state = self.shared.lock();
@@ -209,8 +199,6 @@ impl RunWriter {
 
     /// Hands all appended records to the operating system, together with the lines of other runs that are ready.
     ///
-    /// # Errors
-    ///
     /// [`JournalError::Io`].
     pub async fn written(&self) -> Result<(), JournalError> {
         // Runs that were woken by one sync append first, and the first of them writes for all.
@@ -222,8 +210,6 @@ impl RunWriter {
     }
 
     /// Waits until all appended records are durable.
-    ///
-    /// # Errors
     ///
     /// [`JournalError::Io`].
     pub async fn sync(&self) -> Result<(), JournalError> {

@@ -35,8 +35,6 @@ pub struct Writer {
 impl Writer {
     /// Creates the run folder `dir`, private to the user, and an empty journal in it.
     ///
-    /// # Errors
-    ///
     /// [`JournalError::Io`], also if a journal exists already.
     pub fn create(dir: &Path, run: &str) -> Result<Self, JournalError> {
         let path = dir.join(FILE_NAME);
@@ -45,8 +43,6 @@ impl Writer {
 
     /// Opens the journal in the run folder `dir` to continue it. A torn last line is cut, and files of the run that a killed process was
     /// writing are removed.
-    ///
-    /// # Errors
     ///
     /// [`JournalError::Locked`] if another process has it, [`JournalError::Damaged`] if its chain is broken, and
     /// [`JournalError::Io`].
@@ -62,8 +58,6 @@ impl Writer {
 
     /// Opens the journal in the folder `dir` to continue it. If there is no journal with a whole record, a new one is
     /// started.
-    ///
-    /// # Errors
     ///
     /// The errors of [`Writer::create`] and [`Writer::reopen`].
     pub fn open<E: DeserializeOwned>(dir: &Path, run: &str) -> Result<(Self, Vec<Record<E>>), JournalError> {
@@ -101,8 +95,6 @@ impl Writer {
     /// Appends one record and returns it. The record survives the death of this process at once, and that of the
     /// machine after [`Writer::sync`].
     ///
-    /// # Errors
-    ///
     /// [`JournalError::Io`].
     pub fn append<E: Serialize>(&mut self, event: E) -> Result<Record<E>, JournalError> {
         self.line.clear();
@@ -121,8 +113,6 @@ impl Writer {
     }
 
     /// Makes all appended records durable.
-    ///
-    /// # Errors
     ///
     /// [`JournalError::Io`].
     pub fn sync(&self) -> Result<(), JournalError> {

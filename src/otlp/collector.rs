@@ -41,8 +41,6 @@ impl Collector {
     /// Makes the way to the collector at this address. `headers` is what OpenTelemetry's variable says, and `has_content` decides whether
     /// spans have the texts of prompts and replies.
     ///
-    /// # Errors
-    ///
     /// [`OtlpError::Address`] and [`OtlpError::Headers`].
     pub fn new(url: &str, headers: Option<&str>, has_content: bool) -> Result<Self, OtlpError> {
         let mut place: Url = url.parse().map_err(|why| wrong_address(url, &why))?;
@@ -64,8 +62,6 @@ impl Collector {
     }
 
     /// Sends the spans of a run that has ended.
-    ///
-    /// # Errors
     ///
     /// [`OtlpError::Refused`] if the collector does not take them, and [`OtlpError::Replay`].
     pub async fn send(&self, records: &[Record]) -> Result<(), OtlpError> {

@@ -29,8 +29,6 @@ use protocol::{Ask, CallId, Finish, Message, Outcome, ProtocolParams as _};
 
 /// Returns the spans of a run.
 ///
-/// # Errors
-///
 /// [`ReplayError`] if the records do not fit together.
 pub fn spans(records: &[Record], has_content: bool) -> Result<ExportTraceServiceRequest, ReplayError> {
     let first = records.first().ok_or(ReplayError { line: 1, why: Mismatch::NotOpened })?;

@@ -19,8 +19,6 @@ pub fn leash(command: &[String]) -> std::io::Error {
 /// The kernel watches the thread that started this process, so that thread must live as long as its process does. A
 /// change of the user cancels the request. Other systems than Linux do not know it.
 ///
-/// # Errors
-///
 /// The kernel's error, or [`BrokenPipe`](std::io::ErrorKind::BrokenPipe) if that process has ended already.
 pub fn die_with_parent() -> std::io::Result<()> {
     #[cfg(target_os = "linux")]

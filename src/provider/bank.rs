@@ -91,8 +91,6 @@ struct BankedCalls {
 impl Bank {
     /// Reads the journals of a batch, and checks their chains.
     ///
-    /// # Errors
-    ///
     /// [`ProviderError::Setup`] if there is no such batch or its journals are damaged.
     pub fn open(folder: &Path) -> Result<Self, ProviderError> {
         let mut bank = Self {
@@ -117,8 +115,6 @@ impl Bank {
 
     /// Returns the journals of a batch, in the order of their shards.
     ///
-    /// # Errors
-    ///
     /// [`ProviderError::Setup`] if there is no such batch.
     pub fn journals(folder: &Path) -> Result<Vec<PathBuf>, ProviderError> {
         let entries = std::fs::read_dir(folder).map_err(|why| unusable(folder, &why))?;
@@ -133,8 +129,6 @@ impl Bank {
     }
 
     /// Returns the first endpoint of a bank's first run, without reading the rest.
-    ///
-    /// # Errors
     ///
     /// As for [`Self::open`].
     pub fn first_endpoint(folder: &Path) -> Result<Endpoint, ProviderError> {
@@ -174,8 +168,6 @@ impl Bank {
     }
 
     /// Returns the reply on record for this request to this model.
-    ///
-    /// # Errors
     ///
     /// [`ProviderError::NotInBank`] without one, and [`ProviderError::Setup`] if it cannot be read.
     pub(super) fn answer(&self, model: &str, ask: &Ask) -> Result<Completion, ProviderError> {

@@ -459,8 +459,6 @@ pub fn is_loopback(url: &Url) -> bool {
 
 /// Returns a client for a service that is no model server. It follows no redirects.
 ///
-/// # Errors
-///
 /// [`reqwest::Error`] if the certificates of the system cannot be used.
 pub fn plain_client(wait: Duration) -> reqwest::Result<Client> {
     install_crypto();

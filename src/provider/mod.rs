@@ -68,8 +68,6 @@ impl Provider {
     /// Creates the provider for an endpoint, with the connections that exist for it. `agent` is the name of the agent
     /// that uses it.
     ///
-    /// # Errors
-    ///
     /// [`ProviderError::Setup`] if the endpoint cannot be used at all, because a key is not set or a URL is not valid.
     pub fn new(endpoint: &Endpoint, agent: &str, clients: &Clients) -> Result<Self, ProviderError> {
         let reused = clients.reused_replies();
@@ -92,8 +90,6 @@ impl Provider {
     }
 
     /// Calls the model.
-    ///
-    /// # Errors
     ///
     /// [`ProviderError`], after the retries that its kind allows. After [`ProviderError::Parameter`] the caller records
     /// the finding, calls [`Self::leave_out`], and asks again.

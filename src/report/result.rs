@@ -271,8 +271,6 @@ fn to_ms(span: Duration) -> u64 {
 
 /// Writes `result.json` and `transcript.md` into the run folder, readable by the user alone.
 ///
-/// # Errors
-///
 /// Any error of the file system, and an error if the records do not form a run.
 pub fn write_run(dir: &Path, result: &RunResult, records: &[Record]) -> std::io::Result<()> {
     const PRIVATE: u32 = 0o600;

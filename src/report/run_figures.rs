@@ -86,8 +86,6 @@ pub struct RunFigures {
 impl RunFigures {
     /// Registers the figures, with no run counted yet.
     ///
-    /// # Errors
-    ///
     /// Only if the registry has such figures already.
     pub fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
         let kinds = ["protocol", "roleset"];

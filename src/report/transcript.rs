@@ -36,8 +36,6 @@ pub(super) struct TranscriptStep {
 
 /// Returns the transcript of a whole journal.
 ///
-/// # Errors
-///
 /// [`ReplayError`] if the records do not fit together.
 pub fn transcript(records: &[Record]) -> Result<String, ReplayError> {
     let mut steps = String::new();
@@ -57,8 +55,6 @@ pub fn transcript(records: &[Record]) -> Result<String, ReplayError> {
 }
 
 /// Follows a run record by record, and passes each step to `each`, with its record and the state after it. Returns the last state.
-///
-/// # Errors
 ///
 /// [`ReplayError`] if the records do not fit together.
 pub(super) fn walk(

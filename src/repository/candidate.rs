@@ -64,8 +64,6 @@ impl Repository {
     /// Puts a patch, as `git diff` writes it, on a base. Nothing is checked out, and the repository only gets objects that no
     /// reference names.
     ///
-    /// # Errors
-    ///
     /// [`RepositoryError`] if the change does not apply, changes nothing, or has content that cannot be judged by reading.
     pub fn candidate_of_patch(&self, base: &str, patch: &[u8]) -> Result<Candidate, RepositoryError> {
         let base = self.commit_of(base)?;
@@ -105,7 +103,7 @@ impl Repository {
             self.must(&GitCall { index: Some(index), ..GitCall::new(&["read-tree", base.as_str()]) })?;
             let words = ["apply", "--cached", "--whitespace=nowarn", "-"];
             let output = self.ask(&GitCall { index: Some(index), input: patch, ..GitCall::new(&words) })?;
-            if !output.is_well {
+            if !output.has_succeeded {
                 return Err(RepositoryError::DoesNotApply { base: base.clone(), said: output.err });
             }
             self.oid(&GitCall { index: Some(index), ..GitCall::new(&["write-tree"]) })
@@ -119,7 +117,7 @@ impl Repository {
         let out = String::from_utf8_lossy(&output.out).into_owned();
         let first = out.lines().next().unwrap_or_default();
         match Oid::read(first) {
-            Some(tree) if output.is_well => Ok(tree),
+            Some(tree) if output.has_succeeded => Ok(tree),
             Some(_) | None => Err(RepositoryError::DoesNotApply {
                 base: base.clone(),
                 said: format!("{branch} conflicts with it {}", output.err).trim_end().to_owned(),
@@ -138,8 +136,6 @@ impl Repository {
     }
 
     /// Writes the files of a tree into an empty folder, for a program that is to look at them. There is no repository in it.
-    ///
-    /// # Errors
     ///
     /// [`RepositoryError`] if git cannot write them.
     pub fn export(&self, tree: &Oid, folder: &Path) -> Result<(), RepositoryError> {

@@ -49,17 +49,15 @@ impl<'a> GitCall<'a> {
     }
 }
 
-/// The output of git: whether it went well, and its two streams.
+/// The output of git: whether it has succeeded, and its two streams.
 pub(super) struct GitOutput {
-    pub(super) is_well: bool,
+    pub(super) has_succeeded: bool,
     pub(super) out: Vec<u8>,
     pub(super) err: String,
 }
 
 impl Repository {
     /// Opens the repository that a folder is in.
-    ///
-    /// # Errors
     ///
     /// [`RepositoryError::NotARepository`] if there is no repository.
     pub fn open(folder: &Path) -> Result<Self, RepositoryError> {
@@ -102,7 +100,7 @@ impl Repository {
         });
         let output = output.map_err(RepositoryError::NoGit)?;
         Ok(GitOutput {
-            is_well: output.status.success(),
+            has_succeeded: output.status.success(),
             out: output.stdout,
             // What git says of this folder is true of the repository.
             err: String::from_utf8_lossy(&output.stderr)
@@ -114,7 +112,7 @@ impl Repository {
     /// Runs git, which must succeed.
     pub(super) fn must(&self, asked: &GitCall<'_>) -> Result<Vec<u8>, RepositoryError> {
         let output = self.ask(asked)?;
-        if output.is_well {
+        if output.has_succeeded {
             return Ok(output.out);
         }
         Err(RepositoryError::Git { command: asked.words.join(" "), said: output.err })
@@ -128,23 +126,19 @@ impl Repository {
 
     /// Returns the commit that a name means.
     ///
-    /// # Errors
-    ///
     /// [`RepositoryError::NoCommit`] if the name means no commit.
     pub fn commit_of(&self, name: &str) -> Result<Oid, RepositoryError> {
         let commit = format!("{name}^{{commit}}");
         let words = ["rev-parse", "--verify", "--quiet", "--end-of-options", &commit];
         let output = self.ask(&GitCall::new(&words))?;
         match Oid::read(String::from_utf8_lossy(&output.out).trim()) {
-            Some(commit) if output.is_well => Ok(commit),
+            Some(commit) if output.has_succeeded => Ok(commit),
             Some(_) | None => Err(RepositoryError::NoCommit(name.to_owned())),
         }
     }
 
     /// Returns the identity that all copies of a repository share: the SHA-256 of the names of the commits that its history
     /// begins with.
-    ///
-    /// # Errors
     ///
     /// [`RepositoryError::Shallow`] if its history is cut off; another error if git fails.
     pub fn identity(&self, commit: &Oid) -> Result<Digest, RepositoryError> {
@@ -161,8 +155,6 @@ impl Repository {
 
     /// Returns the text of a file in a commit or a tree.
     ///
-    /// # Errors
-    ///
     /// [`RepositoryError`] if the file is not there.
     pub fn text(&self, tree: &Oid, path: &str) -> Result<String, RepositoryError> {
         let name = format!("{tree}:{path}");
@@ -172,8 +164,6 @@ impl Repository {
 
     /// Returns the files at this place that differ from a commit, if the place is in a work tree of this repository. Only the
     /// files that git keeps are compared, not those that merely happen to be there.
-    ///
-    /// # Errors
     ///
     /// [`RepositoryError`] if git fails.
     pub fn differing(&self, place: &Path, from: &Oid) -> Result<Vec<String>, RepositoryError> {
@@ -201,7 +191,7 @@ impl Repository {
         let index = own.join("index");
         let env = [("GIT_WORK_TREE", root.as_os_str())];
         let output = self.ask(&GitCall { index: Some(&index), env: &env, ..GitCall::new(&words) })?;
-        if !output.is_well {
+        if !output.has_succeeded {
             return Err(RepositoryError::Git { command: words.join(" "), said: output.err });
         }
         let text = String::from_utf8_lossy(&output.out);
@@ -215,20 +205,18 @@ impl Repository {
 
     /// Returns the full name of a branch.
     ///
-    /// # Errors
-    ///
     /// [`RepositoryError::NoBranch`] if there is no branch of this name.
     pub fn branch(&self, name: &str) -> Result<String, RepositoryError> {
         let short = name.strip_prefix("refs/heads/").unwrap_or(name);
         let full = format!("refs/heads/{short}");
         let output = self.ask(&GitCall::new(&["show-ref", "--verify", "--quiet", "--", &full]))?;
-        if !output.is_well {
+        if !output.has_succeeded {
             return Err(self.no_branch(name)?);
         }
         // A symbolic reference would be moved in place of the branch that it names.
         let output = self.ask(&GitCall::new(&["symbolic-ref", "--quiet", &full]))?;
         match String::from_utf8_lossy(&output.out).trim().strip_prefix("refs/heads/") {
-            Some(other) if output.is_well => self.branch(other),
+            Some(other) if output.has_succeeded => self.branch(other),
             Some(_) | None => Ok(full),
         }
     }

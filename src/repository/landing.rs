@@ -1,4 +1,4 @@
-//! Brings a decided change onto its branch, and off it again.
+//! Moves a branch to the commit of a decided change, and back if the landing is undone.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use super::git::{GitCall, Repository};
 use super::oid::Oid;
 use super::substitute::work_trees;
 
-/// The committer: not a person who could be asked, and the same on every machine.
-const NAME: &str = "consensus";
-const MAIL: &str = "consensus@localhost";
+/// The committer: this program and not a person, so that the commit is the same on every machine.
+const COMMITTER_NAME: &str = "consensus";
+const COMMITTER_MAIL: &str = "consensus@localhost";
 
-/// The mark of a decision that has landed: a reference that is made when its branch is moved, and never without that.
+/// The mark of a decision that has landed: a reference that is made together with the move of its branch, and never without it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct LandingMark(String);
 
@@ -27,22 +27,20 @@ pub struct Landing {
     pub from: Oid,
     /// The commit that the branch is moved to.
     pub to: Oid,
-    /// Whether a work tree that has the branch checked out may be updated; see [`Repository::bring_along`].
+    /// Whether a work tree that has the branch checked out may be updated; see [`Repository::update_checkouts`].
     pub with_checkout: bool,
 }
 
 impl LandingMark {
-    /// Returns the mark of the decision at this place in the ledger of this name. Every ledger counts from the beginning.
+    /// Returns the mark of the decision with the number `sequence` in the ledger `ledger`. Each ledger has numbers of its own.
     pub fn new(ledger: &str, sequence: u64) -> Self {
         Self(format!("refs/consensus/{ledger}/{sequence}"))
     }
 }
 
 impl Repository {
-    /// Makes the commit of a tree on its base, in the name of its author or else of this program. It is the same commit
-    /// whenever and wherever it is made.
-    ///
-    /// # Errors
+    /// Makes the commit of a tree on its base, in the name of its author or else of this program. `seconds` is its time. The
+    /// same arguments make the same commit at any time and on any machine.
     ///
     /// [`RepositoryError`] if git cannot write it.
     pub fn commit(
@@ -50,11 +48,11 @@ impl Repository {
         base: &Oid,
         tree: &Oid,
         message: &str,
-        at: u64,
+        seconds: u64,
         author: Option<&Authorship>,
     ) -> Result<Oid, RepositoryError> {
-        let date = format!("{at} +0000");
-        let (name, mail, date) = (OsStr::new(NAME), OsStr::new(MAIL), OsStr::new(&date));
+        let date = format!("{seconds} +0000");
+        let (name, mail, date) = (OsStr::new(COMMITTER_NAME), OsStr::new(COMMITTER_MAIL), OsStr::new(&date));
         let env = [
             ("GIT_AUTHOR_NAME", author.map_or(name, |author| OsStr::new(&author.name))),
             ("GIT_AUTHOR_EMAIL", author.map_or(mail, |author| OsStr::new(&author.mail))),
@@ -67,26 +65,25 @@ impl Repository {
         self.oid(&GitCall { input: message.as_bytes(), env: &env, ..GitCall::new(&words) })
     }
 
-    /// Moves a branch and makes its mark, both or neither; but see [`Repository::settle`].
-    ///
-    /// # Errors
+    /// Moves a branch and makes its mark, both or neither. Only a crash can leave one of the two, and [`Repository::settle`]
+    /// then makes the other.
     ///
     /// [`RepositoryError::Stale`] if the branch is not where it must be; [`RepositoryError::Git`] if the mark is there already;
     /// [`RepositoryError::CheckedOut`] if the branch is checked out; [`RepositoryError::Locked`] if a lock is left.
     pub fn land(&self, landing: &Landing, mark: &LandingMark) -> Result<(), RepositoryError> {
         let Landing { branch, from, to, .. } = landing;
-        self.require_free(landing)?;
-        let moves = [format!("update {branch} {to} {from}"), format!("create {} {to}", mark.0)];
-        self.move_all(&moves, landing)
+        self.require_movable(landing)?;
+        let updates = [format!("update {branch} {to} {from}"), format!("create {} {to}", mark.0)];
+        self.update_references(&updates, landing)
     }
 
-    /// Moves a branch back and removes its mark, if the branch is still where the landing has brought it.
+    /// Moves a branch back and removes its mark, if the branch is still at the commit of the landing.
     pub fn undo(&self, landing: &Landing, mark: &LandingMark) -> Result<(), RepositoryError> {
         let Landing { branch, from, to, .. } = landing;
-        self.require_free(landing)?;
+        self.require_movable(landing)?;
         let back = Landing { from: to.clone(), to: from.clone(), ..landing.clone() };
-        let moves = [format!("update {branch} {from} {to}"), format!("delete {} {to}", mark.0)];
-        self.move_all(&moves, &back)
+        let updates = [format!("update {branch} {from} {to}"), format!("delete {} {to}", mark.0)];
+        self.update_references(&updates, &back)
     }
 
     /// Finishes a landing that was begun before a crash. Returns whether the change has landed.
@@ -94,9 +91,8 @@ impl Repository {
     /// Git moves references one after the other, so that a git that is killed may have moved one of the two. The change has
     /// also landed if the branch has moved on from where the landing brought it.
     ///
-    /// # Errors
-    ///
-    /// The errors of [`Repository::land`], if there is something left to do.
+    /// The errors of [`Repository::land`], if there is something left to do; [`RepositoryError::Marked`] if the mark is at
+    /// another commit.
     pub fn settle(&self, landing: &Landing, mark: &LandingMark) -> Result<bool, RepositoryError> {
         let Landing { branch, from, to, .. } = landing;
         let marked = self.find_mark(mark)?;
@@ -106,18 +102,18 @@ impl Repository {
         {
             return Err(RepositoryError::Marked { mark: mark.0.clone(), found });
         }
-        let Some(at) = self.reference(branch)? else { return Err(self.no_branch(branch)?) };
+        let Some(at) = self.find_reference(branch)? else { return Err(self.no_branch(branch)?) };
         if at == *from {
             if !is_marked {
                 return Ok(false);
             }
-            // The owner has moved the branch back since, and it stays there.
+            // If the branch was at the commit before, its owner has moved it back since, and it stays there.
             let before = self.must(&GitCall::new(&["rev-list", "--walk-reflogs", branch, "--"]))?;
             if String::from_utf8_lossy(&before).lines().any(|line| line == to.as_str()) {
                 return Ok(true);
             }
-            self.require_free(landing)?;
-            self.move_all(&[format!("update {branch} {to} {from}")], landing)?;
+            self.require_movable(landing)?;
+            self.update_references(&[format!("update {branch} {to} {from}")], landing)?;
             return Ok(true);
         }
         if !self.is_ancestor(to, &at)? {
@@ -126,7 +122,7 @@ impl Repository {
         if !is_marked {
             // The change has landed: the branch may be anywhere after it, and only the mark is missing.
             let here = Landing { from: at, ..landing.clone() };
-            let marked = self.move_all(&[format!("create {} {to}", mark.0)], &here);
+            let marked = self.update_references(&[format!("create {} {to}", mark.0)], &here);
             if let Err(RepositoryError::Stale { .. }) = marked {
                 return self.settle(landing, mark);
             }
@@ -135,9 +131,7 @@ impl Repository {
         Ok(true)
     }
 
-    /// Refuses a mark that is there already: its decision has landed, and nothing else may be decided at its place.
-    ///
-    /// # Errors
+    /// Refuses a mark that exists already: its decision has landed, and no other decision may have its number.
     ///
     /// [`RepositoryError::Marked`] names the commit that the mark is at.
     pub fn require_unmarked(&self, mark: &LandingMark) -> Result<(), RepositoryError> {
@@ -149,38 +143,38 @@ impl Repository {
 
     /// Returns the commit that a mark is at, or `None` if its decision has not landed.
     ///
-    /// # Errors
-    ///
     /// [`RepositoryError`] if git fails.
     pub fn find_mark(&self, mark: &LandingMark) -> Result<Option<Oid>, RepositoryError> {
-        self.reference(&mark.0)
+        self.find_reference(&mark.0)
     }
 
-    fn reference(&self, name: &str) -> Result<Option<Oid>, RepositoryError> {
+    /// Returns the commit that a reference is at, or `None` if there is no such reference.
+    fn find_reference(&self, name: &str) -> Result<Option<Oid>, RepositoryError> {
         let output =
             self.ask(&GitCall::new(&["rev-parse", "--verify", "--quiet", "--end-of-options", name]))?;
-        if !output.is_well {
+        if !output.has_succeeded {
             return Ok(None);
         }
         Ok(Oid::read(String::from_utf8_lossy(&output.out).trim()))
     }
 
-    fn move_all(&self, moves: &[String], landing: &Landing) -> Result<(), RepositoryError> {
+    /// Makes these updates of references together. `landing` has the branch and the commit that it must be at.
+    fn update_references(&self, updates: &[String], landing: &Landing) -> Result<(), RepositoryError> {
         let logs = self.folder.join("logs");
         std::fs::create_dir_all(&logs).map_err(|why| RepositoryError::File(logs, why))?;
-        let input = format!("start\n{}\nprepare\ncommit\n", moves.join("\n"));
+        let input = format!("start\n{}\nprepare\ncommit\n", updates.join("\n"));
         let words = ["update-ref", "--create-reflog", "-m", "consensus: decided by a quorum", "--stdin"];
         let output = self.ask(&GitCall { input: input.as_bytes(), ..GitCall::new(&words) })?;
-        if output.is_well {
+        if output.has_succeeded {
             return Ok(());
         }
-        // A lock does not tell where the branch is: a git that was killed has left it, perhaps after it moved the branch.
+        // A lock says nothing about the branch: a git that was killed has left the lock, perhaps after it moved the branch.
         let lock =
             output.err.split('\'').find(|part| Path::new(part).extension() == Some(OsStr::new("lock")));
         if let Some(lock) = lock {
             return Err(RepositoryError::Locked(lock.into()));
         }
-        if let Some(found) = self.reference(&landing.branch)?
+        if let Some(found) = self.find_reference(&landing.branch)?
             && found != landing.from
         {
             let (branch, expected) = (landing.branch.clone(), landing.from.clone());
@@ -189,70 +183,65 @@ impl Repository {
         Err(RepositoryError::Git { command: words.join(" "), said: output.err })
     }
 
-    fn require_free(&self, landing: &Landing) -> Result<(), RepositoryError> {
+    /// Refuses a branch that is checked out, unless the landing may update its work trees.
+    fn require_movable(&self, landing: &Landing) -> Result<(), RepositoryError> {
         if landing.with_checkout { Ok(()) } else { self.require_not_checked_out(&landing.branch) }
     }
 
     /// Refuses a branch that is checked out: git would move it under the files of a work tree, which would then all seem
     /// changed.
     ///
-    /// # Errors
-    ///
     /// [`RepositoryError::CheckedOut`] names the work tree.
     pub fn require_not_checked_out(&self, branch: &str) -> Result<(), RepositoryError> {
-        match self.checkouts(branch)?.pop() {
+        match self.find_checkouts(branch)?.pop() {
             Some(place) => Err(RepositoryError::CheckedOut { branch: branch.to_owned(), place }),
             None => Ok(()),
         }
     }
 
-    /// Refuses a work tree that has the branch checked out and changes that are not committed.
-    ///
-    /// # Errors
+    /// Refuses a work tree that has the branch checked out, if it has changes that are not committed.
     ///
     /// [`RepositoryError::Dirty`] names the work tree.
     pub fn require_clean(&self, branch: &str) -> Result<(), RepositoryError> {
-        for place in self.checkouts(branch)? {
-            if !in_checkout(&place, &["status", "--porcelain", "--untracked-files=no"])?.is_empty() {
+        for place in self.find_checkouts(branch)? {
+            if !run_in_checkout(&place, &["status", "--porcelain", "--untracked-files=no"])?.is_empty() {
                 return Err(RepositoryError::Dirty(place));
             }
         }
         Ok(())
     }
 
-    /// Updates the work trees that have the branch checked out to the commit of a landing, if the branch is still there. No
-    /// file that was changed there is overwritten, and a work tree that has moved on is left alone. A second call changes
-    /// nothing.
+    /// Updates the work trees that have the branch checked out to the commit of a landing, if the branch is still at that commit.
+    /// No file that was changed in a work tree is overwritten. A work tree whose index is not at the commit before the landing is
+    /// left alone, so a second call changes nothing.
     ///
-    /// # Errors
-    ///
-    /// [`RepositoryError`] with git's own words if something is in the way.
-    pub fn bring_along(&self, landing: &Landing) -> Result<(), RepositoryError> {
+    /// [`RepositoryError`] with git's own words if a changed file is in the way.
+    pub fn update_checkouts(&self, landing: &Landing) -> Result<(), RepositoryError> {
         let Landing { branch, from, to, .. } = landing;
-        if self.reference(branch)?.as_ref() != Some(to) {
+        if self.find_reference(branch)?.as_ref() != Some(to) {
             return Ok(());
         }
         let before = self.oid(&GitCall::new(&["rev-parse", &format!("{from}^{{tree}}")]))?;
-        for place in self.checkouts(branch)? {
-            if in_checkout(&place, &["write-tree"])? != before.as_str() {
+        for place in self.find_checkouts(branch)? {
+            if run_in_checkout(&place, &["write-tree"])? != before.as_str() {
                 continue;
             }
-            // Files that were only touched count as unchanged. Real changes show below.
-            let _ = in_checkout(&place, &["update-index", "-q", "--refresh"]);
-            in_checkout(&place, &["read-tree", "-m", "-u", from.as_str(), to.as_str()])?;
+            // After this, git takes files with a new time and an old content as unchanged. Real changes stop the next command.
+            let _ = run_in_checkout(&place, &["update-index", "-q", "--refresh"]);
+            run_in_checkout(&place, &["read-tree", "-m", "-u", from.as_str(), to.as_str()])?;
         }
         Ok(())
     }
 
-    /// Returns the command that fetches a branch from another copy into a reference of its own. It uses the owner's own
-    /// settings, and asks no one for anything. No branch is moved, and the reference only moves forward.
-    pub fn fetch(&self, remote: &str, branch: &str) -> Command {
-        let mut git = own_git(&self.folder);
+    /// Returns the command that fetches a branch from another copy into a separate reference of this copy. It uses the settings of
+    /// the copy's owner, and never asks for a password. No branch is moved, and the reference only moves forward.
+    pub fn prepare_fetch(&self, remote: &str, branch: &str) -> Command {
+        let mut git = prepare_git(&self.folder);
         git.args([
             "fetch",
             "--quiet",
             "--no-tags",
-            // The branches of the remote that this copy remembers are not moved either.
+            // The remote-tracking branches of this copy are not moved either.
             "--refmap=",
             "--end-of-options",
             remote,
@@ -269,37 +258,33 @@ impl Repository {
 
     /// Returns the commit that a branch was at when it was last fetched, or `None` if it never was.
     ///
-    /// # Errors
-    ///
     /// [`RepositoryError`] if git fails.
-    pub fn fetched(&self, branch: &str) -> Result<Option<Oid>, RepositoryError> {
-        self.reference(&Self::fetched_reference(branch))
+    pub fn find_fetched(&self, branch: &str) -> Result<Option<Oid>, RepositoryError> {
+        self.find_reference(&Self::fetched_reference(branch))
     }
 
-    /// Returns whether one commit is the other, or comes before it.
-    ///
-    /// # Errors
+    /// Returns whether the commit `one` is the commit `other` or comes before it.
     ///
     /// [`RepositoryError`] if git fails.
     pub fn is_ancestor(&self, one: &Oid, other: &Oid) -> Result<bool, RepositoryError> {
         let words = ["merge-base", "--is-ancestor", one.as_str(), other.as_str()];
         let output = self.ask(&GitCall::new(&words))?;
-        if !output.is_well && !output.err.is_empty() {
+        if !output.has_succeeded && !output.err.is_empty() {
             return Err(RepositoryError::Git { command: words.join(" "), said: output.err });
         }
-        Ok(output.is_well)
+        Ok(output.has_succeeded)
     }
 
     /// Returns the work trees that have a branch checked out.
-    fn checkouts(&self, branch: &str) -> Result<Vec<PathBuf>, RepositoryError> {
+    fn find_checkouts(&self, branch: &str) -> Result<Vec<PathBuf>, RepositoryError> {
         work_trees(&self.folder, branch).map_err(|why| RepositoryError::File(self.folder.clone(), why))
     }
 }
 
-/// Returns git as a user who works in this place would run it.
-fn own_git(place: &Path) -> Command {
+/// Returns the command `git` for a place, with the settings of the user who works there.
+fn prepare_git(place: &Path) -> Command {
     let mut git = Command::new("git");
-    // The variables that a hook has set are about another work tree.
+    // A hook may have set these variables, and then they name another work tree.
     for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"] {
         git.env_remove(name);
     }
@@ -307,9 +292,9 @@ fn own_git(place: &Path) -> Command {
     git
 }
 
-/// Runs git on the files of a user, with that user's own settings.
-fn in_checkout(place: &Path, words: &[&str]) -> Result<String, RepositoryError> {
-    let output = own_git(place).args(words).output().map_err(RepositoryError::NoGit)?;
+/// Runs git in a work tree, with the settings of its user.
+fn run_in_checkout(place: &Path, words: &[&str]) -> Result<String, RepositoryError> {
+    let output = prepare_git(place).args(words).output().map_err(RepositoryError::NoGit)?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
     }

@@ -78,8 +78,6 @@ pub(super) struct SubstituteFolder {
 impl SubstituteFolder {
     /// Makes the folder for the repository in `common`.
     ///
-    /// # Errors
-    ///
     /// Any error of the file system.
     pub(super) fn new(common: &Path) -> std::io::Result<Self> {
         let folder = scratch(common, "git")?;
@@ -113,8 +111,6 @@ impl SubstituteFolder {
 /// Makes a folder for temporary use beside the data of the repository in `common`. The owner of that place could replace
 /// the folder, so that of another owner is not used.
 ///
-/// # Errors
-///
 /// Any error of the file system.
 pub(super) fn scratch(common: &Path, kind: &str) -> std::io::Result<Scratch> {
     let is_own = std::fs::metadata(common)?.uid() == nix::unistd::geteuid().as_raw();
@@ -136,8 +132,6 @@ fn read_head(common: &Path) -> std::io::Result<String> {
 }
 
 /// Returns the work trees of the repository in `common` that have a branch checked out.
-///
-/// # Errors
 ///
 /// Any error of the file system.
 pub(super) fn work_trees(common: &Path, branch: &str) -> std::io::Result<Vec<PathBuf>> {

@@ -85,8 +85,6 @@ impl Corpus {
     /// Opens the index of these places in the folder `cache`, and brings it up to date. If another process is
     /// updating it, this waits.
     ///
-    /// # Errors
-    ///
     /// [`RetrievalError`], also if there is no text at all.
     pub fn open(
         places: &[PathBuf],

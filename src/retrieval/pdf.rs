@@ -77,8 +77,6 @@ fn read_apart(program: &Path, path: &Path) -> std::io::Result<Result<String, Str
 /// Returns the text of a file, or ends this process if a limit is reached. It is meant for a process that does
 /// nothing else.
 ///
-/// # Errors
-///
 /// A message, if the file is not a readable PDF.
 pub fn read_pdf_within_limits(path: &Path) -> Result<String, String> {
     // If the system does not know a limit, the file is read without it.

@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 
 use crate::engine::CallUsage;
+use crate::journal::Limits;
 use crate::provider::agreeing;
 use crypto::Digest;
 use protocol::core::CommandEnd;
@@ -76,6 +77,16 @@ fn plausible_answer(setup: &RunSetup) -> String {
             "Water boils at a lower temperature where the pressure of the air is lower.".to_owned()
         }
     }
+}
+
+/// Returns the reason why runs that agree at once, for so many tokens and this cost, would still reach their limits, if they would.
+pub fn find_shortage(limits: &Limits, tokens: u64, cost: Option<u64>) -> Option<&'static str> {
+    let is_short = limits.tokens_total_max.is_some_and(|limit| tokens > limit)
+        || cost.zip(limits.cost_micro_usd_max).is_some_and(|(cost, limit)| cost > limit);
+    if !is_short {
+        return None;
+    }
+    Some("agents that agree at once need more than the limit of a run, so that most runs will end at it")
 }
 
 #[cfg(test)]

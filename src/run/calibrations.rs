@@ -30,8 +30,6 @@ pub struct ReadCalibration {
 impl CalibrationRequest {
     /// Reads the calibration.
     ///
-    /// # Errors
-    ///
     /// Returns [`RunError::Usage`] if the file cannot be read, and [`RunError::Calibration`] if it is no calibration or cannot hold the
     /// risk.
     pub fn read(&self) -> Result<ReadCalibration, RunError> {
@@ -52,8 +50,6 @@ impl CalibrationRequest {
 
 impl ReadCalibration {
     /// Returns the calibration for a run with this setup, on models at these endpoints.
-    ///
-    /// # Errors
     ///
     /// Returns [`RunError::Calibration`] if it is of another way of making runs.
     pub fn of_run(

@@ -14,7 +14,7 @@ use protocol::text::escape;
 use protocol::{CheckCommand, RunSetup};
 
 /// Gives a roleset without a check the one of the configuration, if there is one and no flag turns checks off.
-pub(crate) fn add_configured_check(roleset: &mut Roleset, given: &ParamChanges, file: &FileConfig) {
+pub(super) fn add_configured_check(roleset: &mut Roleset, given: &ParamChanges, file: &FileConfig) {
     if !given.no_check && takes_check(&roleset.params) && roleset.check.is_none() {
         roleset.check = file.check_command();
     }
@@ -24,8 +24,6 @@ pub(crate) fn add_configured_check(roleset: &mut Roleset, given: &ParamChanges, 
 ///
 /// A roleset of the program, one in the user's own folder, and one in the working folder's `rolesets` count. The last kind is covered by
 /// the trust in the working folder, which the configuration has required before.
-///
-/// # Errors
 ///
 /// Returns [`RunError::Usage`] with the check, and the flag that allows it.
 pub(crate) fn require_trusted(
@@ -87,8 +85,6 @@ fn is_at(path: &Path, folder: &Path) -> bool {
 
 /// Returns the sandbox for the check and the programs of a run, if there can be any.
 ///
-/// # Errors
-///
 /// Returns [`RunError::Sandbox`] if this machine cannot run a command so.
 pub async fn sandbox_for(setup: &RunSetup, confinement: &Confinement) -> Result<Option<Sandbox>, RunError> {
     if !setup.executes() {
@@ -100,8 +96,6 @@ pub async fn sandbox_for(setup: &RunSetup, confinement: &Confinement) -> Result<
 }
 
 /// Refuses the check of a journal, unless the user has given the same command, or the record is in the user's own folder of runs.
-///
-/// # Errors
 ///
 /// Returns [`RunError::Usage`] with the check, and the flag that allows it.
 pub(super) fn require_known_check(

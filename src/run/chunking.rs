@@ -158,7 +158,7 @@ fn find_obstacle(request: &RunRequest, setup: &RunSetup, is_redacted: bool) -> O
     if is_redacted {
         return Some("does not go with redaction");
     }
-    if request.params.is_formed() {
+    if request.settings.params.has_constraints() {
         return Some(
             "gives sentences with the facts behind them, and so does not go with --constraint, --canonical or --choices",
         );

@@ -31,8 +31,6 @@ pub struct AnswerFile(Option<File>);
 impl AnswerFile {
     /// Opens the file before anything is spent or started. Its content remains until [`Self::empty`], since the run may be about it.
     ///
-    /// # Errors
-    ///
     /// Returns [`RunError::Usage`] if the file cannot be written.
     pub fn open(path: Option<&Path>) -> Result<Self, RunError> {
         let Some(path) = path else { return Ok(Self(None)) };
@@ -68,8 +66,6 @@ impl AnswerFile {
 }
 
 /// Runs an engine to its end, and writes the run's files into its folder.
-///
-/// # Errors
 ///
 /// Returns [`RunError`] if there is no result; the run can be resumed.
 pub async fn drive(

@@ -46,8 +46,6 @@ fn has_runs(folder: &Path) -> bool {
 /// Returns the folder of the run that `name` means, among those in `runs_dir`. The name is an id, the beginning or the end of one,
 /// or the path of a run folder. Without a name, returns the newest run.
 ///
-/// # Errors
-///
 /// Returns [`RunError::Usage`] if there is no such run, or more than one.
 pub fn find_run(name: Option<&str>, runs_dir: &Path) -> Result<PathBuf, RunError> {
     let folders = run_folders(runs_dir);
@@ -75,8 +73,6 @@ pub fn find_run(name: Option<&str>, runs_dir: &Path) -> Result<PathBuf, RunError
 }
 
 /// Returns the newest run that can be resumed, or else the newest run. A run that a process holds is under way.
-///
-/// # Errors
 ///
 /// Returns [`RunError::Usage`] if there is no run.
 pub fn find_resumable(runs_dir: &Path) -> Result<PathBuf, RunError> {

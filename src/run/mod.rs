@@ -1,5 +1,5 @@
-//! One run, from a person's request to its result: the run is prepared, driven and finished. A batch prepares its runs in its own
-//! columns, and uses the parts.
+//! One run, from a person's request to its result: the run is prepared, driven and finished. Batches, reviews and
+//! servers prepare their rolesets by the same [`resolve()`].
 //!
 //! ```text
 //!  RunRequest ──► choose the roleset ──► setup ──► server, endpoints ──► chunk plan ──► PreparedRun ──► Engine
@@ -24,6 +24,7 @@ mod redaction;
 mod reporter;
 mod request;
 mod rerun;
+mod resolve;
 mod resume;
 mod roleset;
 mod seats;
@@ -32,10 +33,10 @@ mod session;
 mod task;
 
 pub use crate::config::SeatRequest;
-pub use at_once::at_once;
+pub use at_once::{at_once, find_shortage};
 pub use calibrations::{CalibrationRequest, ReadCalibration};
+pub(crate) use check::require_trusted;
 pub use check::sandbox_for;
-pub(crate) use check::{add_configured_check, require_trusted};
 pub use error::RunError;
 pub use finish::{AnswerFile, FinishedRun, drive, note_in_session, restore};
 pub use folders::{
@@ -45,9 +46,12 @@ pub use parameters::{FlagOverride, ParamChanges, add_spoken_rules, require_flag}
 pub use pilots::{BY_PILOT, modes_of_pilot, named_models, plan_modes};
 pub use prepare::{RunDraft, draft, introduce};
 pub use redaction::redaction_policy;
-pub use reporter::{LogReporter, Reporter, Spinner};
-pub use request::{ChunkRequest, MockChoice, ReadInPieces, RedactRequest, RunId, RunRequest};
+pub use reporter::{LogReporter, Reporter};
+pub use request::{
+    ChunkRequest, MockChoice, ReadInPieces, RedactRequest, RolesetSettings, RunId, RunRequest,
+};
 pub use rerun::{ExecutionKind, Reexecution, reexecute, repeatable_executions, require_check_given};
+pub use resolve::{open_endpoints, resolve};
 pub use resume::{ResumeRequest, explain_fixed_limits, prepare_resume};
 pub use roleset::{NamedRoleset, RolesetChoice, read_named, resolve_vote_name};
 pub use seats::require_unlike_voters;

@@ -1,7 +1,7 @@
-//! The parameters that a person gives in place of a roleset's.
+//! The parameters that a person gives in place of those of a roleset.
 //!
-//! The input is a roleset, and each parameter with its flag. The output is the roleset with these parameters, or the flag that its
-//! protocol does not take. The mapping of flags to parameters is not made here, but where flags are read.
+//! The input is a roleset, and each parameter with its flag. The output is the roleset with these parameters, or the flag that the
+//! roleset's protocol does not take. The code that reads flags, not this module, maps each flag to its parameter.
 
 use std::path::{Path, PathBuf};
 
@@ -27,16 +27,17 @@ pub struct FlagOverride {
 pub struct ParamChanges {
     /// The parameters of the protocol.
     pub overrides: Vec<FlagOverride>,
-    /// The settings of the roleset by their paths; separate flags are applied after them.
-    pub set: Vec<PathSetting>,
+    /// The settings that name a field of the roleset by its path. They are applied before the separate flags.
+    pub path_settings: Vec<PathSetting>,
     /// A JSON file with the weights of a council's members.
     pub weights_from: Option<PathBuf>,
     /// The most tokens of one reply, for every agent.
     pub max_tokens: Option<u32>,
     /// The sampling temperature of every agent.
     pub temperature: Option<f64>,
-    /// The canonical form, which says which differences between texts do not count.
+    /// The canonical form of a text. Texts that differ only in what this form leaves out count as equal.
     pub canonical: Option<CanonicalKind>,
+    /// The possible answers, for the canonical form `choice`.
     pub choices: Vec<String>,
     /// The command that checks final texts, in place of the roleset's.
     pub check: Option<String>,
@@ -49,33 +50,31 @@ pub struct ParamChanges {
 
 impl ParamChanges {
     /// Returns whether the answer must have a form that code checks.
-    pub fn is_formed(&self) -> bool {
+    pub fn has_constraints(&self) -> bool {
         self.overrides.iter().any(|given| matches!(given.change, Override::Constraints(_)))
     }
 
     /// Replaces the roleset's parameters with these.
     ///
-    /// # Errors
-    ///
     /// Returns [`RunError::Usage`] with the flag that this protocol does not take or whose value is impossible, or
     /// [`RunError::Config`] with every mistake in the resulting roleset.
     pub fn apply(&self, roleset: &mut Roleset) -> Result<(), RunError> {
-        self.check(roleset)?;
-        self.put(roleset)
+        self.require_taken(roleset)?;
+        self.apply_taken(roleset)
     }
 
-    /// Replaces the roleset's parameters, which must have passed [`Self::check`].
-    pub(super) fn put(&self, roleset: &mut Roleset) -> Result<(), RunError> {
-        if !self.set.is_empty() {
-            *roleset = set(roleset, &self.set)?;
+    /// Replaces the roleset's parameters, which must have passed [`Self::require_taken`].
+    fn apply_taken(&self, roleset: &mut Roleset) -> Result<(), RunError> {
+        if !self.path_settings.is_empty() {
+            *roleset = set(roleset, &self.path_settings)?;
         }
         override_params(roleset, self)?;
         let problems = check_meaning(roleset);
         if problems.is_empty() { Ok(()) } else { Err(ConfigError::Roleset(problems).into()) }
     }
 
-    /// Refuses parameters that this kind of roleset does not have.
-    pub(super) fn check(&self, roleset: &Roleset) -> Result<(), RunError> {
+    /// Refuses parameters that the roleset's protocol does not take.
+    pub(super) fn require_taken(&self, roleset: &Roleset) -> Result<(), RunError> {
         for FlagOverride { flag, change } in &self.overrides {
             require_flag(roleset, flag, |params| params.clone().apply(change))?;
         }
@@ -86,9 +85,9 @@ impl ParamChanges {
             require_flag(roleset, "--check", takes_check)?;
         }
         if self.weights_from.is_some() {
-            // The check for weights comes before the file is read.
-            let any = Override::Weights(in_order(Weights::default()));
-            require_flag(roleset, "--weights-from", |params| params.clone().apply(&any))?;
+            // A protocol without weights is refused before the file of weights is read.
+            let defaults = Override::Weights(list_weights(Weights::default()));
+            require_flag(roleset, "--weights-from", |params| params.clone().apply(&defaults))?;
         }
         Ok(())
     }
@@ -103,17 +102,17 @@ pub fn add_spoken_rules(task: &str, params: &mut Params, canonical: &CanonicalRu
     }
     let Some(constraints) = params.constraints_mut() else { return Vec::new() };
     let mut found = spoken_rules(task);
-    found.retain(|found| {
-        let kind = std::mem::discriminant(&found.rule);
+    found.retain(|spoken| {
+        let kind = std::mem::discriminant(&spoken.rule);
         // Lines cannot be counted if line breaks do not matter.
-        let is_countable = by_line || !matches!(found.rule, Constraint::Lines(_));
+        let is_countable = by_line || !matches!(spoken.rule, Constraint::Lines(_));
         is_countable && !constraints.iter().any(|given| std::mem::discriminant(given) == kind)
     });
-    constraints.extend(found.iter().map(|found| found.rule.clone()));
+    constraints.extend(found.iter().map(|spoken| spoken.rule.clone()));
     found
 }
 
-/// Returns true if the runs of a protocol have a final text that can be checked.
+/// Returns true if a run with these parameters ends with a text that a command can check.
 pub(super) fn takes_check(params: &Params) -> bool {
     !matches!(params, Params::Approval(_))
 }
@@ -123,22 +122,22 @@ pub fn require_flag(roleset: &Roleset, flag: &str, takes: impl Fn(&Params) -> bo
     if takes(&roleset.params) {
         return Ok(());
     }
-    let of: Vec<&str> =
+    let protocols: Vec<&str> =
         Params::defaults().iter().filter(|params| takes(params)).map(Params::protocol).collect();
-    let (of, protocol) = (of.join("` or `"), roleset.params.protocol());
+    let (protocols, protocol) = (protocols.join("` or `"), roleset.params.protocol());
     let why = format!(
-        "{flag} goes with rolesets of `{of}` only; this one is of `{protocol}`, so choose another roleset"
+        "{flag} goes with rolesets of `{protocols}` only; this one is of `{protocol}`, so choose another roleset"
     );
     Err(RunError::Usage(why))
 }
 
 fn override_params(roleset: &mut Roleset, given: &ParamChanges) -> Result<(), RunError> {
     for FlagOverride { change, .. } in &given.overrides {
-        // Parameters that the protocol does not have were refused before.
+        // The caller has already refused parameters that the protocol does not take.
         roleset.params.apply(change);
     }
     if let Some(path) = &given.weights_from {
-        roleset.params.apply(&Override::Weights(in_order(read_weights(path)?)));
+        roleset.params.apply(&Override::Weights(list_weights(read_weights(path)?)));
     }
     for agent in roleset.agents.iter_mut().chain(&mut roleset.arbiter) {
         agent.max_tokens = given.max_tokens.unwrap_or(agent.max_tokens);
@@ -180,7 +179,7 @@ fn override_canonical(rule: &mut CanonicalRule, given: &ParamChanges) -> Result<
     Ok(())
 }
 
-fn in_order(Weights { pathos, logos, ethos }: Weights) -> [protocol::core::BasisPoints; 3] {
+fn list_weights(Weights { pathos, logos, ethos }: Weights) -> [protocol::core::BasisPoints; 3] {
     [pathos, logos, ethos]
 }
 
@@ -192,10 +191,10 @@ fn read_weights(path: &Path) -> Result<Weights, RunError> {
 }
 
 fn parse_weights(text: &str) -> Result<Weights, String> {
-    // Some programs begin every file with this mark.
+    // Some programs begin every file with a byte order mark.
     let text = text.trim_start_matches('\u{FEFF}');
     let value: serde_json::Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
-    // A bare list would be read by its order.
+    // Serde would read a bare list by the order of its numbers.
     if !value.is_object() {
         return Err("each weight needs its name".to_owned());
     }
@@ -204,7 +203,7 @@ fn parse_weights(text: &str) -> Result<Weights, String> {
         .ok_or_else(|| "the three weights must sum to 1".to_owned())
 }
 
-/// Weights with all their digits, as a fit gives them.
+/// The weights of a file with all their digits, before they are rounded to ten-thousandths.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ExactWeights {

@@ -3,32 +3,27 @@
 use super::error::RunError;
 use crate::config::{Chosen, FileConfig, Pilot, Pilots, Roleset};
 use protocol::core::Endpoint;
-use protocol::{Method, Params, RunSetup};
+use protocol::{Method, Params};
 
 /// The notice of a vote whose methods follow from a pilot.
 pub const BY_PILOT: &str =
     "programs are drawn too, since your pilot found them worth it for this model; --modes decides otherwise";
 
-/// Returns the methods that a pilot has found worth their tokens, if the setup leaves them open.
-///
-/// # Errors
+/// Returns the methods that a pilot has found worth their tokens, if the roleset leaves them open.
 ///
 /// Returns [`RunError::Config`] if the file of findings cannot be read.
-pub fn modes_of_pilot(setup: &RunSetup, endpoints: &[Endpoint]) -> Result<Option<Vec<Method>>, RunError> {
+pub fn modes_of_pilot(roleset: &Roleset, endpoints: &[Endpoint]) -> Result<Option<Vec<Method>>, RunError> {
     // What a bank was asked for does not depend on a file elsewhere.
     if endpoints.iter().any(|endpoint| matches!(endpoint, Endpoint::Bank { .. })) {
         return Ok(None);
     }
-    find_modes(setup, &endpoints.iter().map(Endpoint::model).collect::<Vec<_>>())
+    find_modes(roleset, &endpoints.iter().map(Endpoint::model).collect::<Vec<_>>())
 }
 
 /// Returns the same before any endpoint is known, by the models that a person names.
 ///
-/// # Errors
-///
 /// As for [`modes_of_pilot`].
 pub fn plan_modes(
-    setup: &RunSetup,
     chosen: &Chosen,
     file: &FileConfig,
     roleset: &Roleset,
@@ -37,7 +32,7 @@ pub fn plan_modes(
         return Ok(None);
     }
     let models = named_models(chosen, file, roleset);
-    find_modes(setup, &models.iter().map(String::as_str).collect::<Vec<_>>())
+    find_modes(roleset, &models.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 /// Returns the model of each agent, and of the arbiter, as a person names it; empty where the server's own model is meant.
@@ -50,17 +45,17 @@ pub fn named_models(chosen: &Chosen, file: &FileConfig, roleset: &Roleset) -> Ve
     models
 }
 
-fn find_modes(setup: &RunSetup, models: &[&str]) -> Result<Option<Vec<Method>>, RunError> {
-    let Params::Vote(params) = &setup.params else { return Ok(None) };
-    if params.modes.is_some() || !setup.agents.iter().any(|agent| agent.method == Method::Program) {
+fn find_modes(roleset: &Roleset, models: &[&str]) -> Result<Option<Vec<Method>>, RunError> {
+    let Params::Vote(params) = &roleset.params else { return Ok(None) };
+    if params.modes.is_some() || !roleset.agents.iter().any(|agent| agent.method == Method::Program) {
         return Ok(None);
     }
     let pilots = Pilots::load()?;
     if models.is_empty() {
         return Ok(None);
     }
-    for (agent, model) in setup.agents.iter().zip(models) {
-        let helps = pilots.find(model, setup.canonical.kind).is_some_and(Pilot::programs_help);
+    for (agent, model) in roleset.agents.iter().zip(models) {
+        let helps = pilots.find(model, roleset.canonical.kind).is_some_and(Pilot::programs_help);
         if agent.method == Method::Program && !helps {
             return Ok(None);
         }

@@ -16,8 +16,6 @@ const WAIT_MS: u8 = 50;
 
 /// Returns whether standard input has data that belongs to the task.
 ///
-/// # Errors
-///
 /// [`RunError::Usage`] for a file that another program has begun to read, since it may be meant for that program.
 pub(super) fn has_document() -> Result<bool, RunError> {
     let input = std::io::stdin();

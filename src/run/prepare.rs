@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use super::calibrations::CalibrationRequest;
-use super::check::{add_configured_check, require_no_task_word, require_trusted, sandbox_for};
+use super::check::{require_no_task_word, require_trusted, sandbox_for};
 use super::chunking;
 use super::error::RunError;
 use super::parameters::{add_spoken_rules, require_flag};
@@ -14,13 +14,14 @@ use super::pilots::{BY_PILOT, modes_of_pilot, plan_modes};
 use super::redaction::{redaction_policy, redacts};
 use super::reporter::Reporter;
 use super::request::{ReadInPieces, RunId, RunRequest};
-use super::roleset::{NamedRoleset, RolesetChoice};
+use super::resolve::{open_endpoints, resolve};
+use super::roleset::RolesetChoice;
 use super::seats::require_unlike_voters;
-use super::servers::{SERVER_LOG, check_prices, find_servers, launch, mock_script};
+use super::servers::{SERVER_LOG, check_prices, mock_script};
 use super::session::{SESSION_DOCUMENT, Session};
 use super::task::{STDIN, open_documents};
 use crate::calibration::KnownParts;
-use crate::config::{Chosen, FileConfig, Roleset, launch_command};
+use crate::config::{Chosen, FileConfig, Roleset};
 use crate::engine::{PreparedRun, Redaction, RunBuilder};
 use crate::journal::{REDACTIONS_FILE, RunSpec};
 use protocol::core::Endpoint;
@@ -48,36 +49,34 @@ pub struct RunDraft {
 
 /// Makes the setup of a run without asking a server.
 ///
-/// # Errors
-///
 /// Returns [`RunError`]; nothing was started or sent.
 pub fn draft(request: &RunRequest, file: &FileConfig) -> Result<RunDraft, RunError> {
+    let settings = &request.settings;
     // The script is read only once, since it may come from a pipe.
-    let script = mock_script(request.mock.script.as_deref(), request.mock.answer.as_deref())?;
+    let script = mock_script(settings.mock.script.as_deref(), settings.mock.answer.as_deref())?;
     let choice = RolesetChoice::new(request, file, script.as_deref())?;
     let session = match &request.session {
         Some(name) => Some(Session::open(&request.runs_dir, name)?),
         None => None,
     };
-    let named = choice.read(request.rolesets_dir.as_ref(), file)?;
+    let named = choice.read(settings.rolesets_dir.as_ref(), file)?;
     let shadows = named.shadow_message();
-    let check_is_trusted = require_trusted(&named, &request.params, file);
-    let NamedRoleset { name, mut roleset, mut packs, .. } = named;
+    let check_is_trusted = require_trusted(&named, &settings.params, file);
     if request.chunks.map_reduce == ReadInPieces::Always {
-        require_flag(&roleset, "--map-reduce", Params::reads_pieces)?;
+        require_flag(&named.roleset, "--map-reduce", Params::reads_pieces)?;
     }
-    request.params.check(&roleset)?;
-    request.seats.take(&mut roleset, &mut packs, &request.redaction)?;
-    request.params.put(&mut roleset)?;
-    add_configured_check(&mut roleset, &request.params, file);
-    let task = read_task(request, &roleset, session.as_ref())?;
+    // A single run reports a flag of another protocol before a member that it cannot seat.
+    settings.params.require_taken(&named.roleset)?;
+    let mut resolved = resolve(&named, settings, file)?;
+    let task = read_task(request, &resolved.roleset, session.as_ref())?;
     let mut spoken = Vec::new();
-    if !request.no_spoken_rules {
+    if !settings.no_spoken_rules {
+        let roleset = &mut resolved.roleset;
         spoken = add_spoken_rules(&task.prompt, &mut roleset.params, &roleset.canonical);
     }
-    require_no_task_word(&roleset)?;
-    let setup = roleset.setup(&name, &packs, task, request.seed);
-    let builder = RunBuilder::new(setup)?;
+    require_no_task_word(&resolved.roleset)?;
+    let builder = RunBuilder::new(resolved.setup(task, request.seed))?;
+    let roleset = resolved.roleset;
     Ok(RunDraft { builder, roleset, check_is_trusted, why: choice.why, shadows, spoken, session, script })
 }
 
@@ -90,7 +89,7 @@ fn read_task(request: &RunRequest, roleset: &Roleset, session: Option<&Session>)
                 "a file named `{SESSION_DOCUMENT}` would be taken for the document of --session; give it another name"
             )));
         }
-        task.documents.extend(session.document(redacts(&request.redaction, roleset))?);
+        task.documents.extend(session.document(redacts(&request.settings.redaction, roleset))?);
     }
     task.is_searched = !request.docs.is_empty();
     if task.is_searched && !matches!(roleset.params, Params::Council(_)) {
@@ -103,8 +102,6 @@ fn read_task(request: &RunRequest, roleset: &Roleset, session: Option<&Session>)
 impl RunDraft {
     /// Returns the setup with the pieces in which its documents would be read, as far as that is known without a server.
     ///
-    /// # Errors
-    ///
     /// Returns [`RunError::Usage`] if pieces were requested and are impossible.
     pub fn estimate_setup(
         self,
@@ -113,12 +110,13 @@ impl RunDraft {
         reporter: &dyn Reporter,
     ) -> Result<RunSetup, RunError> {
         let Self { mut builder, roleset, .. } = self;
-        let is_redacted = redacts(&request.redaction, &roleset);
-        if let Some(calibration) = &request.calibration {
+        let settings = &request.settings;
+        let is_redacted = redacts(&settings.redaction, &roleset);
+        if let Some(calibration) = &settings.calibration {
             let calibration = calibration.read()?;
-            calibration.require(builder.setup(), &[], request.limits, KnownParts::Setup)?;
+            calibration.require(builder.setup(), &[], settings.limits, KnownParts::Setup)?;
         }
-        if let Some(modes) = plan_modes(builder.setup(), &request.servers, file, &roleset)? {
+        if let Some(modes) = plan_modes(&settings.servers, file, &roleset)? {
             builder = builder.with_change(&Override::Modes(modes))?;
             reporter.status(BY_PILOT);
         }
@@ -130,8 +128,6 @@ impl RunDraft {
     ///
     /// If a server must be started first, its log is in `dir`, the folder of the run.
     ///
-    /// # Errors
-    ///
     /// Returns [`RunError`]; no model was called.
     pub async fn prepare(
         self,
@@ -141,10 +137,11 @@ impl RunDraft {
         reporter: &dyn Reporter,
     ) -> Result<PreparedRun, RunError> {
         let Self { mut builder, roleset, check_is_trusted, shadows, spoken, session, script, .. } = self;
+        let settings = &request.settings;
         check_is_trusted?;
         let sandbox = sandbox_for(builder.setup(), &request.confinement).await?;
         introduce_task(builder.setup(), shadows.as_deref(), &spoken, reporter);
-        if let Some(policy) = redaction_policy(&request.redaction, &roleset)? {
+        if let Some(policy) = redaction_policy(&settings.redaction, &roleset)? {
             let redaction = Redaction::new(dir.join(REDACTIONS_FILE), policy);
             let originals = session.as_ref().map(Session::originals).unwrap_or_default();
             builder = builder.with_redaction(redaction.with_known(&originals));
@@ -152,25 +149,24 @@ impl RunDraft {
         if let Some((corpus, library)) = open_documents(&request.docs, reporter).await? {
             builder = builder.with_corpus(corpus, library);
         }
-        request.mock.require_answers()?;
-        let calibration = request.calibration.as_ref().map(CalibrationRequest::read).transpose()?;
-        let mut chosen = Chosen { mock_script: script, ..request.servers.clone() };
-        let command = launch_command(&chosen, file, Some(&roleset))?;
-        let server = launch(command.as_ref(), &mut chosen, file, &dir.join(SERVER_LOG), reporter).await?;
-        let endpoints = find_servers(&chosen, file, &roleset, reporter).await?;
-        if let Some(modes) = modes_of_pilot(builder.setup(), &endpoints)? {
+        settings.mock.require_answers()?;
+        let calibration = settings.calibration.as_ref().map(CalibrationRequest::read).transpose()?;
+        let mut chosen = Chosen { mock_script: script, ..settings.servers.clone() };
+        let log = dir.join(SERVER_LOG);
+        let (server, endpoints) = open_endpoints(&mut chosen, file, &roleset, &log, reporter).await?;
+        if let Some(modes) = modes_of_pilot(&roleset, &endpoints)? {
             builder = builder.with_change(&Override::Modes(modes))?;
             reporter.status(BY_PILOT);
         }
         require_unlike_voters(builder.setup(), &endpoints)?;
         builder = chunking::plan(builder, request, &endpoints, reporter).await?;
-        check_prices(request.limits, &endpoints)?;
+        check_prices(settings.limits, &endpoints)?;
         let calibration = match calibration {
-            Some(calibration) => Some(calibration.of_run(builder.setup(), &endpoints, request.limits)?),
+            Some(calibration) => Some(calibration.of_run(builder.setup(), &endpoints, settings.limits)?),
             None => None,
         };
         let builder = builder.with_calibration(calibration).in_session(session.as_ref().map(Session::place));
-        Ok(builder.build(endpoints, request.limits).on_server(server).with_sandbox(sandbox))
+        Ok(builder.build(endpoints, settings.limits).on_server(server).with_sandbox(sandbox))
     }
 }
 

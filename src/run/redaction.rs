@@ -16,8 +16,6 @@ pub(super) fn redacts(request: &RedactRequest, roleset: &Roleset) -> bool {
 
 /// Returns the patterns to look for, if redaction is on.
 ///
-/// # Errors
-///
 /// Returns [`RunError::Usage`] if a pattern is invalid, or an agent's name would be redacted.
 pub fn redaction_policy(
     request: &RedactRequest,
@@ -42,8 +40,6 @@ pub fn redaction_policy(
 }
 
 /// Returns the table of a redacted run, or `None` for any other run. `dir` is the folder of the run.
-///
-/// # Errors
 ///
 /// Returns [`RunError::Usage`] if the table cannot be read.
 pub(super) fn load_table(state: &RunState, dir: &Path) -> Result<Option<Redaction>, RunError> {

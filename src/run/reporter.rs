@@ -1,31 +1,45 @@
 //! Messages for people while a service works; the caller decides where they go.
 
+use std::path::Path;
 use std::time::Duration;
 
+use serde_json::Value;
+
+use crate::engine::RunObserver;
+use crate::report::RunResult;
+use protocol::core::Endpoint;
+
+/// A receiver of messages.
 pub trait Reporter {
-    /// Reports a line about progress, which may be left out if progress is not shown.
+    /// Reports a line about progress, which may be left out if progress is not shown. In a wait, the line is the current reason for it.
     fn status(&self, line: &str);
 
     /// Reports a line that matters even if progress is not shown.
     fn warn(&self, line: &str);
 
-    /// Reports the beginning of a wait for something outside the program.
-    fn wait_for(&self, what: &str) -> Box<dyn Spinner + '_>;
-}
+    /// Reports the beginning of a wait for something outside the program, and returns the reporter of this wait.
+    fn wait_for(&self, what: &str) -> Box<dyn Reporter + '_>;
 
-/// A wait for something outside the program.
-pub trait Spinner {
-    /// Reports the current reason for the wait.
-    fn set_message(&self, what: &str);
+    /// Reports how long a wait has lasted.
+    fn set_elapsed(&self, _after: Duration) {}
 
-    /// Reports a line that matters and is not the reason for the wait.
-    fn print(&self, line: &str);
+    /// Reports the end of a wait, with a last line.
+    fn finish(self: Box<Self>, line: &str) {
+        self.status(line);
+    }
 
-    /// Reports how long the wait has lasted.
-    fn set_elapsed(&self, after: Duration);
+    /// Makes an observer of one run, which is dropped when the run has ended.
+    fn observe_run(&self) -> Box<dyn RunObserver + '_> {
+        Box::new(())
+    }
 
-    /// Reports the end of the wait, with a last line.
-    fn finish(self: Box<Self>, line: &str);
+    /// Reports the end of a run, with its folder and the endpoints of its models.
+    fn report_run(&self, _result: &RunResult, _dir: &Path, _endpoints: &[Endpoint]) {}
+
+    /// Reports a row for programs that follow the work. An error in writing it ends the work.
+    fn report_row(&self, _row: &Value) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 /// A receiver that sends messages to the log.
@@ -41,24 +55,8 @@ impl Reporter for LogReporter {
         tracing::warn!("{line}");
     }
 
-    fn wait_for(&self, what: &str) -> Box<dyn Spinner + '_> {
+    fn wait_for(&self, what: &str) -> Box<dyn Reporter + '_> {
         tracing::info!("{what}");
         Box::new(Self)
-    }
-}
-
-impl Spinner for LogReporter {
-    fn set_message(&self, what: &str) {
-        tracing::debug!("{what}");
-    }
-
-    fn print(&self, line: &str) {
-        tracing::info!("{line}");
-    }
-
-    fn set_elapsed(&self, _after: Duration) {}
-
-    fn finish(self: Box<Self>, line: &str) {
-        tracing::info!("{line}");
     }
 }

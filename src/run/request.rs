@@ -22,34 +22,40 @@ pub struct RunRequest {
     pub docs: Vec<PathBuf>,
     /// The roleset's name or path; without one the question decides.
     pub roleset: Option<String>,
-    /// A folder of rolesets that is searched first.
-    pub rolesets_dir: Option<PathBuf>,
-    /// The servers and models, except for the script of mock agents.
-    pub servers: Chosen,
-    /// The scripted agents, if they are requested.
-    pub mock: MockChoice,
-    /// The text that must not leave the machine.
-    pub redaction: RedactRequest,
-    /// The parameters that replace those of the roleset.
-    pub params: ParamChanges,
-    /// Whether to ignore rules that the task says in plain words.
-    pub no_spoken_rules: bool,
+    pub settings: RolesetSettings,
     /// The way in which a check is run.
     pub confinement: Confinement,
-    /// The members of a panel.
-    pub seats: SeatRequest,
-    /// The calibration that gives the answer a confidence, if there is one.
-    pub calibration: Option<CalibrationRequest>,
     /// The choice of reading long documents in pieces.
     pub chunks: ChunkRequest,
     /// The session that the run belongs to.
     pub session: Option<String>,
     /// The seed of every draw.
     pub seed: u64,
-    /// The limits of the run.
-    pub limits: Limits,
     /// The folder of run folders.
     pub runs_dir: PathBuf,
+}
+
+/// What a person sets about a roleset and its models, for a run, for each run of a batch, or for a review.
+#[derive(Clone, Debug, Default)]
+pub struct RolesetSettings {
+    /// A folder of rolesets that is searched first.
+    pub rolesets_dir: Option<PathBuf>,
+    /// The servers and the model, except for the script of mock agents; a batch takes several model names, separated by commas.
+    pub servers: Chosen,
+    /// The scripted agents, if they are requested.
+    pub mock: MockChoice,
+    /// The text that must not leave the machine, besides what the roleset says.
+    pub redaction: RedactRequest,
+    /// The parameters that replace those of the roleset.
+    pub params: ParamChanges,
+    /// Whether to ignore rules that a task says in plain words.
+    pub no_spoken_rules: bool,
+    /// The members of a panel.
+    pub seats: SeatRequest,
+    /// The calibration that gives answers a confidence, if there is one.
+    pub calibration: Option<CalibrationRequest>,
+    /// The limits of each run.
+    pub limits: Limits,
 }
 
 /// A choice of scripted agents.
@@ -65,8 +71,6 @@ pub struct MockChoice {
 
 impl MockChoice {
     /// Refuses scripted agents that are requested without anything to say.
-    ///
-    /// # Errors
     ///
     /// Returns [`RunError::Usage`], with the missing flags.
     pub fn require_answers(&self) -> Result<(), RunError> {

@@ -40,8 +40,6 @@ pub fn explain_fixed_limits(limits: Limits) -> String {
 
 /// Finds the endpoints and the limits of the resumed run; new values replace earlier ones. Nothing is prepared for a run that has ended.
 ///
-/// # Errors
-///
 /// Returns [`RunError`]; no model was called, and the record is unchanged.
 pub async fn prepare_resume(
     request: &ResumeRequest,

@@ -7,10 +7,11 @@ use super::folders::rolesets_folders;
 use super::parameters::ParamChanges;
 use super::request::RunRequest;
 use crate::config::{
-    ANY_VOTE, FileConfig, Packs, Roleset, RolesetSource, config_folder, default_roleset, find_roleset,
-    load_roleset, vote_roleset,
+    ANY_VOTE, ConfigError, FileConfig, FoundRoleset, Packs, Roleset, RolesetSource, config_folder,
+    default_roleset, find_roleset, load_roleset, vote_roleset,
 };
 use crate::provider::MockScript;
+use protocol::{Method, Override, ProtocolParams as _, RunSetup, Task};
 
 /// The roleset of a batch that names none; that of a single run depends on its question.
 const DEFAULT_ROLESET: &str = "generalist_critic";
@@ -30,6 +31,32 @@ pub struct NamedRoleset {
 }
 
 impl NamedRoleset {
+    /// Finds a roleset by its name in these folders, or by its path, and reads it.
+    pub fn find(name: &str, folders: &[PathBuf]) -> Result<Self, ConfigError> {
+        Self::load(find_roleset(name, folders)?)
+    }
+
+    /// Reads a roleset that was found.
+    pub fn load(found: FoundRoleset) -> Result<Self, ConfigError> {
+        let (roleset, packs) = load_roleset(&found)?;
+        let is_shadowing = found.is_shadowing();
+        Ok(Self { name: found.name, roleset, packs, source: found.source, is_shadowing })
+    }
+
+    /// Makes the setup of a run with this roleset.
+    pub fn setup(&self, task: Task, seed: u64) -> RunSetup {
+        self.roleset.setup(&self.name, &self.packs, task, seed)
+    }
+
+    /// Returns the same roleset with these methods of a vote, if they are given.
+    pub fn with_modes(&self, modes: Option<Vec<Method>>) -> Self {
+        let mut changed = self.clone();
+        if let Some(modes) = modes {
+            changed.roleset.params.apply(&Override::Modes(modes));
+        }
+        changed
+    }
+
     /// Returns a message that the roleset replaces a built-in one, if it does.
     pub fn shadow_message(&self) -> Option<String> {
         if !self.is_shadowing {
@@ -55,30 +82,26 @@ pub struct RolesetChoice {
 impl RolesetChoice {
     /// Returns the roleset that a run names, or else the one that suits its question; `script` is its mock script.
     ///
-    /// # Errors
-    ///
     /// Returns [`RunError::Usage`] if the script is invalid.
     pub fn new(request: &RunRequest, file: &FileConfig, script: Option<&str>) -> Result<Self, RunError> {
+        let params = &request.settings.params;
         if let Some(name) = &request.roleset {
-            let name = resolve_vote_name(name, &request.params).to_owned();
+            let name = resolve_vote_name(name, params).to_owned();
             return Ok(Self { name, why: None, is_chosen: false });
         }
         if let Some(name) = &file.roleset {
             let why = Some("from the configuration file");
-            let name = resolve_vote_name(name, &request.params).to_owned();
+            let name = resolve_vote_name(name, params).to_owned();
             return Ok(Self { name, why, is_chosen: false });
         }
         let script = script.map(str::parse::<MockScript>).transpose();
         let script = script.map_err(RunError::Usage)?;
         let script_agents: Vec<&str> = script.iter().flat_map(MockScript::agents).collect();
-        let has_choices = !request.params.choices.is_empty();
-        let chosen = default_roleset(&script_agents, has_choices, request.params.canonical);
+        let chosen = default_roleset(&script_agents, !params.choices.is_empty(), params.canonical);
         Ok(Self { name: chosen.name.to_owned(), why: Some(chosen.why), is_chosen: true })
     }
 
     /// Reads the roleset; `folder` is searched first.
-    ///
-    /// # Errors
     ///
     /// Returns [`RunError::Config`] if there is no such roleset or it has mistakes, and [`RunError::Usage`] if there is no such
     /// folder.
@@ -93,8 +116,6 @@ impl RolesetChoice {
 }
 
 /// Reads the roleset that a flag or the configuration names, else that of batches; `folder` is searched first.
-///
-/// # Errors
 ///
 /// As for [`RolesetChoice::read`].
 pub fn read_named(
@@ -119,8 +140,5 @@ fn read(name: &str, flag: Option<&PathBuf>, folders: &[PathBuf]) -> Result<Named
         let why = format!("there is no folder `{}`, which --rolesets-dir names", folder.display());
         return Err(RunError::Usage(why));
     }
-    let found = find_roleset(name, folders)?;
-    let (roleset, packs) = load_roleset(&found)?;
-    let is_shadowing = found.is_shadowing();
-    Ok(NamedRoleset { name: found.name, roleset, packs, source: found.source, is_shadowing })
+    Ok(NamedRoleset::find(name, folders)?)
 }

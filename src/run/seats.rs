@@ -14,8 +14,6 @@ use protocol::{Params, ProtocolParams as _, RunSetup};
 impl SeatRequest {
     /// Puts these members into a roleset.
     ///
-    /// # Errors
-    ///
     /// Returns [`RunError::Usage`] if the roleset takes no such request, and [`RunError::Config`] if there are no such members.
     pub fn take(
         &self,

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::error::RunError;
-use super::reporter::{Reporter, Spinner};
+use super::reporter::Reporter;
 use super::task::read;
 use crate::config::{Chosen, ConfigError, FileConfig, Roleset, resolve_endpoints};
 use crate::journal::Limits;
@@ -21,8 +21,6 @@ pub const SERVER_LOG: &str = "server.log";
 const ASK_EVERY: Duration = Duration::from_secs(1);
 
 /// Returns the script of mock agents, from its file or made from their single answer; `None` without either.
-///
-/// # Errors
 ///
 /// Returns [`RunError::Usage`] if the file cannot be read, or is not a script.
 pub fn mock_script(path: Option<&Path>, answer: Option<&str>) -> Result<Option<String>, RunError> {
@@ -56,8 +54,6 @@ pub async fn launch(
 
 /// Finds one endpoint for each agent, the arbiter's last. Waits for a server that is not up yet, if that was requested.
 ///
-/// # Errors
-///
 /// Returns [`RunError`] if a server or a model is missing.
 pub async fn find_servers(
     chosen: &Chosen,
@@ -67,7 +63,7 @@ pub async fn find_servers(
 ) -> Result<Vec<Endpoint>, RunError> {
     let Some(patience) = chosen.wait else { return Ok(resolve_endpoints(chosen, file, roleset).await?) };
     let began = Instant::now();
-    let mut spinner: Option<Box<dyn Spinner + '_>> = None;
+    let mut spinner: Option<Box<dyn Reporter + '_>> = None;
     loop {
         let why = match resolve_endpoints(chosen, file, roleset).await {
             Ok(endpoints) => match find_absent(&endpoints).await {
@@ -89,7 +85,7 @@ pub async fn find_servers(
             return Err(why.into());
         }
         let spinner = spinner.get_or_insert_with(|| reporter.wait_for("waiting for the server"));
-        spinner.set_message(&escape::terminal(&why.to_string()));
+        spinner.status(&escape::terminal(&why.to_string()));
         spinner.set_elapsed(began.elapsed());
         tokio::time::sleep(ASK_EVERY.min(patience.saturating_sub(began.elapsed()))).await;
     }
@@ -120,8 +116,6 @@ fn is_not_there(why: &ProviderError) -> bool {
 }
 
 /// Refuses a cost limit that could never take effect because a price is missing.
-///
-/// # Errors
 ///
 /// Returns [`RunError::Usage`], with the missing lines of configuration.
 pub fn check_prices(limits: Limits, endpoints: &[Endpoint]) -> Result<(), RunError> {

@@ -164,8 +164,6 @@ impl Session {
     /// Returns the questions and agreed answers, the latest last; `None` without any. The document holds originals in place of
     /// tokens, for a run that is redacted itself.
     ///
-    /// # Errors
-    ///
     /// Returns [`SessionError::Private`] if an earlier run has tokens and this one is not redacted, or [`SessionError::Redactions`].
     pub fn document(&self, is_redacted: bool) -> Result<Option<Document>, SessionError> {
         if !is_redacted && self.turns.iter().any(|turn| turn.redacted) {
@@ -297,8 +295,6 @@ impl Session {
 
     /// Adds a run that has ended or was interrupted, unless the session has its line already.
     ///
-    /// # Errors
-    ///
     /// Returns [`SessionError::File`], or [`SessionError::Damaged`] if the file was damaged since it was opened.
     pub fn add(&mut self, spec: &RunSpec, result: &RunResult) -> Result<(), SessionError> {
         let turn = SessionTurn {
@@ -354,8 +350,6 @@ impl Session {
 
     /// Compares the session with the record of one of its runs: the text that the run received, and how it ended. `ends` are the
     /// ends in the record, the last one last. After a resume no end counts until the run ends again.
-    ///
-    /// # Errors
     ///
     /// Returns [`SessionError::Contradicts`] with the difference.
     pub fn compare_with_record(

@@ -40,8 +40,6 @@ pub struct TaskSource {
 impl TaskSource {
     /// Reads the task; without a prompt and a file it comes from standard input. Beside a prompt, data on standard input is a document.
     ///
-    /// # Errors
-    ///
     /// Returns [`RunError::Usage`] if there is no task, or a file cannot be read.
     pub fn read(&self) -> Result<Task, RunError> {
         let given = self.typed_task()?;
@@ -135,8 +133,6 @@ fn read_limited(source: impl Read, name: &str) -> Result<String, RunError> {
 /// Opens the index of these places, and brings it up to date. Returns `None` if there are no places.
 ///
 /// The index is read on a separate thread, so that signals are still handled.
-///
-/// # Errors
 ///
 /// Returns [`RunError::Retrieval`], [`RunError::OwnFile`] or [`RunError::Thread`].
 pub async fn open_documents(

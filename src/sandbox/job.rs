@@ -113,8 +113,6 @@ impl CommandResult {
 impl Sandbox {
     /// Runs commands in this way. From here on, no other program of the same user can look into this process.
     ///
-    /// # Errors
-    ///
     /// [`SandboxError::Io`] if this program does not know its own path, and [`SandboxError::Path`] for a path that
     /// does not exist.
     pub fn new(mut confinement: Confinement) -> Result<Self, SandboxError> {
@@ -136,8 +134,6 @@ impl Sandbox {
 
     /// Finds out whether this machine can wall in a command.
     ///
-    /// # Errors
-    ///
     /// [`SandboxError::Unavailable`] with the reason.
     pub async fn probe(&self) -> Result<(), SandboxError> {
         if !self.is_walled() {
@@ -154,8 +150,6 @@ impl Sandbox {
     }
 
     /// Runs a command to its end, or until its time is over. It waits until a core is free for it.
-    ///
-    /// # Errors
     ///
     /// [`SandboxError`] if the processes around it cannot be started. A command that cannot be started itself is one
     /// that exited, as in a shell.

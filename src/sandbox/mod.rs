@@ -53,8 +53,6 @@ pub use system::system_paths;
 ///
 /// Without a command this process returns once the wall is built, so that a machine can be examined.
 ///
-/// # Errors
-///
 /// [`SandboxError`] if the wall cannot be built or the command cannot be started.
 pub fn become_walled(policy: &WallPolicy, command: &[String]) -> Result<(), SandboxError> {
     use std::os::unix::process::CommandExt as _;
@@ -65,8 +63,6 @@ pub fn become_walled(policy: &WallPolicy, command: &[String]) -> Result<(), Sand
 }
 
 /// Builds a wall around this process.
-///
-/// # Errors
 ///
 /// [`SandboxError`]. After one, this process must do nothing that a wall was wanted for.
 pub fn raise(policy: &WallPolicy) -> Result<(), SandboxError> {

@@ -9,17 +9,12 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
-use super::app_state::AppState;
-use super::cancelled::CancelledKeys;
-use super::dispatcher::{Dispatcher, KEYED, is_continued};
+use super::dispatch::{AppState, Dispatcher, KEYED, is_continued};
 use super::error::ServeError;
-use super::guard::Guard;
-use super::http::router;
-use super::listen::listen;
+use super::http::{Guard, listen};
 use super::mcp::over_stdio;
-use super::past_run::PastRun;
-use super::rules::{ServedRoleset, ServerRules};
-use super::service::{ServerFiles, Service};
+use super::router::router;
+use super::runs::{CancelledKeys, PastRun, ServedRoleset, ServerFiles, ServerRules, Service};
 use crate::batch::{
     BatchError, BatchStats, Options, Pruned, ResultPlaces, Shard, ShardOf, TaskReader, UnfinishedRun,
     VariantSet, run,
@@ -92,8 +87,6 @@ pub enum Pruning {
 /// Removes the runs of requests whose last record is older than `keep` from the folder of a server that does not run. The age is counted
 /// from `now`, or from the newest record of the folder if that is earlier: a clock that is ahead makes no run old.
 ///
-/// # Errors
-///
 /// [`BatchError`], also if another process has the folder open.
 pub fn prune(folder: &Path, now: SystemTime, keep: Duration) -> Result<Pruning, BatchError> {
     let newest = newest_record(folder)?.unwrap_or(now);
@@ -146,8 +139,6 @@ fn request_of(task: &str) -> Option<&str> {
 /// Serves requests until `stop` says so. Runs that are under way then are put down after their open calls, and those with a key go on
 /// when the next server starts.
 ///
-/// # Errors
-///
 /// [`ServeError`]; durable records remain.
 pub async fn serve(
     request: ServeRequest,
@@ -168,8 +159,7 @@ pub async fn serve(
     let (lines_in, lines) = mpsc::channel(1);
     let rules = ServerRules { guard, rolesets, allowed };
     let service = Arc::new(Service::new(rules, places, files, &unfinished, interrupted)?);
-    let options =
-        Options { observer: Some(Arc::<Service>::clone(&service) as _), gives_up: false, ..options };
+    let options = Options { gives_up: false, ..options };
     let dispatcher = Dispatcher::new(Arc::clone(&service), variants, Arc::clone(&options.clients));
     let (stop_in, stop) = watch::channel(StopRequest::None);
     let (over, mut is_over) = watch::channel(false);

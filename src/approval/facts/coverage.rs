@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use lcov::record::Record;
 use serde::{Deserialize, Serialize};
 
-use super::super::decision_error::DecisionError;
+use crate::approval::decision_error::DecisionError;
 use crypto::Digest;
 
 /// The most uncovered lines that are named.
@@ -36,8 +36,6 @@ pub struct Coverage {
 
 impl Coverage {
     /// Reads a report on the tree that a change makes. `added` are the lines that the change adds.
-    ///
-    /// # Errors
     ///
     /// [`DecisionError::Unreadable`] if the text is not a tracefile, or has no lines.
     pub fn from_lcov(text: &str, added: &[(String, u64)]) -> Result<Self, DecisionError> {

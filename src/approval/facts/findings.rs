@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use super::super::decision_error::DecisionError;
 use super::coverage::{FileLine, is_file};
+use crate::approval::decision_error::DecisionError;
 use crypto::Digest;
 use protocol::text::escape;
 
@@ -36,8 +36,6 @@ pub struct ToolFindings {
 
 impl ToolFindings {
     /// Reads a report on the tree that a change makes. `added` are the lines that the change adds.
-    ///
-    /// # Errors
     ///
     /// [`DecisionError::Unreadable`] if the text is not a SARIF log.
     pub fn from_sarif(text: &str, added: &[(String, u64)]) -> Result<Self, DecisionError> {

@@ -37,8 +37,6 @@ impl Facts {
     /// Determines the facts about a change. `lcov` and `sarif` are the reports of other tools on the tree that the change makes: a
     /// tracefile, and a log of findings.
     ///
-    /// # Errors
-    ///
     /// [`DecisionError`] if a report cannot be read as one, or if git fails.
     pub fn new(
         candidate: &Candidate,
@@ -57,8 +55,6 @@ impl Facts {
     }
 
     /// Returns whether these are the facts of a change, as far as can be known without the reports.
-    ///
-    /// # Errors
     ///
     /// [`DecisionError`] if git fails.
     pub fn are_of(

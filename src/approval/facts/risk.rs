@@ -6,7 +6,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Coverage, DependencyChange, ToolFindings};
+use super::coverage::Coverage;
+use super::dependencies::DependencyChange;
+use super::findings::ToolFindings;
 use crate::repository::{FileChange, FileKind};
 
 /// A figure for how much there is to review.

@@ -96,8 +96,6 @@ struct Door {
 impl Addresses {
     /// Reads a TOML file with a line for each party: its name and its address.
     ///
-    /// # Errors
-    ///
     /// [`NodeError::Addresses`] if the file cannot be read, or has other content.
     pub fn read(path: &Path) -> Result<Self, NodeError> {
         let read = match read_text(path, SMALL_BYTES_MAX) {
@@ -108,8 +106,6 @@ impl Addresses {
     }
 
     /// Checks that the addresses fit a roster: each of its parties has an address of its own, and there are no others.
-    ///
-    /// # Errors
     ///
     /// [`NodeError::NoAddress`], [`NodeError::Unknown`] or [`NodeError::SamePlace`].
     pub fn check(&self, membership: &Membership) -> Result<(), NodeError> {
@@ -153,8 +149,6 @@ impl Carrier for Connections {
 impl Connections {
     /// Connects the owner of this key to all other parties, which need not be there yet. The connections end when the value is
     /// dropped.
-    ///
-    /// # Errors
     ///
     /// [`NodeError`] if an address is missing or is not one.
     pub fn open(
@@ -239,8 +233,6 @@ async fn bring(
 
 /// Listens for the parties of the roster at an address. Returns the inbox of packets, the questions, and the address, whose
 /// port the system chooses if it is 0. Listening ends when the inbox is dropped.
-///
-/// # Errors
 ///
 /// [`NodeError::Listen`] if the address cannot be used.
 pub async fn listen(

@@ -79,8 +79,6 @@ pub struct Node {
 impl Node {
     /// Opens the party whose log is in this folder, or begins a new log there.
     ///
-    /// # Errors
-    ///
     /// [`NodeError`] if the log is in use or cannot be trusted.
     pub fn open(
         folder: &Path,
@@ -145,8 +143,6 @@ impl Node {
 
     /// Writes down the start of the log, once and for all. The same value again changes nothing.
     ///
-    /// # Errors
-    ///
     /// [`NodeError::StartsElsewhere`] if another start was given before; another error if it cannot be written.
     pub fn start_at(&mut self, sequence: Sequence) -> Result<(), NodeError> {
         self.log.start_at(sequence)
@@ -183,8 +179,6 @@ impl Node {
     /// Asks for a decision on a change. The request is durable when this returns, and the change is proposed when the party
     /// runs.
     ///
-    /// # Errors
-    ///
     /// [`NodeError`] if it cannot be written down.
     pub fn submit(&mut self, change: Change) -> Result<(), NodeError> {
         let (actions, _) = self.take(vec![NodeInput::Submit(change)])?;
@@ -207,8 +201,6 @@ impl Node {
     /// Asks for the votes of these reviewers on a change that has ended, and listens until all are there. They are for the
     /// record alone: a decision is known as soon as one packet proves it, which may come before the votes of others do. The
     /// future can be dropped at any moment.
-    ///
-    /// # Errors
     ///
     /// [`NodeError`] if something cannot be written down.
     pub async fn hear_votes(
@@ -245,8 +237,6 @@ impl Node {
 
     /// Takes part until `tell` has heard enough, or nothing can be heard any more. The future can be dropped at any moment, and
     /// this can be run again.
-    ///
-    /// # Errors
     ///
     /// [`NodeError`] if something cannot be written down. Then it is not done either.
     pub async fn run<R: ReviewerNode>(

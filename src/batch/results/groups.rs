@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 use super::difference::Difference;
 use super::rows::ResultRow;
 use super::share::{ByTask, Share, mark};
-use crate::batch::batch_stats::EndCounts;
+use crate::batch::store::EndCounts;
 use protocol::OutcomeKind;
 
 /// The name of a group whose runs have no name.
@@ -33,8 +33,6 @@ pub enum By {
 
 impl By {
     /// Parses `roleset`, `model`, `arm`, `seed`, `task`, `folder`, `outcome`, or `meta.NAME`.
-    ///
-    /// # Errors
     ///
     /// Returns the accepted forms.
     pub fn parse(text: &str) -> Result<Self, String> {
@@ -94,8 +92,6 @@ pub struct RunFilter {
 
 impl RunFilter {
     /// Parses a property and its value, such as `arm=sc@5`.
-    ///
-    /// # Errors
     ///
     /// Returns the accepted forms.
     pub fn parse(text: &str) -> Result<Self, String> {
@@ -310,8 +306,6 @@ impl Groups {
 
     /// Returns the difference of each other group from the meant one. A group is meant by all of its values, or by one value that no
     /// other group has.
-    ///
-    /// # Errors
     ///
     /// Returns the names of the groups, if no group or several are meant.
     pub fn versus(&self, meant: &str) -> Result<Vec<Difference>, String> {

@@ -1,8 +1,8 @@
-//! The results of one variant as an evaluation log of `inspect_ai`, version 2 of its format, for its viewer and its readers.
+//! The results of one variant as an evaluation log that `inspect_ai` can show and read, in version 2 of its format.
 //!
 //! The input is the rows of runs of one roleset on one model in one arm, the prompts from their journals, and the tasks if they are at
-//! hand. The output is one JSON document with a sample for each run. A seed is an epoch. The log has the prompt, the answer and its score;
-//! what agents said to each other is in the transcript, which can be put into a sample's metadata.
+//! hand. The output is one JSON document with a sample for each run; each seed becomes an epoch. The log has the prompt, the answer and its
+//! score. The words of agents to each other are in the transcript, which a sample's metadata can hold.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use crypto::Digest;
 use protocol::OutcomeKind;
 use statistics::standard_error;
 
-/// The parts of a run that its row lacks and its journal has.
+/// The parts of a run that are in its journal but not in its row.
 #[derive(Clone, Debug, Default)]
 pub struct PromptAndTimes {
     /// The prompt of its task.
@@ -34,23 +34,24 @@ pub struct InspectLog {
 
 impl InspectLog {
     /// Adds a run.
-    pub fn add(&mut self, row: ResultRow, times: PromptAndTimes) {
+    pub fn add(&mut self, row: ResultRow, journaled: PromptAndTimes) {
         self.variants.insert([&row.roleset, &row.model, &row.arm].map(Clone::clone));
-        self.runs.push((row, times));
+        self.runs.push((row, journaled));
     }
 
-    /// Returns the variants of the runs: roleset, model and arm. A log is of one.
+    /// Returns the roleset, the model and the arm of each variant that was added. [`Self::finish`] writes a log of one variant only.
     pub fn variants(&self) -> &BTreeSet<[String; 3]> {
         &self.variants
     }
 
-    /// Returns whether the right answer of a task of the log is among these.
-    pub fn knows_answers(&self, answers: &BTreeMap<String, String>) -> bool {
+    /// Returns whether `answers` has the right answer of at least one task of the log.
+    pub fn has_answer_in(&self, answers: &BTreeMap<String, String>) -> bool {
         self.runs.iter().any(|(row, _)| answers.contains_key(&row.task))
     }
 
-    /// Returns the log. `program` is the name and the version of the program, and `data` is the name of the tasks. `answers` has the right
-    /// answer of a task by its id, and `transcripts` the transcript of a run. `is_whole` says whether every run of the batch has ended.
+    /// Returns the finished log. `program` is the name and the version of the program, and `data` is the name of the tasks. `answers` has
+    /// the right answer of a task by its id, and `transcripts` has the transcript of a run by its id. `is_whole` says whether every run of
+    /// the batch has ended.
     pub fn finish(
         self,
         program: &str,
@@ -66,14 +67,16 @@ impl InspectLog {
         let task = if arm.is_empty() { roleset.clone() } else { arm.clone() };
         let id = Digest::new(json!([roleset, model, arm]).to_string().as_bytes()).to_string();
         let tasks: BTreeSet<&str> = self.runs.iter().map(|(row, _)| row.task.as_str()).collect();
-        let first = self.runs.iter().map(|(_, times)| times.started_at.as_str()).min().unwrap_or_default();
-        let last = self.runs.iter().map(|(_, times)| times.ended_at.as_str()).max().unwrap_or_default();
-        let all = self.runs.iter().map(|(row, _)| &row.usage);
+        let first =
+            self.runs.iter().map(|(_, journaled)| journaled.started_at.as_str()).min().unwrap_or_default();
+        let last =
+            self.runs.iter().map(|(_, journaled)| journaled.ended_at.as_str()).max().unwrap_or_default();
+        let usages = self.runs.iter().map(|(row, _)| &row.usage);
         let mut samples = Vec::new();
-        for (row, times) in &self.runs {
+        for (row, journaled) in &self.runs {
             let epoch = seeds.iter().position(|seed| *seed == row.seed).unwrap_or_default() + 1;
             let target = answers.get(&row.task).map_or("", String::as_str);
-            samples.push(sample(row, times, epoch, target, &models, transcripts.get(&row.run)));
+            samples.push(sample(row, journaled, epoch, target, &models, transcripts.get(&row.run)));
         }
         json!({
             "version": 2,
@@ -98,7 +101,7 @@ impl InspectLog {
                 "completed_samples": self.runs.iter().filter(|(row, _)| row.outcome.is_final()).count(),
                 "scores": [score(&self.runs)],
             },
-            "stats": {"started_at": first, "completed_at": last, "model_usage": {(&models): usage(all)}},
+            "stats": {"started_at": first, "completed_at": last, "model_usage": {(&models): usage(usages)}},
             "samples": samples,
         })
     }
@@ -131,7 +134,7 @@ fn score(runs: &[(ResultRow, PromptAndTimes)]) -> Value {
     })
 }
 
-/// Returns the sum of usages. Of the prompts, those tokens are input that the server had not computed before.
+/// Returns the sum of usages. Input tokens are those tokens of prompts that the server did not take from its cache.
 fn usage<'a>(usages: impl Iterator<Item = &'a UsageRow>) -> Value {
     let (mut prompt, mut cached, mut completion) = (0_u64, 0_u64, 0_u64);
     for one in usages {
@@ -149,7 +152,7 @@ fn usage<'a>(usages: impl Iterator<Item = &'a UsageRow>) -> Value {
 
 fn sample(
     row: &ResultRow,
-    times: &PromptAndTimes,
+    journaled: &PromptAndTimes,
     epoch: usize,
     target: &str,
     models: &str,
@@ -178,20 +181,20 @@ fn sample(
     let message = json!({"role": "assistant", "content": text, "source": "generate", "model": models});
     let choice = json!({"message": message, "stop_reason": "stop"});
     let choices = row.text.iter().map(|_| choice.clone()).collect::<Vec<_>>();
-    let mut messages = vec![json!({"role": "user", "content": times.prompt, "source": "input"})];
+    let mut messages = vec![json!({"role": "user", "content": journaled.prompt, "source": "input"})];
     messages.extend(row.text.iter().map(|_| message.clone()));
     json!({
         "id": row.task,
         "epoch": epoch,
-        "input": times.prompt,
+        "input": journaled.prompt,
         "target": target,
         "messages": messages,
         "output": {"model": models, "choices": choices, "completion": text, "usage": usage},
         "scores": scores,
         "metadata": metadata,
         "model_usage": {models: usage},
-        "started_at": times.started_at,
-        "completed_at": times.ended_at,
+        "started_at": journaled.started_at,
+        "completed_at": journaled.ended_at,
         "total_time": row.timing.total_ms as f64 / 1000.0,
         "uuid": row.run,
         "error": error,

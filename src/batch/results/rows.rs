@@ -11,9 +11,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::batch::error::BatchError;
-use crate::batch::layout;
-use crate::batch::result_line::derive_fields;
+use crate::batch::folder::{BatchError, layout};
+use crate::batch::store::{RowId, derive_fields};
 use crate::engine::RunState;
 use crate::files::{open_own, read_line};
 use crate::journal::{Entry, Record, read_shared, require_own_build};
@@ -84,13 +83,6 @@ pub struct ResultRow {
     /// The losses of the run.
     #[serde(default)]
     degraded: Vec<LossRow>,
-}
-
-/// The part of a row that says which run it is of.
-#[derive(Deserialize)]
-#[serde(expecting = "struct RunOnly")]
-pub(in crate::batch) struct RowId {
-    pub(in crate::batch) run: String,
 }
 
 /// The model of the replies before a run was resumed on another one.
@@ -275,8 +267,6 @@ impl ResultRow {
 ///
 /// If the results of a shard are missing, they are derived from its journal. Whether a run is right is then not known, since no journal
 /// holds the right answer.
-///
-/// # Errors
 ///
 /// Returns [`BatchError`], for example if there is no batch.
 pub fn results(folder: &Path, mut each: impl FnMut(ResultRow)) -> Result<(), BatchError> {

@@ -11,7 +11,7 @@ use crate::approval::{ApprovalRequest, ReviewRequest};
 use crate::cli::completion;
 use crate::cli::error::UsageError;
 use crate::config::FileConfig;
-use crate::run::{MockChoice, runs_folder};
+use crate::run::{MockChoice, ParamChanges, RolesetSettings, runs_folder};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -140,12 +140,14 @@ impl ApproveArgs {
             change: self.change.clone().unwrap_or_else(|| "-".to_owned()),
             base: self.base.clone(),
             roleset: self.roleset.clone(),
-            rolesets_dir: self.rolesets.rolesets_dir.clone(),
-            servers: self.server.chosen(),
-            mock: MockChoice::default(),
-            max_tokens: self.max_tokens,
+            settings: RolesetSettings {
+                rolesets_dir: self.rolesets.rolesets_dir.clone(),
+                servers: self.server.chosen(),
+                params: ParamChanges { max_tokens: self.max_tokens, ..ParamChanges::default() },
+                limits: self.limits.limits(),
+                ..RolesetSettings::default()
+            },
             seed: self.seed,
-            limits: self.limits.limits(),
             runs_dir: runs_folder(self.runs.runs_dir.as_ref(), file),
         }
     }
@@ -156,15 +158,14 @@ impl ApproveArgs {
             let why = "no keys are given; make them with `consensus keys generate keys`, and add --keys keys";
             return Err(UsageError(why.to_owned()));
         };
+        let mut review = self.review_request(file);
+        review.settings.mock = MockChoice {
+            is_wanted: self.mock.mock,
+            script: self.mock.mock_script.clone(),
+            answer: self.verdict.clone(),
+        };
         Ok(ApprovalRequest {
-            review: ReviewRequest {
-                mock: MockChoice {
-                    is_wanted: self.mock.mock,
-                    script: self.mock.mock_script.clone(),
-                    answer: self.verdict.clone(),
-                },
-                ..self.review_request(file)
-            },
+            review,
             with_checkout: self.checkout,
             verify: self.verify.clone(),
             verify_timeout: self.verify_timeout,

@@ -1,7 +1,7 @@
 //! The flags of `consensus batch`.
 
 use std::num::NonZero;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread::available_parallelism;
 
 use clap::builder::PossibleValue;
@@ -13,11 +13,12 @@ use super::shared::{
     CalibrationArgs, LimitArgs, NamedValues, OtlpArgs, RedactArgs, RolesetsArgs, ScriptedArgs, ServerArgs,
 };
 use super::task_form::TaskFormArgs;
-use crate::batch::{Draws, Retry, ShardOf, VariantRequest};
+use crate::batch::{BatchRequest, Draws, Retry, ShardOf, VariantRequest, WorkLoad};
+use crate::cli::command_words::command_words;
 use crate::cli::completion;
 use crate::config::Chosen;
 use crate::journal::Limits;
-use crate::provider::{Clients, Flow};
+use crate::run::RolesetSettings;
 use protocol::OutcomeKind;
 
 const AFTER_HELP: &str = "\
@@ -41,7 +42,6 @@ const BANKS: &str = "Samples that are drawn once";
 /// Arguments of `batch`.
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, group(ArgGroup::new("draws").args(["words", "programs"]).multiple(true)))]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct BatchArgs {
     #[command(subcommand)]
     pub(crate) command: Option<BatchCommand>,
@@ -125,11 +125,6 @@ pub(crate) struct BatchArgs {
     pub(crate) retry: Vec<OutcomeKind>,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
-    /// Whether the limits bound the tokens and the cost of a run.
-    ///
-    /// The number of samples alone bounds the banks and curves of an evaluation, which all arms share.
-    #[arg(skip = true)]
-    pub(crate) has_run_limits: bool,
 }
 
 /// The batches whose replies are used again.
@@ -162,20 +157,16 @@ pub(crate) struct FlowArgs {
 }
 
 impl FlowArgs {
-    /// Returns the number of threads that work on runs.
-    pub(crate) fn threads(&self) -> usize {
+    /// Returns the amount of work that is under way at once.
+    pub(crate) fn work(self) -> WorkLoad {
         // A reply on one thread frees its connection for another a moment later. For few runs that costs more connections than a
         // second thread gains, and a small server has few.
         let useful = (self.runs_at_once / RUNS_A_THREAD).max(1) as usize;
-        match self.threads {
+        let threads = match self.threads {
             Some(threads) => threads.into(),
             None => available_parallelism().map_or(1, NonZero::get).min(useful),
-        }
-    }
-
-    /// Returns connections that send one server at most this many calls at once.
-    pub(crate) fn clients(&self) -> Clients {
-        Clients::new(Flow { max: self.calls_at_once as usize })
+        };
+        WorkLoad { runs: self.runs_at_once, calls: self.calls_at_once as usize, threads }
     }
 }
 
@@ -185,41 +176,46 @@ impl BatchArgs {
         self.output.as_ref().or(self.bank.as_ref())
     }
 
-    /// Returns the limits of each run. The deadline is for the whole batch.
-    pub(crate) fn run_limits(&self) -> Limits {
-        if self.has_run_limits {
-            Limits { deadline_ms: None, ..self.limits.limits() }
-        } else {
-            Limits::default()
-        }
-    }
-
-    /// Returns which runs that have ended are continued.
-    pub(crate) fn retried(&self) -> Retry {
-        Retry {
-            failed: self.retry.contains(&OutcomeKind::Failed),
-            budget: self.retry.contains(&OutcomeKind::Budget),
+    /// Returns the request for a batch of these tasks in this folder. The deadline is for the whole batch.
+    pub(crate) fn request(&self, tasks: &Path, folder: &Path) -> BatchRequest {
+        BatchRequest {
+            variants: self.variant_request(),
+            tasks: tasks.to_owned(),
+            form: self.form.form(tasks, self.grader_command.as_ref()),
+            folder: folder.to_owned(),
+            shard: self.shard,
+            seeds: self.first_seed..self.first_seed + self.seeds,
+            limits: Limits { deadline_ms: None, ..self.limits.limits() },
+            retry: choose_retry(&self.retry),
+            keep_old: self.keep_old,
+            regrade: self.regrade,
+            work: self.flow.work(),
+            access: self.params.sandbox.access(),
+            words: command_words(),
+            collector: self.otlp.collector(),
         }
     }
 
     /// Returns the request for rolesets and models.
-    pub(crate) fn variant_request(&self) -> VariantRequest {
+    fn variant_request(&self) -> VariantRequest {
         VariantRequest {
             rolesets: self.roleset.clone(),
-            rolesets_dir: self.rolesets.rolesets_dir.clone(),
-            servers: Chosen { bank: self.from_bank.clone(), ..self.server.chosen() },
-            mock: self.scripted.choice(),
-            redaction: self.redaction.request(),
+            settings: RolesetSettings {
+                rolesets_dir: self.rolesets.rolesets_dir.clone(),
+                servers: Chosen { bank: self.from_bank.clone(), ..self.server.chosen() },
+                mock: self.scripted.choice(),
+                redaction: self.redaction.request(),
+                params: self.params.changes(),
+                no_spoken_rules: self.params.no_inferred_constraints,
+                seats: self.seats.request(),
+                calibration: self.calibration.request(),
+                limits: self.limits.limits(),
+            },
             arm: self.arm.clone(),
             draws: self.bank.as_ref().map(|_| Draws {
                 words: self.words.unwrap_or_default(),
                 programs: self.programs.unwrap_or_default(),
             }),
-            params: self.params.changes(),
-            no_spoken_rules: self.params.no_inferred_constraints,
-            seats: self.seats.request(),
-            calibration: self.calibration.request(),
-            limits: self.limits.limits(),
         }
     }
 }
@@ -239,6 +235,11 @@ pub(crate) enum BatchCommand {
         #[arg(value_name = "DIR")]
         dir: PathBuf,
     },
+}
+
+/// Returns which runs that have ended are continued.
+pub(super) fn choose_retry(outcomes: &[OutcomeKind]) -> Retry {
+    Retry { failed: outcomes.contains(&OutcomeKind::Failed), budget: outcomes.contains(&OutcomeKind::Budget) }
 }
 
 pub(super) fn retried_outcomes() -> NamedValues<OutcomeKind> {

@@ -4,15 +4,14 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 
-use super::batch::{BatchArgs, FlowArgs, ReuseArgs, parse_shard, retried_outcomes};
-use super::run::{ParamArgs, SeatArgs, canonical_kinds};
-use super::shared::{
-    CalibrationArgs, LimitArgs, MockArgs, OtlpArgs, RedactArgs, RolesetsArgs, ScriptedArgs, ServerArgs,
-};
+use super::batch::{FlowArgs, ReuseArgs, choose_retry, parse_shard, retried_outcomes};
+use super::run::{ParamArgs, canonical_kinds};
+use super::shared::{CalibrationArgs, LimitArgs, RolesetsArgs, ScriptedArgs, ServerArgs};
 use super::task_form::TaskFormArgs;
-use crate::batch::{Draws, ShardOf};
-use crate::cli::error::UsageError;
-use crate::eval::{ArmSpec, Bar, MAJORITY_MAX};
+use crate::batch::ShardOf;
+use crate::cli::command_words::command_words;
+use crate::eval::{ArmSettings, ArmSpec, Bar, Bars, EvalRequest, MAJORITY_MAX};
+use crate::run::RolesetSettings;
 use protocol::OutcomeKind;
 use protocol::text::CanonicalKind;
 
@@ -141,16 +140,6 @@ pub(crate) enum EvalCommand {
     },
 }
 
-/// The place from which the replies of a batch come.
-pub(crate) enum Replies<'a> {
-    /// The model.
-    Model,
-    /// The model, for a bank of these samples.
-    Drawn(Draws),
-    /// A bank in this folder.
-    Bank(&'a Path),
-}
-
 /// The settings of an arm, as flags.
 #[derive(Debug, Parser)]
 #[command(name = "arm", no_binary_name = true, disable_help_flag = true)]
@@ -162,84 +151,65 @@ struct ArmFlags {
 }
 
 impl EvalArgs {
-    /// Returns the arguments of the batch of an arm or a bank, whose runs go into `folder`.
-    pub(crate) fn batch(
-        &self,
-        roleset: &str,
-        model: &str,
-        settings: &[(String, String)],
-        arm: Option<&str>,
-        folder: PathBuf,
-        replies: &Replies<'_>,
-    ) -> Result<BatchArgs, UsageError> {
-        let is_called = !matches!(replies, Replies::Bank(_));
-        // The samples of a script are those of no model.
-        let is_scripted = self.scripted.mock.mock || self.scripted.mock.mock_script.is_some();
-        let has_model = !model.is_empty() && (is_called || !is_scripted);
-        let model = if has_model { Some(model.to_owned()) } else { None };
-        let called = ServerArgs { model, ..self.server.clone() };
-        let (draws, bank) = match replies {
-            Replies::Model => (None, None),
-            Replies::Drawn(draws) => (Some(*draws), None),
-            Replies::Bank(bank) => (None, Some((*bank).to_owned())),
-        };
-        let (output, drawn_into) = if draws.is_some() { (None, Some(folder)) } else { (Some(folder), None) };
-        let ArmFlags { params, calibration } = parse_settings(settings)?;
-        Ok(BatchArgs {
-            command: None,
-            tasks: None,
-            roleset: vec![roleset.to_owned()],
-            rolesets: self.rolesets.clone(),
-            server: if is_called { called } else { ServerArgs { base_url: None, launch: None, ..called } },
-            scripted: if is_called { self.scripted.clone() } else { no_script() },
-            redaction: RedactArgs { redact: false, redact_pattern: Vec::new() },
-            params,
-            seats: SeatArgs {
-                members: Vec::new(),
-                models: Vec::new(),
-                self_panel: None,
-                persona: Vec::new(),
+    /// Returns the request for an evaluation of this data in this folder.
+    pub(crate) fn request(&self, data: &Path, folder: &Path) -> EvalRequest {
+        EvalRequest {
+            data: data.to_owned(),
+            form: self.form.form(data, None),
+            canonical: self.canonical,
+            items_max: self.pilot.or(self.limit),
+            is_pilot: self.pilot.is_some(),
+            folder: folder.to_owned(),
+            arms: self.arms.clone(),
+            primary: self.primary.clone(),
+            effect: self.effect,
+            samples: self.samples,
+            cluster: self.cluster.clone(),
+            seed: self.seed,
+            shard: self.shard,
+            bars: self.bars.bars(),
+            settings: RolesetSettings {
+                rolesets_dir: self.rolesets.rolesets_dir.clone(),
+                servers: self.server.chosen(),
+                mock: self.scripted.choice(),
+                limits: self.limits.limits(),
+                ..RolesetSettings::default()
             },
-            form: TaskFormArgs { map: Vec::new(), answer_regex: None, grader: None },
-            calibration,
-            grader_command: None,
-            regrade: false,
-            arm: arm.map(str::to_owned),
-            keep_old: false,
-            dry_run: self.dry_run,
-            seeds: 1,
-            first_seed: self.seed,
-            output,
-            bank: drawn_into,
-            words: draws.map(|draws| draws.words).filter(|count| *count > 0),
-            programs: draws.map(|draws| draws.programs).filter(|count| *count > 0),
-            from_bank: bank,
-            reuse: self.reuse.clone(),
-            flow: self.flow,
-            otlp: OtlpArgs::default(),
-            shard: ShardOf { index: 0, count: 1 },
-            retry: self.retry.clone(),
-            limits: self.limits,
-            // A bank that lacks samples is of no use, and their number bounds what it takes.
-            has_run_limits: draws.is_none(),
-        })
+            retry: choose_retry(&self.retry),
+            work: self.flow.work(),
+            words: command_words(),
+            read_settings,
+        }
     }
 }
 
-fn no_script() -> ScriptedArgs {
-    ScriptedArgs { mock: MockArgs { mock: false, mock_script: None }, answer: None }
+impl BarArgs {
+    /// Returns the bars.
+    pub(crate) fn bars(&self) -> Bars {
+        let Self { fail_under, baseline, junit } = self.clone();
+        Bars { fail_under, baseline, junit }
+    }
 }
 
 /// Reads the settings of an arm by the flags of the same names.
-fn parse_settings(settings: &[(String, String)]) -> Result<ArmFlags, UsageError> {
+fn read_settings(settings: &[(String, String)]) -> Result<ArmSettings, String> {
+    let ArmFlags { params, calibration } = parse_settings(settings)?;
+    Ok(ArmSettings {
+        params: params.changes(),
+        no_spoken_rules: params.no_inferred_constraints,
+        calibration: calibration.request(),
+        access: params.sandbox.access(),
+    })
+}
+
+fn parse_settings(settings: &[(String, String)]) -> Result<ArmFlags, String> {
     let flags = settings.iter().map(|(name, value)| format!("--{name}={value}"));
-    let read = ArmFlags::try_parse_from(flags).map_err(|why| {
+    ArmFlags::try_parse_from(flags).map_err(|why| {
         let why = why.to_string();
         // The lines after the first blank one speak of `--help`, which an arm does not have.
         let first: Vec<&str> = why.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
-        UsageError(format!("a setting of an arm: {}", first.join(" ").trim_start_matches("error: ")))
-    })?;
-    Ok(read)
+        format!("a setting of an arm: {}", first.join(" ").trim_start_matches("error: "))
+    })
 }
 
 fn parse_count(text: &str) -> Result<usize, String> {
@@ -257,11 +227,11 @@ mod tests {
         let read =
             parse_settings(&[setting("thinking", "none"), setting("modes", "words,program")]).unwrap().params;
         assert_eq!(read.modes.len(), 2);
-        let why = parse_settings(&[setting("thinkng", "none")]).unwrap_err().to_string();
+        let why = parse_settings(&[setting("thinkng", "none")]).unwrap_err();
         assert!(why.contains("a setting of an arm: unexpected argument '--thinkng'"), "{why}");
-        let why = parse_settings(&[setting("risk", "0.2")]).unwrap_err().to_string();
+        let why = parse_settings(&[setting("risk", "0.2")]).unwrap_err();
         assert!(why.contains("required") && why.contains("--calibration"), "{why}");
-        let why = parse_settings(&[setting("max-rounds", "0")]).unwrap_err().to_string();
+        let why = parse_settings(&[setting("max-rounds", "0")]).unwrap_err();
         assert!(why.contains("invalid value '0' for '--max-rounds"), "{why}");
     }
 }

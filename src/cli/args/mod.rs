@@ -28,7 +28,7 @@ use crate::program::VERSION;
 pub(crate) use approve::ApproveArgs;
 pub(crate) use batch::{BatchArgs, BatchCommand};
 pub(crate) use calibrate::CalibrateArgs;
-pub(crate) use eval::{BarArgs, EvalArgs, EvalCommand, Replies};
+pub(crate) use eval::{EvalArgs, EvalCommand};
 pub(crate) use global::{Color, Format, Global, LogFormat};
 pub(crate) use results::ResultsArgs;
 pub(crate) use review::ReviewArgs;

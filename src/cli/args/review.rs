@@ -11,7 +11,7 @@ use super::shared::{LimitArgs, MetricsArgs, MockArgs, RolesetsArgs, RunsDirArgs,
 use crate::approval::ReviewRequest;
 use crate::cli::completion;
 use crate::config::FileConfig;
-use crate::run::{MockChoice, runs_folder};
+use crate::run::{MockChoice, ParamChanges, RolesetSettings, runs_folder};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -94,16 +94,19 @@ impl ReviewArgs {
             change: self.change.clone(),
             base: self.base.clone(),
             roleset: self.roleset.clone(),
-            rolesets_dir: self.rolesets.rolesets_dir.clone(),
-            servers: self.server.chosen(),
-            mock: MockChoice {
-                is_wanted: self.mock.mock,
-                script: self.mock.mock_script.clone(),
-                answer: self.verdict.clone(),
+            settings: RolesetSettings {
+                rolesets_dir: self.rolesets.rolesets_dir.clone(),
+                servers: self.server.chosen(),
+                mock: MockChoice {
+                    is_wanted: self.mock.mock,
+                    script: self.mock.mock_script.clone(),
+                    answer: self.verdict.clone(),
+                },
+                params: ParamChanges { max_tokens: self.max_tokens, ..ParamChanges::default() },
+                limits: self.limits.limits(),
+                ..RolesetSettings::default()
             },
-            max_tokens: self.max_tokens,
             seed: self.seed,
-            limits: self.limits.limits(),
             runs_dir: runs_folder(self.runs.runs_dir.as_ref(), file),
         }
     }

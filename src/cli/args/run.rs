@@ -16,7 +16,8 @@ use super::shared::{
 use crate::cli::completion;
 use crate::config::{Chosen, FileConfig, PathSetting};
 use crate::run::{
-    ChunkRequest, FlagOverride, ParamChanges, ReadInPieces, RunRequest, SeatRequest, TaskSource, runs_folder,
+    ChunkRequest, FlagOverride, ParamChanges, ReadInPieces, RolesetSettings, RunRequest, SeatRequest,
+    TaskSource, runs_folder,
 };
 use protocol::core::BasisPoints;
 use protocol::text::{CanonicalKind, Constraint};
@@ -260,15 +261,18 @@ impl RunArgs {
             task,
             docs: self.docs.clone(),
             roleset: self.roleset.clone(),
-            rolesets_dir: self.rolesets.rolesets_dir.clone(),
-            servers: Chosen { refused_at_once: true, ..self.server.chosen() },
-            mock: self.scripted.choice(),
-            redaction: self.redaction.request(),
-            params: self.params.changes(),
-            no_spoken_rules: self.params.no_inferred_constraints,
+            settings: RolesetSettings {
+                rolesets_dir: self.rolesets.rolesets_dir.clone(),
+                servers: Chosen { refused_at_once: true, ..self.server.chosen() },
+                mock: self.scripted.choice(),
+                redaction: self.redaction.request(),
+                params: self.params.changes(),
+                no_spoken_rules: self.params.no_inferred_constraints,
+                seats: self.seats.request(),
+                calibration: self.calibration.request(),
+                limits: self.limits.limits(),
+            },
             confinement: self.params.sandbox.confinement(file),
-            seats: self.seats.request(),
-            calibration: self.calibration.request(),
             chunks: ChunkRequest {
                 map_reduce: self.map_reduce,
                 tokens_max: self.piece_tokens,
@@ -276,7 +280,6 @@ impl RunArgs {
             },
             session: self.session.clone(),
             seed: self.seed.unwrap_or(seed),
-            limits: self.limits.limits(),
             runs_dir: runs_folder(self.runs.runs_dir.as_ref(), file),
         }
     }
@@ -329,7 +332,7 @@ impl ParamArgs {
         }
         ParamChanges {
             overrides,
-            set: self.set.clone(),
+            path_settings: self.set.clone(),
             weights_from: self.weights_from.clone(),
             max_tokens: self.max_tokens,
             temperature: self.temperature,

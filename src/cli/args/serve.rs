@@ -13,6 +13,7 @@ use super::shared::{
 };
 use crate::batch::VariantRequest;
 use crate::cli::completion;
+use crate::run::RolesetSettings;
 
 const AFTER_HELP: &str = "\
 A client of OpenAI's interface needs one change: its base URL is http://127.0.0.1:8700/v1. The model is a roleset, such as \
@@ -105,11 +106,14 @@ impl HostingArgs {
     pub(crate) fn variant_request(&self) -> VariantRequest {
         VariantRequest {
             rolesets: self.roleset.first().cloned().into_iter().collect(),
-            rolesets_dir: self.rolesets.rolesets_dir.clone(),
-            servers: self.server.chosen(),
-            mock: self.scripted.choice(),
-            calibration: self.calibration.request(),
-            limits: self.limits.limits(),
+            settings: RolesetSettings {
+                rolesets_dir: self.rolesets.rolesets_dir.clone(),
+                servers: self.server.chosen(),
+                mock: self.scripted.choice(),
+                calibration: self.calibration.request(),
+                limits: self.limits.limits(),
+                ..RolesetSettings::default()
+            },
             ..VariantRequest::default()
         }
     }

@@ -246,15 +246,19 @@ impl ServerArgs {
 impl SandboxArgs {
     /// Returns the way in which commands are run.
     pub(crate) fn confinement(&self, file: &FileConfig) -> Confinement {
-        if self.no_sandbox {
-            return Confinement::None;
+        match self.access() {
+            Some(own) => Confinement::Walled(file.sandbox.and(own)),
+            None => Confinement::None,
         }
-        let own = Access {
-            read: self.sandbox_read.clone(),
-            write: self.sandbox_write.clone(),
-            net: self.sandbox_net,
-        };
-        Confinement::Walled(file.sandbox.and(own))
+    }
+
+    /// Returns the access of commands beside that of the configuration, or `None` if there is no sandbox.
+    pub(crate) fn access(&self) -> Option<Access> {
+        if self.no_sandbox {
+            return None;
+        }
+        let (read, write) = (self.sandbox_read.clone(), self.sandbox_write.clone());
+        Some(Access { read, write, net: self.sandbox_net })
     }
 }
 

@@ -6,25 +6,22 @@ use std::time::Instant;
 use serde_json::json;
 
 use crate::approval::{
-    ApprovalRequest, ApprovalWatcher, CutOff, DecisionEnd, ProposalOutcome, ProposingNode, ReviewingNode,
-    UNBEGUN, check_readiness,
+    ApprovalRequest, CutOff, DecisionEnd, ProposalOutcome, ProposingNode, ReviewingNode, UNBEGUN,
+    check_readiness,
 };
-use crate::cli::answer::{exit_code, print_result, print_review};
+use crate::cli::answer::exit_code;
 use crate::cli::args::{ApproveArgs, Format};
 use crate::cli::commands::review::plan_review;
 use crate::cli::metrics;
 use crate::cli::output::Output;
-use crate::cli::progress::ProgressPrinter;
 use crate::cli::run_to_end::block_on;
 use crate::cli::signals::{self, REPEATABLE, StopMessages};
 use crate::config::FileConfig;
-use crate::engine::Observer;
 use crate::process::hide_memory;
-use crate::report::{DecisionOutcome, RunResult};
+use crate::report::DecisionOutcome;
 use protocol::OutcomeKind;
-use protocol::core::{Endpoint, ExitCode};
+use protocol::core::ExitCode;
 use protocol::text::escape;
-use quorum::{Sequence, Value};
 
 /// The message if a signal ends a reviewer that does not listen yet.
 const UNSEATED: &str = "before this reviewer took part; it signed nothing";
@@ -132,31 +129,4 @@ fn print_unverified(how: &str, printed: &str, log: &Path, output: &Output) -> an
     let row = json!({"outcome": "unverified", "reason": reason, "log": log.display().to_string()});
     output.line_or_json("unverified", &row)?;
     Ok(ExitCode::NoAgreement)
-}
-
-impl ApprovalWatcher for Output {
-    fn review_observer(&self) -> Box<dyn Observer + '_> {
-        Box::new(ProgressPrinter::new(*self))
-    }
-
-    fn report_review(&self, result: &RunResult, dir: &Path, endpoints: &[Endpoint]) {
-        match result.outcome {
-            // The outcome is reported with the decision.
-            OutcomeKind::Agreed | OutcomeKind::NoAgreement => print_review(self, result, dir, endpoints),
-            OutcomeKind::Abstained
-            | OutcomeKind::Vetoed
-            | OutcomeKind::Budget
-            | OutcomeKind::Failed
-            | OutcomeKind::Interrupted => {
-                print_result(self, result, dir, endpoints);
-            }
-        }
-    }
-
-    fn report_decision(&self, sequence: Sequence, value: Option<Value>) -> std::io::Result<()> {
-        if self.format == Format::Text {
-            return Ok(());
-        }
-        self.json(&json!({"sequence": sequence, "value": value})).map_err(std::io::Error::other)
-    }
 }

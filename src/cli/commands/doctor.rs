@@ -14,10 +14,9 @@ use crate::cli::run_to_end::block_on;
 use crate::cli::table::cell;
 use crate::config::{
     BetterVote, Chosen, FileConfig, Origin, Roleset, Sourced, better_vote, default_roleset, explain,
-    launch_command,
 };
 use crate::provider::{Clients, Completion, Provider, ProviderError, ServerInfo};
-use crate::run::{NamedRoleset, SERVER_LOG, find_servers, launch, read_named, runs_folder};
+use crate::run::{NamedRoleset, SERVER_LOG, open_endpoints, read_named, runs_folder};
 use protocol::core::{Endpoint, ExitCode, OptionalParameter, Structured};
 use protocol::text::escape;
 use protocol::{Ask, CallId, Conversation, ReplyShape, Role, Step};
@@ -37,10 +36,8 @@ pub(crate) fn doctor(args: &DoctorArgs, output: &Output) -> anyhow::Result<ExitC
     let NamedRoleset { name, roleset, .. } = read_named(Some(reference), folder, &file)?;
     block_on(async {
         let mut chosen = args.server.chosen();
-        let command = launch_command(&chosen, &file, Some(&roleset))?;
         let log = runs_folder(None, &file).join("doctor").join(SERVER_LOG);
-        let server = launch(command.as_ref(), &mut chosen, &file, &log, output).await?;
-        let endpoints = find_servers(&chosen, &file, &roleset, output).await?;
+        let (server, endpoints) = open_endpoints(&mut chosen, &file, &roleset, &log, output).await?;
         let mut endpoints = explain_endpoints(&chosen, &file, &roleset, endpoints)?;
         endpoints.dedup_by(|(a, _), (b, _)| a.label() == b.label());
         let named = explain_roleset(args, &file, name);

@@ -7,17 +7,16 @@ use std::time::SystemTime;
 use anyhow::Context as _;
 use tokio::sync::watch;
 
-use super::batch::print_stopping;
 use crate::batch::{Options, ProcessState, Progress, Retry, Shard, ShardOf, VariantSet};
 use crate::cli::args::HostingArgs;
 use crate::cli::error::UsageError;
 use crate::cli::output::Output;
-use crate::cli::signals::StopMessages;
-use crate::config::{FileConfig, Roleset, find_roleset, list_rolesets, load_roleset};
+use crate::cli::signals::{StopMessages, print_stopping};
+use crate::config::{FileConfig, Roleset, list_rolesets};
 use crate::engine::StopRequest;
 use crate::otlp::{SpanQueue, SpanTask};
 use crate::provider::launch::LaunchedServer;
-use crate::run::{ParamChanges, add_configured_check, rolesets_folders};
+use crate::run::{NamedRoleset, resolve, rolesets_folders};
 use crate::sandbox::{Sandbox, SandboxError};
 use crate::serve::{Guard, ServeRequest, ServedRoleset, ServerEnd, WayIn, serve};
 use protocol::Params;
@@ -134,30 +133,30 @@ pub(super) fn choose_rolesets(
     let folders = rolesets_folders(args.rolesets.rolesets_dir.as_ref(), file);
     let (mut served, mut left_out) = (Vec::new(), Vec::new());
     let all = if args.roleset.is_empty() { list_rolesets(&folders) } else { Vec::new() };
+    let settings = args.variant_request().settings;
     for found in all {
-        let mut roleset = match load_roleset(&found) {
-            Ok((roleset, _)) => roleset,
+        let named = match NamedRoleset::load(found) {
+            Ok(named) => named,
             Err(why) => {
                 output.warn(&format!("not served: {why}"));
                 continue;
             }
         };
-        add_configured_check(&mut roleset, &ParamChanges::default(), file);
+        let NamedRoleset { name, roleset, .. } = resolve(&named, &settings, file)?;
         if !roleset.redact {
             let to = if roleset.executes() && sandbox.is_err() { &mut left_out } else { &mut served };
-            to.push((found.name, roleset));
+            to.push((name, roleset));
         }
     }
     for name in &args.roleset {
-        let (mut roleset, _) = load_roleset(&find_roleset(name, &folders)?)?;
-        if roleset.redact {
+        let named = NamedRoleset::find(name, &folders)?;
+        if named.roleset.redact {
             let why = format!(
                 "`{name}` cannot be served: it redacts, and a server does not put the originals back"
             );
             return Err(UsageError(why).into());
         }
-        add_configured_check(&mut roleset, &ParamChanges::default(), file);
-        served.push((name.clone(), roleset));
+        served.push((name.clone(), resolve(&named, &settings, file)?.roleset));
     }
     if let Err(why) = sandbox {
         if served.iter().any(|(_, roleset)| roleset.executes()) {
@@ -173,21 +172,21 @@ pub(super) fn choose_rolesets(
 }
 
 fn options(args: &HostingArgs, folder: &Path, sandbox: Sandbox) -> Options {
+    let work = args.flow.work();
     Options {
         shard: ShardOf::default(),
         seeds: 0..0,
-        concurrency: args.flow.runs_at_once as usize,
-        threads: args.flow.threads(),
-        clients: Arc::new(args.flow.clients()),
+        concurrency: work.runs as usize,
+        threads: work.threads,
+        clients: Arc::new(work.clients()),
         limits: args.limits.limits(),
         retry: Retry::default(),
         documents: folder.to_owned(),
-        tasks_lines: None,
+        task_lines: None,
         sandbox,
         grader: None,
         lifeline: None,
         gives_up: false,
         spans: None,
-        observer: None,
     }
 }

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::Path;
 
-use super::batch_plan::cannot_read_tasks;
 use super::chosen_runs::{for_each_chosen, require_one_variant};
 use crate::batch::{
     InspectLog, ShardStatus, TaskForm, TaskLines, TaskRow, prompts_and_times, provenance, status, transcripts,
@@ -41,7 +40,7 @@ pub(super) fn inspect_log(args: &ResultsArgs, output: &Output) -> anyhow::Result
     if log.variants().is_empty() {
         return Err(UsageError("no run has ended yet, so there is nothing to log".to_owned()).into());
     }
-    if args.tasks.is_some() && !log.knows_answers(&answers) {
+    if args.tasks.is_some() && !log.has_answer_in(&answers) {
         output.warn("none of these tasks is in the log, so its targets are empty");
     }
     let data = data.into_iter().collect::<Vec<_>>().join(", ");
@@ -52,11 +51,11 @@ pub(super) fn inspect_log(args: &ResultsArgs, output: &Output) -> anyhow::Result
 fn read_answers(path: &Path) -> anyhow::Result<BTreeMap<String, String>> {
     let is_table = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("csv"));
     let form = TaskForm { is_table, ..TaskForm::default() };
-    let file = File::open(path).map_err(|why| cannot_read_tasks(path, &why))?;
-    let lines = TaskLines::open(file, form).map_err(|why| cannot_read_tasks(path, &why))?;
+    let unreadable = |why| UsageError(format!("cannot read the tasks `{}`: {why}", path.display()));
+    let lines = TaskLines::open(File::open(path).map_err(unreadable)?, form).map_err(unreadable)?;
     let mut answers = BTreeMap::new();
     for line in lines {
-        let TaskRow { number, task, .. } = line.map_err(|why| cannot_read_tasks(path, &why))?;
+        let TaskRow { number, task, .. } = line.map_err(unreadable)?;
         let task =
             task.map_err(|(_, why)| UsageError(format!("`{}`, line {number}: {why}", path.display())))?;
         answers.extend(task.answer.map(|answer| (task.id, answer)));

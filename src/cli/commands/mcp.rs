@@ -2,9 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::batch::make_folder;
 use super::hosting::{Hosting, STOP_MESSAGES, choose_rolesets};
-use crate::batch::{BatchError, Shard, ShardOf};
+use crate::batch::{BatchError, Shard, ShardOf, make_folder};
 use crate::cli::args::McpArgs;
 use crate::cli::error::UsageError;
 use crate::cli::output::Output;

@@ -2,7 +2,6 @@
 
 pub(super) mod approve;
 pub(super) mod batch;
-mod batch_plan;
 pub(super) mod calibrate;
 mod calibrate_programs;
 pub(super) mod chat;
@@ -11,7 +10,7 @@ mod chosen_runs;
 pub(super) mod docs;
 pub(super) mod doctor;
 pub(super) mod eval;
-mod eval_jobs;
+mod eval_plan;
 pub(super) mod export;
 pub(super) mod generate;
 mod hosting;

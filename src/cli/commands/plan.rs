@@ -1,15 +1,16 @@
-//! `--dry-run` of `run`, `review` and `approve`: prints the expected cost if all agents agree at once, and the most that they can cost.
+//! `--dry-run` of the commands that call models: prints the expected cost if all agents agree at once, and the most that they can cost.
 
 use serde_json::json;
 
+use crate::batch::{PlannedBatch, PlannedSum};
 use crate::cli::args::{Format, RunArgs};
 use crate::cli::output::Output;
 use crate::config::{Chosen, FileConfig, expected_price, prices_as_of};
 use crate::journal::Limits;
-use crate::run::{at_once, draft, named_models};
+use crate::run::{RolesetSettings, at_once, draft, find_shortage, named_models};
 use protocol::RunSetup;
 use protocol::core::{ExitCode, Price};
-use protocol::text::grouped;
+use protocol::text::{escape, grouped};
 
 pub(crate) fn plan(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let file = FileConfig::load_to_read()?;
@@ -17,10 +18,11 @@ pub(crate) fn plan(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> 
     let draft = draft(&request, &file)?;
     let (why, roleset) = (draft.why, draft.roleset.clone());
     let setup = draft.estimate_setup(&request, &file, output)?;
-    let models = named_models(&request.servers, &file, &roleset);
-    let prices = find_prices(&request.servers, &file, &models)?;
-    let is_mock = request.mock.is_wanted || request.mock.script.is_some();
-    print_plan(&setup, why, &models, prices.as_deref(), is_mock, &request.limits, output)
+    let RolesetSettings { servers, mock, limits, .. } = &request.settings;
+    let models = named_models(servers, &file, &roleset);
+    let prices = find_prices(servers, &file, &models)?;
+    let is_mock = mock.is_wanted || mock.script.is_some();
+    print_plan(&setup, why, &models, prices.as_deref(), is_mock, limits, output)
 }
 
 /// Returns the price of each model, or `None` if the price of one is not known.
@@ -110,18 +112,8 @@ pub(super) fn print_plan(
     Ok(ExitCode::Success)
 }
 
-/// Returns the reason why runs that agree at once, for so many tokens and this cost, would still reach their limits, if they would.
-pub(super) fn find_shortage(limits: &Limits, tokens: u64, cost: Option<u64>) -> Option<&'static str> {
-    let is_short = limits.tokens_total_max.is_some_and(|limit| tokens > limit)
-        || cost.zip(limits.cost_micro_usd_max).is_some_and(|(cost, limit)| cost > limit);
-    if !is_short {
-        return None;
-    }
-    Some("agents that agree at once need more than the limit of a run, so that most runs will end at it")
-}
-
 /// Prints calls, prompt tokens and completion tokens, and their cost if it is known.
-pub(super) fn print_figures(
+fn print_figures(
     output: &Output,
     calls: u64,
     prompt: u64,
@@ -135,6 +127,33 @@ pub(super) fn print_figures(
         let dollars = format!("{:.4}", micro as f64 / 1e6);
         let basis = format!("by consensus.toml, else public prices of {}", prices_as_of());
         output.line(&format!("  {dollars:>12} US dollars ({basis})"))?;
+    }
+    Ok(())
+}
+
+/// Prints the first task and each variant of a batch.
+pub(super) fn print_planned(planned: &PlannedBatch, output: &Output) -> anyhow::Result<()> {
+    if let Some(line) = &planned.first {
+        output.line(line)?;
+    }
+    for (plan, sum) in &planned.variants {
+        let model = if plan.model.is_empty() { String::new() } else { format!(" on {}", plan.model) };
+        let (left, ended) = (plan.runs - plan.ended, plan.ended);
+        output.line(&escape::terminal(&format!(
+            "{}{model}: {left} runs, {ended} more have ended",
+            plan.roleset
+        )))?;
+        print_sum(sum, output)?;
+    }
+    Ok(())
+}
+
+/// Prints the least and the most that batches take.
+pub(super) fn print_sum(sum: &PlannedSum, output: &Output) -> anyhow::Result<()> {
+    let parts = [("if all agents agree at once, about", &sum.at_once), ("at most", &sum.most)];
+    for (name, (sum, cost)) in parts {
+        output.line(&format!("{name}:"))?;
+        print_figures(output, sum.calls, sum.prompt_tokens, sum.completion_tokens, *cost)?;
     }
     Ok(())
 }

@@ -7,24 +7,22 @@ use std::time::Instant;
 
 use anyhow::Context as _;
 
-use crate::approval::{ApprovalWatcher, ChangeReview, ReadChange, ReviewRequest};
+use crate::approval::{ChangeReview, ReadChange, ReviewRequest};
 use crate::cli::answer::{exit_code, print_losses, print_record, print_usage};
 use crate::cli::args::{Format, ReviewArgs};
 use crate::cli::commands::plan;
 use crate::cli::metrics;
 use crate::cli::output::Output;
-use crate::cli::progress::ProgressPrinter;
 use crate::cli::run_to_end::block_on;
 use crate::cli::signals::{self, RESUMABLE, StopMessages};
 use crate::config::FileConfig;
-use crate::engine::Observer;
+use crate::engine::RunObserver;
 use crate::report::{RunResult, review_annotations, review_markdown, review_text, sarif};
-use crate::run::{Reporter, Spinner, named_models};
+use crate::run::{Reporter, RolesetSettings, named_models};
 use protocol::core::{Endpoint, ExitCode};
 use protocol::review::ApprovalSection;
 use protocol::text::escape;
 use protocol::{OutcomeKind, Section};
-use quorum::{Sequence, Value};
 
 /// The message if a signal or the deadline comes before anything is asked.
 const UNBEGUN: &str = "before the review began; nothing was asked, and there is nothing to resume";
@@ -76,24 +74,18 @@ impl Reporter for ReviewStory {
         self.0.warn(line);
     }
 
-    fn wait_for(&self, what: &str) -> Box<dyn Spinner + '_> {
+    fn wait_for(&self, what: &str) -> Box<dyn Reporter + '_> {
         self.0.wait_for(what)
     }
-}
 
-impl ApprovalWatcher for ReviewStory {
-    fn review_observer(&self) -> Box<dyn Observer + '_> {
-        Box::new(ProgressPrinter::new(self.0))
+    fn observe_run(&self) -> Box<dyn RunObserver + '_> {
+        self.0.observe_run()
     }
 
-    fn report_review(&self, result: &RunResult, dir: &Path, endpoints: &[Endpoint]) {
+    fn report_run(&self, result: &RunResult, dir: &Path, endpoints: &[Endpoint]) {
         print_usage(&self.0, result);
         print_losses(&self.0, result);
         print_record(&self.0, result, dir, endpoints);
-    }
-
-    fn report_decision(&self, _: Sequence, _: Option<Value>) -> std::io::Result<()> {
-        Ok(())
     }
 }
 
@@ -103,10 +95,11 @@ pub(super) fn plan_review(
     output: &Output,
 ) -> anyhow::Result<ExitCode> {
     let (setup, roleset) = ReadChange::read(request, file, output)?.setup()?;
-    let models = named_models(&request.servers, file, &roleset);
-    let prices = plan::find_prices(&request.servers, file, &models)?;
-    let is_mock = request.mock.is_wanted || request.mock.script.is_some();
-    plan::print_plan(&setup, None, &models, prices.as_deref(), is_mock, &request.limits, output)
+    let RolesetSettings { servers, mock, limits, .. } = &request.settings;
+    let models = named_models(servers, file, &roleset);
+    let prices = plan::find_prices(servers, file, &models)?;
+    let is_mock = mock.is_wanted || mock.script.is_some();
+    plan::print_plan(&setup, None, &models, prices.as_deref(), is_mock, limits, output)
 }
 
 fn print_review(

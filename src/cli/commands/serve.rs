@@ -6,9 +6,8 @@ use std::time::{Duration, SystemTime};
 use anyhow::Context as _;
 use tokio::net::TcpListener;
 
-use super::batch::make_folder;
 use super::hosting::{Hosting, STOP_MESSAGES, choose_rolesets};
-use crate::batch::{Pruned, Shard, ShardOf};
+use crate::batch::{Pruned, Shard, ShardOf, make_folder};
 use crate::cli::args::{HealthArgs, ServeArgs};
 use crate::cli::error::UsageError;
 use crate::cli::output::Output;

@@ -51,8 +51,6 @@ impl LaunchCommand {
     ///
     /// Words are split as a shell splits them, but no shell reads them.
     ///
-    /// # Errors
-    ///
     /// [`LaunchError::Command`], which says what to write instead.
     pub fn parse(text: &str, model: Option<&str>) -> Result<Self, LaunchError> {
         let Some(given) = shlex::split(text).filter(|words| !words.is_empty()) else {

@@ -1,11 +1,11 @@
 //! A model server that belongs to a run: started for it, watched during it, and gone after it.
 //!
 //! The input is a [`LaunchCommand`], a log file, and the time to wait. The output is the base URL of a server that
-//! answers, and a [`Lifeline`] that tells calls its state. A server that dies is started again once, on the same port.
-//! Calls that met its end wait for the restart, and are made again.
+//! answers, and a [`Lifeline`] from which calls learn its state. A server that dies is started again once, on the same
+//! port. Calls that failed because it died wait for the restart, and are made again.
 //!
-//! The server belongs to a [guard](crate::process), which ends it however this program ends. If the guard itself is
-//! killed, the children of the server have to notice on their own. So nothing here has to be remembered on the way out.
+//! The server belongs to a [guard](crate::process), which ends it however this program ends. So no code here has to end
+//! it when the program exits. If the guard itself is killed, the children of the server have to notice on their own.
 //!
 //! Commands come from the user alone, never from a journal, a roleset or a folder that the user has not trusted, and no
 //! shell reads them. A server inherits the environment without the keys of other services; the module `environment` has
@@ -54,37 +54,35 @@ const TAIL_LINES: usize = 12;
 pub struct LaunchedServer {
     lifeline: Lifeline,
     stop: Option<oneshot::Sender<()>>,
-    watch: JoinHandle<()>,
+    watcher: JoinHandle<()>,
 }
 
 impl LaunchedServer {
     /// Starts a server and waits until it answers.
     ///
-    /// The server's output is appended to `log`. The function `waiting` is called now and then with the time that the
-    /// start has taken. The names in `key_variables` are environment variables with keys of other servers, which this
-    /// one does not get.
+    /// The server's output is appended to `log`. The function `on_wait` is called at intervals with the time that has
+    /// passed since the start. The names in `key_variables` are environment variables with keys of other servers, which
+    /// this one does not get.
     ///
-    /// # Errors
-    ///
-    /// [`LaunchError`], in which case nothing is left running.
+    /// [`LaunchError`] if the server does not start, in which case no process is left.
     pub async fn start(
         command: &LaunchCommand,
         log: &Path,
         timeouts: Timeouts,
         key_variables: &BTreeSet<String>,
-        waiting: impl Fn(Duration),
+        on_wait: impl Fn(Duration),
     ) -> Result<Self, LaunchError> {
         let plan = ServerPlan::new(command, log, timeouts, key_variables)?;
         let mut guarded = plan.spawn().map_err(|why| cannot_start(&why))?;
-        if let Err(why) = plan.wait_until_ready(&mut guarded, waiting).await {
+        if let Err(why) = plan.wait_until_ready(&mut guarded, on_wait).await {
             guarded.end().await;
             return Err(why);
         }
         let (sender, life) = watch::channel(Life::Ready(1));
         let (stop, stopped) = oneshot::channel();
         let lifeline = Lifeline { life, base_url: plan.base_url.clone() };
-        let watch = tokio::spawn(plan.watch(guarded, sender, stopped));
-        Ok(Self { lifeline, stop: Some(stop), watch })
+        let watcher = tokio::spawn(plan.watch(guarded, sender, stopped));
+        Ok(Self { lifeline, stop: Some(stop), watcher })
     }
 
     /// Returns the server's base URL, up to and including `/v1`.
@@ -99,20 +97,20 @@ impl LaunchedServer {
 
     /// Ends the server and waits until it is gone.
     pub async fn end(mut self) {
-        // A watcher that has ended has ended the server too.
+        // If the watcher has ended already, the server has ended too.
         let _ = self.stop.take().map(|stop| stop.send(()));
-        let _ = self.watch.await;
+        let _ = self.watcher.await;
     }
 }
 
-/// A guard and the pipe that it watches. The two are apart, because waiting for a child closes its standard input.
+/// A guard and the pipe that it watches. The pipe is taken out of the guard, because waiting for a child closes its standard input.
 struct GuardedServer {
     guard: Child,
     pipe: Option<ChildStdin>,
 }
 
 impl GuardedServer {
-    /// Closes the pipe, and waits for the guard to do the rest.
+    /// Closes the pipe, and waits until the guard has ended the server.
     async fn end(mut self) {
         drop(self.pipe.take());
         if tokio::time::timeout(END_MAX, self.guard.wait()).await.is_err() {
@@ -121,7 +119,7 @@ impl GuardedServer {
     }
 }
 
-/// The data that is needed to start one server, the first time and again.
+/// The data that every start of one server needs.
 struct ServerPlan {
     words: Vec<String>,
     log: PathBuf,
@@ -139,7 +137,7 @@ impl ServerPlan {
         timeouts: Timeouts,
         key_variables: &BTreeSet<String>,
     ) -> Result<Self, LaunchError> {
-        // The port is free now. If another program takes it in between, the server says so in its log.
+        // The port is free now. If another program takes it before the server does, the server's log says so.
         let address = TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr());
         let port = address.map_err(|why| cannot_start(&why))?.port();
         let base_url = format!("http://127.0.0.1:{port}/v1");
@@ -160,8 +158,8 @@ impl ServerPlan {
     /// Starts a guard that starts the server.
     fn spawn(&self) -> std::io::Result<GuardedServer> {
         let log = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.log)?;
-        let this = std::env::current_exe()?;
-        let mut command = Command::new(this);
+        let this_program = std::env::current_exe()?;
+        let mut command = Command::new(this_program);
         for name in &self.withheld {
             command.env_remove(name);
         }
@@ -177,24 +175,24 @@ impl ServerPlan {
     async fn wait_until_ready(
         &self,
         guarded: &mut GuardedServer,
-        waiting: impl Fn(Duration),
+        on_wait: impl Fn(Duration),
     ) -> Result<(), LaunchError> {
         let began = Instant::now();
         loop {
             if let Some(status) = guarded.guard.try_wait().map_err(|why| cannot_start(&why))? {
-                return Err(self.end_error("before it was ready", status));
+                return Err(self.describe_end("before it was ready", status));
             }
-            // A server that takes a connection and says nothing is not ready either.
+            // A server that accepts a connection but sends no reply is not ready either.
             let left = self.ready_max.saturating_sub(began.elapsed());
             if tokio::time::timeout(left, self.probe.is_ready()).await == Ok(true) {
                 return Ok(());
             }
             let after = began.elapsed();
             if after >= self.ready_max {
-                let (program, log, tail) = (self.program(), self.log.clone(), tail(&self.log));
+                let (program, log, tail) = (self.program(), self.log.clone(), show_tail(&self.log));
                 return Err(LaunchError::NotReady { program, after: self.ready_max, log, tail });
             }
-            waiting(after);
+            on_wait(after);
             tokio::time::sleep(POLL).await;
         }
     }
@@ -209,11 +207,11 @@ impl ServerPlan {
         let mut starts = 1;
         loop {
             let status = tokio::select! {
-                // An owner that is gone wants the server to end as well.
+                // An owner that was dropped has closed this channel, and the server is to end as well.
                 _ = &mut stop => return guarded.end().await,
                 status = guarded.guard.wait() => status.unwrap_or_default(),
             };
-            let ended = self.end_error("during the run", status);
+            let ended = self.describe_end("during the run", status);
             if starts > 1 {
                 life.send_replace(Life::Dead(ended));
                 return;
@@ -243,8 +241,8 @@ impl ServerPlan {
         }
     }
 
-    fn end_error(&self, when: &'static str, status: ExitStatus) -> LaunchError {
-        let (program, log, tail) = (self.program(), self.log.clone(), tail(&self.log));
+    fn describe_end(&self, when: &'static str, status: ExitStatus) -> LaunchError {
+        let (program, log, tail) = (self.program(), self.log.clone(), show_tail(&self.log));
         LaunchError::Ended { program, when, status: status.to_string(), log, tail }
     }
 }
@@ -263,7 +261,7 @@ fn read_tail(log: &Path) -> std::io::Result<Vec<u8>> {
 }
 
 /// Returns the last lines of a log, in a form that is safe to print.
-fn tail(log: &Path) -> String {
+fn show_tail(log: &Path) -> String {
     let bytes = read_tail(log).unwrap_or_default();
     let text = escape::terminal(&String::from_utf8_lossy(&bytes));
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();

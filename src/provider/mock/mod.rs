@@ -41,8 +41,6 @@ pub struct Mock {
 impl Mock {
     /// Reads an endpoint's script on behalf of `agent`.
     ///
-    /// # Errors
-    ///
     /// [`ProviderError::Setup`] with the script's line.
     pub fn new(script: &str, agent: &str) -> Result<Self, ProviderError> {
         let script = script.parse::<MockScript>().map_err(ProviderError::Setup)?;
@@ -50,8 +48,6 @@ impl Mock {
     }
 
     /// Answers one call as the script says.
-    ///
-    /// # Errors
     ///
     /// [`ProviderError::Status`] if the script says so, and [`ProviderError::Setup`] if no rule matches.
     pub async fn ask(&self, ask: &Ask) -> Result<Completion, ProviderError> {

@@ -245,8 +245,6 @@ impl OpenAi {
 
     /// Asks the server about itself; see [`ServerInfo`].
     ///
-    /// # Errors
-    ///
     /// [`ProviderError`] if it cannot be reached or lists no models.
     pub async fn info(&self) -> Result<ServerInfo, ProviderError> {
         info::fetch(&self.client).await

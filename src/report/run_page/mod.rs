@@ -104,8 +104,6 @@ struct AnswerVotes {
 
 /// Returns the page of a run from its records. `head` is the SHA-256 of the last one.
 ///
-/// # Errors
-///
 /// [`ReplayError`] if the records do not fit together.
 ///
 /// # Panics

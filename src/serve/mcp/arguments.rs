@@ -13,11 +13,9 @@ use uuid::Uuid;
 use crate::approval::{read_diff, review_task};
 use crate::config::default_roleset;
 use crate::run::LogReporter;
-use crate::serve::api_error::ApiError;
-use crate::serve::dispatcher::KEYED;
-use crate::serve::known_run::{in_background, run_id};
-use crate::serve::requested_run::{RequestedRun, canonical_of, require_name};
-use crate::serve::rules::ServerRules;
+use crate::serve::dispatch::{KEYED, RequestedRun, canonical_of, require_name};
+use crate::serve::http::ApiError;
+use crate::serve::runs::{ServerRules, in_background, run_id};
 use protocol::text::{CanonicalKind, escape};
 use protocol::{Document, Task};
 

@@ -20,14 +20,9 @@ use super::results::report_result;
 use super::tasks::open_task;
 use super::tools::ToolName;
 use super::waiting::{WaitEnd, wait_for};
-use crate::serve::api_error::ApiError;
-use crate::serve::app_state::AppState;
-use crate::serve::caller::Caller;
-use crate::serve::known_run::{CallersRun, all_lines, cancel, find, in_background};
-use crate::serve::live_run::{LiveRun, RunEnd};
-use crate::serve::requested_run::{RequestedRun, read_body};
-use crate::serve::shared_room::HeldRoom;
-use crate::serve::submission::SubmissionOutcome;
+use crate::serve::dispatch::{AppState, RequestedRun, SubmissionOutcome, read_body};
+use crate::serve::http::{ApiError, Caller, HeldRoom};
+use crate::serve::runs::{CallersRun, LiveRun, RunEnd, all_lines, cancel, find, in_background};
 
 /// The time that a call waits for the first record of its run. A run that waits for its turn has none for longer.
 const BEGIN_MAX: Duration = Duration::from_secs(2);

@@ -13,9 +13,8 @@ use super::reports::{RecordedParts, ToolReport, VerifyReport};
 use crate::engine::RunState;
 use crate::journal::read_from;
 use crate::report::{RunResult, review_text, worth};
-use crate::serve::api_error::ApiError;
-use crate::serve::known_run::{CallersRun, RECORDS, all_lines, in_background, journal_of};
-use crate::serve::service::Service;
+use crate::serve::http::ApiError;
+use crate::serve::runs::{CallersRun, RECORDS, Service, all_lines, in_background, journal_of};
 use protocol::Section;
 
 /// Returns the report of a run that has ended with this line of results.

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::mpsc::{Receiver, Sender};
 
-use crate::serve::answering::BODY_BYTES_MAX;
+use crate::serve::http::BODY_BYTES_MAX;
 use protocol::text::escape;
 
 /// The errors of JSON-RPC that are answered here.

@@ -14,12 +14,12 @@ use rmcp::{ErrorData, RoleServer};
 
 use super::calls::ToolCall;
 use super::results::error_result;
+use super::run_part::templates;
 use super::tools::{PURPOSE, ToolName, prompt, prompts, tools};
 use super::{resources, tasks};
 use crate::program::VERSION;
-use crate::serve::app_state::AppState;
-use crate::serve::caller::Caller;
-use crate::serve::served_variant::DEPTH_HEADER;
+use crate::serve::dispatch::{AppState, DEPTH_HEADER};
+use crate::serve::http::Caller;
 
 /// A server of the protocol, for one client or for all at an address.
 #[derive(Clone, Debug)]
@@ -100,7 +100,7 @@ impl ServerHandler for McpServer {
         _page: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
+        Ok(ListResourceTemplatesResult::with_all_items(templates()))
     }
 
     async fn read_resource(

@@ -21,6 +21,7 @@ mod mcp_server;
 mod reports;
 mod resources;
 mod results;
+mod run_part;
 mod tasks;
 mod tools;
 mod transport;

@@ -8,13 +8,11 @@ use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::resources::{RunPart, uri};
+use super::run_part::{RunPart, uri};
 use crate::batch::Variant;
 use crate::run::at_once;
-use crate::serve::api_error::ApiError;
-use crate::serve::known_run::OpenRunState;
-use crate::serve::live_run::LiveRun;
-use crate::serve::run_reply::RunReply;
+use crate::serve::http::ApiError;
+use crate::serve::runs::{LiveRun, OpenRunState, RunReply};
 use protocol::RunSetup;
 use protocol::core::Endpoint;
 

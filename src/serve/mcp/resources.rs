@@ -5,73 +5,18 @@
 use std::sync::Arc;
 
 use rmcp::ErrorData;
-use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
+use rmcp::model::{ReadResourceResult, Resource, ResourceContents};
 use serde_json::Value;
 use uuid::Uuid;
 
 use super::results::refuse;
+use super::run_part::{RUNS, RunPart, parse_address, uri};
 use crate::report::transcript;
-use crate::serve::api_error::ApiError;
-use crate::serve::caller::Caller;
-use crate::serve::known_run::{CallersRun, all_lines, find, in_background, journal_of, past_rows, run_id};
-use crate::serve::service::Service;
-
-/// The beginning of each address.
-const RUNS: &str = "consensus://runs/";
+use crate::serve::http::{ApiError, Caller};
+use crate::serve::runs::{CallersRun, Service, all_lines, find, in_background, journal_of, past_rows};
 
 /// The number of runs in the list.
 const LISTED: usize = 20;
-
-/// A part of a run.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum RunPart {
-    Result,
-    Transcript,
-    Journal,
-}
-
-impl RunPart {
-    const ALL: [Self; 3] = [Self::Result, Self::Transcript, Self::Journal];
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Result => "result",
-            Self::Transcript => "transcript",
-            Self::Journal => "journal",
-        }
-    }
-
-    const fn mime(self) -> &'static str {
-        match self {
-            Self::Result => "application/json",
-            Self::Transcript => "text/markdown",
-            Self::Journal => "application/x-ndjson",
-        }
-    }
-
-    const fn description(self) -> &'static str {
-        match self {
-            Self::Result => "All that a run came to, by the schema of its result.",
-            Self::Transcript => "The run as it happened, for people.",
-            Self::Journal => "The records that prove the run; `consensus verify` takes them.",
-        }
-    }
-}
-
-/// Returns the address of a part of a run.
-pub(super) fn uri(run: Uuid, part: RunPart) -> String {
-    format!("{RUNS}{run}/{}", part.name())
-}
-
-/// Returns the forms of all addresses.
-pub(super) fn templates() -> Vec<ResourceTemplate> {
-    let mut templates = Vec::new();
-    for part in RunPart::ALL {
-        let template = ResourceTemplate::new(format!("{RUNS}{{run}}/{}", part.name()), part.name());
-        templates.push(template.with_description(part.description()).with_mime_type(part.mime()));
-    }
-    templates
-}
 
 /// Returns the results of the last runs of a caller.
 pub(super) fn list(service: &Service, caller: Caller) -> Result<Vec<Resource>, ErrorData> {
@@ -99,13 +44,6 @@ pub(super) async fn read(
     let text = read_part(service, caller, run, part).await.map_err(|why| refuse(&why))?;
     let contents = ResourceContents::text(text, address).with_mime_type(part.mime());
     Ok(ReadResourceResult::new(vec![contents]))
-}
-
-fn parse_address(address: &str) -> Option<(Uuid, RunPart)> {
-    let (run, name) = address.strip_prefix(RUNS)?.split_once('/')?;
-    let part = RunPart::ALL.into_iter().find(|part| part.name() == name)?;
-    // No run has the id of zeros.
-    Some((run_id(run).unwrap_or_default(), part))
 }
 
 async fn read_part(

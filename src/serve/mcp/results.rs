@@ -5,7 +5,7 @@ use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Resource};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::serve::api_error::ApiError;
+use crate::serve::http::ApiError;
 
 /// Returns a report as the result of a call. The text is for clients that read no structured results.
 pub(super) fn report_result(report: &impl Serialize) -> CallToolResult {

@@ -12,10 +12,9 @@ use uuid::Uuid;
 
 use super::evidence::ended_report;
 use super::results::{error_result, refuse, report_result, to_object};
-use crate::serve::app_state::AppState;
-use crate::serve::caller::Caller;
-use crate::serve::known_run::{CallersRun, cancel, find, run_id};
-use crate::serve::live_run::LiveRun;
+use crate::serve::dispatch::AppState;
+use crate::serve::http::Caller;
+use crate::serve::runs::{CallersRun, LiveRun, cancel, find, run_id};
 
 /// The time after which a client may ask again, in milliseconds.
 const POLL_MS: u64 = 2_000;

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::arguments::{AskArguments, ReviewArguments, RunArguments};
 use super::reports::{PlanReport, ToolReport, VerifyReport};
-use crate::serve::rules::ServerRules;
+use crate::serve::runs::ServerRules;
 
 /// The purpose of the server, for a client that shows it to its model.
 pub(super) const PURPOSE: &str = "Several agents answer a task apart from each other, examine each other's answers and end with one \

@@ -14,8 +14,8 @@ use tokio::sync::{mpsc, watch};
 
 use super::lines;
 use super::mcp_server::McpServer;
-use crate::serve::answering::{BODY_BYTES_MAX, KEEP_ALIVE};
-use crate::serve::app_state::AppState;
+use crate::serve::dispatch::AppState;
+use crate::serve::http::{BODY_BYTES_MAX, KEEP_ALIVE};
 
 /// The time that a client which says no more has for its last answers.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);

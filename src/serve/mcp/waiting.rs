@@ -10,7 +10,7 @@ use rmcp::model::ProgressNotificationParam;
 use rmcp::service::RequestContext;
 use tokio::time::Instant;
 
-use crate::serve::live_run::{LiveRun, RunEnd};
+use crate::serve::runs::{LiveRun, RunEnd};
 
 /// The longest wait of a call. Clients give up after a minute, and not all of them start anew with each notice.
 const PATIENCE: Duration = Duration::from_secs(45);

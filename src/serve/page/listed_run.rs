@@ -8,10 +8,8 @@ use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::serve::api_error::ApiError;
-use crate::serve::caller::Caller;
-use crate::serve::known_run::{OpenRunState, past_row};
-use crate::serve::service::Service;
+use crate::serve::http::{ApiError, Caller};
+use crate::serve::runs::{OpenRunState, Service, past_row};
 use protocol::text::{escape, grouped};
 
 /// The most runs in the list.

@@ -15,11 +15,9 @@ use minijinja::context;
 use minijinja::value::Serde;
 
 use self::listed_run::list_runs;
-use super::api_error::ApiError;
-use super::app_state::AppState;
-use super::caller::Caller;
-use super::known_run::{IdInPath, all_lines, find, in_background, journal_of};
-use super::service::Service;
+use super::dispatch::AppState;
+use super::http::{ApiError, Caller};
+use super::runs::{IdInPath, Service, all_lines, find, in_background, journal_of};
 use crate::page::{LOOK_OF_PAGES, environment};
 use crate::report::{PageForm, RUN_LOOK, run_page};
 

@@ -20,13 +20,10 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::page::{Blocks, environment};
 use crate::report::partial_reply;
-use crate::serve::answering::stream_events;
-use crate::serve::api_error::ApiError;
-use crate::serve::caller::Caller;
-use crate::serve::known_run::{CallersRun, IdInPath, find};
-use crate::serve::live_run::RunProgress;
-use crate::serve::open_calls::{AgentCall, LOOK_EVERY, OpenCalls};
-use crate::serve::service::Service;
+use crate::serve::http::{ApiError, Caller, stream_events};
+use crate::serve::runs::{
+    AgentCall, CallersRun, IdInPath, LOOK_EVERY, OpenCalls, RunProgress, Service, find,
+};
 use protocol::text::escape;
 
 /// The most of a reply that is shown before it is recorded, in bytes.

@@ -419,7 +419,7 @@ fn repository_settings_run_nothing() {
         let merged = repository.candidate_of_branch("theirs", "work").map_err(|why| why.to_string());
         let patched = repository.candidate_of_patch("main", &patch).unwrap();
         repository.export(&patched.tree, folder.path()).unwrap();
-        let author = repository.authorship(&main, "work").unwrap();
+        let author = repository.read_authorship(&main, "work").unwrap();
         (merged, patched, author, repository.differing(&project.path().join("b.txt"), &main).unwrap())
     };
     let before = decide();

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
-use consensus::engine::{Engine, Observer, RunBuilder, RunEvent, StopRequest};
+use consensus::engine::{Engine, RunBuilder, RunEvent, RunObserver, StopRequest};
 use consensus::journal::RunSpec;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -298,7 +298,7 @@ struct StopAsker {
     stops: Cell<usize>,
 }
 
-impl Observer for StopAsker {
+impl RunObserver for StopAsker {
     fn on_event(&self, event: RunEvent<'_>) {
         match event {
             RunEvent::Answered { .. } => {

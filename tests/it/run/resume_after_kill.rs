@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use consensus::engine::{Engine, Observer, RunBuilder, RunEvent, StopRequest};
+use consensus::engine::{Engine, RunBuilder, RunEvent, RunObserver, StopRequest};
 use consensus::journal::RunSpec;
 use serde_json::Value;
 
@@ -25,7 +25,7 @@ struct Killer {
     left: Cell<usize>,
 }
 
-impl Observer for Killer {
+impl RunObserver for Killer {
     fn on_event(&self, event: RunEvent<'_>) {
         match event {
             RunEvent::Writing

@@ -32,8 +32,9 @@ impl Default for Weights {
 }
 
 impl Weights {
-    /// Returns the weights nearest to these numbers for Pathos, Logos and Ethos. The result is `None` if they do not sum to 1 within a
-    /// millionth, or if one is not between 0 and 1. The remainder from rounding goes to the greatest weight.
+    /// Returns weights close to these numbers for Pathos, Logos and Ethos. Each number is rounded down to a ten-thousandth, and the
+    /// remainder goes to the greatest weight. The result is `None` if the numbers do not sum to 1 within a millionth, or if one of them
+    /// is not between 0 and 1.
     pub fn nearest(exact: [f64; 3]) -> Option<Self> {
         if (exact.iter().sum::<f64>() - 1.0).abs() > 1e-6 {
             return None;
@@ -43,14 +44,14 @@ impl Weights {
         let sum = i32::from(pathos.ten_thousandths())
             + i32::from(logos.ten_thousandths())
             + i32::from(ethos.ten_thousandths());
-        let left = i16::try_from(i32::from(TEN_THOUSANDTHS) - sum).ok()?;
+        let remainder = i16::try_from(i32::from(TEN_THOUSANDTHS) - sum).ok()?;
         let greatest =
             [&mut pathos, &mut logos, &mut ethos].into_iter().max_by_key(|share| share.ten_thousandths())?;
-        *greatest = BasisPoints::of_ten_thousand(greatest.ten_thousandths().checked_add_signed(left)?);
+        *greatest = BasisPoints::of_ten_thousand(greatest.ten_thousandths().checked_add_signed(remainder)?);
         Some(Self { pathos, logos, ethos })
     }
 
-    /// Returns Σ weight × confidence.
+    /// Returns the sum of weight × confidence over the three agents.
     pub fn aggregate(&self, confidences: Confidences) -> Aggregate {
         let mut sum = 0;
         for (weight, confidence) in [
@@ -88,7 +89,7 @@ pub struct Confidences {
 pub struct Aggregate(u32);
 
 impl Aggregate {
-    /// Returns whether the aggregate is the threshold or more.
+    /// Returns whether the aggregate is at least the threshold.
     pub fn reaches(self, threshold: BasisPoints) -> bool {
         self.0 >= u32::from(threshold.ten_thousandths()) * u32::from(TEN_THOUSANDTHS)
     }
@@ -132,12 +133,12 @@ mod tests {
         assert!(!weights.aggregate(all(0.8499)).reaches(share(0.85)));
         assert!(weights.aggregate(all(1.0)).reaches(share(1.0)));
         let mixed = Confidences { pathos: share(0.92), logos: share(0.88), ethos: share(0.90) };
-        // 0.896, rounded down.
+        // The aggregate is 0.896, and its display is rounded down.
         assert_eq!(weights.aggregate(mixed).to_string(), "0.89");
     }
 
     #[test]
-    fn what_is_no_share_is_none() {
+    fn number_that_is_no_share_is_refused() {
         for bad in [f64::NAN, f64::INFINITY, -1.0, -0.001, 1.000_1, 1e308] {
             assert_eq!(BasisPoints::new(bad), None, "{bad}");
         }

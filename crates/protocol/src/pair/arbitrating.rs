@@ -22,7 +22,8 @@ pub(super) fn begin(
     let (call, seed) = (talk.call(ARBITER, Step::Choose), talk.setup.seed);
     // The order of the texts is drawn, so that being first favours neither author.
     candidates.sort_by_key(|&index| mark(seed ^ index as u64, call));
-    let words = task_prompt::arbiter(&talk.setup, &talk.proposals, &candidates, &mark(seed, call));
+    let words =
+        task_prompt::write_arbiter_prompt(&talk.setup, &talk.proposals, &candidates, &mark(seed, call));
     let handles = candidates.iter().copied().map(handle).collect();
     talk.arbiter = ArbiterVerdict::Asked(candidates);
     let (question, ask) = Arbitration::open(call, arbiter, seed, words, handles);

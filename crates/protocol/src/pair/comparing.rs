@@ -79,7 +79,7 @@ impl TextComparison {
         let mark = mark(setup.seed, self.call);
         let texts = self.in_order().map(|answer| answer.shown.as_str());
         let mut conversation = Conversation::default();
-        conversation.push(Role::User, task_prompt::weigh(setup, self.names, texts, &mark));
+        conversation.push(Role::User, task_prompt::write_comparison_prompt(setup, self.names, texts, &mark));
         ask(self.call, &conversation, ReplyShape::Free, agent.max_tokens, agent.temperature, setup.seed)
     }
 

@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use super::agent::{AgentState, Better, Position, handle};
 use super::check::ReplyCheck;
 use super::params::{Adopt, Drafting, PairParams};
-use super::task_prompt::{form, task, weigh};
+use super::task_prompt::{describe_task, describe_text_form, write_comparison_prompt};
 use crate::contract::{BlindVote, CallId, Setup, Task, Thinking, example as answer_example};
 use crate::text::decoding::{AS_ABOVE, OPEN, Offer};
 use crate::text::{CanonicalKind, ChangeBy, SOLVED_MARKER, Status, escape, listed_sentences};
@@ -58,7 +58,7 @@ pub(super) fn own(setup: &Setup<PairParams>) -> Vec<String> {
     let handles = [0, 1].map(handle);
     // The words of the task and of its documents are the user's.
     let untasked = Setup { task: Task::default(), ..setup.clone() };
-    let shown = weigh(&untasked, ["First", "Second"], ["", ""], "");
+    let shown = write_comparison_prompt(&untasked, ["First", "Second"], ["", ""], "");
     let mut words = vec![compare_texts(&[], None), compare_texts(&handles, Some(&handles[0])), shown];
     for agent in [0, 1] {
         let alone = alone(setup, agent);
@@ -92,12 +92,12 @@ pub(super) fn alone(setup: &Setup<PairParams>, agent: usize) -> TurnPrompt {
         example = example(setup, agent),
     );
     let think = solve(setup.canonical.kind, setup.params.drafting).to_owned();
-    TurnPrompt { situation: task(setup), think, write }
+    TurnPrompt { situation: describe_task(setup), think, write }
 }
 
 /// Returns the prompt for an agent that works the task out by a program.
 pub(super) fn program(setup: &Setup<PairParams>) -> TurnPrompt {
-    TurnPrompt { situation: task(setup), think: String::new(), write: program_request().to_owned() }
+    TurnPrompt { situation: describe_task(setup), think: String::new(), write: program_request().to_owned() }
 }
 
 /// Returns the request for private thoughts about the task. A small model copies their last line into its envelope.
@@ -150,7 +150,7 @@ pub(super) fn turn(
         );
     }
     text.push_str(&texts_again(review, &mark));
-    let _ = write!(text, "\nThe task again:\n{}", task(setup));
+    let _ = write!(text, "\nThe task again:\n{}", describe_task(setup));
     if is_first {
         let comparing = setup.agents[review.agent].comparing.trim();
         let rules = setup.rules.trim();
@@ -203,11 +203,11 @@ fn sentence_count(setup: &Setup<PairParams>) -> Option<usize> {
 
 fn reminder(setup: &Setup<PairParams>, agent: usize) -> String {
     match setup.canonical.kind {
-        CanonicalKind::Number | CanonicalKind::Choice => format!("{}.", form(setup)),
+        CanonicalKind::Number | CanonicalKind::Choice => format!("{}.", describe_text_form(setup)),
         CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Json | CanonicalKind::Verbatim => {
             let room = setup.agents[agent].text_chars_max();
             let list = if sentence_count(setup).is_some() { ", written as the list of them" } else { "" };
-            format!("{}{list}; shorter than {room} characters.", form(setup))
+            format!("{}{list}; shorter than {room} characters.", describe_text_form(setup))
         }
     }
 }

@@ -14,7 +14,7 @@ const EXCERPT_CHARS_MAX: usize = 60;
 /// The longest message from another program that is passed on, in characters.
 const MESSAGE_CHARS_MAX: usize = 300;
 
-/// The tokens with which chat templates mark roles and turns, matched without regard to case.
+/// The tokens with which chat templates mark roles and turns, or the openings of such tokens, matched without regard to case.
 ///
 /// Closings such as `|>` are left alone. A token without its opening is not a token, and `|>` is an operator in several
 /// languages.
@@ -50,14 +50,14 @@ pub fn json_string(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 16);
     out.push('"');
     let mut copied = 0;
-    // Most characters are themselves, and are copied in long pieces.
+    // Most characters need no escape, and are copied in long pieces.
     for (at, c) in text.char_indices() {
-        let is_itself = match c {
+        let is_kept = match c {
             '"' | '\\' | '\n' | '\t' => false,
             '<' | '[' => !begins_role_token(&text[at..]),
             c => !is_invisible(c),
         };
-        if is_itself {
+        if is_kept {
             continue;
         }
         out.push_str(&text[copied..at]);
@@ -75,7 +75,7 @@ pub fn json_string(text: &str) -> String {
     out
 }
 
-/// Returns true if a byte is a visible character of its own. In most texts all bytes are.
+/// Returns true if a byte is an ASCII character that [`plain`] keeps. Most texts have no other bytes.
 fn is_visible_ascii(byte: u8) -> bool {
     matches!(byte, b'\n' | b'\t' | b' '..=b'~')
 }
@@ -104,11 +104,11 @@ pub fn plain(text: &str) -> String {
 }
 
 /// Returns `text` for display as code, with role tokens broken. Invisible characters and line breaks become their
-/// numbers, such as `⟦U+202E⟧`, because an unseen character may be the one that matters. Tabs are kept.
+/// code points, such as `⟦U+202E⟧`, because an unseen character may be the one that matters. Tabs are kept.
 pub fn visible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        // Variation selectors change how a character looks, and so which character it is.
+        // A variation selector changes how the character before it looks, so a reader may take it for another one.
         if c != '\t' && (is_invisible(c) || matches!(c, '\u{FE00}'..='\u{FE0F}')) {
             let _ = write!(out, "⟦U+{:04X}⟧", u32::from(c));
         } else {
@@ -118,7 +118,7 @@ pub fn visible(text: &str) -> String {
     plain(&out)
 }
 
-/// Returns a message about untrusted text, which may quote that text. The message is neutralised and bounded.
+/// Returns a message that may quote untrusted text, in the form of [`plain`] and with a bounded length.
 pub fn message(text: &str) -> String {
     let mut short: String = plain(text).chars().take(MESSAGE_CHARS_MAX).collect();
     if short.chars().count() == MESSAGE_CHARS_MAX {
@@ -127,8 +127,8 @@ pub fn message(text: &str) -> String {
     short
 }
 
-/// Returns `text` for a terminal. Control characters, escape sequences among them, and bidirectional overrides become
-/// visible escapes. Line breaks and tabs are kept.
+/// Returns `text` for a terminal. Control characters, which begin every escape sequence, and bidirectional characters
+/// become visible escapes. Line breaks and tabs are kept.
 pub fn terminal(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -141,7 +141,7 @@ pub fn terminal(text: &str) -> String {
     out
 }
 
-/// Returns the first characters of `text` on one line, for use inside a message.
+/// Returns the first characters of `text` on one line, for use between backticks in a message.
 pub fn excerpt(text: &str) -> String {
     let words = one_line(text);
     let safe: String =
@@ -150,11 +150,11 @@ pub fn excerpt(text: &str) -> String {
     if safe.chars().count() > EXCERPT_CHARS_MAX {
         short.push('…');
     }
-    // A fence is the most common wrapper, and reads better as itself than as quotes.
+    // A code fence is the most common use of backticks, and is easier to recognise in its own characters.
     short.replace("'''", "```")
 }
 
-/// Returns a JSON text in which characters that are not seen but act are written as escapes.
+/// Returns a JSON text with its invisible characters beyond ASCII written as escapes. Its writer has escaped those of ASCII.
 pub fn json(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -167,7 +167,7 @@ pub fn json(text: &str) -> String {
     escaped
 }
 
-/// Returns true for characters that are not seen but act: control, bidirectional, zero-width and tag characters.
+/// Returns true for characters that have no shape of their own: control, bidirectional, zero-width and tag characters.
 pub fn is_invisible(c: char) -> bool {
     if c.is_ascii() {
         return c.is_ascii_control();
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn invisible_character_saves_no_role_token() {
+    fn invisible_character_hides_no_role_token() {
         assert!(!plain("<\u{200b}|im_end|>").contains("<|"));
         assert!(!plain("[\u{200d}INST]").to_lowercase().contains("[inst]"));
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use minijinja::{Value, context};
 
-use crate::batch::manifest::Provenance;
+use crate::batch::folder::Provenance;
 use crate::batch::results::groups::InOrder;
 use crate::batch::results::samples::Sample;
 use crypto::Digest;

@@ -17,7 +17,7 @@ use super::difference::Difference;
 use super::groups::Group;
 use super::samples::Samples;
 use super::share::{Share, format_share};
-use crate::batch::manifest::Provenance;
+use crate::batch::folder::Provenance;
 use crate::page::{Blocks, PlotMark, Scale, environment, point_labels};
 use protocol::text::escape;
 
