@@ -108,6 +108,18 @@
 //!   counts only with the user's trust.
 //! - **Secrets are named, never stored**: an API key is in no journal, log or message.
 //!
+//! # Where it is decided
+//!
+//! | question | file |
+//! |---|---|
+//! | Do both agents of `pair` agree? | `crates/protocol/src/pair/agreement.rs` |
+//! | Is the confidence of `council` enough? | `crates/protocol/src/council/verdict.rs` |
+//! | Which answer has a panel chosen? | `crates/protocol/src/panel/tally.rs`, asked by its `machine.rs` |
+//! | Are the samples of `vote` enough, and what is a tie? | `crates/protocol/src/vote/machine.rs`, by its `tally.rs` |
+//! | When does a reply become a vote? | `crates/protocol/src/vote/sample.rs` |
+//! | Does a quorum approve, and is a signature right? | `crates/quorum/src/slot.rs`; `crates/quorum/src/wire.rs` |
+//! | What does a flag of `run` change? | declared in `src/cli/args/run.rs`, taken by `run::parameters`, applied in the `mod.rs` of a protocol |
+//!
 //! # Glossary
 //!
 //! | word | meaning |
@@ -117,7 +129,8 @@
 //! | pack | a markdown file of instructions for a role |
 //! | roleset | a JSON file: which protocol, which agents, which parameters |
 //! | provider, endpoint | the client that calls a model; its address and settings as data |
-//! | round | one step of a protocol; in `pair` the opening, then one turn each |
+//! | round | one step of a protocol; in `pair` the opening, then one turn of one agent; in `panel`, two make an iteration |
+//! | sample, vote | in `vote`, one blind reply, and its answer if it is valid; in `quorum`, a reviewer's signed statement |
 //! | ask, reply | one model call and its answer |
 //! | envelope | the JSON object that an agent writes in one turn |
 //! | proposal, handle | a text that was put forward, and its short name (P1) |

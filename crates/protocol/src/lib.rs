@@ -63,7 +63,7 @@ pub use contract::{
     Degraded, DegradedKind, Dissent, Document, Event, Execution, ExecutionResult, Finish, Fraction, How,
     Interpreter, Lead, Message, Method, NoAgreement, OUTPUT_BYTES_MAX, OnDisagreement, Outcome, OutcomeKind,
     Override, PASSAGE_CHARS_MAX, PASSAGES_MAX, Passage, Protocol, ProtocolParams, Reply, ReplyShape, Report,
-    Role, Search, Setup, Step, StopRule, TAIL_BYTES_MAX, Tally, Task, Thinking, Unexpected, WorstCase,
+    Role, Search, Setup, Step, TAIL_BYTES_MAX, Tally, Task, Thinking, Unexpected, VoteStop, WorstCase,
 };
 pub use phase::CallPhase;
 pub use registry::{Machine, Params, RunSetup, Section};

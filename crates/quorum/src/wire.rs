@@ -1,6 +1,6 @@
-//! Packets as JSON: signed envelopes, which are read only if they belong here.
+//! Packets as JSON: signed envelopes, whose signatures are checked here before anything else reads them.
 //!
-//! Everything that is read has been signed by a key of the roster, for this repository, this roster and one place in
+//! Every statement that is read has been signed by a key of the roster, for this repository, this roster and one place in
 //! the order of decisions. The signature covers the very bytes that would be written for it, so unknown content has
 //! no place in it.
 

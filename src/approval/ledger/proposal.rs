@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-use super::verification::CommandVerification;
+use super::command_verification::CommandVerification;
 use crate::approval::decision_error::DecisionError;
 use crate::approval::facts::Facts;
 use crate::repository::{Authorship, Candidate, FileChange, Oid};

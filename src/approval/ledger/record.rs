@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
+use super::command_verification::CommandVerification;
 use super::proposal::Proposal;
-use super::verification::CommandVerification;
 use crate::approval::decision_error::DecisionError;
 use crate::report::describe_quorum;
 use crate::repository::Oid;

@@ -16,7 +16,7 @@ use crate::provider::Bank;
 use crate::run::{RunError, require_flag};
 use crypto::Digest;
 use protocol::core::Endpoint;
-use protocol::{Method, Outcome, Override, Params, ProtocolParams as _, RunSetup, StopRule};
+use protocol::{Method, Outcome, Override, Params, ProtocolParams as _, RunSetup, VoteStop};
 
 /// The arm of a bank that has the samples in words.
 pub const WORDS_ARM: &str = "words";
@@ -68,7 +68,7 @@ impl Draws {
             }
             let mut drawing = roleset.clone();
             for change in
-                [Override::Stop(StopRule::None), Override::Modes(vec![method]), Override::SamplesMax(count)]
+                [Override::Stop(VoteStop::None), Override::Modes(vec![method]), Override::SamplesMax(count)]
             {
                 drawing.params.apply(&change);
             }
@@ -133,7 +133,7 @@ impl DrawnSamples {
 
     /// Counts the samples of a run that has ended. A vote that stops early draws a part of its samples.
     fn count(&mut self, run: &RunSpec) {
-        if !matches!(&run.setup.params, Params::Vote(vote) if vote.stop == StopRule::None) {
+        if !matches!(&run.setup.params, Params::Vote(vote) if vote.stop == VoteStop::None) {
             return;
         }
         let of_question = self.questions.entry(question(&run.setup)).or_default();

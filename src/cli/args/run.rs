@@ -21,7 +21,7 @@ use crate::run::{
 };
 use protocol::core::BasisPoints;
 use protocol::text::{CanonicalKind, Constraint};
-use protocol::{Interpreter, Method, OnDisagreement, Override, StopRule, Thinking};
+use protocol::{Interpreter, Method, OnDisagreement, Override, Thinking, VoteStop};
 
 const AFTER_LONG_HELP: &str = "\
 Examples:
@@ -181,7 +181,7 @@ pub(crate) struct ParamArgs {
     pub(crate) confidence: Option<bool>,
     /// When the samples of a vote are enough.
     #[arg(long, value_parser = stop_rules(), help_heading = VOTES, hide_short_help = true)]
-    pub(crate) stop: Option<StopRule>,
+    pub(crate) stop: Option<VoteStop>,
     /// The maximum number of samples of a vote.
     #[arg(long, alias = "samples", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100), help_heading = VOTES, hide_short_help = true)]
     pub(crate) samples_max: Option<u32>,
@@ -358,13 +358,13 @@ fn confidences() -> NamedValues<bool> {
     NamedValues::new().with("verbalised", false).with("logprob", true)
 }
 
-fn stop_rules() -> NamedValues<StopRule> {
+fn stop_rules() -> NamedValues<VoteStop> {
     let fast = "As soon as two unlike voters agree at the first try, or the lead is 90 % certain";
     let none = "All samples are drawn, and the most votes decide";
     NamedValues::new()
-        .with(PossibleValue::new("fast").help(fast), StopRule::Fast)
-        .with(PossibleValue::new("sure").help("As soon as the lead is 95 % certain"), StopRule::Sure)
-        .with(PossibleValue::new("none").help(none), StopRule::None)
+        .with(PossibleValue::new("fast").help(fast), VoteStop::Fast)
+        .with(PossibleValue::new("sure").help("As soon as the lead is 95 % certain"), VoteStop::Sure)
+        .with(PossibleValue::new("none").help(none), VoteStop::None)
 }
 
 fn modes() -> NamedValues<Method> {

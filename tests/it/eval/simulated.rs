@@ -18,7 +18,7 @@ use fastrand::Rng;
 use protocol::pair::PairParams;
 use protocol::text::CanonicalKind;
 use protocol::vote::VoteParams;
-use protocol::{Finish, OnDisagreement, Outcome, OutcomeKind, RunSetup, Setup, StopRule};
+use protocol::{Finish, OnDisagreement, Outcome, OutcomeKind, RunSetup, Setup, VoteStop};
 use serde_json::json;
 use statistics::{Interval, wilson, wilson_of_clusters};
 
@@ -112,7 +112,7 @@ fn talked(setup: &Setup<PairParams>, drafts: [u32; 2], yielding: usize) -> (bool
 fn majority() -> RunSetup {
     let mut setup = Tiny::vote(1);
     setup.params = VoteParams {
-        stop: StopRule::None,
+        stop: VoteStop::None,
         samples_max: Some(COUNTED),
         on_disagreement: OnDisagreement::Leader,
         ..VoteParams::default()

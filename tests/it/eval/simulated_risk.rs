@@ -9,7 +9,7 @@ use consensus::calibration::{CalibratedWay, Calibration, DOUBT, Features, KnownR
 use crypto::Digest;
 use fastrand::Rng;
 use protocol::vote::VoteParams;
-use protocol::{Finish, OnDisagreement, Outcome, RunSetup, StopRule};
+use protocol::{Finish, OnDisagreement, Outcome, RunSetup, VoteStop};
 
 use super::simulated::{CROWDS, Difficulty, RIGHT, least, share};
 use crate::support::{Play, Tiny};
@@ -31,7 +31,7 @@ static VOTES: LazyLock<Vec<(Features, bool)>> = LazyLock::new(|| {
 fn until_it_is_clear() -> RunSetup {
     let mut setup = Tiny::vote(1);
     setup.params =
-        VoteParams { stop: StopRule::Sure, on_disagreement: OnDisagreement::Leader, ..VoteParams::default() };
+        VoteParams { stop: VoteStop::Sure, on_disagreement: OnDisagreement::Leader, ..VoteParams::default() };
     RunSetup::from(setup)
 }
 

@@ -7,7 +7,7 @@ use protocol::panel::PanelParams;
 use protocol::review::ApprovalParams;
 use protocol::vote::VoteParams;
 use protocol::{
-    Action, Document, Event, Finish, Params, Reply, ReplyShape, RunSetup, Step, StopRule, Thinking,
+    Action, Document, Event, Finish, Params, Reply, ReplyShape, RunSetup, Step, Thinking, VoteStop,
 };
 use serde_json::{Value, json};
 
@@ -116,7 +116,7 @@ fn any_setup() -> impl Strategy<Value = RunSetup> {
             RunSetup::from(setup)
         },
     );
-    let stop = prop::sample::select(vec![StopRule::Fast, StopRule::Sure, StopRule::None]);
+    let stop = prop::sample::select(vec![VoteStop::Fast, VoteStop::Sure, VoteStop::None]);
     let of_vote = (any::<u64>(), stop, 4_u32..12, 1_u32..6).prop_map(|(seed, stop, samples_max, ahead)| {
         let mut setup = Tiny::vote(2);
         setup.seed = seed;

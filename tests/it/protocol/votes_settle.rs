@@ -6,7 +6,7 @@ use protocol::text::{CanonicalKind, CanonicalRule};
 use protocol::vote::VoteParams;
 use protocol::{
     Action, CallId, Event, Finish, How, Lead, Machine, Method, NoAgreement, OnDisagreement, Outcome,
-    Protocol as _, Reply, RunSetup, Section, StopRule,
+    Protocol as _, Reply, RunSetup, Section, VoteStop,
 };
 
 use crate::support::{Play, Tiny};
@@ -56,7 +56,7 @@ fn any_answers() -> impl Strategy<Value = Vec<Option<u32>>> {
 }
 
 fn any_params() -> impl Strategy<Value = VoteParams> {
-    let stop = prop::sample::select(vec![StopRule::Fast, StopRule::Sure, StopRule::None]);
+    let stop = prop::sample::select(vec![VoteStop::Fast, VoteStop::Sure, VoteStop::None]);
     let otherwise = prop::sample::select(vec![OnDisagreement::Abstain, OnDisagreement::Leader]);
     let params =
         (stop, prop::option::of(1..24_u32), otherwise).prop_map(|(stop, samples_max, on_disagreement)| {
@@ -90,14 +90,14 @@ proptest! {
         prop_assert!(vote.looked_at <= most);
         let is_enough = params.enough().is_some_and(|share| vote.certainty.reaches(share));
         match (&ended.outcome, params.stop) {
-            (Some(Outcome::Agreed { how, .. }), StopRule::None) => {
+            (Some(Outcome::Agreed { how, .. }), VoteStop::None) => {
                 prop_assert_eq!(*how, How::Voted);
                 prop_assert_eq!(vote.looked_at, most);
                 let takes_tied = params.on_disagreement == OnDisagreement::Leader;
                 prop_assert!(takes_tied || vote.lead.leader > vote.lead.runner_up);
             }
             (Some(Outcome::Agreed { .. }), _) => {
-                let is_first = params.stop == StopRule::Fast && vote.looked_at == 2;
+                let is_first = params.stop == VoteStop::Fast && vote.looked_at == 2;
                 let takes_any = params.on_disagreement == OnDisagreement::Leader && vote.looked_at == most;
                 prop_assert!(is_enough || is_first || takes_any);
             }
@@ -150,7 +150,7 @@ fn voter_prompt_ignores_other_voters() {
     let alone = {
         let mut setup = Tiny::vote(2);
         setup.agents[0].method = Method::Program;
-        setup.params.stop = StopRule::None;
+        setup.params.stop = VoteStop::None;
         RunSetup::from(setup)
     };
     let digest = |setup: &RunSetup, call: CallId| {
@@ -185,7 +185,7 @@ fn options_are_shuffled_and_counted_as_named() {
     setup.task.prompt = "Which is a fruit?\nA) Apple\nB) Brick\nC) Cloud\nD) Dust".to_owned();
     let choices = ["A", "B", "C", "D"].map(str::to_owned).to_vec();
     setup.canonical = CanonicalRule { kind: CanonicalKind::Choice, choices, decimal: None };
-    setup.params = VoteParams { stop: StopRule::None, samples_max: Some(12), ..VoteParams::default() };
+    setup.params = VoteParams { stop: VoteStop::None, samples_max: Some(12), ..VoteParams::default() };
     let mut play = Play::new(&setup);
     let mut letters = std::collections::BTreeSet::new();
     let outcome = play.run_to_end(|ask| {
@@ -203,7 +203,7 @@ fn options_are_shuffled_and_counted_as_named() {
 fn cut_or_declined_reply_is_no_vote() {
     for (text, finish, why) in [("Answer: 4", Finish::Length, "cut off"), ("", Finish::Refused, "declined")] {
         let mut play = Play::new(&two_voters(VoteParams {
-            stop: StopRule::None,
+            stop: VoteStop::None,
             samples_max: Some(1),
             ..VoteParams::default()
         }));

@@ -25,7 +25,7 @@ pub enum Override {
     /// Rules of the task, in addition to those of the roleset.
     Constraints(Vec<Constraint>),
     /// The rule by which the samples of a vote are enough.
-    Stop(StopRule),
+    Stop(VoteStop),
     /// The maximum number of samples of a vote.
     SamplesMax(u32),
     /// The number of samples of a vote that are asked for at once.
@@ -39,7 +39,7 @@ pub enum Override {
 /// The rule by which blind samples are enough.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum StopRule {
+pub enum VoteStop {
     /// As soon as two unlike voters agree at the first try, or the lead is 90 % certain; at most 8 samples.
     #[default]
     Fast,

@@ -70,7 +70,7 @@ impl Voting {
         let params = &self.setup.params;
         let count = self.count();
         let takes_any = params.on_disagreement == OnDisagreement::Leader;
-        // Of several answers with the most votes, the one that came first is taken.
+        // Of several answers with the most votes none leads, unless any answer will do. Then it is the one that came first.
         let leader = if takes_any { count.0.first() } else { count.leader() };
         let leader = leader.map(|one| one.answer.clone());
         let class = count.enough(params, looked, self.voters.len());

@@ -10,6 +10,8 @@
 //!     │  ├─ the leading answer is certain enough, found by one voter ──────────► agreed (voted), class C
 //!     │  ├─ no answer can become certain enough ───────────────────────────────► no agreement, class D
 //!     │  └─ without a stop, all samples are drawn: the most votes ─────────────► agreed (voted), no class
+//!     │     Of two answers with equal votes neither leads: no agreement. With `on_disagreement: leader`, the answer
+//!     │     that came first of those with the most votes is taken in any case.
 //!     ▼
 //!  next sample
 //! ```
@@ -19,7 +21,7 @@
 //! - **Every sample is blind.** No prompt contains a word of another sample, and no voter learns that there are others.
 //! - **The order is fixed.** The voter of a sample and its call depend on the sample's number alone. Samples are looked at in that order,
 //!   so neither the order in which they arrive nor the number that is asked for ahead changes the outcome.
-//! - **The stop is exact.** The certainty of the lead is a fraction of natural numbers (`lead`).
+//! - **The stop is exact.** The certainty of the lead is a fraction of natural numbers (`contract::lead`).
 //! - **Nothing is filled in.** A sample that is cut, refused, vacuous or without an answer costs, and is no vote.
 //! - **Every run ends.** There are at most `samples_max` samples, each of at most two calls.
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::contract::{AgentSetup, Lead, Method, OnDisagreement, StopRule, VOTES_MAX};
+use crate::contract::{AgentSetup, Lead, Method, OnDisagreement, VOTES_MAX, VoteStop};
 use crate::core::BasisPoints;
 use crate::text::Constraint;
 
@@ -14,7 +14,7 @@ pub(super) const VOTERS_MAX: usize = 16;
 #[serde(default, deny_unknown_fields)]
 pub struct VoteParams {
     /// The rule by which the samples are enough.
-    pub stop: StopRule,
+    pub stop: VoteStop,
     /// The certainty that is enough; by the rule if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threshold: Option<BasisPoints>,
@@ -36,7 +36,7 @@ pub struct VoteParams {
 impl Default for VoteParams {
     fn default() -> Self {
         Self {
-            stop: StopRule::Fast,
+            stop: VoteStop::Fast,
             threshold: None,
             samples_max: None,
             ahead: None,
@@ -51,9 +51,9 @@ impl VoteParams {
     /// Returns the certainty at which the samples are enough; `None` if all are drawn.
     pub fn enough(&self) -> Option<BasisPoints> {
         let preset = match self.stop {
-            StopRule::Fast => 9_000,
-            StopRule::Sure => 9_500,
-            StopRule::None => return None,
+            VoteStop::Fast => 9_000,
+            VoteStop::Sure => 9_500,
+            VoteStop::None => return None,
         };
         Some(self.threshold.unwrap_or(BasisPoints::of_ten_thousand(preset)))
     }
@@ -61,9 +61,9 @@ impl VoteParams {
     /// Returns the most samples that are drawn.
     pub fn most(&self) -> u32 {
         self.samples_max.unwrap_or(match self.stop {
-            StopRule::Fast => 8,
-            StopRule::Sure => 16,
-            StopRule::None => 5,
+            VoteStop::Fast => 8,
+            VoteStop::Sure => 16,
+            VoteStop::None => 5,
         })
     }
 
@@ -83,7 +83,7 @@ impl VoteParams {
             );
         }
         let lead = Lead { leader: self.most(), runner_up: 0 };
-        let is_early = self.stop == StopRule::Fast && self.most() >= 2 && voters >= 2;
+        let is_early = self.stop == VoteStop::Fast && self.most() >= 2 && voters >= 2;
         if is_early || self.enough().is_none_or(|share| lead.certainty().reaches(share)) {
             return None;
         }

@@ -1,4 +1,4 @@
-//! The counting of votes, and the rule by which they are enough.
+//! The counting of votes, and the rule by which they are enough. The verdict of a run is in [`machine`](super::machine).
 //!
 //! The input is samples in their order. The output is the answers with their votes, and whether they end the run. What comes after the
 //! last sample that was looked at counts for nothing.
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::params::VoteParams;
 use super::sample::SampleResult;
-use crate::contract::{Answer, Lead, Method, StopRule};
+use crate::contract::{Answer, Lead, Method, VoteStop};
 
 /// The grounds on which a vote ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
@@ -113,7 +113,7 @@ impl<'a> VoteCount<'a> {
         let left = params.most().saturating_sub(looked);
         let Lead { leader, runner_up } = self.lead();
         let best = Lead { leader: leader + left, runner_up };
-        let is_early = params.stop == StopRule::Fast && voters >= 2 && looked < 2 && left > 0;
+        let is_early = params.stop == VoteStop::Fast && voters >= 2 && looked < 2 && left > 0;
         is_early || params.enough().is_none_or(|share| best.certainty().reaches(share))
     }
 
@@ -121,7 +121,7 @@ impl<'a> VoteCount<'a> {
     pub(super) fn needed(&self, params: &VoteParams, looked: usize, voters: usize) -> usize {
         let left = (params.most() as usize).saturating_sub(looked);
         let Some(share) = params.enough() else { return left };
-        if params.stop == StopRule::Fast && voters >= 2 && looked < 2 {
+        if params.stop == VoteStop::Fast && voters >= 2 && looked < 2 {
             return left.min(2 - looked);
         }
         let Lead { leader, runner_up } = self.lead();
@@ -140,7 +140,7 @@ impl<'a> VoteCount<'a> {
         let leader = self.leader()?;
         let is_shared = leader.sources.len() >= 2;
         // The first samples of the first two voters come first.
-        if params.stop == StopRule::Fast && looked == 2 && voters >= 2 && leader.votes == 2 && is_shared {
+        if params.stop == VoteStop::Fast && looked == 2 && voters >= 2 && leader.votes == 2 && is_shared {
             return Some(StopClass::B);
         }
         if !self.lead().certainty().reaches(share) {
