@@ -268,7 +268,7 @@ mod tests {
     use super::*;
     use crate::calibration::Confidence;
     use protocol::core::BasisPoints;
-    use protocol::text::{CanonicalKind, CanonicalRule, Constraint};
+    use protocol::text::{CanonicalKind, CanonicalRule, Constraint, TextMemos};
     use protocol::vote::VoteParams;
     use protocol::{AgentSetup, How, Interpreter, Method, Outcome, Params, ProtocolParams as _, Task};
 
@@ -294,6 +294,7 @@ mod tests {
             check_command: None,
             interpreter: Interpreter::Embedded,
             chunk_plan: None,
+            memos: TextMemos::default(),
         }
     }
 

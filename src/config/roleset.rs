@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::packs::{Packs, split_pack};
-use protocol::text::CanonicalRule;
+use protocol::text::{CanonicalRule, TextMemos};
 use protocol::{AgentSetup, CheckCommand, Interpreter, Method, Params, ProtocolParams, RunSetup, Task};
 
 /// A roleset: its protocol, its agents and its parameters.
@@ -204,6 +204,7 @@ impl Roleset {
             check_command: self.check.clone(),
             interpreter: self.interpreter,
             chunk_plan: None,
+            memos: TextMemos::default(),
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use crate::journal::Replied;
 use protocol::core::{Price, Structured, Usage};
+use protocol::text::TextMemos;
 use protocol::{Ask, Degraded, DegradedKind, Finish, ReplyShape};
 
 /// The tokens that a chat template may add to each message.
@@ -17,11 +18,11 @@ const REQUEST_ROOM: u64 = 1024;
 const REASONING_ROOM: u64 = 32_768;
 
 /// Returns true if a reply that ended by itself breaks the schema that its server accepted.
-pub(super) fn ignores_schema(ask: &Ask, replied: &Replied) -> bool {
+pub(super) fn ignores_schema(ask: &Ask, replied: &Replied, memos: &TextMemos) -> bool {
     let ReplyShape::Json { schema, .. } = &ask.shape else { return false };
     replied.structured == Some(Structured::JsonSchema)
         && replied.reply.finish == Finish::Stop
-        && !schema.admits_in_form(&replied.reply.text)
+        && !schema.admits_in_form(memos, &replied.reply.text)
 }
 
 /// Returns the losses that a reply of the agent `name` adds to the run's result. `is_implausible` means that its

@@ -6,6 +6,7 @@
 //! reach.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use super::budget::{Budget, CallUsage, Reserve, Totals};
@@ -18,11 +19,14 @@ use crate::journal::{
 use crate::program::PROGRAM;
 use crypto::Digest;
 use protocol::core::{Endpoint, OptionalParameter, Price, Usage, bare_model};
-use protocol::text::{escape, redact};
+use protocol::text::{TextMemos, escape, redact};
 use protocol::{
     Action, Ask, CallId, CallPhase, Degraded, DegradedKind, Event, Execution, Machine, Outcome,
     PASSAGE_CHARS_MAX, PASSAGES_MAX, Passage, Protocol, Reply, ReplyShape, Search, Unexpected,
 };
+
+/// What the machines of all runs share. It changes no step.
+static MEMOS: LazyLock<TextMemos> = LazyLock::new(TextMemos::new);
 
 /// The state of a run at any of its records: under way, resumed, or read back.
 pub struct RunState {
@@ -94,8 +98,10 @@ impl RunState {
             return Err(Mismatch::Endpoints);
         }
         let known = opened.endpoints.iter().all(|e| e.price().is_some());
+        let mut setup = opened.setup.clone();
+        setup.memos = MEMOS.clone();
         let mut state = Self {
-            machine: opened.setup.clone().machine(),
+            machine: setup.machine(),
             budget: Budget::new(opened.limits),
             limits: opened.limits,
             endpoints: opened.endpoints.clone(),
@@ -250,7 +256,7 @@ impl RunState {
         let model = self.take_model(call.agent, replied.reply.model.as_deref());
         let event = Event::Replied { call, reply: Reply { model, ..replied.reply.clone() } };
         let actions = self.machine.step(&event)?;
-        if self.is_suspect(&ask, replied, &actions) && ignores_schema(&ask, replied) {
+        if self.is_suspect(&ask, replied, &actions) && ignores_schema(&ask, replied, &MEMOS) {
             let name = self.agent_name(call.agent).to_owned();
             let detail = format!("the server of {name} accepts a schema and does not hold its replies to it");
             self.degrade(DegradedKind::SchemaIgnored, detail);

@@ -6,7 +6,7 @@ use protocol::council::CouncilParams;
 use protocol::pair::PairParams;
 use protocol::panel::PanelParams;
 use protocol::review::ApprovalParams;
-use protocol::text::{CanonicalKind, CanonicalRule};
+use protocol::text::{CanonicalKind, CanonicalRule, TextMemos};
 use protocol::vote::VoteParams;
 use protocol::{
     Action, AgentSetup, Ask, CallId, Document, Event, Finish, Machine, Outcome, Protocol, ProtocolParams,
@@ -40,6 +40,7 @@ impl Tiny {
             check_command: None,
             interpreter: protocol::Interpreter::default(),
             chunk_plan: None,
+            memos: TextMemos::default(),
         }
     }
 
@@ -63,6 +64,7 @@ impl Tiny {
             check_command: None,
             interpreter: protocol::Interpreter::default(),
             chunk_plan: None,
+            memos: TextMemos::default(),
         }
     }
 
@@ -86,6 +88,7 @@ impl Tiny {
             check_command: None,
             interpreter: protocol::Interpreter::default(),
             chunk_plan: None,
+            memos: TextMemos::default(),
         }
     }
 
@@ -120,6 +123,7 @@ impl Tiny {
             check_command: None,
             interpreter: protocol::Interpreter::default(),
             chunk_plan: None,
+            memos: TextMemos::default(),
         }
     }
 
@@ -143,6 +147,7 @@ impl Tiny {
             check_command: None,
             interpreter: protocol::Interpreter::default(),
             chunk_plan: None,
+            memos: TextMemos::default(),
         }
     }
 

@@ -12,7 +12,7 @@ use super::chunk_plan::ChunkPlan;
 use super::execution::CheckCommand;
 use super::task::Task;
 use crate::text::vacuity::{PromptEcho, fold_user_words};
-use crate::text::{CanonicalRule, Constraint};
+use crate::text::{CanonicalRule, Constraint, TextMemos};
 use crypto::Hasher;
 
 /// One run: task, agents, rules, and the parameters of its protocol.
@@ -41,6 +41,9 @@ pub struct Setup<P> {
     /// The plan by which documents that are too long for one prompt are divided among runs of the protocol, if there is one.
     #[serde(default, rename = "spread", skip_serializing_if = "Option::is_none")]
     pub chunk_plan: Option<ChunkPlan>,
+    /// The stores of the program that runs the machine. They change no step, and no record has them.
+    #[serde(skip)]
+    pub memos: TextMemos,
 }
 
 /// A fault in a setup that no run may have.
@@ -103,7 +106,7 @@ impl<P> Setup<P> {
         let instructions = packs.chain([self.rules.as_str()]).chain(prompts.iter().copied());
         let instructions: Vec<&str> = instructions.collect();
         let names = self.everybody().map(|agent| agent.name.clone()).collect();
-        PromptEcho::new(&self.task.prompt, user_words, &instructions, names)
+        PromptEcho::new(&self.memos, &self.task.prompt, user_words, &instructions, names)
     }
 
     /// Returns true if an agent writes programs.
@@ -134,6 +137,7 @@ impl<P> Setup<P> {
             check_command,
             interpreter,
             chunk_plan,
+            memos,
             ..
         } = self;
         Setup {
@@ -148,6 +152,7 @@ impl<P> Setup<P> {
             check_command,
             interpreter,
             chunk_plan,
+            memos,
         }
     }
 }

@@ -60,6 +60,7 @@ pub(super) fn part_setup<P: ProtocolParams>(setup: &Setup<P>, job: &Job, materia
         check_command,
         interpreter: setup.interpreter,
         chunk_plan: None,
+        memos: setup.memos.clone(),
     }
 }
 

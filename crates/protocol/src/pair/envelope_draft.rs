@@ -143,6 +143,7 @@ fn shape(review: &ReplyCheck<'_>, decided: Option<usize>) -> ReplyShape {
         text_chars_max,
         constraints: &setup.params.constraints,
     };
-    let decoder = Decoder::shared(review.canonicalizer, &decoding);
-    ReplyShape::Json { name: "envelope", schema: decoder.schema(&review.offer(decided)), measured: None }
+    let decoder = Decoder::shared(&setup.memos, review.canonicalizer, &decoding);
+    let schema = decoder.schema(&setup.memos, &review.offer(decided));
+    ReplyShape::Json { name: "envelope", schema, measured: None }
 }

@@ -122,6 +122,7 @@ mod tests {
     use super::*;
     use crate::contract::{AgentSetup, Ask, Document, Finish, Interpreter, Method, Setup, Task, Thinking};
     use crate::text::CanonicalRule;
+    use crate::text::TextMemos;
     use serde_json::json;
 
     const DIFF: &str = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a = 1\n+a = 2\n";
@@ -151,6 +152,7 @@ mod tests {
             check_command: None,
             interpreter: Interpreter::default(),
             chunk_plan: None,
+            memos: TextMemos::default(),
         })
     }
 

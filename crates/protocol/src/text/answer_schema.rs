@@ -6,14 +6,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use jsonschema::{Draft, PatternOptions, Validator};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::escape;
-use super::memo::Memo;
 use super::strict_json::nests_at_most;
 
 /// The longest schema, as JSON without spaces, in bytes. Agents read it in each prompt.
@@ -80,13 +79,22 @@ const LEFT_OUT: [&str; 9] = [
     "nullable",
 ];
 
-/// Schemas ready for use. Few are kept, because a schema may take megabytes.
-static READY: LazyLock<Memo<Option<Arc<Validator>>>> = LazyLock::new(|| Memo::new(32));
-
-/// A schema for an answer that is an object or a list.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+/// A schema for an answer that is an object or a list. Two are equal if their texts are.
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(try_from = "Value", into = "Value")]
-pub struct AnswerSchema(Arc<Value>);
+pub struct AnswerSchema {
+    schema: Arc<Value>,
+    /// The same, ready for use. It may take megabytes, so clones share it.
+    validator: Arc<Validator>,
+}
+
+impl PartialEq for AnswerSchema {
+    fn eq(&self, other: &Self) -> bool {
+        self.schema == other.schema
+    }
+}
+
+impl Eq for AnswerSchema {}
 
 impl TryFrom<Value> for AnswerSchema {
     type Error = String;
@@ -122,29 +130,27 @@ impl TryFrom<Value> for AnswerSchema {
                 "the schema has more than {BYTES_MAX} bytes once its references are replaced"
             ));
         }
-        compile(&whole)?;
-        Ok(Self(Arc::new(whole)))
+        let validator = Arc::new(compile(&whole)?);
+        Ok(Self { schema: Arc::new(whole), validator })
     }
 }
 
 impl From<AnswerSchema> for Value {
     fn from(schema: AnswerSchema) -> Self {
-        (*schema.0).clone()
+        (*schema.schema).clone()
     }
 }
 
 impl AnswerSchema {
     /// Returns the form that servers are asked to force. It has no patterns, which few servers know; the check has them.
     pub(super) fn form(&self) -> Value {
-        without_patterns(&self.0)
+        without_patterns(&self.schema)
     }
 
     /// Returns what is wrong with a text, if it is not JSON that the schema accepts.
     pub(super) fn fault(&self, text: &str) -> Option<String> {
         let Ok(value) = serde_json::from_str::<Value>(text) else { return Some("it is no JSON".to_owned()) };
-        // The schema was ready for use when it was read.
-        let validator = READY.get(&self.0.to_string(), || compile(&self.0).ok().map(Arc::new))?;
-        let fault = validator.validate(&value).err()?;
+        let fault = self.validator.validate(&value).err()?;
         let (at, what) = (fault.instance_path().to_string(), fault.masked().to_string());
         let at = if at.is_empty() { String::new() } else { format!("at `{}`: ", escape::excerpt(&at)) };
         Some(format!("{at}{}", escape::excerpt(&what)))
@@ -153,7 +159,7 @@ impl AnswerSchema {
 
 impl fmt::Display for AnswerSchema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)
+        write!(f, "{}", self.schema)
     }
 }
 

@@ -6,12 +6,12 @@
 //! Properties are in the order in which they are to be generated: a thought comes before the decision that follows from
 //! it.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
 use super::envelope::{DETAIL_CHARS_MIN, SOLVED_MARKER};
-use super::memo::Memo;
+use super::memo::TextMemos;
 use super::schema::{ENVELOPE_VALUE, SchemaText};
 use super::sentences::{sentence_list, sentences};
 use super::shape::{closed, fixed, non_empty_string, of_types, string};
@@ -103,16 +103,10 @@ pub struct Offer {
 /// The placeholder for the handles. No schema text contains it.
 const HANDLES: &str = "\u{1}handles";
 
-/// The decoders that other runs and turns have made.
-static DECODERS: LazyLock<Memo<Arc<Decoder>>> = LazyLock::new(|| Memo::new(1024));
-
-/// The schemas that other runs and turns have made, by their text.
-static SCHEMAS: LazyLock<Memo<SchemaText>> = LazyLock::new(|| Memo::new(1024));
-
 impl Decoder {
     /// Returns the decoder of an ask, which does not change from turn to turn or between runs of one roleset.
-    pub fn shared(canonicalizer: &Canonicalizer, ask: &Decoding<'_>) -> Arc<Self> {
-        DECODERS.get(&format!("{canonicalizer:?} {ask:?}"), || Arc::new(Self::new(canonicalizer, ask)))
+    pub fn shared(memos: &TextMemos, canonicalizer: &Canonicalizer, ask: &Decoding<'_>) -> Arc<Self> {
+        memos.decoder(&format!("{canonicalizer:?} {ask:?}"), || Arc::new(Self::new(canonicalizer, ask)))
     }
 
     /// Creates the decoder of an ask, which does not change from turn to turn.
@@ -136,7 +130,7 @@ impl Decoder {
     /// # Panics
     ///
     /// Never: a JSON array replaces a whole JSON string, so the joined text is JSON.
-    pub fn schema(&self, offer: &Offer) -> SchemaText {
+    pub fn schema(&self, memos: &TextMemos, offer: &Offer) -> SchemaText {
         let Offer { acceptable, own, is_decided } = offer;
         let mut shapes = Vec::new();
         if !acceptable.is_empty() {
@@ -158,8 +152,9 @@ impl Decoder {
             shapes.push(self.working.clone());
         }
         let text = format!("{{\"anyOf\":[{}]}}", shapes.join(","));
-        SCHEMAS
-            .get(&text, || SchemaText::from_json(text.clone()).expect("parts of JSON texts joined as JSON"))
+        memos.schema(&text, || {
+            SchemaText::from_json(text.clone()).expect("parts of JSON texts joined as JSON")
+        })
     }
 }
 
@@ -345,7 +340,7 @@ mod tests {
 
     fn decoding(canonicalizer: &Canonicalizer, acceptable: &[String]) -> Value {
         let offer = Offer { acceptable: acceptable.to_vec(), ..Offer::default() };
-        Decoder::new(canonicalizer, &ask()).schema(&offer).to_value()
+        Decoder::new(canonicalizer, &ask()).schema(&TextMemos::default(), &offer).to_value()
     }
 
     /// Builds the smallest instance of a decoding schema: the variant `which`, first choices and shortest strings.

@@ -43,6 +43,7 @@ pub use escape::one_line;
 pub use extract::{Extracted, REPLY_BYTES_MAX, extract, read_one};
 pub use failed_check::FailedCheck;
 pub use final_text::FinalText;
+pub use memo::TextMemos;
 pub use program::{ProgramFault, print_the_same};
 pub use sentences::listed_sentences;
 pub(crate) use shape::{AnswerForm, CHOICES_MAX, closed, non_empty_string};

@@ -3,13 +3,13 @@
 //! Two agents agree most easily on a template. A published log of an earlier controller shows two
 //! "agreements" on the literal `<NUMBER>`. Such a text is refused before it can be compared.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use serde_json::Value;
 use thiserror::Error;
 
 use super::echo::{find_talk, fold, has_words, may_be_repeated, repeats};
-use super::memo::Memo;
+use super::memo::TextMemos;
 use super::{CanonicalKind, redact};
 
 /// The shortest text that is searched for in the instructions as a whole, in characters. A short right answer ("4",
@@ -93,22 +93,25 @@ pub fn fold_user_words<'a>(texts: impl Iterator<Item = &'a str>) -> Arc<str> {
     texts.map(fold).collect::<Vec<_>>().join("\n").into()
 }
 
-/// Folded instructions, by their text.
-static FOLDED: LazyLock<Memo<Arc<str>>> = LazyLock::new(|| Memo::new(256));
-
 impl PromptEcho {
     /// Keeps the words of an agent's prompt.
     ///
     /// `user_words` are all words of the user, as [`fold_user_words`] returns them, and `instructions` are the program's own words: packs,
     /// rules, prompts, examples. `names` are those of the agents.
-    pub fn new(task: &str, user_words: &Arc<str>, instructions: &[&str], names: Vec<String>) -> Self {
+    pub fn new(
+        memos: &TextMemos,
+        task: &str,
+        user_words: &Arc<str>,
+        instructions: &[&str],
+        names: Vec<String>,
+    ) -> Self {
         Self {
             task: fold(task),
             has_label: task.to_lowercase().contains(LABEL),
             may_be_repeated: may_be_repeated(task),
             user_words: Arc::clone(user_words),
             names,
-            instructions: instructions.iter().map(|text| FOLDED.get(text, || fold(text).into())).collect(),
+            instructions: instructions.iter().map(|text| memos.folded(text, || fold(text).into())).collect(),
         }
     }
 
@@ -241,7 +244,13 @@ mod tests {
     use crate::text::{CanonicalRule, Canonicalizer};
 
     fn echo(task: &str, instructions: &[&str]) -> PromptEcho {
-        PromptEcho::new(task, &fold_user_words(std::iter::once(task)), instructions, Vec::new())
+        PromptEcho::new(
+            &TextMemos::default(),
+            task,
+            &fold_user_words(std::iter::once(task)),
+            instructions,
+            Vec::new(),
+        )
     }
 
     #[track_caller]
