@@ -22,7 +22,7 @@ pub(super) fn ignores_schema(ask: &Ask, replied: &Replied, memos: &TextMemos) ->
     let ReplyShape::Json { schema, .. } = &ask.shape else { return false };
     replied.structured == Some(Structured::JsonSchema)
         && replied.reply.finish == Finish::Stop
-        && !schema.admits_in_form(memos, &replied.reply.text)
+        && !schema.admits_in_form(&memos.forms, &replied.reply.text)
 }
 
 /// Returns the losses that a reply of the agent `name` adds to the run's result. `is_implausible` means that its

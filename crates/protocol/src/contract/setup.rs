@@ -106,7 +106,7 @@ impl<P> Setup<P> {
         let instructions = packs.chain([self.rules.as_str()]).chain(prompts.iter().copied());
         let instructions: Vec<&str> = instructions.collect();
         let names = self.everybody().map(|agent| agent.name.clone()).collect();
-        PromptEcho::new(&self.memos, &self.task.prompt, user_words, &instructions, names)
+        PromptEcho::new(&self.memos.folded, &self.task.prompt, user_words, &instructions, names)
     }
 
     /// Returns true if an agent writes programs.
@@ -218,7 +218,12 @@ impl Interpreter {
 impl AgentSetup {
     /// Returns the introduction of the agent: its name, its field, and its pack for work alone.
     fn introduction(&self) -> String {
-        format!("You are {}, field: {}.\n\n{}", self.name, self.domain, self.pack.trim())
+        format!("{}\n\n{}", self.name_and_field(), self.pack.trim())
+    }
+
+    /// Returns the first line of the introduction: the agent's name and its field.
+    pub(crate) fn name_and_field(&self) -> String {
+        format!("You are {}, field: {}.", self.name, self.domain)
     }
 
     /// Returns the maximum number of characters in a final text of this agent.

@@ -143,7 +143,7 @@ fn shape(review: &ReplyCheck<'_>, decided: Option<usize>) -> ReplyShape {
         text_chars_max,
         constraints: &setup.params.constraints,
     };
-    let decoder = Decoder::shared(&setup.memos, review.canonicalizer, &decoding);
-    let schema = decoder.schema(&setup.memos, &review.offer(decided));
+    let decoder = Decoder::shared(&setup.memos.decoders, review.canonicalizer, &decoding);
+    let schema = decoder.schema(&setup.memos.schemas, &review.offer(decided));
     ReplyShape::Json { name: "envelope", schema, measured: None }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::envelope::{DETAIL_CHARS_MIN, SOLVED_MARKER};
-use super::memo::TextMemos;
+use super::memo::Memo;
 use super::schema::{ENVELOPE_VALUE, SchemaText};
 use super::sentences::{sentence_list, sentences};
 use super::shape::{closed, fixed, non_empty_string, of_types, string};
@@ -105,8 +105,8 @@ const HANDLES: &str = "\u{1}handles";
 
 impl Decoder {
     /// Returns the decoder of an ask, which does not change from turn to turn or between runs of one roleset.
-    pub fn shared(memos: &TextMemos, canonicalizer: &Canonicalizer, ask: &Decoding<'_>) -> Arc<Self> {
-        memos.decoder(&format!("{canonicalizer:?} {ask:?}"), || Arc::new(Self::new(canonicalizer, ask)))
+    pub fn shared(memo: &Memo<Arc<Self>>, canonicalizer: &Canonicalizer, ask: &Decoding<'_>) -> Arc<Self> {
+        memo.get(&format!("{canonicalizer:?} {ask:?}"), || Arc::new(Self::new(canonicalizer, ask)))
     }
 
     /// Creates the decoder of an ask, which does not change from turn to turn.
@@ -130,7 +130,7 @@ impl Decoder {
     /// # Panics
     ///
     /// Never: a JSON array replaces a whole JSON string, so the joined text is JSON.
-    pub fn schema(&self, memos: &TextMemos, offer: &Offer) -> SchemaText {
+    pub fn schema(&self, memo: &Memo<SchemaText>, offer: &Offer) -> SchemaText {
         let Offer { acceptable, own, is_decided } = offer;
         let mut shapes = Vec::new();
         if !acceptable.is_empty() {
@@ -152,9 +152,7 @@ impl Decoder {
             shapes.push(self.working.clone());
         }
         let text = format!("{{\"anyOf\":[{}]}}", shapes.join(","));
-        memos.schema(&text, || {
-            SchemaText::from_json(text.clone()).expect("parts of JSON texts joined as JSON")
-        })
+        memo.get(&text, || SchemaText::from_json(text.clone()).expect("parts of JSON texts joined as JSON"))
     }
 }
 
@@ -340,7 +338,7 @@ mod tests {
 
     fn decoding(canonicalizer: &Canonicalizer, acceptable: &[String]) -> Value {
         let offer = Offer { acceptable: acceptable.to_vec(), ..Offer::default() };
-        Decoder::new(canonicalizer, &ask()).schema(&TextMemos::default(), &offer).to_value()
+        Decoder::new(canonicalizer, &ask()).schema(&Memo::default(), &offer).to_value()
     }
 
     /// Builds the smallest instance of a decoding schema: the variant `which`, first choices and shortest strings.

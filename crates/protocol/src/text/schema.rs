@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::memo::TextMemos;
+use super::memo::Memo;
 use super::{Violation, escape};
 
 /// The full schema, as `consensus schema envelope` prints it.
@@ -78,9 +78,9 @@ impl SchemaText {
     ///
     /// Compiling a pattern that counts to a hundred takes as long as a whole turn. A server that enforces nothing shows
     /// it in every other way.
-    pub fn admits_in_form(&self, memos: &TextMemos, reply: &str) -> bool {
+    pub fn admits_in_form(&self, memo: &Memo<Arc<Validator>>, reply: &str) -> bool {
         let Ok(value) = serde_json::from_str::<Value>(reply.trim()) else { return false };
-        let validator = memos.form(self.as_str(), || {
+        let validator = memo.get(self.as_str(), || {
             let mut schema = self.to_value();
             lift_upper_bounds(&mut schema);
             Arc::new(compile(&schema))

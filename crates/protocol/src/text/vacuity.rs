@@ -9,7 +9,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use super::echo::{find_talk, fold, has_words, may_be_repeated, repeats};
-use super::memo::TextMemos;
+use super::memo::Memo;
 use super::{CanonicalKind, redact};
 
 /// The shortest text that is searched for in the instructions as a whole, in characters. A short right answer ("4",
@@ -99,7 +99,7 @@ impl PromptEcho {
     /// `user_words` are all words of the user, as [`fold_user_words`] returns them, and `instructions` are the program's own words: packs,
     /// rules, prompts, examples. `names` are those of the agents.
     pub fn new(
-        memos: &TextMemos,
+        memo: &Memo<Arc<str>>,
         task: &str,
         user_words: &Arc<str>,
         instructions: &[&str],
@@ -111,7 +111,7 @@ impl PromptEcho {
             may_be_repeated: may_be_repeated(task),
             user_words: Arc::clone(user_words),
             names,
-            instructions: instructions.iter().map(|text| memos.folded(text, || fold(text).into())).collect(),
+            instructions: instructions.iter().map(|text| memo.get(text, || fold(text).into())).collect(),
         }
     }
 
@@ -245,7 +245,7 @@ mod tests {
 
     fn echo(task: &str, instructions: &[&str]) -> PromptEcho {
         PromptEcho::new(
-            &TextMemos::default(),
+            &Memo::default(),
             task,
             &fold_user_words(std::iter::once(task)),
             instructions,
