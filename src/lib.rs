@@ -116,7 +116,7 @@
 //! | Is the confidence of `council` enough? | `crates/protocol/src/council/verdict.rs` |
 //! | Which answer has a panel chosen? | `crates/protocol/src/panel/tally.rs`, asked by its `machine.rs` |
 //! | Are the samples of `vote` enough, and what is a tie? | `crates/protocol/src/vote/machine.rs`, by its `tally.rs` |
-//! | When does a reply become a vote? | `crates/protocol/src/vote/sample.rs` |
+//! | When does a reply become a vote? | `crates/protocol/src/sampling/sample.rs` |
 //! | Does a quorum approve, and is a signature right? | `crates/quorum/src/slot.rs`; `crates/quorum/src/wire.rs` |
 //! | What does a flag of `run` change? | declared in `src/cli/args/run.rs`, taken by `run::parameters`, applied in the `mod.rs` of a protocol |
 //!

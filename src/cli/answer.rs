@@ -59,7 +59,7 @@ pub(super) fn print_result(output: &Output, result: &RunResult, dir: &Path, endp
         OutcomeKind::Agreed | OutcomeKind::Interrupted => output.status(&ending),
     }
     print_usage(output, result);
-    let is_vote = matches!(&result.section, Section::Vote(_));
+    let is_vote = result.section.votes().is_some();
     let texts: Vec<&str> = result.dissent.iter().map(|dissent| dissent.text.as_str()).collect();
     if !is_one && !is_vote {
         for (dissent, text) in result.dissent.iter().zip(excerpts(&texts)) {
@@ -74,13 +74,14 @@ pub(super) fn print_result(output: &Output, result: &RunResult, dir: &Path, endp
     if let Section::MapReduce(read) = section {
         section = read.answer.as_deref().unwrap_or(section);
     }
-    if let Section::Panel(panel) = section {
-        print_panel(output, panel);
-    } else if let Section::Vote(vote) = section {
+    if let Some(vote) = section.votes() {
         for line in describe_votes(vote) {
             output.status(&line);
         }
         output.status(&describe_stop(vote));
+    }
+    if let Section::Panel(panel) = section {
+        print_panel(output, panel);
     } else if let Section::Approval(approval) = section {
         print_reviews(output, approval);
     }
@@ -131,7 +132,9 @@ pub(super) fn print_record(output: &Output, result: &RunResult, dir: &Path, endp
 
 /// Prints the score of a panel's best answer, and the notes that a reader needs before trusting it.
 fn print_panel(output: &Output, panel: &PanelSection) {
-    if let Some(best) = &panel.winner {
+    if let Some(best) = &panel.winner
+        && panel.vote.is_none()
+    {
         let (name, mean) = (&best.response.member, best.average_score.unwrap_or_default());
         let threshold = panel.consensus_threshold.value() * f64::from(TOTAL_MAX);
         output.status(&format!("best: {name}, {mean:.1} of {TOTAL_MAX} points (threshold {threshold:.1})"));

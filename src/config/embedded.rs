@@ -16,6 +16,7 @@ pub const EMBEDDED_ROLESETS: &[(&str, &str)] = embed![
     "generalist_critic.json",
     "json_author_auditor.json",
     "mcq_reasoner_auditor.json",
+    "panel_agree.json",
     "panel_models.json",
     "panel_personas.json",
     "planner_coder.json",

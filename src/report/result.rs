@@ -207,6 +207,9 @@ impl RunResult {
 fn complete(section: &mut Section, state: &RunState) {
     if let Section::Panel(section) = section {
         panel::complete(section, state);
+        if let Some(votes) = &mut section.vote {
+            vote::complete(votes, state);
+        }
     } else if let Section::Vote(section) = section {
         vote::complete(section, state);
     } else if let Section::Approval(section) = section {

@@ -30,7 +30,7 @@ pub fn summary(setup: &RunSetup, result: &RunResult, is_under_way: bool) -> Stri
         write_agents(&mut out, result);
     }
     // The votes name every answer already.
-    let is_vote = matches!(result.section, Section::Vote(_));
+    let is_vote = result.section.votes().is_some();
     let others = result.dissent.iter().filter(|dissent| dissent.stage != "review" && !is_vote);
     let others: Vec<_> = others.collect();
     let texts: Vec<&str> = others.iter().map(|dissent| dissent.text.as_str()).collect();
@@ -85,6 +85,13 @@ pub(super) fn describe_outcome(result: &RunResult) -> String {
 fn write_agents(out: &mut String, result: &RunResult) {
     let names = result.agents.iter().map(|agent| agent.report.name.chars().count());
     let width = names.max().unwrap_or_default();
+    if let Some(vote) = result.section.votes() {
+        for (at, line) in describe_votes(vote).iter().enumerate() {
+            let _ = writeln!(out, "{:8} {line}", if at == 0 { "votes" } else { "" });
+        }
+        let _ = writeln!(out, "stop     {}", describe_stop(vote));
+        return;
+    }
     if let Section::Panel(panel) = &result.section {
         for placed in &panel.ranking {
             let (name, text) = (&placed.response.member, escape::excerpt(&placed.response.content));
@@ -92,13 +99,6 @@ fn write_agents(out: &mut String, result: &RunResult) {
                 placed.average_score.map_or("not judged".to_owned(), |mean| format!("{mean:.1} of 40"));
             let _ = writeln!(out, "answer   {name:width$}  {mean}  {text}");
         }
-        return;
-    }
-    if let Section::Vote(vote) = &result.section {
-        for (at, line) in describe_votes(vote).iter().enumerate() {
-            let _ = writeln!(out, "{:8} {line}", if at == 0 { "votes" } else { "" });
-        }
-        let _ = writeln!(out, "stop     {}", describe_stop(vote));
         return;
     }
     for agent in &result.agents {

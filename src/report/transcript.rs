@@ -14,8 +14,8 @@ use protocol::core::{BasisPoints, InterpreterNote};
 use protocol::map_reduce::Fact;
 use protocol::panel::{Evaluation, Scores};
 use protocol::review::{Finding, ReviewerReport};
+use protocol::sampling::{SampleReport, VoteSection};
 use protocol::text::{Envelope, counted, escape, percent};
-use protocol::vote::{SampleReport, VoteSection};
 use protocol::{
     CallId, CallPhase, Dissent, Execution, ExecutionResult, Method, Outcome, Params, Passage, Section, Step,
 };
@@ -139,7 +139,7 @@ fn opening(state: &RunState) -> String {
 /// Writes a reply. Returns whether it does not count.
 fn write_reply(out: &mut String, state: &RunState, replied: &Replied) -> bool {
     let call = replied.call;
-    let is_vote = matches!(state.opened().setup.params, Params::Vote(_));
+    let is_vote = state.opened().setup.params.counts_samples();
     if is_vote && replied.reply.text.trim().is_empty() {
         out.push_str("(empty)\n");
     }
@@ -200,6 +200,9 @@ fn write_ballot(out: &mut String, state: &RunState, call: CallId) -> bool {
 /// Writes the final ranking of a panel's answers.
 fn write_ranking(out: &mut String, state: &RunState) {
     let Section::Panel(section) = state.report().section else { return };
+    if section.vote.is_some() {
+        return;
+    }
     out.push_str("## Ranking\n\n");
     for placed in &section.ranking {
         let mean =
@@ -281,7 +284,7 @@ fn write_passages(out: &mut String, found: &Found) {
 /// Returns the heading of a reply, with its author and its purpose.
 fn heading(state: &RunState, call: CallId) -> String {
     let (name, (what, again)) = (state.agent_name(call.agent), purpose(state, call));
-    if matches!(state.opened().setup.params, Params::Vote(_)) {
+    if state.opened().setup.params.counts_samples() {
         return format!("Sample {} of {name}, {what}{again}", call.draft + 1);
     }
     let blind = if is_blind(state, call) { ", blind" } else { "" };
@@ -323,12 +326,12 @@ fn write_no_vote(out: &mut String, state: &RunState, call: CallId) {
 /// Returns the report on the sample of a vote that a call belongs to.
 fn sample(state: &RunState, call: CallId) -> Option<SampleReport> {
     // The report of another protocol would be made for nothing.
-    if !matches!(state.opened().setup.params, Params::Vote(_)) {
+    if !state.opened().setup.params.counts_samples() {
         return None;
     }
-    let Section::Vote(vote) = state.report().section else { return None };
-    let mut samples = vote.samples.into_iter();
-    samples.find(|sample| sample.call.agent == call.agent && sample.call.draft == call.draft)
+    let section = state.report().section;
+    let mut samples = section.votes()?.samples.iter();
+    samples.find(|sample| sample.call.agent == call.agent && sample.call.draft == call.draft).cloned()
 }
 
 /// Returns true if no agent knows what another wrote in the round of this call.
@@ -345,6 +348,7 @@ fn form_name(state: &RunState, call: CallId) -> &'static str {
         Params::Council(_) => {
             ["framing", "response", "verification"].get(call.agent).copied().unwrap_or("form")
         }
+        Params::Panel(_) if setup.params.counts_samples() => "the answer alone, in a form",
         // Rounds of answers and of ballots alternate.
         Params::Panel(_) if call.round.is_multiple_of(2) => "ballot",
         Params::Panel(_) => "answer",
@@ -406,13 +410,9 @@ fn write_end(out: &mut String, outcome: &Outcome) {
 
 fn write_remainder(out: &mut String, state: &RunState) {
     let report = state.report();
-    match &report.section {
-        Section::Vote(vote) => write_votes(out, vote),
-        Section::Pair(_)
-        | Section::Council(_)
-        | Section::Panel(_)
-        | Section::Approval(_)
-        | Section::MapReduce(_) => write_dissent(out, &report.dissent),
+    match report.section.votes() {
+        Some(vote) => write_votes(out, vote),
+        None => write_dissent(out, &report.dissent),
     }
     if let Some(confidence) = state.confidence() {
         let _ = writeln!(out, "Answer: {}.\n", describe_confidence(confidence));

@@ -4,8 +4,8 @@
 //! each sample filled in, and lines about the votes.
 
 use crate::engine::RunState;
+use protocol::sampling::{StopClass, VoteSection};
 use protocol::text::{counted, escape};
-use protocol::vote::{StopClass, VoteSection};
 
 /// Fills in the model and the tokens of each sample.
 pub(super) fn complete(section: &mut VoteSection, state: &RunState) {

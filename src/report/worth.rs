@@ -6,7 +6,7 @@
 
 use super::result::RunResult;
 use protocol::core::MOCK;
-use protocol::vote::StopClass;
+use protocol::sampling::StopClass;
 use protocol::{DegradedKind, How, Section};
 
 /// The kinds of losses that concern a server and not the answer: every reply was checked here.
@@ -82,7 +82,10 @@ impl GroupKind {
         match section {
             Section::Pair(_) => Self::Pair,
             Section::Council(_) => Self::Council,
-            Section::Panel(_) => Self::Panel,
+            Section::Panel(panel) => match panel.vote.as_ref().and_then(|vote| vote.class) {
+                Some(class) => Self::Voters(Some(class)),
+                None => Self::Panel,
+            },
             Section::Approval(_) => Self::Reviewers,
             Section::Vote(vote) => Self::Voters(vote.class),
             Section::MapReduce(read) => read.answer.as_deref().map_or(Self::Pair, Self::from_section),
@@ -103,6 +106,9 @@ impl GroupKind {
         match how {
             How::Independent if self == Self::Reviewers => {
                 (Strength::Strong, "a quorum of reviewers approved the change, each after reading it alone")
+            }
+            How::Independent if matches!(self, Self::Panel | Self::Voters(_)) => {
+                (Strength::Strong, "all members found this answer, each alone")
             }
             How::Independent => {
                 (Strength::Strong, "both wrote this answer independently, before either saw the other's")

@@ -10,8 +10,8 @@ use crate::journal::Limits;
 use crate::provider::agreeing;
 use crypto::Digest;
 use protocol::core::CommandEnd;
+use protocol::sampling::first_option;
 use protocol::text::CanonicalKind;
-use protocol::vote::first_option;
 use protocol::{Action, Ask, Event, ExecutionResult, Outcome, Protocol as _, RunSetup};
 
 /// A number of calls that no protocol reaches if its agents agree at once.

@@ -75,8 +75,11 @@ impl ParamChanges {
 
     /// Refuses parameters that the roleset's protocol does not take.
     pub(super) fn require_taken(&self, roleset: &Roleset) -> Result<(), RunError> {
+        // A flag may decide which others have an effect.
+        let mut changed = roleset.clone();
         for FlagOverride { flag, change } in &self.overrides {
-            require_flag(roleset, flag, |params| params.clone().apply(change))?;
+            require_flag(&changed, flag, |params| params.clone().apply(change))?;
+            changed.params.apply(change);
         }
         if let Some(command) = &self.check {
             if command.trim().is_empty() {
@@ -124,7 +127,14 @@ pub fn require_flag(roleset: &Roleset, flag: &str, takes: impl Fn(&Params) -> bo
     }
     let protocols: Vec<&str> =
         Params::defaults().iter().filter(|params| takes(params)).map(Params::protocol).collect();
-    let (protocols, protocol) = (protocols.join("` or `"), roleset.params.protocol());
+    let protocol = roleset.params.protocol();
+    if protocols.contains(&protocol) {
+        let why = format!(
+            "{flag} has no effect where answers are counted (`talk: differing`); leave it out, or add --talk always"
+        );
+        return Err(RunError::Usage(why));
+    }
+    let protocols = protocols.join("` or `");
     let why = format!(
         "{flag} goes with rolesets of `{protocols}` only; this one is of `{protocol}`, so choose another roleset"
     );

@@ -23,6 +23,7 @@
 //! - [`text`]: the texts that models write: envelope, schema, extraction, canonical forms, vacuity, quoting.
 //! - [`contract`]: what a protocol is.
 //! - `turn`: what the protocols share: thoughts, a reply in a schema, another attempt, an arbiter's choice.
+//! - [`sampling`]: blind samples, the answer of each by rule, and the count of equal ones.
 //! - [`pair`]: two agents with a dual stop.
 //! - [`council`]: intent, answer and verification lead to a weighted confidence.
 //! - [`panel`]: blind judges rank many answers.
@@ -39,6 +40,7 @@
 //! phase
 //! registry
 //! pair  council  panel  review  vote  map_reduce
+//! sampling
 //! turn
 //! contract
 //! text
@@ -54,6 +56,7 @@ pub mod panel;
 mod phase;
 mod registry;
 pub mod review;
+pub mod sampling;
 pub mod text;
 mod turn;
 pub mod vote;
@@ -63,7 +66,8 @@ pub use contract::{
     Degraded, DegradedKind, Dissent, Document, Event, Execution, ExecutionResult, Finish, Fraction, How,
     Interpreter, Lead, Message, Method, NoAgreement, OUTPUT_BYTES_MAX, OnDisagreement, Outcome, OutcomeKind,
     Override, PASSAGE_CHARS_MAX, PASSAGES_MAX, Passage, Protocol, ProtocolParams, Reply, ReplyShape, Report,
-    Role, Search, Setup, Step, TAIL_BYTES_MAX, Tally, Task, Thinking, Unexpected, VoteStop, WorstCase,
+    Role, Search, Setup, Step, TAIL_BYTES_MAX, TalkForm, Tally, Task, Thinking, Unexpected, VoteStop,
+    WorstCase,
 };
 pub use phase::CallPhase;
 pub use registry::{Machine, Params, RunSetup, Section};

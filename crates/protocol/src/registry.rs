@@ -16,8 +16,9 @@ use super::map_reduce::{self, MapReduce, MapReduceSection};
 use super::pair::{PairParams, PairSection};
 use super::panel::{PanelParams, PanelSection};
 use super::review::{ApprovalParams, ApprovalSection};
+use super::sampling::VoteSection;
 use super::turn::ExecutingMachine;
-use super::vote::{VoteParams, VoteSection};
+use super::vote::VoteParams;
 use crate::text::Constraint;
 
 /// One run of any protocol.
@@ -40,6 +41,15 @@ pub enum Params {
 }
 
 impl Params {
+    /// Returns true if the blind answers of a run are counted as samples.
+    pub fn counts_samples(&self) -> bool {
+        match self {
+            Self::Vote(_) => true,
+            Self::Panel(panel) => !panel.talk.is_always(),
+            Self::Pair(_) | Self::Council(_) | Self::Approval(_) => false,
+        }
+    }
+
     /// Returns the default parameters of every protocol.
     pub fn defaults() -> [Self; 5] {
         [
@@ -63,6 +73,17 @@ pub enum Section {
     Vote(Box<VoteSection>),
     /// The part of a run that reads a document in pieces.
     MapReduce(Box<MapReduceSection<Section>>),
+}
+
+impl Section {
+    /// Returns the counted samples, if the run has any.
+    pub fn votes(&self) -> Option<&VoteSection> {
+        match self {
+            Self::Vote(vote) => Some(vote),
+            Self::Panel(panel) => panel.vote.as_ref(),
+            Self::Pair(_) | Self::Council(_) | Self::Approval(_) | Self::MapReduce(_) => None,
+        }
+    }
 }
 
 /// The machine of any run.

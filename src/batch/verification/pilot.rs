@@ -13,8 +13,8 @@ use crate::batch::tasks::TaskLine;
 use crate::config::{Pilot, RightOf};
 use crate::engine::RunState;
 use crypto::Digest;
+use protocol::sampling::SampleReport;
 use protocol::text::CanonicalKind;
-use protocol::vote::SampleReport;
 use protocol::{Method, Outcome, Section};
 
 /// The samples of one task by one model.

@@ -21,7 +21,7 @@ use crate::run::{
 };
 use protocol::core::BasisPoints;
 use protocol::text::{CanonicalKind, Constraint};
-use protocol::{Interpreter, Method, OnDisagreement, Override, Thinking, VoteStop};
+use protocol::{Interpreter, Method, OnDisagreement, Override, TalkForm, Thinking, VoteStop};
 
 const AFTER_LONG_HELP: &str = "\
 Examples:
@@ -179,6 +179,9 @@ pub(crate) struct ParamArgs {
     /// reports that.
     #[arg(long, value_parser = confidences(), help_heading = PROTOCOL, hide_short_help = true)]
     pub(crate) confidence: Option<bool>,
+    /// Whether agents judge or talk always, or only where their blind answers differ.
+    #[arg(long, value_parser = talks(), help_heading = PROTOCOL, hide_short_help = true)]
+    pub(crate) talk: Option<TalkForm>,
     /// When the samples of a vote are enough.
     #[arg(long, value_parser = stop_rules(), help_heading = VOTES, hide_short_help = true)]
     pub(crate) stop: Option<VoteStop>,
@@ -191,7 +194,7 @@ pub(crate) struct ParamArgs {
     /// The voters that are asked: those that answer in words, those that write a program, or both.
     #[arg(long, value_delimiter = ',', value_parser = modes(), value_name = "MODE,…", help_heading = VOTES, hide_short_help = true)]
     pub(crate) modes: Vec<Method>,
-    /// The answer of a vote that does not settle.
+    /// The answer of a vote that does not settle, or of a panel that counts.
     #[arg(long, value_parser = answers_on_disagreement(), help_heading = VOTES, hide_short_help = true)]
     pub(crate) on_disagreement: Option<OnDisagreement>,
     /// A JSON file with the weights of a council's members, such as {"pathos": 0.2, "logos": 0.4, "ethos": 0.4}.
@@ -314,6 +317,7 @@ impl ParamArgs {
         modes.dedup();
         let modes = if modes.is_empty() { None } else { Some(Override::Modes(modes)) };
         let given = [
+            ("--talk", self.talk.map(Override::Talk)),
             (thinking, self.thinking.map(Override::Thinking)),
             ("--resample", self.resample.map(Override::Resample)),
             ("--confidence", self.confidence.map(Override::MeasuredConfidence)),
@@ -356,6 +360,13 @@ fn thinking() -> NamedValues<Thinking> {
 /// Returns the sources of a council's confidences. One that is measured is true.
 fn confidences() -> NamedValues<bool> {
     NamedValues::new().with("verbalised", false).with("logprob", true)
+}
+
+fn talks() -> NamedValues<TalkForm> {
+    let differing = "Equal blind answers are counted first; in a panel, no answer is judged";
+    NamedValues::new()
+        .with(PossibleValue::new("always").help("As the protocol describes it"), TalkForm::Always)
+        .with(PossibleValue::new("differing").help(differing), TalkForm::Differing)
 }
 
 fn stop_rules() -> NamedValues<VoteStop> {

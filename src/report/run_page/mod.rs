@@ -252,23 +252,30 @@ fn tally(result: &RunResult) -> VoteTable {
     } else {
         None
     };
-    let (heading, votes, remark): (_, Vec<(&str, u32, Digest)>, _) = match &result.section {
-        Section::Vote(vote) => {
-            let votes = vote.answers.iter().map(|answer| (answer.text.as_str(), answer.votes, answer.sha256));
-            ("Votes", votes.collect(), Some(describe_stop(vote)))
-        }
-        Section::Approval(review) => {
-            let quorum = format!("{} of {} reviewers must approve", review.quorum, review.reviewers);
-            let remark = match lost {
-                Some(lost) => format!("{lost}; {quorum}"),
-                None => quorum,
-            };
-            ("Verdicts", of_drafts.collect(), Some(remark))
-        }
-        Section::Pair(_) | Section::Council(_) | Section::Panel(_) | Section::MapReduce(_) => {
-            ("Blind drafts", of_drafts.collect(), lost)
-        }
-    };
+    let (heading, votes, remark): (_, Vec<(&str, u32, Digest)>, _) =
+        match (&result.section, result.section.votes()) {
+            (_, Some(vote)) => {
+                let votes =
+                    vote.answers.iter().map(|answer| (answer.text.as_str(), answer.votes, answer.sha256));
+                ("Votes", votes.collect(), Some(describe_stop(vote)))
+            }
+            (Section::Approval(review), None) => {
+                let quorum = format!("{} of {} reviewers must approve", review.quorum, review.reviewers);
+                let remark = match lost {
+                    Some(lost) => format!("{lost}; {quorum}"),
+                    None => quorum,
+                };
+                ("Verdicts", of_drafts.collect(), Some(remark))
+            }
+            (
+                Section::Pair(_)
+                | Section::Council(_)
+                | Section::Panel(_)
+                | Section::Vote(_)
+                | Section::MapReduce(_),
+                None,
+            ) => ("Blind drafts", of_drafts.collect(), lost),
+        };
     let all: u32 = votes.iter().map(|(_, votes, _)| votes).sum();
     let agreed = if result.outcome == OutcomeKind::Agreed { result.sha256 } else { None };
     let votes = votes.into_iter().map(|(text, votes, sha256)| AnswerVotes {

@@ -14,7 +14,7 @@ use crate::report::form::capital;
 use crate::report::transcript::{TranscriptStep, is_blind};
 use crypto::Digest;
 use protocol::text::escape;
-use protocol::{CallId, Params, Step};
+use protocol::{CallId, Step};
 
 #[derive(Serialize)]
 struct StepMark {
@@ -53,7 +53,7 @@ pub(super) struct ShownStep {
 }
 
 fn is_vote(state: &RunState) -> bool {
-    matches!(state.opened().setup.params, Params::Vote(_))
+    state.opened().setup.params.counts_samples()
 }
 
 /// Returns the rounds with their steps. The samples of a vote are one round, with a cell for each.

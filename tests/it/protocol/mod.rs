@@ -7,6 +7,7 @@ mod hostile_replies;
 mod long_documents;
 mod lookalike_numbers;
 mod no_agreement_on_nonsense;
+mod panel_counts;
 mod panel_end_to_end;
 mod panel_is_fair;
 mod task_suite_is_solvable;

@@ -40,7 +40,7 @@ fn play(setup: &RunSetup, answers: &[Option<u32>], mut pick: impl FnMut(usize) -
     play
 }
 
-fn section(machine: &Machine) -> protocol::vote::VoteSection {
+fn section(machine: &Machine) -> protocol::sampling::VoteSection {
     match machine.report().section {
         Section::Vote(section) => *section,
         Section::Pair(_)

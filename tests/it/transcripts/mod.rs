@@ -7,8 +7,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use protocol::sampling::VoteSection;
 use protocol::text::{CanonicalKind, CanonicalRule, Constraint};
-use protocol::vote::VoteSection;
 use protocol::{Action, ArbiterChoice, CallId, Finish, Lead, Outcome, Params, RunSetup, Section, Thinking};
 use serde_json::Value;
 
@@ -101,8 +101,8 @@ fn write_report(out: &mut String, play: &Play) {
     if let Some(ArbiterChoice { text, reason, .. }) = arbiter {
         writeln!(out, "> arbiter chose {text:?}: {reason:?}").unwrap();
     }
-    if let Section::Vote(section) = &report.section {
-        let VoteSection { class, lead, certainty, looked_at, .. } = &**section;
+    if let Some(section) = report.section.votes() {
+        let VoteSection { class, lead, certainty, looked_at, .. } = section;
         let class = class.map_or("none".to_owned(), |class| format!("{class:?}"));
         let certainty = serde_json::to_value(certainty).unwrap();
         let Lead { leader, runner_up } = lead;
@@ -151,6 +151,10 @@ fn set(setup: &mut RunSetup, name: &str, value: &str) {
         ("max_repairs", Params::Panel(params)) => params.max_repairs = number(),
         ("parallel", Params::Panel(params)) => params.parallel = value == "yes",
         ("early_stop", Params::Panel(params)) => params.early_stop = value == "yes",
+        ("talk", Params::Panel(params)) => params.talk = serde_json::from_value(value.into()).unwrap(),
+        ("on_disagreement", Params::Panel(params)) => {
+            params.on_disagreement = serde_json::from_value(value.into()).unwrap();
+        }
         ("stop", Params::Vote(params)) => params.stop = serde_json::from_value(value.into()).unwrap(),
         ("samples_max", Params::Vote(params)) => params.samples_max = Some(number()),
         ("ahead", Params::Vote(params)) => params.ahead = Some(number()),

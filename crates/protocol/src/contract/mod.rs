@@ -34,7 +34,7 @@ pub(crate) use executions::Executions;
 pub use lead::{Fraction, Lead, VOTES_MAX};
 pub use machine::{Protocol, Unexpected};
 pub use outcome::{How, NoAgreement, Outcome, OutcomeKind};
-pub use overrides::{OnDisagreement, Override, VoteStop};
+pub use overrides::{OnDisagreement, Override, TalkForm, VoteStop};
 pub use parameters::ProtocolParams;
 pub use report::{AgentReport, BlindVote, Degraded, DegradedKind, Dissent, Report, Tally};
 pub use setup::{AgentSetup, BadSetup, Interpreter, Method, Setup, Thinking};

@@ -34,6 +34,26 @@ pub enum Override {
     Modes(Vec<Method>),
     /// The answer of a run whose votes do not settle.
     OnDisagreement(OnDisagreement),
+    /// The cases in which agents talk or judge.
+    Talk(TalkForm),
+}
+
+/// The cases in which agents talk or judge.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TalkForm {
+    /// Always, as the protocol describes it.
+    #[default]
+    Always,
+    /// Only where blind answers differ. Equal ones are counted first.
+    Differing,
+}
+
+impl TalkForm {
+    /// Returns true for the form that a roleset need not name, which is the default.
+    pub fn is_always(&self) -> bool {
+        *self == Self::Always
+    }
 }
 
 /// The rule by which blind samples are enough.
@@ -58,4 +78,11 @@ pub enum OnDisagreement {
     Abstain,
     /// The leading answer, and the result is degraded.
     Leader,
+}
+
+impl OnDisagreement {
+    /// Returns true for the answer that a roleset need not name, which is the default.
+    pub fn is_abstain(&self) -> bool {
+        *self == Self::Abstain
+    }
 }

@@ -94,7 +94,8 @@ impl ProtocolParams for CouncilParams {
             | Override::SamplesMax(_)
             | Override::Ahead(_)
             | Override::Modes(_)
-            | Override::OnDisagreement(_) => return false,
+            | Override::OnDisagreement(_)
+            | Override::Talk(_) => return false,
             Override::Thinking(thinking) => self.thinking = *thinking,
             Override::MeasuredConfidence(true) => self.confidence = ConfidenceFrom::Logprob,
             Override::MeasuredConfidence(false) => self.confidence = ConfidenceFrom::Verbalised,

@@ -119,7 +119,8 @@ impl ProtocolParams for PairParams {
             | Override::SamplesMax(_)
             | Override::Ahead(_)
             | Override::Modes(_)
-            | Override::OnDisagreement(_) => return false,
+            | Override::OnDisagreement(_)
+            | Override::Talk(_) => return false,
         }
         true
     }

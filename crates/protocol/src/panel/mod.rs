@@ -16,6 +16,8 @@
 //!  next iteration   the feedback on the best answer is added to the task, as data; all answer anew
 //! ```
 //!
+//! With `talk: differing`, the members' blind answers are counted, and no member judges ([`CountedPanel`]).
+//!
 //! # Invariants
 //!
 //! - **No member judges itself**, and no member learns whose answer is whose. Labels and order follow from the seed, the iteration and the
@@ -29,6 +31,7 @@
 //!   has at most `1 + max_repairs` attempts.
 
 mod ballot;
+mod counted;
 mod lineup;
 mod machine;
 mod params;
@@ -40,10 +43,14 @@ mod tally;
 
 use std::ops::RangeInclusive;
 
-use super::contract::{CallId, Override, ProtocolParams, QUOTED, Setup, Step, Thinking, WorstCase, tokens};
+use super::contract::{
+    Action, CallId, Event, Executions, Override, Protocol, ProtocolParams, QUOTED, Report, Setup, Step,
+    TalkForm, Task, Thinking, Unexpected, WorstCase, tokens,
+};
 use crate::text::Constraint;
 
 pub use ballot::{Mark, SCORE_MAX, SCORE_MIN, Scores, TOTAL_MAX};
+pub use counted::CountedPanel;
 pub use lineup::Lineup;
 pub use params::{MEMBERS_MAX, MEMBERS_MIN, PanelParams};
 pub use report::{Evaluation, PanelResponse, PanelSection, RankedResponse};
@@ -56,8 +63,51 @@ const TURN_WORDS: u64 = 800;
 /// The same bound for the words of a ballot's form about one answer.
 const LABEL_WORDS: u64 = 40;
 
+/// The machine of a panel, by the form that its parameters name.
+#[derive(Clone, Debug)]
+pub enum PanelMachine {
+    /// Members judge each other's answers.
+    Judged(Box<Panel>),
+    /// Blind answers are counted.
+    Counted(Box<CountedPanel>),
+}
+
+impl AsMut<Executions> for PanelMachine {
+    fn as_mut(&mut self) -> &mut Executions {
+        match self {
+            Self::Judged(panel) => (**panel).as_mut(),
+            Self::Counted(panel) => (**panel).as_mut(),
+        }
+    }
+}
+
+impl Protocol for PanelMachine {
+    type Section = PanelSection;
+
+    fn step(&mut self, event: &Event) -> Result<Vec<Action>, Unexpected> {
+        match self {
+            Self::Judged(panel) => panel.step(event),
+            Self::Counted(panel) => panel.step(event),
+        }
+    }
+
+    fn report(&self) -> Report<PanelSection> {
+        match self {
+            Self::Judged(panel) => panel.report(),
+            Self::Counted(panel) => panel.report(),
+        }
+    }
+
+    fn remark(&self) -> Option<&'static str> {
+        match self {
+            Self::Judged(panel) => panel.remark(),
+            Self::Counted(panel) => panel.remark(),
+        }
+    }
+}
+
 impl ProtocolParams for PanelParams {
-    type Machine = Panel;
+    type Machine = PanelMachine;
 
     fn protocol(&self) -> &'static str {
         "panel"
@@ -79,21 +129,28 @@ impl ProtocolParams for PanelParams {
         Some(&mut self.constraints)
     }
 
+    // Where answers are counted there are no iterations, no scores and no thoughts of judges.
     fn apply(&mut self, change: &Override) -> bool {
         match change {
-            Override::MaxRounds(rounds) => self.max_iterations = *rounds,
-            Override::Threshold(threshold) => self.threshold = *threshold,
-            Override::Thinking(Thinking::Field)
+            Override::Talk(talk) => self.talk = *talk,
+            Override::Constraints(rules) => self.constraints.extend(rules.iter().cloned()),
+            Override::OnDisagreement(answer) if !self.talk.is_always() => self.on_disagreement = *answer,
+            Override::MaxRounds(rounds) if self.talk.is_always() => self.max_iterations = *rounds,
+            Override::Threshold(threshold) if self.talk.is_always() => self.threshold = *threshold,
+            Override::Thinking(thinking) if self.talk.is_always() && *thinking != Thinking::Field => {
+                self.thinking = *thinking;
+            }
+            Override::OnDisagreement(_)
+            | Override::MaxRounds(_)
+            | Override::Threshold(_)
+            | Override::Thinking(_)
             | Override::Resample(_)
             | Override::MeasuredConfidence(_)
             | Override::Weights(_)
             | Override::Stop(_)
             | Override::SamplesMax(_)
             | Override::Ahead(_)
-            | Override::Modes(_)
-            | Override::OnDisagreement(_) => return false,
-            Override::Thinking(thinking) => self.thinking = *thinking,
-            Override::Constraints(rules) => self.constraints.extend(rules.iter().cloned()),
+            | Override::Modes(_) => return false,
         }
         true
     }
@@ -102,17 +159,36 @@ impl ProtocolParams for PanelParams {
         true
     }
 
+    fn reads_pieces(&self) -> bool {
+        self.talk.is_always()
+    }
+
+    fn unreadable(&self, task: &Task, _: bool) -> Option<&'static str> {
+        if task.is_searched && !self.talk.is_always() {
+            return Some(
+                "a panel that counts answers does not search documents; give them with -f, or use --talk always",
+            );
+        }
+        None
+    }
+
     fn out_of_range(&self) -> Option<&'static str> {
         self.fault()
     }
 
-    fn machine(setup: Setup<Self>) -> Panel {
-        Panel::new(setup)
+    fn machine(setup: Setup<Self>) -> PanelMachine {
+        match setup.params.talk {
+            TalkForm::Always => PanelMachine::Judged(Box::new(Panel::new(setup))),
+            TalkForm::Differing => PanelMachine::Counted(Box::new(CountedPanel::new(setup))),
+        }
     }
 
     /// The estimate assumes that every reply is as long as allowed, that every turn needs all its repairs, that no ballot is cancelled, and
     /// that all iterations are used.
     fn worst_case(setup: &Setup<Self>) -> WorstCase {
+        if !setup.params.talk.is_always() {
+            return counted::most(setup);
+        }
         let replies: Vec<u64> = setup.agents.iter().map(|agent| u64::from(agent.max_tokens)).collect();
         let others = setup.agents.len().saturating_sub(1) as u64;
         let answers: u64 = replies.iter().map(|reply| QUOTED * reply + LABEL_WORDS).sum();

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::contract::Thinking;
+use crate::contract::{OnDisagreement, TalkForm, Thinking};
 use crate::core::BasisPoints;
 use crate::text::Constraint;
 
@@ -28,6 +28,12 @@ pub struct PanelParams {
     pub max_repairs: u32,
     /// The place where members reason before they commit.
     pub thinking: Thinking,
+    /// The cases in which members judge: always, or never, where blind answers are counted first.
+    #[serde(skip_serializing_if = "TalkForm::is_always")]
+    pub talk: TalkForm,
+    /// The answer of a run whose counted answers do not settle. It needs [`TalkForm::Differing`].
+    #[serde(skip_serializing_if = "OnDisagreement::is_abstain")]
+    pub on_disagreement: OnDisagreement,
     /// The rules of the task that code checks on every answer.
     pub constraints: Vec<Constraint>,
 }
@@ -41,6 +47,8 @@ impl Default for PanelParams {
             early_stop: true,
             max_repairs: 2,
             thinking: Thinking::Free,
+            talk: TalkForm::Always,
+            on_disagreement: OnDisagreement::Abstain,
             constraints: Vec::new(),
         }
     }
@@ -55,6 +63,10 @@ impl PanelParams {
                 !(1..=20).contains(&self.max_iterations),
             ),
             ("`max_repairs` is 0 to 10", self.max_repairs > 10),
+            (
+                "`on_disagreement` needs `talk: differing` (--talk differing) in a panel",
+                self.talk.is_always() && !self.on_disagreement.is_abstain(),
+            ),
             // The forms have no field for thoughts.
             ("`thinking` is `free` or `none` in a panel", self.thinking == Thinking::Field),
         ];

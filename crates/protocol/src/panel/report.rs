@@ -8,6 +8,7 @@ use super::stats::{self, Judgement};
 use super::tally::{self, AnswerTally};
 use crate::contract::{AgentReport, Answer, BlindVote, Degraded, DegradedKind, Dissent, Outcome, Report};
 use crate::core::BasisPoints;
+use crate::sampling::VoteSection;
 use crypto::Digest;
 
 /// The part of a report that only `panel` has.
@@ -41,6 +42,9 @@ pub struct PanelSection {
     pub family_preference: Option<f64>,
     /// The warnings that a reader needs before trusting the result.
     pub notes: Vec<String>,
+    /// The counted answers of a run without judges; `None` where members judge.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vote: Option<VoteSection>,
     /// The evaluations from which `family_preference` is computed; not shown.
     #[serde(skip)]
     pub judged: Vec<Judgement>,
@@ -214,6 +218,7 @@ impl Panel {
             place_preference: stats::place_preference(&judged).map(round),
             family_preference: None,
             notes: self.notes(),
+            vote: None,
             judged,
         }
     }

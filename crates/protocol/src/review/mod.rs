@@ -84,6 +84,7 @@ impl ProtocolParams for ApprovalParams {
             | Override::Ahead(_)
             | Override::Modes(_)
             | Override::OnDisagreement(_)
+            | Override::Talk(_)
             | Override::Constraints(_) => return false,
             Override::Thinking(thinking) => self.thinking = *thinking,
         }

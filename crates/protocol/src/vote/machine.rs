@@ -1,60 +1,36 @@
 //! The machine of `vote`: events in, actions out. The module documentation has the diagram.
 
-use std::ops::ControlFlow;
-
-use super::report::VoteSection;
-use super::sample::OpenSample;
-use super::state::{VoteSample, Voting};
-use super::tally::StopClass;
+use super::state::Voting;
 use crate::contract::{
     Action, CallId, Event, Executions, How, NoAgreement, OnDisagreement, Outcome, Protocol, Reply, Report,
     Unexpected,
 };
+use crate::sampling::{StopClass, VoteSection};
 
 impl Voting {
     /// Asks for as many samples as may be asked for beyond those that were looked at. Unless a number is set, that is one of each
     /// voter, and no more than the run needs even if they all agree.
     fn ask_ahead(&mut self) -> Vec<Action> {
-        let params = &self.setup.params;
+        let (params, looked, voters) = (&self.setup.params, self.sampler.looked, self.sampler.voters.len());
         let ahead = match params.ahead {
             Some(ahead) => ahead as usize,
-            None => self.count().needed(params, self.looked, self.voters.len()).min(self.voters.len()),
+            None => self.count().needed(params, looked, voters).min(voters),
         };
-        let count = (params.most() as usize).min(self.looked + ahead);
-        let mut actions = Vec::new();
-        while self.samples.len() < count {
-            let open = OpenSample::start(&self.judge(), self.call(self.samples.len()));
-            actions.push(Action::Ask(open.ask(&self.setup)));
-            self.samples.push(VoteSample::Open(Box::new(open)));
-        }
-        actions
+        let count = (params.most() as usize).min(looked + ahead);
+        self.sampler.ask_up_to(&self.setup, count)
     }
 
     fn replied(&mut self, call: CallId, reply: &Reply) -> Result<Vec<Action>, Unexpected> {
-        for number in 0..self.samples.len() {
-            let VoteSample::Open(open) = &self.samples[number] else { continue };
-            if open.call() != call {
-                continue;
-            }
-            let mut open = open.clone();
-            let result = match open.reply(&self.judge(), reply) {
-                ControlFlow::Continue(ask) => {
-                    self.samples[number] = VoteSample::Open(open);
-                    return Ok(vec![Action::Ask(ask)]);
-                }
-                ControlFlow::Break(result) => result,
-            };
-            self.samples[number] = VoteSample::Complete { result, model: reply.model.clone() };
-            return Ok(self.look());
+        match self.sampler.take(&self.setup, call, reply)? {
+            Some(ask) => Ok(vec![Action::Ask(ask)]),
+            None => Ok(self.look()),
         }
-        Err(Unexpected::NotAsked(call))
     }
 
     /// Looks at samples in their order, as far as they are complete, until they are enough.
     fn look(&mut self) -> Vec<Action> {
         let mut actions = Vec::new();
-        while matches!(self.samples.get(self.looked), Some(VoteSample::Complete { .. })) {
-            self.looked += 1;
+        while self.sampler.look_at_next() {
             if let Some(outcome) = self.verdict() {
                 actions.extend(self.finish(outcome));
                 return actions;
@@ -66,16 +42,16 @@ impl Voting {
 
     /// Returns the outcome if the samples that were looked at decide it.
     fn verdict(&mut self) -> Option<Outcome> {
-        let looked = u32::try_from(self.looked).unwrap_or(u32::MAX);
+        let looked = u32::try_from(self.sampler.looked).unwrap_or(u32::MAX);
         let params = &self.setup.params;
         let count = self.count();
         let takes_any = params.on_disagreement == OnDisagreement::Leader;
         // Of several answers with the most votes none leads, unless any answer will do. Then it is the one that came first.
         let leader = if takes_any { count.0.first() } else { count.leader() };
         let leader = leader.map(|one| one.answer.clone());
-        let class = count.enough(params, looked, self.voters.len());
+        let class = count.enough(params, looked, self.sampler.voters.len());
         // A vote that ends without an answer in any case ends at once.
-        let is_open = count.can_be_enough(params, looked, self.voters.len());
+        let is_open = count.can_be_enough(params, looked, self.sampler.voters.len());
         let is_last = looked >= params.most() || !(is_open || takes_any);
         if class.is_none() && !is_last {
             return None;
@@ -95,17 +71,15 @@ impl Voting {
     /// Ends the run. Samples that are still in the making count for nothing.
     fn finish(&mut self, outcome: Outcome) -> Vec<Action> {
         self.outcome = Some(outcome.clone());
-        let open = self.samples.iter().filter_map(|sample| match sample {
-            VoteSample::Open(open) => Some(Action::Cancel(open.call())),
-            VoteSample::Complete { .. } => None,
-        });
-        open.chain([Action::Finish(outcome)]).collect()
+        let mut actions = self.sampler.cancel_open();
+        actions.push(Action::Finish(outcome));
+        actions
     }
 }
 
 impl AsMut<Executions> for Voting {
     fn as_mut(&mut self) -> &mut Executions {
-        &mut self.executions
+        &mut self.sampler.executions
     }
 }
 
@@ -115,10 +89,10 @@ impl Protocol for Voting {
     fn step(&mut self, event: &Event) -> Result<Vec<Action>, Unexpected> {
         match event {
             // A setup that passes its check has a voter.
-            Event::Started if self.voters.is_empty() => {
+            Event::Started if self.sampler.voters.is_empty() => {
                 Ok(self.finish(Outcome::NoAgreement { reason: NoAgreement::NoDrafts }))
             }
-            Event::Started if self.samples.is_empty() => Ok(self.ask_ahead()),
+            Event::Started if self.sampler.samples.is_empty() => Ok(self.ask_ahead()),
             Event::Started => Err(Unexpected::StartedTwice),
             Event::Replied { call, reply } => self.replied(*call, reply),
             Event::Found { round, .. } => Err(Unexpected::NotSearched(*round)),

@@ -25,34 +25,19 @@
 //! - **Nothing is filled in.** A sample that is cut, refused, vacuous or without an answer costs, and is no vote.
 //! - **Every run ends.** There are at most `samples_max` samples, each of at most two calls.
 
-mod found;
 mod machine;
-mod mentions;
-mod options;
 mod params;
-mod prompt;
-mod quantity;
-mod report;
-mod sample;
 mod state;
 mod tally;
 
 use std::ops::RangeInclusive;
 
-use super::contract::{
-    AgentSetup, Method, Override, ProtocolParams, Setup, Task, Thinking, WorstCase, tokens,
-};
+use super::contract::{AgentSetup, Override, ProtocolParams, Setup, Task, WorstCase};
+use crate::sampling::{self, VoterIntroduction};
 use crate::text::Constraint;
 
-pub use mentions::FoundBy;
-pub use options::first_option;
 pub use params::VoteParams;
-pub use report::{SampleReport, VoteSection, VotedAnswer};
 pub use state::Voting;
-pub use tally::StopClass;
-
-/// The tokens of the controller's own words in one sample: an upper bound of the texts in `prompt`.
-const SAMPLE_WORDS: u64 = 300;
 
 impl ProtocolParams for VoteParams {
     type Machine = Voting;
@@ -91,7 +76,8 @@ impl ProtocolParams for VoteParams {
             | Override::Thinking(_)
             | Override::Resample(_)
             | Override::MeasuredConfidence(_)
-            | Override::Weights(_) => return false,
+            | Override::Weights(_)
+            | Override::Talk(_) => return false,
         }
         true
     }
@@ -127,21 +113,6 @@ impl ProtocolParams for VoteParams {
     /// in a form as well.
     fn worst_case(setup: &Setup<Self>) -> WorstCase {
         let voters = setup.params.voters(&setup.agents);
-        let task = tokens(&prompt::words(setup, &setup.task.prompt).situation);
-        let mut total = WorstCase::default();
-        if voters.is_empty() {
-            return total;
-        }
-        for sample in 0..setup.params.most() as usize {
-            let voter = voters[sample % voters.len()];
-            let agent = &setup.agents[voter];
-            let thinking = match agent.method {
-                Method::Words => Thinking::Free,
-                Method::Program => Thinking::None,
-            };
-            let mut conversation = tokens(&setup.system_alone(voter)) + task + SAMPLE_WORDS;
-            total.add_form(&mut conversation, thinking, 0, u64::from(agent.max_tokens));
-        }
-        total
+        sampling::worst_case(setup, &voters, VoterIntroduction::Pack, setup.params.most() as usize)
     }
 }

@@ -14,11 +14,10 @@ use std::ops::ControlFlow;
 use super::found::{self, AskedQuestion};
 use super::mentions::FoundBy;
 use super::options::LetteredOptions;
-use super::params::VoteParams;
-use super::prompt;
+use super::prompt::{self, VoterIntroduction};
 use crate::contract::{
-    Answer, Ask, CallId, Conversation, Executions, Finish, Method, Reply, ReplyShape, Setup, Step, Thinking,
-    with_text,
+    Answer, Ask, CallId, Conversation, Executions, Finish, Method, ProtocolParams, Reply, ReplyShape, Setup,
+    Step, Thinking, with_text,
 };
 use crate::text::decoding::answer_schema;
 use crate::text::vacuity::PromptEcho;
@@ -28,17 +27,18 @@ use crate::turn::{Draft, TurnProgress, Valid, program_answer};
 use serde_json::json;
 
 /// The parts of a run that every sample is judged with.
-pub(super) struct Judge<'a> {
-    pub(super) setup: &'a Setup<VoteParams>,
+pub(super) struct Judge<'a, P> {
+    pub(super) setup: &'a Setup<P>,
     pub(super) canonicalizer: &'a Canonicalizer,
     pub(super) options: Option<&'a LetteredOptions>,
     pub(super) prompt_echo: &'a PromptEcho,
     pub(super) executions: &'a Executions,
+    pub(super) introduction: VoterIntroduction,
 }
 
 /// A sample that waits for a reply.
 #[derive(Clone, Debug)]
-pub(super) struct OpenSample {
+pub(crate) struct OpenSample {
     draft: Draft,
     method: Method,
     /// The order of the options that the voter sees, for a question with options.
@@ -47,7 +47,7 @@ pub(super) struct OpenSample {
 
 /// A sample that is complete.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum SampleResult {
+pub(crate) enum SampleResult {
     /// It is a vote for this answer, which this rule found.
     Vote(Answer, FoundBy),
     /// It is no vote, for this reason.
@@ -56,9 +56,9 @@ pub(super) enum SampleResult {
 
 impl OpenSample {
     /// Starts a sample.
-    pub(super) fn start(judge: &Judge<'_>, call: CallId) -> Self {
+    pub(super) fn start<P: ProtocolParams>(judge: &Judge<'_, P>, call: CallId) -> Self {
         let setup = judge.setup;
-        let alone = Conversation::new(setup.system_alone(call.agent));
+        let alone = Conversation::new(judge.introduction.system(setup, call.agent));
         let method = setup.agents[call.agent].method;
         if method == Method::Program {
             let prompt = prompt::program(setup);
@@ -69,7 +69,7 @@ impl OpenSample {
         let shown = judge.options.zip(order.as_ref()).map(|(options, order)| options.arrange(order));
         let prompt = prompt::words(setup, shown.as_deref().unwrap_or(&setup.task.prompt));
         let chars_max = setup.agents[call.agent].text_chars_max();
-        let response = answer_schema(judge.canonicalizer, &setup.params.constraints, chars_max);
+        let response = answer_schema(judge.canonicalizer, setup.params.constraints(), chars_max);
         let schema = closed(&json!({"response": response}));
         let shape = ReplyShape::Json { name: "answer", schema: (&schema).into(), measured: None };
         Self { draft: Draft::start(Thinking::Free, call, alone, prompt, shape), method, order }
@@ -81,12 +81,16 @@ impl OpenSample {
     }
 
     /// Returns the request for the reply that the sample waits for.
-    pub(super) fn ask(&self, setup: &Setup<VoteParams>) -> Ask {
+    pub(super) fn ask<P>(&self, setup: &Setup<P>) -> Ask {
         self.draft.ask(&setup.agents[self.call().agent], setup.seed)
     }
 
     /// Takes a reply. Returns the next request, or the result of the sample.
-    pub(super) fn reply(&mut self, judge: &Judge<'_>, reply: &Reply) -> ControlFlow<SampleResult, Ask> {
+    pub(super) fn reply<P: ProtocolParams>(
+        &mut self,
+        judge: &Judge<'_, P>,
+        reply: &Reply,
+    ) -> ControlFlow<SampleResult, Ask> {
         let (call, setup) = (self.call(), judge.setup);
         let agent = &setup.agents[call.agent];
         match reply.finish {
@@ -127,7 +131,7 @@ impl OpenSample {
     }
 
     /// Returns the answer that the rule finds in a free text.
-    fn find_answer(&self, judge: &Judge<'_>, reply: &str) -> Option<(String, FoundBy)> {
+    fn find_answer<P: ProtocolParams>(&self, judge: &Judge<'_, P>, reply: &str) -> Option<(String, FoundBy)> {
         let question = AskedQuestion {
             prompt: &judge.setup.task.prompt,
             canonicalizer: judge.canonicalizer,
@@ -141,7 +145,7 @@ fn no_vote(why: String) -> ControlFlow<SampleResult, Ask> {
     ControlFlow::Break(SampleResult::NoVote(why))
 }
 
-impl Judge<'_> {
+impl<P: ProtocolParams> Judge<'_, P> {
     /// Returns the choice of the task behind the words of a voter.
     fn choice(&self, order: Option<&[usize]>, text: &str) -> Option<String> {
         if let Some((options, order)) = self.options.zip(order) {
@@ -153,7 +157,7 @@ impl Judge<'_> {
     /// Accepts an answer that follows every rule.
     fn take(&self, call: CallId, text: &str) -> Result<Answer, Violation> {
         let (chars_max, rules) =
-            (self.setup.agents[call.agent].text_chars_max(), &self.setup.params.constraints);
+            (self.setup.agents[call.agent].text_chars_max(), self.setup.params.constraints());
         Answer::take(text, chars_max, self.canonicalizer, self.prompt_echo, rules, self.executions)
     }
 

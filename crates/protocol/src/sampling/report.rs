@@ -1,17 +1,17 @@
-//! The report of a run, at any moment: every sample, the votes, and how certain the leading answer is.
+//! The report on samples and votes, at any moment.
+//!
+//! The input is the samples and the setup. The output is plain data. Nothing here counts: the figures come from the tally.
 
 use serde::Serialize;
 
 use super::mentions::FoundBy;
 use super::sample::SampleResult;
-use super::state::{VoteSample, Voting};
+use super::sampler::{Sampler, VoteSample};
 use super::tally::{StopClass, VotesFor};
-use crate::contract::{
-    AgentReport, BlindVote, CallId, Degraded, DegradedKind, Dissent, Fraction, Lead, Method, Outcome, Report,
-};
+use crate::contract::{AgentReport, BlindVote, CallId, Dissent, Fraction, Lead, Method, Setup};
 use crypto::Digest;
 
-/// The part of a report that only `vote` has.
+/// The part of a report about counted samples: that of `vote`, and of other protocols where they count blind answers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct VoteSection {
     /// The grounds on which the votes ended the run; `None` while it goes on, and for a run without a stop.
@@ -78,62 +78,56 @@ pub struct SampleReport {
     pub call: CallId,
 }
 
-impl Voting {
-    /// Makes the report; see [`crate::Protocol::report`].
-    pub(super) fn make_report(&self) -> Report<VoteSection> {
-        Report {
-            rounds: u32::from(!self.samples.is_empty()),
-            blind_vote: self.blind_vote(),
-            agents: (0..self.setup.agents.len()).map(|voter| self.agent(voter)).collect(),
-            dissent: self.dissent(),
-            degraded: self.degraded(),
-            section: self.section(),
-        }
-    }
-
-    fn name(&self, voter: usize) -> String {
-        self.setup.agents[voter].name.clone()
-    }
-
-    fn blind_vote(&self) -> BlindVote {
-        BlindVote::from_drafts(self.counted_samples().map(|sample| match sample.result {
-            SampleResult::Vote(answer, _) => Some(answer),
-            SampleResult::NoVote(_) => None,
-        }))
-    }
-
-    fn section(&self) -> VoteSection {
-        let count = self.count();
-        let (lead, asked) = (count.lead(), u32::try_from(self.samples.len()).unwrap_or(u32::MAX));
+impl Sampler {
+    /// Returns the section of a run that may draw `most` samples, and that the votes have ended on these grounds.
+    pub(crate) fn section<P>(&self, setup: &Setup<P>, class: Option<StopClass>, most: u32) -> VoteSection {
+        let lead = self.count(setup).lead();
         let certainty = lead.certainty();
-        let samples = self.samples.iter().enumerate();
+        let asked = u32::try_from(self.samples.len()).unwrap_or(u32::MAX);
         VoteSection {
-            class: self.class,
+            class,
             lead,
             certainty,
             certainty_value: (certainty.value() * 1e6).round() / 1e6,
-            answers: count.0.iter().map(|counted| self.voted_answer(counted)).collect(),
-            samples: samples.map(|(number, sample)| self.sample(number, sample)).collect(),
+            answers: self.voted_answers(setup),
+            samples: self.sample_reports(setup),
             looked_at: u32::try_from(self.looked).unwrap_or(u32::MAX),
-            saved: self.setup.params.most().saturating_sub(asked),
+            saved: most.saturating_sub(asked),
             tokens: 0,
             tokens_of_all: 0,
         }
     }
 
-    fn voted_answer(&self, counted: &VotesFor<'_>) -> VotedAnswer {
-        let VotesFor { answer, votes, voters, .. } = counted;
-        VotedAnswer {
-            text: answer.shown.clone(),
-            sha256: answer.canonical.digest,
-            votes: *votes,
-            voters: voters.iter().map(|voter| self.name(*voter)).collect(),
-        }
+    /// Returns the vote over the samples that were looked at.
+    pub(crate) fn blind_vote<P>(&self, setup: &Setup<P>) -> BlindVote {
+        BlindVote::from_drafts(self.counted_samples(setup).map(|sample| match sample.result {
+            SampleResult::Vote(answer, _) => Some(answer),
+            SampleResult::NoVote(_) => None,
+        }))
     }
 
-    fn sample(&self, number: usize, sample: &VoteSample) -> SampleReport {
-        let voter = self.voter(number);
-        let (result, model) = match sample {
+    /// Returns every answer with its votes, the most votes first.
+    fn voted_answers<P>(&self, setup: &Setup<P>) -> Vec<VotedAnswer> {
+        let mut answers = Vec::new();
+        for VotesFor { answer, votes, voters, .. } in &self.count(setup).0 {
+            answers.push(VotedAnswer {
+                text: answer.shown.clone(),
+                sha256: answer.canonical.digest,
+                votes: *votes,
+                voters: voters.iter().map(|voter| setup.agents[*voter].name.clone()).collect(),
+            });
+        }
+        answers
+    }
+
+    /// Returns every sample that was asked for.
+    fn sample_reports<P>(&self, setup: &Setup<P>) -> Vec<SampleReport> {
+        (0..self.samples.len()).map(|number| self.sample_report(setup, number)).collect()
+    }
+
+    fn sample_report<P>(&self, setup: &Setup<P>, number: usize) -> SampleReport {
+        let voter = &setup.agents[self.voter(number)];
+        let (result, model) = match &self.samples[number] {
             VoteSample::Complete { result, model } => (Some(result), model.clone()),
             VoteSample::Open(_) => (None, None),
         };
@@ -143,8 +137,8 @@ impl Voting {
             None => (None, None, None),
         };
         SampleReport {
-            voter: self.name(voter),
-            method: self.setup.agents[voter].method,
+            voter: voter.name.clone(),
+            method: voter.method,
             model: model.unwrap_or_default(),
             tokens: 0,
             counts: number < self.looked,
@@ -152,31 +146,31 @@ impl Voting {
             sha256: answer.map(|answer| answer.canonical.digest),
             found_by,
             no_vote,
-            order: self.order(number),
+            order: self.order(setup, number),
             call: self.call(number),
         }
     }
 
     /// Returns the order in which a sample in words saw the options.
-    fn order(&self, number: usize) -> Option<Vec<String>> {
+    fn order<P>(&self, setup: &Setup<P>, number: usize) -> Option<Vec<String>> {
         let options = self.options.as_ref()?;
-        if self.setup.agents[self.voter(number)].method != Method::Words {
+        if setup.agents[self.voter(number)].method != Method::Words {
             return None;
         }
-        Some(options.choices_in_order(&options.draw(self.setup.seed, self.call(number))))
+        Some(options.choices_in_order(&options.draw(setup.seed, self.call(number))))
     }
 
     /// Returns the report on one voter: the last answer that it has found.
-    fn agent(&self, voter: usize) -> AgentReport {
+    pub(crate) fn agent_report<P>(&self, setup: &Setup<P>, voter: usize) -> AgentReport {
         let (mut last, mut failed_turns) = (None, 0);
-        for sample in self.counted_samples().filter(|sample| sample.voter == voter) {
+        for sample in self.counted_samples(setup).filter(|sample| sample.voter == voter) {
             match sample.result {
                 SampleResult::Vote(answer, _) => last = Some(answer),
                 SampleResult::NoVote(_) => failed_turns += 1,
             }
         }
         AgentReport {
-            name: self.name(voter),
+            name: setup.agents[voter].name.clone(),
             status: None,
             text: last.map(|answer| answer.shown.clone()),
             sha256: last.map(|answer| answer.canonical.digest),
@@ -187,30 +181,23 @@ impl Voting {
     }
 
     /// Returns every answer but the agreed one, the one with the most votes first.
-    fn dissent(&self) -> Vec<Dissent> {
-        let agreed = match &self.outcome {
-            Some(Outcome::Agreed { sha256, .. }) => Some(*sha256),
-            Some(_) | None => None,
-        };
-        let count = self.count();
-        let others = count.0.iter().filter(|counted| Some(counted.answer.canonical.digest) != agreed);
-        let dissent = others.map(|VotesFor { answer, votes, voters, .. }| Dissent {
-            agent: voters.iter().map(|voter| self.name(*voter)).collect::<Vec<_>>().join("+"),
-            stage: "blind",
-            text: answer.shown.clone(),
-            sha256: answer.canonical.digest,
-            why: format!("it has {votes} of {} votes", count.0.iter().map(|one| one.votes).sum::<u32>()),
-        });
-        dissent.collect()
-    }
-
-    fn degraded(&self) -> Vec<Degraded> {
-        let is_agreed = matches!(self.outcome, Some(Outcome::Agreed { .. }));
-        let mut found = Vec::new();
-        if is_agreed && (self.class == Some(StopClass::D) || self.count().leader().is_none()) {
-            let detail = "the votes did not settle on one answer; this is the one with the most".to_owned();
-            found.push(Degraded { kind: DegradedKind::Unsettled, detail });
+    pub(crate) fn dissent<P>(&self, setup: &Setup<P>, agreed: Option<Digest>) -> Vec<Dissent> {
+        let count = self.count(setup);
+        let votes_of_all: u32 = count.0.iter().map(|one| one.votes).sum();
+        let mut dissent = Vec::new();
+        for VotesFor { answer, votes, voters, .. } in &count.0 {
+            if Some(answer.canonical.digest) == agreed {
+                continue;
+            }
+            let names: Vec<&str> = voters.iter().map(|voter| setup.agents[*voter].name.as_str()).collect();
+            dissent.push(Dissent {
+                agent: names.join("+"),
+                stage: "blind",
+                text: answer.shown.clone(),
+                sha256: answer.canonical.digest,
+                why: format!("it has {votes} of {votes_of_all} votes"),
+            });
         }
-        found
+        dissent
     }
 }

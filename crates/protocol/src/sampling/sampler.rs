@@ -1,0 +1,166 @@
+//! The samples of a run: who draws each, and how far they were looked at.
+//!
+//! The input is the setup, the number of samples that may be asked for, and replies. The output is requests and the count. Samples are
+//! looked at in their order, so neither the order of replies nor the number that is asked for ahead changes the count.
+
+use std::ops::ControlFlow;
+
+use super::options::LetteredOptions;
+use super::prompt::{self, VoterIntroduction};
+use super::sample::{Judge, OpenSample, SampleResult};
+use super::tally::{CountedSample, VoteCount};
+use crate::contract::{Action, Ask, CallId, Executions, ProtocolParams, Reply, Setup, Step, Unexpected};
+use crate::core::bare_model;
+use crate::text::vacuity::PromptEcho;
+use crate::text::{CanonicalKind, Canonicalizer};
+
+/// The samples of one run.
+#[derive(Clone, Debug)]
+pub(crate) struct Sampler {
+    pub(crate) executions: Executions,
+    canonicalizer: Canonicalizer,
+    /// The options of the question, if its prompt has any.
+    pub(super) options: Option<LetteredOptions>,
+    prompt_echo: PromptEcho,
+    introduction: VoterIntroduction,
+    /// The voters that are asked, by their indexes among the agents.
+    pub(crate) voters: Vec<usize>,
+    /// The samples that were asked for, in their order.
+    pub(crate) samples: Vec<VoteSample>,
+    /// The number of samples that were looked at. They are complete; the further ones may be.
+    pub(crate) looked: usize,
+}
+
+/// One sample of a run.
+#[derive(Clone, Debug)]
+pub(crate) enum VoteSample {
+    Open(Box<OpenSample>),
+    Complete {
+        result: SampleResult,
+        /// The model that drew it, if it is known.
+        model: Option<String>,
+    },
+}
+
+impl Sampler {
+    /// Creates the samples of a run that has not started. Each of `voters` is an index of an agent.
+    pub(crate) fn new<P: ProtocolParams>(
+        setup: &Setup<P>,
+        voters: Vec<usize>,
+        introduction: VoterIntroduction,
+    ) -> Self {
+        let user_words = setup.user_words(setup.params.constraints());
+        let own_words = prompt::own_words(setup);
+        let own_words = own_words.each_ref().map(String::as_str);
+        let options = if setup.canonical.kind == CanonicalKind::Choice {
+            LetteredOptions::find(&setup.task.prompt, &setup.canonical.choices)
+        } else {
+            None
+        };
+        Self {
+            executions: Executions::new(setup),
+            canonicalizer: Canonicalizer::new(&setup.canonical),
+            options,
+            prompt_echo: setup.prompt_echo(&user_words, &own_words),
+            introduction,
+            voters,
+            samples: Vec::new(),
+            looked: 0,
+        }
+    }
+
+    /// Returns the voter of a sample. It depends on the sample's number alone, and so does its call.
+    pub(crate) fn voter(&self, sample: usize) -> usize {
+        self.voters[sample % self.voters.len()]
+    }
+
+    /// Returns the first call of a sample. A voter's samples have the same calls whichever other voters are asked, so that they can be
+    /// drawn once for many ways to count them.
+    pub(crate) fn call(&self, sample: usize) -> CallId {
+        let draft = u32::try_from(sample / self.voters.len()).unwrap_or(u32::MAX);
+        CallId { part: 0, round: 1, agent: self.voter(sample), draft, step: Step::Sample, attempt: 0 }
+    }
+
+    fn judge<'a, P>(&'a self, setup: &'a Setup<P>) -> Judge<'a, P> {
+        Judge {
+            setup,
+            canonicalizer: &self.canonicalizer,
+            options: self.options.as_ref(),
+            prompt_echo: &self.prompt_echo,
+            executions: &self.executions,
+            introduction: self.introduction,
+        }
+    }
+
+    /// Asks for samples until this number has been asked for.
+    pub(crate) fn ask_up_to<P: ProtocolParams>(&mut self, setup: &Setup<P>, count: usize) -> Vec<Action> {
+        let mut actions = Vec::new();
+        while self.samples.len() < count {
+            let open = OpenSample::start(&self.judge(setup), self.call(self.samples.len()));
+            actions.push(Action::Ask(open.ask(setup)));
+            self.samples.push(VoteSample::Open(Box::new(open)));
+        }
+        actions
+    }
+
+    /// Takes the reply to a call. Returns the next request of its sample, or `None` once the sample is complete.
+    pub(crate) fn take<P: ProtocolParams>(
+        &mut self,
+        setup: &Setup<P>,
+        call: CallId,
+        reply: &Reply,
+    ) -> Result<Option<Ask>, Unexpected> {
+        for number in 0..self.samples.len() {
+            let VoteSample::Open(open) = &self.samples[number] else { continue };
+            if open.call() != call {
+                continue;
+            }
+            let mut open = open.clone();
+            let (sample, ask) = match open.reply(&self.judge(setup), reply) {
+                ControlFlow::Continue(ask) => (VoteSample::Open(open), Some(ask)),
+                ControlFlow::Break(result) => {
+                    (VoteSample::Complete { result, model: reply.model.clone() }, None)
+                }
+            };
+            self.samples[number] = sample;
+            return Ok(ask);
+        }
+        Err(Unexpected::NotAsked(call))
+    }
+
+    /// Looks at the next sample. Returns false if it is not complete.
+    pub(crate) fn look_at_next(&mut self) -> bool {
+        let is_complete = matches!(self.samples.get(self.looked), Some(VoteSample::Complete { .. }));
+        self.looked += usize::from(is_complete);
+        is_complete
+    }
+
+    /// Cancels the calls of samples that are not complete.
+    pub(crate) fn cancel_open(&self) -> Vec<Action> {
+        let mut actions = Vec::new();
+        for sample in &self.samples {
+            if let VoteSample::Open(open) = sample {
+                actions.push(Action::Cancel(open.call()));
+            }
+        }
+        actions
+    }
+
+    /// Returns the samples that were looked at.
+    pub(crate) fn counted_samples<'a, P>(
+        &'a self,
+        setup: &'a Setup<P>,
+    ) -> impl Iterator<Item = CountedSample<'a>> {
+        self.samples.iter().take(self.looked).enumerate().filter_map(|(number, sample)| {
+            let VoteSample::Complete { result, model } = sample else { return None };
+            let voter = self.voter(number);
+            let (method, model) = (setup.agents[voter].method, model.as_deref().map(bare_model));
+            Some(CountedSample { voter, method, model, result })
+        })
+    }
+
+    /// Counts the samples that were looked at.
+    pub(crate) fn count<'a, P>(&'a self, setup: &'a Setup<P>) -> VoteCount<'a> {
+        VoteCount::new(self.counted_samples(setup))
+    }
+}

@@ -1,0 +1,119 @@
+//! The counting of votes: which answers are equal, how often each was found, and by how many sources.
+//!
+//! The input is samples in their order. The output is the answers with their votes. What comes after the last sample that was looked at
+//! counts for nothing.
+
+use serde::Serialize;
+
+use super::sample::SampleResult;
+use crate::contract::{Answer, Lead, Method};
+use crate::core::BasisPoints;
+
+/// The grounds on which a vote ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+pub enum StopClass {
+    /// The leading answer is certain enough, and at least two unlike voters have found it.
+    A,
+    /// The first samples of the first two voters are equal, and the voters are unlike.
+    B,
+    /// The leading answer is certain enough, and one voter alone has found it, or voters of one method on one model.
+    C,
+    /// No answer is certain enough, and none can become so.
+    D,
+}
+
+impl StopClass {
+    /// Returns the letter of the class.
+    pub fn letter(self) -> &'static str {
+        match self {
+            Self::A => "A",
+            Self::B => "B",
+            Self::C => "C",
+            Self::D => "D",
+        }
+    }
+}
+
+/// An answer with its votes.
+#[derive(Clone, Debug)]
+pub(crate) struct VotesFor<'a> {
+    pub(crate) answer: &'a Answer,
+    pub(crate) votes: u32,
+    /// The voters that have found it, each once.
+    pub(crate) voters: Vec<usize>,
+    /// Samples that have found it, one of each source.
+    pub(crate) sources: Vec<CountedSample<'a>>,
+}
+
+/// A sample that was looked at.
+#[derive(Clone, Debug)]
+pub(crate) struct CountedSample<'a> {
+    pub(crate) voter: usize,
+    pub(crate) method: Method,
+    /// The bare name of the model that drew it, if it is known.
+    pub(crate) model: Option<String>,
+    pub(crate) result: &'a SampleResult,
+}
+
+impl CountedSample<'_> {
+    /// Returns true if two samples have one source. Two voters of one method on one model are one source.
+    fn shares_source_with(&self, other: &Self) -> bool {
+        match (&self.model, &other.model) {
+            (Some(own), Some(others)) => self.method == other.method && own == others,
+            (None, None) => self.voter == other.voter,
+            (Some(_), None) | (None, Some(_)) => false,
+        }
+    }
+}
+
+/// The votes of the samples that were looked at.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct VoteCount<'a>(pub(crate) Vec<VotesFor<'a>>);
+
+impl<'a> VoteCount<'a> {
+    /// Counts samples. The answer with the most votes comes first; of equal ones, the one that came first.
+    pub(crate) fn new(samples: impl Iterator<Item = CountedSample<'a>>) -> Self {
+        let mut counted: Vec<VotesFor<'a>> = Vec::new();
+        for sample in samples {
+            let SampleResult::Vote(answer, _) = sample.result else { continue };
+            let digest = answer.canonical.digest;
+            let at = counted.iter().position(|one| one.answer.canonical.digest == digest);
+            let at = at.unwrap_or_else(|| {
+                counted.push(VotesFor { answer, votes: 0, voters: Vec::new(), sources: Vec::new() });
+                counted.len() - 1
+            });
+            let VotesFor { votes, voters, sources, .. } = &mut counted[at];
+            *votes += 1;
+            if !voters.contains(&sample.voter) {
+                voters.push(sample.voter);
+            }
+            if !sources.iter().any(|other| sample.shares_source_with(other)) {
+                sources.push(sample);
+            }
+        }
+        // The sort is stable.
+        counted.sort_by_key(|one| std::cmp::Reverse(one.votes));
+        Self(counted)
+    }
+
+    /// Returns the lead of the first answer over the second.
+    pub(crate) fn lead(&self) -> Lead {
+        let mut votes = self.0.iter().map(|one| one.votes);
+        Lead { leader: votes.next().unwrap_or(0), runner_up: votes.next().unwrap_or(0) }
+    }
+
+    /// Returns the class of the lead, if it is at least this certain: A for an answer of several sources, C for one of a single source.
+    pub(crate) fn class(&self, share: BasisPoints) -> Option<StopClass> {
+        let leader = self.leader()?;
+        if !self.lead().certainty().reaches(share) {
+            return None;
+        }
+        Some(if leader.sources.len() >= 2 { StopClass::A } else { StopClass::C })
+    }
+
+    /// Returns the answer with more votes than any other.
+    pub(crate) fn leader(&self) -> Option<&VotesFor<'a>> {
+        let Lead { leader, runner_up } = self.lead();
+        if leader > runner_up { self.0.first() } else { None }
+    }
+}
