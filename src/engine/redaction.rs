@@ -62,7 +62,7 @@ pub struct Redaction {
 
 /// The content of the file: the patterns beyond the known forms, and the originals that were found.
 #[derive(Deserialize, Serialize)]
-#[serde(deny_unknown_fields, expecting = "struct Table")]
+#[serde(deny_unknown_fields, rename = "Table")]
 struct RedactionTable {
     /// The build that wrote the table.
     program: String,

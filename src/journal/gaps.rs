@@ -71,7 +71,7 @@ struct Gap {
 
 /// The gaps of one journal, in the form of the file beside it: ordered by the lines behind them.
 #[derive(Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, expecting = "struct GapList")]
+#[serde(deny_unknown_fields, rename = "GapList")]
 pub(super) struct Gaps {
     v: u32,
     gaps: BTreeSet<Gap>,

@@ -11,7 +11,7 @@ use super::result::{Timing, UsageResult};
 
 /// The fields that are read from a `result.json`.
 #[derive(Debug, Deserialize)]
-#[serde(expecting = "struct Counted")]
+#[serde(rename = "Counted")]
 pub struct ResultFields {
     run: String,
     protocol: String,
@@ -32,20 +32,20 @@ impl ResultFields {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(expecting = "struct Named")]
+#[serde(rename = "Named")]
 struct AgentName {
     name: String,
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(expecting = "struct Council")]
+#[serde(rename = "Council")]
 struct CouncilRounds {
     rounds: Vec<RoundForms>,
 }
 
 /// What the members of a council wrote in a round, and how sure they were.
 #[derive(Debug, Deserialize)]
-#[serde(expecting = "struct Round")]
+#[serde(rename = "Round")]
 struct RoundForms {
     confidences: RoundConfidences,
     framing: Option<IgnoredAny>,
@@ -54,7 +54,7 @@ struct RoundForms {
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(expecting = "struct Confidences")]
+#[serde(rename = "Confidences")]
 struct RoundConfidences {
     pathos: f64,
     logos: f64,

@@ -92,7 +92,7 @@ pub enum SessionSays {
 
 /// A question of a session, and its result.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(expecting = "struct Exchange")]
+#[serde(rename = "Exchange")]
 pub struct SessionTurn {
     pub run: String,
     pub prompt: String,

@@ -25,7 +25,7 @@ pub(in crate::batch) const PRIVATE: u32 = 0o600;
 
 /// The manifest's statement of the number of shards.
 #[derive(Deserialize, Serialize)]
-#[serde(expecting = "struct Claim")]
+#[serde(rename = "Claim")]
 struct ShardClaim {
     v: u32,
     shards: u64,

@@ -36,7 +36,7 @@ const FIELDS: [&str; 8] = ["v", "shards", "commands", "columns", "data", "server
 
 /// A roleset on a model in an arm.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[serde(deny_unknown_fields, expecting = "struct ColumnNote")]
+#[serde(deny_unknown_fields, rename = "ColumnNote")]
 pub struct VariantNote {
     /// The roleset's name.
     pub roleset: String,

@@ -22,7 +22,7 @@ use protocol::{DegradedKind, OutcomeKind};
 
 /// The row of a run: how it ended, and the cell that it belongs to.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
-#[serde(expecting = "struct Told")]
+#[serde(rename = "Told")]
 pub struct ResultRow {
     /// The task's id.
     pub task: String,
@@ -90,21 +90,21 @@ const ANOTHER_MODEL: &str = "another model";
 
 /// A loss of a run.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
-#[serde(expecting = "struct LossTold")]
+#[serde(rename = "LossTold")]
 struct LossRow {
     kind: String,
 }
 
 /// The confidence in an answer.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
-#[serde(expecting = "struct ConfidenceTold")]
+#[serde(rename = "ConfidenceTold")]
 struct ConfidenceRow {
     value: f64,
 }
 
 /// An agent of a run.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
-#[serde(expecting = "struct AgentTold")]
+#[serde(rename = "AgentTold")]
 struct AgentRow {
     /// The model with its place.
     #[serde(default)]
@@ -113,7 +113,7 @@ struct AgentRow {
 
 /// The plain vote over the blind drafts of a run.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
-#[serde(expecting = "struct BlindTold")]
+#[serde(rename = "BlindTold")]
 pub struct BlindVoteRow {
     /// Every text with its number of votes, the most votes first.
     pub tally: Vec<TallyRow>,
@@ -121,7 +121,7 @@ pub struct BlindVoteRow {
 
 /// The votes for one text.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
-#[serde(expecting = "struct TallyTold")]
+#[serde(rename = "TallyTold")]
 pub struct TallyRow {
     pub text: String,
     /// The digest of its canonical form.
@@ -132,7 +132,7 @@ pub struct TallyRow {
 
 /// The votes of a run.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
-#[serde(expecting = "struct VotesTold")]
+#[serde(rename = "VotesTold")]
 pub struct VoteRow {
     /// The grounds on which the votes ended the run, by their letter.
     pub class: Option<String>,
@@ -144,7 +144,7 @@ pub struct VoteRow {
 
 /// One sample of a vote.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
-#[serde(expecting = "struct SampleTold")]
+#[serde(rename = "SampleTold")]
 pub struct SampleRow {
     /// Whether it counts.
     pub counts: bool,
@@ -156,7 +156,7 @@ pub struct SampleRow {
 
 /// The usage of one phase of a run.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
-#[serde(expecting = "struct PhaseTold")]
+#[serde(rename = "PhaseTold")]
 pub(super) struct PhaseRow {
     pub(super) prompt: u64,
     pub(super) completion: u64,
@@ -164,7 +164,7 @@ pub(super) struct PhaseRow {
 
 /// What a run used.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
-#[serde(expecting = "struct UsageTold")]
+#[serde(rename = "UsageTold")]
 pub struct UsageRow {
     /// The tokens of all prompts.
     pub prompt: u64,
@@ -180,7 +180,7 @@ pub struct UsageRow {
 
 /// The times of a run.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
-#[serde(expecting = "struct TimingTold")]
+#[serde(rename = "TimingTold")]
 pub struct TimingRow {
     /// The milliseconds from begin to end.
     pub total_ms: u64,

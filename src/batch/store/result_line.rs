@@ -117,14 +117,14 @@ pub(in crate::batch) fn derive_fields(state: &RunState, head: Digest) -> Map<Str
 
 /// The part of a row that says which run it is of.
 #[derive(Deserialize)]
-#[serde(expecting = "struct RunOnly")]
+#[serde(rename = "RunOnly")]
 pub(in crate::batch) struct RowId {
     pub(in crate::batch) run: String,
 }
 
 /// The fields of a line that are needed to resume a batch.
 #[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(expecting = "struct Known")]
+#[serde(rename = "Known")]
 pub(in crate::batch) struct EndOnRecord {
     pub(in crate::batch) run: Uuid,
     pub(in crate::batch) outcome: OutcomeKind,
@@ -134,7 +134,7 @@ pub(in crate::batch) struct EndOnRecord {
 
 /// The fields of a line that are needed to grade it again.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(expecting = "struct Graded")]
+#[serde(rename = "Graded")]
 pub(in crate::batch) struct ResultOnRecord {
     pub(in crate::batch) outcome: OutcomeKind,
     pub(in crate::batch) right: Option<bool>,

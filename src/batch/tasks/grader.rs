@@ -42,7 +42,7 @@ pub enum Grader {
 
 /// A text that a run came to, and its digest.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(expecting = "struct Given")]
+#[serde(rename = "Given")]
 pub(in crate::batch) struct RunText {
     pub(in crate::batch) text: Option<String>,
     pub(in crate::batch) sha256: Option<Digest>,

@@ -29,6 +29,7 @@ pub struct VerifiedBatch {
     /// The runs whose records follow from each other and lead to their line of results.
     pub ended: u64,
     /// The runs that have ended without a line of results yet.
+    #[serde(rename = "untold")]
     pub unlisted: u64,
     /// Those of them whose shard no process is running, so that their lines are lost.
     #[serde(skip)]

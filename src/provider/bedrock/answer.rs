@@ -35,21 +35,21 @@ struct Whole<'a> {
 }
 
 #[derive(Deserialize)]
-#[serde(expecting = "struct Output")]
+#[serde(rename = "Output")]
 struct ConverseOutput<'a> {
     #[serde(borrow)]
     message: ConverseMessage<'a>,
 }
 
 #[derive(Deserialize)]
-#[serde(expecting = "struct Message")]
+#[serde(rename = "Message")]
 struct ConverseMessage<'a> {
     #[serde(borrow)]
     content: Vec<ContentBlock<'a>>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase", expecting = "struct Block")]
+#[serde(default, rename_all = "camelCase", rename = "Block")]
 struct ContentBlock<'a> {
     text: Option<String>,
     #[serde(borrow)]
@@ -76,7 +76,7 @@ struct ReasoningText {
 
 /// The content of one event in a stream. The kind of the event is in its head.
 #[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase", expecting = "struct Event")]
+#[serde(default, rename_all = "camelCase", rename = "Event")]
 struct StreamEvent {
     delta: Delta,
     stop_reason: Option<String>,
@@ -104,7 +104,7 @@ struct ReasoningDelta {
 }
 
 #[derive(Clone, Copy, Default, Deserialize)]
-#[serde(default, expecting = "struct Usage")]
+#[serde(default, rename = "Usage")]
 struct ConverseUsage {
     /// The prompt's tokens, without those read from a cache or written to one.
     #[serde(rename = "inputTokens")]

@@ -40,7 +40,7 @@ pub(super) enum RuleAction {
 
 /// One line, as written.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields, expecting = "struct Line")]
+#[serde(deny_unknown_fields, rename = "Line")]
 struct ScriptLine {
     agent: Option<String>,
     round: Option<u32>,

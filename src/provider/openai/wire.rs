@@ -75,7 +75,7 @@ pub(super) struct Models {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default, expecting = "struct Model")]
+#[serde(default, rename = "Model")]
 pub(super) struct ListedModel {
     pub(super) id: String,
     /// The model behind the name, as vLLM reports it.

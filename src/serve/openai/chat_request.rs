@@ -65,7 +65,7 @@ struct StreamOptions {
 
 /// A message of a conversation.
 #[derive(Deserialize, ToSchema)]
-#[serde(expecting = "struct Message")]
+#[serde(rename = "Message")]
 #[schema(as = Message)]
 struct RequestMessage {
     role: Speaker,

@@ -11,7 +11,6 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::run_reply::RowUsage;
 use crate::batch::{UnfinishedRun, Variant};
 use crate::journal::{Entry, InBatch, Journal, between, read_from};
 use crate::serve::http::{ApiError, CALLER_LABEL, Caller};
@@ -40,8 +39,9 @@ struct PastRow {
     run: Uuid,
     #[serde(default)]
     meta: HashMap<String, String>,
+    /// Its tokens count as far as they are numbers. A row with a damaged usage is still the run of its caller.
     #[serde(default)]
-    usage: RowUsage,
+    usage: Value,
     timing: RowTimes,
 }
 
@@ -56,7 +56,8 @@ impl PastRun {
     pub(in crate::serve) fn of_row(row: &[u8]) -> Option<Self> {
         let PastRow { run, meta, usage, timing } = serde_json::from_slice(row).ok()?;
         let caller = Caller::of_label(meta.get(CALLER_LABEL))?;
-        let tokens = usage.prompt.saturating_add(usage.completion);
+        let prompt = usage["prompt"].as_u64().unwrap_or_default();
+        let tokens = prompt.saturating_add(usage["completion"].as_u64().unwrap_or_default());
         Some(Self { run, caller, tokens, started_at: timing.started_at, ended_at: timing.ended_at })
     }
 

@@ -17,15 +17,22 @@ struct ReplyFields {
     outcome: OutcomeKind,
     reason: Option<String>,
     text: Option<String>,
+    blind_vote: BlindVoteText,
     usage: RowUsage,
 }
 
+/// The vote over blind drafts, as far as an answer needs it.
+#[derive(Deserialize)]
+struct BlindVoteText {
+    text: Option<String>,
+}
+
 /// The usage in a line of results.
-#[derive(Default, Deserialize)]
-pub(super) struct RowUsage {
-    pub(super) prompt: u64,
+#[derive(Deserialize)]
+struct RowUsage {
+    prompt: u64,
     cached: u64,
-    pub(super) completion: u64,
+    completion: u64,
     calls: u64,
 }
 
@@ -70,7 +77,7 @@ impl RunReply {
     /// Makes the answer of a run from its line of results.
     pub(in crate::serve) fn new(has_key: bool, row: &Value) -> Result<Self, ApiError> {
         let fields = ReplyFields::deserialize(row).map_err(|why| ApiError::internal(&why))?;
-        let ReplyFields { outcome, reason, text, usage } = fields;
+        let ReplyFields { outcome, reason, text, blind_vote, usage } = fields;
         let mut reason = reason.unwrap_or_else(|| "the run ended without agreement".to_owned());
         if outcome == OutcomeKind::NoAgreement
             && let Some(loss) = find_loss(row)
@@ -81,9 +88,7 @@ impl RunReply {
             OutcomeKind::Agreed => (text, None),
             OutcomeKind::Budget if usage.calls == 0 => return Err(ApiError::bad("budget", reason)),
             // The vote over blind drafts is the best that the run has.
-            OutcomeKind::NoAgreement | OutcomeKind::Budget => {
-                (row["blind_vote"]["text"].as_str().map(str::to_owned), Some(reason))
-            }
+            OutcomeKind::NoAgreement | OutcomeKind::Budget => (blind_vote.text, Some(reason)),
             OutcomeKind::Abstained | OutcomeKind::Vetoed => (None, Some(reason)),
             OutcomeKind::Failed => return Err(ApiError::provider(&reason, usage.calls == 0)),
             OutcomeKind::Interrupted => return Err(ApiError::put_down(has_key)),

@@ -80,6 +80,8 @@ fn panel_agree_counts_and_verifies() {
     let counted = ["--talk", "differing", "--on-disagreement", "leader"];
     let finished = Finished::of(consensus(&folder).args(seeds).args(mock).args(counted)).exits(0);
     assert!(finished.stdout.contains("\"independent\""), "{}", finished.stdout);
+    assert!(!finished.stderr.contains("panels that judge"), "{}", finished.stderr);
     let finished = Finished::of(consensus(&folder).args(run).args(mock).args(["--talk", "always"])).exits(0);
     assert!(finished.stdout.contains("\"scored\""), "{}", finished.stdout);
+    assert!(finished.stderr.contains("panels that judge"), "{}", finished.stderr);
 }
