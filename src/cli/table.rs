@@ -77,6 +77,11 @@ pub(super) fn cell(row: &Value, name: &str) -> String {
     escape::terminal(row[name].as_str().unwrap_or_default())
 }
 
+/// Returns a text in one line, harmless to a terminal.
+pub(super) fn one_line(text: Option<&str>) -> String {
+    escape::terminal(&escape::one_line(text.unwrap_or_default()))
+}
+
 /// Returns the last characters of an id.
 pub(super) fn end(id: &str, length: usize) -> &str {
     let skipped = id.chars().count().saturating_sub(length);

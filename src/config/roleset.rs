@@ -204,7 +204,7 @@ impl Roleset {
             check_command: self.check.clone(),
             interpreter: self.interpreter,
             chunk_plan: None,
-            memos: TextMemos::default(),
+            memos: TextMemos::shared(),
         }
     }
 }

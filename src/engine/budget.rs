@@ -61,7 +61,7 @@ impl Budget {
 
     /// Reserves the most that a call may use.
     ///
-    /// [`Exceeded`] if a limit could be exceeded. In that case nothing is reserved.
+    /// Returns [`Exceeded`] if a limit could be exceeded. In that case nothing is reserved.
     pub fn reserve(
         &mut self,
         prompt: u64,

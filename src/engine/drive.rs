@@ -40,7 +40,7 @@ impl std::fmt::Debug for Engine<'_> {
 impl<'a> Engine<'a> {
     /// Starts a new run with this id in the run folder `dir`, and durably records its specification.
     ///
-    /// [`EngineError`]. Nothing is written if an endpoint cannot be used.
+    /// Returns [`EngineError`]. Nothing is written if an endpoint cannot be used.
     pub fn start(
         dir: &Path,
         run: &str,
@@ -80,7 +80,7 @@ impl<'a> Engine<'a> {
     /// Starts a new run whose records go into a shared journal, and which calls its models over shared connections.
     /// Its specification is durable with its first reply.
     ///
-    /// [`EngineError`]. Nothing is written if an endpoint cannot be used.
+    /// Returns [`EngineError`]. Nothing is written if an endpoint cannot be used.
     pub fn start_shared(
         mut writer: RunWriter,
         prepared: PreparedRun,
@@ -128,7 +128,7 @@ impl<'a> Engine<'a> {
     ///
     /// A run that has reached its end is returned as it is, with nothing left to do.
     ///
-    /// [`EngineError`]. Nothing is written if the run needs documents, or its table of redactions, and does not get
+    /// Returns [`EngineError`]. Nothing is written if the run needs documents, or its table of redactions, and does not get
     /// them.
     pub fn resume(
         writer: Writer,
@@ -205,7 +205,7 @@ impl<'a> Engine<'a> {
 
     /// Drives the run to an end, and records that end durably. The server that was launched for the run ends with it.
     ///
-    /// [`EngineError`] if the journal cannot be written. The run can be resumed.
+    /// Returns [`EngineError`] if the journal cannot be written. The run can be resumed.
     pub async fn run(&mut self, stop: watch::Receiver<StopRequest>) -> Result<Outcome, EngineError> {
         let ended = self.run_to_end(stop).await;
         if let Some(server) = self.tools.server.take() {

@@ -176,7 +176,7 @@ fn restore(text: &str, table: Option<&Redaction>) -> String {
 
 /// Makes an execution. A check starts in `folder`.
 ///
-/// [`SandboxError`] if nothing could be run at all.
+/// Returns [`SandboxError`] if nothing could be run at all.
 pub async fn execute(sandbox: &Sandbox, folder: &Path, order: &Order) -> Result<Executed, SandboxError> {
     let Order { key, text, means } = order;
     let (ran, by) = match means {

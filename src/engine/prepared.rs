@@ -67,7 +67,7 @@ impl Tools {
 impl RunBuilder {
     /// Starts from the setup of a run.
     ///
-    /// [`BadSetup`] if no run can have this setup.
+    /// Returns [`BadSetup`] if no run can have this setup.
     pub fn new(setup: RunSetup) -> Result<Self, BadSetup> {
         setup.check()?;
         let tools = Tools::default();
@@ -103,7 +103,7 @@ impl RunBuilder {
 
     /// Changes a parameter of the protocol.
     ///
-    /// [`BadSetup`] if no run can have this setup.
+    /// Returns [`BadSetup`] if no run can have this setup.
     pub fn with_change(mut self, change: &Override) -> Result<Self, BadSetup> {
         self.setup.params.apply(change);
         self.setup.check()?;
@@ -112,7 +112,7 @@ impl RunBuilder {
 
     /// Makes the run read the documents in pieces.
     ///
-    /// [`BadSetup`] if the plan does not fit the task, or if the protocol cannot read pieces.
+    /// Returns [`BadSetup`] if the plan does not fit the task, or if the protocol cannot read pieces.
     pub fn with_chunks(mut self, plan: ChunkPlan) -> Result<Self, BadSetup> {
         self.setup.chunk_plan = Some(plan);
         self.setup.check()?;

@@ -9,7 +9,6 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use uuid::Uuid;
 
 use super::error::EngineError;
@@ -37,7 +36,7 @@ pub struct RedactionPolicy {
 impl RedactionPolicy {
     /// Takes regular expressions.
     ///
-    /// A message if a pattern is not a regular expression.
+    /// Returns a message if a pattern is not a regular expression.
     pub fn new(patterns: Vec<String>) -> Result<Self, String> {
         let redactor = Redactor::new(&patterns)
             .map_err(|(pattern, why)| format!("`{pattern}` is not a valid pattern: {why}"))?;
@@ -72,6 +71,12 @@ struct RedactionTable {
     originals: Redactions,
 }
 
+/// The part of a table that names its writer. The rest may be long, and is not read.
+#[derive(Deserialize)]
+struct TableWriter {
+    program: String,
+}
+
 /// The bytes beside a cut that are left out of an output: longer than nearly all originals.
 const BESIDE_CUT: usize = 512;
 
@@ -100,18 +105,17 @@ impl Redaction {
 
     /// Reads the table of a run that was put down.
     ///
-    /// A message if the table is missing or damaged. Without it, the run's answer would contain tokens that cannot be
+    /// Returns a message if the table is missing or damaged. Without it, the run's answer would contain tokens that cannot be
     /// resolved.
     pub fn load(path: PathBuf) -> Result<Self, String> {
         let name = path.display();
         let text =
             read_text(&path, LARGE_BYTES_MAX).map_err(|why| format!("`{name}` cannot be read: {why}"))?;
         // The table of another build may have other fields.
-        let value = serde_json::from_str::<Value>(&text).unwrap_or_default();
-        if let Some(program) = value["program"].as_str()
+        if let Ok(TableWriter { program }) = serde_json::from_str(&text)
             && program != PROGRAM
         {
-            let program = escape::terminal(program);
+            let program = escape::terminal(&program);
             return Err(JournalError::OtherBuild { path, program }.to_string());
         }
         let RedactionTable { patterns, salt, originals, .. } =
@@ -208,7 +212,7 @@ impl Redaction {
 
     /// Writes the table if it has grown since it was last written.
     ///
-    /// The errors of [`Redaction::save`]. After an error no new token may be used.
+    /// Returns the errors of [`Redaction::save`]. After an error no new token may be used.
     pub fn save_if_new(&mut self) -> std::io::Result<()> {
         if self.redactor.redactions().count() > self.saved { self.save() } else { Ok(()) }
     }
@@ -219,7 +223,7 @@ impl Redaction {
 
     /// Writes the table durably, readable by its user alone.
     ///
-    /// Any error of the file system.
+    /// Returns any error of the file system.
     pub fn save(&mut self) -> std::io::Result<()> {
         let originals = self.redactor.redactions().clone();
         let count = originals.count();

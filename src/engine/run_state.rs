@@ -26,7 +26,7 @@ use protocol::{
 };
 
 /// What the machines of all runs share. It changes no step.
-static MEMOS: LazyLock<TextMemos> = LazyLock::new(TextMemos::new);
+static MEMOS: LazyLock<TextMemos> = LazyLock::new(TextMemos::shared);
 
 /// The state of a run at any of its records: under way, resumed, or read back.
 pub struct RunState {
@@ -87,7 +87,7 @@ impl std::fmt::Debug for RunState {
 impl RunState {
     /// Starts from a journal's first record.
     ///
-    /// [`Mismatch::NotOpened`], [`Mismatch::BadOpening`], [`Mismatch::Endpoints`].
+    /// Returns [`Mismatch::NotOpened`], [`Mismatch::BadOpening`], [`Mismatch::Endpoints`].
     pub fn open(record: &Record) -> Result<Self, Mismatch> {
         let Entry::Opened(opened) = &record.event else { return Err(Mismatch::NotOpened) };
         opened.setup.check()?;
@@ -150,7 +150,7 @@ impl RunState {
 
     /// Folds a whole journal.
     ///
-    /// The first [`Mismatch`], with its line.
+    /// Returns the first [`Mismatch`], with its line.
     pub fn replay(records: &[Record]) -> Result<Self, ReplayError> {
         let Some((first, others)) = records.split_first() else {
             return Err(ReplayError { line: 1, why: Mismatch::NotOpened });
@@ -164,7 +164,7 @@ impl RunState {
 
     /// Takes the next record.
     ///
-    /// [`Mismatch`] if the record cannot be one of this run.
+    /// Returns [`Mismatch`] if the record cannot be one of this run.
     pub fn apply(&mut self, record: &Record) -> Result<(), Mismatch> {
         let is_resume = matches!(record.event, Entry::Resumed { .. });
         if self.stopped.as_ref().is_some_and(|outcome| outcome.is_final() || !is_resume) {

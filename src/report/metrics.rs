@@ -15,7 +15,7 @@ const STEPS: [f64; 10] = [0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 180.0, 600
 
 /// Returns the figures of these runs, and of decisions on changes, as Prometheus text.
 ///
-/// Only if a name here breaks a rule of Prometheus.
+/// Fails only if a name here breaks a rule of Prometheus.
 pub fn metrics(runs: &[ResultFields], decisions: &[DecisionMetrics]) -> Result<String, prometheus::Error> {
     let registry = Registry::new();
     let figures = RunFigures::new(&registry)?;

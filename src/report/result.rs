@@ -19,7 +19,7 @@ use protocol::{
 };
 use quorum::Quorum;
 
-/// What a run came to, once it has ended or was put down: the content of `result.json`.
+/// The result of a run that has ended or was interrupted: the content of `result.json`.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunResult {
     /// The version of the format, 1.
@@ -274,7 +274,7 @@ fn to_ms(span: Duration) -> u64 {
 
 /// Writes `result.json` and `transcript.md` into the run folder, readable by the user alone.
 ///
-/// Any error of the file system, and an error if the records do not form a run.
+/// Returns any error of the file system, and an error if the records do not form a run.
 pub fn write_run(dir: &Path, result: &RunResult, records: &[Record]) -> std::io::Result<()> {
     const PRIVATE: u32 = 0o600;
     write_whole(&dir.join(RESULT_FILE), &result.to_json(), PRIVATE)?;

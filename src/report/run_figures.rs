@@ -86,7 +86,7 @@ pub struct RunFigures {
 impl RunFigures {
     /// Registers the figures, with no run counted yet.
     ///
-    /// Only if the registry has such figures already.
+    /// Fails only if the registry has such figures already.
     pub fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
         let kinds = ["protocol", "roleset"];
         let of_agent = ["protocol", "roleset", "agent"];

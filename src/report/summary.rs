@@ -81,7 +81,7 @@ pub(super) fn describe_outcome(result: &RunResult) -> String {
     }
 }
 
-/// Writes the answer that each agent held last; for a panel, all answers by rank; for a vote, all answers with their votes.
+/// Writes the answer that each agent held last; if answers were counted, all with their votes; for another panel, all by rank.
 fn write_agents(out: &mut String, result: &RunResult) {
     let names = result.agents.iter().map(|agent| agent.report.name.chars().count());
     let width = names.max().unwrap_or_default();

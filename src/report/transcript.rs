@@ -36,7 +36,7 @@ pub(super) struct TranscriptStep {
 
 /// Returns the transcript of a whole journal.
 ///
-/// [`ReplayError`] if the records do not fit together.
+/// Returns [`ReplayError`] if the records do not fit together.
 pub fn transcript(records: &[Record]) -> Result<String, ReplayError> {
     let mut steps = String::new();
     let state = walk(records, |_, _, TranscriptStep { heading, text, .. }| {
@@ -56,7 +56,7 @@ pub fn transcript(records: &[Record]) -> Result<String, ReplayError> {
 
 /// Follows a run record by record, and passes each step to `each`, with its record and the state after it. Returns the last state.
 ///
-/// [`ReplayError`] if the records do not fit together.
+/// Returns [`ReplayError`] if the records do not fit together.
 pub(super) fn walk(
     records: &[Record],
     mut each: impl FnMut(&RunState, &Record, TranscriptStep),

@@ -47,6 +47,8 @@ enum GroupKind {
     Panel,
     Reviewers,
     Voters(Option<StopClass>),
+    /// The members of a panel that counts.
+    Members(Option<StopClass>),
 }
 
 /// The number of different minds behind the agents.
@@ -82,8 +84,8 @@ impl GroupKind {
         match section {
             Section::Pair(_) => Self::Pair,
             Section::Council(_) => Self::Council,
-            Section::Panel(panel) => match panel.vote.as_ref().and_then(|vote| vote.class) {
-                Some(class) => Self::Voters(Some(class)),
+            Section::Panel(panel) => match &panel.vote {
+                Some(vote) => Self::Members(vote.class),
                 None => Self::Panel,
             },
             Section::Approval(_) => Self::Reviewers,
@@ -95,7 +97,7 @@ impl GroupKind {
     fn everybody(self) -> &'static str {
         match self {
             Self::Pair => "both agents",
-            Self::Council | Self::Panel => "all members",
+            Self::Council | Self::Panel | Self::Members(_) => "all members",
             Self::Reviewers => "all reviewers",
             Self::Voters(_) => "all voters",
         }
@@ -107,7 +109,7 @@ impl GroupKind {
             How::Independent if self == Self::Reviewers => {
                 (Strength::Strong, "a quorum of reviewers approved the change, each after reading it alone")
             }
-            How::Independent if matches!(self, Self::Panel | Self::Voters(_)) => {
+            How::Independent if matches!(self, Self::Members(_)) => {
                 (Strength::Strong, "all members found this answer, each alone")
             }
             How::Independent => {
@@ -122,16 +124,17 @@ impl GroupKind {
             How::Arbitrated => (Strength::Weak, "the members left the answer open, and one arbiter chose it"),
             How::Scored => (Strength::Medium, "the others' scores of this answer reached the threshold"),
             How::Voted => match self {
-                Self::Voters(Some(StopClass::A)) => {
+                Self::Voters(Some(StopClass::A)) | Self::Members(Some(StopClass::A)) => {
                     (Strength::Strong, "blind samples of several voters lead clearly to this answer")
                 }
-                Self::Voters(Some(StopClass::B)) => {
+                Self::Voters(Some(StopClass::B)) | Self::Members(Some(StopClass::B)) => {
                     (Strength::Medium, "two unlike voters found this answer at the first try")
                 }
-                Self::Voters(Some(StopClass::C)) => {
+                Self::Voters(Some(StopClass::C)) | Self::Members(Some(StopClass::C)) => {
                     (Strength::Medium, "blind samples of one voter lead clearly to this answer")
                 }
                 Self::Voters(Some(StopClass::D) | None)
+                | Self::Members(Some(StopClass::D) | None)
                 | Self::Pair
                 | Self::Council
                 | Self::Panel
@@ -186,6 +189,22 @@ mod tests {
             (How::Arbitrated, GroupKind::Council, "weak agreement: the members left the answer open"),
             (How::Scored, GroupKind::Panel, "medium agreement: the others' scores of this answer"),
             (How::Independent, GroupKind::Reviewers, "strong agreement: a quorum of reviewers approved"),
+            (
+                How::Independent,
+                GroupKind::Members(None),
+                "strong agreement: all members found this answer, each alone",
+            ),
+            (How::Voted, GroupKind::Members(None), "weak agreement: more blind samples gave this answer"),
+            (How::Voted, GroupKind::Members(Some(StopClass::D)), "weak agreement: more blind samples"),
+            (
+                How::Voted,
+                GroupKind::Members(Some(StopClass::A)),
+                "strong agreement: blind samples of several",
+            ),
+            (How::Voted, GroupKind::Voters(Some(StopClass::A)), "strong agreement: blind samples of several"),
+            (How::Voted, GroupKind::Voters(Some(StopClass::B)), "medium agreement: two unlike voters"),
+            (How::Voted, GroupKind::Voters(Some(StopClass::C)), "medium agreement: blind samples of one"),
+            (How::Voted, GroupKind::Voters(None), "weak agreement: more blind samples gave this answer"),
         ] {
             let sentence = describe_worth(how, group, Voices::Several, false);
             assert!(sentence.starts_with(expected), "{sentence}");
@@ -215,10 +234,13 @@ mod tests {
 
     #[test]
     fn no_sentence_is_longer_than_25_words() {
-        let hows =
-            [How::Independent, How::Converged, How::Endorsed, How::Weighed, How::Arbitrated, How::Scored];
-        for how in hows {
-            for group in [GroupKind::Pair, GroupKind::Council, GroupKind::Panel, GroupKind::Reviewers] {
+        use How::{Arbitrated, Converged, Endorsed, Independent, Scored, Voted, Weighed};
+        let mut groups = vec![GroupKind::Pair, GroupKind::Council, GroupKind::Panel, GroupKind::Reviewers];
+        for class in [None, Some(StopClass::A), Some(StopClass::B), Some(StopClass::C), Some(StopClass::D)] {
+            groups.extend([GroupKind::Voters(class), GroupKind::Members(class)]);
+        }
+        for how in [Independent, Converged, Endorsed, Weighed, Arbitrated, Scored, Voted] {
+            for group in groups.iter().copied() {
                 for voices in [Voices::Several, Voices::OneModel, Voices::Scripts, Voices::SomeScripts] {
                     let sentence = describe_worth(how, group, voices, true);
                     assert!(sentence.split_whitespace().count() <= 25, "{sentence}");

@@ -10,7 +10,7 @@ use crate::provider::OpenAi;
 use crate::retrieval::pieces;
 use protocol::contract::{Chunk, ChunkPlan};
 use protocol::core::Endpoint;
-use protocol::{Params, RunSetup};
+use protocol::{ProtocolParams as _, RunSetup};
 
 /// The fewest tokens for which a server is asked how much fits.
 const LONG: u64 = 2_000;
@@ -41,7 +41,7 @@ pub(super) async fn plan(
     let setup = builder.setup();
     let estimate = length(setup);
     let is_asked_for = request.chunks.map_reduce == ReadInPieces::Always;
-    if is_review(setup) || request.chunks.map_reduce == ReadInPieces::Never {
+    if !setup.params.reads_pieces() || request.chunks.map_reduce == ReadInPieces::Never {
         return Ok(builder);
     }
     if !is_asked_for && estimate < LONG {
@@ -82,11 +82,6 @@ pub(super) async fn plan(
     Ok(builder)
 }
 
-/// Returns whether the run is a review, which reads its diff in parts of its own.
-fn is_review(setup: &RunSetup) -> bool {
-    matches!(setup.params, Params::Approval(_))
-}
-
 /// Returns each server that is asked, once.
 fn connect_servers(endpoints: &[Endpoint]) -> Vec<OpenAi> {
     let mut known: Vec<(&str, &str)> = Vec::new();
@@ -110,7 +105,7 @@ pub(super) fn plan_by_estimate(
     reporter: &dyn Reporter,
 ) -> Result<RunBuilder, RunError> {
     let setup = builder.setup();
-    if is_review(setup) {
+    if !setup.params.reads_pieces() {
         return Ok(builder);
     }
     let estimate = length(setup);

@@ -12,7 +12,7 @@ use super::task::read;
 use crate::config::{CHECK_TIMEOUT_MS, ConfigError, PathSetting, Roleset, check_meaning, set};
 use protocol::council::Weights;
 use protocol::text::{CanonicalKind, CanonicalRule, Constraint, SpokenRule, spoken_rules};
-use protocol::{CheckCommand, Interpreter, Override, Params, ProtocolParams};
+use protocol::{CheckCommand, Interpreter, Override, Params, ProtocolParams, TalkForm};
 
 /// A parameter of the protocol, and the flag that gave it.
 #[derive(Clone, Debug)]
@@ -75,8 +75,13 @@ impl ParamChanges {
 
     /// Refuses parameters that the roleset's protocol does not take.
     pub(super) fn require_taken(&self, roleset: &Roleset) -> Result<(), RunError> {
-        // A flag may decide which others have an effect.
+        // A setting or a flag may decide which other flags have an effect.
         let mut changed = roleset.clone();
+        if !self.path_settings.is_empty()
+            && let Ok(set) = set(roleset, &self.path_settings)
+        {
+            changed = set;
+        }
         for FlagOverride { flag, change } in &self.overrides {
             require_flag(&changed, flag, |params| params.clone().apply(change))?;
             changed.params.apply(change);
@@ -128,6 +133,11 @@ pub fn require_flag(roleset: &Roleset, flag: &str, takes: impl Fn(&Params) -> bo
     let protocols: Vec<&str> =
         Params::defaults().iter().filter(|params| takes(params)).map(Params::protocol).collect();
     let protocol = roleset.params.protocol();
+    // `talk` alone decides which flags of a protocol have an effect.
+    let mut counting = roleset.params.clone();
+    if counting.apply(&Override::Talk(TalkForm::Differing)) && takes(&counting) {
+        return Err(RunError::Usage(format!("{flag} needs answers that are counted; add --talk differing")));
+    }
     if protocols.contains(&protocol) {
         let why = format!(
             "{flag} has no effect where answers are counted (`talk: differing`); leave it out, or add --talk always"

@@ -22,7 +22,7 @@ pub fn modes_of_pilot(roleset: &Roleset, endpoints: &[Endpoint]) -> Result<Optio
 
 /// Returns the same before any endpoint is known, by the models that a person names.
 ///
-/// As for [`modes_of_pilot`].
+/// Fails as [`modes_of_pilot`] does.
 pub fn plan_modes(
     chosen: &Chosen,
     file: &FileConfig,

@@ -16,7 +16,7 @@ const WAIT_MS: u8 = 50;
 
 /// Returns whether standard input has data that belongs to the task.
 ///
-/// [`RunError::Usage`] for a file that another program has begun to read, since it may be meant for that program.
+/// Returns [`RunError::Usage`] for a file that another program has begun to read, since it may be meant for that program.
 pub(super) fn has_document() -> Result<bool, RunError> {
     let input = std::io::stdin();
     let input = input.as_fd();

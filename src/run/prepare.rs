@@ -62,12 +62,12 @@ pub fn draft(request: &RunRequest, file: &FileConfig) -> Result<RunDraft, RunErr
     let named = choice.read(settings.rolesets_dir.as_ref(), file)?;
     let shadows = named.shadow_message();
     let check_is_trusted = require_trusted(&named, &settings.params, file);
-    if request.chunks.map_reduce == ReadInPieces::Always {
-        require_flag(&named.roleset, "--map-reduce", Params::reads_pieces)?;
-    }
     // A single run reports a flag of another protocol before a member that it cannot seat.
     settings.params.require_taken(&named.roleset)?;
     let mut resolved = resolve(&named, settings, file)?;
+    if request.chunks.map_reduce == ReadInPieces::Always {
+        require_flag(&resolved.roleset, "--map-reduce", Params::reads_pieces)?;
+    }
     let task = read_task(request, &resolved.roleset, session.as_ref())?;
     let mut spoken = Vec::new();
     if !settings.no_spoken_rules {
@@ -171,8 +171,8 @@ impl RunDraft {
 }
 
 /// What the book has measured about panels that judge numbers and choices.
-const JUDGES_HURT: &str = "on numbers and choices, a small model's panels that judge were right in 5 and 10 % of the tasks, and votes in 78 and \
-     60 %; --talk differing counts the members' answers";
+const JUDGES_HURT: &str = "a small model's panel that judges was right on 5 % of numbers and 10 % of choices, and a vote on 78 and 60 %; \
+     --talk differing counts the members' answers";
 
 /// Reports what the task and its roleset bring to the run without a flag.
 fn introduce_task(setup: &RunSetup, shadows: Option<&str>, spoken: &[SpokenRule], reporter: &dyn Reporter) {

@@ -56,7 +56,7 @@ pub fn repeatable_executions(
 /// Refuses to run the checks of a record again, unless the user has given the same command, or the record is in the user's own folder
 /// of runs.
 ///
-/// [`RunError::Usage`] with the command, and the flag that allows it.
+/// Returns [`RunError::Usage`] with the command, and the flag that allows it.
 pub fn require_check_given(state: &RunState, dir: &Path, given: Option<&str>) -> Result<(), RunError> {
     let Some(mut check) = state.opened().setup.check_command.clone() else { return Ok(()) };
     if let Some(table) = load_table(state, dir)? {
@@ -67,7 +67,7 @@ pub fn require_check_given(state: &RunState, dir: &Path, given: Option<&str>) ->
 
 /// Makes executions of a run again, in the current folder. `dir` is the folder of the run.
 ///
-/// [`RunError::Usage`] if the run is redacted and its table cannot be read, and [`RunError::Sandbox`].
+/// Returns [`RunError::Usage`] if the run is redacted and its table cannot be read, and [`RunError::Sandbox`].
 pub async fn reexecute(
     state: &RunState,
     kind: ExecutionKind,

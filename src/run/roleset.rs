@@ -117,7 +117,7 @@ impl RolesetChoice {
 
 /// Reads the roleset that a flag or the configuration names, else that of batches; `folder` is searched first.
 ///
-/// As for [`RolesetChoice::read`].
+/// Fails as [`RolesetChoice::read`] does.
 pub fn read_named(
     name: Option<&str>,
     folder: Option<&PathBuf>,

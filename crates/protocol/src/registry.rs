@@ -176,8 +176,8 @@ impl ProtocolParams for Params {
         each!(self, params => params.unfit(agents))
     }
 
-    fn unreadable(&self, task: &Task, in_pieces: bool) -> Option<&'static str> {
-        each!(self, params => params.unreadable(task, in_pieces))
+    fn unreadable(&self, task: &Task) -> Option<&'static str> {
+        each!(self, params => params.unreadable(task))
     }
 
     fn machine(mut setup: Setup<Self>) -> Machine {

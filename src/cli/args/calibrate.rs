@@ -11,7 +11,7 @@ const AFTER_HELP: &str = "\
 The runs are those of a batch with known answers, or of an evaluation. They must all be made in one way: by one roleset with its \
 parameters, on one model, with one kind of answers. One half of the tasks is fitted, and the other half certifies the risk.
 
-With --programs, it is measured on a bank whether a vote should draw programs, and votes by that model then follow the finding.
+With --programs, this command finds out from a bank whether a vote should draw programs. Later votes on that model follow the finding.
 
 Examples:
   consensus calibrate out --risk 0.05

@@ -82,7 +82,7 @@ pub(crate) enum Command {
     Batch(Box<BatchArgs>),
     /// Print the results of a batch, as shares or as a row for each run.
     Results(ResultsArgs),
-    /// Compare ways of agreeing on known answers, at the same number of tokens.
+    /// Compare ways of agreeing, by known answers and at equal tokens.
     Eval(Box<EvalArgs>),
     /// Serve agreement as a model, for any client of OpenAI's interface.
     Serve(Box<ServeArgs>),

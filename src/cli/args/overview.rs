@@ -19,7 +19,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
 
 /// The lines below the commands.
 const FOOT: &str = "\
-`consensus help COMMAND` explains a command and the options that all have. `-V` prints the version.
+`consensus help COMMAND` explains a command, and the options of all commands. `-V` prints the version.
 Exit codes: 0 agreed, 1 internal error, 2 usage, 3 no agreement or withheld, 4 vetoed, 5 budget or deadline,
 6 provider unusable, 7 does not verify, 8 degraded, 9 bar missed, 130 interrupted.";
 

@@ -179,7 +179,7 @@ pub(crate) struct ParamArgs {
     /// reports that.
     #[arg(long, value_parser = confidences(), help_heading = PROTOCOL, hide_short_help = true)]
     pub(crate) confidence: Option<bool>,
-    /// Whether agents judge or talk always, or only where their blind answers differ.
+    /// Whether the members of a panel judge, or their blind answers are counted.
     #[arg(long, value_parser = talks(), help_heading = PROTOCOL, hide_short_help = true)]
     pub(crate) talk: Option<TalkForm>,
     /// When the samples of a vote are enough.
@@ -194,7 +194,7 @@ pub(crate) struct ParamArgs {
     /// The voters that are asked: those that answer in words, those that write a program, or both.
     #[arg(long, value_delimiter = ',', value_parser = modes(), value_name = "MODE,…", help_heading = VOTES, hide_short_help = true)]
     pub(crate) modes: Vec<Method>,
-    /// The answer of a vote that does not settle, or of a panel that counts.
+    /// The answer if a vote, or a panel that counts, does not settle.
     #[arg(long, value_parser = answers_on_disagreement(), help_heading = VOTES, hide_short_help = true)]
     pub(crate) on_disagreement: Option<OnDisagreement>,
     /// A JSON file with the weights of a council's members, such as {"pathos": 0.2, "logos": 0.4, "ethos": 0.4}.
@@ -316,6 +316,7 @@ impl ParamArgs {
         modes.sort_unstable();
         modes.dedup();
         let modes = if modes.is_empty() { None } else { Some(Override::Modes(modes)) };
+        // `--talk` decides which of the others have an effect, so it comes first.
         let given = [
             ("--talk", self.talk.map(Override::Talk)),
             (thinking, self.thinking.map(Override::Thinking)),
@@ -363,7 +364,7 @@ fn confidences() -> NamedValues<bool> {
 }
 
 fn talks() -> NamedValues<TalkForm> {
-    let differing = "Equal blind answers are counted first; in a panel, no answer is judged";
+    let differing = "Blind answers are counted, and no answer is judged";
     NamedValues::new()
         .with(PossibleValue::new("always").help("As the protocol describes it"), TalkForm::Always)
         .with(PossibleValue::new("differing").help(differing), TalkForm::Differing)

@@ -23,7 +23,7 @@ pub(super) fn calibrate_programs(
     let found = pilots(&args.dir, &tasks)?;
     if found.is_empty() {
         let why = if tasks.is_empty() {
-            "no task has an `answer`, and it is measured which samples are right"
+            "no task has an `answer`, so it cannot be said which samples are right"
         } else {
             "the bank has no sample of these tasks; draw some with `consensus batch TASKS --bank DIR --words N --programs M`"
         };

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::batch::{is_batch, results};
 use crate::cli::args::{Format, RunsArgs};
 use crate::cli::output::Output;
-use crate::cli::table::{Table, age, cell, end, short_length};
+use crate::cli::table::{Table, age, cell, end, one_line, short_length};
 use crate::config::FileConfig;
 use crate::engine::{ReplayError, RunState};
 use crate::eval::EvalPlan;
@@ -224,9 +224,4 @@ fn batch_cells(row: &Value) -> [String; 6] {
         right.to_owned(),
         answer,
     ]
-}
-
-/// Returns a text in one line, harmless to a terminal.
-fn one_line(text: Option<&str>) -> String {
-    escape::terminal(&escape::one_line(text.unwrap_or_default()))
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::cli::args::{Format, SessionsAction, SessionsArgs};
 use crate::cli::error::UsageError;
 use crate::cli::output::Output;
-use crate::cli::table::{Table, age};
+use crate::cli::table::{Table, age, one_line};
 use crate::config::FileConfig;
 use crate::run::{RunError, Session, SessionTurn, runs_folder, session_names};
 use protocol::core::ExitCode;
@@ -61,7 +61,7 @@ fn list(folder: &Path, output: &Output) -> anyhow::Result<()> {
     }
     for row in &rows {
         let about = row["last_question"].as_str().or(row["why"].as_str()).unwrap_or_default();
-        let (name, runs) = (one_line(&row["session"]), row["runs"].to_string());
+        let (name, runs) = (one_line(row["session"].as_str()), row["runs"].to_string());
         output.line(&format!("{name}  {runs:4}  {}", escape::excerpt(about)))?;
     }
     Ok(())
@@ -94,11 +94,11 @@ fn table(rows: &[Value]) -> Table<5> {
         let passed = used.and_then(|used| now.duration_since(used).ok());
         let question = if row["why"].is_string() { &row["why"] } else { &row["last_question"] };
         table.rows.push([
-            one_line(&row["session"]),
+            one_line(row["session"].as_str()),
             row["runs"].to_string(),
             passed.map(age).unwrap_or_default(),
-            one_line(question),
-            one_line(&row["last_answer"]),
+            one_line(question.as_str()),
+            one_line(row["last_answer"].as_str()),
         ]);
     }
     table
@@ -121,9 +121,4 @@ fn describe(turn: &SessionTurn) -> String {
     let answer =
         turn.text.as_deref().map_or_else(|| format!("({})", turn.outcome.replace('_', " ")), str::to_owned);
     format!("> {question}\n\n{}\n", answer.trim())
-}
-
-/// Returns a text in one line, harmless to a terminal.
-fn one_line(text: &Value) -> String {
-    escape::terminal(&escape::one_line(text.as_str().unwrap_or_default()))
 }

@@ -104,7 +104,7 @@ struct AnswerVotes {
 
 /// Returns the page of a run from its records. `head` is the SHA-256 of the last one.
 ///
-/// [`ReplayError`] if the records do not fit together.
+/// Returns [`ReplayError`] if the records do not fit together.
 ///
 /// # Panics
 ///
@@ -245,37 +245,26 @@ fn agents(result: &RunResult, endpoints: &[Endpoint]) -> Vec<ShownAgent> {
 
 /// Returns the answers with their votes: those of a vote, the verdicts of reviewers, or else the blind drafts.
 fn tally(result: &RunResult) -> VoteTable {
-    let drafts = &result.blind_vote;
-    let of_drafts = drafts.tally.iter().map(|answer| (answer.text.as_str(), answer.votes, answer.sha256));
-    let lost = if drafts.missing > 0 {
-        Some(format!("{} came to nothing", counted(drafts.missing, "blind draft")))
+    let (heading, votes, remark): (_, Vec<(&str, u32, Digest)>, _);
+    if let Some(vote) = result.section.votes() {
+        let answers = vote.answers.iter().map(|answer| (answer.text.as_str(), answer.votes, answer.sha256));
+        (heading, votes, remark) = ("Votes", answers.collect(), Some(describe_stop(vote)));
     } else {
-        None
-    };
-    let (heading, votes, remark): (_, Vec<(&str, u32, Digest)>, _) =
-        match (&result.section, result.section.votes()) {
-            (_, Some(vote)) => {
-                let votes =
-                    vote.answers.iter().map(|answer| (answer.text.as_str(), answer.votes, answer.sha256));
-                ("Votes", votes.collect(), Some(describe_stop(vote)))
-            }
-            (Section::Approval(review), None) => {
-                let quorum = format!("{} of {} reviewers must approve", review.quorum, review.reviewers);
-                let remark = match lost {
-                    Some(lost) => format!("{lost}; {quorum}"),
-                    None => quorum,
-                };
-                ("Verdicts", of_drafts.collect(), Some(remark))
-            }
-            (
-                Section::Pair(_)
-                | Section::Council(_)
-                | Section::Panel(_)
-                | Section::Vote(_)
-                | Section::MapReduce(_),
-                None,
-            ) => ("Blind drafts", of_drafts.collect(), lost),
-        };
+        let drafts = &result.blind_vote;
+        votes =
+            drafts.tally.iter().map(|answer| (answer.text.as_str(), answer.votes, answer.sha256)).collect();
+        let mut remarks = Vec::new();
+        if drafts.missing > 0 {
+            remarks.push(format!("{} came to nothing", counted(drafts.missing, "blind draft")));
+        }
+        if let Section::Approval(review) = &result.section {
+            heading = "Verdicts";
+            remarks.push(format!("{} of {} reviewers must approve", review.quorum, review.reviewers));
+        } else {
+            heading = "Blind drafts";
+        }
+        remark = if remarks.is_empty() { None } else { Some(remarks.join("; ")) };
+    }
     let all: u32 = votes.iter().map(|(_, votes, _)| votes).sum();
     let agreed = if result.outcome == OutcomeKind::Agreed { result.sha256 } else { None };
     let votes = votes.into_iter().map(|(text, votes, sha256)| AnswerVotes {

@@ -1,13 +1,17 @@
 //! The same events give the same actions, byte for byte: what replay and verification stand on.
 
+use std::sync::LazyLock;
+
 use proptest::prelude::*;
 use protocol::contract::{Chunk, ChunkPlan};
 use protocol::pair::Adopt;
 use protocol::panel::PanelParams;
 use protocol::review::ApprovalParams;
+use protocol::text::TextMemos;
 use protocol::vote::VoteParams;
 use protocol::{
-    Action, Document, Event, Finish, Params, Reply, ReplyShape, RunSetup, Step, Thinking, VoteStop,
+    Action, Document, Event, Finish, OnDisagreement, Params, Reply, ReplyShape, RunSetup, Step, TalkForm,
+    Thinking, VoteStop,
 };
 use serde_json::{Value, json};
 
@@ -124,7 +128,14 @@ fn any_setup() -> impl Strategy<Value = RunSetup> {
             VoteParams { stop, samples_max: Some(samples_max), ahead: Some(ahead), ..setup.params };
         RunSetup::from(setup)
     });
-    prop_oneof![3 => any_answering(), 1 => of_approval, 1 => of_vote]
+    let wish = prop::sample::select(vec![OnDisagreement::Abstain, OnDisagreement::Leader]);
+    let of_counted = (any::<u64>(), wish, any::<bool>()).prop_map(|(seed, on_disagreement, parallel)| {
+        let mut setup = Tiny::panel();
+        setup.seed = seed;
+        setup.params = PanelParams { talk: TalkForm::Differing, on_disagreement, parallel, ..setup.params };
+        RunSetup::from(setup)
+    });
+    prop_oneof![3 => any_answering(), 1 => of_approval, 1 => of_vote, 1 => of_counted]
 }
 
 /// A run that reads documents in pieces, by any protocol that answers.
@@ -196,13 +207,17 @@ fn sampling_seeds_differ_between_tasks() {
     assert!(sampled(one).iter().zip(&sampled(other)).all(|(one, other)| one != other));
 }
 
+/// The stores that all cases of a test share, as the runs of a batch do.
+static MEMOS: LazyLock<TextMemos> = LazyLock::new(TextMemos::shared);
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
+    /// This holds as well for a machine that shares its stores with other runs.
     #[test]
     fn the_same_events_give_the_same_actions(setup in any_run(), sayings in prop::collection::vec(any_saying(), 1..8)) {
         let (events, actions) = play(&setup, &sayings);
-        let mut machine = setup.machine();
+        let mut machine = RunSetup { memos: MEMOS.clone(), ..setup }.machine();
         let _ = machine.step(&Event::Started).unwrap();
         for (event, expected) in events.iter().zip(&actions) {
             let again = machine.step(event).unwrap();

@@ -3,7 +3,6 @@
 use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize, Serializer};
-use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
 use crypto::{Digest, Hasher};
@@ -37,10 +36,14 @@ impl Message {
 
     /// Returns the message as JSON, with its role and its content.
     fn json(&self) -> &RawValue {
-        self.json.get_or_init(|| {
-            let fields = json!({ "role": self.role, "content": self.content });
-            to_raw_value(&fields).expect("a word and a text are JSON")
-        })
+        // A message may be as long as its documents, so it is written without a copy.
+        #[derive(Serialize)]
+        struct Fields<'a> {
+            role: Role,
+            content: &'a str,
+        }
+        let fields = Fields { role: self.role, content: &self.content };
+        self.json.get_or_init(|| to_raw_value(&fields).expect("a word and a text are JSON"))
     }
 }
 

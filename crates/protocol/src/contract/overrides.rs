@@ -34,18 +34,18 @@ pub enum Override {
     Modes(Vec<Method>),
     /// The answer of a run whose votes do not settle.
     OnDisagreement(OnDisagreement),
-    /// The cases in which agents talk or judge.
+    /// Whether agents talk and judge, or their blind answers are counted.
     Talk(TalkForm),
 }
 
-/// The cases in which agents talk or judge.
+/// Whether agents talk and judge, or their blind answers are counted.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TalkForm {
-    /// Always, as the protocol describes it.
+    /// They talk and judge, as the protocol describes it.
     #[default]
     Always,
-    /// Only where blind answers differ. Equal ones are counted first.
+    /// Blind answers are counted first. In a panel, no answer is judged at all.
     Differing,
 }
 

@@ -55,8 +55,8 @@ pub trait ProtocolParams: Clone {
         None
     }
 
-    /// Returns why the protocol cannot work on a task, if it cannot. `in_pieces` tells whether the documents are read in pieces.
-    fn unreadable(&self, _task: &Task, _in_pieces: bool) -> Option<&'static str> {
+    /// Returns why the protocol cannot work on a task, if it cannot.
+    fn unreadable(&self, _task: &Task) -> Option<&'static str> {
         None
     }
 
@@ -134,7 +134,10 @@ impl<P: ProtocolParams> Setup<P> {
         if let Some(why) = self.params.unfit(&self.agents) {
             return Err(BadSetup::Unreadable(why));
         }
-        if let Some(why) = self.params.unreadable(&self.task, self.chunk_plan.is_some()) {
+        if self.chunk_plan.is_some() && !self.params.reads_pieces() {
+            return Err(BadSetup::Unreadable("this protocol reads its documents whole, and not in pieces"));
+        }
+        if let Some(why) = self.params.unreadable(&self.task) {
             return Err(BadSetup::Unreadable(why));
         }
         if let Some(name) = self.chunk_plan.as_ref().and_then(|plan| plan.out_of_range(&self.task)) {

@@ -1,18 +1,19 @@
 //! How a talk is settled: by the dual stop, or by a lead that brings an agent back to its own earlier answer.
 //!
-//! The input is the talk, after a turn or after the opening. The output is one of three.
-//! It is the agreement of `pair`, which only [`find_agreement`] decides. It is the talk in which an agent has returned to the leading
-//! answer that it has itself declared final. Or it is the end of a talk that can settle no more. A lead is that of one answer among all that both agents have found without sight of each other.
+//! The input is the talk, after a turn or after the opening. The output is one of three:
+//!
+//! - the agreement of `pair`, which only [`find_agreement`] decides,
+//! - the talk in which an agent has returned to the leading answer that it has itself declared final,
+//! - the end of a talk that can settle no more.
+//!
+//! The lead counts the answers that both agents have found without sight of each other.
 
 use super::agent::{AgentState, Position, ProposedText};
 use super::talk::Talk;
 use crate::contract::{BlindVote, How, Lead, NoAgreement, Outcome, VOTES_MAX};
-use crate::core::BasisPoints;
+use crate::sampling::CERTAIN;
 use crate::text::Status;
 use crypto::Digest;
-
-/// The certainty of a lead that is enough, as in a vote.
-const ENOUGH: BasisPoints = BasisPoints::of_ten_thousand(9_000);
 
 /// The reason why an agent gave up a later answer for the leading one.
 const LED: &str = "the answer that was found most often is one that it had found itself";
@@ -116,7 +117,7 @@ fn find_lead(talk: &Talk) -> Option<(Digest, Lead)> {
 }
 
 fn is_enough(lead: Lead) -> bool {
-    lead.certainty().reaches(ENOUGH)
+    lead.certainty().reaches(CERTAIN)
 }
 
 fn holds(seat: &AgentState, answer: Digest) -> bool {

@@ -3,11 +3,13 @@
 //! ```text
 //!  first answers   every member answers the bare question alone
 //!     │  ├─ all are equal ─────────► agreed (independent)
-//!     │  └─ one leads ─────────────► agreed (voted)
+//!     │  ├─ one leads ─────────────► agreed (voted)
+//!     │  └─ no member has one ─────► no agreement
 //!     ▼
 //!  a tie           further blind samples in turn, until one answer leads, at most three
 //!     ├─ one leads ────────────────► agreed (voted)
-//!     └─ still a tie ──────────────► no agreement, class D; with `on_disagreement: leader`, the answer that came first
+//!     └─ still a tie ──────────────► no agreement, class D; with `on_disagreement: leader`, the answer that came first of
+//!                                    those with the most votes
 //! ```
 //!
 //! A ballot of a small model is right less often than the answers that it judges, so no answer is judged here. Members answer without their
@@ -19,28 +21,25 @@ use crate::contract::{
     Action, Degraded, DegradedKind, Event, Executions, How, NoAgreement, OnDisagreement, Outcome, Protocol,
     Report, Setup, Unexpected, WorstCase,
 };
-use crate::core::BasisPoints;
-use crate::sampling::{SampleReport, Sampler, StopClass, VoterIntroduction, worst_case};
+use crate::sampling::{self, CERTAIN, SampleReport, Sampler, StopClass, VoterIntroduction};
 
 /// The most further samples after a tie.
 const TIE_SAMPLES: usize = 3;
-
-/// The certainty of a lead that has a class, as in `vote`.
-const CERTAIN: BasisPoints = BasisPoints::of_ten_thousand(9_000);
 
 /// The state of a panel whose blind answers are counted.
 #[derive(Clone, Debug)]
 pub struct CountedPanel {
     setup: Setup<PanelParams>,
     sampler: Sampler,
+    /// A or C for a lead that is certain enough, D for a tie that stays.
     class: Option<StopClass>,
     outcome: Option<Outcome>,
 }
 
 /// Returns the most that such a run can cost.
-pub(super) fn most(setup: &Setup<PanelParams>) -> WorstCase {
+pub(super) fn worst_case(setup: &Setup<PanelParams>) -> WorstCase {
     let members: Vec<usize> = (0..setup.agents.len()).collect();
-    worst_case(setup, &members, VoterIntroduction::Line, members.len() + TIE_SAMPLES)
+    sampling::worst_case(setup, &members, VoterIntroduction::Line, members.len() + TIE_SAMPLES)
 }
 
 impl CountedPanel {
@@ -68,8 +67,7 @@ impl CountedPanel {
         while self.sampler.look_at_next() {
             if let Some(outcome) = self.verdict() {
                 self.outcome = Some(outcome.clone());
-                actions.extend(self.sampler.cancel_open());
-                actions.push(Action::Finish(outcome));
+                actions.extend(self.sampler.finish(outcome));
                 return actions;
             }
             actions.extend(self.ask_ahead());
@@ -87,22 +85,20 @@ impl CountedPanel {
         let Some(first) = count.0.first() else {
             return Some(Outcome::NoAgreement { reason: NoAgreement::NoDrafts });
         };
-        if count.leader().is_some() {
-            let is_unanimous = looked == members && first.votes as usize == members;
-            let how = if is_unanimous { How::Independent } else { How::Voted };
-            let (text, sha256) = (first.answer.shown.clone(), first.answer.canonical.digest);
-            self.class = count.class(CERTAIN);
-            return Some(Outcome::Agreed { how, text, sha256 });
-        }
-        if looked < members + TIE_SAMPLES {
+        let leads = count.leader().is_some();
+        if !leads && looked < members + TIE_SAMPLES {
             return None;
         }
-        self.class = Some(StopClass::D);
-        if self.setup.params.on_disagreement == OnDisagreement::Leader {
-            let (text, sha256) = (first.answer.shown.clone(), first.answer.canonical.digest);
-            return Some(Outcome::Agreed { how: How::Voted, text, sha256 });
+        self.class = if leads { count.class(CERTAIN) } else { Some(StopClass::D) };
+        if !leads && self.setup.params.on_disagreement == OnDisagreement::Abstain {
+            return Some(Outcome::NoAgreement { reason: NoAgreement::Unsettled });
         }
-        Some(Outcome::NoAgreement { reason: NoAgreement::Unsettled })
+        let is_unanimous = looked == members && first.votes as usize == members;
+        Some(Outcome::Agreed {
+            how: if is_unanimous { How::Independent } else { How::Voted },
+            text: first.answer.shown.clone(),
+            sha256: first.answer.canonical.digest,
+        })
     }
 
     fn section(&self) -> PanelSection {
@@ -169,7 +165,7 @@ impl Protocol for CountedPanel {
 
     fn step(&mut self, event: &Event) -> Result<Vec<Action>, Unexpected> {
         match event {
-            Event::Started if self.sampler.samples.is_empty() => Ok(self.ask_ahead()),
+            Event::Started if !self.sampler.has_started() => Ok(self.ask_ahead()),
             Event::Started => Err(Unexpected::StartedTwice),
             Event::Replied { call, reply } => match self.sampler.take(&self.setup, *call, reply)? {
                 Some(ask) => Ok(vec![Action::Ask(ask)]),
@@ -181,25 +177,14 @@ impl Protocol for CountedPanel {
     }
 
     fn report(&self) -> Report<PanelSection> {
-        let (setup, sampler) = (&self.setup, &self.sampler);
         let mut degraded = Vec::new();
-        let mut agreed = None;
-        if let Some(Outcome::Agreed { sha256, .. }) = &self.outcome {
-            agreed = Some(*sha256);
-            if self.class == Some(StopClass::D) {
-                let detail =
-                    "the votes did not settle on one answer; this is the one that came first".to_owned();
-                degraded.push(Degraded { kind: DegradedKind::Unsettled, detail });
-            }
+        let is_agreed = matches!(self.outcome, Some(Outcome::Agreed { .. }));
+        if is_agreed && self.class == Some(StopClass::D) {
+            let detail =
+                "the votes did not settle on one answer; of those with the most votes, this one came first";
+            degraded.push(Degraded { kind: DegradedKind::Unsettled, detail: detail.to_owned() });
         }
-        Report {
-            rounds: u32::from(!sampler.samples.is_empty()),
-            blind_vote: sampler.blind_vote(setup),
-            agents: (0..setup.agents.len()).map(|member| sampler.agent_report(setup, member)).collect(),
-            dissent: sampler.dissent(setup, agreed),
-            degraded,
-            section: self.section(),
-        }
+        self.sampler.report(&self.setup, self.outcome.as_ref(), degraded, self.section())
     }
 
     fn remark(&self) -> Option<&'static str> {

@@ -44,8 +44,8 @@ mod tally;
 use std::ops::RangeInclusive;
 
 use super::contract::{
-    Action, CallId, Event, Executions, Override, Protocol, ProtocolParams, QUOTED, Report, Setup, Step,
-    TalkForm, Task, Thinking, Unexpected, WorstCase, tokens,
+    Action, CallId, Event, Executions, OnDisagreement, Override, Protocol, ProtocolParams, QUOTED, Report,
+    Setup, Step, TalkForm, Task, Thinking, Unexpected, WorstCase, tokens,
 };
 use crate::text::Constraint;
 
@@ -132,7 +132,11 @@ impl ProtocolParams for PanelParams {
     // Where answers are counted there are no iterations, no scores and no thoughts of judges.
     fn apply(&mut self, change: &Override) -> bool {
         match change {
-            Override::Talk(talk) => self.talk = *talk,
+            // Judges leave no tie to decide.
+            Override::Talk(TalkForm::Always) => {
+                (self.talk, self.on_disagreement) = (TalkForm::Always, OnDisagreement::Abstain);
+            }
+            Override::Talk(TalkForm::Differing) => self.talk = TalkForm::Differing,
             Override::Constraints(rules) => self.constraints.extend(rules.iter().cloned()),
             Override::OnDisagreement(answer) if !self.talk.is_always() => self.on_disagreement = *answer,
             Override::MaxRounds(rounds) if self.talk.is_always() => self.max_iterations = *rounds,
@@ -163,10 +167,10 @@ impl ProtocolParams for PanelParams {
         self.talk.is_always()
     }
 
-    fn unreadable(&self, task: &Task, _: bool) -> Option<&'static str> {
-        if task.is_searched && !self.talk.is_always() {
+    fn unreadable(&self, task: &Task) -> Option<&'static str> {
+        if task.is_searched {
             return Some(
-                "a panel that counts answers does not search documents; give them with -f, or use --talk always",
+                "members of a panel do not search documents; give them with -f, or use another protocol",
             );
         }
         None
@@ -187,7 +191,7 @@ impl ProtocolParams for PanelParams {
     /// that all iterations are used.
     fn worst_case(setup: &Setup<Self>) -> WorstCase {
         if !setup.params.talk.is_always() {
-            return counted::most(setup);
+            return counted::worst_case(setup);
         }
         let replies: Vec<u64> = setup.agents.iter().map(|agent| u64::from(agent.max_tokens)).collect();
         let others = setup.agents.len().saturating_sub(1) as u64;

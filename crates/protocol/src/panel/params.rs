@@ -28,7 +28,7 @@ pub struct PanelParams {
     pub max_repairs: u32,
     /// The place where members reason before they commit.
     pub thinking: Thinking,
-    /// The cases in which members judge: always, or never, where blind answers are counted first.
+    /// Whether members judge, or their blind answers are counted.
     #[serde(skip_serializing_if = "TalkForm::is_always")]
     pub talk: TalkForm,
     /// The answer of a run whose counted answers do not settle. It needs [`TalkForm::Differing`].

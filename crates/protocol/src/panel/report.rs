@@ -21,7 +21,7 @@ pub struct PanelSection {
     pub evaluations: Vec<Evaluation>,
     /// The best answer: the agreed one, or else the best of the latest iteration that was judged.
     pub winner: Option<RankedResponse>,
-    /// Whether the run ended in agreement: the best answer reached the threshold.
+    /// Whether the run ended in agreement: the best answer reached the threshold, or the most votes.
     pub consensus_reached: bool,
     /// The number of iterations that have begun.
     pub iterations: u32,

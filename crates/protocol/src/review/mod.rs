@@ -99,12 +99,8 @@ impl ProtocolParams for ApprovalParams {
         self.fault()
     }
 
-    fn unreadable(&self, task: &Task, in_pieces: bool) -> Option<&'static str> {
-        let fault = self.unreadable_task(task);
-        if fault.is_none() && in_pieces {
-            return Some("a review reads its diff in parts of its own");
-        }
-        fault
+    fn unreadable(&self, task: &Task) -> Option<&'static str> {
+        self.unreadable_task(task)
     }
 
     fn machine(setup: Setup<Self>) -> Review {

@@ -4,8 +4,8 @@
 //!  setup ──► samples in their order ──► answers by rule, or in a form ──► votes for each answer, and the lead of the first
 //! ```
 //!
-//! The input is a setup and the replies. The output is requests, and the count of the samples that were looked at. When the count is enough
-//! is decided by a protocol. No prompt contains a word of another sample, and no sample is repaired.
+//! The input is a setup and the replies. The output is requests, and the count of the samples that were looked at. A protocol decides when
+//! the count is enough. No prompt contains a word of another sample, and no sample is repaired.
 
 mod found;
 mod mentions;
@@ -21,37 +21,6 @@ pub use mentions::FoundBy;
 pub use options::first_option;
 pub(crate) use prompt::VoterIntroduction;
 pub use report::{SampleReport, VoteSection, VotedAnswer};
-pub(crate) use sampler::Sampler;
+pub(crate) use sampler::{Sampler, worst_case};
 pub use tally::StopClass;
-pub(crate) use tally::VoteCount;
-
-use crate::contract::{Method, ProtocolParams, Setup, Thinking, WorstCase, tokens};
-
-/// The tokens of the controller's own words in one sample: an upper bound of the texts in `prompt`.
-const SAMPLE_WORDS: u64 = 300;
-
-/// Returns the most that so many samples of these voters cost, if every reply is as long as allowed and each answer in words is asked for
-/// in a form as well.
-pub(crate) fn worst_case<P: ProtocolParams>(
-    setup: &Setup<P>,
-    voters: &[usize],
-    introduction: VoterIntroduction,
-    samples: usize,
-) -> WorstCase {
-    let task = tokens(&prompt::words(setup, &setup.task.prompt).situation);
-    let mut total = WorstCase::default();
-    if voters.is_empty() {
-        return total;
-    }
-    for sample in 0..samples {
-        let voter = voters[sample % voters.len()];
-        let agent = &setup.agents[voter];
-        let thinking = match agent.method {
-            Method::Words => Thinking::Free,
-            Method::Program => Thinking::None,
-        };
-        let mut conversation = tokens(&introduction.system(setup, voter)) + task + SAMPLE_WORDS;
-        total.add_form(&mut conversation, thinking, 0, u64::from(agent.max_tokens));
-    }
-    total
-}
+pub(crate) use tally::{CERTAIN, VoteCount};

@@ -9,12 +9,12 @@ use crate::contract::{ProtocolParams, Setup, Task, example};
 use crate::text::{CanonicalKind, escape};
 use crate::turn::{TurnPrompt, program_request};
 
-/// The part of a voter's pack that its samples are drawn with.
+/// The part of its introduction that a voter sees.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum VoterIntroduction {
-    /// The whole pack.
+    /// All of it: the name, the field and the pack.
     Pack,
-    /// One line, with the name and the field. Rules for judges and a character cost tokens, and make no answer better.
+    /// One line, with the name and the field. The rules for judges and a persona's character cost tokens and improve no answer.
     Line,
 }
 
@@ -29,7 +29,7 @@ impl VoterIntroduction {
 }
 
 /// Returns the prompt of a voter that answers in words. `prompt` is the task's question with its options as this sample sees them.
-pub(crate) fn words<P: ProtocolParams>(setup: &Setup<P>, prompt: &str) -> TurnPrompt {
+pub(super) fn words<P: ProtocolParams>(setup: &Setup<P>, prompt: &str) -> TurnPrompt {
     let write = format!(
         "Write your answer as one JSON object on one line and nothing else. response is what you wrote after `Answer:`.\n\
          {{\"response\":{}}}",

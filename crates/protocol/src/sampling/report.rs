@@ -7,14 +7,16 @@ use serde::Serialize;
 use super::mentions::FoundBy;
 use super::sample::SampleResult;
 use super::sampler::{Sampler, VoteSample};
-use super::tally::{StopClass, VotesFor};
-use crate::contract::{AgentReport, BlindVote, CallId, Dissent, Fraction, Lead, Method, Setup};
+use super::tally::{StopClass, VoteCount, VotesFor};
+use crate::contract::{
+    AgentReport, BlindVote, CallId, Degraded, Dissent, Fraction, Lead, Method, Outcome, Report, Setup,
+};
 use crypto::Digest;
 
-/// The part of a report about counted samples: that of `vote`, and of other protocols where they count blind answers.
+/// The part of a report about counted samples. `vote` has it, and so does a panel that counts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct VoteSection {
-    /// The grounds on which the votes ended the run; `None` while it goes on, and for a run without a stop.
+    /// The grounds on which the votes ended the run; `None` before its end, without a stop, and for a lead that is less than certain.
     pub class: Option<StopClass>,
     /// The votes for the first answer and for the second.
     pub lead: Lead,
@@ -79,9 +81,32 @@ pub struct SampleReport {
 }
 
 impl Sampler {
+    /// Makes the report of a run: its samples, with the losses and the section that its protocol adds.
+    pub(crate) fn report<P, S>(
+        &self,
+        setup: &Setup<P>,
+        outcome: Option<&Outcome>,
+        degraded: Vec<Degraded>,
+        section: S,
+    ) -> Report<S> {
+        let agreed = match outcome {
+            Some(Outcome::Agreed { sha256, .. }) => Some(*sha256),
+            Some(_) | None => None,
+        };
+        Report {
+            rounds: u32::from(self.has_started()),
+            blind_vote: self.blind_vote(setup),
+            agents: (0..setup.agents.len()).map(|voter| self.agent_report(setup, voter)).collect(),
+            dissent: self.dissent(setup, agreed),
+            degraded,
+            section,
+        }
+    }
+
     /// Returns the section of a run that may draw `most` samples, and that the votes have ended on these grounds.
     pub(crate) fn section<P>(&self, setup: &Setup<P>, class: Option<StopClass>, most: u32) -> VoteSection {
-        let lead = self.count(setup).lead();
+        let count = self.count(setup);
+        let lead = count.lead();
         let certainty = lead.certainty();
         let asked = u32::try_from(self.samples.len()).unwrap_or(u32::MAX);
         VoteSection {
@@ -89,7 +114,7 @@ impl Sampler {
             lead,
             certainty,
             certainty_value: (certainty.value() * 1e6).round() / 1e6,
-            answers: self.voted_answers(setup),
+            answers: voted_answers(setup, &count),
             samples: self.sample_reports(setup),
             looked_at: u32::try_from(self.looked).unwrap_or(u32::MAX),
             saved: most.saturating_sub(asked),
@@ -99,25 +124,11 @@ impl Sampler {
     }
 
     /// Returns the vote over the samples that were looked at.
-    pub(crate) fn blind_vote<P>(&self, setup: &Setup<P>) -> BlindVote {
+    fn blind_vote<P>(&self, setup: &Setup<P>) -> BlindVote {
         BlindVote::from_drafts(self.counted_samples(setup).map(|sample| match sample.result {
             SampleResult::Vote(answer, _) => Some(answer),
             SampleResult::NoVote(_) => None,
         }))
-    }
-
-    /// Returns every answer with its votes, the most votes first.
-    fn voted_answers<P>(&self, setup: &Setup<P>) -> Vec<VotedAnswer> {
-        let mut answers = Vec::new();
-        for VotesFor { answer, votes, voters, .. } in &self.count(setup).0 {
-            answers.push(VotedAnswer {
-                text: answer.shown.clone(),
-                sha256: answer.canonical.digest,
-                votes: *votes,
-                voters: voters.iter().map(|voter| setup.agents[*voter].name.clone()).collect(),
-            });
-        }
-        answers
     }
 
     /// Returns every sample that was asked for.
@@ -161,7 +172,7 @@ impl Sampler {
     }
 
     /// Returns the report on one voter: the last answer that it has found.
-    pub(crate) fn agent_report<P>(&self, setup: &Setup<P>, voter: usize) -> AgentReport {
+    fn agent_report<P>(&self, setup: &Setup<P>, voter: usize) -> AgentReport {
         let (mut last, mut failed_turns) = (None, 0);
         for sample in self.counted_samples(setup).filter(|sample| sample.voter == voter) {
             match sample.result {
@@ -181,7 +192,7 @@ impl Sampler {
     }
 
     /// Returns every answer but the agreed one, the one with the most votes first.
-    pub(crate) fn dissent<P>(&self, setup: &Setup<P>, agreed: Option<Digest>) -> Vec<Dissent> {
+    fn dissent<P>(&self, setup: &Setup<P>, agreed: Option<Digest>) -> Vec<Dissent> {
         let count = self.count(setup);
         let votes_of_all: u32 = count.0.iter().map(|one| one.votes).sum();
         let mut dissent = Vec::new();
@@ -200,4 +211,18 @@ impl Sampler {
         }
         dissent
     }
+}
+
+/// Returns every answer with its votes, the most votes first.
+fn voted_answers<P>(setup: &Setup<P>, count: &VoteCount<'_>) -> Vec<VotedAnswer> {
+    let mut answers = Vec::new();
+    for VotesFor { answer, votes, voters, .. } in &count.0 {
+        answers.push(VotedAnswer {
+            text: answer.shown.clone(),
+            sha256: answer.canonical.digest,
+            votes: *votes,
+            voters: voters.iter().map(|voter| setup.agents[*voter].name.clone()).collect(),
+        });
+    }
+    answers
 }

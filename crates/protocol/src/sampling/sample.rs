@@ -26,8 +26,8 @@ use crate::turn::{Draft, TurnProgress, Valid, program_answer};
 
 use serde_json::json;
 
-/// The parts of a run that every sample is judged with.
-pub(super) struct Judge<'a, P> {
+/// The parts of a run that every sample is checked with.
+pub(super) struct SampleCheck<'a, P> {
     pub(super) setup: &'a Setup<P>,
     pub(super) canonicalizer: &'a Canonicalizer,
     pub(super) options: Option<&'a LetteredOptions>,
@@ -38,7 +38,7 @@ pub(super) struct Judge<'a, P> {
 
 /// A sample that waits for a reply.
 #[derive(Clone, Debug)]
-pub(crate) struct OpenSample {
+pub(super) struct OpenSample {
     draft: Draft,
     method: Method,
     /// The order of the options that the voter sees, for a question with options.
@@ -47,7 +47,7 @@ pub(crate) struct OpenSample {
 
 /// A sample that is complete.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum SampleResult {
+pub(super) enum SampleResult {
     /// It is a vote for this answer, which this rule found.
     Vote(Answer, FoundBy),
     /// It is no vote, for this reason.
@@ -56,20 +56,20 @@ pub(crate) enum SampleResult {
 
 impl OpenSample {
     /// Starts a sample.
-    pub(super) fn start<P: ProtocolParams>(judge: &Judge<'_, P>, call: CallId) -> Self {
-        let setup = judge.setup;
-        let alone = Conversation::new(judge.introduction.system(setup, call.agent));
+    pub(super) fn start<P: ProtocolParams>(check: &SampleCheck<'_, P>, call: CallId) -> Self {
+        let setup = check.setup;
+        let alone = Conversation::new(check.introduction.system(setup, call.agent));
         let method = setup.agents[call.agent].method;
         if method == Method::Program {
             let prompt = prompt::program(setup);
             let draft = Draft::start(Thinking::None, call, alone, prompt, ReplyShape::Free);
             return Self { draft, method, order: None };
         }
-        let order = judge.options.map(|options| options.draw(setup.seed, call));
-        let shown = judge.options.zip(order.as_ref()).map(|(options, order)| options.arrange(order));
+        let order = check.options.map(|options| options.draw(setup.seed, call));
+        let shown = check.options.zip(order.as_ref()).map(|(options, order)| options.arrange(order));
         let prompt = prompt::words(setup, shown.as_deref().unwrap_or(&setup.task.prompt));
         let chars_max = setup.agents[call.agent].text_chars_max();
-        let response = answer_schema(judge.canonicalizer, setup.params.constraints(), chars_max);
+        let response = answer_schema(check.canonicalizer, setup.params.constraints(), chars_max);
         let schema = closed(&json!({"response": response}));
         let shape = ReplyShape::Json { name: "answer", schema: (&schema).into(), measured: None };
         Self { draft: Draft::start(Thinking::Free, call, alone, prompt, shape), method, order }
@@ -88,10 +88,10 @@ impl OpenSample {
     /// Takes a reply. Returns the next request, or the result of the sample.
     pub(super) fn reply<P: ProtocolParams>(
         &mut self,
-        judge: &Judge<'_, P>,
+        check: &SampleCheck<'_, P>,
         reply: &Reply,
     ) -> ControlFlow<SampleResult, Ask> {
-        let (call, setup) = (self.call(), judge.setup);
+        let (call, setup) = (self.call(), check.setup);
         let agent = &setup.agents[call.agent];
         match reply.finish {
             Finish::Stop => {}
@@ -104,9 +104,9 @@ impl OpenSample {
             Finish::Refused => return no_vote("the model or its server declined to answer".to_owned()),
         }
         if call.step == Step::Sample
-            && let Some((answer, found_by)) = self.find_answer(judge, &reply.text)
+            && let Some((answer, found_by)) = self.find_answer(check, &reply.text)
         {
-            return ControlFlow::Break(match judge.take(call, &answer) {
+            return ControlFlow::Break(match check.take(call, &answer) {
                 Ok(answer) => SampleResult::Vote(answer, found_by),
                 Err(why) => SampleResult::NoVote(why.to_string()),
             });
@@ -118,8 +118,8 @@ impl OpenSample {
         let mut why = None;
         let progress = self.draft.reply(agent, setup.seed, 0, reply, |text, _| {
             let checked = match self.method {
-                Method::Program => judge.check_program(call, text),
-                Method::Words => judge.check_form(call, text, self.order.as_deref()),
+                Method::Program => check.check_program(call, text),
+                Method::Words => check.check_form(call, text, self.order.as_deref()),
             };
             checked.inspect_err(|violation| why = Some(violation.to_string()))
         });
@@ -131,11 +131,15 @@ impl OpenSample {
     }
 
     /// Returns the answer that the rule finds in a free text.
-    fn find_answer<P: ProtocolParams>(&self, judge: &Judge<'_, P>, reply: &str) -> Option<(String, FoundBy)> {
+    fn find_answer<P: ProtocolParams>(
+        &self,
+        check: &SampleCheck<'_, P>,
+        reply: &str,
+    ) -> Option<(String, FoundBy)> {
         let question = AskedQuestion {
-            prompt: &judge.setup.task.prompt,
-            canonicalizer: judge.canonicalizer,
-            choice: |text: &str| judge.choice(self.order.as_deref(), text),
+            prompt: &check.setup.task.prompt,
+            canonicalizer: check.canonicalizer,
+            choice: |text: &str| check.choice(self.order.as_deref(), text),
         };
         found::answer(reply, &question)
     }
@@ -145,7 +149,7 @@ fn no_vote(why: String) -> ControlFlow<SampleResult, Ask> {
     ControlFlow::Break(SampleResult::NoVote(why))
 }
 
-impl<P: ProtocolParams> Judge<'_, P> {
+impl<P: ProtocolParams> SampleCheck<'_, P> {
     /// Returns the choice of the task behind the words of a voter.
     fn choice(&self, order: Option<&[usize]>, text: &str) -> Option<String> {
         if let Some((options, order)) = self.options.zip(order) {

@@ -7,12 +7,18 @@ use std::ops::ControlFlow;
 
 use super::options::LetteredOptions;
 use super::prompt::{self, VoterIntroduction};
-use super::sample::{Judge, OpenSample, SampleResult};
+use super::sample::{OpenSample, SampleCheck, SampleResult};
 use super::tally::{CountedSample, VoteCount};
-use crate::contract::{Action, Ask, CallId, Executions, ProtocolParams, Reply, Setup, Step, Unexpected};
+use crate::contract::{
+    Action, Ask, CallId, Executions, Method, Outcome, ProtocolParams, Reply, Setup, Step, Thinking,
+    Unexpected, WorstCase, tokens,
+};
 use crate::core::bare_model;
 use crate::text::vacuity::PromptEcho;
 use crate::text::{CanonicalKind, Canonicalizer};
+
+/// The tokens of the controller's own words in one sample: an upper bound of the texts in `prompt`.
+const SAMPLE_WORDS: u64 = 300;
 
 /// The samples of one run.
 #[derive(Clone, Debug)]
@@ -26,14 +32,14 @@ pub(crate) struct Sampler {
     /// The voters that are asked, by their indexes among the agents.
     pub(crate) voters: Vec<usize>,
     /// The samples that were asked for, in their order.
-    pub(crate) samples: Vec<VoteSample>,
+    pub(super) samples: Vec<VoteSample>,
     /// The number of samples that were looked at. They are complete; the further ones may be.
     pub(crate) looked: usize,
 }
 
 /// One sample of a run.
 #[derive(Clone, Debug)]
-pub(crate) enum VoteSample {
+pub(super) enum VoteSample {
     Open(Box<OpenSample>),
     Complete {
         result: SampleResult,
@@ -70,19 +76,19 @@ impl Sampler {
     }
 
     /// Returns the voter of a sample. It depends on the sample's number alone, and so does its call.
-    pub(crate) fn voter(&self, sample: usize) -> usize {
+    pub(super) fn voter(&self, sample: usize) -> usize {
         self.voters[sample % self.voters.len()]
     }
 
     /// Returns the first call of a sample. A voter's samples have the same calls whichever other voters are asked, so that they can be
     /// drawn once for many ways to count them.
-    pub(crate) fn call(&self, sample: usize) -> CallId {
+    pub(super) fn call(&self, sample: usize) -> CallId {
         let draft = u32::try_from(sample / self.voters.len()).unwrap_or(u32::MAX);
         CallId { part: 0, round: 1, agent: self.voter(sample), draft, step: Step::Sample, attempt: 0 }
     }
 
-    fn judge<'a, P>(&'a self, setup: &'a Setup<P>) -> Judge<'a, P> {
-        Judge {
+    fn check<'a, P>(&'a self, setup: &'a Setup<P>) -> SampleCheck<'a, P> {
+        SampleCheck {
             setup,
             canonicalizer: &self.canonicalizer,
             options: self.options.as_ref(),
@@ -96,7 +102,7 @@ impl Sampler {
     pub(crate) fn ask_up_to<P: ProtocolParams>(&mut self, setup: &Setup<P>, count: usize) -> Vec<Action> {
         let mut actions = Vec::new();
         while self.samples.len() < count {
-            let open = OpenSample::start(&self.judge(setup), self.call(self.samples.len()));
+            let open = OpenSample::start(&self.check(setup), self.call(self.samples.len()));
             actions.push(Action::Ask(open.ask(setup)));
             self.samples.push(VoteSample::Open(Box::new(open)));
         }
@@ -116,7 +122,7 @@ impl Sampler {
                 continue;
             }
             let mut open = open.clone();
-            let (sample, ask) = match open.reply(&self.judge(setup), reply) {
+            let (sample, ask) = match open.reply(&self.check(setup), reply) {
                 ControlFlow::Continue(ask) => (VoteSample::Open(open), Some(ask)),
                 ControlFlow::Break(result) => {
                     (VoteSample::Complete { result, model: reply.model.clone() }, None)
@@ -135,19 +141,25 @@ impl Sampler {
         is_complete
     }
 
-    /// Cancels the calls of samples that are not complete.
-    pub(crate) fn cancel_open(&self) -> Vec<Action> {
+    /// Returns true once a sample has been asked for.
+    pub(crate) fn has_started(&self) -> bool {
+        !self.samples.is_empty()
+    }
+
+    /// Ends the run. The calls of samples that are not complete are cancelled.
+    pub(crate) fn finish(&self, outcome: Outcome) -> Vec<Action> {
         let mut actions = Vec::new();
         for sample in &self.samples {
             if let VoteSample::Open(open) = sample {
                 actions.push(Action::Cancel(open.call()));
             }
         }
+        actions.push(Action::Finish(outcome));
         actions
     }
 
     /// Returns the samples that were looked at.
-    pub(crate) fn counted_samples<'a, P>(
+    pub(super) fn counted_samples<'a, P>(
         &'a self,
         setup: &'a Setup<P>,
     ) -> impl Iterator<Item = CountedSample<'a>> {
@@ -163,4 +175,30 @@ impl Sampler {
     pub(crate) fn count<'a, P>(&'a self, setup: &'a Setup<P>) -> VoteCount<'a> {
         VoteCount::new(self.counted_samples(setup))
     }
+}
+
+/// Returns the most that so many samples of these voters cost, if every reply is as long as allowed and each answer in words is asked for
+/// in a form as well.
+pub(crate) fn worst_case<P: ProtocolParams>(
+    setup: &Setup<P>,
+    voters: &[usize],
+    introduction: VoterIntroduction,
+    samples: usize,
+) -> WorstCase {
+    let task = tokens(&prompt::words(setup, &setup.task.prompt).situation);
+    let mut total = WorstCase::default();
+    if voters.is_empty() {
+        return total;
+    }
+    for sample in 0..samples {
+        let voter = voters[sample % voters.len()];
+        let agent = &setup.agents[voter];
+        let thinking = match agent.method {
+            Method::Words => Thinking::Free,
+            Method::Program => Thinking::None,
+        };
+        let mut conversation = tokens(&introduction.system(setup, voter)) + task + SAMPLE_WORDS;
+        total.add_form(&mut conversation, thinking, 0, u64::from(agent.max_tokens));
+    }
+    total
 }

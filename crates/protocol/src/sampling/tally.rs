@@ -18,7 +18,7 @@ pub enum StopClass {
     B,
     /// The leading answer is certain enough, and one voter alone has found it, or voters of one method on one model.
     C,
-    /// No answer is certain enough, and none can become so.
+    /// No answer is certain enough, and none can become so; in a panel that counts, a tie stays.
     D,
 }
 
@@ -33,6 +33,9 @@ impl StopClass {
         }
     }
 }
+
+/// The certainty of a lead that is enough, unless a run asks for more.
+pub(crate) const CERTAIN: BasisPoints = BasisPoints::of_ten_thousand(9_000);
 
 /// An answer with its votes.
 #[derive(Clone, Debug)]
@@ -52,7 +55,7 @@ pub(crate) struct CountedSample<'a> {
     pub(crate) method: Method,
     /// The bare name of the model that drew it, if it is known.
     pub(crate) model: Option<String>,
-    pub(crate) result: &'a SampleResult,
+    pub(super) result: &'a SampleResult,
 }
 
 impl CountedSample<'_> {

@@ -79,13 +79,20 @@ const LEFT_OUT: [&str; 9] = [
     "nullable",
 ];
 
-/// A schema for an answer that is an object or a list. Two are equal if their texts are.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+/// A schema for an answer that is an object or a list.
+#[derive(Clone, Deserialize, Serialize)]
 #[serde(try_from = "Value", into = "Value")]
 pub struct AnswerSchema {
     schema: Arc<Value>,
     /// The same, ready for use. It may take megabytes, so clones share it.
     validator: Arc<Validator>,
+}
+
+/// The key of a decoder contains this text, so the compiled form is not in it.
+impl fmt::Debug for AnswerSchema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("AnswerSchema").field(&self.schema).finish()
+    }
 }
 
 impl PartialEq for AnswerSchema {

@@ -105,7 +105,11 @@ const HANDLES: &str = "\u{1}handles";
 
 impl Decoder {
     /// Returns the decoder of an ask, which does not change from turn to turn or between runs of one roleset.
-    pub fn shared(memo: &Memo<Arc<Self>>, canonicalizer: &Canonicalizer, ask: &Decoding<'_>) -> Arc<Self> {
+    pub(crate) fn shared(
+        memo: &Memo<Arc<Self>>,
+        canonicalizer: &Canonicalizer,
+        ask: &Decoding<'_>,
+    ) -> Arc<Self> {
         memo.get(&format!("{canonicalizer:?} {ask:?}"), || Arc::new(Self::new(canonicalizer, ask)))
     }
 

@@ -2,7 +2,7 @@
 //!
 //! The input is a text that names everything on which the result depends, and a way to make the result. The output is
 //! the result. Results that have not been asked for in a long time are forgotten. Nothing here outlives its owner: the
-//! program that runs machines holds the stores, and a store that holds nothing makes each result anew.
+//! program that runs machines holds the stores, and a store without room, the default, keeps nothing.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -67,6 +67,8 @@ mod tests {
         assert_eq!(memo.get("key", || 2), 1);
         assert_eq!(memo.clone().get("key", || 2), 1);
         assert_eq!(memo.get("other key", || 2), 2);
-        assert_eq!(Memo::default().get("key", || 3), 3);
+        let none = Memo::default();
+        assert_eq!(none.get("key", || 3), 3);
+        assert_eq!(none.get("key", || 4), 4);
     }
 }

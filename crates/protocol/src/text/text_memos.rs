@@ -11,24 +11,24 @@ use super::decoding::Decoder;
 use super::memo::Memo;
 use super::schema::SchemaText;
 
-/// The stores of many runs. Clones share them; the default keeps nothing.
+/// The stores of many runs. The default has no room, and keeps nothing.
 ///
 /// A batch makes the same schemas for each of its runs, which takes longer than a turn.
 #[derive(Clone, Debug, Default)]
 pub struct TextMemos {
     /// The decoders of asks.
-    pub decoders: Memo<Arc<Decoder>>,
+    pub(crate) decoders: Memo<Arc<Decoder>>,
     /// The schemas of asks, by their texts.
-    pub schemas: Memo<SchemaText>,
+    pub(crate) schemas: Memo<SchemaText>,
     /// Folded instructions, by their texts.
-    pub folded: Memo<Arc<str>>,
+    pub(crate) folded: Memo<Arc<str>>,
     /// Compiled schemas that check the form alone.
     pub forms: Memo<Arc<Validator>>,
 }
 
 impl TextMemos {
-    /// Creates empty stores.
-    pub fn new() -> Self {
+    /// Creates stores with room, which clones share.
+    pub fn shared() -> Self {
         Self {
             decoders: Memo::new(1024),
             schemas: Memo::new(1024),

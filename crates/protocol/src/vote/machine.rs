@@ -71,9 +71,7 @@ impl Voting {
     /// Ends the run. Samples that are still in the making count for nothing.
     fn finish(&mut self, outcome: Outcome) -> Vec<Action> {
         self.outcome = Some(outcome.clone());
-        let mut actions = self.sampler.cancel_open();
-        actions.push(Action::Finish(outcome));
-        actions
+        self.sampler.finish(outcome)
     }
 }
 
@@ -92,7 +90,7 @@ impl Protocol for Voting {
             Event::Started if self.sampler.voters.is_empty() => {
                 Ok(self.finish(Outcome::NoAgreement { reason: NoAgreement::NoDrafts }))
             }
-            Event::Started if self.sampler.samples.is_empty() => Ok(self.ask_ahead()),
+            Event::Started if !self.sampler.has_started() => Ok(self.ask_ahead()),
             Event::Started => Err(Unexpected::StartedTwice),
             Event::Replied { call, reply } => self.replied(*call, reply),
             Event::Found { round, .. } => Err(Unexpected::NotSearched(*round)),

@@ -98,7 +98,7 @@ impl ProtocolParams for VoteParams {
         self.misfit(agents)
     }
 
-    fn unreadable(&self, task: &Task, _: bool) -> Option<&'static str> {
+    fn unreadable(&self, task: &Task) -> Option<&'static str> {
         if task.is_searched {
             return Some("voters do not search documents; give them with -f, or use another protocol");
         }

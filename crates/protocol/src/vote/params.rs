@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::contract::{AgentSetup, Lead, Method, OnDisagreement, VOTES_MAX, VoteStop};
 use crate::core::BasisPoints;
+use crate::sampling::CERTAIN;
 use crate::text::Constraint;
 
 /// The most voters of a roleset.
@@ -51,11 +52,11 @@ impl VoteParams {
     /// Returns the certainty at which the samples are enough; `None` if all are drawn.
     pub fn enough(&self) -> Option<BasisPoints> {
         let preset = match self.stop {
-            VoteStop::Fast => 9_000,
-            VoteStop::Sure => 9_500,
+            VoteStop::Fast => CERTAIN,
+            VoteStop::Sure => BasisPoints::of_ten_thousand(9_500),
             VoteStop::None => return None,
         };
-        Some(self.threshold.unwrap_or(BasisPoints::of_ten_thousand(preset)))
+        Some(self.threshold.unwrap_or(preset))
     }
 
     /// Returns the most samples that are drawn.

@@ -33,19 +33,8 @@ impl Voting {
 
     /// Makes the report; see [`crate::Protocol::report`].
     pub(super) fn make_report(&self) -> Report<VoteSection> {
-        let (setup, sampler) = (&self.setup, &self.sampler);
-        let agreed = match &self.outcome {
-            Some(Outcome::Agreed { sha256, .. }) => Some(*sha256),
-            Some(_) | None => None,
-        };
-        Report {
-            rounds: u32::from(!sampler.samples.is_empty()),
-            blind_vote: sampler.blind_vote(setup),
-            agents: (0..setup.agents.len()).map(|voter| sampler.agent_report(setup, voter)).collect(),
-            dissent: sampler.dissent(setup, agreed),
-            degraded: self.degraded(),
-            section: sampler.section(setup, self.class, setup.params.most()),
-        }
+        let section = self.sampler.section(&self.setup, self.class, self.setup.params.most());
+        self.sampler.report(&self.setup, self.outcome.as_ref(), self.degraded(), section)
     }
 
     fn degraded(&self) -> Vec<Degraded> {
