@@ -12,7 +12,9 @@
 //!
 //! Nothing here calls a model, decides anything about agreement, or has a thread for a request.
 //!
-//! A wing uses the wings of lower lines alone:
+//! # Wings
+//!
+//! A file uses its own wing and the wings of lower lines. The test `tidy` reads this block.
 //!
 //! ```text
 //! server

@@ -87,7 +87,7 @@ pub enum Pruning {
 /// Removes the runs of requests whose last record is older than `keep` from the folder of a server that does not run. The age is counted
 /// from `now`, or from the newest record of the folder if that is earlier: a clock that is ahead makes no run old.
 ///
-/// [`BatchError`], also if another process has the folder open.
+/// Returns [`BatchError`], also if another process has the folder open.
 pub fn prune(folder: &Path, now: SystemTime, keep: Duration) -> Result<Pruning, BatchError> {
     let newest = newest_record(folder)?.unwrap_or(now);
     if now.duration_since(newest).is_ok_and(|ahead| ahead > CLOCK_AHEAD_MAX) {
@@ -139,7 +139,7 @@ fn request_of(task: &str) -> Option<&str> {
 /// Serves requests until `stop` says so. Runs that are under way then are put down after their open calls, and those with a key go on
 /// when the next server starts.
 ///
-/// [`ServeError`]; durable records remain.
+/// Returns [`ServeError`]; durable records remain.
 pub async fn serve(
     request: ServeRequest,
     shard: &mut Shard,

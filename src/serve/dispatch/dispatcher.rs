@@ -183,7 +183,7 @@ impl<'a> Dispatcher<'a> {
     ) {
         let RunSetup { task: Task { prompt, documents, .. }, seed, canonical, .. } = spec.setup.clone();
         let Some(cell) = spec.cell else { return };
-        if !has_ended && !is_continued(&cell, &self.service.state().cancelled) {
+        if !has_ended && !is_continued(&cell, &self.service.cancelled()) {
             return;
         }
         let keyed = cell.meta.get(REQUEST_LABEL).and_then(|digest| digest.parse().ok());
@@ -228,7 +228,7 @@ impl<'a> Dispatcher<'a> {
                 if let Some(known) = self.find_attempt(&id, *digest, memory)? {
                     return Ok(Some(known));
                 }
-                if self.service.state().ended.run_of(&id).is_none() {
+                if self.service.ended().run_of(&id).is_none() {
                     break;
                 }
                 id = format!("{task}-{attempt}");
@@ -311,24 +311,27 @@ impl<'a> Dispatcher<'a> {
         digest: Digest,
         memory: &mut Option<Arc<HeldRoom>>,
     ) -> Result<Option<SubmissionOutcome>, ApiError> {
-        let state = self.service.state();
-        if let Some(live) = state.live.values().find(|live| live.origin.task == task) {
-            if live.origin.keyed != Some(digest) {
-                return Err(ApiError::other_request());
+        {
+            let state = self.service.state();
+            if let Some(live) = state.live.values().find(|live| live.origin.task == task) {
+                if live.origin.keyed != Some(digest) {
+                    return Err(ApiError::other_request());
+                }
+                return Ok(Some(self.subscribe(Arc::clone(live), memory.take())));
             }
-            return Ok(Some(self.subscribe(Arc::clone(live), memory.take())));
+            if let Some(why) = state.broken.get(task) {
+                return Err(why.clone());
+            }
+            if state.left.contains(task) {
+                return Err(ApiError::left());
+            }
         }
-        if let Some(why) = state.broken.get(task) {
-            return Err(why.clone());
-        }
-        if state.left.contains(task) {
-            return Err(ApiError::left());
-        }
-        let Some(run) = state.ended.run_of(task) else {
+        let ended = self.service.ended();
+        let Some(run) = ended.run_of(task) else {
             // A run that had ended when it was cancelled has its result all the same.
-            return if state.cancelled.has(task) { Err(ApiError::cancelled()) } else { Ok(None) };
+            return if self.service.cancelled().has(task) { Err(ApiError::cancelled()) } else { Ok(None) };
         };
-        let row = state.ended.line_of(run).map_err(|why| ApiError::internal(&why))?.unwrap_or_default();
+        let row = ended.line_of(run).map_err(|why| ApiError::internal(&why))?.unwrap_or_default();
         if row["meta"][REQUEST_LABEL] != digest.to_string() {
             return Err(ApiError::other_request());
         }

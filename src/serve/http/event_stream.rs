@@ -8,7 +8,8 @@ use std::time::Duration;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::stream::{Stream, StreamExt as _};
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::json;
 use utoipa::ToSchema;
 
 use super::api_error::ApiError;
@@ -34,10 +35,24 @@ pub(in crate::serve) fn stream_events(events: impl Stream<Item = Event> + Send +
     Sse::new(events.map(Ok::<Event, Infallible>)).keep_alive(keep_alive).into_response()
 }
 
+/// A record, as far as the type of its event.
+#[derive(Deserialize)]
+struct TypedRecord {
+    event: EventType,
+}
+
+/// The type of an event of a record.
+#[derive(Deserialize)]
+struct EventType {
+    r#type: String,
+}
+
 /// Returns a record as an event, whose id is its number in the run.
 pub(in crate::serve) fn record_event(number: usize, line: &[u8]) -> Event {
-    let record: Value = serde_json::from_slice(line).unwrap_or_default();
-    let kind = record["event"]["type"].as_str().unwrap_or("record");
+    let kind = match serde_json::from_slice(line) {
+        Ok(TypedRecord { event }) => event.r#type,
+        Err(_) => "record".to_owned(),
+    };
     Event::default().id(number.to_string()).event(kind).data(String::from_utf8_lossy(line))
 }
 

@@ -51,7 +51,7 @@ impl Tokens {
     /// Reads a file with a token on each line, and behind it `runs-a-day=N` or `tokens-a-day=N` if it has such a limit. Empty lines and
     /// lines that begin with `#` do not count.
     ///
-    /// [`ServeError::Tokens`] if the file cannot be read, has no token or a short one, or a word that is no limit.
+    /// Returns [`ServeError::Tokens`] if the file cannot be read, has no token or a short one, or a word that is no limit.
     pub fn read(path: &Path) -> Result<Self, ServeError> {
         let text = read_text(path, SMALL_BYTES_MAX).map_err(|why| why.to_string());
         let tokens = text.and_then(|text| parse_tokens(&text));
@@ -105,7 +105,7 @@ pub struct Guard {
 impl Guard {
     /// Makes the guard of a server at this address, which may also be called by the names in `hosts`.
     ///
-    /// [`ServeError::Open`] if other machines can reach the address and no token is wanted.
+    /// Returns [`ServeError::Open`] if other machines can reach the address and no token is wanted.
     pub fn new(address: SocketAddr, tokens: Tokens, hosts: &[String]) -> Result<Self, ServeError> {
         if !address.ip().is_loopback() && tokens.0.is_empty() {
             return Err(ServeError::Open(address));

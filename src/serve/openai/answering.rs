@@ -143,7 +143,7 @@ async fn answer(
     let mut subscription = match submitted {
         SubmissionOutcome::Live(subscription) => subscription,
         SubmissionOutcome::Ended(run) => {
-            let row = service.state().ended.line_of(run).map_err(|why| ApiError::internal(&why))?;
+            let row = service.ended().line_of(run).map_err(|why| ApiError::internal(&why))?;
             let reply = RunReply::new(true, &row.unwrap_or_default())?;
             if stream {
                 return Ok(stream_at_once(form, &reply));

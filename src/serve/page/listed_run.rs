@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -78,26 +78,55 @@ fn words(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// Returns the first record of a run, if it is written by now.
-fn first_record(service: &Service, run: Uuid) -> Result<Option<Value>, ApiError> {
+/// The parts of a run's first record that the list has. Its documents may be long, and are not read.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct FirstRecord {
+    at: String,
+    event: OpenedTask,
+}
+
+/// The task of a run, as its first record has it.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct OpenedTask {
+    setup: ListedSetup,
+}
+
+/// The parts of a setup that the list has.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ListedSetup {
+    roleset: String,
+    task: ListedTask,
+}
+
+/// The prompt of a task.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ListedTask {
+    prompt: String,
+}
+
+/// Returns the first record of a run. It is empty until it is written.
+fn first_record(service: &Service, run: Uuid) -> Result<FirstRecord, ApiError> {
     let line = service.records().first_line_of(&run.to_string());
     let line = line.map_err(|why| ApiError::internal(&why))?;
-    Ok(line.and_then(|line| serde_json::from_slice(&line).ok()))
+    Ok(line.and_then(|line| serde_json::from_slice(&line).ok()).unwrap_or_default())
 }
 
 fn list_open_run(service: &Service, state: &OpenRunState) -> Result<ListRow, ApiError> {
-    let record = first_record(service, state.run)?.unwrap_or_default();
-    let setup = &record["event"]["setup"];
+    let FirstRecord { at, event: OpenedTask { setup } } = first_record(service, state.run)?;
     Ok(ListRow {
         run: state.run,
-        task: setup["task"]["prompt"].as_str().map(escape::excerpt).unwrap_or_default(),
-        roleset: words(&setup["roleset"]),
+        task: escape::excerpt(&setup.task.prompt),
+        roleset: setup.roleset,
         outcome: state.status.to_owned(),
         how: String::new(),
         answer: String::new(),
         tokens: String::new(),
         seconds: String::new(),
-        began: minute(record["at"].as_str().unwrap_or_default()),
+        began: minute(&at),
         right: None,
         flags: "open".to_owned(),
     })
@@ -109,13 +138,12 @@ fn list_ended_run(
     row: &Value,
     right_answers: &HashSet<(String, String)>,
 ) -> Result<ListRow, ApiError> {
-    let record = first_record(service, run)?.unwrap_or_default();
-    let prompt = record["event"]["setup"]["task"]["prompt"].as_str();
+    let record = first_record(service, run)?;
     let tokens = ["prompt", "completion"].map(|name| row["usage"][name].as_u64().unwrap_or_default());
     let seconds = row["timing"]["total_ms"].as_f64().unwrap_or_default() / 1e3;
     Ok(ListRow {
         run,
-        task: prompt.map(escape::excerpt).unwrap_or_default(),
+        task: escape::excerpt(&record.event.setup.task.prompt),
         roleset: match row["arm"].as_str() {
             Some(arm) => format!("{}, {arm}", words(&row["roleset"])),
             None => words(&row["roleset"]),

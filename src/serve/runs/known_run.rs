@@ -58,12 +58,16 @@ pub(in crate::serve) async fn find(
         {
             return Ok(CallersRun::Live(Arc::clone(live)));
         }
-        let row = state.ended.line_of(run).map_err(|why| ApiError::internal(&why))?;
-        if let Some(row) = row
-            && is_of(&row, caller)
-        {
-            return Ok(CallersRun::Ended(row));
-        }
+    }
+    // A run has its line of results before it leaves the list.
+    let row = service.ended().line_of(run).map_err(|why| ApiError::internal(&why))?;
+    if let Some(row) = row
+        && is_of(&row, caller)
+    {
+        return Ok(CallersRun::Ended(row));
+    }
+    {
+        let state = service.state();
         if state.cancelled_runs.get(&run) == Some(&caller) {
             return Err(ApiError::cancelled());
         }
@@ -77,12 +81,9 @@ pub(in crate::serve) async fn find(
 
 /// Returns the line of results of a run that has ended, or the row of one that was put down.
 pub(in crate::serve) fn past_row(service: &Service, run: Uuid) -> Result<Value, ApiError> {
-    {
-        let state = service.state();
-        let row = state.ended.line_of(run).map_err(|why| ApiError::internal(&why))?;
-        if let Some(row) = row.or_else(|| state.interrupted_rows.get(&run).cloned()) {
-            return Ok(row);
-        }
+    let row = service.ended().line_of(run).map_err(|why| ApiError::internal(&why))?;
+    if let Some(row) = row.or_else(|| service.state().interrupted_rows.get(&run).cloned()) {
+        return Ok(row);
     }
     let lines = service.records().all_lines_of(&run.to_string());
     let row = row_of_records(&lines.map_err(|why| ApiError::internal(&why))?)?;

@@ -20,7 +20,7 @@ use protocol::core::Usage;
 /// The name of the records in an error message.
 pub(in crate::serve) const RECORDS: &str = "the records of the run";
 
-/// A run that is over, and its tokens. The server keeps it for its caller.
+/// A run that is over, or that an earlier server has left: its caller, its tokens and its times.
 #[derive(Clone, Debug)]
 pub(in crate::serve) struct PastRun {
     pub(in crate::serve) run: Uuid,
@@ -47,6 +47,7 @@ struct PastRow {
 
 #[derive(Deserialize)]
 struct RowTimes {
+    #[serde(default)]
     started_at: String,
     ended_at: String,
 }
@@ -128,4 +129,39 @@ pub(super) fn row_of_records(lines: &[u8]) -> Result<Value, ApiError> {
         "timing": {"started_at": first.at, "ended_at": last.at, "total_ms": total_ms},
         "journal_head": head,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A row with damaged usage or without a beginning is still the run of its caller.
+    #[test]
+    fn damaged_rows_keep_their_caller() {
+        let run = Uuid::nil();
+        let caller = "0".repeat(64);
+        let whole = json!({
+            "run": run,
+            "meta": {CALLER_LABEL: caller},
+            "usage": {"prompt": 70, "completion": 20},
+            "timing": {"started_at": "2026-11-30T10:00:00Z", "ended_at": "2026-11-30T10:01:00Z"},
+        });
+        for (place, damage, tokens) in [
+            ("/run", json!(run), 90),
+            ("/usage", json!(5), 0),
+            ("/usage", Value::Null, 0),
+            ("/usage/prompt", json!("many"), 20),
+            ("/timing/started_at", json!(""), 90),
+        ] {
+            let mut row = whole.clone();
+            *row.pointer_mut(place).unwrap() = damage;
+            let past = PastRun::of_row(&serde_json::to_vec(&row).unwrap());
+            assert_eq!(past.map(|past| past.tokens), Some(tokens), "{row}");
+        }
+        let mut row = whole.clone();
+        row["timing"] = json!({"ended_at": "2026-11-30T10:01:00Z"});
+        assert!(PastRun::of_row(&serde_json::to_vec(&row).unwrap()).is_some(), "{row}");
+        row["meta"] = json!({CALLER_LABEL: "someone"});
+        assert!(PastRun::of_row(&serde_json::to_vec(&row).unwrap()).is_none(), "{row}");
+    }
 }

@@ -37,15 +37,14 @@ pub(in crate::serve) struct ServerFiles {
     pub(in crate::serve) cancelled: CancelledKeys,
 }
 
-/// The state of a server that changes while it runs. Its lock is never held over an `await`.
+/// The state of a server that changes while it runs. Every event of a run takes its lock, so it is held neither over an `await` nor over
+/// a file.
 #[derive(Debug)]
 pub(in crate::serve) struct ServerState {
     /// The runs that wait or are under way.
     pub(in crate::serve) live: HashMap<Uuid, Arc<LiveRun>>,
     /// The lines of runs that wait for their turn, oldest first.
     waiting: VecDeque<(Uuid, TaskRow)>,
-    /// The places of the results of ended runs.
-    pub(in crate::serve) ended: ResultPlaces,
     /// The runs of each caller in the order of their ends, with those that were put down.
     own_ended: HashMap<Digest, Vec<Uuid>>,
     /// The runs that were put down before their end and do not go on, each with its caller.
@@ -57,7 +56,6 @@ pub(in crate::serve) struct ServerState {
     pub(in crate::serve) left: HashSet<String>,
     /// The tasks of runs with a key that cannot go on, and why.
     pub(in crate::serve) broken: HashMap<String, ApiError>,
-    pub(in crate::serve) cancelled: CancelledKeys,
     /// The runs that were cancelled since the server was started, and whose they were.
     pub(super) cancelled_runs: HashMap<Uuid, Caller>,
 }
@@ -72,9 +70,11 @@ pub(in crate::serve) struct Service {
     pub(in crate::serve) memory: Arc<SharedRoom>,
     pub(in crate::serve) figures: ServerFigures,
     state: Mutex<ServerState>,
-    /// The lines of each run in the journal. The whole journal is read for the first request, which must not hold up the events of runs,
-    /// so this file has a lock of its own. No other lock is taken meanwhile.
+    /// The lines of each run in the journal. Each file has a lock of its own, and no other lock is taken meanwhile.
     records: Mutex<RunPlaces>,
+    /// The places of the results of ended runs.
+    ended: Mutex<ResultPlaces>,
+    cancelled: Mutex<CancelledKeys>,
     /// The number of lines of the journal that are written.
     written: watch::Receiver<u64>,
     has_come: Notify,
@@ -121,17 +121,17 @@ impl Service {
             state: Mutex::new(ServerState {
                 live: HashMap::new(),
                 waiting: VecDeque::new(),
-                ended,
                 own_ended,
                 interrupted: callers,
                 interrupted_rows: HashMap::new(),
                 spending,
                 left: HashSet::new(),
                 broken: HashMap::new(),
-                cancelled,
                 cancelled_runs: HashMap::new(),
             }),
             records: Mutex::new(records),
+            ended: Mutex::new(ended),
+            cancelled: Mutex::new(cancelled),
             written,
             has_come: Notify::new(),
             knows_all: watch::Sender::new(false),
@@ -148,6 +148,18 @@ impl Service {
     pub(in crate::serve) fn records(&self) -> MutexGuard<'_, RunPlaces> {
         // No code that holds the lock panics.
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Locks the results of ended runs.
+    pub(in crate::serve) fn ended(&self) -> MutexGuard<'_, ResultPlaces> {
+        // No code that holds the lock panics.
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Locks the cancelled keys.
+    pub(in crate::serve) fn cancelled(&self) -> MutexGuard<'_, CancelledKeys> {
+        // No code that holds the lock panics.
+        self.cancelled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the run with this id, if it waits or is under way.
@@ -283,13 +295,10 @@ impl Service {
 
     /// Ends a run for good.
     pub(in crate::serve) fn cancel(self: &Arc<Self>, live: &LiveRun) -> std::io::Result<()> {
-        {
-            let mut state = self.state();
-            if live.origin.keyed.is_some() {
-                state.cancelled.add(&live.origin.task)?;
-            }
-            state.cancelled_runs.insert(live.origin.run, live.origin.caller);
+        if live.origin.keyed.is_some() {
+            self.cancelled().add(&live.origin.task)?;
         }
+        self.state().cancelled_runs.insert(live.origin.run, live.origin.caller);
         live.cancel();
         self.end_unless_begun(live);
         Ok(())
@@ -381,17 +390,18 @@ impl BatchObserver for Arc<Service> {
     }
 
     fn on_earlier_end(&self, run: Uuid) {
+        let mut past = Vec::new();
         let row = {
-            let mut state = self.state();
-            let ServerState { ended, own_ended, .. } = &mut *state;
+            let mut ended = self.ended();
             let read = ended.read_new(|row| {
                 self.figures.count_run(row);
-                if let Some(PastRun { run, caller, .. }) = PastRun::of_row(row) {
-                    own_ended.entry(caller.0).or_default().push(run);
-                }
+                past.extend(PastRun::of_row(row));
             });
             read.and_then(|()| ended.line_of(run))
         };
+        for PastRun { run, caller, .. } in past {
+            self.state().own_ended.entry(caller.0).or_default().push(run);
+        }
         self.end(run, |_| match row {
             Ok(row) => RunEnd::WithResult(Arc::new(row.unwrap_or_default())),
             Err(why) => RunEnd::WithoutResult(ApiError::internal(&why)),
