@@ -15,7 +15,7 @@
 //!
 //! # Wings
 //!
-//! A file uses its own wing and the wings of lower lines:
+//! A file uses its own wing and the wings of lower lines. The test `tidy` reads this block.
 //!
 //! ```text
 //! service

@@ -253,7 +253,8 @@ fn question(setup: &RunSetup) -> Digest {
     digest_of(&(&setup.task, setup.seed))
 }
 
-fn digest_of(value: &impl Serialize) -> Digest {
+/// Returns the digest of a value, written as JSON.
+pub(super) fn digest_of(value: &impl Serialize) -> Digest {
     // Everything in a setup can be written as JSON.
     Digest::new(serde_json::to_string(value).unwrap_or_default().as_bytes())
 }

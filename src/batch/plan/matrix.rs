@@ -7,10 +7,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use uuid::Uuid;
 
-use super::bank::DrawnSamples;
+use super::bank::{DrawnSamples, digest_of};
 use crate::batch::tasks::{DocumentLine, Grader, RunText, TaskLine};
 use crate::engine::{PreparedRun, Redaction, RedactionPolicy, RunBuilder, require_plain_id};
 use crate::journal::{Executed, InBatch, Limits, RunSpec};
@@ -116,12 +116,12 @@ impl Variant {
         Some(Self { setup, sha256, ..self })
     }
 
-    /// Returns the same variant with this answer of a vote that does not settle, or none if its protocol is no vote.
+    /// Returns the same variant with this answer where votes do not settle, or none if its protocol counts none.
     pub fn with_on_disagreement(self, answer: OnDisagreement) -> Option<Self> {
         let sha256 = digest_of(&json!([self.sha256, "on disagreement", answer]));
         let mut setup = self.setup;
-        let is_vote = setup.params.apply(&Override::OnDisagreement(answer));
-        if !is_vote {
+        let is_taken = setup.params.apply(&Override::OnDisagreement(answer));
+        if !is_taken {
             return None;
         }
         Some(Self { setup, sha256, ..self })
@@ -172,10 +172,6 @@ impl Variant {
         let sha256 = digest_of(&json!([self.sha256, sought]));
         Self { sha256, sought: Some(sought), ..self }
     }
-}
-
-fn digest_of(change: &Value) -> Digest {
-    Digest::new(change.to_string().as_bytes())
 }
 
 /// Returns the id of a run, which is unique to its task, roleset, model, arm and seed.

@@ -35,7 +35,7 @@ pub struct CommandGrader {
 /// Grades the text of a run and that of its blind vote, if the grader of its task is the command. `known` are the grades on
 /// record, and `table` is the table of a redacted run.
 ///
-/// [`BatchError::Grader`] if the command cannot be started, and [`BatchError::Redactions`] if the table cannot be read or written.
+/// Returns [`BatchError::Grader`] if the command cannot be started, and [`BatchError::Redactions`] if the table cannot be read or written.
 pub(super) async fn grade(
     by: Option<&CommandGrader>,
     work: &Work,

@@ -39,7 +39,7 @@ struct LastUse {
 /// Removes the runs of requests all of whose records are older than `before`. `request_of` returns the request of a task by its id, or
 /// `None` for the task of a batch.
 ///
-/// [`BatchError::OfBatch`] for the folder of a batch, the errors of [`Shard::open`], also if another process has the folder open, and
+/// Returns [`BatchError::OfBatch`] for the folder of a batch, the errors of [`Shard::open`], also if another process has the folder open, and
 /// [`BatchError::Io`].
 pub fn prune(
     folder: &Path,

@@ -14,14 +14,14 @@
 //! A row without an id gets its number. All other fields become labels. No file is read here.
 
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::value::RawValue;
 
 use super::grader::Grader;
 use super::task_form::{
     Fields, WrittenRule, WrittenTask, add_options, is_label, letters_of, raw, read_texts, text_of,
 };
-use protocol::text::{CanonicalKind, CanonicalRule, StrictValue, escape};
+use protocol::text::{CanonicalKind, CanonicalRule, escape};
 
 /// The mark before the answer at the end of a derivation in GSM8K.
 const DERIVED: &str = "#### ";
@@ -33,12 +33,31 @@ struct SampleMessage {
     content: String,
 }
 
+/// The fields by which forms are known. Each may occur once; the others are labels, and are not read.
+#[derive(Deserialize)]
+#[expect(dead_code, reason = "a repeated field is an error by itself")]
+struct FormFields {
+    question: Option<IgnoredAny>,
+    answer: Option<IgnoredAny>,
+    #[serde(rename = "Body")]
+    body: Option<IgnoredAny>,
+    #[serde(rename = "Question")]
+    story_question: Option<IgnoredAny>,
+    #[serde(rename = "Answer")]
+    story_answer: Option<IgnoredAny>,
+    choices: Option<IgnoredAny>,
+    options: Option<IgnoredAny>,
+    correct: Option<IgnoredAny>,
+    input: Option<IgnoredAny>,
+    target: Option<IgnoredAny>,
+}
+
 /// Returns the line of a task for a row of a known form; `None` for any other row. The row has this number in its file.
 ///
 /// Returns the reason why a row of a known form is not a task.
 pub(super) fn task_line(row: &str, number: u64) -> Result<Option<String>, String> {
-    // Of two values for one field, neither is the right one.
-    if serde_json::from_str::<StrictValue>(row).is_err() {
+    // Of two values for one of these fields, neither is the right one.
+    if serde_json::from_str::<FormFields>(row).is_err() {
         return Ok(None);
     }
     let Ok(mut fields) = serde_json::from_str::<Fields>(row) else { return Ok(None) };
@@ -297,6 +316,22 @@ mod tests {
             json!([]),
         ] {
             assert_eq!(task_line(&other.to_string(), 1), Ok(None));
+        }
+    }
+
+    /// A field of a form may occur once. Labels are the user's own, whatever they hold.
+    #[test]
+    fn repeated_field_of_form_is_no_question() {
+        let row = |more: &str| format!("{{\"question\": \"2+2?\", \"answer\": \"#### 4\"{more}}}");
+        assert_eq!(task_line(&row(r#", "question": "3+3?""#), 1), Ok(None));
+        for label in [
+            r#", "src": 1, "src": 2"#,
+            r#", "metadata": {"k": 1, "k": 2}"#,
+            r#", "big": 1e999"#,
+            r#", "half": "\ud800""#,
+            &format!(r#", "deep": {}{}"#, "[".repeat(100), "]".repeat(100)),
+        ] {
+            assert!(task_line(&row(label), 1).unwrap().is_some(), "{label}");
         }
     }
 }
