@@ -2,7 +2,8 @@
 //!
 //! The input is the folder of a batch, then an [`Ask`] or the key of a program. The output is the reply or the result that the batch
 //! has on record for the same request. The digest of a request identifies it, so a reply is never given to another question, another
-//! seed or another setting. Nothing is called or executed here, and nothing is made up: a sample that was not drawn is an error.
+//! seed or another setting. Nothing is called or executed here, and nothing is made up: in a bank, a sample that was not drawn is an error.
+//! Where the replies of an earlier batch are used again, a request without one goes on to the model.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -91,7 +92,7 @@ struct BankedCalls {
 impl Bank {
     /// Reads the journals of a batch, and checks their chains.
     ///
-    /// [`ProviderError::Setup`] if there is no such batch or its journals are damaged.
+    /// Returns [`ProviderError::Setup`] if there is no such batch or its journals are damaged.
     pub fn open(folder: &Path) -> Result<Self, ProviderError> {
         let mut bank = Self {
             folder: folder.to_owned(),
@@ -115,7 +116,7 @@ impl Bank {
 
     /// Returns the journals of a batch, in the order of their shards.
     ///
-    /// [`ProviderError::Setup`] if there is no such batch.
+    /// Returns [`ProviderError::Setup`] if there is no such batch.
     pub fn journals(folder: &Path) -> Result<Vec<PathBuf>, ProviderError> {
         let entries = std::fs::read_dir(folder).map_err(|why| unusable(folder, &why))?;
         let mut found: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
@@ -130,7 +131,7 @@ impl Bank {
 
     /// Returns the first endpoint of a bank's first run, without reading the rest.
     ///
-    /// As for [`Self::open`].
+    /// Fails as [`Self::open`] does.
     pub fn first_endpoint(folder: &Path) -> Result<Endpoint, ProviderError> {
         for path in Self::journals(folder)? {
             let file = File::open(&path).map_err(|why| unusable(&path, &why))?;
@@ -169,7 +170,7 @@ impl Bank {
 
     /// Returns the reply on record for this request to this model.
     ///
-    /// [`ProviderError::NotInBank`] without one, and [`ProviderError::Setup`] if it cannot be read.
+    /// Returns [`ProviderError::NotInBank`] without one, and [`ProviderError::Setup`] if it cannot be read.
     pub(super) fn answer(&self, model: &str, ask: &Ask) -> Result<Completion, ProviderError> {
         let missing =
             || ProviderError::NotInBank { folder: self.folder.display().to_string(), call: ask.call };

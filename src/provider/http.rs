@@ -459,7 +459,7 @@ pub fn is_loopback(url: &Url) -> bool {
 
 /// Returns a client for a service that is no model server. It follows no redirects.
 ///
-/// [`reqwest::Error`] if the certificates of the system cannot be used.
+/// Returns [`reqwest::Error`] if the certificates of the system cannot be used.
 pub fn plain_client(wait: Duration) -> reqwest::Result<Client> {
     install_crypto();
     Client::builder().timeout(wait).redirect(reqwest::redirect::Policy::none()).build()

@@ -68,7 +68,7 @@ impl Provider {
     /// Creates the provider for an endpoint, with the connections that exist for it. `agent` is the name of the agent
     /// that uses it.
     ///
-    /// [`ProviderError::Setup`] if the endpoint cannot be used at all, because a key is not set or a URL is not valid.
+    /// Returns [`ProviderError::Setup`] if the endpoint cannot be used at all, because a key is not set or a URL is not valid.
     pub fn new(endpoint: &Endpoint, agent: &str, clients: &Clients) -> Result<Self, ProviderError> {
         let reused = clients.reused_replies();
         let provider = match endpoint {
@@ -91,7 +91,7 @@ impl Provider {
 
     /// Calls the model.
     ///
-    /// [`ProviderError`], after the retries that its kind allows. After [`ProviderError::Parameter`] the caller records
+    /// Returns [`ProviderError`], after the retries that its kind allows. After [`ProviderError::Parameter`] the caller records
     /// the finding, calls [`Self::leave_out`], and asks again.
     pub async fn ask(&self, ask: &Ask, progress: OnProgress<'_>) -> Result<Completion, ProviderError> {
         match self {

@@ -18,7 +18,7 @@ pub(super) struct ConverseRequest<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     output_config: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_config: Option<Value>,
+    tool_config: Option<ToolConfig<'a>>,
 }
 
 #[derive(Serialize)]
@@ -68,12 +68,38 @@ fn output_config(name: &str, schema: &SchemaText) -> Value {
     json!({"textFormat": {"type": "json_schema", "structure": {"jsonSchema": json_schema}}})
 }
 
-/// Returns the tool that must be called with the reply.
-fn tool_config(name: &str, schema: &SchemaText) -> Value {
-    let tool = json!({
-        "name": name,
-        "description": "Takes your reply. Its input is the reply's JSON object.",
-        "inputSchema": {"json": schema.to_value()},
-    });
-    json!({"tools": [{"toolSpec": tool}], "toolChoice": {"tool": {"name": name}}})
+/// The tool that must be called with the reply. The schema is sent as it was made.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ToolConfig<'a> {
+    tools: [Tool<'a>; 1],
+    tool_choice: Value,
+}
+
+/// A tool.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Tool<'a> {
+    tool_spec: ToolSpec<'a>,
+}
+
+/// The name, the purpose and the input of a tool.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ToolSpec<'a> {
+    name: &'a str,
+    description: &'static str,
+    input_schema: InputSchema<'a>,
+}
+
+/// The schema of a tool's input.
+#[derive(Serialize)]
+struct InputSchema<'a> {
+    json: &'a SchemaText,
+}
+
+fn tool_config<'a>(name: &'a str, schema: &'a SchemaText) -> ToolConfig<'a> {
+    let description = "Takes your reply. Its input is the reply's JSON object.";
+    let tool_spec = ToolSpec { name, description, input_schema: InputSchema { json: schema } };
+    ToolConfig { tools: [Tool { tool_spec }], tool_choice: json!({"tool": {"name": name}}) }
 }

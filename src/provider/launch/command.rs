@@ -51,7 +51,7 @@ impl LaunchCommand {
     ///
     /// Words are split as a shell splits them, but no shell reads them.
     ///
-    /// [`LaunchError::Command`], which says what to write instead.
+    /// Returns [`LaunchError::Command`], which says what to write instead.
     pub fn parse(text: &str, model: Option<&str>) -> Result<Self, LaunchError> {
         let Some(given) = shlex::split(text).filter(|words| !words.is_empty()) else {
             return Err(cannot_use(text, "it is empty, or a quote in it is not closed"));

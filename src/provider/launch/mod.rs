@@ -64,7 +64,7 @@ impl LaunchedServer {
     /// passed since the start. The names in `key_variables` are environment variables with keys of other servers, which
     /// this one does not get.
     ///
-    /// [`LaunchError`] if the server does not start, in which case no process is left.
+    /// Returns [`LaunchError`] if the server does not start, in which case no process is left.
     pub async fn start(
         command: &LaunchCommand,
         log: &Path,

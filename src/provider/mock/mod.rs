@@ -41,7 +41,7 @@ pub struct Mock {
 impl Mock {
     /// Reads an endpoint's script on behalf of `agent`.
     ///
-    /// [`ProviderError::Setup`] with the script's line.
+    /// Returns [`ProviderError::Setup`] with the script's line.
     pub fn new(script: &str, agent: &str) -> Result<Self, ProviderError> {
         let script = script.parse::<MockScript>().map_err(ProviderError::Setup)?;
         Ok(Self { agent: agent.to_owned(), script })
@@ -49,7 +49,7 @@ impl Mock {
 
     /// Answers one call as the script says.
     ///
-    /// [`ProviderError::Status`] if the script says so, and [`ProviderError::Setup`] if no rule matches.
+    /// Returns [`ProviderError::Status`] if the script says so, and [`ProviderError::Setup`] if no rule matches.
     pub async fn ask(&self, ask: &Ask) -> Result<Completion, ProviderError> {
         let Some(rule) = self.script.rules.iter().find(|rule| rule.matches(&self.agent, ask.call)) else {
             if ask.call.step == Step::Weigh && self.script.plays(&self.agent) {

@@ -4,6 +4,7 @@
 //! halves of a character that only the next chunk completes. A field that is there twice with two values is an error
 //! where the answer depends on it, because nothing here chooses between them.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{DeserializeOwned, MapAccess, Visitor};
@@ -13,7 +14,11 @@ use serde_json::value::RawValue;
 use crate::provider::failure::ServerFailure;
 
 /// The fields of an object, in their order.
-pub(super) struct ObjectFields<'a>(Vec<(String, &'a RawValue)>);
+pub(super) struct ObjectFields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+/// The name of a field. Every chunk of a stream has a dozen, so one without escapes is not copied.
+#[derive(Deserialize)]
+struct FieldName<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// The reason why a part of a reply cannot be used.
 #[derive(Debug)]
@@ -66,7 +71,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for ObjectFields<'a> {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut fields = Vec::new();
-                while let Some((key, value)) = map.next_entry::<String, &'de RawValue>()? {
+                while let Some((FieldName(key), value)) = map.next_entry::<FieldName<'de>, &'de RawValue>()? {
                     fields.push((key, value));
                 }
                 Ok(ObjectFields(fields))

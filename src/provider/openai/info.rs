@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::client::Client;
@@ -33,14 +34,21 @@ pub struct ServerInfo {
     pub build: Option<String>,
 }
 
+/// The answer of a server that counts tokens.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct TokenReport {
+    count: Option<u64>,
+    tokens: Vec<IgnoredAny>,
+}
+
 /// Asks the server to count the tokens of a text.
 pub(super) async fn count_tokens(client: &Client, text: &str) -> Option<u64> {
     // Each of the two servers reads its own field and ignores the other's.
     let body = json!({"model": client.model(), "content": text, "prompt": text});
-    let report: Value = serde_json::from_str(&client.post("/tokenize", &body).await.ok()?).ok()?;
+    let report: TokenReport = serde_json::from_str(&client.post("/tokenize", &body).await.ok()?).ok()?;
     // vLLM counts the tokens, and llama.cpp lists them.
-    let listed = report["tokens"].as_array().map_or(0, Vec::len);
-    let count = report["count"].as_u64().unwrap_or(listed as u64);
+    let count = report.count.unwrap_or(report.tokens.len() as u64);
     if count > 0 || text.is_empty() { Some(count) } else { None }
 }
 

@@ -245,7 +245,7 @@ impl OpenAi {
 
     /// Asks the server about itself; see [`ServerInfo`].
     ///
-    /// [`ProviderError`] if it cannot be reached or lists no models.
+    /// Returns [`ProviderError`] if it cannot be reached or lists no models.
     pub async fn info(&self) -> Result<ServerInfo, ProviderError> {
         info::fetch(&self.client).await
     }
