@@ -127,7 +127,7 @@ impl<K: Signer> LocalCluster<K> {
         self.step(ORCHESTRATOR, NodeInput::Submit(change));
         self.run()?;
         let (sequence, decided, proof) = self.reported.take().ok_or(ClusterError::Endless)?;
-        let mut votes = self.votes.clone();
+        let mut votes = std::mem::take(&mut self.votes);
         votes.retain(
             |message| matches!(message.signed.statement, Statement::Prepare { value: on, .. } if on == value),
         );

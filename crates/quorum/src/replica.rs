@@ -82,7 +82,7 @@ impl<K: Signer> Replica<K> {
                 }
             }
             NodeInput::Again => self.repeat(&mut out),
-            // Reports are for the edge, and only an orchestrator proposes.
+            // A claim to have decisions is for `answer`, and only an orchestrator takes a change.
             NodeInput::Heard(_, Packet::Have(_)) | NodeInput::Submit(_) => {}
         }
         out
@@ -414,8 +414,8 @@ fn perform<K: Signer>(
 fn prove_decision<S: Clone>(instance: &SlotEvidence<S>, to: NodeId) -> Vec<NodeAction<S>> {
     let mut packets = Vec::new();
     if matches!(to, NodeId::Orchestrator(_)) {
-        let own = instance.own.iter().map(|(_, message)| message.clone());
-        packets.extend(own.filter(|message| message.opinion.is_some()).map(Packet::Message));
+        let own = instance.own.iter().map(|(_, message)| message);
+        packets.extend(own.filter(|message| message.opinion.is_some()).cloned().map(Packet::Message));
     }
     packets.extend(instance.proof.clone().map(Packet::Proof));
     packets.into_iter().map(|packet| NodeAction::Send(To::One(to), packet)).collect()

@@ -1,4 +1,5 @@
-//! Packets as JSON: signed envelopes, whose signatures are checked here before anything else reads them.
+//! Packets as JSON: signed envelopes, whose signatures are checked here before a packet leaves. Only the question whether a packet is
+//! wanted sees a statement before that.
 //!
 //! Every statement that is read has been signed by a key of the roster, for this repository, this roster and one place in
 //! the order of decisions. The signature covers the very bytes that would be written for it, so unknown content has

@@ -180,7 +180,7 @@ fn answer_form_is_stated_and_kept() {
         vec![Act::Send(completion(&reply))]
     });
     for roleset in ["panel_personas", "council_tripartite"] {
-        for (words, text, form_words) in [
+        for (words, text, statement) in [
             (["--choices", "yes,no"], "no", "exactly one of yes, no"),
             (["--canonical", "json"], "{\"a\":[1,\"b\"]}", "one JSON value"),
         ] {
@@ -198,7 +198,7 @@ fn answer_form_is_stated_and_kept() {
             ];
             let finished = Finished::of(consensus(&folder).args(run).args(words)).exits(0);
             assert_eq!(finished.stdout, format!("{text}\n"), "{}", finished.stderr);
-            assert!(server.chats().last().unwrap().body.contains(form_words), "{roleset} is told");
+            assert!(server.chats().last().unwrap().body.contains(statement), "{roleset} reads the form");
         }
     }
 }

@@ -272,7 +272,7 @@ fn prose_is_compared_with_the_peers() {
 
 #[test]
 fn copied_task_text_is_pointed_out() {
-    for (text, is_refused) in [("Good morning.", true), ("Guten Morgen.", false), ("Good", false)] {
+    for (text, is_pointed_out) in [("Good morning.", true), ("Guten Morgen.", false), ("Good", false)] {
         let mut setup = thoughtful(CanonicalKind::Text);
         setup.task.prompt = "Translate into German: Good  morning.".to_owned();
         let mut play = Play::new(&setup);
@@ -281,7 +281,7 @@ fn copied_task_text_is_pointed_out() {
             turn = turn.take().or_else(|| (ask.call.round == 2).then(|| said(ask)));
             envelope(ask, &json!({"text": if ask.call.agent == 0 { text } else { "Moin." }}))
         });
-        assert_eq!(turn.unwrap().contains("stands word for word in the task"), is_refused, "{text}");
+        assert_eq!(turn.unwrap().contains("stands word for word in the task"), is_pointed_out, "{text}");
     }
 }
 

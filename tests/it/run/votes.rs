@@ -175,7 +175,18 @@ fn a_pilot_decides_whether_votes_draw_programs() {
     let plain = [&["run", "--prompt", "2+2?", "--format", "json"][..], &mock].concat();
     let before: Value = serde_json::from_str(&said(&plain, 0).stdout).unwrap();
     assert_eq!(before["vote"]["samples"][1]["voter"], "Solver", "without a pilot, words alone: {before}");
-    let shown = said(&["calibrate", "bank", "--programs", "tasks.jsonl"], 0);
+    let programs = ["calibrate", "bank", "--programs", "tasks.jsonl"];
+    for (words, part) in [
+        (&["calibrate", "bank", "--grader", "number"][..], "about the tasks of --programs"),
+        (&["calibrate", "bank", "--dry-run"], "--programs"),
+        (&[&programs[..], &["--risk", "0.1"]].concat(), "--risk"),
+        (&[&programs[..], &["--only", "arm=vote"]].concat(), "--only"),
+        (&[&programs[..], &["--output", "sure.json"]].concat(), "--output"),
+    ] {
+        let refused = said(words, 2);
+        assert!(refused.stderr.contains(part), "{words:?}: {}", refused.stderr);
+    }
+    let shown = said(&programs, 0);
     assert!(shown.stdout.contains("mock, answers of kind number, 40 tasks"), "{}", shown.stdout);
     assert!(shown.stdout.contains("33.3 % of 120 samples are right"), "{}", shown.stdout);
     assert!(shown.stdout.contains("100.0 % of 80 programs are right"), "{}", shown.stdout);

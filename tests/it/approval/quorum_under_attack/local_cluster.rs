@@ -177,11 +177,10 @@ impl TestCluster {
                         assert!(before.is_none(), "a decision is final");
                     }
                     NodeAction::Accuse(pair) => self.accused.push(*pair),
-                    NodeAction::Stable(..)
-                    | NodeAction::Recall(..)
-                    | NodeAction::Tell(..)
-                    | NodeAction::Return(..)
-                    | NodeAction::Late(..) => {}
+                    NodeAction::Stable(..) | NodeAction::Recall(..) => {}
+                    NodeAction::Tell(..) | NodeAction::Return(..) | NodeAction::Late(..) => {
+                        panic!("a reviewer does no such thing: {wanted:?}")
+                    }
                 }
             }
         }
@@ -197,13 +196,11 @@ impl TestCluster {
                 NodeAction::Return(_, change, why) => {
                     self.returned.push((change.text().to_owned(), why));
                 }
-                NodeAction::Wait(..)
-                | NodeAction::Late(..)
-                | NodeAction::Recall(..)
-                | NodeAction::Review(..)
+                NodeAction::Wait(..) | NodeAction::Late(..) | NodeAction::Recall(..) => {}
+                NodeAction::Review(..)
                 | NodeAction::Decide(..)
                 | NodeAction::Stable(..)
-                | NodeAction::Accuse(_) => {}
+                | NodeAction::Accuse(_) => panic!("an orchestrator does no such thing: {wanted:?}"),
             }
         }
     }
