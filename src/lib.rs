@@ -92,7 +92,7 @@
 //!
 //! The test `tidy` checks the first two; tests of behaviour check the others.
 //!
-//! - **The crates cannot touch the outside world**: no clock, network, file,
+//! - **`crypto`, `protocol` and `quorum` cannot touch the outside world**: no clock, network, file,
 //!   randomness or `async`. The same events give the same actions, byte for byte.
 //! - **Only `cli` prints.**
 //! - **Code owns the verdict.** Each protocol decides agreement in one place, from schema-checked fields of each
@@ -140,6 +140,9 @@
 //! | dissent | an answer other than the agreed text, with who held it and why |
 
 #![forbid(unsafe_code)]
+
+/// The protocols and their data, for programs that use this library.
+pub use protocol;
 
 #[warn(missing_docs)]
 pub mod api;

@@ -22,7 +22,7 @@
 //!
 //! # Wings
 //!
-//! A wing uses wings and files of lower lines only.
+//! A file uses its own wing and the wings of lower lines. The test `tidy` reads this block.
 //!
 //! ```text
 //! propose  replica
