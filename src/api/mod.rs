@@ -22,7 +22,7 @@ use protocol::core::Endpoint;
 ///
 /// ```
 /// use consensus::api::ConsensusEngine;
-/// use protocol::core::Endpoint;
+/// use consensus::protocol::core::Endpoint;
 ///
 /// let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
 /// let runs = std::env::temp_dir().join("consensus-example");

@@ -52,7 +52,7 @@ impl ConnectedNode {
 
 /// Prints the other parties that do not hear, each with its reason, whenever that changes. Reasons that `is_shown` refuses are
 /// left out. Never ends.
-pub(super) async fn print_unreachable(
+pub(super) async fn report_unreachable(
     connections: &Connections,
     membership: &Membership,
     is_shown: impl Fn(&Unreached) -> bool,

@@ -112,7 +112,7 @@ pub fn load_roleset(found: &FoundRoleset) -> Result<(Roleset, Packs), ConfigErro
 
 /// Checks a roleset and its packs, from any source.
 ///
-/// As for [`load_roleset`].
+/// Fails as [`load_roleset`] does.
 pub fn check_roleset(found: &FoundRoleset) -> Result<(Roleset, Packs), ConfigError> {
     let (file, text, packs) = open(found)?;
     let roleset = check(&file, &text, &packs).map_err(ConfigError::Roleset)?;
@@ -121,7 +121,7 @@ pub fn check_roleset(found: &FoundRoleset) -> Result<(Roleset, Packs), ConfigErr
 
 /// Copies a roleset and its packs into `folder`, under another name if one is given. Returns the roleset's new file.
 ///
-/// As for [`load_roleset`] and [`write_roleset`].
+/// Fails as [`load_roleset`] and [`write_roleset`] do.
 pub fn copy_roleset(found: &FoundRoleset, name: Option<&str>, folder: &Path) -> Result<PathBuf, ConfigError> {
     let (roleset, packs) = load_roleset(found)?;
     let (_, text, _) = open(found)?;

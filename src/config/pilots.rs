@@ -140,7 +140,7 @@ impl Pilots {
 
     /// Writes the findings to the user's file.
     ///
-    /// Any error of the file system.
+    /// Returns any error of the file system.
     pub fn save(&self, path: &Path) -> std::io::Result<()> {
         if let Some(folder) = path.parent() {
             private_folder(folder)?;

@@ -314,7 +314,7 @@ impl TrustStore {
 
     /// Trusts a folder in its present form.
     ///
-    /// As for [`Self::folders`], or [`ConfigError::Usage`] if the list cannot be written.
+    /// Fails as [`Self::folders`] does, or with [`ConfigError::Usage`] if the list cannot be written.
     pub fn trust(&self, claims: &Claims) -> Result<(), ConfigError> {
         if claims.folder.to_str().is_none() {
             let why = format!(
@@ -330,7 +330,7 @@ impl TrustStore {
 
     /// Removes a folder from the list. Returns whether it was listed.
     ///
-    /// As for [`Self::trust`].
+    /// Fails as [`Self::trust`] does.
     pub fn revoke(&self, folder: &Path) -> Result<bool, ConfigError> {
         // A folder that no longer exists is found by its name in the list.
         let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());

@@ -18,14 +18,14 @@ pub const LINE_BYTES_MAX: u64 = 64 << 20;
 
 /// Reads a file of at most `bytes_max` bytes.
 ///
-/// Any error while reading, and [`ErrorKind::FileTooLarge`].
+/// Returns any error while reading, and [`ErrorKind::FileTooLarge`].
 pub fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>> {
     read_to_end(File::open(path)?, bytes_max)
 }
 
 /// Reads a file of a record, of at most `bytes_max` bytes.
 ///
-/// The errors of [`open_own`], any error while reading, and [`ErrorKind::FileTooLarge`].
+/// Returns the errors of [`open_own`], any error while reading, and [`ErrorKind::FileTooLarge`].
 pub fn read_own(path: &Path, bytes_max: u64) -> Result<Vec<u8>> {
     read_to_end(open_own(path)?, bytes_max)
 }
@@ -46,7 +46,7 @@ pub fn is_damage(why: &Error) -> bool {
 
 /// Reads a file of text of at most `bytes_max` bytes.
 ///
-/// The errors of [`read()`], and [`ErrorKind::InvalidData`] if the file is not UTF-8.
+/// Returns the errors of [`read()`], and [`ErrorKind::InvalidData`] if the file is not UTF-8.
 pub fn read_text(path: &Path, bytes_max: u64) -> Result<String> {
     let text = String::from_utf8(read(path, bytes_max)?);
     text.map_err(|_| Error::new(ErrorKind::InvalidData, "it is not UTF-8 text"))
@@ -57,7 +57,7 @@ pub fn read_text(path: &Path, bytes_max: u64) -> Result<String> {
 /// The end of a file without a line break is a torn line. If it is longer than a line may be, its length is returned, and `line` stays as
 /// it was.
 ///
-/// Any error while reading, and [`ErrorKind::FileTooLarge`] if a whole line is longer than [`LINE_BYTES_MAX`].
+/// Returns any error while reading, and [`ErrorKind::FileTooLarge`] if a whole line is longer than [`LINE_BYTES_MAX`].
 pub fn read_line(lines: &mut impl BufRead, line: &mut Vec<u8>) -> Result<usize> {
     let begin = line.len();
     let count = Read::by_ref(lines).take(LINE_BYTES_MAX + 1).read_until(b'\n', line)?;

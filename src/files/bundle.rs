@@ -20,7 +20,7 @@ const MODE: u32 = 0o644;
 /// Writes an archive of these files, each under its name, in the order of the names. A file that grows meanwhile is in it as it was at
 /// the beginning. If the archive cannot be written whole, it is not left behind.
 ///
-/// Any error while reading or writing, and an error if the archive exists already.
+/// Returns any error while reading or writing, and an error if the archive exists already.
 pub fn write_bundle(path: &Path, files: &[(String, PathBuf)]) -> Result<()> {
     let mut files: Vec<&(String, PathBuf)> = files.iter().collect();
     files.sort();

@@ -32,7 +32,7 @@ impl GrowingFile {
     /// Passes each whole line that was added since the last time to `each`, without its line break. A line without its end is still
     /// being written, and comes the next time.
     ///
-    /// Any error while reading, and those of `each`, whose line then counts as read.
+    /// Returns any error while reading, and those of `each`, whose line then counts as read.
     pub fn read_new<E: From<std::io::Error>>(
         &mut self,
         mut each: impl FnMut(LinePlace, &[u8]) -> std::result::Result<(), E>,

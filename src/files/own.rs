@@ -13,7 +13,7 @@ use nix::fcntl::OFlag;
 
 /// Refuses the path of a link, a folder or a special file. A path that does not exist is accepted.
 ///
-/// An error with advice, and any error of the system.
+/// Returns an error with advice, and any error of the system.
 pub fn check_own(path: &Path) -> Result<()> {
     match std::fs::symlink_metadata(path) {
         Ok(about) if about.is_file() => Ok(()),
@@ -26,7 +26,7 @@ pub fn check_own(path: &Path) -> Result<()> {
 /// Opens a file of a record for reading. Anything other than a file is refused at once: a folder of a stranger may have a pipe in its
 /// place, which has no end.
 ///
-/// Any error of the system, and [`ErrorKind::InvalidData`] if something other than a file is there.
+/// Returns any error of the system, and [`ErrorKind::InvalidData`] if something other than a file is there.
 pub fn open_own(path: &Path) -> Result<File> {
     // Without this flag, a pipe is opened only once another process writes to it. A file is read as before.
     let file = OpenOptions::new().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path)?;
@@ -36,7 +36,7 @@ pub fn open_own(path: &Path) -> Result<File> {
 
 /// Refuses an open pipe, device or folder.
 ///
-/// [`ErrorKind::InvalidData`], and any error of the system.
+/// Returns [`ErrorKind::InvalidData`], and any error of the system.
 pub fn require_regular(file: &File) -> Result<()> {
     if file.metadata()?.is_file() {
         return Ok(());

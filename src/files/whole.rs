@@ -11,7 +11,7 @@ use uuid::Uuid;
 /// Writes a file whole or not at all, also if the machine dies. `mode` sets who may read it, such as `0o600`. A device, a pipe or a
 /// folder is not replaced.
 ///
-/// Any error of the file system, and [`ErrorKind::InvalidInput`] if there is something other than a file.
+/// Returns any error of the file system, and [`ErrorKind::InvalidInput`] if there is something other than a file.
 pub fn write_whole(path: &Path, text: &str, mode: u32) -> std::io::Result<()> {
     let name = path.file_name().ok_or(ErrorKind::InvalidInput)?;
     if path.metadata().is_ok_and(|about| !about.is_file()) {

@@ -20,7 +20,7 @@ const MARKS: [&str; 2] = ["\"event\":{\"type\":\"stopped\"", "\"event\":{\"type\
 /// Passes the run of each line that ends a run or resumes it to `each`, with the SHA-256 of the line if the run has ended, or `None` if it
 /// was interrupted or resumed. Returns the lines that are missing before others.
 ///
-/// [`JournalError::Io`], and [`JournalError::Damaged`] for a line that is too long.
+/// Returns [`JournalError::Io`], and [`JournalError::Damaged`] for a line that is too long.
 pub fn read_ends(
     path: &Path,
     mut each: impl FnMut(String, Option<Digest>),

@@ -36,7 +36,7 @@ pub struct Record<E = Entry> {
 impl Record<Box<RawValue>> {
     /// Reads the event of a record whose event was left as it is written.
     ///
-    /// Any error of the event's JSON.
+    /// Returns any error of the event's JSON.
     pub fn read_event(self) -> serde_json::Result<Record> {
         let Self { v, run, seq, at, event, prev, run_prev } = self;
         Ok(Record { v, run, seq, at, event: serde_json::from_str(event.get())?, prev, run_prev })

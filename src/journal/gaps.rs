@@ -86,7 +86,7 @@ impl Default for Gaps {
 impl Gaps {
     /// Reads the gaps of the journal at `path`, which has none unless there is a list beside it.
     ///
-    /// [`JournalError::Io`], and [`JournalError::Damaged`] if the list is not what this program writes, or if this rule allows none.
+    /// Returns [`JournalError::Io`], and [`JournalError::Damaged`] if the list is not what this program writes, or if this rule allows none.
     pub(super) fn of(path: &Path, rule: GapRule) -> Result<Self, JournalError> {
         let list = list_of(path);
         let bytes = match read_own(&list, LIST_BYTES_MAX) {

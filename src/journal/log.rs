@@ -15,8 +15,6 @@ pub enum Log {
 impl Log {
     /// Appends one record and returns it. The record survives the death of this process after [`Log::written`], and
     /// that of the machine after [`Log::sync`].
-    ///
-    /// [`JournalError::Io`].
     pub fn append(&mut self, entry: Entry) -> Result<Record, JournalError> {
         match self {
             Self::Own(writer) => writer.append(entry),
@@ -25,8 +23,6 @@ impl Log {
     }
 
     /// Hands all appended records to the operating system.
-    ///
-    /// [`JournalError::Io`].
     pub async fn written(&self) -> Result<(), JournalError> {
         match self {
             // A journal of the run's own writes each record at once.
@@ -36,8 +32,6 @@ impl Log {
     }
 
     /// Makes all appended records durable.
-    ///
-    /// [`JournalError::Io`].
     pub async fn sync(&self) -> Result<(), JournalError> {
         match self {
             Self::Own(writer) => writer.sync(),

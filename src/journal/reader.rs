@@ -59,7 +59,7 @@ pub(super) struct ReadLines {
 
 /// Reads the journal of one run at `path` and checks its chain. The file may also be the lines of one run from a shared journal.
 ///
-/// [`JournalError::Io`] if it cannot be read. [`JournalError::Damaged`], with the number of the line, for any damage
+/// Returns [`JournalError::Io`] if it cannot be read, and [`JournalError::Damaged`], with the number of the line, for any damage
 /// except a torn last line, and for a journal without a whole line.
 pub fn read<E: DeserializeOwned>(path: &Path) -> Result<Journal<E>, JournalError> {
     read_from(open_own(path).map_err(|why| JournalError::reading(path, 1, why))?, path)
@@ -67,7 +67,7 @@ pub fn read<E: DeserializeOwned>(path: &Path) -> Result<Journal<E>, JournalError
 
 /// Reads the journal of one run from its lines, as [`read`] does. Errors call them by `path`.
 ///
-/// Those of [`read`].
+/// Returns the errors of [`read`].
 pub fn read_from<E: DeserializeOwned>(lines: impl Read, path: &Path) -> Result<Journal<E>, JournalError> {
     let mut records: Vec<Record<E>> = Vec::new();
     let walked = walk(lines, path, Links::AsFirst, &Gaps::default(), |record, _| {
@@ -90,7 +90,7 @@ pub fn read_from<E: DeserializeOwned>(lines: impl Read, path: &Path) -> Result<J
 /// Reads a journal that many runs share at `path`, record by record, and checks its chain. Only one line is in memory
 /// at a time. A torn last line does not count.
 ///
-/// [`JournalError::Io`] and [`JournalError::Damaged`]; the latter also for a record that `each` rejects.
+/// Returns [`JournalError::Io`] and [`JournalError::Damaged`]; the latter also for a record that `each` rejects.
 pub fn read_shared<E: DeserializeOwned>(
     path: &Path,
     each: impl FnMut(Record<E>, PlacedRecord) -> Result<(), String>,
@@ -100,7 +100,7 @@ pub fn read_shared<E: DeserializeOwned>(
 
 /// Reads a journal as [`read_shared`] does, and takes the gaps that this rule allows. Returns the lines that they skip.
 ///
-/// Those of [`read_shared`].
+/// Returns the errors of [`read_shared`].
 pub fn read_with_gaps<E: DeserializeOwned>(
     path: &Path,
     rule: GapRule,
@@ -151,7 +151,7 @@ fn damaged(path: &Path, line: u64, why: String) -> JournalError {
 
 /// Refuses a journal whose first line another build has written, without reading the rest.
 ///
-/// [`JournalError::OtherBuild`], and [`JournalError::Io`] if the journal is there and cannot be read.
+/// Returns [`JournalError::OtherBuild`], and [`JournalError::Io`] if the journal is there and cannot be read.
 pub fn require_own_build(path: &Path) -> Result<(), JournalError> {
     if !path.exists() {
         return Ok(());

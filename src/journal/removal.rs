@@ -29,7 +29,7 @@ use crypto::Digest;
 /// Removes all lines of these runs from a journal that is locked. Returns the number of bytes that are gone. The lock is that of the old
 /// file, and ends with it.
 ///
-/// [`JournalError`]; the journal is then as it was.
+/// Returns [`JournalError`]; the journal is then as it was.
 pub(super) fn remove(mut file: File, path: &Path, runs: &HashSet<String>) -> Result<u64, JournalError> {
     file.rewind().map_err(|source| unwritable(path, source))?;
     let mut new = Replacement::of(path).map_err(|source| unwritable(path, source))?;

@@ -6,9 +6,9 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use serde::de::IgnoredAny;
+use serde::Deserialize;
 
-use super::{JournalError, Record};
+use super::JournalError;
 use crate::files::{GrowingFile, LinePlace, open_own};
 
 /// The most bytes that are read at a time, unless one line is longer.
@@ -24,16 +24,12 @@ pub struct RunPlaces {
 
 impl RunPlaces {
     /// Opens a shared journal. None of its lines is read yet.
-    ///
-    /// [`JournalError::Io`].
     pub fn open(path: &Path) -> Result<Self, JournalError> {
         let file = open_own(path).map_err(io(path))?;
         Ok(Self { path: path.to_owned(), file: GrowingFile::new(file), lines: HashMap::new() })
     }
 
     /// Reads the first line of a run, if it is written by now.
-    ///
-    /// [`JournalError::Io`].
     pub fn first_line_of(&mut self, run: &str) -> Result<Option<Vec<u8>>, JournalError> {
         self.read_new()?;
         let first = self.lines.get(run).and_then(|places| places.first());
@@ -42,8 +38,6 @@ impl RunPlaces {
 
     /// Reads the lines of a run that are written by now, without the first `skipped` ones: at least one if there is one, and further ones
     /// up to 1 MiB.
-    ///
-    /// [`JournalError::Io`].
     pub fn lines_of(&mut self, run: &str, skipped: usize) -> Result<Vec<Vec<u8>>, JournalError> {
         self.read_new()?;
         let Self { path, file, lines } = self;
@@ -58,8 +52,6 @@ impl RunPlaces {
     }
 
     /// Reads all lines of a run that are written by now, each with its line break.
-    ///
-    /// [`JournalError::Io`].
     pub fn all_lines_of(&mut self, run: &str) -> Result<Vec<u8>, JournalError> {
         let (mut all, mut count) = (Vec::new(), 0);
         loop {
@@ -79,12 +71,21 @@ impl RunPlaces {
     fn read_new(&mut self) -> Result<(), JournalError> {
         let Self { path, file, lines } = self;
         file.read_new(|place, line| {
-            let record: Record<IgnoredAny> = serde_json::from_slice(line)?;
-            lines.entry(record.run).or_default().push(place);
+            let LineOfRun { run } = serde_json::from_slice(line)?;
+            match lines.get_mut(run) {
+                Some(places) => places.push(place),
+                None => drop(lines.insert(run.to_owned(), vec![place])),
+            }
             Ok::<(), std::io::Error>(())
         })
         .map_err(io(path))
     }
+}
+
+/// The run of a line. The rest of the line is not read.
+#[derive(Deserialize)]
+struct LineOfRun<'a> {
+    run: &'a str,
 }
 
 fn io(path: &Path) -> impl Fn(std::io::Error) -> JournalError {

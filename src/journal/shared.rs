@@ -97,14 +97,14 @@ impl LockedJournal {
 
     /// Removes all lines of these runs. Returns the number of bytes that are gone.
     ///
-    /// [`JournalError`]; the journal is then as it was.
+    /// Returns [`JournalError`]; the journal is then as it was.
     pub fn remove(self, runs: &HashSet<String>) -> Result<u64, JournalError> {
         remove(self.file, &self.path, runs)
     }
 
     /// Locks the journal at `path`, and creates it if it does not exist.
     ///
-    /// [`JournalError::Locked`] if another process has it, and [`JournalError::Io`].
+    /// Returns [`JournalError::Locked`] if another process has it, and [`JournalError::Io`].
     pub fn take(path: &Path) -> Result<Self, JournalError> {
         check_own(path).map_err(|source| JournalError::io("open", path, source))?;
         let file = match open_file(path)? {
@@ -116,7 +116,7 @@ impl LockedJournal {
 
     /// Reads the existing records, one by one, and prepares the journal for more. A torn last line is cut.
     ///
-    /// [`JournalError::Damaged`] if its chain is broken, and [`JournalError::Io`].
+    /// Returns [`JournalError::Damaged`] if its chain is broken, and [`JournalError::Io`].
     pub fn read<E: DeserializeOwned>(
         self,
         each: impl FnMut(Record<E>, PlacedRecord) -> Result<(), String>,
@@ -131,7 +131,7 @@ impl LockedJournal {
 impl SharedJournal {
     /// Locks a journal and reads it.
     ///
-    /// The errors of [`LockedJournal::take`] and [`LockedJournal::read`].
+    /// Returns the errors of [`LockedJournal::take`] and [`LockedJournal::read`].
     pub fn open<E: DeserializeOwned>(
         path: &Path,
         each: impl FnMut(Record<E>, PlacedRecord) -> Result<(), String>,
@@ -182,8 +182,6 @@ impl Drop for SharedJournal {
 impl RunWriter {
     /// Appends one record and returns it. The record survives the death of this process after [`RunWriter::written`],
     /// and that of the machine after [`RunWriter::sync`]. It is written at the latest when the journal is dropped.
-    ///
-    /// [`JournalError::Io`].
     pub fn append<E: Serialize>(&mut self, event: E) -> Result<Record<E>, JournalError> {
         let mut state = self.shared.lock();
         if let Some(failure) = state.refusal() {
@@ -198,8 +196,6 @@ impl RunWriter {
     }
 
     /// Hands all appended records to the operating system, together with the lines of other runs that are ready.
-    ///
-    /// [`JournalError::Io`].
     pub async fn written(&self) -> Result<(), JournalError> {
         // Runs that were woken by one sync append first, and the first of them writes for all.
         tokio::task::yield_now().await;
@@ -210,8 +206,6 @@ impl RunWriter {
     }
 
     /// Waits until all appended records are durable.
-    ///
-    /// [`JournalError::Io`].
     pub async fn sync(&self) -> Result<(), JournalError> {
         let (sender, done) = oneshot::channel();
         let is_first = {

@@ -35,7 +35,7 @@ pub struct Writer {
 impl Writer {
     /// Creates the run folder `dir`, private to the user, and an empty journal in it.
     ///
-    /// [`JournalError::Io`], also if a journal exists already.
+    /// Returns [`JournalError::Io`], also if a journal exists already.
     pub fn create(dir: &Path, run: &str) -> Result<Self, JournalError> {
         let path = dir.join(FILE_NAME);
         Ok(Self::at(create_file(&path)?, path, run.to_owned(), Chain::default()))
@@ -44,7 +44,7 @@ impl Writer {
     /// Opens the journal in the run folder `dir` to continue it. A torn last line is cut, and files of the run that a killed process was
     /// writing are removed.
     ///
-    /// [`JournalError::Locked`] if another process has it, [`JournalError::Damaged`] if its chain is broken, and
+    /// Returns [`JournalError::Locked`] if another process has it, [`JournalError::Damaged`] if its chain is broken, and
     /// [`JournalError::Io`].
     pub fn reopen<E: DeserializeOwned>(dir: &Path) -> Result<(Self, Journal<E>), JournalError> {
         let path = dir.join(FILE_NAME);
@@ -59,7 +59,7 @@ impl Writer {
     /// Opens the journal in the folder `dir` to continue it. If there is no journal with a whole record, a new one is
     /// started.
     ///
-    /// The errors of [`Writer::create`] and [`Writer::reopen`].
+    /// Returns the errors of [`Writer::create`] and [`Writer::reopen`].
     pub fn open<E: DeserializeOwned>(dir: &Path, run: &str) -> Result<(Self, Vec<Record<E>>), JournalError> {
         let path = dir.join(FILE_NAME);
         let Some(file) = open_file(&path)? else { return Ok((Self::create(dir, run)?, Vec::new())) };
@@ -94,8 +94,6 @@ impl Writer {
 
     /// Appends one record and returns it. The record survives the death of this process at once, and that of the
     /// machine after [`Writer::sync`].
-    ///
-    /// [`JournalError::Io`].
     pub fn append<E: Serialize>(&mut self, event: E) -> Result<Record<E>, JournalError> {
         self.line.clear();
         let mut chain = self.chain;
@@ -113,8 +111,6 @@ impl Writer {
     }
 
     /// Makes all appended records durable.
-    ///
-    /// [`JournalError::Io`].
     pub fn sync(&self) -> Result<(), JournalError> {
         self.file.sync_data().map_err(|why| JournalError::io("sync", &self.path, why))
     }

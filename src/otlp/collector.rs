@@ -41,7 +41,7 @@ impl Collector {
     /// Makes the way to the collector at this address. `headers` is what OpenTelemetry's variable says, and `has_content` decides whether
     /// spans have the texts of prompts and replies.
     ///
-    /// [`OtlpError::Address`] and [`OtlpError::Headers`].
+    /// Returns [`OtlpError::Address`] and [`OtlpError::Headers`].
     pub fn new(url: &str, headers: Option<&str>, has_content: bool) -> Result<Self, OtlpError> {
         let mut place: Url = url.parse().map_err(|why| wrong_address(url, &why))?;
         if !matches!(place.scheme(), "http" | "https") || place.host().is_none() {
@@ -63,7 +63,7 @@ impl Collector {
 
     /// Sends the spans of a run that has ended.
     ///
-    /// [`OtlpError::Refused`] if the collector does not take them, and [`OtlpError::Replay`].
+    /// Returns [`OtlpError::Refused`] if the collector does not take them, and [`OtlpError::Replay`].
     pub async fn send(&self, records: &[Record]) -> Result<(), OtlpError> {
         let body = spans(records, self.has_content)?;
         let sent = (|| self.request(&body)).retry(ExponentialBuilder::default().with_max_times(TIMES - 1));

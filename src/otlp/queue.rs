@@ -27,7 +27,7 @@ pub struct SpanQueue(mpsc::UnboundedSender<Uuid>);
 impl SpanQueue {
     /// Starts the task that sends the spans of runs in the journal at `path`.
     ///
-    /// [`OtlpError::Journal`] if the journal cannot be opened.
+    /// Returns [`OtlpError::Journal`] if the journal cannot be opened.
     pub fn start(path: &Path, collector: Collector) -> Result<(Self, SpanTask), OtlpError> {
         let places = RunPlaces::open(path)?;
         let (sender, runs) = mpsc::unbounded_channel();

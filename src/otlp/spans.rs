@@ -29,7 +29,7 @@ use protocol::{Ask, CallId, Finish, Message, Outcome, ProtocolParams as _};
 
 /// Returns the spans of a run.
 ///
-/// [`ReplayError`] if the records do not fit together.
+/// Returns [`ReplayError`] if the records do not fit together.
 pub fn spans(records: &[Record], has_content: bool) -> Result<ExportTraceServiceRequest, ReplayError> {
     let first = records.first().ok_or(ReplayError { line: 1, why: Mismatch::NotOpened })?;
     let mut state = RunState::open(first).map_err(|why| ReplayError { line: 1, why })?;

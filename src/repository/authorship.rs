@@ -33,7 +33,7 @@ impl Repository {
     /// Returns the authors of the commits that are on a branch but not on its base. The author of the first commit becomes the
     /// author, and the other authors become co-authors. Returns `None` if git could not write the author of some commit again.
     ///
-    /// [`RepositoryError`] if git fails.
+    /// Returns [`RepositoryError`] if git fails.
     pub fn read_authorship(&self, base: &Oid, branch: &str) -> Result<Option<Authorship>, RepositoryError> {
         let branch = self.commit_of(branch)?;
         let not_in_base = format!("^{base}");

@@ -64,7 +64,7 @@ impl Repository {
     /// Puts a patch, as `git diff` writes it, on a base. Nothing is checked out, and the repository only gets objects that no
     /// reference names.
     ///
-    /// [`RepositoryError`] if the change does not apply, changes nothing, or has content that cannot be judged by reading.
+    /// Returns [`RepositoryError`] if the change does not apply, changes nothing, or has content that cannot be judged by reading.
     pub fn candidate_of_patch(&self, base: &str, patch: &[u8]) -> Result<Candidate, RepositoryError> {
         let base = self.commit_of(base)?;
         let tree = self.apply(&base, patch)?;
@@ -137,7 +137,7 @@ impl Repository {
 
     /// Writes the files of a tree into an empty folder, for a program that is to look at them. There is no repository in it.
     ///
-    /// [`RepositoryError`] if git cannot write them.
+    /// Returns [`RepositoryError`] if git cannot write them.
     pub fn export(&self, tree: &Oid, folder: &Path) -> Result<(), RepositoryError> {
         let prefix = format!("--prefix={}/", folder.display());
         self.with_index(|index| {

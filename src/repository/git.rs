@@ -59,7 +59,7 @@ pub(super) struct GitOutput {
 impl Repository {
     /// Opens the repository that a folder is in.
     ///
-    /// [`RepositoryError::NotARepository`] if there is no repository.
+    /// Returns [`RepositoryError::NotARepository`] if there is no repository.
     pub fn open(folder: &Path) -> Result<Self, RepositoryError> {
         let place =
             GitPlace::find(folder).ok_or_else(|| RepositoryError::NotARepository(folder.to_owned()))?;
@@ -126,7 +126,7 @@ impl Repository {
 
     /// Returns the commit that a name means.
     ///
-    /// [`RepositoryError::NoCommit`] if the name means no commit.
+    /// Returns [`RepositoryError::NoCommit`] if the name means no commit.
     pub fn commit_of(&self, name: &str) -> Result<Oid, RepositoryError> {
         let commit = format!("{name}^{{commit}}");
         let words = ["rev-parse", "--verify", "--quiet", "--end-of-options", &commit];
@@ -140,7 +140,7 @@ impl Repository {
     /// Returns the identity that all copies of a repository share: the SHA-256 of the names of the commits that its history
     /// begins with.
     ///
-    /// [`RepositoryError::Shallow`] if its history is cut off; another error if git fails.
+    /// Returns [`RepositoryError::Shallow`] if its history is cut off; another error if git fails.
     pub fn identity(&self, commit: &Oid) -> Result<Digest, RepositoryError> {
         let shallow = self.must(&GitCall::new(&["rev-parse", "--is-shallow-repository"]))?;
         if shallow.starts_with(b"true") {
@@ -155,7 +155,7 @@ impl Repository {
 
     /// Returns the text of a file in a commit or a tree.
     ///
-    /// [`RepositoryError`] if the file is not there.
+    /// Returns [`RepositoryError`] if the file is not there.
     pub fn text(&self, tree: &Oid, path: &str) -> Result<String, RepositoryError> {
         let name = format!("{tree}:{path}");
         let out = self.must(&GitCall::new(&["cat-file", "blob", &name]))?;
@@ -165,7 +165,7 @@ impl Repository {
     /// Returns the files at this place that differ from a commit, if the place is in a work tree of this repository. Only the
     /// files that git keeps are compared, not those that merely happen to be there.
     ///
-    /// [`RepositoryError`] if git fails.
+    /// Returns [`RepositoryError`] if git fails.
     pub fn differing(&self, place: &Path, from: &Oid) -> Result<Vec<String>, RepositoryError> {
         let given = std::path::absolute(place).unwrap_or_else(|_| place.to_owned());
         let mut found = self.differing_at(&given, from)?;
@@ -205,7 +205,7 @@ impl Repository {
 
     /// Returns the full name of a branch.
     ///
-    /// [`RepositoryError::NoBranch`] if there is no branch of this name.
+    /// Returns [`RepositoryError::NoBranch`] if there is no branch of this name.
     pub fn branch(&self, name: &str) -> Result<String, RepositoryError> {
         let short = name.strip_prefix("refs/heads/").unwrap_or(name);
         let full = format!("refs/heads/{short}");

@@ -26,7 +26,7 @@ impl Repository {
     ///
     /// All parents are followed: a branch that was merged into another still carries what landed on it.
     ///
-    /// [`RepositoryError`] if git fails.
+    /// Returns [`RepositoryError`] if git fails.
     pub fn trailers(&self, tip: &Oid, since: Option<&Oid>) -> Result<Vec<Trailer>, RepositoryError> {
         let without = since.map(|since| format!("^{since}"));
         let words = [

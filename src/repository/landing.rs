@@ -42,7 +42,7 @@ impl Repository {
     /// Makes the commit of a tree on its base, in the name of its author or else of this program. `seconds` is its time. The
     /// same arguments make the same commit at any time and on any machine.
     ///
-    /// [`RepositoryError`] if git cannot write it.
+    /// Returns [`RepositoryError`] if git cannot write it.
     pub fn commit(
         &self,
         base: &Oid,
@@ -65,10 +65,9 @@ impl Repository {
         self.oid(&GitCall { input: message.as_bytes(), env: &env, ..GitCall::new(&words) })
     }
 
-    /// Moves a branch and makes its mark, both or neither. Only a crash can leave one of the two, and [`Repository::settle`]
-    /// then makes the other.
+    /// Moves a branch and makes its mark: both or neither, unless git is killed in between. [`Repository::settle`] finishes it then.
     ///
-    /// [`RepositoryError::Stale`] if the branch is not where it must be; [`RepositoryError::Git`] if the mark is there already;
+    /// Returns [`RepositoryError::Stale`] if the branch is not where it must be; [`RepositoryError::Git`] if the mark is there already;
     /// [`RepositoryError::CheckedOut`] if the branch is checked out; [`RepositoryError::Locked`] if a lock is left.
     pub fn land(&self, landing: &Landing, mark: &LandingMark) -> Result<(), RepositoryError> {
         let Landing { branch, from, to, .. } = landing;
@@ -91,7 +90,7 @@ impl Repository {
     /// Git moves references one after the other, so that a git that is killed may have moved one of the two. The change has
     /// also landed if the branch has moved on from where the landing brought it.
     ///
-    /// The errors of [`Repository::land`], if there is something left to do; [`RepositoryError::Marked`] if the mark is at
+    /// Returns the errors of [`Repository::land`], if there is something left to do, or [`RepositoryError::Marked`] if the mark is at
     /// another commit.
     pub fn settle(&self, landing: &Landing, mark: &LandingMark) -> Result<bool, RepositoryError> {
         let Landing { branch, from, to, .. } = landing;
@@ -107,7 +106,7 @@ impl Repository {
             if !is_marked {
                 return Ok(false);
             }
-            // If the branch was at the commit before, its owner has moved it back since, and it stays there.
+            // If the log of the branch has `to`, the branch was there already, and its owner has moved it back. It stays where it is.
             let before = self.must(&GitCall::new(&["rev-list", "--walk-reflogs", branch, "--"]))?;
             if String::from_utf8_lossy(&before).lines().any(|line| line == to.as_str()) {
                 return Ok(true);
@@ -143,7 +142,7 @@ impl Repository {
 
     /// Returns the commit that a mark is at, or `None` if its decision has not landed.
     ///
-    /// [`RepositoryError`] if git fails.
+    /// Returns [`RepositoryError`] if git fails.
     pub fn find_mark(&self, mark: &LandingMark) -> Result<Option<Oid>, RepositoryError> {
         self.find_reference(&mark.0)
     }
@@ -215,7 +214,7 @@ impl Repository {
     /// No file that was changed in a work tree is overwritten. A work tree whose index is not at the commit before the landing is
     /// left alone, so a second call changes nothing.
     ///
-    /// [`RepositoryError`] with git's own words if a changed file is in the way.
+    /// Returns [`RepositoryError`] with git's own words if a changed file is in the way.
     pub fn update_checkouts(&self, landing: &Landing) -> Result<(), RepositoryError> {
         let Landing { branch, from, to, .. } = landing;
         if self.find_reference(branch)?.as_ref() != Some(to) {
@@ -258,14 +257,14 @@ impl Repository {
 
     /// Returns the commit that a branch was at when it was last fetched, or `None` if it never was.
     ///
-    /// [`RepositoryError`] if git fails.
+    /// Returns [`RepositoryError`] if git fails.
     pub fn find_fetched(&self, branch: &str) -> Result<Option<Oid>, RepositoryError> {
         self.find_reference(&Self::fetched_reference(branch))
     }
 
     /// Returns whether the commit `one` is the commit `other` or comes before it.
     ///
-    /// [`RepositoryError`] if git fails.
+    /// Returns [`RepositoryError`] if git fails.
     pub fn is_ancestor(&self, one: &Oid, other: &Oid) -> Result<bool, RepositoryError> {
         let words = ["merge-base", "--is-ancestor", one.as_str(), other.as_str()];
         let output = self.ask(&GitCall::new(&words))?;

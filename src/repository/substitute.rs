@@ -78,7 +78,7 @@ pub(super) struct SubstituteFolder {
 impl SubstituteFolder {
     /// Makes the folder for the repository in `common`.
     ///
-    /// Any error of the file system.
+    /// Returns any error of the file system.
     pub(super) fn new(common: &Path) -> std::io::Result<Self> {
         let folder = scratch(common, "git")?;
         let objects = common.join("objects");
@@ -111,7 +111,7 @@ impl SubstituteFolder {
 /// Makes a folder for temporary use beside the data of the repository in `common`. The owner of that place could replace
 /// the folder, so that of another owner is not used.
 ///
-/// Any error of the file system.
+/// Returns any error of the file system.
 pub(super) fn scratch(common: &Path, kind: &str) -> std::io::Result<Scratch> {
     let is_own = std::fs::metadata(common)?.uid() == nix::unistd::geteuid().as_raw();
     if is_own && let Ok(folder) = Scratch::new(common, kind) {
@@ -133,7 +133,7 @@ fn read_head(common: &Path) -> std::io::Result<String> {
 
 /// Returns the work trees of the repository in `common` that have a branch checked out.
 ///
-/// Any error of the file system.
+/// Returns any error of the file system.
 pub(super) fn work_trees(common: &Path, branch: &str) -> std::io::Result<Vec<PathBuf>> {
     let expected_head = format!("ref: {branch}");
     let mut found = Vec::new();

@@ -85,7 +85,7 @@ impl Corpus {
     /// Opens the index of these places in the folder `cache`, and brings it up to date. If another process is
     /// updating it, this waits.
     ///
-    /// [`RetrievalError`], also if there is no text at all.
+    /// Returns [`RetrievalError`], also if there is no text at all.
     pub fn open(
         places: &[PathBuf],
         cache: &Path,

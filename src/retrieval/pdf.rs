@@ -77,7 +77,7 @@ fn read_apart(program: &Path, path: &Path) -> std::io::Result<Result<String, Str
 /// Returns the text of a file, or ends this process if a limit is reached. It is meant for a process that does
 /// nothing else.
 ///
-/// A message, if the file is not a readable PDF.
+/// Returns a message, if the file is not a readable PDF.
 pub fn read_pdf_within_limits(path: &Path) -> Result<String, String> {
     // If the system does not know a limit, the file is read without it.
     let _ = setrlimit(Resource::RLIMIT_CPU, CPU_SECONDS_MAX, CPU_SECONDS_MAX);

@@ -17,7 +17,7 @@ const TRANSIENT: std::ops::Range<u32> = 61_184..65_520;
 
 /// Gives up every right of root, if this process has any. Returns true if the process is a user of its own now.
 ///
-/// Errors of the kernel. After one, the process must not run the command.
+/// Returns an error of the kernel. After one, the process must not run the command.
 pub(super) fn give_up(policy: &WallPolicy) -> std::io::Result<bool> {
     let mut rights = CapsHashSet::new();
     let mut is_own_user = false;

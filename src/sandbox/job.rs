@@ -113,7 +113,7 @@ impl CommandResult {
 impl Sandbox {
     /// Runs commands in this way. From here on, no other program of the same user can look into this process.
     ///
-    /// [`SandboxError::Io`] if this program does not know its own path, and [`SandboxError::Path`] for a path that
+    /// Returns [`SandboxError::Io`] if this program does not know its own path, and [`SandboxError::Path`] for a path that
     /// does not exist.
     pub fn new(mut confinement: Confinement) -> Result<Self, SandboxError> {
         hide_memory();
@@ -134,7 +134,7 @@ impl Sandbox {
 
     /// Finds out whether this machine can wall in a command.
     ///
-    /// [`SandboxError::Unavailable`] with the reason.
+    /// Returns [`SandboxError::Unavailable`] with the reason.
     pub async fn probe(&self) -> Result<(), SandboxError> {
         if !self.is_walled() {
             return Ok(());
@@ -151,7 +151,7 @@ impl Sandbox {
 
     /// Runs a command to its end, or until its time is over. It waits until a core is free for it.
     ///
-    /// [`SandboxError`] if the processes around it cannot be started. A command that cannot be started itself is one
+    /// Returns [`SandboxError`] if the processes around it cannot be started. A command that cannot be started itself is one
     /// that exited, as in a shell.
     pub async fn run(&self, job: &CommandJob<'_>) -> Result<CommandResult, SandboxError> {
         // The semaphore is never closed.

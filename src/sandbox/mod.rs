@@ -53,7 +53,7 @@ pub use system::system_paths;
 ///
 /// Without a command this process returns once the wall is built, so that a machine can be examined.
 ///
-/// [`SandboxError`] if the wall cannot be built or the command cannot be started.
+/// Returns [`SandboxError`] if the wall cannot be built or the command cannot be started.
 pub fn become_walled(policy: &WallPolicy, command: &[String]) -> Result<(), SandboxError> {
     use std::os::unix::process::CommandExt as _;
     raise(policy)?;
@@ -64,7 +64,7 @@ pub fn become_walled(policy: &WallPolicy, command: &[String]) -> Result<(), Sand
 
 /// Builds a wall around this process.
 ///
-/// [`SandboxError`]. After one, this process must do nothing that a wall was wanted for.
+/// Returns [`SandboxError`]. After one, this process must do nothing that a wall was wanted for.
 pub fn raise(policy: &WallPolicy) -> Result<(), SandboxError> {
     #[cfg(target_os = "linux")]
     return wall::raise(policy);

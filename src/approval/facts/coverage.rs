@@ -37,7 +37,7 @@ pub struct Coverage {
 impl Coverage {
     /// Reads a report on the tree that a change makes. `added` are the lines that the change adds.
     ///
-    /// [`DecisionError::Unreadable`] if the text is not a tracefile, or has no lines.
+    /// Returns [`DecisionError::Unreadable`] if the text is not a tracefile, or has no lines.
     pub fn from_lcov(text: &str, added: &[(String, u64)]) -> Result<Self, DecisionError> {
         let mut counts: BTreeMap<u64, BTreeMap<String, u64>> = BTreeMap::new();
         let mut file = String::new();

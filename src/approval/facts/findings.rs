@@ -37,7 +37,7 @@ pub struct ToolFindings {
 impl ToolFindings {
     /// Reads a report on the tree that a change makes. `added` are the lines that the change adds.
     ///
-    /// [`DecisionError::Unreadable`] if the text is not a SARIF log.
+    /// Returns [`DecisionError::Unreadable`] if the text is not a SARIF log.
     pub fn from_sarif(text: &str, added: &[(String, u64)]) -> Result<Self, DecisionError> {
         let log: Json = serde_json::from_str(text).map_err(|why| not_sarif(&why.to_string()))?;
         let runs = log["runs"].as_array().ok_or_else(|| not_sarif("it has no runs"))?;

@@ -37,7 +37,7 @@ impl Facts {
     /// Determines the facts about a change. `lcov` and `sarif` are the reports of other tools on the tree that the change makes: a
     /// tracefile, and a log of findings.
     ///
-    /// [`DecisionError`] if a report cannot be read as one, or if git fails.
+    /// Returns [`DecisionError`] if a report cannot be read as one, or if git fails.
     pub fn new(
         candidate: &Candidate,
         repository: &Repository,
@@ -56,7 +56,7 @@ impl Facts {
 
     /// Returns whether these are the facts of a change, as far as can be known without the reports.
     ///
-    /// [`DecisionError`] if git fails.
+    /// Returns [`DecisionError`] if git fails.
     pub fn are_of(
         &self,
         candidate: &Candidate,

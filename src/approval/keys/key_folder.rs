@@ -42,7 +42,7 @@ pub struct KeyFolder {
 impl KeyFolder {
     /// Makes a key for each of these reviewers, given by name and domain of failure, and one for the orchestrator.
     ///
-    /// [`DecisionError::KeysAreThere`] if the folder has a roster; another error if it cannot be written.
+    /// Returns [`DecisionError::KeysAreThere`] if the folder has a roster; another error if it cannot be written.
     pub fn generate(folder: &Path, reviewers: &[(String, String)]) -> Result<Self, DecisionError> {
         let roster_file = folder.join(ROSTER_FILE);
         if roster_file.exists() {
@@ -60,7 +60,7 @@ impl KeyFolder {
     /// Makes the key of one member, and beside it `NAME.seat.json` with its public key, for the maker of the roster. Returns
     /// the path of that file.
     ///
-    /// [`DecisionError::KeysAreThere`] if that file or the key exists; another error if it cannot be written.
+    /// Returns [`DecisionError::KeysAreThere`] if that file or the key exists; another error if it cannot be written.
     pub fn generate_one(folder: &Path, name: &str, domain: &str) -> Result<PathBuf, DecisionError> {
         let path = folder.join(format!("{}.seat.json", escape_name(name)));
         if path.exists() {
@@ -73,7 +73,7 @@ impl KeyFolder {
 
     /// Makes a roster from the public keys of all members, with the reviewers in this order.
     ///
-    /// [`DecisionError`] if a file is not such a key, a member is missing, or a key belongs to no member.
+    /// Returns [`DecisionError`] if a file is not such a key, a member is missing, or a key belongs to no member.
     pub fn join(folder: &Path, reviewers: &[String], files: &[PathBuf]) -> Result<Self, DecisionError> {
         let mut seats = Vec::new();
         for path in files {
@@ -108,7 +108,7 @@ impl KeyFolder {
 
     /// Reads the roster of a folder.
     ///
-    /// [`DecisionError`] if there is no roster, or if it cannot be read.
+    /// Returns [`DecisionError`] if there is no roster, or if it cannot be read.
     pub fn open(folder: &Path) -> Result<Self, DecisionError> {
         let path = folder.join(ROSTER_FILE);
         if !path.exists() {
@@ -129,7 +129,7 @@ impl KeyFolder {
 
     /// Returns the folder of what these keys have signed in one process.
     ///
-    /// [`DecisionError::Placement`] if they have signed in processes of their own.
+    /// Returns [`DecisionError::Placement`] if they have signed in processes of their own.
     pub fn local_folder(&self, membership: &Membership) -> Result<PathBuf, DecisionError> {
         let folder = self.folder.join(DECISIONS).join(Self::ledger_name(membership));
         let apart = folder.join(APART);
@@ -141,7 +141,7 @@ impl KeyFolder {
 
     /// Returns the folder of what these keys have signed, each in a process of its own.
     ///
-    /// [`DecisionError::Placement`] if they have signed in one process.
+    /// Returns [`DecisionError::Placement`] if they have signed in one process.
     pub fn distributed_folder(&self, membership: &Membership) -> Result<PathBuf, DecisionError> {
         let folder = self.folder.join(DECISIONS).join(Self::ledger_name(membership));
         let together = folder.join(FILE_NAME);
@@ -153,7 +153,7 @@ impl KeyFolder {
 
     /// Returns the secret key of a member with its party and its signer, and the folder of its log, for a process of its own.
     ///
-    /// [`DecisionError`] if the roster lacks the member, its key is not here, or it has signed in one process with others.
+    /// Returns [`DecisionError`] if the roster lacks the member, its key is not here, or it has signed in one process with others.
     pub fn seat(
         &self,
         name: &str,
@@ -180,7 +180,7 @@ impl KeyFolder {
 
     /// Returns the signers of all members: the orchestrator's, and the reviewers' in their order.
     ///
-    /// [`DecisionError`] if a key is missing, belongs to another member, or can be read by others.
+    /// Returns [`DecisionError`] if a key is missing, belongs to another member, or can be read by others.
     pub fn signers(
         &self,
         membership: &Arc<Membership>,

@@ -69,7 +69,7 @@ enum ImportAction {
 
 /// Writes the keys of a folder, and everything that they have signed, into a new file that only its owner may read.
 ///
-/// [`DecisionError::NoKeys`] if there is no key, [`DecisionError::InUse`] if one of the keys is in use,
+/// Returns [`DecisionError::NoKeys`] if there is no key, [`DecisionError::InUse`] if one of the keys is in use,
 /// [`DecisionError::KeysAreThere`] if the file exists; another error if something cannot be read or written.
 pub fn export(folder: &Path, file: &Path) -> Result<MovedKeys, DecisionError> {
     let keys = KeyFolder::open(folder)?;
@@ -109,7 +109,7 @@ pub fn export(folder: &Path, file: &Path) -> Result<MovedKeys, DecisionError> {
 
 /// Brings keys, and everything that they have signed, into a folder, which is made if it is missing.
 ///
-/// [`DecisionError::Damaged`] if the file cannot be trusted, [`DecisionError::Clash`] if the folder has something else, or more
+/// Returns [`DecisionError::Damaged`] if the file cannot be trusted, [`DecisionError::Clash`] if the folder has something else, or more
 /// than the file brings. Then nothing is changed. Another error if something cannot be read or written.
 pub fn import(folder: &Path, file: &Path) -> Result<MovedKeys, DecisionError> {
     let bundle = read(file)?;

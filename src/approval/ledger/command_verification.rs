@@ -55,7 +55,7 @@ pub enum VerificationResult {
 impl CommandVerification {
     /// Runs a command on a tree. The output of the command is written to `log`.
     ///
-    /// [`ApprovalError`] if the command cannot be run.
+    /// Returns [`ApprovalError`] if the command cannot be run.
     pub async fn run(
         sandbox: &Sandbox,
         command: &str,

@@ -87,7 +87,7 @@ fn parse_digest(text: Option<&str>) -> Option<Digest> {
 /// Returns all decisions of this roster that a commit and those before it carry, the last place first. `since` and the commits
 /// before it are left out.
 ///
-/// [`DecisionError`] if git fails.
+/// Returns [`DecisionError`] if git fails.
 pub fn landed_decisions(
     repository: &Repository,
     membership: &Membership,
@@ -105,7 +105,7 @@ pub fn landed_decisions(
 /// Compares the decisions of a branch with those beside the keys, in which `find` looks up a decision. Returns the last place
 /// that must be learned from others before anything is signed up to it, or `None` if all is known.
 ///
-/// [`DecisionError::NotInLedger`] if another decision is known at a place, or if a decision is not known and cannot be learned.
+/// Returns [`DecisionError::NotInLedger`] if another decision is known at a place, or if a decision is not known and cannot be learned.
 pub fn compare(
     landed: &[LandedDecision],
     context: &LedgerContext<'_>,

@@ -11,7 +11,7 @@ impl Case {
     /// The branch may have moved since. Then it stays where it is, and the reason is returned. If the branch is checked out,
     /// `with_checkout` lets the files there be updated; without it, a checkout is an error.
     ///
-    /// [`DecisionError`] if git fails, a user works on the branch, or a lock is in the way. The landing can be tried again.
+    /// Returns [`DecisionError`] if git fails, a user works on the branch, or a lock is in the way. The landing can be tried again.
     pub fn land(
         &self,
         decided: &RecordedDecision,

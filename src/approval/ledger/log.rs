@@ -157,7 +157,7 @@ impl DecisionLog {
     ///
     /// A key that is copied without its ledger could sign something else at the same place.
     ///
-    /// [`DecisionError`] if the ledger is in use or does not verify, or if the keys were used in the other placement.
+    /// Returns [`DecisionError`] if the ledger is in use or does not verify, or if the keys were used in the other placement.
     pub fn open(
         membership: &Arc<Membership>,
         keys: &KeyFolder,
@@ -193,7 +193,7 @@ impl DecisionLog {
 
     /// Returns all parties in this process, which know of every decision in the ledger.
     ///
-    /// [`DecisionError`] if a key is missing, or if the parties cannot have made these decisions.
+    /// Returns [`DecisionError`] if a key is missing, or if the parties cannot have made these decisions.
     pub fn cluster(&self, keys: &KeyFolder) -> Result<LocalCluster<RosterSigner>, DecisionError> {
         let (orchestrator, reviewers) = keys.signers(&self.membership)?;
         let mut cluster = LocalCluster::new(self.membership.quorum(), orchestrator, reviewers);
@@ -237,7 +237,7 @@ impl DecisionLog {
     /// Opens a case with the opinion of each reviewer on a change, as a run has them. The list is empty if the reviewers are in
     /// processes of their own.
     ///
-    /// [`DecisionError::UnderWay`] if a case is open.
+    /// Returns [`DecisionError::UnderWay`] if a case is open.
     pub fn begin(
         &mut self,
         proposal: &Proposal,
@@ -259,7 +259,7 @@ impl DecisionLog {
 
     /// Returns the open case, with its decision if that is in the ledger.
     ///
-    /// [`DecisionError::Idle`] if no case is open.
+    /// Returns [`DecisionError::Idle`] if no case is open.
     pub fn decision(&self) -> Result<(Case, Option<RecordedDecision>), DecisionError> {
         let case = self.case.clone().ok_or(DecisionError::Idle)?;
         let decided = case.decided.clone();
@@ -268,7 +268,7 @@ impl DecisionLog {
 
     /// Takes the decision on the open case.
     ///
-    /// [`DecisionError`] if the decision does not verify, or is on something else.
+    /// Returns [`DecisionError`] if the decision does not verify, or is on something else.
     pub fn record_decision(
         &mut self,
         decision: &DecisionProof<Signature>,

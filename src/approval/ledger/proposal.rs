@@ -92,7 +92,7 @@ pub struct ProposalDraft {
 impl Proposal {
     /// Makes a proposal of a candidate, in a run in which no other proposal was made.
     ///
-    /// [`DecisionError::Unreadable`] if its diff is not UTF-8, so that no one could say what was read.
+    /// Returns [`DecisionError::Unreadable`] if its diff is not UTF-8, so that no one could say what was read.
     pub fn new(
         candidate: &Candidate,
         ProposalDraft { run, at, branch, message, author, roleset, reviewers_verify }: ProposalDraft,
@@ -141,7 +141,7 @@ impl Proposal {
 
     /// Reads a text that was decided on.
     ///
-    /// [`DecisionError::NotProven`] if the text is not a proposal, or does not hold together.
+    /// Returns [`DecisionError::NotProven`] if the text is not a proposal, or does not hold together.
     pub fn read(text: &str) -> Result<Self, DecisionError> {
         let why = match serde_json::from_str::<Self>(text) {
             Err(why) => why.to_string(),

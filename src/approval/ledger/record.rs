@@ -119,7 +119,7 @@ impl DecisionRecord {
 
     /// Reads a record. Nothing in it is verified.
     ///
-    /// [`DecisionError::NotProven`] if the text is not a record, and [`DecisionError::OtherForm`] if it has another form.
+    /// Returns [`DecisionError::NotProven`] if the text is not a record, and [`DecisionError::OtherForm`] if it has another form.
     pub fn read(text: &str) -> Result<Self, DecisionError> {
         // Another form may have other fields.
         let read = match serde_json::from_str(text) {

@@ -96,7 +96,7 @@ struct Door {
 impl Addresses {
     /// Reads a TOML file with a line for each party: its name and its address.
     ///
-    /// [`NodeError::Addresses`] if the file cannot be read, or has other content.
+    /// Returns [`NodeError::Addresses`] if the file cannot be read, or has other content.
     pub fn read(path: &Path) -> Result<Self, NodeError> {
         let read = match read_text(path, SMALL_BYTES_MAX) {
             Ok(text) => toml::from_str(&text).map(Self).map_err(|why| why.to_string()),
@@ -107,7 +107,7 @@ impl Addresses {
 
     /// Checks that the addresses fit a roster: each of its parties has an address of its own, and there are no others.
     ///
-    /// [`NodeError::NoAddress`], [`NodeError::Unknown`] or [`NodeError::SamePlace`].
+    /// Returns [`NodeError::NoAddress`], [`NodeError::Unknown`] or [`NodeError::SamePlace`].
     pub fn check(&self, membership: &Membership) -> Result<(), NodeError> {
         let mut known: BTreeMap<&str, &str> = BTreeMap::new();
         for (_, seat) in membership.seats() {
@@ -150,7 +150,7 @@ impl Connections {
     /// Connects the owner of this key to all other parties, which need not be there yet. The connections end when the value is
     /// dropped.
     ///
-    /// [`NodeError`] if an address is missing or is not one.
+    /// Returns [`NodeError`] if an address is missing or is not one.
     pub fn open(
         key: &SecretKey,
         me: NodeId,
@@ -234,7 +234,7 @@ async fn bring(
 /// Listens for the parties of the roster at an address. Returns the inbox of packets, the questions, and the address, whose
 /// port the system chooses if it is 0. Listening ends when the inbox is dropped.
 ///
-/// [`NodeError::Listen`] if the address cannot be used.
+/// Returns [`NodeError::Listen`] if the address cannot be used.
 pub async fn listen(
     address: &str,
     key: &SecretKey,

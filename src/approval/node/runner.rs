@@ -79,7 +79,7 @@ pub struct Node {
 impl Node {
     /// Opens the party whose log is in this folder, or begins a new log there.
     ///
-    /// [`NodeError`] if the log is in use or cannot be trusted.
+    /// Returns [`NodeError`] if the log is in use or cannot be trusted.
     pub fn open(
         folder: &Path,
         membership: &Arc<Membership>,
@@ -143,7 +143,7 @@ impl Node {
 
     /// Writes down the start of the log, once and for all. The same value again changes nothing.
     ///
-    /// [`NodeError::StartsElsewhere`] if another start was given before; another error if it cannot be written.
+    /// Returns [`NodeError::StartsElsewhere`] if another start was given before; another error if it cannot be written.
     pub fn start_at(&mut self, sequence: Sequence) -> Result<(), NodeError> {
         self.log.start_at(sequence)
     }
@@ -179,7 +179,7 @@ impl Node {
     /// Asks for a decision on a change. The request is durable when this returns, and the change is proposed when the party
     /// runs.
     ///
-    /// [`NodeError`] if it cannot be written down.
+    /// Returns [`NodeError`] if it cannot be written down.
     pub fn submit(&mut self, change: Change) -> Result<(), NodeError> {
         let (actions, _) = self.take(vec![NodeInput::Submit(change)])?;
         self.pending.extend(actions);
@@ -202,7 +202,7 @@ impl Node {
     /// record alone: a decision is known as soon as one packet proves it, which may come before the votes of others do. The
     /// future can be dropped at any moment.
     ///
-    /// [`NodeError`] if something cannot be written down.
+    /// Returns [`NodeError`] if something cannot be written down.
     pub async fn hear_votes(
         &mut self,
         change: &Change,
@@ -238,7 +238,7 @@ impl Node {
     /// Takes part until `tell` has heard enough, or nothing can be heard any more. The future can be dropped at any moment, and
     /// this can be run again.
     ///
-    /// [`NodeError`] if something cannot be written down. Then it is not done either.
+    /// Returns [`NodeError`] if something cannot be written down. Then it is not done either.
     pub async fn run<R: ReviewerNode>(
         &mut self,
         inbox: &mut Inbox,

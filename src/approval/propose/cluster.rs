@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use super::preflight::wait_for_quorum;
 use super::vote_status::VoteStatus;
-use crate::approval::connected_node::{ConnectedNode, print_unreachable};
+use crate::approval::connected_node::{ConnectedNode, report_unreachable};
 use crate::approval::error::ApprovalError;
 use crate::approval::keys::{KeyFolder, ORCHESTRATOR};
 use crate::approval::ledger::{DecisionLog, Placement};
@@ -129,10 +129,10 @@ impl ProposerSeat {
         waiting: &dyn Reporter,
     ) -> Result<(), ApprovalError> {
         let Self { seat: ConnectedNode { node, inbox, connections, .. }, membership, .. } = self;
-        let mut printing = pin!(status.print_votes(node.votes(), waiting));
+        let mut reporting = pin!(status.report_votes(node.votes(), waiting));
         while node.ended(change.digest()).is_none() {
             let running = pin!(node.run(inbox, connections, &(), PhaseTimeouts::default(), |action| {
-                print_late(action, membership, waiting);
+                report_late(action, membership, waiting);
                 match action {
                     NodeAction::Tell(..) | NodeAction::Return(..) => ControlFlow::Break(()),
                     NodeAction::Send(..)
@@ -147,8 +147,8 @@ impl ProposerSeat {
             }));
             tokio::select! {
                 ended = running => ended?,
-                () = print_unreachable(connections, membership, |_| true, |line| waiting.warn(line)) => {}
-                () = &mut printing => {}
+                () = report_unreachable(connections, membership, |_| true, |line| waiting.warn(line)) => {}
+                () = &mut reporting => {}
             }
         }
         Ok(())
@@ -156,7 +156,7 @@ impl ProposerSeat {
 }
 
 /// Prints the reviewers that did not acknowledge a proposal in time.
-fn print_late(action: &NodeAction<Signature>, membership: &Membership, waiting: &dyn Reporter) {
+fn report_late(action: &NodeAction<Signature>, membership: &Membership, waiting: &dyn Reporter) {
     if let NodeAction::Late(sequence, _, late) = action {
         let names = late.iter().filter_map(|at| membership.name(NodeId::Reviewer(*at)));
         let names = names.collect::<Vec<_>>().join(", ");

@@ -140,13 +140,13 @@ impl Decider<'_> {
         write_public(&file, &format!("{proof}\n"))?;
         let spans = [proposing, reviewing, began.elapsed()];
         let end = DecisionEnd::new(&case, decided, ended, &file, spans);
-        self.print_end(&end, &quorum_of_votes(self.log.membership(), &end.votes));
+        self.report_end(&end, &quorum_of_votes(self.log.membership(), &end.votes));
         write_public(&dir.join(DECISION_METRICS_FILE), &(to_json(&end.metrics) + "\n"))?;
         Ok((end, proof))
     }
 
     /// Reports each vote that is not an approval, and how the decision ended.
-    fn print_end(&self, end: &DecisionEnd, quorum: &str) {
+    fn report_end(&self, end: &DecisionEnd, quorum: &str) {
         // A review in this process reported the votes when it ended.
         if matches!(self.cluster, Cluster::Distributed(_)) {
             for VotedFor { reviewer, opinion, .. } in &end.votes {

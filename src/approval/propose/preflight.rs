@@ -255,7 +255,7 @@ impl ReadinessReport {
 /// Asks the reviewers of a request once whether they could vote on a change of its base. This listens for no packets, so that
 /// it can run beside a process that proposes.
 ///
-/// [`ApprovalError`] if the keys, the addresses or the repository cannot be used.
+/// Returns [`ApprovalError`] if the keys, the addresses or the repository cannot be used.
 pub async fn check_readiness(request: &ApprovalRequest) -> Result<ReadinessReport, ApprovalError> {
     let DecisionContext { repository, branch, keys, membership, addresses } = DecisionContext::open(request)?;
     let (key, me, ..) = keys.seat(ORCHESTRATOR, &membership)?;
@@ -269,7 +269,7 @@ pub async fn check_readiness(request: &ApprovalRequest) -> Result<ReadinessRepor
 
 /// Waits until a quorum could vote on a change of this base.
 ///
-/// [`ApprovalError::NotReady`] if so many reviewers are there and lack the base that no quorum could vote.
+/// Returns [`ApprovalError::NotReady`] if so many reviewers are there and lack the base that no quorum could vote.
 pub(super) async fn wait_for_quorum(
     connections: &Connections,
     membership: &Membership,

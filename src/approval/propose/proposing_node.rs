@@ -113,7 +113,7 @@ impl<'a> ProposingNode<'a> {
 
     /// Proposes the change, and has it decided on. `began` is the time at which the program began.
     ///
-    /// [`ApprovalError`]. Everything that is durable remains so, and the same command continues it.
+    /// Returns [`ApprovalError`]. Everything that is durable remains so, and the same command continues it.
     pub async fn propose(
         mut self,
         mut cut: CutOff,

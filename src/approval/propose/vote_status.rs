@@ -72,7 +72,7 @@ impl VoteStatus {
     }
 
     /// Reports the votes as they come. Never ends.
-    pub(super) async fn print_votes(&self, mut votes: watch::Receiver<Votes>, waiting: &dyn Reporter) {
+    pub(super) async fn report_votes(&self, mut votes: watch::Receiver<Votes>, waiting: &dyn Reporter) {
         let began = Instant::now();
         let mut ticks = tokio::time::interval(TICK);
         loop {

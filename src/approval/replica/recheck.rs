@@ -22,7 +22,7 @@ pub enum Examination {
 impl Proposal {
     /// Compares a text that is voted on with a copy of the repository, for a reviewer of this branch, which is at `tip`.
     ///
-    /// [`DecisionError`] if git fails.
+    /// Returns [`DecisionError`] if git fails.
     pub fn examine(
         text: &str,
         repository: &Repository,

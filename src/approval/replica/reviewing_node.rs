@@ -14,7 +14,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 
 use super::recheck::Examination;
 use super::upstream::Upstream;
-use crate::approval::connected_node::{ConnectedNode, print_unreachable};
+use crate::approval::connected_node::{ConnectedNode, report_unreachable};
 use crate::approval::decision_context::{DecisionContext, sandbox, verify, write_public};
 use crate::approval::error::ApprovalError;
 use crate::approval::keys::ORCHESTRATOR;
@@ -80,7 +80,7 @@ impl<'a> ReviewingNode<'a> {
     /// Makes the reviewer of this name ready to take part: others can reach it, and its log agrees with its branch. A request
     /// to stop comes through `stop`.
     ///
-    /// [`ApprovalError`]. Nothing was signed.
+    /// Returns [`ApprovalError`]. Nothing was signed.
     pub async fn open(
         name: &str,
         request: &'a ApprovalRequest,
@@ -139,7 +139,7 @@ impl<'a> ReviewingNode<'a> {
 
     /// Takes part until a signal or the deadline comes. Returns whether a signal came.
     ///
-    /// [`ApprovalError`] if the reviewer cannot continue.
+    /// Returns [`ApprovalError`] if the reviewer cannot continue.
     pub async fn run(self, cut: CutOff) -> Result<bool, ApprovalError> {
         let Self { seat, reviewer, .. } = self;
         let ConnectedNode { mut node, mut inbox, connections, questions, .. } = seat;
@@ -164,7 +164,7 @@ impl<'a> ReviewingNode<'a> {
                 ended?;
                 false
             }
-            () = print_unreachable(&connections, membership, is_other_version, |line| reporter.warn(line)) => false,
+            () = report_unreachable(&connections, membership, is_other_version, |line| reporter.warn(line)) => false,
             () = reviewer.answer(questions) => false,
         };
         match failure {

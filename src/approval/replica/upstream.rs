@@ -62,7 +62,7 @@ impl Upstream {
     /// Returns the commit of the branch: as it was last fetched or as it is in this copy, whichever is further. So a decision in
     /// either of the two is never lost.
     ///
-    /// [`ApprovalError::Usage`] if the two have diverged.
+    /// Returns [`ApprovalError::Usage`] if the two have diverged.
     pub(super) fn tip(&self, repository: &Repository) -> Result<Oid, ApprovalError> {
         let own = repository.commit_of(&self.branch)?;
         let Some(fetched) = repository.find_fetched(&self.branch)? else { return Ok(own) };

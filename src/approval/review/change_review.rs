@@ -41,7 +41,7 @@ pub struct ReadChange<'a> {
 impl<'a> ReadChange<'a> {
     /// Reads the change.
     ///
-    /// [`ApprovalError`] if there is no such change.
+    /// Returns [`ApprovalError`] if there is no such change.
     pub fn read(
         request: &'a ReviewRequest,
         file: &'a FileConfig,
@@ -53,7 +53,7 @@ impl<'a> ReadChange<'a> {
 
     /// Returns the run in which the change is reviewed, and its roleset. No server is asked.
     ///
-    /// [`ApprovalError`] if it cannot be reviewed.
+    /// Returns [`ApprovalError`] if it cannot be reviewed.
     pub fn setup(&self) -> Result<(RunSetup, Roleset), ApprovalError> {
         let reviewers = Reviewers::of(self.request, self.file)?;
         let setup = reviewers.draft(self.request, &self.diff, RunId::new())?.setup().clone();
@@ -62,7 +62,7 @@ impl<'a> ReadChange<'a> {
 
     /// Has the change reviewed. `began` is the time at which the program began.
     ///
-    /// [`ApprovalError`]. Everything that is durable remains so, and the run can be resumed.
+    /// Returns [`ApprovalError`]. Everything that is durable remains so, and the run can be resumed.
     pub async fn review(
         &self,
         stop: watch::Receiver<StopRequest>,
@@ -81,7 +81,7 @@ impl<'a> ReadChange<'a> {
 
 /// Returns a change as a diff: a file with a patch, or else the difference between `base` and a branch, tag or commit of the repository.
 ///
-/// [`ApprovalError`] if there is no such change.
+/// Returns [`ApprovalError`] if there is no such change.
 pub fn read_diff(
     repo: &Path,
     change: &str,
