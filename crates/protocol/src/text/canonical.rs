@@ -35,6 +35,14 @@ pub enum CanonicalKind {
 }
 
 impl CanonicalKind {
+    /// Returns true if an answer of this kind may be a text of any length, which is rarely found twice in the same words.
+    pub(crate) fn may_be_long(self) -> bool {
+        match self {
+            Self::Text | Self::Lines | Self::Verbatim => true,
+            Self::Number | Self::Json | Self::Choice => false,
+        }
+    }
+
     /// Returns the name of the kind, as rolesets write it.
     pub fn name(self) -> &'static str {
         match self {
