@@ -114,8 +114,12 @@
 //! |---|---|
 //! | Do both agents of `pair` agree? | `crates/protocol/src/pair/agreement.rs` |
 //! | Is the confidence of `council` enough? | `crates/protocol/src/council/verdict.rs` |
+//! | Are the quotes of a council's answer enough, where no confidence counts? | `crates/protocol/src/council/confirmed.rs` |
 //! | Which answer has a panel chosen? | `crates/protocol/src/panel/tally.rs`, asked by its `machine.rs` |
-//! | Are the samples of `vote` enough, and what is a tie? | `crates/protocol/src/vote/machine.rs`, by its `tally.rs` |
+//! | Are the samples of `vote` enough, and what is a tie? | `crates/protocol/src/vote/machine.rs`, by its `state.rs` |
+//! | Does a run continue without a member whose server failed? | `crates/protocol/src/contract/loss.rs`, asked by `src/engine/losses.rs` |
+//! | Which vote of a batch draws one more sample? | `crates/protocol/src/pacing/ledger.rs` |
+//! | What do blind answers decide before anyone talks or judges? | `crates/protocol/src/sampling/counting.rs` |
 //! | When does a reply become a vote? | `crates/protocol/src/sampling/sample.rs` |
 //! | Does a quorum approve, and is a signature right? | `crates/quorum/src/slot.rs`; `crates/quorum/src/wire.rs` |
 //! | What does a flag of `run` change? | declared in `src/cli/args/run.rs`, taken by `run::parameters`, applied in the `mod.rs` of a protocol |
@@ -130,6 +134,7 @@
 //! | roleset | a JSON file: which protocol, which agents, which parameters |
 //! | provider, endpoint | the client that calls a model; its address and settings as data |
 //! | round | one step of a protocol; in `pair` the opening, then one turn of one agent; in `panel`, two make an iteration |
+//! | permit, budget | the right of a vote to draw one more sample, and the tokens that the votes of a batch share |
 //! | sample, vote | in `vote`, one blind reply, and its answer if it is valid; in `quorum`, a reviewer's signed statement |
 //! | ask, reply | one model call and its answer |
 //! | envelope | the JSON object that an agent writes in one turn |

@@ -11,7 +11,9 @@ use super::error::{Problem, did_you_mean};
 use super::packs::{COMPARING, Packs, split_pack};
 use super::roleset::{Roleset, RolesetAgent};
 use protocol::text::redact::Redactor;
-use protocol::text::{CanonicalKind, Canonicalizer, Constraint, StrictValue, check_depth, escape, schema};
+use protocol::text::{
+    CanonicalKind, Canonicalizer, Constraint, StrictValue, check_depth, counted, escape, schema,
+};
 use protocol::{Method, Params, ProtocolParams};
 
 /// The largest pack, in bytes; more would crowd out the task.
@@ -108,6 +110,7 @@ pub fn check_meaning(roleset: &Roleset) -> Vec<Problem> {
     {
         problems.push(problem("/params/weights", "the three weights must sum to 1"));
     }
+    problems.extend(check_min_members(roleset));
     if roleset.check.as_ref().is_some_and(|check| check.command.trim().is_empty()) {
         problems.push(problem("/check", "it names no command"));
     }
@@ -153,6 +156,21 @@ pub fn check_meaning(roleset: &Roleset) -> Vec<Problem> {
 
 fn problem(at: &str, message: impl Into<String>) -> Problem {
     Problem::new("the roleset with its flags", at, message)
+}
+
+/// More members than there are cannot remain.
+fn check_min_members(roleset: &Roleset) -> Option<Problem> {
+    let min = match &roleset.params {
+        Params::Panel(params) => params.min_members,
+        Params::Vote(params) => params.min_members,
+        Params::Pair(_) | Params::Council(_) | Params::Approval(_) => None,
+    }?;
+    let members = roleset.agents.len();
+    if min as usize <= members {
+        return None;
+    }
+    let why = format!("it is {min}, and the run has {}", counted(members, "member"));
+    Some(problem("/params/min_members", why))
 }
 
 /// Voters that are alike would count as two, although they are one.

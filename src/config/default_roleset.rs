@@ -17,23 +17,31 @@ pub struct DefaultRoleset {
     pub why: &'static str,
 }
 
-/// Chooses the roleset of a run that names none, by the agents of its mock script, whether it lists the allowed answers, and the kind of
-/// its answer.
+/// What a command line reveals about a question.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct QuestionHints<'a> {
+    /// The agents of the mock script.
+    pub script_agents: &'a [&'a str],
+    /// Whether the allowed answers are listed.
+    pub has_choices: bool,
+    /// The kind of the answer, if it is named.
+    pub canonical: Option<CanonicalKind>,
+    /// Whether documents belong to it, which may be too long for one prompt.
+    pub has_documents: bool,
+}
+
+/// Chooses the roleset of a run that names none.
 ///
 /// A script comes before the flags: a run whose roleset lacks an agent of the script is refused, while every pair takes `--choices`
 /// and `--canonical`. A script whose names fit no roleset, or more than one, decides nothing.
-pub fn default_roleset(
-    script_agents: &[&str],
-    has_choices: bool,
-    canonical: Option<CanonicalKind>,
-) -> DefaultRoleset {
-    if let Some(name) = find_only_roleset(script_agents) {
+pub fn default_roleset(hints: QuestionHints<'_>) -> DefaultRoleset {
+    if let Some(name) = find_only_roleset(hints.script_agents) {
         return DefaultRoleset { name, why: "it has the agents of the script" };
     }
-    if has_choices {
-        return DefaultRoleset { name: "mcq_reasoner_auditor", why: "for --choices" };
+    if hints.has_choices {
+        return DefaultRoleset { name: "vote_choice", why: "for --choices" };
     }
-    match canonical {
+    match hints.canonical {
         Some(CanonicalKind::Number) => DefaultRoleset { name: "vote_number", why: "for --canonical number" },
         Some(CanonicalKind::Json) => {
             DefaultRoleset { name: "json_author_auditor", why: "for --canonical json" }
@@ -41,10 +49,20 @@ pub fn default_roleset(
         Some(
             CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Choice | CanonicalKind::Verbatim,
         )
-        | None => DefaultRoleset {
-            name: "generalist_critic",
-            why: "the default for any question; --roleset names another",
-        },
+        | None
+            if hints.has_documents =>
+        {
+            DefaultRoleset {
+                name: "generalist_critic",
+                why: "for documents, which a pair can read in pieces; --roleset names another",
+            }
+        }
+        Some(
+            CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Choice | CanonicalKind::Verbatim,
+        )
+        | None => {
+            DefaultRoleset { name: "question", why: "the default for any question; --roleset names another" }
+        }
     }
 }
 
@@ -63,7 +81,6 @@ pub struct BetterVote {
 /// The page "Ways of agreeing" of the book has the measurements.
 pub fn better_vote(roleset: &str) -> Option<BetterVote> {
     match roleset {
-        "solver_checker" => Some(BetterVote { name: "vote_number", tasks: "numbers", times: "three" }),
         "council_tripartite" => Some(BetterVote {
             name: "vote_number",
             tasks: "numbers without documents",
@@ -97,7 +114,10 @@ fn find_only_roleset(names: &[&str]) -> Option<&'static str> {
     if names.is_empty() {
         return None;
     }
-    let mut fitting = EMBEDDED_ROLESETS.iter().filter(|(_, text)| has_agents(text, names));
+    // A roleset `…_agree` has the agents of another one, which a script for them is about.
+    let mut fitting = EMBEDDED_ROLESETS
+        .iter()
+        .filter(|(file, text)| !file.ends_with("_agree.json") && has_agents(text, names));
     match (fitting.next(), fitting.next()) {
         (Some((file, _)), None) => Some(file.trim_end_matches(".json")),
         (Some(_), Some(_)) | (None, _) => None,
@@ -127,14 +147,14 @@ mod tests {
         let none: &[&str] = &[];
         let number = Some(CanonicalKind::Number);
         for (script_agents, has_choices, canonical, name, why) in [
-            (none, false, None, "generalist_critic", "the default for any question"),
-            (none, false, Some(CanonicalKind::Text), "generalist_critic", "the default"),
-            (none, false, Some(CanonicalKind::Lines), "generalist_critic", "the default"),
-            (none, false, Some(CanonicalKind::Verbatim), "generalist_critic", "the default"),
+            (none, false, None, "question", "the default for any question"),
+            (none, false, Some(CanonicalKind::Text), "question", "the default"),
+            (none, false, Some(CanonicalKind::Lines), "question", "the default"),
+            (none, false, Some(CanonicalKind::Verbatim), "question", "the default"),
             // A choice without its list is a mistake, which no list of letters may hide.
-            (none, false, Some(CanonicalKind::Choice), "generalist_critic", "the default"),
-            (none, true, None, "mcq_reasoner_auditor", "for --choices"),
-            (none, true, Some(CanonicalKind::Choice), "mcq_reasoner_auditor", "for --choices"),
+            (none, false, Some(CanonicalKind::Choice), "question", "the default"),
+            (none, true, None, "vote_choice", "for --choices"),
+            (none, true, Some(CanonicalKind::Choice), "vote_choice", "for --choices"),
             (none, false, number, "vote_number", "for --canonical number"),
             (none, false, Some(CanonicalKind::Json), "json_author_auditor", "for --canonical json"),
             (&["Physicist"], false, None, "writer_physicist", "of the script"),
@@ -144,14 +164,21 @@ mod tests {
             (&["Quality_2"], false, None, "reviewers_f2", "of the script"),
             // Names of two rolesets, of several rolesets each, or of no roleset.
             (&["Writer", "Solver"], false, number, "vote_number", "for --canonical number"),
-            (&["Auditor"], true, None, "mcq_reasoner_auditor", "for --choices"),
-            (&["Auditor"], false, None, "generalist_critic", "the default"),
-            (&["writer"], false, None, "generalist_critic", "the default"),
+            (&["Auditor"], true, None, "vote_choice", "for --choices"),
+            (&["Auditor"], false, None, "question", "the default"),
+            (&["writer"], false, None, "question", "the default"),
         ] {
-            let hints = format!("{script_agents:?} {has_choices} {canonical:?}");
-            let chosen = default_roleset(script_agents, has_choices, canonical);
-            assert_eq!(chosen.name, name, "{hints}");
-            assert!(chosen.why.contains(why), "{hints}: {}", chosen.why);
+            let given = format!("{script_agents:?} {has_choices} {canonical:?}");
+            let hints = QuestionHints { script_agents, has_choices, canonical, has_documents: false };
+            let chosen = default_roleset(hints);
+            assert_eq!(chosen.name, name, "{given}");
+            assert!(chosen.why.contains(why), "{given}: {}", chosen.why);
         }
+        let with_documents = QuestionHints { has_documents: true, ..QuestionHints::default() };
+        assert_eq!(default_roleset(with_documents).name, "generalist_critic");
+        assert_eq!(
+            default_roleset(QuestionHints { canonical: number, ..with_documents }).name,
+            "vote_number"
+        );
     }
 }

@@ -12,6 +12,7 @@ macro_rules! embed {
 /// The rolesets by file name.
 pub const EMBEDDED_ROLESETS: &[(&str, &str)] = embed![
     "":
+    "council_agree.json",
     "council_tripartite.json",
     "generalist_critic.json",
     "json_author_auditor.json",
@@ -20,6 +21,7 @@ pub const EMBEDDED_ROLESETS: &[(&str, &str)] = embed![
     "panel_models.json",
     "panel_personas.json",
     "planner_coder.json",
+    "question.json",
     "reviewers_f1.json",
     "reviewers_f2.json",
     "self_consistency.json",
@@ -31,6 +33,7 @@ pub const EMBEDDED_ROLESETS: &[(&str, &str)] = embed![
     "vote_choice.json",
     "vote_number.json",
     "vote_short.json",
+    "vote_text.json",
     "writer_physicist.json",
 ];
 

@@ -7,18 +7,23 @@ use std::collections::BTreeMap;
 
 use super::packs::{COMPARING, Packs};
 use super::roleset::{Roleset, RolesetAgent};
-use protocol::{AgentSetup, RunSetup};
+use protocol::{AgentSetup, Params, RunSetup};
 
 /// Returns the roleset of a run.
 pub fn roleset_of(setup: &RunSetup) -> (Roleset, Packs) {
     let agents = setup.agents.iter().chain(&setup.arbiter);
     let packs: BTreeMap<String, String> = agents.map(|agent| (pack_name(agent), pack_text(agent))).collect();
+    let mut params = setup.params.clone();
+    // A batch shares a budget among its votes, and no file can.
+    if let Params::Vote(vote) = &mut params {
+        vote.paced = false;
+    }
     let roleset = Roleset {
         description: format!("As in a run of the roleset {}.", setup.roleset),
         agents: setup.agents.iter().map(roleset_agent).collect(),
         arbiter: setup.arbiter.as_ref().map(roleset_agent),
         canonical: setup.canonical.clone(),
-        params: setup.params.clone(),
+        params,
         redact: false,
         redact_patterns: Vec::new(),
         check: setup.check_command.clone(),

@@ -44,7 +44,9 @@ pub use catalog::{
 };
 pub use check::check_meaning;
 pub use chosen::Chosen;
-pub use default_roleset::{ANY_VOTE, BetterVote, DefaultRoleset, better_vote, default_roleset, vote_roleset};
+pub use default_roleset::{
+    ANY_VOTE, BetterVote, DefaultRoleset, QuestionHints, better_vote, default_roleset, vote_roleset,
+};
 pub use document::Setting;
 pub use embedded::{EMBEDDED_ROLESETS, ROLESET_SCHEMA};
 pub use endpoints::{ModelRef, expected_price, launch_command, resolve_endpoints};

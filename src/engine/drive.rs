@@ -158,7 +158,7 @@ impl<'a> Engine<'a> {
         observer: &'a dyn RunObserver,
     ) -> Result<Self, EngineError> {
         let state = RunState::replay(records)?;
-        let Resumption { limits, endpoints, library, tools } = now;
+        let Resumption { limits, endpoints, library, ruling, tools } = now;
         let limits = limits.unwrap_or(state.limits());
         let endpoints = endpoints.filter(|now| now != state.endpoints());
         let library = library.filter(|now| state.library() != Some(now));
@@ -190,6 +190,9 @@ impl<'a> Engine<'a> {
         if is_open {
             engine.record(Entry::Resumed { program: PROGRAM.to_owned(), limits, endpoints, library })?;
         }
+        if let Some(ruling) = ruling {
+            engine.record(ruling.into())?;
+        }
         Ok(engine)
     }
 
@@ -203,7 +206,8 @@ impl<'a> Engine<'a> {
         self.log.head()
     }
 
-    /// Drives the run to an end, and records that end durably. The server that was launched for the run ends with it.
+    /// Drives the run to an end, and records that end durably. The server that was launched for the run ends with it. A vote that waits for
+    /// a permit is left without an end on record, as a run is whose process ends.
     ///
     /// Returns [`EngineError`] if the journal cannot be written. The run can be resumed.
     pub async fn run(&mut self, stop: watch::Receiver<StopRequest>) -> Result<Outcome, EngineError> {
@@ -219,7 +223,12 @@ impl<'a> Engine<'a> {
             return Ok(outcome.clone());
         }
         log::log_start(&self.state);
-        let outcome = match self.until_stopped(stop).await? {
+        let stopped = self.until_stopped(stop).await?;
+        if self.state.is_waiting() {
+            self.log.sync().await?;
+            return Ok(Outcome::Interrupted);
+        }
+        let outcome = match stopped {
             Some(reason) if self.state.verdict().is_none() => reason,
             Some(_) | None => self.state.verdict().cloned().unwrap_or(Outcome::Interrupted),
         };
@@ -244,7 +253,7 @@ impl<'a> Engine<'a> {
             provider.watch_shutdown(&quitting);
         }
         let mut flight = Flight::default();
-        while self.state.verdict().is_none() {
+        while self.state.verdict().is_none() && !self.state.is_waiting() {
             // A request may come while a reply is being taken, as well as while one is awaited.
             let request = *stop.borrow_and_update();
             if flight.take_stop(request) {
@@ -343,11 +352,7 @@ impl<'a> Engine<'a> {
                 self.leave_out(providers, call.agent, parameter, message)?;
                 flight.refused.push(call);
             }
-            Err(error) => {
-                let cause = format!("{}: {error}", self.state.agent_name(call.agent));
-                self.observer.on_event(RunEvent::Failed { call, error: &error });
-                flight.reason = flight.reason.take().or(Some(Outcome::Failed { cause }));
-            }
+            Err(error) => self.take_failure(flight, call, &error).await?,
         }
         flight.handles.retain(|call, handle| {
             let is_owed = self.state.is_owed(*call);

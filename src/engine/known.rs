@@ -131,6 +131,7 @@ impl RunState {
         let mut report = self.machine.report();
         // The losses are sorted, because it does not matter which of two servers answered first.
         let mut lost = self.degraded.clone();
+        lost.extend(self.lost_members());
         lost.sort_by(|a, b| (a.kind.name(), &a.detail).cmp(&(b.kind.name(), &b.detail)));
         report.degraded.extend(lost);
         // An answer that is withheld was settled by nothing.

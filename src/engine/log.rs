@@ -46,12 +46,17 @@ pub(super) fn log_reply(state: &RunState, replied: &Replied, took: Duration, bef
     if section.rounds.len() <= before {
         return;
     }
-    let aggregate = section.weights.aggregate(round.confidences);
-    info!("Aggregate confidence: {aggregate} (threshold: {})", section.threshold);
+    if is_weighed(state) {
+        let aggregate = section.weights.aggregate(round.confidences);
+        info!("Aggregate confidence: {aggregate} (threshold: {})", section.threshold);
+    }
     let number = round.round;
     match &round.result {
-        ConsensusResult::Reached { aggregate_confidence, .. } => {
-            info!("Consensus reached in round {number} with confidence {aggregate_confidence}");
+        ConsensusResult::Reached { aggregate_confidence: Some(confidence), .. } => {
+            info!("Consensus reached in round {number} with confidence {confidence}");
+        }
+        ConsensusResult::Reached { aggregate_confidence: None, .. } => {
+            info!("Consensus reached in round {number}");
         }
         ConsensusResult::Vetoed { reason, .. } => {
             warn!("Vetoed in round {number}: {}", escape::excerpt(reason));
@@ -74,6 +79,11 @@ pub(super) fn count_rounds(state: &RunState) -> Option<usize> {
     }
     let Section::Council(section) = state.report().section else { return None };
     Some(section.rounds.len())
+}
+
+/// Returns true if the weighted confidence of a council decides.
+fn is_weighed(state: &RunState) -> bool {
+    matches!(&state.opened().setup.params, Params::Council(council) if council.talk.is_always())
 }
 
 fn is_council(state: &RunState) -> bool {

@@ -58,12 +58,28 @@ pub enum Mismatch {
     /// A reply was recorded for a call that was not.
     #[error("a reply to call {0} was recorded, but the call itself was not")]
     NotAsked(CallId),
+    /// A loss was recorded for a call that was not.
+    #[error("the loss of call {0} was recorded, but the call itself was not")]
+    LostUnasked(CallId),
+    /// The run cannot have continued after this loss.
+    #[error("call {0} was recorded as lost, but the protocol does not continue without its agent")]
+    NeededAgent(CallId),
     /// No search can have found these passages.
     #[error("the passages recorded for round {0} cannot come from a search of this run")]
     Passages(u32),
     /// No execution of this run can have had this result.
     #[error("the execution {0} was recorded with another command, or with more output than is kept")]
     Execution(Digest),
+    /// The run itself contradicts this permit.
+    #[error(
+        "a permit for round {0} was recorded, and the certainty or the tokens of the run and its earlier permits contradict it"
+    )]
+    Permit(u32),
+    /// The run itself contradicts the end of its permits.
+    #[error(
+        "its permits were recorded to end after {0} tokens, and the run alone or an earlier permit has more"
+    )]
+    BudgetEnd(u64),
     /// The events do not lead to this end.
     #[error("the run was recorded as `{found}`, but its events lead to `{expected}`")]
     OutcomeDiffers {

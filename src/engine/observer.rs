@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::journal::{Executed, Record, Replied};
+use crate::journal::{Executed, LostCall, Record, Replied};
 use crate::provider::{PartialText, ProviderError};
 use protocol::core::Usage;
 use protocol::{Ask, CallId, Execution};
@@ -49,6 +49,12 @@ pub enum RunEvent<'a> {
     },
     /// A call failed for good.
     Failed { call: CallId, error: &'a ProviderError },
+    /// The run continues without an agent whose call failed for good; nothing is recorded yet.
+    Lost {
+        agent: &'a str,
+        /// The call and the failure.
+        lost: &'a LostCall,
+    },
     /// A call in the air was cancelled, because nothing depends on it any more.
     Cancelled { agent: &'a str, call: CallId },
     /// The user's check is about to be run, or a program.

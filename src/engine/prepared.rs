@@ -15,7 +15,8 @@ use crate::provider::launch::{LaunchedServer, Lifeline};
 use crate::retrieval::Corpus;
 use crate::sandbox::Sandbox;
 use protocol::core::Endpoint;
-use protocol::{BadSetup, ChunkPlan, Override, ProtocolParams as _, RunSetup};
+use protocol::pacing::BudgetRuling;
+use protocol::{BadSetup, ChunkPlan, Override, ProtocolParams as _, RunSetup, TalkForm};
 
 /// A run whose servers are not known yet, while its parts are put together.
 #[derive(Debug)]
@@ -115,6 +116,8 @@ impl RunBuilder {
     /// Returns [`BadSetup`] if the plan does not fit the task, or if the protocol cannot read pieces.
     pub fn with_chunks(mut self, plan: ChunkPlan) -> Result<Self, BadSetup> {
         self.setup.chunk_plan = Some(plan);
+        // What readers find in a piece is never found twice in the same words, so it is talked about.
+        self.setup.params.apply(&Override::Talk(TalkForm::Always));
         self.setup.check()?;
         Ok(self)
     }
@@ -189,6 +192,8 @@ pub struct Resumption {
     pub(super) limits: Option<Limits>,
     pub(super) endpoints: Option<Vec<Endpoint>>,
     pub(super) library: Option<Library>,
+    /// The ruling of a budget on the run, if it waits for one.
+    pub(super) ruling: Option<BudgetRuling>,
     pub(super) tools: Tools,
 }
 
@@ -208,6 +213,12 @@ impl Resumption {
     /// Lends the run its documents again; `library` describes them for the record.
     pub fn with_corpus(mut self, corpus: Corpus, library: Library) -> Self {
         (self.tools.corpus, self.library) = (Some(corpus), Some(library));
+        self
+    }
+
+    /// Gives the run the ruling that it waits for, of the budget that it shares with others.
+    pub fn with_ruling(mut self, ruling: Option<BudgetRuling>) -> Self {
+        self.ruling = ruling;
         self
     }
 

@@ -19,6 +19,7 @@ use crate::journal::{
 use crate::program::PROGRAM;
 use crypto::Digest;
 use protocol::core::{Endpoint, OptionalParameter, Price, Usage, bare_model};
+use protocol::pacing::SamplePermit;
 use protocol::text::{TextMemos, escape, redact};
 use protocol::{
     Action, Ask, CallId, CallPhase, Degraded, DegradedKind, Event, Execution, Machine, Outcome,
@@ -45,6 +46,10 @@ pub struct RunState {
     /// The executions that must still be made, by their keys.
     pub(super) executions_owed: BTreeMap<Digest, Execution>,
     pub(super) executions_made: Vec<(Execution, Executed)>,
+    /// Whether the run waits for a permit, or for the end of its permits.
+    pub(super) awaits_permit: bool,
+    /// The last permit.
+    pub(super) permit: Option<SamplePermit>,
     /// The verdict, once there is one: the protocol's, unless a calibration withholds the answer.
     pub(super) verdict: Option<Outcome>,
     /// The confidence in the answer, if there is a calibration that knows such answers.
@@ -56,6 +61,8 @@ pub struct RunState {
     /// The tokens of each reply.
     pub(super) completions: BTreeMap<CallId, u64>,
     pub(super) degraded: Vec<Degraded>,
+    /// The agents without which the run continues, each with the causes of its lost calls.
+    pub(super) lost: BTreeMap<usize, Vec<String>>,
     /// The parameters that each agent's server refused.
     pub(super) left_out: BTreeSet<(usize, OptionalParameter)>,
     /// The agents of whose servers a reply has been checked against its schema.
@@ -111,6 +118,8 @@ impl RunState {
             search: None,
             executions_owed: BTreeMap::new(),
             executions_made: Vec::new(),
+            awaits_permit: false,
+            permit: None,
             verdict: None,
             confidence: None,
             stopped: None,
@@ -118,6 +127,7 @@ impl RunState {
             phases: BTreeMap::new(),
             completions: BTreeMap::new(),
             degraded: Vec::new(),
+            lost: BTreeMap::new(),
             left_out: BTreeSet::new(),
             examined: BTreeSet::new(),
             tokens: BTreeSet::new(),
@@ -183,15 +193,19 @@ impl RunState {
             }
             Entry::Replied(replied) => {
                 self.take_replied(replied)?;
-                let asked_at = self.asked_at.remove(&replied.call).unwrap_or_default();
-                if let Some(busy) = self.busy.get_mut(replied.call.agent) {
-                    *busy += between(&asked_at, &record.at);
-                }
+                self.end_call(replied.call, &record.at);
+                Ok(())
+            }
+            Entry::Lost(lost) => {
+                self.take_lost(lost)?;
+                self.end_call(lost.call, &record.at);
                 Ok(())
             }
             Entry::Found(found) => self.take_found(found),
             Entry::Executed(executed) => self.take_executed(executed),
             Entry::LeftOut(LeftOut { agent, parameter, .. }) => self.note_left_out(*agent, *parameter),
+            Entry::Permitted(permit) => self.take_permit(*permit),
+            Entry::Closed(end) => self.take_budget_end(*end),
             Entry::Stopped { outcome } => self.take_stopped(outcome),
             Entry::Resumed { limits, endpoints, library, .. } => {
                 if let Some(endpoints) = endpoints {
@@ -214,6 +228,14 @@ impl RunState {
                 }
                 Ok(())
             }
+        }
+    }
+
+    /// Adds the duration of a call that has ended to its agent's.
+    fn end_call(&mut self, call: CallId, ended_at: &str) {
+        let asked_at = self.asked_at.remove(&call).unwrap_or_default();
+        if let Some(busy) = self.busy.get_mut(call.agent) {
+            *busy += between(&asked_at, ended_at);
         }
     }
 
@@ -319,6 +341,7 @@ impl RunState {
                     let was_asked = self.owed.remove(&call).is_some_and(|(_, reserve)| reserve.is_some());
                     self.totals.cancelled += u64::from(was_asked);
                 }
+                Action::AwaitPermit => self.awaits_permit = true,
                 Action::Finish(end) => self.take_end(end),
             }
         }
@@ -340,7 +363,7 @@ impl RunState {
     }
 
     fn count(&mut self, call: CallId, usage: Usage, price: Option<Price>) {
-        self.phases.entry(CallPhase::of(&self.opened.setup.params, call)).or_default().add(usage);
+        self.phases.entry(CallPhase::of(&self.opened.setup, call)).or_default().add(usage);
         self.completions.insert(call, usage.completion);
         let sum = &mut self.totals.usage;
         self.totals.calls += 1;

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use crate::calibration::{AppliedCalibration, RunLimits};
 use crypto::Digest;
 use protocol::core::{Endpoint, InterpreterNote, OptionalParameter, Receipt, Structured, Usage};
+use protocol::pacing::{BudgetEnd, BudgetRuling, SamplePermit};
 use protocol::{CallId, ExecutionResult, Outcome, Passage, Reply, RunSetup};
 
 /// One line of a journal.
@@ -53,12 +54,18 @@ pub enum Entry {
     Asked(Asked),
     /// A model answered.
     Replied(Replied),
+    /// The server of a call failed for good, and the run continues without the agent of the call.
+    Lost(LostCall),
     /// The documents were searched.
     Found(Found),
     /// The user's check was run, or a program.
     Executed(Executed),
     /// A server refused a parameter, and its requests are made without it from here on.
     LeftOut(LeftOut),
+    /// A run that waits may draw one more sample, by the budget that the votes of a batch share.
+    Permitted(SamplePermit),
+    /// A run that waits draws no more samples, by the same budget, and is decided from those that it has.
+    Closed(BudgetEnd),
     /// The run ended, or was put down to be resumed later.
     Stopped {
         /// How the run ended.
@@ -77,6 +84,15 @@ pub enum Entry {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         library: Option<Library>,
     },
+}
+
+impl From<BudgetRuling> for Entry {
+    fn from(ruling: BudgetRuling) -> Self {
+        match ruling {
+            BudgetRuling::Permit(permit) => Self::Permitted(permit),
+            BudgetRuling::Close(end) => Self::Closed(end),
+        }
+    }
 }
 
 /// Returns the time between two time stamps, or zero if the clock was set back in between. An unreadable time stamp
@@ -249,6 +265,16 @@ pub struct Replied {
     /// Whether the reply contained a key of its endpoint, or a part of one, which was removed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub key_removed: bool,
+}
+
+/// A call that will have no reply, because its server failed for good.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct LostCall {
+    /// The id of the call.
+    pub call: CallId,
+    /// The failure in one line, free of keys.
+    pub cause: String,
 }
 
 /// A parameter that the server of an agent refused.

@@ -40,8 +40,8 @@ mod writer;
 pub use ends::read_ends;
 pub(crate) use entry::between;
 pub use entry::{
-    Asked, Entry, Executed, Executor, Found, InBatch, InSession, LeftOut, Library, Limits, Record, Replied,
-    RunSpec,
+    Asked, Entry, Executed, Executor, Found, InBatch, InSession, LeftOut, Library, Limits, LostCall, Record,
+    Replied, RunSpec,
 };
 pub use error::JournalError;
 pub use gaps::{GapRule, RemovedLines, has_removals};

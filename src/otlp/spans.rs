@@ -20,7 +20,7 @@ use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span, Sta
 use serde_json::json;
 
 use crate::engine::{Mismatch, ReplayError, RunState};
-use crate::journal::{Entry, Executor, Record, Replied};
+use crate::journal::{Entry, Executor, LostCall, Record, Replied};
 use crate::program::VERSION;
 use crate::report::RunResult;
 use crypto::{Digest, Hasher};
@@ -121,6 +121,14 @@ impl<'a> SpanBuilder<'a> {
                 ];
                 self.add_event(at, "consensus.execution", attributes);
             }
+            Entry::Lost(LostCall { call, cause }) => {
+                let attributes = vec![
+                    text("gen_ai.agent.name", state.agent_name(call.agent)),
+                    text("consensus.call", &call.to_string()),
+                    text("consensus.cause", cause),
+                ];
+                self.add_event(at, "consensus.lost", attributes);
+            }
             Entry::Resumed { program, .. } => {
                 self.add_event(at, "consensus.resumed", vec![text("consensus.program", program)]);
             }
@@ -128,6 +136,8 @@ impl<'a> SpanBuilder<'a> {
             | Entry::Asked(_)
             | Entry::Found(_)
             | Entry::LeftOut(_)
+            | Entry::Permitted(_)
+            | Entry::Closed(_)
             | Entry::Stopped { .. } => {}
         }
     }

@@ -161,8 +161,11 @@ impl Bank {
                 }
             }
             Entry::Executed(executed) => drop(self.results.insert(executed.key, place)),
-            Entry::Found(_)
+            Entry::Lost(_)
+            | Entry::Found(_)
             | Entry::LeftOut(_)
+            | Entry::Permitted(_)
+            | Entry::Closed(_)
             | Entry::Resumed { endpoints: None, .. }
             | Entry::Stopped { .. } => {}
         }

@@ -204,6 +204,25 @@ impl ProviderError {
         }
     }
 
+    /// Returns true if a server has failed. The other errors are mistakes of the configuration, and replies that a bank does not have.
+    pub fn is_of_server(&self) -> bool {
+        match self {
+            Self::Unreachable { .. }
+            | Self::TimedOut { .. }
+            | Self::Status { .. }
+            | Self::Overflow { .. }
+            | Self::BadAnswer { .. }
+            | Self::Failed { .. }
+            | Self::Damaged { .. }
+            | Self::Launch(_)
+            | Self::TooLarge { .. } => true,
+            Self::Setup(_)
+            | Self::Parameter { .. }
+            | Self::NotInBank { .. }
+            | Self::AmbiguousInBank { .. } => false,
+        }
+    }
+
     /// Returns true if the server says that it is still loading its model, as llama.cpp's server does.
     pub fn is_loading(&self) -> bool {
         matches!(self, Self::Status { status: 503, message, .. } if message.to_ascii_lowercase().contains("loading model"))

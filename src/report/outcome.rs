@@ -67,12 +67,12 @@ impl ConsensusOutcome {
         self.is_agreed
     }
 
-    /// Returns the last aggregate, unless a veto made it void.
+    /// Returns the last aggregate, unless a veto made it void or no confidence decides.
     pub fn aggregate_confidence(&self) -> Option<Aggregate> {
         match &self.result {
             ConsensusResult::Reached { aggregate_confidence, .. }
-            | ConsensusResult::NeedsRevision { aggregate_confidence, .. } => Some(*aggregate_confidence),
-            ConsensusResult::NotReached { final_confidence, .. } => Some(*final_confidence),
+            | ConsensusResult::NeedsRevision { aggregate_confidence, .. } => *aggregate_confidence,
+            ConsensusResult::NotReached { final_confidence, .. } => *final_confidence,
             ConsensusResult::Vetoed { .. } => None,
         }
     }
@@ -90,11 +90,14 @@ impl ConsensusOutcome {
     /// Returns the outcome in one line.
     pub fn summary(&self) -> String {
         match &self.result {
-            ConsensusResult::Reached { aggregate_confidence, rounds, .. } => {
+            ConsensusResult::Reached { aggregate_confidence: Some(confidence), rounds, .. } => {
                 format!(
-                    "consensus reached in round {rounds} with confidence {aggregate_confidence} (threshold {})",
+                    "consensus reached in round {rounds} with confidence {confidence} (threshold {})",
                     self.threshold
                 )
+            }
+            ConsensusResult::Reached { aggregate_confidence: None, rounds, .. } => {
+                format!("consensus reached in round {rounds}")
             }
             ConsensusResult::Vetoed { reason, evidence, round } => {
                 format!(
@@ -105,9 +108,12 @@ impl ConsensusOutcome {
             ConsensusResult::NotReached { attempts, .. } if self.is_arbitrated => {
                 format!("settled by the arbiter after {} without consensus", counted(*attempts, "round"))
             }
-            ConsensusResult::NotReached { final_confidence, attempts } => {
+            ConsensusResult::NotReached { final_confidence: None, attempts } => {
+                format!("no consensus after {}", counted(*attempts, "round"))
+            }
+            ConsensusResult::NotReached { final_confidence: Some(confidence), attempts } => {
                 format!(
-                    "no consensus after {}; confidence {final_confidence} (threshold {})",
+                    "no consensus after {}; confidence {confidence} (threshold {})",
                     counted(*attempts, "round"),
                     self.threshold
                 )

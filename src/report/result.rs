@@ -207,11 +207,9 @@ impl RunResult {
 fn complete(section: &mut Section, state: &RunState) {
     if let Section::Panel(section) = section {
         panel::complete(section, state);
-        if let Some(votes) = &mut section.vote {
-            vote::complete(votes, state);
-        }
-    } else if let Section::Vote(section) = section {
-        vote::complete(section, state);
+    }
+    if let Some(votes) = section.votes_mut() {
+        vote::complete(votes, state);
     } else if let Section::Approval(section) = section {
         section.tolerance = tolerance(section.reviewers, state);
     } else if let Section::MapReduce(section) = section
@@ -314,7 +312,8 @@ mod tests {
             BentToken => ConfidenceNotMeasured,
             ConfidenceNotMeasured => NoSandbox,
             NoSandbox => Unsettled,
-            Unsettled => return None,
+            Unsettled => MemberLost,
+            MemberLost => return None,
         })
     }
 

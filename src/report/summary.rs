@@ -90,6 +90,11 @@ fn write_agents(out: &mut String, result: &RunResult) {
             let _ = writeln!(out, "{:8} {line}", if at == 0 { "votes" } else { "" });
         }
         let _ = writeln!(out, "stop     {}", describe_stop(vote));
+        if result.text.is_none()
+            && let Some(texts) = &vote.texts
+        {
+            let _ = writeln!(out, "nearest  {}", escape::plain(&texts.nearest).trim_end());
+        }
         return;
     }
     if let Section::Panel(panel) = &result.section {

@@ -9,9 +9,10 @@ use super::form::{describe_form, write_quote};
 use super::vote::{describe_stop, describe_votes};
 use crate::calibration::Confidence;
 use crate::engine::{Mismatch, ReplayError, RunState};
-use crate::journal::{Entry, Executed, Executor, Found, LeftOut, Record, Replied};
+use crate::journal::{Entry, Executed, Executor, Found, LeftOut, LostCall, Record, Replied};
 use protocol::core::{BasisPoints, InterpreterNote};
 use protocol::map_reduce::Fact;
+use protocol::pacing::SamplePermit;
 use protocol::panel::{Evaluation, Scores};
 use protocol::review::{Finding, ReviewerReport};
 use protocol::sampling::{SampleReport, VoteSection};
@@ -86,6 +87,13 @@ fn step(state: &RunState, record: &Record) -> Option<TranscriptStep> {
             }
             Some(heading(state, replied.call))
         }
+        Entry::Lost(LostCall { call, cause }) => {
+            let name = state.agent_name(call.agent);
+            let _ = writeln!(text, "*The server of {name} failed, and the run continued without {name}:*\n");
+            write_quote(&mut text, cause);
+            text.push('\n');
+            None
+        }
         Entry::Found(found) => {
             write_passages(&mut text, found);
             Some(format!("Round {}: {} passages found", found.round, found.passages.len()))
@@ -97,6 +105,17 @@ fn step(state: &RunState, record: &Record) -> Option<TranscriptStep> {
         }
         Entry::LeftOut(LeftOut { agent, parameter, .. }) => {
             let _ = writeln!(text, "*The server of {} takes no `{parameter}`.*\n", state.agent_name(*agent));
+            None
+        }
+        Entry::Permitted(SamplePermit { round, threshold, .. }) => {
+            let _ = writeln!(
+                text,
+                "*One more sample is permitted in round {round} of the budget, which is for runs below {threshold}.*\n"
+            );
+            None
+        }
+        Entry::Closed(_) => {
+            let _ = writeln!(text, "*The budget permits no more samples; those that there are decide.*\n");
             None
         }
         Entry::Stopped { outcome } => {
@@ -139,12 +158,12 @@ fn opening(state: &RunState) -> String {
 /// Writes a reply. Returns whether it does not count.
 fn write_reply(out: &mut String, state: &RunState, replied: &Replied) -> bool {
     let call = replied.call;
-    let is_vote = state.opened().setup.params.counts_samples();
-    if is_vote && replied.reply.text.trim().is_empty() {
+    let is_sample = state.opened().setup.is_sample(call);
+    if is_sample && replied.reply.text.trim().is_empty() {
         out.push_str("(empty)\n");
     }
     // An answer of a vote may be an object itself, and thoughts are words.
-    let is_form = matches!(call.step, Step::Envelope | Step::Choose) && !is_vote;
+    let is_form = matches!(call.step, Step::Envelope | Step::Choose) && !is_sample;
     let refused = state.to_ask().find(|ask| {
         ask.call.part == call.part
             && ask.call.agent == call.agent
@@ -284,7 +303,7 @@ fn write_passages(out: &mut String, found: &Found) {
 /// Returns the heading of a reply, with its author and its purpose.
 fn heading(state: &RunState, call: CallId) -> String {
     let (name, (what, again)) = (state.agent_name(call.agent), purpose(state, call));
-    if state.opened().setup.params.counts_samples() {
+    if state.opened().setup.is_sample(call) {
         return format!("Sample {} of {name}, {what}{again}", call.draft + 1);
     }
     let blind = if is_blind(state, call) { ", blind" } else { "" };
@@ -326,7 +345,7 @@ fn write_no_vote(out: &mut String, state: &RunState, call: CallId) {
 /// Returns the report on the sample of a vote that a call belongs to.
 fn sample(state: &RunState, call: CallId) -> Option<SampleReport> {
     // The report of another protocol would be made for nothing.
-    if !state.opened().setup.params.counts_samples() {
+    if !state.opened().setup.is_sample(call) {
         return None;
     }
     let section = state.report().section;
@@ -337,26 +356,28 @@ fn sample(state: &RunState, call: CallId) -> Option<SampleReport> {
 /// Returns true if no agent knows what another wrote in the round of this call.
 pub(super) fn is_blind(state: &RunState, call: CallId) -> bool {
     let drafted = CallId { part: 0, step: Step::Envelope, ..call };
-    CallPhase::of(&state.opened().setup.params, drafted) == CallPhase::Blind
+    CallPhase::of(&state.opened().setup, drafted) == CallPhase::Blind
 }
 
 /// Returns the name of the form in which an agent commits.
 fn form_name(state: &RunState, call: CallId) -> &'static str {
     let setup = &state.opened().setup;
+    if setup.is_sample(call) {
+        return match setup.agents.get(call.agent) {
+            Some(agent) if agent.method == Method::Program => "a program",
+            Some(_) | None => "the answer alone, in a form",
+        };
+    }
     match setup.params {
         Params::Pair(_) => "envelope",
         Params::Council(_) => {
             ["framing", "response", "verification"].get(call.agent).copied().unwrap_or("form")
         }
-        Params::Panel(_) if setup.params.counts_samples() => "the answer alone, in a form",
         // Rounds of answers and of ballots alternate.
         Params::Panel(_) if call.round.is_multiple_of(2) => "ballot",
         Params::Panel(_) => "answer",
         Params::Approval(_) => "review",
-        Params::Vote(_) => match setup.agents.get(call.agent) {
-            Some(agent) if agent.method == Method::Program => "a program",
-            Some(_) | None => "the answer alone, in a form",
-        },
+        Params::Vote(_) => "the answer",
     }
 }
 

@@ -4,8 +4,11 @@
 //! each sample filled in, and lines about the votes.
 
 use crate::engine::RunState;
-use protocol::sampling::{StopClass, VoteSection};
-use protocol::text::{counted, escape};
+use protocol::sampling::{ComparedTexts, DraftDifference, StopClass, VoteSection};
+use protocol::text::{counted, escape, excerpts};
+
+/// The most differences of drafts that a line names.
+const DIFFERENCES_SHOWN: usize = 3;
 
 /// Fills in the model and the tokens of each sample.
 pub(super) fn complete(section: &mut VoteSection, state: &RunState) {
@@ -15,7 +18,9 @@ pub(super) fn complete(section: &mut VoteSection, state: &RunState) {
         }
         sample.tokens = 0;
         for (call, tokens) in state.completions() {
-            if call.agent == sample.call.agent && call.draft == sample.call.draft {
+            // The declarations of a pair are calls of a later round.
+            let own = sample.call;
+            if (call.round, call.agent, call.draft) == (own.round, own.agent, own.draft) {
                 sample.tokens = sample.tokens.saturating_add(*tokens);
             }
         }
@@ -29,12 +34,38 @@ pub(super) fn complete(section: &mut VoteSection, state: &RunState) {
 
 /// Returns a line for each answer: its number of votes, its text and its voters.
 pub fn describe_votes(section: &VoteSection) -> Vec<String> {
+    let texts: Vec<&str> = section.answers.iter().map(|answer| answer.text.as_str()).collect();
     let mut lines = Vec::new();
-    for answer in &section.answers {
-        let (votes, text) = (counted(answer.votes, "vote"), escape::excerpt(&answer.text));
+    for (answer, text) in section.answers.iter().zip(excerpts(&texts)) {
+        let votes = counted(answer.votes, "vote");
         lines.push(format!("{votes:>8}  “{text}”  ({})", answer.voters.join(", ")));
     }
     lines
+}
+
+/// Returns in one line how near the drafts of a long text are to each other, with their differences.
+fn describe_texts(texts: &ComparedTexts) -> String {
+    if texts.drafts < 2 {
+        return "one draft alone, which was compared with nothing".to_owned();
+    }
+    if texts.differences.is_empty() {
+        return if texts.are_alike() {
+            "the drafts say nearly the same".to_owned()
+        } else {
+            "the drafts say different things, as far as their words show".to_owned()
+        };
+    }
+    let mut shown: Vec<String> = Vec::new();
+    for DraftDifference { difference, .. } in &texts.differences {
+        let words = difference.to_string();
+        if !shown.contains(&words) && !shown.contains(&difference.swap().to_string()) {
+            shown.push(words);
+        }
+    }
+    let more = shown.len().saturating_sub(DIFFERENCES_SHOWN) + texts.further_differences;
+    shown.truncate(DIFFERENCES_SHOWN);
+    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+    format!("the drafts differ in {}{more}", escape::one_line(&shown.join(", ")))
 }
 
 /// Returns in one line why the votes were enough or not, and how many samples that took.
@@ -43,6 +74,9 @@ pub fn describe_stop(section: &VoteSection) -> String {
     let lost = looked.filter(|sample| sample.no_vote.is_some()).count();
     let lost = if lost == 0 { String::new() } else { format!(", {lost} of them without a valid answer") };
     let samples = format!("{}{lost}", counted(section.looked_at, "sample"));
+    if section.looked_at == 0 {
+        return "no sample was counted".to_owned();
+    }
     if section.answers.is_empty() {
         let mut reasons = section.samples.iter().filter_map(|sample| sample.no_vote.as_deref());
         let first = reasons.next().unwrap_or_default();
@@ -53,9 +87,12 @@ pub fn describe_stop(section: &VoteSection) -> String {
         };
         return format!("no sample gave a valid answer, of {}{why}", counted(section.looked_at, "sample"));
     }
+    if let Some(texts) = &section.texts {
+        return format!("{}, after {samples}", describe_texts(texts));
+    }
     let certainty = format!("{:.1} % certain after {samples}", section.certainty_value * 100.0);
     match section.class {
-        None => samples,
+        None => certainty,
         Some(StopClass::A) => format!("{certainty}, from several voters (class A)"),
         Some(StopClass::B) => format!("the first two samples are equal (class B), {certainty}"),
         Some(StopClass::C) => format!("{certainty}, from one voter (class C)"),

@@ -28,7 +28,8 @@ pub fn worth(result: &RunResult) -> Option<String> {
     if group == GroupKind::Reviewers && result.agents.len() < 2 {
         return None;
     }
-    Some(describe_worth(result.how?, group, Voices::new(&result.counted_models), is_degraded))
+    let class = result.section.votes().and_then(|vote| vote.class);
+    Some(describe_worth(result.how?, class, group, Voices::new(&result.counted_models), is_degraded))
 }
 
 /// The strength of an agreement, in ascending order.
@@ -46,9 +47,7 @@ enum GroupKind {
     Council,
     Panel,
     Reviewers,
-    Voters(Option<StopClass>),
-    /// The members of a panel that counts.
-    Members(Option<StopClass>),
+    Voters,
 }
 
 /// The number of different minds behind the agents.
@@ -84,12 +83,9 @@ impl GroupKind {
         match section {
             Section::Pair(_) => Self::Pair,
             Section::Council(_) => Self::Council,
-            Section::Panel(panel) => match &panel.vote {
-                Some(vote) => Self::Members(vote.class),
-                None => Self::Panel,
-            },
+            Section::Panel(_) => Self::Panel,
             Section::Approval(_) => Self::Reviewers,
-            Section::Vote(vote) => Self::Voters(vote.class),
+            Section::Vote(_) => Self::Voters,
             Section::MapReduce(read) => read.answer.as_deref().map_or(Self::Pair, Self::from_section),
         }
     }
@@ -97,25 +93,32 @@ impl GroupKind {
     fn everybody(self) -> &'static str {
         match self {
             Self::Pair => "both agents",
-            Self::Council | Self::Panel | Self::Members(_) => "all members",
+            Self::Council | Self::Panel => "all members",
             Self::Reviewers => "all reviewers",
-            Self::Voters(_) => "all voters",
+            Self::Voters => "all voters",
         }
     }
 
-    /// Returns the strength of such an agreement if nothing reduces it, and the reason.
-    fn best_strength(self, how: How) -> (Strength, &'static str) {
+    /// Returns the strength of such an agreement if nothing reduces it, and the reason. `class` is that of its votes.
+    fn best_strength(self, how: How, class: Option<StopClass>) -> (Strength, &'static str) {
         match how {
             How::Independent if self == Self::Reviewers => {
                 (Strength::Strong, "a quorum of reviewers approved the change, each after reading it alone")
             }
-            How::Independent if matches!(self, Self::Members(_)) => {
+            How::Independent if self == Self::Panel => {
                 (Strength::Strong, "all members found this answer, each alone")
+            }
+            How::Independent if self == Self::Council => {
+                (Strength::Medium, "the first two blind samples of one member gave this answer")
             }
             How::Independent => {
                 (Strength::Strong, "both wrote this answer independently, before either saw the other's")
             }
             How::Converged => (Strength::Medium, "both wrote this answer, but not at the first try"),
+            How::Endorsed if self == Self::Council => (
+                Strength::Medium,
+                "code found this answer's quotes in the sources, and another member checked it",
+            ),
             How::Endorsed => (Strength::Weak, "one agent wrote this text, and the other only accepted it"),
             How::Weighed => (
                 Strength::Medium,
@@ -123,22 +126,22 @@ impl GroupKind {
             ),
             How::Arbitrated => (Strength::Weak, "the members left the answer open, and one arbiter chose it"),
             How::Scored => (Strength::Medium, "the others' scores of this answer reached the threshold"),
-            How::Voted => match self {
-                Self::Voters(Some(StopClass::A)) | Self::Members(Some(StopClass::A)) => {
+            How::Medoid if class == Some(StopClass::D) => {
+                (Strength::Weak, "the drafts differ, and this one is the nearest to all others")
+            }
+            How::Medoid => (Strength::Medium, "the drafts say the same, as far as code finds it"),
+            How::Voted => match class {
+                Some(StopClass::A) => {
                     (Strength::Strong, "blind samples of several voters lead clearly to this answer")
                 }
-                Self::Voters(Some(StopClass::B)) | Self::Members(Some(StopClass::B)) => {
+                Some(StopClass::B) => {
                     (Strength::Medium, "two unlike voters found this answer at the first try")
                 }
-                Self::Voters(Some(StopClass::C)) | Self::Members(Some(StopClass::C)) => {
+                Some(StopClass::C) => {
                     (Strength::Medium, "blind samples of one voter lead clearly to this answer")
                 }
-                Self::Voters(Some(StopClass::D) | None)
-                | Self::Members(Some(StopClass::D) | None)
-                | Self::Pair
-                | Self::Council
-                | Self::Panel
-                | Self::Reviewers => (Strength::Weak, "more blind samples gave this answer than any other"),
+                Some(StopClass::D) => (Strength::Weak, "the blind samples did not settle on one answer"),
+                None => (Strength::Weak, "more blind samples gave this answer than any other"),
             },
         }
     }
@@ -158,8 +161,14 @@ impl Voices {
     }
 }
 
-fn describe_worth(how: How, group: GroupKind, voices: Voices, is_degraded: bool) -> String {
-    let (best, why) = group.best_strength(how);
+fn describe_worth(
+    how: How,
+    class: Option<StopClass>,
+    group: GroupKind,
+    voices: Voices,
+    is_degraded: bool,
+) -> String {
+    let (best, why) = group.best_strength(how, class);
     let (after_voices, whose) = match voices {
         Voices::Several => (best, String::new()),
         Voices::OneModel => (best.weaker(), format!("; {} are one model", group.everybody())),
@@ -177,36 +186,45 @@ mod tests {
 
     #[test]
     fn agreement_has_strength_and_reason() {
-        for (how, group, expected) in [
-            (How::Independent, GroupKind::Pair, "strong agreement: both wrote this answer independently"),
+        for (how, class, group, expected) in [
+            (
+                How::Independent,
+                None,
+                GroupKind::Pair,
+                "strong agreement: both wrote this answer independently",
+            ),
             (
                 How::Converged,
+                None,
                 GroupKind::Pair,
                 "medium agreement: both wrote this answer, but not at the first",
             ),
-            (How::Endorsed, GroupKind::Pair, "weak agreement: one agent wrote this text"),
-            (How::Weighed, GroupKind::Council, "medium agreement: one member wrote this answer"),
-            (How::Arbitrated, GroupKind::Council, "weak agreement: the members left the answer open"),
-            (How::Scored, GroupKind::Panel, "medium agreement: the others' scores of this answer"),
-            (How::Independent, GroupKind::Reviewers, "strong agreement: a quorum of reviewers approved"),
+            (How::Endorsed, None, GroupKind::Pair, "weak agreement: one agent wrote this text"),
+            (How::Weighed, None, GroupKind::Council, "medium agreement: one member wrote this answer"),
+            (How::Endorsed, None, GroupKind::Council, "medium agreement: code found this answer's quotes"),
+            (How::Independent, None, GroupKind::Council, "medium agreement: the first two blind samples"),
+            (How::Arbitrated, None, GroupKind::Council, "weak agreement: the members left the answer open"),
+            (How::Scored, None, GroupKind::Panel, "medium agreement: the others' scores of this answer"),
             (
                 How::Independent,
-                GroupKind::Members(None),
+                None,
+                GroupKind::Reviewers,
+                "strong agreement: a quorum of reviewers approved",
+            ),
+            (
+                How::Independent,
+                None,
+                GroupKind::Panel,
                 "strong agreement: all members found this answer, each alone",
             ),
-            (How::Voted, GroupKind::Members(None), "weak agreement: more blind samples gave this answer"),
-            (How::Voted, GroupKind::Members(Some(StopClass::D)), "weak agreement: more blind samples"),
-            (
-                How::Voted,
-                GroupKind::Members(Some(StopClass::A)),
-                "strong agreement: blind samples of several",
-            ),
-            (How::Voted, GroupKind::Voters(Some(StopClass::A)), "strong agreement: blind samples of several"),
-            (How::Voted, GroupKind::Voters(Some(StopClass::B)), "medium agreement: two unlike voters"),
-            (How::Voted, GroupKind::Voters(Some(StopClass::C)), "medium agreement: blind samples of one"),
-            (How::Voted, GroupKind::Voters(None), "weak agreement: more blind samples gave this answer"),
+            (How::Medoid, None, GroupKind::Voters, "medium agreement: the drafts say the same"),
+            (How::Voted, None, GroupKind::Panel, "weak agreement: more blind samples gave this answer"),
+            (How::Voted, Some(StopClass::D), GroupKind::Panel, "weak agreement: the blind samples did not"),
+            (How::Voted, Some(StopClass::A), GroupKind::Pair, "strong agreement: blind samples of several"),
+            (How::Voted, Some(StopClass::B), GroupKind::Voters, "medium agreement: two unlike voters"),
+            (How::Voted, Some(StopClass::C), GroupKind::Voters, "medium agreement: blind samples of one"),
         ] {
-            let sentence = describe_worth(how, group, Voices::Several, false);
+            let sentence = describe_worth(how, class, group, Voices::Several, false);
             assert!(sentence.starts_with(expected), "{sentence}");
         }
     }
@@ -225,27 +243,30 @@ mod tests {
             (SomeScripts, true, "medium", "; a script played an agent; the run is degraded"),
         ] {
             let expected = format!("{strength} agreement: {why}{clauses}");
-            assert_eq!(describe_worth(How::Independent, GroupKind::Pair, voices, is_degraded), expected);
+            assert_eq!(
+                describe_worth(How::Independent, None, GroupKind::Pair, voices, is_degraded),
+                expected
+            );
         }
         // Nothing is weaker than weak.
-        let sentence = describe_worth(How::Endorsed, GroupKind::Pair, OneModel, true);
+        let sentence = describe_worth(How::Endorsed, None, GroupKind::Pair, OneModel, true);
         assert!(sentence.starts_with("weak agreement"));
     }
 
     #[test]
     fn no_sentence_is_longer_than_25_words() {
-        use How::{Arbitrated, Converged, Endorsed, Independent, Scored, Voted, Weighed};
-        let mut groups = vec![GroupKind::Pair, GroupKind::Council, GroupKind::Panel, GroupKind::Reviewers];
-        for class in [None, Some(StopClass::A), Some(StopClass::B), Some(StopClass::C), Some(StopClass::D)] {
-            groups.extend([GroupKind::Voters(class), GroupKind::Members(class)]);
-        }
-        for how in [Independent, Converged, Endorsed, Weighed, Arbitrated, Scored, Voted] {
-            for group in groups.iter().copied() {
-                for voices in [Voices::Several, Voices::OneModel, Voices::Scripts, Voices::SomeScripts] {
-                    let sentence = describe_worth(how, group, voices, true);
-                    assert!(sentence.split_whitespace().count() <= 25, "{sentence}");
-                }
+        use GroupKind::{Council, Pair, Panel, Reviewers, Voters};
+        use How::{Arbitrated, Converged, Endorsed, Independent, Medoid, Scored, Voted, Weighed};
+        let classes = [None, Some(StopClass::A), Some(StopClass::B), Some(StopClass::C), Some(StopClass::D)];
+        let mut sentences = Vec::new();
+        for how in [Independent, Converged, Endorsed, Weighed, Arbitrated, Scored, Voted, Medoid] {
+            for group in [Pair, Council, Panel, Reviewers, Voters] {
+                let by_class = classes.map(|class| describe_worth(how, class, group, Voices::OneModel, true));
+                sentences.extend(by_class);
             }
+        }
+        for sentence in sentences {
+            assert!(sentence.split_whitespace().count() <= 25, "{sentence}");
         }
     }
 

@@ -48,7 +48,8 @@ pub fn at_once(setup: &RunSetup) -> Option<CallUsage> {
                     events.push_back(Event::Executed { key: execution.key(), result });
                 }
                 Action::Cancel(call) => asks.retain(|ask| ask.call != call),
-                Action::Finish(Outcome::Agreed { .. }) => return Some(usage),
+                // The least that such a run takes is what it draws before it waits.
+                Action::AwaitPermit | Action::Finish(Outcome::Agreed { .. }) => return Some(usage),
                 Action::Finish(_) => return None,
             }
         }

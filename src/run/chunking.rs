@@ -31,6 +31,10 @@ const SAMPLE_BYTES: usize = 4_096;
 /// The number of times that pieces are shortened after the server has counted them.
 const ADJUSTMENTS_MAX: usize = 4;
 
+/// The warning about long documents that a roleset reads whole.
+const READ_WHOLE: &str = "the documents may not fit into the model's context, and this roleset reads them whole; \
+     --roleset generalist_critic reads them in pieces";
+
 /// Divides the documents of a run into pieces if that was requested or is needed. Asks the server how much fits.
 pub(super) async fn plan(
     builder: RunBuilder,
@@ -41,10 +45,7 @@ pub(super) async fn plan(
     let setup = builder.setup();
     let estimate = length(setup);
     let is_asked_for = request.chunks.map_reduce == ReadInPieces::Always;
-    if !setup.params.reads_pieces() || request.chunks.map_reduce == ReadInPieces::Never {
-        return Ok(builder);
-    }
-    if !is_asked_for && estimate < LONG {
+    if request.chunks.map_reduce == ReadInPieces::Never || !is_asked_for && estimate < LONG {
         return Ok(builder);
     }
     let servers = connect_servers(endpoints);
@@ -59,6 +60,12 @@ pub(super) async fn plan(
         }
     }
     let is_too_long = context.is_some_and(|context| estimate > context / 2);
+    if !setup.params.reads_pieces() {
+        if is_too_long {
+            reporter.warn(READ_WHOLE);
+        }
+        return Ok(builder);
+    }
     if !is_asked_for && !is_too_long {
         return Ok(builder);
     }

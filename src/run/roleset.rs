@@ -5,16 +5,13 @@ use std::path::PathBuf;
 use super::error::RunError;
 use super::folders::rolesets_folders;
 use super::parameters::ParamChanges;
-use super::request::RunRequest;
+use super::request::{ReadInPieces, RunRequest};
 use crate::config::{
-    ANY_VOTE, ConfigError, FileConfig, FoundRoleset, Packs, Roleset, RolesetSource, config_folder,
-    default_roleset, find_roleset, load_roleset, vote_roleset,
+    ANY_VOTE, ConfigError, FileConfig, FoundRoleset, Packs, QuestionHints, Roleset, RolesetSource,
+    config_folder, default_roleset, find_roleset, load_roleset, vote_roleset,
 };
 use crate::provider::MockScript;
 use protocol::{Method, Override, ProtocolParams as _, RunSetup, Task};
-
-/// The roleset of a batch that names none; that of a single run depends on its question.
-const DEFAULT_ROLESET: &str = "generalist_critic";
 
 /// A roleset with its name and packs.
 #[derive(Clone, Debug)]
@@ -97,7 +94,13 @@ impl RolesetChoice {
         let script = script.map(str::parse::<MockScript>).transpose();
         let script = script.map_err(RunError::Usage)?;
         let script_agents: Vec<&str> = script.iter().flat_map(MockScript::agents).collect();
-        let chosen = default_roleset(&script_agents, !params.choices.is_empty(), params.canonical);
+        let chosen = default_roleset(QuestionHints {
+            script_agents: &script_agents,
+            has_choices: !params.choices.is_empty(),
+            canonical: params.canonical,
+            has_documents: !request.task.files.is_empty()
+                || request.chunks.map_reduce == ReadInPieces::Always,
+        });
         Ok(Self { name: chosen.name.to_owned(), why: Some(chosen.why), is_chosen: true })
     }
 
@@ -123,7 +126,9 @@ pub fn read_named(
     folder: Option<&PathBuf>,
     file: &FileConfig,
 ) -> Result<NamedRoleset, RunError> {
-    let name = name.or(file.roleset.as_deref()).unwrap_or(DEFAULT_ROLESET);
+    // The tasks of a batch may be of any kind, so its default is the same for all.
+    let usual = default_roleset(QuestionHints::default()).name;
+    let name = name.or(file.roleset.as_deref()).unwrap_or(usual);
     read(name, folder, &rolesets_folders(folder, file))
 }
 

@@ -1,10 +1,10 @@
 //! Protocols: pure state machines that decide what to ask next and when a run ends.
 //!
 //! ```text
-//!               event: Started, Replied, Found, Executed
+//!               event: Started, Replied, Lost, Found, Executed, Permitted, Closed
 //!   engine  ────────────────────────────►  machine
 //!  (async)  ◄────────────────────────────  (pure)
-//!               action: Ask, Search, Execute, Cancel, Finish
+//!               action: Ask, Search, Execute, Cancel, AwaitPermit, Finish
 //! ```
 //!
 //! # The contract
@@ -25,9 +25,10 @@
 //! - `turn`: what the protocols share: thoughts, a reply in a schema, another attempt, an arbiter's choice.
 //! - [`sampling`]: blind samples, the answer of each by rule, and the count of equal ones.
 //! - [`pair`]: two agents with a dual stop.
-//! - [`council`]: intent, answer and verification lead to a weighted confidence.
+//! - [`council`]: intent, answer and verification lead to a weighted confidence, or code counts answers or finds quotes.
 //! - [`panel`]: blind judges rank many answers.
 //! - [`vote`]: blind samples are drawn until one answer leads clearly.
+//! - [`pacing`]: many votes draw their samples in rounds, under one budget of tokens.
 //! - [`review`]: reviewers read a change. Files call it `approval`.
 //! - [`map_reduce`]: runs of other protocols read a long document in pieces.
 //! - `registry`: the only list of all protocols. `phase`: what a call is for.
@@ -39,6 +40,7 @@
 //! ```text
 //! phase
 //! registry
+//! pacing
 //! pair  council  panel  review  vote  map_reduce
 //! sampling
 //! turn
@@ -51,6 +53,7 @@ pub mod contract;
 pub mod core;
 pub mod council;
 pub mod map_reduce;
+pub mod pacing;
 pub mod pair;
 pub mod panel;
 mod phase;

@@ -1,10 +1,10 @@
 //! The phase that a model call belongs to, in the words of its protocol, so that tokens can be counted by phase.
 //!
-//! The input is the parameters and a call. The output is the phase of the call. Blind drafts are the same phase in all protocols, so that
+//! The input is the setup and a call. The output is the phase of the call. Blind drafts are the same phase in all protocols, so that
 //! protocols can be compared: the plain vote over these drafts costs no more than that phase.
 
 use super::contract::{CallId, Step};
-use super::registry::Params;
+use super::registry::{Params, RunSetup};
 
 /// The phase of a call.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -25,12 +25,13 @@ pub enum CallPhase {
 
 impl CallPhase {
     /// Returns the phase of a call.
-    pub fn of(params: &Params, call: CallId) -> Self {
+    pub fn of(setup: &RunSetup, call: CallId) -> Self {
         match call.step {
             _ if call.part > 0 => Self::Pieces,
             Step::Choose => Self::Arbiter,
             Step::Weigh => Self::Compare,
-            Step::Think | Step::Sample | Step::Envelope => match params {
+            Step::Think | Step::Sample | Step::Envelope => match setup.params {
+                _ if setup.is_sample(call) => Self::Blind,
                 Params::Panel(_) if call.round.is_multiple_of(2) => Self::Ballots,
                 Params::Pair(_) | Params::Panel(_) if call.round == 1 => Self::Blind,
                 Params::Council(_) if call.round == 0 => Self::Blind,

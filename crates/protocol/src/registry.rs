@@ -3,15 +3,16 @@
 //! The input is a setup with the parameters of one protocol. The output is its machine, its report and the most that a run can cost. To add
 //! a protocol, add a line to each `enum`, to `each` and to `defaults`, and write its two conversions.
 
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
 use super::contract::{
-    Action, AgentSetup, Event, Executions, Override, Protocol, ProtocolParams, Report, Setup, Task,
+    Action, AgentSetup, CallId, Event, Executions, Override, Protocol, ProtocolParams, Report, Setup, Task,
     Unexpected, WorstCase,
 };
-use super::council::{CouncilParams, CouncilSection};
+use super::council::{CouncilParams, CouncilSection, Member};
 use super::map_reduce::{self, MapReduce, MapReduceSection};
 use super::pair::{PairParams, PairSection};
 use super::panel::{PanelParams, PanelSection};
@@ -41,12 +42,11 @@ pub enum Params {
 }
 
 impl Params {
-    /// Returns true if the blind answers of a run are counted as samples.
-    pub fn counts_samples(&self) -> bool {
+    /// Returns true if the run is a vote that waits for permits, because it shares a budget of tokens.
+    pub fn is_paced(&self) -> bool {
         match self {
-            Self::Vote(_) => true,
-            Self::Panel(panel) => !panel.talk.is_always(),
-            Self::Pair(_) | Self::Council(_) | Self::Approval(_) => false,
+            Self::Vote(vote) => vote.paced,
+            Self::Pair(_) | Self::Council(_) | Self::Panel(_) | Self::Approval(_) => false,
         }
     }
 
@@ -62,11 +62,28 @@ impl Params {
     }
 }
 
+impl RunSetup {
+    /// Returns true if a call draws a blind sample that the run counts. A run that reads a document in pieces counts none itself.
+    pub fn is_sample(&self, call: CallId) -> bool {
+        if call.part > 0 {
+            return false;
+        }
+        match &self.params {
+            Params::Vote(_) => true,
+            // The round after the answers is that of the declarations, or of a talk.
+            Params::Pair(pair) => !pair.talk.is_always() && call.round == 1,
+            Params::Council(council) => council.counts(&self.task) && call.agent == Member::Logos.index(),
+            Params::Panel(panel) => !panel.talk.is_always(),
+            Params::Approval(_) => false,
+        }
+    }
+}
+
 /// The part of a report that only one protocol has, under the protocol's name.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Section {
-    Pair(PairSection),
+    Pair(Box<PairSection>),
     Council(Box<CouncilSection>),
     Panel(Box<PanelSection>),
     Approval(Box<ApprovalSection>),
@@ -80,8 +97,21 @@ impl Section {
     pub fn votes(&self) -> Option<&VoteSection> {
         match self {
             Self::Vote(vote) => Some(vote),
+            Self::Pair(pair) => pair.vote.as_ref(),
             Self::Panel(panel) => panel.vote.as_ref(),
-            Self::Pair(_) | Self::Council(_) | Self::Approval(_) | Self::MapReduce(_) => None,
+            Self::Council(council) => council.vote.as_ref(),
+            Self::Approval(_) | Self::MapReduce(_) => None,
+        }
+    }
+
+    /// Returns the counted samples, if the run has any, so that the caller fills in what only it knows.
+    pub fn votes_mut(&mut self) -> Option<&mut VoteSection> {
+        match self {
+            Self::Vote(vote) => Some(vote),
+            Self::Pair(pair) => pair.vote.as_mut(),
+            Self::Panel(panel) => panel.vote.as_mut(),
+            Self::Council(council) => council.vote.as_mut(),
+            Self::Approval(_) | Self::MapReduce(_) => None,
         }
     }
 }
@@ -180,6 +210,10 @@ impl ProtocolParams for Params {
         each!(self, params => params.unreadable(task))
     }
 
+    fn bears_loss_of(&self, agents: &[AgentSetup], lost: &BTreeSet<usize>) -> bool {
+        each!(self, params => params.bears_loss_of(agents, lost))
+    }
+
     fn machine(mut setup: Setup<Self>) -> Machine {
         // From here on the seed is that of the draws; a record keeps the one that a person has given.
         setup.seed = setup.drawing_seed();
@@ -206,7 +240,7 @@ impl ProtocolParams for Params {
 
 impl From<PairSection> for Section {
     fn from(section: PairSection) -> Self {
-        Self::Pair(section)
+        Self::Pair(Box::new(section))
     }
 }
 

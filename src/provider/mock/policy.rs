@@ -39,7 +39,7 @@ impl Policy {
         let limits = RequestLimits::from_ask(ask);
         match ask.call.step {
             Step::Think => return format!("The answer is {}.", self.answer),
-            Step::Sample => return format!("It follows from the task.\nAnswer: {}", self.first_answer(ask)),
+            Step::Sample => return self.sample(ask),
             Step::Weigh => return self.weigh(),
             Step::Choose => {
                 return json!({"reason": "it is right", "choice": limits.choices.first()}).to_string();
@@ -51,6 +51,9 @@ impl Policy {
             return envelope(ask, &self.form(form, ask));
         }
         let fields = match self.kind {
+            PolicyKind::Honest if limits.accepts_only => {
+                solved_fields(json!({"accepts": limits.acceptable.first()}))
+            }
             PolicyKind::Honest => {
                 solved_fields(json!({"canonical_text": in_form(ask, self.first_answer(ask))}))
             }
@@ -62,6 +65,13 @@ impl Policy {
             PolicyKind::Liar => self.lie(ask),
         };
         envelope(ask, &fields)
+    }
+
+    /// Returns a blind answer: in a line of its own, if the request says so.
+    fn sample(&self, ask: &Ask) -> String {
+        let answer = self.first_answer(ask);
+        let has_line = ask.messages.last().is_some_and(|message| message.content.contains("`Answer:`"));
+        if has_line { format!("It follows from the task.\nAnswer: {answer}") } else { answer.to_owned() }
     }
 
     /// Returns the answer that the agent gives in the round of this call.
@@ -233,7 +243,9 @@ fn neutral_form(ask: &Ask) -> Value {
 fn neutral_value(schema: &Value) -> Value {
     match schema["type"].as_str() {
         Some("string") if schema["enum"].is_null() => "It is so.".into(),
-        Some("array") => (0..schema["minItems"].as_u64().unwrap_or(0)).map(|_| unknown_check()).collect(),
+        Some("array") => {
+            (0..schema["minItems"].as_u64().unwrap_or(0)).map(|_| neutral_item(&schema["items"])).collect()
+        }
         Some("boolean") => json!(false),
         Some("object") => mark(5, "It will do."),
         Some(_) | None => schema["enum"][0].clone(),
@@ -257,6 +269,16 @@ fn shown_answers(ask: &Ask) -> Vec<(String, String)> {
         }
     }
     answers
+}
+
+/// Returns an entry of a list of checks or citations. A citation has the first words of the first source, if the schema lists them.
+fn neutral_item(schema: &Value) -> Value {
+    let fields = &schema["anyOf"][0]["properties"];
+    if fields["quote"].is_null() || fields["verdict"].is_object() {
+        return unknown_check();
+    }
+    let quote = fields["quote"]["enum"][0].as_str().unwrap_or("It is so.");
+    json!({"source": fields["source"]["enum"][0], "quote": quote})
 }
 
 /// Returns a check that says the least.
@@ -298,6 +320,8 @@ struct RequestLimits {
     domain: String,
     answers: usize,
     acceptable: Vec<String>,
+    /// Whether nothing can be written but a handle.
+    accepts_only: bool,
     choices: Vec<String>,
     has_thinking: bool,
 }
@@ -313,6 +337,8 @@ impl RequestLimits {
             domain: read_choices(&fields["domain"]).pop().unwrap_or_default(),
             answers: usize::try_from(answers).unwrap_or(0),
             acceptable: read_choices(&fields["final_solution"]["properties"]["accepts"]),
+            accepts_only: schema["anyOf"].as_array().is_some_and(|shapes| shapes.len() == 1)
+                && fields["final_solution"]["properties"]["accepts"].is_object(),
             choices: read_choices(&schema["properties"]["choice"]),
             has_thinking: fields["thinking"].is_object(),
         }

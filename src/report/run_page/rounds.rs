@@ -52,13 +52,12 @@ pub(super) struct ShownStep {
     text: Blocks,
 }
 
-fn is_vote(state: &RunState) -> bool {
-    state.opened().setup.params.counts_samples()
+fn is_sample(state: &RunState, call: CallId) -> bool {
+    state.opened().setup.is_sample(call)
 }
 
-/// Returns the rounds with their steps. The samples of a vote are one round, with a cell for each.
+/// Returns the rounds with their steps. A round with samples has a cell for each.
 pub(super) fn rounds(state: &RunState, steps: Vec<ShownStep>) -> Vec<ShownRound> {
-    let is_vote = is_vote(state);
     let mut rounds: Vec<((u32, u32), ShownRound)> = Vec::new();
     for step in steps {
         let key = match step.call {
@@ -67,7 +66,7 @@ pub(super) fn rounds(state: &RunState, steps: Vec<ShownStep>) -> Vec<ShownRound>
             None => rounds.last().map_or((0, 0), |(key, _)| *key),
         };
         let place = rounds.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
-            let name = round_name(key.0, key.1, is_vote);
+            let name = round_name(key.0, key.1);
             rounds.push((key, ShownRound { name, cells: Vec::new(), others: Vec::new() }));
             rounds.len() - 1
         });
@@ -76,8 +75,11 @@ pub(super) fn rounds(state: &RunState, steps: Vec<ShownStep>) -> Vec<ShownRound>
             round.others.push(step);
             continue;
         };
-        let agent = state.agent_name(call.agent);
-        let agent = if is_vote { format!("Sample {}, {agent}", call.draft + 1) } else { agent.to_owned() };
+        let mut agent = state.agent_name(call.agent).to_owned();
+        if is_sample(state, call) {
+            "Samples".clone_into(&mut round.name);
+            agent = format!("Sample {}, {agent}", call.draft + 1);
+        }
         match round.cells.iter_mut().find(|cell| cell.agent == agent) {
             Some(known) => known.steps.push(step),
             None => round.cells.push(AgentCell { agent, steps: vec![step] }),
@@ -86,9 +88,8 @@ pub(super) fn rounds(state: &RunState, steps: Vec<ShownStep>) -> Vec<ShownRound>
     rounds.into_iter().map(|(_, round)| round).collect()
 }
 
-fn round_name(part: u32, round: u32, is_vote: bool) -> String {
+fn round_name(part: u32, round: u32) -> String {
     match (part, round) {
-        _ if is_vote => "Samples".to_owned(),
         (0, 0) => "Before the first round".to_owned(),
         (0, round) => format!("Round {round}"),
         (part, round) => format!("Part {part}, round {round}"),
@@ -107,8 +108,8 @@ impl ShownStep {
         let (mut call, mut tokens, mut marks) = (None, None, Vec::new());
         if let Entry::Replied(replied) = &record.event {
             (call, tokens) = (Some(replied.call), Some(replied.usage.completion));
-            // The samples of a vote are all blind, and none of them is a change of another.
-            if !is_vote(state) {
+            // Samples are all blind, and none of them is a change of another.
+            if !is_sample(state, replied.call) {
                 marks = mark_reply(state, replied.call, answers);
             }
         }

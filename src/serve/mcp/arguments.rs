@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer};
 use uuid::Uuid;
 
 use crate::approval::{read_diff, review_task};
-use crate::config::default_roleset;
+use crate::config::{QuestionHints, default_roleset};
 use crate::run::LogReporter;
 use crate::serve::dispatch::{KEYED, RequestedRun, canonical_of, require_name};
 use crate::serve::http::ApiError;
@@ -132,7 +132,12 @@ fn require_offered(rules: &ServerRules, named: String, is_for_changes: bool) -> 
 
 /// Returns the roleset of a call that names none: the one that a run of the command line takes, or else the first that is served.
 fn default_model(rules: &ServerRules, choices: &[String], canonical: Option<CanonicalKind>) -> String {
-    let usual = default_roleset(&[], !choices.is_empty(), canonical).name;
+    let usual = default_roleset(QuestionHints {
+        has_choices: !choices.is_empty(),
+        canonical,
+        ..QuestionHints::default()
+    })
+    .name;
     if rules.rolesets(false).any(|served| served.name == usual) {
         return usual.to_owned();
     }

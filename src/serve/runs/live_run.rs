@@ -209,6 +209,9 @@ fn describe(event: &RunEvent<'_>) -> Option<String> {
             Some(format!("A program or check was run: it {end}"))
         }
         RunEvent::Again { .. } => Some("A call failed and is made again".to_owned()),
+        RunEvent::Lost { agent, .. } => {
+            Some(format!("The server of {agent} failed, and the run continues without {agent}"))
+        }
         RunEvent::Writing
         | RunEvent::Written(_)
         | RunEvent::Calling { .. }

@@ -76,9 +76,12 @@ impl OpenCalls {
                 Entry::Replied(replied) => self.calls.remove(&replied.call).is_some(),
                 Entry::Opened(_)
                 | Entry::Asked(_)
+                | Entry::Lost(_)
                 | Entry::Found(_)
                 | Entry::Executed(_)
                 | Entry::LeftOut(_)
+                | Entry::Permitted(_)
+                | Entry::Closed(_)
                 | Entry::Stopped { .. }
                 | Entry::Resumed { .. } => false,
             },
@@ -94,6 +97,7 @@ impl OpenCalls {
             | RunEvent::Streaming { .. }
             | RunEvent::Answered { .. }
             | RunEvent::Remarked { .. }
+            | RunEvent::Lost { .. }
             | RunEvent::Stopping { .. } => false,
         }
     }

@@ -102,9 +102,12 @@ pub(super) fn row_of_records(lines: &[u8]) -> Result<Value, ApiError> {
                 calls += 1;
             }
             Entry::Asked(_)
+            | Entry::Lost(_)
             | Entry::Found(_)
             | Entry::Executed(_)
             | Entry::LeftOut(_)
+            | Entry::Permitted(_)
+            | Entry::Closed(_)
             | Entry::Resumed { .. }
             | Entry::Stopped { .. } => {}
         }

@@ -22,6 +22,8 @@ pub enum Action {
     Execute(Execution),
     /// Cancel a call that is no longer needed, whether or not it has been sent.
     Cancel(CallId),
+    /// Wait until another sample is permitted, or the run is closed. Nothing else is open.
+    AwaitPermit,
     /// End the run.
     Finish(Outcome),
 }

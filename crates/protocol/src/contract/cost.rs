@@ -57,6 +57,16 @@ impl WorstCase {
         }
     }
 
+    /// Returns the bound for a run that may have both parts.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            calls: self.calls + other.calls,
+            prompt_tokens: self.prompt_tokens + other.prompt_tokens,
+            completion_tokens: self.completion_tokens + other.completion_tokens,
+            context_tokens: self.context_tokens.max(other.context_tokens),
+        }
+    }
+
     /// Adds a call whose prompt and reply have at most so many tokens.
     pub fn add_call(&mut self, prompt: u64, reply: u64) {
         self.calls += 1;

@@ -16,6 +16,14 @@ pub enum Event {
         call: CallId,
         reply: Reply,
     },
+    /// The server of a call failed for good. A machine receives this only where its run bears the loss; see
+    /// [`Setup::bears_loss_of`](super::Setup::bears_loss_of).
+    Lost {
+        /// The call that will have no reply.
+        call: CallId,
+        /// The failure in one line, free of keys.
+        cause: String,
+    },
     /// The documents were searched.
     Found {
         /// The round that the search was for.
@@ -29,12 +37,16 @@ pub enum Event {
         key: Digest,
         result: ExecutionResult,
     },
+    /// One more sample is permitted to a run that waits.
+    Permitted,
+    /// No more samples are permitted to a run that waits. It is decided from those that it has.
+    Closed,
 }
 
 impl Event {
-    /// Returns true if this is the reply to `call`.
-    pub(crate) fn is_reply_to(&self, call: CallId) -> bool {
-        matches!(self, Self::Replied { call: replied, .. } if *replied == call)
+    /// Returns true if this is the reply to `call`, or the loss of it.
+    pub(crate) fn is_end_of(&self, call: CallId) -> bool {
+        matches!(self, Self::Replied { call: ended, .. } | Self::Lost { call: ended, .. } if *ended == call)
     }
 }
 

@@ -3,6 +3,8 @@
 //! The input is two counts of votes. The output is a fraction, and whether it reaches a threshold. There is no float, so that `verify`
 //! derives every stop again.
 
+use std::cmp::Ordering;
+
 use serde::{Serialize, Serializer};
 
 use crate::core::BasisPoints;
@@ -47,6 +49,18 @@ impl Lead {
         }
         Fraction { numerator, twos: self.leader + self.runner_up + 1 }.reduce()
     }
+
+    /// Returns the fewest further votes for the leading answer with which the lead is at least this certain, or `left` if these do not
+    /// suffice.
+    pub(crate) fn fewest_until(self, share: BasisPoints, left: usize) -> usize {
+        for further in 1..left {
+            let leader = self.leader.saturating_add(u32::try_from(further).unwrap_or(u32::MAX));
+            if (Self { leader, ..self }).certainty().reaches(share) {
+                return further;
+            }
+        }
+        left
+    }
 }
 
 impl Fraction {
@@ -61,9 +75,27 @@ impl Fraction {
         self.numerator as f64 / (1_u128 << self.twos) as f64
     }
 
+    /// Returns the numerator over a denominator of two to the power of `twos`, which must be at least its own.
+    fn numerator_over(self, twos: u32) -> u128 {
+        self.numerator << (twos - self.twos)
+    }
+
     fn reduce(self) -> Self {
         let shared = self.numerator.trailing_zeros().min(self.twos);
         Self { numerator: self.numerator >> shared, twos: self.twos - shared }
+    }
+}
+
+impl Ord for Fraction {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let twos = self.twos.max(other.twos);
+        self.numerator_over(twos).cmp(&other.numerator_over(twos))
+    }
+}
+
+impl PartialOrd for Fraction {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 
@@ -132,13 +164,8 @@ mod tests {
         #[test]
         fn votes_for_leader_raise_certainty(leader in 1..60_u32, runner_up in 0..39_u32) {
             prop_assume!(leader > runner_up);
-            // All of them as numerators over the largest denominator.
-            let at = |a, b| {
-                let Fraction { numerator, twos } = certainty(a, b);
-                numerator << (VOTES_MAX + 1 - twos)
-            };
-            prop_assert!(at(leader + 1, runner_up) > at(leader, runner_up));
-            prop_assert!(at(leader, runner_up + 1) < at(leader, runner_up));
+            prop_assert!(certainty(leader + 1, runner_up) > certainty(leader, runner_up));
+            prop_assert!(certainty(leader, runner_up + 1) < certainty(leader, runner_up));
         }
     }
 

@@ -44,6 +44,9 @@ pub enum Unexpected {
     /// The result of an execution that was not asked for.
     #[error("nothing was to be executed under {0}")]
     NotExecuted(Digest),
+    /// A permit, or the end of permits, that the run does not wait for.
+    #[error("the run does not wait for a permit")]
+    NotAwaited,
 }
 
 impl<M: Protocol + ?Sized> Protocol for Box<M> {

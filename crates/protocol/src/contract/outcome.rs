@@ -130,7 +130,8 @@ pub enum How {
     Independent,
     /// Both agents wrote the same text after talk.
     Converged,
-    /// One agent adopted the other's text by its handle.
+    /// One agent wrote the text, and another accepted it: in a pair by its handle, in a council by checking it after code had found its
+    /// quotes.
     Endorsed,
     /// The weighted confidence of three agents reached the threshold.
     Weighed,
@@ -140,6 +141,8 @@ pub enum How {
     Scored,
     /// The votes of blind samples were enough.
     Voted,
+    /// Blind drafts of a text say the same as far as code finds it, and this one is the nearest to all others.
+    Medoid,
 }
 
 impl How {
@@ -153,6 +156,7 @@ impl How {
             Self::Arbitrated => "arbitrated",
             Self::Scored => "scored",
             Self::Voted => "voted",
+            Self::Medoid => "medoid",
         }
     }
 }
@@ -167,6 +171,10 @@ pub enum NoAgreement {
     Deadlock,
     /// An agent failed to write a valid envelope in two turns in a row.
     InvalidReplies,
+    /// An agent did not declare the text final on which the blind answers agree.
+    NotDeclared,
+    /// The drafts of a long text state something differently, or are too unlike to be compared.
+    DraftsDiffer,
     /// No agent wrote a valid blind draft.
     NoDrafts,
     /// The weighted confidence, or the best mean score, stayed below the threshold.
@@ -189,6 +197,8 @@ impl fmt::Display for NoAgreement {
             Self::MaxRounds => "the limit on rounds was reached",
             Self::Deadlock => "both agents moved and nothing changed",
             Self::InvalidReplies => "an agent wrote no valid envelope in two turns in a row",
+            Self::NotDeclared => "an agent did not declare the counted answer final",
+            Self::DraftsDiffer => "the drafts do not say the same",
             Self::NoDrafts => "no agent wrote a valid blind draft",
             Self::Threshold => "what was reached stayed below the threshold",
             Self::Unverified => "the last round brought no answer that was verified",

@@ -1,5 +1,6 @@
 //! The interface to a protocol before a run begins, without knowing which protocol it is.
 
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 use super::cost::WorstCase;
@@ -60,6 +61,11 @@ pub trait ProtocolParams: Clone {
         None
     }
 
+    /// Returns true if a run of these agents continues without those of them that were lost, because their servers have failed for good.
+    fn bears_loss_of(&self, _agents: &[AgentSetup], _lost: &BTreeSet<usize>) -> bool {
+        false
+    }
+
     /// Makes the machine of a run. The setup must pass [`Setup::check`].
     fn machine(setup: Setup<Self>) -> Self::Machine;
 
@@ -91,6 +97,13 @@ impl<P: ProtocolParams> Setup<P> {
     /// Returns the most that this run can use.
     pub fn worst_case(&self) -> WorstCase {
         P::worst_case(self)
+    }
+
+    /// Returns true if this run continues without these agents, whose servers have failed for good. It follows from the setup alone, so a
+    /// record of the loss can be checked without the machine.
+    pub fn bears_loss_of(&self, lost: &BTreeSet<usize>) -> bool {
+        // The runs that read a document in pieces are many, and each needs all of its agents.
+        self.chunk_plan.is_none() && self.params.bears_loss_of(&self.agents, lost)
     }
 
     /// Returns the same run with `change` applied to every text that a person wrote for it.

@@ -175,6 +175,8 @@ pub enum DegradedKind {
     NoSandbox,
     /// The votes did not settle, and the leading answer was taken all the same.
     Unsettled,
+    /// The server of a member failed for good, and the run continued without it.
+    MemberLost,
 }
 
 impl DegradedKind {
@@ -205,6 +207,7 @@ impl DegradedKind {
             Self::ConfidenceNotMeasured => "confidence_not_measured",
             Self::NoSandbox => "no_sandbox",
             Self::Unsettled => "unsettled",
+            Self::MemberLost => "member_lost",
         }
     }
 }

@@ -27,6 +27,10 @@ const REASONING_CHARS_MAX: usize = 600;
 const FRAMING_CHARS_MAX: usize = 800;
 /// The maximum length of the search words, in characters.
 const SEARCH_CHARS_MAX: usize = 200;
+/// The maximum length of a framing that is only shown, in characters.
+const BRIEF_FRAMING_CHARS_MAX: usize = 300;
+/// The maximum number of checks in a verification that is only shown.
+const BRIEF_CHECKS_MAX: usize = 2;
 
 /// The form of Pathos: the intent of the task.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -222,6 +226,16 @@ pub(super) fn read_verification(
     Ok(valid)
 }
 
+/// Checks that a form has the measured word where it is wanted, and only there.
+pub(super) fn check_sound(from: ConfidenceFrom, sound: Option<Sound>) -> Result<(), Violation> {
+    let message = match (from, sound) {
+        (ConfidenceFrom::Logprob, None) => "it is missing",
+        (ConfidenceFrom::Verbalised, Some(_)) => "there is no such field",
+        (ConfidenceFrom::Logprob, Some(_)) | (ConfidenceFrom::Verbalised, None) => return Ok(()),
+    };
+    Err(Violation::Schema { pointer: format!("/{MEASURED}"), message: message.to_owned() })
+}
+
 fn read<T: DeserializeOwned>(reply: &str) -> Result<Valid<T>, Violation> {
     read_as(reply, CanonicalKind::Text)
 }
@@ -298,16 +312,30 @@ pub(super) fn framing_schema(from: ConfidenceFrom) -> Value {
     )
 }
 
-/// Returns the schema of Logos's reply, which contains the schema of its answer.
-pub(super) fn response_schema(from: ConfidenceFrom, sources: &Sources, answer: &Value) -> Value {
+/// Returns the schema of a framing that is only shown: it has no search words and no reasoning, which would cost tokens.
+pub(super) fn brief_framing_schema() -> Value {
+    let nothing = json!({"type": "string", "enum": [""]});
+    form(
+        ConfidenceFrom::Verbalised,
+        json!({"framing": string(1, BRIEF_FRAMING_CHARS_MAX), "search": nothing, "reasoning": nothing}),
+    )
+}
+
+/// Returns the schema of Logos's reply, which contains the schema of its answer and at least `citations_min` citations.
+pub(super) fn response_schema(
+    from: ConfidenceFrom,
+    sources: &Sources,
+    answer: &Value,
+    citations_min: usize,
+) -> Value {
     let citation = any_of(sources.all().iter().map(|source| object(&quoted(source, json!({})))));
+    let mut citations = json!({"type": "array", "items": citation, "maxItems": EVIDENCE_MAX});
+    if citations_min > 0 {
+        citations["minItems"] = citations_min.into();
+    }
     form(
         from,
-        json!({
-            "response": answer,
-            "citations": {"type": "array", "items": citation, "maxItems": EVIDENCE_MAX},
-            "reasoning": string(0, REASONING_CHARS_MAX),
-        }),
+        json!({"response": answer, "citations": citations, "reasoning": string(0, REASONING_CHARS_MAX)}),
     )
 }
 
@@ -321,6 +349,22 @@ pub(super) fn verification_schema(from: ConfidenceFrom, sources: &Sources, found
         if all_kept { json!({"type": "boolean", "enum": [false]}) } else { json!({"type": "boolean"}) };
     let count = found.map_or(0, |found| found.count);
     let checks_max = if count == 0 { EVIDENCE_MAX } else { count.min(EVIDENCE_MAX) };
+    checks_schema(from, sources, verdicts, &veto, checks_max)
+}
+
+/// Returns the schema of a verification that is only shown, which has few checks.
+pub(super) fn brief_verification_schema(sources: &Sources) -> Value {
+    let veto = json!({"type": "boolean"});
+    checks_schema(ConfidenceFrom::Verbalised, sources, &["holds", "fails"], &veto, BRIEF_CHECKS_MAX)
+}
+
+fn checks_schema(
+    from: ConfidenceFrom,
+    sources: &Sources,
+    verdicts: &[&str],
+    veto: &Value,
+    checks_max: usize,
+) -> Value {
     let claim = json!({"claim": string(1, CLAIM_CHARS_MAX)});
     let decided = sources.all().iter().map(|source| {
         let mut check = quoted(source, claim.clone());

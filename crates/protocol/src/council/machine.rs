@@ -1,7 +1,8 @@
 //! The machine of `council`: events in, actions out. The module documentation has the diagram.
 
+use super::confirmed::judge_by_quotes;
 use super::findings::Findings;
-use super::forms::{self, Framing, Response, Sound, Verification};
+use super::forms::{self, Framing, Response, Verification};
 use super::params::{ConfidenceFrom, CouncilParams};
 use super::prompt;
 use super::section::{CouncilRound, CouncilSection};
@@ -156,6 +157,11 @@ impl Council {
         self.setup.params.confidence == ConfidenceFrom::Logprob
     }
 
+    /// Returns whether a weighted confidence decides. Otherwise the quotes of the answer do.
+    fn is_weighed(&self) -> bool {
+        self.setup.params.talk.is_always()
+    }
+
     /// Returns the shape of a member's form. For Ethos it follows from these findings.
     fn shape(&self, member: Member, found: Option<Findings>) -> ReplyShape {
         let from = self.setup.params.confidence;
@@ -165,7 +171,8 @@ impl Council {
             Member::Logos => {
                 let rules = &self.setup.params.constraints;
                 let answer = answer_schema(&self.canonicalizer, rules, chars_max);
-                ("response", forms::response_schema(from, &self.sources, &answer))
+                let citations_min = usize::from(!self.is_weighed());
+                ("response", forms::response_schema(from, &self.sources, &answer, citations_min))
             }
             Member::Ethos => ("verification", forms::verification_schema(from, &self.sources, found)),
         };
@@ -193,23 +200,24 @@ impl Council {
         thoughts: Option<&str>,
         is_last_attempt: bool,
     ) -> Result<Valid<CouncilForm>, Violation> {
+        let from = self.setup.params.confidence;
         let (content, object) = match member {
             Member::Pathos => {
                 let Valid { content, object } = forms::read_framing(text)?;
-                self.check_sound(content.sound)?;
+                forms::check_sound(from, content.sound)?;
                 (CouncilForm::Framing(content), object)
             }
             Member::Logos => {
                 let Valid { content, object } =
                     forms::read_response(text, self.setup.canonical.kind, &self.sources, is_last_attempt)?;
-                self.check_sound(content.sound)?;
+                forms::check_sound(from, content.sound)?;
                 let answer = self.judge_text(&content.response)?;
                 (CouncilForm::Response(content, answer), object)
             }
             Member::Ethos => {
                 let Valid { content, object } =
                     forms::read_verification(text, &self.sources, is_last_attempt)?;
-                self.check_sound(content.sound)?;
+                forms::check_sound(from, content.sound)?;
                 if !is_last_attempt && let Some(found) = thoughts.and_then(Findings::read) {
                     content.require_agreement_with(found)?;
                 }
@@ -217,16 +225,6 @@ impl Council {
             }
         };
         Ok(Valid { content, object })
-    }
-
-    /// Checks that a form has the measured word where it is wanted, and only there.
-    fn check_sound(&self, sound: Option<Sound>) -> Result<(), Violation> {
-        let message = match (self.measures(), sound) {
-            (true, None) => "it is missing",
-            (false, Some(_)) => "there is no such field",
-            (true, Some(_)) | (false, None) => return Ok(()),
-        };
-        Err(Violation::Schema { pointer: format!("/{}", forms::MEASURED), message: message.to_owned() })
     }
 
     /// Checks an answer against the rules that code can check.
@@ -265,28 +263,26 @@ impl Council {
     // ===== Deciding =====
 
     fn judge_round(&mut self) -> Vec<Action> {
-        let names = Member::ALL.map(|member| self.setup.agents[member.index()].name.as_str());
-        let mut result = judge(&self.manifest, &self.setup.params, names, &self.defects);
+        let mut result = self.judge(self.setup.params.max_rounds);
         if self.is_repetition(&result) {
             // Another round would repeat this one, so this one is the last.
-            let params = CouncilParams { max_rounds: self.manifest.round, ..self.setup.params.clone() };
-            result = judge(&self.manifest, &params, names, &self.defects);
+            result = self.judge(self.manifest.round);
         }
+        let how = if self.is_weighed() { How::Weighed } else { How::Endorsed };
         self.rounds.push(CouncilRound::new(&self.manifest, self.answer.as_ref(), &result));
         match result {
             ConsensusResult::Reached { .. } => match self.answer.clone() {
-                Some(answer) => self.finish(Outcome::Agreed {
-                    how: How::Weighed,
-                    text: answer.shown,
-                    sha256: answer.canonical.digest,
-                }),
-                // The threshold is never reached without an answer.
+                Some(answer) => {
+                    self.finish(Outcome::Agreed { how, text: answer.shown, sha256: answer.canonical.digest })
+                }
+                // Nothing is reached without an answer.
                 None => self.finish_without(),
             },
             ConsensusResult::Vetoed { reason, evidence, .. } => {
                 self.finish(Outcome::Vetoed { reason, source: evidence.source, quote: evidence.quote })
             }
-            ConsensusResult::NotReached { .. } => self.ask_arbiter(),
+            ConsensusResult::NotReached { .. } if self.is_weighed() => self.ask_arbiter(),
+            ConsensusResult::NotReached { .. } => self.finish_without(),
             ConsensusResult::NeedsRevision { feedback, weakest, .. } => {
                 let veto = self.manifest.verification.as_ref().filter(|verification| verification.veto);
                 let found = veto.into_iter().flat_map(Verification::defects).map(|(_, found)| found.clone());
@@ -300,6 +296,16 @@ impl Council {
                 if reframe { self.give_floor(Member::Pathos) } else { self.answer_next() }
             }
         }
+    }
+
+    /// Judges the round, of which there are at most so many.
+    fn judge(&self, max_rounds: u32) -> ConsensusResult {
+        let names = Member::ALL.map(|member| self.setup.agents[member.index()].name.as_str());
+        if !self.is_weighed() {
+            return judge_by_quotes(&self.manifest, max_rounds, names);
+        }
+        let params = CouncilParams { max_rounds, ..self.setup.params.clone() };
+        judge(&self.manifest, &params, names, &self.defects)
     }
 
     /// Returns whether a round repeats the one before it: the same answer, sent back with the same words.
@@ -367,7 +373,9 @@ impl Council {
     }
 
     fn finish_without(&mut self) -> Vec<Action> {
-        let is_verified = self.manifest.response.is_some() && self.manifest.verification.is_some();
+        // Where quotes decide, a verified answer is agreed on.
+        let is_verified =
+            self.is_weighed() && self.manifest.response.is_some() && self.manifest.verification.is_some();
         let reason = if is_verified { NoAgreement::Threshold } else { NoAgreement::Unverified };
         self.finish(Outcome::NoAgreement { reason })
     }
@@ -394,8 +402,10 @@ impl Protocol for Council {
             Event::Started if self.phase == CouncilPhase::New => Ok(self.begin_opening()),
             Event::Started => Err(Unexpected::StartedTwice),
             Event::Replied { call, reply } => self.take_reply(*call, reply),
+            Event::Lost { call, .. } => Err(Unexpected::NotAsked(*call)),
             Event::Found { round, passages } => self.take_passages(*round, passages),
             Event::Executed { key, .. } => Err(Unexpected::NotExecuted(*key)),
+            Event::Permitted | Event::Closed => Err(Unexpected::NotAwaited),
         }
     }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::weights::Weights;
-use crate::contract::{Setup, Thinking};
+use crate::contract::{OnDisagreement, Setup, TalkForm, Task, Thinking};
 use crate::core::BasisPoints;
 use crate::text::Constraint;
 
@@ -26,6 +26,12 @@ pub struct CouncilParams {
     pub passages_tokens_max: u64,
     /// The origin of the confidences.
     pub confidence: ConfidenceFrom,
+    /// Whether a weighted confidence decides in any case, or only what code has counted or found.
+    #[serde(skip_serializing_if = "TalkForm::is_always")]
+    pub talk: TalkForm,
+    /// The answer of a run whose counted answers do not settle. It needs [`TalkForm::Differing`].
+    #[serde(skip_serializing_if = "OnDisagreement::is_abstain")]
+    pub on_disagreement: OnDisagreement,
     /// The rules of the task that code checks on every response.
     pub constraints: Vec<Constraint>,
 }
@@ -52,6 +58,8 @@ impl Default for CouncilParams {
             thinking: Thinking::Free,
             passages_tokens_max: 1500,
             confidence: ConfidenceFrom::default(),
+            talk: TalkForm::Always,
+            on_disagreement: OnDisagreement::Abstain,
             constraints: Vec::new(),
         }
     }
@@ -65,6 +73,11 @@ impl Setup<CouncilParams> {
 }
 
 impl CouncilParams {
+    /// Returns true if blind answers to this task are counted. An answer from documents is checked by its quotes instead.
+    pub(crate) fn counts(&self, task: &Task) -> bool {
+        !self.talk.is_always() && task.documents.is_empty() && !task.is_searched
+    }
+
     /// Returns the range of the first parameter that is out of range, in words, if there is one.
     pub(super) fn fault(&self) -> Option<&'static str> {
         let wrong = [
@@ -72,6 +85,10 @@ impl CouncilParams {
             ("`max_repairs` is 0 to 10", self.max_repairs > 10),
             ("`passages_tokens_max` is 0 to 100000", self.passages_tokens_max > 100_000),
             ("`weights` must sum to 1", !self.weights.is_whole()),
+            (
+                "`on_disagreement` needs `talk: differing` (--talk differing) in a council",
+                self.talk.is_always() && !self.on_disagreement.is_abstain(),
+            ),
             // The forms already have a field for reasoning.
             ("`thinking` is `free` or `none` in a council", self.thinking == Thinking::Field),
         ];

@@ -1,6 +1,6 @@
 //! The report of a run, at any moment: the rounds, the blind answer and the losses.
 
-use super::forms::Response;
+use super::forms::{Response, Verification};
 use super::section::CouncilSection;
 use super::state::Council;
 use super::verdict::Member;
@@ -53,6 +53,7 @@ impl Council {
             weights: self.setup.params.weights,
             rounds: self.rounds.clone(),
             arbiter: self.arbiter_choice.clone(),
+            vote: None,
         }
     }
 
@@ -133,14 +134,10 @@ impl Council {
             );
             found.push(Degraded { kind: DegradedKind::ConfidenceNotMeasured, detail });
         }
-        if let Some(Outcome::Agreed { how: How::Weighed, .. }) = &self.outcome
+        if let Some(Outcome::Agreed { how: How::Weighed | How::Endorsed, .. }) = &self.outcome
             && let Some(verification) = self.rounds.last().and_then(|round| round.verification.as_ref())
-            && (verification.veto || verification.defects().next().is_some())
         {
-            let what =
-                if verification.veto { "objected without evidence" } else { "found a check that fails" };
-            let detail = format!("agreed, though {} {what}", self.setup.agents[Member::Ethos.index()].name);
-            found.push(Degraded { kind: DegradedKind::Objection, detail });
+            found.extend(objection(verification, &self.setup.agents[Member::Ethos.index()].name));
         }
         let checks = self.rounds.iter().filter_map(|round| round.verification.as_ref());
         let void = checks.flat_map(|v| &v.checks).filter(|c| c.evidence.is_none() && c.is_decided()).count();
@@ -153,4 +150,15 @@ impl Council {
         }
         found
     }
+}
+
+/// Returns the loss of an agreement over an objection of Ethos, which has this name.
+pub(super) fn objection(verification: &Verification, name: &str) -> Option<Degraded> {
+    let what = match (verification.veto, verification.defects().next().is_some()) {
+        (true, false) => "objected without evidence",
+        (true, true) => "objected, with a check that fails",
+        (false, true) => "found a check that fails",
+        (false, false) => return None,
+    };
+    Some(Degraded { kind: DegradedKind::Objection, detail: format!("agreed, though {name} {what}") })
 }

@@ -9,12 +9,13 @@ use super::verdict::ConsensusResult;
 use super::weights::{Confidences, Weights};
 use crate::contract::Answer;
 use crate::core::BasisPoints;
+use crate::sampling::VoteSection;
 use crate::text::Canonicalizer;
 use crate::turn::ArbiterChoice;
 use crypto::Digest;
 
 /// The part of a report that only `council` has.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CouncilSection {
     /// The decision; `None` while the run is under way.
     pub result: Option<ConsensusResult>,
@@ -34,6 +35,9 @@ pub struct CouncilSection {
     pub rounds: Vec<CouncilRound>,
     /// The arbiter's choice, if it was asked and chose; it may have taken no answer.
     pub arbiter: Option<ArbiterChoice>,
+    /// The blind answers that were counted; `None` where rounds are judged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vote: Option<VoteSection>,
 }
 
 /// One finished round.

@@ -1,4 +1,4 @@
-//! The result of a round: a pure function of the three forms.
+//! The result of a round whose weighted confidence decides: a pure function of the three forms.
 //!
 //! | veto | aggregate | a round is left | no round is left |
 //! |---|---|---|---|
@@ -23,10 +23,10 @@ use super::weights::{Aggregate, Confidences};
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(tag = "result", rename_all = "snake_case")]
 pub enum ConsensusResult {
-    /// The aggregate confidence reaches the threshold.
+    /// The aggregate confidence reaches the threshold, or code has counted or found the answer.
     Reached {
-        /// Σ weight × confidence.
-        aggregate_confidence: Aggregate,
+        /// Σ weight × confidence; `None` where no confidence decides.
+        aggregate_confidence: Option<Aggregate>,
         /// The number of rounds that it took.
         rounds: u32,
         /// The three confidences.
@@ -34,7 +34,7 @@ pub enum ConsensusResult {
     },
     /// Ethos stops the answer.
     Vetoed {
-        /// The fault, in Ethos's words.
+        /// The fault, in Ethos's words. Where code has to confirm it, what code has found follows.
         reason: String,
         /// The words that the answer breaks or contradicts.
         evidence: Evidence,
@@ -43,16 +43,16 @@ pub enum ConsensusResult {
     },
     /// No round is left, or the last one changed nothing.
     NotReached {
-        /// The last aggregate.
-        final_confidence: Aggregate,
+        /// The last aggregate; `None` where no confidence decides.
+        final_confidence: Option<Aggregate>,
         /// The number of rounds that were tried.
         attempts: u32,
     },
     /// Another round is needed.
     NeedsRevision {
-        /// The aggregate of this round.
-        aggregate_confidence: Aggregate,
-        /// The least sure member; several, if they are equally unsure.
+        /// The aggregate of this round; `None` where no confidence decides.
+        aggregate_confidence: Option<Aggregate>,
+        /// The least sure member; several, if they are equally unsure, and none where no confidence decides.
         weakest: Vec<Member>,
         /// The feedback that the next round has to act on.
         feedback: String,
@@ -102,7 +102,8 @@ pub fn judge(
     defects: &[Evidence],
 ) -> ConsensusResult {
     let votes = manifest.confidences();
-    let aggregate_confidence = params.weights.aggregate(votes);
+    let aggregate = params.weights.aggregate(votes);
+    let aggregate_confidence = Some(aggregate);
     let is_last = manifest.round >= params.max_rounds;
     let veto = manifest.verification.as_ref().filter(|verification| verification.veto);
     if let Some(verification) = veto
@@ -116,7 +117,7 @@ pub fn judge(
         return ConsensusResult::NeedsRevision { aggregate_confidence, weakest: weakest(votes), feedback };
     }
     let is_verified = manifest.response.is_some() && manifest.verification.is_some();
-    let is_enough = is_verified && aggregate_confidence.reaches(params.threshold);
+    let is_enough = is_verified && aggregate.reaches(params.threshold);
     if is_enough && (is_last || veto.is_none()) {
         return ConsensusResult::Reached { aggregate_confidence, rounds: manifest.round, votes };
     }

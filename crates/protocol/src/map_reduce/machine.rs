@@ -54,8 +54,8 @@ impl<P: ProtocolParams> MapReduce<P> {
                     actions.push(Action::Ask(Ask { call: CallId { part, ..ask.call }, ..ask }));
                 }
                 Action::Cancel(call) => actions.push(Action::Cancel(CallId { part, ..call })),
-                // No document is searched for a piece, as its setup states.
-                Action::Search(_) => {}
+                // No document is searched for a piece, as its setup states, and no piece is read by a vote.
+                Action::Search(_) | Action::AwaitPermit => {}
                 Action::Execute(execution) => {
                     self.executing.entry(execution.key()).or_default().push(part);
                     actions.push(Action::Execute(execution));
@@ -313,7 +313,9 @@ impl<P: ProtocolParams> Protocol for MapReduce<P> {
                 self.remark = open.machine.remark();
                 self.forward(call.part, actions)
             }
+            Event::Lost { call, .. } => Err(Unexpected::NotAsked(*call)),
             Event::Found { round, .. } => Err(Unexpected::NotSearched(*round)),
+            Event::Permitted | Event::Closed => Err(Unexpected::NotAwaited),
             Event::Executed { key, .. } => {
                 let parts = self.executing.remove(key).ok_or(Unexpected::NotExecuted(*key))?;
                 let mut actions = Vec::new();

@@ -72,7 +72,11 @@ fn opening_tokens(setup: &Setup<PairParams>) -> u64 {
     let actions = Pair::new(setup.clone()).step(&Event::Started).unwrap_or_default();
     let tokens = actions.iter().map(|action| match action {
         Action::Ask(ask) => ask.prompt_tokens_estimate(),
-        Action::Search(_) | Action::Execute(_) | Action::Cancel(_) | Action::Finish(_) => 0,
+        Action::Search(_)
+        | Action::Execute(_)
+        | Action::Cancel(_)
+        | Action::AwaitPermit
+        | Action::Finish(_) => 0,
     });
     tokens.max().unwrap_or(0)
 }

@@ -50,6 +50,14 @@ impl Pair {
         Self { talk: Talk::new(setup), state: PairState::New }
     }
 
+    /// Makes the machine of a talk that follows a round of blind answers, with what was executed for these.
+    pub(super) fn after_answers(setup: Setup<PairParams>, executions: Executions) -> Self {
+        let mut pair = Self::new(setup);
+        pair.talk.round = 1;
+        pair.talk.executions = executions;
+        pair
+    }
+
     fn take_reply(&mut self, call: CallId, reply: &Reply) -> Result<Vec<Action>, Unexpected> {
         let talk = &mut self.talk;
         let transition = match &mut self.state {
@@ -170,13 +178,15 @@ impl Protocol for Pair {
         self.talk.remark = None;
         match event {
             Event::Started if matches!(self.state, PairState::New) => {
-                self.talk.round = 1;
+                self.talk.round += 1;
                 Ok(self.follow(Transition::Draft(0..1)))
             }
             Event::Started => Err(Unexpected::StartedTwice),
             Event::Replied { call, reply } => self.take_reply(*call, reply),
+            Event::Lost { call, .. } => Err(Unexpected::NotAsked(*call)),
             Event::Found { round, .. } => Err(Unexpected::NotSearched(*round)),
             Event::Executed { key, .. } => Err(Unexpected::NotExecuted(*key)),
+            Event::Permitted | Event::Closed => Err(Unexpected::NotAwaited),
         }
     }
 

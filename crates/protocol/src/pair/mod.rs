@@ -23,6 +23,8 @@
 //!     ▼
 //! ```
 //!
+//! With `talk: differing`, blind answers are counted first, and both agents declare what code has found ([`CountedPair`]).
+//!
 //! # States
 //!
 //! | state | leads to |
@@ -56,7 +58,9 @@ mod arbitrating;
 mod check;
 mod comparing;
 mod cost;
+mod counted;
 mod deadlock;
+mod declaring;
 mod envelope_draft;
 mod machine;
 mod opening;
@@ -72,15 +76,16 @@ mod turn_order;
 
 use std::ops::RangeInclusive;
 
-use super::contract::{Override, ProtocolParams, Setup, WorstCase};
+use super::contract::{EitherMachine, OnDisagreement, Override, ProtocolParams, Setup, TalkForm, WorstCase};
 use crate::text::Constraint;
 
+pub use counted::CountedPair;
 pub use machine::Pair;
 pub use params::{Adopt, Drafting, PairParams};
 pub use report::PairSection;
 
 impl ProtocolParams for PairParams {
-    type Machine = Pair;
+    type Machine = EitherMachine<Pair, CountedPair>;
 
     fn protocol(&self) -> &'static str {
         "pair"
@@ -112,6 +117,12 @@ impl ProtocolParams for PairParams {
             Override::Thinking(thinking) => self.thinking = *thinking,
             Override::Resample(drafts) => self.resample = *drafts,
             Override::Constraints(rules) => self.constraints.extend(rules.iter().cloned()),
+            // A talk leaves no tie to decide.
+            Override::Talk(TalkForm::Always) => {
+                (self.talk, self.on_disagreement) = (TalkForm::Always, OnDisagreement::Abstain);
+            }
+            Override::Talk(TalkForm::Differing) => self.talk = TalkForm::Differing,
+            Override::OnDisagreement(answer) if !self.talk.is_always() => self.on_disagreement = *answer,
             Override::Threshold(_)
             | Override::MeasuredConfidence(_)
             | Override::Weights(_)
@@ -119,8 +130,7 @@ impl ProtocolParams for PairParams {
             | Override::SamplesMax(_)
             | Override::Ahead(_)
             | Override::Modes(_)
-            | Override::OnDisagreement(_)
-            | Override::Talk(_) => return false,
+            | Override::OnDisagreement(_) => return false,
         }
         true
     }
@@ -129,11 +139,19 @@ impl ProtocolParams for PairParams {
         self.fault()
     }
 
-    fn machine(setup: Setup<Self>) -> Pair {
-        Pair::new(setup)
+    fn machine(setup: Setup<Self>) -> Self::Machine {
+        match setup.params.talk {
+            TalkForm::Always => EitherMachine::Left(Box::new(Pair::new(setup))),
+            TalkForm::Differing => EitherMachine::Right(Box::new(CountedPair::new(setup))),
+        }
     }
 
     fn worst_case(setup: &Setup<Self>) -> WorstCase {
-        cost::worst_case(setup)
+        if setup.params.talk.is_always() {
+            return cost::worst_case(setup);
+        }
+        let counted = counted::worst_case(setup);
+        // A talk follows where two long texts differ.
+        if setup.canonical.kind.may_be_long() { counted.and(cost::worst_case(setup)) } else { counted }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::contract::{Setup, Thinking};
+use crate::contract::{OnDisagreement, Setup, TalkForm, Thinking};
 use crate::text::{CanonicalKind, Constraint};
 
 /// Parameters of one `pair` run.
@@ -29,6 +29,12 @@ pub struct PairParams {
     /// orders.
     #[serde(skip_serializing_if = "is_true")]
     pub weigh: bool,
+    /// Whether the agents talk in any case, or their blind answers are counted first.
+    #[serde(skip_serializing_if = "TalkForm::is_always")]
+    pub talk: TalkForm,
+    /// The answer of a run whose counted answers do not settle. It needs [`TalkForm::Differing`].
+    #[serde(skip_serializing_if = "OnDisagreement::is_abstain")]
+    pub on_disagreement: OnDisagreement,
     /// The rules of the task that code checks on every SOLVED text.
     pub constraints: Vec<Constraint>,
 }
@@ -48,6 +54,8 @@ impl Default for PairParams {
             thinking: Thinking::Free,
             drafting: Drafting::Stepwise,
             weigh: true,
+            talk: TalkForm::Always,
+            on_disagreement: OnDisagreement::Abstain,
             constraints: Vec::new(),
         }
     }
@@ -71,8 +79,15 @@ impl PairParams {
             ("`max_repairs` is 0 to 10", self.max_repairs, 0, 10),
             ("`resample` is 0 to 20", self.resample, 0, 20),
         ];
-        let wrong = ranges.iter().find(|(_, value, min, max)| !(min..=max).contains(&value));
-        wrong.map(|(name, ..)| *name)
+        for (name, value, min, max) in ranges {
+            if !(min..=max).contains(&value) {
+                return Some(name);
+            }
+        }
+        if self.talk.is_always() && !self.on_disagreement.is_abstain() {
+            return Some("`on_disagreement` needs `talk: differing` (--talk differing) in a pair");
+        }
+        None
     }
 }
 

@@ -5,14 +5,18 @@ use serde::Serialize;
 use super::agent::{AgentState, Answer, blind_vote};
 use super::talk::{ArbiterVerdict, Talk};
 use crate::contract::{AgentReport, Degraded, DegradedKind, Dissent, Report};
+use crate::sampling::VoteSection;
 use crate::turn::{ArbiterChoice, no_choice};
 use crypto::Digest;
 
 /// The part of a report that only `pair` has.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PairSection {
     /// The arbiter's choice, if it was asked and chose.
     pub arbiter: Option<ArbiterChoice>,
+    /// The blind answers that were counted; `None` in a talk alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vote: Option<VoteSection>,
 }
 
 /// Makes the report of a run; see [`crate::Protocol::report`]. `agreed` is the digest of the text that the agents have agreed on,
@@ -25,7 +29,7 @@ pub(super) fn report(talk: &Talk, agreed: Option<Digest>) -> Report<PairSection>
         agents: named.map(|(seat, setup)| agent(talk, seat, &setup.name)).collect(),
         dissent: dissent(talk, agreed),
         degraded: degraded(talk),
-        section: PairSection { arbiter: arbiter_choice(talk) },
+        section: PairSection { arbiter: arbiter_choice(talk), vote: None },
     }
 }
 
@@ -53,7 +57,10 @@ fn arbiter_choice(talk: &Talk) -> Option<ArbiterChoice> {
         ArbiterVerdict::Chose { index, reason, .. } => {
             Some(ArbiterChoice::new(Some(&talk.proposals[*index].answer), reason.clone()))
         }
-        ArbiterVerdict::NotAsked | ArbiterVerdict::Asked(_) | ArbiterVerdict::Failed => None,
+        ArbiterVerdict::NotAsked
+        | ArbiterVerdict::Asked(_)
+        | ArbiterVerdict::Failed
+        | ArbiterVerdict::Counted(_) => None,
     }
 }
 

@@ -32,7 +32,7 @@ pub(super) struct Talk {
     pub(super) remark: Option<&'static str>,
 }
 
-/// The verdict of the arbiter, or how far the question to it has come.
+/// The verdict on the texts from outside the talk: the arbiter's, or how far the question to it has come, or a count.
 #[derive(Clone, Debug)]
 pub(super) enum ArbiterVerdict {
     /// The arbiter has not been asked.
@@ -48,13 +48,15 @@ pub(super) enum ArbiterVerdict {
         /// Whether each agent has had a turn since.
         heard: [bool; 2],
     },
+    /// Code has found this proposal by counting blind answers. No arbiter is asked.
+    Counted(usize),
 }
 
 impl ArbiterVerdict {
     /// Returns the proposal that the arbiter chose.
     fn choice(&self) -> Option<usize> {
         match self {
-            Self::Chose { index, .. } => Some(*index),
+            Self::Chose { index, .. } | Self::Counted(index) => Some(*index),
             Self::NotAsked | Self::Asked(_) | Self::Failed => None,
         }
     }

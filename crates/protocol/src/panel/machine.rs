@@ -25,26 +25,29 @@ enum MemberForm {
 impl Panel {
     // ===== Asking =====
 
-    /// Begins an iteration: every member answers.
+    /// Begins an iteration: every member that was not lost answers.
     fn generate(&mut self) -> Vec<Action> {
         let members = self.setup.agents.len();
         self.iterations.push(Iteration::new(members));
         self.phase = PanelPhase::Generation;
-        self.waiting = (0..members).collect();
+        self.waiting = (0..members).filter(|member| !self.lost.contains(member)).collect();
         self.ask_next()
     }
 
-    /// Begins an evaluation: every member judges the others' answers.
+    /// Begins an evaluation: every member that was not lost judges the others' answers.
     fn evaluate(&mut self) -> Vec<Action> {
         self.phase = PanelPhase::Evaluation;
         let (seed, iteration, members) = (self.setup.seed, self.iteration(), self.setup.agents.len());
         let labels = labels(&self.setup.canonical.choices);
+        let lost = self.lost.clone();
         let now = self.now();
         let answered = now.answering_members();
         for evaluator in 0..members {
             let others: Vec<usize> = answered.iter().copied().filter(|&member| member != evaluator).collect();
             if others.is_empty() {
                 now.ballots[evaluator] = Ballot::NotNeeded;
+            } else if lost.contains(&evaluator) {
+                now.ballots[evaluator] = Ballot::Void;
             }
             now.lineups.push(Lineup::draw(seed, iteration, evaluator, &others, &labels));
         }
@@ -139,12 +142,33 @@ impl Panel {
             }
             None => self.remark = Some("no valid answer came in this turn"),
         }
+        Ok(self.continue_phase())
+    }
+
+    /// Takes the loss of a member. Its answer is missing, or its ballot is void.
+    fn lose(&mut self, call: CallId) -> Result<Vec<Action>, Unexpected> {
+        let Some(draft) = self.open.remove(&call) else { return Err(Unexpected::NotAsked(call)) };
+        let member = call.agent;
+        self.lost.insert(member);
+        if !self.setup.bears_loss_of(&self.lost) {
+            return Err(Unexpected::NotAsked(call));
+        }
+        self.repairs[member] += draft.repairs;
+        if self.phase == PanelPhase::Evaluation {
+            self.now().ballots[member] = Ballot::Void;
+        }
+        Ok(self.continue_phase())
+    }
+
+    /// Returns what follows once a form has come in, or will never come.
+    fn continue_phase(&mut self) -> Vec<Action> {
+        let is_evaluation = self.phase == PanelPhase::Evaluation;
         let mut actions = if is_evaluation { self.stop_early() } else { Vec::new() };
         actions.extend(self.ask_next());
         if self.open.is_empty() && self.waiting.is_empty() {
             actions.extend(if is_evaluation { self.verdict() } else { self.after_generation() });
         }
-        Ok(actions)
+        actions
     }
 
     fn check(&self, member: usize, text: &str) -> Result<Valid<MemberForm>, Violation> {
@@ -235,8 +259,10 @@ impl Protocol for Panel {
             Event::Started if self.phase == PanelPhase::New => Ok(self.generate()),
             Event::Started => Err(Unexpected::StartedTwice),
             Event::Replied { call, reply } => self.replied(*call, reply),
+            Event::Lost { call, .. } => self.lose(*call),
             Event::Found { round, .. } => Err(Unexpected::NotSearched(*round)),
             Event::Executed { key, .. } => Err(Unexpected::NotExecuted(*key)),
+            Event::Permitted | Event::Closed => Err(Unexpected::NotAwaited),
         }
     }
 

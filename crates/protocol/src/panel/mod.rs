@@ -27,6 +27,8 @@
 //! - **A ballot counts whole or not at all.** It is sent back if a label is missing, unknown or repeated, or if a score is out of its
 //!   range. After the last attempt the ballot is void, and is counted as void (`ballot`).
 //! - **First answers are blind.** No prompt of the first generation contains a word of another member.
+//! - **A member whose server fails is lost for the rest of the run.** Its answer is missing and its ballots are void. The run bears that
+//!   while at least `min_members` remain, and the engine ends it otherwise.
 //! - **Every run ends.** There are at most `max_iterations` iterations, each of one answer and one ballot for each member. Each of these
 //!   has at most `1 + max_repairs` attempts.
 
@@ -41,11 +43,12 @@ mod state;
 mod stats;
 mod tally;
 
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 use super::contract::{
-    Action, CallId, Event, Executions, OnDisagreement, Override, Protocol, ProtocolParams, QUOTED, Report,
-    Setup, Step, TalkForm, Task, Thinking, Unexpected, WorstCase, tokens,
+    AgentSetup, CallId, EitherMachine, OnDisagreement, Override, ProtocolParams, QUOTED, Setup, Step,
+    TalkForm, Task, Thinking, WorstCase, are_enough_left, misfit, tokens,
 };
 use crate::text::Constraint;
 
@@ -63,51 +66,8 @@ const TURN_WORDS: u64 = 800;
 /// The same bound for the words of a ballot's form about one answer.
 const LABEL_WORDS: u64 = 40;
 
-/// The machine of a panel, by the form that its parameters name.
-#[derive(Clone, Debug)]
-pub enum PanelMachine {
-    /// Members judge each other's answers.
-    Judged(Box<Panel>),
-    /// Blind answers are counted.
-    Counted(Box<CountedPanel>),
-}
-
-impl AsMut<Executions> for PanelMachine {
-    fn as_mut(&mut self) -> &mut Executions {
-        match self {
-            Self::Judged(panel) => (**panel).as_mut(),
-            Self::Counted(panel) => (**panel).as_mut(),
-        }
-    }
-}
-
-impl Protocol for PanelMachine {
-    type Section = PanelSection;
-
-    fn step(&mut self, event: &Event) -> Result<Vec<Action>, Unexpected> {
-        match self {
-            Self::Judged(panel) => panel.step(event),
-            Self::Counted(panel) => panel.step(event),
-        }
-    }
-
-    fn report(&self) -> Report<PanelSection> {
-        match self {
-            Self::Judged(panel) => panel.report(),
-            Self::Counted(panel) => panel.report(),
-        }
-    }
-
-    fn remark(&self) -> Option<&'static str> {
-        match self {
-            Self::Judged(panel) => panel.remark(),
-            Self::Counted(panel) => panel.remark(),
-        }
-    }
-}
-
 impl ProtocolParams for PanelParams {
-    type Machine = PanelMachine;
+    type Machine = EitherMachine<Panel, CountedPanel>;
 
     fn protocol(&self) -> &'static str {
         "panel"
@@ -180,10 +140,19 @@ impl ProtocolParams for PanelParams {
         self.fault()
     }
 
-    fn machine(setup: Setup<Self>) -> PanelMachine {
+    fn unfit(&self, agents: &[AgentSetup]) -> Option<&'static str> {
+        misfit(agents.len(), self.min_members)
+    }
+
+    fn bears_loss_of(&self, agents: &[AgentSetup], lost: &BTreeSet<usize>) -> bool {
+        let members: Vec<usize> = (0..agents.len()).collect();
+        are_enough_left(&members, lost, self.min_members)
+    }
+
+    fn machine(setup: Setup<Self>) -> Self::Machine {
         match setup.params.talk {
-            TalkForm::Always => PanelMachine::Judged(Box::new(Panel::new(setup))),
-            TalkForm::Differing => PanelMachine::Counted(Box::new(CountedPanel::new(setup))),
+            TalkForm::Always => EitherMachine::Left(Box::new(Panel::new(setup))),
+            TalkForm::Differing => EitherMachine::Right(Box::new(CountedPanel::new(setup))),
         }
     }
 

@@ -34,6 +34,9 @@ pub struct PanelParams {
     /// The answer of a run whose counted answers do not settle. It needs [`TalkForm::Differing`].
     #[serde(skip_serializing_if = "OnDisagreement::is_abstain")]
     pub on_disagreement: OnDisagreement,
+    /// The fewest members that must remain when servers fail, 1 to the number of members; two thirds of them, rounded up, if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_members: Option<u32>,
     /// The rules of the task that code checks on every answer.
     pub constraints: Vec<Constraint>,
 }
@@ -49,6 +52,7 @@ impl Default for PanelParams {
             thinking: Thinking::Free,
             talk: TalkForm::Always,
             on_disagreement: OnDisagreement::Abstain,
+            min_members: None,
             constraints: Vec::new(),
         }
     }
@@ -66,6 +70,10 @@ impl PanelParams {
             (
                 "`on_disagreement` needs `talk: differing` (--talk differing) in a panel",
                 self.talk.is_always() && !self.on_disagreement.is_abstain(),
+            ),
+            (
+                "`min_members` is 1 to 16",
+                self.min_members.is_some_and(|min| !(1..=MEMBERS_MAX).contains(&(min as usize))),
             ),
             // The forms have no field for thoughts.
             ("`thinking` is `free` or `none` in a panel", self.thinking == Thinking::Field),

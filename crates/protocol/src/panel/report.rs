@@ -225,7 +225,7 @@ impl Panel {
 
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        if self.setup.agents.len() == 2 {
+        if self.setup.agents.len() - self.lost.len() == 2 {
             let note = "with two members each answer is judged by one other alone; such scores are unstable";
             notes.push(note.to_owned());
         }

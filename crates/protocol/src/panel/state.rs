@@ -1,6 +1,6 @@
 //! The state of a `panel` run: the iterations and their results.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::ballot::Mark;
 use super::lineup::Lineup;
@@ -26,6 +26,8 @@ pub struct Panel {
     pub(super) waiting: VecDeque<usize>,
     /// The iterations that are over, and last the one under way.
     pub(super) iterations: Vec<Iteration>,
+    /// The members whose servers have failed. They are not asked again.
+    pub(super) lost: BTreeSet<usize>,
     pub(super) repairs: Vec<u32>,
     pub(super) failed_turns: Vec<u32>,
     pub(super) outcome: Option<Outcome>,
@@ -59,7 +61,7 @@ pub(super) enum Ballot {
     Open,
     /// It was valid.
     Cast(Vec<Mark>),
-    /// It was never valid.
+    /// It was never valid, or its author was lost.
     Void,
     /// It could no longer change anything.
     Cancelled,
@@ -140,6 +142,7 @@ impl Panel {
             open: BTreeMap::new(),
             waiting: VecDeque::new(),
             iterations: Vec::new(),
+            lost: BTreeSet::new(),
             repairs: vec![0; members],
             failed_turns: vec![0; members],
             outcome: None,

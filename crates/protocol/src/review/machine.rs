@@ -101,8 +101,10 @@ impl Protocol for Review {
             }
             Event::Started => Err(Unexpected::StartedTwice),
             Event::Replied { call, reply } => self.replied(*call, reply),
+            Event::Lost { call, .. } => Err(Unexpected::NotAsked(*call)),
             Event::Found { round, .. } => Err(Unexpected::NotSearched(*round)),
             Event::Executed { key, .. } => Err(Unexpected::NotExecuted(*key)),
+            Event::Permitted | Event::Closed => Err(Unexpected::NotAwaited),
         }
     }
 
@@ -159,7 +161,11 @@ mod tests {
     fn asks(actions: Vec<Action>) -> Vec<Ask> {
         let ask = |action| match action {
             Action::Ask(ask) => Some(ask),
-            Action::Search(_) | Action::Execute(_) | Action::Cancel(_) | Action::Finish(_) => None,
+            Action::Search(_)
+            | Action::Execute(_)
+            | Action::Cancel(_)
+            | Action::AwaitPermit
+            | Action::Finish(_) => None,
         };
         actions.into_iter().filter_map(ask).collect()
     }

@@ -167,6 +167,18 @@ fn after_thoughts(reply: &str) -> Option<&str> {
     }
 }
 
+/// Returns the answer where the whole reply is one: all of it but the thoughts that it begins with. Thoughts without an end hold no answer.
+pub(super) fn whole_answer(reply: &str) -> Option<&str> {
+    let reply = reply.trim();
+    if let Some(thoughts) = reply.strip_prefix("<think>") {
+        return thoughts.split_once("</think>").map(|(_, answer)| answer.trim());
+    }
+    // Some servers leave the mark out with which thoughts begin.
+    let end = reply.lines().find(|line| line.trim() == "</think>");
+    let answer = end.and_then(|line| reply.split_once(line)).map_or(reply, |(_, answer)| answer);
+    Some(answer.trim())
+}
+
 /// Returns true for a capital, as the letters of options are.
 fn is_letter(word: &str) -> bool {
     word.len() == 1 && word.starts_with(|c: char| c.is_ascii_uppercase())
@@ -219,6 +231,19 @@ mod tests {
     }
 
     /// The unit and the marks beside the number are left out.
+    #[test]
+    fn whole_answer_begins_after_thoughts() {
+        for (reply, answer) in [
+            ("<think>Hm.</think>\n Blue. ", Some("Blue.")),
+            ("Hm.\n</think>\n\nBlue.", Some("Blue.")),
+            ("The tag </think> ends thoughts.", Some("The tag </think> ends thoughts.")),
+            ("<think>Hm.", None),
+            ("", Some("")),
+        ] {
+            assert_eq!(whole_answer(reply), answer, "{reply}");
+        }
+    }
+
     #[test]
     fn announced_number_is_found() {
         for reply in [

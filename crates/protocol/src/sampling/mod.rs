@@ -7,6 +7,8 @@
 //! The input is a setup and the replies. The output is requests, and the count of the samples that were looked at. A protocol decides when
 //! the count is enough. No prompt contains a word of another sample, and no sample is repaired.
 
+mod compared;
+mod counting;
 mod found;
 mod mentions;
 mod options;
@@ -17,9 +19,12 @@ mod sample;
 mod sampler;
 mod tally;
 
+pub use compared::{ComparedTexts, DraftDifference};
+pub(crate) use counting::{CountDecision, CountProgress, CountRule, Counting, LongTexts};
 pub use mentions::FoundBy;
 pub use options::first_option;
-pub(crate) use prompt::VoterIntroduction;
+pub use prompt::AnswerExtent;
+pub(crate) use prompt::{SampleForm, VoterIntroduction};
 pub use report::{SampleReport, VoteSection, VotedAnswer};
 pub(crate) use sampler::{Sampler, worst_case};
 pub use tally::StopClass;

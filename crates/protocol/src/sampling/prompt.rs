@@ -5,9 +5,47 @@
 
 use std::fmt::Write as _;
 
+use serde::{Deserialize, Serialize};
+
 use crate::contract::{ProtocolParams, Setup, Task, example};
 use crate::text::{CanonicalKind, escape};
 use crate::turn::{TurnPrompt, program_request};
+
+/// The request for an answer that is the whole reply.
+const WRITE_WHOLE: &str = "Write the complete answer, and nothing else.";
+
+/// How a voter is asked, and where its answer is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SampleForm {
+    pub(crate) introduction: VoterIntroduction,
+    pub(crate) answer: AnswerExtent,
+}
+
+impl SampleForm {
+    /// Returns the form for answers of this kind. A text that may be long is the whole reply.
+    pub(crate) fn for_kind(kind: CanonicalKind, introduction: VoterIntroduction) -> Self {
+        let answer = if kind.may_be_long() { AnswerExtent::Whole } else { AnswerExtent::Line };
+        Self { introduction, answer }
+    }
+}
+
+/// The part of a reply in words that is the answer.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AnswerExtent {
+    /// The line that begins with `Answer:`, and what follows it.
+    #[default]
+    Line,
+    /// The whole reply.
+    Whole,
+}
+
+impl AnswerExtent {
+    /// Returns true for the part that a roleset need not name, which is the default.
+    pub fn is_line(&self) -> bool {
+        *self == Self::Line
+    }
+}
 
 /// The part of its introduction that a voter sees.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -38,6 +76,15 @@ pub(super) fn words<P: ProtocolParams>(setup: &Setup<P>, prompt: &str) -> TurnPr
     TurnPrompt { situation: task(setup, prompt), think: solve(setup.canonical.kind).to_owned(), write }
 }
 
+/// Returns the prompt of a voter whose whole reply is its answer.
+pub(super) fn whole<P: ProtocolParams>(setup: &Setup<P>) -> TurnPrompt {
+    TurnPrompt {
+        situation: task(setup, &setup.task.prompt),
+        think: WRITE_WHOLE.to_owned(),
+        write: String::new(),
+    }
+}
+
 /// Returns the prompt of a voter that answers by a program.
 pub(super) fn program<P: ProtocolParams>(setup: &Setup<P>) -> TurnPrompt {
     TurnPrompt {
@@ -48,9 +95,9 @@ pub(super) fn program<P: ProtocolParams>(setup: &Setup<P>) -> TurnPrompt {
 }
 
 /// Returns the program's own words to voters. They are not an answer to any task.
-pub(super) fn own_words<P: ProtocolParams>(setup: &Setup<P>) -> [String; 3] {
+pub(super) fn own_words<P: ProtocolParams>(setup: &Setup<P>) -> [String; 4] {
     let TurnPrompt { think, write, .. } = words(setup, "");
-    [think, write, program_request().to_owned()]
+    [think, write, program_request().to_owned(), WRITE_WHOLE.to_owned()]
 }
 
 fn solve(kind: CanonicalKind) -> &'static str {

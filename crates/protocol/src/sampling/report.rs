@@ -4,6 +4,7 @@
 
 use serde::Serialize;
 
+use super::compared::ComparedTexts;
 use super::mentions::FoundBy;
 use super::sample::SampleResult;
 use super::sampler::{Sampler, VoteSample};
@@ -26,7 +27,11 @@ pub struct VoteSection {
     pub certainty_value: f64,
     /// Every answer with its votes, the most votes first.
     pub answers: Vec<VotedAnswer>,
-    /// Every sample that was asked for, in the order in which they are looked at.
+    /// What the comparison of long texts has found; `None` for answers that were counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub texts: Option<ComparedTexts>,
+    /// Every sample that was asked for, in the order in which they are looked at. Those after the loss of their
+    /// voter have their places among them.
     pub samples: Vec<SampleReport>,
     /// The number of samples that count.
     pub looked_at: u32,
@@ -115,6 +120,7 @@ impl Sampler {
             certainty,
             certainty_value: (certainty.value() * 1e6).round() / 1e6,
             answers: voted_answers(setup, &count),
+            texts: None,
             samples: self.sample_reports(setup),
             looked_at: u32::try_from(self.looked).unwrap_or(u32::MAX),
             saved: most.saturating_sub(asked),
@@ -125,9 +131,11 @@ impl Sampler {
 
     /// Returns the vote over the samples that were looked at.
     fn blind_vote<P>(&self, setup: &Setup<P>) -> BlindVote {
-        BlindVote::from_drafts(self.counted_samples(setup).map(|sample| match sample.result {
-            SampleResult::Vote(answer, _) => Some(answer),
-            SampleResult::NoVote(_) => None,
+        BlindVote::from_drafts(self.counted_samples(setup).filter_map(|sample| match sample.result {
+            SampleResult::Vote(answer, _) => Some(Some(answer)),
+            SampleResult::NoVote(_) | SampleResult::Lost(Some(_)) => Some(None),
+            // After the loss of a voter, it is asked for nothing that could be missing.
+            SampleResult::Lost(None) => None,
         }))
     }
 
@@ -142,10 +150,9 @@ impl Sampler {
             VoteSample::Complete { result, model } => (Some(result), model.clone()),
             VoteSample::Open(_) => (None, None),
         };
-        let (answer, found_by, no_vote) = match result {
-            Some(SampleResult::Vote(answer, found_by)) => (Some(answer), Some(*found_by), None),
-            Some(SampleResult::NoVote(why)) => (None, None, Some(why.clone())),
-            None => (None, None, None),
+        let (answer, found_by) = match result {
+            Some(SampleResult::Vote(answer, found_by)) => (Some(answer), Some(*found_by)),
+            Some(SampleResult::NoVote(_) | SampleResult::Lost(_)) | None => (None, None),
         };
         SampleReport {
             voter: voter.name.clone(),
@@ -156,7 +163,7 @@ impl Sampler {
             text: answer.map(|answer| answer.shown.clone()),
             sha256: answer.map(|answer| answer.canonical.digest),
             found_by,
-            no_vote,
+            no_vote: result.and_then(SampleResult::no_vote),
             order: self.order(setup, number),
             call: self.call(number),
         }
@@ -178,6 +185,8 @@ impl Sampler {
             match sample.result {
                 SampleResult::Vote(answer, _) => last = Some(answer),
                 SampleResult::NoVote(_) => failed_turns += 1,
+                // The failure of a server is no turn of its agent.
+                SampleResult::Lost(_) => {}
             }
         }
         AgentReport {

@@ -3,6 +3,7 @@
 //! ```text
 //!  words     free text ─► its answer by rule ─────────────────────► a vote
 //!                          └─ none found ─► the answer in a form ─► a vote, or none
+//!  whole     free text, which is the answer ──────────────────────► a vote, or none
 //!  program   a program ─► it is run ─► the printed value ─────────► a vote, or none
 //! ```
 //!
@@ -14,7 +15,7 @@ use std::ops::ControlFlow;
 use super::found::{self, AskedQuestion};
 use super::mentions::FoundBy;
 use super::options::LetteredOptions;
-use super::prompt::{self, VoterIntroduction};
+use super::prompt::{self, AnswerExtent, SampleForm};
 use crate::contract::{
     Answer, Ask, CallId, Conversation, Executions, Finish, Method, ProtocolParams, Reply, ReplyShape, Setup,
     Step, Thinking, with_text,
@@ -33,7 +34,7 @@ pub(super) struct SampleCheck<'a, P> {
     pub(super) options: Option<&'a LetteredOptions>,
     pub(super) prompt_echo: &'a PromptEcho,
     pub(super) executions: &'a Executions,
-    pub(super) introduction: VoterIntroduction,
+    pub(super) form: SampleForm,
 }
 
 /// A sample that waits for a reply.
@@ -52,17 +53,35 @@ pub(super) enum SampleResult {
     Vote(Answer, FoundBy),
     /// It is no vote, for this reason.
     NoVote(String),
+    /// It is no vote, because the server of its voter has failed. The cause is `None` for a sample after the one that failed.
+    Lost(Option<String>),
+}
+
+impl SampleResult {
+    /// Returns why it is no vote, if it is not one.
+    pub(super) fn no_vote(&self) -> Option<String> {
+        match self {
+            Self::Vote(..) => None,
+            Self::NoVote(why) => Some(why.clone()),
+            Self::Lost(Some(cause)) => Some(format!("its server failed: {cause}")),
+            Self::Lost(None) => Some("its server failed before".to_owned()),
+        }
+    }
 }
 
 impl OpenSample {
     /// Starts a sample.
     pub(super) fn start<P: ProtocolParams>(check: &SampleCheck<'_, P>, call: CallId) -> Self {
         let setup = check.setup;
-        let alone = Conversation::new(check.introduction.system(setup, call.agent));
+        let alone = Conversation::new(check.form.introduction.system(setup, call.agent));
         let method = setup.agents[call.agent].method;
         if method == Method::Program {
             let prompt = prompt::program(setup);
             let draft = Draft::start(Thinking::None, call, alone, prompt, ReplyShape::Free);
+            return Self { draft, method, order: None };
+        }
+        if check.form.answer == AnswerExtent::Whole {
+            let draft = Draft::start(Thinking::Free, call, alone, prompt::whole(setup), ReplyShape::Free);
             return Self { draft, method, order: None };
         }
         let order = check.options.map(|options| options.draw(setup.seed, call));
@@ -102,6 +121,15 @@ impl OpenSample {
                 ));
             }
             Finish::Refused => return no_vote("the model or its server declined to answer".to_owned()),
+        }
+        if check.form.answer == AnswerExtent::Whole && self.method == Method::Words {
+            let Some(answer) = found::whole_answer(&reply.text) else {
+                return no_vote("it has thoughts and no answer".to_owned());
+            };
+            return ControlFlow::Break(match check.take(call, answer) {
+                Ok(answer) => SampleResult::Vote(answer, FoundBy::Whole),
+                Err(why) => SampleResult::NoVote(why.to_string()),
+            });
         }
         if call.step == Step::Sample
             && let Some((answer, found_by)) = self.find_answer(check, &reply.text)

@@ -1,16 +1,17 @@
 //! The samples of a run: who draws each, and how far they were looked at.
 //!
-//! The input is the setup, the number of samples that may be asked for, and replies. The output is requests and the count. Samples are
-//! looked at in their order, so neither the order of replies nor the number that is asked for ahead changes the count.
+//! The input is the setup, the number of samples that may be asked for, replies and losses. The output is requests and the count. Samples
+//! are looked at in their order, so neither the order of replies nor the number that is asked for ahead changes the count.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use super::options::LetteredOptions;
-use super::prompt::{self, VoterIntroduction};
+use super::prompt::{self, AnswerExtent, SampleForm};
 use super::sample::{OpenSample, SampleCheck, SampleResult};
-use super::tally::{CountedSample, VoteCount};
+use super::tally::{CountedSample, Sameness, VoteCount};
 use crate::contract::{
-    Action, Ask, CallId, Executions, Method, Outcome, ProtocolParams, Reply, Setup, Step, Thinking,
+    Action, Answer, Ask, CallId, Executions, Method, ProtocolParams, Reply, Setup, Step, Thinking,
     Unexpected, WorstCase, tokens,
 };
 use crate::core::bare_model;
@@ -28,7 +29,7 @@ pub(crate) struct Sampler {
     /// The options of the question, if its prompt has any.
     pub(super) options: Option<LetteredOptions>,
     prompt_echo: PromptEcho,
-    introduction: VoterIntroduction,
+    form: SampleForm,
     /// The voters that are asked, by their indexes among the agents.
     pub(crate) voters: Vec<usize>,
     /// The samples that were asked for, in their order.
@@ -48,13 +49,20 @@ pub(super) enum VoteSample {
     },
 }
 
+impl VoteSample {
+    /// Returns a sample whose voter was lost, by this failure or an earlier one.
+    fn lost(cause: Option<String>) -> Self {
+        Self::Complete { result: SampleResult::Lost(cause), model: None }
+    }
+
+    fn is_lost(&self) -> bool {
+        matches!(self, Self::Complete { result: SampleResult::Lost(_), .. })
+    }
+}
+
 impl Sampler {
     /// Creates the samples of a run that has not started. Each of `voters` is an index of an agent.
-    pub(crate) fn new<P: ProtocolParams>(
-        setup: &Setup<P>,
-        voters: Vec<usize>,
-        introduction: VoterIntroduction,
-    ) -> Self {
+    pub(crate) fn new<P: ProtocolParams>(setup: &Setup<P>, voters: Vec<usize>, form: SampleForm) -> Self {
         let user_words = setup.user_words(setup.params.constraints());
         let own_words = prompt::own_words(setup);
         let own_words = own_words.each_ref().map(String::as_str);
@@ -68,7 +76,7 @@ impl Sampler {
             canonicalizer: Canonicalizer::new(&setup.canonical),
             options,
             prompt_echo: setup.prompt_echo(&user_words, &own_words),
-            introduction,
+            form,
             voters,
             samples: Vec::new(),
             looked: 0,
@@ -94,14 +102,20 @@ impl Sampler {
             options: self.options.as_ref(),
             prompt_echo: &self.prompt_echo,
             executions: &self.executions,
-            introduction: self.introduction,
+            form: self.form,
         }
     }
 
-    /// Asks for samples until this number has been asked for.
+    /// Asks for samples until this number has been asked for. Those of a voter that was lost in a sample that was looked at are no votes at
+    /// once, and are not asked for.
     pub(crate) fn ask_up_to<P: ProtocolParams>(&mut self, setup: &Setup<P>, count: usize) -> Vec<Action> {
         let mut actions = Vec::new();
+        let lost = self.lost_voters(self.looked);
         while self.samples.len() < count {
+            if lost.contains(&self.voter(self.samples.len())) {
+                self.samples.push(VoteSample::lost(None));
+                continue;
+            }
             let open = OpenSample::start(&self.check(setup), self.call(self.samples.len()));
             actions.push(Action::Ask(open.ask(setup)));
             self.samples.push(VoteSample::Open(Box::new(open)));
@@ -134,6 +148,49 @@ impl Sampler {
         Err(Unexpected::NotAsked(call))
     }
 
+    /// Takes the loss of a call. Its sample is complete, and no vote.
+    pub(crate) fn lose<P: ProtocolParams>(
+        &mut self,
+        setup: &Setup<P>,
+        call: CallId,
+        cause: &str,
+    ) -> Result<(), Unexpected> {
+        let waits = |sample: &VoteSample| matches!(sample, VoteSample::Open(open) if open.call() == call);
+        let number = self.samples.iter().position(waits).ok_or(Unexpected::NotAsked(call))?;
+        let mut lost = self.lost_voters(self.samples.len());
+        lost.insert(call.agent);
+        if !setup.bears_loss_of(&lost) {
+            return Err(Unexpected::NotAsked(call));
+        }
+        self.samples[number] = VoteSample::lost(Some(cause.to_owned()));
+        Ok(())
+    }
+
+    /// Returns the voters whose servers failed in the first `count` samples.
+    fn lost_voters(&self, count: usize) -> BTreeSet<usize> {
+        (0..count).filter(|number| self.samples[*number].is_lost()).map(|number| self.voter(number)).collect()
+    }
+
+    /// Gives up the later samples of a voter if the sample that was looked at last is lost. They are no votes, also where a reply has come,
+    /// so that neither the order of replies nor the number that was asked for ahead changes the count.
+    pub(crate) fn give_up_lost_voter(&mut self) -> Vec<Action> {
+        let mut actions = Vec::new();
+        let Some(last) = self.looked.checked_sub(1) else { return actions };
+        if !self.samples[last].is_lost() {
+            return actions;
+        }
+        for number in self.looked..self.samples.len() {
+            if self.voter(number) != self.voter(last) {
+                continue;
+            }
+            if let VoteSample::Open(open) = &self.samples[number] {
+                actions.push(Action::Cancel(open.call()));
+            }
+            self.samples[number] = VoteSample::lost(None);
+        }
+        actions
+    }
+
     /// Looks at the next sample. Returns false if it is not complete.
     pub(crate) fn look_at_next(&mut self) -> bool {
         let is_complete = matches!(self.samples.get(self.looked), Some(VoteSample::Complete { .. }));
@@ -146,15 +203,14 @@ impl Sampler {
         !self.samples.is_empty()
     }
 
-    /// Ends the run. The calls of samples that are not complete are cancelled.
-    pub(crate) fn finish(&self, outcome: Outcome) -> Vec<Action> {
+    /// Cancels the calls of samples that are not complete.
+    pub(crate) fn cancel_open(&self) -> Vec<Action> {
         let mut actions = Vec::new();
         for sample in &self.samples {
             if let VoteSample::Open(open) = sample {
                 actions.push(Action::Cancel(open.call()));
             }
         }
-        actions.push(Action::Finish(outcome));
         actions
     }
 
@@ -171,9 +227,20 @@ impl Sampler {
         })
     }
 
-    /// Counts the samples that were looked at.
+    /// Returns the answers of the samples that were looked at, in their order.
+    pub(crate) fn answers<'a, P>(&'a self, setup: &'a Setup<P>) -> impl Iterator<Item = &'a Answer> {
+        self.counted_samples(setup).filter_map(|sample| match sample.result {
+            SampleResult::Vote(answer, _) => Some(answer),
+            SampleResult::NoVote(_) | SampleResult::Lost(_) => None,
+        })
+    }
+
+    /// Counts the samples that were looked at. Where a whole reply in prose is the answer, a short one counts for another that says the same.
     pub(crate) fn count<'a, P>(&'a self, setup: &'a Setup<P>) -> VoteCount<'a> {
-        VoteCount::new(self.counted_samples(setup))
+        let is_prose = self.form.answer == AnswerExtent::Whole && setup.canonical.kind == CanonicalKind::Text;
+        let sameness =
+            if is_prose { Sameness::ShortAnswer { prompt: &setup.task.prompt } } else { Sameness::Canonical };
+        VoteCount::new(self.counted_samples(setup), sameness)
     }
 }
 
@@ -182,7 +249,7 @@ impl Sampler {
 pub(crate) fn worst_case<P: ProtocolParams>(
     setup: &Setup<P>,
     voters: &[usize],
-    introduction: VoterIntroduction,
+    form: SampleForm,
     samples: usize,
 ) -> WorstCase {
     let task = tokens(&prompt::words(setup, &setup.task.prompt).situation);
@@ -197,7 +264,7 @@ pub(crate) fn worst_case<P: ProtocolParams>(
             Method::Words => Thinking::Free,
             Method::Program => Thinking::None,
         };
-        let mut conversation = tokens(&introduction.system(setup, voter)) + task + SAMPLE_WORDS;
+        let mut conversation = tokens(&form.introduction.system(setup, voter)) + task + SAMPLE_WORDS;
         total.add_form(&mut conversation, thinking, 0, u64::from(agent.max_tokens));
     }
     total

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::sample::SampleResult;
 use crate::contract::{Answer, Lead, Method};
 use crate::core::BasisPoints;
+use crate::text::ShortAnswer;
 
 /// The grounds on which a vote ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
@@ -69,20 +70,55 @@ impl CountedSample<'_> {
     }
 }
 
+/// Which answers count as one.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Sameness<'a> {
+    /// Those with one canonical form.
+    Canonical,
+    /// Those with one canonical form, and short texts that are the same answer to this prompt.
+    ShortAnswer { prompt: &'a str },
+}
+
+impl Sameness<'_> {
+    /// Returns the words of an answer that is compared by them.
+    fn read(self, answer: &Answer) -> Option<ShortAnswer> {
+        match self {
+            Self::Canonical => None,
+            Self::ShortAnswer { .. } => ShortAnswer::new(&answer.shown),
+        }
+    }
+
+    /// Returns true if two answers that were read are the same one.
+    fn is_same(self, one: Option<&ShortAnswer>, other: Option<&ShortAnswer>) -> bool {
+        match (self, one, other) {
+            (Self::ShortAnswer { prompt }, Some(one), Some(other)) => one.is_same_as(other, prompt),
+            (Self::ShortAnswer { .. } | Self::Canonical, _, _) => false,
+        }
+    }
+}
+
 /// The votes of the samples that were looked at.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct VoteCount<'a>(pub(crate) Vec<VotesFor<'a>>);
 
 impl<'a> VoteCount<'a> {
     /// Counts samples. The answer with the most votes comes first; of equal ones, the one that came first.
-    pub(crate) fn new(samples: impl Iterator<Item = CountedSample<'a>>) -> Self {
+    ///
+    /// `sameness` decides whether a sample counts for an answer that came before it.
+    pub(super) fn new(samples: impl Iterator<Item = CountedSample<'a>>, sameness: Sameness<'_>) -> Self {
         let mut counted: Vec<VotesFor<'a>> = Vec::new();
+        // The words of each counted answer, at its place.
+        let mut words: Vec<Option<ShortAnswer>> = Vec::new();
         for sample in samples {
             let SampleResult::Vote(answer, _) = sample.result else { continue };
-            let digest = answer.canonical.digest;
-            let at = counted.iter().position(|one| one.answer.canonical.digest == digest);
+            let own = sameness.read(answer);
+            let at = counted.iter().zip(&words).position(|(one, words)| {
+                one.answer.canonical.digest == answer.canonical.digest
+                    || sameness.is_same(words.as_ref(), own.as_ref())
+            });
             let at = at.unwrap_or_else(|| {
                 counted.push(VotesFor { answer, votes: 0, voters: Vec::new(), sources: Vec::new() });
+                words.push(own);
                 counted.len() - 1
             });
             let VotesFor { votes, voters, sources, .. } = &mut counted[at];

@@ -36,10 +36,10 @@ impl<M: Protocol + Clone + AsMut<Executions>> ExecutingMachine<M> {
             self.events.pop_front();
             for action in &followed {
                 match action {
-                    // The reply to a call that is cancelled now may have come in the meantime.
-                    Action::Cancel(call) => self.events.retain(|event| !event.is_reply_to(*call)),
+                    // The reply to a call that is cancelled now, or its loss, may have come in the meantime.
+                    Action::Cancel(call) => self.events.retain(|event| !event.is_end_of(*call)),
                     Action::Finish(_) => self.events.clear(),
-                    Action::Ask(_) | Action::Search(_) | Action::Execute(_) => {}
+                    Action::Ask(_) | Action::Search(_) | Action::Execute(_) | Action::AwaitPermit => {}
                 }
             }
             actions.extend(followed);

@@ -1,5 +1,6 @@
 //! The machine of `vote`: events in, actions out. The module documentation has the diagram.
 
+use super::params::SAMPLES_FIRST;
 use super::state::Voting;
 use crate::contract::{
     Action, CallId, Event, Executions, How, NoAgreement, OnDisagreement, Outcome, Protocol, Reply, Report,
@@ -11,13 +12,22 @@ impl Voting {
     /// Asks for as many samples as may be asked for beyond those that were looked at. Unless a number is set, that is one of each
     /// voter, and no more than the run needs even if they all agree.
     fn ask_ahead(&mut self) -> Vec<Action> {
+        let count = self.allowed();
+        self.sampler.ask_up_to(&self.setup, count)
+    }
+
+    /// Returns the number of samples that may be asked for by now. Those of a paced vote beyond the first ones need a permit each.
+    fn allowed(&self) -> usize {
         let (params, looked, voters) = (&self.setup.params, self.sampler.looked, self.sampler.voters.len());
+        let most = params.most() as usize;
+        if params.paced {
+            return most.min(SAMPLES_FIRST as usize + self.permits);
+        }
         let ahead = match params.ahead {
             Some(ahead) => ahead as usize,
             None => self.count().needed(params, looked, voters).min(voters),
         };
-        let count = (params.most() as usize).min(looked + ahead);
-        self.sampler.ask_up_to(&self.setup, count)
+        most.min(looked + ahead)
     }
 
     fn replied(&mut self, call: CallId, reply: &Reply) -> Result<Vec<Action>, Unexpected> {
@@ -31,13 +41,40 @@ impl Voting {
     fn look(&mut self) -> Vec<Action> {
         let mut actions = Vec::new();
         while self.sampler.look_at_next() {
+            actions.extend(self.sampler.give_up_lost_voter());
             if let Some(outcome) = self.verdict() {
                 actions.extend(self.finish(outcome));
                 return actions;
             }
             actions.extend(self.ask_ahead());
         }
+        if self.setup.params.paced && self.sampler.looked == self.allowed() {
+            self.is_waiting = true;
+            actions.push(Action::AwaitPermit);
+        }
         actions
+    }
+
+    /// Takes a permit for one more sample.
+    fn take_permit(&mut self) -> Result<Vec<Action>, Unexpected> {
+        self.end_waiting()?;
+        self.permits += 1;
+        let mut actions = self.ask_ahead();
+        // A sample that is complete without a call is looked at, so that the run never waits for a reply that no call brings.
+        actions.extend(self.look());
+        Ok(actions)
+    }
+
+    /// Ends a run that gets no more permits, by the samples that it has.
+    fn close(&mut self) -> Result<Vec<Action>, Unexpected> {
+        self.end_waiting()?;
+        let outcome = self.decide(None);
+        Ok(self.finish(outcome))
+    }
+
+    /// Ends the wait for a permit.
+    fn end_waiting(&mut self) -> Result<(), Unexpected> {
+        if std::mem::take(&mut self.is_waiting) { Ok(()) } else { Err(Unexpected::NotAwaited) }
     }
 
     /// Returns the outcome if the samples that were looked at decide it.
@@ -45,33 +82,42 @@ impl Voting {
         let looked = u32::try_from(self.sampler.looked).unwrap_or(u32::MAX);
         let params = &self.setup.params;
         let count = self.count();
-        let takes_any = params.on_disagreement == OnDisagreement::Leader;
-        // Of several answers with the most votes none leads, unless any answer will do. Then it is the one that came first.
-        let leader = if takes_any { count.0.first() } else { count.leader() };
-        let leader = leader.map(|one| one.answer.clone());
         let class = count.enough(params, looked, self.sampler.voters.len());
-        // A vote that ends without an answer in any case ends at once.
-        let is_open = count.can_be_enough(params, looked, self.sampler.voters.len());
+        // A vote that ends without an answer in any case ends at once. A leader is enough for a paced vote.
+        let is_open = params.paced || count.can_be_enough(params, looked, self.sampler.voters.len());
+        let takes_any = params.on_disagreement == OnDisagreement::Leader;
         let is_last = looked >= params.most() || !(is_open || takes_any);
         if class.is_none() && !is_last {
             return None;
         }
+        Some(self.decide(class))
+    }
+
+    /// Returns the outcome of the samples that were looked at; `class` is the one by which they are enough, if they are.
+    fn decide(&mut self, class: Option<StopClass>) -> Outcome {
+        let (params, count) = (&self.setup.params, self.count());
+        let takes_any = params.on_disagreement == OnDisagreement::Leader;
+        // Of several answers with the most votes none leads, unless any answer will do. Then it is the one that came first.
+        let leader = if takes_any { count.0.first() } else { count.leader() };
+        let leader = leader.map(|one| one.answer.clone());
         let (is_empty, has_stop) = (count.0.is_empty(), params.enough().is_some());
-        let is_decided = class.is_some() || takes_any || !has_stop;
+        let is_decided = class.is_some() || takes_any || !has_stop || params.paced;
         self.class = if class.is_none() && has_stop { Some(StopClass::D) } else { class };
-        Some(match leader {
+        match leader {
             Some(answer) if is_decided => {
                 Outcome::Agreed { how: How::Voted, text: answer.shown, sha256: answer.canonical.digest }
             }
             Some(_) | None if is_empty => Outcome::NoAgreement { reason: NoAgreement::NoDrafts },
             Some(_) | None => Outcome::NoAgreement { reason: NoAgreement::Unsettled },
-        })
+        }
     }
 
     /// Ends the run. Samples that are still in the making count for nothing.
     fn finish(&mut self, outcome: Outcome) -> Vec<Action> {
         self.outcome = Some(outcome.clone());
-        self.sampler.finish(outcome)
+        let mut actions = self.sampler.cancel_open();
+        actions.push(Action::Finish(outcome));
+        actions
     }
 }
 
@@ -93,8 +139,14 @@ impl Protocol for Voting {
             Event::Started if !self.sampler.has_started() => Ok(self.ask_ahead()),
             Event::Started => Err(Unexpected::StartedTwice),
             Event::Replied { call, reply } => self.replied(*call, reply),
+            Event::Lost { call, cause } => {
+                self.sampler.lose(&self.setup, *call, cause)?;
+                Ok(self.look())
+            }
             Event::Found { round, .. } => Err(Unexpected::NotSearched(*round)),
             Event::Executed { key, .. } => Err(Unexpected::NotExecuted(*key)),
+            Event::Permitted => self.take_permit(),
+            Event::Closed => self.close(),
         }
     }
 

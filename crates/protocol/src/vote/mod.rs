@@ -13,8 +13,12 @@
 //!     │     Of two answers with equal votes neither leads: no agreement. With `on_disagreement: leader`, the answer
 //!     │     that came first of those with the most votes is taken in any case.
 //!     ▼
-//!  next sample
+//!  next sample, for which a paced vote waits until it is permitted:
+//!     ├─ permitted ─► one more sample
+//!     └─ closed ────► the strict leader is agreed (voted), class D; without one, no agreement
 //! ```
+//!
+//! With `answer: whole`, whole replies are compared ([`TextVote`]).
 //!
 //! # Invariants
 //!
@@ -23,24 +27,39 @@
 //!   so neither the order in which they arrive nor the number that is asked for ahead changes the outcome.
 //! - **The stop is exact.** The certainty of the lead is a fraction of natural numbers (`contract::lead`).
 //! - **Nothing is filled in.** A sample that is cut, refused, vacuous or without an answer costs, and is no vote.
-//! - **Every run ends.** There are at most `samples_max` samples, each of at most two calls.
+//! - **A voter whose server fails is lost.** Its sample is no vote, and neither is any later one of it, so they are not asked for. The run
+//!   bears that while at least `min_members` voters remain, and the engine ends it otherwise.
+//! - **Every run ends.** There are at most `samples_max` samples, each of at most two calls. With `stop: none`, whole replies have three
+//!   more after a tie.
+//! - **A permit decides nothing else.** It adds one sample, and neither its time nor its grounds change a count.
 
 mod machine;
 mod params;
 mod state;
-mod tally;
+#[cfg(test)]
+mod tests;
+mod texts;
 
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use super::contract::{AgentSetup, Override, ProtocolParams, Setup, Task, WorstCase};
-use crate::sampling::{self, VoterIntroduction};
+use super::contract::{
+    AgentSetup, EitherMachine, Override, ProtocolParams, Setup, Task, WorstCase, are_enough_left,
+};
+use crate::sampling;
 use crate::text::Constraint;
 
-pub use params::VoteParams;
+pub use params::{SAMPLES_FIRST, VoteParams};
 pub use state::Voting;
+pub use texts::TextVote;
+
+/// Returns true if whole replies are compared. Numbers, choices and JSON values are counted in any case.
+fn compares_texts(setup: &Setup<VoteParams>) -> bool {
+    setup.canonical.kind.may_be_long() && !setup.params.answer.is_line()
+}
 
 impl ProtocolParams for VoteParams {
-    type Machine = Voting;
+    type Machine = EitherMachine<Voting, TextVote>;
 
     fn protocol(&self) -> &'static str {
         "vote"
@@ -98,6 +117,10 @@ impl ProtocolParams for VoteParams {
         self.misfit(agents)
     }
 
+    fn bears_loss_of(&self, agents: &[AgentSetup], lost: &BTreeSet<usize>) -> bool {
+        are_enough_left(&self.voters(agents), lost, self.min_members)
+    }
+
     fn unreadable(&self, task: &Task) -> Option<&'static str> {
         if task.is_searched {
             return Some("voters do not search documents; give them with -f, or use another protocol");
@@ -105,14 +128,21 @@ impl ProtocolParams for VoteParams {
         None
     }
 
-    fn machine(setup: Setup<Self>) -> Voting {
-        Voting::new(setup)
+    fn machine(setup: Setup<Self>) -> Self::Machine {
+        if compares_texts(&setup) {
+            EitherMachine::Right(Box::new(TextVote::new(setup)))
+        } else {
+            EitherMachine::Left(Box::new(Voting::new(setup)))
+        }
     }
 
     /// The estimate assumes that all samples are drawn, that every reply is as long as allowed, and that each answer in words is asked for
     /// in a form as well.
     fn worst_case(setup: &Setup<Self>) -> WorstCase {
+        if compares_texts(setup) {
+            return texts::worst_case(setup);
+        }
         let voters = setup.params.voters(&setup.agents);
-        sampling::worst_case(setup, &voters, VoterIntroduction::Pack, setup.params.most() as usize)
+        sampling::worst_case(setup, &voters, state::FORM, setup.params.most() as usize)
     }
 }

@@ -1,14 +1,25 @@
-//! The state of a `vote` run, and its report: the samples, and the grounds on which they ended the run.
+//! The state of a `vote` run, with its report: the samples, the rule by which they are enough, and the grounds on which they ended the run.
+//! The verdict is in [`machine`](super::machine).
 
 use super::params::VoteParams;
-use crate::contract::{Degraded, DegradedKind, Outcome, Report, Setup};
-use crate::sampling::{Sampler, StopClass, VoteCount, VoteSection, VoterIntroduction};
+use crate::contract::{Degraded, DegradedKind, Lead, Outcome, Report, Setup, VoteStop};
+use crate::sampling::{
+    AnswerExtent, SampleForm, Sampler, StopClass, VoteCount, VoteSection, VoterIntroduction,
+};
+
+/// Voters answer by their own packs, and end with the answer alone.
+pub(super) const FORM: SampleForm =
+    SampleForm { introduction: VoterIntroduction::Pack, answer: AnswerExtent::Line };
 
 /// The state of one `vote` run.
 #[derive(Clone, Debug)]
 pub struct Voting {
     pub(super) setup: Setup<VoteParams>,
     pub(super) sampler: Sampler,
+    /// The number of samples that were permitted beyond the first ones; 0 unless the vote is paced.
+    pub(super) permits: usize,
+    /// Whether the run waits for a permit, with all of its samples looked at.
+    pub(super) is_waiting: bool,
     /// The grounds on which the votes ended the run; `None` while it goes on, and for a run without a stop.
     pub(super) class: Option<StopClass>,
     pub(super) outcome: Option<Outcome>,
@@ -19,7 +30,9 @@ impl Voting {
     pub fn new(setup: Setup<VoteParams>) -> Self {
         let voters = setup.params.voters(&setup.agents);
         Self {
-            sampler: Sampler::new(&setup, voters, VoterIntroduction::Pack),
+            sampler: Sampler::new(&setup, voters, FORM),
+            permits: 0,
+            is_waiting: false,
             class: None,
             outcome: None,
             setup,
@@ -45,5 +58,38 @@ impl Voting {
             found.push(Degraded { kind: DegradedKind::Unsettled, detail });
         }
         found
+    }
+}
+
+impl VoteCount<'_> {
+    /// Returns true if the votes can still be enough, after `looked` samples of `voters` voters. Without a stop, all samples are drawn.
+    pub(super) fn can_be_enough(&self, params: &VoteParams, looked: u32, voters: usize) -> bool {
+        let left = params.most().saturating_sub(looked);
+        let Lead { leader, runner_up } = self.lead();
+        let best = Lead { leader: leader + left, runner_up };
+        let is_early = params.stop == VoteStop::Fast && voters >= 2 && looked < 2 && left > 0;
+        is_early || params.enough().is_none_or(|share| best.certainty().reaches(share))
+    }
+
+    /// Returns the fewest further samples after which the votes can be enough.
+    pub(super) fn needed(&self, params: &VoteParams, looked: usize, voters: usize) -> usize {
+        let left = (params.most() as usize).saturating_sub(looked);
+        let Some(share) = params.enough() else { return left };
+        if params.stop == VoteStop::Fast && voters >= 2 && looked < 2 {
+            return left.min(2 - looked);
+        }
+        self.lead().fewest_until(share, left)
+    }
+
+    /// Returns the class by which these votes are enough, after `looked` samples of `voters` voters. Class D is not among them.
+    pub(super) fn enough(&self, params: &VoteParams, looked: u32, voters: usize) -> Option<StopClass> {
+        let share = params.enough()?;
+        let leader = self.leader()?;
+        let is_shared = leader.sources.len() >= 2;
+        // The first samples of the first two voters come first.
+        if params.stop == VoteStop::Fast && looked == 2 && voters >= 2 && leader.votes == 2 && is_shared {
+            return Some(StopClass::B);
+        }
+        self.class(share)
     }
 }
