@@ -22,13 +22,14 @@
 //! schedule  verification
 //! results
 //! store
-//! plan
+//! plan  pacing
 //! tasks  folder
 //! ```
 //!
 //! - `tasks`: lines of a file as tasks, with their right answers and graders.
 //! - `folder`: shards, files, the manifest, and the errors that stop a batch.
 //! - `plan`: the matrix of tasks, variants and seeds, cell by cell.
+//! - `pacing`: the ledger of a budget of tokens that votes share, made from a journal.
 //! - `store`: the journal and the lines of results of a shard.
 //! - `results`: rows, groups, pages, and what other tools read.
 //! - `schedule`: many runs at once, each from its cell to its graded result.
@@ -36,6 +37,7 @@
 //! - `verification`: what a folder claims, derived again from its journals.
 
 mod folder;
+mod pacing;
 mod plan;
 mod results;
 mod schedule;
@@ -45,7 +47,7 @@ mod tasks;
 mod verification;
 
 pub use folder::{
-    BatchError, BatchNote, CommandNote, DataNote, Provenance, ServerNote, ShardOf, VariantNote,
+    BatchError, BatchNote, BudgetNote, CommandNote, DataNote, Provenance, ServerNote, ShardOf, VariantNote,
     check_settings, is_batch, mixed_variants, note, note_plan, note_servers, provenance, redactions_file,
     require_own_build, stray_files,
 };

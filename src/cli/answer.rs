@@ -79,6 +79,13 @@ pub(super) fn print_result(output: &Output, result: &RunResult, dir: &Path, endp
             output.status(&line);
         }
         output.status(&describe_stop(vote));
+        // An excerpt of a long text answers nothing.
+        if result.text.is_none()
+            && let Some(texts) = &vote.texts
+        {
+            output.status("not agreed on, and nearest to all drafts:");
+            output.status(&escape::terminal(&texts.nearest));
+        }
     }
     if let Section::Panel(panel) = section {
         print_panel(output, panel);

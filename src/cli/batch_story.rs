@@ -23,7 +23,8 @@ use crate::engine::StopRequest;
 use crate::files::check_own;
 use crate::journal::Executed;
 use protocol::OutcomeKind;
-use protocol::text::{counted, escape};
+use protocol::pacing::{BudgetEnd, BudgetRuling, RoundPlan, SamplePermit};
+use protocol::text::{counted, escape, grouped};
 
 /// The time between two lines if no line moves.
 const LINE_EVERY: Duration = Duration::from_mins(1);
@@ -205,6 +206,25 @@ impl BatchObserver for BatchStory {
             // A row that was serialised before can be serialised again, and a reader that has gone away is not an error.
             let _ = self.output.line(&serde_json::to_string(row).unwrap_or_default());
         }
+    }
+
+    fn on_ruling(&self, plan: &RoundPlan, budget: u64) {
+        let (runs, budget) = (counted(plan.runs.len(), "run"), grouped(budget));
+        let line = match plan.ruling {
+            BudgetRuling::Permit(SamplePermit { round, threshold, spent }) => {
+                let spent = grouped(spent);
+                format!(
+                    "round {round}: one more sample for {runs} below {threshold}, after {spent} of {budget} tokens"
+                )
+            }
+            BudgetRuling::Close(BudgetEnd { spent }) => {
+                format!(
+                    "{} of {budget} tokens are used; the samples that there are decide {runs}",
+                    grouped(spent)
+                )
+            }
+        };
+        self.output.status(&line);
     }
 
     fn on_progress(&self, figures: &BatchStats) {

@@ -154,9 +154,12 @@ fn read_question(journal: &Path) -> Option<String> {
     match serde_json::from_slice::<Record>(&line).ok()?.event {
         Entry::Opened(spec) => Some(spec.setup.task.prompt),
         Entry::Asked(_)
+        | Entry::Lost(_)
         | Entry::Found(_)
         | Entry::Executed(_)
         | Entry::LeftOut(_)
+        | Entry::Permitted(_)
+        | Entry::Closed(_)
         | Entry::Replied(_)
         | Entry::Resumed { .. }
         | Entry::Stopped { .. } => None,

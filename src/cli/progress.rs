@@ -13,7 +13,7 @@ use super::args::Format;
 use super::live::{HEAD_COLUMNS, Live, first_words, last_words, new_spinner};
 use super::output::Output;
 use crate::engine::{RunEvent, RunObserver};
-use crate::journal::{Executed, Executor, Record, Replied};
+use crate::journal::{Executed, Executor, LostCall, Record, Replied};
 use crate::provider::ProviderError;
 use crate::report::RunResult;
 use crate::run::Reporter;
@@ -85,6 +85,14 @@ impl ProgressPrinter {
         if matches!(call.step, Step::Think | Step::Sample) {
             self.print_thoughts(&replied.reply.text);
         }
+    }
+
+    /// Prints that the run continues without an agent.
+    pub(super) fn print_loss(&self, agent: &str, lost: &LostCall) {
+        let cause = escape::terminal(&escape::one_line(&lost.cause));
+        self.status(&format!(
+            "{INDENT}{agent}: its server failed, and the run continues without it: {cause}"
+        ));
     }
 
     fn dim(&self, text: &str) -> String {
@@ -280,6 +288,10 @@ impl RunObserver for ProgressPrinter {
                 self.print_reply(agent, replied, usage, Some(took));
             }
             RunEvent::Remarked { agent, remark } => self.status(&format!("{INDENT}{agent}: {remark}")),
+            RunEvent::Lost { agent, lost } => {
+                self.live.end(lost.call);
+                self.print_loss(agent, lost);
+            }
             RunEvent::Cancelled { agent, call } => {
                 self.live.end(call);
                 self.status(&format!("{INDENT}{agent}: cancelled, it can no longer change the result"));

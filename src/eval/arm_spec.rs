@@ -4,6 +4,7 @@
 //!  single                      one sample in words
 //!  sc@8                        the majority of eight samples in words
 //!  vote,modes=words,program    the vote that suits the kind of answer
+//!  vote,budget=500000          the same vote, with this many tokens for all tasks together
 //!  pair:solver_checker,thinking=none,model=other
 //! ```
 //!
@@ -19,8 +20,11 @@ pub const MAJORITY_MAX: u32 = 16;
 const NAME_CHARS_MAX: usize = 100;
 
 /// The settings that say how samples are counted, and not how they are drawn.
-const COUNTING: [&str; 8] =
-    ["stop", "samples-max", "modes", "threshold", "on-disagreement", "ahead", "calibration", "risk"];
+const COUNTING: [&str; 9] =
+    ["stop", "samples-max", "modes", "threshold", "on-disagreement", "ahead", "calibration", "risk", BUDGET];
+
+/// The setting with the tokens that the votes of an arm share.
+const BUDGET: &str = "budget";
 
 /// An arm of an evaluation.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -128,6 +132,11 @@ impl FromStr for Way {
 }
 
 impl ArmSpec {
+    /// Returns the tokens that the votes of this arm share, as they were written.
+    pub fn budget(&self) -> Option<&str> {
+        self.settings.iter().find(|(name, _)| name == BUDGET).map(|(_, tokens)| tokens.as_str())
+    }
+
     /// Returns the settings with which samples of this arm are drawn; the others say how they are counted.
     pub fn drawing(&self) -> Vec<(String, String)> {
         self.settings.iter().filter(|(name, _)| !COUNTING.contains(&name.as_str())).cloned().collect()
@@ -189,6 +198,8 @@ mod tests {
         assert_eq!(arm.settings, settings(&[("modes", "words,program"), ("stop", "sure")]));
         assert_eq!(arm.all_settings().last().unwrap().1, "leader");
         assert_eq!(arm.drawing(), []);
+        let arm: ArmSpec = "vote,budget=9000".parse().unwrap();
+        assert_eq!((arm.budget(), arm.drawing()), (Some("9000"), Vec::new()));
         let arm: ArmSpec = "pair:solver_checker,thinking=none,max_rounds=8".parse().unwrap();
         let way = Way::Roleset { name: "solver_checker".to_owned(), protocol: Some("pair".to_owned()) };
         assert_eq!((arm.way, arm.settings), (way, settings(&[("thinking", "none"), ("max-rounds", "8")])));
@@ -211,6 +222,7 @@ mod tests {
             ("vote,canonical=text", "give --canonical beside the arms"),
             ("vote,choices=A,B", "an arm has no `choices`"),
             ("single,samples_max=3", "`single` sets `samples-max` itself"),
+            ("sc@5,budget=9000", "`sc@5` sets `budget` itself"),
         ] {
             let why = text.parse::<ArmSpec>().unwrap_err().to_string();
             assert!(why.contains(part), "{text}: {why}");

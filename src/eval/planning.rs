@@ -31,7 +31,7 @@ pub(super) fn plan_evaluation(
     let mut banks = known.map(|known| known.banks).unwrap_or_default();
     let drawn = banks.len();
     let mut arms: Vec<PlannedArm> = Vec::new();
-    let mut ways: Vec<(Digest, String)> = Vec::new();
+    let mut ways: Vec<(Digest, String, Option<&str>)> = Vec::new();
     for spec in &request.arms {
         if arms.iter().any(|arm| arm.name == spec.name) {
             let name = escape::excerpt(&spec.name);
@@ -44,7 +44,7 @@ pub(super) fn plan_evaluation(
             Way::Roleset { name, .. } => name.as_str(),
         };
         let variant = read_arm(request, spec, roleset, &model, file)?;
-        let way = (variant.sha256, model.clone());
+        let way = (variant.sha256, model.clone(), spec.budget());
         if let Some(twin) = ways.iter().position(|known| *known == way) {
             let [one, other] = [&arms[twin].name, &spec.name].map(|name| escape::excerpt(name));
             let why = format!("the arms `{one}` and `{other}` are the same way of answering");

@@ -59,6 +59,8 @@ pub struct ArmSettings {
     /// Whether rules that tasks say in plain words are ignored.
     pub no_spoken_rules: bool,
     pub calibration: Option<CalibrationRequest>,
+    /// The tokens that the votes of all tasks share, if they share a budget.
+    pub budget_tokens: Option<u64>,
     /// The rights of commands in the sandbox; `None` if they have all rights of their user.
     pub access: Option<Access>,
 }
@@ -85,7 +87,7 @@ impl EvalRequest {
         replies: ReplySource,
     ) -> Result<BatchRequest, EvalError> {
         let read = (self.read_settings)(settings).map_err(EvalError::Usage)?;
-        let ArmSettings { params, no_spoken_rules, calibration, access } = read;
+        let ArmSettings { params, no_spoken_rules, calibration, budget_tokens, access } = read;
         let mut settings = RolesetSettings { params, no_spoken_rules, calibration, ..self.settings.clone() };
         settings.servers.model = if model.is_empty() { None } else { Some(model.to_owned()) };
         let mut limits = Limits { deadline_ms: None, ..self.settings.limits };
@@ -110,6 +112,7 @@ impl EvalRequest {
                 settings,
                 arm: arm.map(str::to_owned),
                 draws,
+                is_paced: budget_tokens.is_some(),
             },
             tasks: PathBuf::new(),
             form: TaskForm::default(),
@@ -117,6 +120,8 @@ impl EvalRequest {
             shard: ShardOf::default(),
             seeds: self.seed..self.seed + 1,
             limits,
+            // Each part of the evaluation is a batch of its own, with an equal part of the tokens.
+            budget_tokens: budget_tokens.map(|tokens| tokens / self.shard.count.max(1)),
             retry: self.retry,
             keep_old: false,
             regrade: false,

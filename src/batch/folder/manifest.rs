@@ -12,6 +12,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::budget_note::{BudgetNote, merge_budget};
 use super::error::BatchError;
 use super::layout::{PRIVATE, claim, count, is_batch, is_begun, results_file};
 use super::shard_id::ShardOf;
@@ -31,8 +32,12 @@ const REMOVES_RUNS: &str = "removes_runs";
 /// The field with the SHA-256 of the plan of an evaluation to which the batch belongs.
 const PLAN: &str = "plan";
 
+/// The field with the budgets of tokens that votes share.
+const BUDGETS: &str = "budgets";
+
 /// All fields of a manifest.
-const FIELDS: [&str; 8] = ["v", "shards", "commands", "columns", "data", "servers", REMOVES_RUNS, PLAN];
+const FIELDS: [&str; 9] =
+    ["v", "shards", "commands", "columns", "data", "servers", REMOVES_RUNS, PLAN, BUDGETS];
 
 /// A roleset on a model in an arm.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -143,6 +148,8 @@ pub struct BatchNote {
     pub variants: Vec<VariantNote>,
     /// The file of tasks, if there is one.
     pub data: Option<DataNote>,
+    /// The budget of tokens that its votes share, if they share one.
+    pub budget: Option<BudgetNote>,
     /// Whether runs made with other settings may remain beside new ones of the same name.
     pub keep_old: bool,
 }
@@ -150,7 +157,8 @@ pub struct BatchNote {
 /// Notes what a command is about to run in the folder of a batch.
 ///
 /// Returns [`BatchError::Settings`] if the folder has runs of a variant that were made with other settings and may not be kept, and
-/// [`BatchError::Io`] or [`BatchError::Manifest`] if the manifest cannot be changed.
+/// [`BatchError::Usage`] if they share another budget. Returns [`BatchError::Io`] or [`BatchError::Manifest`] if the manifest cannot be
+/// changed.
 pub fn note(folder: &Path, new: &BatchNote) -> Result<(), BatchError> {
     change(folder, |manifest| {
         if manifest.contains_key(REMOVES_RUNS) {
@@ -176,6 +184,10 @@ pub fn note(folder: &Path, new: &BatchNote) -> Result<(), BatchError> {
         manifest.insert("commands".to_owned(), json!(commands));
         manifest.insert("columns".to_owned(), json!(variants));
         manifest.insert("data".to_owned(), json!(data));
+        if let Some(budget) = &new.budget {
+            let budgets = merge_budget(folder, read_list(folder, manifest, BUDGETS)?, budget, is_begun)?;
+            manifest.insert(BUDGETS.to_owned(), json!(budgets));
+        }
         Ok(())
     })
 }
@@ -258,6 +270,33 @@ pub(in crate::batch) fn require_possible(folder: &Path) -> Result<Vec<VariantNot
     read_list::<CommandNote>(folder, &manifest, "commands")?;
     read_list::<DataNote>(folder, &manifest, "data")?;
     read_list(folder, &manifest, "columns")
+}
+
+/// Returns the budgets that the votes of a batch share, by the manifest.
+///
+/// Returns [`BatchError::Stray`] for a budget whose rule is not that of this program, [`BatchError::Io`] or [`BatchError::Manifest`].
+pub(in crate::batch) fn noted_budgets(folder: &Path) -> Result<Vec<BudgetNote>, BatchError> {
+    let budgets: Vec<BudgetNote> = read_list(folder, &read_manifest(folder)?, BUDGETS)?;
+    let shards = count(folder)?;
+    for budget in &budgets {
+        budget.require_possible(folder, shards)?;
+    }
+    Ok(budgets)
+}
+
+/// Refuses a budget for runs in the folder that share another one, as [`note`] would.
+///
+/// Returns [`BatchError::Usage`], [`BatchError::Io`] or [`BatchError::Manifest`].
+pub(in crate::batch) fn check_budget(
+    folder: &Path,
+    shards: u64,
+    budget: &BudgetNote,
+) -> Result<(), BatchError> {
+    if !is_batch(folder) {
+        return Ok(());
+    }
+    let known = read_list(folder, &read_manifest(folder)?, BUDGETS)?;
+    merge_budget(folder, known, budget, is_begun(folder, shards)).map(drop)
 }
 
 fn read_plan(folder: &Path, manifest: &Map<String, Value>) -> Result<Option<Digest>, BatchError> {

@@ -21,11 +21,11 @@ use crate::provider::launch::LaunchedServer;
 use crate::run::{
     BY_PILOT, CalibrationRequest, NamedRoleset, ReadCalibration, Reporter, RolesetSettings, RunError,
     check_prices, find_servers, launch, mock_script, modes_of_pilot, plan_modes, read_named,
-    redaction_policy, require_trusted, require_unlike_voters, resolve, resolve_vote_name,
+    redaction_policy, require_flag, require_trusted, require_unlike_voters, resolve, resolve_vote_name,
 };
 use crypto::Digest;
 use protocol::core::Endpoint;
-use protocol::{RunSetup, Task};
+use protocol::{Params, ProtocolParams as _, RunSetup, Task};
 
 /// The most rolesets of single tasks that are kept ready.
 const NAMED_MAX: usize = 256;
@@ -47,6 +47,8 @@ pub struct VariantRequest {
     pub arm: Option<String>,
     /// The samples that are drawn for each task, if the batch is to be a bank.
     pub draws: Option<Draws>,
+    /// Whether the votes share a budget of tokens, so that each sample after the first two needs a permit.
+    pub is_paced: bool,
 }
 
 /// Rolesets and models, ready to run.
@@ -117,10 +119,11 @@ fn describe(variant: &Variant, found: &NamedRoleset, resolved: &NamedRoleset) ->
 impl VariantRequest {
     /// Returns a roleset once for each arm of the batch, with the name of the arm.
     ///
-    /// Returns [`RunError::Usage`] if a bank is wanted and the roleset cannot draw its samples.
+    /// Returns [`RunError::Usage`] if a bank is wanted and the roleset cannot draw its samples, or if it cannot share a budget of tokens.
     fn arms(&self, resolved: &NamedRoleset) -> Result<Vec<(String, NamedRoleset)>, RunError> {
         let Some(draws) = self.draws else {
-            return Ok(vec![(self.arm.clone().unwrap_or_default(), resolved.clone())]);
+            let resolved = if self.is_paced { pace(resolved)? } else { resolved.clone() };
+            return Ok(vec![(self.arm.clone().unwrap_or_default(), resolved)]);
         };
         let mut arms = Vec::new();
         for (arm, roleset) in draws.arms(&resolved.roleset)? {
@@ -341,6 +344,21 @@ impl VariantSet {
             }
         }
         servers
+    }
+}
+
+/// Returns the same roleset as a vote that waits for permits.
+///
+/// Returns [`RunError::Usage`] if its protocol or its parameters cannot wait.
+fn pace(resolved: &NamedRoleset) -> Result<NamedRoleset, RunError> {
+    require_flag(&resolved.roleset, "--budget-tokens", |params| matches!(params, Params::Vote(_)))?;
+    let mut resolved = resolved.clone();
+    if let Params::Vote(vote) = &mut resolved.roleset.params {
+        vote.paced = true;
+    }
+    match resolved.roleset.params.out_of_range() {
+        Some(why) => Err(RunError::Usage(format!("--budget-tokens: {why}"))),
+        None => Ok(resolved),
     }
 }
 

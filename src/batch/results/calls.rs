@@ -73,9 +73,12 @@ pub fn calls(folder: &Path, mut each: impl FnMut(CallRow)) -> Result<(), BatchEr
                 Entry::Stopped { outcome } if outcome.kind().is_final() => {
                     open.remove(&record.run);
                 }
-                Entry::Found(_)
+                Entry::Lost(_)
+                | Entry::Found(_)
                 | Entry::Executed(_)
                 | Entry::LeftOut(_)
+                | Entry::Permitted(_)
+                | Entry::Closed(_)
                 | Entry::Stopped { .. }
                 | Entry::Resumed { .. } => {}
             }
@@ -98,7 +101,7 @@ fn row(run: String, at: String, replied: &Replied, spec: &RunSpec, took: Duratio
         run,
         call: *call,
         agent: agent.map(|agent| agent.name.clone()).unwrap_or_default(),
-        phase: CallPhase::of(&spec.setup.params, *call).name(),
+        phase: CallPhase::of(&spec.setup, *call).name(),
         round: call.round,
         attempt: call.attempt,
         prompt_tokens: usage.prompt,

@@ -15,7 +15,8 @@ use crate::batch::results::results;
 use crate::batch::store::Retry;
 use crate::batch::tasks::TaskLine;
 use crate::run::at_once;
-use protocol::{RunSetup, Task};
+use protocol::vote::SAMPLES_FIRST;
+use protocol::{Override, Params, ProtocolParams as _, RunSetup, Task};
 
 /// The calls and tokens of many runs.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
@@ -54,7 +55,47 @@ pub struct BatchPlan<'a> {
     ended: HashSet<Uuid>,
     /// The most tokens of each run, if they are limited.
     tokens_max: Option<u64>,
+    /// The budget in tokens, if the runs share one.
+    budget: Option<u64>,
     plans: Vec<VariantPlan>,
+    /// The tokens of the runs of each variant that no budget bounds.
+    unbounded: Vec<UnboundedTokens>,
+}
+
+/// The most tokens of missing runs that a budget does not bound.
+#[derive(Clone, Copy, Debug, Default)]
+struct UnboundedTokens {
+    /// The tokens of the first samples, which need no permit.
+    first: u64,
+    /// The tokens of one more sample of each run. A round is permitted by an estimate.
+    round: u64,
+}
+
+impl UnboundedTokens {
+    /// Adds so many runs with this setup.
+    fn add(&mut self, setup: &RunSetup, runs: u64) {
+        let Params::Vote(vote) = &setup.params else { return };
+        let voters = u32::try_from(vote.voters(&setup.agents).len()).unwrap_or(u32::MAX);
+        let (mut before, mut dearest) = (0, 0);
+        // Each voter has one of these samples.
+        for samples in 1..=voters.max(SAMPLES_FIRST) {
+            let mut few = setup.clone();
+            few.params.apply(&Override::SamplesMax(samples));
+            let most = few.worst_case();
+            let tokens = most.prompt_tokens.saturating_add(most.completion_tokens);
+            if samples == SAMPLES_FIRST {
+                self.first = self.first.saturating_add(tokens.saturating_mul(runs));
+            }
+            dearest = dearest.max(tokens - before);
+            before = tokens;
+        }
+        self.round = self.round.saturating_add(dearest.saturating_mul(runs));
+    }
+
+    /// Returns the most tokens of the runs under this budget. A round begins only within it.
+    fn most_under(self, budget: u64) -> u64 {
+        self.first.max(budget.saturating_add(self.round))
+    }
 }
 
 impl Sum {
@@ -97,7 +138,13 @@ impl<'a> BatchPlan<'a> {
             let (roleset, model) = (roleset.clone(), model.clone());
             plans.push(VariantPlan { roleset, model, ..VariantPlan::default() });
         }
-        Ok(Self { variants, seeds, shard, folder, ended, tokens_max, plans })
+        let unbounded = vec![UnboundedTokens::default(); plans.len()];
+        Ok(Self { variants, seeds, shard, folder, ended, tokens_max, budget: None, plans, unbounded })
+    }
+
+    /// Bounds the plan by a budget of so many tokens that all runs share, if there is one.
+    pub fn with_budget(self, budget: Option<u64>) -> Self {
+        Self { budget, ..self }
     }
 
     /// Adds a task.
@@ -105,7 +152,8 @@ impl<'a> BatchPlan<'a> {
     /// Returns the reason why the task cannot be run.
     pub fn add(&mut self, task: &TaskLine) -> Result<(), String> {
         let documents = read_documents(&task.documents, self.folder)?;
-        for (variant, plan) in self.variants.iter().zip(&mut self.plans) {
+        let plans = self.plans.iter_mut().zip(&mut self.unbounded);
+        for (variant, (plan, unbounded)) in self.variants.iter().zip(plans) {
             let runs = self.seeds.clone().map(|seed| Cell { task, variant, seed }.run());
             let runs: Vec<Uuid> = runs.filter(|run| self.shard.has(*run)).collect();
             let missing = runs.iter().filter(|run| !self.ended.contains(*run)).count() as u64;
@@ -123,6 +171,9 @@ impl<'a> BatchPlan<'a> {
             first.require_id()?;
             let most = setup.worst_case().within(self.tokens_max);
             plan.most.add(most.calls, most.prompt_tokens, most.completion_tokens, missing);
+            if self.budget.is_some() {
+                unbounded.add(&setup, missing);
+            }
             if let Some(least) = at_once(&setup) {
                 plan.at_once.add(least.calls, least.prompt, least.completion, missing);
             }
@@ -131,7 +182,13 @@ impl<'a> BatchPlan<'a> {
     }
 
     /// Returns the plan of each variant.
-    pub fn finish(self) -> Vec<VariantPlan> {
+    pub fn finish(mut self) -> Vec<VariantPlan> {
+        let Some(budget) = self.budget else { return self.plans };
+        for (plan, unbounded) in self.plans.iter_mut().zip(self.unbounded) {
+            let most = unbounded.most_under(budget);
+            plan.most.prompt_tokens = plan.most.prompt_tokens.min(most);
+            plan.most.completion_tokens = plan.most.completion_tokens.min(most);
+        }
         self.plans
     }
 }

@@ -6,12 +6,14 @@
 //!                └─ circuit breaker ◄─┘ calls that failed
 //! ```
 //!
-//! The plan of a batch is what the scheduler would do, counted before anything is spent.
+//! Votes that share a budget of tokens stop after two samples each. Then rounds follow, and each is a pass over the runs that it permits one
+//! more sample. The plan of a batch is what the scheduler would do, counted before anything is spent.
 
 mod batch_plan;
 mod circuit_breaker;
 mod grading;
 mod open_run;
+mod rounds;
 mod scheduler;
 
 pub use batch_plan::{BatchPlan, Sum, VariantPlan};

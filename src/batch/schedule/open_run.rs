@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::circuit_breaker::CircuitBreaker;
 use super::grading::{CommandGrader, grade};
-use crate::batch::folder::{BatchError, ShardOf};
+use crate::batch::folder::{BatchError, BudgetNote, ShardOf};
 use crate::batch::plan::{Cell, Variant, Work, read_documents};
 use crate::batch::store::{BatchStats, CellState, Grades, ResultOnRecord, ResultParts, Retry, Shard};
 use crate::batch::tasks::{Grader, TaskLine};
@@ -27,6 +27,10 @@ use crate::run::explain_fixed_limits;
 use crate::sandbox::Sandbox;
 use crypto::Digest;
 use protocol::core::Endpoint;
+use protocol::pacing::{BudgetRuling, PacedRun};
+
+/// The reason why a run that shares a budget does not continue without one.
+const NO_BUDGET: &str = "its run waits for a budget of tokens; give --budget-tokens as before";
 
 /// The options of a batch.
 #[derive(Clone, Debug)]
@@ -59,6 +63,8 @@ pub struct Options {
     pub gives_up: bool,
     /// The queue of runs whose spans are sent to a collector, if there is one.
     pub spans: Option<SpanQueue>,
+    /// The budget of tokens that the votes share, if they share one.
+    pub budget: Option<BudgetNote>,
 }
 
 /// The starting point of a run.
@@ -68,6 +74,8 @@ pub(super) enum RunStart {
         records: Vec<Record>,
         endpoints: Vec<Endpoint>,
         limits: Limits,
+        /// The ruling of a budget that the run waits for.
+        ruling: Option<BudgetRuling>,
         redaction: Option<Box<Redaction>>,
     },
 }
@@ -80,6 +88,8 @@ pub(super) enum CellStep {
     Grade { ended: Box<ResultParts>, fingerprint: Digest },
     /// Its run has a line of results, and the user's command may have to grade its texts again.
     GradeAgain(Box<ResultOnRecord>),
+    /// Its run waits for the budget that it shares.
+    Waiting,
     /// Nothing is left to do.
     Done,
     /// The run would fail for this reason, so it is left for a later call of the program.
@@ -144,6 +154,12 @@ impl RunObserver for UsageObserver<'_> {
                 }
             }
             RunEvent::Again { error, wait, .. } => tracing::warn!("{error}; next try in {wait:.1?}"),
+            RunEvent::Lost { agent, lost } => {
+                tracing::warn!(
+                    "{agent}: its server failed, and the run continues without it: {}",
+                    lost.cause
+                );
+            }
             RunEvent::Writing
             | RunEvent::Written(_)
             | RunEvent::Calling { .. }
@@ -169,6 +185,13 @@ impl From<BatchError> for CannotRun {
     fn from(why: BatchError) -> Self {
         Self::Batch(why)
     }
+}
+
+/// A run as a pass leaves it.
+pub(super) struct EndedRun {
+    pub(super) parts: ResultParts,
+    /// The run as the ledger of its budget has it, if it shares one.
+    pub(super) paced: Option<PacedRun>,
 }
 
 /// Finds the next step for a cell. For a run that has begun, this takes its writer and its records from the shard.
@@ -206,20 +229,18 @@ pub(super) fn find_step(
         }
         CellState::Begun => {
             let (writer, records) = shard.take(run)?;
-            let fingerprint = original_fingerprint(&records);
-            context.figures().changed += u64::from(fingerprint != cell.fingerprint());
-            let redaction = load_redaction(shard, run, sought.is_some()).map_err(CannotRun::Line)?;
-            let limits = cell.variant.limits_of_run(options.limits);
-            if let Some(why) = explain_refusal(&records, limits) {
-                return Err(CannotRun::Line(why));
+            let is_changed = original_fingerprint(&records) != cell.fingerprint();
+            context.figures().changed += u64::from(is_changed);
+            if is_paced(&records) {
+                if options.budget.is_none() {
+                    return Err(CannotRun::Line(NO_BUDGET.to_owned()));
+                }
+                let state = RunState::replay(&records);
+                if state.map_err(|why| BatchError::from(EngineError::from(why)))?.is_waiting() {
+                    return Ok(CellStep::Waiting);
+                }
             }
-            let start = RunStart::Resumed {
-                records,
-                endpoints: cell.variant.endpoints.clone(),
-                limits,
-                redaction: redaction.map(Box::new),
-            };
-            Ok(CellStep::Run { writer, start, fingerprint })
+            resume_step(shard, work, context, writer, records, None)
         }
         CellState::Unreported => {
             let (writer, records) = shard.take(run)?;
@@ -236,6 +257,54 @@ pub(super) fn find_step(
             Ok(CellStep::Done)
         }
     }
+}
+
+/// Finds the step by which a run that waits follows the ruling of its budget.
+pub(super) fn find_ruled_step(
+    shard: &mut Shard,
+    work: &Work,
+    context: &BatchContext,
+    ruling: BudgetRuling,
+) -> Result<CellStep, CannotRun> {
+    if let BudgetRuling::Permit(_) = ruling
+        && let Some(why) = context.predict_failure(work.cell().variant)
+    {
+        return Ok(CellStep::Postponed(why));
+    }
+    let (writer, records) = shard.take_again(work.run)?;
+    resume_step(shard, work, context, writer, records, Some(ruling)).map_err(|why| match why {
+        // The lines of tasks have been read, so none of them is to blame.
+        CannotRun::Line(why) => BatchError::Usage(format!("task `{}`: {why}", work.task.id)).into(),
+        CannotRun::Batch(_) => why,
+    })
+}
+
+/// Returns the step that continues a run with these records.
+fn resume_step(
+    shard: &Shard,
+    work: &Work,
+    context: &BatchContext,
+    writer: RunWriter,
+    records: Vec<Record>,
+    ruling: Option<BudgetRuling>,
+) -> Result<CellStep, CannotRun> {
+    let variant = work.cell().variant;
+    let fingerprint = original_fingerprint(&records);
+    let redaction =
+        load_redaction(shard, work.run, variant.sought.is_some()).map_err(CannotRun::Line)?.map(Box::new);
+    let limits = variant.limits_of_run(context.options.limits);
+    if let Some(why) = explain_refusal(&records, limits) {
+        return Err(CannotRun::Line(why));
+    }
+    let endpoints = variant.endpoints.clone();
+    let start = RunStart::Resumed { records, endpoints, limits, ruling, redaction };
+    Ok(CellStep::Run { writer, start, fingerprint })
+}
+
+/// Returns true if a run with these records shares a budget of tokens.
+fn is_paced(records: &[Record]) -> bool {
+    let first = records.first().map(|record| &record.event);
+    matches!(first, Some(Entry::Opened(opened)) if opened.setup.params.is_paced())
 }
 
 /// Returns whether the user's command decides if an ended run is right. It does not decide if the task or the variant has changed since
@@ -349,14 +418,14 @@ fn original_fingerprint(records: &[Record]) -> Digest {
     opened.cell.as_ref().map_or(Digest::ZERO, |cell| cell.fingerprint)
 }
 
-/// Runs one cell to its end.
+/// Runs one cell to its end, or until it waits for its budget.
 pub(super) async fn run_cell(
     writer: RunWriter,
     start: RunStart,
     context: &BatchContext,
     stop: watch::Receiver<StopRequest>,
     inner: Box<dyn RunObserver + Send>,
-) -> Result<ResultParts, BatchError> {
+) -> Result<EndedRun, BatchError> {
     let BatchContext { options, .. } = context;
     let endpoints = match &start {
         RunStart::New(prepared) => prepared.spec().endpoints.clone(),
@@ -369,13 +438,16 @@ pub(super) async fn run_cell(
             let prepared = prepared.with_sandbox(Some(options.sandbox.clone()));
             Engine::start_shared(writer, prepared, &options.clients, &observer)?
         }
-        RunStart::Resumed { records, endpoints, limits, redaction } => {
-            let resumption = Resumption::new(limits, endpoints).on_shared_server(options.lifeline.clone());
+        RunStart::Resumed { records, endpoints, limits, ruling, redaction } => {
+            let resumption = Resumption::new(limits, endpoints).with_ruling(ruling);
+            let resumption = resumption.on_shared_server(options.lifeline.clone());
             let resumption = resumption.with_sandbox(Some(options.sandbox.clone()));
             let resumption = resumption.with_redaction(redaction.map(|redaction| *redaction));
             Engine::resume_shared(writer, &records, resumption, &options.clients, &observer)?
         }
     };
     engine.run(stop).await?;
-    Ok(ResultParts::new(engine.state(), engine.journal_head()))
+    let state = engine.state();
+    let paced = state.paced().map(|(_, run)| run);
+    Ok(EndedRun { parts: ResultParts::new(state, engine.journal_head()), paced })
 }

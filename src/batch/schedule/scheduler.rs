@@ -19,9 +19,10 @@ use tracing::Instrument as _;
 use uuid::Uuid;
 
 use super::open_run::{
-    BatchContext, CannotRun, CellStep, Options, find_step, grade_again, grade_run, redact_task, rescore,
-    run_cell,
+    BatchContext, CannotRun, CellStep, EndedRun, Options, find_ruled_step, find_step, grade_again, grade_run,
+    redact_task, rescore, run_cell,
 };
+use super::rounds::Rounds;
 use crate::batch::folder::BatchError;
 use crate::batch::plan::{Cell, Cells, OwnCell, TaskReader, TaskRow, Variant, VariantSet, Work};
 use crate::batch::store::{BatchStats, Grades, ResultLine, ResultOnRecord, ResultParts, Shard};
@@ -29,6 +30,7 @@ use crate::batch::tasks::TaskLine;
 use crate::engine::{RunObserver, StopRequest};
 use crypto::Digest;
 use protocol::OutcomeKind;
+use protocol::pacing::{BudgetRuling, PacedRun, RoundPlan};
 
 /// The time between two progress reports.
 const REPORT_EVERY: Duration = Duration::from_millis(500);
@@ -47,6 +49,8 @@ pub trait BatchObserver {
     fn on_earlier_end(&self, _run: Uuid) {}
     /// Reports a run that cannot continue, where that ends no other.
     fn on_failure(&self, _run: Uuid, _why: &BatchError) {}
+    /// Reports what a budget of so many tokens permits next.
+    fn on_ruling(&self, _plan: &RoundPlan, _budget: u64) {}
     /// Makes an observer of one run, which is moved to the thread of the run and dropped at its end.
     fn observe_run(&self, _run: Uuid) -> Box<dyn RunObserver + Send> {
         Box::new(())
@@ -66,6 +70,10 @@ pub async fn run(
 ) -> Result<BatchStats, BatchError> {
     // More threads than runs would have nothing to do.
     let threads = options.threads.min(options.concurrency).max(1);
+    let rounds = match &options.budget {
+        Some(note) => Some(Rounds::open(shard.journal_path(), note)?),
+        None => None,
+    };
     let context = Arc::new(BatchContext::new(options));
     let scheduler = Scheduler {
         shard,
@@ -76,6 +84,7 @@ pub async fn run(
         stop,
         began: Instant::now(),
         cells: None,
+        rounds,
         running: JoinSet::new(),
         handles: Vec::new(),
         left: None,
@@ -83,6 +92,13 @@ pub async fn run(
         lines_read: 0,
     };
     scheduler.run(feed).await
+}
+
+/// A run that is about to begin or to continue.
+struct PieceOfWork {
+    work: Work,
+    /// The ruling of a budget that it waits for.
+    ruling: Option<BudgetRuling>,
 }
 
 /// A piece of work, and how it ended.
@@ -95,7 +111,7 @@ struct EndedWork {
 /// The end of a piece of work.
 enum WorkEnd {
     /// A run has ended, now or under an earlier command.
-    Run { ended: Box<ResultParts>, fingerprint: Digest, is_new: bool },
+    Run { ended: Box<ResultParts>, paced: Option<PacedRun>, fingerprint: Digest, is_new: bool },
     /// A run with a line of results was graded again.
     GradeAgain { known: Box<ResultOnRecord>, grades: Box<Grades> },
 }
@@ -112,6 +128,8 @@ struct Scheduler<'a, W> {
     began: Instant,
     /// The cells of the last line that was read.
     cells: Option<Cells>,
+    /// The rounds of votes that share a budget of tokens, if they share one.
+    rounds: Option<Rounds>,
     running: JoinSet<Result<EndedWork, JoinError>>,
     /// The handles that abort running runs, each with its variant.
     handles: Vec<(AbortHandle, Arc<[Variant]>, usize)>,
@@ -129,10 +147,10 @@ impl<W: BatchObserver> Scheduler<'_, W> {
         loop {
             let is_stopping = *self.stop.borrow_and_update() != StopRequest::None;
             let has_room = self.running.len() < self.context.options.concurrency && !is_stopping;
-            if has_room && let Some(work) = self.cells.as_mut().and_then(Iterator::next) {
+            if has_room && let Some(PieceOfWork { work, ruling }) = self.next_work() {
                 // A line may have a million cells that are done or belong to another shard; running runs continue meanwhile.
                 tokio::task::coop::consume_budget().await;
-                if self.context.options.shard.has(work.run) && self.begin(work)? {
+                if self.context.options.shard.has(work.run) && self.begin(work, ruling)? {
                     // Running runs continue while the next one is prepared.
                     tokio::task::yield_now().await;
                 }
@@ -140,7 +158,10 @@ impl<W: BatchObserver> Scheduler<'_, W> {
             }
             let is_waiting = self.cells.as_ref().is_some_and(|cells| cells.left() > 0);
             if self.running.is_empty() && (is_stopping || self.is_read && !is_waiting) {
-                break;
+                if is_stopping || !self.begin_round()? {
+                    break;
+                }
+                continue;
             }
             tokio::select! {
                 biased;
@@ -153,23 +174,55 @@ impl<W: BatchObserver> Scheduler<'_, W> {
         self.finish()
     }
 
+    /// Returns the next cell of the line, or the next run of the round.
+    fn next_work(&mut self) -> Option<PieceOfWork> {
+        if let Some(work) = self.cells.as_mut().and_then(Iterator::next) {
+            return Some(PieceOfWork { work, ruling: None });
+        }
+        let (work, ruling) = self.rounds.as_mut()?.next_run()?;
+        Some(PieceOfWork { work, ruling: Some(ruling) })
+    }
+
+    /// Begins the next round of votes that share a budget, once no run is under way. Returns whether there is one.
+    fn begin_round(&mut self) -> Result<bool, BatchError> {
+        let Some(rounds) = &mut self.rounds else { return Ok(false) };
+        // A run that was left for another time has yet to end its round.
+        if self.left.is_some() {
+            return Ok(false);
+        }
+        let Some(plan) = rounds.begin_next()? else { return Ok(false) };
+        let budget = self.context.options.budget.as_ref().map_or(0, |budget| budget.tokens_a_shard);
+        self.observer.on_ruling(plan, budget);
+        Ok(true)
+    }
+
     /// Begins the run of a cell, if anything is left to do. Returns whether it is under way.
-    fn begin(&mut self, work: Work) -> Result<bool, BatchError> {
+    fn begin(&mut self, work: Work, ruling: Option<BudgetRuling>) -> Result<bool, BatchError> {
         let stop = work.stop.clone().unwrap_or_else(|| self.stop.clone());
         if work.stop.is_some() && *stop.borrow() != StopRequest::None {
             self.observer.on_put_down(work.run);
             return Ok(false);
         }
         let context = Arc::clone(self.context);
-        match find_step(self.shard, &work, self.context) {
+        let found = match ruling {
+            Some(ruling) => find_ruled_step(self.shard, &work, self.context, ruling),
+            None => find_step(self.shard, &work, self.context),
+        };
+        match found {
             Ok(CellStep::Run { writer, start, fingerprint }) => {
                 let table = self.shard.table_of(work.run);
                 let (variants, variant) = (Arc::clone(&work.variants), work.variant);
                 let observer = self.observer.observe_run(work.run);
                 let run = self.spawn(work, async move |work| {
-                    let ended = run_cell(writer, start, &context, stop.clone(), observer).await?;
-                    let ended = unless_aborted(stop, grade_run(ended, &context, work, table)).await?;
-                    Ok(ended.map(|ended| WorkEnd::Run { ended: Box::new(ended), fingerprint, is_new: true }))
+                    let EndedRun { parts, paced } =
+                        run_cell(writer, start, &context, stop.clone(), observer).await?;
+                    let ended = unless_aborted(stop, grade_run(parts, &context, work, table)).await?;
+                    Ok(ended.map(|ended| WorkEnd::Run {
+                        ended: Box::new(ended),
+                        paced,
+                        fingerprint,
+                        is_new: true,
+                    }))
                 });
                 self.handles.push((run, variants, variant));
                 return Ok(true);
@@ -178,7 +231,12 @@ impl<W: BatchObserver> Scheduler<'_, W> {
                 let table = self.shard.table_of(work.run);
                 self.spawn(work, async move |work| {
                     let ended = unless_aborted(stop, grade_run(*ended, &context, work, table)).await?;
-                    Ok(ended.map(|ended| WorkEnd::Run { ended: Box::new(ended), fingerprint, is_new: false }))
+                    Ok(ended.map(|ended| WorkEnd::Run {
+                        ended: Box::new(ended),
+                        paced: None,
+                        fingerprint,
+                        is_new: false,
+                    }))
                 });
                 return Ok(true);
             }
@@ -189,6 +247,11 @@ impl<W: BatchObserver> Scheduler<'_, W> {
                     Ok(grades.map(|grades| WorkEnd::GradeAgain { known, grades: Box::new(grades) }))
                 });
                 return Ok(true);
+            }
+            Ok(CellStep::Waiting) => {
+                if let Some(rounds) = &mut self.rounds {
+                    rounds.keep(work);
+                }
             }
             Ok(CellStep::Done) => self.observer.on_earlier_end(work.run),
             Ok(CellStep::Postponed(why)) => self.left = Some(why),
@@ -292,8 +355,14 @@ impl<W: BatchObserver> Scheduler<'_, W> {
             end => end?,
         };
         match end {
-            Some(WorkEnd::Run { ended, fingerprint, is_new }) => {
-                self.add(&work, fingerprint, *ended, is_new)?;
+            Some(WorkEnd::Run { ended, paced, fingerprint, is_new }) => {
+                let work = match (&mut self.rounds, paced) {
+                    (Some(rounds), Some(run)) => rounds.note(work, run),
+                    (Some(_) | None, _) => Some(work),
+                };
+                if let Some(work) = work {
+                    self.add(&work, fingerprint, *ended, is_new)?;
+                }
             }
             Some(WorkEnd::GradeAgain { known, grades }) => {
                 rescore(self.shard, &work, self.context, &known, *grades)?;

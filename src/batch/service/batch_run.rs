@@ -10,7 +10,9 @@ use std::time::{Duration, SystemTime};
 
 use tokio::sync::watch;
 
-use crate::batch::folder::{BatchError, BatchNote, CommandNote, DataNote, ShardOf, note, note_servers};
+use crate::batch::folder::{
+    BatchError, BatchNote, BudgetNote, CommandNote, DataNote, ShardOf, note, note_servers,
+};
 use crate::batch::plan::{VariantRequest, VariantSet, feed};
 use crate::batch::schedule::{BatchObserver, CommandGrader, Options, run};
 use crate::batch::store::{BatchStats, Retry, Shard};
@@ -26,7 +28,7 @@ use crate::provider::{Clients, Flow, ReusedReplies};
 use crate::run::Reporter;
 use crate::sandbox::{Access, Confinement, Sandbox};
 use protocol::core::ExitCode;
-use protocol::text::CanonicalKind;
+use protocol::text::grouped;
 
 /// A request for a batch.
 pub struct BatchRequest {
@@ -44,6 +46,8 @@ pub struct BatchRequest {
     pub seeds: Range<u64>,
     /// The limits of each run.
     pub limits: Limits,
+    /// The tokens that the votes of all shards share, if they share a budget. The variants must be paced then.
+    pub budget_tokens: Option<u64>,
     /// The ends that are tried again.
     pub retry: Retry,
     /// Whether runs of the same name that other settings have made are kept.
@@ -110,15 +114,6 @@ impl WorkLoad {
 }
 
 impl BatchRequest {
-    /// Names the vote for numbers, if no roleset is named. The tasks of a batch may be of any kind, so its default roleset is the same for
-    /// all.
-    pub fn suggest_vote(&self, file: &FileConfig, reporter: &dyn Reporter) {
-        let is_named = !self.variants.rolesets.is_empty() || file.roleset.is_some();
-        if !is_named && self.variants.settings.params.canonical == Some(CanonicalKind::Number) {
-            reporter.status("no roleset is named, so a pair answers; on numbers, a small model was right more often with --roleset vote_number --on-disagreement leader, for a third of the tokens of a pair");
-        }
-    }
-
     /// Prepares the batch: opens its tasks and its folder, finds or starts its servers, and tries its sandbox. `running` is a server that
     /// was launched before, and `reused` has the replies that are used again.
     pub async fn prepare(
@@ -128,7 +123,6 @@ impl BatchRequest {
         reused: Arc<ReusedReplies>,
         reporter: &dyn Reporter,
     ) -> Result<ReadyBatch, BatchError> {
-        self.suggest_vote(&file, reporter);
         let OpenTasks { source, data, lines, documents } = open_tasks(&self.tasks)?;
         make_folder(&self.folder)?;
         let shard = Shard::open(&self.folder, self.shard)?;
@@ -139,6 +133,7 @@ impl BatchRequest {
         };
         let (variants, server) =
             VariantSet::open(self.variants.clone(), file, running, &log, reporter).await?;
+        let budget = self.budget();
         let is_redacted = variants.all().iter().any(|variant| variant.sought.is_some());
         let batch_note = BatchNote {
             shards: self.shard.count,
@@ -149,9 +144,12 @@ impl BatchRequest {
             },
             variants: variants.notes().to_vec(),
             data: if is_redacted { None } else { data },
+            budget: budget.clone(),
             keep_old: self.keep_old,
         };
         note(&self.folder, &batch_note).map_err(|why| self.explain(why))?;
+        self.report_share(reporter);
+        let budget = self.budget();
         // A line of TASKS may name a roleset with a check, so there is a sandbox in any case.
         let sandbox = Sandbox::new(confinement)?;
         let grader = self.grader(&sandbox);
@@ -175,6 +173,7 @@ impl BatchRequest {
             lifeline: server.as_ref().map(LaunchedServer::lifeline),
             gives_up: true,
             spans,
+            budget,
         };
         Ok(ReadyBatch {
             folder: self.folder,
@@ -186,6 +185,25 @@ impl BatchRequest {
             sending,
             server,
         })
+    }
+
+    /// Returns the budget of tokens that the votes share, if they share one.
+    pub(super) fn budget(&self) -> Option<BudgetNote> {
+        let arm = self.variants.arm.as_deref().unwrap_or_default();
+        self.budget_tokens.map(|tokens| BudgetNote::new(arm, tokens, self.shard.count))
+    }
+
+    /// Reports the part of the budget that this shard has, if there are others.
+    fn report_share(&self, reporter: &dyn Reporter) {
+        if let Some(BudgetNote { tokens, tokens_a_shard, .. }) = self.budget()
+            && self.shard.count > 1
+        {
+            let (share, tokens) = (grouped(tokens_a_shard), grouped(tokens));
+            reporter.status(&format!(
+                "shard {} has {share} of the {tokens} tokens of --budget-tokens",
+                self.shard
+            ));
+        }
     }
 
     /// Returns the command that grades texts, if one is given.

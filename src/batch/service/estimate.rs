@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::batch_run::{BatchRequest, OpenTasks, open_tasks};
-use crate::batch::folder::{BatchError, check_settings, require_own_build};
+use crate::batch::folder::{BatchError, BudgetNote, check_budget, check_settings, require_own_build};
 use crate::batch::plan::{TaskLines, TaskRow, planned_variants};
 use crate::batch::schedule::{BatchPlan, Sum, VariantPlan};
 use crate::batch::tasks::TaskLine;
@@ -22,6 +22,8 @@ pub struct PlannedBatch {
     pub first: Option<String>,
     /// The variants, each with its sum.
     pub variants: Vec<(VariantPlan, PlannedSum)>,
+    /// The budget of tokens that the votes share, if they share one.
+    pub budget: Option<BudgetNote>,
     refused: u64,
 }
 
@@ -74,9 +76,13 @@ impl PlannedBatch {
         if !request.keep_old {
             check_settings(folder, shard.count, &notes)?;
         }
+        let budget = request.budget();
+        if let Some(budget) = &budget {
+            check_budget(folder, shard.count, budget)?;
+        }
         let tokens_max = limits.tokens_total_max;
-        let mut plan =
-            BatchPlan::new(&variants, seeds.clone(), *shard, &documents, folder, *retry, tokens_max)?;
+        let plan = BatchPlan::new(&variants, seeds.clone(), *shard, &documents, folder, *retry, tokens_max)?;
+        let mut plan = plan.with_budget(budget.as_ref().map(|budget| budget.tokens_a_shard));
         let (mut refused, mut first) = (0, None);
         for line in TaskLines::open(source, form.clone()).map_err(BatchError::Tasks)? {
             let TaskRow { number, task, .. } = line.map_err(BatchError::Tasks)?;
@@ -104,7 +110,7 @@ impl PlannedBatch {
             let sum = PlannedSum { at_once: (plan.at_once, at_once), most: (plan.most, most) };
             variants.push((plan, sum));
         }
-        Ok(Self { first, variants, refused })
+        Ok(Self { first, variants, budget, refused })
     }
 
     /// Returns exit code 2 if a task cannot be run.
@@ -121,7 +127,11 @@ impl PlannedBatch {
             row["cost_micro_usd_at_once"] = json!(at_once);
             rows.push(row);
         }
-        json!({"columns": rows, "refused": self.refused})
+        let mut plan = json!({"columns": rows, "refused": self.refused});
+        if let Some(budget) = &self.budget {
+            plan["budget_tokens"] = budget.tokens_a_shard.into();
+        }
+        plan
     }
 
     /// Returns the number of runs that are missing.

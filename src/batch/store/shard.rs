@@ -21,8 +21,8 @@ use crate::batch::folder::manifest::noted_plan;
 use crate::batch::folder::{BatchError, ShardOf};
 use crate::files::{LINE_BYTES_MAX, check_own, open_own, read_line, require_regular};
 use crate::journal::{
-    Entry, JournalError, LockedJournal, PlacedRecord, Record, Replied, RunPlaces, RunSpec, RunWriter,
-    SharedJournal, require_own_build,
+    Entry, Journal, JournalError, LockedJournal, PlacedRecord, Record, Replied, RunPlaces, RunSpec,
+    RunWriter, SharedJournal, read_from, require_own_build,
 };
 use crypto::Digest;
 use protocol::OutcomeKind;
@@ -74,6 +74,8 @@ pub struct Shard {
     redacted_runs: HashSet<Uuid>,
     /// The SHA-256 of the plan of the evaluation to which the batch belongs, if it belongs to one.
     plan: Option<Digest>,
+    /// The places of the lines of runs that this process has left, once one of them continues.
+    places: Option<RunPlaces>,
 }
 
 /// The place of a line of results, and the end that it states.
@@ -187,6 +189,7 @@ impl Shard {
             redacted,
             redacted_runs,
             plan,
+            places: None,
         })
     }
 
@@ -214,9 +217,12 @@ impl Shard {
                         tokens = tokens.saturating_add(usage.prompt).saturating_add(usage.completion);
                     }
                     Entry::Asked(_)
+                    | Entry::Lost(_)
                     | Entry::Found(_)
                     | Entry::Executed(_)
                     | Entry::LeftOut(_)
+                    | Entry::Permitted(_)
+                    | Entry::Closed(_)
                     | Entry::Resumed { .. }
                     | Entry::Stopped { .. } => {}
                 }
@@ -333,6 +339,21 @@ impl Shard {
         Ok((self.journal.writer(&run.to_string(), head), records))
     }
 
+    /// Takes the records of a run that this process has left while it waited, to continue it.
+    ///
+    /// Returns [`BatchError::Journal`].
+    pub(in crate::batch) fn take_again(&mut self, run: Uuid) -> Result<(RunWriter, Vec<Record>), BatchError> {
+        let mut places = match self.places.take() {
+            Some(places) => places,
+            None => self.run_places()?,
+        };
+        let run = run.to_string();
+        let lines = places.all_lines_of(&run)?;
+        let journal: Journal = read_from(lines.as_slice(), &self.journal_path)?;
+        self.places = Some(places);
+        Ok((self.journal.writer(&run, journal.head), journal.records))
+    }
+
     /// Adds a line of results.
     pub(in crate::batch) fn append(&mut self, row: &impl Serialize) -> Result<(), BatchError> {
         let mut line = serde_json::to_vec(row).unwrap_or_default();
@@ -385,9 +406,12 @@ fn ending_of(event: &Entry) -> Option<OutcomeKind> {
         Entry::Opened(_)
         | Entry::Asked(_)
         | Entry::Replied(_)
+        | Entry::Lost(_)
         | Entry::Found(_)
         | Entry::Executed(_)
         | Entry::LeftOut(_)
+        | Entry::Permitted(_)
+        | Entry::Closed(_)
         | Entry::Resumed { .. } => None,
     }
 }

@@ -4,7 +4,7 @@
 //! record, so only runs that have not ended are in memory.
 
 use std::collections::hash_map::Entry as Slot;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
 use serde::Serialize;
@@ -12,16 +12,22 @@ use uuid::Uuid;
 
 use super::evidence::ResultLines;
 use super::noted_variants::NotedVariant;
-use crate::batch::folder::{BatchError, ShardOf, layout, require_no_stray_file};
+use crate::batch::folder::manifest::noted_budgets;
+use crate::batch::folder::{BatchError, BudgetNote, ShardOf, layout, require_no_stray_file};
+use crate::batch::pacing::take_record;
 use crate::batch::plan::run_id;
 use crate::batch::store::{OPENED_TWICE, is_live};
 use crate::engine::RunState;
 use crate::journal::{Entry, GapRule, Record, RemovedLines, read_with_gaps, require_own_build};
 use crypto::Digest;
 use protocol::Outcome;
+use protocol::pacing::PacingLedger;
 
 /// The fault of a run in the journal of a batch that is of no cell.
 pub(super) const NO_CELL: &str = "its run names no task of a batch";
+
+/// The fault of a run that shares a budget which the manifest does not have.
+const NO_BUDGET: &str = "its run shares a budget of tokens, and `batch.json` has no budget of its arm";
 
 /// The result of a verification.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
@@ -77,7 +83,8 @@ struct ReplayedState {
 /// fault that records alone do not show.
 ///
 /// Returns [`BatchError`] for a broken chain, an impossible record, a line of results that differs, or a fault that `examine` finds. The
-/// same holds for a variant of the manifest that its runs contradict, and for a file of a shard that the batch does not count.
+/// same holds for a permit that does not follow from the records before it. It holds for a variant of the manifest that its runs
+/// contradict, and for a file of a shard that the batch does not count.
 pub fn verify(
     folder: &Path,
     examine: &mut dyn FnMut(&RunState) -> Result<(), String>,
@@ -99,6 +106,7 @@ pub fn verify_with_gaps(
         gaps,
         verified: VerifiedBatch::default(),
         variants: NotedVariant::read_all(folder)?,
+        budgets: noted_budgets(folder)?,
         examine,
     };
     for index in 0..count {
@@ -118,6 +126,7 @@ struct BatchVerification<'a> {
     gaps: GapRule,
     verified: VerifiedBatch,
     variants: Vec<NotedVariant>,
+    budgets: Vec<BudgetNote>,
     examine: &'a mut dyn FnMut(&RunState) -> Result<(), String>,
 }
 
@@ -135,6 +144,7 @@ impl BatchVerification<'_> {
         let mut open: HashMap<Uuid, ReplayedState> = HashMap::new();
         let mut ended: HashSet<Uuid> = HashSet::new();
         let mut differs: Option<BatchError> = None;
+        let mut ledgers = new_ledgers(&self.budgets);
         let removed = read_with_gaps(&journal, self.gaps, |record: Record, line| {
             let run: Uuid =
                 record.run.parse().map_err(|_| "its `run` is not the id of a batch run".to_owned())?;
@@ -160,6 +170,7 @@ impl BatchVerification<'_> {
                     slot.insert(ReplayedState { state, head, is_reported: false })
                 }
             };
+            take_permit(&mut ledgers, &this.state, &record.event)?;
             (this.head, this.is_reported) = (line.sha256, false);
             if let Entry::Stopped { outcome } = &record.event {
                 match claims.check(run, &this.state, line.sha256) {
@@ -209,6 +220,29 @@ impl BatchVerification<'_> {
         self.verified.calibrated += u64::from(opened.calibration.is_some());
         self.verified.plans.extend(opened.cell.as_ref().and_then(|cell| cell.plan));
     }
+}
+
+/// Returns an empty ledger for each budget of a shard, by the name of its arm.
+fn new_ledgers(budgets: &[BudgetNote]) -> BTreeMap<String, PacingLedger> {
+    let ledgers = budgets.iter().map(|note| (note.arm.clone(), PacingLedger::new(note.tokens_a_shard)));
+    ledgers.collect()
+}
+
+/// Takes a record into the ledger of its budget, if its run shares one.
+///
+/// Returns the fault of a permit that does not follow, or of a run whose budget the manifest does not have.
+fn take_permit(
+    ledgers: &mut BTreeMap<String, PacingLedger>,
+    state: &RunState,
+    entry: &Entry,
+) -> Result<(), String> {
+    let opened = state.opened();
+    if !opened.setup.params.is_paced() {
+        return Ok(());
+    }
+    let arm = opened.cell.as_ref().map(|cell| cell.arm.as_str()).unwrap_or_default();
+    let ledger = ledgers.get_mut(arm).ok_or(NO_BUDGET)?;
+    take_record(ledger, state, entry)
 }
 
 /// Checks that the id of a run follows from its record, and that the run belongs to this shard.

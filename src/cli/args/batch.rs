@@ -11,6 +11,7 @@ use clap_complete::ArgValueCompleter;
 use super::run::{ParamArgs, SeatArgs};
 use super::shared::{
     CalibrationArgs, LimitArgs, NamedValues, OtlpArgs, RedactArgs, RolesetsArgs, ScriptedArgs, ServerArgs,
+    VOTES,
 };
 use super::task_form::TaskFormArgs;
 use crate::batch::{BatchRequest, Draws, Retry, ShardOf, VariantRequest, WorkLoad};
@@ -31,9 +32,10 @@ Examples:
   consensus batch tasks.jsonl --roleset solver_checker -o results
   consensus batch tasks.jsonl --roleset solver_checker,writer_physicist --model vllm:A,vllm:B --seeds 5 -o results
   consensus batch gsm8k.jsonl --map prompt=question --answer-regex '#### (.*)' --roleset solver_checker -o results
-  consensus batch tasks.jsonl -o results --arm no-thoughts --thinking none
+  consensus batch tasks.jsonl --roleset writer_physicist -o results --arm no-thoughts --thinking none
   consensus batch tasks.jsonl -o results --shard auto      (in a Slurm array)
   consensus batch tasks.jsonl -o results --retry failed
+  consensus batch tasks.jsonl -o results --roleset vote_number --budget-tokens 500000
   consensus batch status results";
 
 /// The heading of the flags for samples that are drawn once.
@@ -50,7 +52,7 @@ pub(crate) struct BatchArgs {
     /// A list of such objects is read too, a table with the ending `.csv`, and rows of GSM8K, SVAMP, MMLU and `inspect_ai` as they are.
     #[arg(value_name = "TASKS", required = true)]
     pub(crate) tasks: Option<PathBuf>,
-    /// The rolesets, separated by commas: names, or paths of their JSON files. [default: `generalist_critic`]
+    /// The rolesets, separated by commas: names, or paths of their JSON files. [default: `question`]
     #[arg(short, long, value_delimiter = ',', value_name = "A,B,…", env = "CONSENSUS_ROLESET", hide_env_values = true, add = ArgValueCompleter::new(completion::rolesets))]
     pub(crate) roleset: Vec<String>,
     #[command(flatten)]
@@ -111,6 +113,13 @@ pub(crate) struct BatchArgs {
     /// of samples are free.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["bank", "base_url", "launch", "mock", "mock_script"], help_heading = BANKS, hide_short_help = true)]
     pub(crate) from_bank: Option<PathBuf>,
+    /// Share this many tokens of prompts and replies among the votes of all tasks, so that unsettled ones draw more samples.
+    ///
+    /// Each task draws two samples in any case. Then rounds follow, in which the least certain tasks draw one more, as long as a round
+    /// fits. Then a strict leader is the answer. A task has at most 12 samples, unless --samples-max says otherwise. With --shard, each of
+    /// N parts has one N-th of the tokens. The rolesets are of `vote`.
+    #[arg(long, value_name = "N", conflicts_with_all = ["bank", "keep_old", "calibration", "ahead"], value_parser = clap::value_parser!(u64).range(1..), help_heading = VOTES, hide_short_help = true)]
+    pub(crate) budget_tokens: Option<u64>,
     #[command(flatten)]
     pub(crate) reuse: ReuseArgs,
     #[command(flatten)]
@@ -186,6 +195,7 @@ impl BatchArgs {
             shard: self.shard,
             seeds: self.first_seed..self.first_seed + self.seeds,
             limits: Limits { deadline_ms: None, ..self.limits.limits() },
+            budget_tokens: self.budget_tokens,
             retry: choose_retry(&self.retry),
             keep_old: self.keep_old,
             regrade: self.regrade,
@@ -216,6 +226,7 @@ impl BatchArgs {
                 words: self.words.unwrap_or_default(),
                 programs: self.programs.unwrap_or_default(),
             }),
+            is_paced: self.budget_tokens.is_some(),
         }
     }
 }

@@ -148,6 +148,9 @@ struct ArmFlags {
     params: ParamArgs,
     #[command(flatten)]
     calibration: CalibrationArgs,
+    /// The tokens that the votes of all tasks share.
+    #[arg(long, value_name = "N", conflicts_with_all = ["calibration", "ahead"], value_parser = clap::value_parser!(u64).range(1..))]
+    budget: Option<u64>,
 }
 
 impl EvalArgs {
@@ -193,11 +196,12 @@ impl BarArgs {
 
 /// Reads the settings of an arm by the flags of the same names.
 fn read_settings(settings: &[(String, String)]) -> Result<ArmSettings, String> {
-    let ArmFlags { params, calibration } = parse_settings(settings)?;
+    let ArmFlags { params, calibration, budget } = parse_settings(settings)?;
     Ok(ArmSettings {
         params: params.changes(),
         no_spoken_rules: params.no_inferred_constraints,
         calibration: calibration.request(),
+        budget_tokens: budget,
         access: params.sandbox.access(),
     })
 }
@@ -231,6 +235,9 @@ mod tests {
         assert!(why.contains("a setting of an arm: unexpected argument '--thinkng'"), "{why}");
         let why = parse_settings(&[setting("risk", "0.2")]).unwrap_err();
         assert!(why.contains("required") && why.contains("--calibration"), "{why}");
+        assert_eq!(parse_settings(&[setting("budget", "500")]).unwrap().budget, Some(500));
+        let why = parse_settings(&[setting("budget", "500"), setting("ahead", "2")]).unwrap_err();
+        assert!(why.contains("cannot be used with"), "{why}");
         let why = parse_settings(&[setting("max-rounds", "0")]).unwrap_err();
         assert!(why.contains("invalid value '0' for '--max-rounds"), "{why}");
     }

@@ -64,8 +64,8 @@ pub(crate) struct RunArgs {
     /// The roleset: a name, or a JSON file.
     ///
     /// `CONSENSUS_ROLESET` sets it too.
-    /// [default: by the question: the one whose agents a mock script names, `mcq_reasoner_auditor` for --choices,
-    /// `vote_number` for --canonical number, `json_author_auditor` for --canonical json, or else `generalist_critic`]
+    /// [default: by the question: the one whose agents a mock script names, `vote_choice` for --choices, `vote_number` for
+    /// --canonical number, `json_author_auditor` for --canonical json, or else `question`]
     #[arg(short, long, env = "CONSENSUS_ROLESET", hide_env = true, help_heading = PROTOCOL, add = ArgValueCompleter::new(completion::rolesets))]
     pub(crate) roleset: Option<String>,
     #[command(flatten)]
@@ -179,7 +179,7 @@ pub(crate) struct ParamArgs {
     /// reports that.
     #[arg(long, value_parser = confidences(), help_heading = PROTOCOL, hide_short_help = true)]
     pub(crate) confidence: Option<bool>,
-    /// Whether the members of a panel judge, or their blind answers are counted.
+    /// Whether agents talk or judge in any case, or their blind answers are counted first.
     #[arg(long, value_parser = talks(), help_heading = PROTOCOL, hide_short_help = true)]
     pub(crate) talk: Option<TalkForm>,
     /// When the samples of a vote are enough.
@@ -194,7 +194,7 @@ pub(crate) struct ParamArgs {
     /// The voters that are asked: those that answer in words, those that write a program, or both.
     #[arg(long, value_delimiter = ',', value_parser = modes(), value_name = "MODE,…", help_heading = VOTES, hide_short_help = true)]
     pub(crate) modes: Vec<Method>,
-    /// The answer if a vote, or a panel that counts, does not settle.
+    /// The answer if votes or counted answers do not settle.
     #[arg(long, value_parser = answers_on_disagreement(), help_heading = VOTES, hide_short_help = true)]
     pub(crate) on_disagreement: Option<OnDisagreement>,
     /// A JSON file with the weights of a council's members, such as {"pathos": 0.2, "logos": 0.4, "ethos": 0.4}.
@@ -364,7 +364,7 @@ fn confidences() -> NamedValues<bool> {
 }
 
 fn talks() -> NamedValues<TalkForm> {
-    let differing = "Blind answers are counted, and no answer is judged";
+    let differing = "Blind answers are counted or compared first";
     NamedValues::new()
         .with(PossibleValue::new("always").help("As the protocol describes it"), TalkForm::Always)
         .with(PossibleValue::new("differing").help(differing), TalkForm::Differing)

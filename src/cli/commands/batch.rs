@@ -65,7 +65,7 @@ async fn run_all(args: &BatchArgs, request: BatchRequest, output: &Output) -> an
         let batch = Box::pin(request.prepare(file, None, Arc::clone(&reused), output)).await?;
         let stop = stop_at_deadline(listening.begin(), deadline, began);
         tokio::spawn(print_stopping(stop.clone(), *output));
-        run_batch(batch, &stop, output).await
+        Box::pin(run_batch(batch, &stop, output)).await
     };
     let ended = Box::pin(ended).await;
     print_reuse(&reused, output);
@@ -82,7 +82,6 @@ async fn run_all(args: &BatchArgs, request: BatchRequest, output: &Output) -> an
 /// Prints the calls, tokens and cost that the batch would take, for `--dry-run`.
 fn plan_all(request: &BatchRequest, output: &Output) -> anyhow::Result<ExitCode> {
     let file = FileConfig::load_to_read()?;
-    request.suggest_vote(&file, output);
     let planned = PlannedBatch::new(request, &file, output)?;
     if output.format == Format::Text {
         print_planned(&planned, output)?;

@@ -13,7 +13,8 @@ use crate::cli::output::Output;
 use crate::cli::run_to_end::block_on;
 use crate::cli::table::cell;
 use crate::config::{
-    BetterVote, Chosen, FileConfig, Origin, Roleset, Sourced, better_vote, default_roleset, explain,
+    BetterVote, Chosen, FileConfig, Origin, QuestionHints, Roleset, Sourced, better_vote, default_roleset,
+    explain,
 };
 use crate::provider::{Clients, Completion, Provider, ProviderError, ServerInfo};
 use crate::run::{NamedRoleset, SERVER_LOG, open_endpoints, read_named, runs_folder};
@@ -30,7 +31,7 @@ const CONTEXT_WANTED: u64 = 8192;
 pub(crate) fn doctor(args: &DoctorArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let file = FileConfig::load()?;
     // A run without a named roleset uses this one, unless its flags say more about the question.
-    let usual = default_roleset(&[], false, None).name;
+    let usual = default_roleset(QuestionHints::default()).name;
     let reference = args.roleset.as_deref().or(file.roleset.as_deref()).unwrap_or(usual);
     let folder = args.rolesets.rolesets_dir.as_ref();
     let NamedRoleset { name, roleset, .. } = read_named(Some(reference), folder, &file)?;

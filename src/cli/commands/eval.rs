@@ -63,7 +63,7 @@ fn evaluate(args: &EvalArgs, data: &Path, out: &Path, output: &Output) -> anyhow
         let stop = stop_at_deadline(stop, deadline, began);
         tokio::spawn(print_stopping(stop.clone(), *output));
         let reused = read_reused(&args.reuse.reuse)?;
-        let run = async |batch| run_batch(batch, &stop, output).await;
+        let run = async |batch| Box::pin(run_batch(batch, &stop, output)).await;
         let code = evaluation.run(&part, &reused, &stop, output, run).await;
         print_reuse(&reused, output);
         let (code, is_stopped) = (code?, *stop.borrow() != StopRequest::None);

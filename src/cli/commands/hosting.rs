@@ -188,5 +188,6 @@ fn options(args: &HostingArgs, folder: &Path, sandbox: Sandbox) -> Options {
         lifeline: None,
         gives_up: false,
         spans: None,
+        budget: None,
     }
 }

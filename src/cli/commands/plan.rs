@@ -145,6 +145,12 @@ pub(super) fn print_planned(planned: &PlannedBatch, output: &Output) -> anyhow::
         )))?;
         print_sum(sum, output)?;
     }
+    if let Some(budget) = &planned.budget {
+        let tokens = grouped(budget.tokens_a_shard);
+        output.line(&format!(
+            "The votes share {tokens} tokens. They exceed them by the first two samples of each task, or by a part of one round, at most."
+        ))?;
+    }
     Ok(())
 }
 

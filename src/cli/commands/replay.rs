@@ -21,9 +21,12 @@ pub(crate) fn replay(args: &ShowArgs, output: &Output) -> anyhow::Result<ExitCod
             Entry::Replied(replied) => Some((replied, state.charge(replied))),
             Entry::Opened(_)
             | Entry::Asked(_)
+            | Entry::Lost(_)
             | Entry::Found(_)
             | Entry::Executed(_)
             | Entry::LeftOut(_)
+            | Entry::Permitted(_)
+            | Entry::Closed(_)
             | Entry::Stopped { .. }
             | Entry::Resumed { .. } => None,
         };
@@ -32,6 +35,9 @@ pub(crate) fn replay(args: &ShowArgs, output: &Output) -> anyhow::Result<ExitCod
         }
         if let Some((replied, usage)) = charged {
             story.print_reply(state.agent_name(replied.call.agent), replied, usage, None);
+        }
+        if let Entry::Lost(lost) = &record.event {
+            story.print_loss(state.agent_name(lost.call.agent), lost);
         }
         if let (Entry::Executed(_), Some((execution, executed))) =
             (&record.event, state.executions_made().last())

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde_json::{Value, json};
 
-use super::not_covered;
+use super::not_covered::{self, RecordKind};
 use super::verified_run::{VerifiedResult, verified_run};
 use super::verify_batch::{verify_batch, verify_calibration};
 use crate::api::{Session, SessionSays};
@@ -161,7 +161,9 @@ fn verify_run(args: &VerifyArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let dir = args.which.folder(&file)?;
     let VerifiedResult { journal, state, result, has_result_file } = verified_run(&dir)?;
     let has_ended = state.outcome().is_some();
-    let is_calibrated = state.opened().calibration.is_some();
+    let opened = state.opened();
+    let (is_calibrated, is_paced) = (opened.calibration.is_some(), opened.setup.params.is_paced());
+    let kind = RecordKind { is_batch: false, is_calibrated, is_paced };
     let session = compare_session(&state, &journal, &dir)?;
     let again = Reexecutor::new(args, &file).run(&state, &dir)?;
     let (mut asked, mut replied) = (0_usize, 0_usize);
@@ -189,7 +191,7 @@ fn verify_run(args: &VerifyArgs, output: &Output) -> anyhow::Result<ExitCode> {
             "programs": again.programs,
             "programs_run_again": again.programs_again,
             "journal_head": journal.head,
-            "not_covered": not_covered::names(false, is_calibrated),
+            "not_covered": not_covered::names(kind),
         }))?;
         return Ok(ExitCode::Success);
     }
@@ -209,7 +211,7 @@ fn verify_run(args: &VerifyArgs, output: &Output) -> anyhow::Result<ExitCode> {
     if let Some((name, says)) = session {
         output.line(&format!("  session      {name}: {}", describe_session(says)))?;
     }
-    output.lines(not_covered::lines(false, is_calibrated))?;
+    output.lines(not_covered::lines(kind))?;
     Ok(ExitCode::Success)
 }
 

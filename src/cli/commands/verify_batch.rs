@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::json;
 
 use super::calibrate::calibrated_again;
-use super::not_covered;
+use super::not_covered::{self, RecordKind};
 use super::verified_run::require_output_digests;
 use crate::batch::{VerifiedBatch, describe_removals, verify_with_gaps, without_results};
 use crate::calibration::{Calibration, CalibrationError};
@@ -55,6 +55,7 @@ pub(super) fn verify_batch(args: &VerifyArgs, folder: &Path, output: &Output) ->
         None => None,
     };
     let is_calibrated = verified.calibrated > 0;
+    let kind = RecordKind { is_batch: true, is_calibrated, is_paced: false };
     if output.format != Format::Text {
         output.json(&json!({
             "verified": true,
@@ -65,7 +66,7 @@ pub(super) fn verify_batch(args: &VerifyArgs, folder: &Path, output: &Output) ->
             "checks_run_again": again.checks_again,
             "programs": again.programs,
             "programs_run_again": again.programs_again,
-            "not_covered": not_covered::names(true, is_calibrated),
+            "not_covered": not_covered::names(kind),
         }))?;
         return Ok(ExitCode::Success);
     }
@@ -75,22 +76,23 @@ pub(super) fn verify_batch(args: &VerifyArgs, folder: &Path, output: &Output) ->
     if let Some(sha256) = calibration {
         output.line(&describe_calibration(sha256))?;
     }
-    output.lines(not_covered::lines(true, is_calibrated))?;
+    output.lines(not_covered::lines(kind))?;
     Ok(ExitCode::Success)
 }
 
 /// Verifies a calibration that was made of the runs of an evaluation, and these runs.
 pub(super) fn verify_calibration(file: &Path, dir: &Path, output: &Output) -> anyhow::Result<ExitCode> {
     let sha256 = require_same_calibration(file, dir)?;
+    let kind = RecordKind { is_batch: true, ..RecordKind::default() };
     if output.format != Format::Text {
         output.json(
-            &json!({"verified": true, "calibration": sha256, "not_covered": not_covered::names(true, false)}),
+            &json!({"verified": true, "calibration": sha256, "not_covered": not_covered::names(kind)}),
         )?;
         return Ok(ExitCode::Success);
     }
     output.line("verified: all results of the arms match their journals")?;
     output.line(&describe_calibration(sha256))?;
-    output.lines(not_covered::lines(true, false))?;
+    output.lines(not_covered::lines(kind))?;
     Ok(ExitCode::Success)
 }
 
